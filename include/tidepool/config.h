@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* What the other headers need from the compiler: visibility, branch hints, C/C++ seams.
+ *
+ * GNU C (GCC or Clang) is assumed: `cleanup`, statement expressions, __atomic builtins. */
+#ifndef TIDEPOOL_CONFIG_H
+#define TIDEPOOL_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if !defined(__GNUC__)
+#error "Tidepool needs GNU C: GCC or Clang"
+#endif
+
+#define TIDEPOOL_VERSION_MAJOR 0
+#define TIDEPOOL_VERSION_MINOR 1
+#define TIDEPOOL_VERSION_PATCH 0
+
+#ifdef __cplusplus
+#define TIDE_BEGIN_DECLS extern "C" {
+#define TIDE_END_DECLS   }
+#define TIDE_ALIGNOF(T)  alignof(T)
+#else
+#define TIDE_BEGIN_DECLS
+#define TIDE_END_DECLS
+#define TIDE_ALIGNOF(T) _Alignof(T)
+#endif
+
+/* Exported. No function of the library throws, which spares C++ callers their landing pads. */
+#define TIDE_API         __attribute__((visibility("default"), nothrow))
+#define TIDE_API_DATA    __attribute__((visibility("default")))
+#define TIDE_COLD        __attribute__((cold, noinline))
+#define TIDE_INLINE      static inline __attribute__((always_inline, unused))
+#define TIDE_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define TIDE_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Names that are unique in a translation unit, so that two scopes may share a line. */
+#define TIDE_PASTE_(a, b)  a##b
+#define TIDE_PASTE(a, b)   TIDE_PASTE_(a, b)
+#define TIDE_UNIQUE(stem)  TIDE_PASTE(stem, __COUNTER__)
+
+#endif

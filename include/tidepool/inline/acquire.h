@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The inlined acquire. Its exported twin is tide_acquire_type. */
+#ifndef TIDEPOOL_INLINE_ACQUIRE_H
+#define TIDEPOOL_INLINE_ACQUIRE_H
+
+#include <tidepool/inline/layout.h>
+
+TIDE_BEGIN_DECLS
+
+/* First touch, growth, checks and every error. */
+TIDE_API TIDE_COLD void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n);
+
+/* One question decides: did the open level save this shelf already? If so the next slot is
+ * ours as soon as it is large enough. `n - 1 < capacity` sends n = 0 to the cold path, so that
+ * the sentinel, of capacity 0, can never be handed out. */
+TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n)
+{
+    if (TIDE_LIKELY(pool != NULL)) {
+        tide_shelf *shelf = &pool->shelves[type];
+        if (TIDE_LIKELY(shelf->saved_at == pool->tag)) {
+            tide_slot *slot = shelf->next;
+            if (TIDE_LIKELY(n - 1 < slot->capacity)) {
+                shelf->next = slot + 1;
+                return slot->data;
+            }
+        }
+    }
+    return tide_acquire_slow(pool, type, n);
+}
+
+TIDE_END_DECLS
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Tidepool: temporary arrays for long-running hot loops.
+ *
+ *   type        an element type: size, alignment, name           <tidepool/type.h>
+ *   slot        one reusable backing array
+ *   shelf       one type's row of slots in one pool
+ *   pool        all shelves of one owner thread on one device    <tidepool/pool.h>
+ *   acquire     take the next slot of a type                     <tidepool/acquire.h>
+ *   mark        a checkpoint as a value; rewind puts it back     <tidepool/mark.h>
+ *   scope       one checkpoint … rewind pair, bound to a block   <tidepool/scope.h>
+ *   touch       the first acquire of a type in a scope: it saves the shelf
+ *   undo log    the pool's stack of what was saved
+ *   site        a scope in the source                            <tidepool/site.h>
+ *   plan, tier  what a site runs now, and how special it is
+ *   profile     what scopes were seen to acquire, site by site   <tidepool/profile.h>
+ *   setting     a default or threshold, by name                  <tidepool/tune.h>
+ */
+#ifndef TIDEPOOL_TIDEPOOL_H
+#define TIDEPOOL_TIDEPOOL_H
+
+#include <tidepool/acquire.h>
+#include <tidepool/mark.h>
+#include <tidepool/pool.h>
+#include <tidepool/profile.h>
+#include <tidepool/scope.h>
+#include <tidepool/site.h>
+#include <tidepool/status.h>
+#include <tidepool/tune.h>
+#include <tidepool/type.h>
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Element types: small dense integers, process-wide, built in or registered at run time. */
+#ifndef TIDEPOOL_TYPE_H
+#define TIDEPOOL_TYPE_H
+
+#include <tidepool/config.h>
+#include <tidepool/status.h>
+
+TIDE_BEGIN_DECLS
+
+/* An element type: a size, an alignment and a name. Valid in every pool and thread, for as
+ * long as the process lives. 0 is no type. */
+typedef uint32_t tide_type;
+
+/* The built-in types: id, C name of the constant, element type in C, size in bits, short name. */
+#define TIDE_BUILTIN_TYPES(X)                \
+    X(1, TIDE_I8, int8_t, 8, "i8")           \
+    X(2, TIDE_I16, int16_t, 16, "i16")       \
+    X(3, TIDE_I32, int32_t, 32, "i32")       \
+    X(4, TIDE_I64, int64_t, 64, "i64")       \
+    X(5, TIDE_U8, uint8_t, 8, "u8")          \
+    X(6, TIDE_U16, uint16_t, 16, "u16")      \
+    X(7, TIDE_U32, uint32_t, 32, "u32")      \
+    X(8, TIDE_U64, uint64_t, 64, "u64")      \
+    X(9, TIDE_F16, tide_f16, 16, "f16")      \
+    X(10, TIDE_BF16, tide_bf16, 16, "bf16")  \
+    X(11, TIDE_F32, float, 32, "f32")        \
+    X(12, TIDE_F64, double, 64, "f64")       \
+    X(13, TIDE_C64, tide_c64, 64, "c64")     \
+    X(14, TIDE_C128, tide_c128, 128, "c128") \
+    X(15, TIDE_BOOL, bool, 8, "bool")        \
+    X(16, TIDE_BIT, uint64_t, 1, "bit") /* packed, in whole 64-bit words */
+
+enum {
+    TIDE_NO_TYPE = 0,
+#define TIDE_X(id, constant, ctype, bits, name) constant = id,
+    TIDE_BUILTIN_TYPES(TIDE_X)
+#undef TIDE_X
+    TIDE_BUILTIN_COUNT = 16
+};
+
+/* Where a call takes a type or "all of them". */
+#define TIDE_ALL_TYPES UINT32_MAX
+
+/* Most types one process can register, the built-in ones included. */
+#define TIDE_TYPE_LIMIT 65536u
+
+/* Storage of the two 16-bit floats: IEEE 754 binary16, and the upper half of a binary32. */
+typedef struct tide_f16 {
+    uint16_t bits;
+} tide_f16;
+typedef struct tide_bf16 {
+    uint16_t bits;
+} tide_bf16;
+
+__extension__ typedef __complex__ float tide_c64;
+__extension__ typedef __complex__ double tide_c128;
+
+/* Registers an element type, or finds the one registered before with the same name, size
+ * (bytes, ≥ 1) and alignment (a power of two ≤ 4096 that divides the size): the three together
+ * are its identity, so two files may each have their own `struct point`. Returns TIDE_NO_TYPE
+ * with a message when an argument is bad, or no id or memory is left. Any thread. */
+TIDE_API tide_type tide_type_register(const char *name, size_t size, size_t align);
+
+/* Name of a type ("f64", "struct point"); NULL with a message for an unknown type. */
+TIDE_API const char *tide_type_name(tide_type type);
+
+/* Bytes of one element; 0 for TIDE_BIT (eight to a byte), and 0 with a message when unknown. */
+TIDE_API size_t tide_type_size(tide_type type);
+
+/* Alignment of one element in bytes; 0 with a message when unknown. */
+TIDE_API size_t tide_type_align(tide_type type);
+
+/* How many types exist now; ids run from 1 to this number. */
+TIDE_API uint32_t tide_type_count(void);
+
+/* Registers on first use and remembers the id in *cell: what tide_type_of() does for a type
+ * that is not built in. Any thread. */
+TIDE_API tide_type tide_type_learn(tide_type *cell, const char *name, size_t size, size_t align);
+
+TIDE_INLINE tide_type tide_type_cached(tide_type *cell, const char *name, size_t size, size_t align)
+{
+    tide_type type = __atomic_load_n(cell, __ATOMIC_RELAXED);
+    return TIDE_LIKELY(type != TIDE_NO_TYPE) ? type : tide_type_learn(cell, name, size, align);
+}
+
+TIDE_END_DECLS
+
+/* tide_type_of(T): the type id of any complete C type, for which `T *` is a pointer to it.
+ * A constant for built-in types; registered by name, size and alignment on first use else. */
+#ifndef __cplusplus
+
+#define TIDE_TYPE_CELL(T)                                                     \
+    __extension__({                                                           \
+        static tide_type tide_cell_;                                          \
+        tide_type_cached(&tide_cell_, #T, sizeof(T), _Alignof(T));            \
+    })
+
+/* long and long long are two C types of one layout; plain char is a third one beside int8_t. */
+#define tide_type_of(T)                                                                         \
+    _Generic((T *)0,                                                                            \
+        char *: ((char)-1 < 0 ? (tide_type)TIDE_I8 : (tide_type)TIDE_U8),                       \
+        signed char *: (tide_type)TIDE_I8, unsigned char *: (tide_type)TIDE_U8,                 \
+        short *: (tide_type)TIDE_I16, unsigned short *: (tide_type)TIDE_U16,                    \
+        int *: (tide_type)TIDE_I32, unsigned int *: (tide_type)TIDE_U32,                        \
+        long *: (tide_type)(sizeof(long) == 8 ? TIDE_I64 : TIDE_I32),                           \
+        unsigned long *: (tide_type)(sizeof(long) == 8 ? TIDE_U64 : TIDE_U32),                  \
+        long long *: (tide_type)TIDE_I64, unsigned long long *: (tide_type)TIDE_U64,            \
+        tide_f16 *: (tide_type)TIDE_F16, tide_bf16 *: (tide_type)TIDE_BF16,                     \
+        float *: (tide_type)TIDE_F32, double *: (tide_type)TIDE_F64,                            \
+        tide_c64 *: (tide_type)TIDE_C64, tide_c128 *: (tide_type)TIDE_C128,                     \
+        bool *: (tide_type)TIDE_BOOL, default: TIDE_TYPE_CELL(T))
+
+#else
+
+namespace tidepool {
+/* The id of T where it is built in, else 0. */
+template <class T> struct builtin_type {
+    static constexpr tide_type id = TIDE_NO_TYPE;
+};
+#define TIDE_X(ctype, constant)                     \
+    template <> struct builtin_type<ctype> {        \
+        static constexpr tide_type id = (constant); \
+    };
+TIDE_X(char, char(-1) < 0 ? TIDE_I8 : TIDE_U8)
+TIDE_X(signed char, TIDE_I8)
+TIDE_X(unsigned char, TIDE_U8)
+TIDE_X(short, TIDE_I16)
+TIDE_X(unsigned short, TIDE_U16)
+TIDE_X(int, TIDE_I32)
+TIDE_X(unsigned int, TIDE_U32)
+TIDE_X(long, sizeof(long) == 8 ? TIDE_I64 : TIDE_I32)
+TIDE_X(unsigned long, sizeof(long) == 8 ? TIDE_U64 : TIDE_U32)
+TIDE_X(long long, TIDE_I64)
+TIDE_X(unsigned long long, TIDE_U64)
+TIDE_X(tide_f16, TIDE_F16)
+TIDE_X(tide_bf16, TIDE_BF16)
+TIDE_X(float, TIDE_F32)
+TIDE_X(double, TIDE_F64)
+TIDE_X(tide_c64, TIDE_C64)
+TIDE_X(tide_c128, TIDE_C128)
+TIDE_X(bool, TIDE_BOOL)
+#undef TIDE_X
+
+template <class T> inline tide_type type_of(const char *name)
+{
+    if constexpr (builtin_type<T>::id != TIDE_NO_TYPE) {
+        (void)name;
+        return builtin_type<T>::id;
+    } else {
+        static tide_type cell;
+        return tide_type_cached(&cell, name, sizeof(T), alignof(T));
+    }
+}
+} // namespace tidepool
+
+#define tide_type_of(T) (::tidepool::type_of<T>(#T))
+
+#endif
+
+#endif
