@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* A user's program in the common part of C and C++: every form of scope, from installed headers. */
+#include <stdio.h>
+#include <string.h>
+#include <tidepool/tidepool.h>
+
+struct point {
+    double x, y;
+};
+
+static double sum(const double *values, size_t n)
+{
+    double total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += values[i];
+    return total;
+}
+
+static double in_scope(tide_pool *pool, size_t n)
+{
+    TIDE_SCOPE(pool);
+    double *values = tide_acquire(pool, double, n);
+    struct point *points = tide_acquire(pool, struct point, n);
+    for (size_t i = 0; i < n; i++) {
+        points[i].x = (double)i;
+        values[i] = points[i].x;
+    }
+    return sum(values, n);
+}
+
+static double in_typed_scope(tide_pool *pool, size_t n)
+{
+    TIDE_SCOPE_TYPES(pool, double, struct point);
+    return in_scope(pool, n);
+}
+
+static double in_frame(tide_pool *pool, size_t n)
+{
+    TIDE_FRAME(pool, (double, values, n), (int32_t, index, n));
+    for (size_t i = 0; i < n; i++) {
+        index[i] = (int32_t)i;
+        values[i] = index[i];
+    }
+    return sum(values, n);
+}
+
+static double in_loop(tide_pool *pool, size_t n)
+{
+    double total = 0;
+    TIDE_LOOP(pool, i, n) {
+        double *value = tide_acquire(pool, double, 1);
+        *value = (double)i;
+        total += *value;
+    }
+    return total;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        printf("%d.%d.%d\n", TIDEPOOL_VERSION_MAJOR, TIDEPOOL_VERSION_MINOR,
+               TIDEPOOL_VERSION_PATCH);
+        return 0;
+    }
+    tide_pool *pool = tide_thread_pool();
+    double answer = in_scope(pool, 1000);
+    if (in_typed_scope(pool, 1000) != answer || in_frame(pool, 1000) != answer ||
+        in_loop(pool, 1000) != answer || tide_pool_active(pool, TIDE_F64) != 0 ||
+        tide_pool_depth(pool) != 0)
+        return 1;
+    printf("consumer: %.0f\n", answer);
+    return 0;
+}
