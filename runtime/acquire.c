@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* The cold side of acquire: first touch, growth, checks, errors. */
+#include <tidepool/acquire.h>
+
+#include "runtime/assert.h"
+#include "runtime/check.h"
+#include "runtime/error.h"
+#include "runtime/log.h"
+#include "runtime/shelf.h"
+
+static const char call[] = "tide_acquire";
+
+static TIDE_COLD void *acquire_cold(tide_pool *pool, tide_type type, size_t n)
+{
+    if (tide_pool_use(pool, call) != TIDE_OK)
+        return NULL;
+    if (type == TIDE_NO_TYPE || tide_type_find(type) == NULL) {
+        tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());
+        return NULL;
+    }
+    tide_shelf *shelf = tide_shelf_ready(pool, type, call);
+    if (shelf == NULL || !tide_log_touch(pool, shelf, call))
+        return NULL;
+    tide_slot *slot = tide_shelf_fit(pool, shelf, n, call);
+    if (slot == NULL)
+        return NULL;
+    void *data = tide_shelf_take(pool, shelf, slot, n);
+    tide_assert_valid(pool);
+    return data;
+}
+
+/* Most calls that miss the inlined path are first touches of a shelf whose slot is ready. In a
+ * careful pool no log has room here and no slot has capacity, so none passes. */
+void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n)
+{
+    if (TIDE_LIKELY(pool != NULL && type < TIDE_TYPE_LIMIT)) {
+        tide_shelf *shelf = &pool->shelves[type];
+        tide_entry *top = pool->log_top;
+        if (TIDE_LIKELY(shelf->saved_at != 0 && top < pool->log_room)) {
+            tide_slot *slot = shelf->next;
+            if (TIDE_LIKELY(n - 1 < slot->capacity)) {
+                if (shelf->saved_at != pool->tag) {
+                    *top = (tide_entry){shelf, slot, shelf->saved_at};
+                    pool->log_top = top + 1;
+                    shelf->saved_at = pool->tag;
+                }
+                shelf->next = slot + 1;
+                return slot->data;
+            }
+        }
+    }
+    return acquire_cold(pool, type, n);
+}
+
+void *tide_acquire_type(tide_pool *pool, tide_type type, size_t n)
+{
+    return TIDE_LIKELY(type < TIDE_TYPE_LIMIT) ? tide_acquire_inline(pool, type, n)
+                                               : acquire_cold(pool, type, n);
+}

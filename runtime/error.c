@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* The calling thread's last failure. */
+#include "runtime/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/assert.h"
+
+static _Thread_local char message[512];
+static _Thread_local tide_status last;
+
+tide_status tide_fail(tide_status status, const char *call, const char *format, ...)
+{
+    int used = snprintf(message, sizeof message, "%s: ", call);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message + used, sizeof message - (size_t)used, format, arguments);
+    va_end(arguments);
+    last = status;
+    return status;
+}
+
+const char *tide_error_message(void)
+{
+    return message;
+}
+
+tide_status tide_error_status(void)
+{
+    return last;
+}
+
+const char *tide_status_name(tide_status status)
+{
+    static const char *const names[] = {"ok",    "argument", "type",  "size",  "memory", "limit",
+                                        "thread", "stale",    "state", "name", "device"};
+    return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
+}
+
+void tide_assert_failed(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "tidepool: %s:%d: assertion failed: %s\n", file, line, what);
+    abort();
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Failing: one function makes the message, one macro passes a failure on. */
+#ifndef TIDEPOOL_RUNTIME_ERROR_H
+#define TIDEPOOL_RUNTIME_ERROR_H
+
+#include <tidepool/status.h>
+
+/* Sets the thread's message to "call: …" and its status; returns the status. */
+__attribute__((format(printf, 3, 4), cold)) tide_status tide_fail(tide_status status,
+                                                                  const char *call,
+                                                                  const char *format, ...);
+
+#define TIDE_FORWARD(call)                \
+    do {                                  \
+        tide_status forwarded_ = (call);  \
+        if (forwarded_ != TIDE_OK)        \
+            return forwarded_;            \
+    } while (0)
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Arrays that start with a value. */
+#include <string.h>
+
+#include <tidepool/acquire.h>
+
+#include "runtime/assert.h"
+#include "runtime/error.h"
+#include "runtime/type.h"
+
+/* Doubles what is filled already: a few large copies, whatever the element size. */
+static void repeat(char *data, size_t element, size_t bytes)
+{
+    for (size_t done = element; done < bytes; done += done < bytes - done ? done : bytes - done)
+        memcpy(data + done, data, done < bytes - done ? done : bytes - done);
+}
+
+/* Bits beyond n in the last word are 0, so that whole words can be counted. */
+static void fill_bits(uint64_t *words, size_t n, bool value)
+{
+    size_t whole = n / 64, rest = n % 64;
+    memset(words, value ? 0xFF : 0, whole * 8);
+    if (rest != 0)
+        words[whole] = value ? ((uint64_t)1 << rest) - 1 : 0;
+}
+
+static void *fill(tide_pool *pool, tide_type type, size_t n, const void *value)
+{
+    void *data = tide_acquire_type(pool, type, n);
+    if (data == NULL || n == 0)
+        return data;
+    if (type == TIDE_BIT) {
+        fill_bits(data, n, *(const bool *)value);
+        return data;
+    }
+    const tide_type_facts *facts = tide_type_find(type);
+    memcpy(data, value, facts->size);
+    repeat(data, facts->size, n * facts->size);
+    return data;
+}
+
+void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value)
+{
+    if (value == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, "tide_fill", "the value is NULL");
+        return NULL;
+    }
+    return fill(pool, type, n, value);
+}
+
+void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n)
+{
+    void *data = tide_acquire_type(pool, type, n);
+    size_t bytes = 0;
+    if (data != NULL && tide_type_bytes(tide_type_find(type), n, &bytes))
+        memset(data, 0, bytes);
+    return data;
+}
+
+/* The number one, in each numeric type. */
+static const void *one(tide_type type)
+{
+    static const uint64_t integer = 1; /* every little-endian integer starts with it */
+    static const tide_f16 f16 = {0x3C00};
+    static const tide_bf16 bf16 = {0x3F80};
+    static const float f32 = 1;
+    static const double f64 = 1;
+    static const float c64[2] = {1, 0};
+    static const double c128[2] = {1, 0};
+    static const bool truth = true;
+    switch (type) {
+    case TIDE_F16: return &f16;
+    case TIDE_BF16: return &bf16;
+    case TIDE_F32: return &f32;
+    case TIDE_F64: return &f64;
+    case TIDE_C64: return c64;
+    case TIDE_C128: return c128;
+    case TIDE_BOOL:
+    case TIDE_BIT: return &truth;
+    default: return type != TIDE_NO_TYPE && type <= TIDE_U64 ? &integer : NULL;
+    }
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "one() relies on little-endian integers");
+
+void *tide_ones_type(tide_pool *pool, tide_type type, size_t n)
+{
+    const void *value = one(type);
+    if (value == NULL) {
+        const tide_type_facts *facts = tide_type_find(type);
+        tide_fail(TIDE_ERROR_TYPE, "tide_ones", "%s is no numeric built-in type",
+                  facts != NULL ? facts->name : "an unknown type");
+        return NULL;
+    }
+    return fill(pool, type, n, value);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "runtime/registry.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+
+/* A recursive mutex remembers its owner's thread id, which fork changes: the child cannot
+ * unlock what its parent locked, so it starts with a fresh one. */
+static void child(void)
+{
+    mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+}
+
+static void prepare(void)
+{
+    pthread_atfork(tide_registry_lock, tide_registry_unlock, child);
+}
+
+void tide_registry_lock(void)
+{
+    pthread_once(&prepared, prepare);
+    pthread_mutex_lock(&mutex);
+}
+
+void tide_registry_unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+}

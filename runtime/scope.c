@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Scopes for FFI: the same plans, with a mark that tells whether the scope is still open. */
+#include <tidepool/scope.h>
+
+#include "runtime/error.h"
+#include "runtime/mark.h"
+#include "runtime/plan.h"
+
+static tide_site shared = {.plan = &tide_plan_arriving, .name = "(scope without a site)"};
+
+tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope)
+{
+    const char *call = "tide_scope_enter";
+    if (scope == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
+    site = site != NULL ? site : &shared;
+    tide_scope_refuse(scope, site);
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    uint64_t serial = tide_mark_push(pool, call);
+    if (serial == 0)
+        return TIDE_ERROR_LIMIT;
+    tide_scope_begin(scope, pool, site);
+    scope->serial = serial;
+    return TIDE_OK;
+}
+
+/* The mark stands right below the scope's base; closing the mark closes the scope. The plan
+ * leaves first, for what it may have of its own to do. */
+tide_status tide_scope_leave(tide_scope *scope)
+{
+    const char *call = "tide_scope_leave";
+    if (scope == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
+    tide_pool *pool = scope->pool;
+    if (pool == NULL)
+        return tide_fail(TIDE_ERROR_STALE, call, "the scope is not open");
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    size_t position = (size_t)(scope->base - pool->core->log) - 1;
+    if (!tide_mark_open(pool, position, scope->serial))
+        return tide_fail(TIDE_ERROR_STALE, call, "the scope was rewound already in pool '%s'",
+                         pool->core->name);
+    if (pool->tag == scope->tag)
+        tide_scope_end(scope);
+    scope->pool = NULL;
+    tide_mark_close(pool, position);
+    return TIDE_OK;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of sites, and which plan each of them runs. */
+#include "runtime/site.h"
+
+#include <string.h>
+
+#include "runtime/assert.h"
+#include "runtime/error.h"
+#include "runtime/os.h"
+#include "runtime/plan.h"
+#include "runtime/registry.h"
+#include "runtime/seam.h"
+#include "runtime/settings.h"
+#include "runtime/type.h"
+
+/* In order of discovery. Guarded by the registry. */
+static struct {
+    tide_site **sites;
+    size_t count, room;
+} list;
+
+enum { SITE_NEW = 0, SITE_LISTED = 1 };
+
+/* ---- listing ---------------------------------------------------------------------------- */
+
+static bool reserve(void)
+{
+    if (list.count < list.room)
+        return true;
+    size_t room = list.room == 0 ? 64 : list.room * 2;
+    tide_site **sites = tide_os_resize(list.sites, room * sizeof *sites);
+    if (sites == NULL)
+        return false;
+    list.sites = sites;
+    list.room = room;
+    return true;
+}
+
+/* False when memory is short: the site then works, unlisted, at the full tier. */
+static bool enlist(tide_site *site)
+{
+    if (site->state == SITE_LISTED)
+        return true;
+    if (!reserve())
+        return false;
+    tide_site_record *record = tide_os_resize(NULL, sizeof *record);
+    if (record == NULL)
+        return false;
+    *record = (tide_site_record){0};
+    site->record = record;
+    site->state = SITE_LISTED;
+    list.sites[list.count++] = site;
+    return true;
+}
+
+static void delist(tide_site *site)
+{
+    if (tide_callbacks_installed.forget != NULL)
+        tide_callbacks_installed.forget(site, true);
+    tide_os_free(site->record);
+    site->record = NULL;
+    site->state = SITE_NEW;
+    __atomic_store_n(&site->plan, &tide_plan_arriving, __ATOMIC_RELEASE);
+}
+
+/* ---- publishing ------------------------------------------------------------------------- */
+
+/* The plan of a tier for this site; NULL with a message when there is none. */
+static const tide_plan *plan_of(const tide_site *site, tide_tier tier, const char *call)
+{
+    switch (tier) {
+    case TIDE_TIER_FULL: return &tide_plan_full;
+    case TIDE_TIER_TABLE:
+        return site->record->declared != NULL ? site->record->declared
+                                              : tide_plan_table(NULL, 0, call);
+    default:
+        tide_fail(TIDE_ERROR_STATE, call, "the site has no %s plan", tide_tier_name(tier));
+        return NULL;
+    }
+}
+
+static tide_tier tier_wanted(const tide_site_record *record)
+{
+    if (record->pinned)
+        return record->pin;
+    if (record->declared != NULL)
+        return TIDE_TIER_TABLE;
+    return tide_setting_get(TIDE_SETTING_tier) != 0 ? TIDE_TIER_TABLE : TIDE_TIER_FULL;
+}
+
+void tide_site_publish(tide_site *site)
+{
+    tide_assert(site->state == SITE_LISTED);
+    const tide_plan *plan = plan_of(site, tier_wanted(site->record), "tide_site_publish");
+    if (plan == NULL)
+        plan = &tide_plan_full;
+    if (tide_callbacks_installed.publish != NULL)
+        plan = tide_callbacks_installed.publish(site, plan);
+    __atomic_store_n(&site->plan, plan, __ATOMIC_RELEASE);
+}
+
+/* ---- arriving --------------------------------------------------------------------------- */
+
+static void enter_arriving(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                           tide_site *site)
+{
+    tide_seam_attach();
+    tide_registry_lock();
+    if (enlist(site) && __atomic_load_n(&site->plan, __ATOMIC_RELAXED) == plan)
+        tide_site_publish(site);
+    tide_registry_unlock();
+    const tide_plan *now = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
+    if (now == plan) /* not listed for want of memory: it will arrive again */
+        now = &tide_plan_full;
+    now->enter(scope, pool, now, site);
+}
+
+/* No scope is ever inside it: entering goes through to a real plan. */
+const tide_plan tide_plan_arriving = {.enter = enter_arriving, .tier = TIDE_TIER_FULL};
+
+/* ---- modules ---------------------------------------------------------------------------- */
+
+void tide_module_enter(tide_site *const *first, tide_site *const *last, const void *anchor)
+{
+    (void)anchor;
+    tide_registry_lock();
+    for (tide_site *const *site = first; site != last; site++)
+        enlist(*site); /* what cannot be listed now is listed when first entered */
+    tide_registry_unlock();
+}
+
+/* Sites that C++ keeps out of the module's list are found by their address. */
+void tide_module_leave(const void *anchor)
+{
+    uintptr_t first, last;
+    if (!tide_os_module(anchor, &first, &last))
+        return;
+    tide_registry_lock();
+    size_t kept = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        uintptr_t address = (uintptr_t)list.sites[i];
+        if (address >= first && address < last)
+            delist(list.sites[i]);
+        else
+            list.sites[kept++] = list.sites[i];
+    }
+    list.count = kept;
+    if (kept == 0) {
+        tide_os_free(list.sites);
+        list.sites = NULL;
+        list.room = 0;
+    }
+    tide_registry_unlock();
+}
+
+/* ---- registered by name ----------------------------------------------------------------- */
+
+typedef struct named_site {
+    tide_site site;
+    char name[];
+} named_site;
+
+static tide_site *find_named(const char *name)
+{
+    for (size_t i = 0; i < list.count; i++) {
+        tide_site *site = list.sites[i];
+        if (site->file == NULL && site->name != NULL && strcmp(site->name, name) == 0)
+            return site;
+    }
+    return NULL;
+}
+
+static tide_site *make_named(const char *name)
+{
+    size_t length = strlen(name) + 1;
+    named_site *made = tide_os_resize(NULL, sizeof *made + length);
+    if (made == NULL)
+        return NULL;
+    memcpy(made->name, name, length);
+    made->site = (tide_site){.plan = &tide_plan_arriving, .name = made->name};
+    if (enlist(&made->site))
+        return &made->site;
+    tide_os_free(made);
+    return NULL;
+}
+
+tide_site *tide_site_register(const char *name)
+{
+    if (name == NULL || name[0] == '\0') {
+        tide_fail(TIDE_ERROR_ARGUMENT, "tide_site_register", "the name is %s",
+                  name == NULL ? "NULL" : "empty");
+        return NULL;
+    }
+    tide_registry_lock();
+    tide_site *site = find_named(name);
+    if (site == NULL && (site = make_named(name)) == NULL)
+        tide_fail(TIDE_ERROR_MEMORY, "tide_site_register", "no memory for site '%s'", name);
+    tide_registry_unlock();
+    return site;
+}
+
+/* ---- asking ----------------------------------------------------------------------------- */
+
+size_t tide_site_count(void)
+{
+    tide_registry_lock();
+    size_t count = list.count;
+    tide_registry_unlock();
+    return count;
+}
+
+void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
+{
+    tide_registry_lock();
+    for (size_t i = 0; i < list.count && visit(list.sites[i], user); i++)
+        continue;
+    tide_registry_unlock();
+}
+
+tide_status tide_site_info(const tide_site *site, tide_site_information *out)
+{
+    if (site == NULL || out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_site_info", "the %s is NULL",
+                         site == NULL ? "site" : "result");
+    const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
+    const char *function = site->function != NULL ? site->function : "";
+    tide_registry_lock();
+    *out = (tide_site_information){
+        .name = site->name != NULL ? site->name : function[0] != '\0' ? function : "?",
+        .function = function,
+        .file = site->file != NULL ? site->file : "",
+        .line = site->line,
+        .tier = plan->tier,
+        .pinned = site->record != NULL && site->record->pinned,
+        .type_count = plan->type_count,
+        .types = plan->types,
+    };
+    tide_registry_unlock();
+    return TIDE_OK;
+}
+
+const char *tide_tier_name(tide_tier tier)
+{
+    static const char *const names[] = {"full", "table", "compiled"};
+    return (unsigned)tier < sizeof names / sizeof *names ? names[tier] : "unknown";
+}
+
+/* ---- steering --------------------------------------------------------------------------- */
+
+/* Locks the registry and lists the site, or fails with the registry unlocked. */
+static tide_status begin(tide_site *site, const char *call)
+{
+    if (site == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is NULL");
+    tide_seam_attach();
+    tide_registry_lock();
+    if (enlist(site))
+        return TIDE_OK;
+    tide_registry_unlock();
+    return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to list the site");
+}
+
+static tide_status declare(tide_site *site, const tide_type *types, size_t count, const char *call)
+{
+    const tide_plan *plan = tide_plan_table(types, count, call);
+    if (plan == NULL)
+        return TIDE_ERROR_MEMORY;
+    site->record->declared = plan;
+    tide_site_publish(site);
+    return TIDE_OK;
+}
+
+tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t count)
+{
+    const char *call = "tide_site_declare";
+    if (types == NULL && count != 0)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "types is NULL, count is %zu", count);
+    for (size_t i = 0; i < count; i++)
+        if (tide_type_find(types[i]) == NULL)
+            return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", types[i],
+                             tide_type_count());
+    TIDE_FORWARD(begin(site, call));
+    tide_status status = declare(site, types, count, call);
+    tide_registry_unlock();
+    return status;
+}
+
+tide_status tide_site_pin(tide_site *site, tide_tier tier)
+{
+    const char *call = "tide_site_pin";
+    TIDE_FORWARD(begin(site, call));
+    bool possible = plan_of(site, tier, call) != NULL;
+    if (possible) {
+        site->record->pinned = true;
+        site->record->pin = tier;
+        tide_site_publish(site);
+    }
+    tide_registry_unlock();
+    return possible ? TIDE_OK : tide_error_status();
+}
+
+tide_status tide_site_unpin(tide_site *site)
+{
+    TIDE_FORWARD(begin(site, "tide_site_unpin"));
+    site->record->pinned = false;
+    tide_site_publish(site);
+    tide_registry_unlock();
+    return TIDE_OK;
+}
+
+tide_status tide_site_reset(tide_site *site)
+{
+    TIDE_FORWARD(begin(site, "tide_site_reset"));
+    site->record->pinned = false;
+    site->record->declared = NULL;
+    if (tide_callbacks_installed.forget != NULL)
+        tide_callbacks_installed.forget(site, false);
+    tide_site_publish(site);
+    tide_registry_unlock();
+    return TIDE_OK;
+}
