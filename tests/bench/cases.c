@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of cases, and which variants each has. A new variant is one line here. */
+#include "bench.h"
+#include "columns.h"
+#include "peers.h"
+#include "plain.h"
+#include "tide.h"
+#include "types.h"
+#include "untracked.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+static const bench_variant *const scope4_variants[] = {
+    &bench_floor,      &bench_bump_variant, &bench_glibc,      &bench_jemalloc,
+    &bench_mimalloc,   &bench_tcmalloc,     &bench_obstack,    &bench_apr,
+    &bench_talloc,     &bench_tbb,          &bench_pmr,
+    &bench_tide_full,
+    &bench_tide_table,
+    &bench_tide_types,
+    &bench_tide_frame,
+    &bench_tide_loop,
+    &bench_tide_disabled,
+    NULL,
+};
+
+static const bench_variant *const thread_variants[] = {
+    &bench_bump_variant, &bench_glibc, &bench_jemalloc, &bench_mimalloc, &bench_tcmalloc, &bench_tbb,
+    &bench_tide_full,
+    &bench_tide_table,
+    &bench_tide_types,
+    &bench_tide_loop,
+    NULL,
+};
+
+enum { CASE_ROOM = 64, NAME_ROOM = 16 };
+
+static bench_case cases[CASE_ROOM];
+static char names[CASE_ROOM][NAME_ROOM];
+static size_t case_count;
+
+static bench_case *add(const char *name, const char *group, const char *about)
+{
+    assert(case_count < CASE_ROOM);
+    bench_case *job = &cases[case_count];
+    snprintf(names[case_count], NAME_ROOM, "%s", name);
+    case_count++;
+    *job = (bench_case){.name = names[job - cases], .unit = "scope", .about = about, .group = group,
+                        .base = "bump", .step = BENCH_SIZES};
+    return job;
+}
+
+static void add_scope4(const char *name, const char *about, size_t least, size_t most)
+{
+    bench_case *job = add(name, name, about);
+    job->sizes = bench_sizes_make(least, most);
+    job->variants = scope4_variants;
+}
+
+static void add_types(const bench_sizes *small)
+{
+    for (uint32_t types = 8; types <= BENCH_TYPES_MOST; types *= 2) {
+        char name[NAME_ROOM];
+        snprintf(name, sizeof name, "types-%u", types);
+        bench_case *job = add(name, "types", "2 of N registered types touched, N shelves in use");
+        job->sizes = small;
+        job->types = types;
+        job->variants = bench_types_variants;
+    }
+}
+
+/* 1, 2, 4 … and all the cores there are. */
+static void add_threads(const bench_sizes *small)
+{
+    uint32_t cores = bench_cores();
+    for (uint32_t threads = 1; threads <= cores;
+         threads = threads < cores && 2 * threads > cores ? cores : 2 * threads) {
+        char name[NAME_ROOM];
+        snprintf(name, sizeof name, "threads-%u", threads);
+        bench_case *job = add(name, "threads", "scope4-small in N threads at once");
+        job->sizes = small;
+        job->threads = threads;
+        job->variants = thread_variants;
+    }
+}
+
+static void make_cases(void)
+{
+    enum { KIB = 1024 };
+    add_scope4("scope4-small", "4 arrays of 2 types, 256 to 1016 bytes each", 256, 1016);
+    const bench_sizes *small = cases[0].sizes;
+    add_scope4("scope4-40k", "the same, 36 to 44 KiB each", 36 * KIB, 44 * KIB);
+    add_scope4("scope4-640k", "the same, 576 to 704 KiB each", 576 * KIB, 704 * KIB);
+    add_types(small);
+    bench_case *untracked = add("untracked", "untracked", "a helper touches a type the scope did not save");
+    untracked->sizes = small;
+    untracked->variants = bench_untracked_variants;
+    add_threads(small);
+    if (bench_columns_variants != NULL) {
+        bench_case *columns = add("columns", "columns", "the example's job on a table of elements");
+        columns->unit = "job";
+        columns->base = "static";
+        columns->step = 1;
+        columns->variants = bench_columns_variants;
+    }
+}
+
+size_t bench_case_count(void)
+{
+    if (case_count == 0)
+        make_cases();
+    return case_count;
+}
+
+const bench_case *bench_case_at(size_t index)
+{
+    assert(index < bench_case_count());
+    return &cases[index];
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* tidepool-bench: cases × variants, in one process, interleaved. */
+#define _GNU_SOURCE
+#include "bench.h"
+#include "peers.h"
+#include "report.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "tidepool-bench [option …]\n"
+    "  --list            the cases and variants, and what is missing\n"
+    "  --case GLOB       only these cases, as in 'scope4-*'\n"
+    "  --variant GLOB    only these variants, as in 'tide-*'\n"
+    "  --json            one object a line instead of the table\n"
+    "  --instructions    count instructions per operation too (Valgrind, or the processor)\n"
+    "  --quick           as little as proves that everything runs; the times mean nothing\n"
+    "  --rounds N        rounds to measure (301)\n"
+    "  --block US        microseconds that each block of a round lasts, at least (100)\n";
+
+typedef struct command {
+    bench_options options;
+    bool list, json, instructions, counting;
+} command;
+
+static uint32_t number(const char *text, const char *option)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || value < 1 || value > 1000000) {
+        bench_complain("%s takes a number from 1 to 1000000, not \"%s\"", option, text);
+        exit(2);
+    }
+    return (uint32_t)value;
+}
+
+static command parse(int count, char **arguments)
+{
+    enum { LIST, CASE, VARIANT, JSON, INSTRUCTIONS, QUICK, ROUNDS, BLOCK, COUNTING, HELP };
+    static const struct option known[] = {
+        {"list", no_argument, NULL, LIST},          {"case", required_argument, NULL, CASE},
+        {"variant", required_argument, NULL, VARIANT}, {"json", no_argument, NULL, JSON},
+        {"instructions", no_argument, NULL, INSTRUCTIONS}, {"quick", no_argument, NULL, QUICK},
+        {"rounds", required_argument, NULL, ROUNDS}, {"block", required_argument, NULL, BLOCK},
+        {BENCH_COUNTING, no_argument, NULL, COUNTING}, {"help", no_argument, NULL, HELP},
+        {NULL, 0, NULL, 0},
+    };
+    command c = {.options = {.case_glob = "*", .variant_glob = "*", .rounds = 301, .block_ns = 100e3}};
+    int option;
+    while ((option = getopt_long(count, arguments, "", known, NULL)) != -1) {
+        switch (option) {
+        case LIST: c.list = true; break;
+        case CASE: c.options.case_glob = optarg; break;
+        case VARIANT: c.options.variant_glob = optarg; break;
+        case JSON: c.json = true; break;
+        case INSTRUCTIONS: c.instructions = true; break;
+        case QUICK: c.options.rounds = 2, c.options.block_ns = 0; break;
+        case ROUNDS: c.options.rounds = number(optarg, "--rounds"); break;
+        case BLOCK: c.options.block_ns = 1e3 * number(optarg, "--block"); break;
+        case COUNTING: c.counting = true; break;
+        case HELP: fputs(usage, stdout); exit(0);
+        default: fputs(usage, stderr); exit(2);
+        }
+    }
+    if (optind < count) {
+        fputs(usage, stderr);
+        exit(2);
+    }
+    return c;
+}
+
+/* The selected pairs, group by group as they stand in the table. */
+static size_t select_pairs(const bench_options *options, bench_result *out, size_t room)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < bench_case_count(); i++) {
+        const bench_case *job = bench_case_at(i);
+        for (const bench_variant *const *variant = job->variants; *variant != NULL; variant++) {
+            if (!bench_selected(options, job, *variant))
+                continue;
+            if (count < room)
+                out[count] = (bench_result){.job = job, .variant = *variant};
+            count++;
+        }
+    }
+    return count;
+}
+
+static size_t group_length(const bench_result *results, size_t count)
+{
+    size_t length = 1;
+    while (length < count && strcmp(results[length].job->group, results[0].job->group) == 0)
+        length++;
+    return length;
+}
+
+static bool measure(bench_result *results, size_t count, const command *c, char **arguments)
+{
+    bool good = true;
+    for (size_t i = 0, length; i < count; i += length) {
+        length = group_length(&results[i], count - i);
+        good = bench_measure(&results[i], length, &c->options) && good;
+        bench_compare(&results[i], length);
+        if (!c->json && !c->instructions)
+            bench_print_table(&results[i], length);
+    }
+    if (c->instructions)
+        good = bench_count(results, count, arguments) && good;
+    if (c->json)
+        bench_print_json(results, count);
+    else if (c->instructions)
+        bench_print_table(results, count);
+    return good;
+}
+
+int main(int count, char **arguments)
+{
+    command c = parse(count, arguments);
+    size_t pairs = select_pairs(&c.options, NULL, 0);
+    bool good = true;
+    if (pairs == 0) {
+        bench_complain("no case and variant of these names; see --list");
+        return 2;
+    }
+    bench_result *results = bench_allocate_shared(pairs * sizeof *results);
+    select_pairs(&c.options, results, pairs);
+    if (c.list) {
+        bench_print_list(results, pairs);
+        return 0;
+    }
+    bench_make_room_for_peers(arguments);
+    if (c.counting)
+        good = bench_count_under_valgrind(results, pairs);
+    else
+        good = measure(results, pairs, &c, arguments);
+    return good ? 0 : 1;
+}
