@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/* Scopes that are still on the stack when the pool is rewound under them: their end must do
+ * nothing, whatever was opened at their depth meanwhile. */
+#include "forms.h"
+
+/* How the scopes around a body are taken away from under it. */
+enum removal { BY_RESET, BY_EMPTY, BY_OUTER_MARK, BY_OUTER_SCOPE, REMOVAL_COUNT };
+
+struct removed {
+    enum removal how;
+    tide_mark outer_mark;   /* opened before the form's scope */
+    tide_scope outer_scope;
+    const form *inner;      /* opened after the removal, and left open or ended */
+    tide_mark left_open[2];
+    tide_scope left_entered;
+    uint8_t *kept; /* acquired after the removal */
+};
+
+static void open_around(struct removed *r, tide_pool *pool)
+{
+    r->outer_mark.pool = NULL;
+    if (r->how == BY_OUTER_MARK)
+        r->outer_mark = tide_checkpoint(pool);
+    if (r->how == BY_OUTER_SCOPE)
+        expect_ok(tide_scope_enter(pool, NULL, &r->outer_scope));
+}
+
+static void remove_all(struct removed *r, tide_pool *pool)
+{
+    if (r->how == BY_RESET)
+        expect_ok(tide_pool_reset(pool));
+    else if (r->how == BY_EMPTY)
+        expect_ok(tide_pool_empty(pool));
+    else if (r->how == BY_OUTER_MARK)
+        expect_ok(tide_rewind(pool, r->outer_mark));
+    else
+        expect_ok(tide_scope_leave(&r->outer_scope));
+    counts_same((counts){0, 0, 0, 0}, pool);
+}
+
+/* Runs the form around a body that removes it; only those left by a call can say that it went. */
+static void run_removed(const form *f, tide_pool *pool, form_body *body, void *state)
+{
+    tide_status status = f->run(pool, body, state);
+    expect_status(status, f->block ? TIDE_OK : TIDE_ERROR_STALE);
+    CHECK_POOL(pool);
+}
+
+static void use_three_types(tide_pool *pool, void *state)
+{
+    (void)state;
+    take(pool, TIDE_F64, 10, 1);
+    take(pool, TIDE_I32, 10, 2);
+    take(pool, TIDE_F32, 10, 3);
+    CHECK_POOL(pool);
+}
+
+/* ---- marks and scopes left open ---- */
+
+static void remove_then_leave_marks_open(tide_pool *pool, void *state)
+{
+    struct removed *r = state;
+    use_three_types(pool, NULL);
+    remove_all(r, pool);
+    for (size_t i = 0; i < 2; i++) {
+        r->left_open[i] = tide_checkpoint(pool);
+        assert_ptr_equal(r->left_open[i].pool, pool);
+        use_three_types(pool, NULL);
+    }
+    r->kept = take(pool, TIDE_F64, 50, 9);
+}
+
+static void expect_kept(const struct removed *r, tide_pool *pool, size_t depth, size_t reals)
+{
+    CHECK_POOL(pool);
+    assert_int_equal(tide_pool_depth(pool), depth);
+    assert_int_equal(tide_pool_active(pool, TIDE_F64), reals);
+    if (r != NULL)
+        expect_bytes(r->kept, 50 * sizeof(double), 9);
+}
+
+static void the_end_of_a_removed_scope_leaves_newer_marks_open(const scene *s)
+{
+    for (int how = 0; how < REMOVAL_COUNT; how++) {
+        struct removed r = {.how = (enum removal)how};
+        note("removal %d", how);
+        open_around(&r, s->pool);
+        run_removed(s->form, s->pool, remove_then_leave_marks_open, &r);
+        expect_kept(&r, s->pool, 2, 3);
+        expect_ok(tide_rewind(s->pool, r.left_open[1]));
+        expect_kept(NULL, s->pool, 1, 1);
+        expect_ok(tide_rewind(s->pool, r.left_open[0]));
+        counts_same((counts){0, 0, 0, 0}, s->pool);
+    }
+}
+
+/* The rest of the block runs at the level of the scope that was left open in it. */
+static void remove_then_leave_a_scope_open(tide_pool *pool, void *state)
+{
+    struct removed *r = state;
+    use_three_types(pool, NULL);
+    remove_all(r, pool);
+    take(pool, TIDE_I32, 5, 4);
+    expect_ok(tide_scope_enter(pool, NULL, &r->left_entered));
+    r->kept = take(pool, TIDE_F64, 50, 9);
+}
+
+static void the_end_of_a_removed_scope_leaves_a_newer_scope_open(const scene *s)
+{
+    for (int how = 0; how < REMOVAL_COUNT; how++) {
+        struct removed r = {.how = (enum removal)how};
+        note("removal %d", how);
+        open_around(&r, s->pool);
+        run_removed(s->form, s->pool, remove_then_leave_a_scope_open, &r);
+        expect_kept(&r, s->pool, 1, 1);
+        expect_ok(tide_scope_leave(&r.left_entered));
+        assert_int_equal(tide_pool_active(s->pool, TIDE_I32), 1);
+        expect_ok(tide_pool_reset(s->pool));
+    }
+}
+
+/* ---- whole scopes after the removal ---- */
+
+static void remove_then_run_another(tide_pool *pool, void *state)
+{
+    struct removed *r = state;
+    use_three_types(pool, NULL);
+    remove_all(r, pool);
+    form_run(r->inner, pool, use_three_types, NULL);
+    counts_same((counts){0, 0, 0, 0}, pool);
+    r->kept = take(pool, TIDE_F64, 50, 9);
+    form_run(r->inner, pool, use_three_types, NULL);
+}
+
+static void scopes_work_between_the_removal_and_the_end(const scene *s)
+{
+    EACH_FORM(inner)
+    {
+        for (int how = 0; how < REMOVAL_COUNT; how++) {
+            struct removed r = {.how = (enum removal)how, .inner = inner};
+            note("removal %d, inner %s", how, inner->name);
+            open_around(&r, s->pool);
+            run_removed(s->form, s->pool, remove_then_run_another, &r);
+            expect_kept(&r, s->pool, 0, 1); /* acquired outside: stays */
+            expect_ok(tide_pool_reset(s->pool));
+        }
+    }
+}
+
+/* ---- the removal happens some levels further in ---- */
+
+static void the_end_of_every_removed_level_does_nothing(const scene *s)
+{
+    enum { LEVELS = 5 };
+    struct removed r = {.how = BY_RESET};
+    tide_mark levels[LEVELS];
+    for (size_t i = 0; i < LEVELS; i++) {
+        levels[i] = tide_checkpoint(s->pool);
+        take(s->pool, TIDE_F64, 10, 1);
+    }
+    run_removed(s->form, s->pool, remove_then_leave_marks_open, &r);
+    for (size_t i = LEVELS; i-- > 0;)
+        expect_status(tide_rewind(s->pool, levels[i]), TIDE_ERROR_STALE);
+    expect_kept(&r, s->pool, 2, 3);
+    expect_ok(tide_pool_reset(s->pool));
+}
+
+struct removal_in_the_middle {
+    const form *outer; /* itself alive, its inner scope is removed */
+    struct removed removed;
+    size_t depth;
+};
+
+static void remove_the_inner_one(tide_pool *pool, void *state)
+{
+    struct removal_in_the_middle *m = state;
+    use_three_types(pool, NULL);
+    expect_ok(tide_rewind(pool, m->removed.outer_mark));
+    assert_int_equal(tide_pool_depth(pool), m->depth);
+    m->removed.left_open[0] = tide_checkpoint(pool);
+    m->removed.kept = take(pool, TIDE_F64, 50, 9);
+    CHECK_POOL(pool);
+}
+
+static void have_an_inner_one_removed(tide_pool *pool, void *state)
+{
+    struct removal_in_the_middle *m = state;
+    uint8_t *own = take(pool, TIDE_F64, 10, 5);
+    m->depth = tide_pool_depth(pool);
+    m->removed.outer_mark = tide_checkpoint(pool);
+    take(pool, TIDE_I32, 10, 6);
+    run_removed(m->removed.inner, pool, remove_the_inner_one, m);
+    assert_int_equal(tide_pool_depth(pool), m->depth + 1);
+    expect_bytes(m->removed.kept, 50 * sizeof(double), 9);
+    expect_bytes(own, 10 * sizeof(double), 5);
+}
+
+static void an_outer_scope_outlives_the_removal_of_an_inner_one(const scene *s)
+{
+    counts before = counts_of(s->pool);
+    EACH_FORM(inner)
+    {
+        struct removal_in_the_middle m = {.outer = s->form, .removed = {.inner = inner}};
+        note("inner %s", inner->name);
+        form_run(s->form, s->pool, have_an_inner_one_removed, &m);
+        counts_same(before, s->pool);
+        form_repeat(s->form, s->pool, 3, have_an_inner_one_removed, &m);
+        counts_same(before, s->pool);
+    }
+}
+
+/* ---- a loop goes on after it was removed ---- */
+
+struct loop_removed {
+    struct removed removed;
+    size_t round;
+};
+
+static void remove_in_the_second_round(tide_pool *pool, void *state)
+{
+    struct loop_removed *l = state;
+    if (l->round++ == 1)
+        remove_then_leave_marks_open(pool, &l->removed);
+    else if (l->round == 4)
+        tide_acquire(pool, double, 10);
+    if (l->round >= 2)
+        expect_bytes(l->removed.kept, 50 * sizeof(double), 9);
+    CHECK_POOL(pool);
+}
+
+static void a_removed_loop_runs_on_without_rewinding(void **state)
+{
+    (void)state;
+    for (int how = 0; how < REMOVAL_COUNT; how++) {
+        struct loop_removed l = {.removed = {.how = (enum removal)how}};
+        tide_pool *pool = pool_of(how % 2 ? TIDE_CHECK_POISON : TIDE_CHECK_NONE);
+        open_around(&l.removed, pool);
+        TIDE_LOOP(pool, i, 5)
+            remove_in_the_second_round(pool, &l);
+        assert_int_equal(l.round, 5);
+        expect_kept(&l.removed, pool, 2, 4);
+        expect_ok(tide_rewind(pool, l.removed.left_open[0]));
+        counts_same((counts){0, 0, 0, 0}, pool);
+        expect_ok(tide_pool_destroy(pool));
+    }
+}
+
+/* ---- many times over, so that nothing wraps or piles up ---- */
+
+static void remove_and_nest(tide_pool *pool, void *state)
+{
+    size_t *left = state;
+    take(pool, TIDE_F64, 4, 1);
+    expect_ok(tide_pool_reset(pool));
+    tide_mark mark = tide_checkpoint(pool);
+    take(pool, TIDE_F64, 4, 2);
+    if ((*left)-- > 0)
+        run_removed(form_at(*left % form_count()), pool, remove_and_nest, left);
+    else
+        expect_ok(tide_rewind(pool, mark));
+    CHECK_POOL(pool);
+}
+
+static void resets_inside_resets_keep_the_pool_sound(const scene *s)
+{
+    for (size_t i = 0; i < 3; i++) {
+        size_t left = 50;
+        run_removed(s->form, s->pool, remove_and_nest, &left);
+        counts_same((counts){0, 0, 0, 0}, s->pool);
+    }
+}
+
+static void reset_and_reopen(tide_pool *pool, void *state)
+{
+    (void)state;
+    expect_ok(tide_pool_reset(pool));
+    TIDE_SCOPE(pool);
+    tide_acquire(pool, double, 4);
+}
+
+static void a_hundred_thousand_resets_under_one_scope(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    {
+        TIDE_SCOPE_TYPES(pool, double);
+        for (size_t i = 0; i < scaled(100000, 1000); i++)
+            reset_and_reopen(pool, NULL);
+        tide_mark mark = tide_checkpoint(pool);
+        (void)mark;
+        tide_acquire(pool, double, 4);
+    }
+    assert_int_equal(tide_pool_depth(pool), 1);
+    assert_int_equal(tide_pool_active(pool, TIDE_F64), 1);
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static const form_case cases[] = {
+    CASE(the_end_of_a_removed_scope_leaves_newer_marks_open),
+    CASE(the_end_of_a_removed_scope_leaves_a_newer_scope_open),
+    CASE(scopes_work_between_the_removal_and_the_end),
+    CASE(the_end_of_every_removed_level_does_nothing),
+    CASE(an_outer_scope_outlives_the_removal_of_an_inner_one),
+    CASE(resets_inside_resets_keep_the_pool_sound),
+};
+
+static const struct CMUnitTest others[] = {
+    cmocka_unit_test(a_removed_loop_runs_on_without_rewinding),
+    cmocka_unit_test(a_hundred_thousand_resets_under_one_scope),
+};
+
+int main(void)
+{
+    return FORMS_MAIN("abandoned", cases, others);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+/* The harness: pins sites, makes scenes, compares pools, reads dead memory. */
+#define _GNU_SOURCE
+#include "forms.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/os.h"
+
+#if defined(TIDE_HAVE_VALGRIND)
+#include <valgrind/valgrind.h>
+#endif
+
+static const pool_kind kinds[] = {
+    {"unchecked", TIDE_CHECK_NONE, false},
+    {"poison", TIDE_CHECK_POISON, false},
+    {"disabled", TIDE_CHECK_NONE, true},
+};
+enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
+
+static const form *const tables[] = {forms_c, forms_cpp};
+enum { TABLE_COUNT = sizeof(tables) / sizeof(tables[0]) };
+
+static char noted[256];
+static bool tiers_pinned; /* while a table is prepared its sites are at any tier */
+
+void note(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(noted, sizeof noted, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- forms ---- */
+
+size_t form_count(void)
+{
+    size_t count = 0;
+    for (size_t t = 0; t < TABLE_COUNT; t++)
+        for (const form *f = tables[t]; f->name != NULL; f++)
+            count++;
+    return count;
+}
+
+const form *form_at(size_t i)
+{
+    for (size_t t = 0; t < TABLE_COUNT; t++)
+        for (const form *f = tables[t]; f->name != NULL; f++)
+            if (i-- == 0)
+                return f;
+    return NULL;
+}
+
+struct search {
+    const char *name;
+    tide_site *found;
+};
+
+static bool site_is_named(tide_site *site, void *user)
+{
+    struct search *search = user;
+    if (site->name != NULL && strcmp(site->name, search->name) == 0)
+        search->found = site;
+    return search->found == NULL;
+}
+
+static void no_body(tide_pool *pool, void *state)
+{
+    (void)pool;
+    (void)state;
+}
+
+static void prepare(const form *f, tide_pool *pool)
+{
+    static const tide_type known[] = {TIDE_F64, TIDE_I32, TIDE_F64};
+    expect_ok(f->run(pool, no_body, NULL)); /* in C++ a site is listed when first entered */
+    if (f->site == NULL)
+        return;
+    struct search search = {f->site, NULL};
+    tide_site_each(site_is_named, &search);
+    assert_non_null(search.found);
+    if (f->declared)
+        expect_ok(tide_site_declare(search.found, known, 3));
+    expect_ok(tide_site_pin(search.found, f->tier));
+}
+
+void forms_prepare(const form *table)
+{
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tiers_pinned = false;
+    for (const form *f = table; f->name != NULL; f++)
+        prepare(f, pool);
+    tiers_pinned = true;
+    expect_ok(tide_pool_destroy(pool));
+}
+
+void expect_tier(const tide_plan *plan, tide_tier tier)
+{
+    assert_non_null(plan);
+    if (tiers_pinned)
+        assert_string_equal(tide_tier_name(plan->tier), tide_tier_name(tier));
+}
+
+void form_run(const form *f, tide_pool *pool, form_body *body, void *state)
+{
+    check_status(f->run(pool, body, state), TIDE_OK, f->name, __FILE__, __LINE__);
+}
+
+void form_repeat(const form *f, tide_pool *pool, size_t count, form_body *body, void *state)
+{
+    if (f->repeat != NULL) {
+        f->repeat(pool, count, body, state);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        form_run(f, pool, body, state);
+}
+
+struct nesting {
+    size_t next, left; /* the form to open now, and how many */
+    form_body *body;
+    void *state;
+};
+
+static void nest_body(tide_pool *pool, void *state)
+{
+    struct nesting now = *(struct nesting *)state;
+    if (now.left == 0) {
+        now.body(pool, now.state);
+        return;
+    }
+    const form *f = form_at(now.next % form_count());
+    now.next++;
+    now.left--;
+    form_run(f, pool, nest_body, &now);
+}
+
+void form_nest(const form *first, size_t depth, tide_pool *pool, form_body *body, void *state)
+{
+    struct nesting nesting = {0, depth, body, state};
+    while (form_at(nesting.next) != first)
+        nesting.next++;
+    nest_body(pool, &nesting);
+}
+
+/* ---- scenes ---- */
+
+struct planned {
+    const form_case *what;
+    scene scene;
+    char name[160];
+};
+
+static int scene_setup(void **state)
+{
+    struct planned *planned = *state;
+    const tide_pool_options options = {.name = planned->name,
+                                       .check = planned->scene.kind->check,
+                                       .disabled = planned->scene.kind->disabled};
+    planned->scene.pool = tide_pool_create(&options);
+    noted[0] = 0;
+    return planned->scene.pool == NULL ? -1 : 0;
+}
+
+static void scene_run(void **state)
+{
+    struct planned *planned = *state;
+    planned->what->run(&planned->scene);
+    CHECK_POOL(planned->scene.pool);
+    assert_int_equal(tide_pool_depth(planned->scene.pool), 0);
+    noted[0] = 0;
+}
+
+static int scene_teardown(void **state)
+{
+    struct planned *planned = *state;
+    if (noted[0] != 0)
+        print_error("%s: at %s\n", planned->name, noted);
+    tide_os_fault = NULL; /* what follows is for tests that failed half-way */
+    tide_pool_reset(planned->scene.pool);
+    return tide_pool_destroy(planned->scene.pool) == TIDE_OK ? 0 : -1;
+}
+
+static struct CMUnitTest plan_scene(struct planned *planned, const form_case *what, const form *f,
+                                    const pool_kind *kind)
+{
+    planned->what = what;
+    planned->scene.form = f;
+    planned->scene.kind = kind;
+    snprintf(planned->name, sizeof planned->name, "%s [%s, %s]", what->name, f->name, kind->name);
+    const struct CMUnitTest test = {planned->name, scene_run, scene_setup, scene_teardown, planned};
+    return test;
+}
+
+int forms_main(const char *group, const form_case *cases, size_t case_count,
+               const struct CMUnitTest *others, size_t other_count)
+{
+    size_t most = case_count * form_count() * KIND_COUNT, count = 0;
+    struct planned *planned = calloc(most, sizeof *planned);
+    struct CMUnitTest *tests = calloc(most + other_count, sizeof *tests);
+    if (planned == NULL || tests == NULL)
+        return EXIT_FAILURE;
+    for (size_t t = 0; t < TABLE_COUNT; t++)
+        forms_prepare(tables[t]);
+    for (size_t c = 0; c < case_count; c++) {
+        for (size_t i = 0; i < form_count() * KIND_COUNT; i++) {
+            const pool_kind *kind = &kinds[i % KIND_COUNT];
+            if (kind->disabled && cases[c].slots_stay)
+                continue;
+            tests[count] = plan_scene(&planned[count], &cases[c], form_at(i / KIND_COUNT), kind);
+            count++;
+        }
+    }
+    if (other_count > 0)
+        memcpy(tests + count, others, other_count * sizeof *tests);
+    int failed = _cmocka_run_group_tests(group, tests, count + other_count, NULL, NULL);
+    free(tests);
+    free(planned);
+    return failed;
+}
+
+/* ---- pools ---- */
+
+tide_pool *pool_of(tide_check check)
+{
+    const tide_pool_options options = {.check = check};
+    tide_pool *pool = tide_pool_create(&options);
+    assert_non_null(pool);
+    return pool;
+}
+
+void check_pool(const tide_pool *pool, const char *file, int line)
+{
+    if (tide_pool_check(pool) == TIDE_OK)
+        return;
+    print_error("the pool is not sound: %s\n", tide_error_message());
+    _fail(file, line);
+}
+
+void check_status(tide_status got, tide_status expected, const char *call, const char *file,
+                  int line)
+{
+    if (got == expected)
+        return;
+    print_error("%s gave '%s', not '%s'; last message: %s\n", call, tide_status_name(got),
+                tide_status_name(expected), tide_error_message());
+    _fail(file, line);
+}
+
+tide_pool_statistics stats_of(const tide_pool *pool)
+{
+    tide_pool_statistics stats;
+    expect_ok(tide_pool_stats(pool, &stats));
+    return stats;
+}
+
+snapshot snapshot_take(const tide_pool *pool)
+{
+    snapshot s = {pool->tag,      pool->epoch, pool->log_top, pool->log_room,
+                  tide_type_count() + 1, NULL, stats_of(pool)};
+    s.shelves = malloc(s.shelf_count * sizeof *s.shelves);
+    assert_non_null(s.shelves);
+    memcpy(s.shelves, pool->shelves, s.shelf_count * sizeof *s.shelves);
+    return s;
+}
+
+void snapshot_same(const snapshot *before, const tide_pool *pool)
+{
+    assert_int_equal(pool->tag, before->tag);
+    assert_int_equal(pool->epoch, before->epoch);
+    assert_ptr_equal(pool->log_top, before->log_top);
+    assert_ptr_equal(pool->log_room, before->log_room);
+    for (uint32_t type = 0; type < before->shelf_count; type++) {
+        const tide_shelf *was = &before->shelves[type], *is = &pool->shelves[type];
+        assert_ptr_equal(is->next, was->next);
+        assert_int_equal(is->saved_at, was->saved_at);
+        assert_int_equal(is->count, was->count);
+        assert_memory_equal(is, was, sizeof *is);
+    }
+    tide_pool_statistics now = stats_of(pool);
+    assert_memory_equal(&now, &before->stats, sizeof now);
+}
+
+void snapshot_drop(snapshot *s)
+{
+    free(s->shelves);
+    s->shelves = NULL;
+}
+
+counts counts_of(const tide_pool *pool)
+{
+    tide_pool_statistics stats = stats_of(pool);
+    counts now = {tide_pool_depth(pool), stats.slots_live, stats.bytes_live, stats.log_entries};
+    assert_int_equal(stats.depth, now.depth);
+    return now;
+}
+
+void counts_same(counts before, const tide_pool *pool)
+{
+    counts now = counts_of(pool);
+    CHECK_POOL(pool);
+    assert_int_equal(now.depth, before.depth);
+    assert_int_equal(now.live, before.live);
+    assert_int_equal(now.bytes_live, before.bytes_live);
+    assert_int_equal(now.log_entries, before.log_entries);
+}
+
+/* ---- memory ---- */
+
+void fill_bytes(void *data, size_t bytes, unsigned seed)
+{
+    uint8_t *to = data;
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (uint8_t)(seed * 31 + i * 7 + (i >> 8));
+}
+
+void expect_bytes(const void *data, size_t bytes, unsigned seed)
+{
+    const uint8_t *from = data;
+    for (size_t i = 0; i < bytes; i++)
+        if (from[i] != (uint8_t)(seed * 31 + i * 7 + (i >> 8)))
+            fail_msg("byte %zu of %zu is %u: something wrote over it", i, bytes, from[i]);
+}
+
+void *take(tide_pool *pool, tide_type type, size_t n, unsigned seed)
+{
+    uint8_t *data = tide_acquire_type(pool, type, n);
+    if (data == NULL)
+        fail_msg("acquire of %zu: %s", n, tide_error_message());
+    assert_int_equal((uintptr_t)data % 64, 0);
+    assert_int_equal((uintptr_t)data % tide_type_align(type), 0);
+    fill_bytes(data, n * tide_type_size(type), seed);
+    return data;
+}
+
+/* The kernel copies, by a call that neither AddressSanitizer nor Valgrind looks into. */
+void read_behind(const void *from, void *to, size_t bytes)
+{
+    int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    assert_true(memory >= 0);
+    memset(to, 0, bytes);
+    long got = syscall(SYS_pread64, memory, to, bytes, (uintptr_t)from);
+    close(memory);
+    assert_int_equal(got, bytes);
+}
+
+tide_type fresh_type(void)
+{
+    static unsigned made;
+    char name[32];
+    snprintf(name, sizeof name, "fresh %u", made++);
+    tide_type type = tide_type_register(name, 24, 8);
+    assert_int_not_equal(type, TIDE_NO_TYPE);
+    return type;
+}
+
+/* ---- the run ---- */
+
+size_t scaled(size_t count, size_t least)
+{
+    const char *text = getenv("TIDE_TEST_SCALE");
+    double scale = text == NULL ? 1 : atof(text);
+    size_t wanted = (size_t)((double)count * (scale > 0 ? scale : 1));
+    return wanted < least ? least : wanted;
+}
+
+#if defined(__has_feature)
+#define HAS(feature) __has_feature(feature)
+#else
+#define HAS(feature) 0
+#endif
+
+/* A refused allocation is what some tests are about, not a reason to stop. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+bool under_sanitizer(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return true;
+#else
+    return HAS(address_sanitizer) || HAS(thread_sanitizer);
+#endif
+}
+
+bool under_valgrind(void)
+{
+#if defined(TIDE_HAVE_VALGRIND)
+    return RUNNING_ON_VALGRIND != 0;
+#else
+    return false;
+#endif
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of an array: acquired, used, rewound, acquired again. */
+#include "forms.h"
+
+/* ---- the same slots again ---- */
+
+struct addresses {
+    void *first[5];
+    size_t rounds;
+};
+
+/* Two types that the form knows, two it does not, in a fixed order. */
+static void acquire_five(tide_pool *pool, void *state)
+{
+    struct addresses *seen = state;
+    void *now[5] = {take(pool, TIDE_F64, 100, 1), take(pool, TIDE_F32, 50, 2),
+                    take(pool, TIDE_F64, 10, 3), take(pool, TIDE_I32, 1, 4),
+                    take(pool, TIDE_U8, 3000, 5)};
+    CHECK_POOL(pool);
+    for (size_t i = 0; i < 5; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_ptr_not_equal(now[i], now[j]);
+    if (seen->rounds++ == 0)
+        memcpy(seen->first, now, sizeof now);
+    assert_memory_equal(seen->first, now, sizeof now);
+}
+
+static void a_rewound_pool_gives_the_same_memory_in_the_same_order(const scene *s)
+{
+    struct addresses seen = {.rounds = 0};
+    counts before = counts_of(s->pool);
+    form_run(s->form, s->pool, acquire_five, &seen);
+    counts_same(before, s->pool);
+    form_run(s->form, s->pool, acquire_five, &seen);
+    form_repeat(s->form, s->pool, 5, acquire_five, &seen);
+    counts_same(before, s->pool);
+    assert_int_equal(seen.rounds, 7);
+}
+
+/* ---- growth ---- */
+
+struct two_positions {
+    size_t first_size;
+    const double *second;
+};
+
+static void grow_the_first(tide_pool *pool, void *state)
+{
+    struct two_positions *two = state;
+    double *first = take(pool, TIDE_F64, two->first_size, 1);
+    double *second = tide_acquire(pool, double, 16);
+    assert_non_null(second);
+    if (two->second == NULL)
+        fill_bytes(second, 16 * sizeof *second, 2);
+    else
+        assert_ptr_equal(second, two->second);
+    two->second = second;
+    CHECK_POOL(pool);
+    expect_bytes(first, two->first_size * sizeof *first, 1);
+}
+
+static void growing_one_position_leaves_the_next_alone(const scene *s)
+{
+    struct two_positions two = {10, NULL};
+    uint8_t content[16 * sizeof(double)];
+    form_run(s->form, s->pool, grow_the_first, &two);
+    read_behind(two.second, content, sizeof content);
+    two.first_size = 200;
+    form_run(s->form, s->pool, grow_the_first, &two);
+    uint8_t after[sizeof content];
+    read_behind(two.second, after, sizeof after);
+    assert_memory_equal(after, content, sizeof after);
+    if (s->kind->check == TIDE_CHECK_NONE)
+        expect_bytes(after, sizeof after, 2);
+}
+
+static void acquire_floats(tide_pool *pool, void *state)
+{
+    take(pool, TIDE_F32, *(const size_t *)state, 1);
+}
+
+static void a_smaller_request_keeps_the_larger_capacity(const scene *s)
+{
+    size_t n = 200;
+    form_run(s->form, s->pool, acquire_floats, &n);
+    tide_pool_statistics large = stats_of(s->pool);
+    n = 5;
+    form_run(s->form, s->pool, acquire_floats, &n);
+    n = 200;
+    form_run(s->form, s->pool, acquire_floats, &n);
+    tide_pool_statistics again = stats_of(s->pool);
+    assert_true(large.bytes_held >= 200 * sizeof(float));
+    assert_int_equal(again.bytes_held, large.bytes_held);
+    assert_int_equal(again.allocations, large.allocations);
+    CHECK_POOL(s->pool);
+}
+
+/* ---- nesting ---- */
+
+static void acquire_and_overwrite(tide_pool *pool, void *state)
+{
+    (void)state;
+    take(pool, TIDE_F64, 40, 11);
+    take(pool, TIDE_I32, 400, 12);
+    take(pool, TIDE_F32, 4000, 13);
+    CHECK_POOL(pool);
+}
+
+static void nest_in_each_form(tide_pool *pool, void *state)
+{
+    (void)state;
+    double *reals = take(pool, TIDE_F64, 30, 1);
+    float *floats = take(pool, TIDE_F32, 300, 2);
+    EACH_FORM(inner)
+    {
+        note("inner %s", inner->name);
+        counts before = counts_of(pool);
+        form_run(inner, pool, acquire_and_overwrite, NULL);
+        counts_same(before, pool);
+        expect_bytes(reals, 30 * sizeof *reals, 1);
+        expect_bytes(floats, 300 * sizeof *floats, 2);
+    }
+}
+
+static void the_end_of_an_inner_scope_leaves_outer_arrays_intact(const scene *s)
+{
+    form_run(s->form, s->pool, nest_in_each_form, NULL);
+    form_run(s->form, s->pool, nest_in_each_form, NULL);
+}
+
+static void every_form_nests_in_every_other_to_depth_40(const scene *s)
+{
+    counts before = counts_of(s->pool);
+    form_nest(s->form, 40, s->pool, acquire_and_overwrite, NULL);
+    counts_same(before, s->pool);
+}
+
+/* ---- a type born inside ---- */
+
+static void register_and_acquire(tide_pool *pool, void *state)
+{
+    tide_type *type = state;
+    *type = fresh_type();
+    take(pool, *type, 10, 1);
+    take(pool, *type, 20, 2);
+    assert_int_equal(tide_pool_active(pool, *type), 2);
+    CHECK_POOL(pool);
+}
+
+static void a_type_registered_inside_is_rewound_and_stays_registered(const scene *s)
+{
+    tide_type type = TIDE_NO_TYPE;
+    form_run(s->form, s->pool, register_and_acquire, &type);
+    assert_int_equal(tide_pool_active(s->pool, type), 0);
+    assert_int_equal(tide_type_size(type), 24);
+    assert_non_null(strstr(tide_type_name(type), "fresh"));
+}
+
+/* ---- nothing ---- */
+
+static void nothing(tide_pool *pool, void *state)
+{
+    (void)state;
+    CHECK_POOL(pool);
+}
+
+static void an_empty_scope_leaves_every_field_as_it_was(const scene *s)
+{
+    form_run(s->form, s->pool, acquire_and_overwrite, NULL);
+    form_run(s->form, s->pool, nothing, NULL);
+    take(s->pool, TIDE_F64, 3, 1);
+    take(s->pool, TIDE_U16, 3, 1);
+    form_run(s->form, s->pool, nothing, NULL); /* a frame may need another slot, this once */
+    snapshot before = snapshot_take(s->pool);
+    form_run(s->form, s->pool, nothing, NULL);
+    form_repeat(s->form, s->pool, 3, nothing, NULL);
+    snapshot_same(&before, s->pool);
+    snapshot_drop(&before);
+    expect_ok(tide_pool_reset(s->pool));
+}
+
+static void show_levels(tide_pool *pool, void *state)
+{
+    size_t *outside = state;
+    assert_int_equal(tide_pool_depth(pool), *outside + 1);
+}
+
+static void depth_counts_open_levels(const scene *s)
+{
+    size_t outside = 0;
+    form_run(s->form, s->pool, show_levels, &outside);
+    tide_mark mark = tide_checkpoint(s->pool);
+    outside = 1;
+    form_run(s->form, s->pool, show_levels, &outside);
+    expect_ok(tide_rewind(s->pool, mark));
+    assert_int_equal(tide_pool_depth(s->pool), 0);
+}
+
+/* ---- reset and empty ---- */
+
+static void reset_here(tide_pool *pool, void *state)
+{
+    (void)state;
+    acquire_and_overwrite(pool, NULL);
+    assert_true(tide_pool_active(pool, TIDE_F64) > 0);
+    expect_ok(tide_pool_reset(pool));
+    counts_same((counts){0, 0, 0, 0}, pool);
+    assert_int_equal(tide_pool_active(pool, TIDE_F64), 0);
+    assert_int_equal(tide_pool_active(pool, TIDE_F32), 0);
+}
+
+static tide_status run_to_be_reset(const form *f, tide_pool *pool, form_body *body, void *state)
+{
+    tide_status status = f->run(pool, body, state);
+    if (f->block)
+        assert_int_equal(status, TIDE_OK);
+    else
+        assert_int_equal(status, TIDE_ERROR_STALE);
+    return status;
+}
+
+struct deep {
+    const form *form;
+    size_t left;
+};
+
+static void go_deeper_then_reset(tide_pool *pool, void *state)
+{
+    struct deep deeper = *(struct deep *)state;
+    take(pool, TIDE_F64, 10, 1);
+    if (deeper.left-- == 0)
+        reset_here(pool, NULL);
+    else
+        run_to_be_reset(deeper.form, pool, go_deeper_then_reset, &deeper);
+    counts_same((counts){0, 0, 0, 0}, pool);
+}
+
+static void reset_at_any_depth_leaves_nothing_live(const scene *s)
+{
+    for (size_t depth = 0; depth < 5; depth++) {
+        struct deep deep = {s->form, depth};
+        note("depth %zu", depth);
+        run_to_be_reset(s->form, s->pool, go_deeper_then_reset, &deep);
+        counts_same((counts){0, 0, 0, 0}, s->pool);
+    }
+}
+
+static void reset_keeps_the_memory(const scene *s)
+{
+    run_to_be_reset(s->form, s->pool, reset_here, NULL);
+    tide_pool_statistics before = stats_of(s->pool);
+    assert_true(before.bytes_held > 0);
+    run_to_be_reset(s->form, s->pool, reset_here, NULL);
+    tide_pool_statistics after = stats_of(s->pool);
+    assert_int_equal(after.bytes_held, before.bytes_held);
+    assert_int_equal(after.allocations, before.allocations);
+    assert_int_equal(after.releases, 0);
+}
+
+static void rewinding_at_the_root_again_and_again_is_no_error(const scene *s)
+{
+    for (size_t i = 0; i < 4; i++) {
+        expect_ok(tide_pool_reset(s->pool));
+        counts_same((counts){0, 0, 0, 0}, s->pool);
+    }
+    take(s->pool, TIDE_F64, 10, 1);
+    form_run(s->form, s->pool, acquire_and_overwrite, NULL);
+    for (size_t i = 0; i < 4; i++) {
+        expect_ok(tide_pool_reset(s->pool));
+        counts_same((counts){0, 0, 0, 0}, s->pool);
+    }
+    form_run(s->form, s->pool, acquire_and_overwrite, NULL);
+}
+
+static void empty_here(tide_pool *pool, void *state)
+{
+    (void)state;
+    acquire_and_overwrite(pool, NULL);
+    expect_ok(tide_pool_empty(pool));
+    counts_same((counts){0, 0, 0, 0}, pool);
+    tide_pool_statistics stats = stats_of(pool);
+    assert_int_equal(stats.bytes_held, 0);
+    assert_int_equal(stats.slots, 0);
+    assert_true(stats.bytes_peak > 0);
+}
+
+static void empty_gives_all_memory_back_and_the_pool_works_on(const scene *s)
+{
+    for (size_t i = 0; i < 3; i++) {
+        form_run(s->form, s->pool, acquire_and_overwrite, NULL);
+        take(s->pool, TIDE_I64, 100, 1);
+        expect_ok(tide_pool_empty(s->pool));
+        assert_int_equal(stats_of(s->pool).bytes_held, 0);
+        assert_int_equal(stats_of(s->pool).slots, 0);
+        counts_same((counts){0, 0, 0, 0}, s->pool);
+        run_to_be_reset(s->form, s->pool, empty_here, NULL);
+        assert_int_equal(stats_of(s->pool).bytes_held, 0);
+        CHECK_POOL(s->pool);
+    }
+    form_run(s->form, s->pool, acquire_and_overwrite, NULL);
+}
+
+/* ---- no allocation when warm ---- */
+
+struct shapes {
+    size_t round;
+    tide_type type;
+    uint64_t warm; /* allocations after the first of each */
+    const tide_pool *pool;
+};
+
+static void take_one_of_ten_shapes(tide_pool *pool, void *state)
+{
+    static const size_t sizes[10] = {3, 512, 17, 64, 1, 1000, 999, 130, 2, 256};
+    struct shapes *shapes = state;
+    take(pool, shapes->type, sizes[shapes->round % 10], 1);
+    if (shapes->round == 9)
+        shapes->warm = stats_of(pool).allocations;
+    shapes->round++;
+}
+
+static void ten_shapes_in_turn_allocate_in_the_first_round_only(const scene *s)
+{
+    static const tide_type types[] = {TIDE_F64, TIDE_F32};
+    for (size_t i = 0; i < 2; i++) {
+        struct shapes shapes = {0, types[i], 0, s->pool};
+        form_repeat(s->form, s->pool, scaled(10000, 100), take_one_of_ten_shapes, &shapes);
+        assert_true(shapes.warm > 0);
+        assert_int_equal(stats_of(s->pool).allocations, shapes.warm);
+    }
+}
+
+struct alternation {
+    size_t round;
+    tide_type type;
+};
+
+static void take_small_and_large(tide_pool *pool, void *state)
+{
+    struct alternation *now = state;
+    bool large_first = now->round++ % 2 == 1;
+    uint8_t *first = tide_acquire_type(pool, now->type, large_first ? 1000000 : 10);
+    uint8_t *second = tide_acquire_type(pool, now->type, large_first ? 10 : 1000000);
+    assert_non_null(first);
+    assert_non_null(second);
+    uint8_t *large = large_first ? first : second, *small = large_first ? second : first;
+    fill_bytes(small, 10 * tide_type_size(now->type), 3);
+    large[0] = large[1000000 * tide_type_size(now->type) - 1] = 0;
+    expect_bytes(small, 10 * tide_type_size(now->type), 3);
+    CHECK_POOL(pool);
+}
+
+static void alternating_sizes_take_two_allocations_in_all(const scene *s)
+{
+    static const tide_type types[] = {TIDE_I32, TIDE_F32};
+    for (size_t i = 0; i < 2; i++) {
+        struct alternation now = {0, types[i]};
+        form_run(s->form, s->pool, nothing, NULL); /* a frame's own arrays */
+        uint64_t before = stats_of(s->pool).allocations;
+        form_repeat(s->form, s->pool, 8, take_small_and_large, &now);
+        tide_pool_statistics after = stats_of(s->pool);
+        assert_int_equal(after.allocations, before + 2);
+        assert_true(after.exchanges > 0);
+        assert_true(after.bytes_held < (i + 1) * 6000000); /* of 4 MB each: one, not two */
+    }
+}
+
+/* ---- n = 0 ---- */
+
+static void acquire_nothing(tide_pool *pool, void *state)
+{
+    (void)state;
+    tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32};
+    for (size_t t = 0; t < 3; t++) {
+        uint8_t *some = take(pool, types[t], 4, 1);
+        uint8_t *none[3];
+        for (size_t i = 0; i < 3; i++) {
+            none[i] = tide_acquire_type(pool, types[t], 0);
+            assert_non_null(none[i]);
+            assert_int_equal((uintptr_t)none[i] % 64, 0);
+            assert_ptr_not_equal(none[i], some);
+            assert_true(i == 0 || none[i] != none[i - 1]);
+            assert_true(i < 2 || none[i] != none[0]);
+        }
+        expect_bytes(some, 4 * tide_type_size(types[t]), 1);
+    }
+    CHECK_POOL(pool);
+}
+
+static void no_elements_give_a_pointer_of_their_own(const scene *s)
+{
+    counts before = counts_of(s->pool);
+    form_run(s->form, s->pool, acquire_nothing, NULL);
+    counts_same(before, s->pool);
+}
+
+static void no_elements_grow_nothing(const scene *s)
+{
+    form_run(s->form, s->pool, acquire_nothing, NULL);
+    tide_pool_statistics before = stats_of(s->pool);
+    form_repeat(s->form, s->pool, 5, acquire_nothing, NULL);
+    tide_pool_statistics after = stats_of(s->pool);
+    assert_int_equal(after.allocations, before.allocations);
+    assert_int_equal(after.bytes_held, before.bytes_held);
+    assert_int_equal(after.slots, before.slots);
+}
+
+/* ---- without forms ---- */
+
+static void arrays_outside_any_scope_can_be_used_again_after_a_reset(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    enum { COUNT = 1000 };
+    static void *first[COUNT];
+    for (unsigned i = 0; i < COUNT; i++)
+        first[i] = take(pool, TIDE_F64, 1 + i % 50, i);
+    assert_int_equal(tide_pool_active(pool, TIDE_F64), COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        expect_bytes(first[i], (1 + i % 50) * sizeof(double), i);
+    CHECK_POOL(pool);
+    uint64_t allocations = stats_of(pool).allocations;
+    expect_ok(tide_pool_reset(pool));
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_ptr_equal(take(pool, TIDE_F64, 1 + i % 50, i), first[i]);
+    assert_int_equal(stats_of(pool).allocations, allocations);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static size_t entries_of_mark(tide_pool *pool, const tide_type *types, size_t count)
+{
+    size_t before = stats_of(pool).log_entries;
+    tide_mark mark = tide_checkpoint_types(pool, types, count);
+    assert_ptr_equal(mark.pool, pool);
+    CHECK_POOL(pool);
+    size_t entries = stats_of(pool).log_entries - before;
+    expect_ok(tide_rewind(pool, mark));
+    assert_int_equal(stats_of(pool).log_entries, before);
+    return entries;
+}
+
+static void a_type_named_twice_is_saved_once(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    const tide_type types[] = {TIDE_F64, TIDE_F64, TIDE_I32, TIDE_F64, TIDE_I32};
+    size_t none = entries_of_mark(pool, NULL, 0);
+    assert_int_equal(entries_of_mark(pool, types, 1), none + 1);
+    assert_int_equal(entries_of_mark(pool, types, 2), none + 1);
+    assert_int_equal(entries_of_mark(pool, types, 5), none + 2);
+    size_t before = stats_of(pool).log_entries;
+    {
+        TIDE_SCOPE_TYPES(pool, double, double, int32_t, int, double);
+        CHECK_POOL(pool);
+        assert_int_equal(stats_of(pool).log_entries, before + 2);
+    }
+    {
+        TIDE_FRAME(pool, (double, a, 1), (double, b, 2), (int, i, 3), (double, c, 4));
+        CHECK_POOL(pool);
+        assert_int_equal(stats_of(pool).log_entries, before + 2);
+        assert_true(a != b && b != c && a != c && i != NULL);
+    }
+    assert_int_equal(stats_of(pool).log_entries, before);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void a_known_type_is_never_touched_again_in_the_log(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    const tide_type types[] = {TIDE_F64};
+    tide_mark mark = tide_checkpoint_types(pool, types, 1);
+    size_t entries = stats_of(pool).log_entries;
+    for (unsigned i = 0; i < 10; i++)
+        take(pool, TIDE_F64, 10, i);
+    assert_int_equal(stats_of(pool).log_entries, entries);
+    expect_ok(tide_rewind(pool, mark));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static const form_case cases[] = {
+    CASE_SLOTS(a_rewound_pool_gives_the_same_memory_in_the_same_order),
+    CASE_SLOTS(growing_one_position_leaves_the_next_alone),
+    CASE_SLOTS(a_smaller_request_keeps_the_larger_capacity),
+    CASE(the_end_of_an_inner_scope_leaves_outer_arrays_intact),
+    CASE(every_form_nests_in_every_other_to_depth_40),
+    CASE(a_type_registered_inside_is_rewound_and_stays_registered),
+    CASE_SLOTS(an_empty_scope_leaves_every_field_as_it_was),
+    CASE(depth_counts_open_levels),
+    CASE(reset_at_any_depth_leaves_nothing_live),
+    CASE_SLOTS(reset_keeps_the_memory),
+    CASE(rewinding_at_the_root_again_and_again_is_no_error),
+    CASE(empty_gives_all_memory_back_and_the_pool_works_on),
+    CASE_SLOTS(ten_shapes_in_turn_allocate_in_the_first_round_only),
+    CASE_SLOTS(alternating_sizes_take_two_allocations_in_all),
+    CASE(no_elements_give_a_pointer_of_their_own),
+    CASE_SLOTS(no_elements_grow_nothing),
+};
+
+static const struct CMUnitTest others[] = {
+    cmocka_unit_test(arrays_outside_any_scope_can_be_used_again_after_a_reset),
+    cmocka_unit_test(a_type_named_twice_is_saved_once),
+    cmocka_unit_test(a_known_type_is_never_touched_again_in_the_log),
+};
+
+int main(void)
+{
+    return FORMS_MAIN("life cycle", cases, others);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory given back, and memory counted. */
+#define _GNU_SOURCE
+#include "forms.h"
+
+#include <stdio.h>
+
+static void take_four(tide_pool *pool, void *state)
+{
+    tide_type type = *(const tide_type *)state;
+    for (unsigned i = 0; i < 4; i++)
+        take(pool, type, 100, i);
+    CHECK_POOL(pool);
+}
+
+/* ---- trim ---- */
+
+static void trim_two_of_four(tide_pool *pool, void *state)
+{
+    tide_type type = *(const tide_type *)state;
+    size_t slot_bytes = 100 * tide_type_size(type);
+    uint8_t *first = take(pool, type, 100, 1), *second = take(pool, type, 100, 2);
+    size_t live = tide_pool_active(pool, type);
+    tide_pool_statistics before = stats_of(pool);
+    tide_trim_summary freed = tide_pool_trim(pool, type);
+    tide_pool_statistics after = stats_of(pool);
+    CHECK_POOL(pool);
+    assert_int_equal(freed.slots, 2);
+    assert_true(freed.bytes >= 2 * slot_bytes);
+    assert_int_equal(after.bytes_held, before.bytes_held - freed.bytes);
+    assert_int_equal(after.slots, before.slots - 2);
+    assert_int_equal(after.releases, before.releases + 2);
+    assert_int_equal(tide_pool_active(pool, type), live);
+    expect_bytes(first, slot_bytes, 1);
+    expect_bytes(second, slot_bytes, 2);
+    assert_int_equal(tide_pool_trim(pool, type).slots, 0);
+    take(pool, type, 100, 3);
+    expect_bytes(second, slot_bytes, 2);
+    assert_int_equal(tide_pool_active(pool, type), live + 1);
+}
+
+static void trim_gives_free_slots_back_and_leaves_live_arrays_alone(const scene *s)
+{
+    static const tide_type types[] = {TIDE_F64, TIDE_F32, TIDE_C128};
+    for (size_t i = 0; i < 3; i++) {
+        tide_type type = types[i];
+        counts before = counts_of(s->pool);
+        form_run(s->form, s->pool, take_four, &type);
+        form_run(s->form, s->pool, trim_two_of_four, &type);
+        counts_same(before, s->pool);
+    }
+}
+
+static void trim_all_then_work_on(tide_pool *pool, void *state)
+{
+    (void)state;
+    double *outer = take(pool, TIDE_F64, 70, 1);
+    tide_mark mark = tide_checkpoint(pool);
+    take(pool, TIDE_F64, 80, 2);
+    float *inner = take(pool, TIDE_F32, 80, 3);
+    size_t live = stats_of(pool).slots_live;
+    tide_pool_trim(pool, TIDE_ALL_TYPES);
+    CHECK_POOL(pool);
+    assert_int_equal(stats_of(pool).slots, live);
+    assert_int_equal(stats_of(pool).slots_live, live);
+    expect_bytes(inner, 80 * sizeof *inner, 3);
+    take(pool, TIDE_I64, 80, 4);
+    expect_ok(tide_rewind(pool, mark));
+    tide_pool_trim(pool, TIDE_ALL_TYPES);
+    CHECK_POOL(pool);
+    expect_bytes(outer, 70 * sizeof *outer, 1);
+    take(pool, TIDE_F64, 90, 5);
+    expect_bytes(outer, 70 * sizeof *outer, 1);
+}
+
+static void after_a_trim_inside_a_scope_its_rewind_is_right(const scene *s)
+{
+    static const tide_type types[] = {TIDE_F64, TIDE_I64, TIDE_F32};
+    for (size_t i = 0; i < 3; i++)
+        form_run(s->form, s->pool, take_four, (void *)(uintptr_t)&types[i]);
+    uint8_t *root = take(s->pool, TIDE_I64, 10, 9);
+    counts before = counts_of(s->pool);
+    form_run(s->form, s->pool, trim_all_then_work_on, NULL);
+    counts_same(before, s->pool);
+    form_repeat(s->form, s->pool, 3, trim_all_then_work_on, NULL);
+    counts_same(before, s->pool);
+    expect_bytes(root, 10 * sizeof(int64_t), 9);
+    expect_ok(tide_pool_reset(s->pool));
+}
+
+struct exchanged {
+    size_t round;
+};
+
+/* Takes away the very slot that was exchanged for a larger one further along. */
+static void trim_after_an_exchange(tide_pool *pool, void *state)
+{
+    struct exchanged *e = state;
+    bool large_first = e->round++ % 2 == 1;
+    take(pool, TIDE_F32, large_first ? 100000 : 10, 1);
+    if (e->round % 3 == 0)
+        tide_pool_trim(pool, TIDE_F32);
+    CHECK_POOL(pool);
+    take(pool, TIDE_F32, large_first ? 10 : 100000, 2);
+    if (e->round % 5 == 0)
+        tide_pool_trim(pool, TIDE_ALL_TYPES);
+    CHECK_POOL(pool);
+}
+
+static void a_trim_between_exchanges_keeps_the_pool_sound(const scene *s)
+{
+    struct exchanged e = {0};
+    counts before = counts_of(s->pool);
+    form_repeat(s->form, s->pool, 30, trim_after_an_exchange, &e);
+    counts_same(before, s->pool);
+    for (size_t i = 0; i < 10; i++)
+        form_run(s->form, s->pool, trim_after_an_exchange, &e);
+    counts_same(before, s->pool);
+}
+
+static void expect_nothing_freed(tide_trim_summary summary)
+{
+    assert_int_equal(summary.slots, 0);
+    assert_int_equal(summary.bytes, 0);
+}
+
+static void trim_what_was_never_used(tide_pool *pool, void *state)
+{
+    (void)state;
+    tide_type type = fresh_type();
+    snapshot before = snapshot_take(pool);
+    expect_nothing_freed(tide_pool_trim(pool, type));
+    expect_nothing_freed(tide_pool_compact(pool, type));
+    expect_nothing_freed(tide_pool_trim(pool, TIDE_C64));
+    assert_int_equal(tide_type_count(), type);
+    snapshot_same(&before, pool);
+    snapshot_drop(&before);
+}
+
+static void trimming_a_type_never_used_does_nothing(const scene *s)
+{
+    trim_what_was_never_used(s->pool, NULL);
+    form_run(s->form, s->pool, trim_what_was_never_used, NULL);
+    uint32_t known = tide_type_count();
+    expect_nothing_freed(tide_pool_trim(s->pool, known + 1));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_TYPE);
+    expect_nothing_freed(tide_pool_compact(s->pool, TIDE_NO_TYPE));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_TYPE);
+    assert_int_equal(tide_type_count(), known);
+}
+
+/* ---- compact ---- */
+
+enum { MIB = 1 << 20 };
+
+static void take_bytes(tide_pool *pool, void *state)
+{
+    size_t n = *(const size_t *)state;
+    uint8_t *data = tide_acquire(pool, uint8_t, n);
+    assert_non_null(data);
+    data[0] = data[n - 1] = 1;
+}
+
+/* Once `large` bytes, then, after the counting starts anew, `small` ones. */
+static tide_trim_summary compact_after(const scene *s, size_t large, size_t small)
+{
+    expect_ok(tide_pool_empty(s->pool));
+    form_run(s->form, s->pool, take_bytes, &large);
+    expect_nothing_freed(tide_pool_compact(s->pool, TIDE_U8));
+    form_run(s->form, s->pool, take_bytes, &small);
+    tide_pool_statistics before = stats_of(s->pool);
+    tide_trim_summary freed = tide_pool_compact(s->pool, TIDE_U8);
+    tide_pool_statistics after = stats_of(s->pool);
+    CHECK_POOL(s->pool);
+    assert_int_equal(before.bytes_held - after.bytes_held, freed.bytes);
+    form_run(s->form, s->pool, take_bytes, &small);
+    form_run(s->form, s->pool, take_bytes, &large);
+    return freed;
+}
+
+static void compact_gives_back_what_is_ten_times_too_large(const scene *s)
+{
+    tide_trim_summary freed = compact_after(s, 8 * MIB, MIB / 2);
+    assert_int_equal(freed.slots, 1);
+    assert_true(freed.bytes >= 7 * MIB);
+    expect_nothing_freed(compact_after(s, 4 * MIB, MIB / 2));      /* eight times     */
+    expect_nothing_freed(compact_after(s, MIB / 2, 100));          /* too little to gain */
+}
+
+static void compact_beside_live_arrays(tide_pool *pool, void *state)
+{
+    (void)state;
+    uint8_t *own = take(pool, TIDE_U8, 1000, 1);
+    expect_nothing_freed(tide_pool_compact(pool, TIDE_ALL_TYPES));
+    tide_mark mark = tide_checkpoint(pool);
+    uint8_t *inner = take(pool, TIDE_U8, 1000, 2);
+    tide_pool_compact(pool, TIDE_ALL_TYPES);
+    tide_pool_compact(pool, TIDE_ALL_TYPES);
+    CHECK_POOL(pool);
+    expect_bytes(own, 1000, 1);
+    expect_bytes(inner, 1000, 2);
+    expect_ok(tide_rewind(pool, mark));
+    take(pool, TIDE_U8, 3000, 3);
+    expect_bytes(own, 1000, 1);
+}
+
+static void compact_never_touches_a_live_array(const scene *s)
+{
+    size_t large = 4 * MIB;
+    uint8_t *root = take(s->pool, TIDE_U8, 1000, 9);
+    for (size_t i = 0; i < 2; i++) {
+        form_run(s->form, s->pool, take_bytes, &large);
+        form_run(s->form, s->pool, compact_beside_live_arrays, NULL);
+    }
+    tide_pool_compact(s->pool, TIDE_U8);
+    expect_bytes(root, 1000, 9);
+    expect_ok(tide_pool_reset(s->pool));
+}
+
+/* ---- counting ---- */
+
+static void count_capacity(tide_pool *pool, void *state)
+{
+    size_t *largest = state;
+    tide_pool_statistics before = stats_of(pool);
+    take(pool, TIDE_F32, 3, 1);
+    tide_pool_statistics after = stats_of(pool);
+    assert_int_equal(after.slots_live, before.slots_live + 1);
+    assert_int_equal(after.bytes_held, before.bytes_held);
+    assert_true(after.bytes_live - before.bytes_live >= *largest * sizeof(float));
+    assert_true(after.bytes_live <= after.bytes_held);
+}
+
+static void take_floats(tide_pool *pool, void *state)
+{
+    take(pool, TIDE_F32, *(const size_t *)state, 1);
+}
+
+static void bytes_count_capacity_and_not_length(const scene *s)
+{
+    size_t largest = 5000;
+    form_run(s->form, s->pool, take_floats, &largest);
+    tide_pool_statistics free_now = stats_of(s->pool);
+    assert_true(free_now.bytes_held >= 5000 * sizeof(float));
+    assert_int_equal(free_now.bytes_live, 0);
+    form_run(s->form, s->pool, count_capacity, &largest);
+    assert_int_equal(stats_of(s->pool).bytes_held, free_now.bytes_held);
+    assert_int_equal(stats_of(s->pool).bytes_peak, free_now.bytes_peak);
+    assert_int_equal(stats_of(s->pool).bytes_live, 0);
+}
+
+static void statistics_add_up(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_pool_statistics none = stats_of(pool), zero;
+    memset(&zero, 0, sizeof zero);
+    zero.bytes_limit = none.bytes_limit;
+    assert_memory_equal(&none, &zero, sizeof none);
+    for (unsigned i = 0; i < 3; i++)
+        take(pool, TIDE_F64, 100, i);
+    take(pool, TIDE_U8, 100, 3);
+    tide_mark mark = tide_checkpoint(pool);
+    take(pool, TIDE_U8, 100, 4);
+    tide_pool_statistics now = stats_of(pool);
+    assert_int_equal(now.slots, 5);
+    assert_int_equal(now.slots_live, 5);
+    assert_int_equal(now.shelves, 2);
+    assert_int_equal(now.depth, 1);
+    assert_int_equal(now.allocations, 5);
+    assert_int_equal(now.bytes_live, now.bytes_held);
+    assert_int_equal(now.bytes_peak, now.bytes_held);
+    expect_ok(tide_rewind(pool, mark));
+    assert_int_equal(stats_of(pool).slots_live, 4);
+    expect_ok(tide_pool_empty(pool));
+    assert_int_equal(stats_of(pool).releases, 5);
+    assert_int_equal(stats_of(pool).bytes_peak, now.bytes_peak);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void the_printout_names_pool_and_types(void **state)
+{
+    (void)state;
+    const tide_pool_options options = {.name = "printed"};
+    tide_pool *pool = tide_pool_create(&options);
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    take(pool, TIDE_F64, 100, 1);
+    take(pool, TIDE_U8, 100, 1);
+    expect_ok(tide_pool_print(pool, out));
+    assert_int_equal(fclose(out), 0);
+    assert_non_null(strstr(text, "printed"));
+    assert_non_null(strstr(text, "f64"));
+    assert_non_null(strstr(text, "u8"));
+    assert_null(strstr(text, "i32"));
+    free(text);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static const form_case cases[] = {
+    CASE_SLOTS(trim_gives_free_slots_back_and_leaves_live_arrays_alone),
+    CASE_SLOTS(after_a_trim_inside_a_scope_its_rewind_is_right),
+    CASE(a_trim_between_exchanges_keeps_the_pool_sound),
+    CASE(trimming_a_type_never_used_does_nothing),
+    CASE_SLOTS(compact_gives_back_what_is_ten_times_too_large),
+    CASE(compact_never_touches_a_live_array),
+    CASE_SLOTS(bytes_count_capacity_and_not_length),
+};
+
+static const struct CMUnitTest others[] = {
+    cmocka_unit_test(statistics_add_up),
+    cmocka_unit_test(the_printout_names_pool_and_types),
+};
+
+int main(void)
+{
+    return FORMS_MAIN("memory", cases, others);
+}
