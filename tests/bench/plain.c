@@ -58,11 +58,6 @@ bench_bump *bench_bump_make(const bench_case *job)
     return bump;
 }
 
-void *bench_bump_full(bench_bump *bump, size_t bytes)
-{
-    bench_die("bump: no room for %zu bytes after %td", bytes, bump->top - bump->first);
-}
-
 static void *bump_setup(const bench_case *job)
 {
     return bench_bump_make(job);

@@ -18,7 +18,8 @@ bench_bump *bench_bump_make(const bench_case *job);
 bool bench_bump_empty(const bench_bump *bump); /* else a complaint */
 void bench_bump_free(void *bump);
 
-/* A real arena would take another chunk here; this one is made large enough and says otherwise. */
+/* Where an arena takes another chunk. In a file of its own: the compiler of a loop must think, as
+ * of any arena, that it returns. */
 void *bench_bump_full(bench_bump *bump, size_t bytes) __attribute__((cold, noinline));
 
 BENCH_INLINE void *bench_bump_take(bench_bump *bump, size_t bytes)

@@ -44,30 +44,36 @@ BENCH_INLINE void bench_use(bool prove, uint64_t row, uint64_t *done, const benc
 
 #define BENCH_USE(a, b, c, d) bench_use(prove, i, &done, n, (a), (b), (c), (d))
 
-#define BENCH_FOR(s, i, operations) for (uint64_t i = 0; i < (operations); i++)
+/* No locals, and an ordinary loop. */
+#define BENCH_NONE
+#define BENCH_FOR(i, operations) for (uint64_t i = 0; i < (operations); i++)
 
-#define BENCH_SCOPE4(name, state, ...) BENCH_SCOPE4_IN(BENCH_FOR, name, state, __VA_ARGS__)
+#define BENCH_SCOPE4(name, state, ...) \
+    BENCH_SCOPE4_IN(BENCH_FOR, BENCH_NONE, name, state, __VA_ARGS__)
 
-/* The same with a loop of the variant's own: LOOP(s, i, operations) { … }. */
-#define BENCH_SCOPE4_IN(LOOP, name, state, ...)                                  \
-    BENCH_INLINE uint64_t name##_block(state *s, uint64_t operations, bool prove) \
-    {                                                                            \
-        uint64_t done = 0;                                                       \
-        LOOP(s, i, operations)                                                   \
-        {                                                                        \
-            const bench_sizes *n = &s->sizes[i % BENCH_SIZES];                   \
-            __VA_ARGS__                                                          \
-        }                                                                        \
-        return done;                                                             \
-    }                                                                            \
+/* The same with what a program would hold in local variables across the loop, and with a loop of
+ * the variant's own: LOOP(i, operations) { … }. */
+#define BENCH_SCOPE4_IN(LOOP, LOCALS, name, state, ...)                                \
+    BENCH_INLINE uint64_t name##_block(state *s, uint64_t operations, bool prove)      \
+    {                                                                                  \
+        const bench_sizes *const sizes = s->sizes;                                     \
+        uint64_t done = 0;                                                             \
+        LOCALS                                                                         \
+        LOOP(i, operations)                                                            \
+        {                                                                              \
+            const bench_sizes *n = &sizes[i % BENCH_SIZES];                            \
+            __VA_ARGS__                                                                \
+        }                                                                              \
+        return done;                                                                   \
+    }                                                                                  \
     static __attribute__((noinline)) uint64_t name##_run(void *s, uint64_t operations) \
-    {                                                                            \
-        return name##_block((state *)s, operations, false);                      \
-    }                                                                            \
-    static __attribute__((noinline)) void name##_prove(void *s, uint64_t operations) \
-    {                                                                            \
-        if (name##_block((state *)s, operations, true) != operations)            \
-            bench_die(#name " lost operations");                                 \
+    {                                                                                  \
+        return name##_block((state *)s, operations, false);                            \
+    }                                                                                  \
+    static __attribute__((noinline)) void name##_prove(void *s, uint64_t operations)   \
+    {                                                                                  \
+        if (name##_block((state *)s, operations, true) != operations)                  \
+            bench_die(#name " lost operations");                                       \
     }
 
 #endif

@@ -120,26 +120,26 @@ static void *plain_setup(const bench_case *job)
 
 /* clang-format off */
 #define FOUR_ACQUIRES                                            \
-    double *a = tide_acquire(s->pool, double, n->count[0]);      \
-    int32_t *b = tide_acquire(s->pool, int32_t, n->count[1]);    \
-    double *c = tide_acquire(s->pool, double, n->count[2]);      \
-    int32_t *d = tide_acquire(s->pool, int32_t, n->count[3]);    \
+    double *a = tide_acquire(pool, double, n->count[0]);      \
+    int32_t *b = tide_acquire(pool, int32_t, n->count[1]);    \
+    double *c = tide_acquire(pool, double, n->count[2]);      \
+    int32_t *d = tide_acquire(pool, int32_t, n->count[3]);    \
     BENCH_USE(a, b, c, d);
 
-BENCH_SCOPE4(full, bench_tide, TIDE_SCOPE_NAMED(s->pool, "scope4 full"); FOUR_ACQUIRES)
+BENCH_TIDE4(full, TIDE_SCOPE_NAMED(pool, "scope4 full"); FOUR_ACQUIRES)
 
-BENCH_SCOPE4(table, bench_tide, TIDE_SCOPE_NAMED(s->pool, "scope4 table"); FOUR_ACQUIRES)
+BENCH_TIDE4(table, TIDE_SCOPE_NAMED(pool, "scope4 table"); FOUR_ACQUIRES)
 
-BENCH_SCOPE4(types, bench_tide, TIDE_SCOPE_TYPES(s->pool, double, int32_t); FOUR_ACQUIRES)
+BENCH_TIDE4(types, TIDE_SCOPE_TYPES(pool, double, int32_t); FOUR_ACQUIRES)
 
-BENCH_SCOPE4(frame, bench_tide,
-    TIDE_FRAME(s->pool, (double, a, n->count[0]), (int32_t, b, n->count[1]),
+BENCH_TIDE4(frame,
+    TIDE_FRAME(pool, (double, a, n->count[0]), (int32_t, b, n->count[1]),
                         (double, c, n->count[2]), (int32_t, d, n->count[3]));
     BENCH_USE(a, b, c, d);
 )
 
-#define HOISTED(s, i, operations) TIDE_LOOP((s)->pool, i, operations)
-BENCH_SCOPE4_IN(HOISTED, loop, bench_tide, FOUR_ACQUIRES)
+#define HOISTED(i, operations) TIDE_LOOP(pool, i, operations)
+BENCH_SCOPE4_IN(HOISTED, BENCH_POOL, loop, bench_tide, FOUR_ACQUIRES)
 /* clang-format on */
 
 static void *full_setup(const bench_case *job)

@@ -17,6 +17,10 @@ typedef struct bench_tide {
 
 enum { BENCH_SHELVES = 16 };
 
+/* BENCH_SCOPE4 for bodies that see `pool`. */
+#define BENCH_POOL tide_pool *const pool = s->pool;
+#define BENCH_TIDE4(name, ...) BENCH_SCOPE4_IN(BENCH_FOR, BENCH_POOL, name, bench_tide, __VA_ARGS__)
+
 /* A pool with the first `shelves` of the given types in use; the built-in ones when types is NULL. */
 bench_tide *bench_tide_make(const bench_case *job, const tide_type *types, uint32_t shelves,
                             bool disabled);

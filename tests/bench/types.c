@@ -44,15 +44,15 @@ static void *make(const bench_case *job, const char *site, tide_tier tier)
 
 /* clang-format off */
 #define FOUR_ACQUIRES                                               \
-    reading *a = tide_acquire(s->pool, reading, n->count[0]);       \
-    station *b = tide_acquire(s->pool, station, n->count[1]);       \
-    reading *c = tide_acquire(s->pool, reading, n->count[2]);       \
-    station *d = tide_acquire(s->pool, station, n->count[3]);       \
+    reading *a = tide_acquire(pool, reading, n->count[0]);       \
+    station *b = tide_acquire(pool, station, n->count[1]);       \
+    reading *c = tide_acquire(pool, reading, n->count[2]);       \
+    station *d = tide_acquire(pool, station, n->count[3]);       \
     BENCH_USE(&a->value, &b->number, &c->value, &d->number);
 
-BENCH_SCOPE4(full, bench_tide, TIDE_SCOPE_NAMED(s->pool, "types full"); FOUR_ACQUIRES)
+BENCH_TIDE4(full, TIDE_SCOPE_NAMED(pool, "types full"); FOUR_ACQUIRES)
 
-BENCH_SCOPE4(table, bench_tide, TIDE_SCOPE_NAMED(s->pool, "types table"); FOUR_ACQUIRES)
+BENCH_TIDE4(table, TIDE_SCOPE_NAMED(pool, "types table"); FOUR_ACQUIRES)
 /* clang-format on */
 
 static void *full_setup(const bench_case *job)

@@ -39,25 +39,25 @@ static void *table_told_setup(const bench_case *job)
 
 /* clang-format off */
 #define TWO_AND_TWO                                              \
-    double *a = tide_acquire(s->pool, double, n->count[0]);      \
-    int32_t *b = tide_acquire(s->pool, int32_t, n->count[1]);    \
-    helper_pair rest = helper_from_pool(s->pool, n);             \
+    double *a = tide_acquire(pool, double, n->count[0]);      \
+    int32_t *b = tide_acquire(pool, int32_t, n->count[1]);    \
+    helper_pair rest = helper_from_pool(pool, n);             \
     BENCH_USE(a, b, rest.c, rest.d);
 
-BENCH_SCOPE4(full, bench_tide, TIDE_SCOPE_NAMED(s->pool, "untracked full"); TWO_AND_TWO)
+BENCH_TIDE4(full, TIDE_SCOPE_NAMED(pool, "untracked full"); TWO_AND_TWO)
 
-BENCH_SCOPE4(table, bench_tide, TIDE_SCOPE_NAMED(s->pool, "untracked table"); TWO_AND_TWO)
+BENCH_TIDE4(table, TIDE_SCOPE_NAMED(pool, "untracked table"); TWO_AND_TWO)
 
-BENCH_SCOPE4(table_told, bench_tide,
-             TIDE_SCOPE_NAMED(s->pool, "untracked table told"); TWO_AND_TWO)
+BENCH_TIDE4(table_told,
+             TIDE_SCOPE_NAMED(pool, "untracked table told"); TWO_AND_TWO)
 
-BENCH_SCOPE4(types, bench_tide, TIDE_SCOPE_TYPES(s->pool, double, int32_t); TWO_AND_TWO)
+BENCH_TIDE4(types, TIDE_SCOPE_TYPES(pool, double, int32_t); TWO_AND_TWO)
 
-BENCH_SCOPE4(types_told, bench_tide,
-             TIDE_SCOPE_TYPES(s->pool, double, int32_t, int64_t); TWO_AND_TWO)
+BENCH_TIDE4(types_told,
+             TIDE_SCOPE_TYPES(pool, double, int32_t, int64_t); TWO_AND_TWO)
 
-#define HOISTED(s, i, operations) TIDE_LOOP((s)->pool, i, operations)
-BENCH_SCOPE4_IN(HOISTED, loop, bench_tide, TWO_AND_TWO)
+#define HOISTED(i, operations) TIDE_LOOP(pool, i, operations)
+BENCH_SCOPE4_IN(HOISTED, BENCH_POOL, loop, bench_tide, TWO_AND_TWO)
 
 BENCH_SCOPE4(bump, bench_bump,
     char *mark = s->top;
