@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs each path under Callgrind: once with 1 operation, once with 2, each dumped on its own.
+ * The difference of the two is one operation, free of what surrounds it.
+ *
+ * The program checks what the counts cannot say: that no path left its fast lane (no growth, no
+ * array left behind), or else the figures would be those of something else. */
+#include "paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <valgrind/callgrind.h>
+
+static void must(bool good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "golden: %s: %s\n", what, tide_error_message());
+    exit(1);
+}
+
+/* All 16 built-in types in use, and slots enough for the paths that never rewind. */
+static tide_pool *make_pool(void)
+{
+    tide_pool_options options = {.name = "golden", .check = TIDE_CHECK_NONE};
+    tide_pool *pool = tide_pool_create(&options);
+    must(pool != NULL, "no pool");
+    for (tide_type type = 1; type <= TIDE_BUILTIN_COUNT; type++)
+        must(tide_acquire_type(pool, type, 1) != NULL, "no array");
+    tide_pool_reset(pool);
+    return pool;
+}
+
+static void count(tide_pool *pool, const golden_path *path, size_t times)
+{
+    char text[64];
+    tide_pool_statistics before, after;
+    snprintf(text, sizeof text, "path %s times %zu", path->name, times);
+    must(tide_pool_reset(pool) == TIDE_OK && tide_pool_stats(pool, &before) == TIDE_OK, path->name);
+    CALLGRIND_START_INSTRUMENTATION;
+    CALLGRIND_ZERO_STATS;
+    path->run(pool, times);
+    CALLGRIND_DUMP_STATS_AT(text);
+    CALLGRIND_STOP_INSTRUMENTATION;
+    must(tide_pool_stats(pool, &after) == TIDE_OK, path->name);
+    must(after.allocations == before.allocations && after.depth == 0, path->name);
+}
+
+int main(void)
+{
+    tide_pool *pool = make_pool();
+    must(golden_pin(), "not pinned");
+    for (size_t i = 0; i < golden_path_count; i++)
+        golden_paths[i].run(pool, 4); /* warms slots, sites, registered types */
+    for (size_t i = 0; i < golden_path_count; i++)
+        for (size_t times = 1; times <= 2; times++)
+            count(pool, &golden_paths[i], times);
+    must(tide_pool_reset(pool) == TIDE_OK && tide_pool_destroy(pool) == TIDE_OK, "destroy");
+    return 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* One function for each fast path, in an object file that is always compiled with the same flags.
+ *
+ * Each does its operation `times` times in a loop. What the loop itself costs is the path
+ * `nothing`, which the comparison takes off; the counts are those of the operation alone, with
+ * its arrays handed to the rest of the program. */
+#include "paths.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct sample {
+    double value;
+    int64_t time;
+} sample;
+
+/* The rest of the program: it has the array, and anything in memory may have changed. */
+#define USE(data) __asm__ volatile("" : : "r"(data) : "memory")
+#define KEEP()    __asm__ volatile("" : : : "memory")
+
+#define PATH(name) static __attribute__((noinline)) void name(tide_pool *pool, size_t times)
+
+PATH(nothing)
+{
+    for (size_t i = 0; i < times; i++)
+        USE(pool);
+}
+
+PATH(acquire)
+{
+    for (size_t i = 0; i < times; i++)
+        USE(tide_acquire(pool, double, 100));
+}
+
+PATH(acquire_registered)
+{
+    for (size_t i = 0; i < times; i++)
+        USE(tide_acquire(pool, sample, 100));
+}
+
+#define FOUR_ACQUIRES                        \
+    USE(tide_acquire(pool, double, 100));    \
+    USE(tide_acquire(pool, int32_t, 100));   \
+    USE(tide_acquire(pool, double, 100));    \
+    USE(tide_acquire(pool, int32_t, 100))
+
+PATH(scope_types)
+{
+    for (size_t i = 0; i < times; i++) {
+        TIDE_SCOPE_TYPES(pool, double, int32_t);
+        FOUR_ACQUIRES;
+    }
+}
+
+PATH(frame)
+{
+    for (size_t i = 0; i < times; i++) {
+        TIDE_FRAME(pool, (double, a, 100), (int32_t, b, 100), (double, c, 100), (int32_t, d, 100));
+        USE(a);
+        USE(b);
+        USE(c);
+        USE(d);
+    }
+}
+
+PATH(loop)
+{
+    TIDE_LOOP(pool, i, times) {
+        FOUR_ACQUIRES;
+    }
+}
+
+PATH(full_scope)
+{
+    for (size_t i = 0; i < times; i++) {
+        TIDE_SCOPE_NAMED(pool, "golden full");
+        KEEP();
+    }
+}
+
+PATH(table_scope)
+{
+    for (size_t i = 0; i < times; i++) {
+        TIDE_SCOPE_NAMED(pool, "golden table");
+        KEEP();
+    }
+}
+
+PATH(table_scope_acquires)
+{
+    for (size_t i = 0; i < times; i++) {
+        TIDE_SCOPE_NAMED(pool, "golden table");
+        FOUR_ACQUIRES;
+    }
+}
+
+PATH(untracked)
+{
+    for (size_t i = 0; i < times; i++) {
+        TIDE_SCOPE_NAMED(pool, "golden table");
+        USE(tide_acquire(pool, float, 100));
+    }
+}
+
+const golden_path golden_paths[] = {
+    {"nothing", nothing},
+    {"acquire", acquire},
+    {"acquire-registered", acquire_registered},
+    {"scope-types-4-acquires", scope_types},
+    {"frame-4-arrays", frame},
+    {"loop-4-acquires", loop},
+    {"full-scope-16-shelves", full_scope},
+    {"table-scope-2-types", table_scope},
+    {"table-scope-4-acquires", table_scope_acquires},
+    {"table-scope-1-touch", untracked},
+};
+const size_t golden_path_count = sizeof golden_paths / sizeof golden_paths[0];
+
+/* Two sites may share a name: all of them get the same plan. */
+static bool pin(tide_site *site, void *failed)
+{
+    static const tide_type types[] = {TIDE_F64, TIDE_I32};
+    tide_status status = TIDE_OK;
+    if (site->name != NULL && strcmp(site->name, "golden full") == 0)
+        status = tide_site_pin(site, TIDE_TIER_FULL);
+    if (site->name != NULL && strcmp(site->name, "golden table") == 0) {
+        status = tide_site_declare(site, types, 2);
+        if (status == TIDE_OK)
+            status = tide_site_pin(site, TIDE_TIER_TABLE);
+    }
+    if (status != TIDE_OK) {
+        fprintf(stderr, "%s: %s\n", site->name, tide_error_message());
+        *(bool *)failed = true;
+    }
+    return true;
+}
+
+bool golden_pin(void)
+{
+    bool failed = false;
+    tide_site_each(pin, &failed);
+    return !failed;
+}

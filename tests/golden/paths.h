@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The paths whose instructions are counted. */
+#ifndef TIDEPOOL_GOLDEN_PATHS_H
+#define TIDEPOOL_GOLDEN_PATHS_H
+
+#include <tidepool/tidepool.h>
+
+typedef struct golden_path {
+    const char *name;
+    void (*run)(tide_pool *pool, size_t times); /* so many operations */
+} golden_path;
+
+extern const golden_path golden_paths[];
+extern const size_t golden_path_count;
+
+/* Pins the sites of the paths to their tiers. False, with a message on stderr, when one cannot. */
+bool golden_pin(void);
+
+#endif
