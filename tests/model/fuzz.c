@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* The model under libFuzzer: any bytes are a program; it runs in every form. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "shrink.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
+{
+    enum { ALL_FORMS = (1 << FORM_COUNT) - 1 };
+    struct program program = {bytes, length};
+    char wrong[640];
+    model_run(&program, ALL_FORMS, PLANT_NOTHING, wrong);
+    if (wrong[0] != '\0') {
+        trial_report(bytes, length, wrong, stderr);
+        abort();
+    }
+    return 0;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#include "interpret.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef TIDE_HAVE_VALGRIND
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
+
+/* ---- what can be seen ------------------------------------------------------------------- */
+
+static const char *const observed_names[] = {
+    "operation", "status",     "depth",       "live",     "slots",    "bytes held",
+    "bytes live", "allocations", "releases", "exchanges", "content"};
+
+static void compare(struct machine *machine, const struct observation *seen,
+                    const struct observation *expected)
+{
+    const uint64_t *a = &seen->operation, *b = &expected->operation;
+    for (size_t i = 0; i < sizeof *seen / sizeof *a; i++)
+        if (a[i] != b[i])
+            oracle_wrong(&machine->oracle, "%s is %llu, in another form it was %llu",
+                         observed_names[i], (unsigned long long)a[i], (unsigned long long)b[i]);
+}
+
+/* The end of a step: everything is checked, and compared with the other form. */
+static void observe(struct machine *machine)
+{
+    struct oracle *oracle = &machine->oracle;
+    if (machine_failed(machine))
+        return;
+    oracle_check(oracle);
+    struct trace *trace = machine->trace;
+    if (trace->count == TRACE_MOST || machine_failed(machine))
+        return;
+    const tide_pool_statistics *now = &oracle->now;
+    struct observation seen = {machine->next, machine->status,  now->depth,       now->slots_live,
+                               now->slots,    now->bytes_held,  now->bytes_live,  now->allocations,
+                               now->releases, now->exchanges,   oracle_digest(oracle)};
+    if (machine->reference != NULL && trace->count < machine->reference->count)
+        compare(machine, &seen, &machine->reference->seen[trace->count]);
+    trace->seen[trace->count++] = seen;
+    machine->status = TIDE_OK;
+}
+
+/* ---- scopes ----------------------------------------------------------------------------- */
+
+static enum outcome interpret_in(struct machine *machine, struct frame *frame);
+
+/* A scope acquires at entry only what certainly fits the pool's limit: a frame that gets only
+ * some of its arrays cannot be compared with other forms. */
+static bool can_furnish(const struct machine *machine, const struct frame *frame)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < frame->menu->count; i++) {
+        unsigned type = frame->menu->index[i];
+        size_t n = operand_scope_count(frame->op.b, frame->op.c, i, model_types[type].bits);
+        bytes += 2 * model_bytes(type, n) + 256;
+    }
+    size_t limit = machine->oracle.limit_bytes;
+    return frame->op.b > 0 && machine->oracle.live_count + frame->menu->count <= ORACLE_LIVE &&
+           (limit == 0 || machine->oracle.now.bytes_held + bytes <= limit);
+}
+
+/* Tells the oracle of the arrays of a frame, or acquires the same ones in another form. */
+static void furnish(struct machine *machine, const struct frame *frame, void *const *data)
+{
+    const struct menu *menu = frame->menu;
+    for (unsigned i = 0; i < menu->count && !machine_failed(machine); i++) {
+        unsigned type = menu->index[i];
+        size_t n = operand_scope_count(frame->op.b, frame->op.c, i, model_types[type].bits);
+        void *array = data != NULL ? data[i]
+                                   : tide_acquire_inline(machine->pool, model_types[type].id, n);
+        if (array == NULL)
+            oracle_wrong(&machine->oracle, "an array at entry: %s", tide_error_message());
+        else
+            oracle_acquired(&machine->oracle, type, array, n, CONTENT_LEFT);
+    }
+}
+
+enum outcome machine_inside(struct machine *machine, struct frame *frame, void *const *data)
+{
+    if (!frame->adrift) {
+        frame->level = oracle_open(&machine->oracle);
+        if (frame->furnished)
+            furnish(machine, frame, data);
+    }
+    observe(machine);
+    return interpret_in(machine, frame);
+}
+
+/* Between two rounds of a loop nothing can be observed: the level stays. */
+bool machine_after(struct machine *machine, struct frame *frame, enum outcome outcome)
+{
+    bool turns = outcome == OUTCOME_TURN;
+    machine->frame = frame->outer;
+    if (machine_failed(machine))
+        return false;
+    if (machine->form == FORM_OBSERVED)
+        watch_leave(&machine->watch, &machine->oracle, (unsigned)(frame->menu - model_menus),
+                    frame->level);
+    oracle_close(&machine->oracle, frame->level);
+    if (!turns)
+        observe(machine);
+    frame->furnished = can_furnish(machine, frame);
+    return turns;
+}
+
+static void enter(struct machine *machine, const struct operation *op)
+{
+    const struct menu *menu = &model_menus[op->a % MENU_COUNT];
+    if (machine->depth == DEPTH_MOST || machine->oracle.level_count + 1 >= ORACLE_LEVELS)
+        return;
+    struct frame frame = {.outer = machine->frame, .op = *op, .menu = menu};
+    frame.furnished = can_furnish(machine, &frame);
+    machine->depth++;
+    machine_enter(machine, &frame);
+    machine->frame = frame.outer;
+    machine->depth--;
+}
+
+/* ---- the loop --------------------------------------------------------------------------- */
+
+static void leak(struct machine *machine, const struct operation *op)
+{
+    struct frame *target = machine->frame;
+    for (unsigned i = 0; i < 1 + op->a % 3u && target->outer != NULL; i++) {
+        target = target->outer;
+        machine->depth--;
+    }
+    if (target != machine->frame)
+        longjmp(target->landing, 1);
+}
+
+/* A scope whose level was taken away stays as it is: a loop goes on without a level, and
+ * entering again, in the other forms, would be another program. */
+static bool turns(struct machine *machine)
+{
+    struct frame *frame = machine->frame;
+    if (frame->outer == NULL)
+        return false;
+    if (oracle_is_open(&machine->oracle, frame->level))
+        return true;
+    frame->adrift = true;
+    return machine->form == FORM_LOOP;
+}
+
+static enum outcome interpret(struct machine *machine)
+{
+    while (machine->next < machine->end && !machine_failed(machine)) {
+        struct operation op = program_operation(machine->program, machine->next++);
+        machine->oracle.step = machine->next;
+        machine->done++;
+        switch (op.code) {
+        case OPERATION_ENTER:
+            enter(machine, &op);
+            break;
+        case OPERATION_LEAVE:
+            if (machine->frame->outer != NULL)
+                return OUTCOME_LEAVE;
+            break;
+        case OPERATION_TURN:
+            if (turns(machine))
+                return OUTCOME_TURN;
+            break;
+        case OPERATION_LEAK:
+            leak(machine, &op);
+            break;
+        default:
+            machine_operate(machine, &op);
+        }
+        observe(machine);
+    }
+    return OUTCOME_STOP;
+}
+
+/* Where a leak lands. */
+static enum outcome interpret_in(struct machine *machine, struct frame *frame)
+{
+    machine->frame = frame;
+    if (setjmp(frame->landing) != 0) {
+        machine->frame = frame;
+        observe(machine);
+    }
+    return interpret(machine);
+}
+
+static void *interpret_on_thread(void *user)
+{
+    struct machine *machine = user;
+    struct frame root = {0};
+    if (tide_pool_adopt(machine->pool) != TIDE_OK)
+        oracle_wrong(&machine->oracle, "adopt: %s", tide_error_message());
+    interpret_in(machine, &root);
+    return NULL;
+}
+
+void machine_hand_over(struct machine *machine, const struct operation *op)
+{
+    enum { THREADS_MOST = 2 };
+    if (machine->threads == THREADS_MOST)
+        return;
+    struct frame *frame = machine->frame;
+    size_t end = machine->end, depth = machine->depth;
+    size_t until = machine->next + 1 + op->a % 32u;
+    machine->end = until < end ? until : end;
+    machine->threads++;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, interpret_on_thread, machine) != 0)
+        abort();
+    pthread_join(thread, NULL);
+    machine->threads--;
+    machine->end = end;
+    machine->frame = frame;
+    machine->depth = depth;
+    if (tide_pool_adopt(machine->pool) != TIDE_OK)
+        oracle_wrong(&machine->oracle, "adopt: %s", tide_error_message());
+}
+
+/* ---- a whole program -------------------------------------------------------------------- */
+
+static void prepare(void)
+{
+    static bool prepared;
+    if (prepared)
+        return;
+    prepared = true;
+    model_types_prepare();
+    machine_prepare_sites();
+}
+
+static tide_pool *make_pool(const struct pool_choice *choice)
+{
+    tide_pool_options options = {.name = "model",
+                                 .limit_bytes = choice->limit_bytes,
+                                 .check = choice->poison ? TIDE_CHECK_POISON : TIDE_CHECK_NONE,
+                                 .disabled = choice->disabled};
+    return tide_pool_create(&options);
+}
+
+static void begin(struct machine *machine, const struct program *program, enum plant plant)
+{
+    struct pool_choice choice = program_pool(program);
+    enum { GAIN = 2, EXCHANGE = 64 }; /* KiB; a small gain, or few compacts would do anything */
+    tide_tune_set("compact_gain", GAIN);
+    tide_tune_set("exchange", choice.exchange_all ? 0 : EXCHANGE);
+    machine->pool = make_pool(&choice);
+    struct oracle *oracle = &machine->oracle;
+    oracle_begin(oracle, machine->pool);
+    oracle->poison = choice.poison;
+    oracle->disabled = choice.disabled;
+    oracle->limit_bytes = choice.limit_bytes;
+    oracle->exchange_bytes = choice.exchange_all ? 0 : EXCHANGE * 1024;
+    oracle->compact_gain = GAIN * 1024;
+    oracle->plant = plant;
+    oracle->blind = RUNNING_ON_VALGRIND != 0;
+    if (machine->pool == NULL)
+        oracle_wrong(oracle, "no pool: %s", tide_error_message());
+}
+
+/* A pool found wrong is left alone: taking it down could only hide what was found. */
+static void finish(struct machine *machine)
+{
+    struct oracle *oracle = &machine->oracle;
+    if (machine->form == FORM_OBSERVED)
+        watch_compare(&machine->watch, oracle);
+    if (machine_failed(machine))
+        return;
+    tide_status expected = oracle->level_count > 0 ? TIDE_ERROR_STATE : TIDE_OK;
+    oracle_verify(oracle);
+    tide_status status = tide_pool_destroy(machine->pool);
+    if (status != expected)
+        oracle_wrong(oracle, "tide_pool_destroy at depth %zu: %s", oracle->level_count,
+                     tide_status_name(status));
+    if (status == TIDE_OK)
+        return;
+    oracle_reset(oracle);
+    if (tide_pool_reset(machine->pool) != TIDE_OK || tide_pool_destroy(machine->pool) != TIDE_OK)
+        oracle_wrong(oracle, "reset and destroy: %s", tide_error_message());
+}
+
+size_t model_run_form(const struct program *program, enum form form, enum plant plant,
+                      struct trace *trace, const struct trace *reference, char wrong[512])
+{
+    prepare();
+    struct machine *machine = calloc(1, sizeof *machine);
+    machine->program = program;
+    machine->end = program_operations(program);
+    machine->form = form;
+    machine->trace = trace;
+    machine->reference = reference;
+    trace->count = 0;
+    begin(machine, program, plant);
+    struct frame root = {0};
+    tide_profile_observe(form == FORM_OBSERVED);
+    if (form == FORM_OBSERVED)
+        machine_watch_sites(machine);
+    if (!machine_failed(machine))
+        interpret_in(machine, &root);
+    finish(machine);
+    oracle_end(&machine->oracle);
+    strcpy(wrong, machine->oracle.wrong);
+    size_t done = machine->done;
+    free(machine);
+    return done;
+}
+
+size_t model_run(const struct program *program, unsigned forms, enum plant plant, char wrong[640])
+{
+    static struct trace traces[2];
+    const struct trace *reference = NULL;
+    size_t done = 0;
+    wrong[0] = '\0';
+    for (unsigned form = 0; form < FORM_COUNT && wrong[0] == '\0'; form++) {
+        if ((forms >> form & 1) == 0)
+            continue;
+        struct trace *trace = &traces[reference != NULL];
+        char said[512];
+        done += model_run_form(program, form, plant, trace, reference, said);
+        if (said[0] != '\0')
+            snprintf(wrong, 640, "form %s: %s", form_names[form], said);
+        reference = &traces[0];
+    }
+    return done;
+}

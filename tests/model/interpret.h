@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* The interpreter: runs a program on a pool in one form of scope, with the oracle beside it.
+ *
+ * A scope that is bound to a block can only be opened by C code that then stays inside it, so
+ * "enter" calls a function that opens a scope of the form and interprets on, and "leave" returns
+ * from it. A leak is a longjmp to an outer one of these functions. */
+#ifndef MODEL_INTERPRET_H
+#define MODEL_INTERPRET_H
+
+#include <setjmp.h>
+
+#include "oracle.h"
+#include "program.h"
+#include "watch.h"
+
+#define MODEL_FORMS(X)                                                    \
+    X(FULL, "full")         /* TIDE_SCOPE at the full tier             */ \
+    X(TABLE, "table")       /* TIDE_SCOPE at the table tier            */ \
+    X(OBSERVED, "observed") /* TIDE_SCOPE while profiles are taken     */ \
+    X(TYPES, "types")       /* TIDE_SCOPE_TYPES                        */ \
+    X(FRAME, "frame")       /* TIDE_FRAME                              */ \
+    X(LOOP, "loop")         /* TIDE_LOOP                               */ \
+    X(MARKS, "marks")       /* tide_checkpoint, tide_rewind            */ \
+    X(FFI, "ffi")           /* tide_scope_enter, tide_scope_leave      */
+
+enum form {
+#define X(form, name) FORM_##form,
+    MODEL_FORMS(X)
+#undef X
+    FORM_COUNT
+};
+
+extern const char *const form_names[FORM_COUNT];
+
+/* What can be seen after an operation. The same in every form. */
+struct observation {
+    uint64_t operation, status, depth, live, slots, bytes_held, bytes_live, allocations, releases,
+        exchanges, content;
+};
+
+enum { TRACE_MOST = 4 * PROGRAM_MOST };
+
+struct trace {
+    size_t count;
+    struct observation seen[TRACE_MOST];
+};
+
+/* Runs the program in one form. `trace` is filled; `reference`, when not NULL, is the trace of
+ * another form and must be the same. What is wrong is written to `wrong`, which is empty when
+ * nothing is. Returns the number of operations done. */
+size_t model_run_form(const struct program *program, enum form form, enum plant plant,
+                      struct trace *trace, const struct trace *reference, char wrong[512]);
+
+/* The same in each form of `forms` (a bit each), compared with each other. */
+size_t model_run(const struct program *program, unsigned forms, enum plant plant, char wrong[640]);
+
+/* ---- for the files of the interpreter ---------------------------------------------------- */
+
+enum outcome { OUTCOME_LEAVE, OUTCOME_TURN, OUTCOME_STOP };
+
+/* One function that interprets inside a scope. */
+struct frame {
+    struct frame *outer; /* NULL: the root of its thread */
+    jmp_buf landing;
+    uint64_t level;
+    struct operation op; /* that entered */
+    const struct menu *menu;
+    bool furnished; /* acquires the menu's arrays at entry                        */
+    bool adrift;    /* turned after its level was taken away by a reset or a rewind */
+};
+
+enum { MARKS = 16, DEPTH_MOST = 24 };
+
+struct kept_mark {
+    tide_mark mark;
+    uint64_t level;
+};
+
+struct machine {
+    const struct program *program;
+    size_t next, end; /* the operations still to be done */
+    enum form form;
+    tide_pool *pool;
+    struct oracle oracle;
+    struct watch watch;  /* of the observed form */
+    struct frame *frame; /* innermost            */
+    size_t depth;        /* frames    */
+    struct kept_mark marks[MARKS];
+    size_t mark_count; /* ever made */
+    unsigned registered; /* types of the family, a bit each */
+    unsigned threads;    /* that wait for this one */
+    size_t done;
+    tide_status status; /* of the operation under way */
+    struct trace *trace;
+    const struct trace *reference;
+};
+
+/* Opens a scope of the machine's form, interprets in it until it is left, as often as it turns. */
+void machine_enter(struct machine *machine, struct frame *frame);
+
+/* Called inside the scope; `data` are a frame's arrays, NULL in other forms. */
+enum outcome machine_inside(struct machine *machine, struct frame *frame, void *const *data);
+
+/* Called when the scope has ended. True when it turns and is to be opened again. */
+bool machine_after(struct machine *machine, struct frame *frame, enum outcome outcome);
+
+/* Pins the sites of the forms that have sites; once for a process. Then, for each program, shows
+ * the watch its sites. */
+void machine_prepare_sites(void);
+void machine_watch_sites(struct machine *machine);
+
+/* A site's plan is changed while scopes of it are open. */
+void machine_repin(struct machine *machine, const struct operation *op);
+
+/* One operation other than those that open, end or skip scopes. */
+void machine_operate(struct machine *machine, const struct operation *op);
+
+/* Interprets until `end`; on another thread that has adopted the pool. */
+void machine_hand_over(struct machine *machine, const struct operation *op);
+
+static inline bool machine_failed(const struct machine *machine)
+{
+    return machine->oracle.wrong[0] != '\0';
+}
+
+#endif

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: MIT */
+#include "oracle.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void oracle_begin(struct oracle *oracle, tide_pool *pool)
+{
+    memset(oracle, 0, sizeof *oracle);
+    oracle->pool = pool;
+    tide_pool_stats(pool, &oracle->now);
+}
+
+static void forget_places(struct row *row, size_t from)
+{
+    while (row->count > from)
+        free(row->places[--row->count].copy);
+}
+
+void oracle_end(struct oracle *oracle)
+{
+    for (unsigned type = 0; type < MODEL_TYPES; type++) {
+        forget_places(&oracle->rows[type], 0);
+        free(oracle->rows[type].places);
+    }
+}
+
+void oracle_wrong(struct oracle *oracle, const char *format, ...)
+{
+    if (oracle->wrong[0] != '\0')
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(oracle->wrong, sizeof oracle->wrong, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- content ---------------------------------------------------------------------------- */
+
+/* Small arrays are witnessed whole, large ones in ten windows: both ends and eight between, far
+ * enough apart that none overlaps the next. */
+enum { WHOLE = 2048, WINDOWS = 10, WINDOW_END = 128, WINDOW_INNER = 16 };
+
+struct window {
+    size_t offset, size;
+};
+
+static unsigned window_count(size_t bytes)
+{
+    return bytes <= WHOLE ? 1 : WINDOWS;
+}
+
+static struct window window_at(size_t bytes, unsigned i)
+{
+    if (bytes <= WHOLE)
+        return (struct window){0, bytes};
+    if (i == 0)
+        return (struct window){0, WINDOW_END};
+    if (i == WINDOWS - 1)
+        return (struct window){bytes - WINDOW_END, WINDOW_END};
+    return (struct window){bytes / (WINDOWS - 1) * i, WINDOW_INNER};
+}
+
+static size_t witness_bytes(size_t bytes)
+{
+    return bytes <= WHOLE ? bytes : 2 * WINDOW_END + (WINDOWS - 2) * WINDOW_INNER;
+}
+
+static void write_windows(const struct place *place)
+{
+    const unsigned char *from = place->copy;
+    for (unsigned i = 0; i < window_count(place->bytes); i++) {
+        struct window window = window_at(place->bytes, i);
+        memcpy(place->data + window.offset, from, window.size);
+        from += window.size;
+    }
+}
+
+static bool windows_equal(const struct place *place)
+{
+    const unsigned char *expected = place->copy;
+    for (unsigned i = 0; i < window_count(place->bytes); i++) {
+        struct window window = window_at(place->bytes, i);
+        if (memcmp(place->data + window.offset, expected, window.size) != 0)
+            return false;
+        expected += window.size;
+    }
+    return true;
+}
+
+/* A pattern that no other array of the program has at any place. `copy` has room for a word more. */
+static void scramble(struct place *place, uint64_t seed)
+{
+    uint64_t word = seed * 0x9e3779b97f4a7c15u + 1;
+    for (size_t i = 0; i < witness_bytes(place->bytes); i += sizeof word) {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        memcpy(place->copy + i, &word, sizeof word);
+    }
+    write_windows(place);
+}
+
+static bool all_ones(const unsigned char *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (data[i] != 0xff)
+            return false;
+    return true;
+}
+
+static bool is_poisoned(const struct place *place, size_t bytes)
+{
+    size_t stained = place->stained < bytes ? place->stained : bytes;
+    for (unsigned i = 0; i < window_count(bytes); i++) {
+        struct window window = window_at(bytes, i);
+        if (window.offset >= stained)
+            return true;
+        size_t size = stained - window.offset;
+        if (!all_ones(place->data + window.offset, size < window.size ? size : window.size))
+            return false;
+    }
+    return true;
+}
+
+/* What a free place must still hold when it is taken again for `bytes`. */
+static void check_left_content(struct oracle *oracle, const struct place *place, size_t bytes,
+                               unsigned type)
+{
+    if (oracle->poison) {
+        if (!oracle->blind && !is_poisoned(place, bytes))
+            oracle_wrong(oracle, "re-used %s lacks its poison", model_types[type].name);
+        return;
+    }
+    size_t both = place->bytes < bytes ? place->bytes : bytes;
+    bool known = place->copy != NULL && place->bytes <= WHOLE;
+    if (known && memcmp(place->data, place->copy, both) != 0)
+        oracle_wrong(oracle, "a free %s was written to before it was used again",
+                     model_types[type].name);
+}
+
+/* ---- levels ----------------------------------------------------------------------------- */
+
+uint64_t oracle_open(struct oracle *oracle)
+{
+    struct level *level = &oracle->levels[oracle->level_count++];
+    *level = (struct level){++oracle->last_id, oracle->live_count, oracle->trade_count};
+    return level->id;
+}
+
+static bool find_level(const struct oracle *oracle, uint64_t id, size_t *position)
+{
+    for (size_t i = oracle->level_count; i-- > 0;)
+        if (oracle->levels[i].id == id) {
+            *position = i;
+            return true;
+        }
+    return false;
+}
+
+bool oracle_is_open(const struct oracle *oracle, uint64_t id)
+{
+    size_t position;
+    return find_level(oracle, id, &position);
+}
+
+static void release_newest(struct oracle *oracle)
+{
+    struct live newest = oracle->live[--oracle->live_count];
+    struct row *row = &oracle->rows[newest.type];
+    struct place *place = &row->places[newest.place];
+    row->live--;
+    if (newest.place != row->live)
+        oracle_wrong(oracle, "the oracle lost count of %s", model_types[newest.type].name);
+    if (oracle->poison && place->bytes > place->stained)
+        place->stained = place->bytes;
+    if (oracle->disabled) {
+        forget_places(row, row->live);
+        oracle->releases++;
+    }
+}
+
+static void swap_places(struct row *row, size_t near, size_t far)
+{
+    struct place place = row->places[near];
+    row->places[near] = row->places[far];
+    row->places[far] = place;
+}
+
+static void trade_back(struct oracle *oracle)
+{
+    struct trade trade = oracle->trades[--oracle->trade_count];
+    struct row *row = &oracle->rows[trade.type];
+    if (trade.far < row->count) /* else it has been trimmed */
+        swap_places(row, trade.near, trade.far);
+}
+
+bool oracle_close(struct oracle *oracle, uint64_t id)
+{
+    size_t position;
+    if (!find_level(oracle, id, &position))
+        return false;
+    struct level level = oracle->levels[position];
+    while (oracle->live_count > level.live)
+        release_newest(oracle);
+    while (oracle->trade_count > level.exchanges)
+        trade_back(oracle);
+    bool forgetful = oracle->plant == PLANT_LEAK;
+    oracle->level_count = forgetful ? oracle->level_count - 1 : position;
+    oracle_verify(oracle);
+    return true;
+}
+
+void oracle_reset(struct oracle *oracle)
+{
+    if (oracle->level_count > 0)
+        oracle_close(oracle, oracle->levels[0].id);
+    while (oracle->live_count > 0)
+        release_newest(oracle);
+}
+
+/* The free places of a type, and the memory in them, are gone. */
+static void forget_memory(struct oracle *oracle, unsigned type)
+{
+    struct row *row = &oracle->rows[type];
+    for (size_t i = row->live; i < row->count; i++)
+        oracle->releases += row->places[i].data != NULL;
+    forget_places(row, row->live);
+}
+
+void oracle_emptied(struct oracle *oracle)
+{
+    for (unsigned type = 0; type < MODEL_TYPES; type++)
+        forget_memory(oracle, type);
+    tide_pool_statistics after;
+    tide_pool_stats(oracle->pool, &after);
+    if (after.bytes_held != 0 || after.slots != 0)
+        oracle_wrong(oracle, "an emptied pool holds %zu bytes in %zu slots", after.bytes_held,
+                     after.slots);
+}
+
+/* ---- acquire ---------------------------------------------------------------------------- */
+
+static bool holds(const struct place *place, size_t bytes)
+{
+    return place->data != NULL && place->room >= bytes;
+}
+
+bool oracle_serves(const struct oracle *oracle, unsigned type, size_t n)
+{
+    const struct row *row = &oracle->rows[type];
+    size_t bytes = model_bytes(type, n);
+    if (oracle->disabled || row->live == row->count)
+        return false;
+    if (holds(&row->places[row->live], bytes))
+        return true;
+    if (bytes < oracle->exchange_bytes)
+        return false;
+    for (size_t i = row->live; i < row->count; i++)
+        if (holds(&row->places[i], bytes))
+            return true;
+    return false;
+}
+
+static void check_pointer(struct oracle *oracle, unsigned type, const unsigned char *data,
+                          size_t bytes)
+{
+    const struct model_type *facts = &model_types[type];
+    size_t align = facts->align > 64 ? facts->align : 64;
+    if ((uintptr_t)data % align != 0)
+        oracle_wrong(oracle, "%s at %p is not aligned to %zu", facts->name, (const void *)data,
+                     align);
+    const unsigned char *end = data + (bytes > 0 ? bytes : 1);
+    for (size_t i = 0; i < oracle->live_count; i++) {
+        struct live live = oracle->live[i];
+        const struct place *other = &oracle->rows[live.type].places[live.place];
+        const unsigned char *other_end = other->data + (other->bytes > 0 ? other->bytes : 1);
+        if (data < other_end && other->data < end)
+            oracle_wrong(oracle, "%s of %zu bytes overlaps a live %s of %zu", facts->name, bytes,
+                         model_types[live.type].name, other->bytes);
+    }
+}
+
+static size_t find_place(const struct row *row, const unsigned char *data)
+{
+    for (size_t i = row->live; i < row->count; i++)
+        if (row->places[i].data == data)
+            return i;
+    return row->count;
+}
+
+/* Memory of a place further along: the next was too small, and the two traded. */
+static void trade_places(struct oracle *oracle, unsigned type, size_t found, size_t bytes)
+{
+    struct row *row = &oracle->rows[type];
+    if (holds(&row->places[row->live], bytes))
+        oracle_wrong(oracle, "%s was exchanged though the next was large enough",
+                     model_types[type].name);
+    oracle->exchanges++;
+    if (oracle->level_count > 0 && oracle->trade_count < ORACLE_TRADES)
+        oracle->trades[oracle->trade_count++] = (struct trade){type, row->live, found};
+    swap_places(row, row->live, found);
+}
+
+static void append_place(struct row *row)
+{
+    if (row->count == row->room) {
+        row->room = row->room == 0 ? 8 : 2 * row->room;
+        row->places = realloc(row->places, row->room * sizeof *row->places);
+    }
+    row->places[row->count++] = (struct place){0};
+}
+
+static void take_new_memory(struct oracle *oracle, unsigned type, unsigned char *data, size_t n)
+{
+    struct row *row = &oracle->rows[type];
+    if (oracle_serves(oracle, type, n))
+        oracle_wrong(oracle, "%s of %zu elements was allocated though there was a free one",
+                     model_types[type].name, n);
+    if (row->live == row->count)
+        append_place(row);
+    struct place *place = &row->places[row->live];
+    oracle->allocations++;
+    oracle->releases += place->data != NULL;
+    free(place->copy);
+    *place = (struct place){.data = data};
+}
+
+static void occupy(struct oracle *oracle, unsigned type, size_t bytes)
+{
+    struct row *row = &oracle->rows[type];
+    struct place *place = &row->places[row->live];
+    place->bytes = bytes;
+    if (bytes > place->room)
+        place->room = bytes;
+    if (bytes > place->peak)
+        place->peak = bytes;
+    free(place->copy);
+    place->copy = malloc(witness_bytes(bytes) + sizeof(uint64_t));
+    scramble(place, oracle->step * 64 + oracle->live_count);
+    oracle->live[oracle->live_count++] = (struct live){type, row->live++};
+    if (oracle->plant == PLANT_CRASH && bytes > 99 && oracle->live_count > 1)
+        abort();
+}
+
+/* Memory that is in the row already was there before; what is not must have been allocated. The
+ * pool's counters tell, at the next check, whether it sees that the same way. */
+void oracle_acquired(struct oracle *oracle, unsigned type, void *data, size_t n,
+                     enum content content)
+{
+    struct row *row = &oracle->rows[type];
+    size_t bytes = model_bytes(type, n), found = find_place(row, data);
+    check_pointer(oracle, type, data, bytes);
+    if (found == row->count)
+        take_new_memory(oracle, type, data, n);
+    else if (found != row->live)
+        trade_places(oracle, type, found, bytes);
+    if (oracle->wrong[0] != '\0')
+        return;
+    if (content == CONTENT_LEFT)
+        check_left_content(oracle, &row->places[row->live], bytes, type);
+    occupy(oracle, type, bytes);
+}
+
+/* A refused call changes nothing that can be counted. */
+void oracle_refused(struct oracle *oracle, const char *what)
+{
+    const tide_pool_statistics *old = &oracle->now;
+    tide_pool_statistics now;
+    tide_pool_stats(oracle->pool, &now);
+    if (now.bytes_held != old->bytes_held || now.bytes_live != old->bytes_live ||
+        now.slots != old->slots || now.slots_live != old->slots_live || now.depth != old->depth ||
+        now.allocations != old->allocations || now.releases != old->releases)
+        oracle_wrong(oracle, "%s was refused but changed the pool", what);
+    if (tide_error_status() == TIDE_OK || tide_error_message()[0] == '\0')
+        oracle_wrong(oracle, "%s was refused without a message", what);
+}
+
+void oracle_write(struct oracle *oracle, unsigned which, unsigned salt)
+{
+    if (oracle->live_count == 0)
+        return;
+    struct live live = oracle->live[which % oracle->live_count];
+    scramble(&oracle->rows[live.type].places[live.place], oracle->step * 64 + salt % 64);
+}
+
+/* ---- memory given back ------------------------------------------------------------------ */
+
+static void check_summary(struct oracle *oracle, tide_trim_summary summary, const char *what)
+{
+    tide_pool_statistics now;
+    tide_pool_stats(oracle->pool, &now);
+    if (oracle->now.bytes_held - now.bytes_held != summary.bytes)
+        oracle_wrong(oracle, "%s says %zu bytes were given back, of %zu %zu are left", what,
+                     summary.bytes, oracle->now.bytes_held, now.bytes_held);
+    if (oracle->now.bytes_live != now.bytes_live)
+        oracle_wrong(oracle, "%s changed the bytes that are live from %zu to %zu", what,
+                     oracle->now.bytes_live, now.bytes_live);
+    if ((summary.slots == 0) != (summary.bytes == 0))
+        oracle_wrong(oracle, "%s gave back %zu bytes in %zu slots", what, summary.bytes,
+                     summary.slots);
+}
+
+static bool is_meant(unsigned type, unsigned meant)
+{
+    return meant == type || meant == MODEL_TYPES;
+}
+
+void oracle_trimmed(struct oracle *oracle, unsigned type, tide_trim_summary summary)
+{
+    check_summary(oracle, summary, "trim");
+    uint64_t releases = oracle->releases;
+    for (unsigned i = 0; i < MODEL_TYPES; i++)
+        if (is_meant(i, type))
+            forget_memory(oracle, i);
+    if (oracle->releases - releases != summary.slots)
+        oracle_wrong(oracle, "trim gave back %zu slots, must be %llu", summary.slots,
+                     (unsigned long long)(oracle->releases - releases));
+    tide_pool_statistics now;
+    tide_pool_stats(oracle->pool, &now);
+    if (type == MODEL_TYPES && (now.bytes_held != now.bytes_live || now.slots != now.slots_live))
+        oracle_wrong(oracle, "after a trim of everything %zu bytes are held, %zu live",
+                     now.bytes_held, now.bytes_live);
+}
+
+/* A compact takes what holds ten times its recent use and gains enough. The oracle knows only
+ * bounds of what memory holds: what was used of it, and a quarter and a page more. */
+static void judge_compact(struct oracle *oracle, const struct place *place, bool taken)
+{
+    enum { FACTOR = 10, PAGE = 4096 };
+    size_t most = place->room + place->room / 4 + PAGE;
+    if (taken && (most < FACTOR * place->peak || most - place->peak < oracle->compact_gain))
+        oracle_wrong(oracle, "compact took %zu bytes of which %zu were used lately", place->room,
+                     place->peak);
+    if (!taken && place->room >= FACTOR * place->peak &&
+        place->room - place->peak >= oracle->compact_gain)
+        oracle_wrong(oracle, "compact left %zu bytes of which %zu were used lately", place->room,
+                     place->peak);
+}
+
+/* Which places were taken the pool tells, by the layout of its rows. */
+static void compacted_row(struct oracle *oracle, unsigned type)
+{
+    struct row *row = &oracle->rows[type];
+    for (size_t i = row->live; i < row->count; i++) {
+        struct place *place = &row->places[i];
+        bool taken = oracle->pool->shelves[model_types[type].id].row[i].data == NULL;
+        if (place->data != NULL)
+            judge_compact(oracle, place, taken);
+        place->peak = 0;
+        if (place->data == NULL || !taken)
+            continue;
+        free(place->copy);
+        *place = (struct place){0};
+        oracle->releases++;
+    }
+}
+
+void oracle_compacted(struct oracle *oracle, unsigned type, tide_trim_summary summary)
+{
+    check_summary(oracle, summary, "compact");
+    uint64_t releases = oracle->releases;
+    for (unsigned i = 0; i < MODEL_TYPES; i++)
+        if (is_meant(i, type))
+            compacted_row(oracle, i);
+    if (oracle->releases - releases != summary.slots)
+        oracle_wrong(oracle, "compact gave back %llu slots but says %zu",
+                     (unsigned long long)(oracle->releases - releases), summary.slots);
+}
+
+/* ---- questions to the pool -------------------------------------------------------------- */
+
+static void check_counts(struct oracle *oracle)
+{
+    for (unsigned type = 0; type < MODEL_TYPES; type++) {
+        if (model_types[type].id == TIDE_NO_TYPE)
+            continue;
+        size_t active = tide_pool_active(oracle->pool, model_types[type].id);
+        if (active != oracle->rows[type].live)
+            oracle_wrong(oracle, "%zu of %s are active, must be %zu", active,
+                         model_types[type].name, oracle->rows[type].live);
+    }
+    if (tide_pool_depth(oracle->pool) != oracle->level_count)
+        oracle_wrong(oracle, "the depth is %zu, must be %zu", tide_pool_depth(oracle->pool),
+                     oracle->level_count);
+}
+
+static void check_statistics(struct oracle *oracle, const tide_pool_statistics *now,
+                             size_t live_bytes)
+{
+    if (now->slots_live != oracle->live_count || now->depth != oracle->level_count)
+        oracle_wrong(oracle, "statistics: %zu live at depth %zu, must be %zu at %zu",
+                     now->slots_live, now->depth, oracle->live_count, oracle->level_count);
+    if (now->bytes_live < live_bytes || now->bytes_held < now->bytes_live ||
+        now->bytes_peak < now->bytes_held || now->bytes_peak < oracle->now.bytes_peak)
+        oracle_wrong(oracle, "statistics: %zu bytes used, %zu live, %zu held, %zu peak",
+                     live_bytes, now->bytes_live, now->bytes_held, now->bytes_peak);
+    if (now->allocations != oracle->allocations || now->releases != oracle->releases ||
+        now->exchanges != oracle->exchanges)
+        oracle_wrong(oracle,
+                     "statistics: %llu allocations, %llu releases, %llu exchanges, must be %llu, "
+                     "%llu, %llu",
+                     (unsigned long long)now->allocations, (unsigned long long)now->releases,
+                     (unsigned long long)now->exchanges, (unsigned long long)oracle->allocations,
+                     (unsigned long long)oracle->releases, (unsigned long long)oracle->exchanges);
+    if (now->allocations - now->releases != now->slots)
+        oracle_wrong(oracle, "statistics: %zu slots", now->slots);
+    if (now->bytes_limit != oracle->limit_bytes ||
+        (now->bytes_limit != 0 && now->bytes_held > now->bytes_limit))
+        oracle_wrong(oracle, "statistics: %zu bytes held, limit %zu, must be %zu", now->bytes_held,
+                     now->bytes_limit, oracle->limit_bytes);
+}
+
+void oracle_check(struct oracle *oracle)
+{
+    size_t live_bytes = 0;
+    for (size_t i = 0; i < oracle->live_count; i++) {
+        struct live live = oracle->live[i];
+        const struct place *place = &oracle->rows[live.type].places[live.place];
+        live_bytes += place->bytes;
+        if (place->bytes > 0 && place->data[0] != place->copy[0])
+            oracle_wrong(oracle, "live array %zu, of %s, was overwritten at its start", i,
+                         model_types[live.type].name);
+    }
+    if (tide_pool_check(oracle->pool) != TIDE_OK)
+        oracle_wrong(oracle, "invariant: %s", tide_error_message());
+    check_counts(oracle);
+    tide_pool_statistics now;
+    if (tide_pool_stats(oracle->pool, &now) != TIDE_OK)
+        oracle_wrong(oracle, "no statistics: %s", tide_error_message());
+    check_statistics(oracle, &now, live_bytes);
+    oracle->now = now;
+}
+
+void oracle_verify(struct oracle *oracle)
+{
+    for (size_t i = 0; i < oracle->live_count; i++) {
+        struct live live = oracle->live[i];
+        if (!windows_equal(&oracle->rows[live.type].places[live.place]))
+            oracle_wrong(oracle, "live array %zu, of %s, was overwritten", i,
+                         model_types[live.type].name);
+    }
+}
+
+static uint64_t word_at(const unsigned char *data, size_t bytes)
+{
+    uint64_t word = 0;
+    memcpy(&word, data, bytes < sizeof word ? bytes : sizeof word);
+    return word;
+}
+
+uint64_t oracle_digest(const struct oracle *oracle)
+{
+    uint64_t digest = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < oracle->live_count; i++) {
+        struct live live = oracle->live[i];
+        const struct place *place = &oracle->rows[live.type].places[live.place];
+        size_t last = place->bytes < 8 ? 0 : place->bytes - 8;
+        digest = (digest ^ word_at(place->data, place->bytes)) * 0x100000001b3u;
+        digest = (digest ^ word_at(place->data + last, place->bytes)) * 0x9e3779b97f4a7c15u;
+    }
+    return digest;
+}

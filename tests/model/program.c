@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "program.h"
+
+#include <string.h>
+
+#include "types.h"
+
+static const unsigned char weights[OPERATION_COUNT] = {
+#define X(code, name, weight) weight,
+    MODEL_OPERATIONS(X)
+#undef X
+};
+
+#define X(code, name, weight) +weight
+_Static_assert(0 MODEL_OPERATIONS(X) == 256, "every byte is an operation");
+#undef X
+
+static const char *const names[OPERATION_COUNT] = {
+#define X(code, name, weight) name,
+    MODEL_OPERATIONS(X)
+#undef X
+};
+
+const char *operation_name(enum operation_code code)
+{
+    return names[code];
+}
+
+uint8_t operation_byte(enum operation_code code)
+{
+    unsigned byte = 0;
+    for (unsigned i = 0; i < code; i++)
+        byte += weights[i];
+    return (uint8_t)byte;
+}
+
+static enum operation_code code_of(uint8_t byte)
+{
+    unsigned code = 0, end = weights[0];
+    while (byte >= end)
+        end += weights[++code];
+    return code;
+}
+
+struct pool_choice program_pool(const struct program *program)
+{
+    struct pool_choice choice = {0};
+    if (program->length < PROGRAM_HEADER)
+        return choice;
+    choice.poison = (program->bytes[0] & 3) == 1;
+    choice.disabled = (program->bytes[0] & 12) == 4;
+    choice.exchange_all = (program->bytes[0] & 16) != 0;
+    if (program->bytes[1] >= 192)
+        choice.limit_bytes = (size_t)(program->bytes[1] - 191) * 4096;
+    return choice;
+}
+
+size_t program_operations(const struct program *program)
+{
+    if (program->length < PROGRAM_HEADER)
+        return 0;
+    size_t count = (program->length - PROGRAM_HEADER) / OPERATION_BYTES;
+    return count < PROGRAM_MOST ? count : PROGRAM_MOST;
+}
+
+struct operation program_operation(const struct program *program, size_t index)
+{
+    const uint8_t *at = program->bytes + PROGRAM_HEADER + index * OPERATION_BYTES;
+    return (struct operation){code_of(at[0]), at[1], at[2], at[3]};
+}
+
+/* ---- operands --------------------------------------------------------------------------- */
+
+static size_t at_most(size_t n, size_t bits)
+{
+    enum { MOST_BYTES = 2 << 20 };
+    size_t most = (size_t)MOST_BYTES * 8 / bits;
+    return n < most ? n : most;
+}
+
+size_t operand_count(uint8_t b, size_t bits)
+{
+    size_t n = b;
+    if (b >= 240)
+        n = (size_t)(b - 239) * (1 << 20) / bits; /* by bytes: 128 KiB to 2 MiB */
+    else if (b >= 192)
+        n = (size_t)(b - 191) * 512;
+    else if (b >= 128)
+        n = (size_t)(b - 127) * 16;
+    return at_most(n, bits);
+}
+
+size_t operand_scope_count(uint8_t b, uint8_t c, unsigned i, size_t bits)
+{
+    size_t n = (b >> i % 4) % 64;
+    return at_most(c >= 250 ? n * 400 : n, bits);
+}
+
+enum fault operand_fault(uint8_t c)
+{
+    return c >= 248 ? FAULT_FIRST : c >= 240 ? FAULT_ALL : FAULT_NONE;
+}
+
+enum fill operand_fill(uint8_t c)
+{
+    return c < 64 ? FILL_INLINE : c % FILL_COUNT;
+}
+
+/* ---- from a seed ------------------------------------------------------------------------ */
+
+uint64_t model_random(uint64_t *state) /* splitmix64 */
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* Large arrays are rare, or the machine would do nothing but fill them. */
+static uint8_t random_size(uint64_t *state)
+{
+    uint64_t r = model_random(state);
+    unsigned byte = (unsigned)(r >> 16), in_1024 = r % 1024;
+    if (in_1024 < 4)
+        return (uint8_t)(240 + byte % 16);
+    if (in_1024 < 40)
+        return (uint8_t)(192 + byte % 48);
+    if (in_1024 < 160)
+        return (uint8_t)(128 + byte % 64);
+    return (uint8_t)(byte % 128);
+}
+
+/* A program often keeps to few types, so that their rows grow long. */
+static uint8_t random_type(uint64_t *state, unsigned types)
+{
+    return (uint8_t)(model_random(state) % types);
+}
+
+size_t program_generate(uint64_t seed, uint8_t bytes[PROGRAM_BYTES])
+{
+    uint64_t state = seed;
+    size_t count = 8 + model_random(&state) % 400;
+    unsigned types = model_random(&state) % 2 != 0 ? 256 : 1 + (unsigned)(model_random(&state) % 24);
+    bytes[0] = (uint8_t)model_random(&state);
+    bytes[1] = (uint8_t)model_random(&state);
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *at = bytes + PROGRAM_HEADER + i * OPERATION_BYTES;
+        uint64_t r = model_random(&state);
+        at[0] = (uint8_t)r;
+        bool typed = code_of(at[0]) == OPERATION_ACQUIRE || code_of(at[0]) == OPERATION_TRIM;
+        at[1] = typed ? random_type(&state, types) : (uint8_t)(r >> 8);
+        at[2] = random_size(&state);
+        at[3] = (uint8_t)(r >> 16);
+    }
+    return PROGRAM_HEADER + count * OPERATION_BYTES;
+}
+
+/* ---- for a person ----------------------------------------------------------------------- */
+
+static void print_acquire(const struct operation *op, FILE *out)
+{
+    static const char *const fills[] = {"", " inline", " zeros", " ones", " filled"};
+    static const char *const faults[] = {"", ", first allocation fails", ", allocations fail"};
+    const struct model_type *type = &model_types[op->a % MODEL_TYPES];
+    fprintf(out, " %s x %zu%s%s", type->name, operand_count(op->b, type->bits),
+            fills[operand_fill(op->c)], faults[operand_fault(op->c)]);
+}
+
+static void print_enter(const struct operation *op, FILE *out)
+{
+    const struct menu *menu = &model_menus[op->a % MENU_COUNT];
+    const char *comma = "";
+    fputs(" {", out);
+    for (unsigned i = 0; i < menu->count; i++, comma = ", ") {
+        const struct model_type *type = &model_types[menu->index[i]];
+        fprintf(out, "%s%s", comma, type->name);
+        if (op->b > 0)
+            fprintf(out, " x %zu", operand_scope_count(op->b, op->c, i, type->bits));
+    }
+    fputs("}", out);
+}
+
+static void print_operands(const struct operation *op, FILE *out)
+{
+    if (op->code == OPERATION_ACQUIRE)
+        print_acquire(op, out);
+    else if (op->code == OPERATION_ENTER)
+        print_enter(op, out);
+    else if (op->a != 0 || op->b != 0 || op->c != 0)
+        fprintf(out, " (%u, %u, %u)", op->a, op->b, op->c);
+}
+
+static void print_pool(const struct program *program, FILE *out)
+{
+    struct pool_choice choice = program_pool(program);
+    fprintf(out, "  pool%s%s%s", choice.poison ? " poison" : "",
+            choice.disabled ? " disabled" : "", choice.exchange_all ? " exchange-all" : "");
+    if (choice.limit_bytes != 0)
+        fprintf(out, " limit %zu bytes", choice.limit_bytes);
+    fputc('\n', out);
+}
+
+void program_print(const struct program *program, FILE *out)
+{
+    print_pool(program, out);
+    int depth = 0;
+    for (size_t i = 0; i < program_operations(program); i++) {
+        struct operation op = program_operation(program, i);
+        if (op.code == OPERATION_LEAVE && depth > 0)
+            depth--;
+        fprintf(out, "  %3zu %*s%s", i, depth < 30 ? 2 * depth : 60, "", operation_name(op.code));
+        print_operands(&op, out);
+        fputc('\n', out);
+        if (op.code == OPERATION_ENTER)
+            depth++;
+    }
+}

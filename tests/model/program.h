@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* A program of pool operations as a string of bytes: what the seed makes, the fuzzer mutates and
+ * the shrinker cuts.
+ *
+ * Two bytes choose the pool, then each four bytes are one operation {code, a, b, c}. Any string
+ * means something: there is no malformed program. All-zero is the plainest operation. */
+#ifndef MODEL_PROGRAM_H
+#define MODEL_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Name, and how many of the 256 values of the first byte mean it. */
+#define MODEL_OPERATIONS(X)                                              \
+    X(ACQUIRE, "acquire", 78)                                            \
+    X(WRITE, "write", 18)       /* change a live array                */ \
+    X(ENTER, "enter", 34)       /* open a scope of the form under test */ \
+    X(LEAVE, "leave", 32)                                                \
+    X(TURN, "turn", 14)         /* leave and enter again; next round of a loop */ \
+    X(LEAK, "leak", 6)          /* longjmp out of scopes, which are skipped */ \
+    X(MARK, "mark", 14)                                                  \
+    X(REWIND, "rewind", 16)     /* any mark so far, stale ones too    */ \
+    X(TRIM, "trim", 6)                                                   \
+    X(COMPACT, "compact", 5)                                             \
+    X(RESET, "reset", 2)                                                 \
+    X(EMPTY, "empty", 1)                                                 \
+    X(REGISTER, "register", 8)  /* a type, at run time                */ \
+    X(REFUSE, "refuse", 10)     /* a call that must fail              */ \
+    X(PIN, "pin", 5)            /* another plan for the site          */ \
+    X(HANDOVER, "hand over", 1) /* another thread adopts the pool and goes on for a while */ \
+    X(FOREIGN, "foreign", 1)    /* another thread uses the pool without adopting it */ \
+    X(INSPECT, "inspect", 5)    /* print the pool, verify every byte  */
+
+enum operation_code {
+#define X(code, name, weight) OPERATION_##code,
+    MODEL_OPERATIONS(X)
+#undef X
+    OPERATION_COUNT
+};
+
+struct operation {
+    enum operation_code code;
+    uint8_t a, b, c;
+};
+
+enum { PROGRAM_HEADER = 2, OPERATION_BYTES = 4, PROGRAM_MOST = 1024 };
+
+struct program {
+    const uint8_t *bytes;
+    size_t length;
+};
+
+/* How the first two bytes want the pool. */
+struct pool_choice {
+    bool poison, disabled, exchange_all;
+    size_t limit_bytes; /* 0: none */
+};
+
+struct pool_choice program_pool(const struct program *program);
+size_t program_operations(const struct program *program);
+struct operation program_operation(const struct program *program, size_t index);
+
+/* The smallest byte with this meaning: what a shrunk program uses. */
+uint8_t operation_byte(enum operation_code code);
+const char *operation_name(enum operation_code code);
+
+/* Fills `bytes` with a program for the seed, mostly small sizes; returns its length. */
+enum { PROGRAM_BYTES = PROGRAM_HEADER + PROGRAM_MOST * OPERATION_BYTES };
+size_t program_generate(uint64_t seed, uint8_t bytes[PROGRAM_BYTES]);
+
+/* Operands: what each byte means, for the interpreter and the printer alike. */
+size_t operand_count(uint8_t b, size_t bits);             /* elements of an array      */
+size_t operand_scope_count(uint8_t b, uint8_t c, unsigned i, size_t bits); /* at entry */
+enum fault { FAULT_NONE, FAULT_FIRST, FAULT_ALL } operand_fault(uint8_t c);
+enum fill { FILL_PLAIN, FILL_INLINE, FILL_ZEROS, FILL_ONES, FILL_VALUE, FILL_COUNT };
+enum fill operand_fill(uint8_t c);
+
+/* The program for a person, indented by scope. `most` operations, 0 for all. */
+void program_print(const struct program *program, FILE *out);
+
+uint64_t model_random(uint64_t *state);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* The element types that programs use, by a small index that means the same in every run: the
+ * built-in ones, two of C, and a family registered at run time.
+ *
+ * And the menus: which types a scope names, and a frame acquires, at entry. */
+#ifndef MODEL_TYPES_H
+#define MODEL_TYPES_H
+
+#include <tidepool/type.h>
+
+struct model_point {
+    double x, y;
+    int32_t tag;
+};
+struct model_wide {
+    _Alignas(128) unsigned char lanes[128];
+};
+
+enum {
+    MODEL_BUILTIN = TIDE_BUILTIN_COUNT,
+    MODEL_STATIC = MODEL_BUILTIN + 2,
+    MODEL_FAMILY = 14,
+    MODEL_TYPES = MODEL_STATIC + MODEL_FAMILY
+};
+
+struct model_type {
+    tide_type id; /* TIDE_NO_TYPE: not registered in this process yet */
+    const char *name;
+    size_t bits, align;
+};
+
+extern struct model_type model_types[MODEL_TYPES];
+
+/* Fills in the ids of the types that are not of the family. */
+void model_types_prepare(void);
+
+/* Bytes of n elements. */
+size_t model_bytes(unsigned index, size_t n);
+
+/* A menu's types in C, and their index here. At most MENU_MOST each. */
+enum { MENU_MOST = 8 };
+#define MODEL_MENU_0(X) X(double, 11)
+#define MODEL_MENU_1(X) X(double, 11) X(int32_t, 2)
+#define MODEL_MENU_2(X) X(float, 10) X(float, 10) X(uint8_t, 4)
+#define MODEL_MENU_3(X) X(struct model_point, 16) X(double, 11) X(struct model_wide, 17)
+#define MODEL_MENU_4(X)                                                                     \
+    X(int8_t, 0) X(int16_t, 1) X(int32_t, 2) X(int64_t, 3) X(float, 10) X(double, 11)       \
+    X(tide_c128, 13) X(bool, 14)
+#define MODEL_MENUS(X) X(0) X(1) X(2) X(3) X(4)
+
+struct menu {
+    unsigned count;
+    unsigned char index[MENU_MOST];
+};
+
+enum { MENU_COUNT = 5 };
+extern const struct menu model_menus[MENU_COUNT];
+
+/* The ids of a menu's types. */
+void model_menu_ids(const struct menu *menu, tide_type ids[MENU_MOST]);
+
+#endif
