@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: MIT */
+/* The public functions, each as a call that can be made to fail. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/os.h"
+#include "sweep.h"
+
+struct novel { /* a type that no process has met before its case */
+    double parts[3];
+};
+
+static tide_status status_of(const void *result)
+{
+    return result != NULL ? TIDE_OK : tide_error_status();
+}
+
+/* Preparations that must work, or the process ends there and the run with it. */
+static void need(bool holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "faults: %s: %s\n", what, tide_error_message());
+    exit(3);
+}
+
+static void replace_pool(struct fixture *fixture, tide_pool_options options)
+{
+    need(tide_pool_destroy(fixture->pool) == TIDE_OK, "destroy");
+    options.name = "faults";
+    fixture->pool = tide_pool_create(&options);
+    need(fixture->pool != NULL, "pool");
+}
+
+static void prepare_poison(struct fixture *fixture)
+{
+    replace_pool(fixture, (tide_pool_options){.check = TIDE_CHECK_POISON});
+}
+
+static void prepare_disabled(struct fixture *fixture)
+{
+    replace_pool(fixture, (tide_pool_options){.disabled = true});
+}
+
+/* ---- types ------------------------------------------------------------------------------ */
+
+static tide_status type_register(struct fixture *fixture)
+{
+    (void)fixture;
+    tide_type type = tide_type_register("novel", 24, 8);
+    return type != TIDE_NO_TYPE ? TIDE_OK : tide_error_status();
+}
+
+static tide_status type_learn(struct fixture *fixture)
+{
+    (void)fixture;
+    static tide_type cell;
+    tide_type type = tide_type_learn(&cell, "novel", 24, 8);
+    return type != TIDE_NO_TYPE && type == cell ? TIDE_OK : tide_error_status();
+}
+
+static tide_status type_of(struct fixture *fixture)
+{
+    (void)fixture;
+    return tide_type_of(struct novel) != TIDE_NO_TYPE ? TIDE_OK : tide_error_status();
+}
+
+/* The ids of types stand in chunks of 1024: the last of the first chunk is there already. */
+static void prepare_many_types(struct fixture *fixture)
+{
+    (void)fixture;
+    char name[16];
+    while (tide_type_count() < 1023) {
+        snprintf(name, sizeof name, "t%u", tide_type_count());
+        need(tide_type_register(name, 8, 8) != TIDE_NO_TYPE, "a type");
+    }
+}
+
+static tide_status type_questions(struct fixture *fixture)
+{
+    (void)fixture;
+    bool right = tide_type_size(TIDE_F64) == 8 && tide_type_align(TIDE_F64) == 8 &&
+                 tide_type_name(TIDE_F64) != NULL && tide_type_count() >= TIDE_BUILTIN_COUNT;
+    return right ? TIDE_OK : TIDE_ERROR_TYPE;
+}
+
+/* ---- pools ------------------------------------------------------------------------------ */
+
+static tide_status pool_create(struct fixture *fixture)
+{
+    (void)fixture;
+    tide_pool *pool = tide_pool_create(NULL);
+    return pool != NULL ? tide_pool_destroy(pool) : tide_error_status();
+}
+
+static tide_status pool_create_named(struct fixture *fixture)
+{
+    (void)fixture;
+    tide_pool_options options = {.name = "another", .check = TIDE_CHECK_POISON, .limit_bytes = 1};
+    tide_pool *pool = tide_pool_create(&options);
+    return pool != NULL ? tide_pool_destroy(pool) : tide_error_status();
+}
+
+static tide_status thread_pool(struct fixture *fixture)
+{
+    (void)fixture;
+    tide_pool *pool = tide_thread_pool();
+    return pool == NULL ? tide_error_status() : status_of(tide_acquire(pool, double, 4));
+}
+
+static void *use_thread_pool(void *user)
+{
+    *(tide_status *)user = thread_pool(NULL);
+    return NULL;
+}
+
+/* The thread's end gives its pool back; its message ends with it, so it is said again here. */
+static tide_status fresh_thread_pool(struct fixture *fixture)
+{
+    pthread_t thread;
+    tide_status status = TIDE_OK;
+    if (pthread_create(&thread, NULL, use_thread_pool, &status) != 0)
+        return TIDE_ERROR_STATE;
+    pthread_join(thread, NULL);
+    if (status == TIDE_ERROR_MEMORY)
+        tide_fill_type(fixture->pool, TIDE_F64, 1, NULL);
+    return status;
+}
+
+/* Live arrays, free arrays and an open mark. */
+static void prepare_mixed(struct fixture *fixture)
+{
+    need(tide_acquire(fixture->pool, double, 100) != NULL, "acquire");
+    tide_mark mark = tide_checkpoint(fixture->pool);
+    for (unsigned i = 0; i < 4; i++)
+        need(tide_acquire(fixture->pool, float, 100 << i) != NULL, "acquire");
+    need(tide_rewind(fixture->pool, mark) == TIDE_OK, "rewind");
+    fixture->mark = tide_checkpoint(fixture->pool);
+    need(tide_acquire(fixture->pool, float, 10) != NULL, "acquire");
+}
+
+static tide_status pool_questions(struct fixture *fixture)
+{
+    tide_pool_statistics stats;
+    static FILE *nowhere;
+    if (nowhere == NULL)
+        nowhere = fopen("/dev/null", "w");
+    if (tide_pool_active(fixture->pool, TIDE_F64) != 1 || tide_pool_depth(fixture->pool) != 1)
+        return TIDE_ERROR_STATE;
+    tide_status status = tide_pool_stats(fixture->pool, &stats);
+    return status != TIDE_OK ? status : tide_pool_print(fixture->pool, nowhere);
+}
+
+static tide_status pool_check(struct fixture *fixture)
+{
+    return tide_pool_check(fixture->pool);
+}
+
+static tide_status pool_adopt(struct fixture *fixture)
+{
+    return tide_pool_adopt(fixture->pool);
+}
+
+/* Giving back must not need anything. */
+static tide_status pool_trim(struct fixture *fixture)
+{
+    return tide_pool_trim(fixture->pool, TIDE_ALL_TYPES).slots == 3 ? TIDE_OK : TIDE_ERROR_STATE;
+}
+
+static tide_status pool_compact(struct fixture *fixture)
+{
+    tide_pool_compact(fixture->pool, TIDE_ALL_TYPES);
+    return TIDE_OK;
+}
+
+static tide_status pool_reset(struct fixture *fixture)
+{
+    return tide_pool_reset(fixture->pool);
+}
+
+static tide_status pool_empty(struct fixture *fixture)
+{
+    return tide_pool_empty(fixture->pool);
+}
+
+/* The run needs a pool afterwards: the new one is what may be refused. */
+static tide_status pool_destroy(struct fixture *fixture)
+{
+    tide_pool *fresh = tide_pool_create(NULL);
+    if (fresh == NULL)
+        return tide_error_status();
+    tide_status status = tide_pool_destroy(fixture->pool);
+    fixture->pool = fresh;
+    return status;
+}
+
+/* ---- acquire ---------------------------------------------------------------------------- */
+
+static tide_status acquire(struct fixture *fixture)
+{
+    return status_of(tide_acquire(fixture->pool, double, 100));
+}
+
+static tide_status acquire_nothing(struct fixture *fixture)
+{
+    return status_of(tide_acquire_type(fixture->pool, TIDE_U8, 0));
+}
+
+static tide_status acquire_much(struct fixture *fixture)
+{
+    return status_of(tide_acquire_type(fixture->pool, TIDE_C128, 1 << 18));
+}
+
+static tide_status acquire_bits(struct fixture *fixture)
+{
+    return status_of(tide_acquire_type(fixture->pool, TIDE_BIT, 1000));
+}
+
+static tide_status acquire_novel(struct fixture *fixture)
+{
+    return status_of(tide_acquire(fixture->pool, struct novel, 10));
+}
+
+static tide_status acquire_zeros(struct fixture *fixture)
+{
+    return status_of(tide_zeros(fixture->pool, double, 100));
+}
+
+static tide_status acquire_ones(struct fixture *fixture)
+{
+    return status_of(tide_ones(fixture->pool, int32_t, 100));
+}
+
+static tide_status acquire_filled(struct fixture *fixture)
+{
+    return status_of(tide_fill(fixture->pool, float, 100, 2.5f));
+}
+
+/* A free array that is too small, so that it must grow; and content that must survive. */
+static void prepare_small(struct fixture *fixture)
+{
+    need(tide_acquire(fixture->pool, int32_t, 10) != NULL, "acquire");
+    tide_mark mark = tide_checkpoint(fixture->pool);
+    need(tide_acquire(fixture->pool, double, 10) != NULL, "acquire");
+    need(tide_rewind(fixture->pool, mark) == TIDE_OK, "rewind");
+}
+
+/* As many arrays of one type as there is room to remember without asking for more. */
+static void prepare_eight(struct fixture *fixture)
+{
+    for (unsigned i = 0; i < 8; i++)
+        need(tide_acquire(fixture->pool, double, 10) != NULL, "acquire");
+}
+
+/* As many types as there are rows reserved at once. */
+static void prepare_all_builtin(struct fixture *fixture)
+{
+    for (tide_type type = 1; type <= TIDE_BUILTIN_COUNT; type++)
+        need(tide_acquire_type(fixture->pool, type, 10) != NULL, "acquire");
+    need(tide_type_of(struct novel) != TIDE_NO_TYPE, "type");
+}
+
+static bool fail_always(size_t bytes)
+{
+    (void)bytes;
+    return true;
+}
+
+/* What was there before the failure is still there: a smaller acquire needs no memory. */
+static tide_status acquire_smaller_after(struct fixture *fixture)
+{
+    bool (*fault)(size_t bytes) = tide_os_fault;
+    tide_mark mark = tide_checkpoint(fixture->pool);
+    tide_status status = status_of(tide_acquire(fixture->pool, double, 100000));
+    if (status != TIDE_OK) {
+        tide_os_fault = fail_always;
+        need(tide_pool_active(fixture->pool, TIDE_F64) == 0, "nothing is live");
+        need(tide_acquire(fixture->pool, double, 5) != NULL, "a smaller acquire");
+        need(tide_pool_active(fixture->pool, TIDE_F64) == 1, "it is live");
+        tide_os_fault = fault;
+    }
+    need(tide_rewind(fixture->pool, mark) == TIDE_OK, "rewind");
+    return status;
+}
+
+/* ---- marks ------------------------------------------------------------------------------ */
+
+static tide_status checkpoint(struct fixture *fixture)
+{
+    tide_mark mark = tide_checkpoint(fixture->pool);
+    return mark.pool == NULL ? tide_error_status() : tide_rewind(fixture->pool, mark);
+}
+
+static tide_status checkpoint_types(struct fixture *fixture)
+{
+    const tide_type types[] = {TIDE_F64, TIDE_F32, TIDE_F64};
+    tide_mark mark = tide_checkpoint_types(fixture->pool, types, 3);
+    return mark.pool == NULL ? tide_error_status() : tide_rewind(fixture->pool, mark);
+}
+
+static tide_status rewind_mark(struct fixture *fixture)
+{
+    return tide_rewind(fixture->pool, fixture->mark);
+}
+
+/* ---- scopes: each acquires two arrays, of which the second may fail ----------------------- */
+
+static void prepare_novel(struct fixture *fixture)
+{
+    (void)fixture;
+    need(tide_type_of(struct novel) != TIDE_NO_TYPE, "type");
+}
+
+static tide_status acquire_two(tide_pool *pool)
+{
+    if (tide_acquire(pool, double, 100) == NULL || tide_acquire(pool, struct novel, 10) == NULL)
+        return tide_error_status();
+    return TIDE_OK;
+}
+
+static tide_status scope(struct fixture *fixture)
+{
+    TIDE_SCOPE_NAMED(fixture->pool, "faults-scope");
+    return acquire_two(fixture->pool);
+}
+
+static bool find_scope(tide_site *site, void *user)
+{
+    struct fixture *fixture = user;
+    tide_site_information info;
+    need(tide_site_info(site, &info) == TIDE_OK, "info");
+    if (strcmp(info.name, "faults-scope") == 0)
+        fixture->site = site;
+    return fixture->site == NULL;
+}
+
+static void prepare_table_site(struct fixture *fixture)
+{
+    tide_site_each(find_scope, fixture);
+    const tide_type types[] = {TIDE_F64, tide_type_of(struct novel)};
+    need(tide_site_declare(fixture->site, types, 2) == TIDE_OK, "declare");
+    need(tide_site_pin(fixture->site, TIDE_TIER_TABLE) == TIDE_OK, "pin");
+}
+
+static void prepare_observed(struct fixture *fixture)
+{
+    prepare_novel(fixture);
+    need(tide_profile_observe(true) == TIDE_OK, "observe");
+}
+
+/* A site that is in no module's list, as in C++, is listed when it is first entered: or, without
+ * memory, works unlisted. */
+static tide_status scope_unlisted(struct fixture *fixture)
+{
+    static tide_site site = {.plan = &tide_plan_arriving, .name = "unlisted", .file = __FILE__};
+    tide_scope scope __attribute__((cleanup(tide_scope_end)));
+    tide_scope_begin(&scope, fixture->pool, &site);
+    if (scope.pool == NULL || tide_pool_depth(fixture->pool) != 1)
+        return TIDE_ERROR_STATE;
+    return TIDE_OK;
+}
+
+static tide_status scope_types(struct fixture *fixture)
+{
+    TIDE_SCOPE_TYPES(fixture->pool, double, struct novel);
+    return acquire_two(fixture->pool);
+}
+
+static tide_status scope_frame(struct fixture *fixture)
+{
+    TIDE_FRAME(fixture->pool, (double, a, 100), (double, b, 200), (int32_t, c, 10),
+               (struct novel, d, 10));
+    unsigned have = (a != NULL) + (b != NULL) + (c != NULL) + (d != NULL);
+    if (have != 0 && have != 4)
+        return TIDE_ERROR_STATE;
+    return status_of(a);
+}
+
+static tide_status scope_loop(struct fixture *fixture)
+{
+    TIDE_LOOP (fixture->pool, i, 3) {
+        tide_status status = acquire_two(fixture->pool);
+        if (status != TIDE_OK)
+            return status;
+    }
+    return TIDE_OK;
+}
+
+static tide_status scope_ffi(struct fixture *fixture)
+{
+    tide_scope scope;
+    tide_status status = tide_scope_enter(fixture->pool, NULL, &scope);
+    if (status != TIDE_OK)
+        return status;
+    status = acquire_two(fixture->pool);
+    tide_status left = tide_scope_leave(&scope);
+    return left != TIDE_OK ? TIDE_ERROR_STATE : status;
+}
+
+/* Its site is listed on first use, or not: that is no failure. */
+static tide_status scope_ffi_first(struct fixture *fixture)
+{
+    tide_scope scope;
+    tide_status status = tide_scope_enter(fixture->pool, NULL, &scope);
+    return status != TIDE_OK ? status : tide_scope_leave(&scope);
+}
+
+static void prepare_ffi(struct fixture *fixture)
+{
+    prepare_novel(fixture);
+    need(scope_ffi_first(fixture) == TIDE_OK, "a first scope");
+}
+
+/* A NULL pool is what a thread without memory gets: every form must take it. */
+static tide_status scopes_without_pool(struct fixture *fixture)
+{
+    (void)fixture;
+    tide_pool *none = NULL;
+    TIDE_SCOPE(none);
+    TIDE_SCOPE_TYPES(none, double);
+    TIDE_FRAME(none, (double, a, 1));
+    TIDE_LOOP (none, i, 2)
+        if (tide_acquire(none, double, 1) != NULL)
+            return TIDE_ERROR_STATE;
+    return a == NULL ? TIDE_OK : TIDE_ERROR_STATE;
+}
+
+/* ---- sites ------------------------------------------------------------------------------ */
+
+static tide_status site_register(struct fixture *fixture)
+{
+    fixture->site = tide_site_register("faults-by-name");
+    return status_of(fixture->site);
+}
+
+static void prepare_site(struct fixture *fixture)
+{
+    need(site_register(fixture) == TIDE_OK, "site");
+}
+
+static tide_status site_declare(struct fixture *fixture)
+{
+    const tide_type types[] = {TIDE_F64, TIDE_I8, TIDE_F64};
+    return tide_site_declare(fixture->site, types, 3);
+}
+
+static tide_status site_pin_full(struct fixture *fixture)
+{
+    return tide_site_pin(fixture->site, TIDE_TIER_FULL);
+}
+
+static tide_status site_pin_table(struct fixture *fixture)
+{
+    return tide_site_pin(fixture->site, TIDE_TIER_TABLE);
+}
+
+static tide_status site_unpin(struct fixture *fixture)
+{
+    return tide_site_unpin(fixture->site);
+}
+
+static tide_status site_reset(struct fixture *fixture)
+{
+    return tide_site_reset(fixture->site);
+}
+
+static bool visit_site(tide_site *site, void *user)
+{
+    (void)site;
+    ++*(size_t *)user;
+    return true;
+}
+
+static tide_status site_questions(struct fixture *fixture)
+{
+    size_t visited = 0;
+    tide_site_information info;
+    tide_site_each(visit_site, &visited);
+    return visited == tide_site_count() ? tide_site_info(fixture->site, &info) : TIDE_ERROR_STATE;
+}
+
+/* A module whose sites cannot all be listed is let in; they are listed when entered. */
+static tide_status module(struct fixture *fixture)
+{
+    (void)fixture;
+    static tide_site first = {.plan = &tide_plan_arriving, .name = "first", .file = __FILE__};
+    static tide_site second = {.plan = &tide_plan_arriving, .name = "second", .file = __FILE__};
+    static tide_site *const list[] = {&first, &second};
+    static const char anchor = 0;
+    tide_module_enter(list, list + 2, &anchor);
+    return TIDE_OK;
+}
+
+/* ---- settings and profiles ---------------------------------------------------------------- */
+
+static bool visit_setting(const tide_tune_entry *entry, void *user)
+{
+    (void)user;
+    return entry->name != NULL;
+}
+
+static tide_status tune(struct fixture *fixture)
+{
+    (void)fixture;
+    double value;
+    tide_tune_each(visit_setting, NULL);
+    tide_status status = tide_tune_set("compact_gain", 100);
+    return status != TIDE_OK ? status : tide_tune_get("compact_gain", &value);
+}
+
+static tide_status observe(struct fixture *fixture)
+{
+    (void)fixture;
+    return tide_profile_observe(true);
+}
+
+static tide_status observe_and_run(struct fixture *fixture)
+{
+    tide_status status = tide_profile_observe(true);
+    tide_status ran = scope(fixture);
+    return status != TIDE_OK ? status : ran;
+}
+
+static void prepare_profile(struct fixture *fixture)
+{
+    prepare_observed(fixture);
+    need(scope(fixture) == TIDE_OK, "scope");
+    tide_site_each(find_scope, fixture);
+}
+
+static tide_status profile_questions(struct fixture *fixture)
+{
+    static FILE *nowhere;
+    tide_site_profile profile;
+    if (nowhere == NULL)
+        nowhere = fopen("/dev/null", "w");
+    tide_status status = tide_profile_site(fixture->site, &profile);
+    if (status != TIDE_OK || profile.scopes != 1)
+        return TIDE_ERROR_STATE;
+    status = tide_profile_print(nowhere);
+    return status != TIDE_OK ? status : tide_profile_observe(false);
+}
+
+/* ---- the table -------------------------------------------------------------------------- */
+
+#define ASKS  true
+#define NEVER false
+#define TYPE_TOO (1 << TIDE_ERROR_TYPE) /* of a type that could not be registered */
+
+const struct fault_case fault_cases[] = {
+    {"tide_type_register", NULL, type_register, ASKS, "tide_type_register", 0},
+    {"tide_type_register, second chunk", prepare_many_types, type_register, ASKS, NULL, 0},
+    {"tide_type_learn", NULL, type_learn, ASKS, NULL, 0},
+    {"tide_type_of", NULL, type_of, ASKS, NULL, 0},
+    {"tide_type_name, size, align, count", NULL, type_questions, NEVER, NULL, 0},
+
+    {"tide_pool_create", NULL, pool_create, ASKS, "tide_pool_create", 0},
+    {"tide_pool_create with options", NULL, pool_create_named, ASKS, "tide_pool_create", 0},
+    {"tide_pool_destroy", prepare_small, pool_destroy, ASKS, NULL, 0},
+    {"tide_thread_pool", NULL, thread_pool, ASKS, NULL, 0},
+    {"tide_thread_pool, fresh thread", NULL, fresh_thread_pool, ASKS, NULL, 0},
+    {"tide_pool_adopt", NULL, pool_adopt, NEVER, NULL, 0},
+    {"tide_pool_stats, print, depth, active", prepare_mixed, pool_questions, NEVER, NULL, 0},
+    {"tide_pool_check", prepare_mixed, pool_check, ASKS, "tide_pool_check", 1 << TIDE_ERROR_STATE},
+    {"tide_pool_trim", prepare_mixed, pool_trim, NEVER, NULL, 0},
+    {"tide_pool_compact", prepare_mixed, pool_compact, NEVER, NULL, 0},
+    {"tide_pool_reset", prepare_mixed, pool_reset, NEVER, NULL, 0},
+    {"tide_pool_empty", prepare_mixed, pool_empty, NEVER, NULL, 0},
+
+    {"tide_acquire", NULL, acquire, ASKS, "tide_acquire", 0},
+    {"tide_acquire, poison", prepare_poison, acquire, ASKS, "tide_acquire", 0},
+    {"tide_acquire, disabled", prepare_disabled, acquire, ASKS, "tide_acquire", 0},
+    {"tide_acquire, nothing", NULL, acquire_nothing, ASKS, "tide_acquire", 0},
+    {"tide_acquire, much", NULL, acquire_much, ASKS, "tide_acquire", 0},
+    {"tide_acquire, bits", NULL, acquire_bits, ASKS, "tide_acquire", 0},
+    {"tide_acquire, grow", prepare_small, acquire, ASKS, "tide_acquire", 0},
+    {"tide_acquire, ninth slot", prepare_eight, acquire, ASKS, "tide_acquire", 0},
+    {"tide_acquire, seventeenth type", prepare_all_builtin, acquire_novel, ASKS, "tide_acquire", 0},
+    {"tide_acquire, new type", NULL, acquire_novel, ASKS, NULL, TYPE_TOO},
+    {"tide_acquire, warm", prepare_mixed, checkpoint, NEVER, NULL, 0},
+    {"tide_acquire, then a smaller one", prepare_small, acquire_smaller_after, ASKS, NULL, 0},
+    {"tide_zeros", NULL, acquire_zeros, ASKS, "tide_acquire", 0},
+    {"tide_ones", NULL, acquire_ones, ASKS, "tide_acquire", 0},
+    {"tide_fill", NULL, acquire_filled, ASKS, "tide_acquire", 0},
+
+    {"tide_checkpoint", NULL, checkpoint, NEVER, NULL, 0},
+    {"tide_checkpoint_types", NULL, checkpoint_types, NEVER, NULL, 0},
+    {"tide_rewind", prepare_mixed, rewind_mark, NEVER, NULL, 0},
+
+    {"TIDE_SCOPE, full", prepare_novel, scope, ASKS, "tide_acquire", 0},
+    {"TIDE_SCOPE, table", prepare_table_site, scope, ASKS, "tide_acquire", 0},
+    {"TIDE_SCOPE, observed", prepare_observed, scope, ASKS, "tide_acquire", 0},
+    {"TIDE_SCOPE, unlisted", NULL, scope_unlisted, ASKS, NULL, 0},
+    {"TIDE_SCOPE_TYPES", prepare_novel, scope_types, ASKS, "tide_acquire", 0},
+    {"TIDE_FRAME", prepare_novel, scope_frame, ASKS, "tide_acquire", 0},
+    {"TIDE_LOOP", prepare_novel, scope_loop, ASKS, "tide_acquire", 0},
+    {"tide_scope_enter, leave", prepare_ffi, scope_ffi, ASKS, "tide_acquire", 0},
+    {"tide_scope_enter, first", NULL, scope_ffi_first, ASKS, NULL, 0},
+    {"every form without a pool", NULL, scopes_without_pool, NEVER, NULL, 0},
+
+    {"tide_site_register", NULL, site_register, ASKS, "tide_site_register", 0},
+    {"tide_site_declare", prepare_site, site_declare, ASKS, "tide_site_declare", 0},
+    {"tide_site_pin to full", prepare_site, site_pin_full, NEVER, NULL, 0},
+    {"tide_site_pin to table", prepare_site, site_pin_table, ASKS, "tide_site_pin", 0},
+    {"tide_site_unpin", prepare_site, site_unpin, NEVER, NULL, 0},
+    {"tide_site_reset", prepare_site, site_reset, NEVER, NULL, 0},
+    {"tide_site_each, count, info", prepare_site, site_questions, NEVER, NULL, 0},
+    {"tide_module_enter", NULL, module, ASKS, NULL, 0},
+
+    {"tide_tune_set, get, each", NULL, tune, NEVER, NULL, 0},
+    {"tide_profile_observe", NULL, observe, ASKS, "tide_profile_observe", 0},
+    {"tide_profile_observe, then a scope", prepare_novel, observe_and_run, ASKS, NULL, 0},
+    {"tide_profile_site, print", prepare_profile, profile_questions, NEVER, NULL, 0},
+};
+
+const unsigned fault_case_count = sizeof fault_cases / sizeof *fault_cases;

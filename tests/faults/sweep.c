@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "sweep.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/os.h"
+
+enum { ONCE, FOR_EVER, MODES, RUNS_MOST = 200 };
+
+/* ---- faults ----------------------------------------------------------------------------- */
+
+/* Shared by all processes: what this run failed, and all of them. */
+struct injected {
+    unsigned run, total;
+    char wrong[512];
+};
+
+static struct injected *injected;
+static unsigned asked, nth, mode;
+
+static bool inject(size_t bytes)
+{
+    (void)bytes;
+    bool fails = ++asked == nth || (mode == FOR_EVER && asked > nth);
+    injected->run += fails;
+    injected->total += fails;
+    return fails;
+}
+
+static tide_status call_with_faults(const struct fault_case *one, struct fixture *fixture)
+{
+    asked = 0;
+    injected->run = 0;
+    tide_os_fault = inject;
+    tide_status status = one->call(fixture);
+    tide_os_fault = NULL;
+    return status;
+}
+
+/* ---- one run, in its own process --------------------------------------------------------- */
+
+#define MUST(holds, ...)                                                        \
+    do {                                                                        \
+        if (!(holds)) {                                                         \
+            snprintf(injected->wrong, sizeof injected->wrong, __VA_ARGS__);     \
+            exit(EXIT_FAILURE);                                                 \
+        }                                                                       \
+    } while (0)
+
+/* What a failed call must leave as it was. */
+struct counts {
+    size_t depth, slots_live, bytes_live, sites, types;
+};
+
+static struct counts count(const struct fixture *fixture)
+{
+    tide_pool_statistics stats;
+    MUST(tide_pool_stats(fixture->pool, &stats) == TIDE_OK, "stats: %s", tide_error_message());
+    return (struct counts){.depth = stats.depth,
+                           .slots_live = stats.slots_live,
+                           .bytes_live = stats.bytes_live,
+                           .sites = tide_site_count(),
+                           .types = tide_type_count()};
+}
+
+static void expect_failure(const struct fault_case *one, const struct fixture *fixture,
+                           tide_status status, struct counts before)
+{
+    struct counts after = count(fixture);
+    const char *says = one->says != NULL ? one->says : "tide_";
+    if ((one->also >> TIDE_ERROR_TYPE & 1) != 0)
+        before.types = after.types; /* what was registered on the way stays */
+    MUST(injected->run > 0, "failed by itself: %s", tide_error_message());
+    MUST(status == TIDE_ERROR_MEMORY || (one->also >> status & 1) != 0, "failed with %s: %s",
+         tide_status_name(status), tide_error_message());
+    MUST(strstr(tide_error_message(), says) != NULL, "the message lacks '%s': %s", says,
+         tide_error_message());
+    MUST(memcmp(&before, &after, sizeof before) == 0,
+         "failed, but changed: depth %zu to %zu, live %zu to %zu, sites %zu to %zu, types %zu to %zu",
+         before.depth, after.depth, before.slots_live, after.slots_live, before.sites, after.sites,
+         before.types, after.types);
+}
+
+static void expect_valid(const struct fixture *fixture)
+{
+    MUST(tide_pool_check(fixture->pool) == TIDE_OK, "%s", tide_error_message());
+}
+
+static size_t address_space(void)
+{
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file != NULL && fscanf(file, "%zu", &pages) != 1)
+        pages = 0;
+    if (file != NULL)
+        fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Leak checkers do not see mappings; but a pool's is large, and those of four failures larger. */
+static tide_status fail_repeatedly(const struct fault_case *one, struct fixture *fixture,
+                                   tide_status status)
+{
+    enum { TIMES = 4, LEAST_LEAK = 64 << 20 };
+    struct injected counted = *injected;
+    size_t before = address_space();
+    for (unsigned i = 0; i < TIMES && status != TIDE_OK; i++)
+        status = call_with_faults(one, fixture);
+    size_t after = address_space();
+    MUST(after < before + LEAST_LEAK, "failures took address space: %zu to %zu", before, after);
+    *injected = counted;
+    return status;
+}
+
+static void run(const struct fault_case *one)
+{
+    struct fixture fixture = {.pool = tide_pool_create(&(tide_pool_options){.name = "faults"})};
+    MUST(fixture.pool != NULL, "no pool: %s", tide_error_message());
+    if (one->prepare != NULL)
+        one->prepare(&fixture);
+    struct counts before = count(&fixture);
+    tide_status status = call_with_faults(one, &fixture);
+    if (status != TIDE_OK) {
+        expect_failure(one, &fixture, status, before);
+        expect_valid(&fixture);
+        status = fail_repeatedly(one, &fixture, status);
+    }
+    if (status != TIDE_OK) {
+        status = one->call(&fixture);
+        MUST(status == TIDE_OK, "failed again without faults: %s", tide_error_message());
+    }
+    expect_valid(&fixture);
+    MUST(tide_pool_reset(fixture.pool) == TIDE_OK, "reset: %s", tide_error_message());
+    MUST(tide_pool_destroy(fixture.pool) == TIDE_OK, "destroy: %s", tide_error_message());
+    exit(EXIT_SUCCESS);
+}
+
+/* ---- all of them ------------------------------------------------------------------------ */
+
+static void run_apart(const struct fault_case *one)
+{
+    injected->run = 0;
+    injected->wrong[0] = '\0';
+    fflush(NULL);
+    pid_t child = fork();
+    assert_int_not_equal(child, -1);
+    if (child == 0)
+        run(one);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 0)
+        fail_msg("%s, allocation %u fails %s: status %#x: %s", one->name, nth,
+                 mode == ONCE ? "once" : "for ever", (unsigned)status, injected->wrong);
+}
+
+static void sweep(void **state)
+{
+    const struct fault_case *one = *state;
+    for (mode = 0; mode < MODES; mode++) {
+        unsigned runs = 0;
+        for (nth = 1; nth == 1 || injected->run > 0; nth++, runs++) {
+            assert_in_range(nth, 1, RUNS_MOST);
+            run_apart(one);
+        }
+        if (one->allocates)
+            assert_in_range(runs, 2, RUNS_MOST);
+        else
+            assert_int_equal(runs, 1);
+    }
+}
+
+/* What the whole sweep rests on. */
+static void faults_were_injected(void **state)
+{
+    (void)state;
+    unsigned allocating = 0;
+    for (unsigned i = 0; i < fault_case_count; i++)
+        allocating += fault_cases[i].allocates;
+    print_message("%u faults were injected into %u of %u cases\n", injected->total, allocating,
+                  fault_case_count);
+    assert_true(injected->total >= 3 * allocating); /* once, and for ever one and more */
+}
+
+int main(void)
+{
+    enum { MOST = 256 };
+    static struct CMUnitTest tests[MOST];
+    injected = mmap(NULL, sizeof *injected, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                    0);
+    if (injected == MAP_FAILED || fault_case_count >= MOST)
+        return EXIT_FAILURE;
+    for (unsigned i = 0; i < fault_case_count; i++)
+        tests[i] = (struct CMUnitTest){.name = fault_cases[i].name,
+                                       .test_func = sweep,
+                                       .initial_state = (void *)&fault_cases[i]};
+    tests[fault_case_count] = (struct CMUnitTest)cmocka_unit_test(faults_were_injected);
+    return _cmocka_run_group_tests("faults", tests, fault_case_count + 1, NULL, NULL);
+}
