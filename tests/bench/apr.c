@@ -47,7 +47,7 @@ BENCH_SCOPE4(apr, apr_state,
 )
 /* clang-format on */
 
-const bench_variant bench_apr = {"apr", NULL, apr_setup, apr_prove,
+const bench_variant bench_apr = {"apr",   NULL,       apr_setup,    apr_prove,
                                  apr_run, apr_verify, apr_teardown, NULL};
 
 #else

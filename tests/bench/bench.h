@@ -22,6 +22,15 @@
 extern "C" {
 #endif
 
+/* Sanitizers watch malloc, and know nothing of what a fork does to locks. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define BENCH_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define BENCH_SANITIZED 1
+#endif
+#endif
+
 #define BENCH_INLINE static inline __attribute__((always_inline, unused))
 
 /* Sizes of the four arrays of one operation, in elements: double, int32_t, double, int32_t. */
@@ -39,11 +48,11 @@ struct bench_case {
     const char *unit;  /* what one operation is: "scope", "job"             */
     const char *about; /* one line for --list                               */
     const char *group;
-    const char *base;  /* ratios are given against this variant and `floor` */
+    const char *base; /* ratios are given against this variant and `floor` */
     const bench_sizes *sizes;
-    uint32_t threads;  /* 0: on the main thread; else in so many of their own */
-    uint32_t types;    /* shelves in use in the pool, where that is the case's subject */
-    uint64_t step;     /* blocks are a multiple of this many operations     */
+    uint32_t threads; /* 0: on the main thread; else in so many of their own */
+    uint32_t types;   /* shelves in use in the pool, where that is the case's subject */
+    uint64_t step;    /* blocks are a multiple of this many operations     */
     const bench_variant *const *variants; /* up to NULL */
 };
 
@@ -73,7 +82,7 @@ size_t bench_case_count(void);
 const bench_case *bench_case_at(size_t index);
 
 /* support.c */
-void *bench_allocate(size_t bytes); /* zeroed, from the system itself: no malloc sees it */
+void *bench_allocate(size_t bytes);        /* zeroed, from the system itself: no malloc sees it */
 void *bench_allocate_shared(size_t bytes); /* the same after a fork */
 void bench_release(void *memory, size_t bytes);
 void *bench_state_make(size_t bytes); /* zeroed; for what the loops look at */
@@ -105,7 +114,7 @@ typedef struct bench_result {
     double instructions; /* per operation, where counted */
     double ratio_base;   /* by ns_min; 0: the base variant did not run      */
     double ratio_floor;
-    double scaling;      /* of threads-N: operations a second, against threads-1; 0: unknown */
+    double scaling; /* of threads-N: operations a second, against threads-1; 0: unknown */
     bench_figure figures[8];
     size_t figure_count;
 } bench_result;

@@ -11,10 +11,19 @@
 #include <assert.h>
 #include <stdio.h>
 
+/* clang-format off */
 static const bench_variant *const scope4_variants[] = {
-    &bench_floor,      &bench_bump_variant, &bench_glibc,      &bench_jemalloc,
-    &bench_mimalloc,   &bench_tcmalloc,     &bench_obstack,    &bench_apr,
-    &bench_talloc,     &bench_tbb,          &bench_pmr,
+    &bench_floor,
+    &bench_bump_variant,
+    &bench_glibc,
+    &bench_jemalloc,
+    &bench_mimalloc,
+    &bench_tcmalloc,
+    &bench_obstack,
+    &bench_apr,
+    &bench_talloc,
+    &bench_tbb,
+    &bench_pmr,
     &bench_tide_full,
     &bench_tide_table,
     &bench_tide_types,
@@ -25,13 +34,19 @@ static const bench_variant *const scope4_variants[] = {
 };
 
 static const bench_variant *const thread_variants[] = {
-    &bench_bump_variant, &bench_glibc, &bench_jemalloc, &bench_mimalloc, &bench_tcmalloc, &bench_tbb,
+    &bench_bump_variant,
+    &bench_glibc,
+    &bench_jemalloc,
+    &bench_mimalloc,
+    &bench_tcmalloc,
+    &bench_tbb,
     &bench_tide_full,
     &bench_tide_table,
     &bench_tide_types,
     &bench_tide_loop,
     NULL,
 };
+/* clang-format on */
 
 enum { CASE_ROOM = 64, NAME_ROOM = 16 };
 
@@ -45,8 +60,12 @@ static bench_case *add(const char *name, const char *group, const char *about)
     bench_case *job = &cases[case_count];
     snprintf(names[case_count], NAME_ROOM, "%s", name);
     case_count++;
-    *job = (bench_case){.name = names[job - cases], .unit = "scope", .about = about, .group = group,
-                        .base = "bump", .step = BENCH_SIZES};
+    *job = (bench_case){.name = names[job - cases],
+                        .unit = "scope",
+                        .about = about,
+                        .group = group,
+                        .base = "bump",
+                        .step = BENCH_SIZES};
     return job;
 }
 
@@ -92,7 +111,8 @@ static void make_cases(void)
     add_scope4("scope4-40k", "the same, 36 to 44 KiB each", 36 * KIB, 44 * KIB);
     add_scope4("scope4-640k", "the same, 576 to 704 KiB each", 576 * KIB, 704 * KIB);
     add_types(small);
-    bench_case *untracked = add("untracked", "untracked", "a helper touches a type the scope did not save");
+    bench_case *untracked =
+        add("untracked", "untracked", "a helper touches a type the scope did not save");
     untracked->sizes = small;
     untracked->variants = bench_untracked_variants;
     add_threads(small);

@@ -42,7 +42,8 @@ static void share(void)
         return;
     shared.job = columns_default_job(TIMES, &error);
     must(shared.job, &error);
-    shared.expected = columns_run_heap(shared.job, &(columns_heap){glibc->take, glibc->give}, &error);
+    shared.expected =
+        columns_run_heap(shared.job, &(columns_heap){glibc->take, glibc->give}, &error);
     must(shared.expected, &error);
 }
 
@@ -161,27 +162,27 @@ static void teardown(void *state)
     unshare();
 }
 
-#define HEAP_VARIANT(peer)                                                               \
-    static void *peer##_setup(const bench_case *job)                                     \
-    {                                                                                    \
-        (void)job;                                                                       \
-        return heap_setup(#peer);                                                        \
-    }                                                                                    \
-    static const bench_variant variant_##peer = {#peer, BENCH_MISSING_##peer, peer##_setup, \
-                                                 prove, run, verify, teardown, NULL};
+#define HEAP_VARIANT(peer)                           \
+    static void *peer##_setup(const bench_case *job) \
+    {                                                \
+        (void)job;                                   \
+        return heap_setup(#peer);                    \
+    }                                                \
+    static const bench_variant variant_##peer = {    \
+        #peer, BENCH_MISSING_##peer, peer##_setup, prove, run, verify, teardown, NULL};
 HEAP_VARIANT(glibc)
 HEAP_VARIANT(jemalloc)
 HEAP_VARIANT(mimalloc)
 HEAP_VARIANT(tcmalloc)
 
-static const bench_variant variant_static = {"static", NULL, static_setup, prove,
-                                             run, verify, teardown, NULL};
-static const bench_variant variant_tide = {"tide", NULL, tide_setup, prove,
-                                           run, verify, teardown, NULL};
+static const bench_variant variant_static = {"static", NULL,   static_setup, prove,
+                                             run,      verify, teardown,     NULL};
+static const bench_variant variant_tide = {"tide", NULL,   tide_setup, prove,
+                                           run,    verify, teardown,   NULL};
 
 static const bench_variant *const variants[] = {
-    &variant_static,   &variant_glibc,    &variant_jemalloc,
-    &variant_mimalloc, &variant_tcmalloc, &variant_tide, NULL,
+    &variant_static, &variant_glibc, &variant_jemalloc, &variant_mimalloc, &variant_tcmalloc,
+    &variant_tide,   NULL,
 };
 const bench_variant *const *const bench_columns_variants = variants;
 

@@ -124,7 +124,8 @@ static bool read_dumps(const char *folder, bench_result *results, size_t count)
         int steps = 0;
         uint64_t instructions = 0;
         snprintf(path, sizeof path, "%s/out.%zu", folder, dump);
-        if (read_dump(path, &pair, &steps, &instructions) && pair < count && (steps == 1 || steps == 2)) {
+        if (read_dump(path, &pair, &steps, &instructions) && pair < count &&
+            (steps == 1 || steps == 2)) {
             counts[steps - 1] = instructions;
             if (steps == 2) {
                 set_instructions(&results[pair], counts);
@@ -140,18 +141,20 @@ static bool read_dumps(const char *folder, bench_result *results, size_t count)
 static bool run_valgrind(const char *folder, char **arguments)
 {
     char self[4096] = "", out[PATH_ROOM];
-    const char *command[MOST_ARGUMENTS] = {"valgrind", "-q", "--tool=callgrind", "--instr-atstart=no",
-                                           out, self};
+    const char *command[MOST_ARGUMENTS] = {"valgrind",           "-q", "--tool=callgrind",
+                                           "--instr-atstart=no", out,  self};
     size_t length = 6;
     int status = 0;
     pid_t child;
     snprintf(out, sizeof out, "--callgrind-out-file=%s/out", folder);
     if (readlink("/proc/self/exe", self, sizeof self - 1) <= 0)
         return false;
-    for (char **argument = arguments + 1; *argument != NULL && length < MOST_ARGUMENTS - 2; argument++)
+    for (char **argument = arguments + 1; *argument != NULL && length < MOST_ARGUMENTS - 2;
+         argument++)
         command[length++] = *argument;
     command[length++] = "--" BENCH_COUNTING;
-    if (posix_spawnp(&child, command[0], NULL, NULL, (char *const *)(uintptr_t)command, environ) != 0)
+    if (posix_spawnp(&child, command[0], NULL, NULL, (char *const *)(uintptr_t)command, environ) !=
+        0)
         return false;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR)
@@ -241,6 +244,7 @@ bool bench_count(bench_result *results, size_t count, char **arguments)
 {
     if (count_with_valgrind(results, count, arguments) || count_with_perf(results, count))
         return true;
-    bench_complain("instructions: Valgrind did not run, and the processor's counter does not count");
+    bench_complain(
+        "instructions: Valgrind did not run, and the processor's counter does not count");
     return false;
 }

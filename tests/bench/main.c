@@ -23,7 +23,7 @@ static const char usage[] =
 
 typedef struct command {
     bench_options options;
-    bool list, json, instructions, counting;
+    int list, json, instructions, quick, counting, help; /* as getopt sets them */
 } command;
 
 static uint32_t number(const char *text, const char *option)
@@ -37,37 +37,60 @@ static uint32_t number(const char *text, const char *option)
     return (uint32_t)value;
 }
 
+static _Noreturn void explain(FILE *out, int status)
+{
+    fputs(usage, out);
+    exit(status);
+}
+
+/* One option that takes a value, by its letter in the table below. */
+static void set_value(bench_options *options, int letter)
+{
+    switch (letter) {
+    case 'c':
+        options->case_glob = optarg;
+        break;
+    case 'v':
+        options->variant_glob = optarg;
+        break;
+    case 'r':
+        options->rounds = number(optarg, "--rounds");
+        break;
+    case 'b':
+        options->block_ns = 1e3 * number(optarg, "--block");
+        break;
+    default:
+        explain(stderr, 2);
+    }
+}
+
 static command parse(int count, char **arguments)
 {
-    enum { LIST, CASE, VARIANT, JSON, INSTRUCTIONS, QUICK, ROUNDS, BLOCK, COUNTING, HELP };
-    static const struct option known[] = {
-        {"list", no_argument, NULL, LIST},          {"case", required_argument, NULL, CASE},
-        {"variant", required_argument, NULL, VARIANT}, {"json", no_argument, NULL, JSON},
-        {"instructions", no_argument, NULL, INSTRUCTIONS}, {"quick", no_argument, NULL, QUICK},
-        {"rounds", required_argument, NULL, ROUNDS}, {"block", required_argument, NULL, BLOCK},
-        {BENCH_COUNTING, no_argument, NULL, COUNTING}, {"help", no_argument, NULL, HELP},
+    command c = {
+        .options = {.case_glob = "*", .variant_glob = "*", .rounds = 301, .block_ns = 100e3}};
+    const struct option known[] = {
+        {"list", no_argument, &c.list, 1},
+        {"case", required_argument, NULL, 'c'},
+        {"variant", required_argument, NULL, 'v'},
+        {"json", no_argument, &c.json, 1},
+        {"instructions", no_argument, &c.instructions, 1},
+        {"quick", no_argument, &c.quick, 1},
+        {"rounds", required_argument, NULL, 'r'},
+        {"block", required_argument, NULL, 'b'},
+        {BENCH_COUNTING, no_argument, &c.counting, 1},
+        {"help", no_argument, &c.help, 1},
         {NULL, 0, NULL, 0},
     };
-    command c = {.options = {.case_glob = "*", .variant_glob = "*", .rounds = 301, .block_ns = 100e3}};
-    int option;
-    while ((option = getopt_long(count, arguments, "", known, NULL)) != -1) {
-        switch (option) {
-        case LIST: c.list = true; break;
-        case CASE: c.options.case_glob = optarg; break;
-        case VARIANT: c.options.variant_glob = optarg; break;
-        case JSON: c.json = true; break;
-        case INSTRUCTIONS: c.instructions = true; break;
-        case QUICK: c.options.rounds = 2, c.options.block_ns = 0; break;
-        case ROUNDS: c.options.rounds = number(optarg, "--rounds"); break;
-        case BLOCK: c.options.block_ns = 1e3 * number(optarg, "--block"); break;
-        case COUNTING: c.counting = true; break;
-        case HELP: fputs(usage, stdout); exit(0);
-        default: fputs(usage, stderr); exit(2);
-        }
-    }
-    if (optind < count) {
-        fputs(usage, stderr);
-        exit(2);
+    for (int letter; (letter = getopt_long(count, arguments, "", known, NULL)) != -1;)
+        if (letter != 0)
+            set_value(&c.options, letter);
+    if (c.help)
+        explain(stdout, 0);
+    if (optind < count)
+        explain(stderr, 2);
+    if (c.quick) {
+        c.options.rounds = 2;
+        c.options.block_ns = 0;
     }
     return c;
 }

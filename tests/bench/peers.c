@@ -29,8 +29,9 @@ static void *function_of(void *handle, const bench_malloc *peer, const char *nam
     Dl_info proof, found;
     void *anchor = dlsym(handle, peer->proof);
     void *function = dlsym(handle, name);
-    if (anchor == NULL || function == NULL || !dladdr(anchor, &proof) || !dladdr(function, &found) ||
-        proof.dli_fbase != found.dli_fbase || dlsym(RTLD_DEFAULT, name) == function) {
+    if (anchor == NULL || function == NULL || !dladdr(anchor, &proof) ||
+        !dladdr(function, &found) || proof.dli_fbase != found.dli_fbase ||
+        dlsym(RTLD_DEFAULT, name) == function) {
         bench_complain("%s: %s does not give a %s of its own", peer->name, peer->library, name);
         return NULL;
     }
@@ -88,7 +89,8 @@ void bench_make_room_for_peers(char **arguments)
     snprintf(text, sizeof text, "%s%s%s", room, tunables ? ":" : "", tunables ? tunables : "");
     setenv("GLIBC_TUNABLES", text, 1);
     char self[4096] = "";
-    if (readlink("/proc/self/exe", self, sizeof self - 1) > 0) /* under Valgrind too, only this says */
+    if (readlink("/proc/self/exe", self, sizeof self - 1) >
+        0) /* under Valgrind too, only this says */
         execv(self, arguments);
     bench_complain("cannot restart; jemalloc may not load");
 }
@@ -139,7 +141,7 @@ static bool verify(void *state, uint64_t operations)
     malloc_state *s = state;
     Dl_info own;
     void *own_malloc = dlsym(RTLD_DEFAULT, "malloc");
-#if !defined(BENCH_SANITIZED)
+#if !BENCH_SANITIZED
     if (!dladdr(own_malloc, &own) || strstr(own.dli_fname, "libc.so") == NULL) {
         bench_complain("malloc of this process is not the C library's");
         return false;
@@ -151,13 +153,15 @@ static bool verify(void *state, uint64_t operations)
     return s->take != NULL;
 }
 
-#define MALLOC_VARIANT(name)                                                             \
-    static void *name##_setup(const bench_case *job)                                     \
-    {                                                                                    \
-        return setup(job, #name);                                                        \
-    }                                                                                    \
-    const bench_variant bench_##name = {#name, BENCH_MISSING_##name, name##_setup,       \
-                                        malloc_free_prove, malloc_free_run, verify, teardown, NULL};
+#define MALLOC_VARIANT(name)                                                   \
+    static void *name##_setup(const bench_case *job)                           \
+    {                                                                          \
+        return setup(job, #name);                                              \
+    }                                                                          \
+    const bench_variant bench_##name = {#name,           BENCH_MISSING_##name, \
+                                        name##_setup,    malloc_free_prove,    \
+                                        malloc_free_run, verify,               \
+                                        teardown,        NULL};
 
 MALLOC_VARIANT(glibc)
 MALLOC_VARIANT(jemalloc)

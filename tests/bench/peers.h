@@ -6,13 +6,6 @@
 #include "bench.h"
 
 /* Why a peer is not here; NULL: it is. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BENCH_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define BENCH_SANITIZED 1
-#endif
-#endif
 #if BENCH_SANITIZED
 #define BENCH_MISSING(path, package) "a sanitizer watches malloc in this build"
 #else

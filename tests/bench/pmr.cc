@@ -5,17 +5,19 @@
 #include <memory_resource>
 #include <new>
 
-namespace {
+namespace
+{
 
 constexpr std::size_t room = 4 * 1024 * 1024;
 constexpr std::size_t align = 64; // what the pool guarantees
 
 // Counts what the buffer could not hold: nothing, or the variant measured malloc.
-class counting_resource final : public std::pmr::memory_resource {
-public:
+class counting_resource final : public std::pmr::memory_resource
+{
+  public:
     std::uint64_t calls = 0;
 
-private:
+  private:
     void *do_allocate(std::size_t bytes, std::size_t alignment) override
     {
         calls++;
@@ -25,7 +27,10 @@ private:
     {
         std::pmr::new_delete_resource()->deallocate(data, bytes, alignment);
     }
-    bool do_is_equal(const memory_resource &other) const noexcept override { return this == &other; }
+    bool do_is_equal(const memory_resource &other) const noexcept override
+    {
+        return this == &other;
+    }
 };
 
 struct pmr_state {
@@ -33,8 +38,8 @@ struct pmr_state {
     void *buffer;
     counting_resource behind;
     std::pmr::monotonic_buffer_resource *arena;
-    alignas(std::pmr::monotonic_buffer_resource) char
-        arena_storage[sizeof(std::pmr::monotonic_buffer_resource)];
+    alignas(std::pmr::monotonic_buffer_resource) char arena_storage[sizeof(
+        std::pmr::monotonic_buffer_resource)];
 };
 
 void *pmr_setup(const bench_case *job)
@@ -42,8 +47,8 @@ void *pmr_setup(const bench_case *job)
     auto *s = new (bench_state_make(sizeof(pmr_state))) pmr_state;
     s->sizes = job->sizes;
     s->buffer = bench_allocate(room);
-    s->arena = new (s->arena_storage)
-        std::pmr::monotonic_buffer_resource(s->buffer, room, &s->behind);
+    s->arena =
+        new (s->arena_storage) std::pmr::monotonic_buffer_resource(s->buffer, room, &s->behind);
     return s;
 }
 
@@ -81,5 +86,5 @@ BENCH_SCOPE4(pmr, pmr_state,
 
 } // namespace
 
-extern "C" const bench_variant bench_pmr = {"pmr", nullptr, pmr_setup, pmr_prove,
+extern "C" const bench_variant bench_pmr = {"pmr",   nullptr,    pmr_setup,    pmr_prove,
                                             pmr_run, pmr_verify, pmr_teardown, nullptr};

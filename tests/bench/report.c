@@ -11,7 +11,8 @@ static const bench_result *find(const bench_result *results, size_t count, const
                                 const char *variant)
 {
     for (size_t i = 0; i < count; i++)
-        if (results[i].ran && results[i].job == job && strcmp(results[i].variant->name, variant) == 0)
+        if (results[i].ran && results[i].job == job &&
+            strcmp(results[i].variant->name, variant) == 0)
             return &results[i];
     return NULL;
 }
@@ -79,7 +80,8 @@ static void print_row(const bench_result *result)
 {
     printf("%-13s %-16s", result->job->name, result->variant->name);
     if (!result->ran) {
-        printf(" %12s   %s\n", "-", result->variant->missing ? result->variant->missing : "did not run");
+        printf(" %12s   %s\n", "-",
+               result->variant->missing ? result->variant->missing : "did not run");
         return;
     }
     printf(" %12.2f %12.2f", result->ns_min, result->ns_median);
@@ -115,7 +117,8 @@ static void print_figure(const char *name, double value)
 /* Names hold letters, digits and hyphens only: nothing to escape. */
 static void print_object(const bench_result *result)
 {
-    printf("{\"case\":\"%s\",\"variant\":\"%s\",\"ns_min\":%.4f,\"ns_median\":%.4f,\"unit\":\"%s\",\"n\":%llu",
+    printf("{\"case\":\"%s\",\"variant\":\"%s\",\"ns_min\":%.4f,\"ns_median\":%.4f,\"unit\":\"%s\","
+           "\"n\":%llu",
            result->job->name, result->variant->name, result->ns_min, result->ns_median,
            result->job->unit, (unsigned long long)result->operations);
     printf(",\"rounds\":%u", result->rounds);

@@ -15,7 +15,8 @@ static bool holds(const unsigned char *data, size_t bytes, unsigned char value)
 
 void bench_fill_and_check(uint64_t row, const bench_sizes *n, void *const data[4])
 {
-    static const size_t element[4] = {sizeof(double), sizeof(int32_t), sizeof(double), sizeof(int32_t)};
+    static const size_t element[4] = {sizeof(double), sizeof(int32_t), sizeof(double),
+                                      sizeof(int32_t)};
     if (row % FULLY_EVERY != 0)
         return;
     for (int i = 0; i < 4; i++) {

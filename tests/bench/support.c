@@ -104,7 +104,8 @@ const bench_sizes *bench_sizes_make(size_t least_bytes, size_t most_bytes)
         for (size_t array = 0; array < 4; array++) {
             size_t steps = (most_bytes - least_bytes) / 8 + 1;
             size_t bytes = least_bytes + 8 * (size_t)(bench_random(&random) % steps);
-            table[row].count[array] = (uint32_t)(bytes / (array % 2 ? sizeof(int32_t) : sizeof(double)));
+            table[row].count[array] =
+                (uint32_t)(bytes / (array % 2 ? sizeof(int32_t) : sizeof(double)));
         }
     }
     return table;

@@ -53,7 +53,7 @@ BENCH_SCOPE4(talloc, talloc_state,
 )
 /* clang-format on */
 
-const bench_variant bench_talloc = {"talloc", NULL, talloc_setup, talloc_prove,
+const bench_variant bench_talloc = {"talloc",   NULL,          talloc_setup,    talloc_prove,
                                     talloc_run, talloc_verify, talloc_teardown, NULL};
 
 #else

@@ -47,7 +47,8 @@ void bench_tide_pin(bench_tide *s, const char *site, tide_tier tier, const tide_
         bench_die("no site is named %s", site);
     s->site = want.found;
     s->tier = tier;
-    if (tide_site_declare(s->site, types, count) != TIDE_OK || tide_site_pin(s->site, tier) != TIDE_OK)
+    if (tide_site_declare(s->site, types, count) != TIDE_OK ||
+        tide_site_pin(s->site, tier) != TIDE_OK)
         bench_die("%s: %s", site, tide_error_message());
 }
 
@@ -65,7 +66,8 @@ size_t bench_tide_figures(void *state, uint64_t operations, bench_figure *out, s
     tide_pool_statistics now;
     if (room < 1 || tide_pool_stats(s->pool, &now) != TIDE_OK || now.exchanges == s->warm.exchanges)
         return 0;
-    out[0] = (bench_figure){"exchanges", (double)(now.exchanges - s->warm.exchanges) / (double)operations};
+    out[0] = (bench_figure){"exchanges",
+                            (double)(now.exchanges - s->warm.exchanges) / (double)operations};
     return 1;
 }
 
@@ -175,15 +177,15 @@ static bool disabled_verify(void *state, uint64_t operations)
     return false;
 }
 
-#define TIDE_VARIANT(name, setup, verify)                                                \
-    static void name##_proof(void *state, uint64_t operations)                           \
-    {                                                                                    \
-        name##_prove(state, operations);                                                 \
-        bench_tide_warm(state);                                                          \
-    }                                                                                    \
-    const bench_variant bench_tide_##name = {"tide-" #name, NULL, setup, name##_proof,   \
-                                             name##_run, verify, bench_tide_free,              \
-                                             bench_tide_figures};
+#define TIDE_VARIANT(name, setup, verify)                      \
+    static void name##_proof(void *state, uint64_t operations) \
+    {                                                          \
+        name##_prove(state, operations);                       \
+        bench_tide_warm(state);                                \
+    }                                                          \
+    const bench_variant bench_tide_##name = {                  \
+        "tide-" #name, NULL,   setup,           name##_proof,  \
+        name##_run,    verify, bench_tide_free, bench_tide_figures};
 #define disabled_prove types_prove
 #define disabled_run   types_run
 

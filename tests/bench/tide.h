@@ -10,18 +10,19 @@
 typedef struct bench_tide {
     const bench_sizes *sizes;
     tide_pool *pool;
-    tide_site *site;             /* NULL: the variant has none */
-    tide_tier tier;              /* where the site was pinned  */
-    tide_pool_statistics warm;   /* after the last proof       */
+    tide_site *site;           /* NULL: the variant has none */
+    tide_tier tier;            /* where the site was pinned  */
+    tide_pool_statistics warm; /* after the last proof       */
 } bench_tide;
 
 enum { BENCH_SHELVES = 16 };
 
 /* BENCH_SCOPE4 for bodies that see `pool`. */
-#define BENCH_POOL tide_pool *const pool = s->pool;
+#define BENCH_POOL             tide_pool *const pool = s->pool;
 #define BENCH_TIDE4(name, ...) BENCH_SCOPE4_IN(BENCH_FOR, BENCH_POOL, name, bench_tide, __VA_ARGS__)
 
-/* A pool with the first `shelves` of the given types in use; the built-in ones when types is NULL. */
+/* A pool with the first `shelves` of the given types in use; the built-in ones when types is NULL.
+ */
 bench_tide *bench_tide_make(const bench_case *job, const tide_type *types, uint32_t shelves,
                             bool disabled);
 

@@ -84,14 +84,15 @@ static size_t shelves(void *state, uint64_t operations, bench_figure *out, size_
     return 1;
 }
 
-#define TYPES_VARIANT(name)                                                              \
-    static void name##_proof(void *state, uint64_t operations)                           \
-    {                                                                                    \
-        name##_prove(state, operations);                                                 \
-        bench_tide_warm(state);                                                          \
-    }                                                                                    \
-    static const bench_variant variant_##name = {"tide-" #name, NULL, name##_setup, name##_proof, \
-                                                 name##_run, verify, bench_tide_free, shelves};
+#define TYPES_VARIANT(name)                                                                 \
+    static void name##_proof(void *state, uint64_t operations)                              \
+    {                                                                                       \
+        name##_prove(state, operations);                                                    \
+        bench_tide_warm(state);                                                             \
+    }                                                                                       \
+    static const bench_variant variant_##name = {"tide-" #name,   NULL,       name##_setup, \
+                                                 name##_proof,    name##_run, verify,       \
+                                                 bench_tide_free, shelves};
 TYPES_VARIANT(full)
 TYPES_VARIANT(table)
 

@@ -80,17 +80,17 @@ static bool bump_verify(void *state, uint64_t operations)
     return bench_bump_empty(state);
 }
 
-static const bench_variant variant_bump = {"bump", NULL, bump_setup, bump_prove,
+static const bench_variant variant_bump = {"bump",   NULL,        bump_setup,      bump_prove,
                                            bump_run, bump_verify, bench_bump_free, NULL};
 
-#define UNTRACKED_VARIANT(name, label, setup)                                            \
-    static void name##_proof(void *state, uint64_t operations)                           \
-    {                                                                                    \
-        name##_prove(state, operations);                                                 \
-        bench_tide_warm(state);                                                          \
-    }                                                                                    \
-    static const bench_variant variant_##name = {label, NULL, setup, name##_proof, name##_run, \
-                                                 bench_tide_verify, bench_tide_free, NULL};
+#define UNTRACKED_VARIANT(name, label, setup)                  \
+    static void name##_proof(void *state, uint64_t operations) \
+    {                                                          \
+        name##_prove(state, operations);                       \
+        bench_tide_warm(state);                                \
+    }                                                          \
+    static const bench_variant variant_##name = {              \
+        label, NULL, setup, name##_proof, name##_run, bench_tide_verify, bench_tide_free, NULL};
 UNTRACKED_VARIANT(full, "tide-full", full_setup)
 UNTRACKED_VARIANT(table, "tide-table", table_setup)
 UNTRACKED_VARIANT(table_told, "tide-table-told", table_told_setup)

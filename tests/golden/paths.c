@@ -38,10 +38,10 @@ PATH(acquire_registered)
         USE(tide_acquire(pool, sample, 100));
 }
 
-#define FOUR_ACQUIRES                        \
-    USE(tide_acquire(pool, double, 100));    \
-    USE(tide_acquire(pool, int32_t, 100));   \
-    USE(tide_acquire(pool, double, 100));    \
+#define FOUR_ACQUIRES                      \
+    USE(tide_acquire(pool, double, 100));  \
+    USE(tide_acquire(pool, int32_t, 100)); \
+    USE(tide_acquire(pool, double, 100));  \
     USE(tide_acquire(pool, int32_t, 100))
 
 PATH(scope_types)
@@ -65,7 +65,8 @@ PATH(frame)
 
 PATH(loop)
 {
-    TIDE_LOOP(pool, i, times) {
+    TIDE_LOOP(pool, i, times)
+    {
         FOUR_ACQUIRES;
     }
 }
