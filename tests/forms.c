@@ -376,7 +376,14 @@ size_t scaled(size_t count, size_t least)
 
 /* A refused allocation is what some tests are about, not a reason to stop. */
 const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+
 const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void)
 {
     return "allocator_may_return_null=1";
 }
