@@ -24,6 +24,10 @@ typedef struct columns_error {
     char text[1024];
 } columns_error;
 
+/* Calls `step` now and then during loading and runs, with what is done of how much; for progress
+ * bars. NULL: nobody watches (the default). Set it before the work starts. */
+void columns_watch(void (*step)(const char *doing, size_t done, size_t of));
+
 /* Reads a CSV file ("-": standard input), its first row the column names. NULL with an error. */
 columns_table *columns_table_load(const char *path, columns_error *error);
 
@@ -50,11 +54,9 @@ columns_job *columns_job_create(columns_table *table, const char *query, size_t 
 /* The default job: the elements `times` times over, and a query that uses every operator. The
  * job owns its table. */
 columns_job *columns_default_job(size_t times, columns_error *error);
+extern const char columns_default_query[];
 
 const columns_table *columns_job_table(const columns_job *job);
-
-/* Called with the rows done and the rows there are, after every batch; NULL: nobody listens. */
-void columns_job_watch(columns_job *job, void (*progress)(size_t done, size_t rows));
 
 void columns_job_destroy(columns_job *job); /* NULL: nothing to do */
 
@@ -82,5 +84,12 @@ typedef struct columns_region {
 columns_table *columns_run_static(columns_job *job, const columns_region *region,
                                   columns_error *error);
 size_t columns_region_need(columns_job *job, columns_error *error); /* 0 with an error */
+
+/* What a run takes from a heap: how many blocks, and most bytes at a time. Runs the job once. */
+typedef struct columns_need {
+    uint64_t allocations;
+    size_t bytes;
+} columns_need;
+bool columns_count(columns_job *job, columns_need *need, columns_error *error);
 
 #endif
