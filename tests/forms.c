@@ -68,6 +68,14 @@ static bool site_is_named(tide_site *site, void *user)
     return search->found == NULL;
 }
 
+tide_site *form_site(const form *f)
+{
+    struct search search = {f->site, NULL};
+    tide_site_each(site_is_named, &search);
+    assert_non_null(search.found);
+    return search.found;
+}
+
 static void no_body(tide_pool *pool, void *state)
 {
     (void)pool;
@@ -80,12 +88,10 @@ static void prepare(const form *f, tide_pool *pool)
     expect_ok(f->run(pool, no_body, NULL)); /* in C++ a site is listed when first entered */
     if (f->site == NULL)
         return;
-    struct search search = {f->site, NULL};
-    tide_site_each(site_is_named, &search);
-    assert_non_null(search.found);
+    tide_site *site = form_site(f);
     if (f->declared)
-        expect_ok(tide_site_declare(search.found, known, 3));
-    expect_ok(tide_site_pin(search.found, f->tier));
+        expect_ok(tide_site_declare(site, known, 3));
+    expect_ok(tide_site_pin(site, f->tier));
 }
 
 void forms_prepare(const form *table)

@@ -55,6 +55,9 @@ void forms_prepare(const form *table);
 size_t form_count(void);
 const form *form_at(size_t i);
 
+/* The site of a form that has one. */
+tide_site *form_site(const form *f);
+
 #define EACH_FORM(inner)                                                                 \
     for (size_t inner##_i = 0; inner##_i < form_count(); inner##_i++)                    \
         for (const form *inner = form_at(inner##_i); inner != NULL; inner = NULL)

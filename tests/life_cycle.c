@@ -428,6 +428,24 @@ static void arrays_outside_any_scope_can_be_used_again_after_a_reset(void **stat
     expect_ok(tide_pool_destroy(pool));
 }
 
+static void arrays_are_aligned_as_their_type_asks(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
+    for (size_t align = 1; align <= 4096; align *= 2) {
+        tide_type type = tide_type_register("aligned", align * 2, align);
+        assert_int_equal(tide_type_align(type), align);
+        TIDE_LOOP(pool, i, 3)
+        {
+            take(pool, type, 3, 1); /* which looks at the alignment */
+            take(pool, type, 1 + i * 500, 2);
+            take(pool, type, 0, 3);
+        }
+    }
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static size_t entries_of_mark(tide_pool *pool, const tide_type *types, size_t count)
 {
     size_t before = stats_of(pool).log_entries;
@@ -505,6 +523,7 @@ static const form_case cases[] = {
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(arrays_outside_any_scope_can_be_used_again_after_a_reset),
+    cmocka_unit_test(arrays_are_aligned_as_their_type_asks),
     cmocka_unit_test(a_type_named_twice_is_saved_once),
     cmocka_unit_test(a_known_type_is_never_touched_again_in_the_log),
 };

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* What is observed of a site: scopes, and what they acquired, at every tier. */
+#define _GNU_SOURCE
+#include "forms.h"
+
+#include <stdio.h>
+
+static tide_site_profile profile_of(const tide_site *site)
+{
+    tide_site_profile profile;
+    expect_ok(tide_profile_site(site, &profile));
+    assert_true(profile.type_count <= 32);
+    return profile;
+}
+
+static tide_profile_type seen(const tide_site_profile *profile, tide_type type)
+{
+    for (uint32_t i = 0; i < profile->type_count; i++)
+        if (profile->types[i].type == type)
+            return profile->types[i];
+    return (tide_profile_type){0};
+}
+
+static void expect_grown(const tide_site_profile *before, const tide_site_profile *after,
+                         tide_type type, uint64_t scopes, uint64_t slots)
+{
+    tide_profile_type was = seen(before, type), is = seen(after, type);
+    assert_int_equal(is.scopes - was.scopes, scopes);
+    assert_int_equal(is.slots - was.slots, slots);
+}
+
+/* Runs the body in ten scopes of the form, observed; what that added, before and after. */
+static bool observe_ten(const scene *s, form_body *body, void *state, tide_site_profile *before,
+                        tide_site_profile *after)
+{
+    if (s->form->site == NULL)
+        return false;
+    tide_site *site = form_site(s->form);
+    *before = profile_of(site);
+    expect_ok(tide_profile_observe(true));
+    for (size_t i = 0; i < 10; i++)
+        s->form->run(s->pool, body, state);
+    expect_ok(tide_profile_observe(false));
+    *after = profile_of(site);
+    assert_int_equal(after->scopes - before->scopes, 10);
+    s->form->run(s->pool, body, state);
+    assert_int_equal(profile_of(site).scopes, after->scopes); /* nobody looks any more */
+    return true;
+}
+
+static void take_two_and_one(tide_pool *pool, void *state)
+{
+    (void)state;
+    take(pool, TIDE_F64, 10, 1);
+    take(pool, TIDE_F64, 10, 2);
+    take(pool, TIDE_F32, 10, 3);
+    CHECK_POOL(pool);
+}
+
+static void each_type_is_counted_with_its_slots(const scene *s)
+{
+    tide_site_profile before, after;
+    if (!observe_ten(s, take_two_and_one, NULL, &before, &after))
+        return;
+    expect_grown(&before, &after, TIDE_F64, 10, 20);
+    expect_grown(&before, &after, TIDE_F32, 10, 10);
+    expect_grown(&before, &after, TIDE_I32, 0, 0); /* saved by some plans, needed by none */
+    assert_int_equal(after.other, before.other);
+    assert_int_equal(seen(&after, TIDE_F64).slots_most >= 2, 1);
+    counts_same((counts){0, 0, 0, 0}, s->pool);
+}
+
+static void take_nothing(tide_pool *pool, void *state)
+{
+    (void)state;
+    CHECK_POOL(pool);
+}
+
+static void an_empty_scope_is_counted_without_types(const scene *s)
+{
+    tide_site_profile before, after;
+    take(s->pool, TIDE_F64, 10, 1);
+    if (observe_ten(s, take_nothing, NULL, &before, &after))
+        expect_grown(&before, &after, TIDE_F64, 0, 0);
+    expect_ok(tide_pool_reset(s->pool));
+}
+
+static void take_in_inner_scopes(tide_pool *pool, void *state)
+{
+    (void)state;
+    take(pool, TIDE_U8, 10, 1);
+    tide_mark mark = tide_checkpoint(pool);
+    take(pool, TIDE_U8, 10, 2);
+    take(pool, TIDE_I16, 10, 2);
+    expect_ok(tide_rewind(pool, mark));
+    TIDE_SCOPE_TYPES(pool, int16_t);
+    take(pool, TIDE_I16, 10, 3);
+}
+
+static void what_inner_scopes_took_is_theirs(const scene *s)
+{
+    tide_site_profile before, after;
+    if (!observe_ten(s, take_in_inner_scopes, NULL, &before, &after))
+        return;
+    expect_grown(&before, &after, TIDE_U8, 10, 10);
+    expect_grown(&before, &after, TIDE_I16, 0, 0);
+}
+
+static void take_at_leaked_levels(tide_pool *pool, void *state)
+{
+    (void)state;
+    take(pool, TIDE_U16, 10, 1);
+    tide_checkpoint(pool);
+    take(pool, TIDE_U16, 10, 2);
+    tide_checkpoint(pool);
+    take(pool, TIDE_U16, 10, 3);
+    take(pool, TIDE_I8, 10, 3);
+}
+
+static void what_leaked_levels_took_is_counted_once(const scene *s)
+{
+    tide_site_profile before, after;
+    if (s->form->block && observe_ten(s, take_at_leaked_levels, NULL, &before, &after)) {
+        expect_grown(&before, &after, TIDE_U16, 10, 30);
+        expect_grown(&before, &after, TIDE_I8, 10, 10);
+    }
+    counts_same((counts){0, 0, 0, 0}, s->pool);
+}
+
+static void a_profile_has_room_for_32_types(void **state)
+{
+    (void)state;
+    tide_site *site = tide_site_register("many types");
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_scope scope;
+    expect_ok(tide_profile_observe(true));
+    for (int round = 0; round < 3; round++) {
+        expect_ok(tide_scope_enter(pool, site, &scope));
+        for (tide_type type = 1; type <= 16; type++)
+            assert_non_null(tide_acquire_type(pool, type, 3));
+        for (int i = 0; i < 20; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "profiled %d", i);
+            take(pool, tide_type_register(name, 8, 8), 3, 1);
+        }
+        expect_ok(tide_scope_leave(&scope));
+    }
+    expect_ok(tide_profile_observe(false));
+    tide_site_profile profile = profile_of(site);
+    assert_int_equal(profile.scopes, 3);
+    assert_int_equal(profile.type_count, 32);
+    assert_int_equal(profile.other, 3 * (16 + 20 - 32));
+    expect_ok(tide_site_reset(site));
+    assert_int_equal(profile_of(site).scopes, 0);
+    assert_int_equal(profile_of(site).type_count, 0);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void the_printout_shows_site_tier_and_types(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_site *site = tide_site_register("a printed site");
+    tide_scope scope;
+    char *text = NULL;
+    size_t length = 0;
+    expect_ok(tide_profile_observe(true));
+    expect_ok(tide_site_pin(site, TIDE_TIER_TABLE));
+    expect_ok(tide_scope_enter(pool, site, &scope));
+    take_two_and_one(pool, NULL);
+    expect_ok(tide_scope_leave(&scope));
+    expect_ok(tide_profile_observe(false));
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    expect_ok(tide_profile_print(out));
+    assert_int_equal(fclose(out), 0);
+    char *line = strstr(text, "a printed site");
+    assert_non_null(line);
+    assert_non_null(strstr(line, "table"));
+    assert_non_null(strstr(line, "f64"));
+    assert_non_null(strstr(line, "f32"));
+    free(text);
+    expect_status(tide_profile_print(NULL), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_profile_site(NULL, NULL), TIDE_ERROR_ARGUMENT);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static const form_case cases[] = {
+    CASE(each_type_is_counted_with_its_slots),
+    CASE(an_empty_scope_is_counted_without_types),
+    CASE(what_inner_scopes_took_is_theirs),
+    CASE(what_leaked_levels_took_is_counted_once),
+};
+
+static const struct CMUnitTest others[] = {
+    cmocka_unit_test(a_profile_has_room_for_32_types),
+    cmocka_unit_test(the_printout_shows_site_tier_and_types),
+};
+
+int main(void)
+{
+    return FORMS_MAIN("profile", cases, others);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* Settings: read and set by name, and from the environment of a process of its own. */
+#define _GNU_SOURCE
+#include "forms.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *program;
+
+/* ---- by name ---- */
+
+static bool check_entry(const tide_tune_entry *entry, void *user)
+{
+    double value = -1;
+    ++*(size_t *)user;
+    assert_true(strlen(entry->name) > 0 && strlen(entry->meaning) > 10);
+    assert_true(entry->least <= entry->initial && entry->initial <= entry->most);
+    expect_ok(tide_tune_get(entry->name, &value));
+    assert_true(value == entry->value);
+    expect_status(tide_tune_set(entry->name, entry->least - 1), TIDE_ERROR_SIZE);
+    expect_status(tide_tune_set(entry->name, entry->most * 2 + 1), TIDE_ERROR_SIZE);
+    expect_status(tide_tune_set(entry->name, NAN), TIDE_ERROR_SIZE);
+    assert_non_null(strstr(tide_error_message(), entry->name));
+    expect_ok(tide_tune_set(entry->name, entry->least));
+    expect_ok(tide_tune_get(entry->name, &value));
+    assert_true(value == entry->least);
+    expect_ok(tide_tune_set(entry->name, entry->value));
+    return true;
+}
+
+static void every_setting_keeps_to_its_range(void **state)
+{
+    size_t count = 0;
+    (void)state;
+    tide_tune_each(check_entry, &count);
+    assert_true(count >= 7);
+}
+
+static bool stop_at_once(const tide_tune_entry *entry, void *user)
+{
+    (void)entry;
+    ++*(size_t *)user;
+    return false;
+}
+
+static void unknown_names_are_refused(void **state)
+{
+    double value = 7;
+    size_t count = 0;
+    (void)state;
+    expect_status(tide_tune_get("no such setting", &value), TIDE_ERROR_NAME);
+    expect_status(tide_tune_set("no such setting", 1), TIDE_ERROR_NAME);
+    assert_non_null(strstr(tide_error_message(), "no such setting"));
+    assert_true(value == 7);
+    expect_status(tide_tune_get(NULL, &value), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_tune_get("check", NULL), TIDE_ERROR_ARGUMENT);
+    tide_tune_each(stop_at_once, &count);
+    assert_int_equal(count, 1);
+}
+
+/* ---- the environment ---- */
+
+static int print_what_a_pool_is_like(void)
+{
+    tide_pool *pool = tide_pool_create(NULL);
+    tide_pool_statistics stats;
+    double check = -1;
+    if (pool == NULL || tide_pool_stats(pool, &stats) != TIDE_OK)
+        return EXIT_FAILURE;
+    {
+        TIDE_SCOPE_AT(scope, pool, "in the child");
+        tide_acquire(pool, double, 10);
+        tide_tune_get("check", &check);
+        printf("tier %s\n", tide_tier_name(scope.plan->tier));
+    }
+    bool kept = tide_pool_stats(pool, &stats) == TIDE_OK && stats.bytes_held > 0;
+    printf("check %g limit %zu kept %d\n", check, stats.bytes_limit, kept);
+    return tide_pool_destroy(pool) == TIDE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Runs this program again with one more variable; what it says on both outputs. */
+static void run_with(const char *name, const char *value, char *said, size_t room)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        setenv(name, value, 1);
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        execl(program, program, "child", (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    ssize_t got;
+    while ((got = read(ends[0], said + length, room - 1 - length)) > 0)
+        length += (size_t)got;
+    said[length] = 0;
+    close(ends[0]);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void expect_said(const char *name, const char *value, const char *words)
+{
+    char said[2048];
+    run_with(name, value, said, sizeof said);
+    if (strstr(said, words) == NULL)
+        fail_msg("with %s=%s: no '%s' in:\n%s", name, value, words, said);
+}
+
+static void the_environment_sets_the_defaults(void **state)
+{
+    (void)state;
+    expect_said("TIDEPOOL_NOTHING", "1", "tier full\ncheck 0 limit 0 kept 1\n");
+    expect_said("TIDEPOOL_CHECK", "1", "check 1 limit 0 kept 1\n");
+    expect_said("TIDEPOOL_LIMIT", "3", "limit 3145728 kept 1\n");
+    expect_said("TIDEPOOL_DISABLE", "1", "check 0 limit 0 kept 0\n");
+    expect_said("TIDEPOOL_TIER", "1", "tier table\n");
+}
+
+static void a_value_that_cannot_be_is_ignored_aloud(void **state)
+{
+    static const char *const bad[] = {"", "yes", "1x", "17", "-1", "nan", "inf"};
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        expect_said("TIDEPOOL_CHECK", bad[i], "tidepool: TIDEPOOL_CHECK=");
+        expect_said("TIDEPOOL_CHECK", bad[i], "check 0 limit 0 kept 1\n");
+    }
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_setting_keeps_to_its_range),
+        cmocka_unit_test(unknown_names_are_refused),
+        cmocka_unit_test(the_environment_sets_the_defaults),
+        cmocka_unit_test(a_value_that_cannot_be_is_ignored_aloud),
+    };
+    program = arguments[0];
+    if (count > 1)
+        return print_what_a_pool_is_like();
+    return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
+}
