@@ -6,12 +6,6 @@
 
 #include "interpret.h"
 
-const char *const form_names[FORM_COUNT] = {
-#define X(form, name) name,
-    MODEL_FORMS(X)
-#undef X
-};
-
 typedef void enter_function(struct machine *machine, struct frame *frame);
 
 static void expect_tier(struct machine *machine, const tide_plan *plan, tide_tier tier)
@@ -195,7 +189,7 @@ static void ffi_any(struct machine *machine, struct frame *frame)
 #define FRAME_NAME(menu)    frame_##menu,
 #define ANY(function)       {function, function, function, function, function}
 
-static enter_function *const enter_functions[FORM_COUNT][MENU_COUNT] = {
+static enter_function *const enter_functions[FORM_MIXED][MENU_COUNT] = {
     [FORM_FULL] = {MODEL_MENUS(FULL_NAME)},
     [FORM_TABLE] = {MODEL_MENUS(TABLE_NAME)},
     [FORM_OBSERVED] = {MODEL_MENUS(OBSERVED_NAME)},
@@ -208,7 +202,7 @@ static enter_function *const enter_functions[FORM_COUNT][MENU_COUNT] = {
 
 void machine_enter(struct machine *machine, struct frame *frame)
 {
-    enter_functions[machine->form][frame->menu - model_menus](machine, frame);
+    enter_functions[frame->form][frame->menu - model_menus](machine, frame);
 }
 
 /* ---- sites ------------------------------------------------------------------------------- */
@@ -268,10 +262,10 @@ void machine_watch_sites(struct machine *machine)
     }
 }
 
-/* Only the observed form changes plans under way: the other two are what their names say. */
+/* Only sites of the observed form change plans under way: the others are what their names say. */
 void machine_repin(struct machine *machine, const struct operation *op)
 {
-    if (machine->form != FORM_OBSERVED)
+    if (machine->form != FORM_OBSERVED && machine->form != FORM_MIXED)
         return;
     unsigned menu = op->a % MENU_COUNT;
     if (op->b % 3 == 2)

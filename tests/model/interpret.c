@@ -116,7 +116,8 @@ static void enter(struct machine *machine, const struct operation *op)
     const struct menu *menu = &model_menus[op->a % MENU_COUNT];
     if (machine->depth == DEPTH_MOST || machine->oracle.level_count + 1 >= ORACLE_LEVELS)
         return;
-    struct frame frame = {.outer = machine->frame, .op = *op, .menu = menu};
+    enum form form = machine->form != FORM_MIXED ? machine->form : operand_form(op->a, op->c);
+    struct frame frame = {.outer = machine->frame, .op = *op, .form = form, .menu = menu};
     frame.furnished = can_furnish(machine, &frame);
     machine->depth++;
     machine_enter(machine, &frame);
@@ -147,7 +148,7 @@ static bool turns(struct machine *machine)
     if (oracle_is_open(&machine->oracle, frame->level))
         return true;
     frame->adrift = true;
-    return machine->form == FORM_LOOP;
+    return frame->form == FORM_LOOP;
 }
 
 static enum outcome interpret(struct machine *machine)

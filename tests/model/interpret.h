@@ -13,25 +13,6 @@
 #include "program.h"
 #include "watch.h"
 
-#define MODEL_FORMS(X)                                                    \
-    X(FULL, "full")         /* TIDE_SCOPE at the full tier             */ \
-    X(TABLE, "table")       /* TIDE_SCOPE at the table tier            */ \
-    X(OBSERVED, "observed") /* TIDE_SCOPE while profiles are taken     */ \
-    X(TYPES, "types")       /* TIDE_SCOPE_TYPES                        */ \
-    X(FRAME, "frame")       /* TIDE_FRAME                              */ \
-    X(LOOP, "loop")         /* TIDE_LOOP                               */ \
-    X(MARKS, "marks")       /* tide_checkpoint, tide_rewind            */ \
-    X(FFI, "ffi")           /* tide_scope_enter, tide_scope_leave      */
-
-enum form {
-#define X(form, name) FORM_##form,
-    MODEL_FORMS(X)
-#undef X
-    FORM_COUNT
-};
-
-extern const char *const form_names[FORM_COUNT];
-
 /* What can be seen after an operation. The same in every form. */
 struct observation {
     uint64_t operation, status, depth, live, slots, bytes_held, bytes_live, allocations, releases,
@@ -64,6 +45,7 @@ struct frame {
     jmp_buf landing;
     uint64_t level;
     struct operation op; /* that entered */
+    enum form form;      /* never mixed  */
     const struct menu *menu;
     bool furnished; /* acquires the menu's arrays at entry                        */
     bool adrift;    /* turned after its level was taken away by a reset or a rewind */
@@ -95,7 +77,7 @@ struct machine {
     const struct trace *reference;
 };
 
-/* Opens a scope of the machine's form, interprets in it until it is left, as often as it turns. */
+/* Opens a scope of the frame's form, interprets in it until it is left, as often as it turns. */
 void machine_enter(struct machine *machine, struct frame *frame);
 
 /* Called inside the scope; `data` are a frame's arrays, NULL in other forms. */

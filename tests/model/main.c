@@ -63,14 +63,14 @@ static int report_failure(const struct options *options, const struct progress *
     struct trial trial = {options->forms, PLANT_NOTHING};
     char wrong[640] = "";
     size_t length = program_generate(progress->seed, bytes);
-    fprintf(stderr, "model: seed %llu failed (status %#x): %s\n",
+    fprintf(stderr, "model: --seed %llu failed (status %#x): %s\n",
             (unsigned long long)progress->seed, (unsigned)status, progress->wrong);
-    if (trial_fails(&trial, bytes, length, wrong)) {
-        length = trial_shrink(&trial, bytes, length, wrong);
-        fputs("shrunk to: ", stderr);
-    } else {
-        fputs("does not fail in a process of its own. ", stderr);
+    if (!trial_fails(&trial, bytes, length, wrong)) {
+        fputs("in a process of its own it does not fail\n", stderr);
+        return EXIT_FAILURE;
     }
+    length = trial_shrink(&trial, bytes, length, wrong);
+    fputs("shrunk to: ", stderr);
     trial_report(bytes, length, wrong, stderr);
     return EXIT_FAILURE;
 }

@@ -21,6 +21,12 @@ static const char *const names[OPERATION_COUNT] = {
 #undef X
 };
 
+const char *const form_names[FORM_COUNT] = {
+#define X(form, name) name,
+    MODEL_FORMS(X)
+#undef X
+};
+
 const char *operation_name(enum operation_code code)
 {
     return names[code];
@@ -106,6 +112,11 @@ enum fill operand_fill(uint8_t c)
     return c < 64 ? FILL_INLINE : c % FILL_COUNT;
 }
 
+enum form operand_form(uint8_t a, uint8_t c)
+{
+    return (a + c) % FORM_MIXED;
+}
+
 /* ---- from a seed ------------------------------------------------------------------------ */
 
 uint64_t model_random(uint64_t *state) /* splitmix64 */
@@ -177,7 +188,7 @@ static void print_enter(const struct operation *op, FILE *out)
         if (op->b > 0)
             fprintf(out, " x %zu", operand_scope_count(op->b, op->c, i, type->bits));
     }
-    fputs("}", out);
+    fprintf(out, "} [%s]", form_names[operand_form(op->a, op->c)]);
 }
 
 static void print_operands(const struct operation *op, FILE *out)

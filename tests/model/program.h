@@ -45,6 +45,27 @@ struct operation {
     uint8_t a, b, c;
 };
 
+/* The forms of scope that a program runs in. */
+#define MODEL_FORMS(X)                                                    \
+    X(FULL, "full")         /* TIDE_SCOPE at the full tier             */ \
+    X(TABLE, "table")       /* TIDE_SCOPE at the table tier            */ \
+    X(OBSERVED, "observed") /* TIDE_SCOPE while profiles are taken     */ \
+    X(TYPES, "types")       /* TIDE_SCOPE_TYPES                        */ \
+    X(FRAME, "frame")       /* TIDE_FRAME                              */ \
+    X(LOOP, "loop")         /* TIDE_LOOP                               */ \
+    X(MARKS, "marks")       /* tide_checkpoint, tide_rewind            */ \
+    X(FFI, "ffi")           /* tide_scope_enter, tide_scope_leave      */ \
+    X(MIXED, "mixed")       /* each scope another of the above         */
+
+enum form {
+#define X(form, name) FORM_##form,
+    MODEL_FORMS(X)
+#undef X
+    FORM_COUNT
+};
+
+extern const char *const form_names[FORM_COUNT];
+
 enum { PROGRAM_HEADER = 2, OPERATION_BYTES = 4, PROGRAM_MOST = 1024 };
 
 struct program {
@@ -77,7 +98,10 @@ enum fault { FAULT_NONE, FAULT_FIRST, FAULT_ALL } operand_fault(uint8_t c);
 enum fill { FILL_PLAIN, FILL_INLINE, FILL_ZEROS, FILL_ONES, FILL_VALUE, FILL_COUNT };
 enum fill operand_fill(uint8_t c);
 
-/* The program for a person, indented by scope. `most` operations, 0 for all. */
+/* The form of a scope where forms are mixed. */
+enum form operand_form(uint8_t a, uint8_t c);
+
+/* The program for a person, indented by scope; [in brackets] a scope's form where they are mixed. */
 void program_print(const struct program *program, FILE *out);
 
 uint64_t model_random(uint64_t *state);
