@@ -86,7 +86,8 @@ static void expect_failure(const struct fault_case *one, const struct fixture *f
     MUST(strstr(tide_error_message(), says) != NULL, "the message lacks '%s': %s", says,
          tide_error_message());
     MUST(memcmp(&before, &after, sizeof before) == 0,
-         "failed, but changed: depth %zu to %zu, live %zu to %zu, sites %zu to %zu, types %zu to %zu",
+         "failed, but changed: depth %zu to %zu, live %zu to %zu, sites %zu to %zu, "
+         "types %zu to %zu",
          before.depth, after.depth, before.slots_live, after.slots_live, before.sites, after.sites,
          before.types, after.types);
 }

@@ -103,8 +103,10 @@ static size_t from_hex(const char *text, uint8_t bytes[PROGRAM_BYTES])
 {
     size_t length = 0;
     unsigned byte;
-    for (; length < PROGRAM_BYTES && sscanf(text, "%2x", &byte) == 1; text += strlen(text) < 2 ? 1 : 2)
+    while (length < PROGRAM_BYTES && sscanf(text, "%2x", &byte) == 1) {
         bytes[length++] = (uint8_t)byte;
+        text += text[1] == '\0' ? 1 : 2;
+    }
     return length;
 }
 

@@ -228,7 +228,8 @@ static void rewind_mark(struct machine *machine, const struct operation *op)
     size_t kept = machine->mark_count < MARKS ? machine->mark_count : MARKS;
     if (kept == 0)
         return;
-    const struct kept_mark *chosen = &machine->marks[(machine->mark_count - 1 - op->a % kept) % MARKS];
+    size_t number = machine->mark_count - 1 - op->a % kept;
+    const struct kept_mark *chosen = &machine->marks[number % MARKS];
     if (op->b >= 240) {
         rewind_forged(machine, chosen->mark, op->b % 4);
         return;

@@ -90,7 +90,7 @@ static bool windows_equal(const struct place *place)
     return true;
 }
 
-/* A pattern that no other array of the program has at any place. `copy` has room for a word more. */
+/* A pattern that no other array of the program has. `copy` has room for a word more. */
 static void scramble(struct place *place, uint64_t seed)
 {
     uint64_t word = seed * 0x9e3779b97f4a7c15u + 1;

@@ -151,7 +151,8 @@ size_t program_generate(uint64_t seed, uint8_t bytes[PROGRAM_BYTES])
 {
     uint64_t state = seed;
     size_t count = 8 + model_random(&state) % 400;
-    unsigned types = model_random(&state) % 2 != 0 ? 256 : 1 + (unsigned)(model_random(&state) % 24);
+    unsigned few = 1 + (unsigned)(model_random(&state) % 24);
+    unsigned types = model_random(&state) % 2 != 0 ? 256 : few;
     bytes[0] = (uint8_t)model_random(&state);
     bytes[1] = (uint8_t)model_random(&state);
     for (size_t i = 0; i < count; i++) {

@@ -101,7 +101,7 @@ enum fill operand_fill(uint8_t c);
 /* The form of a scope where forms are mixed. */
 enum form operand_form(uint8_t a, uint8_t c);
 
-/* The program for a person, indented by scope; [in brackets] a scope's form where they are mixed. */
+/* The program for a person, indented by scope; [in brackets] a scope's form where they mix. */
 void program_print(const struct program *program, FILE *out);
 
 uint64_t model_random(uint64_t *state);
