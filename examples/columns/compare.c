@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 20 };
+enum { ROUNDS = 15 };
 
 /* What a worker reports after each run. */
 typedef struct sample {

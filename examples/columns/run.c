@@ -43,16 +43,22 @@ static bool for_each_batch(run *r, const columns_table *table, size_t limit,
 
 /* ---- projection ---- */
 
+/* Rows to evaluate the items on: those to show, but all if they are yet to be sorted. */
+static size_t rows_wanted(const columns_job *job)
+{
+    return job->query->aggregated || job->query->order.count > 0 ? SIZE_MAX : job->keep;
+}
+
 /* Evaluates the items right into the result, as many rows as are wanted. */
 static bool project_batch(run *r, const batch *rows, void *to)
 {
     columns_table *result = to;
     const item_list *items = &r->job->query->items;
-    size_t wanted = r->job->query->order.count > 0 ? SIZE_MAX : r->job->keep;
+    size_t wanted = rows_wanted(r->job) - result->rows;
     batch some = *rows;
     r->job->found += rows->count;
-    if (some.count > wanted - result->rows)
-        some.count = wanted - result->rows;
+    if (some.count > wanted)
+        some.count = wanted;
     if (some.count == 0)
         return true;
     if (!table_reserve(result, result->rows + some.count))
@@ -87,8 +93,8 @@ static columns_table *result_table(run *r)
 static columns_table *project(run *r, const columns_table *table, const node *condition)
 {
     columns_table *result = result_table(r);
-    bool first_rows = condition == NULL && r->job->query->order.count == 0;
-    size_t limit = first_rows && r->job->keep < table->rows ? r->job->keep : table->rows;
+    size_t wanted = condition == NULL ? rows_wanted(r->job) : SIZE_MAX;
+    size_t limit = wanted < table->rows ? wanted : table->rows;
     r->job->found = 0;
     if (result == NULL || !for_each_batch(r, table, limit, condition, project_batch, result)) {
         columns_table_destroy(result);
