@@ -31,6 +31,10 @@ void columns_watch(void (*step)(const char *doing, size_t done, size_t of));
 /* Reads a CSV file ("-": standard input), its first row the column names. NULL with an error. */
 columns_table *columns_table_load(const char *path, columns_error *error);
 
+/* The same from bytes in memory, which stay as they are; `name` is for messages. */
+columns_table *columns_table_parse(const char *name, const char *bytes, size_t length,
+                                   columns_error *error);
+
 /* The chemical elements, 118 rows, built into the program. NULL: no memory. */
 columns_table *columns_table_elements(columns_error *error);
 

@@ -84,7 +84,9 @@ static bool name_of(csv_field f, size_t index, char **out)
         f.length = (size_t)snprintf(numbered, sizeof numbered, "column %zu", index + 1);
         f.text = numbered;
     }
-    *out = strndup(f.text, f.length);
+    *out = calloc(1, f.length + 1);
+    if (*out != NULL)
+        memcpy(*out, f.text, f.length);
     return *out != NULL;
 }
 
@@ -166,6 +168,21 @@ columns_table *columns_table_load(const char *path, columns_error *error)
     return table;
 }
 
+columns_table *columns_table_parse(const char *name, const char *bytes, size_t length,
+                                   columns_error *error)
+{
+    csv_text text = {.name = name, .bytes = malloc(length + 1), .length = length};
+    if (text.bytes == NULL) {
+        columns_no_memory(error);
+        return NULL;
+    }
+    if (length > 0)
+        memcpy(text.bytes, bytes, length);
+    columns_table *table = load(&text, error);
+    free(text.bytes);
+    return table;
+}
+
 /* elements.csv, put into the program by the assembler. */
 __asm__(".section .rodata\n"
         "elements_start: .incbin \"" COLUMNS_ELEMENTS "\"\n"
@@ -175,14 +192,6 @@ extern const char elements_start[], elements_end[];
 
 columns_table *columns_table_elements(columns_error *error)
 {
-    size_t length = (size_t)(elements_end - elements_start);
-    csv_text text = {.name = "elements.csv", .bytes = malloc(length), .length = length};
-    if (text.bytes == NULL) {
-        columns_no_memory(error);
-        return NULL;
-    }
-    memcpy(text.bytes, elements_start, length);
-    columns_table *table = load(&text, error);
-    free(text.bytes);
-    return table;
+    return columns_table_parse("elements.csv", elements_start,
+                               (size_t)(elements_end - elements_start), error);
 }

@@ -12,8 +12,8 @@ static const char *const queries[] = {
     "*",
     "symbol, mass / density as volume, length(name) where melting is not null",
     "if(stable, upper(name), coalesce(phase, text(number))) order by mass desc",
-    "category, phase, count(*), sum(number), avg(mass), min(name), max(melting) "
-    "group by category, phase order by 1, 2",
+    ("category, phase, count(*), sum(number), avg(mass), min(name), max(melting) "
+     "group by category, phase order by 1, 2"),
     "count(*), sum(real(number) * \"group\"), max(substr(name, 2, 3)) where block != 'p'",
 };
 enum { QUERIES = sizeof queries / sizeof *queries };
