@@ -119,6 +119,43 @@ static void the_end_of_a_removed_scope_leaves_a_newer_scope_open(const scene *s)
     }
 }
 
+/* ---- a log that is just as long as it was ---- */
+
+struct same_length {
+    struct removed removed;
+    size_t marks, touches; /* what is opened and touched after the removal */
+};
+
+static void remove_then_fill_the_log(tide_pool *pool, void *state)
+{
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8};
+    struct same_length *l = state;
+    take(pool, TIDE_F64, 10, 1);
+    take(pool, TIDE_I32, 10, 2);
+    remove_all(&l->removed, pool);
+    for (size_t i = 0; i < l->marks; i++)
+        l->removed.left_open[i] = tide_checkpoint(pool);
+    for (size_t i = 0; i < l->touches; i++)
+        take(pool, types[i], 10, 3);
+    l->removed.kept = take(pool, TIDE_F64, 50, 9);
+}
+
+/* The undo log of the newer levels may end exactly where that of the removed scope did. */
+static void a_removed_scope_is_not_taken_for_a_newer_one(const scene *s)
+{
+    for (size_t i = 0; i < REMOVAL_COUNT * 10; i++) {
+        struct same_length l = {.removed = {.how = (enum removal)(i / 10)},
+                                .marks = 1 + i % 2,
+                                .touches = i % 10 / 2};
+        note("removal %zu, marks %zu, touches %zu", i / 10, l.marks, l.touches);
+        open_around(&l.removed, s->pool);
+        run_removed(s->form, s->pool, remove_then_fill_the_log, &l);
+        expect_kept(&l.removed, s->pool, l.marks, l.touches > 0 ? 2 : 1);
+        expect_ok(tide_rewind(s->pool, l.removed.left_open[0]));
+        counts_same((counts){0, 0, 0, 0}, s->pool);
+    }
+}
+
 /* ---- whole scopes after the removal ---- */
 
 static void remove_then_run_another(tide_pool *pool, void *state)
@@ -300,6 +337,7 @@ static void a_hundred_thousand_resets_under_one_scope(void **state)
 static const form_case cases[] = {
     CASE(the_end_of_a_removed_scope_leaves_newer_marks_open),
     CASE(the_end_of_a_removed_scope_leaves_a_newer_scope_open),
+    CASE(a_removed_scope_is_not_taken_for_a_newer_one),
     CASE(scopes_work_between_the_removal_and_the_end),
     CASE(the_end_of_every_removed_level_does_nothing),
     CASE(an_outer_scope_outlives_the_removal_of_an_inner_one),

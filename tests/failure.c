@@ -152,6 +152,20 @@ static void at_the_byte_limit_an_acquire_names_it(const scene *s)
     expect_ok(tide_pool_destroy(pool));
 }
 
+static void a_slot_may_grow_to_the_whole_limit(void **state)
+{
+    (void)state;
+    const tide_pool_options options = {.limit_bytes = 10000};
+    tide_pool *pool = tide_pool_create(&options);
+    assert_non_null(pool);
+    for (size_t n = 1000; n <= 9000; n += 1000) {
+        take(pool, TIDE_U8, n, 1); /* in the same slot: what it held does not count twice */
+        expect_ok(tide_pool_reset(pool));
+    }
+    assert_true(stats_of(pool).bytes_held <= 10000);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void a_limit_leaves_room_again_after_empty(void **state)
 {
     (void)state;
@@ -374,6 +388,7 @@ static const form_case cases[] = {
 };
 
 static const struct CMUnitTest others[] = {
+    cmocka_unit_test(a_slot_may_grow_to_the_whole_limit),
     cmocka_unit_test(a_limit_leaves_room_again_after_empty),
     cmocka_unit_test(a_frame_of_a_null_pool_holds_nulls),
     cmocka_unit_test(calls_without_a_pool_are_refused),

@@ -161,11 +161,12 @@ static void take_bytes(tide_pool *pool, void *state)
     data[0] = data[n - 1] = 1;
 }
 
-/* Once `large` bytes, then, after the counting starts anew, `small` ones. */
+/* Once `large` bytes and `small` ones, then, after the counting starts anew, only `small`. */
 static tide_trim_summary compact_after(const scene *s, size_t large, size_t small)
 {
     expect_ok(tide_pool_empty(s->pool));
     form_run(s->form, s->pool, take_bytes, &large);
+    form_run(s->form, s->pool, take_bytes, &small);
     expect_nothing_freed(tide_pool_compact(s->pool, TIDE_U8));
     form_run(s->form, s->pool, take_bytes, &small);
     tide_pool_statistics before = stats_of(s->pool);
