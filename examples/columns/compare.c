@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Comparing where temporaries come from.
  *
- * Each way runs in a process of its own, forked from this one, so that the memory it takes can
- * be told from the others'. The processes run in turn, one run at a time, so that what else
- * happens on the machine hits all of them; the best time of each counts. What the result takes
- * is the same for all and not counted. */
+ * Times are taken in this process, the ways in turn, so that what else happens on the machine
+ * hits all of them; the best of each counts. Memory is taken in a process of its own for each
+ * way, forked before anything ran here, so that one cannot hide behind what another left. What
+ * the result takes is the same for all, and counted only in what the system says. */
 #include "compare.h"
 
 #include "error.h"
@@ -18,72 +18,94 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 15 };
+enum { ROUNDS = 40 };
 
-/* What a worker reports after each run. */
-typedef struct sample {
-    bool ok;
-    columns_error error;
-    double seconds;
-    uint64_t allocations; /* of temporaries, since the worker began             */
-    size_t bytes;         /* most that the temporaries took, as the source counts */
-    long resident;        /* KiB by which the process grew at most, as the system counts */
-} sample;
+/* What is needed to run a job each way. */
+typedef struct means {
+    columns_job *job;
+    columns_region region;
+    tide_pool *pool; /* a new one, whose figures start at zero */
+} means;
 
-/* One source of temporaries, in its worker. */
-typedef struct source {
+/* What the temporaries took so far. */
+typedef struct taken {
+    uint64_t allocations;
+    size_t bytes; /* at most at a time */
+} taken;
+
+typedef struct way {
     const char *name;
-    columns_table *(*run)(columns_job *job, sample *s, columns_error *error);
-} source;
+    columns_table *(*run)(means *m, columns_error *error);
+    bool (*count)(means *m, taken *t, columns_error *error);
+} way;
+
+/* What is known of a way in the end. */
+typedef struct figures {
+    double seconds;
+    taken first, second; /* after one run, after two */
+    long resident;       /* KiB that the process grew by in these, as the system saw it */
+} figures;
 
 /* ---- the three ways ---- */
 
-static columns_table *run_heap(columns_job *job, sample *s, columns_error *error)
+static columns_table *run_heap(means *m, columns_error *error)
 {
-    (void)s;
     const columns_heap heap = {malloc, free};
-    return columns_run_heap(job, &heap, error);
+    return columns_run_heap(m->job, &heap, error);
 }
 
-static columns_region region; /* of the worker that uses it */
-
-static columns_table *run_static(columns_job *job, sample *s, columns_error *error)
+/* Each run of the same job takes the same. */
+static bool count_heap(means *m, taken *t, columns_error *error)
 {
-    s->allocations = 1;
-    s->bytes = region.bytes;
-    return columns_run_static(job, &region, error);
+    columns_need need;
+    if (!columns_count(m->job, &need, error))
+        return false;
+    t->allocations += need.allocations;
+    t->bytes = need.bytes;
+    return true;
 }
 
-static columns_table *run_tide(columns_job *job, sample *s, columns_error *error)
+static columns_table *run_static(means *m, columns_error *error)
 {
-    static tide_pool *pool; /* a new one, whose figures start at zero */
-    if (pool == NULL)
-        pool = tide_pool_create(NULL);
-    if (pool == NULL) {
-        columns_fail(error, "%s", tide_error_message());
-        return NULL;
-    }
-    columns_table *result = columns_run_tide(job, pool, error);
+    return columns_run_static(m->job, &m->region, error);
+}
+
+static bool count_static(means *m, taken *t, columns_error *error)
+{
+    (void)error;
+    *t = (taken){.allocations = 1, .bytes = m->region.bytes};
+    return true;
+}
+
+static columns_table *run_tide(means *m, columns_error *error)
+{
+    return columns_run_tide(m->job, m->pool, error);
+}
+
+static bool count_tide(means *m, taken *t, columns_error *error)
+{
     tide_pool_statistics stats;
-    tide_pool_stats(pool, &stats);
-    s->allocations = stats.allocations;
-    s->bytes = stats.bytes_peak;
-    return result;
+    if (tide_pool_stats(m->pool, &stats) != TIDE_OK)
+        return columns_fail(error, "%s", tide_error_message());
+    *t = (taken){.allocations = stats.allocations, .bytes = stats.bytes_peak};
+    return true;
 }
 
-static const source sources[] = {
-    {"malloc", run_heap},
-    {"static", run_static},
-    {"Tidepool", run_tide},
+static const way ways[] = {
+    {"malloc", run_heap, count_heap},
+    {"static", run_static, count_static},
+    {"Tidepool", run_tide, count_tide},
 };
-enum { SOURCES = sizeof sources / sizeof *sources, STATIC = 1 };
+enum { WAYS = sizeof ways / sizeof *ways, STATIC = 1 };
 
-/* ---- workers ---- */
+static bool run_once(const way *w, means *m, columns_error *error)
+{
+    columns_table *result = w->run(m, error);
+    columns_table_destroy(result);
+    return result != NULL;
+}
 
-typedef struct worker {
-    pid_t pid;
-    int ask, answer; /* pipe ends of this process */
-} worker;
+/* ---- memory ---- */
 
 static long resident(void)
 {
@@ -92,6 +114,57 @@ static long resident(void)
     return usage.ru_maxrss;
 }
 
+/* Two runs. The system is asked before what we count ourselves disturbs anything. */
+static bool take(const way *w, means *m, figures *f, columns_error *error)
+{
+    malloc_trim(0); /* free memory of the parent's heap would hide what is taken */
+    long before = resident();
+    if (!run_once(w, m, error))
+        return false;
+    f->resident = resident() - before;
+    return w->count(m, &f->first, error) && run_once(w, m, error) &&
+           (f->second = f->first, w->count(m, &f->second, error));
+}
+
+/* What a child says. */
+typedef struct report {
+    bool ok;
+    figures figures;
+    columns_error error;
+} report;
+
+static void be_child(const way *w, means *m, int answer)
+{
+    report r = {.ok = false};
+    columns_watch(NULL); /* the parent shows the progress */
+    r.ok = take(w, m, &r.figures, &r.error);
+    _exit(write(answer, &r, sizeof r) == sizeof r ? 0 : 1);
+}
+
+static bool take_in_child(const way *w, means *m, figures *f, columns_error *error)
+{
+    int ends[2];
+    report r;
+    if (pipe(ends) != 0)
+        return columns_fail(error, "pipe: %s", strerror(errno));
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        be_child(w, m, ends[1]);
+    close(ends[1]);
+    bool heard = child > 0 && read(ends[0], &r, sizeof r) == sizeof r;
+    close(ends[0]);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    if (!heard)
+        return columns_fail(error, "a run of the comparison died");
+    *f = r.figures;
+    *error = r.error;
+    return r.ok;
+}
+
+/* ---- time ---- */
+
 static double now(void)
 {
     struct timespec t;
@@ -99,136 +172,65 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A run for each byte that comes in, until the pipe is closed. */
-static void work(const source *how, columns_job *job, int ask, int answer)
+static bool time_ways(means *m, figures *all, columns_error *error)
 {
-    char byte;
-    malloc_trim(0); /* so that free memory of the parent's heap does not hide what is taken */
-    long before = resident();
-    while (read(ask, &byte, 1) == 1) {
-        sample s = {.ok = false};
-        double start = now();
-        columns_table *result = how->run(job, &s, &s.error);
-        s.seconds = now() - start;
-        s.resident = resident() - before;
-        s.ok = result != NULL;
-        columns_table_destroy(result);
-        if (write(answer, &s, sizeof s) != sizeof s)
-            break;
-    }
-}
-
-/* The child drops its copies of the others' pipe ends: each must see its own pipe close. */
-static void become_worker(const worker *others, size_t index, columns_job *job, int ask,
-                          int answer)
-{
-    for (size_t i = 0; i < index; i++) {
-        close(others[i].ask);
-        close(others[i].answer);
-    }
-    work(&sources[index], job, ask, answer);
-    _exit(0);
-}
-
-static bool start(worker *workers, size_t index, columns_job *job, columns_error *error)
-{
-    worker *w = &workers[index];
-    int ask[2], answer[2];
-    if (pipe(ask) != 0 || pipe(answer) != 0)
-        return columns_fail(error, "pipe: %s", strerror(errno));
-    fflush(NULL);
-    w->pid = fork();
-    if (w->pid == 0) {
-        close(ask[1]);
-        close(answer[0]);
-        become_worker(workers, index, job, ask[0], answer[1]);
-    }
-    close(ask[0]);
-    close(answer[1]);
-    w->ask = ask[1];
-    w->answer = answer[0];
-    return w->pid > 0 || columns_fail(error, "fork: %s", strerror(errno));
-}
-
-static void stop(worker *w)
-{
-    close(w->ask);
-    close(w->answer);
-    if (w->pid > 0) /* and not -1: fork failed */
-        waitpid(w->pid, NULL, 0);
-}
-
-static bool one_run(const worker *w, sample *s, columns_error *error)
-{
-    if (write(w->ask, "r", 1) != 1 || read(w->answer, s, sizeof *s) != sizeof *s)
-        return columns_fail(error, "a run of the comparison died");
-    if (!s->ok)
-        *error = s->error;
-    return s->ok;
-}
-
-/* The first run of each warms up; of the others the best time counts. */
-static bool rounds(worker *workers, sample *first, sample *best, columns_error *error)
-{
-    for (int round = 0; round <= ROUNDS; round++) {
-        for (size_t i = 0; i < SOURCES; i++) {
-            sample s;
-            if (!one_run(&workers[i], &s, error))
+    for (size_t i = 0; i < WAYS; i++) /* to warm up */
+        if (!run_once(&ways[i], m, error))
+            return false;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < WAYS; i++) {
+            double start = now();
+            if (!run_once(&ways[i], m, error))
                 return false;
-            if (round == 0)
-                first[i] = s;
-            else if (round == 1 || s.seconds < best[i].seconds)
-                best[i].seconds = s.seconds;
-            best[i].allocations = s.allocations;
-            best[i].bytes = s.bytes;
-            best[i].resident = s.resident;
-            columns_step("comparing", (size_t)round * SOURCES + i, (ROUNDS + 1) * SOURCES);
+            double seconds = now() - start;
+            if (round == 0 || seconds < all[i].seconds)
+                all[i].seconds = seconds;
         }
+        columns_step("comparing", (size_t)round, ROUNDS);
     }
     return true;
 }
 
 /* ---- the table ---- */
 
-static void print_samples(FILE *out, const sample *first, const sample *last)
+static void print_figures(FILE *out, const figures *all)
 {
-    fprintf(out, "%-12s  %8s  %9s  %20s  %22s\n", "temporaries", "time", "ratio", "allocations",
-            "peak of temporaries");
-    fprintf(out, "%-12s  %8s  %9s  %10s %9s  %11s %10s\n", "from", "of a run", "to static",
-            "first run", "each later", "counted", "resident");
-    for (size_t i = 0; i < SOURCES; i++) {
-        uint64_t later = last[i].allocations - first[i].allocations;
-        fprintf(out, "%-12s  %5.0f ms  %9.3f  %10llu %9llu  %7zu KiB %6ld KiB\n",
-                sources[i].name, 1e3 * last[i].seconds, last[i].seconds / last[STATIC].seconds,
-                (unsigned long long)first[i].allocations, (unsigned long long)later / ROUNDS,
-                last[i].bytes >> 10, last[i].resident);
+    fprintf(out, "%-12s  %8s  %9s  %21s  %22s\n", "temporaries", "time", "ratio", "allocations",
+            "peak memory");
+    fprintf(out, "%-12s  %8s  %9s  %10s %10s  %11s %10s\n", "from", "of a run", "to static",
+            "first run", "later runs", "of these", "process");
+    for (size_t i = 0; i < WAYS; i++) {
+        const figures *f = &all[i];
+        fprintf(out, "%-12s  %5.1f ms  %9.3f  %10llu %10llu  %7zu KiB %6ld KiB\n", ways[i].name,
+                1e3 * f->seconds, f->seconds / all[STATIC].seconds,
+                (unsigned long long)f->first.allocations,
+                (unsigned long long)(f->second.allocations - f->first.allocations),
+                f->second.bytes >> 10, f->resident);
     }
+}
+
+static bool compare_with(FILE *out, means *m, columns_error *error)
+{
+    figures all[WAYS] = {{0}};
+    for (size_t i = 0; i < WAYS; i++)
+        if (!take_in_child(&ways[i], m, &all[i], error))
+            return false;
+    if (!time_ways(m, all, error))
+        return false;
+    print_figures(out, all);
+    return true;
 }
 
 bool compare(FILE *out, columns_job *job, columns_error *error)
 {
-    worker workers[SOURCES] = {{0}};
-    sample first[SOURCES], last[SOURCES];
-    columns_need need;
-    if (!columns_count(job, &need, error))
+    size_t need = columns_region_need(job, error);
+    if (need == 0)
         return false;
-    region.bytes = need.bytes > 0 ? need.bytes : 64;
-    region.memory = aligned_alloc(64, region.bytes);
-    if (region.memory == NULL)
-        return columns_no_memory(error);
-    bool ok = true;
-    for (size_t i = 0; ok && i < SOURCES; i++)
-        ok = start(workers, i, job, error);
-    ok = ok && rounds(workers, first, last, error);
-    for (size_t i = 0; i < SOURCES; i++)
-        if (workers[i].pid != 0)
-            stop(&workers[i]);
-    free(region.memory);
-    if (!ok)
-        return false;
-    first[0].allocations = need.allocations; /* malloc's were counted beforehand */
-    last[0].allocations = need.allocations * (ROUNDS + 1);
-    last[0].bytes = need.bytes;
-    print_samples(out, first, last);
-    return true;
+    means m = {.job = job, .region = {aligned_alloc(64, need), need}};
+    m.pool = tide_pool_create(NULL);
+    bool ok = m.region.memory != NULL && m.pool != NULL ? compare_with(out, &m, error)
+                                                        : columns_no_memory(error);
+    free(m.region.memory);
+    tide_pool_destroy(m.pool);
+    return ok;
 }

@@ -5,20 +5,19 @@
 #include "print.h"
 #include "progress.h"
 
-#include <getopt.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
-enum { DEFAULT_ROWS = 20, DEFAULT_TIMES = 10000, FAILED = 1, REFUSED = 2 };
+enum { DEFAULT_ROWS = 20, DEFAULT_TIMES = 4000, FAILED = 1, REFUSED = 2 };
 
 typedef struct options {
-    const char *path; /* NULL: the elements */
-    char *query;      /* NULL: none was given */
-    size_t rows;      /* to show; 0: all */
-    size_t times;     /* to repeat the table */
-    bool csv, report, compare;
+    const char *path;
+    char *query;  /* NULL: none was given */
+    size_t rows;  /* to show; 0: all */
+    size_t times; /* to repeat the table */
+    bool csv, report, compare, elements, help;
 } options;
 
 static const char usage[] =
@@ -40,7 +39,7 @@ static const char usage[] =
     "  aggregates  count(*) count() sum() avg() min() max()\n"
     "\n"
     "  --rows N    rows to show, or all; aggregates are always shown whole (20)\n"
-    "  --csv       prints CSV, all rows, instead of a table\n"
+    "  --csv       prints all rows as CSV instead of a table\n"
     "  --report    prints what each call site acquired\n"
     "  --repeat N  the rows N times over\n"
     "  --compare   runs the job with temporaries from malloc, static buffers and Tidepool\n"
@@ -73,80 +72,92 @@ static bool begins_clause(const char *text)
 }
 
 /* One query of all arguments: commas between expressions, none before a clause. */
-static bool join(options *o, char **arguments, columns_error *error)
+static bool add_to_query(options *o, const char *argument, columns_error *error)
 {
-    size_t room = 1;
-    for (char **a = arguments; *a != NULL; a++)
-        room += strlen(*a) + 2;
-    if (*arguments == NULL)
-        return true;
-    o->query = calloc(1, room);
-    if (o->query == NULL)
+    size_t used = o->query == NULL ? 0 : strlen(o->query);
+    char *query = realloc(o->query, used + strlen(argument) + 3);
+    if (query == NULL)
         return columns_no_memory(error);
-    char *to = o->query;
-    for (char **a = arguments; *a != NULL; a++)
-        to += sprintf(to, "%s%s", a == arguments ? "" : begins_clause(*a) ? " " : ", ", *a);
+    const char *between = used == 0 ? "" : begins_clause(argument) ? " " : ", ";
+    sprintf(query + used, "%s%s", between, argument);
+    o->query = query;
     return true;
 }
 
-static bool read_option(options *o, int option, columns_error *error)
+typedef enum option { ROWS, REPEAT, CSV, REPORT, COMPARE, ELEMENTS, HELP } option;
+
+static const struct {
+    const char *name;
+    bool takes_value;
+} known[] = {
+    [ROWS] = {"--rows", true},     [REPEAT] = {"--repeat", true},       [CSV] = {"--csv", false},
+    [REPORT] = {"--report", false}, [COMPARE] = {"--compare", false},
+    [ELEMENTS] = {"--elements", false}, [HELP] = {"--help", false},
+};
+
+static bool apply(options *o, option which, const char *text, columns_error *error)
 {
-    switch (option) {
-    case 'r':
+    switch (which) {
+    case ROWS:
         o->rows = 0;
-        if (strcmp(optarg, "all") != 0 && !read_count(optarg, 1, &o->rows))
-            return columns_fail(error, "--rows takes a number or all, not %s", optarg);
-        return true;
-    case 't':
-        return read_count(optarg, 1, &o->times) ||
-               columns_fail(error, "--repeat takes a number, not %s", optarg);
-    case 'v': o->csv = true; o->rows = 0; return true;
-    case 'p': o->report = true; return true;
-    case 'm': o->compare = true; return true;
-    case 'e': o->path = NULL; return true;
-    default: return columns_fail(error, "try columns --help");
+        return strcmp(text, "all") == 0 || read_count(text, 1, &o->rows) ||
+               columns_fail(error, "--rows takes a number or all, not %s", text);
+    case REPEAT:
+        return read_count(text, 1, &o->times) ||
+               columns_fail(error, "--repeat takes a number, not %s", text);
+    case CSV: o->csv = true; break;
+    case REPORT: o->report = true; break;
+    case COMPARE: o->compare = true; break;
+    case ELEMENTS: o->elements = true; break;
+    case HELP: o->help = true; break;
     }
+    return true;
 }
 
-/* False when there is nothing more to do: *status is what to exit with. */
-static bool read_options(options *o, int count, char **arguments, int *status,
-                         columns_error *error)
+/* --name, --name value or --name=value. Steps over a value that is an argument of its own. */
+static bool read_option(options *o, char ***at, columns_error *error)
 {
-    static const struct option known[] = {
-        {"rows", required_argument, NULL, 'r'}, {"repeat", required_argument, NULL, 't'},
-        {"csv", no_argument, NULL, 'v'},        {"report", no_argument, NULL, 'p'},
-        {"compare", no_argument, NULL, 'm'},    {"elements", no_argument, NULL, 'e'},
-        {"help", no_argument, NULL, 'h'},       {0},
-    };
-    bool elements = false;
-    for (int option; (option = getopt_long(count, arguments, "", known, NULL)) != -1;) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            *status = 0;
-            return false;
-        }
-        elements = elements || option == 'e';
-        *status = REFUSED;
-        if (!read_option(o, option, error))
+    const char *argument = **at;
+    size_t length = strcspn(argument, "=");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strlen(known[i].name) != length || strncmp(argument, known[i].name, length) != 0)
+            continue;
+        const char *text = argument[length] == '=' ? argument + length + 1 : NULL;
+        if (known[i].takes_value && text == NULL)
+            text = (*at)[1] == NULL ? NULL : *++*at;
+        if (known[i].takes_value != (text != NULL))
+            return columns_fail(error, "%s takes %s value", known[i].name,
+                                text == NULL ? "a" : "no");
+        return apply(o, (option)i, text, error);
+    }
+    return columns_fail(error, "there is no option %s; try columns --help", argument);
+}
+
+/* The first argument that is no option is the file; what follows are expressions, which may
+ * begin with a minus. */
+static bool read_arguments(options *o, char **arguments, columns_error *error)
+{
+    for (char **at = arguments; *at != NULL; at++) {
+        bool ok = true;
+        if (strncmp(*at, "--", 2) == 0 && isalpha((unsigned char)(*at)[2]))
+            ok = read_option(o, &at, error);
+        else if (o->path == NULL && !o->elements)
+            o->path = *at;
+        else
+            ok = add_to_query(o, *at, error);
+        if (!ok)
             return false;
     }
-    if (!elements && optind < count)
-        o->path = arguments[optind++];
-    else if (!elements && count > 1) {
-        columns_fail(error, "no file is given; try columns --help");
-        *status = REFUSED;
-        return false;
-    }
-    *status = FAILED;
-    return join(o, arguments + optind, error);
+    return o->path != NULL || o->elements || o->help ||
+           columns_fail(error, "no file is given; try columns --help");
 }
 
 /* ---- work ---- */
 
 static columns_table *load(const options *o, columns_error *error)
 {
-    columns_table *table = o->path == NULL ? columns_table_elements(error)
-                                           : columns_table_load(o->path, error);
+    columns_table *table = o->elements ? columns_table_elements(error)
+                                       : columns_table_load(o->path, error);
     if (table == NULL || o->times == 1)
         return table;
     columns_table *repeated = columns_table_repeat(table, o->times, error);
@@ -195,7 +206,7 @@ static int work(FILE *out, const options *o, columns_error *error)
     if (o->query == NULL) {
         print_columns(out, table);
     } else {
-        columns_job *job = columns_job_create(table, o->query, o->rows, error);
+        columns_job *job = columns_job_create(table, o->query, o->csv ? 0 : o->rows, error);
         status = job == NULL ? REFUSED : run(out, o, job, error) ? 0 : FAILED;
         columns_job_destroy(job);
     }
@@ -212,34 +223,40 @@ static int print_all(const char *text, size_t length)
     return FAILED;
 }
 
-static void default_job(options *o)
+/* What `columns` does without arguments: a job on the elements, long enough to be measured. */
+static bool default_job(FILE *out, options *o, columns_error *error)
 {
+    o->elements = o->compare = true;
     o->times = DEFAULT_TIMES;
-    o->compare = true;
-    o->query = strdup(columns_default_query);
-    printf("The %d rows of elements.csv, %d times over:\n\n%s\n\n", 118, DEFAULT_TIMES,
-           columns_default_query);
-    fflush(stdout);
+    fprintf(out, "The chemical elements, %d times over:\n\n%s\n\n", DEFAULT_TIMES,
+            columns_default_query);
+    return add_to_query(o, columns_default_query, error);
+}
+
+static int work_watched(FILE *out, const options *o, columns_error *error)
+{
+    progress_start();
+    int status = work(out, o, error);
+    progress_stop();
+    return status;
 }
 
 int main(int count, char **arguments)
 {
     options o = {.rows = DEFAULT_ROWS, .times = 1};
-    columns_error error = {""};
-    int status = 0;
-    if (count == 1)
-        default_job(&o);
-    else if (!read_options(&o, count, arguments, &status, &error)) {
-        if (error.text[0] != '\0')
-            fprintf(stderr, "%s\n", error.text);
-        return status;
-    }
+    columns_error error = {"out of memory"};
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    progress_start();
-    status = out == NULL ? FAILED : work(out, &o, &error);
-    progress_stop();
+    int status = FAILED;
+    if (out != NULL && count == 1)
+        status = default_job(out, &o, &error) ? work_watched(out, &o, &error) : FAILED;
+    else if (out != NULL && !read_arguments(&o, arguments + 1, &error))
+        status = REFUSED;
+    else if (out != NULL && o.help)
+        status = fputs(usage, out) < 0 ? FAILED : 0;
+    else if (out != NULL)
+        status = work_watched(out, &o, &error);
     if (out == NULL || fclose(out) != 0)
         status = FAILED;
     if (status == 0)

@@ -73,6 +73,13 @@ static void arguments_make_one_query(void **state)
                   "false          1\n");
 }
 
+static void options_may_follow_and_expressions_begin_with_a_minus(void **state)
+{
+    (void)state;
+    assert_prints(RUN(people_file(), "-age", "--rows", "1", "- -age"),
+                  "-age  - -age\n----  ------\n -36      36\n… 3 more rows\n");
+}
+
 static void rows_are_limited_and_the_rest_is_told(void **state)
 {
     (void)state;
@@ -184,7 +191,10 @@ static void help_is_no_error(void **state)
 static void wrong_usage_is_refused(void **state)
 {
     (void)state;
-    assert_refuses(RUN("--nonsense"), "--help");
+    assert_refuses(RUN("--nonsense"), "there is no option --nonsense");
+    assert_refuses(RUN("--rowsy=3"), "there is no option --rowsy");
+    assert_refuses(RUN(people_file(), "age", "--rows"), "--rows takes a value");
+    assert_refuses(RUN("--csv=no", people_file()), "--csv takes no value");
     assert_refuses(RUN("--csv"), "no file");
     assert_refuses(RUN("--rows", "many", people_file(), "age"), "--rows takes a number");
     assert_refuses(RUN("--rows", "-1", people_file(), "age"), "--rows takes a number");
@@ -257,6 +267,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(a_file_alone_is_described),
         cmocka_unit_test(results_are_aligned),
         cmocka_unit_test(arguments_make_one_query),
+        cmocka_unit_test(options_may_follow_and_expressions_begin_with_a_minus),
         cmocka_unit_test(rows_are_limited_and_the_rest_is_told),
         cmocka_unit_test(csv_output_can_be_read_again),
         cmocka_unit_test(long_texts_are_cut_and_control_characters_shown),

@@ -117,6 +117,34 @@ static void a_warm_pool_allocates_nothing(void **state)
     columns_table_destroy(table);
 }
 
+static size_t steps, last_done;
+
+static void watch(const char *doing, size_t done, size_t of)
+{
+    if (strcmp(doing, "computing") != 0)
+        return;
+    assert_int_equal(of, 118 * 200);
+    assert_true(done < of && (steps == 0 || done > last_done));
+    last_done = done;
+    steps++;
+}
+
+static void whoever_watches_is_told_of_every_batch(void **state)
+{
+    (void)state;
+    columns_error error = {""};
+    columns_table *table = elements(200);
+    columns_job *job = job_of(table, "name where mass > 1000");
+    columns_watch(watch);
+    columns_table_destroy(columns_run_tide(job, tide_thread_pool(), &error));
+    columns_watch(NULL);
+    assert_int_equal(steps, (118 * 200 + 4095) / 4096);
+    columns_table_destroy(columns_run_tide(job, tide_thread_pool(), &error));
+    assert_int_equal(steps, (118 * 200 + 4095) / 4096);
+    columns_job_destroy(job);
+    columns_table_destroy(table);
+}
+
 /* ---- counting ---- */
 
 static size_t calls, fail_at, held;
@@ -260,6 +288,7 @@ int main(void)
         cmocka_unit_test(all_give_the_same),
         cmocka_unit_test(the_default_job_is_the_same_in_all_and_depends_on_its_size),
         cmocka_unit_test(a_warm_pool_allocates_nothing),
+        cmocka_unit_test(whoever_watches_is_told_of_every_batch),
         cmocka_unit_test(the_count_is_what_a_heap_sees),
         cmocka_unit_test(a_heap_that_fails_anywhere_gives_an_error_and_no_leak),
         cmocka_unit_test(a_region_is_exactly_as_large_as_needed),
