@@ -146,7 +146,7 @@ static bool take_in_child(const way *w, means *m, figures *f, columns_error *err
     int ends[2];
     report r;
     if (pipe(ends) != 0)
-        return columns_fail(error, "pipe: %s", strerror(errno));
+        return columns_exhaust(error, "a run of the comparison", strerror(errno));
     fflush(NULL);
     pid_t child = fork();
     if (child == 0)
@@ -157,7 +157,7 @@ static bool take_in_child(const way *w, means *m, figures *f, columns_error *err
     if (child > 0)
         waitpid(child, NULL, 0);
     if (!heard)
-        return columns_fail(error, "a run of the comparison died");
+        return columns_exhaust(error, "a run of the comparison", child < 0 ? "no new process" : "it died");
     *f = r.figures;
     *error = r.error;
     return r.ok;

@@ -24,6 +24,10 @@ typedef struct columns_error {
     char text[1024];
 } columns_error;
 
+/* Whether the calling thread's last error was that memory (or another resource) ran out:
+ * neither file nor query is to blame then. */
+bool columns_exhausted(void);
+
 /* Calls `step` now and then during loading and runs, with what is done of how much; for progress
  * bars. NULL: nobody watches (the default). Set it before the work starts. */
 void columns_watch(void (*step)(const char *doing, size_t done, size_t of));

@@ -5,18 +5,35 @@
 #include <stdarg.h>
 #include <string.h>
 
+static _Thread_local bool exhausted;
+
 bool columns_fail(columns_error *error, const char *format, ...)
 {
     va_list values;
     va_start(values, format);
     vsnprintf(error->text, sizeof error->text, format, values);
     va_end(values);
+    exhausted = false;
+    return false;
+}
+
+bool columns_exhaust(columns_error *error, const char *what, const char *why)
+{
+    columns_fail(error, "%s: %s", what, why);
+    exhausted = true;
     return false;
 }
 
 bool columns_no_memory(columns_error *error)
 {
-    return columns_fail(error, "out of memory");
+    columns_fail(error, "out of memory");
+    exhausted = true;
+    return false;
+}
+
+bool columns_exhausted(void)
+{
+    return exhausted;
 }
 
 /* Characters in UTF-8: every byte that does not continue one. */
@@ -58,6 +75,7 @@ bool columns_query_fail(columns_error *error, const char *query, size_t offset,
     size_t length = strcspn(query + start, "\n");
     size_t indent = characters(query + start, offset - start);
     columns_place(error->text, sizeof error->text, "query", query, offset);
+    exhausted = false;
 
     size_t used = strlen(error->text);
     va_list values;

@@ -8,7 +8,10 @@
 /* Writes the message; always false, so that a failing function can return it. */
 __attribute__((format(printf, 2, 3), cold)) bool columns_fail(columns_error *error,
                                                               const char *format, ...);
+
+/* The same for what is no mistake in the input: columns_exhausted() from now on. */
 bool columns_no_memory(columns_error *error);
+bool columns_exhaust(columns_error *error, const char *what, const char *why);
 
 /* "NAME:LINE:COLUMN: " for an offset in a text. Columns count characters, from 1. */
 void columns_place(char *out, size_t room, const char *name, const char *text, size_t offset);

@@ -16,7 +16,7 @@
 
 bool no_room(run *r)
 {
-    return columns_fail(r->error, "no memory for temporaries: %s", tide_error_message());
+    return columns_exhaust(r->error, "no memory for temporaries", tide_error_message());
 }
 
 bool room_for(run *r, tide_type type, bool nullable, size_t rows, vector *out)

@@ -135,7 +135,7 @@ static columns_table *build(csv_text *text, columns_error *error)
     TIDE_SCOPE(pool);
     csv_field *fields = tide_acquire(pool, csv_field, rows * count);
     if (fields == NULL) {
-        columns_fail(error, "out of memory: %s", tide_error_message());
+        columns_exhaust(error, "out of memory", tide_error_message());
         return NULL;
     }
     csv_cut(text, count, fields);
@@ -185,13 +185,15 @@ columns_table *columns_table_parse(const char *name, const char *bytes, size_t l
 
 /* elements.csv, put into the program by the assembler. */
 __asm__(".section .rodata\n"
-        "elements_start: .incbin \"" COLUMNS_ELEMENTS "\"\n"
-        "elements_end:\n"
+        ".globl columns_elements_start, columns_elements_end\n"
+        ".hidden columns_elements_start, columns_elements_end\n"
+        "columns_elements_start: .incbin \"" COLUMNS_ELEMENTS "\"\n"
+        "columns_elements_end:\n"
         ".previous\n");
-extern const char elements_start[], elements_end[];
+extern const char columns_elements_start[], columns_elements_end[];
 
 columns_table *columns_table_elements(columns_error *error)
 {
-    return columns_table_parse("elements.csv", elements_start,
-                               (size_t)(elements_end - elements_start), error);
+    return columns_table_parse("elements.csv", columns_elements_start,
+                               (size_t)(columns_elements_end - columns_elements_start), error);
 }

@@ -196,22 +196,27 @@ static bool run(FILE *out, const options *o, columns_job *job, columns_error *er
     return true;
 }
 
+static bool answer(FILE *out, const options *o, columns_table *table, columns_error *error)
+{
+    if (o->query == NULL) {
+        print_columns(out, table);
+        return true;
+    }
+    columns_job *job = columns_job_create(table, o->query, o->csv ? 0 : o->rows, error);
+    bool ok = job != NULL && run(out, o, job, error);
+    columns_job_destroy(job);
+    return ok;
+}
+
 /* Exit status. What is to be printed goes to `out`, which is memory. */
 static int work(FILE *out, const options *o, columns_error *error)
 {
+    progress_start();
     columns_table *table = load(o, error);
-    if (table == NULL)
-        return REFUSED;
-    int status = 0;
-    if (o->query == NULL) {
-        print_columns(out, table);
-    } else {
-        columns_job *job = columns_job_create(table, o->query, o->csv ? 0 : o->rows, error);
-        status = job == NULL ? REFUSED : run(out, o, job, error) ? 0 : FAILED;
-        columns_job_destroy(job);
-    }
+    bool ok = table != NULL && answer(out, o, table, error);
     columns_table_destroy(table);
-    return status;
+    progress_stop();
+    return ok ? 0 : columns_exhausted() ? FAILED : REFUSED;
 }
 
 /* Nothing reaches stdout before all went well. */
@@ -233,14 +238,6 @@ static bool default_job(FILE *out, options *o, columns_error *error)
     return add_to_query(o, columns_default_query, error);
 }
 
-static int work_watched(FILE *out, const options *o, columns_error *error)
-{
-    progress_start();
-    int status = work(out, o, error);
-    progress_stop();
-    return status;
-}
-
 int main(int count, char **arguments)
 {
     options o = {.rows = DEFAULT_ROWS, .times = 1};
@@ -250,13 +247,13 @@ int main(int count, char **arguments)
     FILE *out = open_memstream(&text, &length);
     int status = FAILED;
     if (out != NULL && count == 1)
-        status = default_job(out, &o, &error) ? work_watched(out, &o, &error) : FAILED;
+        status = default_job(out, &o, &error) ? work(out, &o, &error) : FAILED;
     else if (out != NULL && !read_arguments(&o, arguments + 1, &error))
         status = REFUSED;
     else if (out != NULL && o.help)
         status = fputs(usage, out) < 0 ? FAILED : 0;
     else if (out != NULL)
-        status = work_watched(out, &o, &error);
+        status = work(out, &o, &error);
     if (out == NULL || fclose(out) != 0)
         status = FAILED;
     if (status == 0)

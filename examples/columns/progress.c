@@ -25,7 +25,8 @@ static void draw(const char *doing, size_t done, size_t of)
         return;
     drawn = t;
     int full = (int)((double)done / (double)of * WIDTH);
-    fprintf(stderr, "\r%s [%.*s%*s] %3d %%", doing, full, bar, WIDTH - full, "", full * 100 / WIDTH);
+    fprintf(stderr, "\r%s [%.*s%*s] %3d %%", doing, full, bar, WIDTH - full, "",
+            full * 100 / WIDTH);
     fflush(stderr);
 }
 

@@ -249,6 +249,16 @@ static void memory_that_runs_out_is_an_error(void **state)
     outcome_free(&o);
 }
 
+static void a_table_too_large_is_an_error(void **state)
+{
+    (void)state;
+    outcome o = RUN("--repeat", "9000000000000000000", "--elements", "count(*)");
+    assert_int_equal(o.status, 1);
+    assert_string_equal(o.out, "");
+    assert_string_equal(o.err, "out of memory\n");
+    outcome_free(&o);
+}
+
 static void without_arguments_the_job_runs_and_is_compared(void **state)
 {
     (void)state;
@@ -280,6 +290,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(bad_queries_are_refused_by_place),
         cmocka_unit_test(output_that_cannot_be_written_is_an_error),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
+        cmocka_unit_test(a_table_too_large_is_an_error),
         cmocka_unit_test(without_arguments_the_job_runs_and_is_compared),
     };
     if (count != 2) {

@@ -33,7 +33,7 @@ static void append_value(char *to, const columns_table *t, size_t index, size_t 
 
 static columns_table *load(const char *csv)
 {
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *table = columns_table_load(file_with(csv, strlen(csv)), &error);
     if (table == NULL)
         fail_msg("%s", error.text);
@@ -44,7 +44,7 @@ static columns_table *load(const char *csv)
 static void assert_result(const char *csv, const char *query, const char *want)
 {
     char got[4000] = "";
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *table = load(csv);
     columns_job *job = columns_job_create(table, query, 0, &error);
     columns_table *result =
@@ -71,7 +71,7 @@ static void assert_values(const char *expression, const char *want)
 
 static void assert_refused(const char *query, const char *message)
 {
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *table = load(numbers);
     columns_job *job = columns_job_create(table, query, 0, &error);
     if (job != NULL || strcmp(error.text, message) != 0)
@@ -324,7 +324,7 @@ static void thousands_of_groups(void **state)
     to += sprintf(to, "g\n");
     for (int i = 0; i < ROWS; i++)
         to += sprintf(to, "%d\n", i * 7 % GROUPS);
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *t = load(csv);
     columns_job *job =
         columns_job_create(t, "g, sum(g) / count(*), count(*) group by g order by g", 0, &error);
@@ -396,7 +396,7 @@ static void only_the_rows_wanted_are_kept_but_all_are_found(void **state)
                  {"n % 10, count(*) group by 1", 10, 10, 0}};
     columns_table *t = load(csv);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        columns_error error = {""};
+        columns_error error = {.text = ""};
         columns_job *job = columns_job_create(t, cases[i].query, 5, &error);
         columns_table *result = columns_run_tide(job, tide_thread_pool(), &error);
         assert_non_null(result);
@@ -495,7 +495,7 @@ static void aggregates_are_refused_where_they_make_no_sense(void **state)
 static void ambiguous_names_are_refused(void **state)
 {
     (void)state;
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *t = load("a,a,B,b\n1,2,3,4\n");
     assert_null(columns_job_create(t, "a", 0, &error));
     assert_string_equal(error.text, "query:1:1: there are several columns a\n  a\n  ^");
@@ -516,7 +516,7 @@ static void assert_too_deep(const char *open, const char *middle, const char *cl
     to = stpcpy(to, middle);
     for (int i = 0; i < DEEP; i++)
         to = stpcpy(to, close);
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *t = load(numbers);
     assert_null(columns_job_create(t, query, 0, &error));
     assert_memory_equal(error.text, "query:1:", 8);

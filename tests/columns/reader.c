@@ -9,7 +9,7 @@
 
 static columns_table *load(const char *text)
 {
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *table = columns_table_load(file_with(text, strlen(text)), &error);
     if (table == NULL)
         fail_msg("%s", error.text);
@@ -19,7 +19,7 @@ static columns_table *load(const char *text)
 /* The message without the name of the file. */
 static void assert_refused(const char *text, size_t length, const char *message)
 {
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     const char *path = file_with(text, length);
     columns_table *table = columns_table_load(path, &error);
     assert_null(table);
@@ -235,7 +235,7 @@ static void thousands_of_texts_are_told_apart(void **state)
 static void a_repeated_table_has_its_rows_in_order(void **state)
 {
     (void)state;
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *once = load("n,t\n1,x\n,y\n"), *t = columns_table_repeat(once, 3, &error);
     assert_non_null(t);
     assert_int_equal(t->rows, 6);
@@ -252,7 +252,7 @@ static void a_repeated_table_has_its_rows_in_order(void **state)
 static void the_elements_are_complete(void **state)
 {
     (void)state;
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *t = columns_table_elements(&error);
     assert_non_null(t);
     assert_int_equal(t->rows, 118);
@@ -295,7 +295,7 @@ static void columns_of_a_place_count_characters(void **state)
 static void a_file_that_cannot_be_read_is_named(void **state)
 {
     (void)state;
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     assert_null(columns_table_load("/nowhere/at all.csv", &error));
     assert_string_equal(error.text, "/nowhere/at all.csv: No such file or directory");
     assert_null(columns_table_load("/", &error));

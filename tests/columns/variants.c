@@ -22,7 +22,7 @@ static const columns_heap plain = {malloc, free};
 
 static columns_job *job_of(columns_table *table, const char *query)
 {
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_job *job = columns_job_create(table, query, 0, &error);
     if (job == NULL)
         fail_msg("%s", error.text);
@@ -31,7 +31,7 @@ static columns_job *job_of(columns_table *table, const char *query)
 
 static columns_table *elements(size_t times)
 {
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *once = columns_table_elements(&error);
     columns_table *table = once == NULL ? NULL : columns_table_repeat(once, times, &error);
     assert_non_null(table);
@@ -52,7 +52,7 @@ static void all_give_the_same(void **state)
     (void)state;
     columns_table *table = elements(150);
     for (size_t i = 0; i < QUERIES; i++) {
-        columns_error error = {""};
+        columns_error error = {.text = ""};
         columns_job *job = job_of(table, queries[i]);
         columns_table *tide = columns_run_tide(job, tide_thread_pool(), &error);
         columns_table *heap = columns_run_heap(job, &plain, &error);
@@ -73,7 +73,7 @@ static void all_give_the_same(void **state)
 static void the_default_job_is_the_same_in_all_and_depends_on_its_size(void **state)
 {
     (void)state;
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_job *job = columns_default_job(40, &error), *other = columns_default_job(41, &error);
     assert_true(job != NULL && other != NULL);
     assert_int_equal(columns_table_rows(columns_job_table(job)), 40 * 118);
@@ -93,7 +93,7 @@ static void the_default_job_is_the_same_in_all_and_depends_on_its_size(void **st
 static void a_warm_pool_allocates_nothing(void **state)
 {
     (void)state;
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *table = elements(100);
     tide_pool *pool = tide_pool_create(NULL);
     for (size_t i = 0; i < QUERIES; i++) {
@@ -132,7 +132,7 @@ static void watch(const char *doing, size_t done, size_t of)
 static void whoever_watches_is_told_of_every_batch(void **state)
 {
     (void)state;
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *table = elements(200);
     columns_job *job = job_of(table, "name where mass > 1000");
     columns_watch(watch);
@@ -180,7 +180,7 @@ static columns_table *run_watched(columns_job *job, size_t nth, bool ever_after,
 static void the_count_is_what_a_heap_sees(void **state)
 {
     (void)state;
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *table = elements(90);
     for (size_t i = 0; i < QUERIES; i++) {
         columns_job *job = job_of(table, queries[i]);
@@ -202,7 +202,7 @@ static void a_heap_that_fails_anywhere_gives_an_error_and_no_leak(void **state)
     (void)state;
     columns_table *table = elements(40);
     for (size_t i = 0; i < QUERIES; i++) {
-        columns_error error = {""};
+        columns_error error = {.text = ""};
         columns_job *job = job_of(table, queries[i]);
         columns_table_destroy(run_watched(job, 0, false, &error));
         size_t all = calls;
@@ -225,7 +225,7 @@ static void a_region_is_exactly_as_large_as_needed(void **state)
     (void)state;
     columns_table *table = elements(50);
     for (size_t i = 1; i < QUERIES; i++) { /* a bare `*` needs none */
-        columns_error error = {""};
+        columns_error error = {.text = ""};
         columns_job *job = job_of(table, queries[i]);
         size_t need = columns_region_need(job, &error);
         columns_table *result = run_static(job, need, &error);
@@ -241,7 +241,7 @@ static void a_region_is_exactly_as_large_as_needed(void **state)
 static void a_pool_at_its_limit_gives_an_error_that_names_it(void **state)
 {
     (void)state;
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *table = elements(50);
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 20000});
     columns_job *job = job_of(table, queries[1]);
@@ -263,7 +263,7 @@ static void a_pool_at_its_limit_gives_an_error_that_names_it(void **state)
 static void a_pool_that_poisons_changes_no_result(void **state)
 {
     (void)state;
-    columns_error error = {""};
+    columns_error error = {.text = ""};
     columns_table *table = elements(80);
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_POISON});
     for (size_t i = 0; i < QUERIES; i++) {
