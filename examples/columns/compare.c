@@ -157,7 +157,8 @@ static bool take_in_child(const way *w, means *m, figures *f, columns_error *err
     if (child > 0)
         waitpid(child, NULL, 0);
     if (!heard)
-        return columns_exhaust(error, "a run of the comparison", child < 0 ? "no new process" : "it died");
+        return columns_exhaust(error, "a run of the comparison",
+                               child < 0 ? "no new process" : "it died");
     *f = r.figures;
     *error = r.error;
     return r.ok;

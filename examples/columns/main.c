@@ -90,9 +90,13 @@ static const struct {
     const char *name;
     bool takes_value;
 } known[] = {
-    [ROWS] = {"--rows", true},     [REPEAT] = {"--repeat", true},       [CSV] = {"--csv", false},
-    [REPORT] = {"--report", false}, [COMPARE] = {"--compare", false},
-    [ELEMENTS] = {"--elements", false}, [HELP] = {"--help", false},
+    [ROWS] = {"--rows", true},
+    [REPEAT] = {"--repeat", true},
+    [CSV] = {"--csv", false},
+    [REPORT] = {"--report", false},
+    [COMPARE] = {"--compare", false},
+    [ELEMENTS] = {"--elements", false},
+    [HELP] = {"--help", false},
 };
 
 static bool apply(options *o, option which, const char *text, columns_error *error)
@@ -148,8 +152,15 @@ static bool read_arguments(options *o, char **arguments, columns_error *error)
         if (!ok)
             return false;
     }
-    return o->path != NULL || o->elements || o->help ||
-           columns_fail(error, "no file is given; try columns --help");
+    if (o->help)
+        return true;
+    if (o->path != NULL && o->elements)
+        return columns_fail(error, "either --elements or a file: what is %s?", o->path);
+    if (o->path == NULL && !o->elements)
+        return columns_fail(error, "no file is given; try columns --help");
+    if (o->query == NULL && (o->csv || o->report || o->compare))
+        return columns_fail(error, "no expression is given; try columns --help");
+    return true;
 }
 
 /* ---- work ---- */

@@ -196,6 +196,8 @@ static void wrong_usage_is_refused(void **state)
     assert_refuses(RUN(people_file(), "age", "--rows"), "--rows takes a value");
     assert_refuses(RUN("--csv=no", people_file()), "--csv takes no value");
     assert_refuses(RUN("--csv"), "no file");
+    assert_refuses(RUN("--csv", people_file()), "no expression");
+    assert_refuses(RUN("age", "--elements"), "either --elements or a file");
     assert_refuses(RUN("--rows", "many", people_file(), "age"), "--rows takes a number");
     assert_refuses(RUN("--rows", "-1", people_file(), "age"), "--rows takes a number");
     assert_refuses(RUN("--repeat", "0", people_file(), "age"), "--repeat takes a number");
