@@ -13,7 +13,7 @@
 #include "runtime/os.h"
 #include "runtime/registry.h"
 #include "runtime/seam.h"
-#include "runtime/shelf.h"
+#include "runtime/row.h"
 #include "runtime/site.h"
 
 enum { PROFILE_TYPES = sizeof((tide_site_profile *)0)->types / sizeof(tide_profile_type) };
@@ -58,9 +58,14 @@ static tide_profile_type *place_of(tide_site_profile *profile, tide_type type)
     return NULL;
 }
 
-static void count_shelf(tide_site_profile *profile, const tide_shelf *shelf, uint32_t slots)
+/* A shelf that the plan saved and the scope did not need counts for nothing. */
+static void count_slots(tide_site_profile *profile, tide_type type, const tide_slot *now,
+                        const tide_slot *then)
 {
-    tide_profile_type *place = place_of(profile, shelf->type);
+    uint32_t slots = (uint32_t)(now - then);
+    if (slots == 0)
+        return;
+    tide_profile_type *place = place_of(profile, type);
     if (place == NULL) {
         add(&profile->other, 1);
         return;
@@ -70,12 +75,25 @@ static void count_shelf(tide_site_profile *profile, const tide_shelf *shelf, uin
     raise_to(&place->slots_most, slots);
 }
 
-/* Did an entry between `base` and `entry` save the same shelf already? Then a level left open
- * saved it again, and the older entry has counted all of it. */
-static bool seen_below(const tide_entry *base, const tide_entry *entry)
+/* What the plan kept in the scope instead of the log. */
+static void count_saved(tide_site_profile *profile, const tide_scope *scope)
 {
-    for (const tide_entry *below = base; below != entry; below++)
+    const tide_plan *plan = scope->plan;
+    for (uint32_t i = 0; i < plan->type_count; i++)
+        count_slots(profile, plan->types[i], scope->pool->shelves[plan->types[i]].next,
+                    scope->saved[i]);
+}
+
+/* Did the scope, or an entry below this one, save the same shelf already? Then a level left open
+ * saved it again, and the older state counts all of it. */
+static bool stands_below(const tide_scope *scope, const tide_entry *entry)
+{
+    for (const tide_entry *below = scope->base; below != entry; below++)
         if (below->shelf == entry->shelf)
+            return true;
+    const tide_plan *plan = scope->plan;
+    for (uint32_t i = 0; scope->saved[0] != NULL && i < plan->type_count; i++)
+        if (&scope->pool->shelves[plan->types[i]] == entry->shelf)
             return true;
     return false;
 }
@@ -88,12 +106,12 @@ static void count_scope(tide_site_profile *profile, const tide_scope *scope)
     bool leaked = pool->tag != scope->tag;
     add(&profile->scopes, 1);
     for (const tide_entry *entry = scope->base; entry < pool->log_top; entry++) {
-        if (!tide_shelf_real(entry->shelf) || (leaked && seen_below(scope->base, entry)))
+        if (!tide_shelf_real(pool, entry->shelf) || (leaked && stands_below(scope, entry)))
             continue;
-        uint32_t slots = (uint32_t)(entry->shelf->next - entry->next);
-        if (slots > 0) /* else the plan saved it, and the scope did not need it */
-            count_shelf(profile, entry->shelf, slots);
+        count_slots(profile, tide_row_of(pool, entry->shelf)->type, entry->shelf->next, entry->next);
     }
+    if (scope->saved[0] != NULL)
+        count_saved(profile, scope);
 }
 
 /* ---- the observing plan ----------------------------------------------------------------- */
@@ -103,6 +121,7 @@ static void enter(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tid
     const observing_plan *self = (const observing_plan *)plan;
     self->wrapped->enter(scope, pool, self->wrapped, site);
     scope->plan = plan;
+    scope->site = site;
 }
 
 static void leave(tide_scope *scope)
@@ -111,8 +130,11 @@ static void leave(tide_scope *scope)
     const tide_site_record *record = scope->site->record;
     tide_site_profile *profile =
         record != NULL ? __atomic_load_n(&record->profile, __ATOMIC_ACQUIRE) : NULL;
-    if (profile != NULL && scope->pool != NULL && !tide_abandoned(scope->pool, scope->tag))
+    tide_pool *pool = scope->pool;
+    if (profile != NULL && pool != tide_pool_refusing() &&
+        (pool->tag == scope->tag || !tide_abandoned(pool, scope->tag)))
         count_scope(profile, scope);
+    scope->plan = self->wrapped;
     self->wrapped->leave(scope);
 }
 

@@ -14,7 +14,7 @@
  *  3. Of two events the later one makes the earlier irrelevant if it kept no more. So the
  *     events worth remembering have rising `kept`, and the first of them that is later than
  *     the tag's epoch kept least.
- *  4. Should more events rise than there is room for, the two oldest are merged into one that
+ *  4. Should more events rise than there is room for (that many levels deep, one at each), the two oldest are merged into one that
  *     is as late as the second and kept as little as the first. That may call a level
  *     abandoned that was not (it is then rewound by the level around it), never the reverse. */
 #ifndef TIDEPOOL_RUNTIME_ABANDON_H
@@ -22,14 +22,16 @@
 
 #include <tidepool/inline/layout.h>
 
-enum { TIDE_ABANDON_MOST = 16 };
+enum { TIDE_ABANDON_MOST = 1 << 16 };
+
+typedef struct tide_abandonment {
+    uint64_t epoch; /* the one it started, as in a tag */
+    uint32_t kept;  /* youngest level kept             */
+} tide_abandonment;
 
 typedef struct tide_abandonments {
     uint32_t count;
-    struct {
-        uint64_t epoch; /* the one it started, as in a tag */
-        uint32_t kept;  /* youngest level kept             */
-    } events[TIDE_ABANDON_MOST];
+    tide_abandonment *events; /* TIDE_ABANDON_MOST of them, in the pool's reservation */
 } tide_abandonments;
 
 /* Levels younger than `kept` are gone; starts a new epoch. */

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/assert.h"
 
@@ -13,11 +14,13 @@ static _Thread_local tide_status last;
 
 tide_status tide_fail(tide_status status, const char *call, const char *format, ...)
 {
-    int used = snprintf(message, sizeof message, "%s: ", call);
+    char text[sizeof message]; /* an argument may be the last message */
+    int used = snprintf(text, sizeof text, "%s: ", call);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message + used, sizeof message - (size_t)used, format, arguments);
+    vsnprintf(text + used, sizeof text - (size_t)used, format, arguments);
     va_end(arguments);
+    memcpy(message, text, sizeof message);
     last = status;
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/assert.h"
 #include "runtime/error.h"
+#include "runtime/fill.h"
 #include "runtime/type.h"
 
 /* Doubles what is filled already: a few large copies, whatever the element size. */
@@ -24,37 +25,41 @@ static void fill_bits(uint64_t *words, size_t n, bool value)
         words[whole] = value ? ((uint64_t)1 << rest) - 1 : 0;
 }
 
-static void *fill(tide_pool *pool, tide_type type, size_t n, const void *value)
+void tide_fill_elements(void *data, tide_type type, size_t n, const void *value)
+{
+    const tide_type_facts *facts = tide_type_find(type);
+    size_t bytes = 0;
+    if (n == 0 || !tide_type_bytes(facts, n, &bytes))
+        return;
+    if (value == NULL) {
+        memset(data, 0, bytes);
+    } else if (type == TIDE_BIT) {
+        fill_bits(data, n, *(const bool *)value);
+    } else {
+        memcpy(data, value, facts->size);
+        repeat(data, facts->size, bytes);
+    }
+}
+
+static void *filled(tide_pool *pool, tide_type type, size_t n, const void *value)
 {
     void *data = tide_acquire_type(pool, type, n);
-    if (data == NULL || n == 0)
-        return data;
-    if (type == TIDE_BIT) {
-        fill_bits(data, n, *(const bool *)value);
-        return data;
-    }
-    const tide_type_facts *facts = tide_type_find(type);
-    memcpy(data, value, facts->size);
-    repeat(data, facts->size, n * facts->size);
+    if (data != NULL)
+        tide_fill_elements(data, type, n, value);
     return data;
 }
 
 void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value)
 {
-    if (value == NULL) {
-        tide_fail(TIDE_ERROR_ARGUMENT, "tide_fill", "the value is NULL");
-        return NULL;
-    }
-    return fill(pool, type, n, value);
+    if (value != NULL)
+        return filled(pool, type, n, value);
+    tide_fail(TIDE_ERROR_ARGUMENT, "tide_fill", "the value is NULL");
+    return NULL;
 }
 
 void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n)
 {
-    void *data = tide_acquire_type(pool, type, n);
-    size_t bytes = 0;
-    if (data != NULL && tide_type_bytes(tide_type_find(type), n, &bytes))
-        memset(data, 0, bytes);
-    return data;
+    return filled(pool, type, n, NULL);
 }
 
 /* The number one, in each numeric type. */
@@ -77,20 +82,24 @@ static const void *one(tide_type type)
     case TIDE_C128: return c128;
     case TIDE_BOOL:
     case TIDE_BIT: return &truth;
-    default: return type != TIDE_NO_TYPE && type <= TIDE_U64 ? &integer : NULL;
+    default: return type != TIDE_NO_TYPE && type <= TIDE_BUILTIN_COUNT ? &integer : NULL;
     }
 }
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "one() relies on little-endian integers");
 
-void *tide_ones_type(tide_pool *pool, tide_type type, size_t n)
+const void *tide_one_of(tide_type type, const char *call)
 {
     const void *value = one(type);
-    if (value == NULL) {
-        const tide_type_facts *facts = tide_type_find(type);
-        tide_fail(TIDE_ERROR_TYPE, "tide_ones", "%s is no numeric built-in type",
+    const tide_type_facts *facts = tide_type_find(type);
+    if (value == NULL)
+        tide_fail(TIDE_ERROR_TYPE, call, "%s is no numeric built-in type",
                   facts != NULL ? facts->name : "an unknown type");
-        return NULL;
-    }
-    return fill(pool, type, n, value);
+    return value;
+}
+
+void *tide_ones_type(tide_pool *pool, tide_type type, size_t n)
+{
+    const void *value = tide_one_of(type, "tide_ones");
+    return value != NULL ? filled(pool, type, n, value) : NULL;
 }

@@ -4,7 +4,12 @@
 #include "runtime/assert.h"
 #include "runtime/check.h"
 #include "runtime/error.h"
-#include "runtime/shelf.h"
+#include "runtime/import.h"
+#include "runtime/levels.h"
+#include "runtime/request.h"
+#include "runtime/row.h"
+
+/* ---- entries ---------------------------------------------------------------------------- */
 
 bool tide_log_room(tide_pool *pool, const char *call)
 {
@@ -39,8 +44,17 @@ bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call)
 static void retire_above(tide_pool *pool, tide_entry *base)
 {
     for (tide_entry *entry = base; entry != pool->log_top; entry++)
-        if (tide_shelf_real(entry->shelf))
-            tide_shelf_retire(pool, entry->shelf, entry->next);
+        if (tide_shelf_real(pool, entry->shelf))
+            tide_row_retire(pool, tide_row_of(pool, entry->shelf), entry->next);
+}
+
+/* Entries that are no shelf's state stand for something to be done; a mark for nothing. */
+static void undo(tide_pool *pool, const tide_entry *entry)
+{
+    if (entry->shelf == &pool->core->exchanged)
+        tide_row_exchange_undo(pool, entry);
+    else if (entry->shelf == &pool->core->imported)
+        tide_import_undo(entry);
 }
 
 void tide_log_rewind(tide_pool *pool, tide_entry *base)
@@ -48,24 +62,41 @@ void tide_log_rewind(tide_pool *pool, tide_entry *base)
     tide_assert(base >= pool->core->log && base <= pool->log_top);
     if (TIDE_UNLIKELY(pool->core->careful))
         retire_above(pool, base);
-    tide_shelf *exchanged = &pool->core->exchanged;
-    tide_entry *top = pool->log_top;
-    while (top != base) {
-        tide_shelf *shelf = (--top)->shelf;
-        if (TIDE_UNLIKELY(shelf == exchanged))
-            tide_shelf_exchange_undo(pool, top);
-        shelf->next = top->next;
-        shelf->saved_at = top->saved_at;
+    while (pool->log_top != base) {
+        const tide_entry *top = --pool->log_top;
+        if (TIDE_UNLIKELY(!tide_shelf_real(pool, top->shelf)))
+            undo(pool, top);
+        top->shelf->next = top->next;
+        top->shelf->saved_at = top->saved_at;
     }
-    pool->log_top = base;
 }
 
-void tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer)
+/* ---- levels ----------------------------------------------------------------------------- */
+
+tide_status tide_level_admit(tide_pool *pool, const char *call)
+{
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    if (TIDE_UNLIKELY(__atomic_load_n(&pool->core->requests, __ATOMIC_RELAXED) != 0))
+        tide_request_serve(pool);
+    return TIDE_OK;
+}
+
+uint64_t tide_level_open_at(tide_pool *pool, tide_place place)
+{
+    uint64_t tag = tide_level_open(pool);
+    if (pool->core->careful)
+        tide_levels_push(pool, tag, place);
+    return tag;
+}
+
+bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer)
 {
     if (TIDE_UNLIKELY(pool->tag != tag) && tide_abandoned(pool, tag))
-        return;
+        return false;
     tide_assert(tide_level(pool->tag) >= tide_level(tag));
+    if (pool->core->careful)
+        pool->core->closing = tide_levels_pop(pool, tag);
     tide_log_rewind(pool, base);
     pool->tag = outer;
-    tide_assert_valid(pool);
+    return true;
 }

@@ -23,14 +23,21 @@ bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call);
 /* Pops down to `base`, restoring. Does not change the level. */
 void tide_log_rewind(tide_pool *pool, tide_entry *base);
 
-/* Ends the level `tag` that began at `base` inside `outer`, with every level left open in it.
- * Does nothing if the level was abandoned. What every leave comes down to. */
-void tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer);
-
-/* Opens a level and returns its tag. */
+/* Opens a level and returns its tag: all that a fast path does. */
 static inline uint64_t tide_level_open(tide_pool *pool)
 {
     return pool->tag = tide_tag_inner(pool);
 }
+
+/* What every cold way into a level does first: refuses NULL and foreign pools, and at the root
+ * serves what was requested of the pool. */
+tide_status tide_level_admit(tide_pool *pool, const char *call);
+
+/* Opens a level and, in a careful pool, remembers where. */
+uint64_t tide_level_open_at(tide_pool *pool, tide_place place);
+
+/* Ends the level `tag` that began at `base` inside `outer`, with every level left open in it.
+ * False, having done nothing, if the level was abandoned. What every leave comes down to. */
+bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer);
 
 #endif

@@ -6,8 +6,9 @@
 #include "runtime/assert.h"
 #include "runtime/check.h"
 #include "runtime/error.h"
+#include "runtime/levels.h"
 #include "runtime/log.h"
-#include "runtime/shelf.h"
+#include "runtime/row.h"
 
 uint64_t tide_mark_push(tide_pool *pool, const char *call)
 {
@@ -32,6 +33,8 @@ void tide_mark_close(tide_pool *pool, size_t position)
     tide_entry *entry = &pool->core->log[position];
     uint64_t outer = entry->saved_at;
     bool younger = tide_level(pool->tag) > tide_level(outer) + 1;
+    if (pool->core->careful)
+        pool->core->closing = tide_levels_pop(pool, outer + 1);
     tide_log_rewind(pool, entry);
     if (younger)
         tide_abandon(pool, tide_level(outer));
@@ -43,13 +46,13 @@ static const tide_mark refused;
 
 static tide_mark open_mark(tide_pool *pool, const char *call)
 {
-    if (tide_pool_use(pool, call) != TIDE_OK)
+    if (tide_level_admit(pool, call) != TIDE_OK)
         return refused;
     tide_mark mark = {.pool = pool, .position = (size_t)(pool->log_top - pool->core->log)};
     mark.serial = tide_mark_push(pool, call);
     if (mark.serial == 0)
         return refused;
-    tide_level_open(pool);
+    tide_level_open_at(pool, (tide_place){TIDE_NOWHERE});
     return mark;
 }
 
@@ -88,11 +91,11 @@ tide_status tide_rewind(tide_pool *pool, tide_mark mark)
     const char *call = "tide_rewind";
     TIDE_FORWARD(tide_pool_use(pool, call));
     if (mark.pool != pool)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the mark %s, not of pool '%s'",
+        return tide_misuse(pool, TIDE_ERROR_ARGUMENT, call, "the mark %s, not of pool '%s'",
                          mark.pool == NULL ? "is of a refused checkpoint" : "is of another pool",
                          pool->core->name);
     if (!tide_mark_open(pool, mark.position, mark.serial))
-        return tide_fail(TIDE_ERROR_STALE, call, "mark %llu of pool '%s' has been rewound already",
+        return tide_misuse(pool, TIDE_ERROR_STALE, call, "mark %llu of pool '%s' has been rewound already",
                          (unsigned long long)mark.serial, pool->core->name);
     tide_mark_close(pool, mark.position);
     return TIDE_OK;

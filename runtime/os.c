@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime/assert.h"
 #include "runtime/shim.h"
@@ -17,6 +18,13 @@ bool (*tide_os_fault)(size_t bytes);
 bool tide_os_faulted(size_t bytes)
 {
     return TIDE_UNLIKELY(tide_os_fault != NULL) && tide_os_fault(bytes);
+}
+
+static void unmap(void *start, size_t bytes)
+{
+    int failed = munmap(start, bytes);
+    tide_assert(!failed);
+    (void)failed;
 }
 
 /* No huge pages here: a pool touches a few lines of a large range, and one huge page for each
@@ -37,9 +45,57 @@ void *tide_os_reserve(size_t bytes)
 void tide_os_unreserve(void *start, size_t bytes)
 {
     tide_shim_unroot(start, bytes);
-    int failed = munmap(start, bytes);
-    tide_assert(!failed);
-    (void)failed;
+    unmap(start, bytes);
+}
+
+void *tide_os_map_guarded(size_t bytes, size_t guard)
+{
+    if (tide_os_faulted(bytes))
+        return NULL;
+    char *start = mmap(NULL, bytes + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                       -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    if (mprotect(start + bytes, guard, PROT_NONE) == 0)
+        return start;
+    unmap(start, bytes + guard);
+    return NULL;
+}
+
+void tide_os_unmap_guarded(void *start, size_t bytes)
+{
+    unmap(start, bytes);
+}
+
+/* A fresh mapping over the old one forbids and gives back in one call. */
+void tide_os_forbid(void *start, size_t bytes)
+{
+    void *again = mmap(start, bytes, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    tide_assert(again == start);
+    (void)again;
+}
+
+void *tide_os_map_huge(size_t bytes)
+{
+    const size_t huge = (size_t)2 << 20;
+    if (tide_os_faulted(bytes))
+        return NULL;
+    char *start = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                       -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    char *aligned = start + (huge - (uintptr_t)start % huge) % huge;
+    if (aligned != start)
+        unmap(start, (size_t)(aligned - start));
+    unmap(aligned + bytes, (size_t)(start + bytes + huge - (aligned + bytes)));
+    (void)madvise(aligned, bytes, MADV_HUGEPAGE);
+    return aligned;
+}
+
+void tide_os_unmap_huge(void *start, size_t bytes)
+{
+    unmap(start, bytes);
 }
 
 void *tide_os_resize(void *old, size_t bytes)
@@ -69,6 +125,17 @@ void tide_os_thread_name(char name[TIDE_OS_NAME_BYTES])
 {
     if (pthread_getname_np(pthread_self(), name, TIDE_OS_NAME_BYTES) != 0)
         strcpy(name, "?");
+}
+
+void tide_os_write_error(const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t written = write(STDERR_FILENO, text, bytes);
+        if (written <= 0)
+            return; /* nobody listens */
+        text += written;
+        bytes -= (size_t)written;
+    }
 }
 
 typedef struct module_query {

@@ -15,6 +15,17 @@ bool tide_os_faulted(size_t bytes);
 void *tide_os_reserve(size_t bytes);
 void tide_os_unreserve(void *start, size_t bytes);
 
+/* Accessible memory followed by `guard` bytes that fault. NULL when refused. */
+void *tide_os_map_guarded(size_t bytes, size_t guard);
+void tide_os_unmap_guarded(void *start, size_t bytes);
+
+/* Makes mapped memory fault, and gives its pages back. */
+void tide_os_forbid(void *start, size_t bytes);
+
+/* A mapping of its own with huge pages advised, aligned to 2 MiB; `bytes` a multiple of that. */
+void *tide_os_map_huge(size_t bytes);
+void tide_os_unmap_huge(void *start, size_t bytes);
+
 /* Plain memory for bookkeeping; tide_os_resize(NULL, n) allocates. Old content survives failure. */
 void *tide_os_resize(void *old, size_t bytes);
 void tide_os_free(void *memory);
@@ -27,6 +38,9 @@ void *tide_os_aligned(size_t bytes, size_t align);
 /* The calling thread: an id that survives fork, and its name as the system knows it. */
 uintptr_t tide_os_thread(void);
 void tide_os_thread_name(char name[TIDE_OS_NAME_BYTES]);
+
+/* Straight to stderr's descriptor; usable in a signal handler. */
+void tide_os_write_error(const char *text, size_t bytes);
 
 /* The address range of the loaded object that contains `address`. False when there is none. */
 bool tide_os_module(const void *address, uintptr_t *first, uintptr_t *last);

@@ -10,22 +10,21 @@
 
 #include "runtime/assert.h"
 #include "runtime/error.h"
+#include "runtime/levels.h"
 #include "runtime/log.h"
 #include "runtime/os.h"
 
 /* ---- shared ----------------------------------------------------------------------------- */
 
 /* Fills the scope and opens its level. What to save is the plan's business. */
-TIDE_INLINE void open_scope(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
-                            tide_site *site)
+TIDE_INLINE void open_scope(tide_scope *scope, tide_pool *pool, const tide_plan *plan)
 {
     scope->pool = pool;
     scope->base = pool->log_top;
     scope->outer = pool->tag;
     scope->tag = tide_level_open(pool);
     scope->plan = plan;
-    scope->site = site;
-    scope->serial = 0;
+    scope->saved[0] = NULL;
 }
 
 TIDE_INLINE tide_entry *save(tide_entry *top, tide_shelf *shelf, uint64_t tag)
@@ -35,44 +34,50 @@ TIDE_INLINE tide_entry *save(tide_entry *top, tide_shelf *shelf, uint64_t tag)
     return top + 1;
 }
 
-void tide_scope_refuse(tide_scope *scope, tide_site *site)
+TIDE_INLINE tide_entry *room_of(const tide_pool *pool)
 {
-    *scope = (tide_scope){.plan = &tide_plan_full, .site = site};
+    return __atomic_load_n(&pool->log_room, __ATOMIC_RELAXED);
 }
 
-/* A pool whose log shows no room: it is careful, or the log is full. Nothing is saved now; the
- * first touches will. */
+void tide_scope_refuse(tide_scope *scope, const tide_plan *plan)
+{
+    *scope = (tide_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT, .plan = plan};
+}
+
+/* A pool whose log shows no room: it is careful, something was requested of it, or the log is
+ * full. Nothing is saved now; the first touches will. */
 static TIDE_COLD void enter_without_room(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
-                                         tide_site *site)
+                                         const tide_site *site)
 {
-    if (tide_pool_use(pool, "TIDE_SCOPE") == TIDE_OK)
-        open_scope(scope, pool, plan, site);
-    else
-        tide_scope_refuse(scope, site);
+    if (tide_level_admit(pool, "TIDE_SCOPE") != TIDE_OK) {
+        tide_scope_refuse(scope, plan);
+        return;
+    }
+    open_scope(scope, pool, plan);
+    if (pool->core->careful)
+        tide_levels_push(pool, scope->tag, site->place);
 }
 
-static TIDE_COLD void leave_slow(tide_scope *scope)
+static TIDE_COLD void leave_slow(const tide_scope *scope)
 {
-    tide_pool *pool = scope->pool;
-    scope->pool = NULL;
-    if (pool != NULL)
-        tide_level_close(pool, scope->base, scope->tag, scope->outer);
+    if (scope->pool != tide_pool_refusing())
+        tide_level_close(scope->pool, scope->base, scope->tag, scope->outer);
 }
 
 /* The guard: the open level is this scope's own, so nothing was left open in it, and the pool is
- * not careful (its log_room is the log's start). Exchanges are the one kind of entry whose
- * restoring is more than two stores. */
+ * not careful (its log_room is the log's start). Entries that are no shelf's state want more
+ * than two stores: cold code sees to them. */
 static void leave(tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
-    if (TIDE_UNLIKELY(pool == NULL || pool->tag != scope->tag || scope->base >= pool->log_room)) {
+    tide_entry *base = scope->base;
+    if (TIDE_UNLIKELY(pool->tag != scope->tag || base >= room_of(pool))) {
         leave_slow(scope);
         return;
     }
-    tide_entry *base = scope->base;
     for (tide_entry *top = pool->log_top; top != base;) {
         tide_shelf *shelf = (--top)->shelf;
-        if (TIDE_UNLIKELY(!tide_shelf_real(shelf))) {
+        if (TIDE_UNLIKELY(!tide_shelf_real(pool, shelf))) {
             pool->log_top = top + 1;
             leave_slow(scope);
             return;
@@ -82,7 +87,6 @@ static void leave(tide_scope *scope)
     }
     pool->log_top = base;
     pool->tag = scope->outer;
-    scope->pool = NULL;
 }
 
 /* ---- full ------------------------------------------------------------------------------- */
@@ -90,43 +94,138 @@ static void leave(tide_scope *scope)
 static void enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
     if (TIDE_UNLIKELY(pool == NULL ||
-                      (size_t)(pool->log_room - pool->log_top) < pool->core->used_count ||
-                      pool->log_top >= pool->log_room)) {
+                      room_of(pool) - pool->log_top <= (ptrdiff_t)pool->core->used_count)) {
         enter_without_room(scope, pool, plan, site);
         return;
     }
-    open_scope(scope, pool, plan, site);
+    open_scope(scope, pool, plan);
     tide_entry *top = pool->log_top;
-    tide_shelf **used = pool->core->used, **end = used + pool->core->used_count;
+    tide_row **used = pool->core->used, **end = used + pool->core->used_count;
     for (; used != end; used++)
-        top = save(top, *used, scope->tag);
+        top = save(top, (*used)->shelf, scope->tag);
     pool->log_top = top;
 }
 
 const tide_plan tide_plan_full = {
     .enter = enter_full, .leave = leave, .tier = TIDE_TIER_FULL};
 
-/* ---- table ------------------------------------------------------------------------------ */
+/* ---- table, any number of types ----------------------------------------------------------- */
+
+TIDE_INLINE tide_shelf *shelf_at(tide_pool *pool, uint32_t offset)
+{
+    return (tide_shelf *)(void *)((char *)pool + offset);
+}
 
 static void enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
-    if (TIDE_UNLIKELY(pool == NULL || pool->log_top + plan->type_count >= pool->log_room)) {
+    if (TIDE_UNLIKELY(pool == NULL ||
+                      room_of(pool) - pool->log_top <= (ptrdiff_t)plan->type_count)) {
         enter_without_room(scope, pool, plan, site);
         return;
     }
-    open_scope(scope, pool, plan, site);
+    open_scope(scope, pool, plan);
     tide_entry *top = pool->log_top;
-    for (const tide_type *type = plan->types, *end = type + plan->type_count; type != end; type++) {
-        tide_shelf *shelf = &pool->shelves[*type];
+    for (uint32_t i = 0; i < plan->type_count; i++) {
+        tide_shelf *shelf = shelf_at(pool, plan->shelves[i]);
         if (TIDE_LIKELY(shelf->saved_at != 0)) /* else it is not set up: nothing to save yet */
             top = save(top, shelf, scope->tag);
     }
     pool->log_top = top;
 }
 
+/* ---- table, one to four types ------------------------------------------------------------- */
+
+/* Like an inlined typed scope: shelves that the level around has saved are kept in the scope,
+ * not in the log. tidepool/inline/typed.h says when, and why that is safe. */
+TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                              tide_site *site, uint32_t count)
+{
+    const uint32_t *shelves = plan->shelves;
+    bool ready = pool != NULL && pool->log_top < room_of(pool);
+    uint64_t outer = ready ? pool->tag : 0;
+#define TIDE_STEP(i) ready = ready && shelf_at(pool, shelves[i])->saved_at == outer
+    TIDE_EACH_TYPED(count, TIDE_STEP);
+#undef TIDE_STEP
+    if (TIDE_UNLIKELY(!ready)) {
+        enter_table(scope, pool, plan, site);
+        return;
+    }
+    uint64_t tag = tide_tag_inner(pool);
+    scope->pool = pool;
+    scope->base = pool->log_top;
+    scope->outer = outer;
+    scope->tag = tag;
+    scope->plan = plan;
+    pool->tag = tag;
+#define TIDE_STEP(i)                                             \
+    do {                                                         \
+        tide_shelf *shelf = shelf_at(pool, shelves[i]);          \
+        scope->saved[(i) % TIDE_SCOPE_SAVED] = shelf->next;      \
+        shelf->saved_at = tag;                                   \
+    } while (0)
+    TIDE_EACH_TYPED(count, TIDE_STEP);
+#undef TIDE_STEP
+}
+
+/* The log first, if anything stands in it; then the scope's own. */
+static TIDE_COLD void leave_saving_slow(const tide_scope *scope)
+{
+    tide_pool *pool = scope->pool;
+    if (pool == tide_pool_refusing() ||
+        !tide_level_close(pool, scope->base, scope->tag, scope->outer) || scope->saved[0] == NULL)
+        return;
+    for (uint32_t i = 0; i < scope->plan->type_count; i++)
+        *shelf_at(pool, scope->plan->shelves[i]) =
+            (tide_shelf){.next = scope->saved[i], .saved_at = scope->outer};
+}
+
+TIDE_INLINE void leave_saving(tide_scope *scope, uint32_t count)
+{
+    tide_pool *pool = scope->pool;
+    if (TIDE_UNLIKELY(pool->tag != scope->tag || pool->log_top != scope->base ||
+                      scope->saved[0] == NULL)) {
+        leave_saving_slow(scope);
+        return;
+    }
+    const uint32_t *shelves = scope->plan->shelves;
+    uint64_t outer = scope->outer;
+    pool->tag = outer;
+#define TIDE_STEP(i)                                                         \
+    *shelf_at(pool, shelves[i]) =                                            \
+        (tide_shelf){.next = scope->saved[(i) % TIDE_SCOPE_SAVED], .saved_at = outer}
+    TIDE_EACH_TYPED(count, TIDE_STEP);
+#undef TIDE_STEP
+}
+
+#define TIDE_SAVING(count)                                                                        \
+    static void enter_##count(tide_scope *scope, tide_pool *pool, const tide_plan *plan,          \
+                              tide_site *site)                                                    \
+    {                                                                                             \
+        enter_saving(scope, pool, plan, site, count);                                             \
+    }                                                                                             \
+    static void leave_##count(tide_scope *scope)                                                  \
+    {                                                                                             \
+        leave_saving(scope, count);                                                               \
+    }
+TIDE_SAVING(1)
+TIDE_SAVING(2)
+TIDE_SAVING(3)
+TIDE_SAVING(4)
+
+static const struct {
+    void (*enter)(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site);
+    void (*leave)(tide_scope *scope);
+} saving[TIDE_SCOPE_SAVED + 1] = {{enter_table, leave},
+                                  {enter_1, leave_1},
+                                  {enter_2, leave_2},
+                                  {enter_3, leave_3},
+                                  {enter_4, leave_4}};
+
+/* ---- making tables ------------------------------------------------------------------------ */
+
 typedef struct table_plan {
     tide_plan plan;
-    tide_type types[];
+    tide_type types[]; /* then the shelves' offsets */
 } table_plan;
 
 static void *tables; /* every table plan ever made, by its types */
@@ -155,25 +254,37 @@ static uint32_t sort_distinct(tide_type *types, size_t count)
     return distinct;
 }
 
+/* Memory for `count` types, of which the plan may turn out to have fewer. */
+static table_plan *make_table(const tide_type *types, size_t count)
+{
+    table_plan *made = tide_os_resize(NULL, sizeof *made + 2 * count * sizeof *types);
+    if (made == NULL)
+        return NULL;
+    if (count != 0)
+        memcpy(made->types, types, count * sizeof *types);
+    uint32_t distinct = sort_distinct(made->types, count), *shelves = made->types + distinct;
+    for (uint32_t i = 0; i < distinct; i++)
+        shelves[i] = (uint32_t)(offsetof(tide_pool, shelves) + made->types[i] * sizeof(tide_shelf));
+    uint32_t form = distinct <= TIDE_SCOPE_SAVED ? distinct : 0;
+    made->plan = (tide_plan){.enter = saving[form].enter,
+                             .leave = saving[form].leave,
+                             .tier = TIDE_TIER_TABLE,
+                             .type_count = distinct,
+                             .types = made->types,
+                             .shelves = shelves};
+    return made;
+}
+
 const tide_plan *tide_plan_table(const tide_type *types, size_t count, const char *call)
 {
-    table_plan *made = tide_os_resize(NULL, sizeof *made + count * sizeof *types);
+    table_plan *made = make_table(types, count);
     if (made != NULL) {
-        if (count != 0)
-            memcpy(made->types, types, count * sizeof *types);
-        made->plan = (tide_plan){.enter = enter_table,
-                                 .leave = leave,
-                                 .tier = TIDE_TIER_TABLE,
-                                 .type_count = sort_distinct(made->types, count),
-                                 .types = made->types};
         tide_plan *const *found =
             tide_os_faulted(sizeof(void *)) ? NULL : tsearch(made, &tables, compare_tables);
-        if (found != NULL) {
-            if (*found != &made->plan)
-                tide_os_free(made);
+        if (found == NULL || *found != &made->plan)
+            tide_os_free(made);
+        if (found != NULL)
             return *found;
-        }
-        tide_os_free(made);
     }
     tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a plan of %zu types", count);
     return NULL;

@@ -14,6 +14,6 @@ extern const tide_plan tide_plan_full;
 const tide_plan *tide_plan_table(const tide_type *types, size_t count, const char *call);
 
 /* Fills a scope that is refused: it does nothing when it ends. */
-void tide_scope_refuse(tide_scope *scope, tide_site *site);
+void tide_scope_refuse(tide_scope *scope, const tide_plan *plan);
 
 #endif

@@ -2,16 +2,21 @@
 /* A pool's beginning and end, its owner, and the two ways to rewind all of it. */
 #include "runtime/pool.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/assert.h"
 #include "runtime/check.h"
 #include "runtime/error.h"
+#include "runtime/guard.h"
+#include "runtime/levels.h"
 #include "runtime/log.h"
+#include "runtime/registry.h"
+#include "runtime/report.h"
 #include "runtime/seam.h"
 #include "runtime/settings.h"
-#include "runtime/shelf.h"
+#include "runtime/row.h"
 
 enum { PAGE = 4096 };
 
@@ -19,12 +24,49 @@ enum { PAGE = 4096 };
 
 /* The reservation, part by part; see runtime/pool.h. */
 enum {
-    CORE_AT = PAGES(sizeof(tide_pool) + TIDE_TYPE_LIMIT * sizeof(tide_shelf)),
-    USED_AT = PAGES(CORE_AT + sizeof(tide_pool_core)),
-    LOG_AT = PAGES(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_shelf *)),
+    CORE_AT = PAGES(sizeof(tide_pool)),
+    TABLE_AT = PAGES(CORE_AT + sizeof(tide_pool_core)),
+    USED_AT = PAGES(TABLE_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
+    EVENTS_AT = PAGES(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)),
+    LOG_AT = PAGES(EVENTS_AT + TIDE_ABANDON_MOST * sizeof(tide_abandonment)),
     ROWS_AT = PAGES(LOG_AT + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
     RESERVED = PAGES(ROWS_AT + TIDE_EXTENT_BYTES)
 };
+
+/* As much of a pool as a guard reads. No level has the tag 0. */
+uint64_t tide_refusing_head[offsetof(tide_pool, shelves) / sizeof(uint64_t)];
+
+/* ---- the list of all pools -------------------------------------------------------------- */
+
+static tide_pool *pools; /* guarded by the registry */
+
+static void enlist(tide_pool *pool)
+{
+    tide_registry_lock();
+    pool->core->next = pools;
+    pool->core->link = &pools;
+    if (pools != NULL)
+        pools->core->link = &pool->core->next;
+    pools = pool;
+    tide_registry_unlock();
+}
+
+static void delist(tide_pool *pool)
+{
+    tide_registry_lock();
+    *pool->core->link = pool->core->next;
+    if (pool->core->next != NULL)
+        pool->core->next->core->link = pool->core->link;
+    tide_registry_unlock();
+}
+
+void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user)
+{
+    tide_registry_lock();
+    for (tide_pool *pool = pools; pool != NULL; pool = pool->core->next)
+        visit(pool, user);
+    tide_registry_unlock();
+}
 
 /* ---- create ----------------------------------------------------------------------------- */
 
@@ -46,9 +88,9 @@ static size_t limit_bytes(size_t asked)
 static tide_status validate(const tide_pool_options *options)
 {
     const char *call = "tide_pool_create";
-    if ((unsigned)options->check > TIDE_CHECK_POISON)
+    if ((unsigned)options->check > TIDE_CHECK_GUARD)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "check is %d, most is %d", options->check,
-                         TIDE_CHECK_POISON);
+                         TIDE_CHECK_GUARD);
     if (options->device == NULL && options->stream != NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "a stream was given, but no device");
     return TIDE_OK;
@@ -69,6 +111,9 @@ static void set_options(tide_pool_core *core, const tide_pool_options *options)
     core->check = check_level(options->check);
     core->disabled = options->disabled || tide_setting_get(TIDE_SETTING_disable) != 0;
     core->careful = core->disabled || core->check >= TIDE_CHECK_POISON;
+    if (core->check >= TIDE_CHECK_GUARD && core->device->host)
+        core->guard_every = core->guard_in = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
+    core->poison = core->check >= TIDE_CHECK_POISON && core->guard_every <= 1;
 }
 
 tide_pool *tide_pool_create(const tide_pool_options *options)
@@ -86,7 +131,9 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     }
     tide_pool *pool = (tide_pool *)(void *)start;
     tide_pool_core *core = pool->core = (tide_pool_core *)(void *)(start + CORE_AT);
-    core->used = (tide_shelf **)(void *)(start + USED_AT);
+    core->rows = (tide_row *)(void *)(start + TABLE_AT);
+    core->used = (tide_row **)(void *)(start + USED_AT);
+    core->abandoned.events = (tide_abandonment *)(void *)(start + EVENTS_AT);
     core->log = (tide_entry *)(void *)(start + LOG_AT);
     core->log_end = core->log + TIDE_LOG_ENTRIES;
     core->extents[0] = start + ROWS_AT;
@@ -96,6 +143,11 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     pool->tag = TIDE_TAG_ROOT;
     pool->log_top = core->log;
     pool->log_room = core->careful ? core->log : core->log_end;
+    enlist(pool);
+    if (core->check >= TIDE_CHECK_POISON)
+        __atomic_add_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
+    if (core->guard_every != 0)
+        tide_guard_prepare();
     return pool;
 }
 
@@ -110,10 +162,23 @@ tide_status tide_pool_use(const tide_pool *pool, const char *call)
         return TIDE_OK;
     char name[TIDE_OS_NAME_BYTES];
     tide_os_thread_name(name);
-    return tide_fail(TIDE_ERROR_THREAD, call,
+    return tide_misuse(pool, TIDE_ERROR_THREAD, call,
                      "pool '%s' belongs to thread '%s' (%#zx), not to thread '%s' (%#zx)",
                      core->name, core->owner_name, (size_t)core->owner, name,
                      (size_t)tide_os_thread());
+}
+
+tide_status tide_misuse(const tide_pool *pool, tide_status status, const char *call,
+                        const char *format, ...)
+{
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (pool->core->check >= TIDE_CHECK_POISON)
+        tide_report(TIDE_REPORT_MISUSE, "%s: %s", call, text);
+    return tide_fail(status, call, "%s", text);
 }
 
 tide_status tide_pool_adopt(tide_pool *pool)
@@ -126,19 +191,20 @@ tide_status tide_pool_adopt(tide_pool *pool)
 
 /* ---- rewind everything ------------------------------------------------------------------ */
 
-static void reset_shelf(tide_pool *pool, tide_shelf *shelf)
+static void reset_row(tide_pool *pool, tide_row *row)
 {
     if (pool->core->careful)
-        tide_shelf_retire(pool, shelf, shelf->row);
-    shelf->next = shelf->row;
-    shelf->saved_at = TIDE_TAG_ROOT;
+        tide_row_retire(pool, row, row->slots);
+    row->shelf->next = row->slots;
+    row->shelf->saved_at = TIDE_TAG_ROOT;
 }
 
 static void reset(tide_pool *pool)
 {
+    tide_levels_clear(pool);
     tide_log_rewind(pool, pool->core->log);
     for (uint32_t i = 0; i < pool->core->used_count; i++)
-        reset_shelf(pool, pool->core->used[i]);
+        reset_row(pool, pool->core->used[i]);
     if (pool->tag != TIDE_TAG_ROOT)
         tide_abandon(pool, tide_level(TIDE_TAG_ROOT));
     pool->tag = TIDE_TAG_ROOT;
@@ -166,11 +232,15 @@ tide_status tide_pool_empty(tide_pool *pool)
 void tide_pool_discard(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
+    delist(pool);
+    if (core->check >= TIDE_CHECK_POISON)
+        __atomic_sub_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
     own(core); /* a thread's pool may be discarded by whoever ends the process */
     reset(pool);
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     for (uint32_t i = 0; i < core->used_count; i++)
         tide_os_free(core->used[i]->records);
+    tide_os_free(core->levels);
     for (uint32_t i = 1; i < core->extent_count; i++)
         tide_os_unreserve(core->extents[i], TIDE_EXTENT_BYTES);
     tide_os_unreserve(pool, RESERVED);
@@ -182,7 +252,7 @@ tide_status tide_pool_destroy(tide_pool *pool)
         return TIDE_OK;
     TIDE_FORWARD(tide_pool_use(pool, "tide_pool_destroy"));
     if (pool->tag != TIDE_TAG_ROOT)
-        return tide_fail(TIDE_ERROR_STATE, "tide_pool_destroy",
+        return tide_misuse(pool, TIDE_ERROR_STATE, "tide_pool_destroy",
                          "pool '%s' has %zu open scopes or marks", pool->core->name,
                          tide_pool_depth(pool));
     tide_pool_discard(pool);

@@ -3,7 +3,7 @@
  *
  * One reservation of address space, touched where it is used:
  *
- *   [head | shelves by type | core | shelves in use | undo log | rows of slots]
+ *   [head | shelves by type | core | rows by type | rows in use | undo log | slots]
  *
  * Nothing in it ever moves, so shelves, slots and log entries are held by plain pointers. More
  * rows are reserved sixteen at a time when the first sixteen types are not enough. */
@@ -28,30 +28,62 @@ enum {
     TIDE_LOG_ENTRIES = 1 << 20
 };
 
+/* The cold side of a shelf: its slots, and what is known of them. All zero until first use. */
+typedef struct tide_row {
+    tide_shelf *shelf;
+    tide_slot *slots;                 /* reserved address space: slots never move */
+    struct tide_slot_record *records; /* one for each slot: runtime/row.h         */
+    uint32_t count;                   /* slots, the sentinel not counted          */
+    uint32_t records_room;
+    tide_type type;
+} tide_row;
+
+/* A level that is open in a careful pool, and where it was opened. */
+typedef struct tide_open_level {
+    uint64_t tag;
+    tide_place place;
+} tide_open_level;
+
 typedef struct tide_pool_core {
     tide_device *device;
     void *stream;
     tide_check check;
     bool disabled;
     bool careful;    /* checks or is disabled: no fast path may pass, cold code sees every call */
+    bool poison;     /* what is rewound is overwritten */
+    uint32_t guard_every, guard_in; /* one acquire in `guard_every` is guarded (0: none), the
+                                       next one in so many */
     uintptr_t owner; /* thread */
     char owner_name[TIDE_OS_NAME_BYTES];
     char name[32];
 
     size_t limit_bytes; /* SIZE_MAX: none */
-    size_t bytes_held, bytes_peak;
+    size_t bytes_held, bytes_peak, bytes_pinned;
     uint64_t allocations, releases, exchanges;
 
     tide_entry *log, *log_end;
+    tide_open_level *levels; /* careful pools only: runtime/levels.h */
+    uint32_t level_count, level_room;
+    tide_place closing; /* of the level that is being rewound, for reports */
+
+    /* What was asked for from outside: TIDE_REQUEST_… bits, set by any thread, served by the
+     * owner where a scope opens at the root. */
+    uint32_t requests;
+    uint64_t requests_served;
+    tide_pool *next, **link; /* in the list of all pools; guarded by the registry */
+
+    uint64_t arrays_cached, arrays_computed, array_headers;
+    uint64_t array_hits_gone; /* hits of headers that have been freed */
     uint64_t serial; /* of the youngest mark ever made */
     tide_abandonments abandoned;
 
     /* Shelves that exist only as log entries: an entry of `marks` is a mark, its `next` the
      * mark's serial and `saved_at` the tag around it; one of `exchanged` an exchange of two
-     * slots to be undone. Their fields mean nothing; restoring them is harmless. */
-    tide_shelf marks, exchanged;
+     * slots to be undone, one of `imported` a foreign tensor to be given back. Their fields mean nothing; restoring them is harmless. */
+    tide_shelf marks, exchanged, imported;
 
-    tide_shelf **used; /* shelves in order of first use */
+    tide_row *rows;  /* by type */
+    tide_row **used; /* in order of first use */
     uint32_t used_count;
 
     uint32_t rows_taken;
@@ -59,10 +91,15 @@ typedef struct tide_pool_core {
     char *extents[TIDE_EXTENT_MOST]; /* the first lies in the pool's own reservation */
 } tide_pool_core;
 
-/* Shelves of `marks` and `exchanged` have type TIDE_NO_TYPE; no real shelf has. */
-static inline bool tide_shelf_real(const tide_shelf *shelf)
+/* Is this the shelf of a type? The others lie in the core, behind them. */
+static inline bool tide_shelf_real(const tide_pool *pool, const tide_shelf *shelf)
 {
-    return shelf->type != TIDE_NO_TYPE;
+    return shelf < pool->shelves + TIDE_TYPE_LIMIT;
+}
+
+static inline tide_row *tide_row_of(const tide_pool *pool, const tide_shelf *shelf)
+{
+    return &pool->core->rows[shelf - pool->shelves];
 }
 
 static inline uint32_t tide_level(uint64_t tag)
@@ -73,7 +110,17 @@ static inline uint32_t tide_level(uint64_t tag)
 /* Refuses a NULL pool, and at check level 1 a thread that does not own it. */
 tide_status tide_pool_use(const tide_pool *pool, const char *call);
 
+/* A refused call: sets the message, and at check level 1 reports it too, since whoever misuses a
+ * scope has no status to look at. */
+__attribute__((format(printf, 4, 5), cold)) tide_status tide_misuse(const tide_pool *pool,
+                                                                    tide_status status,
+                                                                    const char *call,
+                                                                    const char *format, ...);
+
 /* Destroys a pool whatever is open in it. */
 void tide_pool_discard(tide_pool *pool);
+
+/* Calls visit for every pool of the process, with the registry locked. */
+void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user);
 
 #endif

@@ -8,9 +8,11 @@ static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 
 /* A recursive mutex remembers its owner's thread id, which fork changes: the child cannot
- * unlock what its parent locked, so it starts with a fresh one. */
+ * unlock what its parent locked, so it starts with a fresh one. The unlock is for
+ * ThreadSanitizer, which else takes the old lock for held. */
 static void child(void)
 {
+    (void)pthread_mutex_unlock(&mutex);
     mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 

@@ -3,33 +3,35 @@
 #include <string.h>
 
 #include "runtime/assert.h"
-#include "runtime/shelf.h"
+#include "runtime/row.h"
 #include "runtime/shim.h"
 
 /* All ones: NaN in every floating type, -1 or the largest value in the integers. */
 enum { POISON = 0xFF };
 
-static void retire(tide_pool *pool, tide_shelf *shelf, tide_slot *slot)
+static void retire(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
     tide_pool_core *core = pool->core;
-    tide_slot_record *record = tide_slot_record_of(shelf, slot);
+    tide_slot_record *record = tide_slot_record_of(row, slot);
     size_t used = 0;
-    tide_type_bytes(tide_type_find(shelf->type), record->length, &used);
-    tide_assert(used <= record->bytes);
+    tide_type_bytes(tide_type_find(row->type), record->length, &used);
+    tide_assert(used <= record->bytes || record->pin != NULL);
     record->live = false;
     record->length = 0;
-    if (core->disabled) {
-        tide_slot_hollow(pool, shelf, slot);
-    } else if (core->device->host) {
+    if (record->pin != NULL)
+        return; /* a consumer may be reading it */
+    if (core->disabled || record->guard != NULL) {
+        tide_slot_hollow(pool, row, slot);
+    } else if (core->poison && core->device->host) {
         memset(slot->data, POISON, used);
         tide_shim_dead(slot->data, record->bytes);
     }
 }
 
-void tide_shelf_retire(tide_pool *pool, tide_shelf *shelf, tide_slot *first)
+void tide_row_retire(tide_pool *pool, tide_row *row, tide_slot *first)
 {
     tide_assert(pool->core->careful);
-    for (tide_slot *slot = first; slot < shelf->next; slot++)
-        if (tide_slot_record_of(shelf, slot)->live)
-            retire(pool, shelf, slot);
+    for (tide_slot *slot = first; slot < row->shelf->next; slot++)
+        if (tide_slot_record_of(row, slot)->live)
+            retire(pool, row, slot);
 }

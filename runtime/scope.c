@@ -3,6 +3,7 @@
 #include <tidepool/scope.h>
 
 #include "runtime/error.h"
+#include "runtime/log.h"
 #include "runtime/mark.h"
 #include "runtime/plan.h"
 
@@ -14,8 +15,8 @@ tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope
     if (scope == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
     site = site != NULL ? site : &shared;
-    tide_scope_refuse(scope, site);
-    TIDE_FORWARD(tide_pool_use(pool, call));
+    *scope = (tide_scope){0};
+    TIDE_FORWARD(tide_level_admit(pool, call));
     uint64_t serial = tide_mark_push(pool, call);
     if (serial == 0)
         return TIDE_ERROR_LIMIT;
@@ -24,24 +25,26 @@ tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope
     return TIDE_OK;
 }
 
-/* The mark stands right below the scope's base; closing the mark closes the scope. The plan
- * leaves first, for what it may have of its own to do. */
+/* The mark stands right below the scope's base, at the scope's outer level. The plan closes the
+ * scope; that levels were open inside it has to be known before, and said after. */
 tide_status tide_scope_leave(tide_scope *scope)
 {
     const char *call = "tide_scope_leave";
     if (scope == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
     tide_pool *pool = scope->pool;
-    if (pool == NULL)
+    if (pool == NULL || pool == tide_pool_refusing())
         return tide_fail(TIDE_ERROR_STALE, call, "the scope is not open");
     TIDE_FORWARD(tide_pool_use(pool, call));
     size_t position = (size_t)(scope->base - pool->core->log) - 1;
     if (!tide_mark_open(pool, position, scope->serial))
-        return tide_fail(TIDE_ERROR_STALE, call, "the scope was rewound already in pool '%s'",
+        return tide_misuse(pool, TIDE_ERROR_STALE, call, "the scope was rewound already in pool '%s'",
                          pool->core->name);
-    if (pool->tag == scope->tag)
-        tide_scope_end(scope);
+    bool younger = pool->tag != scope->tag;
+    tide_scope_end(scope);
     scope->pool = NULL;
     tide_mark_close(pool, position);
+    if (younger)
+        tide_abandon(pool, tide_level(pool->tag));
     return TIDE_OK;
 }

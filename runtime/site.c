@@ -164,7 +164,7 @@ static tide_site *find_named(const char *name)
 {
     for (size_t i = 0; i < list.count; i++) {
         tide_site *site = list.sites[i];
-        if (site->file == NULL && site->name != NULL && strcmp(site->name, name) == 0)
+        if (site->place.file == NULL && site->name != NULL && strcmp(site->name, name) == 0)
             return site;
     }
     return NULL;
@@ -223,13 +223,13 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_site_info", "the %s is NULL",
                          site == NULL ? "site" : "result");
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
-    const char *function = site->function != NULL ? site->function : "";
+    const char *function = site->place.function != NULL ? site->place.function : "";
     tide_registry_lock();
     *out = (tide_site_information){
         .name = site->name != NULL ? site->name : function[0] != '\0' ? function : "?",
         .function = function,
-        .file = site->file != NULL ? site->file : "",
-        .line = site->line,
+        .file = site->place.file != NULL ? site->place.file : "",
+        .line = site->place.line,
         .tier = plan->tier,
         .pinned = site->record != NULL && site->record->pinned,
         .type_count = plan->type_count,

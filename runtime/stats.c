@@ -4,53 +4,49 @@
 
 #include "runtime/check.h"
 #include "runtime/error.h"
-#include "runtime/shelf.h"
+#include "runtime/row.h"
 
-typedef struct shelf_totals {
+typedef struct row_totals {
     size_t slots, live, bytes, bytes_live;
-} shelf_totals;
+} row_totals;
 
-static shelf_totals total(const tide_shelf *shelf)
+static row_totals total(const tide_row *row)
 {
-    shelf_totals totals = {.live = tide_shelf_live(shelf)};
-    for (uint32_t i = 0; i < shelf->count; i++) {
-        totals.slots += shelf->row[i].data != NULL;
-        totals.bytes += shelf->records[i].bytes;
-        totals.bytes_live += i < totals.live ? shelf->records[i].bytes : 0;
+    row_totals totals = {.live = tide_row_live(row)};
+    for (uint32_t i = 0; i < row->count; i++) {
+        totals.slots += row->slots[i].data != NULL;
+        totals.bytes += row->records[i].bytes;
+        totals.bytes_live += i < totals.live ? row->records[i].bytes : 0;
     }
     return totals;
 }
 
 size_t tide_pool_depth(const tide_pool *pool)
 {
-    if (pool == NULL) {
-        tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_depth", "the pool is NULL");
+    if (tide_pool_use(pool, "tide_pool_depth") != TIDE_OK)
         return 0;
-    }
     return tide_level(pool->tag) - tide_level(TIDE_TAG_ROOT);
 }
 
 size_t tide_pool_active(const tide_pool *pool, tide_type type)
 {
     const char *call = "tide_pool_active";
-    if (pool == NULL) {
-        tide_fail(TIDE_ERROR_ARGUMENT, call, "the pool is NULL");
+    if (tide_pool_use(pool, call) != TIDE_OK)
         return 0;
-    }
     if (tide_type_find(type) == NULL) {
         tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());
         return 0;
     }
-    const tide_shelf *shelf = &pool->shelves[type];
-    return shelf->saved_at != 0 ? tide_shelf_live(shelf) : 0;
+    const tide_row *row = &pool->core->rows[type];
+    return row->shelf != NULL ? tide_row_live(row) : 0;
 }
 
 tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
 {
     const char *call = "tide_pool_stats";
-    if (pool == NULL || out == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
-                         pool == NULL ? "pool" : "result");
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    if (out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
     const tide_pool_core *core = pool->core;
     *out = (tide_pool_statistics){
         .bytes_held = core->bytes_held,
@@ -62,9 +58,11 @@ tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
         .allocations = core->allocations,
         .releases = core->releases,
         .exchanges = core->exchanges,
+        .requests = core->requests_served,
+        .bytes_pinned = core->bytes_pinned,
     };
     for (uint32_t i = 0; i < core->used_count; i++) {
-        shelf_totals totals = total(core->used[i]);
+        row_totals totals = total(core->used[i]);
         out->slots += totals.slots;
         out->slots_live += totals.live;
         out->bytes_live += totals.bytes_live;
@@ -107,9 +105,9 @@ tide_status tide_pool_print(const tide_pool *pool, FILE *out)
     TIDE_FORWARD(tide_pool_stats(pool, &stats));
     print_head(pool, &stats, out);
     for (uint32_t i = 0; i < pool->core->used_count; i++) {
-        const tide_shelf *shelf = pool->core->used[i];
-        shelf_totals totals = total(shelf);
-        fprintf(out, "  %-16s %6zu of %6zu slots live, ", tide_type_find(shelf->type)->name,
+        const tide_row *row = pool->core->used[i];
+        row_totals totals = total(row);
+        fprintf(out, "  %-16s %6zu of %6zu slots live, ", tide_type_find(row->type)->name,
                 totals.live, totals.slots);
         print_bytes(out, totals.bytes_live);
         fprintf(out, " of ");

@@ -4,41 +4,48 @@
 
 #include "runtime/assert.h"
 #include "runtime/error.h"
+#include "runtime/levels.h"
 #include "runtime/log.h"
-#include "runtime/shelf.h"
+#include "runtime/row.h"
 
 /* Saves what can be saved now. A shelf not set up, or a full log, is left to the first touch,
  * which reports it if it matters. */
-void tide_typed_enter_slow(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
-                           const tide_type *types)
+tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count, const tide_type *types,
+                                       TIDE_PLACE)
 {
-    *scope = (tide_typed_scope){.count = count};
-    if (tide_pool_use(pool, "TIDE_SCOPE_TYPES") != TIDE_OK)
-        return;
-    scope->pool = pool;
-    scope->base = pool->log_top;
-    scope->outer = pool->tag;
-    scope->tag = tide_level_open(pool);
+    if (tide_level_admit(pool, "TIDE_SCOPE_TYPES") != TIDE_OK)
+        return (tide_typed_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT};
+    tide_typed_scope scope = {
+        .pool = pool, .base = pool->log_top, .outer = pool->tag, .count = count};
+    scope.tag = tide_level_open_at(pool, (tide_place){TIDE_PASS_PLACE});
     for (uint32_t i = 0; i < count; i++) {
         tide_shelf *shelf = &pool->shelves[types[i]];
         if (shelf->saved_at != 0 && pool->log_top < pool->core->log_end)
             tide_log_touch(pool, shelf, "TIDE_SCOPE_TYPES");
     }
+    return scope;
 }
 
-void tide_typed_leave_slow(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer)
+/* The log first, if anything stands in it; then the scope's own, unless it is in the log. */
+void tide_typed_leave_slow(const tide_typed_scope *scope)
 {
-    tide_level_close(pool, base, tag, outer);
+    tide_pool *pool = scope->pool;
+    if (pool == tide_pool_refusing() ||
+        !tide_level_close(pool, scope->base, scope->tag, scope->outer) || scope->top == NULL)
+        return;
+    for (uint32_t i = 0; i < scope->count; i++)
+        pool->shelves[scope->types[i]] =
+            (tide_shelf){.next = scope->next[i], .saved_at = scope->outer};
 }
 
 /* All or none: what was taken before one fails goes back with the scope, but the caller sees
  * NULL for each, so that testing any one is enough. */
 void tide_frame_acquire_slow(tide_pool *pool, uint32_t count, const tide_type *types,
-                             const size_t *counts, void **data)
+                             const size_t *counts, void **data, TIDE_PLACE)
 {
     bool complete = true;
     for (uint32_t i = 0; i < count; i++) {
-        data[i] = complete ? tide_acquire_type(pool, types[i], counts[i]) : NULL;
+        data[i] = complete ? tide_acquire_slow(pool, types[i], counts[i], TIDE_PASS_PLACE) : NULL;
         complete = data[i] != NULL;
     }
     if (!complete)
@@ -48,15 +55,15 @@ void tide_frame_acquire_slow(tide_pool *pool, uint32_t count, const tide_type *t
 
 /* ---- loops ------------------------------------------------------------------------------ */
 
-tide_loop tide_loop_begin(tide_pool *pool)
+tide_loop tide_loop_begin(tide_pool *pool, TIDE_PLACE)
 {
-    tide_loop loop = {0};
-    if (tide_pool_use(pool, "TIDE_LOOP") != TIDE_OK)
+    tide_loop loop = {.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT};
+    if (tide_level_admit(pool, "TIDE_LOOP") != TIDE_OK)
         return loop;
     loop.pool = pool;
     loop.base = pool->log_top;
     loop.outer = pool->tag;
-    loop.tag = tide_level_open(pool);
+    loop.tag = tide_level_open_at(pool, (tide_place){TIDE_PASS_PLACE});
     return loop;
 }
 
@@ -67,31 +74,56 @@ static bool only_touched(const tide_loop *loop)
     if (pool->tag != loop->tag || pool->core->careful)
         return false;
     for (const tide_entry *entry = loop->base; entry != pool->log_top; entry++)
-        if (!tide_shelf_real(entry->shelf))
+        if (!tide_shelf_real(pool, entry->shelf))
             return false;
     return true;
 }
 
-/* Otherwise everything since the loop's base is undone: levels left open, exchanges, the saved
- * shelves, which the next iteration touches anew. */
-void tide_loop_next_slow(tide_loop *loop)
+/* What the next iterations put back: the log's entries, the first two kept in the loop. */
+static tide_loop learned(tide_loop loop)
 {
-    tide_pool *pool = loop->pool;
-    if (pool == NULL || (pool->tag != loop->tag && tide_abandoned(pool, loop->tag)))
-        return;
-    if (only_touched(loop)) {
-        loop->top = pool->log_top;
-        for (tide_entry *entry = loop->base; entry != loop->top; entry++)
-            entry->shelf->next = entry->next;
-        return;
+    tide_pool *pool = loop.pool;
+    loop.top = pool->log_top;
+    loop.rest = loop.base;
+    for (int i = 0; i < 2; i++) {
+        bool there = loop.rest != loop.top;
+        loop.shelf[i] = there ? loop.rest->shelf : &pool->shelves[TIDE_NO_TYPE];
+        loop.next[i] = there ? loop.rest->next : NULL;
+        loop.rest += there;
     }
-    loop->top = NULL;
-    tide_log_rewind(pool, loop->base);
-    pool->tag = loop->tag;
+    return loop;
 }
 
-void tide_loop_end(tide_loop *loop)
+/* Otherwise everything since the loop's base is undone: levels left open, exchanges, the saved
+ * shelves, which the next iteration touches anew. */
+static tide_loop undone(tide_loop loop)
 {
-    if (loop->pool != NULL)
-        tide_level_close(loop->pool, loop->base, loop->tag, loop->outer);
+    tide_pool *pool = loop.pool;
+    tide_place place = {TIDE_NOWHERE};
+    if (pool->core->careful)
+        place = pool->core->closing = tide_levels_pop(pool, loop.tag);
+    tide_log_rewind(pool, loop.base);
+    pool->tag = loop.tag;
+    if (pool->core->careful)
+        tide_levels_push(pool, loop.tag, place);
+    loop.top = NULL;
+    return loop;
+}
+
+tide_loop tide_loop_next_slow(tide_loop loop)
+{
+    tide_pool *pool = loop.pool;
+    if (pool == tide_pool_refusing() || (pool->tag != loop.tag && tide_abandoned(pool, loop.tag)))
+        return loop;
+    if (!only_touched(&loop))
+        return undone(loop);
+    for (tide_entry *entry = loop.base; entry != pool->log_top; entry++)
+        entry->shelf->next = entry->next;
+    return learned(loop);
+}
+
+void tide_loop_finish(tide_loop loop)
+{
+    if (loop.pool != tide_pool_refusing())
+        tide_level_close(loop.pool, loop.base, loop.tag, loop.outer);
 }

@@ -158,7 +158,7 @@ static bool count_at_tier(tide_site *site, void *user)
     static const tide_type known[] = {TIDE_F64, TIDE_I32};
     struct tier_of_file *wanted = user;
     tide_site_information info;
-    if (site->file == NULL || strcmp(site->file, __FILE__) != 0)
+    if (site->place.file == NULL || strcmp(site->place.file, __FILE__) != 0)
         return true;
     if (wanted->pin) {
         expect_ok(tide_site_declare(site, known, 2));

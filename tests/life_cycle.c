@@ -469,6 +469,7 @@ static void a_type_named_twice_is_saved_once(void **state)
     assert_int_equal(entries_of_mark(pool, types, 1), none + 1);
     assert_int_equal(entries_of_mark(pool, types, 2), none + 1);
     assert_int_equal(entries_of_mark(pool, types, 5), none + 2);
+    tide_mark mark = tide_checkpoint(pool); /* a level that has saved nothing yet */
     size_t before = stats_of(pool).log_entries;
     {
         TIDE_SCOPE_TYPES(pool, double, double, int32_t, int, double);
@@ -482,6 +483,11 @@ static void a_type_named_twice_is_saved_once(void **state)
         assert_true(a != b && b != c && a != c && i != NULL);
     }
     assert_int_equal(stats_of(pool).log_entries, before);
+    expect_ok(tide_rewind(pool, mark));
+    {
+        TIDE_SCOPE_TYPES(pool, double, double, int32_t); /* the root has: nothing to write down */
+        assert_int_equal(stats_of(pool).log_entries, before - 1);
+    }
     expect_ok(tide_pool_reset(pool));
     expect_ok(tide_pool_destroy(pool));
 }

@@ -73,7 +73,7 @@ static bool pin_if_ours(tide_site *site, void *user)
 {
     static const tide_type types[] = {TIDE_F64, TIDE_I32};
     const tide_tier *tier = user;
-    if (site->file != NULL && strstr(site->file, "places") != NULL) {
+    if (site->place.file != NULL && strstr(site->place.file, "places") != NULL) {
         expect_ok(tide_site_declare(site, types, 2));
         expect_ok(tide_site_pin(site, *tier));
     }

@@ -86,7 +86,7 @@ static bool points_inside(const plugin *p, const void *pointer)
 static bool count_site(tide_site *site, void *user)
 {
     census *c = user;
-    const void *pointers[] = {site, site->name, site->function, site->file, site->plan};
+    const void *pointers[] = {site, site->name, site->place.function, site->place.file, site->plan};
     bool inside = false;
     for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++)
         inside = inside || points_inside(c->plugin, pointers[i]);

@@ -40,7 +40,7 @@ static bool site_matches(tide_site *site, void *user)
     struct query *query = user;
     bool name = query->name == NULL || (site->name && strcmp(site->name, query->name) == 0);
     bool function = query->function == NULL ||
-                    (site->function && strcmp(site->function, query->function) == 0);
+                    (site->place.function && strcmp(site->place.function, query->function) == 0);
     if (name && function) {
         query->found = site;
         query->matches++;
@@ -192,9 +192,9 @@ static void declared_types_are_saved_each_once_in_order(void **state)
     expect_ok(tide_site_declare(site, types, 5));
     expect_plan(site, TIDE_TIER_TABLE, false, 3);
     tide_site_information info = info_of(site);
-    assert_int_equal(info.types[0], TIDE_I8);
-    assert_int_equal(info.types[1], TIDE_I32);
-    assert_int_equal(info.types[2], TIDE_F64);
+    assert_int_equal(info.types[0], TIDE_I32);
+    assert_int_equal(info.types[1], TIDE_F64);
+    assert_int_equal(info.types[2], TIDE_I8);
     expect_status(tide_site_declare(site, bad, 2), TIDE_ERROR_TYPE);
     expect_status(tide_site_declare(site, NULL, 2), TIDE_ERROR_ARGUMENT);
     expect_plan(site, TIDE_TIER_TABLE, false, 3);

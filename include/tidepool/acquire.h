@@ -35,7 +35,8 @@ TIDE_END_DECLS
 
 /* T *tide_acquire(tide_pool *pool, T, size_t n): n elements of any complete C type T,
  * uninitialised. About ten instructions with two tests when warm. */
-#define tide_acquire(pool, T, n) ((T *)tide_acquire_inline((pool), tide_type_of(T), (size_t)(n)))
+#define tide_acquire(pool, T, n) \
+    ((T *)tide_acquire_inline((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
 
 #define tide_zeros(pool, T, n) ((T *)tide_zeros_type((pool), tide_type_of(T), (size_t)(n)))
 #define tide_ones(pool, T, n)  ((T *)tide_ones_type((pool), tide_type_of(T), (size_t)(n)))

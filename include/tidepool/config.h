@@ -30,6 +30,15 @@
 /* Exported. No function of the library throws, which spares C++ callers their landing pads. */
 #define TIDE_API         __attribute__((visibility("default"), nothrow))
 #define TIDE_API_DATA    __attribute__((visibility("default")))
+/* Keeps what only its section names from the linker's garbage collection, where there is a way. */
+#if defined(__has_attribute) && (!defined(__clang_major__) || __clang_major__ >= 13)
+#if __has_attribute(retain)
+#define TIDE_RETAIN retain
+#endif
+#endif
+#ifndef TIDE_RETAIN
+#define TIDE_RETAIN unused
+#endif
 #define TIDE_COLD        __attribute__((cold, noinline))
 #define TIDE_INLINE      static inline __attribute__((always_inline, unused))
 #define TIDE_LIKELY(x)   __builtin_expect(!!(x), 1)

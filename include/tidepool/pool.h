@@ -20,8 +20,11 @@ typedef struct tide_device tide_device;
 typedef enum tide_check {
     TIDE_CHECK_DEFAULT = 0, /* as the setting `check` says (environment: TIDEPOOL_CHECK)       */
     TIDE_CHECK_NONE = 1,    /* level 0: nothing                                               */
-    TIDE_CHECK_POISON = 2   /* level 1: all-ones poison on rewind, foreign threads refused,
-                               AddressSanitizer and Valgrind told of each acquire and rewind  */
+    TIDE_CHECK_POISON = 2,  /* level 1: all-ones poison on rewind, foreign threads refused,
+                               leaked scopes and escaping pointers reported, AddressSanitizer
+                               and Valgrind told of each acquire and rewind                   */
+    TIDE_CHECK_GUARD = 3    /* level 2: each array ends at an inaccessible page and becomes
+                               inaccessible when it is rewound; host pools only               */
 } tide_check;
 
 /* All zero means: the defaults. */
@@ -73,6 +76,12 @@ TIDE_API tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type);
  * Live arrays are never touched. */
 TIDE_API tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type);
 
+/* Asks for a trim or compact from any thread that knows the pool to be alive. The owner does it
+ * where it next opens a scope at the root, once per request; results of the program are the
+ * same with and without. 0 takes back what has not been done yet. */
+enum { TIDE_REQUEST_TRIM = 1, TIDE_REQUEST_COMPACT = 2 };
+TIDE_API tide_status tide_pool_request(tide_pool *pool, uint32_t requests);
+
 /* A moment of a pool, in bytes and counts. Bytes count capacity, not the lengths asked for. */
 typedef struct tide_pool_statistics {
     size_t bytes_held;     /* memory of all slots, live and free                        */
@@ -86,6 +95,8 @@ typedef struct tide_pool_statistics {
     size_t depth;          /* open scopes and marks                                     */
     uint64_t allocations;  /* slot allocations since creation, growth included          */
     uint64_t releases;     /* slot memory given back since creation                     */
+    uint64_t requests;     /* trims and compacts served that were asked for from outside */
+    size_t bytes_pinned;   /* exported through DLPack and not yet back; not in bytes_held  */
     uint64_t exchanges;    /* times a larger free slot was exchanged for a smaller one  */
 } tide_pool_statistics;
 
@@ -101,7 +112,7 @@ TIDE_API size_t tide_pool_depth(const tide_pool *pool);
 TIDE_API size_t tide_pool_active(const tide_pool *pool, tide_type type);
 
 /* Walks every invariant of the pool (slots, shelves, log). TIDE_ERROR_STATE with a message that
- * names the first one broken. Costs time in proportion to the pool: for tests and debugging. */
+ * names the first one broken, TIDE_ERROR_MEMORY if there is none to compare slots in. Costs time in proportion to the pool: for tests and debugging. */
 TIDE_API tide_status tide_pool_check(const tide_pool *pool);
 
 TIDE_END_DECLS

@@ -51,14 +51,14 @@ TIDE_END_DECLS
 #ifndef __cplusplus
 #define TIDE_SITE_LIST(site)                                                     \
     static tide_site *const TIDE_PASTE(site, _entry)                             \
-        __attribute__((section("tide_sites"), used)) = &(site);
+        __attribute__((section("tide_sites"), used, TIDE_RETAIN)) = &(site);
 #else
 #define TIDE_SITE_LIST(site)
 #endif
 
 #define TIDE_SCOPE_AT(scope, pool, name)                                                   \
     static tide_site TIDE_PASTE(scope, _site) = {                                          \
-        &tide_plan_arriving, (name), __func__, __FILE__, __LINE__, 0, NULL};               \
+        &tide_plan_arriving, (name), {__FILE__, __func__, __LINE__}, 0, NULL};              \
     TIDE_SITE_LIST(TIDE_PASTE(scope, _site))                                               \
     tide_scope scope __attribute__((cleanup(tide_scope_end), unused));                     \
     tide_scope_begin(&scope, (pool), &TIDE_PASTE(scope, _site))
@@ -74,19 +74,21 @@ TIDE_END_DECLS
 #define TIDE_TYPED_AT(scope, pool, ...)                                                    \
     const tide_type TIDE_PASTE(scope, _types)[] = {TIDE_MAP(TIDE_TYPED_ID, __VA_ARGS__)};  \
     tide_typed_scope scope __attribute__((cleanup(tide_typed_leave), unused));             \
-    tide_typed_enter(&scope, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(scope, _types))
+    tide_typed_enter(&scope, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(scope, _types), \
+                     TIDE_HERE)
 #define TIDE_TYPED_ID(i, T) tide_type_of(T),
 
 /* A scope and all its temporaries (1 to 8) under one guard: TIDE_FRAME(pool, (T, name, n), …)
- * declares T *name, of n elements, for each. If one cannot be had, all are NULL. */
+ * declares T *name, of n elements, for each. If one cannot be had, all are NULL (what was taken
+ * before it goes back with the scope). */
 #define TIDE_FRAME(pool, ...) TIDE_FRAME_AT(TIDE_UNIQUE(tide_frame_), pool, __VA_ARGS__)
 #define TIDE_FRAME_AT(frame, pool, ...)                                                    \
     const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)};  \
     const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};     \
     void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                               \
-    tide_typed_scope frame __attribute__((cleanup(tide_typed_leave), unused));             \
+    tide_typed_scope frame __attribute__((cleanup(tide_frame_leave), unused));             \
     tide_frame_enter(&frame, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),   \
-                     TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data));                \
+                     TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data), TIDE_HERE);                \
     TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)              \
     struct tide_frame_needs_a_semicolon_
 #define TIDE_FRAME_ID(i, item)                TIDE_FRAME_ID_ item
@@ -100,10 +102,12 @@ TIDE_END_DECLS
 
 /* for (size_t i = 0; i < count; i++), each iteration a scope. What the first iteration saved
  * stays in the log; each later one only puts the shelves back. break, continue, return and goto
- * mean what they mean in a for loop. `count` is evaluated once. */
+ * mean what they mean in a for loop. `count` is evaluated once. A reset (or the rewind of a mark
+ * older than the loop) inside it ends the scope, not the loop: what later iterations acquire
+ * belongs to the level then open. */
 #define TIDE_LOOP(pool, i, count) TIDE_LOOP_AT(TIDE_UNIQUE(tide_loop_), pool, i, count)
 #define TIDE_LOOP_AT(loop, pool, i, count)                                                 \
-    for (tide_loop loop __attribute__((cleanup(tide_loop_end))) = tide_loop_begin(pool),   \
+    for (tide_loop loop __attribute__((cleanup(tide_loop_end))) = tide_loop_start(pool, TIDE_HERE), \
                    *TIDE_PASTE(loop, _once) = &loop;                                       \
          TIDE_PASTE(loop, _once); TIDE_PASTE(loop, _once) = NULL)                          \
         for (size_t i = 0, TIDE_PASTE(loop, _count) = (size_t)(count);                     \
@@ -126,7 +130,8 @@ static __attribute__((constructor, unused)) void tide_module_constructor_(void)
 #endif
 }
 
-static __attribute__((destructor, unused)) void tide_module_destructor_(void)
+/* 101: after every destructor of the module's own objects, which may still enter scopes. */
+static __attribute__((destructor(101), unused)) void tide_module_destructor_(void)
 {
     static const char anchor = 0;
     tide_module_leave(&anchor);

@@ -23,33 +23,38 @@ typedef enum tide_tier {
     TIDE_TIER_COMPILED = 2 /* the same, as code made for this site      */
 } tide_tier;
 
-/* What a site runs. Immutable once published; `enter` must fill every field of the scope. */
+/* What a site runs. Immutable once published; `enter` fills the scope, up to `saved`. */
 struct tide_plan {
     void (*enter)(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site);
     void (*leave)(tide_scope *scope);
     tide_tier tier;
     uint32_t type_count;
     const tide_type *types; /* each once, ascending */
+    const uint32_t *shelves; /* where their shelves lie, in bytes from the pool's start */
 };
+
+/* A plan of at most this many types keeps what it saves in the scope itself where it may: see
+ * tidepool/inline/typed.h for when, and why that is safe. */
+enum { TIDE_SCOPE_SAVED = 4 };
 
 /* One scope that is open, in its block's own variable. */
 struct tide_scope {
-    tide_pool *pool;       /* NULL: refused at entry, or left */
-    tide_entry *base;      /* the log as it was at entry      */
-    uint64_t tag;          /* this level                      */
-    uint64_t outer;        /* the level around it             */
-    const tide_plan *plan; /* left by the plan it entered by  */
-    tide_site *site;
-    uint64_t serial; /* of its mark; 0 for scopes bound to a block, which cannot be left twice */
+    tide_pool *pool;       /* tide_pool_refusing if refused; NULL once left by function */
+    tide_entry *base;      /* the log as it was at entry                                */
+    uint64_t tag;          /* this level                                                */
+    uint64_t outer;        /* the level around it                                       */
+    const tide_plan *plan; /* left by the plan it entered by                            */
+    tide_slot *saved[TIDE_SCOPE_SAVED]; /* each shelf's `next` at entry, if [0] is not NULL:
+                                           the plan kept them out of the log               */
+    tide_site *site;       /* set by plans that observe                                 */
+    uint64_t serial;       /* of its mark; scopes entered by function only              */
 };
 
 /* A place in the source. Static in the program (TIDE_SCOPE) or made by tide_site_register. */
 struct tide_site {
     const tide_plan *plan; /* atomic; never NULL                                       */
     const char *name;      /* given, or NULL                                           */
-    const char *function;  /* or NULL                                                  */
-    const char *file;      /* or NULL                                                  */
-    uint32_t line;
+    tide_place place;      /* all zero for a registered site                           */
     uint32_t state;        /* how far registration got; the library's own              */
     struct tide_site_record *record; /* what the library knows of it; NULL until listed */
 };

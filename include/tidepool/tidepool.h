@@ -6,6 +6,9 @@
  *   shelf       one type's row of slots in one pool
  *   pool        all shelves of one owner thread on one device    <tidepool/pool.h>
  *   acquire     take the next slot of a type                     <tidepool/acquire.h>
+ *   array       an N-D header over a slot, a DLPack tensor       <tidepool/array.h>
+ *   bits, half  packed bits; 16-bit floats                       <tidepool/bits.h>, <tidepool/half.h>
+ *   check       finding out who holds on to an array             <tidepool/check.h>
  *   mark        a checkpoint as a value; rewind puts it back     <tidepool/mark.h>
  *   scope       one checkpoint … rewind pair, bound to a block   <tidepool/scope.h>
  *   touch       the first acquire of a type in a scope: it saves the shelf
@@ -19,6 +22,10 @@
 #define TIDEPOOL_TIDEPOOL_H
 
 #include <tidepool/acquire.h>
+#include <tidepool/array.h>
+#include <tidepool/bits.h>
+#include <tidepool/check.h>
+#include <tidepool/half.h>
 #include <tidepool/mark.h>
 #include <tidepool/pool.h>
 #include <tidepool/profile.h>

@@ -12,20 +12,20 @@ TIDE_BEGIN_DECLS
  * long as the process lives. 0 is no type. */
 typedef uint32_t tide_type;
 
-/* The built-in types: id, C name of the constant, element type in C, size in bits, short name. */
+/* The built-in types, the commonest first, where they share a cache line of each pool: id, C name of the constant, element type in C, size in bits, short name. */
 #define TIDE_BUILTIN_TYPES(X)                \
-    X(1, TIDE_I8, int8_t, 8, "i8")           \
-    X(2, TIDE_I16, int16_t, 16, "i16")       \
-    X(3, TIDE_I32, int32_t, 32, "i32")       \
+    X(1, TIDE_I32, int32_t, 32, "i32")       \
+    X(2, TIDE_F32, float, 32, "f32")         \
+    X(3, TIDE_F64, double, 64, "f64")        \
     X(4, TIDE_I64, int64_t, 64, "i64")       \
-    X(5, TIDE_U8, uint8_t, 8, "u8")          \
-    X(6, TIDE_U16, uint16_t, 16, "u16")      \
-    X(7, TIDE_U32, uint32_t, 32, "u32")      \
-    X(8, TIDE_U64, uint64_t, 64, "u64")      \
-    X(9, TIDE_F16, tide_f16, 16, "f16")      \
-    X(10, TIDE_BF16, tide_bf16, 16, "bf16")  \
-    X(11, TIDE_F32, float, 32, "f32")        \
-    X(12, TIDE_F64, double, 64, "f64")       \
+    X(5, TIDE_I8, int8_t, 8, "i8")           \
+    X(6, TIDE_I16, int16_t, 16, "i16")       \
+    X(7, TIDE_U8, uint8_t, 8, "u8")          \
+    X(8, TIDE_U16, uint16_t, 16, "u16")      \
+    X(9, TIDE_U32, uint32_t, 32, "u32")      \
+    X(10, TIDE_U64, uint64_t, 64, "u64")     \
+    X(11, TIDE_F16, tide_f16, 16, "f16")     \
+    X(12, TIDE_BF16, tide_bf16, 16, "bf16")  \
     X(13, TIDE_C64, tide_c64, 64, "c64")     \
     X(14, TIDE_C128, tide_c128, 128, "c128") \
     X(15, TIDE_BOOL, bool, 8, "bool")        \
@@ -142,19 +142,33 @@ TIDE_X(tide_c128, TIDE_C128)
 TIDE_X(bool, TIDE_BOOL)
 #undef TIDE_X
 
-template <class T> inline tide_type type_of(const char *name)
+/* In a template T is the template's own name for the type. The compiler spells the type itself in
+ * "… [with T = particle]" (GCC) or "… [T = particle]" (Clang). */
+template <class T> TIDE_COLD tide_type learn_type(tide_type *cell)
+{
+    char name[128];
+    const char *from = __builtin_strstr(__PRETTY_FUNCTION__, "T = ");
+    from = from != NULL ? from + 4 : __PRETTY_FUNCTION__;
+    size_t length = __builtin_strcspn(from, ";]");
+    length = length < sizeof name ? length : sizeof name - 1;
+    __builtin_memcpy(name, from, length);
+    name[length] = '\0';
+    return tide_type_learn(cell, name, sizeof(T), alignof(T));
+}
+
+template <class T> inline tide_type type_of()
 {
     if constexpr (builtin_type<T>::id != TIDE_NO_TYPE) {
-        (void)name;
         return builtin_type<T>::id;
     } else {
         static tide_type cell;
-        return tide_type_cached(&cell, name, sizeof(T), alignof(T));
+        tide_type type = __atomic_load_n(&cell, __ATOMIC_RELAXED);
+        return TIDE_LIKELY(type != TIDE_NO_TYPE) ? type : learn_type<T>(&cell);
     }
 }
 } // namespace tidepool
 
-#define tide_type_of(T) (::tidepool::type_of<T>(#T))
+#define tide_type_of(T) (::tidepool::type_of<T>())
 
 #endif
 

@@ -75,7 +75,7 @@ static void furnish(struct machine *machine, const struct frame *frame, void *co
         unsigned type = menu->index[i];
         size_t n = operand_scope_count(frame->op.b, frame->op.c, i, model_types[type].bits);
         void *array = data != NULL ? data[i]
-                                   : tide_acquire_inline(machine->pool, model_types[type].id, n);
+                                   : tide_acquire_inline(machine->pool, model_types[type].id, n, TIDE_HERE);
         if (array == NULL)
             oracle_wrong(&machine->oracle, "an array at entry: %s", tide_error_message());
         else

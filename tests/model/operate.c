@@ -44,7 +44,7 @@ static void *acquire_as(tide_pool *pool, tide_type id, size_t n, enum fill fill)
 {
     switch (fill) {
     case FILL_INLINE:
-        return tide_acquire_inline(pool, id, n);
+        return tide_acquire_inline(pool, id, n, TIDE_HERE);
     case FILL_ZEROS:
         return tide_zeros_type(pool, id, n);
     case FILL_ONES:
@@ -80,7 +80,7 @@ static bool make_one(tide_type id, unsigned char one[16])
         return true;
     default:
         one[0] = 1;
-        return id >= TIDE_I8 && id <= TIDE_BOOL;
+        return id != TIDE_NO_TYPE && id <= TIDE_BOOL;
     }
 }
 
@@ -314,7 +314,7 @@ static tide_status refuse_acquire(tide_pool *pool, unsigned how)
         data = tide_acquire_type(pool, UINT32_MAX, 1);
         break;
     case 3:
-        data = tide_acquire_inline(pool, TIDE_F64, (size_t)-1);
+        data = tide_acquire_inline(pool, TIDE_F64, (size_t)-1, TIDE_HERE);
         break;
     case 4:
         data = tide_acquire_type(pool, TIDE_U8, SIZE_MAX - 62);
@@ -419,7 +419,7 @@ static void *use_from_afar(void *user)
     struct machine *machine = user;
     tide_pool *pool = machine->pool;
     tide_scope scope;
-    if (tide_acquire_inline(pool, TIDE_F64, 1) != NULL)
+    if (tide_acquire_inline(pool, TIDE_F64, 1, TIDE_HERE) != NULL)
         oracle_wrong(&machine->oracle, "a foreign thread acquired");
     foreign_status(machine, tide_error_status(), "acquire");
     foreign_status(machine, status_of_mark(tide_checkpoint(pool)), "tide_checkpoint");

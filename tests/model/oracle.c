@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/pool.h"
+
 void oracle_begin(struct oracle *oracle, tide_pool *pool)
 {
     memset(oracle, 0, sizeof *oracle);
@@ -446,7 +448,7 @@ static void compacted_row(struct oracle *oracle, unsigned type)
     struct row *row = &oracle->rows[type];
     for (size_t i = row->live; i < row->count; i++) {
         struct place *place = &row->places[i];
-        bool taken = oracle->pool->shelves[model_types[type].id].row[i].data == NULL;
+        bool taken = oracle->pool->core->rows[model_types[type].id].slots[i].data == NULL;
         if (place->data != NULL)
             judge_compact(oracle, place, taken);
         place->peak = 0;

@@ -7,25 +7,27 @@
 
 TIDE_BEGIN_DECLS
 
-/* First touch, growth, checks and every error. */
-TIDE_API TIDE_COLD void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n);
+/* First touch, growth, checks and every error. The place is where it was asked for, if known. */
+TIDE_API TIDE_COLD void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n,
+                                           TIDE_PLACE);
 
 /* One question decides: did the open level save this shelf already? If so the next slot is
- * ours as soon as it is large enough. `n - 1 < capacity` sends n = 0 to the cold path, so that
- * the sentinel, of capacity 0, can never be handed out. */
-TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n)
+ * ours as soon as it is large enough. Nothing is less than the sentinel's limit of 0, so it is
+ * never handed out, not even for n = 0. */
+TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n,
+                                      TIDE_PLACE)
 {
     if (TIDE_LIKELY(pool != NULL)) {
         tide_shelf *shelf = &pool->shelves[type];
         if (TIDE_LIKELY(shelf->saved_at == pool->tag)) {
             tide_slot *slot = shelf->next;
-            if (TIDE_LIKELY(n - 1 < slot->capacity)) {
+            if (TIDE_LIKELY(n < slot->limit)) {
                 shelf->next = slot + 1;
                 return slot->data;
             }
         }
     }
-    return tide_acquire_slow(pool, type, n);
+    return tide_acquire_slow(pool, type, n, TIDE_PASS_PLACE);
 }
 
 TIDE_END_DECLS

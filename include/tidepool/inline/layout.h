@@ -5,7 +5,7 @@
  *
  *   pool ──┬─ tag, log_top, log_room, epoch
  *          ├─ core ───────────► everything that only cold code needs
- *          └─ shelves[type] ──► row of slots  [s0][s1][s2]…[sentinel: capacity 0]
+ *          └─ shelves[type] ──► row of slots  [s0][s1][s2]…[sentinel: limit 0]
  *                               next ───────────────┘ the first free one
  *   log    {shelf, next, saved_at} {…} … ◄── log_top
  *
@@ -19,22 +19,33 @@
 
 TIDE_BEGIN_DECLS
 
+/* A place in the source, for reports. The strings are static; all zero: not known. */
+typedef struct tide_place {
+    const char *file, *function;
+    uint32_t line;
+} tide_place;
+
+/* This place, as three arguments: constants in registers, which nobody loads before a cold path is
+ * called with them. (A structure would be built in memory on the fast path; a static one in an
+ * inline C++ function would keep a shared library from ever being unloaded.) */
+#define TIDE_HERE       __FILE__, __builtin_FUNCTION(), __LINE__
+#define TIDE_NOWHERE    NULL, NULL, 0
+#define TIDE_PLACE      const char *file, const char *function, uint32_t line
+#define TIDE_PASS_PLACE file, function, line
+
 /* One reusable backing array. */
 typedef struct tide_slot {
     void *data;
-    size_t capacity; /* elements; 0 in the sentinel, and in a pool that checks */
+    size_t limit; /* requests of fewer elements than this fit; 0 in the sentinel, and where cold
+                     code wants to see the next request                                        */
+    struct tide_array *array; /* the header last used here, or NULL                            */
 } tide_slot;
 
-/* One type's row of slots in one pool. All zero until the type is first used there. */
+/* One type's row of slots in one pool, as fast paths see it: as small as can be, so that the
+ * shelves of common types share a cache line. All zero until the type is first used there. */
 typedef struct tide_shelf {
     tide_slot *next;   /* the first free slot, or the sentinel                       */
     uint64_t saved_at; /* tag of the level that last saved this shelf; 0: not set up */
-    tide_slot *row;    /* reserved address space: slots never move                   */
-    struct tide_slot_record *records; /* what cold code remembers of each slot        */
-    uint32_t count;    /* slots in the row, the sentinel not counted                 */
-    uint32_t records_room;
-    tide_type type;
-    uint32_t unused_[3];
 } tide_shelf;
 
 /* One line of the undo log: this is how the shelf was. */
@@ -52,9 +63,18 @@ struct tide_pool {
     tide_entry *log_room; /* end of the log for fast paths; its start if none may pass */
     uint64_t epoch;       /* upper part of the tags of levels opened from now on       */
     struct tide_pool_core *core;
-    uint64_t unused_[3];
-    __extension__ tide_shelf shelves[]; /* by type, TIDE_TYPE_LIMIT of them */
+    uint64_t unused_[9]; /* so that shelves 1 to 4, the commonest types, fill one cache line */
+    tide_shelf shelves[TIDE_TYPE_LIMIT]; /* by type */
 };
+
+/* Stands for a pool in scopes that were refused: no level has its tag, so that leaving one takes
+ * the cold path, which then does nothing. */
+extern TIDE_API_DATA uint64_t tide_refusing_head[]; /* as much of a pool as a guard reads */
+
+TIDE_INLINE tide_pool *tide_pool_refusing(void)
+{
+    return (tide_pool *)(void *)tide_refusing_head;
+}
 
 #define TIDE_TAG_ROOT  ((uint64_t)1)
 #define TIDE_TAG_DEPTH ((uint64_t)0xffffff) /* the bits of a tag that count levels */

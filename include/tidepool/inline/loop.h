@@ -9,31 +9,66 @@
 TIDE_BEGIN_DECLS
 
 typedef struct tide_loop {
-    tide_pool *pool;  /* NULL: refused */
+    tide_pool *pool;  /* tide_pool_refusing if refused */
     tide_entry *base; /* the log as it was before the loop                       */
     tide_entry *top;  /* the log as an iteration should leave it; NULL: not known */
     uint64_t tag;
     uint64_t outer;
+    tide_entry *rest;      /* entries from here to `top` are more than the two below; or `top` */
+    tide_shelf *shelf[2];  /* the first two entries, in registers with luck; the pool's shelf  */
+    tide_slot *next[2];    /* of no type stands where there are fewer                          */
 } tide_loop;
 
-TIDE_API tide_loop tide_loop_begin(tide_pool *pool);
-TIDE_API void tide_loop_end(tide_loop *loop);
+/* Loops go to cold code by value, so that their own copy can stay in registers. */
+TIDE_API tide_loop tide_loop_begin(tide_pool *pool, TIDE_PLACE);
+TIDE_API void tide_loop_finish(tide_loop loop);
 
 /* An iteration that touched a new type, left an inner scope open or exchanged slots; also the
  * exported twin of tide_loop_next. */
-TIDE_API TIDE_COLD void tide_loop_next_slow(tide_loop *loop);
+TIDE_API TIDE_COLD tide_loop tide_loop_next_slow(tide_loop loop);
+
+/* What a function returned through memory would stay there: a copy of its own need not. */
+TIDE_INLINE tide_loop tide_loop_copy(const tide_loop *made)
+{
+    tide_loop loop;
+    loop.pool = made->pool;
+    loop.base = made->base;
+    loop.top = made->top;
+    loop.tag = made->tag;
+    loop.outer = made->outer;
+    loop.rest = made->rest;
+    loop.shelf[0] = made->shelf[0];
+    loop.shelf[1] = made->shelf[1];
+    loop.next[0] = made->next[0];
+    loop.next[1] = made->next[1];
+    return loop;
+}
+
+TIDE_INLINE tide_loop tide_loop_start(tide_pool *pool, TIDE_PLACE)
+{
+    tide_loop made = tide_loop_begin(pool, TIDE_PASS_PLACE);
+    return tide_loop_copy(&made);
+}
 
 /* With the level and the length of the log as they should be, every shelf stands in the log at
  * most once above the base, so the order of putting back does not matter. */
 TIDE_INLINE void tide_loop_next(tide_loop *loop)
 {
     tide_pool *pool = loop->pool;
-    if (TIDE_LIKELY(pool != NULL && pool->tag == loop->tag && pool->log_top == loop->top)) {
-        for (tide_entry *entry = loop->base; entry != loop->top; entry++)
-            entry->shelf->next = entry->next;
-    } else {
-        tide_loop_next_slow(loop);
+    if (TIDE_UNLIKELY(pool->tag != loop->tag || pool->log_top != loop->top)) {
+        tide_loop made = tide_loop_next_slow(*loop);
+        *loop = tide_loop_copy(&made);
+        return;
     }
+    loop->shelf[0]->next = loop->next[0];
+    loop->shelf[1]->next = loop->next[1];
+    for (const tide_entry *entry = loop->rest; TIDE_UNLIKELY(entry != loop->top); entry++)
+        entry->shelf->next = entry->next;
+}
+
+TIDE_INLINE void tide_loop_end(tide_loop *loop)
+{
+    tide_loop_finish(*loop);
 }
 
 TIDE_END_DECLS

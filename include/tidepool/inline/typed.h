@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Typed scopes and frames, inlined: types named in the source need no plan.
+/* Typed scopes and frames, inlined: types named in the source need no plan, and mostly no log.
+ *
+ * Where the level around the scope has saved a shelf already (`saved_at == pool->tag`; at the
+ * root, always), that level will put the shelf back whatever happens to this scope. So this
+ * scope need not write the shelf's state to the undo log for others to find: it keeps `next` in
+ * a variable of its own, which the compiler keeps in a register.
+ *
+ *  1. The scope ends by itself: it puts `next` back from its variable and `saved_at` to the
+ *     level around it, which is what it was.
+ *  2. It is skipped by a longjmp: the level around it rewinds its own entry for the shelf, which
+ *     is older than this scope. (At the root there is nothing older to restore to.)
+ *  3. Something else was saved meanwhile (another type, an exchange, a scope left open): the log
+ *     is longer or the tag another, and the cold twin rewinds the log first.
+ *  4. It was abandoned by a reset: the tag is another, and the cold twin does nothing.
+ *
+ * Where the level around has not saved a shelf, the cold twin writes the log as usual.
  *
  * All loops here run over constants, written as cascades (TIDE_EACH_TYPED) so that any
  * optimiser unrolls them, folds the tests for repeated types and keeps the scope in registers. */
@@ -12,24 +27,25 @@
 TIDE_BEGIN_DECLS
 
 typedef struct tide_typed_scope {
-    tide_pool *pool;  /* NULL: refused */
-    tide_entry *base; /* the log as it was at entry                             */
-    tide_entry *top;  /* the log as the scope should end; NULL: never fast       */
+    tide_pool *pool;  /* tide_pool_refusing if refused */
+    tide_entry *base; /* the log as it was at entry                               */
+    tide_entry *top;  /* the log as the scope should end; NULL: it is in the log  */
     uint64_t tag;
     uint64_t outer;
     uint32_t count;
     tide_type types[TIDE_TYPED_MOST];
+    tide_slot *next[TIDE_TYPED_MOST]; /* each shelf's at entry, if not in the log */
 } tide_typed_scope;
 
-/* Cold twins; exported, so that code without macros can use them too. `scope` gets top == NULL:
- * what was entered here is left by tide_typed_leave_slow. */
-TIDE_API TIDE_COLD void tide_typed_enter_slow(tide_typed_scope *scope, tide_pool *pool,
-                                              uint32_t count, const tide_type *types);
-TIDE_API TIDE_COLD void tide_typed_leave_slow(tide_pool *pool, tide_entry *base, uint64_t tag,
-                                              uint64_t outer);
+/* Cold twins; exported, so that code without macros can use them too. A scope goes by value, so
+ * that its own copy can stay in registers. */
+TIDE_API TIDE_COLD tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count,
+                                                          const tide_type *types,
+                                                          TIDE_PLACE);
+TIDE_API TIDE_COLD void tide_typed_leave_slow(const tide_typed_scope *scope);
 TIDE_API TIDE_COLD void tide_frame_acquire_slow(tide_pool *pool, uint32_t count,
                                                 const tide_type *types, const size_t *counts,
-                                                void **data);
+                                                void **data, TIDE_PLACE);
 
 #define TIDE_EACH_TYPED(count, STEP) \
     do {                             \
@@ -53,112 +69,135 @@ TIDE_INLINE uint32_t tide_typed_repeats(const tide_type *types, uint32_t i)
     return repeats;
 }
 
-/* Saves each named shelf and opens the level. The guard: the log has room, and every shelf has
- * been set up in this pool (`saved_at` is 0 before that). Loads come before stores, so that the
- * compiler need not fear that one changes the other. */
-TIDE_INLINE void tide_typed_enter(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
-                                  const tide_type *types)
+/* Opens the level without the log if it can; false: nothing has changed. The guard: no check
+ * wants to see the scope, and the open level has saved every shelf. */
+TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
+                                 const tide_type *types)
 {
-    tide_entry saved[TIDE_TYPED_MOST];
-    bool ready = pool != NULL && pool->log_top + count <= pool->log_room;
-    scope->count = count;
-#define TIDE_STEP(i) scope->types[i] = types[i]
+    if (TIDE_UNLIKELY(pool == NULL))
+        return false;
+    tide_entry *top = pool->log_top;
+    uint64_t outer = pool->tag;
+    bool ready = top < __atomic_load_n(&pool->log_room, __ATOMIC_RELAXED);
+#define TIDE_STEP(i) ready = ready & (pool->shelves[types[i]].saved_at == outer)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
-    if (TIDE_LIKELY(ready)) {
-#define TIDE_STEP(i)                                          \
-    do {                                                      \
-        saved[i].shelf = &pool->shelves[types[i]];            \
-        saved[i].next = saved[i].shelf->next;                 \
-        saved[i].saved_at = saved[i].shelf->saved_at;         \
-        ready = ready && saved[i].saved_at != 0;              \
-    } while (0)
-        TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
-    }
-    if (TIDE_UNLIKELY(!ready)) {
-        tide_type copy[TIDE_TYPED_MOST]; /* so that `types` itself need not be in memory */
-        tide_typed_scope slow;
-#define TIDE_STEP(i) copy[i] = types[i]
-        TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
-        tide_typed_enter_slow(&slow, pool, count, copy);
-        scope->pool = slow.pool;
-        scope->base = slow.base;
-        scope->top = NULL;
-        scope->tag = slow.tag;
-        scope->outer = slow.outer;
-        return;
-    }
-    tide_entry *top = pool->log_top;
+    if (TIDE_UNLIKELY(!ready))
+        return false;
     scope->pool = pool;
     scope->base = top;
-    scope->outer = pool->tag;
+    scope->top = top;
+    scope->outer = outer;
     scope->tag = tide_tag_inner(pool);
-#define TIDE_STEP(i)                                  \
-    do {                                              \
-        if (tide_typed_repeats(types, i) == 0) {      \
-            *top++ = saved[i];                        \
-            saved[i].shelf->saved_at = scope->tag;    \
-        }                                             \
+    scope->count = count;
+#define TIDE_STEP(i)                                       \
+    do {                                                   \
+        scope->types[i] = types[i];                        \
+        scope->next[i] = pool->shelves[types[i]].next;     \
     } while (0)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
-    scope->top = top;
-    pool->log_top = top;
     pool->tag = scope->tag;
+    return true;
 }
 
-/* The guard: this level is the open one, and nothing but its own types was touched in it. */
+/* The other way in. Copies, so that `types` itself need not be in memory. */
+TIDE_INLINE void tide_typed_open_slow(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
+                                      const tide_type *types, TIDE_PLACE)
+{
+    tide_type copy[TIDE_TYPED_MOST];
+#define TIDE_STEP(i) copy[i] = types[i]
+    TIDE_EACH_TYPED(count, TIDE_STEP);
+#undef TIDE_STEP
+    tide_typed_scope slow = tide_typed_enter_slow(pool, count, copy, TIDE_PASS_PLACE);
+    scope->pool = slow.pool;
+    scope->base = slow.base;
+    scope->top = NULL;
+    scope->tag = slow.tag;
+    scope->outer = slow.outer;
+    scope->count = count;
+#define TIDE_STEP(i)                \
+    do {                            \
+        scope->types[i] = types[i]; \
+        scope->next[i] = NULL;      \
+    } while (0)
+    TIDE_EACH_TYPED(count, TIDE_STEP);
+#undef TIDE_STEP
+}
+
+TIDE_INLINE void tide_typed_enter(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
+                                  const tide_type *types, TIDE_PLACE)
+{
+    if (TIDE_UNLIKELY(!tide_typed_open(scope, pool, count, types))) {
+        tide_typed_open_slow(scope, pool, count, types, TIDE_PASS_PLACE);
+        return;
+    }
+#define TIDE_STEP(i) pool->shelves[types[i]].saved_at = scope->tag
+    TIDE_EACH_TYPED(count, TIDE_STEP);
+#undef TIDE_STEP
+}
+
+TIDE_INLINE bool tide_typed_undisturbed(const tide_typed_scope *scope)
+{
+    return scope->pool->tag == scope->tag && scope->pool->log_top == scope->top;
+}
+
+TIDE_INLINE void tide_typed_leave_copy(const tide_typed_scope *scope)
+{
+    tide_typed_scope copy = *scope;
+    tide_typed_leave_slow(&copy);
+}
+
+/* Of a repeated type any copy of `next` will do: they are the same. */
 TIDE_INLINE void tide_typed_leave(tide_typed_scope *scope)
 {
     tide_pool *pool = scope->pool;
-    if (TIDE_UNLIKELY(pool == NULL))
-        return;
-    if (TIDE_UNLIKELY(pool->tag != scope->tag || pool->log_top != scope->top)) {
-        tide_typed_leave_slow(pool, scope->base, scope->tag, scope->outer);
+    if (TIDE_UNLIKELY(!tide_typed_undisturbed(scope))) {
+        tide_typed_leave_copy(scope);
         return;
     }
-    const tide_entry *entry = scope->base;
 #define TIDE_STEP(i)                                                  \
     do {                                                              \
         if (tide_typed_repeats(scope->types, i) == 0) {               \
             tide_shelf *shelf = &pool->shelves[scope->types[i]];      \
-            shelf->next = entry->next;                                \
-            shelf->saved_at = entry->saved_at;                        \
-            entry++;                                                  \
+            shelf->next = scope->next[i];                             \
+            shelf->saved_at = scope->outer;                           \
         }                                                             \
     } while (0)
     TIDE_EACH_TYPED(scope->count, TIDE_STEP);
 #undef TIDE_STEP
-    pool->log_top = scope->base;
     pool->tag = scope->outer;
 }
 
-/* A typed scope, then all its arrays under one guard: the i-th array of a type is the i-th slot
- * from that shelf's `next`, and each must be large enough. Slots past the sentinel are zero, so
- * a row that is too short fails the same test. */
+/* A frame takes its arrays at once, so it need not even claim the shelves: `saved_at` stays that
+ * of the level around, and a later acquire of the same type in this scope counts as untracked.
+ *
+ * The guard, over all arrays: the i-th array of a type is the i-th slot from that shelf's `next`,
+ * and each must be large enough. Slots past the sentinel are zero, so a row that is too short
+ * fails the same test. */
 TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
-                                  const tide_type *types, const size_t *counts, void **data)
+                                  const tide_type *types, const size_t *counts, void **data,
+                                  TIDE_PLACE)
 {
-    tide_typed_enter(scope, pool, count, types);
-    if (TIDE_LIKELY(scope->top != NULL)) {
-        tide_slot *slots[TIDE_TYPED_MOST];
+    if (TIDE_LIKELY(tide_typed_open(scope, pool, count, types))) {
         bool fits = true;
-#define TIDE_STEP(i)                                                                        \
-    do {                                                                                    \
-        slots[i] = pool->shelves[types[i]].next + tide_typed_repeats(types, i);             \
-        fits = fits && counts[i] - 1 < slots[i]->capacity;                                  \
-        data[i] = slots[i]->data;                                                           \
+#define TIDE_STEP(i)                                                                   \
+    do {                                                                               \
+        const tide_slot *slot = scope->next[i] + tide_typed_repeats(types, i);         \
+        fits = fits & (counts[i] < slot->limit);                                       \
+        data[i] = slot->data;                                                          \
     } while (0)
         TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
         if (TIDE_LIKELY(fits)) {
-#define TIDE_STEP(i) pool->shelves[types[i]].next = slots[i] + 1
+#define TIDE_STEP(i) \
+    pool->shelves[types[i]].next = scope->next[i] + tide_typed_repeats(types, i) + 1
             TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
             return;
         }
+    } else {
+        tide_typed_open_slow(scope, pool, count, types, TIDE_PASS_PLACE);
     }
     tide_type type_copy[TIDE_TYPED_MOST];
     size_t count_copy[TIDE_TYPED_MOST];
@@ -170,10 +209,28 @@ TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint
     } while (0)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
-    tide_frame_acquire_slow(scope->pool, count, type_copy, count_copy, data_copy);
+    tide_frame_acquire_slow(pool, count, type_copy, count_copy, data_copy, TIDE_PASS_PLACE);
 #define TIDE_STEP(i) data[i] = data_copy[i]
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
+}
+
+/* What a frame did not claim it need not give back. */
+TIDE_INLINE void tide_frame_leave(tide_typed_scope *scope)
+{
+    tide_pool *pool = scope->pool;
+    if (TIDE_UNLIKELY(!tide_typed_undisturbed(scope))) {
+        tide_typed_leave_copy(scope);
+        return;
+    }
+#define TIDE_STEP(i)                                                     \
+    do {                                                                 \
+        if (tide_typed_repeats(scope->types, i) == 0)                    \
+            pool->shelves[scope->types[i]].next = scope->next[i];        \
+    } while (0)
+    TIDE_EACH_TYPED(scope->count, TIDE_STEP);
+#undef TIDE_STEP
+    pool->tag = scope->outer;
 }
 
 TIDE_END_DECLS

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/pin.h"
+
+#include "runtime/assert.h"
+
+tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
+{
+    tide_pool_core *core = pool->core;
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    tide_pin *pin = record->pin;
+    if (pin != NULL) {
+        __atomic_add_fetch(&pin->holders, 1, __ATOMIC_RELAXED);
+        return pin;
+    }
+    pin = tide_os_resize(NULL, sizeof *pin);
+    if (pin == NULL)
+        return NULL;
+    *pin = (tide_pin){.holders = 2,
+                      .data = slot->data,
+                      .bytes = record->bytes,
+                      .capacity = record->capacity,
+                      .device = core->device};
+    record->pin = pin;
+    core->bytes_held -= record->bytes;
+    core->bytes_pinned += record->bytes;
+    record->bytes = record->capacity = 0;
+    slot->data = NULL;
+    slot->limit = 0;
+    return pin;
+}
+
+void tide_pin_drop(tide_pin *pin)
+{
+    if (__atomic_sub_fetch(&pin->holders, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    pin->device->release(pin->device, pin->data, pin->bytes);
+    tide_os_free(pin);
+}
+
+void tide_pin_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
+{
+    tide_pool_core *core = pool->core;
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    tide_pin *pin = record->pin;
+    tide_assert(pin != NULL && slot->data == NULL);
+    record->pin = NULL;
+    core->bytes_pinned -= pin->bytes;
+    if (__atomic_load_n(&pin->holders, __ATOMIC_ACQUIRE) != 1 ||
+        core->bytes_held + pin->bytes > core->limit_bytes) {
+        tide_pin_drop(pin);
+        return;
+    }
+    slot->data = pin->data;
+    record->bytes = pin->bytes;
+    record->capacity = pin->capacity;
+    core->bytes_held += pin->bytes;
+    if (core->bytes_held > core->bytes_peak)
+        core->bytes_peak = core->bytes_held;
+    tide_os_free(pin);
+}

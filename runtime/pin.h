@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Pinned memory: what was a slot's and has been exported.
+ *
+ * It has one holder for the slot's position and one for each consumer. The position lets go when
+ * it next needs memory: if it is the last holder, the memory simply becomes the slot's again;
+ * else it is freed by whoever is last, on whatever thread, through its device. */
+#ifndef TIDEPOOL_RUNTIME_PIN_H
+#define TIDEPOOL_RUNTIME_PIN_H
+
+#include "runtime/row.h"
+
+typedef struct tide_pin {
+    uint32_t holders; /* atomic */
+    void *data;
+    size_t bytes, capacity;
+    tide_device *device;
+} tide_pin;
+
+/* Takes the slot's memory out of the pool, or finds it taken; one holder more. NULL when there
+ * is no memory for the descriptor; then nothing has changed. */
+tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot);
+
+/* One holder less. Any thread, even after the pool is gone. */
+void tide_pin_drop(tide_pin *pin);
+
+/* The position's turn: takes the memory back if nobody else holds it, else lets go of it. */
+void tide_pin_settle(tide_pool *pool, tide_row *row, tide_slot *slot);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/request.h"
+
+#include "runtime/error.h"
+
+static void set_room(tide_pool *pool, tide_entry *room)
+{
+    __atomic_store_n(&pool->log_room, room, __ATOMIC_SEQ_CST);
+}
+
+tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
+{
+    const char *call = "tide_pool_request";
+    if (pool == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the pool is NULL");
+    if ((requests & ~(uint32_t)(TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) != 0)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "unknown request bits %#x", requests);
+    if (requests == 0) {
+        __atomic_store_n(&pool->core->requests, 0, __ATOMIC_SEQ_CST);
+        return TIDE_OK;
+    }
+    __atomic_fetch_or(&pool->core->requests, requests, __ATOMIC_SEQ_CST);
+    set_room(pool, pool->core->log);
+    return TIDE_OK;
+}
+
+static void serve(tide_pool *pool, uint32_t requests)
+{
+    if ((requests & TIDE_REQUEST_TRIM) != 0)
+        tide_pool_trim(pool, TIDE_ALL_TYPES);
+    else if ((requests & TIDE_REQUEST_COMPACT) != 0)
+        tide_pool_compact(pool, TIDE_ALL_TYPES);
+    pool->core->requests_served++;
+}
+
+void tide_request_serve(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    if (pool->tag != TIDE_TAG_ROOT)
+        return;
+    uint32_t requests;
+    do {
+        requests = __atomic_exchange_n(&core->requests, 0, __ATOMIC_SEQ_CST);
+        if (requests != 0)
+            serve(pool, requests);
+        set_room(pool, core->careful ? core->log : core->log_end);
+    } while (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory that follows the work: trims and compacts asked for from any thread, done by the owner
+ * where a scope opens at the root.
+ *
+ *  1. Whoever asks sets a bit of `requests`, then closes the log to fast paths by setting
+ *     `log_room` to the log's start. The owner's next entry fails its guard and comes by cold
+ *     code; no fast path tests for requests.
+ *  2. The owner serves only at the root, never while it unwinds: entry is the one place where
+ *     nothing is between two states. Inside a scope it leaves the log closed and goes on, slowly
+ *     but correctly, until it is back at the root.
+ *  3. Serving takes the bits, reopens the log, then works; a request that comes meanwhile closes
+ *     the log again. So each request is served at most once and none is lost.
+ *  4. `log_room` is written by both with atomic stores of one word. If the asker's store (1) is
+ *     overtaken by the owner's (3), the bits were set before it, and the owner looks at them
+ *     again after reopening. */
+#ifndef TIDEPOOL_RUNTIME_REQUEST_H
+#define TIDEPOOL_RUNTIME_REQUEST_H
+
+#include "runtime/pool.h"
+
+/* At the root: does what was requested. Elsewhere: nothing. Owner only. */
+void tide_request_serve(tide_pool *pool);
+
+#endif

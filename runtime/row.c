@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* How a row gets its slots and a slot its memory. */
+#include "runtime/row.h"
+
+#include "runtime/assert.h"
+#include "runtime/error.h"
+#include "runtime/guard.h"
+#include "runtime/log.h"
+#include "runtime/pin.h"
+#include "runtime/settings.h"
+#include "runtime/shim.h"
+
+enum { LEAST_ALIGN = 64 };
+
+/* ---- rows ------------------------------------------------------------------------------- */
+
+static tide_slot *take_slots(tide_pool_core *core)
+{
+    uint32_t extent = core->rows_taken / TIDE_EXTENT_ROWS;
+    if (extent == core->extent_count) {
+        char *made = tide_os_reserve(TIDE_EXTENT_BYTES);
+        if (made == NULL)
+            return NULL;
+        core->extents[core->extent_count++] = made;
+    }
+    size_t offset = (size_t)(core->rows_taken % TIDE_EXTENT_ROWS) * TIDE_ROW_BYTES;
+    core->rows_taken++;
+    return (tide_slot *)(void *)(core->extents[extent] + offset);
+}
+
+tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
+{
+    tide_pool_core *core = pool->core;
+    tide_row *row = &core->rows[type];
+    if (TIDE_LIKELY(row->shelf != NULL))
+        return row;
+    tide_slot *slots = take_slots(core);
+    if (slots == NULL) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no address space for slots of %s in pool '%s'",
+                  tide_type_find(type)->name, core->name);
+        return NULL;
+    }
+    row->type = type;
+    row->slots = slots;
+    row->shelf = &pool->shelves[type];
+    *row->shelf = (tide_shelf){.next = slots, .saved_at = TIDE_TAG_ROOT};
+    core->used[core->used_count++] = row;
+    return row;
+}
+
+/* ---- memory of one slot ----------------------------------------------------------------- */
+
+static size_t slot_align(const tide_type_facts *facts)
+{
+    return facts->align > LEAST_ALIGN ? facts->align : LEAST_ALIGN;
+}
+
+static size_t round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
+{
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    tide_pool_core *core = pool->core;
+    if (record->pin != NULL) {
+        core->bytes_pinned -= record->pin->bytes;
+        tide_pin_drop(record->pin);
+    } else if (record->guard != NULL) {
+        tide_guard_retire(record->guard, core->closing);
+        core->bytes_held -= record->bytes;
+        core->releases++;
+    } else if (slot->data != NULL) {
+        if (core->careful && core->device->host)
+            tide_shim_release(slot->data, record->bytes);
+        core->device->release(core->device, slot->data, record->bytes);
+        tide_assert(core->bytes_held >= record->bytes);
+        core->bytes_held -= record->bytes;
+        core->releases++;
+    }
+    slot->data = NULL; /* its array headers stay: the next memory may be used the same way */
+    slot->limit = 0;
+    *record = (tide_slot_record){0};
+}
+
+/* One request for a slot. */
+typedef struct asked {
+    size_t n, bytes; /* elements, and what they take */
+    tide_place place;
+    const char *call;
+    bool guarded; /* its turn to end at an inaccessible page */
+} asked;
+
+/* Grows geometrically, so that sizes that creep upward do not allocate each time; exactly to
+ * the request for a new slot, or where the pool's limit leaves no room for more. */
+static size_t grown_bytes(const tide_pool_core *core, const tide_slot_record *record,
+                          size_t wanted, size_t room)
+{
+    size_t generous = record->bytes + record->bytes / 4;
+    return !core->disabled && generous > wanted && generous <= room ? generous : wanted;
+}
+
+/* How many bytes to allocate for the request; refuses what cannot be. */
+static tide_status size_memory(const tide_pool *pool, const tide_row *row,
+                               const tide_slot_record *record, const asked *ask, size_t align,
+                               size_t *bytes)
+{
+    const tide_pool_core *core = pool->core;
+    const char *type = tide_type_find(row->type)->name;
+    size_t room = core->limit_bytes - (core->bytes_held - record->bytes);
+    if (ask->bytes > SIZE_MAX / 2)
+        return tide_fail(TIDE_ERROR_SIZE, ask->call, "%zu bytes of %s exceed the address space",
+                         ask->bytes, type);
+    size_t wanted = ask->bytes == 0 ? align : round_up(ask->bytes, align);
+    if (wanted > room)
+        return tide_fail(TIDE_ERROR_LIMIT, ask->call,
+                         "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu bytes",
+                         wanted, type, core->name, core->bytes_held, core->limit_bytes);
+    *bytes = round_up(grown_bytes(core, record, wanted, room / align * align), align);
+    return TIDE_OK;
+}
+
+/* New memory for a slot; the old is released only once the new is there. */
+static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
+{
+    tide_pool_core *core = pool->core;
+    const tide_type_facts *facts = tide_type_find(row->type);
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    size_t align = slot_align(facts), bytes = 0;
+    TIDE_FORWARD(size_memory(pool, row, record, ask, align, &bytes));
+    tide_guard *guard = NULL;
+    void *data = NULL;
+    if (ask->guarded)
+        guard = tide_guard_create(pool, row->type, ask->n, ask->bytes, align, ask->place, &data);
+    if (guard != NULL)
+        bytes = tide_guard_bytes(guard);
+    else
+        data = core->device->allocate(core->device, bytes, align);
+    if (data == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, ask->call,
+                         "device %s has no %zu bytes for %s in pool '%s'", core->device->name,
+                         bytes, facts->name, core->name);
+    tide_slot_hollow(pool, row, slot);
+    slot->data = data;
+    record->guard = guard;
+    record->bytes = bytes;
+    record->capacity = guard != NULL ? ask->n : tide_type_fit(facts, bytes);
+    core->bytes_held += bytes;
+    if (core->bytes_held > core->bytes_peak)
+        core->bytes_peak = core->bytes_held;
+    core->allocations++;
+    return TIDE_OK;
+}
+
+/* ---- finding a slot that fits ----------------------------------------------------------- */
+
+/* Room in `records` for one slot more. */
+static bool reserve_record(tide_row *row)
+{
+    if (row->count < row->records_room)
+        return true;
+    uint32_t room = row->records_room == 0 ? 8 : row->records_room * 2;
+    tide_slot_record *records = tide_os_resize(row->records, room * sizeof *records);
+    if (records == NULL)
+        return false;
+    row->records = records;
+    row->records_room = room;
+    return true;
+}
+
+static tide_slot *append(tide_pool *pool, tide_row *row, const asked *ask)
+{
+    const char *type = tide_type_find(row->type)->name;
+    if (row->count == TIDE_ROW_MOST) {
+        tide_fail(TIDE_ERROR_LIMIT, ask->call,
+                  "%u arrays of %s are live in pool '%s', limit %d: is a scope missing?",
+                  row->count, type, pool->core->name, TIDE_ROW_MOST);
+        return NULL;
+    }
+    if (!reserve_record(row)) {
+        tide_fail(TIDE_ERROR_MEMORY, ask->call,
+                  "no memory to remember slot %u of %s in pool '%s'", row->count, type,
+                  pool->core->name);
+        return NULL;
+    }
+    tide_slot *slot = &row->slots[row->count];
+    tide_assert(slot->data == NULL && slot->limit == 0 && slot->array == NULL);
+    row->records[row->count] = (tide_slot_record){0};
+    if (allocate(pool, row, slot, ask) != TIDE_OK)
+        return NULL;
+    row->count++;
+    return slot;
+}
+
+/* The smallest free slot after `slot` that holds n elements, or NULL. */
+static tide_slot *find_larger(const tide_row *row, const tide_slot *slot, size_t n)
+{
+    tide_slot *best = NULL;
+    size_t best_capacity = SIZE_MAX;
+    for (tide_slot *other = &row->slots[slot - row->slots + 1]; other < row->slots + row->count;
+         other++) {
+        size_t capacity = tide_slot_record_of(row, other)->capacity;
+        if (other->data != NULL && capacity >= n && capacity < best_capacity) {
+            best = other;
+            best_capacity = capacity;
+        }
+    }
+    return best;
+}
+
+static void swap_slots(tide_row *row, tide_slot *left, tide_slot *right)
+{
+    void *data = left->data;
+    size_t limit = left->limit;
+    left->data = right->data;
+    left->limit = right->limit;
+    right->data = data;
+    right->limit = limit;
+    tide_slot_record *a = tide_slot_record_of(row, left), *b = tide_slot_record_of(row, right);
+    tide_slot_record record = *a;
+    *a = *b;
+    *b = record;
+}
+
+/* Exchanges the slot for a larger free one further along, if growing it would waste much. The
+ * exchange is undone with the level it happened in, like everything else that the level did:
+ * else sizes that alternate between two positions would leave the large slot where the small
+ * size is asked for next, and end with two large ones. At the root it is for good. */
+static bool exchange(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
+{
+    tide_pool_core *core = pool->core;
+    if ((double)ask->bytes < tide_setting_get(TIDE_SETTING_exchange) * 1024 || core->disabled ||
+        ask->guarded)
+        return false;
+    tide_slot *larger = find_larger(row, slot, ask->n);
+    if (larger == NULL)
+        return false;
+    if (pool->tag != TIDE_TAG_ROOT) {
+        if (pool->log_top == core->log_end)
+            return false;
+        uint64_t distance = (uint64_t)(larger - slot);
+        tide_log_push(pool, &core->exchanged, slot, (uint64_t)row->type << 32 | distance);
+    }
+    swap_slots(row, slot, larger);
+    core->exchanges++;
+    return true;
+}
+
+void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
+{
+    tide_row *row = &pool->core->rows[entry->saved_at >> 32];
+    tide_slot *slot = entry->next, *larger = slot + (uint32_t)entry->saved_at;
+    tide_assert(slot >= row->slots && slot < larger);
+    if (larger < row->slots + row->count) /* else a trim has taken it */
+        swap_slots(row, slot, larger);
+}
+
+/* Counts down to the next array that is guarded. */
+static bool guard_due(tide_pool_core *core)
+{
+    if (core->guard_every == 0 || --core->guard_in != 0)
+        return false;
+    core->guard_in = core->guard_every;
+    return true;
+}
+
+tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place place,
+                        const char *call)
+{
+    const tide_type_facts *facts = tide_type_find(row->type);
+    asked ask = {.n = n, .place = place, .call = call};
+    if (!tide_type_bytes(facts, n, &ask.bytes)) {
+        tide_fail(TIDE_ERROR_SIZE, call, "%zu elements of %s (%zu bytes each) overflow size_t", n,
+                  facts->name, facts->size);
+        return NULL;
+    }
+    ask.guarded = guard_due(pool->core);
+    tide_slot *slot = row->shelf->next;
+    if (slot == row->slots + row->count)
+        return append(pool, row, &ask);
+    const tide_slot_record *record = tide_slot_record_of(row, slot);
+    if (record->pin != NULL)
+        tide_pin_settle(pool, row, slot);
+    if (slot->data != NULL && n <= record->capacity && !ask.guarded)
+        return slot;
+    if (exchange(pool, row, slot, &ask))
+        return slot;
+    return allocate(pool, row, slot, &ask) == TIDE_OK ? slot : NULL;
+}
+
+void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n,
+                    tide_place place)
+{
+    tide_assert(slot == row->shelf->next && slot->data != NULL);
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    tide_assert(n <= record->capacity);
+    if (n > record->peak)
+        record->peak = n;
+    row->shelf->next = slot + 1;
+    if (!pool->core->careful) {
+        slot->limit = record->peak + 1;
+        return slot->data;
+    }
+    record->live = true;
+    record->length = n;
+    record->tag = pool->tag;
+    record->place = place;
+    size_t used = 0;
+    tide_type_bytes(tide_type_find(row->type), n, &used);
+    if (pool->core->device->host && record->guard == NULL)
+        tide_shim_live(slot->data, used, record->bytes);
+    return slot->data;
+}
