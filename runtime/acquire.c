@@ -41,7 +41,7 @@ void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
     if (TIDE_LIKELY(pool != NULL && type < TIDE_TYPE_LIMIT)) {
         tide_shelf *shelf = &pool->shelves[type];
         tide_entry *top = pool->log_top;
-        if (TIDE_LIKELY(shelf->saved_at != 0 && top < pool->log_room)) {
+        if (TIDE_LIKELY(shelf->saved_at != 0 && top < tide_log_open(pool))) {
             tide_slot *slot = shelf->next;
             if (TIDE_LIKELY(n < slot->limit)) {
                 if (shelf->saved_at != pool->tag) {

@@ -190,13 +190,23 @@ static void fill(tide_guard *guard, const tide_pool *pool, tide_type type, size_
         __atomic_store_n(&all.count, all.count + 1, __ATOMIC_RELEASE);
 }
 
+/* From the array's first byte to the guard page. */
+static size_t tail_bytes(size_t used, size_t align)
+{
+    return used == 0 ? align : (used + align - 1) / align * align;
+}
+
+size_t tide_guard_size(size_t used, size_t align)
+{
+    return (tail_bytes(used, align) + PAGE - 1) / PAGE * PAGE;
+}
+
 tide_guard *tide_guard_create(const tide_pool *pool, tide_type type, size_t n, size_t used,
                               size_t align, tide_place acquired, void **data)
 {
     if (align > PAGE || used > SIZE_MAX / 2)
         return NULL;
-    size_t tail = used == 0 ? align : (used + align - 1) / align * align;
-    size_t bytes = (tail + PAGE - 1) / PAGE * PAGE;
+    size_t tail = tail_bytes(used, align), bytes = tide_guard_size(used, align);
     tide_registry_lock();
     tide_guard *guard = take_entry();
     char *map = guard != NULL ? tide_os_map_guarded(bytes, PAGE) : NULL;

@@ -21,7 +21,8 @@ void tide_guard_prepare(void);
 tide_guard *tide_guard_create(const tide_pool *pool, tide_type type, size_t n, size_t used,
                               size_t align, tide_place acquired, void **data);
 
-/* Bytes mapped for it, the guard page not counted. */
+/* Bytes mapped for an array of `used`, the guard page not counted. */
+size_t tide_guard_size(size_t used, size_t align);
 size_t tide_guard_bytes(const tide_guard *guard);
 
 /* The array is no longer live: verifies its end, makes it inaccessible, puts it in quarantine. */

@@ -76,8 +76,7 @@ void tide_log_rewind(tide_pool *pool, tide_entry *base)
 tide_status tide_level_admit(tide_pool *pool, const char *call)
 {
     TIDE_FORWARD(tide_pool_use(pool, call));
-    if (TIDE_UNLIKELY(__atomic_load_n(&pool->core->requests, __ATOMIC_RELAXED) != 0))
-        tide_request_serve(pool);
+    tide_request_serve(pool);
     return TIDE_OK;
 }
 

@@ -34,11 +34,6 @@ TIDE_INLINE tide_entry *save(tide_entry *top, tide_shelf *shelf, uint64_t tag)
     return top + 1;
 }
 
-TIDE_INLINE tide_entry *room_of(const tide_pool *pool)
-{
-    return __atomic_load_n(&pool->log_room, __ATOMIC_RELAXED);
-}
-
 void tide_scope_refuse(tide_scope *scope, const tide_plan *plan)
 {
     *scope = (tide_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT, .plan = plan};
@@ -71,7 +66,7 @@ static void leave(tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
     tide_entry *base = scope->base;
-    if (TIDE_UNLIKELY(pool->tag != scope->tag || base >= room_of(pool))) {
+    if (TIDE_UNLIKELY(pool->tag != scope->tag || base >= tide_log_open(pool))) {
         leave_slow(scope);
         return;
     }
@@ -94,7 +89,7 @@ static void leave(tide_scope *scope)
 static void enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
     if (TIDE_UNLIKELY(pool == NULL ||
-                      room_of(pool) - pool->log_top <= (ptrdiff_t)pool->core->used_count)) {
+                      tide_log_open(pool) - pool->log_top <= (ptrdiff_t)pool->core->used_count)) {
         enter_without_room(scope, pool, plan, site);
         return;
     }
@@ -119,7 +114,7 @@ TIDE_INLINE tide_shelf *shelf_at(tide_pool *pool, uint32_t offset)
 static void enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
     if (TIDE_UNLIKELY(pool == NULL ||
-                      room_of(pool) - pool->log_top <= (ptrdiff_t)plan->type_count)) {
+                      tide_log_open(pool) - pool->log_top <= (ptrdiff_t)plan->type_count)) {
         enter_without_room(scope, pool, plan, site);
         return;
     }
@@ -141,7 +136,7 @@ TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_pla
                               tide_site *site, uint32_t count)
 {
     const uint32_t *shelves = plan->shelves;
-    bool ready = pool != NULL && pool->log_top < room_of(pool);
+    bool ready = pool != NULL && pool->log_top < tide_log_open(pool);
     uint64_t outer = ready ? pool->tag : 0;
 #define TIDE_STEP(i) ready = ready && shelf_at(pool, shelves[i])->saved_at == outer
     TIDE_EACH_TYPED(count, TIDE_STEP);

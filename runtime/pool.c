@@ -202,6 +202,7 @@ static void reset_row(tide_pool *pool, tide_row *row)
 static void reset(tide_pool *pool)
 {
     tide_levels_clear(pool);
+    pool->core->closing = (tide_place){TIDE_NOWHERE};
     tide_log_rewind(pool, pool->core->log);
     for (uint32_t i = 0; i < pool->core->used_count; i++)
         reset_row(pool, pool->core->used[i]);

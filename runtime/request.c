@@ -33,16 +33,24 @@ static void serve(tide_pool *pool, uint32_t requests)
     pool->core->requests_served++;
 }
 
+/* Where the log ends for fast paths when nothing is asked for. */
+static tide_entry *usual_room(const tide_pool_core *core)
+{
+    return core->careful ? core->log : core->log_end;
+}
+
+/* A closed log without a request is one that was taken back, or served a moment too soon. */
 void tide_request_serve(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
-    if (pool->tag != TIDE_TAG_ROOT)
+    if (pool->tag != TIDE_TAG_ROOT ||
+        (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) == 0 &&
+         tide_log_open(pool) == usual_room(core)))
         return;
-    uint32_t requests;
     do {
-        requests = __atomic_exchange_n(&core->requests, 0, __ATOMIC_SEQ_CST);
+        uint32_t requests = __atomic_exchange_n(&core->requests, 0, __ATOMIC_SEQ_CST);
         if (requests != 0)
             serve(pool, requests);
-        set_room(pool, core->careful ? core->log : core->log_end);
+        set_room(pool, usual_room(core));
     } while (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0);
 }

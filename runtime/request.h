@@ -18,7 +18,7 @@
 
 #include "runtime/pool.h"
 
-/* At the root: does what was requested. Elsewhere: nothing. Owner only. */
+/* At the root: does what was requested, and reopens the log. Elsewhere: nothing. Owner only. */
 void tide_request_serve(tide_pool *pool);
 
 #endif

@@ -101,6 +101,13 @@ static size_t grown_bytes(const tide_pool_core *core, const tide_slot_record *re
     return !core->disabled && generous > wanted && generous <= room ? generous : wanted;
 }
 
+/* What the pool's limit leaves for a slot whose present memory goes back. */
+static size_t room_beside(const tide_pool_core *core, const tide_slot_record *record)
+{
+    tide_assert(core->bytes_held - record->bytes <= core->limit_bytes);
+    return core->limit_bytes - (core->bytes_held - record->bytes);
+}
+
 /* How many bytes to allocate for the request; refuses what cannot be. */
 static tide_status size_memory(const tide_pool *pool, const tide_row *row,
                                const tide_slot_record *record, const asked *ask, size_t align,
@@ -108,7 +115,7 @@ static tide_status size_memory(const tide_pool *pool, const tide_row *row,
 {
     const tide_pool_core *core = pool->core;
     const char *type = tide_type_find(row->type)->name;
-    size_t room = core->limit_bytes - (core->bytes_held - record->bytes);
+    size_t room = room_beside(core, record);
     if (ask->bytes > SIZE_MAX / 2)
         return tide_fail(TIDE_ERROR_SIZE, ask->call, "%zu bytes of %s exceed the address space",
                          ask->bytes, type);
@@ -131,7 +138,7 @@ static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, con
     TIDE_FORWARD(size_memory(pool, row, record, ask, align, &bytes));
     tide_guard *guard = NULL;
     void *data = NULL;
-    if (ask->guarded)
+    if (ask->guarded && tide_guard_size(ask->bytes, align) <= room_beside(core, record))
         guard = tide_guard_create(pool, row->type, ask->n, ask->bytes, align, ask->place, &data);
     if (guard != NULL)
         bytes = tide_guard_bytes(guard);

@@ -79,6 +79,12 @@ TIDE_INLINE tide_pool *tide_pool_refusing(void)
 #define TIDE_TAG_ROOT  ((uint64_t)1)
 #define TIDE_TAG_DEPTH ((uint64_t)0xffffff) /* the bits of a tag that count levels */
 
+/* Where the log ends for fast paths. Others may close it at any time: runtime/request.h. */
+TIDE_INLINE tide_entry *tide_log_open(const tide_pool *pool)
+{
+    return __atomic_load_n(&pool->log_room, __ATOMIC_RELAXED);
+}
+
 /* The tag of a level opened now. */
 TIDE_INLINE uint64_t tide_tag_inner(const tide_pool *pool)
 {

@@ -78,7 +78,7 @@ TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint3
         return false;
     tide_entry *top = pool->log_top;
     uint64_t outer = pool->tag;
-    bool ready = top < __atomic_load_n(&pool->log_room, __ATOMIC_RELAXED);
+    bool ready = top < tide_log_open(pool);
 #define TIDE_STEP(i) ready = ready & (pool->shelves[types[i]].saved_at == outer)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
