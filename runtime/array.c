@@ -216,7 +216,9 @@ static tide_array *acquire(tide_pool *pool, tide_row *row, tide_order order, int
         return NULL;
     }
     shape_way *way = find_way(header->cache, ndim, shape, order);
-    if (way != NULL) {
+    if (way != NULL && slot->array == header && header->tensor.shape == way->shape) {
+        header->hits++;
+    } else if (way != NULL) {
         pool->core->arrays_cached++;
     } else {
         way = make_way(header->cache, ndim, shape, order, length);

@@ -101,10 +101,10 @@ bool tide_array_contiguous(const tide_array *array, tide_order order)
 {
     int64_t expected = 1;
     const tide_dl_tensor *tensor = &array->tensor;
+    if (array->length == 0)
+        return true;
     for (int i = 0; i < tensor->ndim; i++) {
         int d = order == TIDE_ROW_MAJOR ? tensor->ndim - 1 - i : i;
-        if (tensor->shape[d] == 0)
-            return true;
         if (tensor->shape[d] != 1 && tensor->strides[d] != expected)
             return false;
         expected *= tensor->shape[d];
@@ -144,6 +144,12 @@ static tide_status check_view(const tide_array *array, const int64_t *start,
     return tide_shape_length(array->tensor.ndim, extent, &length, call);
 }
 
+/* A step that is never taken may be anything, and must not overflow the stride. */
+static int64_t step_of(const int64_t *extent, const int64_t *step, int d)
+{
+    return step != NULL && extent[d] > 1 ? step[d] : 1;
+}
+
 tide_array *tide_view(tide_pool *pool, const tide_array *array, const int64_t *start,
                       const int64_t *extent, const int64_t *step)
 {
@@ -158,7 +164,7 @@ tide_array *tide_view(tide_pool *pool, const tide_array *array, const int64_t *s
     for (int d = 0; d < ndim; d++) {
         offset += extent[d] > 0 ? start[d] * array->tensor.strides[d] : 0;
         view->shape[d] = extent[d];
-        view->strides[d] = array->tensor.strides[d] * (step != NULL ? step[d] : 1);
+        view->strides[d] = array->tensor.strides[d] * step_of(extent, step, d);
         view->array.length *= (size_t)extent[d];
     }
     share(view, array, offset);

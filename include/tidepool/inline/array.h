@@ -41,7 +41,7 @@ TIDE_INLINE tide_array *tide_acquire_array_inline(tide_pool *pool, tide_type typ
                                                   tide_order order, int ndim,
                                                   const int64_t *shape, TIDE_PLACE)
 {
-    if (TIDE_LIKELY(pool != NULL && type < TIDE_TYPE_LIMIT)) {
+    if (TIDE_LIKELY(pool != NULL && type < TIDE_TYPE_LIMIT && shape != NULL)) {
         tide_shelf *shelf = &pool->shelves[type];
         if (TIDE_LIKELY(shelf->saved_at == pool->tag)) {
             tide_slot *slot = shelf->next;
