@@ -2,10 +2,9 @@
 #define _GNU_SOURCE
 #include "runtime/guard.h"
 
-#include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -14,11 +13,14 @@
 #include "runtime/report.h"
 #include "runtime/settings.h"
 
-enum { PAGE = 4096, MOST = 1 << 18, END_PATTERN = 0xA5 };
+/* MOST: a live array takes two mappings, of the 65530 that Linux lets a process have by default;
+ * the program wants some, too. */
+enum { PAGE = 4096, MOST = 30000, END_PATTERN = 0xA5 };
 
 typedef enum guard_state { FREE = 0, LIVE, REWOUND } guard_state;
 
-/* Read by the fault handler without a lock: `state` is stored last when an entry is filled. */
+/* Read by the fault handler without a lock: `state` is stored last when an entry is filled. An
+ * entry that is filled anew meanwhile is none that the fault was about. */
 struct tide_guard {
     uint32_t state;
     tide_type type;
@@ -40,6 +42,7 @@ static struct {
     uint32_t quarantined;
 } all;
 
+/* What handled faults before us. */
 static struct sigaction previous;
 
 /* ---- the report ------------------------------------------------------------------------- */
@@ -56,36 +59,37 @@ static tide_guard *find(const char *address)
     return NULL;
 }
 
-/* "function+0x12 (module+0x3456)": what addr2line turns into a line. */
-static const char *code_text(const void *code, char *text, size_t bytes)
+static const char *type_name(const tide_guard *guard)
 {
-    Dl_info info;
-    if (dladdr(code, &info) == 0)
-        snprintf(text, bytes, "%p", code);
-    else
-        snprintf(text, bytes, "%s+%#zx (%s+%#zx)", info.dli_sname != NULL ? info.dli_sname : "?",
-                 info.dli_saddr != NULL ? (size_t)((const char *)code - (const char *)info.dli_saddr)
-                                        : 0,
-                 info.dli_fname, (size_t)((const char *)code - (const char *)info.dli_fbase));
-    return text;
+    return tide_type_find(guard->type)->name;
 }
 
-static void report_fault(const tide_guard *guard, const char *address, const void *code)
+static void report_use_after_rewind(const tide_guard *guard, const char *address, const void *code)
 {
-    char used[256], thread[TIDE_OS_NAME_BYTES];
-    bool stale = guard->state == REWOUND;
+    char thread[TIDE_OS_NAME_BYTES];
     tide_os_thread_name(thread);
-    tide_report(stale ? TIDE_REPORT_USE_AFTER_REWIND : TIDE_REPORT_OVERFLOW,
-                "%s: byte %td of an array of %zu %s (%zu bytes) in pool '%s'\n"
+    tide_report(TIDE_REPORT_USE_AFTER_REWIND,
+                "use after rewind: byte %td of an array of %zu %.60s (%zu bytes) in pool '%s'\n"
                 "  acquired  %s\n"
-                "  rewound   %s%s\n"
+                "  rewound   %s %s\n"
                 "  used      %s by thread '%s'",
-                stale ? "use after rewind" : "access past the end", address - guard->data,
-                guard->n, tide_type_find(guard->type)->name, guard->used, guard->pool,
-                tide_place_text(guard->acquired),
-                stale ? "with the scope opened at " : "not yet: it is live",
-                stale ? tide_place_text(guard->rewound) : "",
-                code_text(code, used, sizeof used), thread);
+                address - guard->data, guard->n, type_name(guard), guard->used, guard->pool,
+                tide_place_words(guard->acquired).text,
+                guard->rewound.file != NULL ? "with the scope opened at" : "by a call at",
+                tide_place_words(guard->rewound).text, tide_code_words(code).text, thread);
+}
+
+static void report_overflow(const tide_guard *guard, const char *address, const void *code)
+{
+    char thread[TIDE_OS_NAME_BYTES];
+    tide_os_thread_name(thread);
+    tide_report(TIDE_REPORT_OVERFLOW,
+                "access past the end: byte %td of an array of %zu %.60s (%zu bytes) in pool '%s'\n"
+                "  acquired  %s\n"
+                "  rewound   not yet: it is live\n"
+                "  used      %s by thread '%s'",
+                address - guard->data, guard->n, type_name(guard), guard->used, guard->pool,
+                tide_place_words(guard->acquired).text, tide_code_words(code).text, thread);
 }
 
 static const void *code_of(const void *context)
@@ -101,22 +105,41 @@ static const void *code_of(const void *context)
 #endif
 }
 
-/* After the report the access is tried again under whatever handled faults before, so that the
- * program ends (or not) as it would have without us. */
+/* Whatever handled faults before goes on doing so, ours among them; a handler of its own stays
+ * behind us, for it may survive the fault. The default action ends the program when the access
+ * is tried again; a signal that was sent has no access to try, and is sent again. */
+static void pass_on(int signal, siginfo_t *info, void *context)
+{
+    if ((previous.sa_flags & SA_SIGINFO) != 0) {
+        previous.sa_sigaction(signal, info, context);
+    } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+        previous.sa_handler(signal);
+    } else if (info->si_code > 0) {
+        sigaction(SIGSEGV, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    } else if (previous.sa_handler == SIG_DFL) {
+        sigaction(SIGSEGV, &previous, NULL);
+        raise(signal);
+    }
+}
+
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
-    (void)signal;
-    const tide_guard *guard = find(info->si_addr);
-    if (guard != NULL)
-        report_fault(guard, info->si_addr, code_of(context));
-    sigaction(SIGSEGV, &previous, NULL);
+    int error = errno;
+    const tide_guard *guard = info->si_code > 0 ? find(info->si_addr) : NULL;
+    if (guard != NULL && guard->state == REWOUND)
+        report_use_after_rewind(guard, info->si_addr, code_of(context));
+    else if (guard != NULL)
+        report_overflow(guard, info->si_addr, code_of(context));
+    pass_on(signal, info, context);
+    errno = error;
 }
 
 static void install(void)
 {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGSEGV, &action, &previous);
+    sigaction(SIGSEGV, NULL, &previous); /* known before the first fault can come by */
+    sigaction(SIGSEGV, &action, NULL);
 }
 
 void tide_guard_prepare(void)
@@ -127,10 +150,8 @@ void tide_guard_prepare(void)
 
 /* ---- entries and the quarantine --------------------------------------------------------- */
 
-static void unmap(tide_guard *guard)
+static void put_entry(tide_guard *guard)
 {
-    tide_os_unmap_guarded(guard->map, guard->bytes + PAGE);
-    __atomic_store_n(&guard->state, FREE, __ATOMIC_RELEASE);
     guard->next = all.free;
     all.free = guard;
 }
@@ -142,7 +163,9 @@ static void release_oldest(void)
     if (all.oldest == NULL)
         all.youngest = NULL;
     all.quarantined--;
-    unmap(guard);
+    __atomic_store_n(&guard->state, FREE, __ATOMIC_RELEASE);
+    tide_os_unmap_guarded(guard->map, guard->bytes + PAGE);
+    put_entry(guard);
 }
 
 static void quarantine(tide_guard *guard)
@@ -158,18 +181,31 @@ static void quarantine(tide_guard *guard)
         release_oldest();
 }
 
+/* Arrays that are live come before those in quarantine. */
 static tide_guard *take_entry(void)
 {
-    tide_guard *guard = all.free;
-    if (guard != NULL) {
-        all.free = guard->next;
-        return guard;
-    }
     if (all.entries == NULL)
         all.entries = tide_os_reserve(MOST * sizeof *all.entries);
-    if (all.entries == NULL || all.count == MOST)
+    if (all.entries == NULL)
         return NULL;
-    return &all.entries[all.count];
+    if (all.free == NULL && all.count == MOST && all.oldest != NULL)
+        release_oldest();
+    tide_guard *guard = all.free;
+    if (guard != NULL)
+        all.free = guard->next;
+    else if (all.count < MOST)
+        guard = &all.entries[all.count];
+    return guard;
+}
+
+static char *map_array(size_t bytes)
+{
+    char *map = tide_os_map_guarded(bytes, PAGE);
+    if (map != NULL || all.oldest == NULL)
+        return map;
+    while (all.oldest != NULL)
+        release_oldest();
+    return tide_os_map_guarded(bytes, PAGE);
 }
 
 /* ---- one array -------------------------------------------------------------------------- */
@@ -209,15 +245,14 @@ tide_guard *tide_guard_create(const tide_pool *pool, tide_type type, size_t n, s
     size_t tail = tail_bytes(used, align), bytes = tide_guard_size(used, align);
     tide_registry_lock();
     tide_guard *guard = take_entry();
-    char *map = guard != NULL ? tide_os_map_guarded(bytes, PAGE) : NULL;
+    char *map = guard != NULL ? map_array(bytes) : NULL;
     if (map != NULL) {
         guard->map = map;
         guard->bytes = bytes;
         fill(guard, pool, type, n, used, tail, acquired);
         *data = guard->data;
     } else if (guard != NULL && guard != &all.entries[all.count]) {
-        guard->next = all.free;
-        all.free = guard;
+        put_entry(guard);
     }
     tide_registry_unlock();
     return map != NULL ? guard : NULL;
@@ -228,25 +263,37 @@ size_t tide_guard_bytes(const tide_guard *guard)
     return guard->bytes;
 }
 
-/* The gap between the array's last byte and the guard page. */
-static void verify_end(const tide_guard *guard)
+/* The page that the array begins in starts with zeros; the gap between its last byte and the guard
+ * page with the pattern that `fill` put there. The first byte that is neither, or NULL. */
+static const char *find_damage(const tide_guard *guard)
 {
     const char *end = guard->map + guard->bytes;
+    for (const char *byte = guard->data; byte-- > guard->map;)
+        if (*byte != 0)
+            return byte;
     for (const char *byte = guard->data + guard->used; byte < end; byte++)
-        if (*byte != (char)END_PATTERN) {
-            tide_report(TIDE_REPORT_OVERFLOW,
-                        "written past the end: byte %td of an array of %zu %s (%zu bytes) in "
-                        "pool '%s'\n  acquired  %s\n  found     when it was rewound",
-                        byte - guard->data, guard->n, tide_type_find(guard->type)->name,
-                        guard->used, guard->pool, tide_place_text(guard->acquired));
-            return;
-        }
+        if (*byte != (char)END_PATTERN)
+            return byte;
+    return NULL;
+}
+
+static void verify_gaps(const tide_guard *guard)
+{
+    const char *byte = find_damage(guard);
+    if (byte != NULL)
+        tide_report(TIDE_REPORT_OVERFLOW,
+                    "written %s: byte %td of an array of %zu %.60s (%zu bytes) in pool '%s'\n"
+                    "  acquired  %s\n"
+                    "  found     when it was rewound",
+                    byte < guard->data ? "before the start" : "past the end", byte - guard->data,
+                    guard->n, type_name(guard), guard->used, guard->pool,
+                    tide_place_words(guard->acquired).text);
 }
 
 void tide_guard_retire(tide_guard *guard, tide_place rewound)
 {
     tide_assert(guard->state == LIVE);
-    verify_end(guard);
+    verify_gaps(guard);
     tide_registry_lock();
     guard->rewound = rewound;
     __atomic_store_n(&guard->state, REWOUND, __ATOMIC_RELEASE);

@@ -23,7 +23,7 @@ static void report_leak(const tide_pool *pool, const tide_open_level *leaked)
         tide_report(TIDE_REPORT_LEAK,
                     "leaked scope: the one opened at %s in pool '%s' was left open; "
                     "the scope around it cleaned up",
-                    tide_place_text(leaked->place), pool->core->name);
+                    tide_place_words(leaked->place).text, pool->core->name);
 }
 
 tide_place tide_levels_pop(tide_pool *pool, uint64_t tag)

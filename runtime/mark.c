@@ -8,6 +8,7 @@
 #include "runtime/error.h"
 #include "runtime/levels.h"
 #include "runtime/log.h"
+#include "runtime/report.h"
 #include "runtime/row.h"
 
 uint64_t tide_mark_push(tide_pool *pool, const char *call)
@@ -28,13 +29,15 @@ bool tide_mark_open(const tide_pool *pool, size_t position, uint64_t serial)
     return entry->shelf == &core->marks && (uintptr_t)entry->next == serial;
 }
 
-void tide_mark_close(tide_pool *pool, size_t position)
+void tide_mark_close(tide_pool *pool, size_t position, tide_place caller)
 {
     tide_entry *entry = &pool->core->log[position];
     uint64_t outer = entry->saved_at;
     bool younger = tide_level(pool->tag) > tide_level(outer) + 1;
-    if (pool->core->careful)
-        pool->core->closing = tide_levels_pop(pool, outer + 1);
+    if (pool->core->careful) {
+        (void)tide_levels_pop(pool, outer + 1);
+        pool->core->closing = caller;
+    }
     tide_log_rewind(pool, entry);
     if (younger)
         tide_abandon(pool, tide_level(outer));
@@ -44,7 +47,7 @@ void tide_mark_close(tide_pool *pool, size_t position)
 
 static const tide_mark refused;
 
-static tide_mark open_mark(tide_pool *pool, const char *call)
+static tide_mark open_mark(tide_pool *pool, const char *call, tide_place caller)
 {
     if (tide_level_admit(pool, call) != TIDE_OK)
         return refused;
@@ -52,13 +55,13 @@ static tide_mark open_mark(tide_pool *pool, const char *call)
     mark.serial = tide_mark_push(pool, call);
     if (mark.serial == 0)
         return refused;
-    tide_level_open_at(pool, (tide_place){TIDE_NOWHERE});
+    tide_level_open_at(pool, caller);
     return mark;
 }
 
 tide_mark tide_checkpoint(tide_pool *pool)
 {
-    return open_mark(pool, "tide_checkpoint");
+    return open_mark(pool, "tide_checkpoint", (tide_place){TIDE_CALLER});
 }
 
 tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t count)
@@ -74,12 +77,12 @@ tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t 
                       tide_type_count());
             return refused;
         }
-    tide_mark mark = open_mark(pool, call);
+    tide_mark mark = open_mark(pool, call, (tide_place){TIDE_CALLER});
     for (size_t i = 0; mark.pool != NULL && i < count; i++) {
         tide_shelf *shelf = &pool->shelves[types[i]];
         /* A shelf not yet set up has nothing to save; its first acquire will. */
         if (shelf->saved_at != 0 && !tide_log_touch(pool, shelf, call)) {
-            tide_mark_close(pool, mark.position);
+            tide_mark_close(pool, mark.position, (tide_place){TIDE_CALLER});
             return refused;
         }
     }
@@ -97,6 +100,6 @@ tide_status tide_rewind(tide_pool *pool, tide_mark mark)
     if (!tide_mark_open(pool, mark.position, mark.serial))
         return tide_misuse(pool, TIDE_ERROR_STALE, call, "mark %llu of pool '%s' has been rewound already",
                          (unsigned long long)mark.serial, pool->core->name);
-    tide_mark_close(pool, mark.position);
+    tide_mark_close(pool, mark.position, (tide_place){TIDE_CALLER});
     return TIDE_OK;
 }

@@ -17,6 +17,6 @@ bool tide_mark_open(const tide_pool *pool, size_t position, uint64_t serial);
 
 /* Closes the level that the mark at `position` opened, and all younger ones; levels that were
  * still open then count as abandoned, since their blocks may yet end. */
-void tide_mark_close(tide_pool *pool, size_t position);
+void tide_mark_close(tide_pool *pool, size_t position, tide_place caller);
 
 #endif

@@ -62,18 +62,20 @@ void *tide_os_map_guarded(size_t bytes, size_t guard)
     return NULL;
 }
 
+/* Neighbours that look alike are one mapping to the kernel, and it may have none left for what
+ * a hole would part: then the addresses stay forbidden for good. */
 void tide_os_unmap_guarded(void *start, size_t bytes)
 {
-    unmap(start, bytes);
+    (void)munmap(start, bytes);
 }
 
-/* A fresh mapping over the old one forbids and gives back in one call. */
+/* The kernel may refuse either when a process has as many mappings as it may: then the memory
+ * stays as it is. (A fresh mapping over the old one would be one call, but leave a hole if it
+ * failed, for another thread's memory to fill.) */
 void tide_os_forbid(void *start, size_t bytes)
 {
-    void *again = mmap(start, bytes, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    tide_assert(again == start);
-    (void)again;
+    (void)mprotect(start, bytes, PROT_NONE);
+    (void)madvise(start, bytes, MADV_DONTNEED);
 }
 
 void *tide_os_map_huge(size_t bytes)

@@ -19,7 +19,7 @@ void tide_os_unreserve(void *start, size_t bytes);
 void *tide_os_map_guarded(size_t bytes, size_t guard);
 void tide_os_unmap_guarded(void *start, size_t bytes);
 
-/* Makes mapped memory fault, and gives its pages back. */
+/* Makes mapped memory fault, and gives its pages back, as far as the system lets it. */
 void tide_os_forbid(void *start, size_t bytes);
 
 /* A mapping of its own with huge pages advised, aligned to 2 MiB; `bytes` a multiple of that. */

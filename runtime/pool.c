@@ -98,7 +98,7 @@ static tide_status validate(const tide_pool_options *options)
 
 static void own(tide_pool_core *core)
 {
-    core->owner = tide_os_thread();
+    __atomic_store_n(&core->owner, tide_os_thread(), __ATOMIC_RELAXED);
     tide_os_thread_name(core->owner_name);
 }
 
@@ -112,7 +112,7 @@ static void set_options(tide_pool_core *core, const tide_pool_options *options)
     core->disabled = options->disabled || tide_setting_get(TIDE_SETTING_disable) != 0;
     core->careful = core->disabled || core->check >= TIDE_CHECK_POISON;
     if (core->check >= TIDE_CHECK_GUARD && core->device->host)
-        core->guard_every = core->guard_in = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
+        core->guard_every = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
     core->poison = core->check >= TIDE_CHECK_POISON && core->guard_every <= 1;
 }
 
@@ -158,13 +158,13 @@ tide_status tide_pool_use(const tide_pool *pool, const char *call)
     if (TIDE_UNLIKELY(pool == NULL))
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the pool is NULL");
     const tide_pool_core *core = pool->core;
-    if (core->check < TIDE_CHECK_POISON || core->owner == tide_os_thread())
+    if (core->check < TIDE_CHECK_POISON || tide_pool_owner(core) == tide_os_thread())
         return TIDE_OK;
     char name[TIDE_OS_NAME_BYTES];
     tide_os_thread_name(name);
     return tide_misuse(pool, TIDE_ERROR_THREAD, call,
                      "pool '%s' belongs to thread '%s' (%#zx), not to thread '%s' (%#zx)",
-                     core->name, core->owner_name, (size_t)core->owner, name,
+                     core->name, core->owner_name, (size_t)tide_pool_owner(core), name,
                      (size_t)tide_os_thread());
 }
 
@@ -199,10 +199,10 @@ static void reset_row(tide_pool *pool, tide_row *row)
     row->shelf->saved_at = TIDE_TAG_ROOT;
 }
 
-static void reset(tide_pool *pool)
+static void reset(tide_pool *pool, tide_place caller)
 {
     tide_levels_clear(pool);
-    pool->core->closing = (tide_place){TIDE_NOWHERE};
+    pool->core->closing = caller;
     tide_log_rewind(pool, pool->core->log);
     for (uint32_t i = 0; i < pool->core->used_count; i++)
         reset_row(pool, pool->core->used[i]);
@@ -215,14 +215,14 @@ static void reset(tide_pool *pool)
 tide_status tide_pool_reset(tide_pool *pool)
 {
     TIDE_FORWARD(tide_pool_use(pool, "tide_pool_reset"));
-    reset(pool);
+    reset(pool, (tide_place){TIDE_CALLER});
     return TIDE_OK;
 }
 
 tide_status tide_pool_empty(tide_pool *pool)
 {
     TIDE_FORWARD(tide_pool_use(pool, "tide_pool_empty"));
-    reset(pool);
+    reset(pool, (tide_place){TIDE_CALLER});
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     tide_assert(pool->core->bytes_held == 0);
     return TIDE_OK;
@@ -230,14 +230,14 @@ tide_status tide_pool_empty(tide_pool *pool)
 
 /* ---- destroy ---------------------------------------------------------------------------- */
 
-void tide_pool_discard(tide_pool *pool)
+void tide_pool_discard(tide_pool *pool, tide_place caller)
 {
     tide_pool_core *core = pool->core;
     delist(pool);
     if (core->check >= TIDE_CHECK_POISON)
         __atomic_sub_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
     own(core); /* a thread's pool may be discarded by whoever ends the process */
-    reset(pool);
+    reset(pool, caller);
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     for (uint32_t i = 0; i < core->used_count; i++)
         tide_os_free(core->used[i]->records);
@@ -256,6 +256,6 @@ tide_status tide_pool_destroy(tide_pool *pool)
         return tide_misuse(pool, TIDE_ERROR_STATE, "tide_pool_destroy",
                          "pool '%s' has %zu open scopes or marks", pool->core->name,
                          tide_pool_depth(pool));
-    tide_pool_discard(pool);
+    tide_pool_discard(pool, (tide_place){TIDE_CALLER});
     return TIDE_OK;
 }

@@ -51,9 +51,10 @@ typedef struct tide_pool_core {
     bool disabled;
     bool careful;    /* checks or is disabled: no fast path may pass, cold code sees every call */
     bool poison;     /* what is rewound is overwritten */
-    uint32_t guard_every, guard_in; /* one acquire in `guard_every` is guarded (0: none), the
-                                       next one in so many */
-    uintptr_t owner; /* thread */
+    uint32_t guard_every; /* of so many acquires one is guarded, at random; 0: none */
+    uint32_t guard_in;    /* the next to be guarded, in so many; 0: not yet drawn   */
+    uint32_t guard_rest;  /* acquires left of its round when that one is done       */
+    uintptr_t owner; /* thread; others may ask whose it is */
     char owner_name[TIDE_OS_NAME_BYTES];
     char name[32];
 
@@ -102,6 +103,11 @@ static inline tide_row *tide_row_of(const tide_pool *pool, const tide_shelf *she
     return &pool->core->rows[shelf - pool->shelves];
 }
 
+static inline uintptr_t tide_pool_owner(const tide_pool_core *core)
+{
+    return __atomic_load_n(&core->owner, __ATOMIC_RELAXED);
+}
+
 static inline uint32_t tide_level(uint64_t tag)
 {
     return (uint32_t)(tag & TIDE_TAG_DEPTH);
@@ -118,7 +124,7 @@ __attribute__((format(printf, 4, 5), cold)) tide_status tide_misuse(const tide_p
                                                                     const char *format, ...);
 
 /* Destroys a pool whatever is open in it. */
-void tide_pool_discard(tide_pool *pool);
+void tide_pool_discard(tide_pool *pool, tide_place caller);
 
 /* Calls visit for every pool of the process, with the registry locked. */
 void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user);

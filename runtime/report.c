@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "runtime/report.h"
 
+#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/os.h"
+
+/* ---- where reports go ------------------------------------------------------------------- */
 
 static struct {
     tide_report_function function;
@@ -19,27 +24,63 @@ void tide_report_to(tide_report_function function, void *user)
 
 void tide_report(tide_report_kind kind, const char *format, ...)
 {
-    char text[1024];
+    char line[1024] = "tidepool: ";
+    char *text = line + strlen(line);
+    size_t most = sizeof line - strlen(line) - 1; /* the last byte is for the line's end */
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
+    int wanted = vsnprintf(text, most, format, arguments);
     va_end(arguments);
-    size_t bytes = length < (int)sizeof text ? (size_t)length : sizeof text - 1;
+    size_t bytes = wanted < 0 ? 0 : (size_t)wanted < most ? (size_t)wanted : most - 1;
     tide_report_function function = __atomic_load_n(&target.function, __ATOMIC_ACQUIRE);
     if (function != NULL && !function(kind, text, __atomic_load_n(&target.user, __ATOMIC_RELAXED)))
         return;
-    tide_os_write_error("tidepool: ", 10);
-    tide_os_write_error(text, bytes);
-    tide_os_write_error("\n", 1);
+    text[bytes] = '\n';
+    tide_os_write_error(line, (size_t)(text - line) + bytes + 1);
 }
 
-const char *tide_place_text(tide_place place)
+/* ---- places ----------------------------------------------------------------------------- */
+
+/* The strings of a place lie in the module it was compiled into, which may have been unloaded. */
+static bool is_loaded(const char *text)
 {
-    static _Thread_local char buffers[4][256];
-    static _Thread_local unsigned turn;
+    uintptr_t first, last;
+    return tide_os_module(text, &first, &last);
+}
+
+static const char *end_of(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 160 ? path + length - 160 : path;
+}
+
+tide_words tide_place_words(tide_place place)
+{
+    tide_words words;
+    if (place.file == NULL && place.function != NULL)
+        return tide_code_words(place.function - 1); /* the call, not what it returns to */
     if (place.file == NULL)
-        return "an unnamed place";
-    char *buffer = buffers[turn++ % 4];
-    snprintf(buffer, sizeof buffers[0], "%s:%u in %s", place.file, place.line, place.function);
-    return buffer;
+        snprintf(words.text, sizeof words.text, "an unnamed place");
+    else if (!is_loaded(place.file) || !is_loaded(place.function))
+        snprintf(words.text, sizeof words.text, "line %u of code that has been unloaded",
+                 place.line);
+    else
+        snprintf(words.text, sizeof words.text, "%s:%u in %.70s", end_of(place.file), place.line,
+                 place.function);
+    return words;
+}
+
+tide_words tide_code_words(const void *code)
+{
+    tide_words words;
+    Dl_info info;
+    if (dladdr(code, &info) == 0)
+        snprintf(words.text, sizeof words.text, "%p", code);
+    else
+        snprintf(words.text, sizeof words.text, "%.70s+%#zx (%s+%#zx)",
+                 info.dli_sname != NULL ? info.dli_sname : "?",
+                 info.dli_saddr != NULL ? (size_t)((const char *)code - (const char *)info.dli_saddr)
+                                        : 0,
+                 end_of(info.dli_fname), (size_t)((const char *)code - (const char *)info.dli_fbase));
+    return words;
 }

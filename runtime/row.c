@@ -263,13 +263,33 @@ void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
         swap_slots(row, slot, larger);
 }
 
-/* Counts down to the next array that is guarded. */
+/* Another number at each call, and in each run of the program. */
+static uint64_t random_number(void)
+{
+    static uint64_t state;
+    uint64_t x = __atomic_add_fetch(&state, 0x9E3779B97F4A7C15u, __ATOMIC_RELAXED);
+    x += (uintptr_t)&state;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+}
+
+/* One in each round of so many, at a random place in it: a fixed step would meet the same
+ * acquire of a loop each time, and the others never. */
+static void draw_guarded(tide_pool_core *core)
+{
+    uint32_t at = 1 + (uint32_t)(random_number() % core->guard_every);
+    core->guard_in = core->guard_rest + at;
+    core->guard_rest = core->guard_every - at;
+}
+
 static bool guard_due(tide_pool_core *core)
 {
-    if (core->guard_every == 0 || --core->guard_in != 0)
+    if (core->guard_every == 0)
         return false;
-    core->guard_in = core->guard_every;
-    return true;
+    if (core->guard_in == 0)
+        draw_guarded(core);
+    return --core->guard_in == 0;
 }
 
 tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place place,

@@ -43,7 +43,7 @@ tide_status tide_scope_leave(tide_scope *scope)
     bool younger = pool->tag != scope->tag;
     tide_scope_end(scope);
     scope->pool = NULL;
-    tide_mark_close(pool, position);
+    tide_mark_close(pool, position, (tide_place){TIDE_NOWHERE});
     if (younger)
         tide_abandon(pool, tide_level(pool->tag));
     return TIDE_OK;

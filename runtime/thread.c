@@ -20,7 +20,7 @@ static bool have_key;
 static void discard(void *pool)
 {
     current = NULL;
-    tide_pool_discard(pool);
+    tide_pool_discard(pool, (tide_place){TIDE_NOWHERE});
 }
 
 static void make_key(void)
@@ -37,7 +37,7 @@ static tide_pool *make_pool(void)
     if (pool == NULL)
         return NULL;
     if (tide_os_faulted(sizeof(void *)) || pthread_setspecific(key, pool) != 0) {
-        tide_pool_discard(pool);
+        tide_pool_discard(pool, (tide_place){TIDE_NOWHERE});
         tide_fail(TIDE_ERROR_MEMORY, "tide_thread_pool", "thread '%s' cannot keep a pool", name);
         return NULL;
     }

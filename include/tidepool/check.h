@@ -15,12 +15,19 @@ typedef enum tide_report_kind {
     TIDE_REPORT_LEAK = 1,             /* a scope was left open; the one around it cleaned up   */
     TIDE_REPORT_ESCAPE = 2,           /* a pointer leaves the scope that will rewind it        */
     TIDE_REPORT_USE_AFTER_REWIND = 3, /* level 2: a rewound array was touched; SIGSEGV follows */
-    TIDE_REPORT_OVERFLOW = 4          /* level 2: the bytes past an array's end were touched   */
+    TIDE_REPORT_OVERFLOW = 4          /* level 2: the page past an array's end was touched, SIGSEGV
+                                         follows; or bytes closer to its end, or in the page that
+                                         it begins in, were found changed when it was rewound  */
 } tide_report_kind;
 
 /* Reports go to a function, if one is set, and then to stderr unless it returned false. Any thread
- * may call it, and for the two kinds of level 2 it runs inside a signal handler. `text` may have
- * several lines. NULL: stderr alone. */
+ * may call it, in the middle of a rewind or, for the two kinds of level 2, inside a signal
+ * handler, so it must not use pools. `text` may have several lines. NULL: stderr alone.
+ *
+ * The handler of SIGSEGV is installed when the first pool of level 2 is created, and passes every
+ * fault on to the one that was there before; a handler installed later has to do the same. An
+ * access by the kernel on the program's behalf (read(2) into a rewound array) fails with EFAULT
+ * and is not reported. Past some 30 000 arrays live at once, further ones are not guarded. */
 typedef bool (*tide_report_function)(tide_report_kind kind, const char *text, void *user);
 TIDE_API void tide_report_to(tide_report_function function, void *user);
 

@@ -19,7 +19,8 @@
 
 TIDE_BEGIN_DECLS
 
-/* A place in the source, for reports. The strings are static; all zero: not known. */
+/* A place in the source, for reports. The strings are static; all zero: not known. Where a
+ * function was given no place, `file` is NULL and `function` the address of its caller's code. */
 typedef struct tide_place {
     const char *file, *function;
     uint32_t line;
