@@ -6,6 +6,7 @@
 #include "runtime/check.h"
 #include "runtime/error.h"
 #include "runtime/log.h"
+#include "runtime/report.h"
 #include "runtime/row.h"
 
 static const char call[] = "tide_acquire";
@@ -59,6 +60,7 @@ void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 
 void *tide_acquire_type(tide_pool *pool, tide_type type, size_t n)
 {
-    return TIDE_LIKELY(type < TIDE_TYPE_LIMIT) ? tide_acquire_inline(pool, type, n, TIDE_NOWHERE)
-                                               : acquire_cold(pool, type, n, (tide_place){TIDE_NOWHERE});
+    return TIDE_LIKELY(type < TIDE_TYPE_LIMIT)
+               ? tide_acquire_inline(pool, type, n, TIDE_CALLER)
+               : acquire_cold(pool, type, n, (tide_place){TIDE_CALLER});
 }

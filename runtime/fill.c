@@ -7,6 +7,7 @@
 #include "runtime/assert.h"
 #include "runtime/error.h"
 #include "runtime/fill.h"
+#include "runtime/report.h"
 #include "runtime/type.h"
 
 /* Doubles what is filled already: a few large copies, whatever the element size. */
@@ -41,25 +42,37 @@ void tide_fill_elements(void *data, tide_type type, size_t n, const void *value)
     }
 }
 
-static void *filled(tide_pool *pool, tide_type type, size_t n, const void *value)
+static void *filled(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)
 {
-    void *data = tide_acquire_type(pool, type, n);
+    void *data = TIDE_LIKELY(type < TIDE_TYPE_LIMIT)
+                     ? tide_acquire_inline(pool, type, n, TIDE_PASS_PLACE)
+                     : tide_acquire_slow(pool, type, n, TIDE_PASS_PLACE);
     if (data != NULL)
         tide_fill_elements(data, type, n, value);
     return data;
 }
 
-void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value)
+void *tide_fill_at(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)
 {
     if (value != NULL)
-        return filled(pool, type, n, value);
+        return filled(pool, type, n, value, TIDE_PASS_PLACE);
     tide_fail(TIDE_ERROR_ARGUMENT, "tide_fill", "the value is NULL");
     return NULL;
 }
 
+void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value)
+{
+    return tide_fill_at(pool, type, n, value, TIDE_CALLER);
+}
+
+void *tide_zeros_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
+{
+    return filled(pool, type, n, NULL, TIDE_PASS_PLACE);
+}
+
 void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n)
 {
-    return filled(pool, type, n, NULL);
+    return tide_zeros_at(pool, type, n, TIDE_CALLER);
 }
 
 /* The number one, in each numeric type. */
@@ -98,8 +111,13 @@ const void *tide_one_of(tide_type type, const char *call)
     return value;
 }
 
-void *tide_ones_type(tide_pool *pool, tide_type type, size_t n)
+void *tide_ones_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 {
     const void *value = tide_one_of(type, "tide_ones");
-    return value != NULL ? filled(pool, type, n, value) : NULL;
+    return value != NULL ? filled(pool, type, n, value, TIDE_PASS_PLACE) : NULL;
+}
+
+void *tide_ones_type(tide_pool *pool, tide_type type, size_t n)
+{
+    return tide_ones_at(pool, type, n, TIDE_CALLER);
 }

@@ -31,6 +31,12 @@ TIDE_API void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n);
 TIDE_API void *tide_ones_type(tide_pool *pool, tide_type type, size_t n);
 TIDE_API void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value);
 
+/* The same with the place that asks, for the macros below. */
+TIDE_API void *tide_zeros_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
+TIDE_API void *tide_ones_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
+TIDE_API void *tide_fill_at(tide_pool *pool, tide_type type, size_t n, const void *value,
+                            TIDE_PLACE);
+
 TIDE_END_DECLS
 
 /* T *tide_acquire(tide_pool *pool, T, size_t n): n elements of any complete C type T,
@@ -38,14 +44,15 @@ TIDE_END_DECLS
 #define tide_acquire(pool, T, n) \
     ((T *)tide_acquire_inline((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
 
-#define tide_zeros(pool, T, n) ((T *)tide_zeros_type((pool), tide_type_of(T), (size_t)(n)))
-#define tide_ones(pool, T, n)  ((T *)tide_ones_type((pool), tide_type_of(T), (size_t)(n)))
+#define tide_zeros(pool, T, n) \
+    ((T *)tide_zeros_at((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
+#define tide_ones(pool, T, n) ((T *)tide_ones_at((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
 
 /* T *tide_fill(pool, T, n, value): every element a copy of value, converted to T. */
 #define tide_fill(pool, T, n, value)                                                       \
     __extension__({                                                                        \
         T tide_value_ = (value);                                                           \
-        (T *)tide_fill_type((pool), tide_type_of(T), (size_t)(n), &tide_value_);           \
+        (T *)tide_fill_at((pool), tide_type_of(T), (size_t)(n), &tide_value_, TIDE_HERE);  \
     })
 
 #endif
