@@ -52,6 +52,7 @@ struct bench_case {
     const bench_sizes *sizes;
     uint32_t threads; /* 0: on the main thread; else in so many of their own */
     uint32_t types;   /* shelves in use in the pool, where that is the case's subject */
+    uint32_t mebibytes; /* of a slot, where that is the case's subject                */
     uint64_t step;    /* blocks are a multiple of this many operations     */
     const bench_variant *const *variants; /* up to NULL */
 };

@@ -2,6 +2,8 @@
 /* The table of cases, and which variants each has. A new variant is one line here. */
 #include "bench.h"
 #include "columns.h"
+#include "huge.h"
+#include "nd.h"
 #include "peers.h"
 #include "plain.h"
 #include "tide.h"
@@ -103,6 +105,49 @@ static void add_threads(const bench_sizes *small)
     }
 }
 
+static void add_nd(void)
+{
+    bench_case *nd = add("nd", "nd", "3 N-D arrays, type and rank known at run time only");
+    nd->base = "raw";
+    nd->variants = bench_nd_variants;
+    nd = add("nd-turns", "nd", "the same, each slot seeing 4 shapes in turn");
+    nd->base = "raw";
+    nd->variants = bench_nd_turns_variants;
+}
+
+static void add_huge(void)
+{
+    for (uint32_t mebibytes = 1; mebibytes <= 64; mebibytes *= 2) {
+        char name[NAME_ROOM];
+        snprintf(name, sizeof name, "huge-touch-%u", mebibytes);
+        bench_case *touch = add(name, name, "a slot of N MiB mapped, touched, unmapped");
+        snprintf(name, sizeof name, "huge-random-%u", mebibytes);
+        bench_case *random = add(name, name, "a write to a random word of a slot of N MiB");
+        touch->unit = "slot";
+        random->unit = "write";
+        touch->step = 1;
+        random->step = 4096;
+        touch->base = random->base = "plain";
+        touch->mebibytes = random->mebibytes = mebibytes;
+        touch->variants = bench_huge_touch_variants;
+        random->variants = bench_huge_random_variants;
+    }
+}
+
+static void add_jobs(void)
+{
+    if (bench_columns_variants == NULL)
+        return;
+    bench_case *columns = add("columns", "columns", "the example's job on a table of elements");
+    columns->base = "static";
+    columns->variants = bench_columns_variants;
+    bench_case *checks = add("checks", "checks", "the same job at each check level");
+    checks->base = "level-0";
+    checks->variants = bench_checks_variants;
+    columns->unit = checks->unit = "job";
+    columns->step = checks->step = 1;
+}
+
 static void make_cases(void)
 {
     enum { KIB = 1024 };
@@ -115,14 +160,10 @@ static void make_cases(void)
         add("untracked", "untracked", "a helper touches a type the scope did not save");
     untracked->sizes = small;
     untracked->variants = bench_untracked_variants;
+    add_nd();
     add_threads(small);
-    if (bench_columns_variants != NULL) {
-        bench_case *columns = add("columns", "columns", "the example's job on a table of elements");
-        columns->unit = "job";
-        columns->base = "static";
-        columns->step = 1;
-        columns->variants = bench_columns_variants;
-    }
+    add_jobs();
+    add_huge();
 }
 
 size_t bench_case_count(void)

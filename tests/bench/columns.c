@@ -11,7 +11,10 @@
 #include <columns/engine.h>
 #include <string.h>
 
-enum { TIMES = 100 }; /* 11 800 rows: a millisecond or two */
+enum {
+    TIMES = 100,  /* 11 800 rows: a millisecond or two */
+    SAMPLE = 1000 /* checks: one array in so many is guarded */
+};
 
 /* One job for all, so that no variant has a table that lies better in the caches. */
 static struct {
@@ -25,6 +28,7 @@ typedef struct columns_state {
     columns_heap heap;
     columns_region region;
     tide_pool *pool;
+    tide_check check;
     tide_pool_statistics warm;
 } columns_state;
 
@@ -99,13 +103,36 @@ static void *static_setup(const bench_case *job)
     return s;
 }
 
-static void *tide_setup(const bench_case *job)
+static columns_state *make_pool(const bench_case *job, tide_check check)
 {
-    tide_pool_options options = {.name = job->name, .check = TIDE_CHECK_NONE};
+    tide_pool_options options = {.name = job->name, .check = check};
     columns_state *s = make(run_tide);
+    s->check = check;
     s->pool = tide_pool_create(&options);
     if (s->pool == NULL)
         bench_die("%s", tide_error_message());
+    return s;
+}
+
+static void *tide_setup(const bench_case *job)
+{
+    return make_pool(job, TIDE_CHECK_NONE);
+}
+
+static void *poison_setup(const bench_case *job)
+{
+    return make_pool(job, TIDE_CHECK_POISON);
+}
+
+/* The setting counts where a pool is created. */
+static void *sampled_setup(const bench_case *job)
+{
+    double before = 1;
+    if (tide_tune_get("guard_sample", &before) != TIDE_OK ||
+        tide_tune_set("guard_sample", SAMPLE) != TIDE_OK)
+        bench_die("%s", tide_error_message());
+    columns_state *s = make_pool(job, TIDE_CHECK_GUARD);
+    tide_tune_set("guard_sample", before);
     return s;
 }
 
@@ -137,6 +164,25 @@ static uint64_t run(void *state, uint64_t operations)
     return done;
 }
 
+static bool quiet(tide_report_kind kind, const char *text, void *user)
+{
+    (void)text;
+    *(bool *)user = kind == TIDE_REPORT_ESCAPE;
+    return false;
+}
+
+/* Does the pool see what leaves a scope? Any level but 0 does. */
+static bool checks(tide_pool *pool)
+{
+    bool seen = false;
+    TIDE_SCOPE_TYPES(pool, double);
+    double *inside = tide_acquire(pool, double, 1);
+    tide_report_to(quiet, &seen);
+    bool escapes = !tide_escape_check(inside);
+    tide_report_to(NULL, NULL);
+    return escapes && seen;
+}
+
 static bool verify(void *state, uint64_t operations)
 {
     columns_state *s = state;
@@ -144,12 +190,28 @@ static bool verify(void *state, uint64_t operations)
     (void)operations;
     if (s->pool == NULL)
         return true;
-    if (tide_pool_stats(s->pool, &now) == TIDE_OK && now.allocations == s->warm.allocations &&
-        now.depth == 0 && now.slots_live == 0)
+    if (checks(s->pool) != (s->check != TIDE_CHECK_NONE)) {
+        bench_complain("columns: the pool is not at its check level");
+        return false;
+    }
+    if (tide_pool_stats(s->pool, &now) == TIDE_OK && now.depth == 0 && now.slots_live == 0 &&
+        (s->check == TIDE_CHECK_GUARD || now.allocations == s->warm.allocations))
         return true;
     bench_complain("columns: %llu allocations after the warm-up",
                    (unsigned long long)(now.allocations - s->warm.allocations));
     return false;
+}
+
+/* Each guarded array is an allocation of its own. */
+static size_t guarded(void *state, uint64_t operations, bench_figure *out, size_t room)
+{
+    const columns_state *s = state;
+    tide_pool_statistics now;
+    if (room < 1 || tide_pool_stats(s->pool, &now) != TIDE_OK)
+        return 0;
+    out[0] = (bench_figure){"guarded", (double)(now.allocations - s->warm.allocations) /
+                                           (double)operations};
+    return 1;
 }
 
 static void teardown(void *state)
@@ -186,8 +248,19 @@ static const bench_variant *const variants[] = {
 };
 const bench_variant *const *const bench_columns_variants = variants;
 
+static const bench_variant level_0 = {"level-0", NULL,   tide_setup, prove,
+                                      run,       verify, teardown,   NULL};
+static const bench_variant level_1 = {"level-1", NULL,   poison_setup, prove,
+                                      run,       verify, teardown,     NULL};
+static const bench_variant level_2_sampled = {"level-2-sampled", NULL,   sampled_setup, prove,
+                                              run,               verify, teardown,      guarded};
+
+static const bench_variant *const levels[] = {&level_0, &level_1, &level_2_sampled, NULL};
+const bench_variant *const *const bench_checks_variants = levels;
+
 #else
 
 const bench_variant *const *const bench_columns_variants = NULL;
+const bench_variant *const *const bench_checks_variants = NULL;
 
 #endif
