@@ -44,6 +44,15 @@
 #define TIDE_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define TIDE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* The value, without its neighbours: where cold code copies a structure, compilers would join its
+ * fields to vectors, and the fast path would take them apart again in every scope. */
+#define TIDE_APART(value)                               \
+    __extension__({                                     \
+        __typeof__((value) + 0) tide_apart_ = (value);  \
+        __asm__("" : "+r"(tide_apart_));                \
+        tide_apart_;                                    \
+    })
+
 /* Names that are unique in a translation unit, so that two scopes may share a line. */
 #define TIDE_PASTE_(a, b)  a##b
 #define TIDE_PASTE(a, b)   TIDE_PASTE_(a, b)

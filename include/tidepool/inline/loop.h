@@ -27,20 +27,20 @@ TIDE_API void tide_loop_finish(tide_loop loop);
  * exported twin of tide_loop_next. */
 TIDE_API TIDE_COLD tide_loop tide_loop_next_slow(tide_loop loop);
 
-/* What a function returned through memory would stay there: a copy of its own need not. */
+/* What goes to a function by value, or comes from one, lies in memory: a copy of its own need not. */
 TIDE_INLINE tide_loop tide_loop_copy(const tide_loop *made)
 {
     tide_loop loop;
-    loop.pool = made->pool;
-    loop.base = made->base;
-    loop.top = made->top;
-    loop.tag = made->tag;
-    loop.outer = made->outer;
-    loop.rest = made->rest;
-    loop.shelf[0] = made->shelf[0];
-    loop.shelf[1] = made->shelf[1];
-    loop.next[0] = made->next[0];
-    loop.next[1] = made->next[1];
+    loop.pool = TIDE_APART(made->pool);
+    loop.base = TIDE_APART(made->base);
+    loop.top = TIDE_APART(made->top);
+    loop.tag = TIDE_APART(made->tag);
+    loop.outer = TIDE_APART(made->outer);
+    loop.rest = TIDE_APART(made->rest);
+    loop.shelf[0] = TIDE_APART(made->shelf[0]);
+    loop.shelf[1] = TIDE_APART(made->shelf[1]);
+    loop.next[0] = TIDE_APART(made->next[0]);
+    loop.next[1] = TIDE_APART(made->next[1]);
     return loop;
 }
 
@@ -56,7 +56,7 @@ TIDE_INLINE void tide_loop_next(tide_loop *loop)
 {
     tide_pool *pool = loop->pool;
     if (TIDE_UNLIKELY(pool->tag != loop->tag || pool->log_top != loop->top)) {
-        tide_loop made = tide_loop_next_slow(*loop);
+        tide_loop made = tide_loop_next_slow(tide_loop_copy(loop));
         *loop = tide_loop_copy(&made);
         return;
     }
@@ -68,7 +68,7 @@ TIDE_INLINE void tide_loop_next(tide_loop *loop)
 
 TIDE_INLINE void tide_loop_end(tide_loop *loop)
 {
-    tide_loop_finish(*loop);
+    tide_loop_finish(tide_loop_copy(loop));
 }
 
 TIDE_END_DECLS
