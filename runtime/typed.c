@@ -15,8 +15,8 @@ tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count, const ti
 {
     if (tide_level_admit(pool, "TIDE_SCOPE_TYPES") != TIDE_OK)
         return (tide_typed_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT};
-    tide_typed_scope scope = {
-        .pool = pool, .base = pool->log_top, .outer = pool->tag, .count = count};
+    tide_typed_scope scope = {.pool = pool, .outer = pool->tag, .count = count};
+    scope.next[0] = (tide_slot *)(void *)pool->log_top;
     scope.tag = tide_level_open_at(pool, (tide_place){TIDE_PASS_PLACE});
     for (uint32_t i = 0; i < count; i++) {
         tide_shelf *shelf = &pool->shelves[types[i]];
@@ -30,8 +30,10 @@ tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count, const ti
 void tide_typed_leave_slow(const tide_typed_scope *scope)
 {
     tide_pool *pool = scope->pool;
+    bool logged = scope->base == NULL;
+    tide_entry *base = logged ? (tide_entry *)(void *)scope->next[0] : scope->base;
     if (pool == tide_pool_refusing() ||
-        !tide_level_close(pool, scope->base, scope->tag, scope->outer) || scope->top == NULL)
+        !tide_level_close(pool, base, scope->tag, scope->outer) || logged)
         return;
     for (uint32_t i = 0; i < scope->count; i++)
         pool->shelves[scope->types[i]] =

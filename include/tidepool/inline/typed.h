@@ -28,13 +28,14 @@ TIDE_BEGIN_DECLS
 
 typedef struct tide_typed_scope {
     tide_pool *pool;  /* tide_pool_refusing if refused */
-    tide_entry *base; /* the log as it was at entry                               */
-    tide_entry *top;  /* the log as the scope should end; NULL: it is in the log  */
+    tide_entry *base; /* the log as it was at entry; NULL: see next */
     uint64_t tag;
     uint64_t outer;
     uint32_t count;
     tide_type types[TIDE_TYPED_MOST];
-    tide_slot *next[TIDE_TYPED_MOST]; /* each shelf's at entry, if not in the log */
+    /* Each shelf's at entry. Where base is NULL these are in the log, and next[0] is its base: one
+     * word less for the fast path to keep. */
+    tide_slot *next[TIDE_TYPED_MOST];
 } tide_typed_scope;
 
 /* Cold twins; exported, so that code without macros can use them too. A scope goes by value, so
@@ -78,15 +79,18 @@ TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint3
         return false;
     tide_entry *top = pool->log_top;
     uint64_t outer = pool->tag;
-    bool ready = top < tide_log_open(pool);
-#define TIDE_STEP(i) ready = ready & (pool->shelves[types[i]].saved_at == outer)
+    if (TIDE_UNLIKELY(top >= tide_log_open(pool)))
+        return false;
+#define TIDE_STEP(i)                                                  \
+    do {                                                              \
+        if (TIDE_UNLIKELY(pool->shelves[types[i]].saved_at != outer)) \
+            return false;                                             \
+        TIDE_ONE_BY_ONE();                                            \
+    } while (0)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
-    if (TIDE_UNLIKELY(!ready))
-        return false;
     scope->pool = pool;
     scope->base = top;
-    scope->top = top;
     scope->outer = outer;
     scope->tag = tide_tag_inner(pool);
     scope->count = count;
@@ -111,8 +115,7 @@ TIDE_INLINE void tide_typed_open_slow(tide_typed_scope *scope, tide_pool *pool, 
 #undef TIDE_STEP
     tide_typed_scope slow = tide_typed_enter_slow(pool, count, copy, TIDE_PASS_PLACE);
     scope->pool = slow.pool;
-    scope->base = slow.base;
-    scope->top = NULL;
+    scope->base = NULL;
     scope->tag = slow.tag;
     scope->outer = slow.outer;
     scope->count = count;
@@ -123,6 +126,7 @@ TIDE_INLINE void tide_typed_open_slow(tide_typed_scope *scope, tide_pool *pool, 
     } while (0)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
+    scope->next[0] = slow.next[0];
 }
 
 TIDE_INLINE void tide_typed_enter(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
@@ -139,7 +143,7 @@ TIDE_INLINE void tide_typed_enter(tide_typed_scope *scope, tide_pool *pool, uint
 
 TIDE_INLINE bool tide_typed_undisturbed(const tide_typed_scope *scope)
 {
-    return scope->pool->tag == scope->tag && scope->pool->log_top == scope->top;
+    return scope->pool->tag == scope->tag && scope->pool->log_top == scope->base;
 }
 
 TIDE_INLINE void tide_typed_leave_copy(const tide_typed_scope *scope)
@@ -169,27 +173,33 @@ TIDE_INLINE void tide_typed_leave(tide_typed_scope *scope)
     pool->tag = scope->outer;
 }
 
-/* A frame takes its arrays at once, so it need not even claim the shelves: `saved_at` stays that
- * of the level around, and a later acquire of the same type in this scope counts as untracked.
- *
- * The guard, over all arrays: the i-th array of a type is the i-th slot from that shelf's `next`,
+/* The guard, over all arrays: the i-th array of a type is the i-th slot from that shelf's `next`,
  * and each must be large enough. Slots past the sentinel are zero, so a row that is too short
  * fails the same test. */
+TIDE_INLINE bool tide_frame_fits(const tide_typed_scope *scope, uint32_t count,
+                                 const tide_type *types, const size_t *counts, void **data)
+{
+#define TIDE_STEP(i)                                                           \
+    do {                                                                       \
+        const tide_slot *slot = scope->next[i] + tide_typed_repeats(types, i); \
+        if (TIDE_UNLIKELY(counts[i] >= slot->limit))                           \
+            return false;                                                      \
+        TIDE_ONE_BY_ONE();                                                     \
+        data[i] = slot->data;                                                  \
+    } while (0)
+    TIDE_EACH_TYPED(count, TIDE_STEP);
+#undef TIDE_STEP
+    return true;
+}
+
+/* A frame takes its arrays at once, so it need not even claim the shelves: `saved_at` stays that
+ * of the level around, and a later acquire of the same type in this scope counts as untracked. */
 TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
                                   const tide_type *types, const size_t *counts, void **data,
                                   TIDE_PLACE)
 {
     if (TIDE_LIKELY(tide_typed_open(scope, pool, count, types))) {
-        bool fits = true;
-#define TIDE_STEP(i)                                                                   \
-    do {                                                                               \
-        const tide_slot *slot = scope->next[i] + tide_typed_repeats(types, i);         \
-        fits = fits & (counts[i] < slot->limit);                                       \
-        data[i] = slot->data;                                                          \
-    } while (0)
-        TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
-        if (TIDE_LIKELY(fits)) {
+        if (TIDE_LIKELY(tide_frame_fits(scope, count, types, counts, data))) {
 #define TIDE_STEP(i) \
     pool->shelves[types[i]].next = scope->next[i] + tide_typed_repeats(types, i) + 1
             TIDE_EACH_TYPED(count, TIDE_STEP);
