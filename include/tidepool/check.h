@@ -25,9 +25,10 @@ typedef enum tide_report_kind {
  * handler, so it must not use pools. `text` may have several lines. NULL: stderr alone.
  *
  * The handler of SIGSEGV is installed when the first pool of level 2 is created, and passes every
- * fault on to the one that was there before; a handler installed later has to do the same. An
- * access by the kernel on the program's behalf (read(2) into a rewound array) fails with EFAULT
- * and is not reported. Past some 30 000 arrays live at once, further ones are not guarded. */
+ * fault on to the one that was there before; a handler installed later has to do the same. On an
+ * alternate signal stack it takes up to 6 KiB. An access by the kernel on the program's behalf
+ * (read(2) into a rewound array) fails with EFAULT and is not reported. Past some 30 000 arrays
+ * live at once, further ones are not guarded. */
 typedef bool (*tide_report_function)(tide_report_kind kind, const char *text, void *user);
 TIDE_API void tide_report_to(tide_report_function function, void *user);
 
