@@ -16,7 +16,8 @@
 
 static const char *const observed_names[] = {
     "operation", "status",     "depth",       "live",     "slots",    "bytes held",
-    "bytes live", "allocations", "releases", "exchanges", "content"};
+    "bytes live", "allocations", "releases", "exchanges", "content",
+    "bytes pinned", "requests"};
 
 static void compare(struct machine *machine, const struct observation *seen,
                     const struct observation *expected)
@@ -41,7 +42,8 @@ static void observe(struct machine *machine)
     const tide_pool_statistics *now = &oracle->now;
     struct observation seen = {machine->next, machine->status,  now->depth,       now->slots_live,
                                now->slots,    now->bytes_held,  now->bytes_live,  now->allocations,
-                               now->releases, now->exchanges,   oracle_digest(oracle)};
+                               now->releases, now->exchanges,   oracle_digest(oracle),
+                               now->bytes_pinned, now->requests};
     if (machine->reference != NULL && trace->count < machine->reference->count)
         compare(machine, &seen, &machine->reference->seen[trace->count]);
     trace->seen[trace->count++] = seen;
@@ -51,6 +53,15 @@ static void observe(struct machine *machine)
 /* ---- scopes ----------------------------------------------------------------------------- */
 
 static enum outcome interpret_in(struct machine *machine, struct frame *frame);
+
+/* Does memory go or come at entry, or are lots drawn for guards, so that the oracle has to follow
+ * array by array? */
+static bool is_restless(const struct oracle *oracle)
+{
+    bool near_limit = oracle->pin_count > 0 || oracle->guard_every != 0;
+    return oracle->requests != 0 || oracle->guard_every > 1 ||
+           (oracle->limit_bytes != 0 && near_limit);
+}
 
 /* A scope acquires at entry only what certainly fits the pool's limit: a frame that gets only
  * some of its arrays cannot be compared with other forms. */
@@ -63,7 +74,7 @@ static bool can_furnish(const struct machine *machine, const struct frame *frame
         bytes += 2 * model_bytes(type, n) + 256;
     }
     size_t limit = machine->oracle.limit_bytes;
-    return frame->op.b > 0 && machine->oracle.live_count + frame->menu->count <= ORACLE_LIVE &&
+    return !is_restless(&machine->oracle) && frame->op.b > 0 && machine->oracle.live_count + frame->menu->count <= ORACLE_LIVE &&
            (limit == 0 || machine->oracle.now.bytes_held + bytes <= limit);
 }
 
@@ -138,6 +149,17 @@ static void leak(struct machine *machine, const struct operation *op)
         longjmp(target->landing, 1);
 }
 
+/* What was requested is done where a scope is entered at the root: not where a loop goes on. */
+static void withdraw_requests(struct machine *machine)
+{
+    struct oracle *oracle = &machine->oracle;
+    if (oracle->requests == 0 || oracle->levels[0].id != machine->frame->level)
+        return;
+    if (tide_pool_request(machine->pool, 0) != TIDE_OK)
+        oracle_wrong(oracle, "tide_pool_request: %s", tide_error_message());
+    oracle->requests = 0;
+}
+
 /* A scope whose level was taken away stays as it is: a loop goes on without a level, and
  * entering again, in the other forms, would be another program. */
 static bool turns(struct machine *machine)
@@ -145,8 +167,10 @@ static bool turns(struct machine *machine)
     struct frame *frame = machine->frame;
     if (frame->outer == NULL)
         return false;
-    if (oracle_is_open(&machine->oracle, frame->level))
+    if (oracle_is_open(&machine->oracle, frame->level)) {
+        withdraw_requests(machine);
         return true;
+    }
     frame->adrift = true;
     return frame->form == FORM_LOOP;
 }
@@ -239,7 +263,7 @@ static tide_pool *make_pool(const struct pool_choice *choice)
 {
     tide_pool_options options = {.name = "model",
                                  .limit_bytes = choice->limit_bytes,
-                                 .check = choice->poison ? TIDE_CHECK_POISON : TIDE_CHECK_NONE,
+                                 .check = choice->check,
                                  .disabled = choice->disabled};
     return tide_pool_create(&options);
 }
@@ -250,14 +274,22 @@ static void begin(struct machine *machine, const struct program *program, enum p
     enum { GAIN = 2, EXCHANGE = 64 }; /* KiB; a small gain, or few compacts would do anything */
     tide_tune_set("compact_gain", GAIN);
     tide_tune_set("exchange", choice.exchange_all ? 0 : EXCHANGE);
+    tide_tune_set("array_ways", choice.array_ways);
+    tide_tune_set("guard_sample", choice.guard_sample);
     machine->pool = make_pool(&choice);
     struct oracle *oracle = &machine->oracle;
     oracle_begin(oracle, machine->pool);
-    oracle->poison = choice.poison;
+    bool guarded = choice.check == TIDE_CHECK_GUARD;
+    oracle->checked = choice.check != TIDE_CHECK_NONE;
+    oracle->poison = oracle->checked && (!guarded || choice.guard_sample == 1);
+    oracle->guard_every = guarded ? choice.guard_sample : 0;
+    oracle->array_ways = choice.array_ways;
     oracle->disabled = choice.disabled;
     oracle->limit_bytes = choice.limit_bytes;
     oracle->exchange_bytes = choice.exchange_all ? 0 : EXCHANGE * 1024;
     oracle->compact_gain = GAIN * 1024;
+    if (machine->pool != NULL)
+        oracle_draw_guard(oracle);
     oracle->plant = plant;
     oracle->blind = RUNNING_ON_VALGRIND != 0;
     if (machine->pool == NULL)
@@ -278,11 +310,11 @@ static void finish(struct machine *machine)
     if (status != expected)
         oracle_wrong(oracle, "tide_pool_destroy at depth %zu: %s", oracle->level_count,
                      tide_status_name(status));
-    if (status == TIDE_OK)
-        return;
     oracle_reset(oracle);
-    if (tide_pool_reset(machine->pool) != TIDE_OK || tide_pool_destroy(machine->pool) != TIDE_OK)
+    if (status != TIDE_OK && (tide_pool_reset(machine->pool) != TIDE_OK ||
+                              tide_pool_destroy(machine->pool) != TIDE_OK))
         oracle_wrong(oracle, "reset and destroy: %s", tide_error_message());
+    oracle_outlived(oracle);
 }
 
 size_t model_run_form(const struct program *program, enum form form, enum plant plant,

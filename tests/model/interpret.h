@@ -11,12 +11,13 @@
 
 #include "oracle.h"
 #include "program.h"
+#include "runtime/os.h"
 #include "watch.h"
 
 /* What can be seen after an operation. The same in every form. */
 struct observation {
     uint64_t operation, status, depth, live, slots, bytes_held, bytes_live, allocations, releases,
-        exchanges, content;
+        exchanges, content, bytes_pinned, requests;
 };
 
 enum { TRACE_MOST = 4 * PROGRAM_MOST };
@@ -96,6 +97,24 @@ void machine_repin(struct machine *machine, const struct operation *op);
 
 /* One operation other than those that open, end or skip scopes. */
 void machine_operate(struct machine *machine, const struct operation *op);
+
+/* For the files of operations. A type that the program may name; faults injected from here on, if
+ * the operand says so; may an acquire fail like this, given that it got as far as looking for
+ * memory; is an array filled as it should be. */
+unsigned machine_type(const struct machine *machine, uint8_t a);
+void machine_faults(struct machine *machine, uint8_t c);
+bool machine_may_fail(const struct machine *machine, unsigned type, size_t n, tide_status status);
+extern const unsigned char model_fill_value[8192];
+void machine_check_filled(struct machine *machine, unsigned type, const unsigned char *data,
+                          size_t n, enum fill fill);
+
+/* Operations on N-D arrays. */
+void machine_array(struct machine *machine, const struct operation *op);
+void machine_view(struct machine *machine, const struct operation *op);
+void machine_export(struct machine *machine, const struct operation *op);
+void machine_drop(struct machine *machine, const struct operation *op);
+void machine_import(struct machine *machine, const struct operation *op);
+void machine_escape(struct machine *machine, const struct operation *op);
 
 /* Interprets until `end`; on another thread that has adopted the pool. */
 void machine_hand_over(struct machine *machine, const struct operation *op);

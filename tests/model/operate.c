@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "interpret.h"
-#include "runtime/os.h"
 
 /* A type of the family counts as the one below it until this program has registered it: then a
  * program means the same whatever ran in the process before. */
-static unsigned known_type(const struct machine *machine, uint8_t a)
+unsigned machine_type(const struct machine *machine, uint8_t a)
 {
-    unsigned index = a % MODEL_TYPES;
+    unsigned index = a % MODEL_CHOICE;
     if (index < MODEL_STATIC || (machine->registered >> (index - MODEL_STATIC) & 1) != 0)
         return index;
     return index % MODEL_STATIC;
@@ -29,15 +28,23 @@ static void expect(struct machine *machine, tide_status status, tide_status expe
 /* ---- acquire ---------------------------------------------------------------------------- */
 
 static enum fault fault_mode;
-static unsigned faults;
+static unsigned *faults;
 
 static bool inject_fault(size_t bytes)
 {
     (void)bytes;
-    return fault_mode == FAULT_ALL ? ++faults > 0 : ++faults == 1;
+    return fault_mode == FAULT_ALL ? ++*faults > 0 : ++*faults == 1;
 }
 
-static const unsigned char fill_value[8192] = {[0] = 0x5a, [1] = 0xa5, [7] = 0x77, [5000] = 0x11};
+void machine_faults(struct machine *machine, uint8_t c)
+{
+    faults = &machine->oracle.faults;
+    *faults = 0;
+    fault_mode = operand_fault(c);
+    tide_os_fault = fault_mode != FAULT_NONE ? inject_fault : NULL;
+}
+
+const unsigned char model_fill_value[8192] = {[0] = 0x5a, [1] = 0xa5, [7] = 0x77, [5000] = 0x11};
 static const bool set_bit = true;
 
 static void *acquire_as(tide_pool *pool, tide_type id, size_t n, enum fill fill)
@@ -50,7 +57,7 @@ static void *acquire_as(tide_pool *pool, tide_type id, size_t n, enum fill fill)
     case FILL_ONES:
         return tide_ones_type(pool, id, n);
     case FILL_VALUE:
-        return tide_fill_type(pool, id, n, id == TIDE_BIT ? (const void *)&set_bit : fill_value);
+        return tide_fill_type(pool, id, n, id == TIDE_BIT ? (const void *)&set_bit : model_fill_value);
     default:
         return tide_acquire_type(pool, id, n);
     }
@@ -100,8 +107,8 @@ static bool bits_are(const unsigned char *data, size_t n, bool value)
     return true;
 }
 
-static void check_filled(struct machine *machine, unsigned type, const unsigned char *data,
-                         size_t n, enum fill fill)
+void machine_check_filled(struct machine *machine, unsigned type, const unsigned char *data,
+                          size_t n, enum fill fill)
 {
     static const unsigned char zero[8192];
     unsigned char one[16];
@@ -114,7 +121,7 @@ static void check_filled(struct machine *machine, unsigned type, const unsigned 
     else if (fill == FILL_ONES)
         right = make_one(model_types[type].id, one) && repeats(data, n, one, size);
     else
-        right = repeats(data, n, fill == FILL_ZEROS ? zero : fill_value, size);
+        right = repeats(data, n, fill == FILL_ZEROS ? zero : model_fill_value, size);
     if (!right)
         oracle_wrong(&machine->oracle, "%zu %s are not filled as they should be", n,
                      model_types[type].name);
@@ -122,21 +129,37 @@ static void check_filled(struct machine *machine, unsigned type, const unsigned 
 
 /* May this acquire fail, and like this? Nothing fails that is served from memory at hand. A
  * limit may be hit with room to spare for rounding, not more. */
-static bool may_fail(const struct machine *machine, unsigned type, size_t n, enum fill fill,
-                     tide_status status)
+bool machine_may_fail(const struct machine *machine, unsigned type, size_t n, tide_status status)
 {
     const struct oracle *oracle = &machine->oracle;
     enum { ROUNDING = 4096 };
-    unsigned char one[16];
-    if (status == TIDE_ERROR_TYPE)
-        return fill == FILL_ONES && model_types[type].id != TIDE_BIT &&
-               !make_one(model_types[type].id, one);
     if (oracle_serves(oracle, type, n))
         return false;
     if (status == TIDE_ERROR_MEMORY)
-        return faults > 0;
+        return oracle->faults > 0;
     return status == TIDE_ERROR_LIMIT && oracle->limit_bytes != 0 &&
            oracle->now.bytes_held + model_bytes(type, n) + ROUNDING > oracle->limit_bytes;
+}
+
+/* Known before anything is done. */
+static bool is_refused(unsigned type, enum fill fill)
+{
+    unsigned char one[16];
+    return fill == FILL_ONES && model_types[type].id != TIDE_BIT &&
+           !make_one(model_types[type].id, one);
+}
+
+static void judge_failure(struct machine *machine, unsigned type, size_t n, enum fill fill)
+{
+    struct oracle *oracle = &machine->oracle;
+    bool refused = is_refused(type, fill);
+    machine->status = tide_error_status();
+    if (!refused)
+        oracle_reached(oracle, type);
+    oracle_refused(oracle, "an acquire");
+    if (refused ? machine->status != TIDE_ERROR_TYPE
+                : !machine_may_fail(machine, type, n, machine->status))
+        oracle_wrong(oracle, "acquire failed: %s", tide_error_message());
 }
 
 static void acquire(struct machine *machine, const struct operation *op)
@@ -144,26 +167,21 @@ static void acquire(struct machine *machine, const struct operation *op)
     struct oracle *oracle = &machine->oracle;
     if (oracle->live_count == ORACLE_LIVE)
         return;
-    unsigned type = known_type(machine, op->a);
+    unsigned type = machine_type(machine, op->a);
     enum fill fill = operand_fill(op->c);
     size_t n = operand_count(op->b, model_types[type].bits);
     uint64_t allocations = oracle->allocations;
-    faults = 0;
-    fault_mode = operand_fault(op->c);
-    tide_os_fault = fault_mode != FAULT_NONE ? inject_fault : NULL;
+    machine_faults(machine, op->c);
     unsigned char *data = acquire_as(machine->pool, model_types[type].id, n, fill);
     tide_os_fault = NULL;
-    if (data != NULL) {
-        check_filled(machine, type, data, n, fill);
-        oracle_acquired(oracle, type, data, n, fill < FILL_ZEROS ? CONTENT_LEFT : CONTENT_FILLED);
-        if (fault_mode == FAULT_ALL && oracle->allocations != allocations)
-            oracle_wrong(oracle, "memory was allocated though every allocation fails");
+    if (data == NULL) {
+        judge_failure(machine, type, n, fill);
         return;
     }
-    machine->status = tide_error_status();
-    oracle_refused(oracle, "an acquire");
-    if (!may_fail(machine, type, n, fill, machine->status))
-        oracle_wrong(oracle, "acquire failed: %s", tide_error_message());
+    machine_check_filled(machine, type, data, n, fill);
+    oracle_acquired(oracle, type, data, n, fill < FILL_ZEROS ? CONTENT_LEFT : CONTENT_FILLED);
+    if (fault_mode == FAULT_ALL && oracle->allocations != allocations)
+        oracle_wrong(oracle, "memory was allocated though every allocation fails");
 }
 
 /* ---- marks ------------------------------------------------------------------------------ */
@@ -173,7 +191,7 @@ static tide_mark checkpoint(struct machine *machine, const struct operation *op)
     tide_type ids[4];
     unsigned count = op->b % 5;
     for (unsigned i = 0; i < count; i++) /* a type named twice, too */
-        ids[i] = model_types[known_type(machine, (uint8_t)(op->c + i / 2))].id;
+        ids[i] = model_types[machine_type(machine, (uint8_t)(op->c + i / 2))].id;
     return op->a % 2 != 0 ? tide_checkpoint_types(machine->pool, ids, count)
                           : tide_checkpoint(machine->pool);
 }
@@ -243,16 +261,50 @@ static void rewind_mark(struct machine *machine, const struct operation *op)
 
 static void trim(struct machine *machine, const struct operation *op)
 {
-    unsigned type = op->b % 2 == 0 ? MODEL_TYPES : known_type(machine, op->a);
+    unsigned type = op->b % 2 == 0 ? MODEL_TYPES : machine_type(machine, op->a);
     tide_type id = type == MODEL_TYPES ? TIDE_ALL_TYPES : model_types[type].id;
     oracle_trimmed(&machine->oracle, type, tide_pool_trim(machine->pool, id));
 }
 
 static void compact(struct machine *machine, const struct operation *op)
 {
-    unsigned type = op->b % 2 == 0 ? MODEL_TYPES : known_type(machine, op->a);
+    unsigned type = op->b % 2 == 0 ? MODEL_TYPES : machine_type(machine, op->a);
     tide_type id = type == MODEL_TYPES ? TIDE_ALL_TYPES : model_types[type].id;
     oracle_compacted(&machine->oracle, type, tide_pool_compact(machine->pool, id));
+}
+
+struct asking {
+    tide_pool *pool;
+    uint32_t requests;
+    bool step;
+    tide_status status;
+};
+
+static void *ask(void *user)
+{
+    struct asking *asking = user;
+    if (asking->step) {
+        tide_tune_set("auto_trim", (asking->requests & TIDE_REQUEST_TRIM) != 0);
+        tide_tune_set("auto_compact", (asking->requests & TIDE_REQUEST_COMPACT) != 0);
+    }
+    asking->status = asking->step ? tide_step() : tide_pool_request(asking->pool, asking->requests);
+    return NULL;
+}
+
+/* From this thread or another, directly or by the library's own round. */
+static void request(struct machine *machine, const struct operation *op)
+{
+    struct asking asking = {machine->pool, op->a % 4, op->b % 2 == 1, TIDE_OK};
+    pthread_t thread;
+    if (op->c % 4 != 3)
+        ask(&asking);
+    else if (pthread_create(&thread, NULL, ask, &asking) == 0)
+        pthread_join(thread, NULL);
+    else
+        abort();
+    expect(machine, asking.status, TIDE_OK, "a request");
+    struct oracle *oracle = &machine->oracle;
+    oracle->requests = asking.requests == 0 ? 0 : oracle->requests | asking.requests;
 }
 
 static void reset(struct machine *machine)
@@ -299,6 +351,8 @@ static void register_type(struct machine *machine, const struct operation *op)
 
 /* ---- calls that must fail ---------------------------------------------------------------- */
 
+enum { ENORMOUS = 4 }; /* only found to be too large where memory is sought */
+
 static tide_status refuse_acquire(tide_pool *pool, unsigned how)
 {
     void *data = NULL;
@@ -316,7 +370,7 @@ static tide_status refuse_acquire(tide_pool *pool, unsigned how)
     case 3:
         data = tide_acquire_inline(pool, TIDE_F64, (size_t)-1, TIDE_HERE);
         break;
-    case 4:
+    case ENORMOUS:
         data = tide_acquire_type(pool, TIDE_U8, SIZE_MAX - 62);
         break;
     case 5:
@@ -386,16 +440,58 @@ static tide_status refuse_other(struct machine *machine, unsigned how, tide_stat
     }
 }
 
+static tide_status refuse_array(struct machine *machine, unsigned how)
+{
+    static const int64_t negative[] = {3, -1}, product[] = {INT64_MAX / 3, 4}, part[] = {0, 0};
+    tide_pool *pool = machine->pool;
+    const void *made = NULL;
+    switch (how) {
+    case 0:
+        made = tide_acquire_array(pool, TIDE_F64, 2, negative);
+        break;
+    case 1:
+        made = tide_acquire_array(pool, TIDE_I8, 2, product);
+        break;
+    case 2:
+        made = tide_acquire_array_order(pool, TIDE_F64, (tide_order)7, 2, part);
+        break;
+    case 3:
+        made = tide_array_zeros(pool, TIDE_F64, TIDE_NDIM_MOST + 1, negative);
+        break;
+    case 4:
+        made = tide_array_fill(pool, TIDE_F64, 2, part, NULL);
+        break;
+    case 5:
+        made = tide_view(pool, NULL, part, part, NULL);
+        break;
+    case 6:
+        made = tide_array_export(pool, NULL);
+        break;
+    default:
+        made = tide_array_import(pool, NULL);
+    }
+    return made == NULL ? tide_error_status() : TIDE_OK;
+}
+
+static const tide_status array_refusals[] = {
+    TIDE_ERROR_SIZE,     TIDE_ERROR_SIZE,     TIDE_ERROR_ARGUMENT, TIDE_ERROR_SIZE,
+    TIDE_ERROR_ARGUMENT, TIDE_ERROR_ARGUMENT, TIDE_ERROR_ARGUMENT, TIDE_ERROR_ARGUMENT};
+
 static void refuse(struct machine *machine, const struct operation *op)
 {
     unsigned how = op->a % 32;
     if (how < 8) {
         expect(machine, refuse_acquire(machine->pool, how), acquire_refusals[how],
                "an acquire that must fail");
+        if (how == ENORMOUS)
+            oracle_reached(&machine->oracle, TIDE_U8 - 1);
     } else if (how < 20) {
         tide_status expected;
         tide_status status = refuse_other(machine, how - 8, &expected);
         expect(machine, status, expected, "a call that must fail");
+    } else if (how >= 24) {
+        expect(machine, refuse_array(machine, how - 24), array_refusals[how - 24],
+               "an array that must be refused");
     } else if (machine->oracle.level_count > 0) {
         expect(machine, tide_pool_destroy(machine->pool), TIDE_ERROR_STATE, "tide_pool_destroy");
     } else {
@@ -445,10 +541,12 @@ static void *use_unchecked(void *user)
 static void foreign(struct machine *machine)
 {
     pthread_t thread;
-    void *(*use)(void *) = machine->oracle.poison ? use_from_afar : use_unchecked;
+    void *(*use)(void *) = machine->oracle.checked ? use_from_afar : use_unchecked;
     if (pthread_create(&thread, NULL, use, machine) != 0)
         abort();
     pthread_join(thread, NULL);
+    if (!machine->oracle.checked)
+        oracle_served(&machine->oracle);
 }
 
 /* ---- which ------------------------------------------------------------------------------ */
@@ -458,6 +556,27 @@ void machine_operate(struct machine *machine, const struct operation *op)
     switch (op->code) {
     case OPERATION_ACQUIRE:
         acquire(machine, op);
+        break;
+    case OPERATION_ARRAY:
+        machine_array(machine, op);
+        break;
+    case OPERATION_VIEW:
+        machine_view(machine, op);
+        break;
+    case OPERATION_EXPORT:
+        machine_export(machine, op);
+        break;
+    case OPERATION_DROP:
+        machine_drop(machine, op);
+        break;
+    case OPERATION_IMPORT:
+        machine_import(machine, op);
+        break;
+    case OPERATION_ESCAPE:
+        machine_escape(machine, op);
+        break;
+    case OPERATION_REQUEST:
+        request(machine, op);
         break;
     case OPERATION_WRITE:
         oracle_write(&machine->oracle, op->a, op->b);

@@ -10,6 +10,7 @@
 
 #include <tidepool/tidepool.h>
 
+#include "shape.h"
 #include "types.h"
 
 /* A mistake put into the oracle on purpose: the way to show that mistakes are found. */
@@ -29,17 +30,63 @@ struct place {
     size_t peak;         /* most bytes asked of it since the last compact    */
     size_t stained;      /* free, in a pool that poisons: bytes that must be */
     unsigned char *copy; /* what was last written here                       */
+    bool guarded;        /* it ends at an inaccessible page                  */
+    struct pin *pin;     /* its memory has left the pool                     */
+};
+
+/* Exported memory. While its array is live its content is the place's, then its own. */
+struct pin {
+    struct place memory;
+    size_t held; /* bytes by which the pool holds less */
+    unsigned consumers;
+    bool live, seated; /* seated: its position has not been needed since */
+};
+
+struct export {
+    tide_dl_managed *managed;
+    struct pin *pin;
+    struct shape shape;
+    tide_type type;
+    size_t offset; /* bytes from the memory's first to element 0 */
+};
+
+/* A producer's tensor. */
+struct import {
+    tide_dl_managed managed;
+    struct shape shape;
+    struct place memory;
+    unsigned due, calls; /* of its deleter */
+};
+
+/* The array headers that a position has, by rank, and the shapes it knows. */
+enum { SEAT_WAYS = 4 };
+struct seat {
+    tide_array *headers[TIDE_NDIM_MOST + 1];
+    struct shape ways[SEAT_WAYS];
+    unsigned way_count, turn;
 };
 
 struct row {
     struct place *places;
+    struct seat **seats; /* as many */
     size_t count, room, live;
 };
 
-/* Live arrays, oldest first. */
+/* What a live array's header must say. */
+struct nd {
+    tide_array *header;
+    unsigned type; /* of elements */
+    struct shape shape;
+    int64_t offset; /* of element 0 from the first of the memory       */
+    size_t base;    /* the live array, perhaps itself, whose memory it is */
+    struct import *import; /* whose memory it is, or NULL                 */
+};
+
+/* Live arrays, oldest first: the headers of views and imports too. */
 struct live {
     unsigned type;
     size_t place;
+    struct nd *nd; /* NULL: it has no header */
 };
 
 struct level {
@@ -54,11 +101,21 @@ struct trade {
     size_t near, far;
 };
 
-enum { ORACLE_LEVELS = 160, ORACLE_LIVE = 256, ORACLE_TRADES = 4096 };
+enum {
+    ORACLE_LEVELS = 160,
+    ORACLE_LIVE = 256,
+    ORACLE_TRADES = 4096,
+    ORACLE_EXPORTS = 32,
+    ORACLE_PINS = 512,
+    ORACLE_IMPORTS = 64
+};
 
 struct oracle {
     tide_pool *pool;
-    bool poison, disabled, blind; /* blind: poison cannot be read (under Valgrind) */
+    bool checked, poison, disabled, blind; /* blind: poison cannot be read (under Valgrind) */
+    unsigned guard_every, guard_in; /* one acquire in so many is guarded, the next in so many */
+    bool due;                       /* the last one was to be                                */
+    unsigned array_ways, faults;    /* faults: injected into the last call                   */
     size_t limit_bytes;
     enum plant plant;
     struct row rows[MODEL_TYPES];
@@ -66,6 +123,17 @@ struct oracle {
     struct level levels[ORACLE_LEVELS];
     struct trade trades[ORACLE_TRADES];
     size_t live_count, level_count, trade_count;
+    struct export exports[ORACLE_EXPORTS];
+    struct pin *pins[ORACLE_PINS];
+    struct import *imports[ORACLE_IMPORTS];
+    size_t export_count, pin_count, import_count;
+    size_t bytes_pinned;
+    uint64_t gone; /* memory that has left the pool and is not back */
+    uint64_t arrays, computed, headers;
+    uint32_t requests; /* not served yet */
+    uint64_t served;
+    size_t back_least, back_most; /* bytes that came back from consumers in a trim */
+    size_t slots_unsure;
     size_t exchange_bytes; /* from here on, a larger free array is taken rather than this grown */
     size_t compact_gain;   /* bytes                                                             */
     size_t step;           /* number of the operation: patterns depend on it                    */
@@ -89,9 +157,16 @@ uint64_t oracle_open(struct oracle *oracle);
 bool oracle_is_open(const struct oracle *oracle, uint64_t id);
 bool oracle_close(struct oracle *oracle, uint64_t id);
 
-/* What happened. An acquire that left the last user's content there (not one that filled) has
- * it checked; then the array gets a pattern of its own. */
-enum content { CONTENT_LEFT, CONTENT_FILLED };
+/* Counts anew to the next array that is guarded. */
+void oracle_draw_guard(struct oracle *oracle);
+
+/* An acquire has come as far as looking for memory, whether it then failed or not: it was its
+ * turn to be guarded or not, and what had been exported came back or was given up. */
+void oracle_reached(struct oracle *oracle, unsigned type);
+
+/* What happened. An acquire that left the last user's content there has it checked; then the array
+ * gets a pattern of its own, unless it is a header, whose content is the library's. */
+enum content { CONTENT_LEFT, CONTENT_FILLED, CONTENT_KEPT };
 void oracle_acquired(struct oracle *oracle, unsigned type, void *data, size_t n,
                      enum content content);
 void oracle_refused(struct oracle *oracle, const char *what);
@@ -101,6 +176,59 @@ void oracle_emptied(struct oracle *oracle); /* after a reset */
 /* MODEL_TYPES: all of them. */
 void oracle_trimmed(struct oracle *oracle, unsigned type, tide_trim_summary summary);
 void oracle_compacted(struct oracle *oracle, unsigned type, tide_trim_summary summary);
+
+/* A scope has been opened at the root, or is about to be: what was requested is done. */
+void oracle_served(struct oracle *oracle);
+
+/* ---- arrays with headers ------------------------------------------------------------------ */
+
+/* An array of its own memory. */
+void oracle_array(struct oracle *oracle, unsigned type, tide_array *array,
+                  const struct shape *shape, enum content content);
+
+/* An acquire of an array failed: it may have found memory and no header. */
+void oracle_array_refused(struct oracle *oracle, unsigned type, size_t n);
+bool oracle_has_header(const struct oracle *oracle, unsigned type, int ndim);
+
+/* A part or another shape of live array `of`; a tensor taken in (it is then live). */
+void oracle_viewed(struct oracle *oracle, tide_array *view, size_t of, const struct shape *shape,
+                   int64_t offset);
+void oracle_imported(struct oracle *oracle, tide_array *array, struct import *import);
+
+/* The number of the `which`-th live array with a header, counted round; false: there is none. */
+bool oracle_choose(const struct oracle *oracle, unsigned which, size_t *number);
+
+/* The memory that an array's elements are in. */
+struct place *oracle_memory(struct oracle *oracle, const struct nd *nd);
+
+/* One element read and written where the library's header says it is. */
+void oracle_write_element(struct oracle *oracle, const struct nd *nd, size_t number,
+                          uint64_t salt);
+
+struct import *oracle_produce(struct oracle *oracle, unsigned type, const struct shape *shape);
+void oracle_exported(struct oracle *oracle, size_t of, tide_dl_managed *managed);
+void oracle_consumer_writes(struct oracle *oracle, size_t number);
+void oracle_dropped(struct oracle *oracle, size_t number); /* after its deleter */
+
+/* The pool is gone, what was exported is not. */
+void oracle_outlived(struct oracle *oracle);
+
+/* ---- for the files of the oracle ---------------------------------------------------------- */
+
+void place_write(const struct place *place);
+bool place_intact(const struct place *place);
+void place_scramble(struct place *place, uint64_t seed);
+void place_witness(struct place *place, uint64_t seed); /* makes the copy, scrambles   */
+unsigned char *place_copy_of(const struct place *place, size_t byte); /* NULL: no witness */
+
+/* The array is no longer live: true when its memory stays away with a consumer. */
+bool pins_release(struct oracle *oracle, struct place *place);
+void pins_settle(struct oracle *oracle, struct place *place);
+void pins_forget(struct oracle *oracle, struct place *place);
+void nd_release(struct oracle *oracle, struct live *live);
+void seats_forget(struct row *row, size_t from);
+void arrays_check(struct oracle *oracle, bool whole);
+void arrays_end(struct oracle *oracle);
 
 /* Would this acquire be served from memory that is already there? */
 bool oracle_serves(const struct oracle *oracle, unsigned type, size_t n);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "shape.h"
 #include "types.h"
 
 static const unsigned char weights[OPERATION_COUNT] = {
@@ -50,10 +51,15 @@ static enum operation_code code_of(uint8_t byte)
 
 struct pool_choice program_pool(const struct program *program)
 {
-    struct pool_choice choice = {0};
+    struct pool_choice choice = {
+        .check = TIDE_CHECK_NONE, .guard_sample = 1, .array_ways = 4};
     if (program->length < PROGRAM_HEADER)
         return choice;
-    choice.poison = (program->bytes[0] & 3) == 1;
+    unsigned check = program->bytes[0] & 3;
+    bool guarded = check >= 2 && (program->bytes[0] & 128) != 0;
+    choice.check = check == 1 ? TIDE_CHECK_POISON : guarded ? TIDE_CHECK_GUARD : TIDE_CHECK_NONE;
+    choice.guard_sample = check == 2 ? 1 : 3;
+    choice.array_ways = 4 - (program->bytes[0] >> 5 & 3);
     choice.disabled = (program->bytes[0] & 12) == 4;
     choice.exchange_all = (program->bytes[0] & 16) != 0;
     if (program->bytes[1] >= 192)
@@ -112,6 +118,11 @@ enum fill operand_fill(uint8_t c)
     return c < 64 ? FILL_INLINE : c % FILL_COUNT;
 }
 
+enum mode operand_mode(uint8_t c)
+{
+    return c % MODE_COUNT;
+}
+
 enum form operand_form(uint8_t a, uint8_t c)
 {
     return (a + c) % FORM_MIXED;
@@ -147,6 +158,11 @@ static uint8_t random_type(uint64_t *state, unsigned types)
     return (uint8_t)(model_random(state) % types);
 }
 
+static bool takes_type(enum operation_code code)
+{
+    return code == OPERATION_ACQUIRE || code == OPERATION_ARRAY || code == OPERATION_TRIM;
+}
+
 size_t program_generate(uint64_t seed, uint8_t bytes[PROGRAM_BYTES])
 {
     uint64_t state = seed;
@@ -159,7 +175,7 @@ size_t program_generate(uint64_t seed, uint8_t bytes[PROGRAM_BYTES])
         uint8_t *at = bytes + PROGRAM_HEADER + i * OPERATION_BYTES;
         uint64_t r = model_random(&state);
         at[0] = (uint8_t)r;
-        bool typed = code_of(at[0]) == OPERATION_ACQUIRE || code_of(at[0]) == OPERATION_TRIM;
+        bool typed = takes_type(code_of(at[0]));
         at[1] = typed ? random_type(&state, types) : (uint8_t)(r >> 8);
         at[2] = random_size(&state);
         at[3] = (uint8_t)(r >> 16);
@@ -173,9 +189,21 @@ static void print_acquire(const struct operation *op, FILE *out)
 {
     static const char *const fills[] = {"", " inline", " zeros", " ones", " filled"};
     static const char *const faults[] = {"", ", first allocation fails", ", allocations fail"};
-    const struct model_type *type = &model_types[op->a % MODEL_TYPES];
+    const struct model_type *type = &model_types[op->a % MODEL_CHOICE];
     fprintf(out, " %s x %zu%s%s", type->name, operand_count(op->b, type->bits),
             fills[operand_fill(op->c)], faults[operand_fault(op->c)]);
+}
+
+static void print_array(const struct operation *op, FILE *out)
+{
+    static const char *const modes[] = {"", " inline", " cold", " column-major", " zeros", " ones",
+                                        " filled", " similar"};
+    const struct model_type *type = &model_types[op->a % MODEL_CHOICE];
+    struct shape shape = shape_operand(op->b, TIDE_ROW_MAJOR, type->bits);
+    fprintf(out, " %s [", type->name);
+    for (int d = 0; d < shape.ndim; d++)
+        fprintf(out, "%s%lld", d > 0 ? " " : "", (long long)shape.extent[d]);
+    fprintf(out, "]%s (%u)", modes[operand_mode(op->c)], op->c);
 }
 
 static void print_enter(const struct operation *op, FILE *out)
@@ -196,6 +224,8 @@ static void print_operands(const struct operation *op, FILE *out)
 {
     if (op->code == OPERATION_ACQUIRE)
         print_acquire(op, out);
+    else if (op->code == OPERATION_ARRAY)
+        print_array(op, out);
     else if (op->code == OPERATION_ENTER)
         print_enter(op, out);
     else if (op->a != 0 || op->b != 0 || op->c != 0)
@@ -205,8 +235,12 @@ static void print_operands(const struct operation *op, FILE *out)
 static void print_pool(const struct program *program, FILE *out)
 {
     struct pool_choice choice = program_pool(program);
-    fprintf(out, "  pool%s%s%s", choice.poison ? " poison" : "",
-            choice.disabled ? " disabled" : "", choice.exchange_all ? " exchange-all" : "");
+    static const char *const checks[] = {"", "", " poison", " guard"};
+    fprintf(out, "  pool%s", checks[choice.check]);
+    if (choice.check == TIDE_CHECK_GUARD)
+        fprintf(out, " 1 in %u", choice.guard_sample);
+    fprintf(out, "%s%s ways %u", choice.disabled ? " disabled" : "", choice.exchange_all ? " exchange-all" : "",
+            choice.array_ways);
     if (choice.limit_bytes != 0)
         fprintf(out, " limit %zu bytes", choice.limit_bytes);
     fputc('\n', out);

@@ -12,26 +12,36 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Name, and how many of the 256 values of the first byte mean it. */
+#include <tidepool/pool.h>
+
+/* Name, and how many of the 256 values of the first byte mean it. What is new is cut from the tail
+ * of what was there, so that old programs, written with the smallest values, keep their meaning. */
 #define MODEL_OPERATIONS(X)                                              \
-    X(ACQUIRE, "acquire", 78)                                            \
-    X(WRITE, "write", 18)       /* change a live array                */ \
+    X(ACQUIRE, "acquire", 46)                                            \
+    X(ARRAY, "array", 20)       /* acquire an N-D array               */ \
+    X(VIEW, "view", 12)         /* a part or another shape of an array */ \
+    X(WRITE, "write", 14)       /* change a live array                */ \
+    X(EXPORT, "export", 4)      /* hand an array to a consumer        */ \
     X(ENTER, "enter", 34)       /* open a scope of the form under test */ \
     X(LEAVE, "leave", 32)                                                \
     X(TURN, "turn", 14)         /* leave and enter again; next round of a loop */ \
     X(LEAK, "leak", 6)          /* longjmp out of scopes, which are skipped */ \
     X(MARK, "mark", 14)                                                  \
-    X(REWIND, "rewind", 16)     /* any mark so far, stale ones too    */ \
+    X(REWIND, "rewind", 12)     /* any mark so far, stale ones too    */ \
+    X(DROP, "drop", 4)          /* a consumer writes, or lets go      */ \
     X(TRIM, "trim", 6)                                                   \
     X(COMPACT, "compact", 5)                                             \
     X(RESET, "reset", 2)                                                 \
     X(EMPTY, "empty", 1)                                                 \
-    X(REGISTER, "register", 8)  /* a type, at run time                */ \
-    X(REFUSE, "refuse", 10)     /* a call that must fail              */ \
+    X(REGISTER, "register", 4)  /* a type, at run time                */ \
+    X(IMPORT, "import", 4)      /* take a producer's tensor           */ \
+    X(REFUSE, "refuse", 8)      /* a call that must fail              */ \
+    X(REQUEST, "request", 2)    /* ask for a trim or compact from outside */ \
     X(PIN, "pin", 5)            /* another plan for the site          */ \
     X(HANDOVER, "hand over", 1) /* another thread adopts the pool and goes on for a while */ \
     X(FOREIGN, "foreign", 1)    /* another thread uses the pool without adopting it */ \
-    X(INSPECT, "inspect", 5)    /* print the pool, verify every byte  */
+    X(INSPECT, "inspect", 3)    /* print the pool, verify every byte  */ \
+    X(ESCAPE, "escape", 2)      /* does this pointer outlive its scope? */
 
 enum operation_code {
 #define X(code, name, weight) OPERATION_##code,
@@ -75,7 +85,10 @@ struct program {
 
 /* How the first two bytes want the pool. */
 struct pool_choice {
-    bool poison, disabled, exchange_all;
+    tide_check check;
+    bool disabled, exchange_all;
+    unsigned guard_sample;
+    unsigned array_ways;
     size_t limit_bytes; /* 0: none */
 };
 
@@ -97,6 +110,20 @@ size_t operand_scope_count(uint8_t b, uint8_t c, unsigned i, size_t bits); /* at
 enum fault { FAULT_NONE, FAULT_FIRST, FAULT_ALL } operand_fault(uint8_t c);
 enum fill { FILL_PLAIN, FILL_INLINE, FILL_ZEROS, FILL_ONES, FILL_VALUE, FILL_COUNT };
 enum fill operand_fill(uint8_t c);
+
+/* How an array comes about. */
+enum mode {
+    MODE_PLAIN,
+    MODE_INLINE,
+    MODE_COLD,
+    MODE_COLUMN,
+    MODE_ZEROS,
+    MODE_ONES,
+    MODE_FILL,
+    MODE_SIMILAR,
+    MODE_COUNT
+};
+enum mode operand_mode(uint8_t c);
 
 /* The form of a scope where forms are mixed. */
 enum form operand_form(uint8_t a, uint8_t c);

@@ -3,6 +3,8 @@
 
 #include <tidepool/check.h>
 
+#include "runtime/array.h"
+
 #define BUILTIN(id, constant, ctype, bits, name) {constant, name, bits, _Alignof(ctype)},
 
 struct model_type model_types[MODEL_TYPES] = {
@@ -22,7 +24,7 @@ struct model_type model_types[MODEL_TYPES] = {
     {0, "model.pair", 256, 16},
     {0, "model.vector", 256, 32},
     {0, "model.seven", 56, 1},
-    {0, "model.half", 16, 2},
+    {0, "tide_array header", 8 * sizeof(tide_loose_array), _Alignof(tide_loose_array)},
 };
 
 #define MENU_INDEX(T, index) index,
@@ -31,10 +33,14 @@ struct model_type model_types[MODEL_TYPES] = {
 
 const struct menu model_menus[MENU_COUNT] = {MODEL_MENUS(MENU)};
 
-/* Programs misuse pools by the thousand; what matters is the status. */
+unsigned model_overflows;
+
+/* Programs misuse pools by the thousand; what matters is the status. But none writes where it
+ * should not. */
 static bool hush(tide_report_kind kind, const char *text, void *user)
 {
-    (void)kind, (void)text, (void)user;
+    (void)text, (void)user;
+    model_overflows += kind == TIDE_REPORT_OVERFLOW || kind == TIDE_REPORT_USE_AFTER_REWIND;
     return false;
 }
 
@@ -43,6 +49,8 @@ void model_types_prepare(void)
     tide_report_to(hush, NULL);
     model_types[MODEL_BUILTIN].id = tide_type_of(struct model_point);
     model_types[MODEL_BUILTIN + 1].id = tide_type_of(struct model_wide);
+    model_types[MODEL_HEADER].id = tide_type_register(
+        "tide_array header", sizeof(tide_loose_array), _Alignof(tide_loose_array));
 }
 
 size_t model_bytes(unsigned index, size_t n)

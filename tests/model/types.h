@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The element types that programs use, by a small index that means the same in every run: the
- * built-in ones, two of C, and a family registered at run time.
+ * built-in ones, two of C, a family registered at run time, and that of headers.
  *
  * And the menus: which types a scope names, and a frame acquires, at entry. */
 #ifndef MODEL_TYPES_H
@@ -19,8 +19,10 @@ struct model_wide {
 enum {
     MODEL_BUILTIN = TIDE_BUILTIN_COUNT,
     MODEL_STATIC = MODEL_BUILTIN + 2,
-    MODEL_FAMILY = 14,
-    MODEL_TYPES = MODEL_STATIC + MODEL_FAMILY
+    MODEL_FAMILY = 13, /* a profile has 32 places in all */
+    MODEL_CHOICE = MODEL_STATIC + MODEL_FAMILY, /* those that a program can name */
+    MODEL_HEADER = MODEL_CHOICE, /* what the library keeps the headers of views and imports in */
+    MODEL_TYPES
 };
 
 struct model_type {
@@ -33,6 +35,9 @@ extern struct model_type model_types[MODEL_TYPES];
 
 /* Fills in the ids of the types that are not of the family. */
 void model_types_prepare(void);
+
+/* Reports of memory that was written or touched where nobody should have. */
+extern unsigned model_overflows;
 
 /* Bytes of n elements. */
 size_t model_bytes(unsigned index, size_t n);
