@@ -18,6 +18,9 @@ typedef struct tide_loose_array {
 /* An empty loose array of a type and rank, on this pool. NULL with a message. */
 tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call);
 
+/* Is this array, a loose one, still live in this pool? The younger, the sooner it is found. */
+bool tide_loose_live(const tide_pool *pool, const tide_array *array);
+
 /* Elements of a shape, refusing a bad rank, a negative extent, an overflow. */
 tide_status tide_shape_length(int ndim, const int64_t *shape, size_t *length, const char *call);
 

@@ -38,7 +38,7 @@ static tide_slot *slot_of(tide_pool *pool, const tide_array *array)
     }
     tide_row *row = &pool->core->rows[root->type];
     if (row->shelf == NULL || root->slot < row->slots || root->slot >= row->shelf->next ||
-        root->slot->array != root) {
+        root->slot->array != root || (root != array && !tide_loose_live(pool, array))) {
         tide_misuse(pool, TIDE_ERROR_STALE, call, "the array is not live in pool '%s'",
                     pool->core->name);
         return NULL;

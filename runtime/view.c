@@ -85,6 +85,17 @@ tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, 
     return loose;
 }
 
+bool tide_loose_live(const tide_pool *pool, const tide_array *array)
+{
+    const tide_row *row = &pool->core->rows[loose_type()];
+    if (row->shelf == NULL)
+        return false;
+    for (const tide_slot *slot = row->shelf->next; slot-- > row->slots;)
+        if (slot->data == array)
+            return true;
+    return false;
+}
+
 /* Shares the memory of `array` from `offset` elements on. */
 static void share(tide_loose_array *loose, const tide_array *array, int64_t offset)
 {

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: MIT */
+/* Headers of N-D arrays: one for each rank of a slot, always saying what was asked for, and
+ * nothing allocated for a shape seen before. */
+#include "arrays_support.h"
+
+#include <limits.h>
+#include <pthread.h>
+
+enum { RANKS = TIDE_NDIM_MOST + 1 };
+
+/* ---- which header ---- */
+
+struct asked {
+    tide_type type;
+    tide_order order;
+    int ndim;
+    const int64_t *shape;
+    tide_array *array; /* what came */
+};
+
+static void ask(tide_pool *pool, void *state)
+{
+    struct asked *asked = state;
+    asked->array = take_array(pool, asked->type, asked->order, asked->ndim, asked->shape);
+    fill_bytes(tide_array_data(asked->array), bytes_of(asked->array), 3);
+}
+
+static tide_array *ask_in(const scene *s, tide_type type, tide_order order, int ndim,
+                          const int64_t *shape)
+{
+    struct asked asked = {type, order, ndim, shape, NULL};
+    form_run(s->form, s->pool, ask, &asked);
+    return asked.array;
+}
+
+static void same_rank_again_gives_the_same_header_and_another_rank_another(const scene *s)
+{
+    tide_type type = fresh_type();
+    const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_BF16, type};
+    for (size_t t = 0; t < 4; t++) {
+        tide_array *two = ask_in(s, types[t], TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
+        assert_ptr_equal(ask_in(s, types[t], TIDE_ROW_MAJOR, 2, SHAPE(3, 4)), two);
+        assert_ptr_equal(ask_in(s, types[t], TIDE_ROW_MAJOR, 2, SHAPE(4, 3)), two);
+        assert_ptr_equal(ask_in(s, types[t], TIDE_COLUMN_MAJOR, 2, SHAPE(4, 3)), two);
+        assert_ptr_equal(ask_in(s, types[t], TIDE_ROW_MAJOR, 2, SHAPE(50, 70)), two);
+        tide_array *three = ask_in(s, types[t], TIDE_ROW_MAJOR, 3, SHAPE(2, 3, 4));
+        assert_ptr_not_equal(three, two);
+        tide_array *none = ask_in(s, types[t], TIDE_ROW_MAJOR, 0, NULL);
+        assert_true(none != two && none != three);
+        assert_ptr_equal(ask_in(s, types[t], TIDE_ROW_MAJOR, 2, SHAPE(3, 4)), two);
+        assert_ptr_equal(ask_in(s, types[t], TIDE_COLUMN_MAJOR, 3, SHAPE(7, 1, 9)), three);
+        assert_ptr_equal(ask_in(s, types[t], TIDE_COLUMN_MAJOR, 0, NULL), none);
+    }
+}
+
+static void ask_every_rank(tide_pool *pool, void *state)
+{
+    static const int64_t extents[2][TIDE_NDIM_MOST] = {{2, 3, 1, 4, 2, 1, 3, 2},
+                                                       {1, 5, 2, 2, 3, 4, 1, 1}};
+    tide_type type = *(const tide_type *)state;
+    tide_array *all[RANKS * 4];
+    size_t count = 0;
+    for (int ndim = 0; ndim < RANKS; ndim++)
+        for (int i = 0; i < 4; i++) {
+            tide_order order = i % 2 == 0 ? TIDE_ROW_MAJOR : TIDE_COLUMN_MAJOR;
+            all[count] = take_array(pool, type, order, ndim, extents[i / 2]);
+            fill_bytes(tide_array_data(all[count]), bytes_of(all[count]), (unsigned)count);
+            count++;
+        }
+    for (size_t i = 0; i < count; i++) { /* still so, now that all are there */
+        const tide_array *array = all[i];
+        expect_array(array, type, i % 2 == 0 ? TIDE_ROW_MAJOR : TIDE_COLUMN_MAJOR, (int)(i / 4),
+                     extents[i % 4 / 2]);
+        expect_bytes(tide_array_data(array), bytes_of(array), (unsigned)i);
+    }
+}
+
+static void up_to_eight_dimensions_in_both_orders(const scene *s)
+{
+    const tide_type types[] = {TIDE_F64, TIDE_U8, TIDE_C128, TIDE_F16, fresh_type()};
+    for (int round = 0; round < 2; round++)
+        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+            tide_type type = types[t];
+            form_run(s->form, s->pool, ask_every_rank, &type);
+            form_repeat(s->form, s->pool, 3, ask_every_rank, &type);
+        }
+}
+
+static void number_by_index(tide_pool *pool, void *state)
+{
+    (void)state;
+    tide_array *rows = TAKE(pool, TIDE_I32, 3, 4, 5);
+    tide_array *columns = TAKE_COLUMNS(pool, TIDE_I32, 3, 4, 5);
+    int64_t index[3] = {0};
+    do {
+        int32_t number = (int32_t)(index[0] * 20 + index[1] * 5 + index[2]);
+        *(int32_t *)element(rows, index) = number;
+        *(int32_t *)element(columns, index) = number;
+    } while (next_index(rows, index));
+    const int32_t *row_data = tide_array_data(rows), *column_data = tide_array_data(columns);
+    for (int32_t i = 0; i < 60; i++) {
+        assert_int_equal(row_data[i], i);
+        assert_int_equal(column_data[i], i % 3 * 20 + i / 3 % 4 * 5 + i / 12);
+    }
+}
+
+static void the_last_index_runs_fastest_in_row_order_and_the_first_in_column_order(const scene *s)
+{
+    form_run(s->form, s->pool, number_by_index, NULL);
+    form_repeat(s->form, s->pool, 2, number_by_index, NULL);
+}
+
+/* ---- memory ---- */
+
+static void a_header_follows_its_slot_when_that_grows(const scene *s)
+{
+    tide_array *small = ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(2, 5));
+    tide_array *large = ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(300, 400));
+    assert_ptr_equal(small, large);
+    void *data = large->tensor.data;
+    assert_ptr_equal(ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(2, 5)), large);
+    assert_ptr_equal(large->tensor.data, data);
+    assert_ptr_equal(ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(300, 400)), large);
+    assert_ptr_equal(large->tensor.data, data);
+}
+
+static void raw_then_array(tide_pool *pool, void *state)
+{
+    int turn = *(const int *)state;
+    for (int i = 0; i < 6; i++)
+        if ((i + turn) % 2 == 0)
+            take(pool, TIDE_F64, (size_t)(10 + 100 * i * turn), (unsigned)i);
+        else
+            ask(pool, &(struct asked){TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(turn + 1, i * 50 + 1), 0});
+    CHECK_POOL(pool);
+}
+
+static void a_position_serves_arrays_and_plain_acquires_in_turn(const scene *s)
+{
+    for (int turn = 0; turn < 4; turn++)
+        form_run(s->form, s->pool, raw_then_array, &turn);
+}
+
+static void outer_and_inner(tide_pool *pool, void *state)
+{
+    const form *inner = state;
+    tide_array *outer = TAKE(pool, TIDE_F64, 6, 7);
+    fill_bytes(tide_array_data(outer), bytes_of(outer), 9);
+    struct asked asked = {TIDE_F64, TIDE_COLUMN_MAJOR, 2, SHAPE(6, 7), NULL};
+    form_run(inner, pool, ask, &asked);
+    assert_ptr_not_equal(asked.array, outer);
+    expect_array(outer, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(6, 7));
+    expect_bytes(tide_array_data(outer), bytes_of(outer), 9);
+}
+
+static void an_inner_scope_leaves_outer_headers_alone(const scene *s)
+{
+    EACH_FORM(inner)
+        form_run(s->form, s->pool, outer_and_inner, (void *)(uintptr_t)inner);
+}
+
+static const struct {
+    int ndim;
+    int64_t shape[4];
+} patterns[5] = {{1, {60}}, {2, {3, 20}}, {3, {2, 5, 6}}, {4, {2, 2, 3, 5}}, {2, {20, 3}}};
+
+static void ask_pattern(tide_pool *pool, void *state)
+{
+    int i = *(const int *)state;
+    ask(pool, &(struct asked){TIDE_F32, TIDE_ROW_MAJOR, patterns[i].ndim, patterns[i].shape, 0});
+}
+
+static void rotate(const scene *s, size_t rounds)
+{
+    for (size_t round = 0; round < rounds; round++)
+        for (int i = 0; i < 5; i++)
+            form_run(s->form, s->pool, ask_pattern, &i);
+}
+
+static void five_shapes_in_rotation_allocate_nothing_after_the_first_round(const scene *s)
+{
+    rotate(s, 1);
+    tide_pool_statistics before = stats_of(s->pool);
+    tide_array_statistics headers = array_stats_of(s->pool);
+    assert_int_equal(headers.headers, 4); /* of four ranks */
+    count_allocations();
+    rotate(s, 50);
+    assert_int_equal(allocations_counted(), 0);
+    assert_int_equal(array_stats_of(s->pool).headers, 4);
+    assert_int_equal(stats_of(s->pool).allocations, before.allocations);
+    assert_int_equal(stats_of(s->pool).bytes_held, before.bytes_held);
+}
+
+static void take_five_positions(tide_pool *pool, void *state)
+{
+    size_t turn = (*(size_t *)state)++;
+    for (size_t i = 0; i < 5; i++) {
+        int pattern = (int)((i + turn) % 5);
+        ask_pattern(pool, &pattern);
+    }
+}
+
+static void shapes_that_wander_over_positions_allocate_nothing_either(const scene *s)
+{
+    size_t turn = 0;
+    form_repeat(s->form, s->pool, 5, take_five_positions, &turn);
+    if (s->form->repeat == NULL)
+        assert_int_equal(turn, 5);
+    count_allocations();
+    form_repeat(s->form, s->pool, 20, take_five_positions, &turn);
+    assert_int_equal(allocations_counted(), 0);
+}
+
+static void trim_frees_headers_with_their_slots(const scene *s)
+{
+    rotate(s, 2);
+    uint64_t recent = array_stats_of(s->pool).recent, cached = array_stats_of(s->pool).cached;
+    tide_pool_trim(s->pool, TIDE_ALL_TYPES);
+    CHECK_POOL(s->pool);
+    assert_int_equal(array_stats_of(s->pool).recent, recent); /* what was counted stays counted */
+    assert_int_equal(array_stats_of(s->pool).cached, cached);
+    rotate(s, 2);
+    expect_ok(tide_pool_empty(s->pool));
+    rotate(s, 1);
+}
+
+/* ---- refused ---- */
+
+struct bad {
+    tide_type type;
+    int order, ndim;
+    const int64_t *shape;
+    tide_status why;
+    const char *words;
+};
+
+#define HALF (INT64_C(1) << 62)
+
+/* The first touch of the shelf may stay in the log; nothing else may change. */
+static void expect_bad(tide_pool *pool, const struct bad *bad)
+{
+    note("%d dimensions, '%s'", bad->ndim, bad->words);
+    tide_pool_statistics before = stats_of(pool);
+    assert_null(tide_acquire_array_order(pool, bad->type, (tide_order)bad->order, bad->ndim,
+                                         bad->shape));
+    expect_error(bad->why, bad->words);
+    expect_error(bad->why, "tide_acquire_array");
+    CHECK_POOL(pool);
+    tide_pool_statistics after = stats_of(pool);
+    after.log_entries = before.log_entries;
+    after.shelves = before.shelves;
+    assert_memory_equal(&after, &before, sizeof after);
+}
+
+static void ask_badly(tide_pool *pool, void *state)
+{
+    (void)state;
+    const struct bad all[] = {
+        {TIDE_F64, 0, 1, SHAPE(-1), TIDE_ERROR_SIZE, "-1"},
+        {TIDE_F64, 0, 3, SHAPE(2, -7, 0), TIDE_ERROR_SIZE, "-7"},
+        {TIDE_F64, 0, 3, SHAPE(0, 2, INT64_MIN), TIDE_ERROR_SIZE, "extent 2"},
+        {TIDE_F64, 1, 2, SHAPE(INT64_MAX, 2), TIDE_ERROR_SIZE, "overflows"},
+        {TIDE_U8, 0, 2, SHAPE(INT64_C(1) << 32, INT64_C(1) << 32), TIDE_ERROR_SIZE, "overflows"},
+        {TIDE_U8, 0, 3, SHAPE(INT64_C(1) << 32, INT64_C(1) << 32, 0), TIDE_ERROR_SIZE, "overflows"},
+        {TIDE_U8, 0, 3, SHAPE(0, INT64_MAX, 3), TIDE_ERROR_SIZE, "overflows"},
+        {TIDE_U8, 1, 3, SHAPE(HALF, 0, 2), TIDE_ERROR_SIZE, "overflows"},
+        {TIDE_U8, 0, 3, SHAPE(HALF, 4, 4), TIDE_ERROR_SIZE, "overflows"},
+        {TIDE_F64, 0, 1, SHAPE(HALF), TIDE_ERROR_SIZE, "f64"},
+        {TIDE_C128, 0, 2, SHAPE(INT64_C(1) << 31, INT64_C(1) << 29), TIDE_ERROR_SIZE, "c128"},
+        {TIDE_F64, 0, 9, SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1), TIDE_ERROR_SIZE, "9 dimensions"},
+        {TIDE_F64, 0, -1, SHAPE(1), TIDE_ERROR_SIZE, "-1 dimensions"},
+        {TIDE_F64, 0, INT_MAX, SHAPE(1), TIDE_ERROR_SIZE, "limit 8"},
+        {TIDE_F64, 0, INT_MIN, SHAPE(1), TIDE_ERROR_SIZE, "limit 8"},
+        {TIDE_F64, 0, 2, NULL, TIDE_ERROR_ARGUMENT, "NULL"},
+        {TIDE_F64, 2, 1, SHAPE(3), TIDE_ERROR_ARGUMENT, "order is 2"},
+        {TIDE_F64, -1, 1, SHAPE(3), TIDE_ERROR_ARGUMENT, "order is -1"},
+        {TIDE_BIT, 0, 1, SHAPE(100), TIDE_ERROR_TYPE, "tide_acquire_bits"},
+        {TIDE_NO_TYPE, 0, 1, SHAPE(3), TIDE_ERROR_TYPE, "no type 0"},
+        {tide_type_count() + 1, 0, 1, SHAPE(3), TIDE_ERROR_TYPE, "no type"},
+        {TIDE_TYPE_LIMIT, 0, 1, SHAPE(3), TIDE_ERROR_TYPE, "no type"},
+        {UINT32_MAX, 0, 1, SHAPE(3), TIDE_ERROR_TYPE, "no type"},
+    };
+    tide_array *kept = TAKE(pool, TIDE_F64, 5, 5);
+    fill_bytes(tide_array_data(kept), bytes_of(kept), 4);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        expect_bad(pool, &all[i]);
+    expect_array(kept, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(5, 5));
+    expect_bytes(tide_array_data(kept), bytes_of(kept), 4);
+    TAKE(pool, TIDE_F64, 2, 3); /* whatever was refused, the next one works */
+}
+
+/* Cold, then with headers of that rank ready where the refused array would have come. */
+static void bad_shapes_and_types_are_refused_and_change_nothing(const scene *s)
+{
+    for (int round = 0; round < 3; round++) {
+        counts before = counts_of(s->pool);
+        form_run(s->form, s->pool, ask_badly, NULL);
+        counts_same(before, s->pool);
+        note("warming");
+        form_run(s->form, s->pool, ask_every_rank, &(tide_type){TIDE_F64});
+    }
+}
+
+static void a_null_pool_is_refused(void **state)
+{
+    (void)state;
+    assert_null(tide_acquire_array(NULL, TIDE_F64, 1, SHAPE(3)));
+    expect_error(TIDE_ERROR_ARGUMENT, "tide_acquire_array");
+    TIDE_SCOPE(NULL);
+    assert_null(tide_acquire_array(NULL, TIDE_F64, 0, NULL));
+}
+
+/* By calls alone, as other languages do; with and without what the inlined path would find. */
+static void the_exported_twin_refuses_and_gives_the_same(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_array *array = TAKE(pool, TIDE_F64, 3, 4);
+    expect_ok(tide_pool_reset(pool));
+    assert_ptr_equal(tide_acquire_array_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(3, 4),
+                                             TIDE_NOWHERE), array);
+    assert_int_equal(tide_pool_active(pool, TIDE_F64), 1);
+    assert_null(tide_acquire_array_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, NULL, TIDE_NOWHERE));
+    expect_error(TIDE_ERROR_ARGUMENT, "NULL");
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+struct foreign {
+    tide_pool *pool;
+    bool refused;
+};
+
+static void *use_foreign(void *state)
+{
+    struct foreign *foreign = state;
+    foreign->refused = tide_acquire_array(foreign->pool, TIDE_F64, 1, SHAPE(3)) == NULL &&
+                       tide_error_status() == TIDE_ERROR_THREAD;
+    return NULL;
+}
+
+static bool be_quiet(tide_report_kind kind, const char *text, void *user)
+{
+    (void)kind, (void)text, (void)user;
+    return false;
+}
+
+static void a_foreign_thread_is_refused_at_check_level_1_and_2(void **state)
+{
+    (void)state;
+    tide_report_to(be_quiet, NULL);
+    for (tide_check check = TIDE_CHECK_POISON; check <= TIDE_CHECK_GUARD; check++) {
+        struct foreign foreign = {pool_of(check), false};
+        TAKE(foreign.pool, TIDE_F64, 3);
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, use_foreign, &foreign), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_true(foreign.refused);
+        assert_int_equal(tide_pool_active(foreign.pool, TIDE_F64), 1);
+        expect_ok(tide_pool_destroy(foreign.pool));
+    }
+    tide_report_to(NULL, NULL);
+}
+
+static void the_limit_of_the_pool_holds_for_arrays(void **state)
+{
+    (void)state;
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 4096});
+    TAKE(pool, TIDE_U8, 32, 64);
+    assert_null(tide_acquire_array(pool, TIDE_U8, 2, SHAPE(33, 64)));
+    expect_error(TIDE_ERROR_LIMIT, "4096");
+    assert_int_equal(tide_pool_active(pool, TIDE_U8), 1);
+    TAKE(pool, TIDE_U8, 32, 64);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* Slot, cache and header each ask for memory. */
+static void an_array_without_memory_leaves_everything_as_it_was(void **state)
+{
+    (void)state;
+    for (int for_ever = 0; for_ever < 2; for_ever++)
+        for (size_t n = 0;; n++) {
+            tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+            tide_array *kept = TAKE(pool, TIDE_F64, 2, 2);
+            fail_allocation(n, for_ever != 0);
+            tide_array *array = tide_acquire_array(pool, TIDE_F64, 3, SHAPE(2, 3, 4));
+            bool failed = allocation_failed();
+            assert_true(failed == (array == NULL));
+            assert_int_equal(tide_pool_active(pool, TIDE_F64), failed ? 1 : 2);
+            CHECK_POOL(pool);
+            if (failed)
+                expect_error(TIDE_ERROR_MEMORY, "tide_acquire_array");
+            TAKE(pool, TIDE_F64, 2, 3, 4);
+            expect_array(kept, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(2, 2));
+            expect_ok(tide_pool_destroy(pool));
+            if (!failed) {
+                assert_true(n >= 3);
+                break;
+            }
+        }
+}
+
+/* A slot that has headers of other ranks, and no memory for one more. */
+static void a_new_rank_without_memory_keeps_the_old_ones(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_array *two = TAKE(pool, TIDE_F64, 3, 4);
+    expect_ok(tide_pool_reset(pool));
+    fail_allocation(0, true);
+    assert_null(tide_acquire_array(pool, TIDE_F64, 3, SHAPE(1, 3, 4)));
+    expect_error(TIDE_ERROR_MEMORY, "3 dimensions");
+    assert_int_equal(tide_pool_active(pool, TIDE_F64), 0);
+    assert_ptr_equal(TAKE(pool, TIDE_F64, 3, 4), two);
+    expect_ok(tide_pool_reset(pool));
+    assert_ptr_equal(TAKE(pool, TIDE_F64, 2, 6), two); /* another shape needs none */
+    assert_true(allocation_failed());
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- what is counted ---- */
+
+static void expect_counts(const tide_pool *pool, uint64_t recent, uint64_t cached,
+                          uint64_t computed, uint64_t headers)
+{
+    tide_array_statistics stats = array_stats_of(pool);
+    assert_int_equal(stats.recent, recent);
+    assert_int_equal(stats.cached, cached);
+    assert_int_equal(stats.computed, computed);
+    assert_int_equal(stats.headers, headers);
+}
+
+#define ALONE(pool, ...)                                                   \
+    do {                                                                   \
+        expect_ok(tide_pool_reset(pool));                                  \
+        take_array((pool), TIDE_F64, TIDE_ROW_MAJOR, RANK(__VA_ARGS__), SHAPE(__VA_ARGS__)); \
+    } while (0)
+
+static void ready_headers_are_counted_exactly(void **state)
+{
+    (void)state;
+    for (tide_check check = TIDE_CHECK_NONE; check <= TIDE_CHECK_GUARD; check++) {
+        tide_pool *pool = pool_of(check);
+        expect_counts(pool, 0, 0, 0, 0);
+        ALONE(pool, 3, 4);
+        expect_counts(pool, 0, 0, 1, 1);
+        ALONE(pool, 3, 4);
+        expect_counts(pool, 1, 0, 1, 1);
+        ALONE(pool, 4, 3);
+        expect_counts(pool, 1, 0, 2, 1);
+        ALONE(pool, 3, 4);
+        expect_counts(pool, 1, 1, 2, 1);
+        ALONE(pool, 12);
+        expect_counts(pool, 1, 1, 3, 2);
+        ALONE(pool, 12);
+        expect_counts(pool, 2, 1, 3, 2);
+        ALONE(pool, 4, 3);
+        expect_counts(pool, 2, 2, 3, 2);
+        ALONE(pool, 2, 6);
+        ALONE(pool, 12); /* four shapes: all are remembered */
+        expect_counts(pool, 2, 3, 4, 2);
+        ALONE(pool, 6, 2); /* the fifth takes the place of the first */
+        expect_counts(pool, 2, 3, 5, 2);
+        ALONE(pool, 3, 4);
+        expect_counts(pool, 2, 3, 6, 2);
+        expect_ok(tide_pool_destroy(pool));
+    }
+}
+
+static void the_first_touch_in_a_scope_counts_as_recent_too(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    for (int i = 0; i < 10; i++) {
+        tide_mark mark = tide_checkpoint(pool);
+        TAKE(pool, TIDE_F64, 3, 4);
+        expect_ok(tide_rewind(pool, mark));
+    }
+    expect_counts(pool, 9, 0, 1, 1);
+    TIDE_LOOP(pool, i, 10)
+        TAKE(pool, TIDE_F64, 3, 4);
+    expect_counts(pool, 19, 0, 1, 1);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void with_a_way_for_each_shape_nothing_is_computed_twice(void **state)
+{
+    (void)state;
+    double ways;
+    expect_ok(tide_tune_get("array_ways", &ways));
+    assert_int_equal(ways, 4);
+    expect_ok(tide_tune_set("array_ways", 5));
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    for (int round = 0; round < 10; round++)
+        for (int i = 0; i < 5; i++) {
+            expect_ok(tide_pool_reset(pool));
+            ask_pattern(pool, &i);
+        }
+    expect_counts(pool, 0, 45, 5, 4);
+    expect_ok(tide_tune_set("array_ways", ways));
+    expect_ok(tide_pool_destroy(pool));
+    assert_int_equal(tide_tune_set("array_ways", 0), TIDE_ERROR_SIZE);
+}
+
+static void statistics_of_nothing_are_refused(void **state)
+{
+    (void)state;
+    tide_array_statistics stats;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    expect_status(tide_array_stats(NULL, &stats), TIDE_ERROR_ARGUMENT);
+    expect_error(TIDE_ERROR_ARGUMENT, "tide_array_stats");
+    expect_status(tide_array_stats(pool, NULL), TIDE_ERROR_ARGUMENT);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static const form_case cases[] = {
+    CASE(same_rank_again_gives_the_same_header_and_another_rank_another),
+    CASE(up_to_eight_dimensions_in_both_orders),
+    CASE(the_last_index_runs_fastest_in_row_order_and_the_first_in_column_order),
+    CASE_SLOTS(a_header_follows_its_slot_when_that_grows),
+    CASE(a_position_serves_arrays_and_plain_acquires_in_turn),
+    CASE(an_inner_scope_leaves_outer_headers_alone),
+    CASE_SLOTS(five_shapes_in_rotation_allocate_nothing_after_the_first_round),
+    CASE_SLOTS(shapes_that_wander_over_positions_allocate_nothing_either),
+    CASE(trim_frees_headers_with_their_slots),
+    CASE(bad_shapes_and_types_are_refused_and_change_nothing),
+};
+
+static void all_of_it_with_guard_pages(void **state)
+{
+    (void)state;
+    RUN_GUARDED(cases);
+}
+
+static const struct CMUnitTest others[] = {
+    cmocka_unit_test(all_of_it_with_guard_pages),
+    cmocka_unit_test(a_null_pool_is_refused),
+    cmocka_unit_test(the_exported_twin_refuses_and_gives_the_same),
+    cmocka_unit_test(a_foreign_thread_is_refused_at_check_level_1_and_2),
+    cmocka_unit_test(the_limit_of_the_pool_holds_for_arrays),
+    cmocka_unit_test(an_array_without_memory_leaves_everything_as_it_was),
+    cmocka_unit_test(a_new_rank_without_memory_keeps_the_old_ones),
+    cmocka_unit_test(ready_headers_are_counted_exactly),
+    cmocka_unit_test(the_first_touch_in_a_scope_counts_as_recent_too),
+    cmocka_unit_test(with_a_way_for_each_shape_nothing_is_computed_twice),
+    cmocka_unit_test(statistics_of_nothing_are_refused),
+};
+
+int main(void)
+{
+    return FORMS_MAIN("arrays", cases, others);
+}

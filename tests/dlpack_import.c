@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: MIT */
+/* Tensors taken from others through DLPack: used without a copy, and given back exactly once,
+ * when the scope ends that took them. */
+#include "arrays_support.h"
+
+#include <pthread.h>
+
+#include "runtime/pool.h"
+
+/* A tensor that counts how often it was given back. */
+struct producer {
+    tide_dl_managed managed;
+    int64_t shape[9], strides[9];
+    double numbers[24];
+    int deleted, turn; /* how often; as the which of all */
+};
+
+static int turns;
+
+static void delete_counted(tide_dl_managed *managed)
+{
+    struct producer *producer = managed->manager_ctx;
+    producer->deleted++;
+    producer->turn = ++turns;
+}
+
+/* 4 × 6 doubles in row order. */
+static tide_dl_managed *produce(struct producer *producer)
+{
+    *producer = (struct producer){.shape = {4, 6}, .strides = {6, 1}};
+    producer->managed = (tide_dl_managed){
+        .version = {1, 0},
+        .manager_ctx = producer,
+        .deleter = delete_counted,
+        .tensor = {.data = producer->numbers,
+                   .device = {TIDE_DL_CPU, 0},
+                   .ndim = 2,
+                   .dtype = {TIDE_DL_FLOAT, 64, 1},
+                   .shape = producer->shape,
+                   .strides = producer->strides},
+    };
+    fill_bytes(producer->numbers, sizeof producer->numbers, 3);
+    return &producer->managed;
+}
+
+static tide_array *import(tide_pool *pool, struct producer *producer)
+{
+    tide_array *array = tide_array_import(pool, produce(producer));
+    if (array == NULL)
+        fail_msg("import: %s", tide_error_message());
+    assert_int_equal(producer->deleted, 0);
+    return array;
+}
+
+/* ---- used ---- */
+
+static void use_imported(tide_pool *pool, void *state)
+{
+    struct producer *producer = state;
+    tide_array *array = import(pool, producer);
+    expect_array(array, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(4, 6));
+    assert_ptr_equal(tide_array_data(array), producer->numbers);
+    expect_bytes(tide_array_data(array), sizeof producer->numbers, 3);
+    *(double *)element(array, SHAPE(2, 3)) = 42;
+    assert_true(producer->numbers[15] == 42);
+    producer->numbers[16] = 43;
+    assert_true(*(double *)element(array, SHAPE(2, 4)) == 43);
+    tide_array *view = tide_view(pool, array, SHAPE(2, 3), SHAPE(1, 1), NULL);
+    assert_ptr_equal(tide_array_data(view), &producer->numbers[15]);
+    assert_ptr_equal(tide_array_data(tide_reshape(pool, array, 1, SHAPE(24))), producer->numbers);
+    expect_array(tide_similar(pool, array, TIDE_NO_TYPE, 0, NULL), TIDE_F64, TIDE_ROW_MAJOR, 2,
+                 SHAPE(4, 6));
+    tide_pool_trim(pool, TIDE_ALL_TYPES);
+    tide_pool_compact(pool, TIDE_ALL_TYPES);
+    assert_int_equal(producer->deleted, 0);
+    CHECK_POOL(pool);
+}
+
+static void it_is_used_without_a_copy_and_given_back_once_at_the_end(const scene *s)
+{
+    struct producer producer;
+    counts before = counts_of(s->pool);
+    for (int i = 0; i < 3; i++) {
+        form_run(s->form, s->pool, use_imported, &producer);
+        assert_int_equal(producer.deleted, 1);
+        assert_true(producer.numbers[15] == 42);
+        counts_same(before, s->pool);
+    }
+    expect_ok(tide_pool_reset(s->pool));
+    assert_int_equal(producer.deleted, 1);
+}
+
+static void import_twenty(tide_pool *pool, void *state)
+{
+    struct producer *producers = state;
+    for (int i = 0; i < 20; i++) {
+        import(pool, &producers[i]);
+        TAKE(pool, TIDE_F64, 3);
+        take(pool, TIDE_I16, 5, 1);
+    }
+}
+
+static void the_last_taken_is_given_back_first(const scene *s)
+{
+    struct producer producers[20];
+    form_run(s->form, s->pool, import_twenty, producers);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(producers[i].deleted, 1);
+        assert_true(i == 0 || producers[i].turn == producers[i - 1].turn - 1);
+    }
+}
+
+struct nest {
+    const form *inner;
+    struct producer outer, held[20];
+};
+
+static void import_outside_and_inside(tide_pool *pool, void *state)
+{
+    struct nest *nest = state;
+    tide_array *outer = import(pool, &nest->outer);
+    form_run(nest->inner, pool, import_twenty, nest->held);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(nest->held[i].deleted, 1);
+    assert_int_equal(nest->outer.deleted, 0);
+    expect_array(outer, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(4, 6));
+    expect_bytes(tide_array_data(outer), sizeof nest->outer.numbers, 3);
+}
+
+static void an_inner_scope_gives_back_its_own_only(const scene *s)
+{
+    struct nest nest;
+    EACH_FORM(inner)
+    {
+        nest.inner = inner;
+        form_run(s->form, s->pool, import_outside_and_inside, &nest);
+        assert_int_equal(nest.outer.deleted, 1);
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(nest.held[i].deleted, 1);
+    }
+}
+
+static void leave_levels_open(tide_pool *pool, void *state)
+{
+    struct producer *producers = state;
+    import(pool, &producers[0]);
+    assert_ptr_equal(tide_checkpoint(pool).pool, pool);
+    import(pool, &producers[1]);
+    take(pool, TIDE_F64, 10, 1);
+    assert_ptr_equal(tide_checkpoint(pool).pool, pool);
+    import(pool, &producers[2]);
+}
+
+static bool be_quiet(tide_report_kind kind, const char *text, void *user)
+{
+    (void)kind, (void)text, (void)user;
+    return false;
+}
+
+static void what_left_open_scopes_took_is_given_back_by_the_one_around_them(const scene *s)
+{
+    struct producer producers[3];
+    tide_report_to(be_quiet, NULL);
+    form_run(s->form, s->pool, leave_levels_open, producers);
+    tide_report_to(NULL, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(producers[i].deleted, 1);
+}
+
+static void import_and_reset(tide_pool *pool, void *state)
+{
+    struct producer *producers = state;
+    import(pool, &producers[0]);
+    import(pool, &producers[1]);
+    expect_ok(tide_pool_reset(pool));
+    assert_int_equal(producers[0].deleted, 1);
+    assert_int_equal(producers[1].deleted, 1);
+    import(pool, &producers[2]);
+}
+
+static void a_reset_gives_everything_back(const scene *s)
+{
+    struct producer producers[3];
+    tide_report_to(be_quiet, NULL);
+    s->form->run(s->pool, import_and_reset, producers);
+    tide_report_to(NULL, NULL);
+    expect_ok(tide_pool_reset(s->pool));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(producers[i].deleted, 1);
+    import(s->pool, &producers[0]);
+    form_run(s->form, s->pool, use_imported, &producers[1]);
+    assert_int_equal(producers[0].deleted, 0);
+    expect_ok(tide_pool_empty(s->pool));
+    assert_int_equal(producers[0].deleted, 1);
+}
+
+static void import_one(tide_pool *pool, void *state)
+{
+    import(pool, state);
+}
+
+static void a_steady_exchange_allocates_nothing(const scene *s)
+{
+    struct producer producer;
+    form_repeat(s->form, s->pool, 2, import_one, &producer);
+    form_run(s->form, s->pool, import_one, &producer);
+    if (s->kind->check == TIDE_CHECK_GUARD || s->kind->disabled)
+        return;
+    count_allocations();
+    form_repeat(s->form, s->pool, 50, import_one, &producer);
+    assert_int_equal(allocations_counted(), 0);
+    assert_int_equal(producer.deleted, 1);
+}
+
+/* ---- every way out of a block ---- */
+
+static int leave_early(tide_pool *pool, struct producer *producer, int how)
+{
+    for (int i = 0; i < 2; i++) {
+        TIDE_SCOPE(pool);
+        import(pool, producer);
+        if (how == 0)
+            return 0;
+        if (how == 1)
+            break;
+        if (how == 2)
+            goto out;
+        TIDE_FRAME(pool, (double, numbers, 10));
+        assert_non_null(numbers);
+        import(pool, producer + 1);
+        if (how == 3)
+            return 3;
+        TIDE_SCOPE_TYPES(pool, double);
+        import(pool, producer + 2);
+        if (how == 4)
+            continue;
+    }
+out:
+    return how;
+}
+
+static void every_way_out_of_a_block_gives_back(void **state)
+{
+    (void)state;
+    for (tide_check check = TIDE_CHECK_NONE; check <= TIDE_CHECK_GUARD; check++) {
+        tide_pool *pool = pool_of(check);
+        for (int how = 0; how < 6; how++) {
+            struct producer producers[3] = {{.deleted = 1}, {.deleted = 1}, {.deleted = 1}};
+            assert_int_equal(leave_early(pool, producers, how), how);
+            for (int i = 0; i < 3; i++)
+                assert_int_equal(producers[i].deleted, 1);
+            assert_int_equal(stats_of(pool).log_entries, 0);
+        }
+        expect_ok(tide_pool_destroy(pool));
+    }
+}
+
+static void a_loop_gives_back_at_the_end_of_each_iteration(void **state)
+{
+    (void)state;
+    for (tide_check check = TIDE_CHECK_NONE; check <= TIDE_CHECK_GUARD; check++) {
+        tide_pool *pool = pool_of(check);
+        struct producer producers[10];
+        TIDE_LOOP(pool, i, 10)
+        {
+            for (size_t j = 0; j < i; j++)
+                assert_int_equal(producers[j].deleted, j == 4 || j % 3 != 2);
+            take(pool, TIDE_I32, 10, 1);
+            produce(&producers[i]);
+            if (i == 4)
+                import(pool, &producers[i]);
+            else if (i % 3 != 2) /* some iterations take none: what they learned must not matter */
+                assert_non_null(tide_array_import(pool, &producers[i].managed));
+            take(pool, TIDE_F64, 10, 2);
+            if (i == 7)
+                continue;
+            if (i == 9)
+                break;
+        }
+        for (size_t j = 0; j < 10; j++)
+            assert_int_equal(producers[j].deleted, j == 4 || j % 3 != 2);
+        expect_ok(tide_pool_destroy(pool));
+    }
+}
+
+static void destroying_the_pool_gives_back(void **state)
+{
+    (void)state;
+    for (tide_check check = TIDE_CHECK_NONE; check <= TIDE_CHECK_GUARD; check++) {
+        tide_pool *pool = pool_of(check);
+        struct producer producers[2];
+        import(pool, &producers[0]);
+        import(pool, &producers[1]);
+        expect_ok(tide_pool_destroy(pool));
+        assert_int_equal(producers[0].deleted, 1);
+        assert_int_equal(producers[1].deleted, 1);
+    }
+}
+
+static void *import_and_end(void *state)
+{
+    tide_array_import(tide_thread_pool(), produce(state));
+    return NULL;
+}
+
+static void the_end_of_a_thread_gives_back(void **state)
+{
+    (void)state;
+    struct producer producer;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, import_and_end, &producer), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(producer.deleted, 1);
+}
+
+/* ---- from one pool to another ---- */
+
+static void pass_on(tide_pool *pool, void *state)
+{
+    tide_pool *other = state;
+    tide_array *array = TAKE(pool, TIDE_F64, 4, 6);
+    fill_bytes(tide_array_data(array), bytes_of(array), 6);
+    tide_array *there = tide_array_import(other, tide_array_export(pool, array));
+    expect_array(there, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(4, 6));
+    assert_ptr_equal(tide_array_data(there), tide_array_data(array));
+}
+
+static void expect_still_there(tide_pool *pool, void *state)
+{
+    const void *data = state;
+    tide_array *array = TAKE(pool, TIDE_F64, 4, 6);
+    fill_bytes(tide_array_data(array), bytes_of(array), 9);
+    expect_bytes(data, 24 * sizeof(double), 6);
+}
+
+static void one_pools_export_is_anothers_import(const scene *s)
+{
+    if (s->kind->check == TIDE_CHECK_GUARD)
+        return; /* what is guarded is not handed out */
+    tide_pool *other = pool_of(TIDE_CHECK_NONE);
+    tide_pool *pools[] = {other, s->pool};
+    for (int i = 0; i < 2; i++) {
+        form_run(s->form, s->pool, pass_on, pools[i]);
+        if (i == 0) {
+            tide_pool_statistics stats = stats_of(other);
+            assert_int_equal(stats.slots_live, 1);
+            expect_ok(tide_pool_reset(other));
+        }
+        form_run(s->form, s->pool, pass_on, pools[i]);
+        expect_ok(tide_pool_reset(other));
+    }
+    struct producer producer;
+    tide_array *array = import(other, &producer);
+    fill_bytes(producer.numbers, sizeof producer.numbers, 6);
+    form_run(s->form, s->pool, expect_still_there, tide_array_data(array));
+    expect_ok(tide_pool_destroy(other));
+    expect_ok(tide_pool_reset(s->pool));
+    if (!s->kind->disabled)
+        form_run(s->form, s->pool, pass_on, s->pool);
+}
+
+static void export_imported(tide_pool *pool, void *state)
+{
+    tide_array *array = import(pool, state);
+    assert_null(tide_array_export(pool, array));
+    expect_error(TIDE_ERROR_STATE, "imported");
+    tide_array *view = tide_view(pool, array, SHAPE(1, 1), SHAPE(2, 2), NULL);
+    assert_null(tide_array_export(pool, view));
+    expect_error(TIDE_ERROR_STATE, "imported");
+}
+
+static void an_imported_array_is_not_exported_again(const scene *s)
+{
+    struct producer producer;
+    form_run(s->form, s->pool, export_imported, &producer);
+    assert_int_equal(producer.deleted, 1);
+}
+
+/* ---- all sorts of tensors ---- */
+
+static void import_all_sorts(tide_pool *pool, void *state)
+{
+    struct producer *p = state;
+    produce(p)->tensor.strides = NULL; /* means row order */
+    expect_array(tide_array_import(pool, &p->managed), TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(4, 6));
+    produce(++p)->tensor.strides = (int64_t[]){1, 4};
+    expect_array(tide_array_import(pool, &p->managed), TIDE_F64, TIDE_COLUMN_MAJOR, 2, SHAPE(4, 6));
+    produce(++p)->tensor.byte_offset = 16;
+    p->shape[0] = 3;
+    tide_array *array = tide_array_import(pool, &p->managed);
+    assert_ptr_equal(tide_array_data(array), p->numbers + 2);
+    produce(++p)->version.minor = 99; /* newer, but compatible */
+    assert_non_null(tide_array_import(pool, &p->managed));
+    produce(++p)->flags = TIDE_DL_READ_ONLY;
+    assert_non_null(tide_array_import(pool, &p->managed));
+    produce(++p)->tensor.ndim = 0;
+    p->managed.tensor.shape = p->managed.tensor.strides = NULL;
+    expect_array(tide_array_import(pool, &p->managed), TIDE_F64, TIDE_ROW_MAJOR, 0, NULL);
+    produce(++p)->tensor.data = NULL;
+    p->shape[1] = 0;
+    array = tide_array_import(pool, &p->managed);
+    assert_int_equal(array->length, 0);
+    produce(++p);
+    p->managed.tensor.data = p->numbers + 23;
+    p->strides[0] = -6;
+    p->strides[1] = -1;
+    array = tide_array_import(pool, &p->managed);
+    assert_ptr_equal(element(array, SHAPE(3, 5)), p->numbers);
+    assert_false(tide_array_contiguous(array, TIDE_ROW_MAJOR));
+    produce(++p)->deleter = NULL; /* allowed by the specification */
+    assert_non_null(tide_array_import(pool, &p->managed));
+}
+enum { SORTS = 9 };
+
+static void strides_offsets_and_flags_mean_what_the_specification_says(const scene *s)
+{
+    struct producer producers[SORTS];
+    form_run(s->form, s->pool, import_all_sorts, producers);
+    for (int i = 0; i < SORTS - 1; i++)
+        assert_int_equal(producers[i].deleted, 1);
+    assert_int_equal(producers[SORTS - 1].deleted, 0);
+}
+
+static void every_name_in_dlpack_has_its_type(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    for (tide_type type = 1; type <= TIDE_BUILTIN_COUNT; type++) {
+        if (type == TIDE_BIT)
+            continue;
+        struct producer producer;
+        produce(&producer)->tensor.dtype = TAKE(pool, type, 1)->tensor.dtype;
+        producer.shape[0] = 1;
+        expect_array(tide_array_import(pool, &producer.managed), type, TIDE_ROW_MAJOR, 2,
+                     SHAPE(1, 6));
+        expect_ok(tide_pool_reset(pool));
+        assert_int_equal(producer.deleted, 1);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- refused: given back at once ---- */
+
+static void expect_no_import(tide_pool *pool, struct producer *producer, tide_status why,
+                             const char *words)
+{
+    note("refusing for '%s'", words);
+    tide_pool_statistics before = pool != NULL ? stats_of(pool) : (tide_pool_statistics){0};
+    assert_null(tide_array_import(pool, &producer->managed));
+    expect_error(why, words);
+    expect_error(why, "tide_array_import");
+    assert_int_equal(producer->deleted, 1);
+    if (pool == NULL)
+        return;
+    tide_pool_statistics after = stats_of(pool);
+    assert_memory_equal(&after, &before, sizeof after);
+}
+
+static void import_badly(tide_pool *pool, void *state)
+{
+    struct producer *p = state;
+    for (uint32_t major = 0; major < 4; major++)
+        if (major != 1) {
+            produce(p)->version.major = major;
+            memset(&p->managed.tensor, 0xEE, sizeof p->managed.tensor); /* not to be looked at */
+            p->managed.flags = UINT64_MAX;
+            expect_no_import(pool, p, TIDE_ERROR_ARGUMENT, "major");
+        }
+    for (int32_t device = 2; device < 18; device++) {
+        produce(p)->tensor.device.device_type = device;
+        expect_no_import(pool, p, TIDE_ERROR_DEVICE, "device");
+    }
+    produce(p)->tensor.device.device_id = 1;
+    expect_no_import(pool, p, TIDE_ERROR_DEVICE, "1:1");
+    static const tide_dl_type unknown[] = {{2, 64, 2}, {2, 64, 0}, {2, 8, 1}, {0, 4, 1}, {3, 8, 1},
+                                           {5, 32, 1}, {6, 1, 1},  {7, 8, 1}, {255, 255, 1}};
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        produce(p)->tensor.dtype = unknown[i];
+        expect_no_import(pool, p, TIDE_ERROR_TYPE, "lanes");
+    }
+    produce(p)->tensor.ndim = 9;
+    expect_no_import(pool, p, TIDE_ERROR_SIZE, "9 dimensions");
+    produce(p)->tensor.ndim = -1;
+    expect_no_import(pool, p, TIDE_ERROR_SIZE, "-1 dimensions");
+    produce(p)->tensor.shape = NULL;
+    expect_no_import(pool, p, TIDE_ERROR_ARGUMENT, "NULL");
+    produce(p)->tensor.shape[1] = -6;
+    expect_no_import(pool, p, TIDE_ERROR_SIZE, "-6");
+    produce(p)->tensor.shape[1] = INT64_MAX;
+    expect_no_import(pool, p, TIDE_ERROR_SIZE, "overflow");
+    produce(p);
+    expect_no_import(NULL, p, TIDE_ERROR_ARGUMENT, "pool");
+    assert_null(tide_array_import(pool, NULL));
+    expect_error(TIDE_ERROR_ARGUMENT, "tide_array_import");
+    produce(p)->version.major = 2;
+    p->managed.deleter = NULL;
+    assert_null(tide_array_import(pool, &p->managed));
+    assert_int_equal(p->deleted, 0);
+    p->deleted = 1;
+}
+
+static void what_we_cannot_use_is_given_back_at_once_and_only_then(const scene *s)
+{
+    struct producer producer;
+    form_run(s->form, s->pool, import_badly, &producer);
+    assert_int_equal(producer.deleted, 1);
+}
+
+struct foreign {
+    tide_pool *pool;
+    struct producer producer;
+    tide_array *array;
+};
+
+static void *import_there(void *state)
+{
+    struct foreign *foreign = state;
+    foreign->array = tide_array_import(foreign->pool, produce(&foreign->producer));
+    return NULL;
+}
+
+static void a_foreign_thread_is_refused_at_check_level_1(void **state)
+{
+    (void)state;
+    struct foreign foreign = {.pool = pool_of(TIDE_CHECK_POISON)};
+    pthread_t thread;
+    tide_report_to(be_quiet, NULL);
+    assert_int_equal(pthread_create(&thread, NULL, import_there, &foreign), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    tide_report_to(NULL, NULL);
+    assert_null(foreign.array);
+    assert_int_equal(foreign.producer.deleted, 1);
+    expect_ok(tide_pool_destroy(foreign.pool));
+}
+
+static void without_memory_it_is_given_back_at_once(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    for (bool failed = true; failed; n++)
+        for (int for_ever = 0; for_ever < 2; for_ever++) {
+            tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+            struct producer producer;
+            produce(&producer);
+            fail_allocation(n, for_ever != 0);
+            tide_array *array = tide_array_import(pool, &producer.managed);
+            failed = allocation_failed();
+            assert_true(failed == (array == NULL));
+            assert_int_equal(producer.deleted, failed);
+            if (failed)
+                expect_error(TIDE_ERROR_MEMORY, "");
+            CHECK_POOL(pool);
+            expect_ok(tide_pool_destroy(pool));
+            assert_int_equal(producer.deleted, 1);
+        }
+    assert_true(n > 1);
+}
+
+/* With `left` entries free in the log, the header takes one and the tensor another. */
+static void without_room_in_the_log_it_is_given_back_at_once(void **state)
+{
+    (void)state;
+    for (size_t left = 0; left < 4; left++) {
+        tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+        struct producer producer;
+        import(pool, &producer);
+        expect_ok(tide_pool_reset(pool));
+        produce(&producer);
+        tide_mark first = tide_checkpoint(pool);
+        for (size_t i = 1; i < TIDE_LOG_ENTRIES - left; i++)
+            tide_checkpoint(pool);
+        assert_int_equal(stats_of(pool).log_entries, TIDE_LOG_ENTRIES - left);
+        tide_array *array = tide_array_import(pool, &producer.managed);
+        assert_true((array != NULL) == (left >= 2));
+        assert_int_equal(producer.deleted, left < 2);
+        if (array == NULL)
+            expect_error(TIDE_ERROR_LIMIT, "log");
+        expect_ok(tide_rewind(pool, first));
+        assert_int_equal(producer.deleted, 1);
+        CHECK_POOL(pool);
+        expect_ok(tide_pool_destroy(pool));
+    }
+}
+
+static const form_case cases[] = {
+    CASE(it_is_used_without_a_copy_and_given_back_once_at_the_end),
+    CASE(the_last_taken_is_given_back_first),
+    CASE(an_inner_scope_gives_back_its_own_only),
+    CASE(what_left_open_scopes_took_is_given_back_by_the_one_around_them),
+    CASE(a_reset_gives_everything_back),
+    CASE(a_steady_exchange_allocates_nothing),
+    CASE(one_pools_export_is_anothers_import),
+    CASE(an_imported_array_is_not_exported_again),
+    CASE(strides_offsets_and_flags_mean_what_the_specification_says),
+    CASE(what_we_cannot_use_is_given_back_at_once_and_only_then),
+};
+
+static void all_of_it_with_guard_pages(void **state)
+{
+    (void)state;
+    RUN_GUARDED(cases);
+}
+
+static const struct CMUnitTest others[] = {
+    cmocka_unit_test(all_of_it_with_guard_pages),
+    cmocka_unit_test(every_way_out_of_a_block_gives_back),
+    cmocka_unit_test(a_loop_gives_back_at_the_end_of_each_iteration),
+    cmocka_unit_test(destroying_the_pool_gives_back),
+    cmocka_unit_test(the_end_of_a_thread_gives_back),
+    cmocka_unit_test(every_name_in_dlpack_has_its_type),
+    cmocka_unit_test(a_foreign_thread_is_refused_at_check_level_1),
+    cmocka_unit_test(without_memory_it_is_given_back_at_once),
+    cmocka_unit_test(without_room_in_the_log_it_is_given_back_at_once),
+};
+
+int main(void)
+{
+    return FORMS_MAIN("dlpack import", cases, others);
+}
