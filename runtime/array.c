@@ -168,6 +168,7 @@ static void point(tide_array *header, shape_way *way, tide_slot *slot)
     header->tensor.strides = way->strides;
     header->tensor.data = slot->data;
     header->order = way->order;
+    header->form = tide_array_form(way->order, way->ndim);
     header->length = way->length;
     header->slot = slot;
     slot->array = header;
@@ -203,6 +204,15 @@ static tide_status validate(tide_pool *pool, tide_type type, tide_order order, i
     return tide_shape_length(ndim, shape, length, call);
 }
 
+static void count_known(tide_pool *pool, const tide_slot *slot, tide_array *header,
+                        const shape_way *way)
+{
+    if (slot->array == header && header->tensor.shape == way->shape)
+        header->hits++;
+    else
+        pool->core->arrays_cached++;
+}
+
 /* The header is found before the slot is taken, so that a failure takes nothing. */
 static tide_array *acquire(tide_pool *pool, tide_row *row, tide_order order, int ndim,
                            const int64_t *shape, size_t length, tide_place place)
@@ -216,10 +226,8 @@ static tide_array *acquire(tide_pool *pool, tide_row *row, tide_order order, int
         return NULL;
     }
     shape_way *way = find_way(header->cache, ndim, shape, order);
-    if (way != NULL && slot->array == header && header->tensor.shape == way->shape) {
-        header->hits++;
-    } else if (way != NULL) {
-        pool->core->arrays_cached++;
+    if (way != NULL) {
+        count_known(pool, slot, header, way);
     } else {
         way = make_way(header->cache, ndim, shape, order, length);
         pool->core->arrays_computed++;
@@ -229,9 +237,34 @@ static tide_array *acquire(tide_pool *pool, tide_row *row, tide_order order, int
     return header;
 }
 
+/* One of the slot's other shapes, in a slot that is ready: the least that cold code must do. In a
+ * careful pool no slot has a limit above 0, so none passes. */
+static tide_array *take_cached(tide_pool *pool, tide_type type, tide_order order, int ndim,
+                               const int64_t *shape)
+{
+    if (pool == NULL || type >= TIDE_TYPE_LIMIT || ndim < 1 || ndim > TIDE_NDIM_MOST ||
+        shape == NULL || pool->shelves[type].saved_at == 0)
+        return NULL;
+    tide_shelf *shelf = &pool->shelves[type];
+    tide_slot *slot = shelf->next;
+    if (slot->array == NULL)
+        return NULL;
+    tide_array *header = slot->array->cache->headers[ndim];
+    shape_way *way = header != NULL ? find_way(header->cache, ndim, shape, order) : NULL;
+    if (way == NULL || way->length >= slot->limit || !tide_log_touch(pool, shelf, call))
+        return NULL;
+    shelf->next = slot + 1;
+    count_known(pool, slot, header, way);
+    point(header, way, slot);
+    return header;
+}
+
 tide_array *tide_acquire_array_slow(tide_pool *pool, tide_type type, tide_order order, int ndim,
                                     const int64_t *shape, TIDE_PLACE)
 {
+    tide_array *known = take_cached(pool, type, order, ndim, shape);
+    if (TIDE_LIKELY(known != NULL))
+        return known;
     size_t length = 0;
     if (validate(pool, type, order, ndim, shape, &length) != TIDE_OK)
         return NULL;

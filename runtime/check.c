@@ -4,6 +4,7 @@
  *  1. `next` lies in the row's slots or on the sentinel; every live slot has memory, or is pinned.
  *  2. A slot's limit admits no more than it has memory for; beyond the row's count all is zero;
  *     in a careful pool every limit is 0.
+ *     A slot's last header points to its memory wherever the inlined path may hand it out.
  *  3. Memory is aligned, and adds up to what the pool says it holds.
  *  4. Two slots with memory never overlap, live or not.
  *  5. For each shelf, from the bottom of the log to its top and then to the shelf itself, the
@@ -12,6 +13,7 @@
 
 #include <stdlib.h>
 
+#include <tidepool/inline/array.h>
 #include <tidepool/inline/map.h>
 
 #include "runtime/error.h"
@@ -38,6 +40,8 @@ static bool check_slot(const tide_pool *pool, const tide_row *row, uint32_t i)
           facts->name);
     HOLDS(slot->data != NULL || slot->limit == 0, "hollow slot %u of %s admits %zu elements", i,
           facts->name, slot->limit);
+    HOLDS(slot->limit == 0 || slot->array == NULL || slot->array->tensor.data == slot->data,
+          "the header of slot %u of %s points elsewhere", i, facts->name);
     HOLDS((slot->data == NULL) == (record->bytes == 0), "slot %u of %s: %p holds %zu bytes", i,
           facts->name, slot->data, record->bytes);
     HOLDS(slot->data != NULL || record->pin != NULL || i >= tide_row_live(row),

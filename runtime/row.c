@@ -2,6 +2,8 @@
 /* How a row gets its slots and a slot its memory. */
 #include "runtime/row.h"
 
+#include <tidepool/inline/array.h>
+
 #include "runtime/assert.h"
 #include "runtime/error.h"
 #include "runtime/guard.h"
@@ -216,6 +218,13 @@ static tide_slot *find_larger(const tide_row *row, const tide_slot *slot, size_t
     return best;
 }
 
+/* The inlined path hands the slot's last header out as it is. */
+static void point_header(const tide_slot *slot)
+{
+    if (slot->array != NULL)
+        slot->array->tensor.data = slot->data;
+}
+
 static void swap_slots(tide_row *row, tide_slot *left, tide_slot *right)
 {
     void *data = left->data;
@@ -224,6 +233,8 @@ static void swap_slots(tide_row *row, tide_slot *left, tide_slot *right)
     left->limit = right->limit;
     right->data = data;
     right->limit = limit;
+    point_header(left);
+    point_header(right);
     tide_slot_record *a = tide_slot_record_of(row, left), *b = tide_slot_record_of(row, right);
     tide_slot_record record = *a;
     *a = *b;
@@ -327,6 +338,7 @@ void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n,
     row->shelf->next = slot + 1;
     if (!pool->core->careful) {
         slot->limit = record->peak + 1;
+        point_header(slot);
         return slot->data;
     }
     record->live = true;

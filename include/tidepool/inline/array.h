@@ -13,9 +13,11 @@ TIDE_BEGIN_DECLS
 typedef enum tide_order { TIDE_ROW_MAJOR = 0, TIDE_COLUMN_MAJOR = 1 } tide_order;
 
 typedef struct tide_array {
-    tide_dl_tensor tensor; /* first: an array's address is a DLTensor's */
+    tide_dl_tensor tensor; /* first: an array's address is a DLTensor's. Of the header last used
+                              in a slot, `data` follows the slot's (cold code sees to it)   */
     tide_type type;
     uint32_t order;        /* tide_order the strides follow                       */
+    uint64_t form;         /* rank and order in one word, for the inlined path    */
     size_t length;         /* elements                                            */
     uint64_t hits;         /* times the inlined path found this header ready      */
     const struct tide_array *base; /* whose memory it is; NULL: its own slot's    */
@@ -29,12 +31,43 @@ TIDE_API TIDE_COLD tide_array *tide_acquire_array_slow(tide_pool *pool, tide_typ
                                                        const int64_t *shape,
                                                        TIDE_PLACE);
 
+/* 0 to TIDE_NDIM_MOST extents. No loop: a constant rank costs its own comparisons only, and one
+ * known at run time no counting. */
 TIDE_INLINE bool tide_same_shape(const int64_t *left, const int64_t *right, int ndim)
 {
-    bool same = true;
-    for (int i = 0; i < ndim; i++)
-        same = same && left[i] == right[i];
-    return same;
+#define TIDE_STEP(i)          \
+    if (ndim == (i))          \
+        return true;          \
+    if (left[i] != right[i])  \
+        return false
+    TIDE_STEP(0);
+    TIDE_STEP(1);
+    TIDE_STEP(2);
+    TIDE_STEP(3);
+    TIDE_STEP(4);
+    TIDE_STEP(5);
+    TIDE_STEP(6);
+    TIDE_STEP(7);
+#undef TIDE_STEP
+    return true;
+}
+
+TIDE_INLINE uint64_t tide_array_form(tide_order order, int ndim)
+{
+    return (uint64_t)(uint32_t)order << 32 | (uint32_t)ndim;
+}
+
+/* Is this the header of such an array? */
+TIDE_INLINE bool tide_array_like(const tide_array *array, tide_order order, int ndim,
+                                 const int64_t *shape)
+{
+    if (TIDE_UNLIKELY(array == NULL))
+        return false;
+    TIDE_ONE_BY_ONE();
+    if (TIDE_UNLIKELY(array->form != tide_array_form(order, ndim)))
+        return false;
+    TIDE_ONE_BY_ONE();
+    return TIDE_LIKELY(tide_same_shape(array->tensor.shape, shape, ndim));
 }
 
 TIDE_INLINE tide_array *tide_acquire_array_inline(tide_pool *pool, tide_type type,
@@ -46,12 +79,9 @@ TIDE_INLINE tide_array *tide_acquire_array_inline(tide_pool *pool, tide_type typ
         if (TIDE_LIKELY(shelf->saved_at == pool->tag)) {
             tide_slot *slot = shelf->next;
             tide_array *array = slot->array;
-            if (TIDE_LIKELY(array != NULL && array->tensor.ndim == ndim &&
-                            array->order == (uint32_t)order &&
-                            tide_same_shape(array->tensor.shape, shape, ndim) &&
+            if (TIDE_LIKELY(tide_array_like(array, order, ndim, shape) &&
                             array->length < slot->limit)) {
                 shelf->next = slot + 1;
-                array->tensor.data = slot->data;
                 array->hits++;
                 return array;
             }
