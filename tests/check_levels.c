@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What is left of an array after its rewind: its content at level 0, poison at level 1. The
- * memory is read by the kernel, so that sanitizers may watch this program too. */
+/* What is left of an array after its rewind: its content at level 0, poison at level 1; and what
+ * is reported, by whom, to whom. Dead memory is read by the kernel, so that sanitizers may watch
+ * this program too. */
+#define _GNU_SOURCE
 #include "forms.h"
+#include "reports.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <unistd.h>
 
 enum { N = 50 };
 
@@ -97,7 +102,6 @@ static void a_reset_poisons_at_level_1_and_keeps_content_at_level_0(const scene 
     expect_as_the_level_says(s, &dead);
 }
 
-
 static void end_an_inner_one(tide_pool *pool, void *state)
 {
     struct dead_arrays *dead = state;
@@ -171,15 +175,243 @@ static void a_bad_level_is_refused(void **state)
     assert_int_not_equal(tide_tune_set("check", -1), TIDE_OK);
 }
 
+/* ---- leaked scopes ---- */
+
+static heard all;
+static jmp_buf out;
+
+static void listen(void)
+{
+    all = (heard){0};
+    tide_report_to(hear, &all);
+}
+
+static void jump_out(tide_pool *pool, void *state)
+{
+    (void)state;
+    take(pool, TIDE_F64, N, 1);
+    longjmp(out, 1);
+}
+
+static void leak_one(tide_pool *pool, void *state)
+{
+    const form *inner = state;
+    tide_mark around = tide_checkpoint(pool); /* else a loop around could not tell when to end */
+    if (setjmp(out) == 0)
+        inner->run(pool, jump_out, NULL);
+    expect_ok(tide_rewind(pool, around));
+}
+
+static void a_leaked_scope_is_reported_once_at_level_1_and_never_at_level_0(const scene *s)
+{
+    size_t expected = s->kind->check >= TIDE_CHECK_POISON ? 1 : 0;
+    listen();
+    EACH_FORM(inner)
+    {
+        note("%s", inner->name);
+        all.count = 0;
+        form_run(s->form, s->pool, leak_one, (void *)(uintptr_t)inner);
+        assert_int_equal(all.count, expected);
+        if (expected == 1) {
+            assert_int_equal(all.kind, TIDE_REPORT_LEAK);
+            assert_non_null(strstr(all.text, "was left open"));
+        }
+    }
+    tide_report_to(NULL, NULL);
+}
+
+static void leak_three(tide_pool *pool)
+{
+    TIDE_SCOPE(pool);
+    TIDE_SCOPE_TYPES(pool, double);
+    TIDE_SCOPE(pool);
+    take(pool, TIDE_F64, N, 1);
+    longjmp(out, 1);
+}
+
+static void each_of_several_leaked_scopes_is_reported(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
+    listen();
+    for (int i = 1; i <= 3; i++) {
+        TIDE_SCOPE(pool);
+        if (setjmp(out) == 0)
+            leak_three(pool);
+        assert_int_equal(tide_pool_depth(pool), 4);
+        assert_int_equal(all.count, 3 * (i - 1)); /* not before the scope around it ends */
+    }
+    assert_int_equal(all.count, 9);
+    expect_ok(tide_pool_destroy(pool));
+    tide_report_to(NULL, NULL);
+}
+
+/* ---- what a report handler sees, and stderr ---- */
+
+static bool say_on(tide_report_kind kind, const char *text, void *user)
+{
+    hear(kind, text, user);
+    return true;
+}
+
+/* What a misuse puts on stderr. */
+static size_t on_stderr(tide_pool *pool, char *text, size_t bytes)
+{
+    int ends[2], saved = dup(STDERR_FILENO);
+    assert_true(saved >= 0);
+    assert_int_equal(pipe(ends), 0);
+    assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
+    expect_status(tide_rewind(pool, (tide_mark){0}), TIDE_ERROR_ARGUMENT);
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    close(saved);
+    close(ends[1]);
+    ssize_t got = read(ends[0], text, bytes - 1);
+    close(ends[0]);
+    assert_true(got >= 0);
+    text[got] = 0;
+    return (size_t)got;
+}
+
+static void a_report_goes_to_the_handler_and_to_stderr_unless_told_otherwise(void **state)
+{
+    (void)state;
+    char text[1024], line[1100];
+    tide_pool *pool = pool_of(TIDE_CHECK_POISON), *unchecked = pool_of(TIDE_CHECK_NONE);
+    listen();
+    assert_int_equal(on_stderr(pool, text, sizeof text), 0);
+    assert_int_equal(all.count, 1);
+    tide_report_to(say_on, &all);
+    assert_true(on_stderr(pool, text, sizeof text) > 0);
+    assert_int_equal(all.count, 2);
+    assert_int_equal(all.kind, TIDE_REPORT_MISUSE);
+    snprintf(line, sizeof line, "tidepool: %s\n", all.text);
+    assert_string_equal(text, line);
+    assert_int_equal(on_stderr(unchecked, text, sizeof text), 0);
+    assert_int_equal(all.count, 2);
+    tide_report_to(NULL, NULL);
+    assert_true(on_stderr(pool, text, sizeof text) > 0);
+    assert_string_equal(text, line);
+    assert_int_equal(all.count, 2);
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_pool_destroy(unchecked));
+}
+
+static void a_report_that_is_too_long_is_cut_not_lost(void **state)
+{
+    (void)state;
+    char name[300], text[2048];
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = 0;
+    tide_type type = tide_type_register(name, 8, 8);
+    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
+    listen();
+    tide_mark mark = tide_checkpoint(pool);
+    void *data = tide_acquire_type(pool, type, 3);
+    assert_false(tide_escape_check(data));
+    assert_int_equal(all.kind, TIDE_REPORT_ESCAPE);
+    assert_non_null(strstr(all.text, "\n  acquired  "));
+    tide_report_to(NULL, NULL);
+    assert_true(on_stderr(pool, text, sizeof text) > 0);
+    expect_ok(tide_rewind(pool, mark));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- misuse, by status and by report ---- */
+
+static void expect_misuse(size_t count, tide_check level, const char *words)
+{
+    assert_int_equal(all.count, level == TIDE_CHECK_NONE ? 0 : count);
+    if (level == TIDE_CHECK_NONE)
+        return;
+    assert_int_equal(all.kind, TIDE_REPORT_MISUSE);
+    if (strstr(all.text, words) == NULL)
+        fail_msg("'%s' is not in '%s'", words, all.text);
+}
+
+static void misuse_is_refused_at_any_level_and_reported_from_level_1_on(void **state)
+{
+    (void)state;
+    for (tide_check level = TIDE_CHECK_NONE; level <= TIDE_CHECK_GUARD; level++) {
+        tide_pool *pool = pool_of(level), *another = pool_of(level);
+        tide_scope scope, inner;
+        listen();
+        tide_mark mark = tide_checkpoint(pool);
+        expect_status(tide_rewind(another, mark), TIDE_ERROR_ARGUMENT);
+        expect_misuse(1, level, "of another pool");
+        expect_status(tide_pool_destroy(pool), TIDE_ERROR_STATE);
+        expect_misuse(2, level, "open scopes");
+        expect_ok(tide_rewind(pool, mark));
+        expect_status(tide_rewind(pool, mark), TIDE_ERROR_STALE);
+        expect_misuse(3, level, "rewound already");
+        expect_ok(tide_scope_enter(pool, NULL, &scope));
+        expect_ok(tide_scope_enter(pool, NULL, &inner));
+        expect_ok(tide_pool_reset(pool));
+        expect_status(tide_scope_leave(&inner), TIDE_ERROR_STALE);
+        expect_misuse(4, level, "rewound already");
+        expect_status(tide_scope_leave(&scope), TIDE_ERROR_STALE);
+        expect_misuse(5, level, "rewound already");
+        expect_ok(tide_pool_destroy(pool));
+        expect_ok(tide_pool_destroy(another));
+        tide_report_to(NULL, NULL);
+    }
+}
+
+static void *misuse_everything(void *user)
+{
+    tide_pool *pool = user;
+    const tide_status thread = TIDE_ERROR_THREAD;
+    size_t refused = 0;
+    refused += tide_acquire(pool, double, 1) == NULL && tide_error_status() == thread;
+    refused += tide_zeros(pool, double, 1) == NULL && tide_error_status() == thread;
+    refused += tide_acquire_array(pool, TIDE_F64, 0, NULL) == NULL && tide_error_status() == thread;
+    refused += tide_checkpoint(pool).pool == NULL && tide_error_status() == thread;
+    refused += tide_pool_reset(pool) == thread;
+    refused += tide_pool_empty(pool) == thread;
+    refused += tide_pool_destroy(pool) == thread;
+    refused += tide_pool_check(pool) == thread;
+    {
+        TIDE_SCOPE(pool); /* has no status: only the report tells */
+        TIDE_SCOPE_TYPES(pool, double);
+    }
+    return (void *)refused;
+}
+
+static void a_foreign_thread_is_refused_in_every_call(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *refused;
+    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
+    double *array = take(pool, TIDE_F64, N, 1);
+    counts before = counts_of(pool);
+    listen();
+    assert_int_equal(pthread_create(&thread, NULL, misuse_everything, pool), 0);
+    pthread_join(thread, &refused);
+    assert_int_equal((size_t)refused, 8);
+    assert_int_equal(all.count, 10);
+    assert_int_equal(all.kind, TIDE_REPORT_MISUSE);
+    tide_report_to(NULL, NULL);
+    counts_same(before, pool);
+    expect_bytes(array, N * sizeof *array, 1);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static const form_case cases[] = {
     CASE_SLOTS(a_rewind_poisons_at_level_1_and_keeps_content_at_level_0),
     CASE_SLOTS(a_reset_poisons_at_level_1_and_keeps_content_at_level_0),
     CASE_SLOTS(poison_stays_off_the_arrays_of_outer_scopes),
+    CASE(a_leaked_scope_is_reported_once_at_level_1_and_never_at_level_0),
 };
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_pool_takes_its_level_from_its_options_or_the_setting),
     cmocka_unit_test(a_bad_level_is_refused),
+    cmocka_unit_test(each_of_several_leaked_scopes_is_reported),
+    cmocka_unit_test(a_report_goes_to_the_handler_and_to_stderr_unless_told_otherwise),
+    cmocka_unit_test(a_report_that_is_too_long_is_cut_not_lost),
+    cmocka_unit_test(misuse_is_refused_at_any_level_and_reported_from_level_1_on),
+    cmocka_unit_test(a_foreign_thread_is_refused_in_every_call),
 };
 
 int main(void)

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* Pointers that leave the scope that will rewind them: reported, and nothing else is. */
+#include "forms.h"
+#include "escape.h"
+#include "reports.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+static heard all;
+
+static tide_pool *checked(void)
+{
+    all = (heard){0};
+    tide_report_to(hear, &all);
+    return pool_of(TIDE_CHECK_POISON);
+}
+
+static void expect_silence(void)
+{
+    if (all.count != 0)
+        fail_msg("%s", all.text);
+}
+
+static void expect_escape(const char *file, unsigned line, const char *function)
+{
+    char place[300];
+    snprintf(place, sizeof place, "acquired  %s:%u in %s", file, line, function);
+    assert_int_equal(all.count, 1);
+    assert_int_equal(all.kind, TIDE_REPORT_ESCAPE);
+    if (strstr(all.text, place) == NULL)
+        fail_msg("%s is not in %s", place, all.text);
+    all = (heard){0};
+}
+
+static void done(tide_pool *pool)
+{
+    tide_report_to(NULL, NULL);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- TIDE_RETURN ---- */
+
+static unsigned line;
+
+static double *return_inner(tide_pool *pool)
+{
+    TIDE_SCOPE(pool);
+    line = __LINE__ + 1;
+    double *inner = tide_acquire(pool, double, 10);
+    TIDE_RETURN(inner);
+}
+
+static const float *return_the_middle(tide_pool *pool, size_t at)
+{
+    TIDE_SCOPE_TYPES(pool, float);
+    line = __LINE__ + 1;
+    const float *inner = tide_zeros(pool, float, 10);
+    TIDE_RETURN(inner + at);
+}
+
+static double *return_argument(tide_pool *pool, double *argument)
+{
+    TIDE_SCOPE(pool);
+    tide_ones(pool, double, 10);
+    TIDE_RETURN(argument);
+}
+
+static tide_array *return_array(tide_pool *pool)
+{
+    const int64_t shape[] = {2, 3};
+    TIDE_FRAME(pool, (double, other, 3));
+    (void)other;
+    line = __LINE__ + 1;
+    tide_array *array = tide_acquire_array(pool, TIDE_F32, 2, shape);
+    TIDE_RETURN(array);
+}
+
+static void an_inner_array_is_reported_with_its_place(void **state)
+{
+    (void)state;
+    tide_pool *pool = checked();
+    assert_non_null(return_inner(pool));
+    expect_escape(__FILE__, line, "return_inner");
+    for (size_t i = 0; i < 10; i++) {
+        assert_non_null(return_the_middle(pool, i));
+        expect_escape(__FILE__, line, "return_the_middle");
+    }
+    return_the_middle(pool, 10); /* one past the end is no element of it */
+    expect_silence();
+    assert_non_null(return_array(pool));
+    expect_escape(__FILE__, line, "return_array");
+    done(pool);
+}
+
+static void an_outer_array_is_not_reported(void **state)
+{
+    (void)state;
+    tide_pool *pool = checked();
+    double *root = tide_acquire(pool, double, 10);
+    return_argument(pool, root);
+    (void)tide_checkpoint(pool);
+    double *outer = tide_acquire(pool, double, 10);
+    assert_ptr_equal(return_argument(pool, outer), outer);
+    assert_ptr_equal(return_argument(pool, outer + 9), outer + 9);
+    assert_null(return_argument(pool, NULL));
+    double own[3];
+    return_argument(pool, own);
+    return_argument(pool, (double *)(uintptr_t)-1);
+    expect_silence();
+    done(pool);
+}
+
+/* ---- tide_escape_check ---- */
+
+static void every_element_and_header_of_the_open_scope_counts(void **state)
+{
+    (void)state;
+    tide_pool *pool = checked();
+    const int64_t shape[] = {4, 5}, start[] = {1, 1}, extent[] = {2, 2};
+    (void)tide_checkpoint(pool);
+    tide_array *outer = tide_acquire_array(pool, TIDE_F64, 2, shape);
+    void *nothing_outer = tide_acquire(pool, char, 0);
+    {
+        TIDE_SCOPE(pool);
+        tide_array *array = tide_acquire_array(pool, TIDE_F64, 2, shape);
+        tide_array *view = tide_view(pool, outer, start, extent, NULL);
+        void *nothing = tide_acquire(pool, char, 0);
+        assert_true(tide_escape_check(outer));
+        assert_true(tide_escape_check(tide_array_data(outer)));
+        assert_true(tide_escape_check(tide_array_data(view))); /* the outer array's memory */
+        assert_true(tide_escape_check(nothing_outer));
+        expect_silence();
+        const void *inner[] = {array, tide_array_data(array), view, nothing};
+        for (size_t i = 0; i < 4; i++)
+            assert_false(tide_escape_check(inner[i]));
+        assert_int_equal(all.count, 4);
+    }
+    done(pool);
+}
+
+static void a_slot_that_is_used_again_counts_by_its_present_use(void **state)
+{
+    (void)state;
+    tide_pool *pool = checked();
+    double *before = return_inner(pool);
+    all = (heard){0};
+    assert_true(tide_escape_check(before)); /* no scope is open */
+    (void)tide_checkpoint(pool);
+    assert_true(tide_escape_check(before)); /* a free slot is nobody's */
+    double *outer = tide_acquire(pool, double, 3);
+    assert_ptr_equal(before, outer);
+    assert_false(tide_escape_check(before + 2));
+    assert_true(tide_escape_check(before + 3)); /* beyond its present length */
+    done(pool);
+}
+
+static void guarded_arrays_count_too(void **state)
+{
+    (void)state;
+    all = (heard){0};
+    tide_report_to(hear, &all);
+    tide_pool *pool = pool_of(TIDE_CHECK_GUARD);
+    (void)tide_checkpoint(pool);
+    char *outer = tide_acquire(pool, char, 10);
+    {
+        TIDE_SCOPE(pool);
+        char *inner = tide_acquire(pool, char, 10);
+        assert_true(tide_escape_check(outer));
+        assert_false(tide_escape_check(inner + 9));
+        assert_true(tide_escape_check(inner + 10));
+    }
+    done(pool);
+}
+
+static void unchecked_pools_are_not_searched(void **state)
+{
+    (void)state;
+    tide_pool *pool = checked(), *unchecked = pool_of(TIDE_CHECK_NONE);
+    return_inner(unchecked);
+    expect_silence();
+    done(pool);
+    int before = tide_checked_pools;
+    tide_pool *another = checked();
+    assert_int_equal(tide_checked_pools, before + 1);
+    done(another);
+    assert_int_equal(tide_checked_pools, before);
+    expect_ok(tide_pool_destroy(unchecked));
+}
+
+/* ---- other threads ---- */
+
+typedef struct lent {
+    double *array;
+    bool escapes;
+} lent;
+
+static void *check_lent(void *user)
+{
+    lent *l = user;
+    tide_pool *own = pool_of(TIDE_CHECK_POISON);
+    (void)tide_checkpoint(own);
+    tide_acquire(own, double, 4);
+    l->escapes = !tide_escape_check(l->array);
+    tide_pool_reset(own);
+    tide_pool_destroy(own);
+    return NULL;
+}
+
+static void another_threads_pools_are_not_concerned(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    tide_pool *pool = checked();
+    (void)tide_checkpoint(pool);
+    lent l = {tide_ones(pool, double, 10), true};
+    assert_int_equal(pthread_create(&thread, NULL, check_lent, &l), 0);
+    for (int i = 0; i < 100; i++) {
+        TIDE_SCOPE(pool);
+        tide_acquire(pool, double, 10);
+        assert_true(tide_escape_check(l.array));
+    }
+    pthread_join(thread, NULL);
+    assert_false(l.escapes);
+    assert_false(tide_escape_check(l.array));
+    done(pool);
+}
+
+/* ---- C++ ---- */
+
+static void it_is_the_same_in_cpp(void **state)
+{
+    (void)state;
+    tide_pool *pool = checked();
+    unsigned cpp_line = 0;
+    const char *file = NULL;
+    escape_in_cpp(pool, &file, &cpp_line);
+    expect_escape(file, cpp_line, "first_of");
+    escape_nothing_in_cpp(pool);
+    expect_silence();
+    done(pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_inner_array_is_reported_with_its_place),
+        cmocka_unit_test(an_outer_array_is_not_reported),
+        cmocka_unit_test(every_element_and_header_of_the_open_scope_counts),
+        cmocka_unit_test(a_slot_that_is_used_again_counts_by_its_present_use),
+        cmocka_unit_test(guarded_arrays_count_too),
+        cmocka_unit_test(unchecked_pools_are_not_searched),
+        cmocka_unit_test(another_threads_pools_are_not_concerned),
+        cmocka_unit_test(it_is_the_same_in_cpp),
+    };
+    return cmocka_run_group_tests_name("escape", tests, NULL, NULL);
+}
