@@ -80,9 +80,10 @@ void tide_os_forbid(void *start, size_t bytes)
 
 void *tide_os_map_huge(size_t bytes)
 {
-    const size_t huge = (size_t)2 << 20;
+    const size_t huge = (size_t)2 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
     if (tide_os_faulted(bytes))
         return NULL;
+    bytes = (bytes + page - 1) / page * page;
     char *start = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                        -1, 0);
     if (start == MAP_FAILED)

@@ -22,7 +22,8 @@ void tide_os_unmap_guarded(void *start, size_t bytes);
 /* Makes mapped memory fault, and gives its pages back, as far as the system lets it. */
 void tide_os_forbid(void *start, size_t bytes);
 
-/* A mapping of its own with huge pages advised, aligned to 2 MiB; `bytes` a multiple of that. */
+/* A mapping of its own, aligned to 2 MiB, with huge pages advised: what is left over after the
+ * last whole one has pages of the usual size, so nothing is wasted. */
 void *tide_os_map_huge(size_t bytes);
 void tide_os_unmap_huge(void *start, size_t bytes);
 

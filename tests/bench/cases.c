@@ -117,7 +117,9 @@ static void add_nd(void)
 
 static void add_huge(void)
 {
-    for (uint32_t mebibytes = 1; mebibytes <= 64; mebibytes *= 2) {
+    static const uint32_t sizes[] = {1, 2, 3, 4, 8, 16, 32, 64};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        uint32_t mebibytes = sizes[i];
         char name[NAME_ROOM];
         snprintf(name, sizeof name, "huge-touch-%u", mebibytes);
         bench_case *touch = add(name, name, "a slot of N MiB mapped, touched, unmapped");
