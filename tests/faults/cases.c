@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public functions, each as a call that can be made to fail. */
+/* The public functions but for those of arrays, each as a call that can be made to fail. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -13,13 +13,7 @@ struct novel { /* a type that no process has met before its case */
     double parts[3];
 };
 
-static tide_status status_of(const void *result)
-{
-    return result != NULL ? TIDE_OK : tide_error_status();
-}
-
-/* Preparations that must work, or the process ends there and the run with it. */
-static void need(bool holds, const char *what)
+void need(bool holds, const char *what)
 {
     if (holds)
         return;
@@ -27,7 +21,7 @@ static void need(bool holds, const char *what)
     exit(3);
 }
 
-static void replace_pool(struct fixture *fixture, tide_pool_options options)
+void replace_pool(struct fixture *fixture, tide_pool_options options)
 {
     need(tide_pool_destroy(fixture->pool) == TIDE_OK, "destroy");
     options.name = "faults";
@@ -35,14 +29,19 @@ static void replace_pool(struct fixture *fixture, tide_pool_options options)
     need(fixture->pool != NULL, "pool");
 }
 
-static void prepare_poison(struct fixture *fixture)
+void prepare_poison(struct fixture *fixture)
 {
     replace_pool(fixture, (tide_pool_options){.check = TIDE_CHECK_POISON});
 }
 
-static void prepare_disabled(struct fixture *fixture)
+void prepare_disabled(struct fixture *fixture)
 {
     replace_pool(fixture, (tide_pool_options){.disabled = true});
+}
+
+void prepare_guard(struct fixture *fixture)
+{
+    replace_pool(fixture, (tide_pool_options){.check = TIDE_CHECK_GUARD});
 }
 
 /* ---- types ------------------------------------------------------------------------------ */
@@ -314,6 +313,24 @@ static void prepare_novel(struct fixture *fixture)
     need(tide_type_of(struct novel) != TIDE_NO_TYPE, "type");
 }
 
+static void prepare_poison_novel(struct fixture *fixture)
+{
+    prepare_novel(fixture);
+    prepare_poison(fixture);
+}
+
+static void prepare_disabled_novel(struct fixture *fixture)
+{
+    prepare_novel(fixture);
+    prepare_disabled(fixture);
+}
+
+static void prepare_guard_novel(struct fixture *fixture)
+{
+    prepare_novel(fixture);
+    prepare_guard(fixture);
+}
+
 static tide_status acquire_two(tide_pool *pool)
 {
     if (tide_acquire(pool, double, 100) == NULL || tide_acquire(pool, struct novel, 10) == NULL)
@@ -546,11 +563,7 @@ static tide_status profile_questions(struct fixture *fixture)
 
 /* ---- the table -------------------------------------------------------------------------- */
 
-#define ASKS  true
-#define NEVER false
-#define TYPE_TOO (1 << TIDE_ERROR_TYPE) /* of a type that could not be registered */
-
-const struct fault_case fault_cases[] = {
+static const struct fault_case cases[] = {
     {"tide_type_register", NULL, type_register, ASKS, "tide_type_register", 0},
     {"tide_type_register, second chunk", prepare_many_types, type_register, ASKS, NULL, 0},
     {"tide_type_learn", NULL, type_learn, ASKS, NULL, 0},
@@ -573,6 +586,7 @@ const struct fault_case fault_cases[] = {
     {"tide_acquire", NULL, acquire, ASKS, "tide_acquire", 0},
     {"tide_acquire, poison", prepare_poison, acquire, ASKS, "tide_acquire", 0},
     {"tide_acquire, disabled", prepare_disabled, acquire, ASKS, "tide_acquire", 0},
+    {"tide_acquire, guard", prepare_guard, acquire, ASKS, "tide_acquire", 0},
     {"tide_acquire, nothing", NULL, acquire_nothing, ASKS, "tide_acquire", 0},
     {"tide_acquire, much", NULL, acquire_much, ASKS, "tide_acquire", 0},
     {"tide_acquire, bits", NULL, acquire_bits, ASKS, "tide_acquire", 0},
@@ -593,9 +607,14 @@ const struct fault_case fault_cases[] = {
     {"TIDE_SCOPE, full", prepare_novel, scope, ASKS, "tide_acquire", 0},
     {"TIDE_SCOPE, table", prepare_table_site, scope, ASKS, "tide_acquire", 0},
     {"TIDE_SCOPE, observed", prepare_observed, scope, ASKS, "tide_acquire", 0},
+    {"TIDE_SCOPE, poison", prepare_poison_novel, scope, ASKS, "tide_acquire", 0},
+    {"TIDE_SCOPE, disabled", prepare_disabled_novel, scope, ASKS, "tide_acquire", 0},
+    {"TIDE_SCOPE, guard", prepare_guard_novel, scope, ASKS, "tide_acquire", 0},
     {"TIDE_SCOPE, unlisted", NULL, scope_unlisted, ASKS, NULL, 0},
     {"TIDE_SCOPE_TYPES", prepare_novel, scope_types, ASKS, "tide_acquire", 0},
     {"TIDE_FRAME", prepare_novel, scope_frame, ASKS, "tide_acquire", 0},
+    {"TIDE_FRAME, guard", prepare_guard_novel, scope_frame, ASKS, "tide_acquire", 0},
+    {"TIDE_LOOP, guard", prepare_guard_novel, scope_loop, ASKS, "tide_acquire", 0},
     {"TIDE_LOOP", prepare_novel, scope_loop, ASKS, "tide_acquire", 0},
     {"tide_scope_enter, leave", prepare_ffi, scope_ffi, ASKS, "tide_acquire", 0},
     {"tide_scope_enter, first", NULL, scope_ffi_first, ASKS, NULL, 0},
@@ -616,4 +635,4 @@ const struct fault_case fault_cases[] = {
     {"tide_profile_site, print", prepare_profile, profile_questions, NEVER, NULL, 0},
 };
 
-const unsigned fault_case_count = sizeof fault_cases / sizeof *fault_cases;
+const struct fault_list fault_basics = {cases, sizeof cases / sizeof *cases};

@@ -180,15 +180,26 @@ static void sweep(void **state)
     }
 }
 
+static unsigned case_count(void)
+{
+    return fault_basics.count + fault_arrays.count;
+}
+
+static const struct fault_case *case_at(unsigned i)
+{
+    return i < fault_basics.count ? &fault_basics.cases[i]
+                                  : &fault_arrays.cases[i - fault_basics.count];
+}
+
 /* What the whole sweep rests on. */
 static void faults_were_injected(void **state)
 {
     (void)state;
     unsigned allocating = 0;
-    for (unsigned i = 0; i < fault_case_count; i++)
-        allocating += fault_cases[i].allocates;
+    for (unsigned i = 0; i < case_count(); i++)
+        allocating += case_at(i)->allocates;
     print_message("%u faults were injected into %u of %u cases\n", injected->total, allocating,
-                  fault_case_count);
+                  case_count());
     assert_true(injected->total >= 3 * allocating); /* once, and for ever one and more */
 }
 
@@ -198,12 +209,12 @@ int main(void)
     static struct CMUnitTest tests[MOST];
     injected = mmap(NULL, sizeof *injected, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
                     0);
-    if (injected == MAP_FAILED || fault_case_count >= MOST)
+    if (injected == MAP_FAILED || case_count() >= MOST)
         return EXIT_FAILURE;
-    for (unsigned i = 0; i < fault_case_count; i++)
-        tests[i] = (struct CMUnitTest){.name = fault_cases[i].name,
+    for (unsigned i = 0; i < case_count(); i++)
+        tests[i] = (struct CMUnitTest){.name = case_at(i)->name,
                                        .test_func = sweep,
-                                       .initial_state = (void *)&fault_cases[i]};
-    tests[fault_case_count] = (struct CMUnitTest)cmocka_unit_test(faults_were_injected);
-    return _cmocka_run_group_tests("faults", tests, fault_case_count + 1, NULL, NULL);
+                                       .initial_state = (void *)case_at(i)};
+    tests[case_count()] = (struct CMUnitTest)cmocka_unit_test(faults_were_injected);
+    return _cmocka_run_group_tests("faults", tests, case_count() + 1, NULL, NULL);
 }

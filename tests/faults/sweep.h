@@ -14,6 +14,8 @@ struct fixture {
     tide_pool *pool; /* empty, or as `prepare` left it */
     tide_site *site;
     tide_mark mark;
+    tide_array *array;
+    tide_dl_managed *managed;
 };
 
 struct fault_case {
@@ -25,7 +27,31 @@ struct fault_case {
     unsigned also;    /* statuses to fail with beside TIDE_ERROR_MEMORY, a bit each */
 };
 
-extern const struct fault_case fault_cases[];
-extern const unsigned fault_case_count;
+struct fault_list {
+    const struct fault_case *cases;
+    unsigned count;
+};
+
+extern const struct fault_list fault_basics, fault_arrays;
+
+/* ---- for the cases ------------------------------------------------------------------------ */
+
+static inline tide_status status_of(const void *result)
+{
+    return result != NULL ? TIDE_OK : tide_error_status();
+}
+
+/* Preparations that must work, or the process ends there and the run with it. */
+void need(bool holds, const char *what);
+
+/* Another pool in place of the fixture's. */
+void replace_pool(struct fixture *fixture, tide_pool_options options);
+void prepare_poison(struct fixture *fixture);
+void prepare_disabled(struct fixture *fixture);
+void prepare_guard(struct fixture *fixture);
+
+#define ASKS  true
+#define NEVER false
+#define TYPE_TOO (1 << TIDE_ERROR_TYPE) /* of a type that could not be registered */
 
 #endif

@@ -214,10 +214,26 @@ static tide_status export_status(struct machine *machine, const struct nd *nd)
     return nd->import != NULL || memory->guarded ? TIDE_ERROR_STATE : TIDE_OK;
 }
 
+static void export_dead(struct machine *machine, const struct operation *op)
+{
+    unsigned type = op->a % TIDE_BOOL;
+    tide_array *header = oracle_dead_header(&machine->oracle, type);
+    if (header == NULL)
+        return;
+    if (tide_array_export(machine->pool, header) != NULL)
+        oracle_wrong(&machine->oracle, "a dead array was exported");
+    must_be(machine, TIDE_ERROR_STALE, "the export of a dead array");
+    oracle_refused(&machine->oracle, "an export");
+}
+
 void machine_export(struct machine *machine, const struct operation *op)
 {
     struct oracle *oracle = &machine->oracle;
     size_t of = 0;
+    if (op->b % 4 == 3) {
+        export_dead(machine, op);
+        return;
+    }
     if (oracle->export_count == ORACLE_EXPORTS || oracle->pin_count == ORACLE_PINS ||
         !oracle_choose(oracle, op->a, &of))
         return;

@@ -74,7 +74,8 @@ static bool can_furnish(const struct machine *machine, const struct frame *frame
         bytes += 2 * model_bytes(type, n) + 256;
     }
     size_t limit = machine->oracle.limit_bytes;
-    return !is_restless(&machine->oracle) && frame->op.b > 0 && machine->oracle.live_count + frame->menu->count <= ORACLE_LIVE &&
+    return !is_restless(&machine->oracle) && frame->op.b > 0 &&
+           machine->oracle.live_count + frame->menu->count <= ORACLE_LIVE &&
            (limit == 0 || machine->oracle.now.bytes_held + bytes <= limit);
 }
 
@@ -85,8 +86,9 @@ static void furnish(struct machine *machine, const struct frame *frame, void *co
     for (unsigned i = 0; i < menu->count && !machine_failed(machine); i++) {
         unsigned type = menu->index[i];
         size_t n = operand_scope_count(frame->op.b, frame->op.c, i, model_types[type].bits);
-        void *array = data != NULL ? data[i]
-                                   : tide_acquire_inline(machine->pool, model_types[type].id, n, TIDE_HERE);
+        tide_type id = model_types[type].id;
+        void *array =
+            data != NULL ? data[i] : tide_acquire_inline(machine->pool, id, n, TIDE_HERE);
         if (array == NULL)
             oracle_wrong(&machine->oracle, "an array at entry: %s", tide_error_message());
         else

@@ -57,7 +57,8 @@ static void *acquire_as(tide_pool *pool, tide_type id, size_t n, enum fill fill)
     case FILL_ONES:
         return tide_ones_type(pool, id, n);
     case FILL_VALUE:
-        return tide_fill_type(pool, id, n, id == TIDE_BIT ? (const void *)&set_bit : model_fill_value);
+        return tide_fill_type(pool, id, n,
+                              id == TIDE_BIT ? (const void *)&set_bit : model_fill_value);
     default:
         return tide_acquire_type(pool, id, n);
     }

@@ -190,6 +190,9 @@ void oracle_array(struct oracle *oracle, unsigned type, tide_array *array,
 void oracle_array_refused(struct oracle *oracle, unsigned type, size_t n);
 bool oracle_has_header(const struct oracle *oracle, unsigned type, int ndim);
 
+/* A header of the next free place, if there is one: of an array that is no longer live. */
+tide_array *oracle_dead_header(const struct oracle *oracle, unsigned type);
+
 /* A part or another shape of live array `of`; a tensor taken in (it is then live). */
 void oracle_viewed(struct oracle *oracle, tide_array *view, size_t of, const struct shape *shape,
                    int64_t offset);

@@ -30,6 +30,15 @@ bool oracle_has_header(const struct oracle *oracle, unsigned type, int ndim)
     return seat != NULL && seat->headers[ndim] != NULL;
 }
 
+tide_array *oracle_dead_header(const struct oracle *oracle, unsigned type)
+{
+    const struct seat *seat = find_seat(oracle, type);
+    tide_array *header = NULL;
+    for (int rank = 0; seat != NULL && rank <= TIDE_NDIM_MOST && header == NULL; rank++)
+        header = seat->headers[rank];
+    return header;
+}
+
 static struct seat *seat_at(struct row *row, size_t place)
 {
     if (row->seats[place] == NULL)
@@ -162,7 +171,8 @@ void oracle_viewed(struct oracle *oracle, tide_array *view, size_t of, const str
 
 void oracle_imported(struct oracle *oracle, tide_array *array, struct import *import)
 {
-    unsigned type = import->managed.tensor.dtype.code == TIDE_DL_FLOAT ? TIDE_F64 - 1 : TIDE_U16 - 1;
+    bool real = import->managed.tensor.dtype.code == TIDE_DL_FLOAT;
+    unsigned type = real ? TIDE_F64 - 1 : TIDE_U16 - 1;
     oracle_acquired(oracle, MODEL_HEADER, array, 1, CONTENT_KEPT);
     if (oracle->wrong[0] != '\0')
         return;

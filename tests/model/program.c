@@ -158,6 +158,12 @@ static uint8_t random_type(uint64_t *state, unsigned types)
     return (uint8_t)(model_random(state) % types);
 }
 
+/* And often to few shapes, so that they come back. */
+static uint8_t random_shape(uint64_t *state, unsigned shapes)
+{
+    return (uint8_t)(model_random(state) % shapes * 37);
+}
+
 static bool takes_type(enum operation_code code)
 {
     return code == OPERATION_ACQUIRE || code == OPERATION_ARRAY || code == OPERATION_TRIM;
@@ -169,6 +175,7 @@ size_t program_generate(uint64_t seed, uint8_t bytes[PROGRAM_BYTES])
     size_t count = 8 + model_random(&state) % 400;
     unsigned few = 1 + (unsigned)(model_random(&state) % 24);
     unsigned types = model_random(&state) % 2 != 0 ? 256 : few;
+    unsigned shapes = model_random(&state) % 4 != 0 ? 2 + few % 6 : 256;
     bytes[0] = (uint8_t)model_random(&state);
     bytes[1] = (uint8_t)model_random(&state);
     for (size_t i = 0; i < count; i++) {
@@ -177,7 +184,8 @@ size_t program_generate(uint64_t seed, uint8_t bytes[PROGRAM_BYTES])
         at[0] = (uint8_t)r;
         bool typed = takes_type(code_of(at[0]));
         at[1] = typed ? random_type(&state, types) : (uint8_t)(r >> 8);
-        at[2] = random_size(&state);
+        at[2] = code_of(at[0]) == OPERATION_ARRAY ? random_shape(&state, shapes)
+                                                  : random_size(&state);
         at[3] = (uint8_t)(r >> 16);
     }
     return PROGRAM_HEADER + count * OPERATION_BYTES;
@@ -196,8 +204,8 @@ static void print_acquire(const struct operation *op, FILE *out)
 
 static void print_array(const struct operation *op, FILE *out)
 {
-    static const char *const modes[] = {"", " inline", " cold", " column-major", " zeros", " ones",
-                                        " filled", " similar"};
+    static const char *const modes[] = {"",       " inline", " cold",   " column-major",
+                                        " zeros", " ones",   " filled", " similar"};
     const struct model_type *type = &model_types[op->a % MODEL_CHOICE];
     struct shape shape = shape_operand(op->b, TIDE_ROW_MAJOR, type->bits);
     fprintf(out, " %s [", type->name);
@@ -239,8 +247,8 @@ static void print_pool(const struct program *program, FILE *out)
     fprintf(out, "  pool%s", checks[choice.check]);
     if (choice.check == TIDE_CHECK_GUARD)
         fprintf(out, " 1 in %u", choice.guard_sample);
-    fprintf(out, "%s%s ways %u", choice.disabled ? " disabled" : "", choice.exchange_all ? " exchange-all" : "",
-            choice.array_ways);
+    fprintf(out, "%s%s ways %u", choice.disabled ? " disabled" : "",
+            choice.exchange_all ? " exchange-all" : "", choice.array_ways);
     if (choice.limit_bytes != 0)
         fprintf(out, " limit %zu bytes", choice.limit_bytes);
     fputc('\n', out);

@@ -67,7 +67,7 @@ struct shape shape_operand(uint8_t b, tide_order order, size_t bits)
     for (int d = 0; d < shape.ndim; d++) {
         uint64_t r = model_random(&state);
         shape.extent[d] = (int64_t)(1 + r % (shape.ndim > 3 ? 3 : 9));
-        if (r >> 32 < UINT32_MAX / 40)
+        if (r >> 32 < UINT32_MAX / 14)
             shape.extent[d] = 0;
     }
     if (b >= 240 && shape.ndim > 0) /* by bytes: 16 KiB to 256 KiB */

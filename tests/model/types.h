@@ -48,8 +48,9 @@ enum { MENU_MOST = 8 };
 #define MODEL_MENU_1(X) X(double, TIDE_F64 - 1) X(int32_t, TIDE_I32 - 1)
 #define MODEL_MENU_2(X) X(float, TIDE_F32 - 1) X(float, TIDE_F32 - 1) X(uint8_t, TIDE_U8 - 1)
 #define MODEL_MENU_3(X) X(struct model_point, 16) X(double, TIDE_F64 - 1) X(struct model_wide, 17)
-#define MODEL_MENU_4(X)                                                                     \
-    X(int8_t, TIDE_I8 - 1) X(int16_t, TIDE_I16 - 1) X(int32_t, TIDE_I32 - 1) X(int64_t, TIDE_I64 - 1) X(float, TIDE_F32 - 1) X(double, TIDE_F64 - 1)       \
+#define MODEL_MENU_4(X)                                                           \
+    X(int8_t, TIDE_I8 - 1) X(int16_t, TIDE_I16 - 1) X(int32_t, TIDE_I32 - 1)      \
+    X(int64_t, TIDE_I64 - 1) X(float, TIDE_F32 - 1) X(double, TIDE_F64 - 1)       \
     X(tide_c128, TIDE_C128 - 1) X(bool, TIDE_BOOL - 1)
 #define MODEL_MENUS(X) X(0) X(1) X(2) X(3) X(4)
 

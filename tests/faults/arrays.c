@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* The public functions of arrays, their exchange, and what watches over them, each as a call that
+ * can be made to fail. */
+#include <string.h>
+
+#include "sweep.h"
+
+static const int64_t shape[] = {4, 5, 6}, folded[] = {20, 6}, large[] = {40, 50, 60};
+
+/* ---- acquire ---------------------------------------------------------------------------- */
+
+static tide_status acquire_array(struct fixture *fixture)
+{
+    return status_of(tide_acquire_array(fixture->pool, TIDE_F64, 3, shape));
+}
+
+static tide_status acquire_large(struct fixture *fixture)
+{
+    return status_of(tide_acquire_array(fixture->pool, TIDE_F64, 3, large));
+}
+
+static tide_status acquire_columns(struct fixture *fixture)
+{
+    return status_of(
+        tide_acquire_array_order(fixture->pool, TIDE_F64, TIDE_COLUMN_MAJOR, 3, shape));
+}
+
+static tide_status acquire_flat(struct fixture *fixture)
+{
+    return status_of(tide_acquire_array(fixture->pool, TIDE_F64, 2, folded));
+}
+
+static tide_status zeros(struct fixture *fixture)
+{
+    return status_of(tide_array_zeros(fixture->pool, TIDE_F16, 3, shape));
+}
+
+static tide_status ones(struct fixture *fixture)
+{
+    return status_of(tide_array_ones(fixture->pool, TIDE_C64, 3, shape));
+}
+
+static tide_status fill(struct fixture *fixture)
+{
+    const double value = 2.5;
+    return status_of(tide_array_fill(fixture->pool, TIDE_F64, 3, shape, &value));
+}
+
+static tide_status acquire_bits(struct fixture *fixture)
+{
+    uint64_t *bits = tide_acquire_bits(fixture->pool, 100);
+    if (bits == NULL)
+        return tide_error_status();
+    memset(bits, 0, 16);
+    tide_bit_set(bits, 70);
+    tide_bit_put(bits, 3, true);
+    tide_bit_clear(bits, 3);
+    return tide_bits_count(bits, 100) == 1 && tide_bit_test(bits, 70) ? TIDE_OK
+                                                                       : TIDE_ERROR_STATE;
+}
+
+/* A live array. */
+static void prepare_array(struct fixture *fixture)
+{
+    fixture->array = tide_acquire_array(fixture->pool, TIDE_F64, 3, shape);
+    need(fixture->array != NULL, "array");
+}
+
+/* A free slot that was an array of this shape. */
+static void prepare_seen(struct fixture *fixture)
+{
+    tide_mark mark = tide_checkpoint(fixture->pool);
+    prepare_array(fixture);
+    need(tide_rewind(fixture->pool, mark) == TIDE_OK, "rewind");
+}
+
+static tide_status similar(struct fixture *fixture)
+{
+    return status_of(tide_similar(fixture->pool, fixture->array, TIDE_I32, 2, folded));
+}
+
+/* ---- views ------------------------------------------------------------------------------ */
+
+static tide_status view(struct fixture *fixture)
+{
+    const int64_t start[] = {1, 4, 0}, extent[] = {2, 2, 3}, step[] = {1, -2, 2};
+    return status_of(tide_view(fixture->pool, fixture->array, start, extent, step));
+}
+
+static tide_status reshape(struct fixture *fixture)
+{
+    return status_of(tide_reshape(fixture->pool, fixture->array, 2, folded));
+}
+
+/* A live array that has been viewed before. */
+static void prepare_viewed(struct fixture *fixture)
+{
+    prepare_array(fixture);
+    tide_mark mark = tide_checkpoint(fixture->pool);
+    need(view(fixture) == TIDE_OK, "view");
+    need(tide_rewind(fixture->pool, mark) == TIDE_OK, "rewind");
+}
+
+static tide_status array_questions(struct fixture *fixture)
+{
+    tide_array_statistics stats;
+    if (!tide_array_contiguous(fixture->array, TIDE_ROW_MAJOR) ||
+        tide_array_contiguous(fixture->array, TIDE_COLUMN_MAJOR))
+        return TIDE_ERROR_STATE;
+    tide_status status = tide_array_stats(fixture->pool, &stats);
+    return status == TIDE_OK && stats.computed != 1 ? TIDE_ERROR_STATE : status;
+}
+
+/* ---- exchange --------------------------------------------------------------------------- */
+
+/* The consumer is done at once: the pool gets its memory back when it next needs it. */
+static tide_status export_array(struct fixture *fixture)
+{
+    tide_dl_managed *managed = tide_array_export(fixture->pool, fixture->array);
+    if (managed == NULL)
+        return tide_error_status();
+    managed->deleter(managed);
+    return TIDE_OK;
+}
+
+static void prepare_exported(struct fixture *fixture)
+{
+    prepare_array(fixture);
+    fixture->managed = tide_array_export(fixture->pool, fixture->array);
+    need(fixture->managed != NULL, "export");
+}
+
+/* Letting go asks for nothing, wherever the array and its pool are by then. */
+static tide_status drop(struct fixture *fixture)
+{
+    tide_status status = tide_pool_reset(fixture->pool);
+    if (fixture->managed != NULL)
+        fixture->managed->deleter(fixture->managed);
+    fixture->managed = NULL;
+    return status;
+}
+
+/* What a consumer still has is not waited for. */
+static tide_status acquire_beside(struct fixture *fixture)
+{
+    if (tide_acquire_array(fixture->pool, TIDE_F64, 3, shape) == NULL)
+        return tide_error_status();
+    fixture->managed->deleter(fixture->managed);
+    return TIDE_OK;
+}
+
+/* A free slot whose memory a consumer has. */
+static void prepare_away(struct fixture *fixture)
+{
+    prepare_exported(fixture);
+    need(tide_pool_reset(fixture->pool) == TIDE_OK, "reset");
+}
+
+static unsigned given_back;
+
+static void give_back(tide_dl_managed *managed)
+{
+    (void)managed;
+    given_back++;
+}
+
+/* A tensor is consumed whether it can be taken or not: once. */
+static tide_status import_array(struct fixture *fixture)
+{
+    static float values[6] = {1, 2, 3, 4, 5, 6};
+    static int64_t extents[] = {2, 3};
+    static tide_dl_managed managed = {.version = {TIDE_DL_MAJOR, TIDE_DL_MINOR},
+                                      .deleter = give_back,
+                                      .tensor = {.data = values,
+                                                 .device = {TIDE_DL_CPU, 0},
+                                                 .ndim = 2,
+                                                 .dtype = {TIDE_DL_FLOAT, 32, 1},
+                                                 .shape = extents}};
+    given_back = 0;
+    tide_mark mark = tide_checkpoint(fixture->pool);
+    tide_array *array = tide_array_import(fixture->pool, &managed);
+    tide_status status = status_of(array);
+    bool right = given_back == (array == NULL);
+    right = right && (array == NULL || ((float *)tide_array_data(array))[5] == 6);
+    need(tide_rewind(fixture->pool, mark) == TIDE_OK, "rewind");
+    return right && given_back == 1 ? status : TIDE_ERROR_STATE;
+}
+
+/* ---- requests --------------------------------------------------------------------------- */
+
+static bool quiet(tide_report_kind kind, const char *text, void *user)
+{
+    (void)kind, (void)text, (void)user;
+    return false;
+}
+
+static tide_status open_and_close(struct fixture *fixture)
+{
+    tide_mark mark = tide_checkpoint(fixture->pool);
+    return mark.pool == NULL ? tide_error_status() : tide_rewind(fixture->pool, mark);
+}
+
+static tide_status request(struct fixture *fixture)
+{
+    tide_pool_statistics stats = {0};
+    tide_status status = tide_pool_request(fixture->pool, TIDE_REQUEST_TRIM);
+    if (status == TIDE_OK)
+        status = open_and_close(fixture);
+    if (status == TIDE_OK)
+        status = tide_pool_stats(fixture->pool, &stats);
+    return status == TIDE_OK && (stats.requests != 1 || stats.slots != 0) ? TIDE_ERROR_STATE
+                                                                          : status;
+}
+
+static tide_status step(struct fixture *fixture)
+{
+    tide_status status = tide_step();
+    return status != TIDE_OK ? status : open_and_close(fixture);
+}
+
+/* ---- checks and conversions --------------------------------------------------------------- */
+
+static void prepare_guarded_array(struct fixture *fixture)
+{
+    tide_report_to(quiet, NULL);
+    prepare_guard(fixture);
+    prepare_array(fixture);
+}
+
+/* An array of the root stays; one of an open level does not. */
+static tide_status escape(struct fixture *fixture)
+{
+    tide_report_to(quiet, NULL);
+    bool right = tide_escape_check(NULL) && tide_escape_check(fixture->array);
+    tide_mark mark = tide_checkpoint(fixture->pool);
+    void *inner = tide_acquire(fixture->pool, double, 10);
+    right = right && tide_escape_check(fixture->array->tensor.data);
+    right = right && (inner == NULL || !tide_escape_check(inner));
+    tide_status status = status_of(inner), rewound = tide_rewind(fixture->pool, mark);
+    return !right || rewound != TIDE_OK ? TIDE_ERROR_STATE : status;
+}
+
+static tide_status halves(struct fixture *fixture)
+{
+    (void)fixture;
+    const float from[2] = {1.5f, -2};
+    float to[2];
+    tide_f16 half[2];
+    tide_bf16 brain[2];
+    tide_f16_from_floats(half, from, 2);
+    tide_f16_to_floats(to, half, 2);
+    bool right = memcmp(from, to, sizeof to) == 0 && tide_f16_to_float(half[0]) == 1.5f;
+    tide_bf16_from_floats(brain, from, 2);
+    tide_bf16_to_floats(to, brain, 2);
+    right = right && memcmp(from, to, sizeof to) == 0 && tide_bf16_to_float(brain[1]) == -2;
+    return right ? TIDE_OK : TIDE_ERROR_STATE;
+}
+
+/* ---- the table -------------------------------------------------------------------------- */
+
+static const struct fault_case cases[] = {
+    {"tide_acquire_array", NULL, acquire_array, ASKS, "tide_acquire_array", 0},
+    {"tide_acquire_array, columns", NULL, acquire_columns, ASKS, "tide_acquire_array", 0},
+    {"tide_acquire_array, poison", prepare_poison, acquire_array, ASKS, NULL, 0},
+    {"tide_acquire_array, disabled", prepare_disabled, acquire_array, ASKS, NULL, 0},
+    {"tide_acquire_array, guard", prepare_guard, acquire_array, ASKS, NULL, 0},
+    {"tide_acquire_array, seen shape", prepare_seen, acquire_array, NEVER, NULL, 0},
+    {"tide_acquire_array, seen rank", prepare_seen, acquire_columns, NEVER, NULL, 0},
+    {"tide_acquire_array, new rank", prepare_seen, acquire_flat, ASKS, "tide_acquire_array", 0},
+    {"tide_acquire_array, grow", prepare_seen, acquire_large, ASKS, "tide_acquire_array", 0},
+    {"tide_array_zeros", NULL, zeros, ASKS, NULL, 0},
+    {"tide_array_ones", NULL, ones, ASKS, NULL, 0},
+    {"tide_array_fill", NULL, fill, ASKS, NULL, 0},
+    {"tide_similar", prepare_array, similar, ASKS, NULL, 0},
+    {"tide_acquire_bits", NULL, acquire_bits, ASKS, "tide_acquire", 0},
+
+    {"tide_view", prepare_array, view, ASKS, NULL, TYPE_TOO},
+    {"tide_view, again", prepare_viewed, view, NEVER, NULL, 0},
+    {"tide_view, guard", prepare_guarded_array, view, ASKS, NULL, TYPE_TOO},
+    {"tide_reshape", prepare_array, reshape, ASKS, NULL, TYPE_TOO},
+    {"tide_reshape, after a view", prepare_viewed, reshape, NEVER, NULL, 0},
+    {"tide_array_contiguous, stats", prepare_array, array_questions, NEVER, NULL, 0},
+
+    {"tide_array_export", prepare_array, export_array, ASKS, "tide_array_export", 0},
+    {"a deleter", prepare_exported, drop, NEVER, NULL, 0},
+    {"tide_acquire_array beside an export", prepare_away, acquire_beside, ASKS, NULL, 0},
+    {"tide_array_import", NULL, import_array, ASKS, NULL, TYPE_TOO},
+    {"tide_array_import, poison", prepare_poison, import_array, ASKS, NULL, TYPE_TOO},
+
+    {"tide_pool_request", prepare_seen, request, NEVER, NULL, 0},
+    {"tide_step", prepare_seen, step, NEVER, NULL, 0},
+    {"tide_escape_check", prepare_guarded_array, escape, ASKS, NULL, 0},
+    {"conversions of 16-bit floats", NULL, halves, NEVER, NULL, 0},
+};
+
+const struct fault_list fault_arrays = {cases, sizeof cases / sizeof *cases};
