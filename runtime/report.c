@@ -74,13 +74,18 @@ tide_words tide_code_words(const void *code)
 {
     tide_words words;
     Dl_info info;
-    if (dladdr(code, &info) == 0)
+    size_t from_symbol = 0, from_module = 0;
+    bool known = dladdr(code, &info) != 0;
+    if (known)
+        from_module = (size_t)((const char *)code - (const char *)info.dli_fbase);
+    if (known && info.dli_sname != NULL)
+        from_symbol = (size_t)((const char *)code - (const char *)info.dli_saddr);
+    if (!known)
         snprintf(words.text, sizeof words.text, "%p", code);
+    else if (info.dli_sname == NULL)
+        snprintf(words.text, sizeof words.text, "%s+%#zx", end_of(info.dli_fname), from_module);
     else
-        snprintf(words.text, sizeof words.text, "%.70s+%#zx (%s+%#zx)",
-                 info.dli_sname != NULL ? info.dli_sname : "?",
-                 info.dli_saddr != NULL ? (size_t)((const char *)code - (const char *)info.dli_saddr)
-                                        : 0,
-                 end_of(info.dli_fname), (size_t)((const char *)code - (const char *)info.dli_fbase));
+        snprintf(words.text, sizeof words.text, "%.70s+%#zx (%s+%#zx)", info.dli_sname,
+                 from_symbol, end_of(info.dli_fname), from_module);
     return words;
 }

@@ -20,7 +20,8 @@ typedef struct tide_words {
  * that nobody named or that is gone with its module. */
 tide_words tide_place_words(tide_place place);
 
-/* "function+0x12 (module+0x3456)": what addr2line turns into a line. */
+/* "function+0x12 (module+0x3456)", or "module+0x3456" where no exported function is known: what
+ * addr2line turns into a line. */
 tide_words tide_code_words(const void *code);
 
 /* The place of a call that was not given one: the code it returns to. */
