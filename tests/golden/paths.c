@@ -38,6 +38,37 @@ PATH(acquire_registered)
         USE(tide_acquire(pool, sample, 100));
 }
 
+/* The shape is in memory, as a caller's is that computed it; the rest is constant. */
+PATH(acquire_array)
+{
+    int64_t shape[2] = {10, 10};
+    __asm__ volatile("" : "+m"(shape));
+    for (size_t i = 0; i < times; i++)
+        USE(tide_acquire_array(pool, TIDE_F64, 2, shape));
+}
+
+/* Type and rank known at run time only. */
+PATH(acquire_array_general)
+{
+    int64_t shape[2] = {10, 10};
+    tide_type type = TIDE_F64;
+    int ndim = 2;
+    __asm__ volatile("" : "+m"(shape), "+r"(type), "+r"(ndim));
+    for (size_t i = 0; i < times; i++)
+        USE(tide_acquire_array(pool, type, ndim, shape));
+}
+
+static inline __attribute__((always_inline)) void *give(void *pointer)
+{
+    TIDE_RETURN(pointer);
+}
+
+PATH(guarded_return)
+{
+    for (size_t i = 0; i < times; i++)
+        USE(give(pool));
+}
+
 #define FOUR_ACQUIRES                      \
     USE(tide_acquire(pool, double, 100));  \
     USE(tide_acquire(pool, int32_t, 100)); \
@@ -104,16 +135,19 @@ PATH(untracked)
 }
 
 const golden_path golden_paths[] = {
-    {"nothing", nothing},
-    {"acquire", acquire},
-    {"acquire-registered", acquire_registered},
-    {"scope-types-4-acquires", scope_types},
-    {"frame-4-arrays", frame},
-    {"loop-4-acquires", loop},
-    {"full-scope-16-shelves", full_scope},
-    {"table-scope-2-types", table_scope},
-    {"table-scope-4-acquires", table_scope_acquires},
-    {"table-scope-1-touch", untracked},
+    {"nothing", nothing, true},
+    {"acquire", acquire, true},
+    {"acquire-registered", acquire_registered, true},
+    {"acquire-array-2d", acquire_array, true},
+    {"acquire-array-any-rank", acquire_array_general, true},
+    {"scope-types-4-acquires", scope_types, true},
+    {"frame-4-arrays", frame, true},
+    {"loop-4-acquires", loop, true},
+    {"full-scope-16-shelves", full_scope, true},
+    {"table-scope-2-types", table_scope, true},
+    {"table-scope-4-acquires", table_scope_acquires, true},
+    {"table-scope-1-touch", untracked, true},
+    {"return", guarded_return, false}, /* asks whether any pool checks */
 };
 const size_t golden_path_count = sizeof golden_paths / sizeof golden_paths[0];
 

@@ -8,6 +8,7 @@
 typedef struct golden_path {
     const char *name;
     void (*run)(tide_pool *pool, size_t times); /* so many operations */
+    bool always; /* costs the same while another pool checks everything */
 } golden_path;
 
 extern const golden_path golden_paths[];
