@@ -2,6 +2,7 @@
 #include "runtime/pin.h"
 
 #include "runtime/assert.h"
+#include "runtime/shim.h"
 
 tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
@@ -33,6 +34,8 @@ void tide_pin_drop(tide_pin *pin)
 {
     if (__atomic_sub_fetch(&pin->holders, 1, __ATOMIC_ACQ_REL) != 0)
         return;
+    if (pin->device->host) /* what a checked pool forbade beyond the array's end */
+        tide_shim_release(pin->data, pin->bytes);
     pin->device->release(pin->device, pin->data, pin->bytes);
     tide_os_free(pin);
 }
