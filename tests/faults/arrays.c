@@ -281,7 +281,7 @@ static const struct fault_case cases[] = {
     {"tide_reshape, after a view", prepare_viewed, reshape, NEVER, NULL, 0},
     {"tide_array_contiguous, stats", prepare_array, array_questions, NEVER, NULL, 0},
 
-    {"tide_array_export", prepare_array, export_array, ASKS, "tide_array_export", 0},
+    {"tide_array_export", prepare_array, export_array, ASKS, "tide_array_export", TYPE_TOO},
     {"a deleter", prepare_exported, drop, NEVER, NULL, 0},
     {"tide_acquire_array beside an export", prepare_away, acquire_beside, ASKS, NULL, 0},
     {"tide_array_import", NULL, import_array, ASKS, NULL, TYPE_TOO},

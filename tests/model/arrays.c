@@ -206,12 +206,14 @@ void machine_view(struct machine *machine, const struct operation *op)
 
 /* ---- out -------------------------------------------------------------------------------- */
 
+/* Where an array has two faults, which is named does not matter. */
 static tide_status export_status(struct machine *machine, const struct nd *nd)
 {
     const struct place *memory = oracle_memory(&machine->oracle, nd);
-    if (nd->type >= MODEL_BUILTIN)
-        return TIDE_ERROR_TYPE;
-    return nd->import != NULL || memory->guarded ? TIDE_ERROR_STATE : TIDE_OK;
+    bool bad_type = nd->type >= MODEL_BUILTIN, bad_state = nd->import != NULL || memory->guarded;
+    if (bad_type && bad_state && tide_error_status() == TIDE_ERROR_STATE)
+        return TIDE_ERROR_STATE;
+    return bad_type ? TIDE_ERROR_TYPE : bad_state ? TIDE_ERROR_STATE : TIDE_OK;
 }
 
 static void export_dead(struct machine *machine, const struct operation *op)
@@ -237,10 +239,10 @@ void machine_export(struct machine *machine, const struct operation *op)
     if (oracle->export_count == ORACLE_EXPORTS || oracle->pin_count == ORACLE_PINS ||
         !oracle_choose(oracle, op->a, &of))
         return;
-    tide_status expected = export_status(machine, oracle->live[of].nd);
     machine_faults(machine, op->c);
     tide_dl_managed *managed = tide_array_export(machine->pool, oracle->live[of].nd->header);
     tide_os_fault = NULL;
+    tide_status expected = export_status(machine, oracle->live[of].nd);
     if (managed != NULL && expected == TIDE_OK) {
         oracle_exported(oracle, of, managed);
         return;
