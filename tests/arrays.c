@@ -141,6 +141,53 @@ static void a_position_serves_arrays_and_plain_acquires_in_turn(const scene *s)
         form_run(s->form, s->pool, raw_then_array, &turn);
 }
 
+/* A ready header has to follow its slot's memory, whoever changed that in between. */
+static void a_header_follows_when_others_grow_empty_or_trim_its_slot(const scene *s)
+{
+    for (size_t large = 1000; large < 100000; large *= 3) {
+        tide_array *array = ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
+        take(s->pool, TIDE_F32, large, 1);
+        expect_ok(tide_pool_reset(s->pool));
+        assert_ptr_equal(ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4)), array);
+        expect_ok(tide_tune_set("compact_gain", 0));
+        tide_pool_compact(s->pool, TIDE_F32);
+        tide_pool_compact(s->pool, TIDE_F32);
+        expect_ok(tide_tune_set("compact_gain", 1024));
+        ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
+        expect_ok(tide_pool_empty(s->pool));
+        ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
+    }
+}
+
+/* Large enough for slots to be exchanged rather than grown, and the exchange undone at the end. */
+static void take_three_large(tide_pool *pool, void *state)
+{
+    static const int64_t shapes[3][2] = {{100, 100}, {200, 200}, {300, 300}};
+    size_t turn = (*(size_t *)state)++;
+    tide_array *arrays[3];
+    for (size_t i = 0; i < 3; i++) {
+        arrays[i] = take_array(pool, TIDE_F32, TIDE_ROW_MAJOR, 2, shapes[(i * 2 + turn) % 3]);
+        fill_bytes(tide_array_data(arrays[i]), bytes_of(arrays[i]), (unsigned)(turn + i));
+    }
+    for (size_t i = 0; i < 3; i++)
+        expect_bytes(tide_array_data(arrays[i]), bytes_of(arrays[i]), (unsigned)(turn + i));
+    CHECK_POOL(pool);
+}
+
+static void headers_follow_slots_that_are_exchanged(const scene *s)
+{
+    size_t turn = 0;
+    form_repeat(s->form, s->pool, 7, take_three_large, &turn);
+    for (int i = 0; i < 7; i++)
+        form_run(s->form, s->pool, take_three_large, &turn);
+    take_three_large(s->pool, &turn);
+    expect_ok(tide_pool_reset(s->pool));
+    take_three_large(s->pool, &turn);
+    expect_ok(tide_pool_reset(s->pool));
+    if (!s->kind->disabled && s->kind->check != TIDE_CHECK_GUARD)
+        assert_true(stats_of(s->pool).exchanges > 0);
+}
+
 static void outer_and_inner(tide_pool *pool, void *state)
 {
     const form *inner = state;
@@ -214,7 +261,10 @@ static void shapes_that_wander_over_positions_allocate_nothing_either(const scen
 static void trim_frees_headers_with_their_slots(const scene *s)
 {
     rotate(s, 2);
+    for (int i = 0; i < 3; i++)
+        form_run(s->form, s->pool, ask_pattern, &(int){1});
     uint64_t recent = array_stats_of(s->pool).recent, cached = array_stats_of(s->pool).cached;
+    assert_int_equal(recent, 2);
     tide_pool_trim(s->pool, TIDE_ALL_TYPES);
     CHECK_POOL(s->pool);
     assert_int_equal(array_stats_of(s->pool).recent, recent); /* what was counted stays counted */
@@ -289,6 +339,13 @@ static void ask_badly(tide_pool *pool, void *state)
     TAKE(pool, TIDE_F64, 2, 3); /* whatever was refused, the next one works */
 }
 
+static void take_ten(tide_pool *pool, void *state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        TAKE(pool, TIDE_F64, 2, 3);
+}
+
 /* Cold, then with headers of that rank ready where the refused array would have come. */
 static void bad_shapes_and_types_are_refused_and_change_nothing(const scene *s)
 {
@@ -298,6 +355,7 @@ static void bad_shapes_and_types_are_refused_and_change_nothing(const scene *s)
         counts_same(before, s->pool);
         note("warming");
         form_run(s->form, s->pool, ask_every_rank, &(tide_type){TIDE_F64});
+        form_run(s->form, s->pool, take_ten, NULL);
     }
 }
 
@@ -323,6 +381,26 @@ static void the_exported_twin_refuses_and_gives_the_same(void **state)
     assert_null(tide_acquire_array_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, NULL, TIDE_NOWHERE));
     expect_error(TIDE_ERROR_ARGUMENT, "NULL");
     expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* The header stays with its slot when the memory goes: it must not vouch for smaller memory. */
+static void a_ready_header_over_smaller_memory_is_not_enough(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    expect_ok(tide_tune_set("compact_factor", 1));
+    expect_ok(tide_tune_set("compact_gain", 0));
+    tide_array *array = TAKE(pool, TIDE_U8, 65);
+    expect_ok(tide_pool_reset(pool));
+    assert_int_equal(tide_pool_compact(pool, TIDE_U8).slots, 1);
+    assert_non_null(tide_acquire(pool, uint8_t, 64));
+    assert_int_equal(stats_of(pool).bytes_held, 64);
+    expect_ok(tide_pool_reset(pool));
+    assert_ptr_equal(TAKE(pool, TIDE_U8, 65), array);
+    assert_int_equal(stats_of(pool).bytes_live, 128);
+    expect_ok(tide_tune_set("compact_factor", 10));
+    expect_ok(tide_tune_set("compact_gain", 1024));
     expect_ok(tide_pool_destroy(pool));
 }
 
@@ -519,6 +597,8 @@ static const form_case cases[] = {
     CASE(the_last_index_runs_fastest_in_row_order_and_the_first_in_column_order),
     CASE_SLOTS(a_header_follows_its_slot_when_that_grows),
     CASE(a_position_serves_arrays_and_plain_acquires_in_turn),
+    CASE(a_header_follows_when_others_grow_empty_or_trim_its_slot),
+    CASE(headers_follow_slots_that_are_exchanged),
     CASE(an_inner_scope_leaves_outer_headers_alone),
     CASE_SLOTS(five_shapes_in_rotation_allocate_nothing_after_the_first_round),
     CASE_SLOTS(shapes_that_wander_over_positions_allocate_nothing_either),
@@ -537,6 +617,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_null_pool_is_refused),
     cmocka_unit_test(the_exported_twin_refuses_and_gives_the_same),
     cmocka_unit_test(a_foreign_thread_is_refused_at_check_level_1_and_2),
+    cmocka_unit_test(a_ready_header_over_smaller_memory_is_not_enough),
     cmocka_unit_test(the_limit_of_the_pool_holds_for_arrays),
     cmocka_unit_test(an_array_without_memory_leaves_everything_as_it_was),
     cmocka_unit_test(a_new_rank_without_memory_keeps_the_old_ones),

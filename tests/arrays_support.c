@@ -50,6 +50,8 @@ tide_array *take_array(tide_pool *pool, tide_type type, tide_order order, int nd
     assert_int_equal((uintptr_t)tide_array_data(array) % 64, 0);
     assert_int_equal(array->tensor.byte_offset, 0);
     assert_null(array->base);
+    assert_ptr_equal(array->slot->array, array);
+    assert_ptr_equal(array->slot->data, tide_array_data(array));
     return array;
 }
 

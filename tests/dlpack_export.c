@@ -169,7 +169,10 @@ static void exported_memory_is_nobody_elses_until_it_is_given_back(const scene *
     tide_dl_managed *held = holding.held[0];
     for (int i = 0; i < 3; i++)
         form_run(s->form, s->pool, take_over, &holding);
+    form_run(s->form, s->pool, export_all_sorts, NULL); /* some come back where others stay */
     tide_pool_trim(s->pool, TIDE_ALL_TYPES);
+    assert_int_equal(stats_of(s->pool).bytes_held, 0);
+    assert_int_equal(stats_of(s->pool).bytes_pinned, 0);
     form_repeat(s->form, s->pool, 3, take_over, &holding);
     expect_ok(tide_pool_reset(s->pool));
     expect_ok(tide_pool_empty(s->pool));
@@ -480,7 +483,8 @@ static void export_badly(tide_pool *pool, void *state)
 static void what_dlpack_has_no_name_for_is_refused(const scene *s)
 {
     tide_type structure = fresh_type();
-    form_run(s->form, s->pool, export_badly, &structure);
+    if (!guarded(s))
+        form_run(s->form, s->pool, export_badly, &structure);
 }
 
 static void a_guarded_array_stays_with_its_scope(void **state)
