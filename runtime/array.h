@@ -15,8 +15,10 @@ typedef struct tide_loose_array {
     int64_t shape[TIDE_NDIM_MOST], strides[TIDE_NDIM_MOST];
 } tide_loose_array;
 
-/* An empty loose array of a type and rank, on this pool. NULL with a message. */
-tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call);
+/* An empty loose array of a type and rank, on this pool, for whoever asked at this place. NULL
+ * with a message. */
+tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
+                                     TIDE_PLACE);
 
 /* Is this array, a loose one, still live in this pool? The younger, the sooner it is found. */
 bool tide_loose_live(const tide_pool *pool, const tide_array *array);

@@ -10,6 +10,7 @@
 #include "runtime/import.h"
 #include "runtime/log.h"
 #include "runtime/pin.h"
+#include "runtime/report.h"
 #include "runtime/row.h"
 
 /* ---- out -------------------------------------------------------------------------------- */
@@ -27,27 +28,51 @@ static void release_exported(tide_dl_managed *managed)
     tide_os_free(exported);
 }
 
-/* The slot whose memory the array is, if the array is live and pooled. */
-static tide_slot *slot_of(tide_pool *pool, const tide_array *array)
+/* The live slot that has this header, or NULL. By address alone: what the header of an array that
+ * is no longer live says is not to be trusted, and a trim may have freed it. */
+static tide_slot *live_slot(const tide_pool *pool, const tide_array *header)
+{
+    for (uint32_t i = 0; i < pool->core->used_count; i++) {
+        const tide_row *row = pool->core->used[i];
+        for (tide_slot *slot = row->shelf->next; slot-- > row->slots;)
+            if (slot->array == header)
+                return slot;
+    }
+    return NULL;
+}
+
+/* The slot whose memory the array is, if the array is live and pooled; its row, too. */
+static tide_slot *slot_of(tide_pool *pool, const tide_array *array, tide_row **row)
 {
     const char *call = "tide_array_export";
-    const tide_array *root = array->base != NULL ? array->base : array;
-    if (root->slot == NULL) {
+    const tide_array *root = array;
+    if (tide_loose_live(pool, array) && array->base != NULL)
+        root = array->base;
+    if (tide_loose_live(pool, root)) {
         tide_fail(TIDE_ERROR_STATE, call, "an imported array is its producer's to export");
         return NULL;
     }
-    tide_row *row = &pool->core->rows[root->type];
-    if (row->shelf == NULL || root->slot < row->slots || root->slot >= row->shelf->next ||
-        root->slot->array != root || (root != array && !tide_loose_live(pool, array))) {
+    tide_slot *slot = live_slot(pool, root);
+    if (slot == NULL) {
         tide_misuse(pool, TIDE_ERROR_STALE, call, "the array is not live in pool '%s'",
                     pool->core->name);
         return NULL;
     }
-    if (tide_slot_record_of(row, root->slot)->guard != NULL) {
-        tide_fail(TIDE_ERROR_STATE, call, "a guarded array (check level 2) stays with its scope");
-        return NULL;
-    }
-    return root->slot;
+    *row = &pool->core->rows[root->type];
+    return slot;
+}
+
+static tide_status check_export(const tide_row *row, const tide_slot *slot)
+{
+    const char *call = "tide_array_export";
+    tide_dl_type name;
+    if (!tide_dl_type_of(row->type, &name))
+        return tide_fail(TIDE_ERROR_TYPE, call, "DLPack has no name for type %s",
+                         tide_type_name(row->type));
+    if (tide_slot_record_of(row, slot)->guard != NULL)
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "a guarded array (check level 2) stays with its scope");
+    return TIDE_OK;
 }
 
 static void describe(exported_array *exported, const tide_array *array)
@@ -73,19 +98,17 @@ static void describe(exported_array *exported, const tide_array *array)
 tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array)
 {
     const char *call = "tide_array_export";
-    tide_dl_type name;
     if (tide_pool_use(pool, call) != TIDE_OK)
         return NULL;
-    if (array == NULL || !tide_dl_type_of(array->type, &name)) {
-        tide_fail(array == NULL ? TIDE_ERROR_ARGUMENT : TIDE_ERROR_TYPE, call, "%s",
-                  array == NULL ? "the array is NULL" : "DLPack has no name for its type");
+    if (array == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the array is NULL");
         return NULL;
     }
-    tide_slot *slot = slot_of(pool, array);
-    if (slot == NULL)
+    tide_row *row = NULL;
+    tide_slot *slot = slot_of(pool, array, &row);
+    if (slot == NULL || check_export(row, slot) != TIDE_OK)
         return NULL;
     exported_array *exported = tide_os_resize(NULL, sizeof *exported);
-    tide_row *row = &pool->core->rows[(array->base != NULL ? array->base : array)->type];
     tide_pin *pin = exported != NULL ? tide_pin_slot(pool, row, slot) : NULL;
     if (pin == NULL) {
         tide_os_free(exported);
@@ -129,12 +152,13 @@ static tide_status check_import(const tide_pool *pool, const tide_dl_managed *ma
     return tide_shape_length(tensor->ndim, tensor->shape, length, call);
 }
 
-static tide_array *make_imported(tide_pool *pool, tide_dl_managed *managed, size_t length)
+static tide_array *make_imported(tide_pool *pool, tide_dl_managed *managed, size_t length,
+                                 TIDE_PLACE)
 {
     const tide_dl_tensor *tensor = &managed->tensor;
     size_t ndim = (size_t)tensor->ndim;
-    tide_loose_array *loose =
-        tide_loose_acquire(pool, type_named(tensor->dtype), tensor->ndim, "tide_array_import");
+    tide_loose_array *loose = tide_loose_acquire(pool, type_named(tensor->dtype), tensor->ndim,
+                                                 "tide_array_import", TIDE_PASS_PLACE);
     if (loose == NULL)
         return NULL;
     loose->array.tensor.data = tensor->data;
@@ -168,7 +192,7 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
     size_t length = 0;
     tide_array *array = NULL;
     if (tide_pool_use(pool, call) == TIDE_OK && check_import(pool, managed, &length) == TIDE_OK)
-        array = make_imported(pool, managed, length);
+        array = make_imported(pool, managed, length, TIDE_CALLER);
     /* The header's touch may have taken the log's last entry, so room is asked for after it. */
     if (array == NULL || !tide_log_room(pool, call)) {
         give_back(managed);

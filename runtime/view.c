@@ -9,15 +9,15 @@
 #include "runtime/error.h"
 #include "runtime/fill.h"
 #include "runtime/pool.h"
+#include "runtime/report.h"
 
 /* ---- filled ----------------------------------------------------------------------------- */
 
 static tide_array *filled(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
-                          const void *value)
+                          const void *value, TIDE_PLACE)
 {
-    tide_array *array =
-        tide_acquire_array_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape,
-                                TIDE_NOWHERE);
+    tide_array *array = tide_acquire_array_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape,
+                                                TIDE_PASS_PLACE);
     if (array != NULL)
         tide_fill_elements(tide_array_data(array), type, array->length, value);
     return array;
@@ -25,20 +25,20 @@ static tide_array *filled(tide_pool *pool, tide_type type, int ndim, const int64
 
 tide_array *tide_array_zeros(tide_pool *pool, tide_type type, int ndim, const int64_t *shape)
 {
-    return filled(pool, type, ndim, shape, NULL);
+    return filled(pool, type, ndim, shape, NULL, TIDE_CALLER);
 }
 
 tide_array *tide_array_ones(tide_pool *pool, tide_type type, int ndim, const int64_t *shape)
 {
     const void *one = tide_one_of(type, "tide_array_ones");
-    return one != NULL ? filled(pool, type, ndim, shape, one) : NULL;
+    return one != NULL ? filled(pool, type, ndim, shape, one, TIDE_CALLER) : NULL;
 }
 
 tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
                             const void *value)
 {
     if (value != NULL)
-        return filled(pool, type, ndim, shape, value);
+        return filled(pool, type, ndim, shape, value, TIDE_CALLER);
     tide_fail(TIDE_ERROR_ARGUMENT, "tide_array_fill", "the value is NULL");
     return NULL;
 }
@@ -54,25 +54,26 @@ tide_array *tide_similar(tide_pool *pool, const tide_array *like, tide_type type
     tide_order order = (tide_order)like->order;
     if (shape == NULL)
         return tide_acquire_array_slow(pool, wanted, order, like->tensor.ndim, like->tensor.shape,
-                                       TIDE_NOWHERE);
-    return tide_acquire_array_slow(pool, wanted, order, ndim, shape,
-                                TIDE_NOWHERE);
+                                       TIDE_CALLER);
+    return tide_acquire_array_slow(pool, wanted, order, ndim, shape, TIDE_CALLER);
 }
 
 /* ---- loose headers ---------------------------------------------------------------------- */
 
+static tide_type loose_cell; /* 0 while no loose array was ever made */
+
 static tide_type loose_type(void)
 {
-    static tide_type type;
-    return tide_type_cached(&type, "tide_array header", sizeof(tide_loose_array),
+    return tide_type_cached(&loose_cell, "tide_array header", sizeof(tide_loose_array),
                             _Alignof(tide_loose_array));
 }
 
-tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call)
+tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
+                                     TIDE_PLACE)
 {
     if (tide_pool_use(pool, call) != TIDE_OK)
         return NULL;
-    tide_loose_array *loose = tide_acquire_type(pool, loose_type(), 1);
+    tide_loose_array *loose = tide_acquire_inline(pool, loose_type(), 1, TIDE_PASS_PLACE);
     if (loose == NULL)
         return NULL;
     memset(loose, 0, sizeof *loose);
@@ -87,7 +88,7 @@ tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, 
 
 bool tide_loose_live(const tide_pool *pool, const tide_array *array)
 {
-    const tide_row *row = &pool->core->rows[loose_type()];
+    const tide_row *row = &pool->core->rows[__atomic_load_n(&loose_cell, __ATOMIC_RELAXED)];
     if (row->shelf == NULL)
         return false;
     for (const tide_slot *slot = row->shelf->next; slot-- > row->slots;)
@@ -167,7 +168,8 @@ tide_array *tide_view(tide_pool *pool, const tide_array *array, const int64_t *s
     if (check_view(array, start, extent, step) != TIDE_OK)
         return NULL;
     int ndim = array->tensor.ndim;
-    tide_loose_array *view = tide_loose_acquire(pool, array->type, ndim, "tide_view");
+    tide_loose_array *view =
+        tide_loose_acquire(pool, array->type, ndim, "tide_view", TIDE_CALLER);
     if (view == NULL)
         return NULL;
     int64_t offset = 0;
@@ -200,7 +202,7 @@ tide_array *tide_reshape(tide_pool *pool, const tide_array *array, int ndim, con
         tide_fail(TIDE_ERROR_STATE, call, "the array is not contiguous in its order");
         return NULL;
     }
-    tide_loose_array *made = tide_loose_acquire(pool, array->type, ndim, call);
+    tide_loose_array *made = tide_loose_acquire(pool, array->type, ndim, call, TIDE_CALLER);
     if (made == NULL)
         return NULL;
     if (ndim > 0)
