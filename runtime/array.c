@@ -279,9 +279,9 @@ tide_array *tide_acquire_array_slow(tide_pool *pool, tide_type type, tide_order 
 
 tide_status tide_array_stats(const tide_pool *pool, tide_array_statistics *out)
 {
-    if (pool == NULL || out == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_array_stats", "the %s is NULL",
-                         pool == NULL ? "pool" : "result");
+    TIDE_FORWARD(tide_pool_use(pool, "tide_array_stats"));
+    if (out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_array_stats", "the result is NULL");
     const tide_pool_core *core = pool->core;
     *out = (tide_array_statistics){.recent = core->array_hits_gone,
                                    .cached = core->arrays_cached,

@@ -309,8 +309,8 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
     const tide_type_facts *facts = tide_type_find(row->type);
     asked ask = {.n = n, .place = place, .call = call};
     if (!tide_type_bytes(facts, n, &ask.bytes)) {
-        tide_fail(TIDE_ERROR_SIZE, call, "%zu elements of %s (%zu bytes each) overflow size_t", n,
-                  facts->name, facts->size);
+        tide_fail(TIDE_ERROR_SIZE, call, "%zu elements of %s (%zu bits each) overflow size_t", n,
+                  facts->name, facts->size != 0 ? facts->size * 8 : 1);
         return NULL;
     }
     ask.guarded = guard_due(pool->core);

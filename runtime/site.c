@@ -74,7 +74,8 @@ static const tide_plan *plan_of(const tide_site *site, tide_tier tier, const cha
         return site->record->declared != NULL ? site->record->declared
                                               : tide_plan_table(NULL, 0, call);
     default:
-        tide_fail(TIDE_ERROR_STATE, call, "the site has no %s plan", tide_tier_name(tier));
+        tide_fail(TIDE_ERROR_STATE, call, "the site has no plan of tier %d (%s)", (int)tier,
+                  tide_tier_name(tier));
         return NULL;
     }
 }

@@ -43,9 +43,9 @@ const tide_type_facts *tide_type_find(tide_type type)
 
 bool tide_type_bytes(const tide_type_facts *facts, size_t n, size_t *bytes)
 {
-    if (facts->size == 0) {
+    if (facts->size == 0) { /* nothing overflows, but a negative count shall be one here, too */
         *bytes = (n / 64 + (n % 64 != 0)) * 8;
-        return true;
+        return n <= PTRDIFF_MAX;
     }
     return !__builtin_mul_overflow(n, facts->size, bytes);
 }
@@ -71,7 +71,8 @@ static int compare(const void *left, const void *right)
 static tide_type find_builtin(const tide_type_facts *facts)
 {
     for (tide_type type = 1; type <= TIDE_BUILTIN_COUNT; type++)
-        if (builtin[type].size == facts->size && strcmp(builtin[type].name, facts->name) == 0)
+        if (builtin[type].size == facts->size && builtin[type].align == facts->align &&
+            strcmp(builtin[type].name, facts->name) == 0)
             return type;
     return TIDE_NO_TYPE;
 }
