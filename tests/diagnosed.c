@@ -26,7 +26,7 @@ static const mistake mistakes[] = {
     {"use_after_mark", SIGSEGV, 1, false},
     {"use_after_reset", SIGSEGV, 1, false},
     {"use_after_destroy", SIGSEGV, 1, false},
-    {"use_of_a_view", SIGSEGV, 1, false},
+    {"use_of_a_view", SIGSEGV, 2, false},
     {"write_past_the_end", SIGSEGV, 1, false},
     {"read_far_past_the_end", SIGSEGV, 1, false},
     {"write_in_the_gap", 0, 1, false},

@@ -18,6 +18,7 @@ static const pool_kind kinds[] = {
     {"unchecked", TIDE_CHECK_NONE, false},
     {"poison", TIDE_CHECK_POISON, false},
     {"disabled", TIDE_CHECK_NONE, true},
+    {"guarded", TIDE_CHECK_GUARD, false},
 };
 enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -215,7 +216,7 @@ int forms_main(const char *group, const form_case *cases, size_t case_count,
     for (size_t c = 0; c < case_count; c++) {
         for (size_t i = 0; i < form_count() * KIND_COUNT; i++) {
             const pool_kind *kind = &kinds[i % KIND_COUNT];
-            if (kind->disabled && cases[c].slots_stay)
+            if ((kind->disabled || kind->check == TIDE_CHECK_GUARD) && cases[c].slots_stay)
                 continue;
             tests[count] = plan_scene(&planned[count], &cases[c], form_at(i / KIND_COUNT), kind);
             count++;

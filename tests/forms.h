@@ -3,7 +3,7 @@
  *
  *   form    a way to open and end a scope: TIDE_SCOPE at each tier, TIDE_SCOPE_TYPES, TIDE_FRAME,
  *           TIDE_LOOP, a scope entered and left by calls (each tier), a mark; in C and in C++
- *   kind    how the pool was made: unchecked, poisoning, or with every acquire on its own
+ *   kind    how the pool was made: unchecked, poisoning, guarded, or with every acquire on its own
  *   scene   a form, and a fresh pool of some kind
  *   case    a behaviour: a function of a scene
  *
@@ -89,7 +89,7 @@ typedef void scene_case(const scene *s);
 typedef struct form_case {
     const char *name;
     scene_case *run;
-    bool slots_stay; /* the behaviour is about slots that are used again: not for disabled pools */
+    bool slots_stay; /* about slots that are used again: not for disabled or guarded pools */
 } form_case;
 
 #define CASE(function)       {#function, function, false}

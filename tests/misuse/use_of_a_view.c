@@ -2,6 +2,15 @@
 /* Keeps the data of a view into an array of a scope that has ended. */
 #include "diagnosed.h"
 
+double *zeros(tide_pool *pool);
+double *zeros(tide_pool *pool)
+{
+    const int64_t shape[] = {2, 3};
+    tide_array *array = tide_array_zeros(pool, TIDE_F64, 2, shape);
+    need(array != NULL);
+    return tide_array_data(array);
+}
+
 static double *work(tide_pool *pool)
 {
     TIDE_FRAME(pool, (int32_t, other, 3)); OPENED_HERE(REWOUND);
@@ -9,6 +18,8 @@ static double *work(tide_pool *pool)
     tide_array *array = tide_acquire_array(pool, TIDE_F64, 2, shape); ACQUIRED_HERE;
     tide_array *view = tide_view(pool, array, start, extent, NULL);
     need(array != NULL && view != NULL && other != NULL);
+    EXPECT("  acquired  zeros+0x"); /* functions know their caller's code, not its line */
+    need(!tide_escape_check(zeros(pool)));
     return tide_array_data(view);
 }
 
