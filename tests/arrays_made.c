@@ -186,8 +186,12 @@ static void expect_view(const tide_array *view, const tide_array *array, const i
     assert_ptr_equal(view->base, array->base != NULL ? array->base : array);
     assert_null(view->slot);
     int64_t index[PLACES] = {0}, place[PLACES];
-    if (length == 0)
+    if (length == 0) { /* of no element, but of the array all the same */
+        const char *data = tide_array_data(array);
+        assert_in_range((uintptr_t)tide_array_data(view), (uintptr_t)data,
+                        (uintptr_t)data + bytes_of(array));
         return;
+    }
     do {
         for (int d = 0; d < ndim; d++)
             place[d] = start[d] + index[d] * (step != NULL ? step[d] : 1);
