@@ -108,7 +108,8 @@ static void count_scope(tide_site_profile *profile, const tide_scope *scope)
     for (const tide_entry *entry = scope->base; entry < pool->log_top; entry++) {
         if (!tide_shelf_real(pool, entry->shelf) || (leaked && stands_below(scope, entry)))
             continue;
-        count_slots(profile, tide_row_of(pool, entry->shelf)->type, entry->shelf->next, entry->next);
+        count_slots(profile, tide_row_of(pool, entry->shelf)->type, entry->shelf->next,
+                    entry->next);
     }
     if (scope->saved[0] != NULL)
         count_saved(profile, scope);

@@ -14,9 +14,10 @@
  *  3. Of two events the later one makes the earlier irrelevant if it kept no more. So the
  *     events worth remembering have rising `kept`, and the first of them that is later than
  *     the tag's epoch kept least.
- *  4. Should more events rise than there is room for (that many levels deep, one at each), the two oldest are merged into one that
- *     is as late as the second and kept as little as the first. That may call a level
- *     abandoned that was not (it is then rewound by the level around it), never the reverse. */
+ *  4. Should more events rise than there is room for (that many levels deep, one at each), the
+ *     two oldest are merged into one that is as late as the second and kept as little as the
+ *     first. That may call a level abandoned that was not (it is then rewound by the level
+ *     around it), never the reverse. */
 #ifndef TIDEPOOL_RUNTIME_ABANDON_H
 #define TIDEPOOL_RUNTIME_ABANDON_H
 

@@ -98,8 +98,9 @@ tide_status tide_rewind(tide_pool *pool, tide_mark mark)
                          mark.pool == NULL ? "is of a refused checkpoint" : "is of another pool",
                          pool->core->name);
     if (!tide_mark_open(pool, mark.position, mark.serial))
-        return tide_misuse(pool, TIDE_ERROR_STALE, call, "mark %llu of pool '%s' has been rewound already",
-                         (unsigned long long)mark.serial, pool->core->name);
+        return tide_misuse(pool, TIDE_ERROR_STALE, call,
+                           "mark %llu of pool '%s' has been rewound already",
+                           (unsigned long long)mark.serial, pool->core->name);
     tide_mark_close(pool, mark.position, (tide_place){TIDE_CALLER});
     return TIDE_OK;
 }

@@ -251,11 +251,14 @@ tide_status tide_pool_destroy(tide_pool *pool)
 {
     if (pool == NULL)
         return TIDE_OK;
-    TIDE_FORWARD(tide_pool_use(pool, "tide_pool_destroy"));
+    const char *call = "tide_pool_destroy";
+    TIDE_FORWARD(tide_pool_use(pool, call));
     if (pool->tag != TIDE_TAG_ROOT)
-        return tide_misuse(pool, TIDE_ERROR_STATE, "tide_pool_destroy",
-                         "pool '%s' has %zu open scopes or marks", pool->core->name,
-                         tide_pool_depth(pool));
+        return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' has %zu open scopes or marks",
+                           pool->core->name, tide_pool_depth(pool));
+    if (pool->core->threads_own)
+        return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' ends with its thread, '%s'",
+                           pool->core->name, pool->core->owner_name);
     tide_pool_discard(pool, (tide_place){TIDE_CALLER});
     return TIDE_OK;
 }

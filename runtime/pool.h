@@ -49,6 +49,7 @@ typedef struct tide_pool_core {
     void *stream;
     tide_check check;
     bool disabled;
+    bool threads_own; /* the pool of tide_thread_pool: ends with its thread and not before */
     bool careful;    /* checks or is disabled: no fast path may pass, cold code sees every call */
     bool poison;     /* what is rewound is overwritten */
     uint32_t guard_every; /* of so many acquires one is guarded, at random; 0: none */
@@ -80,7 +81,8 @@ typedef struct tide_pool_core {
 
     /* Shelves that exist only as log entries: an entry of `marks` is a mark, its `next` the
      * mark's serial and `saved_at` the tag around it; one of `exchanged` an exchange of two
-     * slots to be undone, one of `imported` a foreign tensor to be given back. Their fields mean nothing; restoring them is harmless. */
+     * slots to be undone, one of `imported` a foreign tensor to be given back. Their fields mean
+     * nothing; restoring them is harmless. */
     tide_shelf marks, exchanged, imported;
 
     tide_row *rows;  /* by type */

@@ -38,8 +38,8 @@ tide_status tide_scope_leave(tide_scope *scope)
     TIDE_FORWARD(tide_pool_use(pool, call));
     size_t position = (size_t)(scope->base - pool->core->log) - 1;
     if (!tide_mark_open(pool, position, scope->serial))
-        return tide_misuse(pool, TIDE_ERROR_STALE, call, "the scope was rewound already in pool '%s'",
-                         pool->core->name);
+        return tide_misuse(pool, TIDE_ERROR_STALE, call,
+                           "the scope was rewound already in pool '%s'", pool->core->name);
     bool younger = pool->tag != scope->tag;
     tide_scope_end(scope);
     scope->pool = NULL;

@@ -63,8 +63,8 @@ TIDE_INLINE void *tide_array_data(const tide_array *array)
 /* Hands the array to a DLPack consumer, without a copy. The memory is pinned: it leaves the pool
  * and lives until both the deleter has run (on any thread, even after the pool is gone) and the
  * array's own scope has ended; the pool takes it back when the slot is next needed and the
- * consumer is done, so a steady exchange allocates only its small descriptor. Call the deleter exactly
- * once. NULL with a message for a type DLPack cannot name (registered types), an array that is
+ * consumer is done, so a steady exchange allocates only its small descriptor. Call the deleter
+ * exactly once. NULL with a message for a type DLPack cannot name (registered types), an array that is
  * no longer live (TIDE_ERROR_STALE), an imported or a guarded one (TIDE_ERROR_STATE). */
 TIDE_API tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array);
 

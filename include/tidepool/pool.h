@@ -42,12 +42,12 @@ typedef struct tide_pool_options {
 TIDE_API tide_pool *tide_pool_create(const tide_pool_options *options);
 
 /* Frees the pool and every slot in it; pointers into it dangle from here on. Refused with
- * TIDE_ERROR_STATE, nothing changed, while a scope or mark is open; tide_pool_reset first if
- * those are known to be dead. NULL: nothing to do, TIDE_OK. */
+ * TIDE_ERROR_STATE, nothing changed, while a scope or mark is open (tide_pool_reset first if
+ * those are known to be dead), and for a thread's own pool. NULL: nothing to do, TIDE_OK. */
 TIDE_API tide_status tide_pool_destroy(tide_pool *pool);
 
-/* The calling thread's own pool, created on first use and given back when the thread ends.
- * Do not destroy it. NULL with a message when it cannot be created. */
+/* The calling thread's own pool, created on first use and given back when the thread ends, whoever
+ * has adopted it. NULL with a message when it cannot be created. */
 TIDE_API tide_pool *tide_thread_pool(void);
 
 /* Makes the calling thread the owner. The threads must have agreed on the hand-over (a queue,
@@ -112,7 +112,8 @@ TIDE_API size_t tide_pool_depth(const tide_pool *pool);
 TIDE_API size_t tide_pool_active(const tide_pool *pool, tide_type type);
 
 /* Walks every invariant of the pool (slots, shelves, log). TIDE_ERROR_STATE with a message that
- * names the first one broken, TIDE_ERROR_MEMORY if there is none to compare slots in. Costs time in proportion to the pool: for tests and debugging. */
+ * names the first one broken, TIDE_ERROR_MEMORY if there is none to compare slots in. Costs time
+ * in proportion to the pool: for tests and debugging. */
 TIDE_API tide_status tide_pool_check(const tide_pool *pool);
 
 TIDE_END_DECLS

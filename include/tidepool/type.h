@@ -12,7 +12,8 @@ TIDE_BEGIN_DECLS
  * long as the process lives. 0 is no type. */
 typedef uint32_t tide_type;
 
-/* The built-in types, the commonest first, where they share a cache line of each pool: id, C name of the constant, element type in C, size in bits, short name. */
+/* The built-in types, the commonest first, where they share a cache line of each pool: id, C name
+ * of the constant, element type in C, size in bits, short name. */
 #define TIDE_BUILTIN_TYPES(X)                \
     X(1, TIDE_I32, int32_t, 32, "i32")       \
     X(2, TIDE_F32, float, 32, "f32")         \
