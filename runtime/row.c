@@ -124,7 +124,8 @@ static tide_status size_memory(const tide_pool *pool, const tide_row *row,
     size_t wanted = ask->bytes == 0 ? align : round_up(ask->bytes, align);
     if (wanted > room)
         return tide_fail(TIDE_ERROR_LIMIT, ask->call,
-                         "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu bytes",
+                         "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu "
+                         "bytes",
                          wanted, type, core->name, core->bytes_held, core->limit_bytes);
     *bytes = round_up(grown_bytes(core, record, wanted, room / align * align), align);
     return TIDE_OK;

@@ -51,7 +51,8 @@ TIDE_API tide_array *tide_view(tide_pool *pool, const tide_array *array, const i
 TIDE_API tide_array *tide_reshape(tide_pool *pool, const tide_array *array, int ndim,
                                   const int64_t *shape);
 
-/* Do the elements lie without gaps in this order? True for both when at most one extent is > 1. */
+/* Do the elements lie without gaps in this order? Where an extent is 1 its stride does not matter;
+ * of no elements the answer is yes. */
 TIDE_API bool tide_array_contiguous(const tide_array *array, tide_order order);
 
 /* Address of element 0. */
@@ -64,13 +65,14 @@ TIDE_INLINE void *tide_array_data(const tide_array *array)
  * and lives until both the deleter has run (on any thread, even after the pool is gone) and the
  * array's own scope has ended; the pool takes it back when the slot is next needed and the
  * consumer is done, so a steady exchange allocates only its small descriptor. Call the deleter
- * exactly once. NULL with a message for a type DLPack cannot name (registered types), an array that is
- * no longer live (TIDE_ERROR_STALE), an imported or a guarded one (TIDE_ERROR_STATE). */
+ * exactly once. NULL with a message for a type DLPack cannot name (registered types), an array that
+ * is no longer live (TIDE_ERROR_STALE), an imported or a guarded one (TIDE_ERROR_STATE). */
 TIDE_API tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array);
 
 /* Takes a producer's tensor for the rest of the scope, without a copy; its deleter runs when the
- * scope ends (on failure at once, so the tensor is consumed either way). NULL with a message for
- * another major version, memory that is not on the pool's device, a type or rank we do not have. */
+ * scope ends (on failure at once, so the tensor is consumed either way). Its flags are not kept: do
+ * not write to what the producer calls read-only. NULL with a message for another major version,
+ * memory that is not on the pool's device, a type or rank we do not have. */
 TIDE_API tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed);
 
 /* How often array headers of this pool were found ready: `recent` by the inlined path and its

@@ -10,7 +10,8 @@
  * way out of it rewinds (return, break, continue, goto; in C++ an exception). A longjmp, or an
  * exception through frames compiled without -fexceptions, skips the rewind; the enclosing scope
  * then does it. Do not jump into a block past one of these declarations. They may stand in
- * headers, macros and templates, nest, recurse, and share a line.
+ * headers, macros and templates, nest, recurse, and share a line. The scopes of a pool must nest in
+ * time, too: a coroutine that is suspended inside a scope needs a pool of its own.
  *
  * A helper called from a scope may acquire any type, named or not: the first touch saves it.
  * A NULL pool (tide_thread_pool() without memory) is accepted: every acquire then gives NULL. */
@@ -88,7 +89,7 @@ TIDE_END_DECLS
     void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                               \
     tide_typed_scope frame __attribute__((cleanup(tide_frame_leave), unused));             \
     tide_frame_enter(&frame, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),   \
-                     TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data), TIDE_HERE);                \
+                     TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data), TIDE_HERE);    \
     TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)              \
     struct tide_frame_needs_a_semicolon_
 #define TIDE_FRAME_ID(i, item)                TIDE_FRAME_ID_ item
@@ -107,7 +108,8 @@ TIDE_END_DECLS
  * belongs to the level then open. */
 #define TIDE_LOOP(pool, i, count) TIDE_LOOP_AT(TIDE_UNIQUE(tide_loop_), pool, i, count)
 #define TIDE_LOOP_AT(loop, pool, i, count)                                                 \
-    for (tide_loop loop __attribute__((cleanup(tide_loop_end))) = tide_loop_start(pool, TIDE_HERE), \
+    for (tide_loop loop __attribute__((cleanup(tide_loop_end))) =                          \
+                       tide_loop_start(pool, TIDE_HERE),                                   \
                    *TIDE_PASTE(loop, _once) = &loop;                                       \
          TIDE_PASTE(loop, _once); TIDE_PASTE(loop, _once) = NULL)                          \
         for (size_t i = 0, TIDE_PASTE(loop, _count) = (size_t)(count);                     \

@@ -106,7 +106,8 @@ TIDE_API const char *tide_tier_name(tide_tier tier);
 
 /* For the macros: a module says which static sites it holds, and takes them back when it is
  * unloaded. `first` to `last` is its list, `anchor` any object of its own. */
-TIDE_API void tide_module_enter(tide_site *const *first, tide_site *const *last, const void *anchor);
+TIDE_API void tide_module_enter(tide_site *const *first, tide_site *const *last,
+                                const void *anchor);
 TIDE_API void tide_module_leave(const void *anchor);
 
 TIDE_END_DECLS

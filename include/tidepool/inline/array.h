@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inlined acquire of an N-D array: the slot's last header, if its shape is the one asked for. */
+/* The inlined acquire of an N-D array: the slot's last header, if it has the shape asked for. */
 #ifndef TIDEPOOL_INLINE_ARRAY_H
 #define TIDEPOOL_INLINE_ARRAY_H
 
@@ -25,7 +25,7 @@ typedef struct tide_array {
     struct tide_array_cache *cache;
 } tide_array;
 
-/* Every other case; The place is where it was asked for, if known. The exported twin. */
+/* Every other case. The place is where it was asked for, if known. The exported twin. */
 TIDE_API TIDE_COLD tide_array *tide_acquire_array_slow(tide_pool *pool, tide_type type,
                                                        tide_order order, int ndim,
                                                        const int64_t *shape,
