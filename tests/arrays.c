@@ -606,14 +606,7 @@ static const form_case cases[] = {
     CASE(bad_shapes_and_types_are_refused_and_change_nothing),
 };
 
-static void all_of_it_with_guard_pages(void **state)
-{
-    (void)state;
-    RUN_GUARDED(cases);
-}
-
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(all_of_it_with_guard_pages),
     cmocka_unit_test(a_null_pool_is_refused),
     cmocka_unit_test(the_exported_twin_refuses_and_gives_the_same),
     cmocka_unit_test(a_foreign_thread_is_refused_at_check_level_1_and_2),

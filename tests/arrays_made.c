@@ -565,14 +565,7 @@ static const form_case cases[] = {
     CASE(contiguous_in_which_order),
 };
 
-static void all_of_it_with_guard_pages(void **state)
-{
-    (void)state;
-    RUN_GUARDED(cases);
-}
-
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(all_of_it_with_guard_pages),
     cmocka_unit_test(a_view_without_memory_leaves_nothing),
 };
 

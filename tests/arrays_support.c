@@ -136,22 +136,3 @@ bool allocation_failed(void)
     tide_os_fault = NULL;
     return asked > fails_at;
 }
-
-/* ---- guard pages ---- */
-
-void run_guarded(const form_case *cases, size_t count)
-{
-    static const pool_kind kind = {"guard pages", TIDE_CHECK_GUARD, false};
-    for (size_t i = 0; i < count; i++) {
-        if (cases[i].slots_stay)
-            continue; /* a rewound array is gone, and its slot's memory with it */
-        EACH_FORM(f)
-        {
-            note("%s [%s, guard pages]", cases[i].name, f->name);
-            scene s = {f, &kind, pool_of(TIDE_CHECK_GUARD)};
-            cases[i].run(&s);
-            CHECK_POOL(s.pool);
-            expect_ok(tide_pool_destroy(s.pool));
-        }
-    }
-}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of arrays share: shapes taken and looked at, allocations counted and failed,
- * and the same cases once more in pools with guard pages. */
+/* What the tests of arrays share: shapes taken and looked at, allocations counted and failed. */
 #ifndef TIDEPOOL_TESTS_ARRAYS_SUPPORT_H
 #define TIDEPOOL_TESTS_ARRAYS_SUPPORT_H
 
@@ -43,9 +42,5 @@ size_t allocations_counted(void);
 /* From now on the n-th request (from 0) of the system fails, or it and all after it. */
 void fail_allocation(size_t n, bool for_ever);
 bool allocation_failed(void); /* did one? Stops failing. */
-
-/* Runs each case in every form of scope in a pool of check level 2. */
-void run_guarded(const form_case *cases, size_t count);
-#define RUN_GUARDED(cases) run_guarded((cases), sizeof(cases) / sizeof((cases)[0]))
 
 #endif

@@ -246,14 +246,7 @@ static const form_case cases[] = {
     CASE(more_bits_than_there_can_be_are_refused),
 };
 
-static void all_of_it_with_guard_pages(void **state)
-{
-    (void)state;
-    RUN_GUARDED(cases);
-}
-
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(all_of_it_with_guard_pages),
     cmocka_unit_test(a_hundred_bits_are_packed),
     cmocka_unit_test(at_word_borders_one_bit_changes_and_no_other),
     cmocka_unit_test(random_changes_are_those_of_an_array_of_bools),

@@ -532,14 +532,7 @@ static const form_case cases[] = {
     CASE(what_dlpack_has_no_name_for_is_refused),
 };
 
-static void all_of_it_with_guard_pages(void **state)
-{
-    (void)state;
-    RUN_GUARDED(cases);
-}
-
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(all_of_it_with_guard_pages),
     cmocka_unit_test(every_type_has_its_name_in_dlpack),
     cmocka_unit_test(the_layout_is_that_of_the_specification),
     cmocka_unit_test(it_outlives_the_pool),

@@ -595,14 +595,7 @@ static const form_case cases[] = {
     CASE(what_we_cannot_use_is_given_back_at_once_and_only_then),
 };
 
-static void all_of_it_with_guard_pages(void **state)
-{
-    (void)state;
-    RUN_GUARDED(cases);
-}
-
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(all_of_it_with_guard_pages),
     cmocka_unit_test(every_way_out_of_a_block_gives_back),
     cmocka_unit_test(a_loop_gives_back_at_the_end_of_each_iteration),
     cmocka_unit_test(destroying_the_pool_gives_back),

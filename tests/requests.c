@@ -435,14 +435,7 @@ static const form_case cases[] = {
     CASE(results_are_the_same_with_requests_at_any_moment),
 };
 
-static void all_of_it_with_guard_pages(void **state)
-{
-    (void)state;
-    RUN_GUARDED(cases);
-}
-
 static const struct CMUnitTest others[] = {
-    cmocka_unit_test(all_of_it_with_guard_pages),
     cmocka_unit_test(a_bad_request_is_refused),
     cmocka_unit_test(ten_times_and_one_mebibyte_to_the_byte),
     cmocka_unit_test(the_thresholds_are_settings),
