@@ -112,7 +112,8 @@ enum {
 
 struct oracle {
     tide_pool *pool;
-    bool checked, poison, disabled, blind; /* blind: poison cannot be read (under Valgrind) */
+    bool checked, poison, disabled;
+    bool blind; /* Valgrind is told of each acquire: what was left there cannot be read */
     unsigned guard_every, guard_in; /* one acquire in so many is guarded, the next in so many */
     bool due;                       /* the last one was to be                                */
     unsigned array_ways, faults;    /* faults: injected into the last call                   */
