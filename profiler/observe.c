@@ -214,11 +214,13 @@ static void forget(tide_site *site, bool going)
 static bool republish(tide_site *site, void *user)
 {
     tide_status *status = user;
-    if (observing && !ensure_profile(site->record))
-        *status = tide_fail(TIDE_ERROR_MEMORY, "tide_profile_observe",
-                            "no memory for the profile of a site");
-    if (__atomic_load_n(&site->plan, __ATOMIC_RELAXED) != &tide_plan_arriving)
+    bool arrived = __atomic_load_n(&site->plan, __ATOMIC_RELAXED) != &tide_plan_arriving;
+    bool possible = !observing || ensure_profile(site->record);
+    if (arrived)
         tide_site_publish(site);
+    if (!possible || (observing && arrived && site->plan->enter != enter))
+        *status = tide_fail(TIDE_ERROR_MEMORY, "tide_profile_observe",
+                            "no memory to observe a site");
     return true;
 }
 

@@ -191,10 +191,11 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
     }
     size_t length = 0;
     tide_array *array = NULL;
-    if (tide_pool_use(pool, call) == TIDE_OK && check_import(pool, managed, &length) == TIDE_OK)
+    /* Room for the header's touch, and for the entry that gives the tensor back. */
+    if (tide_pool_use(pool, call) == TIDE_OK && check_import(pool, managed, &length) == TIDE_OK &&
+        tide_log_room(pool, 2, call))
         array = make_imported(pool, managed, length, TIDE_CALLER);
-    /* The header's touch may have taken the log's last entry, so room is asked for after it. */
-    if (array == NULL || !tide_log_room(pool, call)) {
+    if (array == NULL) {
         give_back(managed);
         return NULL;
     }

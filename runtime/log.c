@@ -11,9 +11,9 @@
 
 /* ---- entries ---------------------------------------------------------------------------- */
 
-bool tide_log_room(tide_pool *pool, const char *call)
+bool tide_log_room(tide_pool *pool, uint32_t entries, const char *call)
 {
-    if (TIDE_LIKELY(pool->log_top < pool->core->log_end))
+    if (TIDE_LIKELY(pool->core->log_end - pool->log_top >= (ptrdiff_t)entries))
         return true;
     tide_fail(TIDE_ERROR_LIMIT, call,
               "the undo log of pool '%s' is full at depth %zu, limit %d entries: "
@@ -32,7 +32,7 @@ bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call)
 {
     if (shelf->saved_at == pool->tag)
         return true;
-    if (!tide_log_room(pool, call))
+    if (!tide_log_room(pool, 1, call))
         return false;
     tide_log_push(pool, shelf, shelf->next, shelf->saved_at);
     shelf->saved_at = pool->tag;

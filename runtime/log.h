@@ -10,8 +10,8 @@
 
 #include "runtime/pool.h"
 
-/* Room for one more entry? Sets the message if not. */
-bool tide_log_room(tide_pool *pool, const char *call);
+/* Room for so many more entries? Sets the message if not. */
+bool tide_log_room(tide_pool *pool, uint32_t entries, const char *call);
 
 /* Pushes an entry; there must be room. */
 void tide_log_push(tide_pool *pool, tide_shelf *shelf, tide_slot *next, uint64_t saved_at);

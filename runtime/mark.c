@@ -13,7 +13,7 @@
 
 uint64_t tide_mark_push(tide_pool *pool, const char *call)
 {
-    if (!tide_log_room(pool, call))
+    if (!tide_log_room(pool, 1, call))
         return 0;
     uint64_t serial = ++pool->core->serial;
     tide_log_push(pool, &pool->core->marks, (tide_slot *)(uintptr_t)serial, pool->tag);

@@ -78,7 +78,7 @@ TIDE_INLINE tide_pool *tide_pool_refusing(void)
 }
 
 #define TIDE_TAG_ROOT  ((uint64_t)1)
-#define TIDE_TAG_DEPTH ((uint64_t)0xffffff) /* the bits of a tag that count levels */
+#define TIDE_TAG_DEPTH ((uint64_t)0xffffffff) /* the bits of a tag that count levels */
 
 /* Where the log ends for fast paths. Others may close it at any time: runtime/request.h. */
 TIDE_INLINE tide_entry *tide_log_open(const tide_pool *pool)
