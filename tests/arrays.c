@@ -86,6 +86,19 @@ static void up_to_eight_dimensions_in_both_orders(const scene *s)
         }
 }
 
+static void a_shape_that_differs_in_one_extent_is_another(const scene *s)
+{
+    for (int ndim = 1; ndim <= TIDE_NDIM_MOST; ndim++)
+        for (int d = 0; d < ndim; d++) {
+            int64_t shape[TIDE_NDIM_MOST] = {1, 2, 1, 2, 1, 2, 1, 2};
+            ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, ndim, shape);
+            shape[d]--;
+            ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, ndim, shape);
+            shape[d] = 3;
+            ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, ndim, shape);
+        }
+}
+
 static void number_by_index(tide_pool *pool, void *state)
 {
     (void)state;
@@ -594,6 +607,7 @@ static void statistics_of_nothing_are_refused(void **state)
 static const form_case cases[] = {
     CASE(same_rank_again_gives_the_same_header_and_another_rank_another),
     CASE(up_to_eight_dimensions_in_both_orders),
+    CASE(a_shape_that_differs_in_one_extent_is_another),
     CASE(the_last_index_runs_fastest_in_row_order_and_the_first_in_column_order),
     CASE_SLOTS(a_header_follows_its_slot_when_that_grows),
     CASE(a_position_serves_arrays_and_plain_acquires_in_turn),
