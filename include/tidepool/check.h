@@ -23,6 +23,7 @@ typedef enum tide_report_kind {
 /* Reports go to a function, if one is set, and then to stderr unless it returned false. Any thread
  * may call it, in the middle of a rewind or, for the two kinds of level 2, inside a signal
  * handler, so it must not use pools. `text` may have several lines. NULL: stderr alone.
+ * Set it before other threads report: function and `user` are not exchanged as one.
  *
  * The handler of SIGSEGV is installed when the first pool of level 2 is created, and passes every
  * fault on to the one that was there before; a handler installed later has to do the same. On an
