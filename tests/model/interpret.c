@@ -19,12 +19,18 @@ static const char *const observed_names[] = {
     "bytes live", "allocations", "releases", "exchanges", "content",
     "bytes pinned", "requests"};
 
+enum { FIRST_OF_MEMORY = 5, LAST_OF_MEMORY = 9 }; /* bytes held to exchanges */
+
+/* Where one array in several is guarded, a form may guard another one than its neighbour, and a
+ * guarded array takes whole pages: what memory is held is then each form's own, and the oracle
+ * alone judges it. */
 static void compare(struct machine *machine, const struct observation *seen,
                     const struct observation *expected)
 {
     const uint64_t *a = &seen->operation, *b = &expected->operation;
+    bool sampled = machine->oracle.guard_every > 1;
     for (size_t i = 0; i < sizeof *seen / sizeof *a; i++)
-        if (a[i] != b[i])
+        if (a[i] != b[i] && !(sampled && i >= FIRST_OF_MEMORY && i <= LAST_OF_MEMORY))
             oracle_wrong(&machine->oracle, "%s is %llu, in another form it was %llu",
                          observed_names[i], (unsigned long long)a[i], (unsigned long long)b[i]);
 }
