@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One round of what a background thread would do, by hand. */
-#include <tidepool/tune.h>
+#include <tidepool/learn.h>
 
 #include "runtime/pool.h"
 #include "runtime/seam.h"

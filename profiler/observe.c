@@ -178,7 +178,7 @@ static bool ensure_profile(tide_site_record *record)
 
 static const tide_plan *publish(tide_site *site, const tide_plan *plan)
 {
-    if (!observing || !ensure_profile(site->record))
+    if (!observing || site->kind != TIDE_KIND_SCOPE || !ensure_profile(site->record))
         return plan;
     const tide_plan *wrapper = wrap(plan);
     return wrapper != NULL ? wrapper : plan;
@@ -214,11 +214,11 @@ static void forget(tide_site *site, bool going)
 static bool republish(tide_site *site, void *user)
 {
     tide_status *status = user;
-    bool arrived = __atomic_load_n(&site->plan, __ATOMIC_RELAXED) != &tide_plan_arriving;
+    bool arrived = tide_site_arrived(site);
     bool possible = !observing || ensure_profile(site->record);
     if (arrived)
         tide_site_publish(site);
-    if (!possible || (observing && arrived && site->plan->enter != enter))
+    if (!possible || (observing && arrived && site->kind == TIDE_KIND_SCOPE && site->plan->enter != enter))
         *status = tide_fail(TIDE_ERROR_MEMORY, "tide_profile_observe",
                             "no memory to observe a site");
     return true;
@@ -229,7 +229,7 @@ tide_status tide_profile_observe(bool on)
     tide_status status = TIDE_OK;
     tide_seam_attach();
     tide_registry_lock();
-    tide_callbacks_installed = (tide_callbacks){publish, forget};
+    tide_callbacks_profile = (tide_callbacks){publish, forget, NULL};
     observing = on;
     tide_site_each(republish, &status);
     tide_registry_unlock();

@@ -34,6 +34,12 @@ TIDE_INLINE tide_entry *save(tide_entry *top, tide_shelf *shelf, uint64_t tag)
     return top + 1;
 }
 
+void tide_scope_without_pool(tide_scope *scope)
+{
+    tide_pool_use(NULL, "TIDE_SCOPE");
+    tide_scope_refuse(scope, &tide_plans_general[TIDE_KIND_SCOPE]);
+}
+
 void tide_scope_refuse(tide_scope *scope, const tide_plan *plan)
 {
     *scope = (tide_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT, .plan = plan};
@@ -53,6 +59,17 @@ static TIDE_COLD void enter_without_room(tide_scope *scope, tide_pool *pool, con
         tide_levels_push(pool, scope->tag, site->place);
 }
 
+/* Did the scope touch a shelf that its plan had not saved? Of `saved` entries the plan knew. (Those
+ * of a scope left open inside count too: that is rare, and a miss too many does no harm.) */
+static TIDE_COLD void count_miss(const tide_scope *scope, ptrdiff_t saved)
+{
+    for (const tide_entry *entry = scope->base; entry < scope->pool->log_top; entry++)
+        if (tide_shelf_real(scope->pool, entry->shelf) && --saved < 0) {
+            __atomic_fetch_add(&scope->plan->counts->misses, 1, __ATOMIC_RELAXED);
+            return;
+        }
+}
+
 static TIDE_COLD void leave_slow(const tide_scope *scope)
 {
     if (scope->pool != tide_pool_refusing())
@@ -62,7 +79,7 @@ static TIDE_COLD void leave_slow(const tide_scope *scope)
 /* The guard: the open level is this scope's own, so nothing was left open in it, and the pool is
  * not careful (its log_room is the log's start). Entries that are no shelf's state want more
  * than two stores: cold code sees to them. */
-static void leave(tide_scope *scope)
+TIDE_INLINE void leave(tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
     tide_entry *base = scope->base;
@@ -86,10 +103,9 @@ static void leave(tide_scope *scope)
 
 /* ---- full ------------------------------------------------------------------------------- */
 
-static void enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
+void tide_plan_enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
-    if (TIDE_UNLIKELY(pool == NULL ||
-                      tide_log_open(pool) - pool->log_top <= (ptrdiff_t)pool->core->used_count)) {
+    if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <= (ptrdiff_t)pool->core->used_count)) {
         enter_without_room(scope, pool, plan, site);
         return;
     }
@@ -101,8 +117,20 @@ static void enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *plan
     pool->log_top = top;
 }
 
-const tide_plan tide_plan_full = {
-    .enter = enter_full, .leave = leave, .tier = TIDE_TIER_FULL};
+void tide_plan_leave_full(tide_scope *scope)
+{
+    leave(scope);
+}
+
+/* The level of a frame whose arrays are touched one by one. */
+void tide_plan_open_frame(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                          tide_site *site)
+{
+    if (TIDE_UNLIKELY(pool->log_top >= tide_log_open(pool)))
+        enter_without_room(scope, pool, plan, site);
+    else
+        open_scope(scope, pool, plan);
+}
 
 /* ---- table, any number of types ----------------------------------------------------------- */
 
@@ -113,8 +141,7 @@ TIDE_INLINE tide_shelf *shelf_at(tide_pool *pool, uint32_t offset)
 
 static void enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
-    if (TIDE_UNLIKELY(pool == NULL ||
-                      tide_log_open(pool) - pool->log_top <= (ptrdiff_t)plan->type_count)) {
+    if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <= (ptrdiff_t)plan->type_count)) {
         enter_without_room(scope, pool, plan, site);
         return;
     }
@@ -128,6 +155,13 @@ static void enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *pla
     pool->log_top = top;
 }
 
+static void leave_table(tide_scope *scope)
+{
+    if (TIDE_UNLIKELY(scope->plan->counts != NULL))
+        count_miss(scope, scope->plan->type_count);
+    leave(scope);
+}
+
 /* ---- table, one to four types ------------------------------------------------------------- */
 
 /* Like an inlined typed scope: shelves that the level around has saved are kept in the scope,
@@ -136,7 +170,7 @@ TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_pla
                               tide_site *site, uint32_t count)
 {
     const uint32_t *shelves = plan->shelves;
-    bool ready = pool != NULL && pool->log_top < tide_log_open(pool);
+    bool ready = pool->log_top < tide_log_open(pool);
     uint64_t outer = ready ? pool->tag : 0;
 #define TIDE_STEP(i) ready = ready && shelf_at(pool, shelves[i])->saved_at == outer
     TIDE_EACH_TYPED(count, TIDE_STEP);
@@ -166,8 +200,11 @@ TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_pla
 static TIDE_COLD void leave_saving_slow(const tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
-    if (pool == tide_pool_refusing() ||
-        !tide_level_close(pool, scope->base, scope->tag, scope->outer) || scope->saved[0] == NULL)
+    if (pool == tide_pool_refusing())
+        return;
+    if (scope->plan->counts != NULL)
+        count_miss(scope, scope->saved[0] == NULL ? scope->plan->type_count : 0);
+    if (!tide_level_close(pool, scope->base, scope->tag, scope->outer) || scope->saved[0] == NULL)
         return;
     for (uint32_t i = 0; i < scope->plan->type_count; i++)
         *shelf_at(pool, scope->plan->shelves[i]) =
@@ -208,13 +245,37 @@ TIDE_SAVING(3)
 TIDE_SAVING(4)
 
 static const struct {
-    void (*enter)(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site);
-    void (*leave)(tide_scope *scope);
-} saving[TIDE_SCOPE_SAVED + 1] = {{enter_table, leave},
+    tide_enter_function *enter;
+    tide_leave_function *leave;
+} saving[TIDE_SCOPE_SAVED + 1] = {{enter_table, leave_table},
                                   {enter_1, leave_1},
                                   {enter_2, leave_2},
                                   {enter_3, leave_3},
                                   {enter_4, leave_4}};
+
+/* The table's code for so many types. */
+static uint32_t form_of(uint32_t type_count)
+{
+    return type_count <= TIDE_SCOPE_SAVED ? type_count : 0;
+}
+
+void tide_plan_use_table(tide_plan *plan)
+{
+    uint32_t form = form_of(plan->type_count);
+    __atomic_store_n(&plan->enter, saving[form].enter, __ATOMIC_RELAXED);
+    __atomic_store_n(&plan->leave, saving[form].leave, __ATOMIC_RELAXED);
+}
+
+void tide_plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                           tide_site *site)
+{
+    saving[form_of(plan->type_count)].enter(scope, pool, plan, site);
+}
+
+void tide_plan_leave_table(tide_scope *scope)
+{
+    saving[form_of(scope->plan->type_count)].leave(scope);
+}
 
 /* ---- making tables ------------------------------------------------------------------------ */
 
@@ -259,14 +320,12 @@ static table_plan *make_table(const tide_type *types, size_t count)
         memcpy(made->types, types, count * sizeof *types);
     uint32_t distinct = sort_distinct(made->types, count), *shelves = made->types + distinct;
     for (uint32_t i = 0; i < distinct; i++)
-        shelves[i] = (uint32_t)(offsetof(tide_pool, shelves) + made->types[i] * sizeof(tide_shelf));
-    uint32_t form = distinct <= TIDE_SCOPE_SAVED ? distinct : 0;
-    made->plan = (tide_plan){.enter = saving[form].enter,
-                             .leave = saving[form].leave,
-                             .tier = TIDE_TIER_TABLE,
+        shelves[i] = tide_plan_shelf(made->types[i]);
+    made->plan = (tide_plan){.tier = TIDE_TIER_TABLE,
                              .type_count = distinct,
                              .types = made->types,
                              .shelves = shelves};
+    tide_plan_use_table(&made->plan);
     return made;
 }
 

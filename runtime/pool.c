@@ -39,10 +39,17 @@ uint64_t tide_refusing_head[offsetof(tide_pool, shelves) / sizeof(uint64_t)];
 /* ---- the list of all pools -------------------------------------------------------------- */
 
 static tide_pool *pools; /* guarded by the registry */
+static uint64_t created; /* the same */
+
+uint64_t tide_pool_numbers(void)
+{
+    return created;
+}
 
 static void enlist(tide_pool *pool)
 {
     tide_registry_lock();
+    pool->core->number = ++created;
     pool->core->next = pools;
     pool->core->link = &pools;
     if (pools != NULL)

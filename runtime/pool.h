@@ -72,6 +72,8 @@ typedef struct tide_pool_core {
      * owner where a scope opens at the root. */
     uint32_t requests;
     uint64_t requests_served;
+    uint64_t passes, root_passes; /* how often the owner came by since asked to; atomic */
+    uint64_t number;              /* of the pool: none had it before */
     tide_pool *next, **link; /* in the list of all pools; guarded by the registry */
 
     uint64_t arrays_cached, arrays_computed, array_headers;
@@ -127,6 +129,9 @@ __attribute__((format(printf, 4, 5), cold)) tide_status tide_misuse(const tide_p
 
 /* Destroys a pool whatever is open in it. */
 void tide_pool_discard(tide_pool *pool, tide_place caller);
+
+/* Pools are numbered in the order of their creation; the last number so far. Registry locked. */
+uint64_t tide_pool_numbers(void);
 
 /* Calls visit for every pool of the process, with the registry locked. */
 void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user);

@@ -16,7 +16,7 @@ tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
     if ((requests & ~(uint32_t)(TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) != 0)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "unknown request bits %#x", requests);
     if (requests == 0) {
-        __atomic_store_n(&pool->core->requests, 0, __ATOMIC_SEQ_CST);
+        __atomic_fetch_and(&pool->core->requests, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
         return TIDE_OK;
     }
     __atomic_fetch_or(&pool->core->requests, requests, __ATOMIC_SEQ_CST);
@@ -30,7 +30,12 @@ static void serve(tide_pool *pool, uint32_t requests)
         tide_pool_trim(pool, TIDE_ALL_TYPES);
     else if ((requests & TIDE_REQUEST_COMPACT) != 0)
         tide_pool_compact(pool, TIDE_ALL_TYPES);
-    pool->core->requests_served++;
+    if ((requests & ~TIDE_REQUEST_PASS) != 0)
+        pool->core->requests_served++;
+    if ((requests & TIDE_REQUEST_PASS) != 0) {
+        __atomic_fetch_add(&pool->core->passes, 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&pool->core->root_passes, pool->core->root_passes + 1, __ATOMIC_RELEASE);
+    }
 }
 
 /* Where the log ends for fast paths when nothing is asked for. */
@@ -39,18 +44,45 @@ static tide_entry *usual_room(const tide_pool_core *core)
     return core->careful ? core->log : core->log_end;
 }
 
-/* A closed log without a request is one that was taken back, or served a moment too soon. */
-void tide_request_serve(tide_pool *pool)
+static void serve_root(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
-    if (pool->tag != TIDE_TAG_ROOT ||
-        (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) == 0 &&
-         tide_log_open(pool) == usual_room(core)))
-        return;
     do {
         uint32_t requests = __atomic_exchange_n(&core->requests, 0, __ATOMIC_SEQ_CST);
         if (requests != 0)
             serve(pool, requests);
         set_room(pool, usual_room(core));
     } while (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0);
+}
+
+/* Below the root, with the same care as above: other requests keep the log closed. */
+static void serve_pass(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    __atomic_fetch_and(&core->requests, ~TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&core->passes, 1, __ATOMIC_RELEASE);
+    if (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0)
+        return;
+    set_room(pool, usual_room(core));
+    if (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0)
+        set_room(pool, core->log);
+}
+
+/* A closed log without a request is one that was taken back, or served a moment too soon. */
+void tide_request_serve(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    uint32_t requests = __atomic_load_n(&core->requests, __ATOMIC_SEQ_CST);
+    if (pool->tag != TIDE_TAG_ROOT) {
+        if ((requests & TIDE_REQUEST_PASS) != 0)
+            serve_pass(pool);
+    } else if (requests != 0 || tide_log_open(pool) != usual_room(core)) {
+        serve_root(pool);
+    }
+}
+
+void tide_request_pass(tide_pool *pool)
+{
+    __atomic_fetch_or(&pool->core->requests, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
+    set_room(pool, pool->core->log);
 }

@@ -10,6 +10,8 @@
  *     but correctly, until it is back at the root.
  *  3. Serving takes the bits, reopens the log, then works; a request that comes meanwhile closes
  *     the log again. So each request is served at most once and none is lost.
+ *     One request needs no root: TIDE_REQUEST_PASS asks only for a sign that the owner came by, and
+ *     is answered at any depth, so that a long scope around a loop does not hold it up.
  *  4. `log_room` is written by both with atomic stores of one word. If the asker's store (1) is
  *     overtaken by the owner's (3), the bits were set before it, and the owner looks at them
  *     again after reopening. */
@@ -18,7 +20,14 @@
 
 #include "runtime/pool.h"
 
-/* At the root: does what was requested, and reopens the log. Elsewhere: nothing. Owner only. */
+/* Besides those of <tidepool/pool.h>: count a pass, and note whether it was at the root. */
+#define TIDE_REQUEST_PASS (UINT32_C(1) << 31)
+
+/* At the root: does what was requested, and reopens the log. Elsewhere: only lets a pass be seen, and
+ * reopens the log if nothing else is asked for. Owner only. */
 void tide_request_serve(tide_pool *pool);
+
+/* Asks for a pass. Any thread, the registry locked (or the pool may be gone). */
+void tide_request_pass(tide_pool *pool);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-tide_callbacks tide_callbacks_installed;
+tide_callbacks tide_callbacks_profile, tide_callbacks_policy;
 
 static pthread_once_t attached = PTHREAD_ONCE_INIT;
 

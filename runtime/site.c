@@ -53,38 +53,63 @@ static bool enlist(tide_site *site)
     return true;
 }
 
+static void forget(tide_site *site, bool going)
+{
+    if (tide_callbacks_policy.forget != NULL)
+        tide_callbacks_policy.forget(site, going);
+    if (tide_callbacks_profile.forget != NULL)
+        tide_callbacks_profile.forget(site, going);
+}
+
 static void delist(tide_site *site)
 {
-    if (tide_callbacks_installed.forget != NULL)
-        tide_callbacks_installed.forget(site, true);
+    forget(site, true);
     tide_os_free(site->record);
     site->record = NULL;
     site->state = SITE_NEW;
-    __atomic_store_n(&site->plan, &tide_plan_arriving, __ATOMIC_RELEASE);
+    __atomic_store_n(&site->plan, &tide_plans_arriving[site->kind], __ATOMIC_RELEASE);
 }
 
 /* ---- publishing ------------------------------------------------------------------------- */
 
+static const tide_plan *table_of(const tide_site *site, const char *call)
+{
+    const tide_site_record *record = site->record;
+    if (site->kind != TIDE_KIND_SCOPE) {
+        tide_fail(TIDE_ERROR_STATE, call, "a site of kind %s has no plan of tier table",
+                  tide_kind_name(site->kind));
+        return NULL;
+    }
+    return record->declared != NULL ? record->declared
+           : record->table != NULL  ? record->table
+                                    : tide_plan_table(NULL, 0, call);
+}
+
 /* The plan of a tier for this site; NULL with a message when there is none. */
 static const tide_plan *plan_of(const tide_site *site, tide_tier tier, const char *call)
 {
-    switch (tier) {
-    case TIDE_TIER_FULL: return &tide_plan_full;
-    case TIDE_TIER_TABLE:
-        return site->record->declared != NULL ? site->record->declared
-                                              : tide_plan_table(NULL, 0, call);
-    default:
-        tide_fail(TIDE_ERROR_STATE, call, "the site has no plan of tier %d (%s)", (int)tier,
-                  tide_tier_name(tier));
-        return NULL;
-    }
+    if (tier == TIDE_TIER_FULL)
+        return &tide_plans_general[site->kind];
+    if (tier == TIDE_TIER_TABLE)
+        return table_of(site, call);
+    if (tier == TIDE_TIER_COMPILED && site->record->compiled != NULL)
+        return site->record->compiled;
+    tide_fail(TIDE_ERROR_STATE, call, "the site has no plan of tier %d (%s)", (int)tier,
+              tide_tier_name(tier));
+    return NULL;
 }
 
-static tide_tier tier_wanted(const tide_site_record *record)
+/* A pin to compiled code outlasts the code: until there is some again the next best is used. */
+static tide_tier tier_wanted(const tide_site *site)
 {
-    if (record->pinned)
+    const tide_site_record *record = site->record;
+    if (record->pinned && (record->pin != TIDE_TIER_COMPILED || record->compiled != NULL))
         return record->pin;
-    if (record->declared != NULL)
+    if (record->compiled != NULL)
+        return TIDE_TIER_COMPILED;
+    if (site->kind != TIDE_KIND_SCOPE)
+        return TIDE_TIER_FULL;
+    if (record->declared != NULL || record->table != NULL)
         return TIDE_TIER_TABLE;
     return tide_setting_get(TIDE_SETTING_tier) != 0 ? TIDE_TIER_TABLE : TIDE_TIER_FULL;
 }
@@ -92,32 +117,34 @@ static tide_tier tier_wanted(const tide_site_record *record)
 void tide_site_publish(tide_site *site)
 {
     tide_assert(site->state == SITE_LISTED);
-    const tide_plan *plan = plan_of(site, tier_wanted(site->record), "tide_site_publish");
+    const tide_plan *plan = plan_of(site, tier_wanted(site), "tide_site_publish");
     if (plan == NULL)
-        plan = &tide_plan_full;
-    if (tide_callbacks_installed.publish != NULL)
-        plan = tide_callbacks_installed.publish(site, plan);
+        plan = &tide_plans_general[site->kind];
+    if (tide_callbacks_policy.publish != NULL)
+        plan = tide_callbacks_policy.publish(site, plan);
+    if (tide_callbacks_profile.publish != NULL)
+        plan = tide_callbacks_profile.publish(site, plan);
     __atomic_store_n(&site->plan, plan, __ATOMIC_RELEASE);
 }
 
-/* ---- arriving --------------------------------------------------------------------------- */
-
-static void enter_arriving(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
-                           tide_site *site)
+bool tide_site_arrived(const tide_site *site)
 {
-    tide_seam_attach();
-    tide_registry_lock();
-    if (enlist(site) && __atomic_load_n(&site->plan, __ATOMIC_RELAXED) == plan)
-        tide_site_publish(site);
-    tide_registry_unlock();
-    const tide_plan *now = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
-    if (now == plan) /* not listed for want of memory: it will arrive again */
-        now = &tide_plan_full;
-    now->enter(scope, pool, now, site);
+    return __atomic_load_n(&site->plan, __ATOMIC_RELAXED) != &tide_plans_arriving[site->kind];
 }
 
-/* No scope is ever inside it: entering goes through to a real plan. */
-const tide_plan tide_plan_arriving = {.enter = enter_arriving, .tier = TIDE_TIER_FULL};
+void tide_site_arrive(tide_site *site)
+{
+    tide_registry_lock();
+    if (enlist(site) && !tide_site_arrived(site))
+        tide_site_publish(site);
+    tide_registry_unlock();
+}
+
+size_t tide_site_list(tide_site *const **sites)
+{
+    *sites = list.sites;
+    return list.count;
+}
 
 /* ---- modules ---------------------------------------------------------------------------- */
 
@@ -171,33 +198,60 @@ static tide_site *find_named(const char *name)
     return NULL;
 }
 
-static tide_site *make_named(const char *name)
+static tide_site *make_named(const char *name, tide_kind kind)
 {
     size_t length = strlen(name) + 1;
     named_site *made = tide_os_resize(NULL, sizeof *made + length);
     if (made == NULL)
         return NULL;
     memcpy(made->name, name, length);
-    made->site = (tide_site){.plan = &tide_plan_arriving, .name = made->name};
+    made->site =
+        (tide_site){.plan = &tide_plans_arriving[kind], .name = made->name, .kind = kind};
     if (enlist(&made->site))
         return &made->site;
     tide_os_free(made);
     return NULL;
 }
 
-tide_site *tide_site_register(const char *name)
+/* Registry locked. */
+static tide_site *find_or_make(const char *name, tide_kind kind, const char *call)
+{
+    tide_site *site = find_named(name);
+    if (site != NULL && site->kind != kind) {
+        tide_fail(TIDE_ERROR_NAME, call, "site '%s' is of kind %s, not %s", name,
+                  tide_kind_name(site->kind), tide_kind_name(kind));
+        return NULL;
+    }
+    if (site == NULL && (site = make_named(name, kind)) == NULL)
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for site '%s'", name);
+    return site;
+}
+
+static tide_site *register_site(const char *name, tide_kind kind, const char *call)
 {
     if (name == NULL || name[0] == '\0') {
-        tide_fail(TIDE_ERROR_ARGUMENT, "tide_site_register", "the name is %s",
-                  name == NULL ? "NULL" : "empty");
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is %s", name == NULL ? "NULL" : "empty");
+        return NULL;
+    }
+    if ((unsigned)kind >= TIDE_KIND_COUNT) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "no kind %d of site, there are %d", (int)kind,
+                  TIDE_KIND_COUNT);
         return NULL;
     }
     tide_registry_lock();
-    tide_site *site = find_named(name);
-    if (site == NULL && (site = make_named(name)) == NULL)
-        tide_fail(TIDE_ERROR_MEMORY, "tide_site_register", "no memory for site '%s'", name);
+    tide_site *site = find_or_make(name, kind, call);
     tide_registry_unlock();
     return site;
+}
+
+tide_site *tide_site_register(const char *name)
+{
+    return register_site(name, TIDE_KIND_SCOPE, "tide_site_register");
+}
+
+tide_site *tide_site_register_kind(const char *name, tide_kind kind)
+{
+    return register_site(name, kind, "tide_site_register_kind");
 }
 
 /* ---- asking ----------------------------------------------------------------------------- */
@@ -218,6 +272,16 @@ void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
     tide_registry_unlock();
 }
 
+static void describe(const tide_site *site, tide_site_information *out)
+{
+    if (site->record == NULL)
+        return;
+    if (tide_callbacks_profile.describe != NULL)
+        tide_callbacks_profile.describe(site, out);
+    if (tide_callbacks_policy.describe != NULL)
+        tide_callbacks_policy.describe(site, out);
+}
+
 tide_status tide_site_info(const tide_site *site, tide_site_information *out)
 {
     if (site == NULL || out == NULL)
@@ -231,13 +295,23 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
         .function = function,
         .file = site->place.file != NULL ? site->place.file : "",
         .line = site->place.line,
+        .kind = site->kind,
         .tier = plan->tier,
         .pinned = site->record != NULL && site->record->pinned,
         .type_count = plan->type_count,
-        .types = plan->types,
+        .reason = "",
     };
+    for (uint32_t i = 0; i < plan->type_count && i < TIDE_SITE_TYPES; i++)
+        out->types[i] = plan->types[i];
+    describe(site, out);
     tide_registry_unlock();
     return TIDE_OK;
+}
+
+const char *tide_kind_name(tide_kind kind)
+{
+    static const char *const names[] = {"scope", "frame", "acquire", "array", "dispatch"};
+    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
 
 const char *tide_tier_name(tide_tier tier)
@@ -280,6 +354,9 @@ tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t co
         if (tide_type_find(types[i]) == NULL)
             return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", types[i],
                              tide_type_count());
+    if (site != NULL && site->kind != TIDE_KIND_SCOPE)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "a site of kind %s declares no types",
+                         tide_kind_name(site->kind));
     TIDE_FORWARD(begin(site, call));
     tide_status status = declare(site, types, count, call);
     tide_registry_unlock();
@@ -314,8 +391,8 @@ tide_status tide_site_reset(tide_site *site)
     TIDE_FORWARD(begin(site, "tide_site_reset"));
     site->record->pinned = false;
     site->record->declared = NULL;
-    if (tide_callbacks_installed.forget != NULL)
-        tide_callbacks_installed.forget(site, false);
+    site->record->table = site->record->compiled = NULL;
+    forget(site, false);
     tide_site_publish(site);
     tide_registry_unlock();
     return TIDE_OK;

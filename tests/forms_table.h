@@ -18,7 +18,7 @@
     static tide_status run_scope_##name(tide_pool *pool, form_body *body, void *state)     \
     {                                                                                      \
         TIDE_SCOPE_AT(scope, pool, FORMS_LANGUAGE " scope/" #name);                        \
-        if (scope.pool != NULL)                                                            \
+        if (pool != NULL)                                                                  \
             expect_tier(scope.plan, tier);                                                 \
         body(pool, state);                                                                 \
         return TIDE_OK;                                                                    \

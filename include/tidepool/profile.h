@@ -11,22 +11,35 @@
 
 TIDE_BEGIN_DECLS
 
-/* What the observed scopes of one site did with one type. */
+enum { TIDE_PROFILE_TYPES = 32, TIDE_PROFILE_PATTERNS = 16, TIDE_PATTERN_WORDS = 10 };
+
+/* What the observed uses of one site did with one type. */
 typedef struct tide_profile_type {
     tide_type type;
-    uint64_t scopes;     /* scopes that touched it               */
+    uint32_t slots_most; /* most slots one scope took; else 1    */
+    uint64_t scopes;     /* uses that touched it                 */
     uint64_t slots;      /* slots they took, added up            */
-    uint32_t slots_most; /* most slots one scope took            */
 } tide_profile_type;
 
+/* Something that recurs from use to use. Of a scope: the set of types it touched, ascending. Of a
+ * frame: its types in the order of its arrays. Of an array: type, rank, extents. A longer one has no
+ * place here and counts among the others. */
+typedef struct tide_profile_pattern {
+    uint64_t scopes; /* uses that showed it */
+    uint32_t length;
+    int64_t words[TIDE_PATTERN_WORDS];
+} tide_profile_pattern;
+
 typedef struct tide_site_profile {
-    uint64_t scopes;                /* scopes observed                                       */
-    uint64_t other;                 /* touches of types for which the profile had no place   */
-    uint32_t type_count;            /* entries of `types`                                    */
-    tide_profile_type types[32];    /* in order of first sight                               */
+    uint64_t scopes;         /* uses observed                                                  */
+    uint64_t other;          /* touches of types for which the profile had no place            */
+    uint64_t pattern_other;  /* uses whose pattern had no place                                */
+    uint32_t type_count, pattern_count;
+    tide_profile_type types[TIDE_PROFILE_TYPES];          /* the most frequent first */
+    tide_profile_pattern patterns[TIDE_PROFILE_PATTERNS]; /* the most frequent first */
 } tide_site_profile;
 
-/* Observes every site, known now or later, until switched off. Any thread. TIDE_ERROR_MEMORY
+/* Observes every site, known now or later, until switched off, whatever windows learning opens. Any thread. TIDE_ERROR_MEMORY
  * when a site's profile cannot be allocated (that site is then not observed). */
 TIDE_API tide_status tide_profile_observe(bool on);
 
@@ -36,6 +49,23 @@ TIDE_API tide_status tide_profile_site(const tide_site *site, tide_site_profile 
 
 /* Prints, for each site that was observed: place, tier, scopes, and a line for each type. */
 TIDE_API tide_status tide_profile_print(FILE *out);
+
+/* ---- files ---- */
+
+/* Writes what is known of every site that was observed, as text: places, types by name, size and
+ * alignment, patterns. Written beside and renamed, so that a reader sees all of it or the file
+ * before. TIDE_ERROR_FILE with the system's words. Any thread. */
+TIDE_API tide_status tide_profile_save(const char *path);
+
+/* Takes what a file says as the profile of the sites it names, known now or later: the next round
+ * decides from it, before any window. tide_profile_load forgets earlier such knowledge;
+ * tide_profile_merge adds to it. A site is found by its strict key (kind, name, file, line,
+ * function), or else by its loose key (without the line, and of the file the last part only) if that
+ * names one site alone. What is known from the running program counts before what was loaded.
+ * Bad text, from another format, cut short, too long or with figures that cannot be: TIDE_ERROR_FILE,
+ * with line and reason; nothing changed. A file that lies costs speed, never safety. Any thread. */
+TIDE_API tide_status tide_profile_load(const char *path);
+TIDE_API tide_status tide_profile_merge(const char *path);
 
 TIDE_END_DECLS
 

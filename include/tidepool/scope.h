@@ -32,16 +32,46 @@ TIDE_BEGIN_DECLS
 TIDE_API tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope);
 TIDE_API tide_status tide_scope_leave(tide_scope *scope);
 
-/* For TIDE_SCOPE. */
+/* The same for a frame: a scope and all its temporaries, data[i] of counts[i] elements of types[i].
+ * If one cannot be had, all are NULL (what was taken before it goes back with the scope) and the
+ * status says why; the scope is open all the same. The site is of TIDE_KIND_FRAME. */
+TIDE_API tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t count,
+                                            const tide_type *types, const size_t *counts,
+                                            void **data, tide_scope *scope);
+
+/* For TIDE_SCOPE and TIDE_FRAME_SITE. Without a pool no plan is asked: what a plan runs then always
+ * belongs to some pool, which is how the library knows when nobody is inside (jit/limbo.h). */
+TIDE_API TIDE_COLD void tide_scope_without_pool(tide_scope *scope);
+
 TIDE_INLINE void tide_scope_begin(tide_scope *scope, tide_pool *pool, tide_site *site)
 {
+    if (TIDE_UNLIKELY(pool == NULL)) {
+        tide_scope_without_pool(scope);
+        return;
+    }
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
-    plan->enter(scope, pool, plan, site);
+    __atomic_load_n(&plan->enter, __ATOMIC_RELAXED)(scope, pool, plan, site);
+}
+
+TIDE_INLINE void tide_scope_begin_frame(tide_scope *scope, tide_pool *pool, tide_site *site,
+                                        uint32_t count, const tide_type *types,
+                                        const size_t *counts, void **data)
+{
+    if (TIDE_UNLIKELY(pool == NULL)) {
+        tide_scope_without_pool(scope);
+        for (uint32_t i = 0; i < count; i++)
+            data[i] = NULL;
+        return;
+    }
+    const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
+    scope->plan = plan;
+    scope->site = site;
+    __atomic_load_n(&plan->frame, __ATOMIC_RELAXED)(scope, pool, count, types, counts, data);
 }
 
 TIDE_INLINE void tide_scope_end(tide_scope *scope)
 {
-    scope->plan->leave(scope);
+    __atomic_load_n(&scope->plan->leave, __ATOMIC_RELAXED)(scope);
 }
 
 TIDE_END_DECLS
@@ -52,15 +82,23 @@ TIDE_END_DECLS
 #ifndef __cplusplus
 #define TIDE_SITE_LIST(site)                                                     \
     static tide_site *const TIDE_PASTE(site, _entry)                             \
-        __attribute__((section("tide_sites"), used, TIDE_RETAIN)) = &(site);
+        __attribute__((section("tide_sites"), used, TIDE_RETAIN)) = &(site)
 #else
-#define TIDE_SITE_LIST(site)
+#define TIDE_SITE_LIST(site) static_assert(true, "")
 #endif
 
+/* A static site. `given` is a string literal, or NULL. */
+#define TIDE_SITE(site, kind, given)                                                       \
+    static tide_site site = {&tide_plans_arriving[kind],                                   \
+                             (given),                                                      \
+                             {__FILE__, __func__, __LINE__},                               \
+                             0,                                                            \
+                             kind,                                                         \
+                             NULL};                                                        \
+    TIDE_SITE_LIST(site)
+
 #define TIDE_SCOPE_AT(scope, pool, name)                                                   \
-    static tide_site TIDE_PASTE(scope, _site) = {                                          \
-        &tide_plan_arriving, (name), {__FILE__, __func__, __LINE__}, 0, NULL};              \
-    TIDE_SITE_LIST(TIDE_PASTE(scope, _site))                                               \
+    TIDE_SITE(TIDE_PASTE(scope, _site), TIDE_KIND_SCOPE, name);                            \
     tide_scope scope __attribute__((cleanup(tide_scope_end), unused));                     \
     tide_scope_begin(&scope, (pool), &TIDE_PASTE(scope, _site))
 
@@ -90,6 +128,21 @@ TIDE_END_DECLS
     tide_typed_scope frame __attribute__((cleanup(tide_frame_leave), unused));             \
     tide_frame_enter(&frame, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),   \
                      TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data), TIDE_HERE);    \
+    TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)              \
+    struct tide_frame_needs_a_semicolon_
+
+/* The same as a call site of its own, entered by one call: less code where it stands, and for types
+ * that are known at run time only (frames of an FFI: tide_scope_enter_frame). */
+#define TIDE_FRAME_SITE(pool, ...) TIDE_FRAME_SITE_AT(TIDE_UNIQUE(tide_frame_), pool, __VA_ARGS__)
+#define TIDE_FRAME_SITE_AT(frame, pool, ...)                                               \
+    TIDE_SITE(TIDE_PASTE(frame, _site), TIDE_KIND_FRAME, NULL);                            \
+    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)};  \
+    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};     \
+    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                               \
+    tide_scope frame __attribute__((cleanup(tide_scope_end), unused));                     \
+    tide_scope_begin_frame(&frame, (pool), &TIDE_PASTE(frame, _site),                      \
+                           TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),             \
+                           TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data));          \
     TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)              \
     struct tide_frame_needs_a_semicolon_
 #define TIDE_FRAME_ID(i, item)                TIDE_FRAME_ID_ item

@@ -15,22 +15,72 @@ TIDE_BEGIN_DECLS
 typedef struct tide_site tide_site;
 typedef struct tide_plan tide_plan;
 typedef struct tide_scope tide_scope;
+struct tide_array;
+struct tide_generic;
+
+/* What a site does. */
+typedef enum tide_kind {
+    TIDE_KIND_SCOPE = 0,    /* TIDE_SCOPE: a level opens and ends                     */
+    TIDE_KIND_FRAME = 1,    /* TIDE_FRAME_SITE: a level and all its temporaries       */
+    TIDE_KIND_ACQUIRE = 2,  /* TIDE_ACQUIRE_SITE: of a type known at run time         */
+    TIDE_KIND_ARRAY = 3,    /* TIDE_ARRAY_SITE: of a type and shape known at run time */
+    TIDE_KIND_DISPATCH = 4, /* TIDE_DISPATCH: one of a generic function's methods     */
+    TIDE_KIND_COUNT = 5
+} tide_kind;
 
 /* How special a plan is. Each is correct for every program; they differ in cost. */
 typedef enum tide_tier {
-    TIDE_TIER_FULL = 0,    /* saves every shelf the pool has            */
-    TIDE_TIER_TABLE = 1,   /* saves the site's own types, from a list   */
-    TIDE_TIER_COMPILED = 2 /* the same, as code made for this site      */
+    TIDE_TIER_FULL = 0,    /* general: a scope saves every shelf the pool has      */
+    TIDE_TIER_TABLE = 1,   /* saves the site's own types, from a list; scopes only */
+    TIDE_TIER_COMPILED = 2 /* code made for this site                              */
 } tide_tier;
 
-/* What a site runs. Immutable once published; `enter` fills the scope, up to `saved`. */
+/* One implementation of a generic function. */
+typedef void tide_method(void *args);
+
+/* What each kind of site calls. A scope is filled up to `saved` by `enter`; for a frame, `plan` and
+ * `site` are set already. */
+typedef void tide_enter_function(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                                 tide_site *site);
+typedef void tide_frame_function(tide_scope *scope, tide_pool *pool, uint32_t count,
+                                 const tide_type *types, const size_t *counts, void **data);
+typedef void *tide_acquire_function(tide_pool *pool, tide_type type, size_t n,
+                                    const tide_plan *plan, tide_site *site);
+typedef struct tide_array *tide_array_function(tide_pool *pool, tide_type type, int ndim,
+                                               const int64_t *shape, const tide_plan *plan,
+                                               tide_site *site);
+typedef void tide_dispatch_function(struct tide_generic *generic, tide_type type, void *args,
+                                    const tide_plan *plan, tide_site *site);
+typedef void tide_leave_function(tide_scope *scope);
+
+/* Most methods one compiled dispatch tests for. */
+enum { TIDE_PLAN_METHODS = 4 };
+
+/* What happened to a plan since it was made. */
+typedef struct tide_plan_counts {
+    uint64_t misses; /* uses that a guard sent to the general path; counted in cold code only  */
+    uint64_t runs;   /* uses of compiled code, if it was compiled to count (setting count_runs) */
+} tide_plan_counts;
+
+/* What a site runs. Immutable once published, but for the two pointers to code: when compiled code
+ * is retired they turn to the general path, which understands what the compiled one left. */
 struct tide_plan {
-    void (*enter)(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site);
-    void (*leave)(tide_scope *scope);
+    union { /* by kind; read with one relaxed atomic load */
+        tide_enter_function *enter;
+        tide_frame_function *frame;
+        tide_acquire_function *acquire;
+        tide_array_function *array;
+        tide_dispatch_function *dispatch;
+    };
+    tide_leave_function *leave; /* of scopes and frames; the same */
+    tide_kind kind;
     tide_tier tier;
     uint32_t type_count;
-    const tide_type *types; /* each once, ascending */
+    const tide_type *types;  /* a scope's: each once, ascending; else as the guards test them */
     const uint32_t *shelves; /* where their shelves lie, in bytes from the pool's start */
+    tide_plan_counts *counts; /* NULL: not counted                                           */
+    const struct tide_generic *generic;        /* dispatch: the one it was made for ...      */
+    tide_method **methods[TIDE_PLAN_METHODS]; /* ... and where the methods of `types` stand */
 };
 
 /* A plan of at most this many types keeps what it saves in the scope itself where it may: see
@@ -46,7 +96,7 @@ struct tide_scope {
     const tide_plan *plan; /* left by the plan it entered by                            */
     tide_slot *saved[TIDE_SCOPE_SAVED]; /* each shelf's `next` at entry, if [0] is not NULL:
                                            the plan kept them out of the log               */
-    tide_site *site;       /* set by plans that observe                                 */
+    tide_site *site;       /* of a frame, and set by plans that observe                 */
     uint64_t serial;       /* of its mark; scopes entered by function only              */
 };
 
@@ -56,27 +106,43 @@ struct tide_site {
     const char *name;      /* given, or NULL                                           */
     tide_place place;      /* all zero for a registered site                           */
     uint32_t state;        /* how far registration got; the library's own              */
+    tide_kind kind;
     struct tide_site_record *record; /* what the library knows of it; NULL until listed */
 };
 
-/* What a static site starts with: it lists the site, gives it its first real plan, and enters. */
-extern TIDE_API_DATA const tide_plan tide_plan_arriving;
+/* What static sites start with, by kind: it lists the site, gives it its first real plan, and does
+ * what was asked by that. */
+extern TIDE_API_DATA const tide_plan tide_plans_arriving[TIDE_KIND_COUNT];
+
+enum { TIDE_SITE_TYPES = 16 };
 
 typedef struct tide_site_information {
     const char *name;     /* given, or the function's name, or "?" */
     const char *function; /* or ""                                 */
     const char *file;     /* or ""                                 */
     uint32_t line;        /* or 0                                  */
-    tide_tier tier;       /* of the plan in force                  */
+    tide_kind kind;
+    tide_tier tier; /* of the plan in force */
     bool pinned;
-    uint32_t type_count;    /* of the plan in force                                  */
-    const tide_type *types; /* the plan's: valid as long as the site keeps this plan */
+    bool observed;        /* a window is open                                         */
+    uint32_t type_count;  /* of the plan in force                                     */
+    tide_type types[TIDE_SITE_TYPES]; /* the first of them                            */
+    uint64_t samples;     /* uses seen by the profiler                                */
+    uint64_t misses;      /* uses that a guard sent to the general path, all plans    */
+    uint64_t runs;        /* uses of compiled code, as far as it was compiled to count */
+    uint64_t generation;  /* plans published for it by learning                       */
+    uint64_t compiles;    /* compiled plans made for it                               */
+    const char *reason;   /* the last decision about it, in words; "" if none. Static */
 } tide_site_information;
 
 /* A site for code without macros (an FFI, an interpreter), found again by its name: the same
  * name gives the same site. The name is copied. NULL with a message when name is NULL or empty,
  * or memory is short. Lives until the process ends. Any thread. */
 TIDE_API tide_site *tide_site_register(const char *name);
+
+/* The same for a site of another kind than a scope. NULL with a message, too, when the name is that
+ * of a site of another kind. */
+TIDE_API tide_site *tide_site_register_kind(const char *name, tide_kind kind);
 
 /* Sites known now: static ones of every loaded module, and registered ones. Any thread. */
 TIDE_API size_t tide_site_count(void);
@@ -101,8 +167,9 @@ TIDE_API tide_status tide_site_unpin(tide_site *site);
 /* Forgets what was declared or learned, and any pin: the site starts again. */
 TIDE_API tide_status tide_site_reset(tide_site *site);
 
-/* "full", "table", "compiled". Static text. */
+/* "full", "table", "compiled"; "scope", "frame", "acquire", "array", "dispatch". Static text. */
 TIDE_API const char *tide_tier_name(tide_tier tier);
+TIDE_API const char *tide_kind_name(tide_kind kind);
 
 /* For the macros: a module says which static sites it holds, and takes them back when it is
  * unloaded. `first` to `last` is its list, `anchor` any object of its own. */

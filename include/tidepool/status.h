@@ -18,7 +18,8 @@ typedef enum tide_status {
     TIDE_ERROR_STALE = 7,    /* the mark or scope has been rewound already             */
     TIDE_ERROR_STATE = 8,    /* not now: something is still open                       */
     TIDE_ERROR_NAME = 9,     /* nothing of this name                                   */
-    TIDE_ERROR_DEVICE = 10   /* the device refused, or is gone                         */
+    TIDE_ERROR_DEVICE = 10,  /* the device refused, or is gone                         */
+    TIDE_ERROR_FILE = 11     /* a file that cannot be read, written or understood      */
 } tide_status;
 
 /* The message of the calling thread's last failed call: which call, which value, which limit.

@@ -13,10 +13,13 @@
  *   scope       one checkpoint … rewind pair, bound to a block   <tidepool/scope.h>
  *   touch       the first acquire of a type in a scope: it saves the shelf
  *   undo log    the pool's stack of what was saved
- *   site        a scope in the source                            <tidepool/site.h>
+ *   site        a scope in the source                            <tidepool/site.h>;
+ *               or an acquire or a dispatch                      <tidepool/callsite.h>
  *   plan, tier  what a site runs now, and how special it is
  *   profile     what scopes were seen to acquire, site by site   <tidepool/profile.h>
  *   setting     a default or threshold, by name                  <tidepool/tune.h>
+ *   learning    how sites come to run compiled plans             <tidepool/learn.h>
+ *   generic     one name, a method for each type                 <tidepool/generic.h>
  */
 #ifndef TIDEPOOL_TIDEPOOL_H
 #define TIDEPOOL_TIDEPOOL_H
@@ -24,8 +27,11 @@
 #include <tidepool/acquire.h>
 #include <tidepool/array.h>
 #include <tidepool/bits.h>
+#include <tidepool/callsite.h>
 #include <tidepool/check.h>
+#include <tidepool/generic.h>
 #include <tidepool/half.h>
+#include <tidepool/learn.h>
 #include <tidepool/mark.h>
 #include <tidepool/pool.h>
 #include <tidepool/profile.h>

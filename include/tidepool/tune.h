@@ -29,12 +29,6 @@ TIDE_API tide_status tide_tune_get(const char *name, double *value);
 /* Calls visit for each setting, in the table's order, until it returns false. */
 TIDE_API void tide_tune_each(bool (*visit)(const tide_tune_entry *entry, void *user), void *user);
 
-/* One round of what the library does by itself over time: asks every pool for the trims and
- * compacts that the settings `auto_trim` and `auto_compact` call for (with both off, takes back
- * what has not been done yet). Each pool's owner does the work where it next opens a scope at the
- * root. Any thread. */
-TIDE_API tide_status tide_step(void);
-
 TIDE_END_DECLS
 
 #endif

@@ -372,7 +372,7 @@ static void prepare_observed(struct fixture *fixture)
  * memory, works unlisted. */
 static tide_status scope_unlisted(struct fixture *fixture)
 {
-    static tide_site site = {.plan = &tide_plan_arriving, .name = "unlisted", .place = {.file = __FILE__}};
+    static tide_site site = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE], .name = "unlisted", .place = {.file = __FILE__}};
     tide_scope scope __attribute__((cleanup(tide_scope_end)));
     tide_scope_begin(&scope, fixture->pool, &site);
     if (scope.pool == NULL || tide_pool_depth(fixture->pool) != 1)
@@ -503,8 +503,8 @@ static tide_status site_questions(struct fixture *fixture)
 static tide_status module(struct fixture *fixture)
 {
     (void)fixture;
-    static tide_site first = {.plan = &tide_plan_arriving, .name = "first", .place = {.file = __FILE__}};
-    static tide_site second = {.plan = &tide_plan_arriving, .name = "second", .place = {.file = __FILE__}};
+    static tide_site first = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE], .name = "first", .place = {.file = __FILE__}};
+    static tide_site second = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE], .name = "second", .place = {.file = __FILE__}};
     static tide_site *const list[] = {&first, &second};
     static const char anchor = 0;
     tide_module_enter(list, list + 2, &anchor);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Acquires as sites: for a type, or a type and shape, that is known at run time only.
+ *
+ * A site that is seen to ask for the same few types or shapes is given code that tests for those
+ * first. Everything else about them is as for tide_acquire_type and tide_acquire_array. */
+#ifndef TIDEPOOL_CALLSITE_H
+#define TIDEPOOL_CALLSITE_H
+
+#include <tidepool/acquire.h>
+#include <tidepool/array.h>
+#include <tidepool/scope.h>
+
+TIDE_BEGIN_DECLS
+
+/* For the macros, and for code without them (the site from tide_site_register_kind). */
+TIDE_INLINE void *tide_site_acquire_inline(tide_site *site, tide_pool *pool, tide_type type,
+                                           size_t n)
+{
+    if (TIDE_UNLIKELY(pool == NULL))
+        return tide_acquire_slow(pool, type, n, TIDE_NOWHERE);
+    const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&plan->acquire, __ATOMIC_RELAXED)(pool, type, n, plan, site);
+}
+
+TIDE_INLINE tide_array *tide_site_array_inline(tide_site *site, tide_pool *pool, tide_type type,
+                                               int ndim, const int64_t *shape)
+{
+    if (TIDE_UNLIKELY(pool == NULL))
+        return tide_acquire_array_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, TIDE_NOWHERE);
+    const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&plan->array, __ATOMIC_RELAXED)(pool, type, ndim, shape, plan, site);
+}
+
+/* The exported twins. NULL with a message for a NULL site or one of another kind. */
+TIDE_API void *tide_site_acquire(tide_site *site, tide_pool *pool, tide_type type, size_t n);
+TIDE_API tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type type,
+                                             int ndim, const int64_t *shape);
+
+/* tide_acquire_type(pool, type, n) as a call site of its own. */
+#define TIDE_ACQUIRE_SITE(pool, type, n) \
+    TIDE_ACQUIRE_SITE_AT(TIDE_UNIQUE(tide_acquire_), pool, type, n)
+#define TIDE_ACQUIRE_SITE_AT(site, pool, type, n)                \
+    __extension__({                                              \
+        TIDE_SITE(site, TIDE_KIND_ACQUIRE, NULL);                \
+        tide_site_acquire_inline(&site, (pool), (type), (n));    \
+    })
+
+/* tide_acquire_array(pool, type, ndim, shape) as a call site of its own. */
+#define TIDE_ARRAY_SITE(pool, type, ndim, shape) \
+    TIDE_ARRAY_SITE_AT(TIDE_UNIQUE(tide_array_), pool, type, ndim, shape)
+#define TIDE_ARRAY_SITE_AT(site, pool, type, ndim, shape)                    \
+    __extension__({                                                          \
+        TIDE_SITE(site, TIDE_KIND_ARRAY, NULL);                              \
+        tide_site_array_inline(&site, (pool), (type), (ndim), (shape));      \
+    })
+
+TIDE_END_DECLS
+
+#endif

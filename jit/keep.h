@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Artefacts kept between runs: off unless the setting `keep` is 1. DESIGN's rules hold: under
+ * $XDG_CACHE_HOME (or ~/.cache), never in /tmp; refused under raised privileges and where owner,
+ * mode or any ancestor is wrong; opened without following links; written to a temporary name, synced,
+ * renamed; the digest is checked before the code is mapped, and it is mapped from the descriptor that
+ * was checked; keyed by library build, compiler, CPU, layout and spec. */
+#ifndef TIDEPOOL_JIT_KEEP_H
+#define TIDEPOOL_JIT_KEEP_H
+
+#include "jit/artefact.h"
+#include "jit/spec.h"
+
+/* An artefact that holds this spec's code, loaded and with one use for the caller; NULL: there is
+ * none that can be trusted. */
+tide_artefact *tide_keep_find(const tide_spec *spec);
+
+/* Keeps the artefact's file under each of the specs' keys. Failing is harmless and silent but for
+ * the count. */
+void tide_keep_store(const char *path, const tide_spec *specs, size_t count);
+
+typedef struct tide_keep_figures {
+    uint64_t found, missing, refused, stored, failed;
+} tide_keep_figures;
+
+void tide_keep_figures_get(tide_keep_figures *out);
+
+#endif
