@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows: a site is observed for so many uses, then it is not.
+ *
+ * A window opens by publishing an observing plan, which wraps the one in force; the use that fills
+ * it publishes the wrapped plan again, with one compare-and-swap, in whatever thread it is. Outside a
+ * window nothing is observed and nothing costs. What is counted lies in shards by thread; whoever
+ * takes it adds them up. */
+#ifndef TIDEPOOL_PROFILER_WINDOW_H
+#define TIDEPOOL_PROFILER_WINDOW_H
+
+#include <tidepool/profile.h>
+
+/* Prepares a window of so many uses; the next tide_site_publish of the site opens it. False when
+ * memory is short (nothing changed). Registry locked. */
+bool tide_window_begin(tide_site *site, uint64_t uses);
+
+/* Is one open (begun and neither full nor ended)? Registry locked. */
+bool tide_window_open(const tide_site *site);
+
+/* Ends a window that is not full. The next publish wraps no more; publishes. Registry locked. */
+void tide_window_end(tide_site *site);
+
+/* Takes what was counted since it was last taken, and adds it to what tide_profile_site tells. Uses
+ * that are under way in other threads are counted the next time. Registry locked. */
+void tide_window_take(tide_site *site, tide_site_profile *out);
+
+/* Adds `from`, its counts times `weight`, to `into`: types and patterns are matched; the most frequent
+ * keep a place, the rest goes to the others. */
+void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, double weight);
+
+/* Policy wants to know when some window is full: called by the thread that filled it, nothing locked;
+ * must be quick. Set while the seam is attached. */
+extern void (*tide_window_filled)(void);
+
+/* What a loaded profile says of a site and the program has not yet seen itself; false: nothing, or
+ * some of its types are not registered yet. Registry locked. */
+bool tide_profile_prior(tide_site *site, tide_site_profile *out);
+
+/* Called once while the seam is attached. */
+void tide_profile_attach(void);
+
+#endif
