@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiler/window.h"
 #include "runtime/error.h"
 #include "runtime/seam.h"
 #include "runtime/settings.h"
@@ -99,4 +100,5 @@ void tide_policy_attach(void)
 {
     for (size_t i = 0; i < TIDE_SETTING_COUNT; i++)
         read_variable(&table[i]);
+    tide_profile_attach();
 }

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* Observation by plan swap: an observing plan wraps the plan in force and, when the scope ends,
- * reads in the undo log what it touched. A site that is not observed runs its plan unwrapped. */
-#include <search.h>
-#include <string.h>
+/* Observation by plan swap: an observing plan has the plan it wraps do the work, and counts what it
+ * saw of it. A site that is not observed runs its plan unwrapped.
+ *
+ * Which uses are counted. A window of n uses hands out n tickets, one for each use; who takes the
+ * last one, and who comes by later and finds none left, publishes the wrapped plan again:
+ *
+ *  1. It does so by compare-and-swap from this wrapper to the plan it wraps, which never changes: so
+ *     whatever was published since stays.
+ *  2. If the site was published in a new window in the meantime, and as this same wrapper, the swap
+ *     has taken that window's wrapper away. The swap then has read what that publication stored, so
+ *     it sees the new window's tickets, and swaps back.
+ *  3. If the last ticket goes between the publisher's look at the window and its store, the wrapper
+ *     comes into force without a window; the next use of the site finds no ticket. */
+#include "profiler/observe.h"
 
-#include <tidepool/profile.h>
+#include <search.h>
+
+#include <tidepool/array.h>
+#include <tidepool/generic.h>
 #include <tidepool/scope.h>
 
+#include "profiler/touches.h"
+#include "profiler/watch.h"
+#include "profiler/window.h"
 #include "runtime/assert.h"
-#include "runtime/error.h"
-#include "runtime/log.h"
 #include "runtime/os.h"
-#include "runtime/registry.h"
-#include "runtime/seam.h"
-#include "runtime/row.h"
-#include "runtime/site.h"
-
-enum { PROFILE_TYPES = sizeof((tide_site_profile *)0)->types / sizeof(tide_profile_type) };
+#include "runtime/type.h"
 
 /* One wrapper for each plan that was ever observed: plans are few and kept for good. */
 typedef struct observing_plan {
@@ -25,118 +34,222 @@ typedef struct observing_plan {
 } observing_plan;
 
 static void *wrappers; /* by the plan they wrap; guarded by the registry */
-static bool observing; /* guarded by the registry */
+static bool always;    /* atomic; stored with the registry locked */
 
-/* ---- counting --------------------------------------------------------------------------- */
+void (*tide_window_filled)(void);
 
-static void add(uint64_t *counter, uint64_t amount)
+void tide_observe_always(bool on)
 {
-    __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
+    __atomic_store_n(&always, on, __ATOMIC_RELAXED);
 }
 
-static void raise_to(uint32_t *most, uint32_t value)
+bool tide_observe_always_on(void)
 {
-    uint32_t seen = __atomic_load_n(most, __ATOMIC_RELAXED);
-    while (seen < value && !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED,
-                                                        __ATOMIC_RELAXED))
-        continue;
+    return __atomic_load_n(&always, __ATOMIC_RELAXED);
 }
 
-/* The profile's place for a type, claimed on first sight; NULL when all are taken. */
-static tide_profile_type *place_of(tide_site_profile *profile, tide_type type)
+/* ---- one use ---------------------------------------------------------------------------- */
+
+/* What a use counts in, while it lasts. */
+typedef struct use {
+    tide_site *site;
+    const observing_plan *self;
+    tide_shard *shard; /* NULL: it is not counted */
+    bool last;         /* of its window           */
+} use;
+
+static bool window_open(const tide_watch *watch)
 {
-    for (uint32_t i = 0; i < PROFILE_TYPES; i++) {
-        tide_profile_type *place = &profile->types[i];
-        tide_type seen = __atomic_load_n(&place->type, __ATOMIC_RELAXED);
-        if (seen == TIDE_NO_TYPE &&
-            __atomic_compare_exchange_n(&place->type, &seen, type, false, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED))
-            return place;
-        if (seen == type)
-            return place;
-    }
-    return NULL;
+    return watch != NULL && __atomic_load_n(&watch->remaining, __ATOMIC_RELAXED) > 0;
 }
 
-/* A shelf that the plan saved and the scope did not need counts for nothing. */
-static void count_slots(tide_site_profile *profile, tide_type type, const tide_slot *now,
-                        const tide_slot *then)
+static void unwrap(tide_site *site, const observing_plan *self)
 {
-    uint32_t slots = (uint32_t)(now - then);
-    if (slots == 0)
+    const tide_plan *in_force = &self->plan;
+    if (tide_observe_always_on() ||
+        !__atomic_compare_exchange_n(&site->plan, &in_force, self->wrapped, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
-    tide_profile_type *place = place_of(profile, type);
-    if (place == NULL) {
-        add(&profile->other, 1);
+    if (tide_observe_always_on() || window_open(tide_watch_of(site))) {
+        in_force = self->wrapped;
+        __atomic_compare_exchange_n(&site->plan, &in_force, &self->plan, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_RELAXED);
+    }
+}
+
+/* Tickets left before this one; 0: there was none. */
+static int64_t take_ticket(tide_watch *watch)
+{
+    if (__atomic_load_n(&watch->remaining, __ATOMIC_RELAXED) <= 0)
+        return 0;
+    int64_t ticket = __atomic_fetch_sub(&watch->remaining, 1, __ATOMIC_RELAXED);
+    return ticket > 0 ? ticket : 0;
+}
+
+/* `known`: there is something to count. A use without it takes a ticket all the same, so that a site
+ * whose every use fails is not observed for ever. */
+static use begin(tide_site *site, const tide_plan *plan, bool known)
+{
+    use u = {.site = site, .self = (const observing_plan *)plan};
+    tide_watch *watch = tide_watch_of(site);
+    int64_t ticket = watch != NULL ? take_ticket(watch) : 0;
+    u.last = ticket == 1;
+    if (ticket == 0 && !tide_observe_always_on())
+        unwrap(site, u.self);
+    else if (watch != NULL && known)
+        u.shard = tide_watch_enter(watch);
+    return u;
+}
+
+static void end(const use *u)
+{
+    if (u->shard != NULL)
+        tide_shard_leave(u->shard);
+    if (TIDE_LIKELY(!u->last))
         return;
-    }
-    add(&place->scopes, 1);
-    add(&place->slots, slots);
-    raise_to(&place->slots_most, slots);
+    unwrap(u->site, u->self);
+    void (*filled)(void) = __atomic_load_n(&tide_window_filled, __ATOMIC_RELAXED);
+    if (filled != NULL)
+        filled();
 }
 
-/* What the plan kept in the scope instead of the log. */
-static void count_saved(tide_site_profile *profile, const tide_scope *scope)
+static const tide_plan *wrapped_by(const tide_plan *plan)
 {
-    const tide_plan *plan = scope->plan;
-    for (uint32_t i = 0; i < plan->type_count; i++)
-        count_slots(profile, plan->types[i], scope->pool->shelves[plan->types[i]].next,
-                    scope->saved[i]);
+    return ((const observing_plan *)plan)->wrapped;
 }
 
-/* Did the scope, or an entry below this one, save the same shelf already? Then a level left open
- * saved it again, and the older state counts all of it. */
-static bool stands_below(const tide_scope *scope, const tide_entry *entry)
-{
-    for (const tide_entry *below = scope->base; below != entry; below++)
-        if (below->shelf == entry->shelf)
-            return true;
-    const tide_plan *plan = scope->plan;
-    for (uint32_t i = 0; scope->saved[0] != NULL && i < plan->type_count; i++)
-        if (&scope->pool->shelves[plan->types[i]] == entry->shelf)
-            return true;
-    return false;
-}
-
-/* An inner scope's entry can only stand among those of a scope that was left open; the tag says
- * whether there is one, and the quadratic look back is only for that case. */
-static void count_scope(tide_site_profile *profile, const tide_scope *scope)
-{
-    const tide_pool *pool = scope->pool;
-    bool leaked = pool->tag != scope->tag;
-    add(&profile->scopes, 1);
-    for (const tide_entry *entry = scope->base; entry < pool->log_top; entry++) {
-        if (!tide_shelf_real(pool, entry->shelf) || (leaked && stands_below(scope, entry)))
-            continue;
-        count_slots(profile, tide_row_of(pool, entry->shelf)->type, entry->shelf->next,
-                    entry->next);
-    }
-    if (scope->saved[0] != NULL)
-        count_saved(profile, scope);
-}
-
-/* ---- the observing plan ----------------------------------------------------------------- */
+/* ---- scopes ----------------------------------------------------------------------------- */
 
 static void enter(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
-    const observing_plan *self = (const observing_plan *)plan;
-    self->wrapped->enter(scope, pool, self->wrapped, site);
+    const tide_plan *wrapped = wrapped_by(plan);
+    __atomic_load_n(&wrapped->enter, __ATOMIC_RELAXED)(scope, pool, wrapped, site);
     scope->plan = plan;
     scope->site = site;
 }
 
 static void leave(tide_scope *scope)
 {
-    const observing_plan *self = (const observing_plan *)scope->plan;
-    const tide_site_record *record = scope->site->record;
-    tide_site_profile *profile =
-        record != NULL ? __atomic_load_n(&record->profile, __ATOMIC_ACQUIRE) : NULL;
-    tide_pool *pool = scope->pool;
-    if (profile != NULL && pool != tide_pool_refusing() &&
-        (pool->tag == scope->tag || !tide_abandoned(pool, scope->tag)))
-        count_scope(profile, scope);
-    scope->plan = self->wrapped;
-    self->wrapped->leave(scope);
+    const tide_plan *wrapped = wrapped_by(scope->plan);
+    use u = begin(scope->site, scope->plan, tide_touches_known(scope));
+    if (u.shard != NULL)
+        tide_touches_count(u.shard, scope);
+    end(&u);
+    scope->plan = wrapped;
+    __atomic_load_n(&wrapped->leave, __ATOMIC_RELAXED)(scope);
+}
+
+/* ---- frames ----------------------------------------------------------------------------- */
+
+/* Slots of the i-th array's type, if it is the first of them; else 0. */
+static uint32_t slots_of(const tide_type *types, uint32_t count, uint32_t i)
+{
+    uint32_t slots = 0;
+    for (uint32_t j = 0; j < count; j++) {
+        if (types[j] == types[i] && j < i)
+            return 0;
+        slots += types[j] == types[i];
+    }
+    return slots;
+}
+
+static void count_frame(tide_shard *shard, uint32_t count, const tide_type *types)
+{
+    int64_t words[TIDE_PATTERN_WORDS];
+    tide_shard_count(shard);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t slots = slots_of(types, count, i);
+        if (slots != 0)
+            tide_shard_count_type(shard, types[i], slots);
+        if (i < TIDE_PATTERN_WORDS)
+            words[i] = types[i];
+    }
+    tide_shard_count_pattern(shard, words, count);
+}
+
+/* All that is to be known of a frame is known when it is entered: it leaves by the wrapped plan. */
+static void frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide_type *types,
+                  const size_t *counts, void **data)
+{
+    const tide_plan *plan = scope->plan, *wrapped = wrapped_by(plan);
+    tide_site *site = scope->site;
+    scope->plan = wrapped;
+    __atomic_load_n(&wrapped->frame, __ATOMIC_RELAXED)(scope, pool, count, types, counts, data);
+    bool given = scope->pool != tide_pool_refusing() && (count == 0 || data[0] != NULL);
+    use u = begin(site, plan, given);
+    if (u.shard != NULL)
+        count_frame(u.shard, count, types);
+    end(&u);
+}
+
+/* ---- acquires and dispatches ------------------------------------------------------------ */
+
+static void observe_type(tide_site *site, const tide_plan *plan, tide_type type, bool given)
+{
+    use u = begin(site, plan, given);
+    if (u.shard != NULL) {
+        tide_shard_count(u.shard);
+        tide_shard_count_type(u.shard, type, 1);
+    }
+    end(&u);
+}
+
+static void *acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
+                     tide_site *site)
+{
+    const tide_plan *wrapped = wrapped_by(plan);
+    void *data = __atomic_load_n(&wrapped->acquire, __ATOMIC_RELAXED)(pool, type, n, wrapped, site);
+    observe_type(site, plan, type, data != NULL);
+    return data;
+}
+
+/* Before the method runs, which may use the site itself, or never return. */
+static void dispatch(tide_generic *generic, tide_type type, void *args, const tide_plan *plan,
+                     tide_site *site)
+{
+    const tide_plan *wrapped = wrapped_by(plan);
+    bool met = generic != NULL && tide_type_find(type) != NULL &&
+               tide_generic_find(generic, type) != NULL;
+    observe_type(site, plan, type, met);
+    __atomic_load_n(&wrapped->dispatch, __ATOMIC_RELAXED)(generic, type, args, wrapped, site);
+}
+
+static void count_array(tide_shard *shard, tide_type type, int ndim, const int64_t *shape)
+{
+    int64_t words[2 + TIDE_NDIM_MOST] = {type, ndim};
+    _Static_assert(2 + TIDE_NDIM_MOST <= TIDE_PATTERN_WORDS, "every shape is a pattern");
+    for (int i = 0; i < ndim; i++)
+        words[2 + i] = shape[i];
+    tide_shard_count(shard);
+    tide_shard_count_type(shard, type, 1);
+    tide_shard_count_pattern(shard, words, (uint32_t)(2 + ndim));
+}
+
+static tide_array *array(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
+                         const tide_plan *plan, tide_site *site)
+{
+    const tide_plan *wrapped = wrapped_by(plan);
+    tide_array *made = __atomic_load_n(&wrapped->array, __ATOMIC_RELAXED)(pool, type, ndim, shape,
+                                                                         wrapped, site);
+    use u = begin(site, plan, made != NULL);
+    if (u.shard != NULL)
+        count_array(u.shard, type, ndim, shape);
+    end(&u);
+    return made;
+}
+
+/* ---- wrapping --------------------------------------------------------------------------- */
+
+/* A plan's first code pointer serves as `enter` whatever its kind: they share a place. */
+static const tide_plan observing_plans[TIDE_KIND_COUNT] = {
+    [TIDE_KIND_SCOPE] = {.enter = enter}, [TIDE_KIND_FRAME] = {.frame = frame},
+    [TIDE_KIND_ACQUIRE] = {.acquire = acquire}, [TIDE_KIND_ARRAY] = {.array = array},
+    [TIDE_KIND_DISPATCH] = {.dispatch = dispatch},
+};
+
+bool tide_observe_wraps(const tide_plan *plan)
+{
+    return __atomic_load_n(&plan->enter, __ATOMIC_RELAXED) == observing_plans[plan->kind].enter;
 }
 
 static int compare(const void *left, const void *right)
@@ -146,121 +259,37 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* NULL when memory is short. */
-static const tide_plan *wrap(const tide_plan *plan)
+/* Tier, types and shelves are those of the plan in force, for whoever asks what that is. */
+static observing_plan *make(const tide_plan *plan)
 {
     observing_plan *made = tide_os_resize(NULL, sizeof *made);
     if (made == NULL)
         return NULL;
-    *made = (observing_plan){.plan = *plan, .wrapped = plan};
-    made->plan.enter = enter;
-    made->plan.leave = leave;
-    observing_plan *const *found =
-        tide_os_faulted(sizeof(void *)) ? NULL : tsearch(made, &wrappers, compare);
-    if (found == NULL || *found != made)
+    *made = (observing_plan){
+        .plan = {.enter = observing_plans[plan->kind].enter,
+                 .leave = plan->kind == TIDE_KIND_SCOPE ? leave : NULL,
+                 .kind = plan->kind,
+                 .tier = plan->tier,
+                 .type_count = plan->type_count,
+                 .types = plan->types,
+                 .shelves = plan->shelves},
+        .wrapped = plan,
+    };
+    return made;
+}
+
+const tide_plan *tide_observe_wrap(const tide_plan *plan)
+{
+    tide_assert(!tide_observe_wraps(plan));
+    observing_plan key = {.wrapped = plan};
+    observing_plan *const *found = tfind(&key, &wrappers, compare);
+    if (found != NULL)
+        return &(*found)->plan;
+    observing_plan *made = make(plan);
+    if (made == NULL)
+        return NULL;
+    found = tide_os_faulted(sizeof(void *)) ? NULL : tsearch(made, &wrappers, compare);
+    if (found == NULL)
         tide_os_free(made);
     return found != NULL ? &(*found)->plan : NULL;
-}
-
-/* ---- the seam --------------------------------------------------------------------------- */
-
-static bool ensure_profile(tide_site_record *record)
-{
-    if (record->profile != NULL)
-        return true;
-    tide_site_profile *profile = tide_os_resize(NULL, sizeof *profile);
-    if (profile == NULL)
-        return false;
-    memset(profile, 0, sizeof *profile);
-    __atomic_store_n(&record->profile, profile, __ATOMIC_RELEASE);
-    return true;
-}
-
-static const tide_plan *publish(tide_site *site, const tide_plan *plan)
-{
-    if (!observing || site->kind != TIDE_KIND_SCOPE || !ensure_profile(site->record))
-        return plan;
-    const tide_plan *wrapper = wrap(plan);
-    return wrapper != NULL ? wrapper : plan;
-}
-
-static void clear(tide_site_profile *profile)
-{
-    __atomic_store_n(&profile->scopes, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&profile->other, 0, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < PROFILE_TYPES; i++) {
-        tide_profile_type *place = &profile->types[i];
-        __atomic_store_n(&place->scopes, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&place->slots, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&place->slots_most, 0, __ATOMIC_RELAXED);
-    }
-}
-
-/* Scopes inside the site may still count, so a profile keeps its address, and its types their
- * places, until the module goes. */
-static void forget(tide_site *site, bool going)
-{
-    tide_site_profile *profile = site->record->profile;
-    if (profile == NULL)
-        return;
-    if (!going) {
-        clear(profile);
-        return;
-    }
-    site->record->profile = NULL;
-    tide_os_free(profile);
-}
-
-static bool republish(tide_site *site, void *user)
-{
-    tide_status *status = user;
-    bool arrived = tide_site_arrived(site);
-    bool possible = !observing || ensure_profile(site->record);
-    if (arrived)
-        tide_site_publish(site);
-    if (!possible || (observing && arrived && site->kind == TIDE_KIND_SCOPE && site->plan->enter != enter))
-        *status = tide_fail(TIDE_ERROR_MEMORY, "tide_profile_observe",
-                            "no memory to observe a site");
-    return true;
-}
-
-tide_status tide_profile_observe(bool on)
-{
-    tide_status status = TIDE_OK;
-    tide_seam_attach();
-    tide_registry_lock();
-    tide_callbacks_profile = (tide_callbacks){publish, forget, NULL};
-    observing = on;
-    tide_site_each(republish, &status);
-    tide_registry_unlock();
-    return status;
-}
-
-/* ---- reading ---------------------------------------------------------------------------- */
-
-tide_status tide_profile_site(const tide_site *site, tide_site_profile *out)
-{
-    if (site == NULL || out == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_profile_site", "the %s is NULL",
-                         site == NULL ? "site" : "result");
-    memset(out, 0, sizeof *out);
-    tide_registry_lock();
-    const tide_site_profile *profile = site->record != NULL ? site->record->profile : NULL;
-    if (profile != NULL) {
-        out->scopes = __atomic_load_n(&profile->scopes, __ATOMIC_RELAXED);
-        out->other = __atomic_load_n(&profile->other, __ATOMIC_RELAXED);
-        for (uint32_t i = 0; i < PROFILE_TYPES; i++) {
-            const tide_profile_type *place = &profile->types[i];
-            tide_profile_type seen = {
-                .type = __atomic_load_n(&place->type, __ATOMIC_RELAXED),
-                .scopes = __atomic_load_n(&place->scopes, __ATOMIC_RELAXED),
-                .slots = __atomic_load_n(&place->slots, __ATOMIC_RELAXED),
-                .slots_most = __atomic_load_n(&place->slots_most, __ATOMIC_RELAXED),
-            };
-            if (seen.scopes != 0)
-                out->types[out->type_count++] = seen;
-        }
-    }
-    tide_registry_unlock();
-    return TIDE_OK;
 }

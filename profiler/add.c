@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Adding profiles: what both have seen is added up, the most frequent of all keep a place. What comes
+ * out does not depend on anything but the two. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/window.h"
+#include "runtime/assert.h"
+
+static uint64_t sum(uint64_t left, uint64_t right)
+{
+    return left > UINT64_MAX - right ? UINT64_MAX : left + right;
+}
+
+/* Rounded down: so figures that are parts of another stay so, and old ones fade to nothing. */
+static uint64_t weigh(uint64_t count, double weight)
+{
+    if (weight == 1)
+        return count;
+    double weighed = (double)count * weight;
+    return weighed < 0x1p63 ? (uint64_t)weighed : UINT64_C(1) << 63;
+}
+
+/* ---- types ------------------------------------------------------------------------------ */
+
+static int compare_types(const void *left, const void *right)
+{
+    const tide_profile_type *a = left, *b = right;
+    if (a->scopes != b->scopes)
+        return a->scopes > b->scopes ? -1 : 1;
+    return (a->type > b->type) - (a->type < b->type);
+}
+
+static void add_type(tide_profile_type *all, uint32_t *count, tide_profile_type type)
+{
+    if (type.scopes == 0)
+        return;
+    for (uint32_t i = 0; i < *count; i++) {
+        if (all[i].type != type.type)
+            continue;
+        all[i].scopes = sum(all[i].scopes, type.scopes);
+        all[i].slots = sum(all[i].slots, type.slots);
+        if (all[i].slots_most < type.slots_most)
+            all[i].slots_most = type.slots_most;
+        return;
+    }
+    all[(*count)++] = type;
+}
+
+static void add_types(tide_site_profile *into, const tide_site_profile *from, double weight)
+{
+    tide_profile_type all[2 * TIDE_PROFILE_TYPES];
+    uint32_t count = into->type_count;
+    memcpy(all, into->types, count * sizeof *all);
+    for (uint32_t i = 0; i < from->type_count; i++) {
+        tide_profile_type type = from->types[i];
+        type.scopes = weigh(type.scopes, weight);
+        type.slots = weigh(type.slots, weight);
+        add_type(all, &count, type);
+    }
+    qsort(all, count, sizeof *all, compare_types);
+    into->type_count = count < TIDE_PROFILE_TYPES ? count : TIDE_PROFILE_TYPES;
+    memcpy(into->types, all, into->type_count * sizeof *all);
+    for (uint32_t i = into->type_count; i < count; i++)
+        into->other = sum(into->other, all[i].scopes);
+}
+
+/* ---- patterns --------------------------------------------------------------------------- */
+
+static int compare_words(const tide_profile_pattern *a, const tide_profile_pattern *b)
+{
+    if (a->length != b->length)
+        return a->length < b->length ? -1 : 1;
+    for (uint32_t i = 0; i < a->length; i++)
+        if (a->words[i] != b->words[i])
+            return a->words[i] < b->words[i] ? -1 : 1;
+    return 0;
+}
+
+static int compare_patterns(const void *left, const void *right)
+{
+    const tide_profile_pattern *a = left, *b = right;
+    if (a->scopes != b->scopes)
+        return a->scopes > b->scopes ? -1 : 1;
+    return compare_words(a, b);
+}
+
+static void add_pattern(tide_profile_pattern *all, uint32_t *count, tide_profile_pattern pattern)
+{
+    if (pattern.scopes == 0)
+        return;
+    for (uint32_t i = 0; i < *count; i++) {
+        if (compare_words(&all[i], &pattern) != 0)
+            continue;
+        all[i].scopes = sum(all[i].scopes, pattern.scopes);
+        return;
+    }
+    all[(*count)++] = pattern;
+}
+
+static void add_patterns(tide_site_profile *into, const tide_site_profile *from, double weight)
+{
+    tide_profile_pattern all[2 * TIDE_PROFILE_PATTERNS];
+    uint32_t count = into->pattern_count;
+    memcpy(all, into->patterns, count * sizeof *all);
+    for (uint32_t i = 0; i < from->pattern_count; i++) {
+        tide_profile_pattern pattern = from->patterns[i];
+        pattern.scopes = weigh(pattern.scopes, weight);
+        add_pattern(all, &count, pattern);
+    }
+    qsort(all, count, sizeof *all, compare_patterns);
+    into->pattern_count = count < TIDE_PROFILE_PATTERNS ? count : TIDE_PROFILE_PATTERNS;
+    memcpy(into->patterns, all, into->pattern_count * sizeof *all);
+    for (uint32_t i = into->pattern_count; i < count; i++)
+        into->pattern_other = sum(into->pattern_other, all[i].scopes);
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
+void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, double weight)
+{
+    tide_assert(weight >= 0 && into != from);
+    tide_assert(into->type_count <= TIDE_PROFILE_TYPES && from->type_count <= TIDE_PROFILE_TYPES);
+    into->scopes = sum(into->scopes, weigh(from->scopes, weight));
+    into->other = sum(into->other, weigh(from->other, weight));
+    into->pattern_other = sum(into->pattern_other, weigh(from->pattern_other, weight));
+    add_types(into, from, weight);
+    add_patterns(into, from, weight);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* The seam to the runtime, observation of everything, and what was seen of a site. */
+#include <string.h>
+
+#include "profiler/observe.h"
+#include "profiler/watch.h"
+#include "profiler/window.h"
+#include "runtime/error.h"
+#include "runtime/registry.h"
+#include "runtime/seam.h"
+
+/* ---- the seam --------------------------------------------------------------------------- */
+
+/* Without memory the site is not observed. */
+static const tide_plan *publish(tide_site *site, const tide_plan *plan)
+{
+    bool always = tide_observe_always_on();
+    if (!(always ? tide_watch_ensure(site) != NULL : tide_window_open(site)))
+        return plan;
+    const tide_plan *wrapper = tide_observe_wrap(plan);
+    return wrapper != NULL ? wrapper : plan;
+}
+
+static void forget(tide_site *site, bool going)
+{
+    tide_watch *watch = tide_watch_of(site);
+    if (going)
+        tide_watch_discard(site);
+    else if (watch != NULL)
+        tide_watch_clear(watch);
+}
+
+static void describe(const tide_site *site, tide_site_information *out)
+{
+    tide_watch *watch = tide_watch_of(site);
+    if (watch == NULL)
+        return;
+    tide_watch_harvest(watch);
+    out->samples = watch->before.scopes + watch->recent.scopes;
+    out->observed = tide_observe_always_on() || tide_window_open(site);
+}
+
+void tide_profile_attach(void)
+{
+    tide_callbacks_profile = (tide_callbacks){publish, forget, describe};
+}
+
+/* ---- everything ------------------------------------------------------------------------- */
+
+static bool republish(tide_site *site, void *user)
+{
+    tide_status *status = user;
+    bool wanted = tide_observe_always_on();
+    bool possible = !wanted || tide_watch_ensure(site) != NULL;
+    if (tide_site_arrived(site)) {
+        tide_site_publish(site);
+        possible = possible && (!wanted || tide_observe_wraps(site->plan));
+    }
+    if (!possible)
+        *status = tide_fail(TIDE_ERROR_MEMORY, "tide_profile_observe",
+                            "no memory to observe a site");
+    return true;
+}
+
+tide_status tide_profile_observe(bool on)
+{
+    tide_status status = TIDE_OK;
+    tide_seam_attach();
+    tide_registry_lock();
+    tide_observe_always(on);
+    tide_site_each(republish, &status);
+    tide_registry_unlock();
+    return status;
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+tide_status tide_profile_site(const tide_site *site, tide_site_profile *out)
+{
+    if (site == NULL || out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_profile_site", "the %s is NULL",
+                         site == NULL ? "site" : "result");
+    memset(out, 0, sizeof *out);
+    tide_registry_lock();
+    tide_watch *watch = tide_watch_of(site);
+    if (watch != NULL) {
+        tide_watch_harvest(watch);
+        *out = watch->before;
+        tide_profile_add(out, &watch->recent, 1);
+    }
+    tide_registry_unlock();
+    return TIDE_OK;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "profiler/shard.h"
+
+#include <string.h>
+
+#include "profiler/window.h"
+#include "runtime/assert.h"
+
+#define CLOSED (INT64_MIN / 2)
+
+enum { PLACE_FREE = 0, PLACE_CLAIMED = 1 };
+
+/* ---- in and out ------------------------------------------------------------------------- */
+
+bool tide_shard_enter(tide_shard *shard)
+{
+    if (TIDE_LIKELY(__atomic_fetch_add(&shard->inside, 1, __ATOMIC_ACQUIRE) >= 0))
+        return true;
+    tide_shard_leave(shard);
+    return false;
+}
+
+void tide_shard_leave(tide_shard *shard)
+{
+    int64_t inside = __atomic_fetch_sub(&shard->inside, 1, __ATOMIC_RELEASE);
+    tide_assert(inside != 0);
+    (void)inside;
+}
+
+static bool close_shard(tide_shard *shard)
+{
+    int64_t nobody = 0;
+    return __atomic_compare_exchange_n(&shard->inside, &nobody, CLOSED, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
+static void open_shard(tide_shard *shard)
+{
+    __atomic_fetch_sub(&shard->inside, CLOSED, __ATOMIC_RELEASE);
+}
+
+/* ---- counting --------------------------------------------------------------------------- */
+
+/* Released, so that who takes a type's count away finds the use it belongs to counted as well: no
+ * sum of types or patterns ever exceeds the uses. */
+static void add(uint64_t *counter, uint64_t amount)
+{
+    __atomic_fetch_add(counter, amount, __ATOMIC_RELEASE);
+}
+
+static void raise_to(uint32_t *most, uint32_t value)
+{
+    uint32_t seen = __atomic_load_n(most, __ATOMIC_RELAXED);
+    while (seen < value && !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED,
+                                                        __ATOMIC_RELAXED))
+        continue;
+}
+
+void tide_shard_count(tide_shard *shard)
+{
+    add(&shard->scopes, 1);
+}
+
+/* The place of a type, claimed on first sight; NULL when all are taken. */
+static tide_shard_type *type_place(tide_shard *shard, tide_type type)
+{
+    for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
+        tide_shard_type *place = &shard->types[i];
+        tide_type seen = __atomic_load_n(&place->type, __ATOMIC_RELAXED);
+        if (seen == TIDE_NO_TYPE &&
+            __atomic_compare_exchange_n(&place->type, &seen, type, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            return place;
+        if (seen == type)
+            return place;
+    }
+    return NULL;
+}
+
+void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots)
+{
+    tide_assert(type != TIDE_NO_TYPE && slots != 0);
+    tide_shard_type *place = type_place(shard, type);
+    if (place == NULL) {
+        add(&shard->other, 1);
+        return;
+    }
+    raise_to(&place->slots_most, slots);
+    add(&place->slots, slots);
+    add(&place->scopes, 1);
+}
+
+/* FNV-1a, but never one of the two values with a meaning of their own. */
+static uint64_t hash_of(const int64_t *words, uint32_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ length;
+    for (uint32_t i = 0; i < length; i++) {
+        hash = (hash ^ (uint64_t)words[i]) * UINT64_C(0x100000001b3);
+        hash ^= hash >> 32;
+    }
+    return hash > PLACE_CLAIMED ? hash : hash + 2;
+}
+
+static void write_pattern(tide_shard_pattern *place, const int64_t *words, uint32_t length,
+                          uint64_t hash)
+{
+    place->length = length;
+    if (length != 0)
+        memcpy(place->words, words, length * sizeof *words);
+    __atomic_store_n(&place->hash, hash, __ATOMIC_RELEASE);
+}
+
+/* A place that another thread is writing at this moment is passed over: at worst one pattern has two
+ * places, which the reader adds up. */
+static tide_shard_pattern *pattern_place(tide_shard *shard, const int64_t *words, uint32_t length)
+{
+    uint64_t hash = hash_of(words, length);
+    for (uint32_t i = 0; i < TIDE_PROFILE_PATTERNS; i++) {
+        tide_shard_pattern *place = &shard->patterns[i];
+        uint64_t seen = __atomic_load_n(&place->hash, __ATOMIC_ACQUIRE);
+        if (seen == PLACE_FREE &&
+            __atomic_compare_exchange_n(&place->hash, &seen, PLACE_CLAIMED, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+            write_pattern(place, words, length, hash);
+            return place;
+        }
+        if (seen == hash && place->length == length &&
+            (length == 0 || memcmp(place->words, words, length * sizeof *words) == 0))
+            return place;
+    }
+    return NULL;
+}
+
+void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t length)
+{
+    tide_shard_pattern *place =
+        length <= TIDE_PATTERN_WORDS ? pattern_place(shard, words, length) : NULL;
+    add(place != NULL ? &place->scopes : &shard->pattern_other, 1);
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static uint64_t take(uint64_t *counter)
+{
+    return __atomic_exchange_n(counter, 0, __ATOMIC_ACQUIRE);
+}
+
+static void take_types(tide_shard *shard, tide_site_profile *seen, bool closed)
+{
+    for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
+        tide_shard_type *place = &shard->types[i];
+        tide_profile_type type = {
+            .type = __atomic_load_n(&place->type, __ATOMIC_RELAXED),
+            .scopes = take(&place->scopes),
+            .slots = take(&place->slots),
+            .slots_most = __atomic_exchange_n(&place->slots_most, 0, __ATOMIC_RELAXED),
+        };
+        if (type.scopes != 0)
+            seen->types[seen->type_count++] = type;
+        if (closed)
+            __atomic_store_n(&place->type, TIDE_NO_TYPE, __ATOMIC_RELAXED);
+    }
+}
+
+static void take_patterns(tide_shard *shard, tide_site_profile *seen, bool closed)
+{
+    for (uint32_t i = 0; i < TIDE_PROFILE_PATTERNS; i++) {
+        tide_shard_pattern *place = &shard->patterns[i];
+        if (__atomic_load_n(&place->hash, __ATOMIC_ACQUIRE) <= PLACE_CLAIMED)
+            continue;
+        tide_profile_pattern pattern = {.scopes = take(&place->scopes), .length = place->length};
+        memcpy(pattern.words, place->words, place->length * sizeof *place->words);
+        if (pattern.scopes != 0)
+            seen->patterns[seen->pattern_count++] = pattern;
+        if (closed)
+            __atomic_store_n(&place->hash, PLACE_FREE, __ATOMIC_RELAXED);
+    }
+}
+
+/* The uses last: see add(). */
+void tide_shard_harvest(tide_shard *shard, tide_site_profile *into)
+{
+    tide_site_profile seen = {0};
+    bool closed = close_shard(shard);
+    take_types(shard, &seen, closed);
+    take_patterns(shard, &seen, closed);
+    seen.other = take(&shard->other);
+    seen.pattern_other = take(&shard->pattern_other);
+    seen.scopes = take(&shard->scopes);
+    if (closed)
+        open_shard(shard);
+    tide_profile_add(into, &seen, 1);
+}

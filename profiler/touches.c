@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#include "profiler/touches.h"
+
+#include "runtime/log.h"
+#include "runtime/row.h"
+
+/* The scope's types, ascending, as far as a pattern has room; `length` counts them all. */
+typedef struct type_set {
+    uint32_t length;
+    int64_t words[TIDE_PATTERN_WORDS];
+} type_set;
+
+static void insert(type_set *set, tide_type type)
+{
+    if (set->length++ >= TIDE_PATTERN_WORDS)
+        return;
+    uint32_t at = set->length - 1;
+    for (; at > 0 && set->words[at - 1] > (int64_t)type; at--)
+        set->words[at] = set->words[at - 1];
+    set->words[at] = type;
+}
+
+/* A shelf that the plan saved and the scope did not need counts for nothing. */
+static void count_slots(tide_shard *shard, type_set *set, tide_type type, const tide_slot *now,
+                        const tide_slot *then)
+{
+    uint32_t slots = (uint32_t)(now - then);
+    if (slots == 0)
+        return;
+    tide_shard_count_type(shard, type, slots);
+    insert(set, type);
+}
+
+/* What the plan kept in the scope instead of the log. */
+static void count_saved(tide_shard *shard, type_set *set, const tide_scope *scope)
+{
+    const tide_plan *plan = scope->plan;
+    for (uint32_t i = 0; i < plan->type_count; i++)
+        count_slots(shard, set, plan->types[i], scope->pool->shelves[plan->types[i]].next,
+                    scope->saved[i]);
+}
+
+/* Did the scope, or an entry below this one, save the same shelf already? Then a level left open
+ * saved it again, and the older state counts all of it. */
+static bool stands_below(const tide_scope *scope, const tide_entry *entry)
+{
+    for (const tide_entry *below = scope->base; below != entry; below++)
+        if (below->shelf == entry->shelf)
+            return true;
+    const tide_plan *plan = scope->plan;
+    for (uint32_t i = 0; scope->saved[0] != NULL && i < plan->type_count; i++)
+        if (&scope->pool->shelves[plan->types[i]] == entry->shelf)
+            return true;
+    return false;
+}
+
+bool tide_touches_known(const tide_scope *scope)
+{
+    const tide_pool *pool = scope->pool;
+    return pool != tide_pool_refusing() &&
+           (pool->tag == scope->tag || !tide_abandoned(pool, scope->tag));
+}
+
+/* An inner scope's entry can only stand among those of a scope that was left open; the tag says
+ * whether there is one, and the quadratic look back is only for that case. */
+void tide_touches_count(tide_shard *shard, const tide_scope *scope)
+{
+    const tide_pool *pool = scope->pool;
+    bool leaked = pool->tag != scope->tag;
+    type_set set = {0};
+    tide_shard_count(shard);
+    for (const tide_entry *entry = scope->base; entry < pool->log_top; entry++) {
+        if (!tide_shelf_real(pool, entry->shelf) || (leaked && stands_below(scope, entry)))
+            continue;
+        count_slots(shard, &set, tide_row_of(pool, entry->shelf)->type, entry->shelf->next,
+                    entry->next);
+    }
+    if (scope->saved[0] != NULL)
+        count_saved(shard, &set, scope);
+    tide_shard_count_pattern(shard, set.words, set.length);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* What a scope that is about to end has touched: read from the undo log, and from what its plan kept
+ * in the scope itself. */
+#ifndef TIDEPOOL_PROFILER_TOUCHES_H
+#define TIDEPOOL_PROFILER_TOUCHES_H
+
+#include "profiler/shard.h"
+
+/* Is there anything to be read? Not of a scope that was refused or abandoned. */
+bool tide_touches_known(const tide_scope *scope);
+
+/* Counts the scope in a shard that was entered. */
+void tide_touches_count(tide_shard *shard, const tide_scope *scope);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* What is kept of one observed site: the window that is open, the shards that threads count in, and
+ * what was taken from them. Made when the site is first observed; stays until its module goes,
+ * because a scope may be inside. */
+#ifndef TIDEPOOL_PROFILER_WATCH_H
+#define TIDEPOOL_PROFILER_WATCH_H
+
+#include "profiler/shard.h"
+#include "runtime/site.h"
+
+enum { TIDE_WATCH_SHARDS = 8 };
+
+typedef struct tide_watch {
+    int64_t remaining;                     /* atomic: uses until the window is full; else 0 or less */
+    tide_shard *shards[TIDE_WATCH_SHARDS]; /* atomic each: by thread; NULL until one counts there   */
+    tide_shard first;                      /* shards[0]                                             */
+    tide_site_profile recent;              /* harvested, not taken by policy. Registry locked       */
+    tide_site_profile before;              /* all that policy took. Registry locked                 */
+} tide_watch;
+
+/* The site's watch or NULL. Any thread that is inside the site, or the registry locked. */
+tide_watch *tide_watch_of(const tide_site *site);
+
+/* The same, made if need be; NULL when memory is short. Registry locked, site listed. */
+tide_watch *tide_watch_ensure(tide_site *site);
+
+/* A shard to count in, entered: of the calling thread if there is memory. NULL: this use cannot be
+ * counted. */
+tide_shard *tide_watch_enter(tide_watch *watch);
+
+/* Empties the shards into `recent`. Registry locked. */
+void tide_watch_harvest(tide_watch *watch);
+
+/* Forgets all counts and closes the window. Registry locked. */
+void tide_watch_clear(tide_watch *watch);
+
+/* Nobody can be inside. Registry locked. */
+void tide_watch_discard(tide_site *site);
+
+#endif
