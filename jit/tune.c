@@ -11,6 +11,9 @@
 #include <string.h>
 
 #include "profiler/window.h"
+#include "jit/keeper.h"
+#include "jit/learner.h"
+#include "profiler/window.h"
 #include "runtime/error.h"
 #include "runtime/seam.h"
 #include "runtime/settings.h"
@@ -98,6 +101,9 @@ static void read_variable(const tide_tune_entry *entry)
 
 void tide_policy_attach(void)
 {
+    tide_learners_attach();
+    tide_profile_attach();
+    tide_window_filled = tide_keeper_wanted;
     for (size_t i = 0; i < TIDE_SETTING_COUNT; i++)
         read_variable(&table[i]);
     tide_profile_attach();

@@ -72,7 +72,9 @@ typedef struct tide_pool_core {
      * owner where a scope opens at the root. */
     uint32_t requests;
     uint64_t requests_served;
-    uint64_t passes, root_passes; /* how often the owner came by since asked to; atomic */
+    uint64_t passes;      /* how often the owner came by when asked to; atomic */
+    uint64_t pass_wanted; /* whoever asks waits for this one, and for so many  */
+    uint32_t passes_left; /* more; guarded by the registry                     */
     uint64_t number;              /* of the pool: none had it before */
     tide_pool *next, **link; /* in the list of all pools; guarded by the registry */
 

@@ -32,10 +32,8 @@ static void serve(tide_pool *pool, uint32_t requests)
         tide_pool_compact(pool, TIDE_ALL_TYPES);
     if ((requests & ~TIDE_REQUEST_PASS) != 0)
         pool->core->requests_served++;
-    if ((requests & TIDE_REQUEST_PASS) != 0) {
+    if ((requests & TIDE_REQUEST_PASS) != 0)
         __atomic_fetch_add(&pool->core->passes, 1, __ATOMIC_RELEASE);
-        __atomic_store_n(&pool->core->root_passes, pool->core->root_passes + 1, __ATOMIC_RELEASE);
-    }
 }
 
 /* Where the log ends for fast paths when nothing is asked for. */

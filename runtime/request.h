@@ -20,7 +20,7 @@
 
 #include "runtime/pool.h"
 
-/* Besides those of <tidepool/pool.h>: count a pass, and note whether it was at the root. */
+/* Besides those of <tidepool/pool.h>: count a pass. */
 #define TIDE_REQUEST_PASS (UINT32_C(1) << 31)
 
 /* At the root: does what was requested, and reopens the log. Elsewhere: only lets a pass be seen, and

@@ -80,9 +80,9 @@ static const tide_plan *table_of(const tide_site *site, const char *call)
                   tide_kind_name(site->kind));
         return NULL;
     }
-    return record->declared != NULL ? record->declared
-           : record->table != NULL  ? record->table
-                                    : tide_plan_table(NULL, 0, call);
+    return record->table != NULL      ? record->table
+           : record->declared != NULL ? record->declared
+                                      : tide_plan_table(NULL, 0, call);
 }
 
 /* The plan of a tier for this site; NULL with a message when there is none. */
@@ -341,6 +341,7 @@ static tide_status declare(tide_site *site, const tide_type *types, size_t count
     if (plan == NULL)
         return TIDE_ERROR_MEMORY;
     site->record->declared = plan;
+    site->record->table = site->record->compiled = NULL; /* were for other types */
     tide_site_publish(site);
     return TIDE_OK;
 }

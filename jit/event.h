@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Events and figures of learning, collected while things happen and told at the end of a round. */
+#ifndef TIDEPOOL_JIT_EVENT_H
+#define TIDEPOOL_JIT_EVENT_H
+
+#include <tidepool/learn.h>
+
+#include "jit/reason.h"
+
+/* Notes an event; any lock may be held. Names of sites are copied. */
+void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide_reason reason);
+
+/* Tells what was noted, in order. No lock held but that of the round. */
+void tide_events_tell(uint64_t round);
+
+/* The figures; each member atomic: tide_count(won). */
+extern tide_learning_statistics tide_learning_figures;
+#define tide_count(member) \
+    ((void)__atomic_fetch_add(&tide_learning_figures.member, 1, __ATOMIC_RELAXED))
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "jit/order.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "jit/event.h"
+#include "jit/keep.h"
+#include "jit/limbo.h"
+#include "jit/stager.h"
+#include "jit/watch.h"
+#include "runtime/assert.h"
+#include "runtime/os.h"
+#include "runtime/settings.h"
+#include "runtime/site.h"
+
+/* One plan on its way, and what became of it. */
+typedef struct item {
+    uint64_t learner; /* its number: the learner itself may be gone by then */
+    uint32_t plan;
+    tide_spec spec;
+    tide_artefact *artefact; /* once it has come; NULL: it will not, for `reason` */
+    tide_reason reason;
+} item;
+
+typedef struct order {
+    struct order *next;
+    uint64_t number;
+    uint32_t count, room;
+    item items[];
+} order;
+
+/* Guarded by the lock of the round: what is gathered, what is with the stager, what has come. */
+static order *gathered, *out, *arrived;
+static uint64_t orders_made;
+
+/* ---- budget ----------------------------------------------------------------------------- */
+
+/* A bucket of compiles that fills over a minute. */
+static bool within_budget(void)
+{
+    static double left = -1, filled;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double most = tide_setting_get(TIDE_SETTING_compiles);
+    double at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    left = left < 0 ? most : left + (at - filled) * most / 60;
+    filled = at;
+    if (left > most)
+        left = most;
+    if (left < 1)
+        return false;
+    left -= 1;
+    return true;
+}
+
+static tide_reason refusal(void)
+{
+    if (tide_limbo_count() >= (size_t)tide_setting_get(TIDE_SETTING_limbo_most))
+        return TIDE_REASON_limbo_full;
+    return within_budget() ? TIDE_REASON_none : TIDE_REASON_budget;
+}
+
+/* ---- gathering -------------------------------------------------------------------------- */
+
+static order *make_order(void)
+{
+    uint32_t room = (uint32_t)tide_setting_get(TIDE_SETTING_batch_most);
+    order *made = tide_os_resize(NULL, sizeof *made + room * sizeof(item));
+    if (made == NULL)
+        return NULL;
+    *made = (order){.number = ++orders_made, .room = room};
+    return made;
+}
+
+/* An order's stems must differ: they become symbols of one file. */
+static bool holds_stem(const order *o, const char *stem)
+{
+    for (uint32_t i = 0; i < o->count; i++)
+        if (strcmp(o->items[i].spec.stem, stem) == 0)
+            return true;
+    return false;
+}
+
+static order *order_for(const char *stem)
+{
+    order **last = &gathered;
+    for (; *last != NULL; last = &(*last)->next)
+        if ((*last)->count < (*last)->room && !holds_stem(*last, stem))
+            return *last;
+    return *last = make_order();
+}
+
+void tide_order_gather(tide_site *site, uint64_t round)
+{
+    tide_learner *learner = site->record->learner;
+    if (learner == NULL || learner->in_force == TIDE_NO_PLAN)
+        return;
+    tide_learned *plan = learner->plans[learner->in_force];
+    if (plan->state != TIDE_CODE_WANTED || round < plan->retry_round)
+        return;
+    tide_reason why_not = refusal();
+    order *o = why_not == TIDE_REASON_none ? order_for(plan->stem) : NULL;
+    if (o == NULL) {
+        tide_watch_failed(learner, learner->in_force, round,
+                          why_not != TIDE_REASON_none ? why_not : TIDE_REASON_no_memory);
+        return;
+    }
+    item *it = &o->items[o->count++];
+    *it = (item){.learner = learner->number, .plan = learner->in_force};
+    tide_learner_spec(learner, plan, &it->spec);
+    plan->state = TIDE_CODE_ORDERED;
+    plan->order = o->number;
+    learner->reason = TIDE_REASON_ordered;
+    tide_count(ordered);
+    tide_event_note(TIDE_EVENT_STAGED, site,
+                    __atomic_load_n(&site->plan, __ATOMIC_RELAXED)->tier, TIDE_REASON_ordered);
+}
+
+/* ---- sending ---------------------------------------------------------------------------- */
+
+static void push(order **list, order *o)
+{
+    while (*list != NULL)
+        list = &(*list)->next;
+    o->next = NULL;
+    *list = o;
+}
+
+static void fail_all(order *o, tide_reason reason)
+{
+    for (uint32_t i = 0; i < o->count; i++)
+        if (o->items[i].artefact == NULL)
+            o->items[i].reason = reason;
+}
+
+/* Those found are given their artefact; true when there is none left to compile. */
+static bool find_kept(order *o)
+{
+    bool all = tide_setting_get(TIDE_SETTING_keep) != 0;
+    for (uint32_t i = 0; i < o->count && tide_setting_get(TIDE_SETTING_keep) != 0; i++) {
+        o->items[i].artefact = tide_keep_find(&o->items[i].spec);
+        if (o->items[i].artefact != NULL)
+            tide_count(kept);
+        all = all && o->items[i].artefact != NULL;
+    }
+    return all;
+}
+
+static bool submit(const order *o)
+{
+    size_t room = TIDE_SPEC_SITE_BYTES * ((size_t)o->count + 1);
+    char *text = tide_os_resize(NULL, room);
+    if (text == NULL)
+        return false;
+    size_t bytes = tide_spec_write_head(text, room);
+    for (uint32_t i = 0; i < o->count; i++)
+        if (o->items[i].artefact == NULL)
+            bytes += tide_spec_write(&o->items[i].spec, text + bytes, room - bytes);
+    tide_stager_submit(o->number, text, bytes);
+    tide_os_free(text);
+    return true;
+}
+
+void tide_order_send(void)
+{
+    while (gathered != NULL) {
+        order *o = gathered;
+        gathered = o->next;
+        if (find_kept(o)) {
+            push(&arrived, o);
+        } else if (submit(o)) {
+            push(&out, o);
+        } else {
+            fail_all(o, TIDE_REASON_no_memory);
+            push(&arrived, o);
+        }
+    }
+}
+
+/* ---- receiving -------------------------------------------------------------------------- */
+
+static order *take_out(uint64_t number)
+{
+    for (order **at = &out; *at != NULL; at = &(*at)->next)
+        if ((*at)->number == number) {
+            order *found = *at;
+            *at = found->next;
+            return found;
+        }
+    return NULL;
+}
+
+static tide_reason reason_of(tide_stager_result result)
+{
+    switch (result) {
+    case TIDE_STAGER_OK: return TIDE_REASON_none;
+    case TIDE_STAGER_MISSING: return TIDE_REASON_stager_missing;
+    case TIDE_STAGER_FAILED: return TIDE_REASON_compile_failed;
+    case TIDE_STAGER_LATE: return TIDE_REASON_stager_late;
+    case TIDE_STAGER_DIED: return TIDE_REASON_stager_died;
+    case TIDE_STAGER_GARBAGE: return TIDE_REASON_stager_garbage;
+    case TIDE_STAGER_REFUSED: return TIDE_REASON_stager_refused;
+    }
+    return TIDE_REASON_compile_failed;
+}
+
+/* What the program does without is said once; then its events and reasons say it. */
+static void say_once(tide_reason reason, const char *error)
+{
+    static bool said;
+    if (said || (reason != TIDE_REASON_stager_missing && reason != TIDE_REASON_stager_refused))
+        return;
+    said = true;
+    char line[400];
+    int length = snprintf(line, sizeof line, "tidepool: nothing will be compiled (%s): %s\n", error,
+                          tide_reason_words(reason));
+    tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+}
+
+/* Every item that is compiled here has a use of the artefact; the one it was loaded with goes to the
+ * first. */
+static void load(order *o, const char *path)
+{
+    char error[256];
+    tide_artefact *artefact = tide_artefact_load(path, true, error, sizeof error);
+    bool first = true;
+    if (artefact == NULL) {
+        fail_all(o, TIDE_REASON_load_failed);
+        return;
+    }
+    if (tide_setting_get(TIDE_SETTING_keep) != 0) {
+        tide_spec specs[TIDE_SPEC_SITES];
+        size_t count = 0;
+        for (uint32_t i = 0; i < o->count; i++)
+            if (o->items[i].artefact == NULL)
+                specs[count++] = o->items[i].spec;
+        tide_keep_store(path, specs, count);
+    }
+    for (uint32_t i = 0; i < o->count; i++)
+        if (o->items[i].artefact == NULL) {
+            if (!first)
+                tide_artefact_use(artefact);
+            o->items[i].artefact = artefact;
+            first = false;
+            tide_count(compiled);
+        }
+}
+
+void tide_order_receive(int timeout_ms)
+{
+    tide_stager_answer answer;
+    while (out != NULL && tide_stager_poll(&answer, timeout_ms)) {
+        timeout_ms = 0;
+        order *o = take_out(answer.order);
+        if (o == NULL)
+            continue;
+        tide_reason reason = reason_of(answer.result);
+        if (answer.result == TIDE_STAGER_OK)
+            load(o, answer.path);
+        else
+            fail_all(o, reason);
+        say_once(reason, answer.error);
+        push(&arrived, o);
+    }
+}
+
+bool tide_order_pending(void)
+{
+    return gathered != NULL || out != NULL || arrived != NULL;
+}
+
+/* ---- installing ------------------------------------------------------------------------- */
+
+static tide_learner *find_learner(uint64_t number)
+{
+    tide_site *const *sites;
+    size_t count = tide_site_list(&sites);
+    for (size_t i = 0; i < count; i++) {
+        tide_learner *learner = sites[i]->record->learner;
+        if (learner != NULL && learner->number == number)
+            return learner;
+    }
+    return NULL;
+}
+
+static void find_code(const item *it, void **enter, void **leave)
+{
+    static const char *const suffixes[TIDE_KIND_COUNT] = {
+        [TIDE_KIND_SCOPE] = "_enter",     [TIDE_KIND_FRAME] = "_frame",
+        [TIDE_KIND_ACQUIRE] = "_acquire", [TIDE_KIND_ARRAY] = "_array",
+        [TIDE_KIND_DISPATCH] = "_dispatch"};
+    *enter = tide_artefact_find(it->artefact, it->spec.stem, suffixes[it->spec.kind]);
+    *leave = NULL;
+    if (it->spec.kind <= TIDE_KIND_FRAME) {
+        *leave = tide_artefact_find(it->artefact, it->spec.stem, "_leave");
+        if (*leave == NULL)
+            *enter = NULL;
+    }
+}
+
+static void install_item(item *it, uint64_t order_number, uint64_t round)
+{
+    tide_learner *learner = find_learner(it->learner);
+    tide_learned *plan = learner != NULL ? learner->plans[it->plan] : NULL;
+    void *enter = NULL, *leave = NULL;
+    if (it->artefact != NULL)
+        find_code(it, &enter, &leave);
+    if (plan == NULL || plan->state != TIDE_CODE_ORDERED || plan->order != order_number) {
+        if (it->artefact != NULL)
+            tide_limbo_add(it->artefact, false);
+        return;
+    }
+    if (enter == NULL) {
+        if (it->artefact != NULL)
+            tide_limbo_add(it->artefact, false);
+        tide_count(failed);
+        tide_watch_failed(learner, it->plan, round,
+                          it->reason != TIDE_REASON_none ? it->reason : TIDE_REASON_load_failed);
+        return;
+    }
+    tide_learned_load(learner, plan, it->artefact, enter, leave);
+    if (plan->state == TIDE_CODE_LOADED)
+        tide_watch_loaded(learner, it->plan, round);
+}
+
+void tide_order_install(uint64_t round)
+{
+    while (arrived != NULL) {
+        order *o = arrived;
+        arrived = o->next;
+        for (uint32_t i = 0; i < o->count; i++)
+            install_item(&o->items[i], o->number, round);
+        tide_os_free(o);
+    }
+}
+
+/* The plans are wanted again: the child may have a stager of its own. */
+void tide_order_forget(void)
+{
+    for (order *o = out; o != NULL; o = o->next)
+        fail_all(o, TIDE_REASON_stager_died);
+    while (out != NULL) {
+        order *o = out;
+        out = o->next;
+        push(&arrived, o);
+    }
+}
