@@ -10,11 +10,11 @@
 #include "runtime/assert.h"
 #include "runtime/error.h"
 
-enum { QUEUE = 1024, NAME = 64 };
+enum { QUEUE = 1024, NAME = 64, DETAIL = 160 };
 
 typedef struct noted {
     tide_event event;
-    char name[NAME];
+    char name[NAME], detail[DETAIL];
 } noted;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -49,7 +49,8 @@ static const char *name_of(const tide_site *site)
                                           : "?";
 }
 
-void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide_reason reason)
+void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide_reason reason,
+                     const char *detail)
 {
     pthread_mutex_lock(&mutex);
     if (listener == NULL) {
@@ -59,6 +60,7 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
         at->event = (tide_event){
             .kind = kind, .site = site, .tier = tier, .reason = tide_reason_words(reason)};
         snprintf(at->name, sizeof at->name, "%s", name_of(site));
+        snprintf(at->detail, sizeof at->detail, "%s", detail);
     } else {
         tide_count(untold);
     }
@@ -90,6 +92,7 @@ void tide_events_tell(uint64_t round)
     while (take(&next, &function, &user, &told)) {
         next.event.round = round;
         next.event.name = next.name;
+        next.event.detail = next.detail;
         function(&next.event, user);
     }
 }

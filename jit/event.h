@@ -7,8 +7,9 @@
 
 #include "jit/reason.h"
 
-/* Notes an event; any lock may be held. Names of sites are copied. */
-void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide_reason reason);
+/* Notes an event; the registry is locked or the round's lock held. Texts are copied. */
+void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide_reason reason,
+                     const char *detail);
 
 /* Tells what was noted, in order. No lock held but that of the round. */
 void tide_events_tell(uint64_t round);

@@ -244,7 +244,7 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
     const tide_plan *after = __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED);
     if (before != after) {
         learner->generation++;
-        tide_event_note(TIDE_EVENT_PUBLISHED, learner->site, after->tier, reason);
+        tide_event_note(TIDE_EVENT_PUBLISHED, learner->site, after->tier, reason, "");
     }
 }
 
@@ -257,7 +257,7 @@ static void welcome(tide_site *site)
     if (learner == NULL)
         return;
     learner->reason = TIDE_REASON_found;
-    tide_event_note(TIDE_EVENT_FOUND, site, TIDE_TIER_FULL, TIDE_REASON_found);
+    tide_event_note(TIDE_EVENT_FOUND, site, TIDE_TIER_FULL, TIDE_REASON_found, "");
     if (site->record->pinned || site->record->declared != NULL || learner->prior)
         return;
     learner->window =

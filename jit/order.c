@@ -29,6 +29,7 @@ typedef struct order {
     struct order *next;
     uint64_t number;
     uint32_t count, room;
+    char error[256]; /* the stager's or the loader's, if it failed */
     item items[];
 } order;
 
@@ -105,7 +106,7 @@ void tide_order_gather(tide_site *site, uint64_t round)
     order *o = why_not == TIDE_REASON_none ? order_for(plan->stem) : NULL;
     if (o == NULL) {
         tide_watch_failed(learner, learner->in_force, round,
-                          why_not != TIDE_REASON_none ? why_not : TIDE_REASON_no_memory);
+                          why_not != TIDE_REASON_none ? why_not : TIDE_REASON_no_memory, "");
         return;
     }
     item *it = &o->items[o->count++];
@@ -116,7 +117,7 @@ void tide_order_gather(tide_site *site, uint64_t round)
     learner->reason = TIDE_REASON_ordered;
     tide_count(ordered);
     tide_event_note(TIDE_EVENT_STAGED, site,
-                    __atomic_load_n(&site->plan, __ATOMIC_RELAXED)->tier, TIDE_REASON_ordered);
+                    __atomic_load_n(&site->plan, __ATOMIC_RELAXED)->tier, TIDE_REASON_ordered, "");
 }
 
 /* ---- sending ---------------------------------------------------------------------------- */
@@ -224,8 +225,7 @@ static void say_once(tide_reason reason, const char *error)
  * first. */
 static void load(order *o, const char *path)
 {
-    char error[256];
-    tide_artefact *artefact = tide_artefact_load(path, true, error, sizeof error);
+    tide_artefact *artefact = tide_artefact_load(path, true, o->error, sizeof o->error);
     bool first = true;
     if (artefact == NULL) {
         fail_all(o, TIDE_REASON_load_failed);
@@ -262,6 +262,8 @@ void tide_order_receive(int timeout_ms)
             load(o, answer.path);
         else
             fail_all(o, reason);
+        if (answer.result != TIDE_STAGER_OK)
+            memcpy(o->error, answer.error, sizeof o->error);
         say_once(reason, answer.error);
         push(&arrived, o);
     }
@@ -301,14 +303,14 @@ static void find_code(const item *it, void **enter, void **leave)
     }
 }
 
-static void install_item(item *it, uint64_t order_number, uint64_t round)
+static void install_item(const order *o, const item *it, uint64_t round)
 {
     tide_learner *learner = find_learner(it->learner);
     tide_learned *plan = learner != NULL ? learner->plans[it->plan] : NULL;
     void *enter = NULL, *leave = NULL;
     if (it->artefact != NULL)
         find_code(it, &enter, &leave);
-    if (plan == NULL || plan->state != TIDE_CODE_ORDERED || plan->order != order_number) {
+    if (plan == NULL || plan->state != TIDE_CODE_ORDERED || plan->order != o->number) {
         if (it->artefact != NULL)
             tide_limbo_add(it->artefact, false);
         return;
@@ -318,7 +320,8 @@ static void install_item(item *it, uint64_t order_number, uint64_t round)
             tide_limbo_add(it->artefact, false);
         tide_count(failed);
         tide_watch_failed(learner, it->plan, round,
-                          it->reason != TIDE_REASON_none ? it->reason : TIDE_REASON_load_failed);
+                          it->reason != TIDE_REASON_none ? it->reason : TIDE_REASON_load_failed,
+                          o->error);
         return;
     }
     tide_learned_load(learner, plan, it->artefact, enter, leave);
@@ -332,7 +335,7 @@ void tide_order_install(uint64_t round)
         order *o = arrived;
         arrived = o->next;
         for (uint32_t i = 0; i < o->count; i++)
-            install_item(&o->items[i], o->number, round);
+            install_item(o, &o->items[i], round);
         tide_os_free(o);
     }
 }

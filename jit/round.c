@@ -99,7 +99,7 @@ static void install(void)
     tide_registry_unlock();
     size_t unloaded = tide_limbo_unload();
     for (size_t i = 0; i < unloaded; i++)
-        tide_event_note(TIDE_EVENT_RETIRED, NULL, TIDE_TIER_COMPILED, TIDE_REASON_retired);
+        tide_event_note(TIDE_EVENT_RETIRED, NULL, TIDE_TIER_COMPILED, TIDE_REASON_retired, "");
 }
 
 static bool sites_pending(void)

@@ -37,11 +37,11 @@ static void leave_alone(tide_learned *plan, uint64_t round)
     plan->retry_round = round + with_jitter(plan->back_off);
 }
 
-static void give_up(tide_learner *learner, tide_reason reason)
+static void give_up(tide_learner *learner, tide_reason reason, const char *detail)
 {
     learner->reason = reason;
     const tide_plan *plan = __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED);
-    tide_event_note(TIDE_EVENT_GAVE_UP, learner->site, plan->tier, reason);
+    tide_event_note(TIDE_EVENT_GAVE_UP, learner->site, plan->tier, reason, detail);
 }
 
 static tide_learned *in_force(const tide_learner *learner)
@@ -112,7 +112,7 @@ static void judge(tide_learner *learner, uint64_t round)
     leave_alone(plan, round);
     if (reason == TIDE_REASON_trial_lost)
         tide_learned_unload(learner, plan);
-    give_up(learner, reason);
+    give_up(learner, reason, "");
 }
 
 void tide_watch_loaded(tide_learner *learner, uint32_t number, uint64_t round)
@@ -126,12 +126,13 @@ void tide_watch_loaded(tide_learner *learner, uint32_t number, uint64_t round)
         try_code(learner);
 }
 
-void tide_watch_failed(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason)
+void tide_watch_failed(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason,
+                       const char *detail)
 {
     tide_learned *plan = learner->plans[number];
     plan->state = TIDE_CODE_NONE;
     leave_alone(plan, round);
-    give_up(learner, reason);
+    give_up(learner, reason, detail);
 }
 
 /* ---- putting in force ------------------------------------------------------------------- */
@@ -158,7 +159,7 @@ static void put_items_in_force(tide_learner *learner, const tide_items *items, b
     uint32_t number;
     if (tide_learner_plan(learner, items, &number) == NULL) {
         bool full = learner->plan_count >= setting(TIDE_SETTING_plans_most);
-        give_up(learner, full ? TIDE_REASON_too_many_plans : TIDE_REASON_no_memory);
+        give_up(learner, full ? TIDE_REASON_too_many_plans : TIDE_REASON_no_memory, "");
         return;
     }
     const tide_site_record *record = learner->site->record;
@@ -187,7 +188,7 @@ static void act(tide_learner *learner, const tide_choice *choice, uint64_t round
     switch (choice->what) {
     case TIDE_CHOICE_STAY:
         if (choice->reason != TIDE_REASON_kept && learner->in_force == TIDE_NO_PLAN)
-            give_up(learner, choice->reason);
+            give_up(learner, choice->reason, "");
         break;
     case TIDE_CHOICE_GENERAL: put_in_force(learner, TIDE_NO_PLAN, false, round, reason); break;
     case TIDE_CHOICE_OLD:
@@ -208,7 +209,7 @@ static void decide(tide_learner *learner, uint64_t round, tide_reason because)
     tide_thresholds at = tide_thresholds_now();
     tide_choice choice;
     if (!same_generic(learner)) {
-        give_up(learner, TIDE_REASON_no_method);
+        give_up(learner, TIDE_REASON_no_method, "");
         return;
     }
     tide_count(decisions);
@@ -276,7 +277,7 @@ static void look_at_misses(tide_learner *learner, uint64_t round)
         learner->reason = TIDE_REASON_missed;
         tide_event_note(TIDE_EVENT_MISSED, learner->site,
                         __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED)->tier,
-                        TIDE_REASON_missed);
+                        TIDE_REASON_missed, "");
         learner->next_window = round;
     } else if (++learner->quiet_rounds >= 2 * setting(TIDE_SETTING_window_every)) {
         learner->quiet_rounds = 0;

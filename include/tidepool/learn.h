@@ -51,6 +51,7 @@ typedef struct tide_event {
     const char *name;   /* of the site, valid during the call                                 */
     tide_tier tier;     /* of the plan in force after the event                               */
     const char *reason; /* in words; static text                                              */
+    const char *detail; /* what the stager or the system said, or ""; valid during the call   */
     uint64_t round;     /* number of the round it was told in                                 */
 } tide_event;
 
