@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "profiler/observe.h"
-#include "profiler/watch.h"
+#include "profiler/tally.h"
 #include "profiler/window.h"
 #include "runtime/error.h"
 #include "runtime/registry.h"
@@ -15,7 +15,7 @@
 static const tide_plan *publish(tide_site *site, const tide_plan *plan)
 {
     bool always = tide_observe_always_on();
-    if (!(always ? tide_watch_ensure(site) != NULL : tide_window_open(site)))
+    if (!(always ? tide_tally_ensure(site) != NULL : tide_window_open(site)))
         return plan;
     const tide_plan *wrapper = tide_observe_wrap(plan);
     return wrapper != NULL ? wrapper : plan;
@@ -23,20 +23,20 @@ static const tide_plan *publish(tide_site *site, const tide_plan *plan)
 
 static void forget(tide_site *site, bool going)
 {
-    tide_watch *watch = tide_watch_of(site);
+    tide_tally *tally = tide_tally_of(site);
     if (going)
-        tide_watch_discard(site);
-    else if (watch != NULL)
-        tide_watch_clear(watch);
+        tide_tally_discard(site);
+    else if (tally != NULL)
+        tide_tally_clear(tally);
 }
 
 static void describe(const tide_site *site, tide_site_information *out)
 {
-    tide_watch *watch = tide_watch_of(site);
-    if (watch == NULL)
+    tide_tally *tally = tide_tally_of(site);
+    if (tally == NULL)
         return;
-    tide_watch_harvest(watch);
-    out->samples = watch->before.scopes + watch->recent.scopes;
+    tide_tally_harvest(tally);
+    out->samples = tally->before.scopes + tally->recent.scopes;
     out->observed = tide_observe_always_on() || tide_window_open(site);
 }
 
@@ -51,7 +51,7 @@ static bool republish(tide_site *site, void *user)
 {
     tide_status *status = user;
     bool wanted = tide_observe_always_on();
-    bool possible = !wanted || tide_watch_ensure(site) != NULL;
+    bool possible = !wanted || tide_tally_ensure(site) != NULL;
     if (tide_site_arrived(site)) {
         tide_site_publish(site);
         possible = possible && (!wanted || tide_observe_wraps(site->plan));
@@ -82,11 +82,11 @@ tide_status tide_profile_site(const tide_site *site, tide_site_profile *out)
                          site == NULL ? "site" : "result");
     memset(out, 0, sizeof *out);
     tide_registry_lock();
-    tide_watch *watch = tide_watch_of(site);
-    if (watch != NULL) {
-        tide_watch_harvest(watch);
-        *out = watch->before;
-        tide_profile_add(out, &watch->recent, 1);
+    tide_tally *tally = tide_tally_of(site);
+    if (tally != NULL) {
+        tide_tally_harvest(tally);
+        *out = tally->before;
+        tide_profile_add(out, &tally->recent, 1);
     }
     tide_registry_unlock();
     return TIDE_OK;

@@ -21,7 +21,7 @@
 #include <tidepool/scope.h>
 
 #include "profiler/touches.h"
-#include "profiler/watch.h"
+#include "profiler/tally.h"
 #include "profiler/window.h"
 #include "runtime/assert.h"
 #include "runtime/os.h"
@@ -58,9 +58,9 @@ typedef struct use {
     bool last;         /* of its window           */
 } use;
 
-static bool window_open(const tide_watch *watch)
+static bool window_open(const tide_tally *tally)
 {
-    return watch != NULL && __atomic_load_n(&watch->remaining, __ATOMIC_RELAXED) > 0;
+    return tally != NULL && __atomic_load_n(&tally->remaining, __ATOMIC_RELAXED) > 0;
 }
 
 static void unwrap(tide_site *site, const observing_plan *self)
@@ -70,7 +70,7 @@ static void unwrap(tide_site *site, const observing_plan *self)
         !__atomic_compare_exchange_n(&site->plan, &in_force, self->wrapped, false,
                                      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
-    if (tide_observe_always_on() || window_open(tide_watch_of(site))) {
+    if (tide_observe_always_on() || window_open(tide_tally_of(site))) {
         in_force = self->wrapped;
         __atomic_compare_exchange_n(&site->plan, &in_force, &self->plan, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED);
@@ -78,11 +78,11 @@ static void unwrap(tide_site *site, const observing_plan *self)
 }
 
 /* Tickets left before this one; 0: there was none. */
-static int64_t take_ticket(tide_watch *watch)
+static int64_t take_ticket(tide_tally *tally)
 {
-    if (__atomic_load_n(&watch->remaining, __ATOMIC_RELAXED) <= 0)
+    if (__atomic_load_n(&tally->remaining, __ATOMIC_RELAXED) <= 0)
         return 0;
-    int64_t ticket = __atomic_fetch_sub(&watch->remaining, 1, __ATOMIC_RELAXED);
+    int64_t ticket = __atomic_fetch_sub(&tally->remaining, 1, __ATOMIC_RELAXED);
     return ticket > 0 ? ticket : 0;
 }
 
@@ -91,13 +91,13 @@ static int64_t take_ticket(tide_watch *watch)
 static use begin(tide_site *site, const tide_plan *plan, bool known)
 {
     use u = {.site = site, .self = (const observing_plan *)plan};
-    tide_watch *watch = tide_watch_of(site);
-    int64_t ticket = watch != NULL ? take_ticket(watch) : 0;
+    tide_tally *tally = tide_tally_of(site);
+    int64_t ticket = tally != NULL ? take_ticket(tally) : 0;
     u.last = ticket == 1;
     if (ticket == 0 && !tide_observe_always_on())
         unwrap(site, u.self);
-    else if (watch != NULL && known)
-        u.shard = tide_watch_enter(watch);
+    else if (tally != NULL && known)
+        u.shard = tide_tally_enter(tally);
     return u;
 }
 

@@ -4,34 +4,34 @@
 #include <string.h>
 
 #include "profiler/observe.h"
-#include "profiler/watch.h"
+#include "profiler/tally.h"
 #include "runtime/assert.h"
 
 bool tide_window_begin(tide_site *site, uint64_t uses)
 {
     tide_assert(uses > 0);
-    tide_watch *watch = tide_watch_ensure(site);
-    if (watch == NULL)
+    tide_tally *tally = tide_tally_ensure(site);
+    if (tally == NULL)
         return false;
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_RELAXED);
     if (tide_site_arrived(site) && !tide_observe_wraps(plan) && tide_observe_wrap(plan) == NULL)
         return false; /* most likely this plan is the one to be wrapped */
     int64_t tickets = uses < INT64_MAX ? (int64_t)uses : INT64_MAX;
-    __atomic_store_n(&watch->remaining, tickets, __ATOMIC_RELAXED);
+    __atomic_store_n(&tally->remaining, tickets, __ATOMIC_RELAXED);
     return true;
 }
 
 bool tide_window_open(const tide_site *site)
 {
-    const tide_watch *watch = tide_watch_of(site);
-    return watch != NULL && __atomic_load_n(&watch->remaining, __ATOMIC_RELAXED) > 0;
+    const tide_tally *tally = tide_tally_of(site);
+    return tally != NULL && __atomic_load_n(&tally->remaining, __ATOMIC_RELAXED) > 0;
 }
 
 void tide_window_end(tide_site *site)
 {
-    tide_watch *watch = tide_watch_of(site);
-    if (watch != NULL)
-        __atomic_store_n(&watch->remaining, 0, __ATOMIC_RELAXED);
+    tide_tally *tally = tide_tally_of(site);
+    if (tally != NULL)
+        __atomic_store_n(&tally->remaining, 0, __ATOMIC_RELAXED);
     tide_site_publish(site);
 }
 
@@ -47,12 +47,12 @@ static void level(tide_site_profile *profile)
 void tide_window_take(tide_site *site, tide_site_profile *out)
 {
     memset(out, 0, sizeof *out);
-    tide_watch *watch = tide_watch_of(site);
-    if (watch == NULL)
+    tide_tally *tally = tide_tally_of(site);
+    if (tally == NULL)
         return;
-    tide_watch_harvest(watch);
-    *out = watch->recent;
-    memset(&watch->recent, 0, sizeof watch->recent);
-    tide_profile_add(&watch->before, out, 1);
+    tide_tally_harvest(tally);
+    *out = tally->recent;
+    memset(&tally->recent, 0, sizeof tally->recent);
+    tide_profile_add(&tally->before, out, 1);
     level(out);
 }

@@ -2,39 +2,39 @@
 /* What is kept of one observed site: the window that is open, the shards that threads count in, and
  * what was taken from them. Made when the site is first observed; stays until its module goes,
  * because a scope may be inside. */
-#ifndef TIDEPOOL_PROFILER_WATCH_H
-#define TIDEPOOL_PROFILER_WATCH_H
+#ifndef TIDEPOOL_PROFILER_TALLY_H
+#define TIDEPOOL_PROFILER_TALLY_H
 
 #include "profiler/shard.h"
 #include "runtime/site.h"
 
-enum { TIDE_WATCH_SHARDS = 8 };
+enum { TIDE_TALLY_SHARDS = 8 };
 
-typedef struct tide_watch {
+typedef struct tide_tally {
     int64_t remaining;                     /* atomic: uses until the window is full; else 0 or less */
-    tide_shard *shards[TIDE_WATCH_SHARDS]; /* atomic each: by thread; NULL until one counts there   */
+    tide_shard *shards[TIDE_TALLY_SHARDS]; /* atomic each: by thread; NULL until one counts there   */
     tide_shard first;                      /* shards[0]                                             */
     tide_site_profile recent;              /* harvested, not taken by policy. Registry locked       */
     tide_site_profile before;              /* all that policy took. Registry locked                 */
-} tide_watch;
+} tide_tally;
 
-/* The site's watch or NULL. Any thread that is inside the site, or the registry locked. */
-tide_watch *tide_watch_of(const tide_site *site);
+/* The site's tally or NULL. Any thread that is inside the site, or the registry locked. */
+tide_tally *tide_tally_of(const tide_site *site);
 
 /* The same, made if need be; NULL when memory is short. Registry locked, site listed. */
-tide_watch *tide_watch_ensure(tide_site *site);
+tide_tally *tide_tally_ensure(tide_site *site);
 
 /* A shard to count in, entered: of the calling thread if there is memory. NULL: this use cannot be
  * counted. */
-tide_shard *tide_watch_enter(tide_watch *watch);
+tide_shard *tide_tally_enter(tide_tally *tally);
 
 /* Empties the shards into `recent`. Registry locked. */
-void tide_watch_harvest(tide_watch *watch);
+void tide_tally_harvest(tide_tally *tally);
 
 /* Forgets all counts and closes the window. Registry locked. */
-void tide_watch_clear(tide_watch *watch);
+void tide_tally_clear(tide_tally *tally);
 
 /* Nobody can be inside. Registry locked. */
-void tide_watch_discard(tide_site *site);
+void tide_tally_discard(tide_site *site);
 
 #endif

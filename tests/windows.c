@@ -1,0 +1,759 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows: a site is watched for so many uses, of whatever kind it is, and then runs its plain plan. */
+#define _GNU_SOURCE
+#include "forms.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "profiler/window.h"
+#include "runtime/os.h"
+#include "runtime/plan.h"
+#include "runtime/registry.h"
+#include "runtime/site.h"
+
+/* ---- sites of each kind ------------------------------------------------------------------ */
+
+static tide_generic *generic;
+
+static void method(void *args)
+{
+    ++*(unsigned *)args;
+}
+
+/* One use: a double, and where there is room for more an int32_t. False: it did not go well. */
+static bool use_site(tide_site *site, tide_pool *pool)
+{
+    static const int64_t shape[] = {3, 5};
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F64};
+    static const size_t sizes[] = {4, 4, 4};
+    void *data[3];
+    unsigned called = 0;
+    tide_scope scope;
+    tide_mark mark = tide_checkpoint(pool);
+    bool well = true;
+    switch (site->kind) {
+    case TIDE_KIND_SCOPE:
+        well = tide_scope_enter(pool, site, &scope) == TIDE_OK;
+        well = well && tide_acquire(pool, double, 4) != NULL &&
+               tide_acquire(pool, int32_t, 4) != NULL && tide_acquire(pool, double, 4) != NULL;
+        well = well && tide_scope_leave(&scope) == TIDE_OK;
+        break;
+    case TIDE_KIND_FRAME:
+        well = tide_scope_enter_frame(pool, site, 3, types, sizes, data, &scope) == TIDE_OK;
+        well = well && tide_scope_leave(&scope) == TIDE_OK;
+        break;
+    case TIDE_KIND_ACQUIRE:
+        well = tide_site_acquire(site, pool, TIDE_F64, 4) != NULL;
+        break;
+    case TIDE_KIND_ARRAY:
+        well = tide_site_acquire_array(site, pool, TIDE_F64, 2, shape) != NULL;
+        break;
+    default:
+        tide_site_dispatch(site, generic, TIDE_F64, &called);
+        well = called == 1;
+    }
+    return tide_rewind(pool, mark) == TIDE_OK && well;
+}
+
+static void use_times(tide_site *site, tide_pool *pool, size_t times)
+{
+    for (size_t i = 0; i < times; i++)
+        assert_true(use_site(site, pool));
+}
+
+/* A site that has run its first use, so that it has its plain plan. */
+static tide_site *site_of_kind(tide_kind kind, const char *purpose, tide_pool *pool)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s: %s", tide_kind_name(kind), purpose);
+    tide_site *site = tide_site_register_kind(name, kind);
+    assert_non_null(site);
+    use_times(site, pool, 1);
+    assert_ptr_equal(site->plan, &tide_plans_general[kind]);
+    return site;
+}
+
+static void open_window(tide_site *site, uint64_t uses)
+{
+    tide_registry_lock();
+    assert_true(tide_window_begin(site, uses));
+    tide_site_publish(site);
+    assert_true(tide_window_open(site));
+    tide_registry_unlock();
+}
+
+static bool is_open(const tide_site *site)
+{
+    tide_registry_lock();
+    bool open = tide_window_open(site);
+    tide_registry_unlock();
+    return open;
+}
+
+static tide_site_profile take_window(tide_site *site)
+{
+    tide_site_profile profile;
+    tide_registry_lock();
+    tide_window_take(site, &profile);
+    tide_registry_unlock();
+    return profile;
+}
+
+static tide_site_profile profile_of(const tide_site *site)
+{
+    tide_site_profile profile;
+    expect_ok(tide_profile_site(site, &profile));
+    return profile;
+}
+
+static uint64_t samples_of(const tide_site *site)
+{
+    tide_site_information info;
+    expect_ok(tide_site_info(site, &info));
+    return info.samples;
+}
+
+static void expect_type(const tide_site_profile *profile, tide_type type, uint64_t scopes,
+                        uint64_t slots, uint32_t most)
+{
+    for (uint32_t i = 0; i < profile->type_count; i++) {
+        if (profile->types[i].type != type)
+            continue;
+        assert_int_equal(profile->types[i].scopes, scopes);
+        assert_int_equal(profile->types[i].slots, slots);
+        assert_int_equal(profile->types[i].slots_most, most);
+        return;
+    }
+    assert_int_equal(scopes, 0);
+}
+
+static void expect_pattern(const tide_site_profile *profile, uint64_t scopes, uint32_t length,
+                           const int64_t *words)
+{
+    for (uint32_t i = 0; i < profile->pattern_count; i++) {
+        const tide_profile_pattern *pattern = &profile->patterns[i];
+        if (pattern->length != length ||
+            (length != 0 && memcmp(pattern->words, words, length * sizeof *words) != 0))
+            continue;
+        assert_int_equal(pattern->scopes, scopes);
+        return;
+    }
+    fail_msg("no such pattern of %u words", length);
+}
+
+/* What `uses` uses by use_site look like. */
+static void expect_uses(const tide_site *site, const tide_site_profile *profile, uint64_t uses)
+{
+    bool two = site->kind == TIDE_KIND_SCOPE || site->kind == TIDE_KIND_FRAME;
+    static const int64_t set[] = {TIDE_I32, TIDE_F64}, shape[] = {TIDE_F64, 2, 3, 5};
+    static const int64_t sequence[] = {TIDE_F64, TIDE_I32, TIDE_F64};
+    assert_int_equal(profile->scopes, uses);
+    assert_int_equal(profile->type_count, two ? 2 : 1);
+    expect_type(profile, TIDE_F64, uses, two ? 2 * uses : uses, two ? 2 : 1);
+    expect_type(profile, TIDE_I32, two ? uses : 0, two ? uses : 0, 1);
+    if (site->kind == TIDE_KIND_SCOPE)
+        expect_pattern(profile, uses, 2, set);
+    else if (site->kind == TIDE_KIND_FRAME)
+        expect_pattern(profile, uses, 3, sequence);
+    else if (site->kind == TIDE_KIND_ARRAY)
+        expect_pattern(profile, uses, 4, shape);
+    else
+        assert_int_equal(profile->pattern_count, 0);
+    assert_int_equal(profile->other, 0);
+    assert_int_equal(profile->pattern_other, 0);
+}
+
+#define EACH_KIND(kind) for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++)
+
+/* ---- opening and closing ----------------------------------------------------------------- */
+
+static unsigned filled;
+
+static void count_filled(void)
+{
+    __atomic_fetch_add(&filled, 1, __ATOMIC_RELAXED);
+}
+
+static void a_window_closes_by_itself_after_so_many_uses(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    EACH_KIND(kind) {
+        enum { USES = 7 };
+        tide_site *site = site_of_kind(kind, "closes", pool);
+        open_window(site, USES);
+        filled = 0;
+        use_times(site, pool, USES - 1);
+        assert_ptr_not_equal(site->plan, &tide_plans_general[kind]);
+        assert_true(is_open(site));
+        assert_int_equal(filled, 0);
+        use_times(site, pool, 1);
+        assert_ptr_equal(site->plan, &tide_plans_general[kind]);
+        assert_false(is_open(site));
+        assert_int_equal(filled, 1);
+        use_times(site, pool, 10);
+        tide_site_profile profile = take_window(site);
+        expect_uses(site, &profile, USES);
+        assert_int_equal(samples_of(site), USES);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void windows_follow_each_other(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    EACH_KIND(kind) {
+        tide_site *site = site_of_kind(kind, "follows", pool);
+        for (uint64_t window = 1; window <= 4; window++) {
+            open_window(site, window);
+            use_times(site, pool, window + 3);
+            tide_site_profile profile = take_window(site), nothing = take_window(site);
+            expect_uses(site, &profile, window);
+            assert_int_equal(nothing.scopes + nothing.type_count + nothing.pattern_count, 0);
+        }
+        tide_site_profile total = profile_of(site);
+        expect_uses(site, &total, 1 + 2 + 3 + 4);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void a_window_can_be_ended(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    EACH_KIND(kind) {
+        tide_site *site = site_of_kind(kind, "ended", pool);
+        tide_site_information info;
+        open_window(site, 100);
+        use_times(site, pool, 3);
+        expect_ok(tide_site_info(site, &info));
+        assert_true(info.observed);
+        assert_int_equal(info.samples, 3);
+        tide_registry_lock();
+        tide_window_end(site);
+        tide_registry_unlock();
+        assert_ptr_equal(site->plan, &tide_plans_general[kind]);
+        use_times(site, pool, 3);
+        expect_ok(tide_site_info(site, &info));
+        assert_false(info.observed);
+        assert_int_equal(info.samples, 3);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void observing_everything_does_not_end_with_a_window(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    EACH_KIND(kind) {
+        tide_site *site = site_of_kind(kind, "always", pool);
+        expect_ok(tide_profile_observe(true));
+        filled = 0;
+        open_window(site, 2);
+        use_times(site, pool, 5);
+        assert_int_equal(filled, 1);
+        assert_false(is_open(site));
+        assert_ptr_not_equal(site->plan, &tide_plans_general[kind]);
+        expect_ok(tide_profile_observe(false));
+        assert_ptr_equal(site->plan, &tide_plans_general[kind]);
+        use_times(site, pool, 5);
+        assert_int_equal(samples_of(site), 5);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void a_scope_that_outlasts_its_window_is_not_counted(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_site *site = site_of_kind(TIDE_KIND_SCOPE, "outlasts", pool);
+    tide_scope outer;
+    open_window(site, 2);
+    expect_ok(tide_scope_enter(pool, site, &outer));
+    take(pool, TIDE_U8, 3, 1);
+    use_times(site, pool, 2);
+    assert_ptr_equal(site->plan, &tide_plans_general[TIDE_KIND_SCOPE]);
+    expect_ok(tide_scope_leave(&outer));
+    tide_site_profile profile = take_window(site);
+    expect_uses(site, &profile, 2);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void a_reset_closes_the_window_and_forgets(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    EACH_KIND(kind) {
+        tide_site *site = site_of_kind(kind, "reset", pool);
+        open_window(site, 10);
+        use_times(site, pool, 3);
+        expect_ok(tide_site_reset(site));
+        assert_ptr_equal(site->plan, &tide_plans_general[kind]);
+        assert_false(is_open(site));
+        assert_int_equal(samples_of(site), 0);
+        open_window(site, 2);
+        use_times(site, pool, 3);
+        tide_site_profile profile = take_window(site);
+        expect_uses(site, &profile, 2);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- plans under observation ------------------------------------------------------------- */
+
+static unsigned first_code, second_code;
+
+static void *acquire_first(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
+                           tide_site *site)
+{
+    first_code += plan->tier == TIDE_TIER_COMPILED;
+    return tide_plans_general[TIDE_KIND_ACQUIRE].acquire(pool, type, n, plan, site);
+}
+
+static void *acquire_second(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
+                            tide_site *site)
+{
+    second_code += plan->tier == TIDE_TIER_COMPILED;
+    return tide_plans_general[TIDE_KIND_ACQUIRE].acquire(pool, type, n, plan, site);
+}
+
+static void a_plan_whose_code_is_taken_away_is_observed_on(void **state)
+{
+    (void)state;
+    static const tide_type types[] = {TIDE_F64};
+    static tide_plan plan = {.acquire = acquire_first, .kind = TIDE_KIND_ACQUIRE,
+                             .tier = TIDE_TIER_COMPILED, .type_count = 1, .types = types};
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_site *site = site_of_kind(TIDE_KIND_ACQUIRE, "code", pool);
+    tide_site_information info;
+    tide_registry_lock();
+    site->record->compiled = &plan;
+    tide_registry_unlock();
+    open_window(site, 4);
+    use_times(site, pool, 2);
+    expect_ok(tide_site_info(site, &info));
+    assert_int_equal(info.tier, TIDE_TIER_COMPILED); /* what is in force, not who looks at it */
+    assert_int_equal(info.type_count, 1);
+    assert_int_equal(first_code, 2);
+    __atomic_store_n(&plan.acquire, acquire_second, __ATOMIC_RELAXED);
+    use_times(site, pool, 2);
+    assert_ptr_equal(site->plan, &plan);
+    assert_int_equal(first_code, 2);
+    assert_int_equal(second_code, 2);
+    tide_site_profile profile = take_window(site);
+    expect_uses(site, &profile, 4);
+    expect_ok(tide_site_reset(site));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- what is not counted ----------------------------------------------------------------- */
+
+/* A use that fails. */
+static void misuse_site(tide_site *site, tide_pool *pool)
+{
+    static const tide_type types[] = {TIDE_F64, 60000};
+    static const size_t sizes[] = {4, 4};
+    static const int64_t negative[] = {-1};
+    void *data[2];
+    unsigned called = 0;
+    tide_scope scope;
+    switch (site->kind) {
+    case TIDE_KIND_SCOPE:
+        expect_ok(tide_scope_enter(pool, site, &scope));
+        expect_ok(tide_pool_reset(pool)); /* abandons it */
+        tide_scope_end(&scope);
+        break;
+    case TIDE_KIND_FRAME:
+        assert_int_not_equal(
+            tide_scope_enter_frame(pool, site, 2, types, sizes, data, &scope), TIDE_OK);
+        expect_ok(tide_scope_leave(&scope));
+        break;
+    case TIDE_KIND_ACQUIRE:
+        assert_null(tide_site_acquire(site, pool, 60000, 4));
+        assert_null(tide_site_acquire(site, pool, UINT32_MAX, 4));
+        break;
+    case TIDE_KIND_ARRAY:
+        assert_null(tide_site_acquire_array(site, pool, TIDE_F64, 1, negative));
+        assert_null(tide_site_acquire_array(site, pool, 60000, 0, NULL));
+        assert_null(tide_site_acquire_array(site, pool, TIDE_F64, 100, negative));
+        break;
+    default:
+        tide_site_dispatch(site, generic, TIDE_U64, &called);
+        tide_site_dispatch(site, generic, UINT32_MAX, &called);
+        tide_site_dispatch(site, NULL, TIDE_F64, &called);
+        assert_int_equal(called, 0);
+    }
+}
+
+static void refused_uses_leave_no_trace_but_use_the_window_up(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    EACH_KIND(kind) {
+        tide_site *site = site_of_kind(kind, "refused", pool);
+        open_window(site, 5);
+        use_times(site, pool, 1);
+        misuse_site(site, pool);
+        tide_site_profile profile = take_window(site);
+        expect_uses(site, &profile, 1);
+        for (int i = 0; i < 4; i++)
+            misuse_site(site, pool);
+        assert_ptr_equal(site->plan, &tide_plans_general[kind]);
+        assert_int_equal(samples_of(site), 1);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+enum { THREADS = 8 };
+
+struct crew {
+    tide_site *site;
+    size_t uses;
+    unsigned failures;
+    uint64_t taken;
+    bool stop;
+};
+
+static void *work(void *state)
+{
+    struct crew *crew = state;
+    tide_pool *pool = tide_pool_create(NULL);
+    for (size_t i = 0; i < crew->uses; i++)
+        if (!use_site(crew->site, pool))
+            __atomic_fetch_add(&crew->failures, 1, __ATOMIC_RELAXED);
+    tide_pool_destroy(pool);
+    return NULL;
+}
+
+static void run_crew(struct crew *crew, void *(*reader)(void *))
+{
+    pthread_t threads[THREADS], reading;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, crew), 0);
+    if (reader != NULL)
+        assert_int_equal(pthread_create(&reading, NULL, reader, crew), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    __atomic_store_n(&crew->stop, true, __ATOMIC_RELAXED);
+    if (reader != NULL)
+        assert_int_equal(pthread_join(reading, NULL), 0);
+    assert_int_equal(crew->failures, 0);
+}
+
+static void threads_fill_a_window_exactly(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    EACH_KIND(kind) {
+        struct crew crew = {.site = site_of_kind(kind, "threads", pool), .uses = scaled(2000, 200)};
+        uint64_t uses = crew.uses * THREADS / 2;
+        filled = 0;
+        open_window(crew.site, uses);
+        run_crew(&crew, NULL);
+        assert_ptr_equal(crew.site->plan, &tide_plans_general[kind]);
+        assert_int_equal(filled, 1);
+        tide_site_profile profile = take_window(crew.site);
+        expect_uses(crew.site, &profile, uses);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void *reopen_and_take(void *state)
+{
+    struct crew *crew = state;
+    while (!__atomic_load_n(&crew->stop, __ATOMIC_RELAXED)) {
+        tide_site_profile profile;
+        tide_registry_lock();
+        if (!tide_window_open(crew->site) && tide_window_begin(crew->site, 20))
+            tide_site_publish(crew->site);
+        tide_window_take(crew->site, &profile);
+        tide_registry_unlock();
+        crew->taken += profile.scopes;
+    }
+    return NULL;
+}
+
+/* Nothing is lost between readers that take and threads that count, and nothing is made up. */
+static void windows_come_and_go_while_threads_run(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    EACH_KIND(kind) {
+        struct crew crew = {.site = site_of_kind(kind, "churn", pool), .uses = scaled(3000, 300)};
+        open_window(crew.site, 20);
+        run_crew(&crew, reopen_and_take);
+        crew.taken += take_window(crew.site).scopes;
+        tide_registry_lock();
+        tide_window_end(crew.site);
+        tide_registry_unlock();
+        assert_ptr_equal(crew.site->plan, &tide_plans_general[kind]);
+        tide_site_profile total = profile_of(crew.site);
+        assert_true(crew.taken > 0);
+        expect_uses(crew.site, &total, crew.taken);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- places ------------------------------------------------------------------------------ */
+
+static void acquire_types(tide_site *site, tide_pool *pool, const tide_type *types, size_t count,
+                          size_t times)
+{
+    tide_mark mark = tide_checkpoint(pool);
+    for (size_t i = 0; i < times * count; i++)
+        assert_non_null(tide_site_acquire(site, pool, types[i % count], 1));
+    expect_ok(tide_rewind(pool, mark));
+}
+
+/* Types of an earlier phase hold no place against later ones. */
+static void later_windows_have_room_for_other_types(void **state)
+{
+    (void)state;
+    enum { TYPES = 40, PHASES = 3 };
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_site *site = site_of_kind(TIDE_KIND_ACQUIRE, "phases", pool);
+    for (int phase = 0; phase < PHASES; phase++) {
+        tide_type types[TYPES];
+        for (int i = 0; i < TYPES; i++)
+            types[i] = fresh_type();
+        open_window(site, TYPES);
+        acquire_types(site, pool, types, TYPES, 1);
+        tide_site_profile profile = take_window(site);
+        assert_int_equal(profile.scopes, TYPES);
+        assert_int_equal(profile.type_count, TIDE_PROFILE_TYPES);
+        assert_int_equal(profile.other, TYPES - TIDE_PROFILE_TYPES);
+        expect_type(&profile, types[0], 1, 1, 1);
+    }
+    tide_site_profile total = profile_of(site);
+    assert_int_equal(total.scopes, PHASES * TYPES);
+    assert_int_equal(total.type_count, TIDE_PROFILE_TYPES);
+    assert_int_equal(total.other, PHASES * TYPES - TIDE_PROFILE_TYPES);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void patterns_beyond_the_places_count_as_others(void **state)
+{
+    (void)state;
+    enum { SHAPES = 20 };
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_site *site = site_of_kind(TIDE_KIND_ARRAY, "shapes", pool);
+    open_window(site, 3 * SHAPES);
+    tide_mark mark = tide_checkpoint(pool);
+    for (int64_t i = 0; i < 3 * SHAPES; i++)
+        assert_non_null(tide_site_acquire_array(site, pool, TIDE_U8, 1, &(int64_t){i % SHAPES}));
+    expect_ok(tide_rewind(pool, mark));
+    tide_site_profile profile = take_window(site);
+    assert_int_equal(profile.pattern_count, TIDE_PROFILE_PATTERNS);
+    assert_int_equal(profile.pattern_other, 3 * (SHAPES - TIDE_PROFILE_PATTERNS));
+    expect_pattern(&profile, 3, 3, (int64_t[]){TIDE_U8, 1, 0});
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void scope_touching(tide_site *site, tide_pool *pool, const tide_type *types, size_t count)
+{
+    tide_scope scope;
+    expect_ok(tide_scope_enter(pool, site, &scope));
+    for (size_t i = 0; i < count; i++)
+        assert_non_null(tide_acquire_type(pool, types[i], 1));
+    expect_ok(tide_scope_leave(&scope));
+}
+
+static void a_scopes_pattern_is_its_set_of_types(void **state)
+{
+    (void)state;
+    static const tide_type types[] = {TIDE_C128, TIDE_F64, TIDE_I32, TIDE_F64, TIDE_I16, TIDE_U8,
+                                      TIDE_U16, TIDE_U32, TIDE_U64, TIDE_I8, TIDE_BOOL, TIDE_F32};
+    static const tide_type again[] = {TIDE_I32, TIDE_F64, TIDE_C128};
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_site *site = site_of_kind(TIDE_KIND_SCOPE, "sets", pool);
+    open_window(site, 6);
+    scope_touching(site, pool, types, 4);
+    scope_touching(site, pool, again, 3);
+    scope_touching(site, pool, types, 0);
+    scope_touching(site, pool, types, 11); /* ten different ones */
+    scope_touching(site, pool, types, 12); /* one too many       */
+    scope_touching(site, pool, types, 1);
+    tide_site_profile profile = take_window(site);
+    assert_int_equal(profile.scopes, 6);
+    assert_int_equal(profile.pattern_count, 4);
+    assert_int_equal(profile.pattern_other, 1);
+    expect_pattern(&profile, 2, 3, (int64_t[]){TIDE_I32, TIDE_F64, TIDE_C128});
+    expect_pattern(&profile, 1, 0, NULL);
+    expect_pattern(&profile, 1, 1, (int64_t[]){TIDE_C128});
+    assert_int_equal(profile.patterns[0].scopes, 2); /* the most frequent first */
+    expect_type(&profile, TIDE_F64, 4, 7, 2);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* The same at a tier that keeps what it saves in the scope. */
+static void a_table_plan_is_read_as_well(void **state)
+{
+    (void)state;
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_U8};
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_site *site = site_of_kind(TIDE_KIND_SCOPE, "table", pool);
+    expect_ok(tide_site_declare(site, types, 3));
+    const tide_plan *plain = site->plan;
+    open_window(site, 3);
+    use_times(site, pool, 3);
+    assert_ptr_equal(site->plan, plain);
+    tide_site_profile profile = take_window(site);
+    expect_uses(site, &profile, 3); /* u8 was saved and not needed */
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- without memory ---------------------------------------------------------------------- */
+
+static unsigned allocations, failing;
+
+static bool fail_nth(size_t bytes)
+{
+    (void)bytes;
+    return ++allocations >= failing;
+}
+
+static void without_memory_nothing_is_observed_and_nothing_breaks(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    EACH_KIND(kind) {
+        bool begun = false;
+        for (failing = 1; !begun; failing++) {
+            tide_site *site = site_of_kind(kind, "poor", pool);
+            expect_ok(tide_site_reset(site));
+            allocations = 0;
+            tide_registry_lock();
+            tide_os_fault = fail_nth;
+            begun = tide_window_begin(site, 3);
+            tide_site_publish(site);
+            tide_os_fault = NULL;
+            assert_true(begun == tide_window_open(site));
+            tide_registry_unlock();
+            use_times(site, pool, 4);
+            assert_ptr_equal(site->plan, &tide_plans_general[kind]);
+            assert_int_equal(samples_of(site), begun ? 3 : 0);
+        }
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void *use_without_memory(void *state)
+{
+    struct crew *crew = state;
+    tide_pool *pool = tide_pool_create(NULL);
+    if (!use_site(crew->site, pool)) /* warms the pool */
+        crew->failures++;
+    failing = 1;
+    tide_os_fault = fail_nth;
+    for (size_t i = 0; i < crew->uses; i++)
+        crew->failures += !use_site(crew->site, pool);
+    tide_os_fault = NULL;
+    tide_pool_destroy(pool);
+    return NULL;
+}
+
+/* A thread that cannot have a shard of its own counts in another's. */
+static void without_memory_for_shards_uses_are_counted(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    struct crew crew = {.site = site_of_kind(TIDE_KIND_SCOPE, "no shard", pool), .uses = 9};
+    open_window(crew.site, 10);
+    for (int i = 0; i < 2; i++) { /* the second finds the window full */
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, use_without_memory, &crew), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+    assert_int_equal(crew.failures, 0);
+    tide_site_profile profile = take_window(crew.site);
+    expect_uses(crew.site, &profile, 10);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- adding ------------------------------------------------------------------------------ */
+
+static void adding_weighs_and_matches(void **state)
+{
+    (void)state;
+    tide_site_profile into = {.scopes = 10, .other = 1, .type_count = 1, .pattern_count = 1,
+                              .types = {{TIDE_F64, 2, 10, 15}},
+                              .patterns = {{.scopes = 9, .length = 1, .words = {TIDE_F64}}}};
+    const tide_site_profile from = {.scopes = 9, .other = 3, .pattern_other = 5,
+                                    .type_count = 3, .pattern_count = 2,
+                                    .types = {{TIDE_I32, 1, 9, 9}, {TIDE_F64, 7, 8, 40},
+                                              {TIDE_U8, 1, 1, 1}},
+                                    .patterns = {{.scopes = 8, .length = 1, .words = {TIDE_F64}},
+                                                 {.scopes = 1, .length = 0}}};
+    tide_profile_add(&into, &from, 0.5);
+    assert_int_equal(into.scopes, 14);
+    assert_int_equal(into.other, 2);
+    assert_int_equal(into.pattern_other, 2);
+    assert_int_equal(into.type_count, 2); /* half a use of u8 is none */
+    expect_type(&into, TIDE_F64, 14, 35, 7);
+    expect_type(&into, TIDE_I32, 4, 4, 1);
+    assert_int_equal(into.pattern_count, 1);
+    expect_pattern(&into, 13, 1, (int64_t[]){TIDE_F64});
+    tide_site_profile gone = {0};
+    tide_profile_add(&gone, &into, 0);
+    assert_int_equal(gone.scopes + gone.type_count + gone.pattern_count, 0);
+    tide_site_profile much = {.scopes = UINT64_MAX - 3};
+    tide_profile_add(&much, &into, 1);
+    assert_true(much.scopes == UINT64_MAX);
+}
+
+/* Of types that are as frequent the one with the smaller number stays, in whatever order they come. */
+static void adding_does_not_depend_on_order(void **state)
+{
+    (void)state;
+    tide_site_profile up = {.scopes = 40}, down = {.scopes = 40}, empty = {0};
+    for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
+        up.types[up.type_count++] = (tide_profile_type){1 + i, 1, 1, 1};
+        down.types[down.type_count++] = (tide_profile_type){9 + i, 1, 1, 1};
+    }
+    tide_site_profile one = up, other = empty;
+    tide_profile_add(&one, &down, 1);
+    tide_profile_add(&other, &down, 1);
+    tide_profile_add(&other, &up, 1);
+    assert_memory_equal(&one, &other, sizeof one);
+    assert_int_equal(one.type_count, TIDE_PROFILE_TYPES);
+    assert_int_equal(one.other, 8);
+    assert_int_equal(one.types[0].type, 9); /* twice */
+    assert_int_equal(one.types[TIDE_PROFILE_TYPES - 1].type, 8);
+}
+
+static const struct CMUnitTest others[] = {
+    cmocka_unit_test(a_window_closes_by_itself_after_so_many_uses),
+    cmocka_unit_test(windows_follow_each_other),
+    cmocka_unit_test(a_window_can_be_ended),
+    cmocka_unit_test(observing_everything_does_not_end_with_a_window),
+    cmocka_unit_test(a_scope_that_outlasts_its_window_is_not_counted),
+    cmocka_unit_test(a_reset_closes_the_window_and_forgets),
+    cmocka_unit_test(a_plan_whose_code_is_taken_away_is_observed_on),
+    cmocka_unit_test(refused_uses_leave_no_trace_but_use_the_window_up),
+    cmocka_unit_test(threads_fill_a_window_exactly),
+    cmocka_unit_test(windows_come_and_go_while_threads_run),
+    cmocka_unit_test(later_windows_have_room_for_other_types),
+    cmocka_unit_test(patterns_beyond_the_places_count_as_others),
+    cmocka_unit_test(a_scopes_pattern_is_its_set_of_types),
+    cmocka_unit_test(a_table_plan_is_read_as_well),
+    cmocka_unit_test(without_memory_nothing_is_observed_and_nothing_breaks),
+    cmocka_unit_test(without_memory_for_shards_uses_are_counted),
+    cmocka_unit_test(adding_weighs_and_matches),
+    cmocka_unit_test(adding_does_not_depend_on_order),
+};
+
+/* Windows are opened by hand here, not by what the library learns. */
+int main(void)
+{
+    if (tide_tune_set("learn", 0) != TIDE_OK)
+        return EXIT_FAILURE;
+    generic = tide_generic_create("windows");
+    if (generic == NULL || tide_generic_add(generic, TIDE_F64, method) != TIDE_OK)
+        return EXIT_FAILURE;
+    tide_window_filled = count_filled;
+    return cmocka_run_group_tests_name("windows", others, NULL, NULL);
+}
