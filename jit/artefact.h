@@ -12,8 +12,8 @@
 typedef struct tide_artefact tide_artefact;
 
 /* Loads the file, checks its magic and layout, and hands it the runtime's table. NULL: one line in
- * `error`; nothing stays loaded. `temporary`: the file is removed with the artefact. Starts with one
- * use. */
+ * `error`; nothing stays loaded. `temporary`: it lies in the private directory (anything else is refused) and is removed
+ * with the artefact. The path is absolute. Starts with one use. Any thread. */
 tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error, size_t room);
 
 /* The address of STEM followed by suffix ("_enter"); NULL when there is none. */
@@ -22,6 +22,14 @@ void *tide_artefact_find(const tide_artefact *artefact, const char *stem, const 
 /* Each site that uses its code holds a use; with the last one it is unloaded. */
 void tide_artefact_use(tide_artefact *artefact);
 void tide_artefact_drop(tide_artefact *artefact);
+
+/* A label by which an artefact that is loaded already can be found again (with one use more). */
+typedef struct tide_artefact_label {
+    unsigned char bytes[16];
+} tide_artefact_label;
+
+void tide_artefact_set_label(tide_artefact *artefact, const tide_artefact_label *label);
+tide_artefact *tide_artefact_labelled(const tide_artefact_label *label);
 
 /* Loaded now. */
 size_t tide_artefact_count(void);

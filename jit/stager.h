@@ -3,7 +3,11 @@
  * in its own time, and is recycled, killed and replaced without the program noticing.
  *
  * Not thread-safe: whoever holds the round lock (jit/round.h) calls it. Nothing here blocks longer
- * than it is told to. */
+ * than it is told to.
+ *
+ * An order whose stager is lost through no fault of its own is given to another one once. At exit,
+ * and after all else that the library does there, the helper is ended and the directory removed; a
+ * forked child has neither, and makes its own when it needs them. */
 #ifndef TIDEPOOL_JIT_STAGER_H
 #define TIDEPOOL_JIT_STAGER_H
 
@@ -35,7 +39,7 @@ void tide_stager_submit(uint64_t order, const char *specs, size_t bytes);
 /* The next answer, waiting at most so long for one; false: none. */
 bool tide_stager_poll(tide_stager_answer *out, int timeout_ms);
 
-/* Orders not answered yet. */
+/* Orders whose answer has not been fetched yet. */
 size_t tide_stager_pending(void);
 
 /* A descriptor that becomes readable when tide_stager_poll should be called; -1: none now. */
@@ -49,6 +53,16 @@ typedef struct tide_stager_figures {
     uint64_t started, orders, answers, failed, late, died, garbage, recycled;
 } tide_stager_figures;
 
+/* started: processes; late, died, garbage, recycled: why they went; failed: answers with an error. */
 void tide_stager_figures_get(tide_stager_figures *out);
+
+/* What the last stager that said hello calls itself; "" while none has. */
+const char *tide_stager_version(void);
+
+/* The process of the stager that takes orders; 0: none. For tests and reports. */
+int tide_stager_process(void);
+
+/* For tests: when not NULL, tells the milliseconds by which deadlines are measured. */
+extern int64_t (*tide_stager_clock)(void);
 
 #endif
