@@ -28,7 +28,7 @@ enum {
     TIDE_SPEC_ITEMS = 16, /* most for one site  */
     TIDE_SPEC_STEM = 64,  /* bytes, the 0 included */
     TIDE_SPEC_NAME = 64,
-    TIDE_SPEC_SITE_BYTES = 4096, /* more than any site's text takes */
+    TIDE_SPEC_SITE_BYTES = 8192, /* more than any site's text takes */
     TIDE_SPEC_SITES = 64         /* most in one request to the stager */
 };
 
