@@ -25,14 +25,16 @@
 #include <tidepool/site.h>
 
 /* The general path of each kind. Each counts a miss if it was the plan's guard that failed, not the
- * plan itself that is general. Leaves handle whatever `enter` or `frame`, compiled or not, left. */
+ * plan itself that is general. Leaves handle whatever `enter` or `frame`, compiled or not, left.
+ * The two `slow` ones are for what the guard foresaw, type or shape, in a pool that is not ready for
+ * it (a first touch, a slot too small): no miss. */
 typedef struct tide_runtime {
     tide_enter_function *enter;
     tide_leave_function *leave;
     tide_frame_function *frame;
     tide_leave_function *frame_leave;
-    tide_acquire_function *acquire;
-    tide_array_function *array;
+    tide_acquire_function *acquire, *acquire_slow;
+    tide_array_function *array, *array_slow;
     tide_dispatch_function *dispatch;
 } tide_runtime;
 
@@ -55,8 +57,8 @@ extern const tide_runtime tide_runtime_general;
     X(struct tide_array, tensor) X(struct tide_array, form) X(struct tide_array, length)           \
     X(struct tide_array, hits) X(tide_dl_tensor, shape)                                            \
     X(tide_runtime, enter) X(tide_runtime, leave) X(tide_runtime, frame)                           \
-    X(tide_runtime, frame_leave) X(tide_runtime, acquire) X(tide_runtime, array)                   \
-    X(tide_runtime, dispatch)
+    X(tide_runtime, frame_leave) X(tide_runtime, acquire) X(tide_runtime, acquire_slow)            \
+    X(tide_runtime, array) X(tide_runtime, array_slow) X(tide_runtime, dispatch)
 
 /* One number for all of it (FNV-1a over offsets and sizes): the same in the library and in the
  * stager if and only if both were built from the same layout. */

@@ -20,6 +20,14 @@ void *tide_general_acquire(tide_pool *pool, tide_type type, size_t n, const tide
                : tide_acquire_slow(pool, type, n, place.file, place.function, place.line);
 }
 
+void *tide_general_acquire_slow(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
+                                tide_site *site)
+{
+    (void)plan;
+    tide_place place = site->place;
+    return tide_acquire_slow(pool, type, n, place.file, place.function, place.line);
+}
+
 tide_array *tide_general_array(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
                                const tide_plan *plan, tide_site *site)
 {
@@ -27,6 +35,15 @@ tide_array *tide_general_array(tide_pool *pool, tide_type type, int ndim, const 
     tide_plan_missed(plan);
     return tide_acquire_array_inline(pool, type, TIDE_ROW_MAJOR, ndim, shape, place.file,
                                      place.function, place.line);
+}
+
+tide_array *tide_general_array_slow(tide_pool *pool, tide_type type, int ndim,
+                                    const int64_t *shape, const tide_plan *plan, tide_site *site)
+{
+    (void)plan;
+    tide_place place = site->place;
+    return tide_acquire_array_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, place.file,
+                                   place.function, place.line);
 }
 
 /* NULL with a message unless the site is of this kind. */
@@ -62,7 +79,9 @@ const tide_runtime tide_runtime_general = {
     .frame = tide_general_frame,
     .frame_leave = tide_general_frame_leave,
     .acquire = tide_general_acquire,
+    .acquire_slow = tide_general_acquire_slow,
     .array = tide_general_array,
+    .array_slow = tide_general_array_slow,
     .dispatch = tide_general_dispatch,
 };
 

@@ -10,6 +10,11 @@ tide_frame_function tide_general_frame;
 tide_leave_function tide_general_frame_leave;
 tide_acquire_function tide_general_acquire;
 tide_array_function tide_general_array;
+
+/* The same where no guard failed: no miss. */
+tide_acquire_function tide_general_acquire_slow;
+tide_array_function tide_general_array_slow;
+
 tide_dispatch_function tide_general_dispatch;
 
 /* A guard failed, if the plan counts such things. */

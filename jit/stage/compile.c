@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* One context for each request, with all its sites: half of what a compile costs is the linker's, and
+ * is paid once. */
+#include "jit/stage/compile.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jit/stage/emit.h"
+
+static __attribute__((format(printf, 2, 3))) bool failed(char error[STAGE_ERROR_BYTES],
+                                                         const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error, STAGE_ERROR_BYTES, format, args);
+    va_end(args);
+    error[strcspn(error, "\r\n")] = '\0'; /* the answer is one line */
+    return false;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static bool known_stem(const stage_request *request, const char *stem)
+{
+    for (uint32_t i = 0; i < request->count; i++)
+        if (strcmp(request->specs[i].stem, stem) == 0)
+            return true;
+    return strcmp(stem, "tide_artefact") == 0; /* whose symbols would be those of the artefact */
+}
+
+static bool read_sites(tide_spec_reader *reader, stage_request *out, char error[STAGE_ERROR_BYTES])
+{
+    for (tide_spec spec; tide_spec_read(reader, &spec); out->specs[out->count++] = spec) {
+        if (spec.item_count == 0)
+            return out->count > 0 || failed(error, "the text has no sites");
+        if (out->count == TIDE_SPEC_SITES)
+            return failed(error, "line %" PRIu32 ": more than %d sites", reader->line,
+                          TIDE_SPEC_SITES);
+        if (known_stem(out, spec.stem))
+            return failed(error, "line %" PRIu32 ": stem '%s' is taken", reader->line, spec.stem);
+    }
+    return failed(error, "%s", reader->error);
+}
+
+bool stage_read(const char *text, stage_request *out, char error[STAGE_ERROR_BYTES])
+{
+    tide_spec_reader reader = {.text = text};
+    uint64_t layout, own = tide_compiled_layout();
+    out->count = 0;
+    if (!tide_spec_read_head(&reader, &layout))
+        return failed(error, "%s", reader.error);
+    if (layout != own)
+        return failed(error,
+                      "the spec is for layout %016" PRIx64 ", this stager knows %016" PRIx64
+                      ": library and stager are of different builds",
+                      layout, own);
+    return read_sites(&reader, out, error);
+}
+
+/* ---- compiling ------------------------------------------------------------------------------ */
+
+static void emit_site(stage_emit *e, const tide_spec *spec)
+{
+    static void (*const emitters[TIDE_KIND_COUNT])(stage_emit *, const tide_spec *) = {
+        [TIDE_KIND_SCOPE] = stage_emit_scope,       [TIDE_KIND_FRAME] = stage_emit_frame,
+        [TIDE_KIND_ACQUIRE] = stage_emit_acquire,   [TIDE_KIND_ARRAY] = stage_emit_array,
+        [TIDE_KIND_DISPATCH] = stage_emit_dispatch,
+    };
+    emitters[spec->kind](e, spec);
+}
+
+/* Words are stored one by one and soon loaded again: packed stores would stall those loads. Guards
+ * are always predicted: two branches are cheaper than computing both conditions for one. Nothing is
+ * imported, so nothing needs to be linked. */
+static void set_options(gcc_jit_context *context)
+{
+    static const char *const compiler[] = {"-fno-tree-slp-vectorize", "-fno-stack-protector",
+                                           "--param=logical-op-non-short-circuit=0"};
+    static const char *const driver[] = {"-nostdlib", "-nostartfiles"};
+    gcc_jit_context_set_int_option(context, GCC_JIT_INT_OPTION_OPTIMIZATION_LEVEL, 2);
+    gcc_jit_context_set_str_option(context, GCC_JIT_STR_OPTION_PROGNAME, "tidepool-stage");
+    for (size_t i = 0; i < sizeof compiler / sizeof *compiler; i++)
+        gcc_jit_context_add_command_line_option(context, compiler[i]);
+    for (size_t i = 0; i < sizeof driver / sizeof *driver; i++)
+        gcc_jit_context_add_driver_option(context, driver[i]);
+#ifdef LIBGCCJIT_HAVE_gcc_jit_context_set_bool_print_errors_to_stderr
+    gcc_jit_context_set_bool_print_errors_to_stderr(context, 0);
+#endif
+}
+
+static void write_out(gcc_jit_context *context, stage_output output, const char *path)
+{
+    if (output == STAGE_OUTPUT_C)
+        gcc_jit_context_dump_to_file(context, path, 0);
+    else
+        gcc_jit_context_compile_to_file(context,
+                                        output == STAGE_OUTPUT_ASM
+                                            ? GCC_JIT_OUTPUT_KIND_ASSEMBLER
+                                            : GCC_JIT_OUTPUT_KIND_DYNAMIC_LIBRARY,
+                                        path);
+}
+
+bool stage_compile(const stage_request *request, stage_output output, const char *path,
+                   char error[STAGE_ERROR_BYTES])
+{
+    stage_emit e;
+    gcc_jit_context *context = gcc_jit_context_acquire();
+    if (context == NULL)
+        return failed(error, "libgccjit gives no context");
+    set_options(context);
+    stage_begin(&e, context);
+    for (uint32_t i = 0; i < request->count; i++)
+        emit_site(&e, &request->specs[i]);
+    if (gcc_jit_context_get_first_error(context) == NULL)
+        write_out(context, output, path);
+    const char *first = gcc_jit_context_get_first_error(context);
+    bool good = first == NULL || failed(error, "libgccjit: %s", first);
+    gcc_jit_context_release(context);
+    return good;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/* The words that emitters write with. libgccjit remembers every error itself and makes all later
+ * calls do nothing, so nothing here is checked: whoever compiles asks once, at the end. */
+#include "jit/stage/emit.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "runtime/assert.h"
+
+/* ---- the runtime's structures --------------------------------------------------------------- */
+
+/* By the names that the table uses. */
+typedef tide_slot stage_c_slot;
+typedef tide_shelf stage_c_shelf;
+typedef tide_entry stage_c_entry;
+typedef struct tide_pool stage_c_pool;
+typedef tide_plan_counts stage_c_plan_counts;
+typedef struct tide_plan stage_c_plan;
+typedef struct tide_scope stage_c_scope;
+typedef struct tide_array stage_c_array;
+typedef tide_runtime stage_c_runtime;
+
+typedef enum structure {
+#define STAGE_X(name, NAME) structure_##name,
+    STAGE_STRUCTS(STAGE_X)
+#undef STAGE_X
+    STRUCTURES
+} structure;
+
+typedef struct field_fact {
+    structure structure;
+    const char *name;
+    size_t offset, size;
+    stage_type type;
+} field_fact;
+
+static const field_fact field_facts[STAGE_FIELD_COUNT] = {
+#define STAGE_X(structure, field, place, type)                                                     \
+    {structure_##structure, #field, offsetof(stage_c_##structure, place),                          \
+     sizeof(((stage_c_##structure *)0)->place), STAGE_##type},
+    STAGE_FIELDS(STAGE_X)
+#undef STAGE_X
+};
+
+typedef struct struct_fact {
+    const char *name;
+    size_t size;
+    stage_type pointer;
+} struct_fact;
+
+static const struct_fact struct_facts[STRUCTURES] = {
+#define STAGE_X(name, NAME) {"tide_" #name, sizeof(stage_c_##name), STAGE_##NAME},
+    STAGE_STRUCTS(STAGE_X)
+#undef STAGE_X
+};
+
+enum { FIELDS_MOST = 32 };
+
+static gcc_jit_type *array_of(stage_emit *e, gcc_jit_type *element, int count)
+{
+    return gcc_jit_context_new_array_type(e->context, NULL, element, count);
+}
+
+static gcc_jit_field *padding(stage_emit *e, size_t bytes, size_t at)
+{
+    char name[32];
+    snprintf(name, sizeof name, "unused_%zu", at);
+    gcc_jit_type *byte = gcc_jit_context_get_int_type(e->context, 1, 0);
+    return gcc_jit_context_new_field(e->context, NULL, array_of(e, byte, (int)bytes), name);
+}
+
+/* The named fields at their places, and padding between them. */
+static void complete(stage_emit *e, structure which, gcc_jit_struct *made)
+{
+    const struct_fact *fact = &struct_facts[which];
+    gcc_jit_field *fields[FIELDS_MOST];
+    int count = 0;
+    size_t at = 0;
+    for (int f = 0; f < STAGE_FIELD_COUNT; f++) {
+        const field_fact *field = &field_facts[f];
+        if (field->structure != which)
+            continue;
+        tide_assert(field->offset >= at && count + 3 < FIELDS_MOST);
+        if (field->offset > at)
+            fields[count++] = padding(e, field->offset - at, at);
+        fields[count++] = e->fields[f] =
+            gcc_jit_context_new_field(e->context, NULL, e->types[field->type], field->name);
+        at = field->offset + field->size;
+    }
+    if (at < fact->size)
+        fields[count++] = padding(e, fact->size - at, at);
+    gcc_jit_struct_set_fields(made, NULL, count, fields);
+}
+
+static void make_scalars(stage_emit *e)
+{
+    gcc_jit_type **t = e->types;
+    t[STAGE_NOTHING] = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_VOID);
+    t[STAGE_POINTER] = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_VOID_PTR);
+    t[STAGE_WORD] = gcc_jit_context_get_int_type(e->context, 8, 0);
+    t[STAGE_TYPE] = gcc_jit_context_get_int_type(e->context, 4, 0);
+    t[STAGE_RANK] = gcc_jit_context_get_int_type(e->context, 4, 1);
+    t[STAGE_EXTENT] = gcc_jit_context_get_int_type(e->context, 8, 1);
+    t[STAGE_POINTERS] = gcc_jit_type_get_pointer(t[STAGE_POINTER]);
+    t[STAGE_WORDS] = gcc_jit_type_get_pointer(t[STAGE_WORD]);
+    t[STAGE_TYPES] = gcc_jit_type_get_pointer(t[STAGE_TYPE]);
+    t[STAGE_EXTENTS] = gcc_jit_type_get_pointer(t[STAGE_EXTENT]);
+}
+
+/* ---- functions' types ----------------------------------------------------------------------- */
+
+typedef struct param_fact {
+    stage_type type;
+    const char *name;
+} param_fact;
+
+static const struct function_fact {
+    stage_type type, gives;
+    param_fact params[STAGE_PARAMS_MOST];
+} function_facts[] = {
+#define STAGE_X(NAME, GIVES, ...) {STAGE_##NAME##_FUNCTION, GIVES, {__VA_ARGS__}},
+    STAGE_FUNCTIONS(STAGE_X)
+#undef STAGE_X
+};
+
+static int param_count(const struct function_fact *fact)
+{
+    int count = 0;
+    while (count < STAGE_PARAMS_MOST && fact->params[count].name != NULL)
+        count++;
+    return count;
+}
+
+static void make_functions(stage_emit *e)
+{
+    for (size_t i = 0; i < sizeof function_facts / sizeof *function_facts; i++) {
+        const struct function_fact *fact = &function_facts[i];
+        gcc_jit_type *params[STAGE_PARAMS_MOST];
+        for (int p = 0; p < param_count(fact); p++)
+            params[p] = e->types[fact->params[p].type];
+        e->types[fact->type] = gcc_jit_context_new_function_ptr_type(
+            e->context, NULL, e->types[fact->gives], param_count(fact), params, 0);
+    }
+}
+
+static void make_types(stage_emit *e)
+{
+    gcc_jit_struct *structs[STRUCTURES];
+    make_scalars(e);
+    for (int i = 0; i < STRUCTURES; i++) {
+        structs[i] = gcc_jit_context_new_opaque_struct(e->context, NULL, struct_facts[i].name);
+        gcc_jit_type *type = gcc_jit_struct_as_type(structs[i]);
+        e->types[struct_facts[i].pointer] = gcc_jit_type_get_pointer(type);
+    }
+    make_functions(e);
+    gcc_jit_type *method = gcc_jit_type_get_pointer(e->types[STAGE_METHOD_FUNCTION]);
+    e->types[STAGE_SAVED] = array_of(e, e->types[STAGE_SLOT], TIDE_SCOPE_SAVED);
+    e->types[STAGE_METHODS] = array_of(e, method, TIDE_PLAN_METHODS);
+    for (int i = 0; i < STRUCTURES; i++) {
+        complete(e, (structure)i, structs[i]);
+        if (i == structure_shelf)
+            e->types[STAGE_SHELVES] =
+                array_of(e, gcc_jit_struct_as_type(structs[i]), TIDE_TYPE_LIMIT);
+    }
+}
+
+/* ---- what every artefact exports ------------------------------------------------------------ */
+
+static void export_word(stage_emit *e, const char *name, uint64_t value)
+{
+    gcc_jit_type *type = array_of(e, gcc_jit_type_get_const(e->types[STAGE_WORD]), 1);
+    gcc_jit_lvalue *global =
+        gcc_jit_context_new_global(e->context, NULL, GCC_JIT_GLOBAL_EXPORTED, type, name);
+    gcc_jit_global_set_initializer(global, &value, sizeof value);
+}
+
+static void export_attach(stage_emit *e)
+{
+    stage_body body = stage_function(e, STAGE_ATTACH_FUNCTION, "tide_artefact", "attach");
+    gcc_jit_block_add_assignment(body.here, NULL, e->runtime, body.params[0]);
+    stage_return(&body, NULL);
+}
+
+void stage_begin(stage_emit *e, gcc_jit_context *context)
+{
+    *e = (stage_emit){.context = context};
+    make_types(e);
+    e->expect = gcc_jit_context_get_builtin_function(context, "__builtin_expect");
+    e->fetch_add = gcc_jit_context_get_builtin_function(context, "__atomic_fetch_add_8");
+    e->runtime = gcc_jit_context_new_global(context, NULL, GCC_JIT_GLOBAL_INTERNAL,
+                                            e->types[STAGE_RUNTIME], "tide_artefact_runtime");
+    export_word(e, "tide_artefact_magic", TIDE_ARTEFACT_MAGIC);
+    export_word(e, "tide_artefact_layout", tide_compiled_layout());
+    export_attach(e);
+}
+
+/* ---- functions ------------------------------------------------------------------------------ */
+
+stage_body stage_function(stage_emit *e, stage_type type, const char *stem, const char *suffix)
+{
+    const struct function_fact *fact = function_facts;
+    while (fact->type != type)
+        fact++;
+    char name[TIDE_SPEC_STEM + 32];
+    snprintf(name, sizeof name, "%s_%s", stem, suffix);
+    gcc_jit_param *params[STAGE_PARAMS_MOST];
+    stage_body body = {.e = e, .param_count = param_count(fact)};
+    for (int p = 0; p < body.param_count; p++)
+        params[p] = gcc_jit_context_new_param(e->context, NULL, e->types[fact->params[p].type],
+                                              fact->params[p].name);
+    body.function =
+        gcc_jit_context_new_function(e->context, NULL, GCC_JIT_FUNCTION_EXPORTED,
+                                     e->types[fact->gives], name, body.param_count, params, 0);
+    for (int p = 0; p < body.param_count; p++)
+        body.params[p] = gcc_jit_param_as_rvalue(params[p]);
+    body.gives = fact->gives != STAGE_NOTHING;
+    body.here = stage_block(&body, "start");
+    return body;
+}
+
+gcc_jit_block *stage_block(const stage_body *body, const char *name)
+{
+    return gcc_jit_function_new_block(body->function, name);
+}
+
+void stage_guard(stage_body *body, gcc_jit_rvalue *left, enum gcc_jit_comparison op,
+                 gcc_jit_rvalue *right, gcc_jit_block *otherwise)
+{
+    gcc_jit_context *context = body->e->context;
+    gcc_jit_type *number = gcc_jit_context_get_type(context, GCC_JIT_TYPE_LONG);
+    gcc_jit_rvalue *args[2] = {
+        gcc_jit_context_new_cast(context, NULL,
+                                 gcc_jit_context_new_comparison(context, NULL, op, left, right),
+                                 number),
+        gcc_jit_context_one(context, number)};
+    gcc_jit_rvalue *likely = gcc_jit_context_new_call(context, NULL, body->e->expect, 2, args);
+    char name[24];
+    snprintf(name, sizeof name, "passed_%d", ++body->guards);
+    gcc_jit_block *next = stage_block(body, name);
+    gcc_jit_block_end_with_conditional(
+        body->here, NULL,
+        gcc_jit_context_new_comparison(context, NULL, GCC_JIT_COMPARISON_NE, likely,
+                                       gcc_jit_context_zero(context, number)),
+        next, otherwise);
+    body->here = next;
+}
+
+void stage_return(stage_body *body, gcc_jit_rvalue *value)
+{
+    tide_assert((value != NULL) == body->gives);
+    if (value != NULL)
+        gcc_jit_block_end_with_return(body->here, NULL, value);
+    else
+        gcc_jit_block_end_with_void_return(body->here, NULL);
+    body->here = NULL;
+}
+
+void stage_tail_call(stage_body *body, gcc_jit_rvalue *target, int count, gcc_jit_rvalue **args)
+{
+    gcc_jit_rvalue *call =
+        gcc_jit_context_new_call_through_ptr(body->e->context, NULL, target, count, args);
+    gcc_jit_rvalue_set_bool_require_tail_call(call, 1);
+    if (!body->gives)
+        gcc_jit_block_add_eval(body->here, NULL, call);
+    stage_return(body, body->gives ? call : NULL);
+}
+
+void stage_give_up(stage_body *body, stage_field general)
+{
+    gcc_jit_rvalue *runtime = gcc_jit_lvalue_as_rvalue(body->e->runtime);
+    stage_tail_call(body, stage_load(body->e, runtime, general), body->param_count, body->params);
+}
+
+void stage_count(stage_body *body, gcc_jit_rvalue *plan)
+{
+    stage_emit *e = body->e;
+    gcc_jit_rvalue *counts = stage_load(e, plan, AT(plan, counts));
+    gcc_jit_rvalue *runs =
+        gcc_jit_lvalue_get_address(stage_place(e, counts, AT(plan_counts, runs)), NULL);
+    gcc_jit_type *any = gcc_jit_type_get_pointer(
+        gcc_jit_type_get_volatile(e->types[STAGE_NOTHING]));
+    gcc_jit_type *number = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_INT);
+    gcc_jit_rvalue *args[3] = {
+        gcc_jit_context_new_cast(e->context, NULL, runs, any),
+        stage_constant(e, STAGE_EXTENT, 1),
+        gcc_jit_context_new_rvalue_from_int(e->context, number, __ATOMIC_RELAXED)};
+    gcc_jit_block_add_eval(body->here, NULL,
+                           gcc_jit_context_new_call(e->context, NULL, e->fetch_add, 3, args));
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+gcc_jit_rvalue *stage_keep(stage_body *body, gcc_jit_rvalue *value, const char *format, ...)
+{
+    char name[64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    gcc_jit_lvalue *local =
+        gcc_jit_function_new_local(body->function, NULL, gcc_jit_rvalue_get_type(value), name);
+    gcc_jit_block_add_assignment(body->here, NULL, local, value);
+    return gcc_jit_lvalue_as_rvalue(local);
+}
+
+gcc_jit_rvalue *stage_constant(stage_emit *e, stage_type type, uint64_t value)
+{
+    if (type == STAGE_WORD || type == STAGE_EXTENT || type == STAGE_TYPE || type == STAGE_RANK)
+        return gcc_jit_context_new_rvalue_from_long(e->context, e->types[type], (long)value);
+    tide_assert(value == 0);
+    return gcc_jit_context_null(e->context, e->types[type]);
+}
+
+gcc_jit_rvalue *stage_binary(stage_emit *e, enum gcc_jit_binary_op op, gcc_jit_rvalue *left,
+                             gcc_jit_rvalue *right)
+{
+    return gcc_jit_context_new_binary_op(e->context, NULL, op, e->types[STAGE_WORD], left, right);
+}
+
+gcc_jit_lvalue *stage_place(stage_emit *e, gcc_jit_rvalue *pointer, stage_field field)
+{
+    return gcc_jit_rvalue_dereference_field(pointer, NULL, e->fields[field]);
+}
+
+gcc_jit_rvalue *stage_load(stage_emit *e, gcc_jit_rvalue *pointer, stage_field field)
+{
+    return gcc_jit_lvalue_as_rvalue(stage_place(e, pointer, field));
+}
+
+void stage_store(stage_body *body, gcc_jit_rvalue *pointer, stage_field field,
+                 gcc_jit_rvalue *value)
+{
+    gcc_jit_block_add_assignment(body->here, NULL, stage_place(body->e, pointer, field), value);
+}
+
+gcc_jit_lvalue *stage_element(stage_emit *e, gcc_jit_rvalue *array, uint32_t index)
+{
+    gcc_jit_rvalue *number = stage_constant(e, STAGE_RANK, index);
+    return gcc_jit_context_new_array_access(e->context, NULL, array, number);
+}
+
+gcc_jit_rvalue *stage_ahead(stage_emit *e, gcc_jit_rvalue *pointer, uint32_t index)
+{
+    return gcc_jit_lvalue_get_address(stage_element(e, pointer, index), NULL);
+}
+
+gcc_jit_rvalue *stage_shelf(stage_emit *e, gcc_jit_rvalue *pool, tide_type type)
+{
+    return stage_ahead(e, stage_load(e, pool, AT(pool, shelves)), type);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Dispatches: for the generic function the plan was made for, a jump to each foreseen type's method,
+ * read from its place: methods may be replaced. */
+#include "jit/stage/emit.h"
+
+enum { GENERIC, TYPE, ARGS, PLAN };
+
+static void jump(stage_body *body, uint32_t index)
+{
+    stage_emit *e = body->e;
+    gcc_jit_rvalue *methods = stage_load(e, body->params[PLAN], AT(plan, methods));
+    gcc_jit_rvalue *place = gcc_jit_lvalue_as_rvalue(stage_element(e, methods, index));
+    gcc_jit_rvalue *method =
+        gcc_jit_lvalue_as_rvalue(gcc_jit_rvalue_dereference(place, NULL));
+    stage_tail_call(body, method, 1, &body->params[ARGS]);
+}
+
+void stage_emit_dispatch(stage_emit *e, const tide_spec *spec)
+{
+    stage_body body = stage_function(e, STAGE_DISPATCH_FUNCTION, spec->stem, "dispatch");
+    gcc_jit_block *general = stage_block(&body, "general");
+    stage_guard(&body, body.params[GENERIC], GCC_JIT_COMPARISON_EQ,
+                stage_load(e, body.params[PLAN], AT(plan, generic)), general);
+    for (uint32_t i = 0; i < spec->item_count; i++) {
+        gcc_jit_block *other =
+            i + 1 < spec->item_count ? stage_block(&body, "other") : general;
+        stage_guard(&body, body.params[TYPE], GCC_JIT_COMPARISON_EQ,
+                    stage_constant(e, STAGE_TYPE, spec->items[i].type), other);
+        if (spec->count)
+            stage_count(&body, body.params[PLAN]);
+        jump(&body, i);
+        body.here = other;
+    }
+    stage_give_up(&body, AT(runtime, dispatch));
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Frames: a level and all its arrays under one guard, as tide_frame_enter of
+ * tidepool/inline/typed.h with everything constant. The shelves are not claimed: `saved_at` stays that
+ * of the level around, so a later acquire of the same type in the frame is a first touch.
+ *
+ * The caller's types are tested one by one: they were stored one by one, and a wider load would wait
+ * for those stores. */
+#include <tidepool/inline/map.h>
+
+#include "jit/stage/emit.h"
+
+/* The arrays of a frame, by different type: the i-th is of types[of[i]], after repeats[i] others. */
+typedef struct frame {
+    uint32_t count, distinct;
+    tide_type types[TIDE_SCOPE_SAVED];
+    uint32_t of[TIDE_TYPED_MOST], repeats[TIDE_TYPED_MOST];
+    uint32_t taken[TIDE_SCOPE_SAVED]; /* slots of each type, in all */
+} frame;
+
+static frame analyse(const tide_spec *spec)
+{
+    frame f = {.count = spec->item_count};
+    for (uint32_t i = 0; i < f.count; i++) {
+        uint32_t k = 0;
+        while (k < f.distinct && f.types[k] != spec->items[i].type)
+            k++;
+        if (k == f.distinct)
+            f.types[f.distinct++] = spec->items[i].type;
+        f.of[i] = k;
+        f.repeats[i] = f.taken[k]++;
+    }
+    return f;
+}
+
+typedef struct loaded {
+    gcc_jit_rvalue *top, *outer, *next[TIDE_SCOPE_SAVED], *data[TIDE_TYPED_MOST];
+} loaded;
+
+/* Is it the frame that was foreseen? */
+static void guard_types(stage_body *body, const frame *f, gcc_jit_block *general)
+{
+    stage_emit *e = body->e;
+    stage_guard(body, body->params[2], GCC_JIT_COMPARISON_EQ,
+                stage_constant(e, STAGE_TYPE, f->count), general);
+    for (uint32_t i = 0; i < f->count; i++)
+        stage_guard(body, gcc_jit_lvalue_as_rvalue(stage_element(e, body->params[3], i)),
+                    GCC_JIT_COMPARISON_EQ, stage_constant(e, STAGE_TYPE, f->types[f->of[i]]),
+                    general);
+}
+
+/* May the level open without the log? */
+static void guard_pool(stage_body *body, const frame *f, loaded *l, gcc_jit_block *general)
+{
+    stage_emit *e = body->e;
+    gcc_jit_rvalue *pool = body->params[1];
+    l->top = stage_keep(body, stage_load(e, pool, AT(pool, log_top)), "top");
+    stage_guard(body, l->top, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)),
+                general);
+    l->outer = stage_keep(body, stage_load(e, pool, AT(pool, tag)), "outer");
+    for (uint32_t k = 0; k < f->distinct; k++)
+        stage_guard(body, stage_load_shelf(e, pool, f->types[k], AT(shelf, saved_at)),
+                    GCC_JIT_COMPARISON_EQ, l->outer, general);
+    for (uint32_t k = 0; k < f->distinct; k++)
+        l->next[k] = stage_keep(body, stage_load_shelf(e, pool, f->types[k], AT(shelf, next)),
+                                "next_%u", f->types[k]);
+}
+
+/* Is each array's slot large enough? Past the sentinel all is zero, and nothing fits into that. */
+static void guard_slots(stage_body *body, const frame *f, loaded *l, gcc_jit_block *general)
+{
+    stage_emit *e = body->e;
+    for (uint32_t i = 0; i < f->count; i++) {
+        gcc_jit_rvalue *slot = stage_ahead(e, l->next[f->of[i]], f->repeats[i]);
+        gcc_jit_rvalue *wanted =
+            gcc_jit_lvalue_as_rvalue(stage_element(e, body->params[4], i));
+        stage_guard(body, wanted, GCC_JIT_COMPARISON_LT, stage_load(e, slot, AT(slot, limit)),
+                    general);
+    }
+    for (uint32_t i = 0; i < f->count; i++) {
+        gcc_jit_rvalue *slot = stage_ahead(e, l->next[f->of[i]], f->repeats[i]);
+        l->data[i] = stage_keep(body, stage_load(e, slot, AT(slot, data)), "data_%u", i);
+    }
+}
+
+static void take(stage_body *body, const frame *f, const loaded *l)
+{
+    stage_emit *e = body->e;
+    gcc_jit_rvalue *scope = body->params[0], *pool = body->params[1];
+    gcc_jit_rvalue *tag = stage_inner_tag(body, pool, l->outer);
+    stage_fill_scope(body, scope, pool, l->top, l->outer, tag);
+    stage_store(body, pool, AT(pool, tag), tag);
+    for (uint32_t k = 0; k < f->distinct; k++) {
+        stage_store_saved(body, scope, k, l->next[k]);
+        stage_store(body, stage_shelf(e, pool, f->types[k]), AT(shelf, next),
+                    stage_ahead(e, l->next[k], f->taken[k]));
+    }
+    for (uint32_t i = 0; i < f->count; i++)
+        gcc_jit_block_add_assignment(body->here, NULL, stage_element(e, body->params[5], i),
+                                     l->data[i]);
+    stage_return(body, NULL);
+}
+
+static void emit_enter(stage_emit *e, const tide_spec *spec, const frame *f)
+{
+    loaded l;
+    stage_body body = stage_function(e, STAGE_FRAME_FUNCTION, spec->stem, "frame");
+    gcc_jit_block *general = stage_block(&body, "general");
+    guard_types(&body, f, general);
+    guard_pool(&body, f, &l, general);
+    guard_slots(&body, f, &l, general);
+    if (spec->count)
+        stage_count(&body, stage_load(e, body.params[0], AT(scope, plan)));
+    take(&body, f, &l);
+    body.here = general;
+    stage_give_up(&body, AT(runtime, frame));
+}
+
+static void emit_leave(stage_emit *e, const tide_spec *spec, const frame *f)
+{
+    stage_body body = stage_function(e, STAGE_LEAVE_FUNCTION, spec->stem, "leave");
+    gcc_jit_block *general = stage_block(&body, "general");
+    stage_guard_level(&body, general);
+    stage_guard_log(&body, general);
+    stage_put_back(&body, f->distinct, f->types, false, general);
+    body.here = general;
+    stage_give_up(&body, AT(runtime, frame_leave));
+}
+
+void stage_emit_frame(stage_emit *e, const tide_spec *spec)
+{
+    frame f = analyse(spec);
+    emit_enter(e, spec, &f);
+    emit_leave(e, spec, &f);
+}

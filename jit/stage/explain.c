@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* What a spec means, in words, and what is made of it, as C or as machine code. */
+#include "jit/stage/explain.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jit/stage/compile.h"
+
+enum { TEXT_MOST = TIDE_SPEC_SITE_BYTES * (TIDE_SPEC_SITES + 1) };
+
+static bool complain(const char *file, const char *what)
+{
+    fprintf(stderr, "tidepool-stage: %s: %s\n", file, what);
+    return false;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static bool read_text(const char *file, char text[TEXT_MOST + 1])
+{
+    FILE *in = strcmp(file, "-") == 0 ? stdin : fopen(file, "r");
+    if (in == NULL)
+        return complain(file, strerror(errno));
+    size_t bytes = fread(text, 1, TEXT_MOST + 1, in);
+    bool good = !ferror(in), whole = bytes <= TEXT_MOST;
+    if (in != stdin)
+        fclose(in);
+    if (!good || !whole)
+        return complain(file, good ? "longer than any request can be" : "cannot be read");
+    text[bytes] = '\0';
+    return strlen(text) == bytes || complain(file, "the text has a byte 0");
+}
+
+static stage_request *read_request(const char *file)
+{
+    static char text[TEXT_MOST + 1];
+    static stage_request request;
+    char error[STAGE_ERROR_BYTES];
+    if (!read_text(file, text))
+        return NULL;
+    if (!stage_read(text, &request, error)) {
+        complain(file, error);
+        return NULL;
+    }
+    return &request;
+}
+
+/* ---- words ---------------------------------------------------------------------------------- */
+
+static void print_item(const tide_spec *spec, uint32_t i)
+{
+    const tide_spec_item *item = &spec->items[i];
+    printf("%s %s (%" PRIu32 ")", i == 0 ? "" : ",", item->name, item->type);
+    for (int d = 0; spec->kind == TIDE_KIND_ARRAY && d < item->ndim; d++)
+        printf("%s%" PRId64 "%s", d == 0 ? " [" : " x ", item->shape[d],
+               d == item->ndim - 1 ? "]" : "");
+}
+
+static void print_words(const tide_spec *spec)
+{
+    static const char *const before[TIDE_KIND_COUNT] = {
+        [TIDE_KIND_SCOPE] = "a scope that saves the shelves of",
+        [TIDE_KIND_FRAME] = "a frame that takes, under one guard, an array each of",
+        [TIDE_KIND_ACQUIRE] = "an acquire that tests, in this order, for",
+        [TIDE_KIND_ARRAY] = "an acquire of arrays that knows",
+        [TIDE_KIND_DISPATCH] = "a dispatch that jumps straight to the methods of"};
+    printf(" * %s: %s", spec->stem, before[spec->kind]);
+    for (uint32_t i = 0; i < spec->item_count; i++)
+        print_item(spec, i);
+    printf(".\n");
+    if (spec->kind == TIDE_KIND_SCOPE && spec->item_count > TIDE_SCOPE_SAVED)
+        printf(" *   More than %d types: their positions always go to the log.\n",
+               TIDE_SCOPE_SAVED);
+    if (spec->kind == TIDE_KIND_SCOPE && spec->item_count <= TIDE_SCOPE_SAVED)
+        printf(" *   Positions stay in the scope where the level around has saved them, else they "
+               "go to the log.\n");
+    if (spec->count)
+        printf(" *   Every use of it is counted, with a locked add.\n");
+    printf(" *   When a guard fails, nothing has changed and the library's general path goes on.\n");
+}
+
+/* ---- C or machine code ---------------------------------------------------------------------- */
+
+static bool copy_out(const char *path)
+{
+    char part[4096];
+    size_t bytes;
+    FILE *in = fopen(path, "r");
+    if (in == NULL)
+        return complain(path, strerror(errno));
+    while ((bytes = fread(part, 1, sizeof part, in)) > 0)
+        fwrite(part, 1, bytes, stdout);
+    fclose(in);
+    return true;
+}
+
+static bool print_output(const stage_request *request, stage_output output)
+{
+    char path[] = "/tmp/tidepool-explain-XXXXXX", error[STAGE_ERROR_BYTES];
+    int file = mkstemp(path);
+    if (file < 0)
+        return complain(path, strerror(errno));
+    close(file);
+    bool good = stage_compile(request, output, path, error) || complain("spec", error);
+    good = good && copy_out(path);
+    unlink(path);
+    return good;
+}
+
+int stage_explain(const char *spec_file, bool assembler)
+{
+    const stage_request *request = read_request(spec_file);
+    if (request == NULL)
+        return 1;
+    printf("/*\n");
+    for (uint32_t i = 0; i < request->count; i++)
+        print_words(&request->specs[i]);
+    printf(" */\n");
+    fflush(stdout);
+    return !print_output(request, assembler ? STAGE_OUTPUT_ASM : STAGE_OUTPUT_C);
+}
+
+int stage_compile_file(const char *spec_file, const char *library_file)
+{
+    char error[STAGE_ERROR_BYTES];
+    const stage_request *request = read_request(spec_file);
+    if (request == NULL)
+        return 1;
+    return !(stage_compile(request, STAGE_OUTPUT_LIBRARY, library_file, error) ||
+             complain(spec_file, error));
+}
