@@ -184,12 +184,16 @@ static void frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide
 
 /* ---- acquires and dispatches ------------------------------------------------------------ */
 
-static void observe_type(tide_site *site, const tide_plan *plan, tide_type type, bool given)
+/* Of a dispatch, the pattern is which generic function it was. */
+static void observe_type(tide_site *site, const tide_plan *plan, tide_type type,
+                         const tide_generic *generic, bool given)
 {
     use u = begin(site, plan, given);
     if (u.shard != NULL) {
         tide_shard_count(u.shard);
         tide_shard_count_type(u.shard, type, 1);
+        if (generic != NULL)
+            tide_shard_count_pattern(u.shard, &(int64_t){(int64_t)(intptr_t)generic}, 1);
     }
     end(&u);
 }
@@ -199,7 +203,7 @@ static void *acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan 
 {
     const tide_plan *wrapped = wrapped_by(plan);
     void *data = __atomic_load_n(&wrapped->acquire, __ATOMIC_RELAXED)(pool, type, n, wrapped, site);
-    observe_type(site, plan, type, data != NULL);
+    observe_type(site, plan, type, NULL, data != NULL);
     return data;
 }
 
@@ -210,7 +214,7 @@ static void dispatch(tide_generic *generic, tide_type type, void *args, const ti
     const tide_plan *wrapped = wrapped_by(plan);
     bool met = generic != NULL && tide_type_find(type) != NULL &&
                tide_generic_find(generic, type) != NULL;
-    observe_type(site, plan, type, met);
+    observe_type(site, plan, type, generic, met);
     __atomic_load_n(&wrapped->dispatch, __ATOMIC_RELAXED)(generic, type, args, wrapped, site);
 }
 

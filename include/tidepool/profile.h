@@ -22,8 +22,9 @@ typedef struct tide_profile_type {
 } tide_profile_type;
 
 /* Something that recurs from use to use. Of a scope: the set of types it touched, ascending. Of a
- * frame: its types in the order of its arrays. Of an array: type, rank, extents. A longer one has no
- * place here and counts among the others. */
+ * frame: its types in the order of its arrays. Of an array: type, rank, extents. Of a dispatch: the
+ * address of its generic function (which files leave out). A longer one has no place here and counts
+ * among the others. */
 typedef struct tide_profile_pattern {
     uint64_t scopes; /* uses that showed it */
     uint32_t length;
