@@ -9,6 +9,7 @@
 #include "jit/event.h"
 #include "jit/limbo.h"
 #include "jit/trial.h"
+#include "profiler/observe.h"
 #include "profiler/window.h"
 #include "runtime/assert.h"
 #include "runtime/compiled.h"
@@ -275,11 +276,20 @@ static const tide_plan *publish(tide_site *site, const tide_plan *plan)
     return tide_trial_wrap(learner->plans[learner->in_force], plan);
 }
 
+/* Of a site that is going, so nobody can be inside. */
+static void free_plan(tide_learner *learner, tide_learned *plan)
+{
+    tide_learned_unload(learner, plan);
+    tide_observe_drop(&plan->table);
+    tide_observe_drop(&plan->code);
+    tide_observe_drop(&plan->trial.plan);
+    tide_os_free(plan);
+}
+
 static void free_learner(tide_learner *learner)
 {
     for (uint32_t i = 0; i < learner->plan_count; i++) {
-        tide_learned_unload(learner, learner->plans[i]);
-        tide_os_free(learner->plans[i]);
+        free_plan(learner, learner->plans[i]);
     }
     tide_os_free(learner->plans);
     tide_os_free(learner);

@@ -37,6 +37,10 @@ size_t tide_limbo_count(void)
 static void ask(tide_pool *pool, void *user)
 {
     (void)user;
+    if (__atomic_load_n(&pool->core->orphan, __ATOMIC_ACQUIRE)) {
+        pool->core->passes_left = 0;
+        return;
+    }
     pool->core->pass_wanted = __atomic_load_n(&pool->core->passes, __ATOMIC_ACQUIRE) + 1;
     pool->core->passes_left = 2;
     tide_request_pass(pool);
@@ -55,6 +59,20 @@ static void look(tide_pool *pool, void *user)
         tide_request_pass(pool);
     }
     *all = *all && core->passes_left == 0;
+}
+
+static void orphan(tide_pool *pool, void *user)
+{
+    if (tide_pool_owner(pool->core) == *(const uintptr_t *)user)
+        return;
+    pool->core->orphan = true;
+    pool->core->passes_left = 0;
+}
+
+void tide_limbo_forked(void)
+{
+    uintptr_t self = tide_os_thread();
+    tide_pool_each(orphan, &self);
 }
 
 static void append(waiting **list, waiting *more)

@@ -19,7 +19,9 @@
  *     called the general path). It ends before the pool's next use begins. So when a second pass,
  *     asked for after the first was seen, has been counted, no use of this pool is in the code any
  *     more, and by (3) none will be. One use counts one pass at most while it is in compiled code.
- *  5. A pool that is gone has no uses; one that was created after retiring had none before it.
+ *  5. A pool that is gone has no uses; one that was created after retiring had none before it. In the
+ *     child of a fork only the thread that forked goes on: the pools of all others have none, until
+ *     somebody adopts them.
  *
  * When all pools have passed twice, the artefacts retired before the first question are unloaded.
  * A pool that nobody uses never passes: what waits for it is bounded by the setting `limbo_most`,
@@ -41,6 +43,9 @@ void tide_limbo_round(void);
 
 /* Unloads what the last round found; returns how many plans' code that was. Registry not locked. */
 size_t tide_limbo_unload(void);
+
+/* After a fork, in the child. Registry locked. */
+void tide_limbo_forked(void);
 
 /* Plans' code waiting (or kept for good). */
 size_t tide_limbo_count(void);

@@ -34,6 +34,7 @@ static void child(void)
     mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     tide_keeper_forget();
     tide_order_forget();
+    tide_limbo_forked();
 }
 
 /* Handlers that prepare a fork run in reverse: the registry's first, so that its own is run last. */

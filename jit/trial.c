@@ -3,6 +3,7 @@
 #include "jit/trial.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <time.h>
 
 #include <tidepool/callsite.h>
@@ -86,6 +87,20 @@ static bool ready(const tide_pool *pool, tide_type type, uint32_t slots)
     return true;
 }
 
+/* Do the candidate's guards foresee such a use? Others would show nothing but misses. */
+static bool foreseen(const tide_trial *trial, tide_type type, int ndim, const int64_t *shape)
+{
+    const tide_learned *learned =
+        (const tide_learned *)(const void *)((const char *)trial - offsetof(tide_learned, trial));
+    for (uint32_t i = 0; i < learned->items.count; i++) {
+        const tide_item *item = &learned->items.items[i];
+        if (item->type == type && item->ndim == ndim &&
+            (ndim == 0 || memcmp(item->shape, shape, (size_t)ndim * sizeof *shape) == 0))
+            return true;
+    }
+    return false;
+}
+
 /* ---- scopes ----------------------------------------------------------------------------- */
 
 static void once_scope(const use *u, const tide_plan *plan)
@@ -128,7 +143,8 @@ static void rehearse_frame(tide_trial *trial, tide_pool *pool, tide_site *site, 
                            const tide_type *types)
 {
     use u = {.pool = pool, .site = site, .count = count, .types = types};
-    bool fit = fast(pool) && count <= TIDE_TYPED_MOST;
+    bool fit = fast(pool) && count == trial->candidate->type_count &&
+               memcmp(types, trial->candidate->types, count * sizeof *types) == 0;
     for (uint32_t i = 0; fit && i < count; i++)
         fit = ready(pool, types[i], tide_typed_repeats(types, i) + 1);
     if (fit)
@@ -151,7 +167,7 @@ static bool saved_here(const tide_pool *pool, tide_type type)
 
 static void rehearse_acquire(tide_trial *trial, tide_pool *pool, tide_type type, tide_site *site)
 {
-    if (type >= TIDE_TYPE_LIMIT || !saved_here(pool, type))
+    if (type >= TIDE_TYPE_LIMIT || !foreseen(trial, type, 0, NULL) || !saved_here(pool, type))
         return;
     use u = {.pool = pool, .site = site, .type = type, .shelf = &pool->shelves[type]};
     rehearse(trial, &u, once_acquire);
@@ -169,7 +185,8 @@ static void once_array(const use *u, const tide_plan *plan)
 static void rehearse_array(tide_trial *trial, tide_pool *pool, tide_type type, int ndim,
                            const int64_t *shape, tide_site *site)
 {
-    if (type >= TIDE_TYPE_LIMIT || shape == NULL || !saved_here(pool, type))
+    if (type >= TIDE_TYPE_LIMIT || shape == NULL || ndim < 0 || ndim > TIDE_NDIM_MOST ||
+        !foreseen(trial, type, ndim, shape) || !saved_here(pool, type))
         return;
     tide_shelf *shelf = &pool->shelves[type];
     struct tide_array *header = shelf->next->array;
@@ -218,7 +235,8 @@ static void rehearse_dispatch(tide_trial *trial, tide_generic *generic, tide_typ
                               tide_site *site)
 {
     static tide_method *place = stand_in;
-    if (generic == NULL || generic != trial->candidate->generic || type >= TIDE_TYPE_LIMIT)
+    if (generic == NULL || generic != trial->candidate->generic ||
+        !foreseen(trial, type, 0, NULL))
         return;
     use u = {.site = site, .type = type, .generic = stage_for(type)};
     if (u.generic == NULL)

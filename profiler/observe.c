@@ -27,7 +27,7 @@
 #include "runtime/os.h"
 #include "runtime/type.h"
 
-/* One wrapper for each plan that was ever observed: plans are few and kept for good. */
+/* One wrapper for each plan that was ever observed: plans are few and kept as long as they. */
 typedef struct observing_plan {
     tide_plan plan;
     const tide_plan *wrapped;
@@ -296,4 +296,16 @@ const tide_plan *tide_observe_wrap(const tide_plan *plan)
     if (found == NULL)
         tide_os_free(made);
     return found != NULL ? &(*found)->plan : NULL;
+}
+
+/* The plan's address may come back as another plan's. */
+void tide_observe_drop(const tide_plan *plan)
+{
+    observing_plan key = {.wrapped = plan};
+    observing_plan *const *found = tfind(&key, &wrappers, compare);
+    if (found == NULL)
+        return;
+    observing_plan *made = *found;
+    tdelete(&key, &wrappers, compare);
+    tide_os_free(made);
 }

@@ -193,6 +193,7 @@ tide_status tide_pool_adopt(tide_pool *pool)
     if (pool == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_adopt", "the pool is NULL");
     own(pool->core);
+    __atomic_store_n(&pool->core->orphan, false, __ATOMIC_RELEASE);
     return TIDE_OK;
 }
 
