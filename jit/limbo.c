@@ -37,7 +37,7 @@ size_t tide_limbo_count(void)
 static void ask(tide_pool *pool, void *user)
 {
     (void)user;
-    if (__atomic_load_n(&pool->core->orphan, __ATOMIC_ACQUIRE)) {
+    if (pool->core->orphan) {
         pool->core->passes_left = 0;
         return;
     }

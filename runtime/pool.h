@@ -75,7 +75,7 @@ typedef struct tide_pool_core {
     uint64_t passes;      /* how often the owner came by when asked to; atomic */
     uint64_t pass_wanted; /* whoever asks waits for this one, and for so many  */
     uint32_t passes_left; /* more; guarded by the registry                     */
-    bool orphan;          /* its owner did not survive a fork: it has no uses  */
+    bool orphan;          /* its owner did not survive a fork: it has no uses; guarded likewise */
     uint64_t number;              /* of the pool: none had it before */
     tide_pool *next, **link; /* in the list of all pools; guarded by the registry */
 
