@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jit/locate.h"
 #include "runtime/assert.h"
 
 enum { DEPTH_MOST = 8 }; /* compilers make a folder or two in it, no more */
@@ -37,13 +38,6 @@ static bool say(char *error, size_t room, const char *what, const char *path)
 
 /* ---- making ------------------------------------------------------------------------------- */
 
-/* A relative one would move with the program's working directory. */
-static const char *absolute_variable(const char *name)
-{
-    const char *value = secure_getenv(name);
-    return value != NULL && value[0] == '/' ? value : NULL;
-}
-
 static bool make_in(const char *parent, char *error, size_t room)
 {
     struct stat seen;
@@ -65,8 +59,8 @@ static bool make_in(const char *parent, char *error, size_t room)
 /* The first of the usual places that lets us. */
 static bool make(char *error, size_t room)
 {
-    const char *const places[] = {absolute_variable("XDG_RUNTIME_DIR"),
-                                  absolute_variable("TMPDIR"), "/tmp"};
+    const tide_locate_environment *said = tide_locate_environment_get();
+    const char *const places[] = {said->runtime, said->temporary, "/tmp"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (places[i] != NULL && make_in(places[i], error, room))
             return true;

@@ -27,6 +27,13 @@ static char *copy(const char *text)
     return copied != NULL ? memcpy(copied, text, bytes) : NULL;
 }
 
+/* A relative one would move with the program's working directory. */
+static char *copy_folder(const char *name)
+{
+    const char *value = secure_getenv(name);
+    return value != NULL && value[0] == '/' ? copy(value) : NULL;
+}
+
 static void read_stager(const char *value)
 {
     if (value == NULL)
@@ -44,6 +51,10 @@ const tide_locate_environment *tide_locate_environment_get(void)
         environment_read = true;
         read_stager(secure_getenv("TIDEPOOL_STAGER"));
         environment.path = copy(secure_getenv("PATH"));
+        environment.runtime = copy_folder("XDG_RUNTIME_DIR");
+        environment.temporary = copy_folder("TMPDIR");
+        environment.cache = copy_folder("XDG_CACHE_HOME");
+        environment.home = copy_folder("HOME");
         environment.verbose = secure_getenv("TIDEPOOL_STAGER_VERBOSE") != NULL;
     }
     return &environment;
@@ -51,8 +62,10 @@ const tide_locate_environment *tide_locate_environment_get(void)
 
 void tide_locate_environment_forget(void)
 {
-    tide_os_free(environment.stager);
-    tide_os_free(environment.path);
+    char *copies[] = {environment.stager,    environment.path,  environment.runtime,
+                      environment.temporary, environment.cache, environment.home};
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+        tide_os_free(copies[i]);
     environment = (tide_locate_environment){0};
     environment_read = false;
 }

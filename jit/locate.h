@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the stager program is, and what of the environment it is given. */
+/* Where the stager program is, and what of the environment decides where things are. */
 #ifndef TIDEPOOL_JIT_LOCATE_H
 #define TIDEPOOL_JIT_LOCATE_H
 
@@ -9,8 +9,10 @@
 typedef struct tide_locate_environment {
     char *stager;  /* TIDEPOOL_STAGER, when it can be used; NULL */
     char *path;    /* PATH */
-    bool none;     /* TIDEPOOL_STAGER=none: there is to be no stager */
-    bool verbose;  /* TIDEPOOL_STAGER_VERBOSE: its complaints are to be seen */
+    char *runtime; /* XDG_RUNTIME_DIR, TMPDIR, XDG_CACHE_HOME, HOME; NULL unless absolute */
+    char *temporary, *cache, *home;
+    bool none;    /* TIDEPOOL_STAGER=none: there is to be no stager */
+    bool verbose; /* TIDEPOOL_STAGER_VERBOSE: its complaints are to be seen */
 } tide_locate_environment;
 
 /* Reads the environment, the first time only: while other threads run, a program's setenv may pull

@@ -676,8 +676,6 @@ static void wait_for_ends(int most_ms)
 static void dismiss(helper *h)
 {
     bool idle = head_of(h) == NULL && h->role == SERVES;
-    for (order *one; (one = head_of(h)) != NULL;)
-        take_out(&pending, one), tide_os_free(one);
     if (h->role == DOOMED)
         return;
     if (idle)
@@ -687,6 +685,16 @@ static void dismiss(helper *h)
     h->since = now();
     if (!idle)
         kill_now(h);
+}
+
+static void forget_orders(void)
+{
+    clear(&pending);
+    clear(&answered);
+    unstored_count = 0;
+    if (watch >= 0)
+        close(watch);
+    watch = -1;
 }
 
 void tide_stager_stop(bool directory)
@@ -704,35 +712,20 @@ void tide_stager_stop(bool directory)
             tide_helper_forget(&helpers[i].process);
             release(&helpers[i]);
         }
-    clear(&pending);
-    clear(&answered);
-    unstored_count = 0;
-    if (watch >= 0)
-        close(watch);
-    watch = -1;
+    forget_orders();
     if (directory)
         tide_directory_remove();
 }
 
-/* Another thread may have been in the middle of anything here when its process was forked, so
- * nothing is followed: descriptors are closed and all else is dropped. What the queues held stays
- * reachable, for leak checkers, and is lost: a few orders at most. */
-__attribute__((used)) static order *lost[2];
-
+/* Whoever forks holds the lock under which all this is used (jit/round.h), so it is whole. The
+ * helpers are the parent's: they are left without a word. */
 static void forget_in_child(void)
 {
-    lost[0] = pending.first;
-    lost[1] = answered.first;
     for (size_t i = 0; i < HELPERS; i++)
         if (helpers[i].role != 0)
             tide_helper_forget(&helpers[i].process);
     memset(helpers, 0, sizeof helpers);
-    pending = (queue){.last = &pending.first};
-    answered = (queue){.last = &answered.first};
-    unstored_count = 0;
-    if (watch >= 0)
-        close(watch);
-    watch = -1;
+    forget_orders();
 }
 
 /* After the library's other destructors, which may still have to hand back artefacts. A process
