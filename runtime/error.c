@@ -38,7 +38,7 @@ tide_status tide_error_status(void)
 const char *tide_status_name(tide_status status)
 {
     static const char *const names[] = {"ok",    "argument", "type",  "size",  "memory", "limit",
-                                        "thread", "stale",    "state", "name", "device"};
+                                        "thread", "stale",    "state", "name", "device", "file"};
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }
 

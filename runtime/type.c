@@ -155,6 +155,19 @@ tide_type tide_type_register(const char *name, size_t size, size_t align)
     return type;
 }
 
+tide_type tide_type_known(const tide_type_facts *facts)
+{
+    tide_type type = find_builtin(facts);
+    if (type != TIDE_NO_TYPE)
+        return type;
+    registered_type key = {.facts = *facts};
+    tide_registry_lock();
+    registered_type *const *found = tfind(&key, &tree, compare);
+    type = found != NULL ? (*found)->type : TIDE_NO_TYPE;
+    tide_registry_unlock();
+    return type;
+}
+
 tide_type tide_type_learn(tide_type *cell, const char *name, size_t size, size_t align)
 {
     tide_type type = tide_type_register(name, size, align);

@@ -14,6 +14,9 @@ typedef struct tide_type_facts {
 /* The facts of a type, or NULL (no message) when there is none of this number. No lock. */
 const tide_type_facts *tide_type_find(tide_type type);
 
+/* The type of this identity if there is one, else TIDE_NO_TYPE: registers nothing. */
+tide_type tide_type_known(const tide_type_facts *facts);
+
 /* Bytes that n elements take: whole words for bits. False when they overflow. */
 bool tide_type_bytes(const tide_type_facts *facts, size_t n, size_t *bytes);
 

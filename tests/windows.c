@@ -158,6 +158,8 @@ static void expect_uses(const tide_site *site, const tide_site_profile *profile,
         expect_pattern(profile, uses, 3, sequence);
     else if (site->kind == TIDE_KIND_ARRAY)
         expect_pattern(profile, uses, 4, shape);
+    else if (site->kind == TIDE_KIND_DISPATCH)
+        expect_pattern(profile, uses, 1, (int64_t[]){(int64_t)(intptr_t)generic});
     else
         assert_int_equal(profile->pattern_count, 0);
     assert_int_equal(profile->other, 0);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* Profiles in files: read whole or not at all, written beside and renamed. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tidepool/profile.h>
+
+#include "profiler/prior.h"
+#include "profiler/text.h"
+#include "runtime/error.h"
+#include "runtime/os.h"
+#include "runtime/registry.h"
+#include "runtime/seam.h"
+
+/* Says what the system says of a path. */
+static tide_status system_fails(const char *call, const char *what, const char *path)
+{
+    char words[128];
+    const char *said = strerror_r(errno, words, sizeof words);
+    return tide_fail(TIDE_ERROR_FILE, call, "cannot %s '%.200s': %s", what, path, said);
+}
+
+/* ---- reading ---------------------------------------------------------------------------- */
+
+static tide_status read_up_to(int file, char *bytes, size_t room, size_t *length,
+                              const char *path, const char *call)
+{
+    *length = 0;
+    while (*length < room) {
+        ssize_t got = read(file, bytes + *length, room - *length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return system_fails(call, "read", path);
+        if (got == 0)
+            break;
+        *length += (size_t)got;
+    }
+    return TIDE_OK;
+}
+
+/* A file that grows while it is read lacks its end, and is refused for that. */
+static tide_status read_open(int file, tide_text *text, const char *path, const char *call)
+{
+    struct stat facts;
+    if (fstat(file, &facts) != 0)
+        return system_fails(call, "look at", path);
+    if (!S_ISREG(facts.st_mode))
+        return tide_fail(TIDE_ERROR_FILE, call, "'%.200s' is not a plain file", path);
+    if (facts.st_size < 0 || (uintmax_t)facts.st_size > TIDE_TEXT_BYTES)
+        return tide_fail(TIDE_ERROR_FILE, call, "'%.200s' has %jd bytes, limit %zu", path,
+                         (intmax_t)facts.st_size, TIDE_TEXT_BYTES);
+    text->room = (size_t)facts.st_size + 1;
+    text->bytes = tide_os_resize(NULL, text->room);
+    if (text->bytes == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for %zu bytes of '%.200s'", text->room,
+                         path);
+    return read_up_to(file, text->bytes, text->room, &text->length, path, call);
+}
+
+/* Not blocking, for what is no plain file may never answer. */
+static tide_status read_file(const char *path, tide_text *text, const char *call)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0)
+        return system_fails(call, "open", path);
+    tide_status status = read_open(file, text, path, call);
+    close(file);
+    return status;
+}
+
+/* What the file says, added to what `known` has already. */
+static tide_status read_known(const char *path, tide_known *known, const char *call)
+{
+    tide_text text = {0};
+    tide_status status = read_file(path, &text, call);
+    if (status == TIDE_OK)
+        status = tide_text_read(text.bytes, text.length, known, path, call);
+    tide_os_free(text.bytes);
+    return status;
+}
+
+static tide_status take_in(const char *path, bool merge, const char *call)
+{
+    if (path == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
+    tide_seam_attach();
+    tide_known *known = tide_known_create(call);
+    if (known == NULL)
+        return TIDE_ERROR_MEMORY;
+    tide_status status = read_known(path, known, call);
+    tide_registry_lock();
+    if (status == TIDE_OK && merge)
+        status = tide_prior_copy(known, call);
+    if (status == TIDE_OK)
+        tide_prior_replace(known);
+    tide_registry_unlock();
+    if (status != TIDE_OK)
+        tide_known_destroy(known);
+    return status;
+}
+
+tide_status tide_profile_load(const char *path)
+{
+    return take_in(path, false, "tide_profile_load");
+}
+
+tide_status tide_profile_merge(const char *path)
+{
+    return take_in(path, true, "tide_profile_merge");
+}
+
+/* ---- writing ---------------------------------------------------------------------------- */
+
+static bool write_all(int file, const tide_text *text)
+{
+    for (size_t done = 0; done < text->length;) {
+        ssize_t wrote = write(file, text->bytes + done, text->length - done);
+        if (wrote < 0 && errno != EINTR)
+            return false;
+        done += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return fsync(file) == 0;
+}
+
+/* A name beside the path that nobody has: the descriptor, or -1. */
+static int create_beside(const char *path, char *name, size_t room)
+{
+    static unsigned turn;
+    enum { TRIES = 100 };
+    int file = -1;
+    for (int i = 0; i < TRIES; i++) {
+        unsigned number = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);
+        snprintf(name, room, "%s.%ld-%u.tmp", path, (long)getpid(), number);
+        file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (file >= 0 || errno != EEXIST)
+            break;
+    }
+    return file;
+}
+
+/* So that the renaming itself outlasts a crash. A system that cannot do that for folders has done all
+ * it can. */
+static void sync_folder(char *name)
+{
+    char *slash = strrchr(name, '/');
+    if (slash != NULL)
+        slash[slash == name] = '\0';
+    int folder = open(slash != NULL ? name : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return;
+    (void)fsync(folder);
+    close(folder);
+}
+
+static tide_status write_beside(const char *path, char *name, size_t room, const tide_text *text,
+                                const char *call)
+{
+    int file = create_beside(path, name, room);
+    if (file < 0)
+        return system_fails(call, "create", name);
+    tide_status status = TIDE_OK;
+    if (!write_all(file, text))
+        status = system_fails(call, "write", name);
+    if (close(file) != 0 && status == TIDE_OK)
+        status = system_fails(call, "close", name);
+    if (status == TIDE_OK && rename(name, path) != 0)
+        status = system_fails(call, "rename to", path);
+    if (status != TIDE_OK)
+        (void)unlink(name);
+    else
+        sync_folder(name);
+    return status;
+}
+
+static tide_status write_file(const char *path, const tide_text *text, const char *call)
+{
+    size_t room = strlen(path) + 64;
+    char *name = tide_os_resize(NULL, room);
+    if (name == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a name beside '%.200s'", path);
+    tide_status status = write_beside(path, name, room, text, call);
+    tide_os_free(name);
+    return status;
+}
+
+/* The registry is not held while the system works. */
+static tide_status save(const char *path, tide_known *known, const char *call)
+{
+    tide_text text = {0};
+    tide_registry_lock();
+    tide_status status = tide_prior_collect(known, call);
+    tide_registry_unlock();
+    if (status == TIDE_OK)
+        status = tide_text_write(known, &text, call);
+    if (status == TIDE_OK)
+        status = write_file(path, &text, call);
+    tide_os_free(text.bytes);
+    return status;
+}
+
+tide_status tide_profile_save(const char *path)
+{
+    const char *call = "tide_profile_save";
+    if (path == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
+    tide_seam_attach();
+    tide_known *known = tide_known_create(call);
+    if (known == NULL)
+        return TIDE_ERROR_MEMORY;
+    tide_status status = save(path, known, call);
+    tide_known_destroy(known);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "profiler/key.h"
+
+#include <string.h>
+
+static const char *or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+tide_key tide_key_of(const tide_site *site)
+{
+    return (tide_key){site->kind, site->place.line, or_empty(site->name),
+                      or_empty(site->place.file),
+                      site->place.file != NULL ? or_empty(site->place.function) : ""};
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+int tide_key_compare_loosely(const tide_key *left, const tide_key *right)
+{
+    if (left->kind != right->kind)
+        return left->kind < right->kind ? -1 : 1;
+    int order = strcmp(left->function, right->function);
+    if (order == 0)
+        order = strcmp(left->name, right->name);
+    return order != 0 ? order : strcmp(last_part(left->file), last_part(right->file));
+}
+
+int tide_key_compare(const tide_key *left, const tide_key *right)
+{
+    int order = tide_key_compare_loosely(left, right);
+    if (order == 0)
+        order = strcmp(left->file, right->file);
+    return order != 0 ? order : (left->line > right->line) - (left->line < right->line);
+}

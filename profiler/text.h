@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* What is known, as text and back.
+ *
+ *   tidepool profile 1
+ *   type 8 8 "f64"                                size, alignment; numbered from 1 in this order
+ *   site scope 12 300 0 0 "" "work.c" "step"      kind, line, uses, touches of other types, uses of
+ *                                                 other patterns; name, file, function
+ *   uses 1 300 600 2                              of the last site: type, uses, slots, most slots
+ *   pattern 300 1                                 of the last site: uses, words (a type by its number);
+ *                                                 of scopes, frames and arrays only
+ *   end 1                                         how many sites there were
+ *
+ * One blank between words, a line feed at each line's end, nothing after the last. In strings
+ * backslashes, quotes and control characters are written \\, \", \n, \t or \xHH. */
+#ifndef TIDEPOOL_PROFILER_TEXT_H
+#define TIDEPOOL_PROFILER_TEXT_H
+
+#include "profiler/known.h"
+
+/* Largest text, longest line, in bytes; largest count. Products of such a count with the slots of a
+ * row do not overflow. */
+#define TIDE_TEXT_BYTES      ((size_t)32 << 20)
+#define TIDE_TEXT_LINE       ((size_t)64 << 10)
+#define TIDE_TEXT_COUNT_MOST UINT64_C(100000000000000)
+
+typedef struct tide_text {
+    char *bytes;
+    size_t length, room;
+} tide_text;
+
+/* Writes the set. TIDE_ERROR_MEMORY, or TIDE_ERROR_LIMIT if the text would be too large. The bytes are
+ * the caller's to free, whatever happened. */
+tide_status tide_text_write(const tide_known *known, tide_text *out, const char *call);
+
+/* Adds what the text says to the set. TIDE_ERROR_FILE with line and reason (the message names
+ * `path`), TIDE_ERROR_MEMORY, TIDE_ERROR_LIMIT; the set is then fit to be destroyed only. */
+tide_status tide_text_read(const char *bytes, size_t length, tide_known *known, const char *path,
+                           const char *call);
+
+#endif
