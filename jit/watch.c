@@ -232,6 +232,18 @@ static void open_window(tide_learner *learner, uint64_t round)
     tide_site_publish(learner->site);
 }
 
+/* What it saw is not asked for any more. */
+static void drop_window(tide_learner *learner)
+{
+    if (!learner->window)
+        return;
+    if (tide_window_open(learner->site))
+        tide_window_end(learner->site);
+    tide_site_profile unused;
+    tide_window_take(learner->site, &unused);
+    learner->window = false;
+}
+
 /* Full, or open for too long. */
 static void take_window(tide_learner *learner, uint64_t round)
 {
@@ -300,6 +312,7 @@ static void follow_declaration(tide_learner *learner, uint64_t round)
 {
     const tide_plan *declared = learner->site->record->declared;
     tide_items items = items_of(declared);
+    drop_window(learner);
     if (items.count == 0 || items.count != declared->type_count)
         return;
     put_items_in_force(learner, &items, items.count <= setting(TIDE_SETTING_types_most), round,
@@ -329,7 +342,7 @@ static void want_again(tide_learner *learner, uint64_t round)
 
 void tide_watch(tide_site *site, uint64_t round)
 {
-    bool known = site->record->learner != NULL;
+    bool known = site->record->learner != NULL || tide_site_arrived(site);
     tide_site_profile prior;
     if (!known && !tide_profile_prior(site, &prior))
         return;
@@ -338,6 +351,7 @@ void tide_watch(tide_site *site, uint64_t round)
         return;
     judge(learner, round);
     if (site->record->pinned) {
+        drop_window(learner);
         learner->reason = TIDE_REASON_pinned;
         return;
     }

@@ -44,7 +44,8 @@ typedef struct tide_site_profile {
  * when a site's profile cannot be allocated (that site is then not observed). */
 TIDE_API tide_status tide_profile_observe(bool on);
 
-/* What was observed of one site; all zero if nothing was. Any thread; while scopes run, the
+/* What was observed of one site, by tide_profile_observe or in the windows that learning opens
+ * (tidepool/learn.h); all zero if nothing was. Any thread; while scopes run, the
  * figures are each exact but not of one moment. */
 TIDE_API tide_status tide_profile_site(const tide_site *site, tide_site_profile *out);
 
