@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One private directory. It is known by device and inode, not by its name alone: should something
- * else stand at its path, it is neither trusted nor removed. */
+/* One private directory. It is known by an open descriptor, not by its name alone: should something
+ * else stand at its path, that is neither trusted nor removed. (Device and inode as numbers would not
+ * do: a directory made after ours was removed may well get the same ones.) */
 #define _GNU_SOURCE
 #include "jit/directory.h"
 
@@ -13,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jit/helper.h"
 #include "jit/locate.h"
 #include "runtime/assert.h"
 
@@ -20,10 +22,9 @@ enum { DEPTH_MOST = 8 }; /* compilers make a folder or two in it, no more */
 
 static struct {
     char path[TIDE_DIRECTORY_PATH]; /* empty: there is none */
-    dev_t device;
-    ino_t inode;
+    int descriptor;
     pid_t owner;
-} own;
+} own = {.descriptor = -1};
 
 bool tide_directory_made(void)
 {
@@ -38,20 +39,33 @@ static bool say(char *error, size_t room, const char *what, const char *path)
 
 /* ---- making ------------------------------------------------------------------------------- */
 
+/* What a forked child inherited is closed here, when it makes its own. */
+static void let_go(void)
+{
+    if (own.descriptor >= 0)
+        close(own.descriptor);
+    own.descriptor = -1;
+    own.path[0] = '\0';
+}
+
 static bool make_in(const char *parent, char *error, size_t room)
 {
-    struct stat seen;
     char path[TIDE_DIRECTORY_PATH];
     int length = snprintf(path, sizeof path, "%s/tidepool-XXXXXX", parent);
     if (length < 0 || (size_t)length >= sizeof path)
         return say(error, room, "its path is longer than 255 bytes", parent);
     if (mkdtemp(path) == NULL)
         return say(error, room, strerror(errno), path);
-    if (lstat(path, &seen) != 0)
-        return say(error, room, strerror(errno), path);
+    int descriptor =
+        tide_helper_lift(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (descriptor < 0) {
+        say(error, room, strerror(errno), path);
+        (void)rmdir(path);
+        return false;
+    }
+    let_go();
     memcpy(own.path, path, sizeof path);
-    own.device = seen.st_dev;
-    own.inode = seen.st_ino;
+    own.descriptor = descriptor;
     own.owner = getpid();
     return true;
 }
@@ -79,7 +93,9 @@ const char *tide_directory_get(char *error, size_t room)
 
 static bool is_own(const struct stat *seen)
 {
-    return S_ISDIR(seen->st_mode) && seen->st_dev == own.device && seen->st_ino == own.inode;
+    struct stat known;
+    return S_ISDIR(seen->st_mode) && fstat(own.descriptor, &known) == 0 &&
+           seen->st_dev == known.st_dev && seen->st_ino == known.st_ino;
 }
 
 bool tide_directory_sound(char *error, size_t room)
@@ -149,12 +165,10 @@ void tide_directory_remove(void)
     struct stat seen;
     if (!tide_directory_made())
         return;
-    int descriptor = open(own.path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (descriptor >= 0 && fstat(descriptor, &seen) == 0 && is_own(&seen)) {
-        clear(descriptor, DEPTH_MOST);
+    if (lstat(own.path, &seen) == 0 && is_own(&seen)) {
+        clear(own.descriptor, DEPTH_MOST); /* closes it */
+        own.descriptor = -1;
         (void)rmdir(own.path);
-    } else if (descriptor >= 0) {
-        close(descriptor);
     }
-    own.path[0] = '\0';
+    let_go();
 }
