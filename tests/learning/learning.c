@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "learning.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- settings --------------------------------------------------------------------------- */
+
+void set(const char *name, double value)
+{
+    expect_ok(tide_tune_set(name, value));
+}
+
+static bool set_initial(const tide_tune_entry *entry, void *user)
+{
+    (void)user;
+    set(entry->name, entry->initial);
+    return true;
+}
+
+void settings_of_tests(void)
+{
+    tide_tune_each(set_initial, NULL);
+    set("keeper", 0);
+    set("trial", 0);
+    set("count_runs", 1);
+    set("compiles", 1e9);
+}
+
+int learning_setup(void **state)
+{
+    (void)state;
+    settings_of_tests();
+    return 0;
+}
+
+int learning_teardown(void **state)
+{
+    (void)state;
+    tide_event_set(NULL, NULL);
+    settle();
+    return 0;
+}
+
+bool have_stager(void)
+{
+    const char *stager = getenv("TIDEPOOL_STAGER");
+    return stager == NULL || strcmp(stager, "none") != 0;
+}
+
+void need_stager(void)
+{
+    if (have_stager())
+        return;
+    print_message("no stager in this build\n");
+    skip();
+}
+
+/* ---- uses ------------------------------------------------------------------------------- */
+
+static void count_call(void *args)
+{
+    ++*(unsigned *)args;
+}
+
+/* Every type there is has a method of its own. */
+static tide_generic *generic_named(const char *name)
+{
+    tide_generic *generic = tide_generic_create(name);
+    assert_non_null(generic);
+    for (tide_type type = 0; type < TIDE_TYPE_LIMIT; type++)
+        if (tide_type_size(type) != 0)
+            expect_ok(tide_generic_add(generic, type, count_call));
+    return generic;
+}
+
+use use_of(const char *name, tide_kind kind, tide_pool *pool, uint32_t count, ...)
+{
+    va_list types;
+    use u = {.site = tide_site_register_kind(name, kind), .pool = pool, .count = count};
+    assert_non_null(u.site);
+    assert_true(count <= USE_TYPES);
+    va_start(types, count);
+    for (uint32_t i = 0; i < count; i++)
+        u.types[i] = va_arg(types, tide_type);
+    va_end(types);
+    u.ndim = 2;
+    u.shape[0] = 3;
+    u.shape[1] = 5;
+    if (kind == TIDE_KIND_DISPATCH)
+        u.generic = generic_named(name);
+    return u;
+}
+
+/* Writes to all of it, so that a wrong address is found by whoever watches memory. */
+static bool fill(void *data, tide_type type, size_t n)
+{
+    if (data != NULL)
+        memset(data, 0x5a, n * tide_type_size(type));
+    return data != NULL;
+}
+
+static bool use_scope(const use *u)
+{
+    enum { N = 4 };
+    tide_scope scope;
+    bool well = true;
+    tide_scope_begin(&scope, u->pool, u->site);
+    for (uint32_t i = 0; i < u->count; i++)
+        well = fill(tide_acquire_type(u->pool, u->types[i], N), u->types[i], N) && well;
+    tide_scope_end(&scope);
+    return well;
+}
+
+static bool use_frame(const use *u)
+{
+    size_t sizes[USE_TYPES];
+    void *data[USE_TYPES];
+    tide_scope scope;
+    bool well = true;
+    for (uint32_t i = 0; i < u->count; i++)
+        sizes[i] = 4 + i;
+    tide_scope_begin_frame(&scope, u->pool, u->site, u->count, u->types, sizes, data);
+    for (uint32_t i = 0; i < u->count; i++) {
+        well = fill(data[i], u->types[i], sizes[i]) && well;
+        for (uint32_t j = 0; j < i; j++)
+            well = well && data[i] != data[j];
+    }
+    tide_scope_end(&scope);
+    return well;
+}
+
+static bool use_acquire(const use *u)
+{
+    tide_type type = u->types[0];
+    size_t live = tide_pool_active(u->pool, type);
+    tide_mark mark = tide_checkpoint(u->pool);
+    bool well = fill(tide_site_acquire(u->site, u->pool, type, 7), type, 7) &&
+                tide_pool_active(u->pool, type) == live + 1;
+    return tide_rewind(u->pool, mark) == TIDE_OK && well;
+}
+
+static bool has_shape(const tide_array *array, const use *u)
+{
+    const tide_dl_tensor *tensor = &array->tensor;
+    int64_t stride = 1;
+    bool well = tensor->ndim == u->ndim;
+    for (int d = u->ndim - 1; well && d >= 0; d--) {
+        well = tensor->shape[d] == u->shape[d] &&
+               (tensor->strides == NULL || tensor->strides[d] == stride);
+        stride *= u->shape[d];
+    }
+    return well && fill(tensor->data, u->types[0], (size_t)stride);
+}
+
+static bool use_array(const use *u)
+{
+    tide_mark mark = tide_checkpoint(u->pool);
+    const tide_array *array =
+        tide_site_acquire_array(u->site, u->pool, u->types[0], u->ndim, u->shape);
+    bool well = array != NULL && has_shape(array, u);
+    return tide_rewind(u->pool, mark) == TIDE_OK && well;
+}
+
+static bool use_dispatch(const use *u)
+{
+    unsigned calls = 0;
+    tide_site_dispatch(u->site, u->generic, u->types[0], &calls);
+    return calls == 1;
+}
+
+bool use_once(const use *u)
+{
+    static bool (*const by_kind[TIDE_KIND_COUNT])(const use *) = {
+        [TIDE_KIND_SCOPE] = use_scope,     [TIDE_KIND_FRAME] = use_frame,
+        [TIDE_KIND_ACQUIRE] = use_acquire, [TIDE_KIND_ARRAY] = use_array,
+        [TIDE_KIND_DISPATCH] = use_dispatch,
+    };
+    if (u->pool == NULL)
+        return by_kind[u->site->kind](u);
+    uint64_t tag = u->pool->tag;
+    const tide_entry *top = u->pool->log_top;
+    bool well = by_kind[u->site->kind](u);
+    return well && u->pool->tag == tag && u->pool->log_top == top;
+}
+
+void use_times(const use *u, size_t times)
+{
+    for (size_t i = 0; i < times; i++)
+        if (!use_once(u))
+            fail_msg("use %zu of site '%s': %s", i, u->site->name, tide_error_message());
+}
+
+/* ---- what became of it ------------------------------------------------------------------ */
+
+tide_site_information info_of(const tide_site *site)
+{
+    tide_site_information info;
+    expect_ok(tide_site_info(site, &info));
+    return info;
+}
+
+tide_tier tier_of(const tide_site *site)
+{
+    return info_of(site).tier;
+}
+
+uint64_t runs_of(const tide_site *site)
+{
+    return info_of(site).runs;
+}
+
+uint64_t misses_of(const tide_site *site)
+{
+    return info_of(site).misses;
+}
+
+const char *reason_of(const tide_site *site)
+{
+    return info_of(site).reason;
+}
+
+tide_learning_statistics learned(void)
+{
+    tide_learning_statistics statistics;
+    expect_ok(tide_learning_stats(&statistics));
+    return statistics;
+}
+
+void expect_types(const tide_site *site, uint32_t count, ...)
+{
+    tide_site_information info = info_of(site);
+    va_list types;
+    assert_int_equal(info.type_count, count);
+    va_start(types, count);
+    for (uint32_t i = 0; i < count; i++) {
+        tide_type wanted = va_arg(types, tide_type);
+        uint32_t at = 0;
+        while (at < count && info.types[at] != wanted)
+            at++;
+        if (at == count)
+            fail_msg("the plan of '%s' has no %s", info.name, tide_type_name(wanted));
+    }
+    va_end(types);
+}
+
+/* ---- going on --------------------------------------------------------------------------- */
+
+void settle(void)
+{
+    check_status(tide_settle(PATIENCE_MS), TIDE_OK, "tide_settle", __FILE__, __LINE__);
+}
+
+static size_t window_calls(void)
+{
+    double calls;
+    expect_ok(tide_tune_get("window_calls", &calls));
+    return (size_t)calls;
+}
+
+void learn_windows(const use *u, unsigned windows)
+{
+    for (unsigned i = 0; i < windows; i++) {
+        use_times(u, window_calls());
+        settle();
+    }
+}
+
+void until(const use *u, tide_tier tier)
+{
+    enum { WINDOWS = 400 };
+    for (unsigned i = 0; i < WINDOWS; i++) {
+        tide_site_information info = info_of(u->site);
+        if (i > 0 && info.tier == tier && !info.observed)
+            return;
+        learn_windows(u, 1);
+        expect_ok(tide_step());
+    }
+    fail_msg("site '%s' is not at tier %s but %s: %s", u->site->name, tide_tier_name(tier),
+             tide_tier_name(tier_of(u->site)), reason_of(u->site));
+}
+
+void expect_executed(const use *u, size_t times)
+{
+    use_times(u, 1); /* serves what rounds asked the pool for: that is cold code */
+    uint64_t runs = runs_of(u->site), misses = misses_of(u->site);
+    use_times(u, times);
+    assert_int_equal(runs_of(u->site) - runs, times);
+    assert_int_equal(misses_of(u->site), misses);
+}

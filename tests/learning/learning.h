@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests of learning share: settings that leave nothing to chance, uses of a site of any kind
+ * by data, and rounds done by hand until a site is where it should be.
+ *
+ * Nothing here waits for a number of seconds: a compile is waited for until it has come. */
+#ifndef TIDEPOOL_TESTS_LEARNING_H
+#define TIDEPOOL_TESTS_LEARNING_H
+
+#include "../forms.h"
+
+enum { PATIENCE_MS = 120000 }; /* after which a test has failed; none waits for it */
+
+/* Every setting as it is initially, but for: no keeper, no trials, executions counted, no budget. */
+void settings_of_tests(void);
+void set(const char *name, double value);
+
+/* A cmocka test that starts from those, and leaves nothing pending. */
+int learning_setup(void **state);
+int learning_teardown(void **state);
+#define LEARNING_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, learning_setup, learning_teardown)
+
+/* Is there a stager? A test that needs one skips itself without. */
+bool have_stager(void);
+void need_stager(void);
+
+/* One use of a site, as data. A scope acquires the types one after the other, a frame is of all of
+ * them; an acquire, an array and a dispatch are of the first. */
+enum { USE_TYPES = 16 };
+
+typedef struct use {
+    tide_site *site;
+    tide_pool *pool;
+    uint32_t count;
+    tide_type types[USE_TYPES];
+    int ndim;
+    int64_t shape[TIDE_NDIM_MOST];
+    tide_generic *generic;
+} use;
+
+/* A use of a site of its own, registered under that name. */
+use use_of(const char *name, tide_kind kind, tide_pool *pool, uint32_t count, ...);
+
+/* Uses it once; false when something about that was not as it should: what came back, what is live
+ * afterwards, which method was called. May be called by any thread that owns the pool. */
+bool use_once(const use *u);
+void use_times(const use *u, size_t times);
+
+/* ---- what became of it ---- */
+
+tide_site_information info_of(const tide_site *site);
+tide_tier tier_of(const tide_site *site);
+uint64_t runs_of(const tide_site *site);
+uint64_t misses_of(const tide_site *site);
+const char *reason_of(const tide_site *site);
+tide_learning_statistics learned(void);
+size_t artefacts(void);
+
+/* The plan in force is for exactly these types, in any order. */
+void expect_types(const tide_site *site, uint32_t count, ...);
+
+/* Uses and steps in turn until the site runs a plan of that tier, no window is open, and nothing is
+ * pending. Fails when it has not come to that after many windows. */
+void until(const use *u, tide_tier tier);
+
+/* The same until it is settled, wherever: `windows` windows are taken. */
+void learn_windows(const use *u, unsigned windows);
+
+/* Steps until nothing is pending. */
+void settle(void);
+
+/* Of so many uses each is executed by compiled code, none misses. */
+void expect_executed(const use *u, size_t times);
+
+#endif
