@@ -2,6 +2,7 @@
 /* tidepool-bench: cases × variants, in one process, interleaved. */
 #define _GNU_SOURCE
 #include "bench.h"
+#include "compiled.h"
 #include "peers.h"
 #include "report.h"
 
@@ -155,6 +156,7 @@ int main(int count, char **arguments)
         return 0;
     }
     bench_make_room_for_peers(arguments);
+    bench_learning_prepare();
     if (c.counting)
         good = bench_count_under_valgrind(results, pairs);
     else

@@ -66,7 +66,8 @@ BENCH_INLINE void bench_use(bool prove, uint64_t row, uint64_t *done, const benc
         }                                                                              \
         return done;                                                                   \
     }                                                                                  \
-    static __attribute__((noinline)) uint64_t name##_run(void *s, uint64_t operations) \
+    static __attribute__((noinline, unused)) uint64_t name##_run(void *s,              \
+                                                                 uint64_t operations)  \
     {                                                                                  \
         return name##_block((state *)s, operations, false);                            \
     }                                                                                  \

@@ -25,35 +25,41 @@ bench_tide *bench_tide_make(const bench_case *job, const tide_type *types, uint3
     return s;
 }
 
-typedef struct wanted {
-    const char *name;
-    tide_site *found;
-} wanted;
-
-static bool is_wanted(tide_site *site, void *user)
-{
-    wanted *want = user;
-    if (site->name != NULL && strcmp(site->name, want->name) == 0)
-        want->found = site;
-    return want->found == NULL;
-}
-
 void bench_tide_pin(bench_tide *s, const char *site, tide_tier tier, const tide_type *types,
                     size_t count)
 {
-    wanted want = {site, NULL};
-    tide_site_each(is_wanted, &want);
-    if (want.found == NULL)
-        bench_die("no site is named %s", site);
-    s->site = want.found;
+    s->site = bench_site_named(site);
     s->tier = tier;
     if (tide_site_declare(s->site, types, count) != TIDE_OK ||
         tide_site_pin(s->site, tier) != TIDE_OK)
         bench_die("%s: %s", site, tide_error_message());
 }
 
+static void declare_unless_compiled(tide_site *site, const tide_type *types, size_t count)
+{
+    tide_site_information info;
+    if (tide_site_info(site, &info) != TIDE_OK ||
+        (info.tier != TIDE_TIER_COMPILED && tide_site_declare(site, types, count) != TIDE_OK))
+        bench_die("%s", tide_error_message());
+}
+
+void bench_tide_compile(bench_tide *s, bench_twin timed, bench_twin counted,
+                        const tide_type *types, size_t count, uint64_t slack)
+{
+    bench_compiled twin = {.sites = {counted.site}, .count = 1};
+    s->compiled = (bench_compiled){.sites = {timed.site}, .count = 1};
+    if (types != NULL)
+        declare_unless_compiled(counted.site, types, count);
+    bench_compile(&twin, counted.use, s, BENCH_SIZES, true);
+    bench_prove_executed(&twin, counted.use, s, BENCH_SIZES, slack);
+    if (types != NULL) /* not before: it would have been compiled to count, too */
+        declare_unless_compiled(timed.site, types, count);
+    bench_compile(&s->compiled, timed.use, s, BENCH_SIZES, false);
+}
+
 void bench_tide_warm(bench_tide *s)
 {
+    bench_compiled_warm(&s->compiled);
     tide_status status = tide_pool_stats(s->pool, &s->warm);
     assert(status == TIDE_OK);
     (void)status;
@@ -86,7 +92,6 @@ bool bench_tide_verify(void *state, uint64_t operations)
 {
     const bench_tide *s = state;
     tide_pool_statistics now;
-    (void)operations;
     if (tide_pool_stats(s->pool, &now) != TIDE_OK || tide_pool_check(s->pool) != TIDE_OK) {
         bench_complain("%s", tide_error_message());
         return false;
@@ -100,7 +105,7 @@ bool bench_tide_verify(void *state, uint64_t operations)
         bench_complain("depth %zu and %zu live arrays at the end", now.depth, now.slots_live);
         return false;
     }
-    return at_its_tier(s);
+    return at_its_tier(s) && bench_compiled_verify(&s->compiled, operations);
 }
 
 void bench_tide_free(void *state)
@@ -132,6 +137,10 @@ BENCH_TIDE4(full, TIDE_SCOPE_NAMED(pool, "scope4 full"); FOUR_ACQUIRES)
 
 BENCH_TIDE4(table, TIDE_SCOPE_NAMED(pool, "scope4 table"); FOUR_ACQUIRES)
 
+BENCH_TIDE4(compiled, TIDE_SCOPE_NAMED(pool, "scope4 compiled"); FOUR_ACQUIRES)
+
+BENCH_TIDE4(counted, TIDE_SCOPE_NAMED(pool, "scope4 counted"); FOUR_ACQUIRES)
+
 BENCH_TIDE4(types, TIDE_SCOPE_TYPES(pool, double, int32_t); FOUR_ACQUIRES)
 
 BENCH_TIDE4(frame,
@@ -139,6 +148,17 @@ BENCH_TIDE4(frame,
                         (double, c, n->count[2]), (int32_t, d, n->count[3]));
     BENCH_USE(a, b, c, d);
 )
+
+#define FOUR_IN_A_FRAME                                                          \
+    TIDE_FRAME_SITE(pool, (double, a, n->count[0]), (int32_t, b, n->count[1]),    \
+                          (double, c, n->count[2]), (int32_t, d, n->count[3]));   \
+    BENCH_USE(a, b, c, d);
+
+BENCH_TIDE4(frame_general, FOUR_IN_A_FRAME)
+
+BENCH_TIDE4(frame_compiled, FOUR_IN_A_FRAME)
+
+BENCH_TIDE4(frame_counted, FOUR_IN_A_FRAME)
 
 #define HOISTED(i, operations) TIDE_LOOP(pool, i, operations)
 BENCH_SCOPE4_IN(HOISTED, BENCH_POOL, loop, bench_tide, FOUR_ACQUIRES)
@@ -155,6 +175,50 @@ static void *table_setup(const bench_case *job)
 {
     bench_tide *s = plain_setup(job);
     bench_tide_pin(s, "scope4 table", TIDE_TIER_TABLE, both, 2);
+    return s;
+}
+
+static void *compiled_setup(const bench_case *job)
+{
+    bench_tide *s = plain_setup(job);
+    bench_twin timed = {bench_site_named("scope4 compiled"), compiled_prove};
+    bench_twin counted = {bench_site_named("scope4 counted"), counted_prove};
+    bench_tide_compile(s, timed, counted, both, 2, 0);
+    return s;
+}
+
+/* A frame's site has no name: its function has. */
+static tide_site *frame_site(const char *function)
+{
+    tide_site *site;
+    bench_sites_in(__FILE__, function, TIDE_KIND_FRAME, &site, 1);
+    return site;
+}
+
+static void *frame_general_setup(const bench_case *job)
+{
+    bench_tide *s = plain_setup(job);
+    s->site = frame_site("frame_general_block");
+    s->tier = TIDE_TIER_FULL;
+    if (tide_site_pin(s->site, s->tier) != TIDE_OK)
+        bench_die("%s", tide_error_message());
+    return s;
+}
+
+/* Where sizes change slots for larger ones there is always some slot too small: a frame, which asks for
+ * all at once, then takes the general path. */
+static bool exchanges(const bench_case *job)
+{
+    return job->sizes[0].count[0] * sizeof(double) >= 64 * 1024;
+}
+
+static void *frame_compiled_setup(const bench_case *job)
+{
+    bench_tide *s = plain_setup(job);
+    bench_twin timed = {frame_site("frame_compiled_block"), frame_compiled_prove};
+    bench_twin counted = {frame_site("frame_counted_block"), frame_counted_prove};
+    bench_tide_compile(s, timed, counted, NULL, 0, exchanges(job) ? BENCH_SIZES / 16 : 0);
+    s->compiled.may_miss = exchanges(job) ? 1. / 16 : 0;
     return s;
 }
 
@@ -177,21 +241,27 @@ static bool disabled_verify(void *state, uint64_t operations)
     return false;
 }
 
-#define TIDE_VARIANT(name, setup, verify)                      \
+#define TIDE_VARIANT(name, setup, verify) \
+    TIDE_VARIANT_IF(NULL, name, "tide-" #name, setup, verify)
+#define TIDE_VARIANT_IF(missing, name, label, setup, verify)   \
     static void name##_proof(void *state, uint64_t operations) \
     {                                                          \
         name##_prove(state, operations);                       \
         bench_tide_warm(state);                                \
     }                                                          \
     const bench_variant bench_tide_##name = {                  \
-        "tide-" #name, NULL,   setup,           name##_proof,  \
-        name##_run,    verify, bench_tide_free, bench_tide_figures};
+        label,      missing, setup,           name##_proof,    \
+        name##_run, verify,  bench_tide_free, bench_tide_figures};
 #define disabled_prove types_prove
 #define disabled_run   types_run
 
 TIDE_VARIANT(full, full_setup, bench_tide_verify)
 TIDE_VARIANT(table, table_setup, bench_tide_verify)
+TIDE_VARIANT_IF(BENCH_MISSING_STAGER, compiled, "tide-compiled", compiled_setup, bench_tide_verify)
 TIDE_VARIANT(types, plain_setup, bench_tide_verify)
 TIDE_VARIANT(frame, plain_setup, bench_tide_verify)
+TIDE_VARIANT_IF(NULL, frame_general, "tide-frame-general", frame_general_setup, bench_tide_verify)
+TIDE_VARIANT_IF(BENCH_MISSING_STAGER, frame_compiled, "tide-frame-compiled", frame_compiled_setup,
+                bench_tide_verify)
 TIDE_VARIANT(loop, plain_setup, bench_tide_verify)
 TIDE_VARIANT(disabled, disabled_setup, disabled_verify)

@@ -4,6 +4,7 @@
 #define TIDEPOOL_BENCH_TIDE_H
 
 #include "bench.h"
+#include "compiled.h"
 
 #include <tidepool/tidepool.h>
 
@@ -12,6 +13,7 @@ typedef struct bench_tide {
     tide_pool *pool;
     tide_site *site;           /* NULL: the variant has none */
     tide_tier tier;            /* where the site was pinned  */
+    bench_compiled compiled;   /* its sites, if that is compiled */
     tide_pool_statistics warm; /* after the last proof       */
 } bench_tide;
 
@@ -30,6 +32,17 @@ bench_tide *bench_tide_make(const bench_case *job, const tide_type *types, uint3
 void bench_tide_pin(bench_tide *s, const char *site, tide_tier tier, const tide_type *types,
                     size_t count);
 
+/* A site, and what uses it. */
+typedef struct bench_twin {
+    tide_site *site;
+    bench_use_function *use;
+} bench_twin;
+
+/* Has the timed site compiled, told of the types (none: as its use shows), and the other one, which is
+ * the same but for counting, to prove that compiled code is what runs: all but `slack` of 256 uses. */
+void bench_tide_compile(bench_tide *s, bench_twin timed, bench_twin counted,
+                        const tide_type *types, size_t count, uint64_t slack);
+
 /* Remembers the pool's counters: from here on nothing may be allocated. */
 void bench_tide_warm(bench_tide *s);
 
@@ -40,8 +53,11 @@ void bench_tide_free(void *state);
 
 extern const bench_variant bench_tide_full;
 extern const bench_variant bench_tide_table;
+extern const bench_variant bench_tide_compiled;
 extern const bench_variant bench_tide_types;
 extern const bench_variant bench_tide_frame;
+extern const bench_variant bench_tide_frame_general;
+extern const bench_variant bench_tide_frame_compiled;
 extern const bench_variant bench_tide_loop;
 extern const bench_variant bench_tide_disabled;
 

@@ -33,10 +33,14 @@ static const tide_type *types_registered(uint32_t count)
     return types;
 }
 
+static bench_tide *make_pool(const bench_case *job)
+{
+    return bench_tide_make(job, types_registered(job->types), job->types, false);
+}
+
 static void *make(const bench_case *job, const char *site, tide_tier tier)
 {
-    const tide_type *types = types_registered(job->types);
-    bench_tide *s = bench_tide_make(job, types, job->types, false);
+    bench_tide *s = make_pool(job);
     tide_type pair[] = {tide_type_of(reading), tide_type_of(station)};
     bench_tide_pin(s, site, tier, pair, 2);
     return s;
@@ -53,6 +57,10 @@ static void *make(const bench_case *job, const char *site, tide_tier tier)
 BENCH_TIDE4(full, TIDE_SCOPE_NAMED(pool, "types full"); FOUR_ACQUIRES)
 
 BENCH_TIDE4(table, TIDE_SCOPE_NAMED(pool, "types table"); FOUR_ACQUIRES)
+
+BENCH_TIDE4(compiled, TIDE_SCOPE_NAMED(pool, "types compiled"); FOUR_ACQUIRES)
+
+BENCH_TIDE4(counted, TIDE_SCOPE_NAMED(pool, "types counted"); FOUR_ACQUIRES)
 /* clang-format on */
 
 static void *full_setup(const bench_case *job)
@@ -63,6 +71,17 @@ static void *full_setup(const bench_case *job)
 static void *table_setup(const bench_case *job)
 {
     return make(job, "types table", TIDE_TIER_TABLE);
+}
+
+/* One site for all N: the code is the same. */
+static void *compiled_setup(const bench_case *job)
+{
+    bench_tide *s = make_pool(job);
+    tide_type pair[] = {tide_type_of(reading), tide_type_of(station)};
+    bench_twin timed = {bench_site_named("types compiled"), compiled_prove};
+    bench_twin counted = {bench_site_named("types counted"), counted_prove};
+    bench_tide_compile(s, timed, counted, pair, 2, 0);
+    return s;
 }
 
 /* The pool really has N shelves, or the figure says nothing about N. */
@@ -84,18 +103,19 @@ static size_t shelves(void *state, uint64_t operations, bench_figure *out, size_
     return 1;
 }
 
-#define TYPES_VARIANT(name)                                                                 \
+#define TYPES_VARIANT(name, missing)                                                        \
     static void name##_proof(void *state, uint64_t operations)                              \
     {                                                                                       \
         name##_prove(state, operations);                                                    \
         bench_tide_warm(state);                                                             \
     }                                                                                       \
-    static const bench_variant variant_##name = {"tide-" #name,   NULL,       name##_setup, \
+    static const bench_variant variant_##name = {"tide-" #name,   missing,    name##_setup, \
                                                  name##_proof,    name##_run, verify,       \
                                                  bench_tide_free, shelves};
-TYPES_VARIANT(full)
-TYPES_VARIANT(table)
+TYPES_VARIANT(full, NULL)
+TYPES_VARIANT(table, NULL)
+TYPES_VARIANT(compiled, BENCH_MISSING_STAGER)
 
 const bench_variant *const bench_types_variants[] = {
-    &bench_floor, &bench_bump_variant, &variant_full, &variant_table, NULL,
+    &bench_floor, &bench_bump_variant, &variant_full, &variant_table, &variant_compiled, NULL,
 };

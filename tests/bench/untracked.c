@@ -37,6 +37,15 @@ static void *table_told_setup(const bench_case *job)
     return pinned(job, "untracked table told", TIDE_TIER_TABLE, three, 3);
 }
 
+static bench_tide *compiled_pair(const bench_case *job, bench_twin timed, bench_twin counted,
+                                 size_t count)
+{
+    bench_tide *s = plain_setup(job);
+    bench_tide_compile(s, timed, counted, count == 2 ? both : three, count, 0);
+    s->compiled.may_miss = count == 2 ? 1 : 0;
+    return s;
+}
+
 /* clang-format off */
 #define TWO_AND_TWO                                              \
     double *a = tide_acquire(pool, double, n->count[0]);      \
@@ -50,6 +59,16 @@ BENCH_TIDE4(table, TIDE_SCOPE_NAMED(pool, "untracked table"); TWO_AND_TWO)
 
 BENCH_TIDE4(table_told,
              TIDE_SCOPE_NAMED(pool, "untracked table told"); TWO_AND_TWO)
+
+BENCH_TIDE4(compiled, TIDE_SCOPE_NAMED(pool, "untracked compiled"); TWO_AND_TWO)
+
+BENCH_TIDE4(counted, TIDE_SCOPE_NAMED(pool, "untracked counted"); TWO_AND_TWO)
+
+BENCH_TIDE4(compiled_told,
+             TIDE_SCOPE_NAMED(pool, "untracked compiled told"); TWO_AND_TWO)
+
+BENCH_TIDE4(counted_told,
+             TIDE_SCOPE_NAMED(pool, "untracked counted told"); TWO_AND_TWO)
 
 BENCH_TIDE4(types, TIDE_SCOPE_TYPES(pool, double, int32_t); TWO_AND_TWO)
 
@@ -69,6 +88,20 @@ BENCH_SCOPE4(bump, bench_bump,
 )
 /* clang-format on */
 
+static void *compiled_setup(const bench_case *job)
+{
+    return compiled_pair(job,
+                         (bench_twin){bench_site_named("untracked compiled"), compiled_prove},
+                         (bench_twin){bench_site_named("untracked counted"), counted_prove}, 2);
+}
+
+static void *compiled_told_setup(const bench_case *job)
+{
+    return compiled_pair(
+        job, (bench_twin){bench_site_named("untracked compiled told"), compiled_told_prove},
+        (bench_twin){bench_site_named("untracked counted told"), counted_told_prove}, 3);
+}
+
 static void *bump_setup(const bench_case *job)
 {
     return bench_bump_make(job);
@@ -83,22 +116,26 @@ static bool bump_verify(void *state, uint64_t operations)
 static const bench_variant variant_bump = {"bump",   NULL,        bump_setup,      bump_prove,
                                            bump_run, bump_verify, bench_bump_free, NULL};
 
-#define UNTRACKED_VARIANT(name, label, setup)                  \
+#define UNTRACKED_VARIANT(name, label, setup) UNTRACKED_VARIANT_IF(NULL, name, label, setup)
+#define UNTRACKED_VARIANT_IF(missing, name, label, setup)      \
     static void name##_proof(void *state, uint64_t operations) \
     {                                                          \
         name##_prove(state, operations);                       \
         bench_tide_warm(state);                                \
     }                                                          \
     static const bench_variant variant_##name = {              \
-        label, NULL, setup, name##_proof, name##_run, bench_tide_verify, bench_tide_free, NULL};
+        label, missing, setup, name##_proof, name##_run, bench_tide_verify, bench_tide_free, NULL};
 UNTRACKED_VARIANT(full, "tide-full", full_setup)
 UNTRACKED_VARIANT(table, "tide-table", table_setup)
 UNTRACKED_VARIANT(table_told, "tide-table-told", table_told_setup)
+UNTRACKED_VARIANT_IF(BENCH_MISSING_STAGER, compiled, "tide-compiled", compiled_setup)
+UNTRACKED_VARIANT_IF(BENCH_MISSING_STAGER, compiled_told, "tide-compiled-told", compiled_told_setup)
 UNTRACKED_VARIANT(types, "tide-types", plain_setup)
 UNTRACKED_VARIANT(types_told, "tide-types-told", plain_setup)
 UNTRACKED_VARIANT(loop, "tide-loop", plain_setup)
 
 const bench_variant *const bench_untracked_variants[] = {
     &variant_bump,  &variant_full,       &variant_table, &variant_table_told,
-    &variant_types, &variant_types_told, &variant_loop,  NULL,
+    &variant_compiled, &variant_compiled_told, &variant_types, &variant_types_told,
+    &variant_loop,  NULL,
 };
