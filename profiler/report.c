@@ -3,9 +3,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <tidepool/generic.h>
 #include <tidepool/profile.h>
 
 #include "runtime/error.h"
+
+enum { PATTERNS_SHOWN = 4 };
 
 static const char *base_name(const char *path)
 {
@@ -13,11 +16,77 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-static void print_type(FILE *out, const tide_profile_type *type, uint64_t scopes)
+static double percent(uint64_t part, uint64_t whole)
 {
-    fprintf(out, "    %-16s in %5.1f %% of scopes, %.2f slots each, at most %" PRIu32 "\n",
-            tide_type_name(type->type), 100 * (double)type->scopes / (double)scopes,
+    return 100 * (double)part / (double)whole;
+}
+
+static void print_type(FILE *out, const tide_profile_type *type, uint64_t uses)
+{
+    fprintf(out, "    %-16s in %5.1f %% of uses, %.2f slots each, at most %" PRIu32 "\n",
+            tide_type_name(type->type), percent(type->scopes, uses),
             (double)type->slots / (double)type->scopes, type->slots_most);
+}
+
+/* ---- patterns --------------------------------------------------------------------------- */
+
+static void print_list(FILE *out, const tide_profile_pattern *pattern, char open, char close)
+{
+    fputc(open, out);
+    for (uint32_t i = 0; i < pattern->length; i++)
+        fprintf(out, "%s%s", i == 0 ? "" : ", ", tide_type_name((tide_type)pattern->words[i]));
+    fputc(close, out);
+}
+
+static void print_shape(FILE *out, const tide_profile_pattern *pattern)
+{
+    fprintf(out, "%s[", tide_type_name((tide_type)pattern->words[0]));
+    for (uint32_t i = 2; i < pattern->length; i++)
+        fprintf(out, "%s%" PRId64, i == 2 ? "" : ",", pattern->words[i]);
+    fputc(']', out);
+}
+
+/* A set in braces, a sequence in parentheses, a shape behind its type, a function by its name. */
+static void print_pattern(FILE *out, tide_kind kind, const tide_profile_pattern *pattern)
+{
+    if (kind == TIDE_KIND_SCOPE)
+        print_list(out, pattern, '{', '}');
+    else if (kind == TIDE_KIND_FRAME)
+        print_list(out, pattern, '(', ')');
+    else if (kind == TIDE_KIND_ARRAY)
+        print_shape(out, pattern);
+    else
+        fprintf(out, "%s()",
+                tide_generic_name((const tide_generic *)(intptr_t)pattern->words[0]));
+}
+
+static void print_patterns(FILE *out, tide_kind kind, const tide_site_profile *profile)
+{
+    uint64_t others = profile->pattern_other;
+    for (uint32_t i = 0; i < profile->pattern_count; i++) {
+        const tide_profile_pattern *pattern = &profile->patterns[i];
+        if (i >= PATTERNS_SHOWN) {
+            others += pattern->scopes;
+            continue;
+        }
+        fputs("    ", out);
+        print_pattern(out, kind, pattern);
+        fprintf(out, " %.0f %%\n", percent(pattern->scopes, profile->scopes));
+    }
+    if (others != 0)
+        fprintf(out, "    other patterns %.0f %%\n", percent(others, profile->scopes));
+}
+
+/* ---- sites ------------------------------------------------------------------------------ */
+
+static void print_head(FILE *out, const tide_site_information *info, uint64_t uses)
+{
+    fprintf(out, "  %s", info->name);
+    if (info->file[0] != '\0')
+        fprintf(out, " (%s:%" PRIu32 ")", base_name(info->file), info->line);
+    fprintf(out, ", %s, %s%s: %" PRIu64 " uses seen, %" PRIu64 " misses\n",
+            tide_kind_name(info->kind), tide_tier_name(info->tier),
+            info->pinned ? " (pinned)" : "", uses, info->misses);
 }
 
 static bool print_site(tide_site *site, void *user)
@@ -28,15 +97,12 @@ static bool print_site(tide_site *site, void *user)
     if (tide_site_info(site, &info) != TIDE_OK || tide_profile_site(site, &profile) != TIDE_OK ||
         profile.scopes == 0)
         return true;
-    fprintf(out, "  %s", info.name);
-    if (info.file[0] != '\0')
-        fprintf(out, " (%s:%" PRIu32 ")", base_name(info.file), info.line);
-    fprintf(out, ", %s%s: %" PRIu64 " scopes\n", tide_tier_name(info.tier),
-            info.pinned ? " (pinned)" : "", profile.scopes);
+    print_head(out, &info, profile.scopes);
     for (uint32_t i = 0; i < profile.type_count; i++)
         print_type(out, &profile.types[i], profile.scopes);
     if (profile.other != 0)
         fprintf(out, "    other types: %" PRIu64 " touches\n", profile.other);
+    print_patterns(out, info.kind, &profile);
     return true;
 }
 

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* A fuzzer of profile files. An input is an edit of a good file: where (two bytes), how many bytes go
+ * (two), and what comes instead. Whatever is accepted must come back the same when it is written. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/text.h"
+#include "runtime/os.h"
+
+static const char good[] =
+    "tidepool profile 1\n"
+    "type 8 8 \"f64\"\n"
+    "type 4 4 \"i32\"\n"
+    "type 24 8 \"struct \\\"p\\x01\"\n"
+    "type 0 8 \"bit\"\n"
+    "site scope 12 300 4 10 \"name\" \"work.c\" \"step\"\n"
+    "uses 1 300 600 2\n"
+    "uses 2 200 200 1\n"
+    "pattern 200 2 1\n"
+    "pattern 90\n"
+    "site frame 13 5 0 0 \"\" \"work.c\" \"step\"\n"
+    "pattern 5 1 2 1\n"
+    "site array 14 5 0 0 \"\" \"work.c\" \"step\"\n"
+    "uses 3 5 5 1\n"
+    "pattern 5 3 2 100 200\n"
+    "site acquire 0 5 0 0 \"named\" \"\" \"\"\n"
+    "site dispatch 7 5 0 0 \"\" \"work.c\" \"step\"\n"
+    "end 5\n";
+
+static void need(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+/* What the text says; NULL: it was refused. */
+static tide_known *read_all(const char *bytes, size_t length)
+{
+    tide_known *known = tide_known_create("fuzz");
+    need(known != NULL);
+    if (tide_text_read(bytes, length, known, "fuzz", "fuzz") == TIDE_OK)
+        return known;
+    tide_known_destroy(known);
+    return NULL;
+}
+
+static tide_text write_again(tide_known *known)
+{
+    tide_text text;
+    need(tide_text_write(known, &text, "fuzz") == TIDE_OK);
+    tide_known_destroy(known);
+    return text;
+}
+
+static void resolve_all(const tide_known *known)
+{
+    tide_site_profile profile;
+    for (uint32_t i = 0; i < known->site_count; i++)
+        if (tide_known_resolve(known, known->sites[i], &profile))
+            need(profile.scopes == known->sites[i]->profile.scopes);
+}
+
+static void check(const char *bytes, size_t length)
+{
+    tide_known *known = read_all(bytes, length);
+    if (known == NULL)
+        return;
+    resolve_all(known);
+    tide_text once = write_again(known);
+    known = read_all(once.bytes, once.length);
+    need(known != NULL);
+    tide_text twice = write_again(known);
+    need(once.length == twice.length && memcmp(once.bytes, twice.bytes, once.length) == 0);
+    tide_os_free(once.bytes);
+    tide_os_free(twice.bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 4)
+        return 0;
+    size_t length = sizeof good - 1, at = (data[0] | (size_t)data[1] << 8) % (length + 1);
+    size_t gone = (data[2] | (size_t)data[3] << 8) % (length - at + 1), more = size - 4;
+    char *text = malloc(length - gone + more); /* exactly, so that reading past it is seen */
+    need(text != NULL);
+    memcpy(text, good, at);
+    memcpy(text + at, data + 4, more);
+    memcpy(text + at + more, good + at + gone, length - at - gone);
+    check(text, length - gone + more);
+    free(text);
+    return 0;
+}

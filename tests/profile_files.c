@@ -1,0 +1,817 @@
+/* SPDX-License-Identifier: MIT */
+/* Profiles in files: what one process saw another knows; bad files are refused and change nothing.
+ *
+ * Run with arguments the program is that other process: see play(). */
+#define _GNU_SOURCE
+#include "forms.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "profiler/window.h"
+#include "runtime/os.h"
+#include "runtime/registry.h"
+#include "runtime/site.h"
+
+static const char *own_path; /* of this program */
+static char folder[256];
+
+/* ---- files ------------------------------------------------------------------------------- */
+
+/* The same string for the same name, for good. */
+static const char *path_of(const char *name)
+{
+    enum { PATHS = 64 };
+    static struct {
+        char name[64], path[512];
+    } paths[PATHS];
+    unsigned i = 0;
+    while (i < PATHS - 1 && paths[i].name[0] != '\0' && strcmp(paths[i].name, name) != 0)
+        i++;
+    snprintf(paths[i].name, sizeof paths[i].name, "%s", name);
+    snprintf(paths[i].path, sizeof paths[i].path, "%s/%s", folder, name);
+    return paths[i].path;
+}
+
+typedef struct text {
+    char *bytes;
+    size_t length;
+} text;
+
+static text read_text(const char *path)
+{
+    text t = {NULL, 0};
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t room = 1 << 20;
+    t.bytes = malloc(room);
+    assert_non_null(t.bytes);
+    t.length = fread(t.bytes, 1, room - 1, file);
+    t.bytes[t.length] = '\0';
+    assert_int_equal(fclose(file), 0);
+    return t;
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t length)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    assert_int_equal(fclose(file), 0);
+}
+
+static const char *write_text(const char *name, const char *words)
+{
+    const char *path = path_of(name);
+    write_bytes(path, words, strlen(words));
+    return path;
+}
+
+static unsigned files_in_folder(void)
+{
+    unsigned count = 0;
+    DIR *open = opendir(folder);
+    assert_non_null(open);
+    while (readdir(open) != NULL)
+        count++;
+    assert_int_equal(closedir(open), 0);
+    return count;
+}
+
+/* ---- a program with sites ---------------------------------------------------------------- */
+
+struct particle {
+    double place[3];
+};
+
+static tide_generic *generic;
+
+static void method(void *args)
+{
+    ++*(unsigned *)args;
+}
+
+/* Two scopes of one function, which have no names. */
+static void step(tide_pool *pool, bool again)
+{
+    TIDE_SCOPE(pool);
+    assert_non_null(tide_acquire(pool, double, 3));
+    assert_non_null(tide_acquire(pool, double, 3));
+    if (again) {
+        TIDE_SCOPE(pool);
+        assert_non_null(tide_acquire(pool, int32_t, 3));
+    }
+}
+
+static void frame(tide_pool *pool)
+{
+    TIDE_FRAME_SITE(pool, (float, a, 3), (int, b, 3), (float, c, 3));
+    assert_true(a != NULL && b != NULL && c != NULL);
+}
+
+static void others(tide_pool *pool)
+{
+    static const int64_t shape[] = {100, 200};
+    unsigned called = 0;
+    tide_mark mark = tide_checkpoint(pool);
+    assert_non_null(TIDE_ACQUIRE_SITE(pool, TIDE_I16, 3));
+    assert_non_null(TIDE_ARRAY_SITE(pool, TIDE_F64, 2, shape));
+    TIDE_DISPATCH(generic, TIDE_U8, &called);
+    assert_int_equal(called, 1);
+    expect_ok(tide_rewind(pool, mark));
+}
+
+static void particles(tide_pool *pool)
+{
+    TIDE_SCOPE_NAMED(pool, "particles \"\\\n\t\x01\x7f \xc3\xa9");
+    assert_non_null(tide_acquire(pool, struct particle, 3));
+}
+
+/* Every site is used `times` times and observed. */
+static void run_program(size_t times)
+{
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    expect_ok(tide_profile_observe(true));
+    for (size_t i = 0; i < times; i++) {
+        step(pool, i % 2 == 0);
+        frame(pool);
+        others(pool);
+        particles(pool);
+    }
+    expect_ok(tide_profile_observe(false));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- asking for sites -------------------------------------------------------------------- */
+
+struct query {
+    const char *function;
+    tide_kind kind;
+    unsigned which; /* 0: the first of them in the source; else the last */
+    tide_site *found;
+};
+
+static bool matches(tide_site *site, void *user)
+{
+    struct query *query = user;
+    if (site->kind != query->kind || site->place.function == NULL ||
+        strcmp(site->place.function, query->function) != 0)
+        return true;
+    bool earlier = query->found == NULL || site->place.line < query->found->place.line;
+    if (query->found == NULL || earlier == (query->which == 0))
+        query->found = site;
+    return true;
+}
+
+static tide_site *find(const char *function, tide_kind kind, unsigned which)
+{
+    struct query query = {function, kind, which, NULL};
+    tide_site_each(matches, &query);
+    assert_non_null(query.found);
+    return query.found;
+}
+
+static bool prior_of(tide_site *site, tide_site_profile *out)
+{
+    tide_registry_lock();
+    bool known = tide_profile_prior(site, out);
+    tide_registry_unlock();
+    return known;
+}
+
+static bool has_prior(tide_site *site)
+{
+    tide_site_profile prior;
+    return prior_of(site, &prior);
+}
+
+static void expect_prior(tide_site *site, uint64_t scopes, tide_type type, uint64_t slots)
+{
+    tide_site_profile prior;
+    assert_true(prior_of(site, &prior));
+    assert_int_equal(prior.scopes, scopes);
+    assert_int_equal(prior.types[0].type, type);
+    assert_int_equal(prior.types[0].scopes, scopes);
+    assert_int_equal(prior.types[0].slots, slots);
+}
+
+static void forget_program(void)
+{
+    static const struct {
+        const char *function;
+        tide_kind kind;
+        unsigned count;
+    } sites[] = {{"step", TIDE_KIND_SCOPE, 2},    {"frame", TIDE_KIND_FRAME, 1},
+                 {"others", TIDE_KIND_ACQUIRE, 1}, {"others", TIDE_KIND_ARRAY, 1},
+                 {"others", TIDE_KIND_DISPATCH, 1}, {"particles", TIDE_KIND_SCOPE, 1}};
+    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++)
+        for (unsigned j = 0; j < sites[i].count; j++)
+            expect_ok(tide_site_reset(find(sites[i].function, sites[i].kind, j)));
+}
+
+/* Neither seen nor loaded. */
+static int start_anew(void **state)
+{
+    (void)state;
+    forget_program();
+    expect_ok(tide_profile_load(write_text("nothing", "tidepool profile 1\nend 0\n")));
+    return 0;
+}
+
+/* ---- another process --------------------------------------------------------------------- */
+
+/* Fails the test if the other process does. */
+static void run_other(const char *role, const char *path)
+{
+    int result = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        execl(own_path, own_path, role, path, (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_true(WIFEXITED(result));
+    assert_int_equal(WEXITSTATUS(result), 0);
+}
+
+#define NEED(holds)                                                                   \
+    do {                                                                              \
+        if (!(holds)) {                                                               \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #holds,            \
+                    tide_error_message());                                            \
+            return EXIT_FAILURE;                                                      \
+        }                                                                             \
+    } while (0)
+
+static int record(const char *path)
+{
+    run_program(10);
+    NEED(tide_profile_save(path) == TIDE_OK);
+    return EXIT_SUCCESS;
+}
+
+/* Knows what the other saw, before anything ran. */
+static int recall(const char *path)
+{
+    tide_site_profile prior;
+    uint32_t types = tide_type_count();
+    NEED(tide_profile_load(path) == TIDE_OK);
+    NEED(prior_of(find("step", TIDE_KIND_SCOPE, 0), &prior));
+    NEED(prior.scopes == 10 && prior.types[0].slots == 20 && prior.types[0].slots_most == 2);
+    NEED(prior_of(find("step", TIDE_KIND_SCOPE, 1), &prior));
+    NEED(prior.scopes == 5 && prior.types[0].type == TIDE_I32);
+    NEED(prior_of(find("frame", TIDE_KIND_FRAME, 0), &prior));
+    NEED(prior.pattern_count == 1 && prior.patterns[0].length == 3 &&
+         prior.patterns[0].words[0] == TIDE_F32 && prior.patterns[0].words[1] == TIDE_I32);
+    NEED(prior_of(find("others", TIDE_KIND_ACQUIRE, 0), &prior) && prior.scopes == 10);
+    NEED(prior_of(find("others", TIDE_KIND_ARRAY, 0), &prior) &&
+         prior.patterns[0].words[2] == 100 && prior.patterns[0].words[3] == 200);
+    NEED(prior_of(find("others", TIDE_KIND_DISPATCH, 0), &prior));
+    NEED(prior.pattern_count == 0 && prior.types[0].type == TIDE_U8);
+    tide_site *site = find("particles", TIDE_KIND_SCOPE, 0);
+    NEED(!prior_of(site, &prior));
+    NEED(tide_type_count() == types); /* nobody has registered the particle */
+    tide_type particle = tide_type_of(struct particle);
+    NEED(prior_of(site, &prior) && prior.types[0].type == particle && prior.scopes == 10);
+    return EXIT_SUCCESS;
+}
+
+static int play(const char *role, const char *path)
+{
+    return strcmp(role, "record") == 0 ? record(path) : recall(path);
+}
+
+static void what_one_process_saw_another_knows(void **state)
+{
+    (void)state;
+    const char *path = path_of("shared");
+    run_other("record", path);
+    run_other("recall", path);
+    text first = read_text(path);
+    run_other("record", path); /* over the old file */
+    text second = read_text(path);
+    assert_string_equal(first.bytes, second.bytes);
+    free(first.bytes);
+    free(second.bytes);
+}
+
+/* ---- keys -------------------------------------------------------------------------------- */
+
+static char file_words[2048];
+
+/* A profile of one scope of a site, which touched so many doubles. */
+static const char *one_site(const char *name, uint32_t line, const char *file,
+                            const char *function, unsigned uses)
+{
+    snprintf(file_words, sizeof file_words,
+             "tidepool profile 1\ntype 8 8 \"f64\"\nsite scope %u %u 0 0 \"%s\" \"%s\" \"%s\"\n"
+             "uses 1 %u %u 2\npattern %u 1\nend 1\n",
+             line, uses, name, file, function, uses, 2 * uses, uses);
+    return file_words;
+}
+
+static const char particle_name[] = "particles \\\"\\\\\\n\\t\\x01\\x7f \xc3\xa9";
+
+static void a_site_is_found_though_lines_and_folders_moved(void **state)
+{
+    (void)state;
+    tide_site *site = find("particles", TIDE_KIND_SCOPE, 0);
+    expect_ok(tide_profile_load(
+        write_text("moved", one_site(particle_name, 7, "/elsewhere/profile_files.c", "particles", 9))));
+    expect_prior(site, 9, TIDE_F64, 18);
+    expect_ok(tide_profile_load(
+        write_text("renamed", one_site(particle_name, 7, "other_files.c", "particles", 9))));
+    assert_false(has_prior(site));
+}
+
+static void a_loose_key_of_two_sites_names_none(void **state)
+{
+    (void)state;
+    tide_site *first = find("step", TIDE_KIND_SCOPE, 0), *second = find("step", TIDE_KIND_SCOPE, 1);
+    expect_ok(
+        tide_profile_load(write_text("moved", one_site("", 7, "profile_files.c", "step", 9))));
+    assert_false(has_prior(first));
+    assert_false(has_prior(second));
+    expect_ok(tide_profile_load(
+        write_text("exact", one_site("", second->place.line, second->place.file, "step", 9))));
+    assert_false(has_prior(first));
+    expect_prior(second, 9, TIDE_F64, 18);
+}
+
+static void a_loose_key_twice_in_the_file_names_none(void **state)
+{
+    (void)state;
+    tide_site *site = find("particles", TIDE_KIND_SCOPE, 0);
+    expect_ok(tide_profile_load(
+        write_text("one", one_site(particle_name, 7, "a/profile_files.c", "particles", 9))));
+    expect_ok(tide_profile_merge(
+        write_text("two", one_site(particle_name, 7, "b/profile_files.c", "particles", 9))));
+    assert_false(has_prior(site));
+}
+
+static void sites_of_one_function_have_profiles_of_their_own(void **state)
+{
+    (void)state;
+    tide_site_profile first, second;
+    run_program(4);
+    expect_ok(tide_profile_site(find("step", TIDE_KIND_SCOPE, 0), &first));
+    expect_ok(tide_profile_site(find("step", TIDE_KIND_SCOPE, 1), &second));
+    assert_int_equal(first.scopes, 4);
+    assert_int_equal(first.types[0].type, TIDE_F64);
+    assert_int_equal(second.scopes, 2);
+    assert_int_equal(second.types[0].type, TIDE_I32);
+}
+
+/* ---- knowing and having seen ------------------------------------------------------------- */
+
+static void loading_replaces_and_merging_adds(void **state)
+{
+    (void)state;
+    tide_site *site = tide_site_register("merged");
+    const char *path = write_text("merged", one_site("merged", 0, "", "", 9));
+    expect_ok(tide_profile_load(path));
+    expect_prior(site, 9, TIDE_F64, 18);
+    expect_ok(tide_profile_merge(path));
+    expect_ok(tide_profile_merge(path));
+    expect_prior(site, 27, TIDE_F64, 54);
+    expect_ok(tide_profile_load(path));
+    expect_prior(site, 9, TIDE_F64, 18);
+}
+
+static void what_the_program_saw_itself_comes_first(void **state)
+{
+    (void)state;
+    tide_site *site = find("particles", TIDE_KIND_SCOPE, 0);
+    expect_ok(tide_profile_load(write_text(
+        "own", one_site(particle_name, site->place.line, site->place.file, "particles", 9))));
+    assert_true(has_prior(site));
+    run_program(1);
+    assert_false(has_prior(site));
+    expect_ok(tide_site_reset(site));
+    assert_true(has_prior(site));
+}
+
+/* What was loaded for code that did not run is not lost; for code that ran, what it did counts. */
+static void saving_keeps_what_was_loaded(void **state)
+{
+    (void)state;
+    tide_site *late = tide_site_register("late");
+    tide_site *ran = find("particles", TIDE_KIND_SCOPE, 0);
+    expect_ok(tide_profile_load(write_text("late", one_site("late", 0, "", "", 9))));
+    expect_ok(tide_profile_merge(write_text("gone", one_site("gone", 5, "gone.c", "gone", 3))));
+    expect_ok(tide_profile_merge(write_text(
+        "ran", one_site(particle_name, 1, "old/profile_files.c", "particles", 1000))));
+    run_program(6);
+    expect_ok(tide_profile_save(path_of("kept")));
+    text kept = read_text(path_of("kept"));
+    assert_non_null(strstr(kept.bytes, "site scope 5 3 0 0 \"gone\" \"gone.c\" \"gone\"\n"));
+    assert_null(strstr(kept.bytes, "old/profile_files.c"));
+    free(kept.bytes);
+    start_anew(NULL);
+    assert_false(has_prior(late));
+    expect_ok(tide_profile_load(path_of("kept")));
+    expect_prior(late, 9, TIDE_F64, 18);
+    expect_prior(ran, 6, tide_type_of(struct particle), 6);
+}
+
+static void a_profile_of_nothing_is_a_file_too(void **state)
+{
+    (void)state;
+    const char *path = path_of("empty");
+    expect_ok(tide_profile_save(path));
+    text empty = read_text(path);
+    assert_string_equal(empty.bytes, "tidepool profile 1\nend 0\n");
+    free(empty.bytes);
+    expect_ok(tide_profile_load(path));
+    expect_ok(tide_profile_merge(path));
+    assert_false(has_prior(find("step", TIDE_KIND_SCOPE, 0)));
+}
+
+static void a_scopes_set_is_ascending_in_this_process(void **state)
+{
+    (void)state;
+    tide_site *site = tide_site_register("a set");
+    tide_site_profile prior;
+    expect_ok(tide_profile_load(write_text(
+        "set", "tidepool profile 1\ntype 8 8 \"f64\"\ntype 4 4 \"i32\"\ntype 2 2 \"never seen\"\n"
+               "site scope 0 9 0 0 \"a set\" \"\" \"\"\nuses 1 9 9 1\nuses 2 9 9 1\n"
+               "pattern 6 1 2\npattern 3 1 3\nend 1\n")));
+    assert_true(prior_of(site, &prior));
+    assert_int_equal(prior.pattern_count, 1); /* the other's type is none of this process */
+    assert_int_equal(prior.pattern_other, 3);
+    assert_int_equal(prior.patterns[0].words[0], TIDE_I32);
+    assert_int_equal(prior.patterns[0].words[1], TIDE_F64);
+    assert_int_equal(prior.types[0].type, TIDE_I32); /* as frequent: the smaller number first */
+}
+
+/* ---- bad files --------------------------------------------------------------------------- */
+
+static const struct {
+    const char *words, *says;
+} bad_files[] = {
+    {"", "line 1: the end is missing"},
+    {"tidepool profile 1", "line 1: the line does not end"},
+    {"tidepool profile 1\n", "line 2: the end is missing"},
+    {"tidepool profile 2\nend 0\n", "line 1: the version is 2, must be from 1 to 1"},
+    {"tidepool profile\nend 0\n", "line 1: a blank and the version are missing"},
+    {"tidepool\nend 0\n", "line 1"},
+    {"{\"profile\": 1}\n", "line 1: not a profile"},
+    {"tidepool profile 1\r\nend 0\r\n", "line 1: the version is not a number"},
+    {"tidepool profile 1\n\nend 0\n", "line 2: does not start with a word that is known"},
+    {"tidepool profile 1\nend 0\n\n", "line 2: more after the end"},
+    {"tidepool profile 1\nend 1\n", "line 2: 1 sites were announced, 0 came"},
+    {"tidepool profile 1\nend  0\n", "line 2: the count of sites is not a number"},
+    {"tidepool profile 1\nend 0 0\n", "line 2: more on the line than belongs there"},
+    {"tidepool profile 1\nend -1\n", "line 2: the count of sites is not a number"},
+    {"tidepool profile 1\nend 99999999999999999999\n", "does not fit 64 bits"},
+    {"tidepool profile 1\nuses 1 1 1 1\nend 0\n", "line 2: uses of no site"},
+    {"tidepool profile 1\npattern 1 1\nend 0\n", "line 2: a pattern of no site"},
+    {"tidepool profile 1\ntype 8 8 \"\"\nend 0\n", "line 2: no type has this name, size and al"},
+    {"tidepool profile 1\ntype 8 3 \"x\"\nend 0\n", "line 2: no type has this name, size and al"},
+    {"tidepool profile 1\ntype 9 2 \"x\"\nend 0\n", "line 2: no type has this name, size and al"},
+    {"tidepool profile 1\ntype 0 8 \"x\"\nend 0\n", "line 2: no type has this name, size and al"},
+    {"tidepool profile 1\ntype 8 8192 \"x\"\nend 0\n", "line 2: the alignment is 8192, must be"},
+    {"tidepool profile 1\ntype 8 8 x\nend 0\n", "line 2: the name does not start with a quote"},
+    {"tidepool profile 1\ntype 8 8 \"x\nend 0\n", "line 2: the name does not end with a quote"},
+    {"tidepool profile 1\ntype 8 8 \"x\\q\"\nend 0\n", "line 2: the name has an escape that is"},
+    {"tidepool profile 1\ntype 8 8 \"x\\x00\"\nend 0\n", "line 2: the name has an escape that"},
+    {"tidepool profile 1\ntype 8 8 \"x\\x4\"\nend 0\n", "line 2: the name has an escape that"},
+    {"tidepool profile 1\ntype 8 8 \"x\"\ntype 8 8 \"x\"\nend 0\n", "named before, as number 1"},
+    {"tidepool profile 1\nsite thing 1 1 0 0 \"\" \"\" \"\"\nend 1\n", "no such kind of site"},
+    {"tidepool profile 1\nsite scope 1 0 0 0 \"\" \"\" \"\"\nend 1\n", "the count of uses is 0"},
+    {"tidepool profile 1\nsite scope 1 1 0 2 \"\" \"\" \"\"\nend 1\n", "other patterns is 2"},
+    {"tidepool profile 1\nsite scope 1 100000000000001 0 0 \"\" \"\" \"\"\nend 1\n",
+     "the count of uses is 100000000000001, must be from 1 to 100000000000000"},
+    {"tidepool profile 1\nsite scope 1 1 0 0 \"\" \"\"\nend 1\n", "and the function are missing"},
+    {"tidepool profile 1\nsite scope 1 1 0 0 \"\" \"\" \"\"\ntype 8 8 \"x\"\nend 1\n",
+     "line 3: a type after the first site"},
+#define SITE(kind, count) "tidepool profile 1\ntype 8 8 \"x\"\ntype 4 4 \"y\"\nsite " kind \
+                          " 1 " count " 0 0 \"\" \"\" \"\"\n"
+    {SITE("scope", "5") "uses 3 1 1 1\nend 1\n", "line 5: the type is 3, must be from 1 to 2"},
+    {SITE("scope", "5") "uses 0 1 1 1\nend 1\n", "line 5: the type is 0"},
+    {SITE("scope", "5") "uses 1 6 6 1\nend 1\n", "line 5: the count of uses is 6, must be from 1"},
+    {SITE("scope", "5") "uses 1 5 4 1\nend 1\n", "line 5: the count of slots is 4, must be from 5"},
+    {SITE("scope", "5") "uses 1 5 11 2\nend 1\n", "line 5: the most slots is 2, must be from 3"},
+    {SITE("scope", "5") "uses 1 5 5 65536\nend 1\n", "line 5: the most slots is 65536"},
+    {SITE("scope", "5") "uses 1 5 5 1\nuses 1 5 5 1\nend 1\n", "type 1 for the second time"},
+    {SITE("scope", "5") "pattern 6 1\nend 1\n", "line 5: the count of uses is 6"},
+    {SITE("scope", "5") "pattern 5 1\npattern 1 2\nend 1\n", "a pattern more than there were uses"},
+    {SITE("scope", "5") "pattern 5 1 1\nend 1\n", "line 5: type 1 twice in a set"},
+    {SITE("scope", "5") "pattern 5 1 3\nend 1\n", "line 5: the type is 3"},
+    {SITE("frame", "5") "pattern 5 1 1 1 1 1 1 1 1 1\nend 1\n", "a pattern of more than 8 types"},
+    {SITE("acquire", "5") "pattern 5 1\nend 1\n", "sites of kind acquire have no patterns"},
+    {SITE("dispatch", "5") "pattern 5 1\nend 1\n", "sites of kind dispatch have no patterns"},
+    {SITE("array", "5") "pattern 5 1\nend 1\n", "line 5: a blank and the rank are missing"},
+    {SITE("array", "5") "pattern 5 1 9 1 1 1 1 1 1 1 1 1\nend 1\n", "the rank is 9"},
+    {SITE("array", "5") "pattern 5 1 2 7\nend 1\n", "line 5: a blank and the extent are missing"},
+    {SITE("array", "5") "pattern 5 1 1 7 7\nend 1\n", "line 5: more on the line than belongs"},
+    {SITE("array", "5") "pattern 5 1 2 4294967296 4294967296\nend 1\n", "the extents overflow"},
+    {SITE("array", "5") "pattern 5 1 1 9223372036854775808\nend 1\n", "the extent is 9223372036"},
+};
+
+static tide_site *witness; /* what was known of it must stay so */
+
+static void expect_witness(void)
+{
+    expect_prior(witness, 9, TIDE_F64, 18);
+}
+
+static int load_witness(void **state)
+{
+    start_anew(state);
+    witness = tide_site_register("witness");
+    expect_ok(tide_profile_load(write_text("witness", one_site("witness", 0, "", "", 9))));
+    expect_witness();
+    return 0;
+}
+
+static void expect_refused(const char *path)
+{
+    uint32_t types = tide_type_count();
+    expect_status(tide_profile_load(path), TIDE_ERROR_FILE);
+    assert_non_null(strstr(tide_error_message(), "tide_profile_load: "));
+    expect_status(tide_profile_merge(path), TIDE_ERROR_FILE);
+    assert_non_null(strstr(tide_error_message(), "tide_profile_merge: "));
+    assert_int_equal(tide_type_count(), types);
+    expect_witness();
+}
+
+static void bad_text_is_refused_with_line_and_reason(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof bad_files / sizeof *bad_files; i++) {
+        const char *path = write_text("bad", bad_files[i].words);
+        note("file %zu", i);
+        expect_refused(path);
+        if (strstr(tide_error_message(), bad_files[i].says) == NULL)
+            fail_msg("file %zu: '%s' lacks '%s'", i, tide_error_message(), bad_files[i].says);
+        assert_non_null(strstr(tide_error_message(), path));
+    }
+}
+
+/* A file as a program leaves it. */
+static text real_file(void)
+{
+    run_program(5);
+    expect_ok(tide_profile_save(path_of("real")));
+    forget_program();
+    return read_text(path_of("real"));
+}
+
+static void a_file_cut_short_anywhere_is_refused(void **state)
+{
+    (void)state;
+    const char *path = path_of("short");
+    text real = real_file();
+    assert_true(real.length > 500);
+    load_witness(NULL);
+    for (size_t length = 0; length < real.length; length++) {
+        write_bytes(path, real.bytes, length);
+        expect_refused(path);
+    }
+    write_bytes(path, real.bytes, real.length);
+    expect_ok(tide_profile_load(path));
+    free(real.bytes);
+}
+
+/* Asks for every site, of which anything may be said now. */
+static bool ask(tide_site *site, void *user)
+{
+    tide_site_profile prior;
+    if (prior_of(site, &prior)) {
+        ++*(unsigned *)user;
+        assert_true(prior.scopes != 0 && prior.type_count <= TIDE_PROFILE_TYPES &&
+                    prior.pattern_count <= TIDE_PROFILE_PATTERNS);
+        for (uint32_t i = 0; i < prior.type_count; i++)
+            assert_non_null(tide_type_name(prior.types[i].type));
+    }
+    return true;
+}
+
+/* A bit that flips may go unseen, for there are no checksums: but it does no harm. */
+static void a_flipped_bit_is_refused_or_harmless(void **state)
+{
+    (void)state;
+    const char *path = path_of("flipped");
+    text real = real_file();
+    unsigned taken = 0, refused = 0, asked = 0;
+    load_witness(NULL);
+    size_t stride = scaled(1000, 1) >= 1000 ? 1 : 7;
+    for (size_t bit = 0; bit < 8 * real.length; bit += stride) {
+        real.bytes[bit / 8] ^= (char)(1 << bit % 8);
+        write_bytes(path, real.bytes, real.length);
+        if (tide_profile_merge(path) == TIDE_OK) {
+            tide_site_each(ask, &asked);
+            taken++;
+            load_witness(NULL);
+        } else {
+            assert_int_equal(tide_error_status(), TIDE_ERROR_FILE);
+            expect_witness();
+            refused++;
+        }
+        real.bytes[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    assert_true(taken > 0 && refused > 0 && asked > 0);
+    free(real.bytes);
+}
+
+/* Writes a head, so many times a line with a number in it, and a tail. */
+static const char *write_many(const char *name, const char *head, const char *line, unsigned times,
+                              const char *tail)
+{
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fputs(head, file);
+    for (unsigned i = 0; i < times; i++)
+        fprintf(file, line, i);
+    fputs(tail, file);
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+static void a_file_too_large_is_refused(void **state)
+{
+    (void)state;
+    static const char head[] = "tidepool profile 1\n", site[] = "site scope 1 1 0 0 \"%u\" \"\" \"\"\n";
+    const char *path = write_many("sites", head, site, 16384, "end 16384\n");
+    expect_ok(tide_profile_load(path));
+    load_witness(NULL);
+    expect_status(tide_profile_merge(path), TIDE_ERROR_LIMIT); /* with what is known already */
+    assert_non_null(strstr(tide_error_message(), "16384"));
+    expect_witness();
+    path = write_many("sites", head, site, 16385, "end 16385\n");
+    expect_status(tide_profile_load(path), TIDE_ERROR_LIMIT);
+    path = write_many("types", head, "type 8 8 \"%u\"\n", 8193, "end 0\n");
+    expect_status(tide_profile_load(path), TIDE_ERROR_LIMIT);
+    path = write_many("line", "tidepool profile 1\ntype 8 8 \"", "%u", 20000, "\"\nend 0\n");
+    expect_refused(path);
+    path = write_many("name", "tidepool profile 1\ntype 8 8 \"", "%u", 1500, "\"\nend 0\n");
+    expect_refused(path);
+    assert_non_null(strstr(tide_error_message(), "longer than 4096 bytes"));
+    path = path_of("huge");
+    write_bytes(path, "tidepool profile 1\n", 19);
+    assert_int_equal(truncate(path, (off_t)1 << 40), 0); /* a hole */
+    expect_refused(path);
+    assert_non_null(strstr(tide_error_message(), "limit"));
+    assert_int_equal(unlink(path), 0);
+}
+
+static void a_path_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    expect_status(tide_profile_load(NULL), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_profile_merge(NULL), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_profile_save(NULL), TIDE_ERROR_ARGUMENT);
+    expect_refused(path_of("there is no such file"));
+    assert_non_null(strstr(tide_error_message(), strerror(ENOENT)));
+    expect_refused(folder);
+    const char *pipe = path_of("pipe");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    expect_refused(pipe);
+    assert_int_equal(unlink(pipe), 0);
+    unsigned before = files_in_folder();
+    expect_status(tide_profile_save(path_of("no folder/file")), TIDE_ERROR_FILE);
+    assert_non_null(strstr(tide_error_message(), strerror(ENOENT)));
+    assert_int_equal(mkdir(path_of("a folder"), 0700), 0);
+    expect_status(tide_profile_save(path_of("a folder")), TIDE_ERROR_FILE);
+    assert_int_equal(rmdir(path_of("a folder")), 0);
+    assert_int_equal(files_in_folder(), before); /* what was written beside is gone */
+}
+
+/* ---- without memory ---------------------------------------------------------------------- */
+
+static unsigned allocations, failing;
+static bool for_ever;
+
+static bool fail_nth(size_t bytes)
+{
+    (void)bytes;
+    allocations++;
+    return allocations == failing || (for_ever && allocations > failing);
+}
+
+/* With each allocation failing in turn; the number of allocations there are. */
+static unsigned fail_each(tide_status (*call)(const char *path), const char *path)
+{
+    tide_status status = TIDE_ERROR_MEMORY;
+    for (failing = 1; status != TIDE_OK; failing++) {
+        allocations = 0;
+        tide_os_fault = fail_nth;
+        status = call(path);
+        tide_os_fault = NULL;
+        assert_int_equal(status, allocations < failing ? TIDE_OK : TIDE_ERROR_MEMORY);
+        if (status != TIDE_OK)
+            expect_witness();
+    }
+    return failing - 2;
+}
+
+static void without_memory_nothing_changes(void **state)
+{
+    (void)state;
+    text real = real_file(), saved;
+    const char *from = path_of("real"), *to = path_of("poor");
+    load_witness(NULL);
+    for (int i = 0; i < 2; i++) {
+        for_ever = i == 1;
+        assert_true(fail_each(tide_profile_merge, from) > 10);
+        load_witness(NULL);
+        assert_true(fail_each(tide_profile_load, from) > 10);
+        run_program(5);
+        load_witness(NULL);
+        run_program(5);
+        write_bytes(to, "as it was", 9);
+        unsigned before = files_in_folder();
+        allocations = 0;
+        failing = 3;
+        tide_os_fault = fail_nth;
+        expect_status(tide_profile_save(to), TIDE_ERROR_MEMORY);
+        tide_os_fault = NULL;
+        saved = read_text(to);
+        assert_string_equal(saved.bytes, "as it was");
+        free(saved.bytes);
+        assert_true(fail_each(tide_profile_save, to) > 10);
+        assert_int_equal(files_in_folder(), before);
+        load_witness(NULL);
+    }
+    free(real.bytes);
+}
+
+/* ---- the page ---------------------------------------------------------------------------- */
+
+static void the_page_shows_patterns_in_words(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "step (profile_files.c:", ", scope, full: 4 uses seen, 0 misses\n",
+        "    {f64} 100 %\n", "    {i32} 100 %\n", "    (f32, i32, f32) 100 %\n",
+        "    f64[100,200] 100 %\n", "    generic of files() 100 %\n", ", acquire, full: 4 uses",
+        "    {struct particle} 100 %\n",
+    };
+    char *page = NULL;
+    size_t length = 0;
+    run_program(4);
+    FILE *out = open_memstream(&page, &length);
+    assert_non_null(out);
+    expect_ok(tide_profile_print(out));
+    assert_int_equal(fclose(out), 0);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (strstr(page, lines[i]) == NULL)
+            fail_msg("'%s' is not on the page:\n%s", lines[i], page);
+    free(page);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup(what_one_process_saw_another_knows, start_anew),
+    cmocka_unit_test_setup(a_site_is_found_though_lines_and_folders_moved, start_anew),
+    cmocka_unit_test_setup(a_loose_key_of_two_sites_names_none, start_anew),
+    cmocka_unit_test_setup(a_loose_key_twice_in_the_file_names_none, start_anew),
+    cmocka_unit_test_setup(sites_of_one_function_have_profiles_of_their_own, start_anew),
+    cmocka_unit_test_setup(loading_replaces_and_merging_adds, start_anew),
+    cmocka_unit_test_setup(what_the_program_saw_itself_comes_first, start_anew),
+    cmocka_unit_test_setup(saving_keeps_what_was_loaded, start_anew),
+    cmocka_unit_test_setup(a_profile_of_nothing_is_a_file_too, start_anew),
+    cmocka_unit_test_setup(a_scopes_set_is_ascending_in_this_process, start_anew),
+    cmocka_unit_test_setup(bad_text_is_refused_with_line_and_reason, load_witness),
+    cmocka_unit_test_setup(a_file_cut_short_anywhere_is_refused, load_witness),
+    cmocka_unit_test_setup(a_flipped_bit_is_refused_or_harmless, load_witness),
+    cmocka_unit_test_setup(a_file_too_large_is_refused, load_witness),
+    cmocka_unit_test_setup(a_path_that_cannot_be_is_refused, load_witness),
+    cmocka_unit_test_setup(without_memory_nothing_changes, load_witness),
+    cmocka_unit_test_setup(the_page_shows_patterns_in_words, start_anew),
+};
+
+static void remove_folder(void)
+{
+    DIR *open = opendir(folder);
+    for (struct dirent *entry; open != NULL && (entry = readdir(open)) != NULL;)
+        (void)unlinkat(dirfd(open), entry->d_name, 0);
+    if (open != NULL)
+        closedir(open);
+    (void)rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    const char *parent = getenv("TMPDIR");
+    own_path = argv[0];
+    generic = tide_generic_create("generic of files");
+    if (generic == NULL || tide_generic_add(generic, TIDE_U8, method) != TIDE_OK ||
+        tide_tune_set("learn", 0) != TIDE_OK)
+        return EXIT_FAILURE;
+    if (argc == 3)
+        return play(argv[1], argv[2]);
+    snprintf(folder, sizeof folder, "%s/tidepool-profile-XXXXXX", parent != NULL ? parent : "/tmp");
+    if (mkdtemp(folder) == NULL)
+        return EXIT_FAILURE;
+    int failures = cmocka_run_group_tests_name("profile_files", tests, NULL, NULL);
+    remove_folder();
+    return failures;
+}
