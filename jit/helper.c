@@ -246,7 +246,7 @@ bool tide_helper_start(tide_helper *helper, const char *program, const char *dir
             (void)waitpid(helper->pid, NULL, 0); /* killed, so at once */
         }
         tide_helper_forget(helper);
-        return refuse(failed, "pidfd_open", error, room);
+        return refuse(failed, failed == ESRCH ? "it ended at once" : "pidfd_open", error, room);
     }
     return true;
 }

@@ -17,26 +17,6 @@ static bool is(const char *behaviour)
     return strcmp(name, behaviour) == 0;
 }
 
-static void say(const char *text)
-{
-    size_t left = strlen(text);
-    while (left > 0) {
-        ssize_t written = write(STDOUT_FILENO, text, left);
-        if (written <= 0)
-            _exit(3);
-        text += written;
-        left -= (size_t)written;
-    }
-}
-
-static void sleep_for_ever(void)
-{
-    for (;;)
-        pause();
-}
-
-/* ---- reading orders ----------------------------------------------------------------------- */
-
 static int remove_entry(const char *path, const struct stat *seen, int type, struct FTW *ftw)
 {
     (void)seen;
@@ -51,6 +31,26 @@ static void end_of_input(void)
     nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     _exit(0);
 }
+
+static void say(const char *text)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        ssize_t written = write(STDOUT_FILENO, text, left);
+        if (written <= 0)
+            end_of_input();
+        text += written;
+        left -= (size_t)written;
+    }
+}
+
+static void sleep_for_ever(void)
+{
+    for (;;)
+        pause();
+}
+
+/* ---- reading orders ----------------------------------------------------------------------- */
 
 static bool read_exactly(char *to, size_t bytes)
 {
@@ -229,6 +229,7 @@ int main(int argc, char **argv)
     name = strrchr(argv[0], '/') + 1;
     directory = argv[2];
     check_start();
+    signal(SIGPIPE, SIG_IGN);
     begin();
     for (;;) {
         char *text;
