@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Adding profiles: what both have seen is added up, the most frequent of all keep a place. What comes
- * out does not depend on anything but the two. */
+/* Adding profiles: what both have seen is added up, the most frequent of all keep a place. What
+ * comes out does not depend on anything but the two. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -144,8 +144,8 @@ static int create_beside(const char *path, char *name, size_t room)
     return file;
 }
 
-/* So that the renaming itself outlasts a crash. A system that cannot do that for folders has done all
- * it can. */
+/* So that the renaming itself outlasts a crash. A system that cannot do that for folders has done
+ * all it can. */
 static void sync_folder(char *name)
 {
     char *slash = strrchr(name, '/');

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Observation by plan swap: an observing plan has the plan it wraps do the work, and counts what it
- * saw of it. A site that is not observed runs its plan unwrapped.
+/* Observation by plan swap: an observing plan has the plan it wraps do the work, and counts what
+ * it saw of it. A site that is not observed runs its plan unwrapped.
  *
  * Which uses are counted. A window of n uses hands out n tickets, one for each use; who takes the
  * last one, and who comes by later and finds none left, publishes the wrapped plan again:
  *
- *  1. It does so by compare-and-swap from this wrapper to the plan it wraps, which never changes: so
- *     whatever was published since stays.
- *  2. If the site was published in a new window in the meantime, and as this same wrapper, the swap
- *     has taken that window's wrapper away. The swap then has read what that publication stored, so
- *     it sees the new window's tickets, and swaps back.
- *  3. If the last ticket goes between the publisher's look at the window and its store, the wrapper
- *     comes into force without a window; the next use of the site finds no ticket. */
+ *  1. It does so by compare-and-swap from this wrapper to the plan it wraps, which never
+ *     changes: so whatever was published since stays.
+ *  2. If the site was published in a new window in the meantime, and as this same wrapper, the
+ *     swap has taken that window's wrapper away. The swap then has read what that publication
+ *     stored, so it sees the new window's tickets, and swaps back.
+ *  3. If the last ticket goes between the publisher's look at the window and its store, the
+ *     wrapper comes into force without a window; the next use of the site finds no ticket. */
 #include "profiler/observe.h"
 
 #include <search.h>
@@ -86,8 +86,8 @@ static int64_t take_ticket(tide_tally *tally)
     return ticket > 0 ? ticket : 0;
 }
 
-/* `known`: there is something to count. A use without it takes a ticket all the same, so that a site
- * whose every use fails is not observed for ever. */
+/* `known`: there is something to count. A use without it takes a ticket all the same, so that a
+ * site whose every use fails is not observed for ever. */
 static use begin(tide_site *site, const tide_plan *plan, bool known)
 {
     use u = {.site = site, .self = (const observing_plan *)plan};

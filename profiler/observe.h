@@ -9,8 +9,8 @@
  * short. Registry locked. */
 const tide_plan *tide_observe_wrap(const tide_plan *plan);
 
-/* The plan is about to be freed, and nobody can be inside it: so is the one that observes it. Registry
- * locked. */
+/* The plan is about to be freed, and nobody can be inside it: so is the one that observes it.
+ * Registry locked. */
 void tide_observe_drop(const tide_plan *plan);
 
 /* Does this plan observe? */

@@ -110,8 +110,8 @@ static void write_pattern(tide_shard_pattern *place, const int64_t *words, uint3
     __atomic_store_n(&place->hash, hash, __ATOMIC_RELEASE);
 }
 
-/* A place that another thread is writing at this moment is passed over: at worst one pattern has two
- * places, which the reader adds up. */
+/* A place that another thread is writing at this moment is passed over: at worst one pattern has
+ * two places, which the reader adds up. */
 static tide_shard_pattern *pattern_place(tide_shard *shard, const int64_t *words, uint32_t length)
 {
     uint64_t hash = hash_of(words, length);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts of one site that a few threads add to and one reader takes away, without locks.
  *
- * A type or a pattern claims a place when it is first seen; when all places are taken it counts among
- * the others. So that this does not hold for ever, the reader clears the places when it can:
+ * A type or a pattern claims a place when it is first seen; when all places are taken it counts
+ * among the others. So that this does not hold for ever, the reader clears the places when it can:
  *
  *  1. Who counts enters the shard first, by `inside` + 1, and leaves it after.
- *  2. The reader makes the shard its own by turning `inside` from 0 to CLOSED. If somebody is inside
- *     it does without: it takes the figures away one by one and leaves the places as they are.
- *  3. Who finds a shard closed backs out, having touched nothing, and counts in another one: only
- *     one shard of a site is closed at a time, for as long as it takes to read it.
+ *  2. The reader makes the shard its own by turning `inside` from 0 to CLOSED. If somebody is
+ *     inside it does without: it takes the figures away one by one and leaves the places as they
+ *     are.
+ *  3. Who finds a shard closed backs out, having touched nothing, and counts in another one:
+ *     only one shard of a site is closed at a time, for as long as it takes to read it.
  *
  * Shards live as long as their site's module, so that a thread may come in late. */
 #ifndef TIDEPOOL_PROFILER_SHARD_H

@@ -11,11 +11,11 @@
 enum { TIDE_TALLY_SHARDS = 8 };
 
 typedef struct tide_tally {
-    int64_t remaining;                     /* atomic: uses until the window is full; else 0 or less */
-    tide_shard *shards[TIDE_TALLY_SHARDS]; /* atomic each: by thread; NULL until one counts there   */
-    tide_shard first;                      /* shards[0]                                             */
-    tide_site_profile recent;              /* harvested, not taken by policy. Registry locked       */
-    tide_site_profile before;              /* all that policy took. Registry locked                 */
+    int64_t remaining; /* atomic: uses until the window is full; else 0 or less */
+    tide_shard *shards[TIDE_TALLY_SHARDS]; /* atomic each: by thread; NULL until one counts there */
+    tide_shard first;                      /* shards[0] */
+    tide_site_profile recent;              /* harvested, not taken by policy. Registry locked */
+    tide_site_profile before;              /* all that policy took. Registry locked */
 } tide_tally;
 
 /* The site's tally or NULL. Any thread that is inside the site, or the registry locked. */

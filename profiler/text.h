@@ -6,8 +6,8 @@
  *   site scope 12 300 0 0 "" "work.c" "step"      kind, line, uses, touches of other types, uses of
  *                                                 other patterns; name, file, function
  *   uses 1 300 600 2                              of the last site: type, uses, slots, most slots
- *   pattern 300 1                                 of the last site: uses, words (a type by its number);
- *                                                 of scopes, frames and arrays only
+ *   pattern 300 1                                 of the last site: uses, words (a type by its
+ *                                                 number); of scopes, frames and arrays only
  *   end 1                                         how many sites there were
  *
  * One blank between words, a line feed at each line's end, nothing after the last. In strings
@@ -28,8 +28,8 @@ typedef struct tide_text {
     size_t length, room;
 } tide_text;
 
-/* Writes the set. TIDE_ERROR_MEMORY, or TIDE_ERROR_LIMIT if the text would be too large. The bytes are
- * the caller's to free, whatever happened. */
+/* Writes the set. TIDE_ERROR_MEMORY, or TIDE_ERROR_LIMIT if the text would be too large. The bytes
+ * are the caller's to free, whatever happened. */
 tide_status tide_text_write(const tide_known *known, tide_text *out, const char *call);
 
 /* Adds what the text says to the set. TIDE_ERROR_FILE with line and reason (the message names

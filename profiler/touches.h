@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a scope that is about to end has touched: read from the undo log, and from what its plan kept
- * in the scope itself. */
+/* What a scope that is about to end has touched: read from the undo log, and from what its plan
+ * kept in the scope itself. */
 #ifndef TIDEPOOL_PROFILER_TOUCHES_H
 #define TIDEPOOL_PROFILER_TOUCHES_H
 

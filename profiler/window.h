@@ -2,9 +2,9 @@
 /* Windows: a site is observed for so many uses, then it is not.
  *
  * A window opens by publishing an observing plan, which wraps the one in force; the use that fills
- * it publishes the wrapped plan again, with one compare-and-swap, in whatever thread it is. Outside a
- * window nothing is observed and nothing costs. What is counted lies in shards by thread; whoever
- * takes it adds them up. */
+ * it publishes the wrapped plan again, with one compare-and-swap, in whatever thread it is.
+ * Outside a window nothing is observed and nothing costs. What is counted lies in shards by
+ * thread; whoever takes it adds them up. */
 #ifndef TIDEPOOL_PROFILER_WINDOW_H
 #define TIDEPOOL_PROFILER_WINDOW_H
 
@@ -24,12 +24,12 @@ void tide_window_end(tide_site *site);
  * that are under way in other threads are counted the next time. Registry locked. */
 void tide_window_take(tide_site *site, tide_site_profile *out);
 
-/* Adds `from`, its counts times `weight`, to `into`: types and patterns are matched; the most frequent
- * keep a place, the rest goes to the others. */
+/* Adds `from`, its counts times `weight`, to `into`: types and patterns are matched; the most
+ * frequent keep a place, the rest goes to the others. */
 void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, double weight);
 
-/* Policy wants to know when some window is full: called by the thread that filled it, nothing locked;
- * must be quick. Set while the seam is attached. */
+/* Policy wants to know when some window is full: called by the thread that filled it, nothing
+ * locked; must be quick. Set while the seam is attached. */
 extern void (*tide_window_filled)(void);
 
 /* What a loaded profile says of a site and the program has not yet seen itself; false: nothing, or

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A fuzzer of profile files. An input is an edit of a good file: where (two bytes), how many bytes go
- * (two), and what comes instead. Whatever is accepted must come back the same when it is written. */
+/* A fuzzer of profile files. An input is an edit of a good file: where (two bytes), how many bytes
+ * go (two), and what comes instead. Whatever is accepted must come back the same when it is
+ * written. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

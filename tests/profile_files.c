@@ -322,8 +322,9 @@ static void a_site_is_found_though_lines_and_folders_moved(void **state)
 {
     (void)state;
     tide_site *site = find("particles", TIDE_KIND_SCOPE, 0);
-    expect_ok(tide_profile_load(
-        write_text("moved", one_site(particle_name, 7, "/elsewhere/profile_files.c", "particles", 9))));
+    const char *moved =
+        one_site(particle_name, 7, "/elsewhere/profile_files.c", "particles", 9);
+    expect_ok(tide_profile_load(write_text("moved", moved)));
     expect_prior(site, 9, TIDE_F64, 18);
     expect_ok(tide_profile_load(
         write_text("renamed", one_site(particle_name, 7, "other_files.c", "particles", 9))));
@@ -639,7 +640,8 @@ static const char *write_many(const char *name, const char *head, const char *li
 static void a_file_too_large_is_refused(void **state)
 {
     (void)state;
-    static const char head[] = "tidepool profile 1\n", site[] = "site scope 1 1 0 0 \"%u\" \"\" \"\"\n";
+    static const char head[] = "tidepool profile 1\n";
+    static const char site[] = "site scope 1 1 0 0 \"%u\" \"\" \"\"\n";
     const char *path = write_many("sites", head, site, 16384, "end 16384\n");
     expect_ok(tide_profile_load(path));
     load_witness(NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows: a site is watched for so many uses, of whatever kind it is, and then runs its plain plan. */
+/* Windows: a site is watched for so many uses, of whatever kind it is, and then runs its plain
+ * plan. */
 #define _GNU_SOURCE
 #include "forms.h"
 
@@ -707,7 +708,8 @@ static void adding_weighs_and_matches(void **state)
     assert_true(much.scopes == UINT64_MAX);
 }
 
-/* Of types that are as frequent the one with the smaller number stays, in whatever order they come. */
+/* Of types that are as frequent the one with the smaller number stays, in whatever order they
+ * come. */
 static void adding_does_not_depend_on_order(void **state)
 {
     (void)state;
