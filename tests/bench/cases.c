@@ -2,6 +2,7 @@
 /* The table of cases, and which variants each has. A new variant is one line here. */
 #include "bench.h"
 #include "columns.h"
+#include "dispatch.h"
 #include "huge.h"
 #include "nd.h"
 #include "peers.h"
@@ -118,6 +119,26 @@ static void add_nd(void)
     nd->variants = bench_nd_turns_variants;
 }
 
+static void add_dispatch_case(const char *name, const char *about, uint64_t step,
+                              const bench_variant *const *variants)
+{
+    bench_case *job = add(name, name, about);
+    job->unit = "call";
+    job->base = "lookup";
+    job->step = step;
+    job->variants = variants;
+}
+
+static void add_dispatch(void)
+{
+    add_dispatch_case("dispatch-3", "a generic call, 3 types in turn", BENCH_DISPATCH_3,
+                      bench_dispatch_3_variants);
+    add_dispatch_case("dispatch-actors", "the same, 2 types in turn after 10 others, once each",
+                      BENCH_DISPATCH_ACTORS, bench_dispatch_actors_variants);
+    add_dispatch_case("dispatch-sweep", "the same, 100 types, the frequent ones moving",
+                      BENCH_DISPATCH_SWEEP, bench_dispatch_sweep_variants);
+}
+
 static void add_huge(void)
 {
     static const uint32_t sizes[] = {1, 2, 3, 4, 8, 16, 32, 64};
@@ -166,6 +187,7 @@ static void make_cases(void)
     untracked->sizes = small;
     untracked->variants = bench_untracked_variants;
     add_nd();
+    add_dispatch();
     add_threads(small);
     add_jobs();
     add_huge();

@@ -2,6 +2,8 @@
 /* nd: three N-D temporaries whose type and rank are known at run time only, in a loop scope.
  *
  *   tide-general  a function that is not inlined calls tide_acquire_array with what it is given
+ *   tide-site     TIDE_ARRAY_SITE, each of the three sites pinned to its general plan
+ *   tide-compiled the same sites with code compiled for what they were seen to ask for
  *   aot           what a person would write for these shapes: tide_acquire of the product, strides
  *                 as constants, no header
  *   raw           tide_acquire_type of the same lengths: what tide-general costs without headers
@@ -73,6 +75,23 @@ static void *general_setup(const bench_case *job)
     return make(job, true);
 }
 
+/* The three sites of one of the bodies below. */
+static bench_compiled sites_of(const char *body)
+{
+    bench_compiled c = {.count = ARRAYS};
+    bench_sites_in(__FILE__, body, TIDE_KIND_ARRAY, c.sites, ARRAYS);
+    return c;
+}
+
+static void *site_setup(const bench_case *job)
+{
+    bench_compiled c = sites_of("site_block");
+    for (size_t i = 0; i < c.count; i++)
+        if (tide_site_pin(c.sites[i], TIDE_TIER_FULL) != TIDE_OK)
+            bench_die("%s", tide_error_message());
+    return make(job, true);
+}
+
 /* --- the arrays are what was asked for ---------------------------------------------------- */
 
 static void check_header(const tide_array *array, const request *r)
@@ -130,7 +149,8 @@ BENCH_INLINE void use(bool prove, const request *r, uint64_t *done, double *a, s
         }                                                                             \
         return done;                                                                  \
     }                                                                                 \
-    static __attribute__((noinline)) uint64_t name##_run(void *s, uint64_t operations) \
+    static __attribute__((noinline, unused)) uint64_t name##_run(void *s,             \
+                                                                 uint64_t operations) \
     {                                                                                 \
         return name##_block(s, operations, false);                                    \
     }                                                                                 \
@@ -149,19 +169,33 @@ static __attribute__((noinline)) tide_array *request_array(tide_pool *pool, cons
     return tide_acquire_array(pool, r->type, r->ndim, r->shape);
 }
 
+static void check_headers(const request *r, tide_array *const arrays[ARRAYS])
+{
+    for (int i = 0; i < ARRAYS; i++)
+        check_header(arrays[i], &r[i]);
+}
+
 /* clang-format off */
-ND(general,
-    tide_array *a = request_array(pool, &r[0]);
-    tide_array *b = request_array(pool, &r[1]);
-    tide_array *c = request_array(pool, &r[2]);
-    if (prove) {
-        check_header(a, &r[0]);
-        check_header(b, &r[1]);
-        check_header(c, &r[2]);
-    }
-    use(prove, r, &done, a->tensor.data, a->length - 1, b->tensor.data, b->length - 1,
-        c->tensor.data, c->length - 1);
-)
+#define THREE_ARRAYS(ACQUIRE)                                                         \
+    tide_array *a = ACQUIRE(&r[0]);                                                   \
+    tide_array *b = ACQUIRE(&r[1]);                                                   \
+    tide_array *c = ACQUIRE(&r[2]);                                                   \
+    if (prove)                                                                        \
+        check_headers(r, (tide_array *const[ARRAYS]){a, b, c});                       \
+    use(prove, r, &done, a->tensor.data, a->length - 1, b->tensor.data,               \
+        b->length - 1, c->tensor.data, c->length - 1);
+
+#define BY_CALL(r) request_array(pool, (r))
+ND(general, THREE_ARRAYS(BY_CALL))
+
+#define BY_SITE(r) TIDE_ARRAY_SITE(pool, (r)->type, (r)->ndim, (r)->shape)
+ND(site, THREE_ARRAYS(BY_SITE))
+
+ND(compiled, THREE_ARRAYS(BY_SITE))
+
+ND(counted, THREE_ARRAYS(BY_SITE))
+
+ND(turning, THREE_ARRAYS(BY_SITE)) /* nd-turns */
 
 ND(raw,
     double *a = tide_acquire_type(pool, r[0].type, r[0].length);
@@ -170,6 +204,32 @@ ND(raw,
     use(prove, r, &done, a, r[0].length - 1, b, r[1].length - 1, c, r[2].length - 1);
 )
 /* clang-format on */
+
+enum { COMPILE_PASS = 256 };
+
+static void *compile(nd_state *s, const char *body, bench_use_function *prove)
+{
+    s->tide->compiled = sites_of(body);
+    bench_compile(&s->tide->compiled, prove, s, COMPILE_PASS, false);
+    return s;
+}
+
+/* The first iteration of a loop touches its types: those acquires are no hits. */
+static void *compiled_setup(const bench_case *job)
+{
+    bench_compiled twin = sites_of("counted_block");
+    nd_state *s = make(job, true);
+    bench_compile(&twin, counted_prove, s, COMPILE_PASS, true);
+    bench_prove_executed(&twin, counted_prove, s, COMPILE_PASS, 1);
+    return compile(s, "compiled_block", compiled_prove);
+}
+
+/* No acquire is a hit here: each finds another shape's header, sees that its own was foreseen, and goes
+ * to the slow path. So there are no executions to count. */
+static void *turning_setup(const bench_case *job)
+{
+    return compile(make(job, true), "turning_block", turning_prove);
+}
 
 /* Row-major strides of the constant shapes, by hand. */
 enum {
@@ -247,6 +307,16 @@ static void teardown(void *state)
 static const bench_variant variant_general = {"tide-general", NULL,        general_setup,
                                               general_prove,  general_run, verify,
                                               teardown,       hits};
+static const bench_variant variant_site = {"tide-site", NULL,     site_setup, site_prove,
+                                           site_run,    verify,   teardown,   hits};
+static const bench_variant variant_compiled = {"tide-compiled", BENCH_MISSING_STAGER,
+                                               compiled_setup,  compiled_prove,
+                                               compiled_run,    verify,
+                                               teardown,        hits};
+static const bench_variant variant_turning = {"tide-compiled", BENCH_MISSING_STAGER,
+                                              turning_setup,   turning_prove,
+                                              turning_run,     verify,
+                                              teardown,        hits};
 #define PLAIN_VARIANT(name)                     \
     static const bench_variant variant_##name = \
         {#name, NULL, setup, name##_prove, name##_run, verify, teardown, NULL};
@@ -255,8 +325,9 @@ PLAIN_VARIANT(aot)
 PLAIN_VARIANT(empty)
 
 const bench_variant *const bench_nd_variants[] = {
-    &variant_empty, &variant_aot, &variant_raw, &variant_general, NULL,
+    &variant_empty, &variant_aot,      &variant_raw, &variant_general,
+    &variant_site,  &variant_compiled, NULL,
 };
 const bench_variant *const bench_nd_turns_variants[] = {
-    &variant_empty, &variant_raw, &variant_general, NULL,
+    &variant_empty, &variant_raw, &variant_general, &variant_site, &variant_turning, NULL,
 };

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Generic functions: one call by type. */
+#ifndef TIDEPOOL_BENCH_DISPATCH_H
+#define TIDEPOOL_BENCH_DISPATCH_H
+
+#include "bench.h"
+
+extern const bench_variant *const bench_dispatch_3_variants[];
+extern const bench_variant *const bench_dispatch_actors_variants[];
+extern const bench_variant *const bench_dispatch_sweep_variants[];
+
+/* Operations of a block are multiples of these. */
+enum {
+    BENCH_DISPATCH_3 = 3 * 256,
+    BENCH_DISPATCH_ACTORS = 2 * 256,
+    BENCH_DISPATCH_SWEEP = 100 * 10 * 256
+};
+
+#endif
