@@ -77,7 +77,7 @@ static void emit_site(stage_emit *e, const tide_spec *spec)
  * imported, so nothing needs to be linked. */
 static void set_options(gcc_jit_context *context)
 {
-    static const char *const compiler[] = {"-fno-tree-slp-vectorize", "-fno-stack-protector",
+    static const char *const compiler[] = {"-fno-tree-slp-vectorize", "-fno-stack-protector", "-fno-inline", "-fno-schedule-insns2",
                                            "--param=logical-op-non-short-circuit=0"};
     static const char *const driver[] = {"-nostdlib", "-nostartfiles"};
     gcc_jit_context_set_int_option(context, GCC_JIT_INT_OPTION_OPTIMIZATION_LEVEL, 2);

@@ -115,6 +115,14 @@ void stage_begin(stage_emit *e, gcc_jit_context *context);
 
 /* An exported function STEM_suffix of one of STAGE_FUNCTIONS' types. */
 stage_body stage_function(stage_emit *e, stage_type type, const char *stem, const char *suffix);
+
+/* The same, but private: the second form of something, kept out of the way of the first, whose
+ * registers it would otherwise share. It is never inlined. */
+stage_body stage_other_form(stage_emit *e, stage_type type, const char *stem, const char *suffix);
+
+/* The function ends in a call of another with its own parameters. */
+void stage_go_on_in(stage_body *body, const stage_body *other);
+
 gcc_jit_block *stage_block(const stage_body *body, const char *name);
 
 /* Likely: left op right; otherwise go there. Goes on in a new block. */
@@ -184,9 +192,11 @@ gcc_jit_rvalue *stage_load_shelf(stage_emit *e, gcc_jit_rvalue *pool, tide_type 
 void stage_guard_level(stage_body *body, gcc_jit_block *otherwise);
 void stage_guard_log(stage_body *body, gcc_jit_block *otherwise);
 
-/* What was kept in the scope goes back, and the function ends; to `general` if nothing was kept.
- * `claim`: the level around takes the shelves back (a frame never took them from it). */
-void stage_put_back(stage_body *body, uint32_t count, const tide_type *types, bool claim,
-                    gcc_jit_block *general);
+/* What was kept in the scope goes back, and the function ends. `claim`: the level around takes the
+ * shelves back (a frame never took them from it). */
+void stage_put_back(stage_body *body, uint32_t count, const tide_type *types, bool claim);
+
+/* A base of the log, marked (1) or with its mark taken off (-1): tide_scope_logged. */
+gcc_jit_rvalue *stage_marked(stage_emit *e, gcc_jit_rvalue *base, int by);
 
 #endif

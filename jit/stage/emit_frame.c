@@ -121,7 +121,7 @@ static void emit_leave(stage_emit *e, const tide_spec *spec, const frame *f)
     gcc_jit_block *general = stage_block(&body, "general");
     stage_guard_level(&body, general);
     stage_guard_log(&body, general);
-    stage_put_back(&body, f->distinct, f->types, false, general);
+    stage_put_back(&body, f->distinct, f->types, false);
     body.here = general;
     stage_give_up(&body, AT(runtime, frame_leave));
 }

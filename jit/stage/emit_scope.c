@@ -71,18 +71,16 @@ static void begin(stage_body *body, gcc_jit_rvalue *top, gcc_jit_rvalue *outer,
     gcc_jit_rvalue *scope = body->params[0], *pool = body->params[1], *plan = body->params[2];
     stage_fill_scope(body, scope, pool, top, outer, tag);
     stage_store(body, scope, AT(scope, plan), plan);
-    stage_store(body, pool, AT(pool, tag), tag);
 }
 
-/* Goes to `logged` if a shelf is not saved yet, and to `general` if there is no room for a level. */
-static void enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_block *logged,
-                       gcc_jit_block *general)
+/* Goes to `logged` if a shelf is not saved yet, or the log is closed. */
+static void enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_block *logged)
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *pool = body->params[1];
     words w;
     gcc_jit_rvalue *top = stage_keep(body, stage_load(e, pool, AT(pool, log_top)), "top");
-    stage_guard(body, top, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)), general);
+    stage_guard(body, top, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)), logged);
     gcc_jit_rvalue *outer = stage_keep(body, stage_load(e, pool, AT(pool, tag)), "outer");
     for (uint32_t i = 0; i < spec->item_count; i++)
         stage_guard(body, stage_load_shelf(e, pool, spec->items[i].type, AT(shelf, saved_at)),
@@ -93,10 +91,11 @@ static void enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_block *l
         w.next[i] = keep_shelf(body, pool, spec->items[i].type, AT(shelf, next));
     gcc_jit_rvalue *tag = stage_inner_tag(body, pool, outer);
     begin(body, top, outer, tag);
-    for (uint32_t i = 0; i < spec->item_count; i++) {
+    for (uint32_t i = 0; i < spec->item_count; i++)
         stage_store_saved(body, body->params[0], i, w.next[i]);
+    stage_store(body, pool, AT(pool, tag), tag);
+    for (uint32_t i = 0; i < spec->item_count; i++)
         stage_store(body, stage_shelf(e, pool, spec->items[i].type), AT(shelf, saved_at), tag);
-    }
     stage_return(body, NULL);
 }
 
@@ -120,8 +119,8 @@ static void enter_logged(stage_body *body, const tide_spec *spec, gcc_jit_block 
     for (uint32_t i = 0; i < spec->item_count; i++)
         w.next[i] = keep_shelf(body, pool, spec->items[i].type, AT(shelf, next));
     gcc_jit_rvalue *tag = stage_inner_tag(body, pool, outer);
-    begin(body, top, outer, tag);
-    stage_store_saved(body, body->params[0], 0, stage_constant(e, STAGE_SLOT, 0));
+    begin(body, stage_marked(e, top, 1), outer, tag);
+    stage_store(body, pool, AT(pool, tag), tag);
     for (uint32_t i = 0; i < spec->item_count; i++) {
         gcc_jit_rvalue *shelf = stage_shelf(e, pool, spec->items[i].type);
         gcc_jit_rvalue *entry = stage_ahead(e, top, i);
@@ -134,31 +133,42 @@ static void enter_logged(stage_body *body, const tide_spec *spec, gcc_jit_block 
     stage_return(body, NULL);
 }
 
+static void emit_enter_logged(stage_body *body, const tide_spec *spec)
+{
+    gcc_jit_block *general = stage_block(body, "general");
+    enter_logged(body, spec, general);
+    body->here = general;
+    stage_give_up(body, AT(runtime, enter));
+}
+
+static void emit_enter_kept(stage_body *body, const tide_spec *spec, const stage_body *other)
+{
+    gcc_jit_block *logged = stage_block(body, "logged");
+    enter_kept(body, spec, logged);
+    body->here = logged;
+    stage_go_on_in(body, other);
+}
+
 static void emit_enter(stage_emit *e, const tide_spec *spec)
 {
     stage_body body = stage_function(e, STAGE_ENTER_FUNCTION, spec->stem, "enter");
-    gcc_jit_block *general = stage_block(&body, "general");
-    if (spec->item_count <= TIDE_SCOPE_SAVED) {
-        gcc_jit_block *logged = stage_block(&body, "logged");
-        enter_kept(&body, spec, logged, general);
-        body.here = logged;
+    if (spec->item_count > TIDE_SCOPE_SAVED) {
+        emit_enter_logged(&body, spec);
+        return;
     }
-    enter_logged(&body, spec, general);
-    body.here = general;
-    stage_give_up(&body, AT(runtime, enter));
+    stage_body other = stage_other_form(e, STAGE_ENTER_FUNCTION, spec->stem, "enter_logged");
+    emit_enter_kept(&body, spec, &other);
+    emit_enter_logged(&other, spec);
 }
 
 /* ---- leave ---------------------------------------------------------------------------------- */
 
-void stage_put_back(stage_body *body, uint32_t count, const tide_type *types, bool claim,
-                    gcc_jit_block *general)
+void stage_put_back(stage_body *body, uint32_t count, const tide_type *types, bool claim)
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *scope = body->params[0], *next[TIDE_SCOPE_SAVED];
     gcc_jit_rvalue *pool = stage_keep(body, stage_load(e, scope, AT(scope, pool)), "home");
-    next[0] = stage_keep(body, stage_load_saved(e, scope, 0), "next_%u", types[0]);
-    stage_guard(body, next[0], GCC_JIT_COMPARISON_NE, stage_constant(e, STAGE_SLOT, 0), general);
-    for (uint32_t i = 1; i < count; i++)
+    for (uint32_t i = 0; i < count; i++)
         next[i] = stage_keep(body, stage_load_saved(e, scope, i), "next_%u", types[i]);
     gcc_jit_rvalue *outer = stage_keep(body, stage_load(e, scope, AT(scope, outer)), "outer");
     stage_store(body, pool, AT(pool, tag), outer);
@@ -172,7 +182,8 @@ void stage_put_back(stage_body *body, uint32_t count, const tide_type *types, bo
 }
 
 /* The log holds what this scope saved and nothing else: exactly the entries it pushed, or that the
- * first touches made in the same order. The room says that the pool is not careful. */
+ * first touches made in the same order; a base that is not marked ends at no entry. The room says that
+ * the pool is not careful. */
 static void leave_logged(stage_body *body, const tide_spec *spec, gcc_jit_block *general)
 {
     stage_emit *e = body->e;
@@ -180,13 +191,12 @@ static void leave_logged(stage_body *body, const tide_spec *spec, gcc_jit_block 
     gcc_jit_rvalue *scope = body->params[0];
     words w;
     gcc_jit_rvalue *pool = stage_keep(body, stage_load(e, scope, AT(scope, pool)), "owner");
-    gcc_jit_rvalue *base = stage_keep(body, stage_load(e, scope, AT(scope, base)), "log");
+    gcc_jit_rvalue *marked = stage_load(e, scope, AT(scope, base));
+    gcc_jit_rvalue *base = stage_keep(body, stage_marked(e, marked, -1), "log");
     stage_guard(body, stage_load(e, pool, AT(pool, log_top)), GCC_JIT_COMPARISON_EQ,
                 stage_ahead(e, base, count), general);
     stage_guard(body, base, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)),
                 general);
-    stage_guard(body, stage_load_saved(e, scope, 0), GCC_JIT_COMPARISON_EQ,
-                stage_constant(e, STAGE_SLOT, 0), general);
     for (uint32_t i = 0; i < count; i++)
         stage_guard(body, stage_load(e, stage_ahead(e, base, i), AT(entry, shelf)),
                     GCC_JIT_COMPARISON_EQ, stage_shelf(e, pool, spec->items[i].type), general);
@@ -224,23 +234,38 @@ void stage_guard_log(stage_body *body, gcc_jit_block *otherwise)
                 stage_load(e, scope, AT(scope, base)), otherwise);
 }
 
+static void emit_leave_logged(stage_body *body, const tide_spec *spec)
+{
+    gcc_jit_block *general = stage_block(body, "general");
+    stage_guard_level(body, general);
+    leave_logged(body, spec, general);
+    body->here = general;
+    stage_give_up(body, AT(runtime, leave));
+}
+
+static void emit_leave_kept(stage_body *body, const tide_spec *spec, const stage_body *other)
+{
+    tide_type types[TIDE_SCOPE_SAVED];
+    for (uint32_t i = 0; i < spec->item_count; i++)
+        types[i] = spec->items[i].type;
+    gcc_jit_block *logged = stage_block(body, "logged");
+    stage_guard_level(body, logged);
+    stage_guard_log(body, logged);
+    stage_put_back(body, spec->item_count, types, true);
+    body->here = logged;
+    stage_go_on_in(body, other);
+}
+
 static void emit_leave(stage_emit *e, const tide_spec *spec)
 {
     stage_body body = stage_function(e, STAGE_LEAVE_FUNCTION, spec->stem, "leave");
-    gcc_jit_block *general = stage_block(&body, "general");
-    stage_guard_level(&body, general);
-    if (spec->item_count <= TIDE_SCOPE_SAVED) {
-        gcc_jit_block *logged = stage_block(&body, "logged");
-        tide_type types[TIDE_SCOPE_SAVED];
-        for (uint32_t i = 0; i < spec->item_count; i++)
-            types[i] = spec->items[i].type;
-        stage_guard_log(&body, logged);
-        stage_put_back(&body, spec->item_count, types, true, general);
-        body.here = logged;
+    if (spec->item_count > TIDE_SCOPE_SAVED) {
+        emit_leave_logged(&body, spec);
+        return;
     }
-    leave_logged(&body, spec, general);
-    body.here = general;
-    stage_give_up(&body, AT(runtime, leave));
+    stage_body other = stage_other_form(e, STAGE_LEAVE_FUNCTION, spec->stem, "leave_logged");
+    emit_leave_kept(&body, spec, &other);
+    emit_leave_logged(&other, spec);
 }
 
 void stage_emit_scope(stage_emit *e, const tide_spec *spec)

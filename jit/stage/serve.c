@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,13 +51,31 @@ const char *stage_version(void)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* Only a leader's group is its own; a stager started by hand shares its shell's. */
-static void end_group(int signal)
+/* Waits for SIGTERM, in a thread: a handler would not do, since libgccjit's driver installs its own
+ * while it links. Only a leader's group is its own; a stager started by hand shares its shell's. */
+static void *watch_for_end(void *nothing)
 {
-    (void)signal;
+    sigset_t end;
+    int got;
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    while (sigwait(&end, &got) != 0)
+        ;
     if (getpgrp() == getpid())
         kill(0, SIGKILL);
     _exit(128 + SIGTERM);
+    return nothing;
+}
+
+static bool start_watch(void)
+{
+    sigset_t end;
+    pthread_t thread;
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    signal(SIGPIPE, SIG_IGN);
+    return (errno = pthread_sigmask(SIG_BLOCK, &end, NULL)) == 0 &&
+           (errno = pthread_create(&thread, NULL, watch_for_end, NULL)) == 0;
 }
 
 static int remove_one(const char *path, const struct stat *status, int what, struct FTW *where)
@@ -148,10 +167,8 @@ static bool prepare(const char *directory)
                 strlen(directory), PATH_BYTES - 32);
         return false;
     }
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGTERM, end_group);
     if (setenv("TMPDIR", directory, 1) != 0 || access(directory, W_OK | X_OK) != 0 ||
-        !take_over_streams()) {
+        !take_over_streams() || !start_watch()) {
         fprintf(stderr, "tidepool-stage: %s: %s\n", directory, strerror(errno));
         return false;
     }

@@ -131,7 +131,8 @@ static ptrdiff_t index_in(const side *s, const tide_shelf *shelf, const tide_slo
     for (uint32_t i = 0; i < core->used_count; i++)
         if (core->used[i]->shelf == shelf)
             return next - core->used[i]->slots;
-    assert_null(next);
+    if (next != NULL)
+        fail_msg("shelf %td is not set up", shelf - s->pool->shelves);
     return -1;
 }
 
@@ -142,6 +143,8 @@ static void compare_logs(const program *p)
     assert_int_equal(a->pool->log_top - x, b->pool->log_top - y);
     for (; x < a->pool->log_top; x++, y++) {
         assert_int_equal(x->shelf - a->pool->shelves, y->shelf - b->pool->shelves);
+        if (!tide_shelf_real(a->pool, x->shelf)) /* an exchange: its words are its own */
+            continue;
         assert_int_equal(index_in(a, x->shelf, x->next), index_in(b, y->shelf, y->next));
         assert_true(x->saved_at == y->saved_at);
     }
@@ -363,7 +366,7 @@ static void test_plain_pools(void **state)
     for (uint64_t seed = 1; seed <= 4; seed++)
         run(&(tide_pool_options){.name = "plain"}, seed);
     for (uint32_t s = 0; s < spec_count; s++)
-        if (specs[s].count && runs_of(s) < 100)
+        if (specs[s].count && runs_of(s) < 20)
             fail_msg("%s ran %llu times", specs[s].stem, (unsigned long long)runs_of(s));
 }
 
