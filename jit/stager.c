@@ -186,12 +186,6 @@ static void stop_watching(int descriptor)
         (void)epoll_ctl(watch, EPOLL_CTL_DEL, descriptor, NULL);
 }
 
-static void hang_up(helper *h)
-{
-    stop_watching(h->process.socket);
-    tide_helper_hang_up(&h->process);
-}
-
 /* ---- ending helpers ----------------------------------------------------------------------- */
 
 static void kill_now(helper *h)
@@ -209,7 +203,7 @@ static void release(helper *h)
 /* Gives its place back if it has ended. */
 static void collect(helper *h)
 {
-    tide_assert(h->role == DOOMED && h->process.socket < 0);
+    tide_assert(h->role == DOOMED);
     if (!tide_helper_ended(&h->process))
         return;
     stop_watching(h->process.process);
@@ -219,15 +213,19 @@ static void collect(helper *h)
 
 typedef enum ending { LET_GO, TERMINATE, KILL } ending;
 
+/* The connection stays open, unwatched, until the process is gone, unless that has been told "bye":
+ * whoever sees the end of its input without it takes us for dead and removes our directory. */
 static void doom(helper *h, ending how)
 {
     tide_assert(head_of(h) == NULL);
     h->role = DOOMED;
     h->since = now();
-    hang_up(h);
-    if (how == TERMINATE)
+    stop_watching(h->process.socket);
+    if (how == LET_GO)
+        tide_helper_hang_up(&h->process);
+    else if (how == TERMINATE)
         tide_helper_terminate(&h->process);
-    else if (how == KILL)
+    else
         kill_now(h);
     collect(h);
 }
@@ -678,12 +676,12 @@ static void dismiss(helper *h)
     bool idle = head_of(h) == NULL && h->role == SERVES;
     if (h->role == DOOMED)
         return;
-    if (idle)
-        (void)tide_helper_send(&h->process, bye, strlen(bye));
-    hang_up(h);
     h->role = DOOMED;
     h->since = now();
-    if (!idle)
+    stop_watching(h->process.socket);
+    if (idle && tide_helper_send(&h->process, bye, strlen(bye)) == strlen(bye))
+        tide_helper_hang_up(&h->process);
+    else
         kill_now(h);
 }
 

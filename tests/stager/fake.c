@@ -153,6 +153,15 @@ static void hang_with_a_child(void)
     sleep_for_ever();
 }
 
+/* Until the test says so; SIGTERM is nothing to it. Then it reads on. */
+static void wait_for_test(void)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/../../go-on", directory);
+    while (access(path, F_OK) != 0)
+        usleep(1000);
+}
+
 static void misbehave(unsigned long long id, const char *text)
 {
     char path[512];
@@ -161,6 +170,8 @@ static void misbehave(unsigned long long id, const char *text)
         raise(SIGKILL);
     else if (is("hangs") || (is("hangs-on-poison") && strstr(text, "poison")))
         hang_with_a_child();
+    else if (is("slow-on-poison") && strstr(text, "poison"))
+        signal(SIGTERM, SIG_IGN), wait_for_test();
     else if (is("stops"))
         raise(SIGSTOP);
     else if (is("garbage"))
