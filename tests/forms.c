@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The harness: pins sites, makes scenes, compares pools, reads dead memory. */
+/* The harness: has sites compiled and pinned, makes scenes, compares pools, reads dead memory. */
 #define _GNU_SOURCE
 #include "forms.h"
 
@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "jit/locate.h"
 #include "runtime/os.h"
 
 #if defined(TIDE_HAVE_VALGRIND)
@@ -15,10 +16,11 @@
 #endif
 
 static const pool_kind kinds[] = {
-    {"unchecked", TIDE_CHECK_NONE, false},
-    {"poison", TIDE_CHECK_POISON, false},
-    {"disabled", TIDE_CHECK_NONE, true},
-    {"guarded", TIDE_CHECK_GUARD, false},
+    {"unchecked", TIDE_CHECK_NONE, false, false},
+    {"warm", TIDE_CHECK_NONE, false, true},
+    {"poison", TIDE_CHECK_POISON, false, false},
+    {"disabled", TIDE_CHECK_NONE, true, false},
+    {"guarded", TIDE_CHECK_GUARD, false, false},
 };
 enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -38,12 +40,26 @@ void note(const char *format, ...)
 
 /* ---- forms ---- */
 
+static bool have_stager(void)
+{
+    static int have = -1;
+    char path[512], error[512];
+    if (have < 0)
+        have = tide_locate_stager(path, sizeof path, error, sizeof error);
+    return have != 0;
+}
+
+static bool runs_here(const form *f)
+{
+    return f->tier != TIDE_TIER_COMPILED || have_stager();
+}
+
 size_t form_count(void)
 {
     size_t count = 0;
     for (size_t t = 0; t < TABLE_COUNT; t++)
         for (const form *f = tables[t]; f->name != NULL; f++)
-            count++;
+            count += runs_here(f);
     return count;
 }
 
@@ -51,7 +67,7 @@ const form *form_at(size_t i)
 {
     for (size_t t = 0; t < TABLE_COUNT; t++)
         for (const form *f = tables[t]; f->name != NULL; f++)
-            if (i-- == 0)
+            if (runs_here(f) && i-- == 0)
                 return f;
     return NULL;
 }
@@ -64,7 +80,8 @@ struct search {
 static bool site_is_named(tide_site *site, void *user)
 {
     struct search *search = user;
-    if (site->name != NULL && strcmp(site->name, search->name) == 0)
+    const char *name = site->name != NULL ? site->name : site->place.function;
+    if (name != NULL && strcmp(name, search->name) == 0)
         search->found = site;
     return search->found == NULL;
 }
@@ -77,32 +94,106 @@ tide_site *form_site(const form *f)
     return search.found;
 }
 
+bool form_saves_all(const form *f)
+{
+    return f->site != NULL && f->kind == TIDE_KIND_SCOPE && f->tier == TIDE_TIER_FULL;
+}
+
+static tide_site_information info_of(const form *f)
+{
+    tide_site_information info;
+    expect_ok(tide_site_info(form_site(f), &info));
+    return info;
+}
+
+/* ---- preparing ---- */
+
 static void no_body(tide_pool *pool, void *state)
 {
     (void)pool;
     (void)state;
 }
 
-static void prepare(const form *f, tide_pool *pool)
+static void introduce(const form *f, tide_pool *pool)
 {
     static const tide_type known[] = {TIDE_F64, TIDE_I32, TIDE_F64};
     expect_ok(f->run(pool, no_body, NULL)); /* in C++ a site is listed when first entered */
-    if (f->site == NULL)
-        return;
-    tide_site *site = form_site(f);
     if (f->declared)
-        expect_ok(tide_site_declare(site, known, 3));
-    expect_ok(tide_site_pin(site, f->tier));
+        expect_ok(tide_site_declare(form_site(f), known, 3));
+    if (f->site != NULL && f->tier != TIDE_TIER_COMPILED)
+        expect_ok(tide_site_pin(form_site(f), f->tier));
 }
 
+#define EACH_COMPILED(f, table)                                      \
+    for (const form *f = (table); f->name != NULL; f++)              \
+        if (f->tier == TIDE_TIER_COMPILED)
+
+static void use_often(const form *f, tide_pool *pool)
+{
+    double window;
+    expect_ok(tide_tune_get("window_calls", &window));
+    for (double i = 0; i < window; i++)
+        expect_ok(f->run(pool, no_body, NULL));
+}
+
+/* All of them together: the stager compiles what is wanted at once. */
+static bool compile_some(const form *table, tide_pool *pool)
+{
+    bool left = false;
+    EACH_COMPILED(f, table)
+    {
+        if (info_of(f).tier == TIDE_TIER_COMPILED)
+            continue;
+        left = true;
+        use_often(f, pool);
+    }
+    expect_ok(tide_settle(60000));
+    return left;
+}
+
+/* Nobody watches it any more once what it was watched for is over. */
+static void pin_compiled(const form *f, tide_pool *pool)
+{
+    tide_site_information info = info_of(f);
+    if (info.tier != TIDE_TIER_COMPILED)
+        fail_msg("%s is not compiled, but %s: %s", f->name, tide_tier_name(info.tier),
+                 info.reason);
+    expect_ok(tide_site_pin(form_site(f), TIDE_TIER_COMPILED));
+    for (int i = 0; i < 10 && info_of(f).observed; i++)
+        use_often(f, pool);
+    assert_false(info_of(f).observed);
+}
+
+static void compile(const form *table, tide_pool *pool)
+{
+    for (int i = 0; i < 10 && compile_some(table, pool); i++)
+        continue;
+    EACH_COMPILED(f, table)
+        pin_compiled(f, pool);
+}
+
+/* Sites of the other tiers are not to be observed: they come before learning is switched on. */
 void forms_prepare(const form *table)
 {
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    expect_ok(tide_tune_set("keeper", 0));
+    expect_ok(tide_tune_set("trial", 0));
+    expect_ok(tide_tune_set("count_runs", 1));
+    expect_ok(tide_tune_set("learn", 0));
     tiers_pinned = false;
     for (const form *f = table; f->name != NULL; f++)
-        prepare(f, pool);
+        introduce(f, pool);
+    expect_ok(tide_tune_set("learn", 1));
+    if (have_stager())
+        compile(table, pool);
     tiers_pinned = true;
     expect_ok(tide_pool_destroy(pool));
+}
+
+void forms_prepare_all(void)
+{
+    for (size_t t = 0; t < TABLE_COUNT; t++)
+        forms_prepare(tables[t]);
 }
 
 void expect_tier(const tide_plan *plan, tide_tier tier)
@@ -162,6 +253,12 @@ struct planned {
     char name[160];
 };
 
+static bool warm_up(tide_pool *pool)
+{
+    return tide_acquire(pool, double, 10) != NULL && tide_acquire(pool, int32_t, 10) != NULL &&
+           tide_pool_reset(pool) == TIDE_OK;
+}
+
 static int scene_setup(void **state)
 {
     struct planned *planned = *state;
@@ -170,7 +267,9 @@ static int scene_setup(void **state)
                                        .disabled = planned->scene.kind->disabled};
     planned->scene.pool = tide_pool_create(&options);
     noted[0] = 0;
-    return planned->scene.pool == NULL ? -1 : 0;
+    if (planned->scene.pool == NULL || (planned->scene.kind->warm && !warm_up(planned->scene.pool)))
+        return -1;
+    return 0;
 }
 
 static void scene_run(void **state)
@@ -192,6 +291,13 @@ static int scene_teardown(void **state)
     return tide_pool_destroy(planned->scene.pool) == TIDE_OK ? 0 : -1;
 }
 
+static bool is_scene(const form_case *what, const form *f, const pool_kind *kind)
+{
+    if (kind->warm && f->tier != TIDE_TIER_COMPILED)
+        return false;
+    return !what->slots_stay || !(kind->disabled || kind->check == TIDE_CHECK_GUARD);
+}
+
 static struct CMUnitTest plan_scene(struct planned *planned, const form_case *what, const form *f,
                                     const pool_kind *kind)
 {
@@ -203,28 +309,63 @@ static struct CMUnitTest plan_scene(struct planned *planned, const form_case *wh
     return test;
 }
 
+/* ---- the whole run ---- */
+
+enum { COMPILED_MOST = 16 };
+
+static uint64_t runs_before[COMPILED_MOST];
+
+static void note_runs(void)
+{
+    size_t i = 0;
+    EACH_FORM(f)
+        if (f->tier == TIDE_TIER_COMPILED && i < COMPILED_MOST)
+            runs_before[i++] = info_of(f).runs;
+}
+
+/* In warm pools its guards hold. */
+static void compiled_code_was_run(void **state)
+{
+    (void)state;
+    size_t i = 0;
+    EACH_FORM(f)
+    {
+        if (f->tier != TIDE_TIER_COMPILED || i == COMPILED_MOST)
+            continue;
+        note("%s", f->name);
+        assert_true(info_of(f).runs > runs_before[i++]);
+    }
+    assert_int_equal(i > 0, have_stager());
+    noted[0] = 0;
+}
+
 int forms_main(const char *group, const form_case *cases, size_t case_count,
                const struct CMUnitTest *others, size_t other_count)
 {
     size_t most = case_count * form_count() * KIND_COUNT, count = 0;
     struct planned *planned = calloc(most, sizeof *planned);
-    struct CMUnitTest *tests = calloc(most + other_count, sizeof *tests);
+    struct CMUnitTest *tests = calloc(most + other_count + 1, sizeof *tests);
     if (planned == NULL || tests == NULL)
         return EXIT_FAILURE;
-    for (size_t t = 0; t < TABLE_COUNT; t++)
-        forms_prepare(tables[t]);
+    forms_prepare_all();
+    note_runs();
+    if (!have_stager())
+        print_message("no stager: the forms of the compiled tier are left out\n");
     for (size_t c = 0; c < case_count; c++) {
         for (size_t i = 0; i < form_count() * KIND_COUNT; i++) {
             const pool_kind *kind = &kinds[i % KIND_COUNT];
-            if ((kind->disabled || kind->check == TIDE_CHECK_GUARD) && cases[c].slots_stay)
-                continue;
-            tests[count] = plan_scene(&planned[count], &cases[c], form_at(i / KIND_COUNT), kind);
-            count++;
+            const form *f = form_at(i / KIND_COUNT);
+            if (is_scene(&cases[c], f, kind)) {
+                tests[count] = plan_scene(&planned[count], &cases[c], f, kind);
+                count++;
+            }
         }
     }
     if (other_count > 0)
         memcpy(tests + count, others, other_count * sizeof *tests);
-    int failed = _cmocka_run_group_tests(group, tests, count + other_count, NULL, NULL);
+    count += other_count;
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(compiled_code_was_run);
+    int failed = _cmocka_run_group_tests(group, tests, count, NULL, NULL);
     free(tests);
     free(planned);
     return failed;

@@ -2,8 +2,10 @@
 /* Every form of scope behind one face, so that a behaviour is written once and holds for all.
  *
  *   form    a way to open and end a scope: TIDE_SCOPE at each tier, TIDE_SCOPE_TYPES, TIDE_FRAME,
- *           TIDE_LOOP, a scope entered and left by calls (each tier), a mark; in C and in C++
- *   kind    how the pool was made: unchecked, poisoning, guarded, or with every acquire on its own
+ *           TIDE_FRAME_SITE at each tier, TIDE_LOOP, a scope entered and left by calls (each tier),
+ *           a mark; in C and in C++
+ *   kind    how the pool was made: unchecked, unchecked and warm, poisoning, guarded, or with every
+ *           acquire on its own
  *   scene   a form, and a fresh pool of some kind
  *   case    a behaviour: a function of a scene
  *
@@ -11,7 +13,11 @@
  * that the pool is sound and back at its root.
  *
  * Every form knows two types, double and int32_t (it names, declares or acquires them); to it,
- * all others are untracked. A frame holds one array of each while its body runs. */
+ * all others are untracked. A frame holds one array of each while its body runs.
+ *
+ * Forms of the compiled tier run code that the stager made: forms_prepare has it made, and
+ * forms_main shows at the end that it was run. Where there is no stager they are left out. No
+ * keeper runs: what a test sees, it or forms_prepare did. */
 #ifndef TIDEPOOL_TESTS_FORMS_H
 #define TIDEPOOL_TESTS_FORMS_H
 
@@ -34,9 +40,10 @@ typedef void form_body(tide_pool *pool, void *state);
 
 typedef struct form {
     const char *name; /* NULL ends a table                                             */
-    const char *site; /* its site's name; NULL: it has none                            */
-    tide_tier tier;   /* at which that site is pinned                                  */
-    bool declared;    /* the site's plan names double and int32_t                      */
+    const char *site; /* its site's name, or its function's; NULL: it has none         */
+    tide_kind kind;   /* of that site                                                  */
+    tide_tier tier;   /* at which it is pinned                                         */
+    bool declared;    /* told that it acquires double and int32_t                      */
     bool block;       /* bound to a block; the others are left by a call, which can fail */
     /* Opens a scope, runs the body in it and ends it; says how the opening or the end went
      * (blocks cannot tell: TIDE_OK). The body runs even if the scope was refused. */
@@ -48,15 +55,20 @@ typedef struct form {
 extern const form forms_c[];   /* tests/forms_c.c   */
 extern const form forms_cpp[]; /* tests/forms_cpp.cc */
 
-/* Pins every site of a table to its tier. Once, before the first run of any of its forms. */
+/* Has every site of a table pinned to its tier, once compiled where it is to be. Once, before the
+ * first run of any of its forms; forms_prepare_all for those of C and C++. */
 void forms_prepare(const form *table);
+void forms_prepare_all(void);
 
-/* The number of forms in all tables, and each by its number. */
+/* The number of forms in all tables that can be run here, and each by its number. */
 size_t form_count(void);
 const form *form_at(size_t i);
 
 /* The site of a form that has one. */
 tide_site *form_site(const form *f);
+
+/* Does the form save every shelf the pool has, touched or not? */
+bool form_saves_all(const form *f);
 
 #define EACH_FORM(inner)                                                                 \
     for (size_t inner##_i = 0; inner##_i < form_count(); inner##_i++)                    \
@@ -76,6 +88,7 @@ typedef struct pool_kind {
     const char *name;
     tide_check check;
     bool disabled; /* no slot outlives its scope */
+    bool warm;     /* has had arrays of both types: for compiled code, which asks for that */
 } pool_kind;
 
 typedef struct scene {

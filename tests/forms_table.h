@@ -11,7 +11,8 @@
 #define FORMS_TIERS(X)                        \
     X(full, TIDE_TIER_FULL, false)            \
     X(table, TIDE_TIER_TABLE, true)           \
-    X(undeclared, TIDE_TIER_TABLE, false)
+    X(undeclared, TIDE_TIER_TABLE, false)     \
+    X(compiled, TIDE_TIER_COMPILED, true)
 
 /* The pool is refused or NULL: nothing was entered, so the plan need not say anything. */
 #define FORMS_SCOPE(name, tier, declared)                                                  \
@@ -60,6 +61,30 @@ static tide_status run_frame(tide_pool *pool, form_body *body, void *state)
     return TIDE_OK;
 }
 
+/* A frame's site has no name but its function's, which therefore tells the tables apart. */
+#define FORMS_FRAME_TIERS(X)     \
+    X(general, TIDE_TIER_FULL)   \
+    X(compiled, TIDE_TIER_COMPILED)
+#define FORMS_FRAME_FUNCTION(name) TIDE_PASTE(FORMS_TABLE, _frame_##name)
+#define FORMS_TEXT(macro)          FORMS_TEXT_(macro)
+#define FORMS_TEXT_(text)          #text
+
+#define FORMS_FRAME_SITE(name, tier)                                                          \
+    static tide_status FORMS_FRAME_FUNCTION(name)(tide_pool *pool, form_body *body, void *state) \
+    {                                                                                         \
+        TIDE_FRAME_SITE_AT(frame, pool, (double, reals, 7), (int32_t, integers, 5));          \
+        if (pool != NULL)                                                                     \
+            expect_tier(frame.plan, tier);                                                    \
+        if (reals != NULL && integers != NULL) {                                              \
+            fill_bytes(reals, 7 * sizeof *reals, 1);                                          \
+            fill_bytes(integers, 5 * sizeof *integers, 2);                                    \
+        }                                                                                     \
+        body(pool, state);                                                                    \
+        return TIDE_OK;                                                                       \
+    }
+
+FORMS_FRAME_TIERS(FORMS_FRAME_SITE)
+
 /* The body runs in the middle iteration: after one that touched nothing, and before another. */
 static tide_status run_loop(tide_pool *pool, form_body *body, void *state)
 {
@@ -94,22 +119,26 @@ static tide_status run_mark_types(tide_pool *pool, form_body *body, void *state)
     return status == TIDE_OK ? tide_rewind(pool, mark) : status;
 }
 
-#define FORMS_ROW_SCOPE(name, tier, declared)                                             \
-    {FORMS_LANGUAGE " scope/" #name, FORMS_LANGUAGE " scope/" #name, tier, declared, true, \
-     run_scope_##name, NULL},
-#define FORMS_ROW_CALL(name, tier, declared)                                               \
-    {FORMS_LANGUAGE " call/" #name, FORMS_LANGUAGE " call/" #name, tier, declared, false,  \
-     run_call_##name, NULL},
-#define FORMS_ROW(name, block, run, repeat) \
-    {FORMS_LANGUAGE " " name, NULL, TIDE_TIER_FULL, false, block, run, repeat}
+#define FORMS_ROW_SCOPE(name, tier, declared)                                            \
+    {FORMS_LANGUAGE " scope/" #name, FORMS_LANGUAGE " scope/" #name, TIDE_KIND_SCOPE, tier, \
+     declared, true, run_scope_##name, NULL},
+#define FORMS_ROW_CALL(name, tier, declared)                                              \
+    {FORMS_LANGUAGE " call/" #name, FORMS_LANGUAGE " call/" #name, TIDE_KIND_SCOPE, tier,  \
+     declared, false, run_call_##name, NULL},
+#define FORMS_ROW_FRAME(name, tier)                                                       \
+    {FORMS_LANGUAGE " frame-site/" #name, FORMS_TEXT(FORMS_FRAME_FUNCTION(name)),          \
+     TIDE_KIND_FRAME, tier, false, true, FORMS_FRAME_FUNCTION(name), NULL},
+#define FORMS_ROW(name, block, run, repeat)                                               \
+    {FORMS_LANGUAGE " " name, NULL, TIDE_KIND_SCOPE, TIDE_TIER_FULL, false, block, run, repeat}
 
 const form FORMS_TABLE[] = {
     FORMS_TIERS(FORMS_ROW_SCOPE)
     FORMS_TIERS(FORMS_ROW_CALL)
+    FORMS_FRAME_TIERS(FORMS_ROW_FRAME)
     FORMS_ROW("types", true, run_types, NULL),
     FORMS_ROW("frame", true, run_frame, NULL),
     FORMS_ROW("loop", true, run_loop, repeat_loop),
     FORMS_ROW("mark", false, run_mark, NULL),
     FORMS_ROW("mark/types", false, run_mark_types, NULL),
-    {NULL, NULL, TIDE_TIER_FULL, false, false, NULL, NULL},
+    {NULL, NULL, TIDE_KIND_SCOPE, TIDE_TIER_FULL, false, false, NULL, NULL},
 };

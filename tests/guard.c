@@ -568,7 +568,6 @@ int main(void)
         TEST(a_child_has_guards_of_its_own),
         TEST(threads_share_the_quarantine),
     };
-    forms_prepare(forms_c);
-    forms_prepare(forms_cpp);
+    forms_prepare_all();
     return cmocka_run_group_tests_name("guard", tests, NULL, NULL);
 }

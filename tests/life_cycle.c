@@ -254,7 +254,7 @@ static void reset_keeps_the_memory(const scene *s)
     tide_pool_statistics after = stats_of(s->pool);
     assert_int_equal(after.bytes_held, before.bytes_held);
     assert_int_equal(after.allocations, before.allocations);
-    assert_int_equal(after.releases, 0);
+    assert_int_equal(after.releases, before.releases);
 }
 
 static void rewinding_at_the_root_again_and_again_is_no_error(const scene *s)
@@ -353,6 +353,7 @@ static void take_small_and_large(tide_pool *pool, void *state)
 static void alternating_sizes_take_two_allocations_in_all(const scene *s)
 {
     static const tide_type types[] = {TIDE_I32, TIDE_F32};
+    expect_ok(tide_pool_empty(s->pool)); /* a warm pool's slots are none of the two */
     for (size_t i = 0; i < 2; i++) {
         struct alternation now = {0, types[i]};
         form_run(s->form, s->pool, nothing, NULL); /* a frame's own arrays */

@@ -185,7 +185,7 @@ static void touch_two_of_many(tide_pool *pool, void *state)
 
 static size_t entries_of_two_touched(const scene *s, tide_pool *pool)
 {
-    struct among_many among = {.full = s->form->site != NULL && s->form->tier == TIDE_TIER_FULL};
+    struct among_many among = {.full = form_saves_all(s->form)};
     among.before = snapshot_take(pool);
     form_run(s->form, pool, touch_two_of_many, &among);
     among.before.shelves[TIDE_F64] = pool->shelves[TIDE_F64];
@@ -210,8 +210,7 @@ static void of_hundreds_of_types_only_those_touched_are_saved(const scene *s)
     for (unsigned i = 0; i < MANY; i++)
         take(s->pool, types[i], 2, i);
     size_t few = entries_of_two_touched(s, small), many = entries_of_two_touched(s, s->pool);
-    bool full = s->form->site != NULL && s->form->tier == TIDE_TIER_FULL;
-    if (full && s->kind->check == TIDE_CHECK_NONE) /* a pool that checks saves at the touch */
+    if (form_saves_all(s->form) && s->kind->check == TIDE_CHECK_NONE) /* a pool that checks saves at the touch */
         assert_true(many >= MANY && few < 10);
     else
         assert_true(many == few && few <= 3); /* two shelves, and a mark's own entry */

@@ -52,8 +52,7 @@ static int misuse_each(void)
 
 int main(int count, char **arguments)
 {
-    forms_prepare(forms_c);
-    forms_prepare(forms_cpp);
+    forms_prepare_all();
     if (count < 2)
         return misuse_each();
     misuse_once(form_at((size_t)atoi(arguments[1])));
