@@ -64,19 +64,27 @@ bool tide_profile_prior(tide_site *site, tide_site_profile *out)
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-/* What is kept, but for what is superseded. */
-static tide_status copy(tide_known *to, bool all, const char *call)
+static tide_status copy(tide_known *to, const tide_known_site *site, const char *call)
 {
-    tide_status status = TIDE_OK;
-    for (uint32_t i = 0; kept != NULL && status == TIDE_OK && i < kept->site_count; i++)
-        if (all || !kept->sites[i]->superseded)
-            status = tide_known_add(to, &kept->sites[i]->key, &kept->sites[i]->profile, kept, call);
-    return status;
+    return tide_known_add(to, &site->key, &site->profile, kept, call);
 }
 
 tide_status tide_prior_copy(tide_known *to, const char *call)
 {
-    return copy(to, true, call);
+    tide_status status = TIDE_OK;
+    for (uint32_t i = 0; kept != NULL && status == TIDE_OK && i < kept->site_count; i++)
+        status = copy(to, kept->sites[i], call);
+    return status;
+}
+
+/* As far as what was seen leaves room. */
+static tide_status copy_rest(tide_known *to, const char *call)
+{
+    tide_status status = TIDE_OK;
+    for (uint32_t i = 0; kept != NULL && status == TIDE_OK && i < kept->site_count; i++)
+        if (!kept->sites[i]->superseded && to->site_count < TIDE_KNOWN_SITES)
+            status = copy(to, kept->sites[i], call);
+    return status;
 }
 
 static bool fits(const tide_key *key)
@@ -106,5 +114,5 @@ tide_status tide_prior_collect(tide_known *to, const char *call)
         kept->sites[i]->superseded = false;
     for (size_t i = 0; i < count && status == TIDE_OK; i++)
         status = collect_site(sites[i], to, call);
-    return status == TIDE_OK ? copy(to, false, call) : status;
+    return status == TIDE_OK ? copy_rest(to, call) : status;
 }

@@ -12,7 +12,7 @@ void tide_prior_replace(tide_known *known);
 tide_status tide_prior_copy(tide_known *to, const char *call);
 
 /* Adds to `to` what was seen of the program's sites, and what is kept of sites of which nothing was
- * seen. Registry locked. */
+ * seen, as far as the set's limits leave room for it. Registry locked. */
 tide_status tide_prior_collect(tide_known *to, const char *call);
 
 #endif

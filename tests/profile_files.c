@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -48,7 +49,7 @@ static text read_text(const char *path)
     text t = {NULL, 0};
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
-    size_t room = 1 << 20;
+    size_t room = 4 << 20;
     t.bytes = malloc(room);
     assert_non_null(t.bytes);
     t.length = fread(t.bytes, 1, room - 1, file);
@@ -644,6 +645,14 @@ static void a_file_too_large_is_refused(void **state)
     static const char site[] = "site scope 1 1 0 0 \"%u\" \"\" \"\"\n";
     const char *path = write_many("sites", head, site, 16384, "end 16384\n");
     expect_ok(tide_profile_load(path));
+    run_program(1);
+    /* What was seen has room before what was loaded. */
+    expect_ok(tide_profile_save(path_of("full")));
+    expect_ok(tide_profile_load(path_of("full")));
+    text full = read_text(path_of("full"));
+    assert_non_null(strstr(full.bytes, "end 16384\n"));
+    assert_non_null(strstr(full.bytes, "\"particles"));
+    free(full.bytes);
     load_witness(NULL);
     expect_status(tide_profile_merge(path), TIDE_ERROR_LIMIT); /* with what is known already */
     assert_non_null(strstr(tide_error_message(), "16384"));
@@ -746,6 +755,56 @@ static void without_memory_nothing_changes(void **state)
     free(real.bytes);
 }
 
+/* ---- threads ----------------------------------------------------------------------------- */
+
+struct busy {
+    const char *path;
+    unsigned number, wrong;
+};
+
+/* Each thread does one of the four things over and over. */
+static void *work_on_files(void *state)
+{
+    struct busy *busy = state;
+    FILE *nowhere = fopen("/dev/null", "w");
+    size_t times = scaled(200, 20);
+    for (size_t i = 0; i < times && nowhere != NULL; i++) {
+        tide_status status = busy->number == 0   ? tide_profile_save(busy->path)
+                             : busy->number == 1 ? tide_profile_load(busy->path)
+                             : busy->number == 2 ? tide_profile_merge(busy->path)
+                                                 : tide_profile_print(nowhere);
+        busy->wrong += status != TIDE_OK;
+    }
+    busy->wrong += nowhere == NULL || fclose(nowhere) != 0;
+    return NULL;
+}
+
+/* A reader sees all of a file or the file before it. */
+static void threads_may_save_and_load_at_once(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    struct busy busy[THREADS];
+    const char *path = path_of("busy");
+    tide_site_profile prior;
+    expect_ok(tide_profile_save(path));
+    for (unsigned i = 0; i < THREADS; i++) {
+        busy[i] = (struct busy){path, i, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, work_on_files, &busy[i]), 0);
+    }
+    for (int i = 0; i < 20; i++) {
+        run_program(20);
+        prior_of(witness, &prior);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(busy[i].wrong, 0);
+    }
+    expect_ok(tide_profile_save(path));
+    expect_ok(tide_profile_load(path));
+}
+
 /* ---- the page ---------------------------------------------------------------------------- */
 
 static void the_page_shows_patterns_in_words(void **state)
@@ -787,6 +846,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(a_file_too_large_is_refused, load_witness),
     cmocka_unit_test_setup(a_path_that_cannot_be_is_refused, load_witness),
     cmocka_unit_test_setup(without_memory_nothing_changes, load_witness),
+    cmocka_unit_test_setup(threads_may_save_and_load_at_once, load_witness),
     cmocka_unit_test_setup(the_page_shows_patterns_in_words, start_anew),
 };
 

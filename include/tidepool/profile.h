@@ -59,8 +59,9 @@ TIDE_API tide_status tide_profile_print(FILE *out);
 /* Writes what is known of every site, as text: places, types by name, size and alignment,
  * patterns. Of sites that were observed, what was seen; of others, what was loaded. Written beside
  * and renamed, so that a reader sees all of it or the file before. TIDE_ERROR_FILE with the
- * system's words; TIDE_ERROR_LIMIT for more than 16384 sites, 8192 types or 32 MiB. (A site with a
- * name of more than 4096 bytes is left out.) Any thread. */
+ * system's words; TIDE_ERROR_LIMIT for more than 16384 observed sites, 8192 types or 32 MiB. (A
+ * site with a name of more than 4096 bytes is left out; so is what was loaded beyond the 16384.)
+ * Any thread. */
 TIDE_API tide_status tide_profile_save(const char *path);
 
 /* Takes what a file says as the profile of the sites it names, known now or later: the next round
