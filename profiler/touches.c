@@ -44,11 +44,11 @@ static void count_saved(tide_shard *shard, type_set *set, const tide_scope *scop
  * saved it again, and the older state counts all of it. */
 static bool stands_below(const tide_scope *scope, const tide_entry *entry)
 {
-    for (const tide_entry *below = scope->base; below != entry; below++)
+    for (const tide_entry *below = tide_scope_base(scope); below != entry; below++)
         if (below->shelf == entry->shelf)
             return true;
     const tide_plan *plan = scope->plan;
-    for (uint32_t i = 0; scope->saved[0] != NULL && i < plan->type_count; i++)
+    for (uint32_t i = 0; !tide_scope_logged(scope) && i < plan->type_count; i++)
         if (&scope->pool->shelves[plan->types[i]] == entry->shelf)
             return true;
     return false;
@@ -69,13 +69,13 @@ void tide_touches_count(tide_shard *shard, const tide_scope *scope)
     bool leaked = pool->tag != scope->tag;
     type_set set = {0};
     tide_shard_count(shard);
-    for (const tide_entry *entry = scope->base; entry < pool->log_top; entry++) {
+    for (const tide_entry *entry = tide_scope_base(scope); entry < pool->log_top; entry++) {
         if (!tide_shelf_real(pool, entry->shelf) || (leaked && stands_below(scope, entry)))
             continue;
         count_slots(shard, &set, tide_row_of(pool, entry->shelf)->type, entry->shelf->next,
                     entry->next);
     }
-    if (scope->saved[0] != NULL)
+    if (!tide_scope_logged(scope))
         count_saved(shard, &set, scope);
     tide_shard_count_pattern(shard, set.words, set.length);
 }

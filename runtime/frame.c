@@ -45,9 +45,10 @@ void tide_general_frame_leave(tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
     if (pool == tide_pool_refusing() ||
-        !tide_level_close(pool, scope->base, scope->tag, scope->outer) || scope->saved[0] == NULL)
+        !tide_level_close(pool, tide_scope_base(scope), scope->tag, scope->outer))
         return;
-    put_back(scope);
+    if (!tide_scope_logged(scope))
+        put_back(scope);
 }
 
 tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t count,

@@ -20,11 +20,10 @@
 TIDE_INLINE void open_scope(tide_scope *scope, tide_pool *pool, const tide_plan *plan)
 {
     scope->pool = pool;
-    scope->base = pool->log_top;
+    scope->base = tide_base_mark(pool->log_top);
     scope->outer = pool->tag;
     scope->tag = tide_level_open(pool);
     scope->plan = plan;
-    scope->saved[0] = NULL;
 }
 
 TIDE_INLINE tide_entry *save(tide_entry *top, tide_shelf *shelf, uint64_t tag)
@@ -63,7 +62,7 @@ static TIDE_COLD void enter_without_room(tide_scope *scope, tide_pool *pool, con
  * of a scope left open inside count too: that is rare, and a miss too many does no harm.) */
 static TIDE_COLD void count_miss(const tide_scope *scope, ptrdiff_t saved)
 {
-    for (const tide_entry *entry = scope->base; entry < scope->pool->log_top; entry++)
+    for (const tide_entry *entry = tide_scope_base(scope); entry < scope->pool->log_top; entry++)
         if (tide_shelf_real(scope->pool, entry->shelf) && --saved < 0) {
             __atomic_fetch_add(&scope->plan->counts->misses, 1, __ATOMIC_RELAXED);
             return;
@@ -73,7 +72,7 @@ static TIDE_COLD void count_miss(const tide_scope *scope, ptrdiff_t saved)
 static TIDE_COLD void leave_slow(const tide_scope *scope)
 {
     if (scope->pool != tide_pool_refusing())
-        tide_level_close(scope->pool, scope->base, scope->tag, scope->outer);
+        tide_level_close(scope->pool, tide_scope_base(scope), scope->tag, scope->outer);
 }
 
 /* The guard: the open level is this scope's own, so nothing was left open in it, and the pool is
@@ -82,7 +81,7 @@ static TIDE_COLD void leave_slow(const tide_scope *scope)
 TIDE_INLINE void leave(tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
-    tide_entry *base = scope->base;
+    tide_entry *base = tide_scope_base(scope);
     if (TIDE_UNLIKELY(pool->tag != scope->tag || base >= tide_log_open(pool))) {
         leave_slow(scope);
         return;
@@ -169,10 +168,14 @@ static void leave_table(tide_scope *scope)
 TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                               tide_site *site, uint32_t count)
 {
-    const uint32_t *shelves = plan->shelves;
+    tide_shelf *shelves[TIDE_TYPED_MOST];
     bool ready = pool->log_top < tide_log_open(pool);
     uint64_t outer = ready ? pool->tag : 0;
-#define TIDE_STEP(i) ready = ready && shelf_at(pool, shelves[i])->saved_at == outer
+#define TIDE_STEP(i)                                        \
+    do {                                                    \
+        shelves[i] = shelf_at(pool, plan->shelves[i]);      \
+        ready = ready && shelves[i]->saved_at == outer;     \
+    } while (0)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
     if (TIDE_UNLIKELY(!ready)) {
@@ -185,13 +188,13 @@ TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_pla
     scope->outer = outer;
     scope->tag = tag;
     scope->plan = plan;
+#define TIDE_STEP(i) scope->saved[(i) % TIDE_SCOPE_SAVED] = shelves[i]->next
+    TIDE_EACH_TYPED(count, TIDE_STEP);
+#undef TIDE_STEP
+    __asm__("" ::: "memory"); /* first all stores to the scope, then those to the pool: to change
+                                 lines with every store costs a cycle each */
     pool->tag = tag;
-#define TIDE_STEP(i)                                             \
-    do {                                                         \
-        tide_shelf *shelf = shelf_at(pool, shelves[i]);          \
-        scope->saved[(i) % TIDE_SCOPE_SAVED] = shelf->next;      \
-        shelf->saved_at = tag;                                   \
-    } while (0)
+#define TIDE_STEP(i) shelves[i]->saved_at = tag
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
 }
@@ -203,8 +206,9 @@ static TIDE_COLD void leave_saving_slow(const tide_scope *scope)
     if (pool == tide_pool_refusing())
         return;
     if (scope->plan->counts != NULL)
-        count_miss(scope, scope->saved[0] == NULL ? scope->plan->type_count : 0);
-    if (!tide_level_close(pool, scope->base, scope->tag, scope->outer) || scope->saved[0] == NULL)
+        count_miss(scope, tide_scope_logged(scope) ? scope->plan->type_count : 0);
+    if (!tide_level_close(pool, tide_scope_base(scope), scope->tag, scope->outer) ||
+        tide_scope_logged(scope))
         return;
     for (uint32_t i = 0; i < scope->plan->type_count; i++)
         *shelf_at(pool, scope->plan->shelves[i]) =
@@ -214,8 +218,7 @@ static TIDE_COLD void leave_saving_slow(const tide_scope *scope)
 TIDE_INLINE void leave_saving(tide_scope *scope, uint32_t count)
 {
     tide_pool *pool = scope->pool;
-    if (TIDE_UNLIKELY(pool->tag != scope->tag || pool->log_top != scope->base ||
-                      scope->saved[0] == NULL)) {
+    if (TIDE_UNLIKELY(pool->tag != scope->tag || pool->log_top != scope->base)) {
         leave_saving_slow(scope);
         return;
     }

@@ -90,15 +90,32 @@ enum { TIDE_SCOPE_SAVED = 4 };
 /* One scope that is open, in its block's own variable. */
 struct tide_scope {
     tide_pool *pool;       /* tide_pool_refusing if refused; NULL once left by function */
-    tide_entry *base;      /* the log as it was at entry                                */
+    tide_entry *base;      /* the log as it was at entry; marked: see tide_scope_logged */
     uint64_t tag;          /* this level                                                */
     uint64_t outer;        /* the level around it                                       */
     const tide_plan *plan; /* left by the plan it entered by                            */
-    tide_slot *saved[TIDE_SCOPE_SAVED]; /* each shelf's `next` at entry, if [0] is not NULL:
-                                           the plan kept them out of the log               */
+    tide_slot *saved[TIDE_SCOPE_SAVED]; /* each shelf's `next` at entry, unless logged */
     tide_site *site;       /* of a frame, and set by plans that observe                 */
     uint64_t serial;       /* of its mark; scopes entered by function only              */
 };
+
+/* What a scope saved at entry, it kept in `saved`, or it wrote it to the log. In the second case `base`
+ * is marked in its lowest bit: it equals no log's top then, so the one guard of the first case, that
+ * nothing was logged since, tells the two apart as well. */
+TIDE_INLINE tide_entry *tide_base_mark(tide_entry *base)
+{
+    return (tide_entry *)(void *)((char *)base + 1);
+}
+
+TIDE_INLINE bool tide_scope_logged(const tide_scope *scope)
+{
+    return ((uintptr_t)scope->base & 1) != 0;
+}
+
+TIDE_INLINE tide_entry *tide_scope_base(const tide_scope *scope)
+{
+    return (tide_entry *)((uintptr_t)scope->base & ~(uintptr_t)1);
+}
 
 /* A place in the source. Static in the program (TIDE_SCOPE) or made by tide_site_register. */
 struct tide_site {
