@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* The stager that compiles, through the library's side of it: orders to code, killed in the middle,
+ * and kept for the next time. */
+#define _GNU_SOURCE
+#include "tests/stager/support.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jit/artefact.h"
+#include "jit/keep.h"
+#include "jit/locate.h"
+#include "jit/spec.h"
+#include "jit/store.h"
+#include "runtime/settings.h"
+
+enum { SITES = 16 };
+
+static char error[256];
+
+static tide_spec spec_of(unsigned i)
+{
+    tide_spec spec = {.kind = TIDE_KIND_SCOPE, .item_count = 1};
+    snprintf(spec.stem, sizeof spec.stem, "tide_real_%u", i);
+    spec.items[0] = (tide_spec_item){.type = TIDE_F64, .name = "f64"};
+    return spec;
+}
+
+static void order_sites(uint64_t id, unsigned first, unsigned count)
+{
+    static char text[TIDE_SPEC_SITE_BYTES * (SITES + 1)];
+    size_t bytes = tide_spec_write_head(text, sizeof text);
+    for (unsigned i = first; i < first + count; i++) {
+        tide_spec spec = spec_of(i);
+        bytes += tide_spec_write(&spec, text + bytes, sizeof text - bytes);
+    }
+    tide_stager_submit(id, text, bytes);
+}
+
+static tide_artefact *next_artefact(void)
+{
+    tide_stager_answer answer = next();
+    if (answer.result != TIDE_STAGER_OK)
+        fail_msg("answer %d: %s", answer.result, answer.error);
+    tide_artefact *artefact = tide_artefact_load(answer.path, true, error, sizeof error);
+    if (artefact == NULL)
+        fail_msg("%s", error);
+    return artefact;
+}
+
+static int begin_real(void **state)
+{
+    begin_test(state);
+    use_fake("real"); /* a link to the program that this test was given */
+    tide_store_start = folder();
+    setenv("XDG_CACHE_HOME", in_folder("cache"), 1);
+    tide_locate_environment_forget();
+    return 0;
+}
+
+#define REAL_TEST(function) cmocka_unit_test_setup_teardown(function, begin_real, end_test)
+
+static void sites_become_code(void **state)
+{
+    (void)state;
+    order_sites(1, 0, SITES);
+    tide_artefact *artefact = next_artefact();
+    for (unsigned i = 0; i < SITES; i++) {
+        assert_non_null(tide_artefact_find(artefact, spec_of(i).stem, "_enter"));
+        assert_non_null(tide_artefact_find(artefact, spec_of(i).stem, "_leave"));
+    }
+    assert_int_not_equal(strlen(tide_stager_version()), 0);
+    tide_artefact_drop(artefact);
+}
+
+static void what_cannot_be_compiled_is_an_error(void **state)
+{
+    static const char nonsense[] = "tidepool-spec 1\nlayout 0000000000000001\nsite x y\n";
+    (void)state;
+    tide_stager_submit(1, nonsense, strlen(nonsense));
+    tide_stager_answer answer = next();
+    assert_int_equal(answer.result, TIDE_STAGER_FAILED);
+    assert_int_not_equal(strlen(answer.error), 0);
+    order_sites(2, 0, 1);
+    tide_artefact_drop(next_artefact());
+}
+
+static void recycling_loses_nothing(void **state)
+{
+    (void)state;
+    tide_setting_set(TIDE_SETTING_stager_recycle, 2);
+    for (unsigned i = 0; i < 8; i++)
+        order_sites(i + 1, i, 1);
+    for (unsigned i = 0; i < 8; i++)
+        tide_artefact_drop(next_artefact());
+}
+
+/* Between submitting and compiling, linking, answering: wherever it hits. */
+static void killed_at_random(void **state)
+{
+    (void)state;
+    size_t times = (size_t)(20 * scale()) + 2, sent = 0;
+    for (size_t i = 0; i < times; i++) {
+        tide_stager_answer answer;
+        order_sites(++sent, 0, 1);
+        order_sites(++sent, 1, 1);
+        tide_stager_poll(&answer, 0);
+        usleep((useconds_t)(i * 1709 % 30000));
+        if (tide_stager_process() != 0)
+            kill(tide_stager_process(), i % 2 ? SIGKILL : SIGTERM);
+        while (tide_stager_pending() > 0) {
+            answer = next();
+            assert_true(answer.result == TIDE_STAGER_OK || answer.result == TIDE_STAGER_DIED);
+            if (answer.result == TIDE_STAGER_OK)
+                assert_int_equal(unlink(answer.path), 0);
+        }
+    }
+    order_sites(++sent, 0, 1);
+    tide_artefact_drop(next_artefact());
+}
+
+static void stopping_in_the_middle_leaves_nothing(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++) {
+        tide_stager_answer answer;
+        order_sites(i + 1, 0, SITES);
+        tide_stager_poll(&answer, (int)i * 7);
+        tide_stager_stop(true);
+        assert_int_equal(count_directories(), 0);
+    }
+}
+
+static double microseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
+
+static void code_is_kept(void **state)
+{
+    (void)state;
+    tide_spec specs[SITES];
+    tide_artefact *kept[SITES];
+    tide_setting_set(TIDE_SETTING_keep, 1);
+    for (unsigned i = 0; i < SITES; i++)
+        specs[i] = spec_of(i);
+    order_sites(1, 0, SITES);
+    tide_stager_answer answer = next();
+    assert_int_equal(answer.result, TIDE_STAGER_OK);
+    tide_keep_store(answer.path, specs, SITES);
+    assert_int_equal(unlink(answer.path), 0);
+    double begin = microseconds();
+    kept[0] = tide_keep_find(&specs[0]);
+    double first = microseconds();
+    for (unsigned i = 1; i < SITES; i++)
+        kept[i] = tide_keep_find(&specs[i]);
+    double end = microseconds();
+    print_message("        found in %.0f us, each further site in %.0f us\n", first - begin,
+                  (end - first) / (SITES - 1));
+    for (unsigned i = 0; i < SITES; i++) {
+        assert_non_null(kept[i]);
+        assert_ptr_equal(kept[i], kept[0]);
+        assert_non_null(tide_artefact_find(kept[i], specs[i].stem, "_enter"));
+        tide_artefact_drop(kept[i]);
+    }
+    assert_int_equal(tide_artefact_count(), 0);
+    tide_setting_set(TIDE_SETTING_keep, 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        REAL_TEST(sites_become_code),
+        REAL_TEST(what_cannot_be_compiled_is_an_error),
+        REAL_TEST(recycling_loses_nothing),
+        REAL_TEST(killed_at_random),
+        REAL_TEST(stopping_in_the_middle_leaves_nothing),
+        REAL_TEST(code_is_kept),
+    };
+    return SUPPORT_MAIN(tests);
+}
