@@ -21,9 +21,9 @@ static void add(tide_spec *spec, tide_type type)
     snprintf(item->name, sizeof item->name, "%s", name != NULL ? name : "unknown");
 }
 
-tide_spec spec_of(tide_kind kind, const char *stem, bool count, ...)
+tide_spec spec_of(tide_kind kind, const char *stem, int count, ...)
 {
-    tide_spec spec = {.kind = kind, .count = count};
+    tide_spec spec = {.kind = kind, .count = count != 0};
     va_list args;
     snprintf(spec.stem, sizeof spec.stem, "%s", stem);
     va_start(args, count);
