@@ -224,11 +224,29 @@ static void ideal_chain(tide_kind kind, const tide_site_profile *seen, const tid
                                                         : TIDE_REASON_general_better;
 }
 
+/* Types that differ: as many as these a compiled frame keeps in its scope. */
+static uint32_t distinct(const tide_items *items)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < items->count; i++) {
+        uint32_t first = 0;
+        while (items->items[first].type != items->items[i].type)
+            first++;
+        count += first == i;
+    }
+    return count;
+}
+
 /* A frame's code is for one sequence of types. */
 static void ideal_frame(const tide_site_profile *seen, const tide_thresholds *at, tide_choice *out)
 {
     if (seen->pattern_count != 0)
         out->items = items_of_frame(&seen->patterns[0]);
+    if (distinct(&out->items) > TIDE_SCOPE_SAVED) {
+        out->what = TIDE_CHOICE_STAY;
+        out->reason = TIDE_REASON_many_types;
+        return;
+    }
     if (out->items.count == 0 || tide_cost(TIDE_KIND_FRAME, seen, &out->items, at) >= at->dynamic) {
         out->what = TIDE_CHOICE_STAY;
         out->reason = TIDE_REASON_general_better;

@@ -181,6 +181,13 @@ static bool same_generic(tide_learner *learner)
     return true;
 }
 
+/* An earlier plan of a scope may have been worth a table only. */
+static bool worth_code(const tide_learner *learner, uint32_t number)
+{
+    return learner->site->kind != TIDE_KIND_SCOPE ||
+           learner->plans[number]->items.count <= setting(TIDE_SETTING_types_most);
+}
+
 static void act(tide_learner *learner, const tide_choice *choice, uint64_t round,
                 tide_reason because)
 {
@@ -193,7 +200,7 @@ static void act(tide_learner *learner, const tide_choice *choice, uint64_t round
     case TIDE_CHOICE_GENERAL: put_in_force(learner, TIDE_NO_PLAN, false, round, reason); break;
     case TIDE_CHOICE_OLD:
         tide_count(reused);
-        put_in_force(learner, choice->old, true, round, reason);
+        put_in_force(learner, choice->old, worth_code(learner, choice->old), round, reason);
         break;
     case TIDE_CHOICE_NEW:
         put_items_in_force(learner, &choice->items, choice->compile, round, reason);

@@ -131,11 +131,13 @@ static bool use_frame(const use *u)
     return well;
 }
 
+/* In a level that has touched the type before: first touches are for cold code. */
 static bool use_acquire(const use *u)
 {
     tide_type type = u->types[0];
-    size_t live = tide_pool_active(u->pool, type);
     tide_mark mark = tide_checkpoint(u->pool);
+    (void)tide_acquire_type(u->pool, type, 1);
+    size_t live = tide_pool_active(u->pool, type);
     bool well = fill(tide_site_acquire(u->site, u->pool, type, 7), type, 7) &&
                 tide_pool_active(u->pool, type) == live + 1;
     return tide_rewind(u->pool, mark) == TIDE_OK && well;
@@ -157,6 +159,7 @@ static bool has_shape(const tide_array *array, const use *u)
 static bool use_array(const use *u)
 {
     tide_mark mark = tide_checkpoint(u->pool);
+    (void)tide_acquire_type(u->pool, u->types[0], 1);
     const tide_array *array =
         tide_site_acquire_array(u->site, u->pool, u->types[0], u->ndim, u->shape);
     bool well = array != NULL && has_shape(array, u);
