@@ -54,10 +54,12 @@ static bool seen_of(const tide_site *site, tide_site_profile *out)
     return out->scopes != 0;
 }
 
+/* A first window that is still filling says less than what was loaded. */
 bool tide_profile_prior(tide_site *site, tide_site_profile *out)
 {
     const tide_known_site *known = kept_of(site);
-    if (known == NULL || seen_of(site, out))
+    const tide_tally *tally = tide_tally_of(site);
+    if (known == NULL || (tally != NULL && tally->before.scopes != 0))
         return false;
     return tide_known_resolve(kept, known, out);
 }

@@ -7,7 +7,7 @@
  *  1. Who counts enters the shard first, by `inside` + 1, and leaves it after.
  *  2. The reader makes the shard its own by turning `inside` from 0 to CLOSED. If somebody is
  *     inside it does without: it takes the figures away one by one and leaves the places as they
- *     are.
+ *     are. (In the child of a fork a thread that is gone may stay inside for good.)
  *  3. Who finds a shard closed backs out, having touched nothing, and counts in another one:
  *     only one shard of a site is closed at a time, for as long as it takes to read it.
  *

@@ -32,8 +32,8 @@ void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, do
  * locked; must be quick. Set while the seam is attached. */
 extern void (*tide_window_filled)(void);
 
-/* What a loaded profile says of a site and the program has not yet seen itself; false: nothing, or
- * some of its types are not registered yet. Registry locked. */
+/* What a loaded profile says of a site of which nothing was taken yet; false: nothing, or some of
+ * its types are not registered yet, or something was taken. Registry locked. */
 bool tide_profile_prior(tide_site *site, tide_site_profile *out);
 
 /* Called once while the seam is attached. */

@@ -394,6 +394,12 @@ static void what_the_program_saw_itself_comes_first(void **state)
         "own", one_site(particle_name, site->place.line, site->place.file, "particles", 9))));
     assert_true(has_prior(site));
     run_program(1);
+    assert_true(has_prior(site)); /* a window that is not full */
+    tide_site_profile seen;
+    tide_registry_lock();
+    tide_window_take(site, &seen);
+    tide_registry_unlock();
+    assert_int_equal(seen.scopes, 1);
     assert_false(has_prior(site));
     expect_ok(tide_site_reset(site));
     assert_true(has_prior(site));
