@@ -16,6 +16,9 @@ tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
     site = site != NULL ? site : &shared;
     *scope = (tide_scope){0};
+    if (site->kind != TIDE_KIND_SCOPE)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is of kind %s, not scope",
+                         tide_kind_name(site->kind));
     TIDE_FORWARD(tide_level_admit(pool, call));
     uint64_t serial = tide_mark_push(pool, call);
     if (serial == 0)

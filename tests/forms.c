@@ -40,7 +40,7 @@ void note(const char *format, ...)
 
 /* ---- forms ---- */
 
-static bool have_stager(void)
+bool have_stager(void)
 {
     static int have = -1;
     char path[512], error[512];

@@ -176,6 +176,7 @@ tide_type fresh_type(void);
 /* A count, shrunk by the environment's TIDE_TEST_SCALE (a fraction), but not below `least`. */
 size_t scaled(size_t count, size_t least);
 
+bool have_stager(void);     /* can sites be compiled here?                                      */
 bool under_sanitizer(void); /* AddressSanitizer or ThreadSanitizer: memory figures mean nothing */
 bool under_valgrind(void);
 
