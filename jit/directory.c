@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One private directory. It is known by an open descriptor, not by its name alone: should something
- * else stand at its path, that is neither trusted nor removed. (Device and inode as numbers would not
- * do: a directory made after ours was removed may well get the same ones.) */
+ * else stand at its path, that is neither trusted nor removed. (Device and inode as numbers would
+ * not do: a directory made after ours was removed may well get the same ones.) */
 #define _GNU_SOURCE
 #include "jit/directory.h"
 

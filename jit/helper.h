@@ -2,8 +2,8 @@
 /* One helper process: started, talked to in lines, signalled, collected. It knows processes and
  * sockets, and nothing of orders. Nothing here blocks.
  *
- * The program may collect children of its own, all of them, or have the system do it: nothing here
- * relies on learning how the helper ended, and no signal goes to a process that may be another's. */
+ * The program may collect all children, or have the system do it: nothing here relies on learning
+ * how the helper ended, and no signal goes to a process that may be another's. */
 #ifndef TIDEPOOL_JIT_HELPER_H
 #define TIDEPOOL_JIT_HELPER_H
 
@@ -48,8 +48,9 @@ bool tide_helper_ended(const tide_helper *helper);
 /* Collects one that has ended, kills what it left running, and forgets it. */
 void tide_helper_collect(tide_helper *helper);
 
-/* Moves a descriptor (-1 is passed on) out of the places of the standard streams: a program that has
- * closed those may read from them, print to them or put others there. -1 with errno: it is closed. */
+/* Moves a descriptor (-1 is passed on) out of the places of the standard streams: a program that
+ * has closed those may read from them, print to them or put others there. -1 with errno: it is
+ * closed. */
 int tide_helper_lift(int descriptor);
 
 /* Closes our end of the connection, or everything, without a word. */

@@ -132,5 +132,6 @@ size_t tide_identity_write(char *out, size_t room)
     known = true;
     size_t at = write_build(out, room);
     const char *machine = uname(&system) == 0 ? system.machine : "?";
-    return at + (size_t)snprintf(out + at, room - at, "cpu %s %016" PRIx64 "\n", machine, processor);
+    at += (size_t)snprintf(out + at, room - at, "cpu %s %016" PRIx64 "\n", machine, processor);
+    return at;
 }

@@ -4,7 +4,7 @@
  * What lies in the store, as files of text but for the code:
  *
  *   KEY.spec     who may use which code: the compiler, the artefact's digest and size, and all that
- *                the key was made of: library, processor, layout, spec; then a digest of these lines
+ *                the key was made of: library, processor, layout, spec; then a digest of it all
  *   DIGEST.code  an artefact; as many specs name it as it holds sites
  *   compiler     what the last stager that compiled anything for this store called itself
  *
@@ -112,8 +112,8 @@ static void write_entry(entry *out, const char *compiler, const tide_artefact_la
     tide_assert(at > 0 && (size_t)at + HEX + 16 < sizeof out->text);
     tide_artefact_label all = digest(out->text, (size_t)at);
     write_hex(&all, hex);
-    out->bytes = (size_t)at +
-                 (size_t)snprintf(out->text + at, sizeof out->text - (size_t)at, "digest %s\n", hex);
+    at += snprintf(out->text + at, sizeof out->text - (size_t)at, "digest %s\n", hex);
+    out->bytes = (size_t)at;
 }
 
 static bool read_hex(const char *text, tide_artefact_label *out)

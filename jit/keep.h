@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Artefacts kept between runs: off unless the setting `keep` is 1. DESIGN's rules hold: under
  * $XDG_CACHE_HOME (or ~/.cache), never in /tmp; refused under raised privileges and where owner,
- * mode or any ancestor is wrong; opened without following links; written to a temporary name, synced,
- * renamed; the digest is checked before the code is mapped, and it is mapped from the descriptor that
- * was checked; keyed by library build, compiler, CPU, layout and spec. */
+ * mode or any ancestor is wrong; opened without following links; written to a temporary name,
+ * synced, renamed; the digest is checked before the code is mapped, and what is mapped is a private
+ * copy of the very bytes that were checked; keyed by library build, CPU, layout and spec, and used
+ * only if it names the compiler that is in use.
+ *
+ * Whoever holds the round lock (jit/round.h) calls these. */
 #ifndef TIDEPOOL_JIT_KEEP_H
 #define TIDEPOOL_JIT_KEEP_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Orders, and the helper processes that work on them.
  *
- * An order waits (no helper yet), is under way (has a helper), or is answered. A helper serves (takes
- * new orders), finishes (has been told to go, and answers what it has), or is doomed (owes nothing
- * and only has to end). Every failure comes down to one step: `lose` dooms a helper, and each of its
- * orders is answered or waits again; waiting again is allowed once, which bounds everything. The
- * order that was at its head, and so probably was being worked on, goes to the end of the queue: if
- * it is what kills stagers, it does not take the same others with it twice.
+ * An order waits (no helper yet), is under way (has a helper), or is answered. A helper serves
+ * (takes new orders), finishes (has been told to go, and answers what it has), or is doomed (owes
+ * nothing and only has to end). Every failure comes down to one step: `lose` dooms a helper, and
+ * each of its orders is answered or waits again; waiting again is allowed once, which bounds
+ * everything. The order that was at its head, and so probably was being worked on, goes to the end
+ * of the queue: if it is what kills stagers, it does not take the same others with it twice.
  *
  * A stager works on one order after the other, so the deadline is the head's: it runs from when the
  * order could be begun, which is when it was given or when the one before it was answered. */
@@ -395,7 +395,8 @@ static bool send_orders(helper *h)
     for (order *one = pending.first; one != NULL; one = one->next) {
         if (one->helper != h || one->sent == one->bytes)
             continue;
-        one->sent += tide_helper_send(&h->process, one->message + one->sent, one->bytes - one->sent);
+        one->sent +=
+            tide_helper_send(&h->process, one->message + one->sent, one->bytes - one->sent);
         if (one->sent < one->bytes)
             return false;
     }
@@ -666,7 +667,8 @@ static void wait_for_ends(int most_ms)
         if (all_ended() || left <= 0)
             return;
         struct epoll_event event;
-        (void)epoll_wait(watch, &event, 1, left < 5 ? (int)left : 5);
+        if (epoll_wait(watch, &event, 1, left < 5 ? (int)left : 5) < 0)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* nothing is watched */
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The stager as a service: a helper process that is started when first needed, takes orders, answers
- * in its own time, and is recycled, killed and replaced without the program noticing.
+/* The stager as a service: a helper process that is started when first needed, takes orders,
+ * answers in its own time, and is recycled, killed and replaced without the program noticing.
  *
  * Not thread-safe: whoever holds the round lock (jit/round.h) calls it. Nothing here blocks longer
  * than it is told to.
@@ -53,7 +53,7 @@ typedef struct tide_stager_figures {
     uint64_t started, orders, answers, failed, late, died, garbage, recycled;
 } tide_stager_figures;
 
-/* started: processes; late, died, garbage, recycled: why they went; failed: answers with an error. */
+/* started: processes; late, died, garbage, recycled: why they went; failed: errors as answers. */
 void tide_stager_figures_get(tide_stager_figures *out);
 
 /* What the last stager that said hello calls itself; "" while none has. */

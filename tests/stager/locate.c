@@ -112,7 +112,8 @@ static void a_relative_path_is_ignored(void **state)
     size_t got = fread(said, 1, sizeof said - 1, capture);
     fclose(capture);
     said[got] = '\0';
-    assert_string_equal(said, "tidepool: TIDEPOOL_STAGER=bin/stager ignored: not an absolute path\n");
+    assert_string_equal(said,
+                        "tidepool: TIDEPOOL_STAGER=bin/stager ignored: not an absolute path\n");
     if (!found)
         assert_non_null(strstr(error, "beside the library"));
 }

@@ -4,10 +4,13 @@
 #define _GNU_SOURCE
 #include "tests/stager/support.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -135,6 +138,42 @@ static void stopping_in_the_middle_leaves_nothing(void **state)
     }
 }
 
+/* A file system of its own, smaller than what is to be written; seen by this child only. */
+static void compile_on_a_full_disk(void)
+{
+    tide_stager_answer answer;
+    order_sites(1, 0, SITES);
+    bool answered = tide_stager_poll(&answer, PATIENCE);
+    bool failed = answered && (answer.result == TIDE_STAGER_FAILED ||
+                               answer.result == TIDE_STAGER_DIED);
+    if (!failed)
+        fprintf(stderr, "child: answered %d, result %d %s\n", answered,
+                answered ? (int)answer.result : -1, answered ? answer.error : "");
+    tide_stager_stop(true);
+    exit(failed && count_directories() == 0 ? 0 : 1);
+}
+
+static void a_full_disk_is_an_error(void **state)
+{
+    enum { NO_RIGHTS = 77 };
+    (void)state;
+    int status = 1;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+            mount("none", in_folder("run"), "tmpfs", 0, "size=12k") != 0)
+            _exit(NO_RIGHTS);
+        compile_on_a_full_disk();
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_RIGHTS) {
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
 static double microseconds(void)
 {
     struct timespec now;
@@ -181,6 +220,7 @@ int main(int argc, char **argv)
         REAL_TEST(recycling_loses_nothing),
         REAL_TEST(killed_at_random),
         REAL_TEST(stopping_in_the_middle_leaves_nothing),
+        REAL_TEST(a_full_disk_is_an_error),
         REAL_TEST(code_is_kept),
     };
     return SUPPORT_MAIN(tests);
