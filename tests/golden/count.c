@@ -7,7 +7,7 @@
  *
  * Everything is counted a second time while another pool of the thread checks everything: a pool
  * that checks nothing must cost the same to the instruction, since no fast path asks. */
-#include "paths.h"
+#include "compiled.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,21 +48,32 @@ static void count(tide_pool *pool, const golden_path *path, size_t times, const 
     must(after.allocations == before.allocations && after.depth == 0, path->name);
 }
 
-int main(void)
+/* Each path twice; a checking pool's existence must change nothing. */
+static void count_all(tide_pool *pool, const golden_path *paths, size_t path_count)
+{
+    for (size_t i = 0; i < path_count; i++)
+        paths[i].run(pool, 4); /* warms slots, sites, registered types */
+    for (size_t i = 0; i < path_count; i++)
+        for (size_t times = 1; times <= 2; times++)
+            count(pool, &paths[i], times, "");
+    tide_pool *checking = make_pool(TIDE_CHECK_GUARD);
+    for (size_t i = 0; i < path_count; i++)
+        for (size_t times = 1; times <= 2; times++)
+            if (paths[i].always)
+                count(pool, &paths[i], times, "+checked");
+    must(tide_pool_destroy(checking) == TIDE_OK, "destroy");
+}
+
+/* With the stager's path: its code is counted, too. */
+int main(int arg_count, char **args)
 {
     tide_pool *pool = make_pool(TIDE_CHECK_NONE);
     must(golden_pin(), "not pinned");
-    for (size_t i = 0; i < golden_path_count; i++)
-        golden_paths[i].run(pool, 4); /* warms slots, sites, registered types */
-    for (size_t i = 0; i < golden_path_count; i++)
-        for (size_t times = 1; times <= 2; times++)
-            count(pool, &golden_paths[i], times, "");
-    tide_pool *checking = make_pool(TIDE_CHECK_GUARD);
-    for (size_t i = 0; i < golden_path_count; i++)
-        for (size_t times = 1; times <= 2; times++)
-            if (golden_paths[i].always)
-                count(pool, &golden_paths[i], times, "+checked");
-    must(tide_pool_destroy(checking) == TIDE_OK, "destroy");
+    count_all(pool, golden_paths, golden_path_count);
+    if (arg_count > 1) {
+        must(golden_compile(args[1]), "not compiled");
+        count_all(pool, golden_compiled_paths, golden_compiled_path_count);
+    }
     must(tide_pool_reset(pool) == TIDE_OK && tide_pool_destroy(pool) == TIDE_OK, "destroy");
     return 0;
 }

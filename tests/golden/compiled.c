@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* Compiled sites: each path does what its like in paths.c does, by the code that the stager makes. What
+ * is counted is a whole use: the site's plan, the call, and the code. */
+#define _GNU_SOURCE
+#include "compiled.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tidepool/callsite.h>
+#include <tidepool/generic.h>
+
+#include "jit/spec.h"
+#include "runtime/compiled.h"
+#include "runtime/generic.h"
+#include "runtime/plan.h"
+
+#define USE(data) __asm__ volatile("" : : "r"(data) : "memory")
+#define KEEP()    __asm__ volatile("" : : : "memory")
+#define PATH(name) static __attribute__((noinline)) void name(tide_pool *pool, size_t times)
+
+static tide_spec specs[TIDE_KIND_COUNT];
+static tide_plan plans[TIDE_KIND_COUNT];
+static tide_site sites[TIDE_KIND_COUNT];
+static uint32_t shelves[2];
+static tide_type both[] = {TIDE_F64, TIDE_I32}, four[] = {TIDE_F64, TIDE_I32, TIDE_F64, TIDE_I32};
+static tide_generic *generic;
+
+/* ---- paths ---- */
+
+PATH(scope)
+{
+    for (size_t i = 0; i < times; i++) {
+        tide_scope scope;
+        tide_scope_begin(&scope, pool, &sites[TIDE_KIND_SCOPE]);
+        KEEP();
+        tide_scope_end(&scope);
+    }
+}
+
+PATH(scope_acquires)
+{
+    for (size_t i = 0; i < times; i++) {
+        tide_scope scope;
+        tide_scope_begin(&scope, pool, &sites[TIDE_KIND_SCOPE]);
+        USE(tide_acquire(pool, double, 100));
+        USE(tide_acquire(pool, int32_t, 100));
+        USE(tide_acquire(pool, double, 100));
+        USE(tide_acquire(pool, int32_t, 100));
+        tide_scope_end(&scope);
+    }
+}
+
+/* Nested in a level that has saved nothing: the positions go to the log. */
+PATH(scope_logged)
+{
+    for (size_t i = 0; i < times; i++) {
+        tide_scope around, scope;
+        tide_plan_open_frame(&around, pool, &tide_plans_general[TIDE_KIND_SCOPE],
+                             &sites[TIDE_KIND_SCOPE]);
+        tide_scope_begin(&scope, pool, &sites[TIDE_KIND_SCOPE]);
+        KEEP();
+        tide_scope_end(&scope);
+        tide_plan_leave_full(&around);
+    }
+}
+
+PATH(frame)
+{
+    size_t counts[4] = {100, 100, 100, 100};
+    __asm__ volatile("" : "+m"(counts));
+    for (size_t i = 0; i < times; i++) {
+        tide_scope scope;
+        void *data[4];
+        tide_scope_begin_frame(&scope, pool, &sites[TIDE_KIND_FRAME], 4, four, counts, data);
+        USE(data);
+        tide_scope_end(&scope);
+    }
+}
+
+PATH(acquire)
+{
+    for (size_t i = 0; i < times; i++)
+        USE(tide_site_acquire_inline(&sites[TIDE_KIND_ACQUIRE], pool, TIDE_I32, 100));
+}
+
+PATH(array)
+{
+    int64_t shape[2] = {10, 10};
+    __asm__ volatile("" : "+m"(shape));
+    for (size_t i = 0; i < times; i++)
+        USE(tide_site_array_inline(&sites[TIDE_KIND_ARRAY], pool, TIDE_F64, 2, shape));
+}
+
+PATH(dispatch)
+{
+    for (size_t i = 0; i < times; i++)
+        tide_site_dispatch_inline(&sites[TIDE_KIND_DISPATCH], generic, TIDE_F64, pool);
+}
+
+const golden_path golden_compiled_paths[] = {
+    {"compiled-scope-2-types", scope, true},
+    {"compiled-scope-4-acquires", scope_acquires, true},
+    {"compiled-scope-in-a-level", scope_logged, true},
+    {"compiled-frame-4-arrays", frame, true},
+    {"compiled-acquire-2nd-type", acquire, true},
+    {"compiled-array-2d", array, true},
+    {"compiled-dispatch", dispatch, true},
+};
+const size_t golden_compiled_path_count =
+    sizeof golden_compiled_paths / sizeof golden_compiled_paths[0];
+
+/* ---- sites ---- */
+
+static void method(void *args)
+{
+    USE(args);
+}
+
+static void add_types(tide_spec *spec, const tide_type *types, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        spec->items[spec->item_count++].type = types[i];
+}
+
+static void make_specs(void)
+{
+    if (both[0] > both[1]) {
+        both[0] = TIDE_I32;
+        both[1] = TIDE_F64;
+    }
+    for (int k = 0; k < TIDE_KIND_COUNT; k++) {
+        specs[k].kind = (tide_kind)k;
+        snprintf(specs[k].stem, sizeof specs[k].stem, "golden_%s", tide_kind_name((tide_kind)k));
+        plans[k] = tide_plans_general[k];
+        sites[k].kind = (tide_kind)k;
+        sites[k].plan = &plans[k];
+    }
+    add_types(&specs[TIDE_KIND_SCOPE], both, 2);
+    add_types(&specs[TIDE_KIND_FRAME], four, 4);
+    add_types(&specs[TIDE_KIND_ACQUIRE], (tide_type[]){TIDE_F64, TIDE_I32}, 2);
+    add_types(&specs[TIDE_KIND_DISPATCH], (tide_type[]){TIDE_F64, TIDE_I32}, 2);
+    specs[TIDE_KIND_ARRAY].item_count = 1;
+    specs[TIDE_KIND_ARRAY].items[0] =
+        (tide_spec_item){.type = TIDE_F64, .ndim = 2, .shape = {10, 10}};
+}
+
+static bool make_plans(void)
+{
+    for (int i = 0; i < 2; i++)
+        shelves[i] = tide_plan_shelf(both[i]);
+    plans[TIDE_KIND_SCOPE].type_count = 2;
+    plans[TIDE_KIND_SCOPE].types = both;
+    plans[TIDE_KIND_SCOPE].shelves = shelves;
+    plans[TIDE_KIND_FRAME].type_count = 4;
+    plans[TIDE_KIND_FRAME].types = four;
+    generic = tide_generic_create("golden");
+    if (generic == NULL || tide_generic_add(generic, TIDE_F64, method) != TIDE_OK ||
+        tide_generic_add(generic, TIDE_I32, method) != TIDE_OK)
+        return false;
+    plans[TIDE_KIND_DISPATCH].generic = generic;
+    for (int i = 0; i < 2; i++)
+        plans[TIDE_KIND_DISPATCH].methods[i] =
+            tide_generic_place(generic, specs[TIDE_KIND_DISPATCH].items[i].type);
+    return true;
+}
+
+/* ---- compiling ---- */
+
+static bool write_specs(const char *path)
+{
+    static char text[TIDE_SPEC_SITE_BYTES * (TIDE_KIND_COUNT + 2)];
+    size_t used = tide_spec_write_head(text, sizeof text);
+    for (int k = 0; k < TIDE_KIND_COUNT; k++)
+        used += tide_spec_write(&specs[k], text + used, sizeof text - used);
+    FILE *file = fopen(path, "w");
+    return file != NULL && fwrite(text, 1, used, file) == used && fclose(file) == 0;
+}
+
+static bool run_stager(const char *stager, const char *spec, const char *library)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        execl(stager, stager, "--compile", spec, "-o", library, (char *)NULL);
+        _exit(127);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void *symbol(void *library, const char *stem, const char *suffix)
+{
+    char name[TIDE_SPEC_STEM + 16];
+    snprintf(name, sizeof name, "%s_%s", stem, suffix);
+    return dlsym(library, name);
+}
+
+static bool load(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *code;
+    if (library == NULL)
+        return false;
+    void (*attach)(const tide_runtime *);
+    code = symbol(library, "tide_artefact", "attach");
+    memcpy(&attach, &code, sizeof code);
+    attach(&tide_runtime_general);
+    for (int k = 0; k < TIDE_KIND_COUNT; k++) {
+        const char *suffix = k == TIDE_KIND_SCOPE ? "enter" : tide_kind_name((tide_kind)k);
+        code = symbol(library, specs[k].stem, suffix);
+        memcpy(&plans[k].enter, &code, sizeof code);
+        code = k <= TIDE_KIND_FRAME ? symbol(library, specs[k].stem, "leave") : NULL;
+        memcpy(&plans[k].leave, &code, sizeof code);
+    }
+    return true;
+}
+
+bool golden_compile(const char *stager)
+{
+    char folder[] = "/tmp/tidepool-golden-XXXXXX", spec[64], library[64];
+    make_specs();
+    if (mkdtemp(folder) == NULL)
+        return false;
+    snprintf(spec, sizeof spec, "%s/spec", folder);
+    snprintf(library, sizeof library, "%s/x.so", folder);
+    bool good = make_plans() && write_specs(spec) && run_stager(stager, spec, library) &&
+                load(library);
+    if (!good)
+        fprintf(stderr, "golden: %s did not compile the sites\n", stager);
+    unlink(spec);
+    unlink(library);
+    rmdir(folder);
+    return good;
+}
