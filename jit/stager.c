@@ -299,12 +299,9 @@ static void start_first(void)
 }
 
 /* NULL: one line in `error`. */
-static helper *start(const char *directory, char *error, size_t room)
+static helper *start(const char *program, const char *directory, char *error, size_t room)
 {
-    char program[4096];
     helper *h = find_role(0);
-    if (!tide_locate_stager(program, sizeof program, error, room))
-        return NULL;
     if (h == NULL) {
         snprintf(error, room, "the stager cannot be started: %d earlier ones do not end", HELPERS);
         return NULL;
@@ -340,6 +337,22 @@ static void recycle(void)
     figures.recycled++;
 }
 
+/* The directory comes last: a program that has no stager has no use for it, and nobody to remove it
+ * should it crash. */
+static helper *start_anew(tide_stager_result *result, char *error, size_t room)
+{
+    char program[4096];
+    *result = TIDE_STAGER_MISSING;
+    if (!tide_locate_stager(program, sizeof program, error, room))
+        return NULL;
+    *result = TIDE_STAGER_REFUSED;
+    const char *directory = tide_directory_get(error, room);
+    if (directory == NULL)
+        return NULL;
+    *result = TIDE_STAGER_MISSING;
+    return start(program, directory, error, room);
+}
+
 static helper *serving(tide_stager_result *result, char *error, size_t room)
 {
     *result = TIDE_STAGER_REFUSED;
@@ -347,13 +360,9 @@ static helper *serving(tide_stager_result *result, char *error, size_t room)
         snprintf(error, room, "no stager: the program runs with raised privileges");
         return NULL;
     }
-    const char *directory = tide_directory_get(error, room);
-    if (directory == NULL)
-        return NULL;
-    *result = TIDE_STAGER_MISSING;
     recycle();
     helper *h = find_role(SERVES);
-    return h != NULL ? h : start(directory, error, room);
+    return h != NULL ? h : start_anew(result, error, room);
 }
 
 /* ---- giving orders to helpers ------------------------------------------------------------- */

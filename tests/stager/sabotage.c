@@ -57,6 +57,7 @@ static void missing(void **state)
     expect_answer(2, TIDE_STAGER_MISSING);
     assert_false(tide_stager_poll(&answer, 0));
     assert_int_equal(figures().started, before.started);
+    assert_int_equal(count_directories(), 0); /* there is nothing that it would be for */
     recover();
 }
 
