@@ -125,6 +125,8 @@ static tide_status fail_repeatedly(const struct fault_case *one, struct fixture 
 
 static void run(const struct fault_case *one)
 {
+    MUST(tide_tune_set("learn", 0) == TIDE_OK && tide_tune_set("keeper", 0) == TIDE_OK,
+         "settings: %s", tide_error_message());
     struct fixture fixture = {.pool = tide_pool_create(&(tide_pool_options){.name = "faults"})};
     MUST(fixture.pool != NULL, "no pool: %s", tide_error_message());
     if (one->prepare != NULL)
@@ -180,15 +182,23 @@ static void sweep(void **state)
     }
 }
 
+static const struct fault_list *const lists[] = {&fault_basics, &fault_arrays, &fault_learning};
+enum { LISTS = sizeof lists / sizeof *lists };
+
 static unsigned case_count(void)
 {
-    return fault_basics.count + fault_arrays.count;
+    unsigned count = 0;
+    for (unsigned list = 0; list < LISTS; list++)
+        count += lists[list]->count;
+    return count;
 }
 
 static const struct fault_case *case_at(unsigned i)
 {
-    return i < fault_basics.count ? &fault_basics.cases[i]
-                                  : &fault_arrays.cases[i - fault_basics.count];
+    unsigned list = 0;
+    for (; i >= lists[list]->count; list++)
+        i -= lists[list]->count;
+    return &lists[list]->cases[i];
 }
 
 /* What the whole sweep rests on. */

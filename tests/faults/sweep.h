@@ -3,7 +3,8 @@
  * and from there on for ever; until it asks for no more.
  *
  * Each run is a process of its own, so that what a process does only once (its first type, its
- * first site) can fail too, and so that a leak checker sees each run's end. */
+ * first site) can fail too, and so that a leak checker sees each run's end. Nothing is learned but
+ * where learning is the case: its own allocations, in cold code, would be swept with every other. */
 #ifndef FAULTS_SWEEP_H
 #define FAULTS_SWEEP_H
 
@@ -32,7 +33,7 @@ struct fault_list {
     unsigned count;
 };
 
-extern const struct fault_list fault_basics, fault_arrays;
+extern const struct fault_list fault_basics, fault_arrays, fault_learning;
 
 /* ---- for the cases ------------------------------------------------------------------------ */
 
