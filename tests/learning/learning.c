@@ -43,7 +43,7 @@ int learning_teardown(void **state)
     return 0;
 }
 
-bool have_stager(void)
+static bool stager_built(void)
 {
     const char *stager = getenv("TIDEPOOL_STAGER");
     return stager == NULL || strcmp(stager, "none") != 0;
@@ -51,7 +51,7 @@ bool have_stager(void)
 
 void need_stager(void)
 {
-    if (have_stager())
+    if (stager_built())
         return;
     print_message("no stager in this build\n");
     skip();

@@ -20,8 +20,7 @@ int learning_teardown(void **state);
 #define LEARNING_TEST(function) \
     cmocka_unit_test_setup_teardown(function, learning_setup, learning_teardown)
 
-/* Is there a stager? A test that needs one skips itself without. */
-bool have_stager(void);
+/* Skips the test when this build has no stager. */
 void need_stager(void);
 
 /* One use of a site, as data. A scope acquires the types one after the other, a frame is of all of
