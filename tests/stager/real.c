@@ -162,7 +162,8 @@ static void a_full_disk_is_an_error(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        if (unshare(CLONE_NEWNS) != 0 ||
+            mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0 ||
             mount("none", in_folder("run"), "tmpfs", 0, "size=12k") != 0)
             _exit(NO_RIGHTS);
         compile_on_a_full_disk();
