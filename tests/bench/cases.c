@@ -5,8 +5,11 @@
 #include "dispatch.h"
 #include "huge.h"
 #include "nd.h"
+#include "observe.h"
 #include "peers.h"
+#include "phase.h"
 #include "plain.h"
+#include "stage.h"
 #include "tide.h"
 #include "types.h"
 #include "untracked.h"
@@ -139,6 +142,78 @@ static void add_dispatch(void)
                       BENCH_DISPATCH_SWEEP, bench_dispatch_sweep_variants);
 }
 
+static void add_stage_case(const char *name, uint32_t sites)
+{
+    bench_case *job = add(name, name, "a site decided on, until its code is published");
+    job->unit = "site";
+    job->base = "warm";
+    job->sites = sites;
+    job->step = sites;
+    job->rounds = 31;
+    job->before = bench_stage_before;
+    job->after = bench_stage_after;
+    job->variants = bench_stage_variants;
+}
+
+static void add_stage(const bench_sizes *small)
+{
+    add_stage_case("stage-1", 1);
+    add_stage_case("stage-16", BENCH_STAGE_SITES);
+    bench_case *tail = add("stage-tail", "stage-tail", "a scope, while others are compiled");
+    tail->sizes = small;
+    tail->base = "idle";
+    tail->step = BENCH_STAGE_TAIL;
+    tail->rounds = 61;
+    tail->before = bench_stage_tail_before;
+    tail->after = bench_stage_tail_after;
+    tail->variants = bench_stage_tail_variants;
+}
+
+static void add_observe_case(const char *name, const char *about, uint64_t step,
+                             const bench_variant *const *variants)
+{
+    bench_case *job = add(name, name, about);
+    job->base = "off";
+    job->step = step;
+    job->rounds = 41;
+    job->before = bench_observe_before;
+    job->after = bench_observe_after;
+    job->variants = variants;
+}
+
+static void add_observe(const bench_sizes *small)
+{
+    add_observe_case("observe", "scope4-small, learning on and off", BENCH_OBSERVE_SCOPES,
+                     bench_observe_variants);
+    cases[case_count - 1].sizes = small;
+    if (bench_observe_columns_variants == NULL)
+        return;
+    add_observe_case("observe-columns", "the columns job, learning on and off", BENCH_OBSERVE_JOBS,
+                     bench_observe_columns_variants);
+    cases[case_count - 1].unit = "job";
+}
+
+static void add_phases(void)
+{
+    enum { LEAST_STEP = 1 << 16 };
+    static const struct {
+        const char *name;
+        uint64_t length;
+    } phases[] = {{"phase-1k", 1 << 10}, {"phase-32k", 1 << 15}, {"phase-1m", 1 << 20}};
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        bench_case *job =
+            add(phases[i].name, phases[i].name, "a scope of 2 types, others every K scopes");
+        uint64_t turn = phases[i].length * BENCH_PHASES;
+        job->base = "tide-full";
+        job->phase = phases[i].length;
+        job->step = turn > LEAST_STEP ? turn : LEAST_STEP;
+        job->rounds = 61;
+        job->before = bench_phase_before;
+        job->after = bench_phase_after;
+        job->variants = bench_phase_variants;
+    }
+}
+
 static void add_huge(void)
 {
     static const uint32_t sizes[] = {1, 2, 3, 4, 8, 16, 32, 64};
@@ -188,6 +263,9 @@ static void make_cases(void)
     untracked->variants = bench_untracked_variants;
     add_nd();
     add_dispatch();
+    add_phases();
+    add_stage(small);
+    add_observe(small);
     add_threads(small);
     add_jobs();
     add_huge();

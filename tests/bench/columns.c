@@ -247,6 +247,7 @@ static const bench_variant *const variants[] = {
     &variant_tide,   NULL,
 };
 const bench_variant *const *const bench_columns_variants = variants;
+const bench_variant *const bench_columns_tide = &variant_tide;
 
 static const bench_variant level_0 = {"level-0", NULL,   tide_setup, prove,
                                       run,       verify, teardown,   NULL};
@@ -261,6 +262,7 @@ const bench_variant *const *const bench_checks_variants = levels;
 #else
 
 const bench_variant *const *const bench_columns_variants = NULL;
+const bench_variant *const bench_columns_tide = NULL;
 const bench_variant *const *const bench_checks_variants = NULL;
 
 #endif

@@ -7,5 +7,6 @@
 
 extern const bench_variant *const *const bench_columns_variants;
 extern const bench_variant *const *const bench_checks_variants;
+extern const bench_variant *const bench_columns_tide;
 
 #endif

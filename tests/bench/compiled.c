@@ -8,13 +8,26 @@
 #include "jit/directory.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ROUNDS_MOST = 400 };
 
+static char cache_folder[256];
+
+const char *bench_cache_folder(void)
+{
+    return cache_folder;
+}
+
 void bench_learning_prepare(void)
 {
+    const char *home = getenv("HOME");
+    snprintf(cache_folder, sizeof cache_folder, "%s/.tidepool-bench-%ld",
+             home != NULL ? home : "", (long)getpid());
+    setenv("XDG_CACHE_HOME", cache_folder, 1);
 #if BENCH_HAVE_STAGER
     setenv("TIDEPOOL_STAGER", BENCH_STAGER, 0);
 #endif

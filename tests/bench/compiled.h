@@ -28,9 +28,13 @@ typedef struct bench_compiled {
 /* Uses each of the sites so many times. */
 typedef void bench_use_function(void *state, uint64_t operations);
 
-/* Sets the settings of the whole run: no keeper, no limits that only slow a measurement down. Where
- * the stager is, unless the environment says. Once, first of all. */
+/* Sets the settings of the whole run: no keeper, no limits that only slow a measurement down. Says
+ * where the stager is, unless the environment does, and where artefacts would be kept, which the library
+ * asks once: a folder of this run's own. Once, first of all. */
 void bench_learning_prepare(void);
+
+/* That folder, which has not been made. Not in /tmp, whose files the library does not trust. */
+const char *bench_cache_folder(void);
 
 /* The static site of that name; dies when there is none. */
 tide_site *bench_site_named(const char *name);

@@ -21,6 +21,7 @@ typedef struct pair {
     bench_crew *crew; /* … or in its own      */
     uint64_t block;   /* operations           */
     uint64_t total;   /* done since the proof */
+    uint32_t rounds;
     double *ns;       /* by round             */
 } pair;
 
@@ -55,9 +56,13 @@ static double block(pair *p, uint64_t operations)
     p->total += operations;
     if (p->crew != NULL)
         return bench_crew_run(p->crew, operations);
+    if (p->job->before != NULL)
+        p->job->before(p->state);
     double start = bench_now();
     uint64_t done = p->variant->run(p->state, operations);
     double ns = bench_now() - start;
+    if (p->job->after != NULL)
+        p->job->after(p->state);
     if (done != operations)
         bench_die("%s %s: %llu operations instead of %llu", p->job->name, p->variant->name,
                   (unsigned long long)done, (unsigned long long)operations);
@@ -68,6 +73,8 @@ static double block(pair *p, uint64_t operations)
 static void calibrate(pair *p, double wanted_ns)
 {
     p->block = p->job->step;
+    if (p->job->before != NULL)
+        return;
     while (block(p, p->block) < wanted_ns && p->block < (UINT64_C(1) << 40))
         p->block *= 2;
 }
@@ -102,9 +109,10 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void summarise(pair *p, uint32_t rounds)
+static void summarise(pair *p)
 {
     bench_result *result = p->result;
+    uint32_t rounds = p->rounds;
     qsort(p->ns, rounds, sizeof *p->ns, ascending);
     result->ran = true;
     result->ns_min = p->ns[0];
@@ -129,7 +137,8 @@ static void run_rounds(pair *pairs, size_t count, uint32_t rounds)
             order[j] = swapped;
         }
         for (size_t i = 0; i < count; i++)
-            pairs[order[i]].ns[round] = warm_block(&pairs[order[i]]);
+            if (round < pairs[order[i]].rounds)
+                pairs[order[i]].ns[round] = warm_block(&pairs[order[i]]);
     }
     bench_release(order, count * sizeof *order);
 }
@@ -148,6 +157,9 @@ static bool measure(bench_result *results, size_t count, const bench_options *op
         *p = (pair){.result = &results[i], .job = results[i].job, .variant = results[i].variant};
         if (open_pair(p)) {
             p->ns = bench_allocate(round_bytes);
+            p->rounds = options->rounds;
+            if (p->job->rounds != 0 && p->job->rounds < p->rounds)
+                p->rounds = p->job->rounds;
             ready++;
         } else {
             bench_complain("%s %s could not be set up", p->job->name, p->variant->name);
@@ -163,7 +175,7 @@ static bool measure(bench_result *results, size_t count, const bench_options *op
                            pairs[i].variant->name);
             good = false;
         }
-        summarise(&pairs[i], options->rounds);
+        summarise(&pairs[i]);
         bench_release(pairs[i].ns, round_bytes);
     }
     bench_release(pairs, (count + 1) * sizeof *pairs);

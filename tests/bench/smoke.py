@@ -5,6 +5,27 @@ import subprocess
 import sys
 
 
+# What these report beside times, if they run.
+FIGURES = {
+    ("dispatch-sweep", "tide-learning"): {"windows", "compiles", "reused", "tier"},
+    ("stage-1", "warm"): {"ms_mean", "ms_most"},
+    ("stage-16", "kept"): {"ms_mean", "ms_most"},
+    ("stage-tail", "idle"): {"p50", "p99", "p99_9", "p99_99", "slowest", "compiled"},
+    ("stage-tail", "compiling"): {"p50", "p99", "p99_9", "p99_99", "slowest", "compiled"},
+    ("phase-1k", "tide-stepped"): {"changes", "fast_again", "uses_until", "ns_until", "compiles",
+                                   "misses", "generations"},
+    ("observe", "on"): {"mean_ns", "keeper_percent", "windows_a_second"},
+}
+
+# All of them run compiled code, or none does.
+COMPILED = {
+    "scope4-small tide-compiled", "scope4-small tide-frame-compiled", "types-8 tide-compiled",
+    "types-256 tide-compiled", "untracked tide-compiled", "nd tide-compiled",
+    "dispatch-3 tide-compiled", "dispatch-actors tide-compiled", "stage-1 cold", "stage-16 kept",
+    "stage-tail compiling", "phase-32k tide-keeper", "observe on",
+}
+
+
 def lines(*arguments):
     done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
@@ -18,10 +39,20 @@ def check(found):
         assert isinstance(found[name], str) and found[name], found
     assert 0 < found["ns_min"] <= found["ns_median"], found
     assert isinstance(found["n"], int) and found["n"] > 0, found
-    return found["case"], found["variant"]
+    pair = found["case"], found["variant"]
+    assert FIGURES.get(pair, set()) <= set(found), found
+    return pair
+
+
+def check_list(listed):
+    """Where the stager is missing, --list says so of every variant that needs it."""
+    missing = {" ".join(line.split()[1:3]) for line in listed if "(no stager" in line}
+    runs = {line for line in listed if not line.startswith("#")}
+    assert COMPILED <= missing or (not missing and COMPILED <= runs), missing
 
 
 def main(bench):
+    check_list(lines(bench, "--list"))
     wanted = [tuple(line.split()) for line in lines(bench, "--list") if not line.startswith("#")]
     found = [check(json.loads(line)) for line in lines(bench, "--quick", "--json")]
     assert len(wanted) == len(set(wanted)), "a pair is listed twice"

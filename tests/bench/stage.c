@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* stage-1, stage-16: how long from a decision to the publication of its code, per site, for so many
+ * sites decided on in one round.
+ *
+ *   cold   the stager is started for it
+ *   warm   the stager is there
+ *   kept   the code is among the artefacts that were kept
+ *
+ * The decision is a declaration, which needs no window. Each block declares other types than the block
+ * before, whose code is then unloaded (one plan of a site keeps its code here): so each compile is a
+ * real one, and each kept artefact is read, checked and mapped anew. */
+#define _GNU_SOURCE
+#include "stage.h"
+
+#include "tide.h"
+
+#include "jit/round.h"
+#include "jit/stager.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { SETS = 3, NAME_ROOM = 32 };
+
+static const tide_type sets[SETS][2] = {
+    {TIDE_F64, TIDE_I32}, {TIDE_F32, TIDE_I64}, {TIDE_U8, TIDE_I16}};
+
+typedef enum origin { COLD, WARM, KEPT } origin;
+
+typedef struct stage_state {
+    bench_tide *tide;
+    tide_site *sites[BENCH_STAGE_SITES];
+    uint32_t count;
+    origin source;
+    uint64_t turn;
+    double started, spent, most, trial, code_most, keep; /* ms; settings as they were */
+    tide_learning_statistics before;
+    char cache[256];
+} stage_state;
+
+/* One pool for all: retired code waits for every pool to pass by. */
+static bench_tide *shared;
+static uint32_t users;
+
+static void must(tide_status status)
+{
+    if (status != TIDE_OK)
+        bench_die("%s", tide_error_message());
+}
+
+static tide_learning_statistics learned(void)
+{
+    tide_learning_statistics now;
+    must(tide_learning_stats(&now));
+    return now;
+}
+
+/* --- the sites ---------------------------------------------------------------------------- */
+
+static void use_sites(stage_state *s)
+{
+    tide_scope scope;
+    for (uint32_t i = 0; i < s->count; i++) {
+        must(tide_scope_enter(s->tide->pool, s->sites[i], &scope));
+        must(tide_scope_leave(&scope));
+    }
+}
+
+static void declare(stage_state *s)
+{
+    const tide_type *types = sets[s->turn++ % SETS];
+    for (uint32_t i = 0; i < s->count; i++)
+        must(tide_site_declare(s->sites[i], types, 2));
+}
+
+/* Code that is retired goes once the pool passes by. */
+static void unload_retired(stage_state *s)
+{
+    for (int i = 0; i < 100 && learned().waiting != 0; i++) {
+        use_sites(s);
+        must(tide_step());
+    }
+    if (learned().waiting != 0)
+        bench_die("stage: retired code stays loaded");
+}
+
+static void set_settings(stage_state *s)
+{
+    s->trial = bench_tune("trial", 0);
+    s->code_most = bench_tune("code_most", 1);
+    s->keep = bench_tune("keep", s->source == KEPT);
+}
+
+static void reset_settings(const stage_state *s)
+{
+    bench_tune("trial", s->trial);
+    bench_tune("code_most", s->code_most);
+    bench_tune("keep", s->keep);
+}
+
+void bench_stage_before(void *state)
+{
+    stage_state *s = state;
+    set_settings(s);
+    must(tide_settle(BENCH_SETTLE_MS));
+    unload_retired(s);
+    if (s->source == COLD) {
+        tide_round_lock();
+        tide_stager_stop(false);
+        tide_round_unlock();
+    }
+    declare(s);
+    use_sites(s);
+    s->before = learned();
+    s->started = bench_now();
+}
+
+static uint64_t run(void *state, uint64_t operations)
+{
+    stage_state *s = state;
+    must(tide_settle(BENCH_SETTLE_MS));
+    return operations == s->count ? operations : 0;
+}
+
+/* Every site is at tier compiled, by code that came from where it should. */
+void bench_stage_after(void *state)
+{
+    stage_state *s = state;
+    double ms = (bench_now() - s->started) / 1e6 / s->count;
+    tide_learning_statistics now = learned();
+    uint64_t compiled = now.compiled - s->before.compiled, kept = now.kept - s->before.kept;
+    bool first = s->turn <= SETS; /* there is nothing kept yet */
+    s->spent += ms;
+    if (ms > s->most)
+        s->most = ms;
+    if (compiled + kept != s->count || (kept == s->count) != (s->source == KEPT && !first))
+        bench_die("stage: %llu compiled, %llu kept of %u", (unsigned long long)compiled,
+                  (unsigned long long)kept, s->count);
+    for (uint32_t i = 0; i < s->count; i++) {
+        tide_site_information info;
+        must(tide_site_info(s->sites[i], &info));
+        if (info.tier != TIDE_TIER_COMPILED)
+            bench_die("stage: site %s is at tier %s: %s", info.name, tide_tier_name(info.tier),
+                      info.reason);
+    }
+    reset_settings(s);
+}
+
+/* --- where artefacts are kept ------------------------------------------------------------- */
+
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *at)
+{
+    (void)status;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+static void make_cache(stage_state *s)
+{
+    const char *folder = bench_cache_folder();
+    int length = snprintf(s->cache, sizeof s->cache, "%s", folder);
+    if (length >= (int)sizeof s->cache || mkdir(folder, 0700) != 0)
+        bench_die("stage: no folder %s", folder);
+}
+
+/* --- the variants ------------------------------------------------------------------------- */
+
+static stage_state *make(const bench_case *job, origin source, const char *name)
+{
+    stage_state *s = bench_state_make(sizeof *s);
+    if (users++ == 0)
+        shared = bench_tide_make(job, NULL, BENCH_SHELVES, false);
+    s->tide = shared;
+    s->count = job->sites;
+    s->source = source;
+    for (uint32_t i = 0; i < s->count; i++) {
+        char label[NAME_ROOM];
+        snprintf(label, sizeof label, "%s %s %u", job->name, name, i);
+        s->sites[i] = tide_site_register(label);
+        if (s->sites[i] == NULL)
+            bench_die("%s", tide_error_message());
+    }
+    return s;
+}
+
+static void *cold_setup(const bench_case *job)
+{
+    return make(job, COLD, "cold");
+}
+
+static void *warm_setup(const bench_case *job)
+{
+    return make(job, WARM, "warm");
+}
+
+static void *kept_setup(const bench_case *job)
+{
+    stage_state *s = make(job, KEPT, "kept");
+    make_cache(s);
+    return s;
+}
+
+/* Once through all sets; of kept artefacts these are the ones that are found from then on. */
+static void prove(void *state, uint64_t operations)
+{
+    stage_state *s = state;
+    (void)operations;
+    for (int i = 0; i < SETS; i++) {
+        bench_stage_before(s);
+        run(s, s->count);
+        bench_stage_after(s);
+    }
+    s->spent = s->most = 0;
+}
+
+static bool verify(void *state, uint64_t operations)
+{
+    (void)state;
+    (void)operations;
+    return true; /* each block was looked at */
+}
+
+/* Of one site. */
+static size_t milliseconds(void *state, uint64_t operations, bench_figure *out, size_t room)
+{
+    const stage_state *s = state;
+    if (room < 2)
+        return 0;
+    out[0] = (bench_figure){"ms_mean", s->spent * s->count / (double)operations};
+    out[1] = (bench_figure){"ms_most", s->most};
+    return 2;
+}
+
+static void teardown(void *state)
+{
+    stage_state *s = state;
+    if (--users == 0)
+        bench_tide_free(shared);
+    if (s->cache[0] != '\0')
+        nftw(s->cache, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    bench_state_free(s, sizeof *s);
+}
+
+#define STAGE_VARIANT(name)                                                                      \
+    static const bench_variant variant_##name = {#name, BENCH_MISSING_STAGER, name##_setup, prove, \
+                                                 run,   verify,               teardown,          \
+                                                 milliseconds};
+STAGE_VARIANT(cold)
+STAGE_VARIANT(warm)
+STAGE_VARIANT(kept)
+
+const bench_variant *const bench_stage_variants[] = {
+    &variant_cold, &variant_warm, &variant_kept, NULL,
+};
