@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/* Sites of all five kinds, from the macro in the source to code that runs: learned without being told
+ * anything, executed, missed when they should be, and with the results of the general path. */
+#define _GNU_SOURCE
+#include "learning.h"
+
+#include <stdio.h>
+
+static tide_pool *pool;
+static tide_generic *generic;
+
+/* ---- as written in a program ------------------------------------------------------------- */
+
+static void add_one(void *args)
+{
+    ++*(unsigned *)args;
+}
+
+static void add_ten(void *args)
+{
+    *(unsigned *)args += 10;
+}
+
+static bool written_scope(tide_type type)
+{
+    TIDE_SCOPE(pool);
+    return tide_acquire_type(pool, type, 5) != NULL && tide_acquire(pool, float, 3) != NULL;
+}
+
+static bool written_frame(tide_type type)
+{
+    (void)type;
+    TIDE_FRAME_SITE(pool, (double, a, 10), (int32_t, b, 20), (double, c, 30));
+    a[9] = b[19] = c[29] = 1;
+    return (void *)a != (void *)b && a != c;
+}
+
+static bool written_acquire(tide_type type)
+{
+    TIDE_SCOPE_TYPES(pool, double);
+    double *first = tide_acquire(pool, double, 1);
+    void *second = TIDE_ACQUIRE_SITE(pool, type, 9);
+    return second != NULL && second != first;
+}
+
+static bool written_array(tide_type type)
+{
+    const int64_t shape[] = {2, 3, 4};
+    TIDE_SCOPE_TYPES(pool, double);
+    double *first = tide_acquire(pool, double, 1);
+    const tide_array *array = TIDE_ARRAY_SITE(pool, type, 3, shape);
+    return array != NULL && array->tensor.data != first && array->tensor.shape[2] == 4;
+}
+
+static bool written_dispatch(tide_type type)
+{
+    unsigned calls = 0;
+    TIDE_DISPATCH(generic, type, &calls);
+    return calls == 1;
+}
+
+struct written {
+    const char *function;
+    bool (*use)(tide_type);
+    tide_site *site;
+};
+
+static bool find_written(tide_site *site, void *user)
+{
+    struct written *wanted = user;
+    if (site->place.function != NULL && strcmp(site->place.function, wanted->function) == 0)
+        wanted->site = site;
+    return wanted->site == NULL;
+}
+
+static void every_kind_is_learned_as_written(void **state)
+{
+    (void)state;
+    need_stager();
+    struct written all[] = {{"written_scope", written_scope, NULL},
+                            {"written_frame", written_frame, NULL},
+                            {"written_acquire", written_acquire, NULL},
+                            {"written_array", written_array, NULL},
+                            {"written_dispatch", written_dispatch, NULL}};
+    generic = tide_generic_create("written");
+    expect_ok(tide_generic_add(generic, TIDE_F64, add_one));
+    for (unsigned k = 0; k < TIDE_KIND_COUNT; k++) {
+        struct written *w = &all[k];
+        assert_true(w->use(TIDE_F64));
+        tide_site_each(find_written, w);
+        assert_non_null(w->site);
+        assert_int_equal(w->site->kind, k);
+        for (unsigned i = 0; i < 800; i++) {
+            assert_true(w->use(TIDE_F64));
+            if (i % 100 == 99)
+                settle();
+        }
+        assert_string_equal(tide_tier_name(tier_of(w->site)), "compiled");
+        assert_true(w->use(TIDE_F64));
+        uint64_t runs = runs_of(w->site), misses = misses_of(w->site);
+        for (unsigned i = 0; i < 500; i++)
+            assert_true(w->use(TIDE_F64));
+        assert_int_equal(runs_of(w->site), runs + 500);
+        assert_int_equal(misses_of(w->site), misses);
+    }
+}
+
+/* ---- through calls ----------------------------------------------------------------------- */
+
+/* A frame of an FFI: types and sizes are data. */
+static void a_frame_entered_by_call_is_compiled_too(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F64};
+    static const size_t sizes[] = {3, 4, 5};
+    tide_site *site = tide_site_register_kind("kinds: frame by call", TIDE_KIND_FRAME);
+    uint64_t runs = 0;
+    for (unsigned i = 0; i < 1000; i++) {
+        tide_scope scope;
+        void *data[3];
+        expect_ok(tide_scope_enter_frame(pool, site, 3, types, sizes, data, &scope));
+        assert_true(data[0] != NULL && data[1] != NULL && data[2] != NULL && data[0] != data[2]);
+        expect_ok(tide_scope_leave(&scope));
+        if (i < 800 && i % 100 == 99)
+            settle();
+        if (i == 850)
+            runs = runs_of(site);
+    }
+    assert_int_equal(tier_of(site), TIDE_TIER_COMPILED);
+    assert_true(runs_of(site) >= runs + 149);
+}
+
+/* ---- the same results -------------------------------------------------------------------- */
+
+static uint32_t random_below(uint32_t limit)
+{
+    static uint64_t state = 1;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 33) % limit;
+}
+
+/* What a use gave: addresses in order. */
+typedef struct given {
+    void *data[USE_TYPES];
+    size_t live;
+    bool well;
+} given;
+
+static given use_and_tell(const use *u, const size_t *sizes)
+{
+    given g = {.well = true};
+    tide_scope scope;
+    unsigned calls = 0;
+    const tide_array *array;
+    switch (u->site->kind) {
+    case TIDE_KIND_SCOPE:
+        tide_scope_begin(&scope, u->pool, u->site);
+        for (uint32_t i = 0; i < u->count; i++)
+            g.data[i] = tide_acquire_type(u->pool, u->types[i], sizes[i]);
+        break;
+    case TIDE_KIND_FRAME:
+        tide_scope_begin_frame(&scope, u->pool, u->site, u->count, u->types, sizes, g.data);
+        break;
+    case TIDE_KIND_ACQUIRE:
+        g.data[0] = tide_site_acquire(u->site, u->pool, u->types[0], sizes[0]);
+        break;
+    case TIDE_KIND_ARRAY:
+        array = tide_site_acquire_array(u->site, u->pool, u->types[0], u->ndim, u->shape);
+        g.well = array != NULL && array->tensor.ndim == u->ndim &&
+                 memcmp(array->tensor.shape, u->shape, (size_t)u->ndim * sizeof *u->shape) == 0;
+        g.data[0] = array != NULL ? array->tensor.data : NULL;
+        break;
+    default:
+        tide_site_dispatch(u->site, u->generic, u->types[0], &calls);
+        g.well = calls == 1;
+    }
+    g.live = counts_of(u->pool).live;
+    if (u->site->kind <= TIDE_KIND_FRAME)
+        tide_scope_end(&scope);
+    return g;
+}
+
+/* Scopes and frames end by themselves; and compiled ones want a level that has touched their types. */
+static given use_and_rewind(const use *u, const size_t *sizes)
+{
+    if (u->site->kind <= TIDE_KIND_FRAME)
+        return use_and_tell(u, sizes);
+    tide_mark mark = tide_checkpoint(u->pool);
+    (void)tide_acquire_type(u->pool, u->types[0], 1);
+    given g = use_and_tell(u, sizes);
+    expect_ok(tide_rewind(u->pool, mark));
+    return g;
+}
+
+/* Now and then another type, another size, another shape. */
+static void vary(use *u, size_t *sizes)
+{
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_C128};
+    for (uint32_t i = 0; i < u->count; i++) {
+        sizes[i] = random_below(20) == 0 ? 200 + random_below(100) : random_below(20);
+        if (random_below(8) == 0)
+            u->types[i] = types[random_below(5)];
+    }
+    if (random_below(8) == 0)
+        u->count = 1 + random_below(u->site->kind == TIDE_KIND_FRAME ? 4 : 6);
+    if (random_below(8) == 0)
+        u->ndim = 1 + (int)random_below(3);
+    for (int d = 0; d < u->ndim && random_below(8) == 0; d++)
+        u->shape[d] = random_below(9);
+}
+
+/* The same pool in the same state gives the same memory, by whichever path. */
+static void compiled_code_gives_what_the_general_path_gives(void **state)
+{
+    (void)state;
+    need_stager();
+    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
+        char name[64];
+        snprintf(name, sizeof name, "kinds: twin %s", tide_kind_name(kind));
+        use a = use_of(name, kind, pool, 3, TIDE_F64, TIDE_I32, TIDE_F64);
+        snprintf(name, sizeof name, "kinds: general twin %s", tide_kind_name(kind));
+        tide_site *general = tide_site_register_kind(name, kind);
+        expect_ok(tide_site_pin(general, TIDE_TIER_FULL));
+        until(&a, TIDE_TIER_COMPILED);
+        expect_ok(tide_site_pin(a.site, TIDE_TIER_COMPILED));
+        uint64_t runs = runs_of(a.site), misses = misses_of(a.site);
+        for (size_t i = 0; i < scaled(20000, 2000); i++) {
+            size_t sizes[USE_TYPES] = {1, 1, 1, 1};
+            use u = a, v;
+            vary(&u, sizes);
+            v = u;
+            v.site = general;
+            tide_mark mark = tide_checkpoint(pool);
+            for (uint32_t t = 0; t < u.count && i % 4 != 0; t++)
+                (void)tide_acquire_type(pool, u.types[t], 1);
+            (void)use_and_rewind(&v, sizes); /* grows what must grow */
+            given first = use_and_rewind(&u, sizes), second = use_and_rewind(&v, sizes);
+            assert_true(first.well && second.well);
+            assert_int_equal(first.live, second.live);
+            assert_memory_equal(first.data, second.data, sizeof first.data);
+            tide_rewind(pool, mark);
+        }
+        CHECK_POOL(pool);
+        assert_true(runs_of(a.site) > runs + 100);
+        assert_true(misses_of(a.site) > misses + 100);
+    }
+}
+
+/* ---- misses ------------------------------------------------------------------------------ */
+
+static void misses_are_counted_one_for_each_use(void **state)
+{
+    (void)state;
+    need_stager();
+    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
+        char name[64];
+        snprintf(name, sizeof name, "kinds: misses %s", tide_kind_name(kind));
+        use u = use_of(name, kind, pool, 2, TIDE_F64, TIDE_I32), other = u;
+        other.types[0] = TIDE_U64;
+        other.shape[1] = 6;
+        until(&u, TIDE_TIER_COMPILED);
+        use_times(&u, 1);
+        uint64_t misses = misses_of(u.site), runs = runs_of(u.site);
+        use_times(&other, 50);
+        assert_int_equal(misses_of(u.site), misses + 50);
+        assert_int_equal(runs_of(u.site), kind == TIDE_KIND_SCOPE ? runs + 50 : runs);
+        expect_executed(&u, 50);
+    }
+}
+
+/* ---- without a pool ---------------------------------------------------------------------- */
+
+static void compiled_sites_without_a_pool_refuse_as_ever(void **state)
+{
+    (void)state;
+    need_stager();
+    for (tide_kind kind = 0; kind < TIDE_KIND_DISPATCH; kind++) {
+        char name[64];
+        snprintf(name, sizeof name, "kinds: no pool %s", tide_kind_name(kind));
+        use u = use_of(name, kind, pool, 2, TIDE_F64, TIDE_I32);
+        until(&u, TIDE_TIER_COMPILED);
+        tide_site *site = u.site;
+        tide_scope scope;
+        void *data[2] = {&scope, &scope};
+        size_t sizes[2] = {1, 1};
+        if (kind == TIDE_KIND_SCOPE) {
+            tide_scope_begin(&scope, NULL, site);
+            tide_scope_end(&scope);
+        } else if (kind == TIDE_KIND_FRAME) {
+            tide_scope_begin_frame(&scope, NULL, site, 2, u.types, sizes, data);
+            assert_null(data[0]);
+            assert_null(data[1]);
+            tide_scope_end(&scope);
+        } else if (kind == TIDE_KIND_ACQUIRE) {
+            assert_null(tide_site_acquire(site, NULL, TIDE_F64, 1));
+        } else {
+            assert_null(tide_site_acquire_array(site, NULL, TIDE_F64, u.ndim, u.shape));
+        }
+        assert_non_null(strstr(tide_error_message(), "pool"));
+        expect_executed(&u, 10);
+    }
+}
+
+/* ---- many types -------------------------------------------------------------------------- */
+
+static void use_each(use *u, const tide_type *types, unsigned count, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        u->types[0] = types[i % count];
+        u->shape[0] = 1 + i % count;
+        use_times(u, 1);
+        if (i % 100 == 99)
+            settle();
+    }
+}
+
+/* Five are one too many for a chain of guards. */
+static void a_megamorphic_site_stays_general_and_says_why(void **state)
+{
+    (void)state;
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16};
+    for (tide_kind kind = TIDE_KIND_ACQUIRE; kind < TIDE_KIND_COUNT; kind++) {
+        char name[64];
+        snprintf(name, sizeof name, "kinds: mega %s", tide_kind_name(kind));
+        use u = use_of(name, kind, pool, 1, TIDE_F64);
+        uint64_t ordered = learned().ordered;
+        use_each(&u, types, 6, 1200);
+        assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+        assert_int_equal(learned().ordered, ordered);
+        assert_string_equal(reason_of(u.site),
+                            "more different types or shapes than are worth testing for");
+    }
+}
+
+static void two_to_four_types_make_a_chain_of_guards(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8};
+    for (tide_kind kind = TIDE_KIND_ACQUIRE; kind < TIDE_KIND_COUNT; kind++)
+        for (unsigned count = 2; count <= 3; count++) {
+            char name[64];
+            snprintf(name, sizeof name, "kinds: %u of %s", count, tide_kind_name(kind));
+            use u = use_of(name, kind, pool, 1, TIDE_F64);
+            use_each(&u, types, count, 1200);
+            assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
+            assert_int_equal(info_of(u.site).type_count, count);
+            uint64_t runs = runs_of(u.site), misses = misses_of(u.site);
+            for (unsigned i = 0; i < 60; i++) {
+                u.types[0] = types[i % count];
+                u.shape[0] = 1 + i % count;
+                use_times(&u, 1);
+            }
+            assert_true(runs_of(u.site) >= runs + 59);
+            assert_int_equal(misses_of(u.site), misses);
+        }
+}
+
+static void a_frame_of_many_types_stays_general_and_says_why(void **state)
+{
+    (void)state;
+    use u = use_of("kinds: wide frame", TIDE_KIND_FRAME, pool, 5, TIDE_F64, TIDE_I32, TIDE_F32,
+                   TIDE_U8, TIDE_I64);
+    uint64_t ordered = learned().ordered;
+    learn_windows(&u, 5);
+    assert_int_equal(learned().ordered, ordered);
+    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+    assert_string_equal(reason_of(u.site), "more types than compiled code saves");
+}
+
+/* A table serves a scope of many types; compiled code does not. */
+static void a_scope_of_many_types_stays_at_its_table(void **state)
+{
+    (void)state;
+    use u = use_of("kinds: wide scope", TIDE_KIND_SCOPE, pool, 10, TIDE_F64, TIDE_I32, TIDE_F32,
+                   TIDE_U8, TIDE_I64, TIDE_U16, TIDE_I8, TIDE_U32, TIDE_I16, TIDE_U64);
+    uint64_t ordered = learned().ordered;
+    learn_windows(&u, 5);
+    assert_int_equal(learned().ordered, ordered);
+    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
+    assert_int_equal(info_of(u.site).type_count, 10);
+    uint64_t misses = misses_of(u.site);
+    use_times(&u, 100);
+    assert_int_equal(misses_of(u.site), misses);
+}
+
+/* ---- generic functions ------------------------------------------------------------------- */
+
+static unsigned dispatch_once(tide_site *site, tide_generic *of, tide_type type)
+{
+    unsigned sum = 0;
+    tide_site_dispatch(site, of, type, &sum);
+    return sum;
+}
+
+static void a_method_replaced_after_the_compile_is_the_one_called(void **state)
+{
+    (void)state;
+    need_stager();
+    use u = use_of("kinds: replaced", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    until(&u, TIDE_TIER_COMPILED);
+    expect_executed(&u, 100);
+    expect_ok(tide_generic_add(u.generic, TIDE_F64, add_ten));
+    uint64_t runs = runs_of(u.site);
+    assert_int_equal(dispatch_once(u.site, u.generic, TIDE_F64), 10);
+    assert_int_equal(runs_of(u.site), runs + 1);
+    expect_ok(tide_generic_add(u.generic, TIDE_F64, add_one));
+    expect_executed(&u, 100);
+}
+
+static void a_site_of_two_generic_functions_stays_general(void **state)
+{
+    (void)state;
+    use a = use_of("kinds: two generics", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64), b = a;
+    b.generic = tide_generic_create("kinds: the other");
+    expect_ok(tide_generic_add(b.generic, TIDE_F64, add_ten));
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_int_equal(dispatch_once(a.site, i % 2 ? a.generic : b.generic, TIDE_F64),
+                         i % 2 ? 1 : 10);
+        if (i % 100 == 99)
+            settle();
+    }
+    assert_int_equal(tier_of(a.site), TIDE_TIER_FULL);
+    assert_non_null(strstr(reason_of(a.site), "generic function differs"));
+}
+
+/* Code for one generic function that is then used with another. */
+static void a_compiled_dispatch_given_another_generic_function_calls_its_method(void **state)
+{
+    (void)state;
+    need_stager();
+    use a = use_of("kinds: other generic", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    tide_generic *other = tide_generic_create("kinds: unforeseen");
+    expect_ok(tide_generic_add(other, TIDE_F64, add_ten));
+    until(&a, TIDE_TIER_COMPILED);
+    uint64_t runs = runs_of(a.site), misses = misses_of(a.site);
+    assert_int_equal(dispatch_once(a.site, other, TIDE_F64), 10);
+    assert_int_equal(runs_of(a.site), runs);
+    assert_int_equal(misses_of(a.site), misses + 1);
+    expect_executed(&a, 10);
+}
+
+static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
+{
+    (void)state;
+    tide_site *site = tide_site_register_kind("kinds: fallback", TIDE_KIND_DISPATCH);
+    tide_generic *of = tide_generic_create("kinds: fallback");
+    expect_ok(tide_generic_add(of, TIDE_ALL_TYPES, add_ten));
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_int_equal(dispatch_once(site, of, TIDE_F64), 10);
+        if (i % 100 == 99)
+            settle();
+    }
+    assert_int_equal(tier_of(site), TIDE_TIER_FULL);
+    assert_non_null(strstr(reason_of(site), "no method of the types' own"));
+    assert_int_equal(dispatch_once(site, of, TIDE_I32), 10);
+    assert_int_equal(tide_generic_unmet(of), 0);
+}
+
+static void a_compiled_dispatch_without_a_method_says_so(void **state)
+{
+    (void)state;
+    need_stager();
+    tide_generic *of = tide_generic_create("kinds: unmet");
+    use u = use_of("kinds: unmet", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    u.generic = of;
+    expect_ok(tide_generic_add(of, TIDE_F64, add_one));
+    until(&u, TIDE_TIER_COMPILED);
+    assert_int_equal(dispatch_once(u.site, of, TIDE_I32), 0);
+    assert_int_equal(tide_generic_unmet(of), 1);
+    assert_non_null(strstr(tide_error_message(), "kinds: unmet"));
+    expect_executed(&u, 10);
+}
+
+static int make_pool(void **state)
+{
+    (void)state;
+    pool = pool_of(TIDE_CHECK_NONE);
+    return 0;
+}
+
+static int drop_pool(void **state)
+{
+    (void)state;
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_destroy(pool));
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LEARNING_TEST(every_kind_is_learned_as_written),
+        LEARNING_TEST(a_frame_entered_by_call_is_compiled_too),
+        LEARNING_TEST(compiled_code_gives_what_the_general_path_gives),
+        LEARNING_TEST(misses_are_counted_one_for_each_use),
+        LEARNING_TEST(compiled_sites_without_a_pool_refuse_as_ever),
+        LEARNING_TEST(a_megamorphic_site_stays_general_and_says_why),
+        LEARNING_TEST(two_to_four_types_make_a_chain_of_guards),
+        LEARNING_TEST(a_frame_of_many_types_stays_general_and_says_why),
+        LEARNING_TEST(a_scope_of_many_types_stays_at_its_table),
+        LEARNING_TEST(a_method_replaced_after_the_compile_is_the_one_called),
+        LEARNING_TEST(a_site_of_two_generic_functions_stays_general),
+        LEARNING_TEST(a_compiled_dispatch_given_another_generic_function_calls_its_method),
+        LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),
+        LEARNING_TEST(a_compiled_dispatch_without_a_method_says_so),
+    };
+    return cmocka_run_group_tests_name("learning: kinds", tests, make_pool, drop_pool);
+}
