@@ -19,8 +19,12 @@ struct tide_generic {
     tide_method **pages[PAGES]; /* atomic each; NULL until one of its types has a method */
     tide_method *fallback;      /* atomic; of types without their own, or NULL */
     uint64_t unmet;
+    tide_generic *older;
     char name[];
 };
+
+/* The youngest of all, so that one whose maker was unloaded is not lost. Guarded by the registry. */
+static tide_generic *youngest;
 
 tide_generic *tide_generic_create(const char *name)
 {
@@ -37,6 +41,10 @@ tide_generic *tide_generic_create(const char *name)
     }
     memset(made, 0, sizeof *made);
     memcpy(made->name, name, length);
+    tide_registry_lock();
+    made->older = youngest;
+    youngest = made;
+    tide_registry_unlock();
     return made;
 }
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* phases: a program whose types change while it runs, and how its call sites follow. */
+#include "chart.h"
+#include "life.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const char usage[] =
+    "phases [OPTION…]   draws, while its types change, what its call sites cost and which plans\n"
+    "                   they run; then prints the life of each site\n"
+    "\n"
+    "  --seconds N      runs for so long (12)\n"
+    "  --steps N        runs so many intervals of always the same work instead, does a round of\n"
+    "                   learning after each and waits for its compiles: no clock decides anything\n"
+    "  --by-hand        no background thread: the program does the rounds of learning itself\n"
+    "  --help           prints this\n"
+    "\n"
+    "TIDEPOOL_STAGER=none in the environment shows the same without a compiler.\n";
+
+typedef struct options {
+    double seconds;
+    size_t steps; /* 0: by the clock */
+    bool by_hand, help;
+} options;
+
+enum { BATCH = 500, INTERVALS_A_PHASE = 12 };
+static const double INTERVAL = 0.2; /* seconds */
+
+/* ---- time ---- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- an interval ---- */
+
+static const phase *phase_of(size_t interval)
+{
+    return &phases[interval / INTERVALS_A_PHASE % PHASES];
+}
+
+/* Every kind of work in turn, a batch of each at a time, until the time is over; `steps`: once. */
+static void work_on(const options *o, tide_pool *pool, const phase *p, sample samples[WORKS])
+{
+    double spent[WORKS] = {0}, end = now() + INTERVAL, at;
+    size_t batches = 0;
+    do {
+        for (size_t i = 0; i < WORKS; i++) {
+            at = now();
+            works[i].use(pool, p, BATCH);
+            spent[i] += now() - at;
+        }
+        batches++;
+    } while (o->steps == 0 && now() < end);
+    for (size_t i = 0; i < WORKS; i++)
+        samples[i].ns = spent[i] * 1e9 / (double)(batches * BATCH);
+}
+
+static void look_at_sites(sample samples[WORKS])
+{
+    for (size_t i = 0; i < WORKS; i++) {
+        tide_site_information info = {0};
+        tide_site *site = work_site(&works[i]);
+        if (site != NULL)
+            tide_site_info(site, &info);
+        samples[i].tier = info.tier;
+        samples[i].observed = info.observed;
+    }
+}
+
+/* A round looks at what was observed, decides, sends to the compiler, takes what it has finished. The
+ * keeper does one every few milliseconds; by hand, it is for the program to say when. tide_settle
+ * does as many as it takes until nothing is pending. */
+static void learn(const options *o)
+{
+    if (o->steps != 0)
+        tide_settle(10000);
+    else if (o->by_hand)
+        tide_step();
+}
+
+static void run(const options *o)
+{
+    tide_pool *pool = tide_thread_pool();
+    double end = now() + o->seconds;
+    chart_begin();
+    for (size_t i = 0; o->steps != 0 ? i < o->steps : now() < end; i++) {
+        sample samples[WORKS];
+        work_on(o, pool, phase_of(i), samples);
+        look_at_sites(samples);
+        chart_line(i, phase_of(i)->name, samples);
+        learn(o);
+    }
+}
+
+/* ---- options ---- */
+
+/* A trial times both plans and adopts the faster one: where no clock may decide, there is none. */
+static bool settle_settings(const options *o)
+{
+    bool by_hand = o->by_hand || o->steps != 0;
+    return (!by_hand || tide_tune_set("keeper", 0) == TIDE_OK) &&
+           (o->steps == 0 || tide_tune_set("trial", 0) == TIDE_OK);
+}
+
+static bool read_options(int count, char **words, options *o)
+{
+    static const struct option known[] = {{"seconds", 1, NULL, 's'},
+                                          {"steps", 1, NULL, 'n'},
+                                          {"by-hand", 0, NULL, 'b'},
+                                          {"help", 0, NULL, 'h'},
+                                          {0}};
+    char *rest = "";
+    for (int c; (c = getopt_long(count, words, "", known, NULL)) != -1 && *rest == '\0';) {
+        switch (c) {
+        case 's': o->seconds = strtod(optarg, &rest); break;
+        case 'n': o->steps = strtoul(optarg, &rest, 10); break;
+        case 'b': o->by_hand = true; break;
+        case 'h': o->help = true; break;
+        default: return false;
+        }
+        if (*rest != '\0' || (c == 'n' && o->steps == 0) || (c == 's' && !(o->seconds > 0))) {
+            fprintf(stderr, "phases: what is %s?\n", optarg);
+            return false;
+        }
+    }
+    if (optind < count)
+        fprintf(stderr, "phases: what is %s?\n", words[optind]);
+    return optind == count;
+}
+
+int main(int count, char **words)
+{
+    options o = {.seconds = 12};
+    if (!read_options(count, words, &o)) {
+        fputs("try phases --help\n", stderr);
+        return 2;
+    }
+    if (o.help)
+        return fputs(usage, stdout) < 0;
+    life_begin(); /* before the first use of a site, or nobody hears that it was found */
+    if (!settle_settings(&o) || !work_prepare() || tide_thread_pool() == NULL) {
+        fprintf(stderr, "phases: %s\n", tide_error_message());
+        return 1;
+    }
+    run(&o);
+    tide_keeper_stop(); /* nothing is told any more while the lives are printed */
+    return life_print() && fflush(stdout) == 0 ? 0 : 1;
+}

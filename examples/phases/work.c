@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "work.h"
+
+#include <string.h>
+
+/* The types come from outside: from a file, a script, a message. No compiler of this program can
+ * know them; the library sees which ones come, and has code made for those. */
+const phase phases[PHASES] = {
+    {"double", TIDE_F64, TIDE_I32, 2, {8, 8}},
+    {"single", TIDE_F32, TIDE_I16, 3, {4, 4, 4}},
+    {"complex", TIDE_C64, TIDE_I64, 2, {16, 4}},
+};
+
+enum { ELEMENTS = 64 };
+
+/* So that no compiler finds out that nobody reads it. */
+static void touch(void *data)
+{
+    if (data != NULL)
+        *(volatile char *)data = 1;
+}
+
+/* ---- a scope ---- */
+
+/* A helper acquires what it likes: the caller's scope gives it all back. */
+static void helper(tide_pool *pool, const phase *now)
+{
+    touch(tide_acquire_type(pool, now->numbers, ELEMENTS));
+    touch(tide_acquire_type(pool, now->numbers, ELEMENTS));
+    touch(tide_acquire_type(pool, now->indices, ELEMENTS));
+}
+
+/* TIDE_SCOPE is a call site of its own; the name is for reports. Once it is known which types are
+ * acquired inside, entering saves just those. */
+static void one_scope(tide_pool *pool, const phase *now)
+{
+    TIDE_SCOPE_NAMED(pool, "scope");
+    helper(pool, now);
+}
+
+static void scopes(tide_pool *pool, const phase *now, size_t times)
+{
+    for (size_t i = 0; i < times; i++)
+        one_scope(pool, now);
+}
+
+/* ---- a frame ---- */
+
+static tide_site *frame_site;
+
+/* A scope and all its arrays in one call, as an interpreter would make it: there are no macros in
+ * it, and the site was registered by name. */
+static void frames(tide_pool *pool, const phase *now, size_t times)
+{
+    const tide_type types[] = {now->numbers, now->numbers, now->indices};
+    static const size_t counts[] = {ELEMENTS, ELEMENTS, ELEMENTS};
+    for (size_t i = 0; i < times; i++) {
+        void *data[3];
+        tide_scope scope;
+        if (tide_scope_enter_frame(pool, frame_site, 3, types, counts, data, &scope) == TIDE_OK)
+            touch(data[2]);
+        tide_scope_leave(&scope);
+    }
+}
+
+/* ---- an acquire, an array ---- */
+
+/* A TIDE_LOOP is a scope for each iteration that learns by itself; in it, an acquire that is a call
+ * site. */
+static void acquires(tide_pool *pool, const phase *now, size_t times)
+{
+    TIDE_LOOP(pool, i, times)
+        touch(TIDE_ACQUIRE_SITE(pool, now->numbers, ELEMENTS));
+}
+
+static void arrays(tide_pool *pool, const phase *now, size_t times)
+{
+    TIDE_LOOP(pool, i, times)
+    {
+        tide_array *array = TIDE_ARRAY_SITE(pool, now->numbers, now->ndim, now->shape);
+        touch(array == NULL ? NULL : tide_array_data(array));
+    }
+}
+
+/* ---- a dispatch ---- */
+
+typedef struct sum {
+    const void *data;
+    double result;
+} sum;
+
+#define SUM_METHOD(name, T)                       \
+    static void name(void *args)                  \
+    {                                             \
+        sum *s = args;                            \
+        const T *from = s->data;                  \
+        s->result = (double)from[0] + (double)from[1]; \
+    }
+SUM_METHOD(sum_double, double)
+SUM_METHOD(sum_single, float)
+SUM_METHOD(sum_complex, float)
+
+/* One name, a method for each type. */
+static tide_generic *sums;
+
+static void dispatches(tide_pool *pool, const phase *now, size_t times)
+{
+    static const double data[2] = {0, 0};
+    (void)pool;
+    sum s = {data, 0};
+    for (size_t i = 0; i < times; i++)
+        TIDE_DISPATCH(sums, now->numbers, &s);
+    touch(&s);
+}
+
+/* ---- all of them ---- */
+
+const work works[WORKS] = {
+    {"scope", TIDE_KIND_SCOPE, scopes},
+    {"frame", TIDE_KIND_FRAME, frames},
+    {"acquires", TIDE_KIND_ACQUIRE, acquires}, /* without a name of its own: its function's */
+    {"arrays", TIDE_KIND_ARRAY, arrays},
+    {"dispatches", TIDE_KIND_DISPATCH, dispatches},
+};
+
+bool work_prepare(void)
+{
+    frame_site = tide_site_register_kind("frame", TIDE_KIND_FRAME);
+    sums = tide_generic_create("sum");
+    return frame_site != NULL && sums != NULL &&
+           tide_generic_add(sums, TIDE_F64, sum_double) == TIDE_OK &&
+           tide_generic_add(sums, TIDE_F32, sum_single) == TIDE_OK &&
+           tide_generic_add(sums, TIDE_C64, sum_complex) == TIDE_OK;
+}
+
+struct search {
+    const work *wanted;
+    tide_site *found;
+};
+
+static bool is_wanted(tide_site *site, void *user)
+{
+    struct search *search = user;
+    tide_site_information info;
+    if (tide_site_info(site, &info) == TIDE_OK && info.kind == search->wanted->kind &&
+        strcmp(info.name, search->wanted->name) == 0)
+        search->found = site;
+    return search->found == NULL;
+}
+
+tide_site *work_site(const work *w)
+{
+    struct search search = {w, NULL};
+    tide_site_each(is_wanted, &search);
+    return search.found;
+}
