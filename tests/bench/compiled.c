@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Getting sites compiled. Nothing is believed: the plan in force must be of tier compiled, its code
- * must lie in a file of the process's private directory, and of a twin of each measured site, compiled
- * to count, every single use must have been counted. */
+ * must lie in a file of the process's private directory, and of a twin of each measured site,
+ * compiled to count, every single use must have been counted. */
 #define _GNU_SOURCE
 #include "compiled.h"
 
@@ -25,8 +25,8 @@ const char *bench_cache_folder(void)
 void bench_learning_prepare(void)
 {
     const char *home = getenv("HOME");
-    snprintf(cache_folder, sizeof cache_folder, "%s/.tidepool-bench-%ld",
-             home != NULL ? home : "", (long)getpid());
+    snprintf(cache_folder, sizeof cache_folder, "%s/.tidepool-bench-%ld", home != NULL ? home : "",
+             (long)getpid());
     setenv("XDG_CACHE_HOME", cache_folder, 1);
 #if BENCH_HAVE_STAGER
     setenv("TIDEPOOL_STAGER", BENCH_STAGER, 0);
@@ -81,8 +81,7 @@ tide_site *bench_site_named(const char *name)
 void bench_sites_in(const char *file, const char *function, tide_kind kind, tide_site **out,
                     size_t count)
 {
-    wanted want = {
-        .file = file, .function = function, .kind = kind, .out = out, .room = count};
+    wanted want = {.file = file, .function = function, .kind = kind, .out = out, .room = count};
     tide_site_each(is_wanted, &want);
     if (want.found != count)
         bench_die("%zu sites of kind %s in %s, not %zu", want.found, tide_kind_name(kind), function,
@@ -156,8 +155,7 @@ static bool in_artefact(tide_site *site)
     void *address;
     memcpy(&address, &code, sizeof address);
     if (plan->tier == TIDE_TIER_COMPILED && dladdr(address, &where) != 0 &&
-        tide_directory_holds(where.dli_fname, error, sizeof error) &&
-        where.dli_saddr == address)
+        tide_directory_holds(where.dli_fname, error, sizeof error) && where.dli_saddr == address)
         return true;
     bench_complain("site %s runs no compiled code: tier %s %s", ask(site).name,
                    tide_tier_name(plan->tier), error);

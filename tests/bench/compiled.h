@@ -29,8 +29,8 @@ typedef struct bench_compiled {
 typedef void bench_use_function(void *state, uint64_t operations);
 
 /* Sets the settings of the whole run: no keeper, no limits that only slow a measurement down. Says
- * where the stager is, unless the environment does, and where artefacts would be kept, which the library
- * asks once: a folder of this run's own. Once, first of all. */
+ * where the stager is, unless the environment does, and where artefacts would be kept, which the
+ * library asks once: a folder of this run's own. Once, first of all. */
 void bench_learning_prepare(void);
 
 /* That folder, which has not been made. Not in /tmp, whose files the library does not trust. */
@@ -39,17 +39,17 @@ const char *bench_cache_folder(void);
 /* The static site of that name; dies when there is none. */
 tide_site *bench_site_named(const char *name);
 
-/* The static sites of one kind in a function (__FILE__, its name), in order of discovery; dies unless
- * there are exactly so many. */
+/* The static sites of one kind in a function (__FILE__, its name), in order of discovery; dies
+ * unless there are exactly so many. */
 void bench_sites_in(const char *file, const char *function, tide_kind kind, tide_site **out,
                     size_t count);
 
 /* Sets a setting and gives what it was. Dies when it cannot. */
 double bench_tune(const char *name, double value);
 
-/* Has the sites compiled, without a trial, as the profile of their use says (or their declared types),
- * and pins them there. `counting`: the code counts its executions. Dies when that does not come
- * about, with what was last decided. Does nothing when they are so already. */
+/* Has the sites compiled, without a trial, as the profile of their use says (or their declared
+ * types), and pins them there. `counting`: the code counts its executions. Dies when that does not
+ * come about, with what was last decided. Does nothing when they are so already. */
 void bench_compile(bench_compiled *c, bench_use_function *use, void *state, uint64_t operations,
                    bool counting);
 
@@ -61,8 +61,8 @@ void bench_prove_executed(const bench_compiled *c, bench_use_function *use, void
 /* From here on no guard may fail. */
 void bench_compiled_warm(bench_compiled *c);
 
-/* Each site still runs code that lies in an artefact of the private directory, which does not count,
- * and no guard failed that should not; else false, with bench_complain. */
+/* Each site still runs code that lies in an artefact of the private directory, which does not
+ * count, and no guard failed that should not; else false, with bench_complain. */
 bool bench_compiled_verify(const bench_compiled *c, uint64_t operations);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* dispatch-…: a loop over tagged values calls the method of each one's type. The three streams are
- * those of the examples of Catwalk.jl, whose idea staging by type is.
+/* dispatch-…: a loop over tagged values calls the method of each one's type. The three streams
+ * are those of the examples of Catwalk.jl, whose idea staging by type is.
  *
  *   lookup         TIDE_DISPATCH, its site pinned to the general plan: the methods' table
  *   switch         what a person would write who knows all types beforehand
@@ -8,8 +8,8 @@
  *   direct         calls of the known methods, in the order of the stream
  *   floor          the methods' bodies in place of the calls
  *
- * Methods are functions of their own in all but floor; each stores a result by its type, so that calls do not wait
- * for one another. */
+ * Methods are functions of their own in all but floor; each stores a result by its type, so that
+ * calls do not wait for one another. */
 #include "dispatch.h"
 
 #include "compiled.h"
@@ -40,17 +40,18 @@ typedef struct dispatch_state {
 
 /* One for each type, told apart by a constant, so that none can be merged with another. */
 #define BODY(n, i) ((i)->value ^ (n))
-#define METHOD(n)                                                          \
-    static __attribute__((noinline)) void method_##n(void *args)           \
-    {                                                                      \
-        item *at = args;                                                   \
-        at->result = BODY(n, at);                                          \
+#define METHOD(n)                                                \
+    static __attribute__((noinline)) void method_##n(void *args) \
+    {                                                            \
+        item *at = args;                                         \
+        at->result = BODY(n, at);                                \
     }
-#define TEN(X, t)                                                                      \
-    X(t##0) X(t##1) X(t##2) X(t##3) X(t##4) X(t##5) X(t##6) X(t##7) X(t##8) X(t##9)
-#define HUNDRED(X)                                                                     \
-    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) TEN(X, 1) TEN(X, 2) TEN(X, 3)    \
+/* clang-format off */
+#define TEN(X, t) X(t##0) X(t##1) X(t##2) X(t##3) X(t##4) X(t##5) X(t##6) X(t##7) X(t##8) X(t##9)
+#define HUNDRED(X)                                                                  \
+    X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) TEN(X, 1) TEN(X, 2) TEN(X, 3) \
     TEN(X, 4) TEN(X, 5) TEN(X, 6) TEN(X, 7) TEN(X, 8) TEN(X, 9)
+/* clang-format on */
 HUNDRED(METHOD)
 
 static tide_method *const methods[TYPES] = {
@@ -95,8 +96,8 @@ static uint32_t half_normal(uint64_t *random)
     return (uint32_t)fabs(10 * x * sqrt(-2 * log(s) / s));
 }
 
-/* A round of the sweep is 256 calls; the centre moves by one every 10 rounds, so that after 1000 rounds
- * it is back. */
+/* A round of the sweep is 256 calls; the centre moves by one every 10 rounds, so that after 1000
+ * rounds it is back. */
 enum { ROUND = 256, ROUNDS_A_CENTRE = 10 };
 
 static uint32_t sweep_number(size_t row, uint64_t *random)
@@ -122,28 +123,34 @@ static dispatch_state *make(size_t rows, uint32_t turns)
 
 /* --- bodies ------------------------------------------------------------------------------- */
 
-/* Passes over the rows; statements see the item `at`, and end what they do with it. The empty assembly
- * makes the count opaque, as in scope4.h. */
-#define DISPATCH(name, ...)                                                                    \
-    static __attribute__((noinline)) uint64_t name##_run(void *state, uint64_t operations)     \
-    {                                                                                          \
-        dispatch_state *const s = state;                                                       \
-        tide_generic *const generic = s->generic;                                              \
-        item *const end = s->items + s->rows;                                                  \
-        uint64_t done = 0;                                                                     \
-        (void)generic;                                                                         \
-        while (done < operations)                                                              \
-            for (item *at = s->items; at != end;) {                                            \
-                __VA_ARGS__                                                                    \
-            }                                                                                  \
-        return done;                                                                           \
+/* Passes over the rows; statements see the item `at`, and end what they do with it. The empty
+ * assembly makes the count opaque, as in scope4.h. */
+#define DISPATCH(name, ...)                                                                \
+    static __attribute__((noinline)) uint64_t name##_run(void *state, uint64_t operations) \
+    {                                                                                      \
+        dispatch_state *const s = state;                                                   \
+        tide_generic *const generic = s->generic;                                          \
+        item *const end = s->items + s->rows;                                              \
+        uint64_t done = 0;                                                                 \
+        (void)generic;                                                                     \
+        while (done < operations)                                                          \
+            for (item *at = s->items; at != end;) {                                        \
+                __VA_ARGS__                                                                \
+            }                                                                              \
+        return done;                                                                       \
     }
-#define NEXT                                               \
-    at++, done++;                                          \
+#define NEXT      \
+    at++, done++; \
     __asm__ volatile("" : "+r"(done) : "r"(at) : "memory")
-#define CALL(method) (method)(at); NEXT;
-#define SITE         TIDE_DISPATCH(generic, at->type, at); NEXT;
-#define IN_PLACE(n)  at->result = BODY(n, at); NEXT;
+#define CALL(method) \
+    (method)(at);    \
+    NEXT;
+#define SITE                              \
+    TIDE_DISPATCH(generic, at->type, at); \
+    NEXT;
+#define IN_PLACE(n)           \
+    at->result = BODY(n, at); \
+    NEXT;
 
 /* clang-format off */
 DISPATCH(lookup, SITE)
@@ -186,16 +193,15 @@ static void warm(dispatch_state *s)
     tide_learning_stats(&s->warm);
 }
 
-#define PROVE(name)                                                  \
-    static void name##_use(void *state, uint64_t operations)         \
-    {                                                                \
-        (void)name##_run(state, operations);                         \
-    }                                                                \
-    static __attribute__((unused)) void name##_prove(void *state,    \
-                                                     uint64_t operations) \
-    {                                                                \
-        prove_results(state, name##_use, operations);                    \
-        warm(state);                                                 \
+#define PROVE(name)                                                                    \
+    static void name##_use(void *state, uint64_t operations)                           \
+    {                                                                                  \
+        (void)name##_run(state, operations);                                           \
+    }                                                                                  \
+    static __attribute__((unused)) void name##_prove(void *state, uint64_t operations) \
+    {                                                                                  \
+        prove_results(state, name##_use, operations);                                  \
+        warm(state);                                                                   \
     }
 PROVE(lookup)
 PROVE(compiled)
@@ -211,7 +217,8 @@ static bool verify(void *state, uint64_t operations)
 {
     dispatch_state *s = state;
     tide_site_information site;
-    if (s->site != NULL && (tide_site_info(s->site, &site) != TIDE_OK || site.tier != TIDE_TIER_FULL)) {
+    if (s->site != NULL &&
+        (tide_site_info(s->site, &site) != TIDE_OK || site.tier != TIDE_TIER_FULL)) {
         bench_complain("dispatch: the site left tier full");
         return false;
     }
@@ -315,8 +322,8 @@ static void *compiled_actors_setup(const bench_case *job)
     return compile(setup_actors(job), true);
 }
 
-#define DISPATCH_VARIANT(variable, label, missing, setup, name)                        \
-    static const bench_variant variable = {label,        missing, setup,    name##_prove, \
+#define DISPATCH_VARIANT(variable, label, missing, setup, name)                         \
+    static const bench_variant variable = {label,      missing, setup,    name##_prove, \
                                            name##_run, verify,  teardown, NULL};
 DISPATCH_VARIANT(lookup_3, "lookup", NULL, lookup_3_setup, lookup)
 DISPATCH_VARIANT(compiled_3, "tide-compiled", BENCH_MISSING_STAGER, compiled_3_setup, compiled)
@@ -395,5 +402,8 @@ static const bench_variant learning_sweep = {
     learning_run,    learning_verify,      teardown,    learned};
 
 const bench_variant *const bench_dispatch_sweep_variants[] = {
-    &cases_sweep, &lookup_sweep, &learning_sweep, NULL,
+    &cases_sweep,
+    &lookup_sweep,
+    &learning_sweep,
+    NULL,
 };

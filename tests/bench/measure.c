@@ -22,7 +22,7 @@ typedef struct pair {
     uint64_t block;   /* operations           */
     uint64_t total;   /* done since the proof */
     uint32_t rounds;
-    double *ns;       /* by round             */
+    double *ns; /* by round             */
 } pair;
 
 bool bench_selected(const bench_options *options, const bench_case *job,

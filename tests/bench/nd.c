@@ -224,8 +224,8 @@ static void *compiled_setup(const bench_case *job)
     return compile(s, "compiled_block", compiled_prove);
 }
 
-/* No acquire is a hit here: each finds another shape's header, sees that its own was foreseen, and goes
- * to the slow path. So there are no executions to count. */
+/* No acquire is a hit here: each finds another shape's header, sees that its own was foreseen, and
+ * goes to the slow path. So there are no executions to count. */
 static void *turning_setup(const bench_case *job)
 {
     return compile(make(job, true), "turning_block", turning_prove);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* observe, observe-columns: the cost of learning to a program that has settled, at the default rate,
- * on scope4-small and on the columns example.
+/* observe, observe-columns: the cost of learning to a program that has settled, at the default
+ * rate, on scope4-small and on the columns example.
  *
  *   off       nothing is learned, no keeper runs
  *   on        the keeper runs, as it does by default
  *   observed  every use is observed: what one costs inside a window
  *
- * Windows are so rare that least and median times do not see them: `mean_ns` is over all blocks, and
- * `keeper_percent` is what all other threads of the process took, of the time that passed. */
+ * Windows are so rare that least and median times do not see them: `mean_ns` is over all blocks,
+ * and `keeper_percent` is what all other threads of the process took, of the time that passed. */
 #define _GNU_SOURCE
 #include "observe.h"
 
 #include "columns.h"
-#include "tide.h"
 #include "scope4.h"
+#include "tide.h"
 
 #include <string.h>
 #include <time.h>
@@ -62,8 +62,8 @@ static void scope_proof(void *state, uint64_t operations)
     bench_tide_warm(state);
 }
 
-static const bench_variant scope_job = {"scope",   NULL,      scope_setup,       scope_proof,
-                                        scope_run, bench_tide_verify, bench_tide_free, NULL};
+static const bench_variant scope_job = {
+    "scope", NULL, scope_setup, scope_proof, scope_run, bench_tide_verify, bench_tide_free, NULL};
 
 /* --- around each block -------------------------------------------------------------------- */
 
@@ -166,13 +166,13 @@ static void teardown(void *state)
     bench_state_free(s, sizeof *s);
 }
 
-#define OBSERVE_VARIANT(job, name, label, mode, missing)                                         \
-    static void *job##_##name##_setup(const bench_case *c)                                       \
-    {                                                                                            \
-        return make(c, mode, job##_variant());                                                   \
-    }                                                                                            \
-    static const bench_variant job##_##name = {label, missing, job##_##name##_setup, prove,      \
-                                               run,   verify,  teardown,             costs};
+#define OBSERVE_VARIANT(job, name, label, mode, missing)   \
+    static void *job##_##name##_setup(const bench_case *c) \
+    {                                                      \
+        return make(c, mode, job##_variant());             \
+    }                                                      \
+    static const bench_variant job##_##name = {            \
+        label, missing, job##_##name##_setup, prove, run, verify, teardown, costs};
 
 static const bench_variant *scopes_variant(void)
 {
@@ -184,7 +184,10 @@ OBSERVE_VARIANT(scopes, on, "on", ON, BENCH_MISSING_STAGER)
 OBSERVE_VARIANT(scopes, observed, "observed", OBSERVED, BENCH_MISSING_STAGER)
 
 const bench_variant *const bench_observe_variants[] = {
-    &scopes_off, &scopes_on, &scopes_observed, NULL,
+    &scopes_off,
+    &scopes_on,
+    &scopes_observed,
+    NULL,
 };
 
 #if BENCH_HAVE_COLUMNS

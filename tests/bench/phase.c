@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* phase-K: one site whose scopes touch two types, other two after every K scopes, four pairs in turn.
+/* phase-K: one site whose scopes touch two types, other two after every K scopes, four pairs in
+ * turn.
  *
  *   tide-full      pinned to the general plan
  *   tide-table     told all eight types
@@ -10,17 +11,15 @@
  * scopes and nanoseconds that took, of those changes after which it came about at all. */
 #include "phase.h"
 
-#include "tide.h"
 #include "scope4.h"
+#include "tide.h"
 
 #include <string.h>
 
 enum { STEP_EVERY = 256, LOOK_EVERY = 16, PAIR = 2 };
 
-static const tide_type pairs[BENCH_PHASES][PAIR] = {{TIDE_F64, TIDE_I32},
-                                                    {TIDE_F32, TIDE_I64},
-                                                    {TIDE_U8, TIDE_I16},
-                                                    {TIDE_C64, TIDE_U32}};
+static const tide_type pairs[BENCH_PHASES][PAIR] = {
+    {TIDE_F64, TIDE_I32}, {TIDE_F32, TIDE_I64}, {TIDE_U8, TIDE_I16}, {TIDE_C64, TIDE_U32}};
 
 typedef enum manner { FULL, TABLE, STEPPED, KEEPER } manner;
 
@@ -88,27 +87,27 @@ BENCH_INLINE void use(tide_pool *pool, const tide_type *pair)
 }
 
 /* A body for each variant, so that each has a site of its own. */
-#define PHASE(name, label)                                                                \
-    static uint64_t name##_run(void *state, uint64_t operations)                          \
-    {                                                                                     \
-        phase_state *s = state;                                                           \
-        tide_pool *const pool = s->pool;                                                  \
-        const tide_type *pair = pairs[s->phase % BENCH_PHASES];                           \
-        for (uint64_t i = 0; i < operations; i++) {                                       \
-            {                                                                             \
-                TIDE_SCOPE_NAMED(pool, label);                                            \
-                use(pool, pair);                                                          \
-            }                                                                             \
-            if (++s->at % LOOK_EVERY == 0)                                                \
-                look(s, pair);                                                            \
-            if (s->mode == STEPPED && s->at % STEP_EVERY == 0)                            \
-                tide_step();                                                              \
-            if (s->at == s->length) {                                                     \
-                change(s);                                                                \
-                pair = pairs[s->phase % BENCH_PHASES];                                    \
-            }                                                                             \
-        }                                                                                 \
-        return operations;                                                                \
+#define PHASE(name, label)                                       \
+    static uint64_t name##_run(void *state, uint64_t operations) \
+    {                                                            \
+        phase_state *s = state;                                  \
+        tide_pool *const pool = s->pool;                         \
+        const tide_type *pair = pairs[s->phase % BENCH_PHASES];  \
+        for (uint64_t i = 0; i < operations; i++) {              \
+            {                                                    \
+                TIDE_SCOPE_NAMED(pool, label);                   \
+                use(pool, pair);                                 \
+            }                                                    \
+            if (++s->at % LOOK_EVERY == 0)                       \
+                look(s, pair);                                   \
+            if (s->mode == STEPPED && s->at % STEP_EVERY == 0)   \
+                tide_step();                                     \
+            if (s->at == s->length) {                            \
+                change(s);                                       \
+                pair = pairs[s->phase % BENCH_PHASES];           \
+            }                                                    \
+        }                                                        \
+        return operations;                                       \
     }
 PHASE(full, "phase full")
 PHASE(table, "phase table")
@@ -198,19 +197,19 @@ static void teardown(void *state)
     bench_state_free(s, sizeof *s);
 }
 
-#define PHASE_VARIANT(name, mode, missing)                                                    \
-    static void *name##_setup(const bench_case *job)                                          \
-    {                                                                                         \
-        return make(job, mode, "phase " #name);                                               \
-    }                                                                                         \
-    static void name##_prove(void *state, uint64_t operations)                                \
-    {                                                                                         \
-        (void)name##_run(state, operations);                                                  \
-        warm(state);                                                                          \
-    }                                                                                         \
-    static const bench_variant variant_##name = {"tide-" #name, missing, name##_setup,        \
-                                                 name##_prove,  name##_run, verify, teardown, \
-                                                 changes};
+#define PHASE_VARIANT(name, mode, missing)                                    \
+    static void *name##_setup(const bench_case *job)                          \
+    {                                                                         \
+        return make(job, mode, "phase " #name);                               \
+    }                                                                         \
+    static void name##_prove(void *state, uint64_t operations)                \
+    {                                                                         \
+        (void)name##_run(state, operations);                                  \
+        warm(state);                                                          \
+    }                                                                         \
+    static const bench_variant                                                \
+        variant_##name = {"tide-" #name, missing, name##_setup, name##_prove, \
+                          name##_run,    verify,  teardown,     changes};
 PHASE_VARIANT(full, FULL, NULL)
 PHASE_VARIANT(table, TABLE, NULL)
 PHASE_VARIANT(stepped, STEPPED, BENCH_MISSING_STAGER)

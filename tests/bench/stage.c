@@ -6,9 +6,9 @@
  *   warm   the stager is there
  *   kept   the code is among the artefacts that were kept
  *
- * The decision is a declaration, which needs no window. Each block declares other types than the block
- * before, whose code is then unloaded (one plan of a site keeps its code here): so each compile is a
- * real one, and each kept artefact is read, checked and mapped anew. */
+ * The decision is a declaration, which needs no window. Each block declares other types than the
+ * block before, whose code is then unloaded (one plan of a site keeps its code here): so each
+ * compile is a real one, and each kept artefact is read, checked and mapped anew. */
 #define _GNU_SOURCE
 #include "stage.h"
 
@@ -245,14 +245,16 @@ static void teardown(void *state)
     bench_state_free(s, sizeof *s);
 }
 
-#define STAGE_VARIANT(name)                                                                      \
-    static const bench_variant variant_##name = {#name, BENCH_MISSING_STAGER, name##_setup, prove, \
-                                                 run,   verify,               teardown,          \
-                                                 milliseconds};
+#define STAGE_VARIANT(name)                       \
+    static const bench_variant variant_##name = { \
+        #name, BENCH_MISSING_STAGER, name##_setup, prove, run, verify, teardown, milliseconds};
 STAGE_VARIANT(cold)
 STAGE_VARIANT(warm)
 STAGE_VARIANT(kept)
 
 const bench_variant *const bench_stage_variants[] = {
-    &variant_cold, &variant_warm, &variant_kept, NULL,
+    &variant_cold,
+    &variant_warm,
+    &variant_kept,
+    NULL,
 };

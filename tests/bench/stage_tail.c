@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* stage-tail: what the slowest scopes of a loop take while other sites are compiled, against the same
- * loop while nothing is. Each scope is timed for itself, which costs about two readings of the clock:
- * ns per operation contain that, percentiles one of it. */
+/* stage-tail: what the slowest scopes of a loop take while other sites are compiled, against the
+ * same loop while nothing is. Each scope is timed for itself, which costs about two readings of the
+ * clock: ns per operation contain that, percentiles one of it. */
 #include "stage.h"
 
-#include "tide.h"
 #include "scope4.h"
+#include "tide.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -180,10 +180,12 @@ static void teardown(void *state)
 
 static const bench_variant variant_idle = {"idle",   NULL,   idle_setup, prove,
                                            tail_run, verify, teardown,   percentiles};
-static const bench_variant variant_compiling = {"compiling", BENCH_MISSING_STAGER, compiling_setup,
-                                                prove,       tail_run,             verify,
-                                                teardown,    percentiles};
+static const bench_variant variant_compiling = {
+    "compiling", BENCH_MISSING_STAGER, compiling_setup, prove, tail_run, verify,
+    teardown,    percentiles};
 
 const bench_variant *const bench_stage_tail_variants[] = {
-    &variant_idle, &variant_compiling, NULL,
+    &variant_idle,
+    &variant_compiling,
+    NULL,
 };

@@ -43,8 +43,8 @@ static void declare_unless_compiled(tide_site *site, const tide_type *types, siz
         bench_die("%s", tide_error_message());
 }
 
-void bench_tide_compile(bench_tide *s, bench_twin timed, bench_twin counted,
-                        const tide_type *types, size_t count, uint64_t slack)
+void bench_tide_compile(bench_tide *s, bench_twin timed, bench_twin counted, const tide_type *types,
+                        size_t count, uint64_t slack)
 {
     bench_compiled twin = {.sites = {counted.site}, .count = 1};
     s->compiled = (bench_compiled){.sites = {timed.site}, .count = 1};
@@ -205,8 +205,8 @@ static void *frame_general_setup(const bench_case *job)
     return s;
 }
 
-/* Where sizes change slots for larger ones there is always some slot too small: a frame, which asks for
- * all at once, then takes the general path. */
+/* Where sizes change slots for larger ones there is always some slot too small: a frame, which asks
+ * for all at once, then takes the general path. */
 static bool exchanges(const bench_case *job)
 {
     return job->sizes[0].count[0] * sizeof(double) >= 64 * 1024;
@@ -241,17 +241,16 @@ static bool disabled_verify(void *state, uint64_t operations)
     return false;
 }
 
-#define TIDE_VARIANT(name, setup, verify) \
-    TIDE_VARIANT_IF(NULL, name, "tide-" #name, setup, verify)
-#define TIDE_VARIANT_IF(missing, name, label, setup, verify)   \
-    static void name##_proof(void *state, uint64_t operations) \
-    {                                                          \
-        name##_prove(state, operations);                       \
-        bench_tide_warm(state);                                \
-    }                                                          \
-    const bench_variant bench_tide_##name = {                  \
-        label,      missing, setup,           name##_proof,    \
-        name##_run, verify,  bench_tide_free, bench_tide_figures};
+#define TIDE_VARIANT(name, setup, verify) TIDE_VARIANT_IF(NULL, name, "tide-" #name, setup, verify)
+#define TIDE_VARIANT_IF(missing, name, label, setup, verify)                             \
+    static void name##_proof(void *state, uint64_t operations)                           \
+    {                                                                                    \
+        name##_prove(state, operations);                                                 \
+        bench_tide_warm(state);                                                          \
+    }                                                                                    \
+    const bench_variant bench_tide_##name = {label,           missing,           setup,  \
+                                             name##_proof,    name##_run,        verify, \
+                                             bench_tide_free, bench_tide_figures};
 #define disabled_prove types_prove
 #define disabled_run   types_run
 

@@ -38,10 +38,11 @@ typedef struct bench_twin {
     bench_use_function *use;
 } bench_twin;
 
-/* Has the timed site compiled, told of the types (none: as its use shows), and the other one, which is
- * the same but for counting, to prove that compiled code is what runs: all but `slack` of 256 uses. */
-void bench_tide_compile(bench_tide *s, bench_twin timed, bench_twin counted,
-                        const tide_type *types, size_t count, uint64_t slack);
+/* Has the timed site compiled, told of the types (none: as its use shows), and the other one, which
+ * is the same but for counting, to prove that compiled code is what runs: all but `slack` of 256
+ * uses. */
+void bench_tide_compile(bench_tide *s, bench_twin timed, bench_twin counted, const tide_type *types,
+                        size_t count, uint64_t slack);
 
 /* Remembers the pool's counters: from here on nothing may be allocated. */
 void bench_tide_warm(bench_tide *s);

@@ -90,8 +90,7 @@ BENCH_SCOPE4(bump, bench_bump,
 
 static void *compiled_setup(const bench_case *job)
 {
-    return compiled_pair(job,
-                         (bench_twin){bench_site_named("untracked compiled"), compiled_prove},
+    return compiled_pair(job, (bench_twin){bench_site_named("untracked compiled"), compiled_prove},
                          (bench_twin){bench_site_named("untracked counted"), counted_prove}, 2);
 }
 
@@ -117,14 +116,15 @@ static const bench_variant variant_bump = {"bump",   NULL,        bump_setup,   
                                            bump_run, bump_verify, bench_bump_free, NULL};
 
 #define UNTRACKED_VARIANT(name, label, setup) UNTRACKED_VARIANT_IF(NULL, name, label, setup)
-#define UNTRACKED_VARIANT_IF(missing, name, label, setup)      \
-    static void name##_proof(void *state, uint64_t operations) \
-    {                                                          \
-        name##_prove(state, operations);                       \
-        bench_tide_warm(state);                                \
-    }                                                          \
-    static const bench_variant variant_##name = {              \
-        label, missing, setup, name##_proof, name##_run, bench_tide_verify, bench_tide_free, NULL};
+#define UNTRACKED_VARIANT_IF(missing, name, label, setup)                                        \
+    static void name##_proof(void *state, uint64_t operations)                                   \
+    {                                                                                            \
+        name##_prove(state, operations);                                                         \
+        bench_tide_warm(state);                                                                  \
+    }                                                                                            \
+    static const bench_variant variant_##name = {label,           missing,    setup,             \
+                                                 name##_proof,    name##_run, bench_tide_verify, \
+                                                 bench_tide_free, NULL};
 UNTRACKED_VARIANT(full, "tide-full", full_setup)
 UNTRACKED_VARIANT(table, "tide-table", table_setup)
 UNTRACKED_VARIANT(table_told, "tide-table-told", table_told_setup)
@@ -135,7 +135,9 @@ UNTRACKED_VARIANT(types_told, "tide-types-told", plain_setup)
 UNTRACKED_VARIANT(loop, "tide-loop", plain_setup)
 
 const bench_variant *const bench_untracked_variants[] = {
-    &variant_bump,  &variant_full,       &variant_table, &variant_table_told,
-    &variant_compiled, &variant_compiled_told, &variant_types, &variant_types_told,
-    &variant_loop,  NULL,
+    &variant_bump,     &variant_full,
+    &variant_table,    &variant_table_told,
+    &variant_compiled, &variant_compiled_told,
+    &variant_types,    &variant_types_told,
+    &variant_loop,     NULL,
 };
