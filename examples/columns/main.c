@@ -4,6 +4,7 @@
 #include "error.h"
 #include "print.h"
 #include "progress.h"
+#include "report.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static const char usage[] =
     "\n"
     "  --rows N    rows to show, or all; aggregates are always shown whole (20)\n"
     "  --csv       prints all rows as CSV instead of a table\n"
-    "  --report    prints what each call site acquired\n"
+    "  --report    prints what each call site acquired, and what it became\n"
     "  --repeat N  the rows N times over\n"
     "  --compare   runs the job with temporaries from malloc, static buffers and Tidepool\n"
     "  --elements  instead of a file: the chemical elements, built in\n"
@@ -197,7 +198,7 @@ static bool run(FILE *out, const options *o, columns_job *job, columns_error *er
     columns_table_destroy(result);
     if (o->report) {
         fputc('\n', out);
-        tide_profile_print(out);
+        print_report(out);
     }
     if (o->compare) {
         progress_start();

@@ -152,6 +152,11 @@ static void the_report_names_the_call_sites(void **state)
     assert_contains(report, "evaluate.c:");
     assert_contains(report, "f64");
     assert_null(strstr(report, "null_test"));
+    const char *lives = strstr(report, "their lives so far:");
+    assert_non_null(lives);
+    assert_contains(lives, "choice (evaluate.c:");
+    assert_contains(lives, ", scope: ");
+    assert_contains(lives, " uses observed, ");
     outcome_free(&o);
     o = RUN("--elements", "count(*)");
     assert_null(strstr(o.out, "call sites"));
