@@ -75,15 +75,10 @@ static int create(void)
 
 /* ---- starting and stopping -------------------------------------------------------------- */
 
-static bool is_keeper(void)
-{
-    return keeper.running && pthread_equal(keeper.thread, pthread_self());
-}
-
 static void stop(void)
 {
     pthread_mutex_lock(&mutex);
-    bool ours = keeper.running && !keeper.stopping && !is_keeper();
+    bool ours = keeper.running && !keeper.stopping;
     if (ours) {
         keeper.stopping = true;
         pthread_cond_broadcast(&wake);
@@ -97,16 +92,15 @@ static void stop(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* The helper process and its files go with the program. */
+/* The helper process and its files go with the program. When a listener calls exit, its thread holds the
+ * round: the keeper, should it be another, waits for that and does nothing any more. */
 static void at_exit(void)
 {
     pthread_mutex_lock(&mutex);
     keeper.refused = true;
-    bool inside = is_keeper();
     pthread_mutex_unlock(&mutex);
-    stop();
-    if (inside)
-        return; /* a listener called exit: the stager ends when its socket closes */
+    if (!tide_round_held())
+        stop();
     tide_round_lock();
     tide_stager_stop(true);
     tide_round_unlock();
@@ -155,12 +149,11 @@ tide_status tide_keeper_start(void)
 tide_status tide_keeper_stop(void)
 {
     pthread_once(&once, prepare);
+    if (tide_round_held())
+        return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a listener to events");
     pthread_mutex_lock(&mutex);
-    bool inside = is_keeper();
     keeper.refused = true;
     pthread_mutex_unlock(&mutex);
-    if (inside)
-        return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "this is the keeper's own thread");
     stop();
     return TIDE_OK;
 }

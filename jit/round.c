@@ -26,11 +26,12 @@
 /* Recursive: a listener to events may step, pin and reset. */
 static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+static _Thread_local unsigned held; /* so many times by this thread */
 
 /* The child has neither keeper nor stager; it may get its own. A fresh lock, as in the registry. */
 static void child(void)
 {
-    (void)pthread_mutex_unlock(&mutex);
+    tide_round_unlock();
     mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     tide_keeper_forget();
     tide_order_forget();
@@ -49,11 +50,18 @@ void tide_round_lock(void)
 {
     pthread_once(&prepared, prepare);
     pthread_mutex_lock(&mutex);
+    held++;
 }
 
 void tide_round_unlock(void)
 {
+    held--;
     pthread_mutex_unlock(&mutex);
+}
+
+bool tide_round_held(void)
+{
+    return held > 0;
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */

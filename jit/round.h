@@ -16,4 +16,7 @@ bool tide_round(int wait_ms);
 void tide_round_lock(void);
 void tide_round_unlock(void);
 
+/* By this thread? It is inside a listener to events, then. */
+bool tide_round_held(void);
+
 #endif

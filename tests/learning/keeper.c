@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: MIT */
+/* The keeper: when it appears and when it does not, that it does what stepping by hand does, and that
+ * neither exit nor fork minds it, with a compile under way or not.
+ *
+ * Called with the name of a scene as its argument, this program plays it and does no test. */
+#define _GNU_SOURCE
+#include "learning.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jit/round.h"
+#include "jit/stager.h"
+
+static tide_pool *pool;
+
+static size_t tasks(void)
+{
+    size_t count = 0;
+    DIR *list = opendir("/proc/self/task");
+    assert_non_null(list);
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(list);
+    return count;
+}
+
+/* Uses the site while the keeper does all else. */
+static void until_kept(const use *u, tide_tier tier)
+{
+    for (unsigned i = 0; i < PATIENCE_MS && (tier_of(u->site) != tier || i == 0); i++) {
+        use_times(u, 50);
+        usleep(1000);
+    }
+    assert_int_equal(tier_of(u->site), tier);
+}
+
+/* ---- appearing --------------------------------------------------------------------------- */
+
+static void no_thread_appears_before_some_window_is_full(void **state)
+{
+    (void)state;
+    enum { SITES = 20, WINDOW = 200 };
+    use uses[SITES];
+    set("keeper", 1);
+    size_t before = tasks();
+    for (unsigned i = 0; i < SITES; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "keeper: seldom %u", i);
+        uses[i] = use_of(name, i % TIDE_KIND_COUNT, pool, 2, TIDE_F64, TIDE_I32);
+        use_times(&uses[i], WINDOW - 1);
+    }
+    assert_false(tide_keeper_running());
+    assert_int_equal(tasks(), before);
+    use_times(&uses[7], 1);
+    assert_true(tide_keeper_running());
+    assert_int_equal(tasks(), before + 1);
+    for (unsigned i = 0; i < SITES; i++)
+        use_times(&uses[i], WINDOW);
+    assert_int_equal(tasks(), before + 1);
+    expect_ok(tide_keeper_stop());
+    assert_false(tide_keeper_running());
+    assert_int_equal(tasks(), before);
+}
+
+static void a_stopped_keeper_comes_back_only_when_called(void **state)
+{
+    (void)state;
+    size_t before = tasks();
+    set("keeper", 1);
+    expect_ok(tide_keeper_stop());
+    expect_ok(tide_keeper_stop());
+    use u = use_of("keeper: stopped", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+    use_times(&u, 1000);
+    assert_false(tide_keeper_running());
+    expect_ok(tide_keeper_start());
+    expect_ok(tide_keeper_start());
+    assert_true(tide_keeper_running());
+    assert_int_equal(tasks(), before + 1);
+    for (unsigned i = 0; i < scaled(200, 20); i++) {
+        expect_ok(tide_keeper_stop());
+        assert_int_equal(tasks(), before);
+        expect_ok(tide_keeper_start());
+    }
+    expect_ok(tide_keeper_stop());
+}
+
+static void *start_and_stop(void *unused)
+{
+    for (unsigned i = 0; i < 50; i++) {
+        (void)tide_keeper_start();
+        (void)tide_keeper_running();
+        (void)tide_keeper_stop();
+    }
+    return unused;
+}
+
+static void starting_and_stopping_from_many_threads_ends_as_the_last_said(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, start_and_stop, NULL), 0);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    expect_ok(tide_keeper_stop());
+    assert_false(tide_keeper_running());
+    expect_ok(tide_keeper_start());
+    assert_true(tide_keeper_running());
+    expect_ok(tide_keeper_stop());
+    assert_false(tide_keeper_running());
+}
+
+/* ---- the same as by hand ----------------------------------------------------------------- */
+
+enum { PROGRAM = 7 };
+
+/* Sites of a small program, a copy of its own for each way of running it. */
+static void write_program(use *out, const char *way)
+{
+    static const struct {
+        tide_kind kind;
+        uint32_t count;
+        tide_type types[6];
+    } sites[PROGRAM] = {
+        {TIDE_KIND_SCOPE, 1, {TIDE_F64}},
+        {TIDE_KIND_SCOPE, 3, {TIDE_F64, TIDE_I32, TIDE_F64}},
+        {TIDE_KIND_SCOPE, 6, {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16}},
+        {TIDE_KIND_FRAME, 3, {TIDE_F64, TIDE_I32, TIDE_F64}},
+        {TIDE_KIND_ACQUIRE, 1, {TIDE_I32}},
+        {TIDE_KIND_ARRAY, 1, {TIDE_F32}},
+        {TIDE_KIND_DISPATCH, 1, {TIDE_C64}},
+    };
+    for (unsigned i = 0; i < PROGRAM; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "keeper: program %u %s", i, way);
+        out[i] = use_of(name, sites[i].kind, pool, 0);
+        out[i].count = sites[i].count;
+        memcpy(out[i].types, sites[i].types, sizeof sites[i].types);
+    }
+}
+
+static void keeper_and_hand_come_to_the_same_plans(void **state)
+{
+    (void)state;
+    need_stager();
+    use by_hand[PROGRAM], kept[PROGRAM];
+    write_program(by_hand, "by hand");
+    write_program(kept, "kept");
+    for (unsigned i = 0; i < PROGRAM; i++)
+        until(&by_hand[i], TIDE_TIER_COMPILED);
+    set("keeper", 1);
+    set("keeper_period", 1);
+    expect_ok(tide_keeper_start());
+    for (unsigned i = 0; i < PROGRAM; i++)
+        until_kept(&kept[i], TIDE_TIER_COMPILED);
+    expect_ok(tide_keeper_stop());
+    for (unsigned i = 0; i < PROGRAM; i++) {
+        tide_site_information a = info_of(by_hand[i].site), b = info_of(kept[i].site);
+        assert_int_equal(a.tier, b.tier);
+        assert_int_equal(a.type_count, b.type_count);
+        assert_memory_equal(a.types, b.types, a.type_count * sizeof a.types[0]);
+        settle();
+        expect_executed(&kept[i], 100);
+        expect_executed(&by_hand[i], 100);
+    }
+}
+
+/* ---- programs that end ------------------------------------------------------------------- */
+
+/* All of a scene's files lie here. */
+static char folder[] = "/tmp/tidepool-scene-XXXXXX";
+
+static size_t entries(void)
+{
+    size_t count = 0;
+    DIR *list = opendir(folder);
+    assert_non_null(list);
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(list);
+    return count;
+}
+
+/* Plays a scene in a process of its own, which must end by itself with that status; then no process and
+ * no file of it may be left. */
+static void play(const char *name, int expected)
+{
+    int status;
+    need_stager();
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        setenv("XDG_RUNTIME_DIR", folder, 1);
+        setenv("TMPDIR", folder, 1);
+        alarm(100);
+        execl("/proc/self/exe", "scene", name, (char *)NULL);
+        _exit(126);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != expected)
+        fail_msg("scene '%s': exit %d, signal %d", name, WEXITSTATUS(status), WTERMSIG(status));
+    while (waitpid(-1, &status, 0) > 0) /* what it left behind has become ours */
+        continue;
+    assert_int_equal(entries(), 0);
+}
+
+static use scene_use(unsigned i)
+{
+    char name[32];
+    snprintf(name, sizeof name, "scene %u", i);
+    return use_of(name, TIDE_KIND_SCOPE, pool, 2, TIDE_F64, TIDE_I32);
+}
+
+/* So that many compiles are under way. */
+static void order_some(void)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        use u = scene_use(i);
+        use_times(&u, 200);
+    }
+}
+
+static void scene_exit_with_keeper_and_compile(void)
+{
+    set("keeper", 1);
+    set("keeper_period", 1);
+    order_some();
+    while (learned().ordered == 0)
+        usleep(100);
+    assert_true(tide_keeper_running());
+    exit(3);
+}
+
+static void scene_exit_by_hand_mid_compile(void)
+{
+    order_some();
+    expect_ok(tide_step());
+    assert_true(learned().ordered >= 20);
+    exit(3);
+}
+
+static void exit_when_published(const tide_event *event, void *user)
+{
+    (void)user;
+    if (event->kind == TIDE_EVENT_PUBLISHED && event->tier == TIDE_TIER_COMPILED)
+        exit(4);
+}
+
+static void scene_exit_from_a_listener_in_the_keeper(void)
+{
+    set("keeper_period", 1);
+    tide_event_set(exit_when_published, NULL);
+    use u = scene_use(0);
+    expect_ok(tide_keeper_start());
+    for (;;) {
+        use_times(&u, 50);
+        usleep(1000);
+    }
+}
+
+static void scene_exit_from_a_listener_while_stepping(void)
+{
+    tide_event_set(exit_when_published, NULL);
+    use u = scene_use(0);
+    until(&u, TIDE_TIER_COMPILED);
+    exit(1);
+}
+
+static void exit_when_found(const tide_event *event, void *user)
+{
+    (void)user;
+    if (event->kind != TIDE_EVENT_FOUND)
+        return;
+    expect_ok(tide_keeper_start());
+    usleep(20000); /* the keeper is waiting for this round to end by now; if not, it will be */
+    exit(4);
+}
+
+static void scene_exit_from_a_listener_with_the_keeper_waiting(void)
+{
+    use u = scene_use(0);
+    set("keeper_period", 1);
+    tide_event_set(exit_when_found, NULL);
+    use_times(&u, 1);
+    expect_ok(tide_step());
+    exit(1);
+}
+
+static void *exit_here(void *unused)
+{
+    (void)unused;
+    exit(3);
+}
+
+static void scene_exit_from_another_thread(void)
+{
+    pthread_t thread;
+    set("keeper", 1);
+    order_some();
+    expect_ok(tide_keeper_start());
+    pthread_create(&thread, NULL, exit_here, NULL);
+    pthread_join(thread, NULL);
+    exit(1);
+}
+
+/* Nothing is tidied up: the stager must notice by itself. */
+static void scene_underscore_exit_mid_compile(void)
+{
+    order_some();
+    expect_ok(tide_step());
+    _exit(3);
+}
+
+static void scene_killed_after_compiling(void)
+{
+    use u = scene_use(0);
+    until(&u, TIDE_TIER_COMPILED);
+    _exit(3);
+}
+
+/* What the program does when main is over. */
+static tide_site *late;
+
+static void use_sites_at_exit(void)
+{
+    use u = {.site = late, .pool = pool, .count = 1, .types = {TIDE_F64}};
+    for (unsigned i = 0; i < 500; i++)
+        if (!use_once(&u))
+            _exit(1);
+    (void)tide_step();
+}
+
+static void scene_sites_used_by_exit_handlers(void)
+{
+    use u = scene_use(0);
+    late = u.site;
+    atexit(use_sites_at_exit); /* before the library's own handler: run after it */
+    set("keeper", 1);
+    set("keeper_period", 1);
+    until_kept(&u, TIDE_TIER_COMPILED);
+    exit(3);
+}
+
+static const struct play {
+    const char *name;
+    void (*play)(void);
+    int status;
+} scenes[] = {
+    {"exit_with_keeper_and_compile", scene_exit_with_keeper_and_compile, 3},
+    {"exit_by_hand_mid_compile", scene_exit_by_hand_mid_compile, 3},
+    {"exit_from_a_listener_in_the_keeper", scene_exit_from_a_listener_in_the_keeper, 4},
+    {"exit_from_a_listener_while_stepping", scene_exit_from_a_listener_while_stepping, 4},
+    {"exit_from_a_listener_with_the_keeper_waiting",
+     scene_exit_from_a_listener_with_the_keeper_waiting, 4},
+    {"exit_from_another_thread", scene_exit_from_another_thread, 3},
+    {"underscore_exit_mid_compile", scene_underscore_exit_mid_compile, 3},
+    {"killed_after_compiling", scene_killed_after_compiling, 3},
+    {"sites_used_by_exit_handlers", scene_sites_used_by_exit_handlers, 3},
+};
+enum { SCENES = sizeof scenes / sizeof *scenes };
+
+static void programs_end_well_whatever_learning_does(void **state)
+{
+    (void)state;
+    need_stager();
+    tide_round_lock();
+    tide_stager_stop(true); /* or it would be taken for a process left behind */
+    tide_round_unlock();
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+    assert_non_null(mkdtemp(folder));
+    for (unsigned i = 0; i < SCENES; i++)
+        for (unsigned times = 0; times < 3; times++)
+            play(scenes[i].name, scenes[i].status);
+    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+}
+
+static int play_scene(const char *name)
+{
+    settings_of_tests();
+    pool = tide_pool_create(NULL);
+    for (unsigned i = 0; i < SCENES; i++)
+        if (strcmp(scenes[i].name, name) == 0)
+            scenes[i].play();
+    return 2;
+}
+
+/* ---- fork -------------------------------------------------------------------------------- */
+
+#define CHILD_MUST(condition)                                                          \
+    do {                                                                               \
+        if (!(condition)) {                                                            \
+            fprintf(stderr, "child: %s: %s\n", #condition, tide_error_message());      \
+            _exit(1);                                                                  \
+        }                                                                              \
+    } while (0)
+
+static uint64_t stagers_at_fork;
+
+/* The child learns a site of its own to the end, by its own stager. */
+static void learn_in_child(unsigned number)
+{
+    char name[64];
+    uint64_t runs = 0;
+    snprintf(name, sizeof name, "born in child %u", number);
+    use u = {.site = tide_site_register(name), .pool = pool, .count = 1, .types = {TIDE_F64}};
+    CHILD_MUST(u.site != NULL);
+    CHILD_MUST(!tide_keeper_running());
+    for (unsigned i = 0; i < 40 && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
+        for (unsigned j = 0; j < 100; j++)
+            CHILD_MUST(use_once(&u));
+        CHILD_MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
+        CHILD_MUST(tide_step() == TIDE_OK);
+    }
+    CHILD_MUST(tier_of(u.site) == TIDE_TIER_COMPILED);
+    CHILD_MUST(use_once(&u));
+    runs = runs_of(u.site);
+    for (unsigned j = 0; j < 100; j++)
+        CHILD_MUST(use_once(&u));
+    CHILD_MUST(runs_of(u.site) == runs + 100);
+    CHILD_MUST(learned().stagers > stagers_at_fork);
+    CHILD_MUST(tide_pool_check(pool) == TIDE_OK);
+}
+
+static int wait_for(pid_t child)
+{
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static pid_t fork_with_alarm(void)
+{
+    fflush(NULL);
+    stagers_at_fork = learned().stagers;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        alarm(100);
+    return child;
+}
+
+/* Compiled code that the parent had goes on in the child. */
+static void parent_and_child_both_learn_on_after_a_fork(void **state)
+{
+    (void)state;
+    need_stager();
+    use known = use_of("fork: known", TIDE_KIND_SCOPE, pool, 2, TIDE_F64, TIDE_I32);
+    use ordered = use_of("fork: ordered", TIDE_KIND_SCOPE, pool, 2, TIDE_F32, TIDE_I32);
+    until(&known, TIDE_TIER_COMPILED);
+    use_times(&ordered, 200);
+    expect_ok(tide_step()); /* its compile is under way, but nobody is told */
+    assert_string_equal(reason_of(ordered.site), "sent to the stager");
+    pid_t child = fork_with_alarm();
+    if (child == 0) {
+        uint64_t runs = runs_of(known.site);
+        for (unsigned i = 0; i < 100; i++)
+            CHILD_MUST(use_once(&known) && use_once(&ordered));
+        CHILD_MUST(runs_of(known.site) >= runs + 99);
+        learn_in_child(0);
+        for (unsigned i = 0; i < 4000 && tier_of(ordered.site) != TIDE_TIER_COMPILED; i++) {
+            CHILD_MUST(use_once(&ordered));
+            CHILD_MUST(tide_step() == TIDE_OK);
+            CHILD_MUST(tide_settle(PATIENCE_MS) == TIDE_OK); /* what the parent ordered, again */
+        }
+        CHILD_MUST(tier_of(ordered.site) == TIDE_TIER_COMPILED);
+        exit(0);
+    }
+    settle();
+    assert_int_equal(wait_for(child), 0);
+    until(&ordered, TIDE_TIER_COMPILED);
+    assert_int_equal(info_of(ordered.site).compiles, 1);
+    expect_executed(&ordered, 100);
+    expect_executed(&known, 100);
+    use later = use_of("fork: later", TIDE_KIND_SCOPE, pool, 1, TIDE_U8);
+    until(&later, TIDE_TIER_COMPILED);
+}
+
+/* At whatever place the keeper is in its round. */
+static void forks_beside_a_busy_keeper_harm_nobody(void **state)
+{
+    (void)state;
+    need_stager();
+    set("keeper_period", 1);
+    set("window_every", 1);
+    expect_ok(tide_keeper_start());
+    for (unsigned i = 0; i < scaled(40, 4); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "fork: beside %u", i);
+        use u = use_of(name, i % TIDE_KIND_COUNT, pool, 2, TIDE_F64, TIDE_I32);
+        use_times(&u, 220);
+        usleep(i * 397 % 3000);
+        pid_t child = fork_with_alarm();
+        if (child == 0) {
+            for (unsigned j = 0; j < 300; j++)
+                CHILD_MUST(use_once(&u));
+            CHILD_MUST(tide_step() == TIDE_OK);
+            if (i % 8 == 0)
+                learn_in_child(i);
+            exit(0);
+        }
+        until_kept(&u, TIDE_TIER_COMPILED);
+        assert_int_equal(wait_for(child), 0);
+    }
+    expect_ok(tide_keeper_stop());
+}
+
+/* A child that does not step gets a keeper of its own. */
+static void a_child_gets_a_keeper_of_its_own(void **state)
+{
+    (void)state;
+    need_stager();
+    if (under_sanitizer()) {
+        print_message("ThreadSanitizer wants no threads in a child\n");
+        skip();
+    }
+    expect_ok(tide_keeper_start());
+    pid_t child = fork_with_alarm();
+    if (child == 0) {
+        set("keeper", 1);
+        set("keeper_period", 1);
+        CHILD_MUST(!tide_keeper_running());
+        use u = use_of("fork: kept", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+        for (unsigned i = 0; i < PATIENCE_MS && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
+            for (unsigned j = 0; j < 50; j++)
+                CHILD_MUST(use_once(&u));
+            usleep(1000);
+        }
+        CHILD_MUST(tide_keeper_running());
+        CHILD_MUST(tier_of(u.site) == TIDE_TIER_COMPILED);
+        exit(0);
+    }
+    assert_int_equal(wait_for(child), 0);
+    assert_true(tide_keeper_running());
+    expect_ok(tide_keeper_stop());
+}
+
+static int make_pool(void **state)
+{
+    (void)state;
+    pool = pool_of(TIDE_CHECK_NONE);
+    return 0;
+}
+
+static int drop_pool(void **state)
+{
+    (void)state;
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_destroy(pool));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        LEARNING_TEST(no_thread_appears_before_some_window_is_full),
+        LEARNING_TEST(a_stopped_keeper_comes_back_only_when_called),
+        LEARNING_TEST(starting_and_stopping_from_many_threads_ends_as_the_last_said),
+        LEARNING_TEST(keeper_and_hand_come_to_the_same_plans),
+        LEARNING_TEST(parent_and_child_both_learn_on_after_a_fork),
+        LEARNING_TEST(forks_beside_a_busy_keeper_harm_nobody),
+        LEARNING_TEST(a_child_gets_a_keeper_of_its_own),
+        LEARNING_TEST(programs_end_well_whatever_learning_does),
+    };
+    if (argc > 1)
+        return play_scene(argv[1]);
+    return cmocka_run_group_tests_name("learning: keeper", tests, make_pool, drop_pool);
+}
