@@ -33,7 +33,7 @@ static frame analyse(const tide_spec *spec)
 }
 
 typedef struct loaded {
-    gcc_jit_rvalue *top, *outer, *next[TIDE_SCOPE_SAVED], *data[TIDE_TYPED_MOST];
+    gcc_jit_rvalue *top, *outer, *next[TIDE_SCOPE_SAVED];
 } loaded;
 
 /* Is it the frame that was foreseen? */
@@ -76,16 +76,43 @@ static void guard_slots(stage_body *body, const frame *f, loaded *l, gcc_jit_blo
         stage_guard(body, wanted, GCC_JIT_COMPARISON_LT, stage_load(e, slot, AT(slot, limit)),
                     general);
     }
+}
+
+/* A load that is not merged with the one before. Six parameters must outlive the last guard, which
+ * leaves three registers: a word that lived across the guards, too, would cost a push and a pop. */
+static gcc_jit_rvalue *load_again(stage_body *body, stage_field field, stage_type type,
+                                  const char *name)
+{
+    stage_emit *e = body->e;
+    gcc_jit_rvalue *place =
+        gcc_jit_lvalue_get_address(stage_place(e, body->params[1], field), NULL);
+    gcc_jit_type *again = gcc_jit_type_get_pointer(gcc_jit_type_get_volatile(e->types[type]));
+    gcc_jit_lvalue *value = gcc_jit_rvalue_dereference(
+        gcc_jit_context_new_cast(e->context, NULL, place, again), NULL);
+    return stage_keep(body,
+                      gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_as_rvalue(value),
+                                               e->types[type]),
+                      "%s", name);
+}
+
+/* Each address is stored as it is loaded, for want of registers. */
+static void give(stage_body *body, const frame *f, const loaded *l)
+{
+    stage_emit *e = body->e;
     for (uint32_t i = 0; i < f->count; i++) {
         gcc_jit_rvalue *slot = stage_ahead(e, l->next[f->of[i]], f->repeats[i]);
-        l->data[i] = stage_keep(body, stage_load(e, slot, AT(slot, data)), "data_%u", i);
+        gcc_jit_block_add_assignment(body->here, NULL, stage_element(e, body->params[5], i),
+                                     stage_load(e, slot, AT(slot, data)));
     }
 }
 
-static void take(stage_body *body, const frame *f, const loaded *l)
+static void take(stage_body *body, const frame *f, loaded *l)
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *scope = body->params[0], *pool = body->params[1];
+    give(body, f, l);
+    l->top = load_again(body, AT(pool, log_top), STAGE_ENTRY, "same_top");
+    l->outer = load_again(body, AT(pool, tag), STAGE_WORD, "same_outer");
     gcc_jit_rvalue *tag = stage_inner_tag(body, pool, l->outer);
     stage_fill_scope(body, scope, pool, l->top, l->outer, tag);
     stage_store(body, pool, AT(pool, tag), tag);
@@ -94,9 +121,6 @@ static void take(stage_body *body, const frame *f, const loaded *l)
         stage_store(body, stage_shelf(e, pool, f->types[k]), AT(shelf, next),
                     stage_ahead(e, l->next[k], f->taken[k]));
     }
-    for (uint32_t i = 0; i < f->count; i++)
-        gcc_jit_block_add_assignment(body->here, NULL, stage_element(e, body->params[5], i),
-                                     l->data[i]);
     stage_return(body, NULL);
 }
 
