@@ -156,8 +156,10 @@ static void enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *pla
 
 static void leave_table(tide_scope *scope)
 {
-    if (TIDE_UNLIKELY(scope->plan->counts != NULL))
-        count_miss(scope, scope->plan->type_count);
+    const tide_plan *plan = scope->plan;
+    if (TIDE_UNLIKELY(plan->counts != NULL && scope->pool->log_top - tide_scope_base(scope) >
+                                                  (ptrdiff_t)plan->type_count))
+        count_miss(scope, plan->type_count);
     leave(scope);
 }
 
@@ -199,20 +201,28 @@ TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_pla
 #undef TIDE_STEP
 }
 
-/* The log first, if anything stands in it; then the scope's own. */
-static TIDE_COLD void leave_saving_slow(const tide_scope *scope)
+/* The log first, which something was written to; then the scope's own. */
+static TIDE_COLD void leave_kept_slow(const tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
     if (pool == tide_pool_refusing())
         return;
     if (scope->plan->counts != NULL)
-        count_miss(scope, tide_scope_logged(scope) ? scope->plan->type_count : 0);
-    if (!tide_level_close(pool, tide_scope_base(scope), scope->tag, scope->outer) ||
-        tide_scope_logged(scope))
+        count_miss(scope, 0);
+    if (!tide_level_close(pool, scope->base, scope->tag, scope->outer))
         return;
     for (uint32_t i = 0; i < scope->plan->type_count; i++)
         *shelf_at(pool, scope->plan->shelves[i]) =
             (tide_shelf){.next = scope->saved[i], .saved_at = scope->outer};
+}
+
+/* Where the guard of a faster leave has failed: no need to ask again. */
+static void leave_saving_slow(tide_scope *scope)
+{
+    if (tide_scope_logged(scope))
+        leave_table(scope);
+    else
+        leave_kept_slow(scope);
 }
 
 TIDE_INLINE void leave_saving(tide_scope *scope, uint32_t count)
@@ -269,15 +279,19 @@ void tide_plan_use_table(tide_plan *plan)
     __atomic_store_n(&plan->leave, saving[form].leave, __ATOMIC_RELAXED);
 }
 
+/* The guard of a faster enter has failed: that of the table would, too. */
 void tide_plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                            tide_site *site)
 {
-    saving[form_of(plan->type_count)].enter(scope, pool, plan, site);
+    enter_table(scope, pool, plan, site);
 }
 
 void tide_plan_leave_table(tide_scope *scope)
 {
-    saving[form_of(scope->plan->type_count)].leave(scope);
+    if (form_of(scope->plan->type_count) != 0)
+        leave_saving_slow(scope);
+    else
+        leave_table(scope);
 }
 
 /* ---- making tables ------------------------------------------------------------------------ */

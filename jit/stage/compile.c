@@ -87,12 +87,12 @@ static const char *const idle_passes[] = {
 /* Level 1: emitted code is straight, and level 2 makes the same hot paths of it (the golden counts hold
  * it to that) for a third more work; what it would add (packed stores, stores moved about, functions of
  * two sites made one) is unwanted anyway. Guards are always predicted: two branches are cheaper than
- * computing both conditions for one. The second form of a function stays out of the first. Nothing is
- * imported, so nothing needs to be linked. A function that is aligned costs a cycle less. */
+ * computing both conditions for one. Nothing is imported, so nothing
+ * needs to be linked. A function that is aligned costs a cycle less. */
 static void set_options(gcc_jit_context *context)
 {
     static const char *const compiler[] = {"-foptimize-sibling-calls", "-fno-stack-protector",
-                                           "-fno-inline", "-falign-functions=32",
+                                           "-falign-functions=32",
                                            "--param=logical-op-non-short-circuit=0"};
     static const char *const driver[] = {"-nostdlib", "-nostartfiles"};
     gcc_jit_context_set_int_option(context, GCC_JIT_INT_OPTION_OPTIMIZATION_LEVEL, 1);

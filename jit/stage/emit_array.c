@@ -101,13 +101,27 @@ static void tell_apart(stage_body *body, const tide_spec *spec, uint32_t first,
     gcc_jit_block_end_with_jump(body->here, NULL, miss);
 }
 
+/* The end of a pair's cold path. Type and rank are known there: said as constants they need not
+ * outlive the guards in registers, of which six parameters leave three. */
+static void give_up(stage_body *body, gcc_jit_block *block, const tide_spec_item *item,
+                    stage_field general)
+{
+    gcc_jit_rvalue *type = body->params[TYPE], *rank = body->params[RANK];
+    body->here = block;
+    body->params[TYPE] = stage_constant(body->e, STAGE_TYPE, item->type);
+    body->params[RANK] = stage_constant(body->e, STAGE_RANK, (uint64_t)item->ndim);
+    stage_give_up(body, general);
+    body->params[TYPE] = type;
+    body->params[RANK] = rank;
+}
+
 /* One type and rank; goes on, in body->here, for all others. */
-static void emit_pair(stage_body *body, const tide_spec *spec, uint32_t first, gcc_jit_block *slow,
-                      gcc_jit_block *miss)
+static void emit_pair(stage_body *body, const tide_spec *spec, uint32_t first)
 {
     stage_emit *e = body->e;
     const tide_spec_item *item = &spec->items[first];
     gcc_jit_block *other = stage_block(body, "other"), *unready = stage_block(body, "unready");
+    gcc_jit_block *slow = stage_block(body, "slow"), *miss = stage_block(body, "miss");
     stage_guard(body, body->params[TYPE], GCC_JIT_COMPARISON_EQ,
                 stage_constant(e, STAGE_TYPE, item->type), other);
     stage_guard(body, body->params[RANK], GCC_JIT_COMPARISON_EQ,
@@ -117,23 +131,20 @@ static void emit_pair(stage_body *body, const tide_spec *spec, uint32_t first, g
     take(body, spec, item, unready);
     body->here = unready;
     tell_apart(body, spec, first, slow, miss);
+    give_up(body, miss, item, AT(runtime, array));
+    give_up(body, slow, item, AT(runtime, array_slow));
     body->here = other;
 }
 
 void stage_emit_array(stage_emit *e, const tide_spec *spec)
 {
     stage_body body = stage_function(e, STAGE_ARRAY_FUNCTION, spec->stem, "array");
-    gcc_jit_block *slow = stage_block(&body, "slow"), *miss = stage_block(&body, "miss");
     for (uint32_t i = 0; i < spec->item_count; i++) {
         uint32_t first = 0;
         while (!same_pair(&spec->items[first], &spec->items[i]))
             first++;
         if (first == i)
-            emit_pair(&body, spec, first, slow, miss);
+            emit_pair(&body, spec, first);
     }
-    gcc_jit_block_end_with_jump(body.here, NULL, miss);
-    body.here = miss;
     stage_give_up(&body, AT(runtime, array));
-    body.here = slow;
-    stage_give_up(&body, AT(runtime, array_slow));
 }

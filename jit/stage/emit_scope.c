@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Scopes: what runtime/plan.c does with a table, with its loops unrolled and its table in the code.
  *
- *   kept     up to TIDE_SCOPE_SAVED types whose shelves the level around has all saved: positions
+ *   kept     up to TIDE_SCOPE_SAVED types, if the level around has saved all their shelves: positions
  *            go to the scope, the log stays as it is (enter_saving, leave_saving)
- *   logged   else, if all shelves are set up and the log has room: one entry for each (enter_table)
- *   general  everything else
+ *   logged   more types, if all their shelves are set up and the log has room: one entry for each
+ *            (enter_table)
+ *   general  everything else. A few types inside a level that has not saved them are such a case: code
+ *            for it would be no faster than the table's, and compiling takes 2 ms a function
  *
- * A guard that fails has changed nothing, so the next form starts from the beginning. Every word is
- * loaded before the first is stored: what the compiler cannot know to be apart need not be. */
+ * A guard that fails has changed nothing. Every word is loaded before the first is stored: what the
+ * compiler cannot know to be apart need not be. First come the stores to the scope, then those to the
+ * pool: to change cache lines with every store cost a cycle each. */
 #include "jit/stage/emit.h"
 
 typedef struct words {
@@ -73,18 +76,17 @@ static void begin(stage_body *body, gcc_jit_rvalue *top, gcc_jit_rvalue *outer,
     stage_store(body, scope, AT(scope, plan), plan);
 }
 
-/* Goes to `logged` if a shelf is not saved yet, or the log is closed. */
-static void enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_block *logged)
+static void enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_block *general)
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *pool = body->params[1];
     words w;
     gcc_jit_rvalue *top = stage_keep(body, stage_load(e, pool, AT(pool, log_top)), "top");
-    stage_guard(body, top, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)), logged);
+    stage_guard(body, top, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)), general);
     gcc_jit_rvalue *outer = stage_keep(body, stage_load(e, pool, AT(pool, tag)), "outer");
     for (uint32_t i = 0; i < spec->item_count; i++)
         stage_guard(body, stage_load_shelf(e, pool, spec->items[i].type, AT(shelf, saved_at)),
-                    GCC_JIT_COMPARISON_EQ, outer, logged);
+                    GCC_JIT_COMPARISON_EQ, outer, general);
     if (spec->count)
         stage_count(body, body->params[2]);
     for (uint32_t i = 0; i < spec->item_count; i++)
@@ -133,32 +135,16 @@ static void enter_logged(stage_body *body, const tide_spec *spec, gcc_jit_block 
     stage_return(body, NULL);
 }
 
-static void emit_enter_logged(stage_body *body, const tide_spec *spec)
-{
-    gcc_jit_block *general = stage_block(body, "general");
-    enter_logged(body, spec, general);
-    body->here = general;
-    stage_give_up(body, AT(runtime, enter));
-}
-
-static void emit_enter_kept(stage_body *body, const tide_spec *spec, const stage_body *other)
-{
-    gcc_jit_block *logged = stage_block(body, "logged");
-    enter_kept(body, spec, logged);
-    body->here = logged;
-    stage_go_on_in(body, other);
-}
-
 static void emit_enter(stage_emit *e, const tide_spec *spec)
 {
     stage_body body = stage_function(e, STAGE_ENTER_FUNCTION, spec->stem, "enter");
-    if (spec->item_count > TIDE_SCOPE_SAVED) {
-        emit_enter_logged(&body, spec);
-        return;
-    }
-    stage_body other = stage_other_form(e, STAGE_ENTER_FUNCTION, spec->stem, "enter_logged");
-    emit_enter_kept(&body, spec, &other);
-    emit_enter_logged(&other, spec);
+    gcc_jit_block *general = stage_block(&body, "general");
+    if (spec->item_count <= TIDE_SCOPE_SAVED)
+        enter_kept(&body, spec, general);
+    else
+        enter_logged(&body, spec, general);
+    body.here = general;
+    stage_give_up(&body, AT(runtime, enter));
 }
 
 /* ---- leave ---------------------------------------------------------------------------------- */
@@ -234,38 +220,22 @@ void stage_guard_log(stage_body *body, gcc_jit_block *otherwise)
                 stage_load(e, scope, AT(scope, base)), otherwise);
 }
 
-static void emit_leave_logged(stage_body *body, const tide_spec *spec)
-{
-    gcc_jit_block *general = stage_block(body, "general");
-    stage_guard_level(body, general);
-    leave_logged(body, spec, general);
-    body->here = general;
-    stage_give_up(body, AT(runtime, leave));
-}
-
-static void emit_leave_kept(stage_body *body, const tide_spec *spec, const stage_body *other)
-{
-    tide_type types[TIDE_SCOPE_SAVED];
-    for (uint32_t i = 0; i < spec->item_count; i++)
-        types[i] = spec->items[i].type;
-    gcc_jit_block *logged = stage_block(body, "logged");
-    stage_guard_level(body, logged);
-    stage_guard_log(body, logged);
-    stage_put_back(body, spec->item_count, types, true);
-    body->here = logged;
-    stage_go_on_in(body, other);
-}
-
 static void emit_leave(stage_emit *e, const tide_spec *spec)
 {
     stage_body body = stage_function(e, STAGE_LEAVE_FUNCTION, spec->stem, "leave");
-    if (spec->item_count > TIDE_SCOPE_SAVED) {
-        emit_leave_logged(&body, spec);
-        return;
+    gcc_jit_block *general = stage_block(&body, "general");
+    stage_guard_level(&body, general);
+    if (spec->item_count <= TIDE_SCOPE_SAVED) {
+        tide_type types[TIDE_SCOPE_SAVED];
+        for (uint32_t i = 0; i < spec->item_count; i++)
+            types[i] = spec->items[i].type;
+        stage_guard_log(&body, general);
+        stage_put_back(&body, spec->item_count, types, true);
+    } else {
+        leave_logged(&body, spec, general);
     }
-    stage_body other = stage_other_form(e, STAGE_LEAVE_FUNCTION, spec->stem, "leave_logged");
-    emit_leave_kept(&body, spec, &other);
-    emit_leave_logged(&other, spec);
+    body.here = general;
+    stage_give_up(&body, AT(runtime, leave));
 }
 
 void stage_emit_scope(stage_emit *e, const tide_spec *spec)
