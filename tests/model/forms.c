@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "interpret.h"
+#include "jit/locate.h"
 
 typedef void enter_function(struct machine *machine, struct frame *frame);
 
@@ -35,7 +36,11 @@ static void expect_tier(struct machine *machine, const tide_plan *plan, tide_tie
             again = machine_after(machine, frame, outcome);                               \
         }                                                                                 \
     }
+/* Where nothing can be compiled the table stands in, if somebody wants that form by its name. */
+static tide_tier compiled_tier = TIDE_TIER_COMPILED;
+
 #define IS_FULL(scope)      TIDE_TIER_FULL
+#define IS_COMPILED(scope)  compiled_tier
 #define IS_TABLE(scope)     TIDE_TIER_TABLE
 #define IS_ANY(scope)       (scope).plan->tier
 #define FULL_FORM(menu)     SITE_FORM(full, menu, IS_FULL)
@@ -43,7 +48,9 @@ static void expect_tier(struct machine *machine, const tide_plan *plan, tide_tie
 #define OBSERVED_FORM(menu) SITE_FORM(observed, menu, IS_ANY)
 MODEL_MENUS(FULL_FORM)
 MODEL_MENUS(TABLE_FORM)
+#define COMPILED_FORM(menu) SITE_FORM(compiled, menu, IS_COMPILED)
 MODEL_MENUS(OBSERVED_FORM)
+MODEL_MENUS(COMPILED_FORM)
 
 /* ---- TIDE_SCOPE_TYPES -------------------------------------------------------------------- */
 
@@ -185,14 +192,16 @@ static void ffi_any(struct machine *machine, struct frame *frame)
 #define FULL_NAME(menu)     full_##menu,
 #define TABLE_NAME(menu)    table_##menu,
 #define OBSERVED_NAME(menu) observed_##menu,
+#define COMPILED_NAME(menu) compiled_##menu,
 #define TYPES_NAME(menu)    types_##menu,
 #define FRAME_NAME(menu)    frame_##menu,
 #define ANY(function)       {function, function, function, function, function}
 
-static enter_function *const enter_functions[FORM_MIXED][MENU_COUNT] = {
+static enter_function *const enter_functions[FORM_COUNT][MENU_COUNT] = {
     [FORM_FULL] = {MODEL_MENUS(FULL_NAME)},
     [FORM_TABLE] = {MODEL_MENUS(TABLE_NAME)},
     [FORM_OBSERVED] = {MODEL_MENUS(OBSERVED_NAME)},
+    [FORM_COMPILED] = {MODEL_MENUS(COMPILED_NAME)},
     [FORM_TYPES] = {MODEL_MENUS(TYPES_NAME)},
     [FORM_FRAME] = {MODEL_MENUS(FRAME_NAME)},
     [FORM_LOOP] = ANY(loop_any),
@@ -233,24 +242,69 @@ static void require(bool holds, const char *what)
     exit(EXIT_FAILURE);
 }
 
-static void pin_site(enum form form, unsigned menu, tide_tier tier)
+static tide_site *declare_site(enum form form, unsigned menu)
 {
     tide_type ids[MENU_MOST];
     model_menu_ids(&model_menus[menu], ids);
     tide_site *site = found_sites[form][menu];
     require(site != NULL, "a static site is missing from the list");
+    require(tide_site_declare(site, ids, model_menus[menu].count) == TIDE_OK, "declare");
+    return site;
+}
+
+static void pin_site(enum form form, unsigned menu, tide_tier tier)
+{
+    tide_site *site = found_sites[form][menu];
+    require(site != NULL, "a static site is missing from the list");
     if (tier == TIDE_TIER_TABLE)
-        require(tide_site_declare(site, ids, model_menus[menu].count) == TIDE_OK, "declare");
+        declare_site(form, menu);
     require(tide_site_pin(site, tier) == TIDE_OK, "pin");
 }
 
+bool machine_can_compile(void)
+{
+    char path[512], error[512];
+    return tide_locate_stager(path, sizeof path, error, sizeof error);
+}
+
+static void prepare_compiled(void)
+{
+    if (!machine_can_compile())
+        compiled_tier = TIDE_TIER_TABLE;
+    for (unsigned menu = 0; menu < MENU_COUNT; menu++)
+        declare_site(FORM_COMPILED, menu);
+    require(tide_tune_set("learn", 1) == TIDE_OK, "learn");
+    if (machine_can_compile())
+        require(tide_settle(60000) == TIDE_OK, "settle");
+    require(tide_tune_set("learn", 0) == TIDE_OK, "learn");
+    for (unsigned menu = 0; menu < MENU_COUNT; menu++)
+        require(tide_site_pin(found_sites[FORM_COMPILED][menu], compiled_tier) == TIDE_OK,
+                "a site was not compiled");
+}
+
+/* Nothing is learned but what the compiled form needs, before anything runs. */
 void machine_prepare_sites(void)
 {
+    require(tide_tune_set("learn", 0) == TIDE_OK && tide_tune_set("keeper", 0) == TIDE_OK &&
+                tide_tune_set("trial", 0) == TIDE_OK && tide_tune_set("count_runs", 1) == TIDE_OK,
+            "settings");
     tide_site_each(note_site, NULL);
     for (unsigned menu = 0; menu < MENU_COUNT; menu++) {
         pin_site(FORM_FULL, menu, TIDE_TIER_FULL);
         pin_site(FORM_TABLE, menu, TIDE_TIER_TABLE);
     }
+    prepare_compiled();
+}
+
+uint64_t machine_compiled_runs(void)
+{
+    uint64_t runs = 0;
+    for (unsigned menu = 0; menu < MENU_COUNT; menu++) {
+        tide_site_information info;
+        require(tide_site_info(found_sites[FORM_COMPILED][menu], &info) == TIDE_OK, "info");
+        runs += info.runs;
+    }
+    return runs;
 }
 
 void machine_watch_sites(struct machine *machine)

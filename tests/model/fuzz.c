@@ -9,10 +9,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
-    enum { ALL_FORMS = (1 << FORM_COUNT) - 1 };
     struct program program = {bytes, length};
     char wrong[640];
-    model_run(&program, ALL_FORMS, PLANT_NOTHING, wrong);
+    model_run(&program, model_all_forms(), PLANT_NOTHING, wrong);
     if (wrong[0] != '\0') {
         trial_report(bytes, length, wrong, stderr);
         abort();

@@ -33,6 +33,13 @@ struct trace {
 size_t model_run_form(const struct program *program, enum form form, enum plant plant,
                       struct trace *trace, const struct trace *reference, char wrong[512]);
 
+/* Has the sites of the forms ready, once for a process: what a fork inherits need not be compiled
+ * again. Called by whoever runs the first program, if not before. */
+void model_prepare(void);
+
+/* All forms that can be run here, a bit each: without a stager none is compiled. */
+unsigned model_all_forms(void);
+
 /* The same in each form of `forms` (a bit each), compared with each other. */
 size_t model_run(const struct program *program, unsigned forms, enum plant plant, char wrong[640]);
 
@@ -91,6 +98,10 @@ bool machine_after(struct machine *machine, struct frame *frame, enum outcome ou
  * the watch its sites. */
 void machine_prepare_sites(void);
 void machine_watch_sites(struct machine *machine);
+
+/* Is there a stager? And how often did compiled code run? */
+bool machine_can_compile(void);
+uint64_t machine_compiled_runs(void);
 
 /* A site's plan is changed while scopes of it are open. */
 void machine_repin(struct machine *machine, const struct operation *op);

@@ -13,7 +13,7 @@
 
 #include "shrink.h"
 
-enum { ALL_FORMS = (1 << FORM_COUNT) - 1, FILES_MOST = 256 };
+enum { FILES_MOST = 256, MANY = 20 };
 
 struct options {
     uint64_t seed;
@@ -43,6 +43,12 @@ static unsigned count_bits(unsigned bits)
 
 /* ---- many programs ---------------------------------------------------------------------- */
 
+static bool compiled_code_ran(const struct options *options)
+{
+    return (options->forms >> FORM_COMPILED & 1) == 0 || !machine_can_compile() ||
+           machine_compiled_runs() > 0;
+}
+
 static void work(const struct options *options, struct progress *progress)
 {
     static uint8_t bytes[PROGRAM_BYTES];
@@ -53,6 +59,8 @@ static void work(const struct options *options, struct progress *progress)
         progress->operations +=
             model_run(&program, options->forms, PLANT_NOTHING, progress->wrong);
     }
+    if (progress->wrong[0] == '\0' && progress->programs >= MANY && !compiled_code_ran(options))
+        strcpy(progress->wrong, "compiled code was never run");
     exit(progress->wrong[0] != '\0');
 }
 
@@ -182,13 +190,16 @@ static struct options read_options(int count, char **words)
     }
     const char *scale = getenv("TIDE_TEST_SCALE");
     options.operations *= scale != NULL ? strtod(scale, NULL) : 1;
-    options.forms = options.forms != 0 ? options.forms : ALL_FORMS;
+    options.forms = options.forms != 0 ? options.forms : model_all_forms();
     return options;
 }
 
 int main(int count, char **words)
 {
     struct options options = read_options(count, words);
+    if (!machine_can_compile())
+        puts("model: no stager: the compiled form is left out");
+    model_prepare();
     bool given = options.file_count > 0 || options.program != NULL;
     return given ? run_given(&options) : run_many(&options);
 }

@@ -125,7 +125,8 @@ enum mode operand_mode(uint8_t c)
 
 enum form operand_form(uint8_t a, uint8_t c)
 {
-    return (a + c) % FORM_MIXED;
+    enum form form = (a + c) % FORM_MIXED;
+    return form == FORM_TABLE && c >= 128 ? FORM_COMPILED : form;
 }
 
 /* ---- from a seed ------------------------------------------------------------------------ */

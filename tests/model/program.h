@@ -65,7 +65,8 @@ struct operation {
     X(LOOP, "loop")         /* TIDE_LOOP                               */ \
     X(MARKS, "marks")       /* tide_checkpoint, tide_rewind            */ \
     X(FFI, "ffi")           /* tide_scope_enter, tide_scope_leave      */ \
-    X(MIXED, "mixed")       /* each scope another of the above         */
+    X(MIXED, "mixed")       /* each scope another one                  */ \
+    X(COMPILED, "compiled") /* TIDE_SCOPE at the compiled tier         */
 
 enum form {
 #define X(form, name) FORM_##form,
