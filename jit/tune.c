@@ -13,6 +13,7 @@
 #include "profiler/window.h"
 #include "jit/keeper.h"
 #include "jit/learner.h"
+#include "jit/locate.h"
 #include "profiler/window.h"
 #include "runtime/error.h"
 #include "runtime/seam.h"
@@ -101,10 +102,10 @@ static void read_variable(const tide_tune_entry *entry)
 
 void tide_policy_attach(void)
 {
+    (void)tide_locate_environment_get(); /* read here, before other threads may change it */
     tide_learners_attach();
     tide_profile_attach();
     tide_window_filled = tide_keeper_wanted;
     for (size_t i = 0; i < TIDE_SETTING_COUNT; i++)
         read_variable(&table[i]);
-    tide_profile_attach();
 }

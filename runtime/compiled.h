@@ -65,7 +65,7 @@ extern const tide_runtime tide_runtime_general;
 static inline uint64_t tide_compiled_layout(void)
 {
     static const uint32_t facts[] = {
-        1, /* of the protocol above */
+        2, /* of the protocol above */
         sizeof(tide_slot), sizeof(tide_shelf), sizeof(tide_entry), TIDE_SCOPE_SAVED,
 #define TIDE_X(structure, field) offsetof(structure, field), sizeof(((structure *)0)->field),
         TIDE_COMPILED_LAYOUT(TIDE_X)
