@@ -32,19 +32,26 @@ static size_t loaded_count;
 
 /* ---- the lock, and fork ------------------------------------------------------------------- */
 
-static void lock_list(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
 static void unlock_list(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
+static void lock_for_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
 static void prepare(void)
 {
-    pthread_atfork(lock_list, unlock_list, unlock_list);
+    pthread_atfork(lock_for_fork, unlock_list, unlock_list);
+}
+
+static void lock_list(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+    pthread_mutex_lock(&lock);
 }
 
 /* ---- checking ----------------------------------------------------------------------------- */
@@ -109,8 +116,6 @@ static tide_artefact *make(const char *path, char *error, size_t room)
 
 static void add(tide_artefact *artefact)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, prepare);
     lock_list();
     artefact->next = loaded;
     loaded = artefact;

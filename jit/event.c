@@ -6,7 +6,6 @@
 
 #include "jit/artefact.h"
 #include "jit/limbo.h"
-#include "jit/stager.h"
 #include "runtime/assert.h"
 #include "runtime/error.h"
 
@@ -97,6 +96,11 @@ void tide_events_tell(uint64_t round)
     }
 }
 
+void tide_event_forget(void)
+{
+    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
 tide_status tide_learning_stats(tide_learning_statistics *out)
 {
     if (out == NULL)
@@ -105,9 +109,6 @@ tide_status tide_learning_stats(tide_learning_statistics *out)
     _Static_assert(sizeof *out % sizeof *to == 0, "all of it is counters");
     for (size_t i = 0; i < sizeof *out / sizeof *to; i++)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-    tide_stager_figures stager;
-    tide_stager_figures_get(&stager);
-    out->stagers = stager.started;
     out->artefacts = tide_artefact_count();
     out->waiting = tide_limbo_count();
     return TIDE_OK;

@@ -14,6 +14,9 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
 /* Tells what was noted, in order. No lock held but that of the round. */
 void tide_events_tell(uint64_t round);
 
+/* After a fork, in the child: whoever was just setting a listener is not there any more. */
+void tide_event_forget(void);
+
 /* The figures; each member atomic: tide_count(won). */
 extern tide_learning_statistics tide_learning_figures;
 #define tide_count(member) \

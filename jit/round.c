@@ -8,6 +8,7 @@
 #include <tidepool/learn.h>
 #include <tidepool/pool.h>
 
+#include "jit/artefact.h"
 #include "jit/event.h"
 #include "jit/keeper.h"
 #include "jit/limbo.h"
@@ -33,16 +34,19 @@ static void child(void)
 {
     tide_round_unlock();
     mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    tide_event_forget();
     tide_keeper_forget();
     tide_order_forget();
     tide_limbo_forked();
 }
 
-/* Handlers that prepare a fork run in reverse: the registry's first, so that its own is run last. */
+/* Handlers that prepare a fork run in reverse. So the locks that are taken within a round are used once
+ * before: theirs are then run after this one. */
 static void prepare(void)
 {
     tide_registry_lock();
     tide_registry_unlock();
+    (void)tide_artefact_count();
     pthread_atfork(tide_round_lock, tide_round_unlock, child);
 }
 
@@ -123,6 +127,14 @@ static bool sites_pending(void)
     return pending;
 }
 
+/* The stager's own figures are for whoever holds the lock. */
+static void note_stagers(void)
+{
+    tide_stager_figures figures;
+    tide_stager_figures_get(&figures);
+    __atomic_store_n(&tide_learning_figures.stagers, figures.started, __ATOMIC_RELAXED);
+}
+
 bool tide_round(int wait_ms)
 {
     tide_round_lock();
@@ -132,6 +144,7 @@ bool tide_round(int wait_ms)
         watch_sites();
     tide_order_send();
     tide_order_receive(wait_ms);
+    note_stagers();
     install();
     bool pending = tide_order_pending() || sites_pending();
     tide_events_tell(round_number);

@@ -18,15 +18,40 @@
 
 static tide_pool *pool;
 
+/* Of a sanitizer's own threads nothing is known: then only keepers count. */
+static bool counts_as_task(const char *task)
+{
+    char path[64], name[32] = "";
+    if (task[0] == '.')
+        return false;
+    if (!under_sanitizer())
+        return true;
+    snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", task);
+    FILE *file = fopen(path, "re");
+    if (file != NULL && fgets(name, sizeof name, file) == NULL)
+        name[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    return strcmp(name, "tide-keeper\n") == 0;
+}
+
 static size_t tasks(void)
 {
     size_t count = 0;
     DIR *list = opendir("/proc/self/task");
     assert_non_null(list);
     for (struct dirent *entry; (entry = readdir(list)) != NULL;)
-        count += entry->d_name[0] != '.';
+        count += counts_as_task(entry->d_name);
     closedir(list);
     return count;
+}
+
+/* A thread that was waited for stays in the list for a moment. */
+static void expect_tasks(size_t wanted)
+{
+    for (unsigned i = 0; i < PATIENCE_MS && tasks() != wanted; i++)
+        usleep(1000);
+    assert_int_equal(tasks(), wanted);
 }
 
 /* Uses the site while the keeper does all else. */
@@ -64,7 +89,7 @@ static void no_thread_appears_before_some_window_is_full(void **state)
     assert_int_equal(tasks(), before + 1);
     expect_ok(tide_keeper_stop());
     assert_false(tide_keeper_running());
-    assert_int_equal(tasks(), before);
+    expect_tasks(before);
 }
 
 static void a_stopped_keeper_comes_back_only_when_called(void **state)
@@ -83,7 +108,7 @@ static void a_stopped_keeper_comes_back_only_when_called(void **state)
     assert_int_equal(tasks(), before + 1);
     for (unsigned i = 0; i < scaled(200, 20); i++) {
         expect_ok(tide_keeper_stop());
-        assert_int_equal(tasks(), before);
+        expect_tasks(before);
         expect_ok(tide_keeper_start());
     }
     expect_ok(tide_keeper_stop());
