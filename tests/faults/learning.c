@@ -185,11 +185,14 @@ static tide_status merge(struct fixture *fixture)
 
 /* ---- learning --------------------------------------------------------------------------- */
 
+enum { WINDOW = 60 }; /* shorter than usual: there are many runs */
+
 static void prepare_learn(struct fixture *fixture)
 {
     (void)fixture;
     need(tide_tune_set("learn", 1) == TIDE_OK, "learn");
     need(tide_tune_set("trial", 0) == TIDE_OK, "trial");
+    need(tide_tune_set("window_calls", WINDOW) == TIDE_OK, "window_calls");
 }
 
 static void prepare_learn_method(struct fixture *fixture)
@@ -222,7 +225,7 @@ static tide_status use_first(struct fixture *fixture)
 static tide_status use_often(struct fixture *fixture)
 {
     tide_status status = TIDE_OK;
-    for (int i = 0; i < 210 && status == TIDE_OK; i++)
+    for (int i = 0; i < WINDOW + 5 && status == TIDE_OK; i++)
         status = use_first(fixture);
     return status;
 }
