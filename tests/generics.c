@@ -320,7 +320,7 @@ static struct crowd {
 static void *call_on(void *state)
 {
     (void)state;
-    uint64_t calls = 0, wrong = 0;
+    uint64_t wrong = 0;
     for (unsigned i = 0; !__atomic_load_n(&crowd.stop, __ATOMIC_RELAXED); i++) {
         struct call call = {0, 0};
         tide_type type = i % 3 != 0 ? TIDE_F64 : TIDE_I32;
@@ -328,20 +328,21 @@ static void *call_on(void *state)
         bool right = type == TIDE_F64 ? call.method == 1 || call.method == 3
                                       : call.method == 2 || call.method == 4;
         wrong += !right || call.times != 1;
-        calls++;
+        __atomic_fetch_add(&crowd.calls, 1, __ATOMIC_RELAXED);
     }
-    __atomic_fetch_add(&crowd.calls, calls, __ATOMIC_RELAXED);
     __atomic_fetch_add(&crowd.wrong, wrong, __ATOMIC_RELAXED);
     return NULL;
 }
 
+/* So often, and until the others have called so often. */
 static void add_on(size_t rounds)
 {
-    for (size_t i = 0; i < rounds; i++) {
+    for (size_t i = 0; i < rounds || __atomic_load_n(&crowd.calls, __ATOMIC_RELAXED) < rounds; i++) {
         expect_ok(tide_generic_add(crowd.generic, TIDE_F64, i % 2 ? method_1 : method_3));
         expect_ok(tide_generic_add(crowd.generic, TIDE_I32, i % 2 ? method_2 : method_4));
         expect_ok(tide_generic_add(crowd.generic, TIDE_ALL_TYPES, method_1));
-        expect_ok(tide_generic_add(crowd.generic, fresh_type(), method_2));
+        if (i < rounds)
+            expect_ok(tide_generic_add(crowd.generic, fresh_type(), method_2));
         expect_ok(tide_step());
     }
 }
@@ -360,7 +361,6 @@ static void methods_are_added_while_others_call(void **state)
     __atomic_store_n(&crowd.stop, true, __ATOMIC_RELAXED);
     for (size_t i = 0; i < CALLERS; i++)
         pthread_join(threads[i], NULL);
-    assert_true(crowd.calls > 0);
     assert_int_equal(crowd.wrong, 0);
     assert_int_equal(tide_generic_unmet(crowd.generic), 0);
     expect_ok(tide_settle(60000));
