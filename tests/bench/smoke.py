@@ -14,7 +14,7 @@ FIGURES = {
     ("stage-tail", "compiling"): {"p50", "p99", "p99_9", "p99_99", "slowest", "compiled"},
     ("phase-1k", "tide-stepped"): {"changes", "fast_again", "uses_until", "ns_until", "compiles",
                                    "misses", "generations"},
-    ("observe", "on"): {"mean_ns", "keeper_percent", "windows_a_second"},
+    ("observe", "on"): {"mean_ns", "cpu_ns", "keeper_percent", "windows_a_second"},
 }
 
 # All of them run compiled code, or none does.
