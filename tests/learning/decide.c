@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/* Deciding, as a function: profiles in, choices out. One line for each case. */
+#include "learning.h"
+
+#include <stdio.h>
+
+#include "jit/decide.h"
+
+/* ---- profiles in few words --------------------------------------------------------------- */
+
+/* Uses, and how many of them touched each type; the types are 1, 2, 3 … */
+enum { TYPES = 6 };
+
+static tide_site_profile profile(uint64_t uses, uint64_t other, const uint64_t often[TYPES])
+{
+    tide_site_profile p = {.scopes = uses, .other = other};
+    for (tide_type type = 1; type <= TYPES; type++) {
+        if (often[type - 1] == 0)
+            continue;
+        uint32_t at = p.type_count++;
+        for (; at > 0 && p.types[at - 1].scopes < often[type - 1]; at--)
+            p.types[at] = p.types[at - 1];
+        p.types[at] = (tide_profile_type){
+            .type = type, .slots_most = 1, .scopes = often[type - 1], .slots = often[type - 1]};
+    }
+    return p;
+}
+
+static void add_pattern(tide_site_profile *p, uint64_t uses, uint32_t length, const int64_t *words)
+{
+    tide_profile_pattern *pattern = &p->patterns[p->pattern_count++];
+    pattern->scopes = uses;
+    pattern->length = length;
+    memcpy(pattern->words, words, length * sizeof *words);
+}
+
+static tide_items items(uint32_t count, ...)
+{
+    va_list types;
+    tide_items made = {.count = count};
+    va_start(types, count);
+    for (uint32_t i = 0; i < count; i++)
+        made.items[i].type = va_arg(types, tide_type);
+    va_end(types);
+    return made;
+}
+
+static tide_choice decide(tide_kind kind, const tide_site_profile *seen)
+{
+    tide_choice choice;
+    tide_thresholds at = tide_thresholds_now();
+    tide_decide(kind, seen, NULL, 0, TIDE_NO_PLAN, &at, &choice);
+    return choice;
+}
+
+/* ---- the ideal plan ---------------------------------------------------------------------- */
+
+static const struct line {
+    const char *says;
+    tide_kind kind;
+    uint64_t uses, other, often[TYPES];
+    int what;
+    tide_reason reason;
+    bool compile;
+    uint32_t count;
+    tide_type types[TYPES];
+} lines[] = {
+    {"nothing was seen", TIDE_KIND_SCOPE, 0, 0, {0}, TIDE_CHOICE_STAY, TIDE_REASON_few_samples,
+     false, 0, {0}},
+    {"one use short", TIDE_KIND_SCOPE, 49, 0, {49}, TIDE_CHOICE_STAY, TIDE_REASON_few_samples,
+     false, 0, {0}},
+    {"just enough", TIDE_KIND_SCOPE, 50, 0, {50}, TIDE_CHOICE_NEW, TIDE_REASON_decided, true, 1,
+     {1}},
+    {"empty scopes", TIDE_KIND_SCOPE, 200, 0, {0}, TIDE_CHOICE_STAY, TIDE_REASON_nothing_seen,
+     true, 0, {0}},
+    {"a quarter does not pay", TIDE_KIND_SCOPE, 200, 0, {200, 50}, TIDE_CHOICE_NEW,
+     TIDE_REASON_decided, true, 1, {1}},
+    {"a little more does", TIDE_KIND_SCOPE, 200, 0, {200, 51}, TIDE_CHOICE_NEW,
+     TIDE_REASON_decided, true, 2, {1, 2}},
+    {"in order of types", TIDE_KIND_SCOPE, 200, 0, {100, 150, 200}, TIDE_CHOICE_NEW,
+     TIDE_REASON_decided, true, 3, {1, 2, 3}},
+    {"only rare types", TIDE_KIND_SCOPE, 200, 0, {10, 10}, TIDE_CHOICE_STAY,
+     TIDE_REASON_nothing_seen, true, 0, {0}},
+    {"one guard", TIDE_KIND_ACQUIRE, 200, 0, {200}, TIDE_CHOICE_NEW, TIDE_REASON_decided, true, 1,
+     {1}},
+    {"the most frequent first", TIDE_KIND_ACQUIRE, 200, 0, {60, 140}, TIDE_CHOICE_NEW,
+     TIDE_REASON_decided, true, 2, {2, 1}},
+    {"a rare type gets no guard", TIDE_KIND_DISPATCH, 1000, 0, {999, 0, 1}, TIDE_CHOICE_NEW,
+     TIDE_REASON_decided, true, 2, {1, 3}},
+    {"five alike", TIDE_KIND_ACQUIRE, 200, 0, {40, 40, 40, 40, 40}, TIDE_CHOICE_STAY,
+     TIDE_REASON_megamorphic, true, 0, {0}},
+    {"a fifth that is rare", TIDE_KIND_DISPATCH, 200, 0, {140, 30, 20, 6, 4}, TIDE_CHOICE_NEW,
+     TIDE_REASON_decided, true, 4, {1, 2, 3, 4}},
+    {"too many others", TIDE_KIND_ACQUIRE, 200, 20, {180}, TIDE_CHOICE_STAY, TIDE_REASON_others,
+     true, 0, {0}},
+    {"a few others", TIDE_KIND_ACQUIRE, 200, 10, {190}, TIDE_CHOICE_NEW, TIDE_REASON_decided, true,
+     1, {1}},
+};
+
+static void each_line_decides_as_it_says(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        const struct line *l = &lines[i];
+        tide_site_profile seen = profile(l->uses, l->other, l->often);
+        tide_choice choice = decide(l->kind, &seen);
+        bool well = (int)choice.what == l->what && choice.reason == l->reason;
+        if (l->what == TIDE_CHOICE_NEW) {
+            well = well && choice.compile == l->compile && choice.items.count == l->count;
+            for (uint32_t t = 0; well && t < l->count; t++)
+                well = choice.items.items[t].type == l->types[t];
+        }
+        if (!well)
+            fail_msg("%s: choice %d, %u items, first %u: %s", l->says, (int)choice.what,
+                     choice.items.count, choice.items.items[0].type,
+                     tide_reason_words(choice.reason));
+    }
+}
+
+/* ---- costs ------------------------------------------------------------------------------- */
+
+static void expect_cost(tide_kind kind, const tide_site_profile *seen, tide_items plan,
+                        double expected)
+{
+    tide_thresholds at = tide_thresholds_now();
+    double cost = tide_cost(kind, seen, &plan, &at);
+    if (cost < expected - 1e-9 || cost > expected + 1e-9)
+        fail_msg("costs %g, not %g", cost, expected);
+}
+
+/* save 1, touch 4, skip 1, hit 1, dynamic 4: the initial settings. */
+static void costs_are_as_the_header_says(void **state)
+{
+    (void)state;
+    tide_site_profile seen = profile(100, 0, (const uint64_t[TYPES]){100, 50, 25});
+    expect_cost(TIDE_KIND_SCOPE, &seen, items(0), 4 + 2 + 1);
+    expect_cost(TIDE_KIND_SCOPE, &seen, items(1, 1), 1 + 2 + 1);
+    expect_cost(TIDE_KIND_SCOPE, &seen, items(3, 1, 2, 3), 3);
+    expect_cost(TIDE_KIND_SCOPE, &seen, items(1, 6), 1 + 4 + 2 + 1);
+    seen = profile(100, 0, (const uint64_t[TYPES]){60, 40});
+    expect_cost(TIDE_KIND_ACQUIRE, &seen, items(0), 4);
+    expect_cost(TIDE_KIND_ACQUIRE, &seen, items(1, 1), 0.6 * 1 + 0.4 * (1 + 4));
+    expect_cost(TIDE_KIND_ACQUIRE, &seen, items(2, 1, 2), 0.6 * 1 + 0.4 * 2);
+    expect_cost(TIDE_KIND_ACQUIRE, &seen, items(2, 2, 1), 0.4 * 1 + 0.6 * 2);
+    expect_cost(TIDE_KIND_DISPATCH, &seen, items(1, 5), 1 + 4);
+}
+
+static void others_cost_a_scope_what_touches_cost(void **state)
+{
+    (void)state;
+    tide_site_profile seen = profile(100, 50, (const uint64_t[TYPES]){100});
+    expect_cost(TIDE_KIND_SCOPE, &seen, items(1, 1), 1 + 0.5 * 4);
+}
+
+/* ---- earlier plans ----------------------------------------------------------------------- */
+
+static tide_choice decide_between(const tide_site_profile *seen, tide_kind kind, uint32_t in_force,
+                                  uint32_t count, const tide_items *plans)
+{
+    const tide_items *earlier[8];
+    tide_choice choice;
+    tide_thresholds at = tide_thresholds_now();
+    for (uint32_t i = 0; i < count; i++)
+        earlier[i] = &plans[i];
+    tide_decide(kind, seen, earlier, count, in_force, &at, &choice);
+    return choice;
+}
+
+static void an_earlier_plan_is_preferred_unless_it_is_clearly_worse(void **state)
+{
+    (void)state;
+    tide_items plans[] = {items(2, 1, 2), items(1, 3), items(2, 1, 3)};
+    tide_site_profile same = profile(200, 0, (const uint64_t[TYPES]){200, 200});
+    tide_choice choice = decide_between(&same, TIDE_KIND_SCOPE, 1, 3, plans);
+    assert_int_equal(choice.what, TIDE_CHOICE_OLD);
+    assert_int_equal(choice.old, 0);
+    assert_int_equal(choice.reason, TIDE_REASON_reused);
+    choice = decide_between(&same, TIDE_KIND_SCOPE, 0, 3, plans);
+    assert_int_equal(choice.what, TIDE_CHOICE_STAY);
+    assert_int_equal(choice.reason, TIDE_REASON_kept);
+
+    /* worse by 1 of 100: 200 · 0.26 · 4 = 1.04 against 1 for the type that it does not save */
+    tide_site_profile close = profile(200, 0, (const uint64_t[TYPES]){200, 200, 52});
+    choice = decide_between(&close, TIDE_KIND_SCOPE, 0, 1, plans);
+    assert_int_equal(choice.what, TIDE_CHOICE_STAY);
+    tide_site_profile far = profile(200, 0, (const uint64_t[TYPES]){200, 200, 100});
+    choice = decide_between(&far, TIDE_KIND_SCOPE, 0, 1, plans);
+    assert_int_equal(choice.what, TIDE_CHOICE_NEW);
+    assert_int_equal(choice.items.count, 3);
+}
+
+static void the_threshold_is_a_setting(void **state)
+{
+    (void)state;
+    tide_items plan = items(2, 1, 2);
+    tide_site_profile far = profile(200, 0, (const uint64_t[TYPES]){200, 200, 100});
+    set("threshold", 2);
+    tide_choice choice = decide_between(&far, TIDE_KIND_SCOPE, 0, 1, &plan);
+    assert_int_equal(choice.what, TIDE_CHOICE_STAY);
+    set("sample_least", 201);
+    choice = decide_between(&far, TIDE_KIND_SCOPE, 0, 1, &plan);
+    assert_int_equal(choice.reason, TIDE_REASON_few_samples);
+}
+
+/* A chain whose guards no longer hold costs more than none. */
+static void a_chain_that_became_useless_is_dropped(void **state)
+{
+    (void)state;
+    tide_items plan = items(1, 6);
+    tide_site_profile seen =
+        profile(200, 0, (const uint64_t[TYPES]){40, 40, 40, 40, 40});
+    tide_choice choice = decide_between(&seen, TIDE_KIND_DISPATCH, 0, 1, &plan);
+    assert_int_equal(choice.what, TIDE_CHOICE_GENERAL);
+    assert_int_equal(choice.reason, TIDE_REASON_megamorphic);
+}
+
+/* ---- frames and arrays ------------------------------------------------------------------- */
+
+static void a_frame_is_compiled_for_its_most_frequent_sequence(void **state)
+{
+    (void)state;
+    static const int64_t often[] = {3, 1, 3}, seldom[] = {1, 2};
+    tide_site_profile seen = profile(200, 0, (const uint64_t[TYPES]){200});
+    add_pattern(&seen, 180, 3, often);
+    add_pattern(&seen, 20, 2, seldom);
+    tide_choice choice = decide(TIDE_KIND_FRAME, &seen);
+    assert_int_equal(choice.what, TIDE_CHOICE_NEW);
+    assert_int_equal(choice.items.count, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(choice.items.items[i].type, often[i]);
+    seen.patterns[0].scopes = seen.patterns[1].scopes = 40; /* 0.2 of the uses: 0.2 + 0.8 · 5 */
+    choice = decide(TIDE_KIND_FRAME, &seen);
+    assert_int_equal(choice.what, TIDE_CHOICE_STAY);
+    assert_int_equal(choice.reason, TIDE_REASON_general_better);
+}
+
+static void a_frame_of_five_different_types_is_not_compiled(void **state)
+{
+    (void)state;
+    static const int64_t five[] = {1, 2, 3, 4, 5}, four[] = {1, 2, 3, 4, 1, 2};
+    tide_site_profile seen = profile(200, 0, (const uint64_t[TYPES]){200});
+    add_pattern(&seen, 200, 5, five);
+    assert_int_equal(decide(TIDE_KIND_FRAME, &seen).reason, TIDE_REASON_many_types);
+    seen.pattern_count = 0;
+    add_pattern(&seen, 200, 6, four);
+    assert_int_equal(decide(TIDE_KIND_FRAME, &seen).what, TIDE_CHOICE_NEW);
+}
+
+static void an_array_is_compiled_for_its_frequent_shapes(void **state)
+{
+    (void)state;
+    static const int64_t a[] = {3, 2, 10, 20}, b[] = {3, 2, 10, 21}, c[] = {3, 1, 7};
+    tide_site_profile seen = profile(200, 0, (const uint64_t[TYPES]){0, 0, 200});
+    add_pattern(&seen, 120, 4, a);
+    add_pattern(&seen, 60, 4, b);
+    add_pattern(&seen, 20, 3, c);
+    tide_choice choice = decide(TIDE_KIND_ARRAY, &seen);
+    assert_int_equal(choice.what, TIDE_CHOICE_NEW);
+    assert_int_equal(choice.items.count, 3);
+    assert_int_equal(choice.items.items[0].ndim, 2);
+    assert_int_equal(choice.items.items[1].shape[1], 21);
+    assert_int_equal(choice.items.items[2].shape[0], 7);
+    seen.pattern_other = 30;
+    assert_int_equal(decide(TIDE_KIND_ARRAY, &seen).reason, TIDE_REASON_others);
+}
+
+/* Figures that cannot be are no reason to read where there is nothing. */
+static void patterns_that_cannot_be_are_left_out(void **state)
+{
+    (void)state;
+    static const int64_t bad[][3] = {{3, -1, 0}, {3, 9, 0}, {3, INT64_MAX, 0}, {3, 2, 7}};
+    tide_site_profile seen = profile(200, 0, (const uint64_t[TYPES]){0, 0, 200});
+    for (unsigned i = 0; i < 4; i++)
+        add_pattern(&seen, 50, 3, bad[i]);
+    add_pattern(&seen, 50, 0, bad[0]);
+    assert_int_equal(decide(TIDE_KIND_ARRAY, &seen).what, TIDE_CHOICE_STAY);
+    add_pattern(&seen, 200, 3, (const int64_t[]){3, 1, 4});
+    assert_int_equal(decide(TIDE_KIND_ARRAY, &seen).items.count, 1);
+}
+
+/* ---- many types -------------------------------------------------------------------------- */
+
+static void a_scope_of_many_types_gets_a_table_only(void **state)
+{
+    (void)state;
+    tide_site_profile seen = {.scopes = 200, .type_count = 20};
+    for (uint32_t i = 0; i < 20; i++)
+        seen.types[i] = (tide_profile_type){.type = 20 - i, .scopes = 200, .slots = 200};
+    tide_choice choice = decide(TIDE_KIND_SCOPE, &seen);
+    assert_int_equal(choice.what, TIDE_CHOICE_NEW);
+    assert_false(choice.compile);
+    assert_int_equal(choice.items.count, 20);
+    for (uint32_t i = 0; i < 20; i++)
+        assert_int_equal(choice.items.items[i].type, i + 1);
+    assert_int_equal(choice.reason, TIDE_REASON_many_types);
+}
+
+/* ---- decay ------------------------------------------------------------------------------- */
+
+/* What a site did long ago fades: after a change it takes few windows until the new types alone
+ * count. */
+static void old_evidence_fades(void **state)
+{
+    (void)state;
+    need_stager();
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    static const double decays[] = {0, 0.25, 0.9};
+    for (unsigned d = 0; d < 3; d++) {
+        char name[64];
+        snprintf(name, sizeof name, "decide: decay %g", decays[d]);
+        use u = use_of(name, TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+        set("decay", decays[d]);
+        set("window_every", 1);
+        learn_windows(&u, 4);
+        expect_types(u.site, 1, TIDE_F64);
+        u.types[0] = TIDE_I32;
+        unsigned windows = 0;
+        do {
+            learn_windows(&u, 1);
+            windows++;
+        } while (windows < 60 && (info_of(u.site).type_count != 1 ||
+                                  info_of(u.site).types[0] != TIDE_I32));
+        assert_in_range(windows, 1, d == 0 ? 3 : d == 1 ? 5 : 40);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LEARNING_TEST(each_line_decides_as_it_says),
+        LEARNING_TEST(costs_are_as_the_header_says),
+        LEARNING_TEST(others_cost_a_scope_what_touches_cost),
+        LEARNING_TEST(an_earlier_plan_is_preferred_unless_it_is_clearly_worse),
+        LEARNING_TEST(the_threshold_is_a_setting),
+        LEARNING_TEST(a_chain_that_became_useless_is_dropped),
+        LEARNING_TEST(a_frame_is_compiled_for_its_most_frequent_sequence),
+        LEARNING_TEST(a_frame_of_five_different_types_is_not_compiled),
+        LEARNING_TEST(an_array_is_compiled_for_its_frequent_shapes),
+        LEARNING_TEST(patterns_that_cannot_be_are_left_out),
+        LEARNING_TEST(a_scope_of_many_types_gets_a_table_only),
+        LEARNING_TEST(old_evidence_fades),
+    };
+    return cmocka_run_group_tests_name("learning: decide", tests, NULL, NULL);
+}
