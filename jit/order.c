@@ -19,6 +19,7 @@
 /* One plan on its way, and what became of it. */
 typedef struct item {
     uint64_t learner; /* its number: the learner itself may be gone by then */
+    uint64_t order;   /* it was first sent with                             */
     uint32_t plan;
     tide_spec spec;
     tide_artefact *artefact; /* once it has come; NULL: it will not, for `reason` */
@@ -57,8 +58,27 @@ static bool within_budget(void)
     return true;
 }
 
-static tide_reason refusal(void)
+/* Orders that failed since the last that did not, and the round until which no more are sent: where
+ * nothing can be compiled, sites shall not each find out for themselves. */
+static uint64_t failed_in_a_row, rest_until;
+
+enum { FAILED_FEW = 3 };
+
+static void note_result(bool good, uint64_t round)
 {
+    failed_in_a_row = good ? 0 : failed_in_a_row + 1;
+    if (failed_in_a_row < FAILED_FEW)
+        return;
+    uint64_t most = (uint64_t)tide_setting_get(TIDE_SETTING_back_off_most);
+    uint64_t doublings = failed_in_a_row - FAILED_FEW;
+    uint64_t rest = doublings < 20 ? UINT64_C(8) << doublings : most;
+    rest_until = round + (rest < most ? rest : most);
+}
+
+static tide_reason refusal(uint64_t round)
+{
+    if (round < rest_until)
+        return TIDE_REASON_backing_off;
     if (tide_limbo_count() >= (size_t)tide_setting_get(TIDE_SETTING_limbo_most))
         return TIDE_REASON_limbo_full;
     return within_budget() ? TIDE_REASON_none : TIDE_REASON_budget;
@@ -102,7 +122,7 @@ void tide_order_gather(tide_site *site, uint64_t round)
     tide_learned *plan = learner->plans[learner->in_force];
     if (plan->state != TIDE_CODE_WANTED || round < plan->retry_round)
         return;
-    tide_reason why_not = refusal();
+    tide_reason why_not = refusal(round);
     order *o = why_not == TIDE_REASON_none ? order_for(plan->stem) : NULL;
     if (o == NULL) {
         tide_watch_failed(learner, learner->in_force, round,
@@ -110,7 +130,8 @@ void tide_order_gather(tide_site *site, uint64_t round)
         return;
     }
     item *it = &o->items[o->count++];
-    *it = (item){.learner = learner->number, .plan = learner->in_force};
+    *it = (item){
+        .learner = learner->number, .order = o->number, .plan = learner->in_force};
     tide_learner_spec(learner, plan, &it->spec);
     plan->state = TIDE_CODE_ORDERED;
     plan->order = o->number;
@@ -140,12 +161,12 @@ static void fail_all(order *o, tide_reason reason)
 /* Those found are given their artefact; true when there is none left to compile. */
 static bool find_kept(order *o)
 {
-    bool all = tide_setting_get(TIDE_SETTING_keep) != 0;
-    for (uint32_t i = 0; i < o->count && tide_setting_get(TIDE_SETTING_keep) != 0; i++) {
-        o->items[i].artefact = tide_keep_find(&o->items[i].spec);
-        if (o->items[i].artefact != NULL)
+    bool keeping = tide_setting_get(TIDE_SETTING_keep) != 0, all = keeping;
+    for (uint32_t i = 0; keeping && i < o->count; i++) {
+        item *it = &o->items[i];
+        if (it->artefact == NULL && (it->artefact = tide_keep_find(&it->spec)) != NULL)
             tide_count(kept);
-        all = all && o->items[i].artefact != NULL;
+        all = all && it->artefact != NULL;
     }
     return all;
 }
@@ -212,7 +233,7 @@ static tide_reason reason_of(tide_stager_result result)
 static void say_once(tide_reason reason, const char *error)
 {
     static bool said;
-    if (said || (reason != TIDE_REASON_stager_missing && reason != TIDE_REASON_stager_refused))
+    if (said || reason != TIDE_REASON_stager_missing)
         return;
     said = true;
     char line[400];
@@ -249,7 +270,31 @@ static void load(order *o, const char *path)
         }
 }
 
-void tide_order_receive(int timeout_ms)
+/* One site may have spoilt it for all: each is sent again by itself. False: there was but one, or no
+ * memory. */
+static bool split(order *o)
+{
+    uint32_t moved = 0;
+    for (; o->count > 1 && moved < o->count; moved++) {
+        order *single = make_order();
+        if (single == NULL)
+            break;
+        single->room = 1; /* nothing joins it */
+        single->items[single->count++] = o->items[moved];
+        push(&gathered, single);
+    }
+    memmove(o->items, o->items + moved, (o->count - moved) * sizeof *o->items);
+    o->count -= moved;
+    return moved != 0;
+}
+
+static bool of_one_site(tide_stager_result result)
+{
+    return result == TIDE_STAGER_FAILED || result == TIDE_STAGER_DIED ||
+           result == TIDE_STAGER_LATE || result == TIDE_STAGER_GARBAGE;
+}
+
+void tide_order_receive(int timeout_ms, uint64_t round)
 {
     tide_stager_answer answer;
     while (out != NULL && tide_stager_poll(&answer, timeout_ms)) {
@@ -258,6 +303,12 @@ void tide_order_receive(int timeout_ms)
         if (o == NULL)
             continue;
         tide_reason reason = reason_of(answer.result);
+        note_result(answer.result == TIDE_STAGER_OK, round);
+        if (of_one_site(answer.result) && failed_in_a_row < FAILED_FEW && split(o) &&
+            o->count == 0) {
+            tide_os_free(o);
+            continue;
+        }
         if (answer.result == TIDE_STAGER_OK)
             load(o, answer.path);
         else
@@ -310,7 +361,7 @@ static void install_item(const order *o, const item *it, uint64_t round)
     void *enter = NULL, *leave = NULL;
     if (it->artefact != NULL)
         find_code(it, &enter, &leave);
-    if (plan == NULL || plan->state != TIDE_CODE_ORDERED || plan->order != o->number) {
+    if (plan == NULL || plan->state != TIDE_CODE_ORDERED || plan->order != it->order) {
         if (it->artefact != NULL)
             tide_limbo_add(it->artefact, false);
         return;

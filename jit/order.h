@@ -14,7 +14,7 @@ void tide_order_gather(tide_site *site, uint64_t round);
 void tide_order_send(void);
 
 /* Takes the stager's answers and loads what they name; waits at most so long for the first. */
-void tide_order_receive(int timeout_ms);
+void tide_order_receive(int timeout_ms, uint64_t round);
 
 /* Is anything out or waiting to be installed? */
 bool tide_order_pending(void);

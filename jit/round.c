@@ -143,7 +143,7 @@ bool tide_round(int wait_ms)
     if (tide_setting_get(TIDE_SETTING_learn) != 0)
         watch_sites();
     tide_order_send();
-    tide_order_receive(wait_ms);
+    tide_order_receive(wait_ms, round_number);
     note_stagers();
     install();
     bool pending = tide_order_pending() || sites_pending();

@@ -230,7 +230,7 @@ static void once_dispatch(const use *u, const tide_plan *plan)
     __atomic_load_n(&plan->dispatch, __ATOMIC_RELAXED)(u->generic, u->type, NULL, plan, u->site);
 }
 
-/* Copies of both plans play, the candidate with the stand-ins' places. */
+/* A copy of the candidate plays, with the stand-ins' places. (Its code is never unloaded.) */
 static void rehearse_dispatch(tide_trial *trial, tide_generic *generic, tide_type type,
                               tide_site *site)
 {
@@ -242,9 +242,8 @@ static void rehearse_dispatch(tide_trial *trial, tide_generic *generic, tide_typ
     if (u.generic == NULL)
         return;
     tide_plan_counts counts = {0};
-    tide_plan candidate = *trial->candidate;
-    candidate.generic = u.generic;
-    candidate.counts = &counts;
+    tide_plan candidate = {.kind = TIDE_KIND_DISPATCH, .generic = u.generic, .counts = &counts};
+    candidate.dispatch = __atomic_load_n(&trial->candidate->dispatch, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < TIDE_PLAN_METHODS; i++)
         candidate.methods[i] = &place;
     tide_trial staged = {.control = trial->control, .candidate = &candidate};
@@ -261,9 +260,12 @@ static tide_trial *trial_of(const tide_plan *plan)
     return (tide_trial *)(uintptr_t)plan; /* its first member */
 }
 
-/* May this use rehearse? The last one to do so lets the plan in force run alone again. */
+/* May this use rehearse? The last one to do so lets the plan in force run alone again. Each that may
+ * says when it is over (call_over): others may still be at it when the last is taken. */
 static bool take_call(tide_trial *trial, tide_site *site)
 {
+    if (__atomic_load_n(&trial->calls_left, __ATOMIC_RELAXED) <= 0)
+        return false;
     int64_t left = __atomic_fetch_sub(&trial->calls_left, 1, __ATOMIC_RELAXED);
     if (left == 1) {
         const tide_plan *self = &trial->plan;
@@ -273,20 +275,36 @@ static bool take_call(tide_trial *trial, tide_site *site)
     return left > 0;
 }
 
+static void call_over(tide_trial *trial)
+{
+    __atomic_fetch_sub(&trial->calls_open, 1, __ATOMIC_RELEASE);
+}
+
 static void enter(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
     tide_trial *trial = trial_of(plan);
-    if (take_call(trial, site))
+    if (take_call(trial, site)) {
         rehearse_scope(trial, pool, site);
+        call_over(trial);
+    }
     trial->control->enter(scope, pool, trial->control, site);
+}
+
+/* Scopes are left by the plan in force, unless who observes everything put this one back. */
+static void leave(tide_scope *scope)
+{
+    scope->plan = trial_of(scope->plan)->control;
+    scope->plan->leave(scope);
 }
 
 static void frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide_type *types,
                   const size_t *counts, void **data)
 {
     tide_trial *trial = trial_of(scope->plan);
-    if (take_call(trial, scope->site))
+    if (take_call(trial, scope->site)) {
         rehearse_frame(trial, pool, scope->site, count, types);
+        call_over(trial);
+    }
     scope->plan = trial->control;
     trial->control->frame(scope, pool, count, types, counts, data);
 }
@@ -295,8 +313,10 @@ static void *acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan 
                      tide_site *site)
 {
     tide_trial *trial = trial_of(plan);
-    if (take_call(trial, site))
+    if (take_call(trial, site)) {
         rehearse_acquire(trial, pool, type, site);
+        call_over(trial);
+    }
     return trial->control->acquire(pool, type, n, trial->control, site);
 }
 
@@ -304,8 +324,10 @@ static tide_array *array(tide_pool *pool, tide_type type, int ndim, const int64_
                          const tide_plan *plan, tide_site *site)
 {
     tide_trial *trial = trial_of(plan);
-    if (take_call(trial, site))
+    if (take_call(trial, site)) {
         rehearse_array(trial, pool, type, ndim, shape, site);
+        call_over(trial);
+    }
     return trial->control->array(pool, type, ndim, shape, trial->control, site);
 }
 
@@ -313,13 +335,15 @@ static void dispatch(tide_generic *generic, tide_type type, void *args, const ti
                      tide_site *site)
 {
     tide_trial *trial = trial_of(plan);
-    if (take_call(trial, site))
+    if (take_call(trial, site)) {
         rehearse_dispatch(trial, generic, type, site);
+        call_over(trial);
+    }
     trial->control->dispatch(generic, type, args, trial->control, site);
 }
 
 static const tide_plan on_trial[TIDE_KIND_COUNT] = {
-    [TIDE_KIND_SCOPE] = {.enter = enter}, /* entered by the plan in force, which also leaves */
+    [TIDE_KIND_SCOPE] = {.enter = enter, .leave = leave},
     [TIDE_KIND_FRAME] = {.frame = frame},
     [TIDE_KIND_ACQUIRE] = {.acquire = acquire},
     [TIDE_KIND_ARRAY] = {.array = array},
@@ -336,7 +360,7 @@ void tide_trial_prepare(const tide_learner *learner, tide_learned *plan)
     trial->candidate = &plan->code;
     trial->plan = *trial->control;
     trial->plan.enter = on_trial[kind].enter;
-    trial->plan.leave = NULL;
+    trial->plan.leave = on_trial[kind].leave;
 }
 
 void tide_trial_begin(tide_learner *learner, tide_learned *plan)
@@ -347,20 +371,21 @@ void tide_trial_begin(tide_learner *learner, tide_learned *plan)
     __atomic_store_n(&trial->uses, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&trial->control_ns, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&trial->candidate_ns, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&trial->calls_left, (int64_t)tide_setting_get(TIDE_SETTING_trial_calls),
-                     __ATOMIC_RELAXED);
+    int64_t calls = (int64_t)tide_setting_get(TIDE_SETTING_trial_calls);
+    __atomic_store_n(&trial->calls_open, calls, __ATOMIC_RELAXED);
+    __atomic_store_n(&trial->calls_left, calls, __ATOMIC_RELAXED);
     tide_site_publish(learner->site);
 }
 
 bool tide_trial_done(const tide_learned *plan)
 {
-    return __atomic_load_n(&plan->trial.calls_left, __ATOMIC_RELAXED) <= 0;
+    return __atomic_load_n(&plan->trial.calls_open, __ATOMIC_ACQUIRE) <= 0;
 }
 
 const tide_plan *tide_trial_wrap(tide_learned *learned, const tide_plan *plan)
 {
     return learned->state == TIDE_CODE_TRIED && plan == learned->trial.control &&
-                   !tide_trial_done(learned)
+                   __atomic_load_n(&learned->trial.calls_left, __ATOMIC_RELAXED) > 0
                ? &learned->trial.plan
                : plan;
 }

@@ -14,6 +14,7 @@
 #include "runtime/log.h"
 #include "runtime/registry.h"
 #include "runtime/report.h"
+#include "runtime/request.h"
 #include "runtime/seam.h"
 #include "runtime/settings.h"
 #include "runtime/row.h"
@@ -225,6 +226,7 @@ static void reset(tide_pool *pool, tide_place caller)
 tide_status tide_pool_reset(tide_pool *pool)
 {
     TIDE_FORWARD(tide_pool_use(pool, "tide_pool_reset"));
+    tide_request_pass_by(pool);
     reset(pool, (tide_place){TIDE_CALLER});
     return TIDE_OK;
 }

@@ -79,6 +79,12 @@ void tide_request_serve(tide_pool *pool)
     }
 }
 
+void tide_request_pass_by(tide_pool *pool)
+{
+    if ((__atomic_load_n(&pool->core->requests, __ATOMIC_SEQ_CST) & TIDE_REQUEST_PASS) != 0)
+        serve_pass(pool);
+}
+
 void tide_request_pass(tide_pool *pool)
 {
     __atomic_fetch_or(&pool->core->requests, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
