@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* What one process has learned another knows: its sites are compiled before they are observed. And what is
+ * no profile changes nothing.
+ *
+ * Called with arguments, this program is the other process: profiles FILE WHAT. */
+#define _GNU_SOURCE
+#include "learning.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SITES = 5 };
+
+static tide_pool *pool;
+static use uses[SITES];
+
+/* The same sites in every process. */
+static void make_sites(void)
+{
+    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
+        char name[64];
+        snprintf(name, sizeof name, "profiles: %s", tide_kind_name(kind));
+        uses[kind] = use_of(name, kind, pool, 3, TIDE_F64, TIDE_I32, TIDE_F64);
+    }
+}
+
+/* ---- the other process ------------------------------------------------------------------- */
+
+#define MUST(condition)                                                             \
+    do {                                                                            \
+        if (!(condition)) {                                                         \
+            fprintf(stderr, "%s: %s\n", #condition, tide_error_message());          \
+            exit(1);                                                                \
+        }                                                                           \
+    } while (0)
+
+/* Dispatches are of generic functions, which no file can name: they learn by themselves. */
+static bool in_file(tide_kind kind)
+{
+    return kind != TIDE_KIND_DISPATCH;
+}
+
+static void know_at_once(const char *path)
+{
+    MUST(tide_profile_load(path) == TIDE_OK);
+    make_sites();
+    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) /* arrives; a kind of 1 use each */
+        MUST(use_once(&uses[kind]));
+    for (unsigned i = 0; i < 20; i++) {
+        MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
+        MUST(tide_step() == TIDE_OK);
+    }
+    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
+        if (!in_file(kind))
+            continue;
+        for (unsigned i = 0; i < 3; i++) /* first slots, headers */
+            MUST(use_once(&uses[kind]));
+        tide_site_information before = info_of(uses[kind].site);
+        MUST(before.tier == TIDE_TIER_COMPILED);
+        MUST(before.samples <= 4);
+        for (unsigned i = 0; i < 100; i++)
+            MUST(use_once(&uses[kind]));
+        MUST(runs_of(uses[kind].site) == before.runs + 100);
+    }
+}
+
+static void refuse_and_go_on(const char *path)
+{
+    MUST(tide_profile_load(path) != TIDE_OK);
+    MUST(tide_error_message()[0] != '\0');
+    MUST(tide_profile_merge(path) != TIDE_OK);
+    make_sites();
+    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
+        MUST(tier_of(uses[kind].site) == TIDE_TIER_FULL);
+        for (unsigned i = 0; i < 1000; i++) {
+            MUST(use_once(&uses[kind]));
+            if (i % 100 == 99)
+                MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
+        }
+        MUST(tier_of(uses[kind].site) == TIDE_TIER_COMPILED);
+        uint64_t runs = runs_of(uses[kind].site);
+        for (unsigned i = 0; i < 100; i++)
+            MUST(use_once(&uses[kind]));
+        MUST(runs_of(uses[kind].site) >= runs + 99);
+    }
+}
+
+/* A file that lies, in good form: slower at first, never wrong, and found out. */
+static void be_lied_to(const char *path)
+{
+    MUST(tide_profile_load(path) == TIDE_OK);
+    make_sites();
+    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
+        uses[kind].types[0] = TIDE_U16;
+        uses[kind].types[1] = TIDE_C64;
+        uses[kind].types[2] = TIDE_U16;
+        for (unsigned i = 0; i < 3000; i++) {
+            MUST(use_once(&uses[kind]));
+            if (i % 100 == 99) {
+                MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
+                MUST(tide_step() == TIDE_OK);
+            }
+        }
+        tide_site_information info = info_of(uses[kind].site);
+        MUST(info.tier == TIDE_TIER_COMPILED);
+        MUST(info.types[0] == TIDE_U16 || info.types[1] == TIDE_U16);
+    }
+}
+
+static int be_the_other(const char *path, const char *what)
+{
+    settings_of_tests();
+    pool = tide_pool_create(NULL);
+    MUST(pool != NULL);
+    if (strcmp(what, "know") == 0)
+        know_at_once(path);
+    else if (strcmp(what, "refuse") == 0)
+        refuse_and_go_on(path);
+    else
+        be_lied_to(path);
+    MUST(tide_pool_check(pool) == TIDE_OK);
+    return 0;
+}
+
+/* ---- this one ---------------------------------------------------------------------------- */
+
+static char folder[] = "/tmp/tidepool-profiles-XXXXXX", good[64], bad[64];
+
+static void in_another_process(const char *path, const char *what)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(200);
+        execl("/proc/self/exe", "profiles", path, what, (char *)NULL);
+        _exit(126);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void learn_and_save(void)
+{
+    need_stager();
+    if (uses[0].site == NULL)
+        make_sites();
+    for (unsigned i = 0; i < SITES; i++)
+        until(&uses[i], TIDE_TIER_COMPILED);
+    expect_ok(tide_profile_save(good));
+}
+
+static void a_second_process_starts_compiled(void **state)
+{
+    (void)state;
+    learn_and_save();
+    in_another_process(good, "know");
+}
+
+static size_t read_file(const char *path, char *to, size_t room)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(file >= 0);
+    ssize_t got = read(file, to, room);
+    assert_true(got > 0 && (size_t)got < room);
+    close(file);
+    return (size_t)got;
+}
+
+static void write_file(const char *path, const char *from, size_t bytes)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, from, bytes), bytes);
+    close(file);
+}
+
+static char text[1 << 18];
+
+/* Cut short anywhere, and of another format. */
+static void a_bad_file_is_refused_and_the_program_learns_by_itself(void **state)
+{
+    (void)state;
+    learn_and_save();
+    size_t bytes = read_file(good, text, sizeof text);
+    write_file(bad, text, bytes / 2);
+    in_another_process(bad, "refuse");
+    static const char *const others[] = {"", "\n", "tidepool-profile 999\n", "\x7f" "ELF\x02\x01\x01",
+                                         "{\"sites\": []}\n"};
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
+        write_file(bad, others[i], strlen(others[i]));
+        expect_status(tide_profile_load(bad), TIDE_ERROR_FILE);
+    }
+    text[bytes / 3] = '\0';
+    write_file(bad, text, bytes);
+    in_another_process(bad, "refuse");
+}
+
+/* No byte of it makes the program crash or compute wrongly. */
+static void a_file_with_any_byte_changed_harms_nobody(void **state)
+{
+    (void)state;
+    learn_and_save();
+    static char changed[sizeof text];
+    size_t bytes = read_file(good, text, sizeof text), refused = 0, step = bytes / scaled(300, 30);
+    for (size_t at = 0; at < bytes; at += step != 0 ? step : 1) {
+        memcpy(changed, text, bytes);
+        changed[at] = (char)(changed[at] ^ (1 << at % 7));
+        write_file(bad, changed, bytes);
+        refused += tide_profile_load(bad) != TIDE_OK;
+        expect_ok(tide_step());
+        for (unsigned i = 0; i < SITES; i++)
+            use_times(&uses[i], 1);
+    }
+    assert_true(refused > 0);
+    expect_ok(tide_profile_load(good));
+}
+
+static void a_file_that_lies_costs_speed_only(void **state)
+{
+    (void)state;
+    learn_and_save();
+    in_another_process(good, "lie");
+}
+
+static int prepare(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(good, sizeof good, "%s/good", folder);
+    snprintf(bad, sizeof bad, "%s/bad", folder);
+    pool = pool_of(TIDE_CHECK_NONE);
+    return 0;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    unlink(good);
+    unlink(bad);
+    rmdir(folder);
+    expect_ok(tide_pool_destroy(pool));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        LEARNING_TEST(a_second_process_starts_compiled),
+        LEARNING_TEST(a_bad_file_is_refused_and_the_program_learns_by_itself),
+        LEARNING_TEST(a_file_that_lies_costs_speed_only),
+        LEARNING_TEST(a_file_with_any_byte_changed_harms_nobody),
+    };
+    if (argc == 3)
+        return be_the_other(argv[1], argv[2]);
+    return cmocka_run_group_tests_name("learning: profiles", tests, prepare, clean);
+}

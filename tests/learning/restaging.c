@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* Sites that are staged again and again: nothing grows. And what bounds the code that waits for a pool
+ * which nobody uses. */
+#define _GNU_SOURCE
+#include "learning.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "jit/directory.h"
+#include "jit/round.h"
+
+enum { SITES = 48, PHASES = 6 };
+
+static tide_pool *pool;
+
+/* ---- what may not grow ------------------------------------------------------------------- */
+
+typedef struct measure {
+    size_t resident_kib, mappings, files, artefacts;
+} measure;
+
+static size_t mappings(void)
+{
+    size_t lines = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    assert_non_null(maps);
+    for (int c; (c = getc(maps)) != EOF;)
+        lines += c == '\n';
+    fclose(maps);
+    return lines;
+}
+
+static size_t resident_kib(void)
+{
+    unsigned long size = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu %lu", &size, &resident), 2);
+    fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static size_t files(void)
+{
+    size_t count = 0;
+    char error[256];
+    tide_round_lock();
+    const char *path = tide_directory_made() ? tide_directory_get(error, sizeof error) : NULL;
+    DIR *list = path != NULL ? opendir(path) : NULL;
+    for (struct dirent *entry; list != NULL && (entry = readdir(list)) != NULL;)
+        count += entry->d_name[0] != '.';
+    if (list != NULL)
+        closedir(list);
+    tide_round_unlock();
+    return count;
+}
+
+static measure take_measure(void)
+{
+    return (measure){resident_kib(), mappings(), files(), (size_t)learned().artefacts};
+}
+
+/* ---- re-staging -------------------------------------------------------------------------- */
+
+static use sites[SITES];
+
+static const tide_type phase_types[PHASES] = {TIDE_F64, TIDE_I32, TIDE_F32,
+                                              TIDE_U8,  TIDE_I64, TIDE_U16};
+
+static void make_sites(const char *purpose)
+{
+    for (unsigned i = 0; i < SITES; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s %u", purpose, i);
+        sites[i] = use_of(name, i % TIDE_KIND_DISPATCH, pool, 1, TIDE_F64);
+    }
+}
+
+static bool staged(const use *u)
+{
+    tide_site_information info = info_of(u->site);
+    return info.tier == TIDE_TIER_COMPILED && info.types[0] == u->types[0];
+}
+
+/* All sites change to the phase's type; returns how many of them were staged for it. */
+static unsigned change(unsigned phase)
+{
+    unsigned reached = 0;
+    for (unsigned i = 0; i < SITES; i++)
+        sites[i].types[0] = phase_types[phase % PHASES];
+    for (unsigned i = 0; i < 30 && reached < SITES; i++) {
+        reached = 0;
+        for (unsigned s = 0; s < SITES; s++) {
+            use_times(&sites[s], 12);
+            reached += staged(&sites[s]);
+        }
+        settle();
+        expect_ok(tide_step());
+    }
+    return reached;
+}
+
+/* Quick to learn and quick to forget: one plan's code for each site, so that each change of types brings
+ * code in and sends code away. */
+static void quicken(void)
+{
+    set("window_calls", 10);
+    set("sample_least", 5);
+    set("window_every", 1);
+    set("decay", 0);
+    set("misses", 1);
+    set("code_most", 1);
+    set("batch_most", 64);
+    set("back_off_most", 1);
+}
+
+static int remove_one(const char *path, const struct stat *seen, int type, struct FTW *where)
+{
+    (void)seen;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+/* The first ones are all compiled; the later ones find their code among the kept artefacts. */
+static void ten_thousand_restagings_leave_nothing_behind(void **state)
+{
+    (void)state;
+    need_stager();
+    char cache[] = "/var/tmp/tidepool-cache-XXXXXX";
+    assert_non_null(mkdtemp(cache));
+    assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
+    quicken();
+    make_sites("58: restaged");
+    size_t wanted = scaled(10000, 600), count = 0;
+    measure early = {0};
+    unsigned phase = 0;
+    tide_learning_statistics before = learned();
+    for (; count < wanted && phase < 100000; phase++) {
+        if (count > 400)
+            set("keep", 1);
+        assert_int_equal(change(phase), SITES);
+        tide_learning_statistics now = learned();
+        count = (size_t)(now.compiled - before.compiled + now.kept - before.kept);
+        if (early.mappings == 0 && count > wanted / 4)
+            early = take_measure();
+    }
+    measure late = take_measure();
+    set("keep", 0);
+    assert_true(count >= wanted);
+    assert_true(learned().retired - before.retired > count / 2);
+    assert_in_range(late.artefacts, 1, early.artefacts + 2 * SITES);
+    assert_in_range(late.files, 0, early.files + 2 * SITES);
+    assert_in_range(late.mappings, 1, early.mappings + 10 * SITES);
+    if (!under_sanitizer() && !under_valgrind() && wanted >= 5000)
+        assert_in_range(late.resident_kib, 1, early.resident_kib + 8 * 1024);
+    for (unsigned i = 0; i < SITES; i++)
+        expect_ok(tide_site_pin(sites[i].site, TIDE_TIER_COMPILED));
+    settle();
+    for (unsigned i = 0; i < SITES; i++)
+        expect_executed(&sites[i], 20);
+    (void)nftw(cache, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    unsetenv("XDG_CACHE_HOME");
+}
+
+static unsigned count_reason(const char *words)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < SITES; i++)
+        count += strstr(reason_of(sites[i].site), words) != NULL;
+    return count;
+}
+
+static void a_pool_that_nobody_uses_bounds_what_is_compiled_until_it_is_used(void **state)
+{
+    (void)state;
+    need_stager();
+    quicken();
+    set("limbo_most", 64);
+    make_sites("58: limbo");
+    tide_pool *idle = pool_of(TIDE_CHECK_NONE);
+    use mine = use_of("58: idle", TIDE_KIND_SCOPE, idle, 1, TIDE_C64);
+    use_times(&mine, 1);
+    for (unsigned phase = 0; phase < 6; phase++) {
+        (void)change(phase);
+        assert_in_range(learned().waiting, 0, 64 + SITES);
+    }
+    uint64_t ordered = learned().ordered;
+    assert_in_range(learned().waiting, 64, 64 + SITES);
+    assert_true(change(6) < SITES); /* those that were compiled, and no more */
+    assert_int_equal(learned().ordered, ordered);
+    assert_true(count_reason("waits for pools that nobody uses") > 0);
+
+    for (unsigned i = 0; i < 4; i++) {
+        use_times(&mine, 1);
+        use_times(&sites[0], 3);
+        expect_ok(tide_step());
+    }
+    assert_in_range(learned().waiting, 0, 16);
+    unsigned reached = 0;
+    for (unsigned i = 0; i < 20 && reached < SITES; i++) {
+        reached = change(6);
+        use_times(&mine, 1);
+    }
+    assert_int_equal(reached, SITES);
+    expect_ok(tide_pool_destroy(idle));
+}
+
+/* A site whose types never come back gets as many plans as are remembered, and keeps those. */
+static void plans_of_one_site_are_bounded_and_it_says_so(void **state)
+{
+    (void)state;
+    need_stager();
+    quicken();
+    set("plans_most", 5);
+    set("misses", 1e9); /* the reason shall be the last word */
+    use u = use_of("58: ever new", TIDE_KIND_ARRAY, pool, 1, TIDE_F64);
+    for (int64_t n = 1; n < 40; n++) {
+        u.shape[0] = n;
+        for (unsigned i = 0; i < 4; i++) {
+            use_times(&u, 12);
+            settle();
+            expect_ok(tide_step());
+        }
+    }
+    assert_in_range(info_of(u.site).compiles, 1, 40);
+    assert_string_equal(reason_of(u.site),
+                        "as many plans as are remembered; those are all it gets");
+}
+
+/* The budget is of the whole process, and says so. */
+static void compiles_a_minute_are_bounded(void **state)
+{
+    (void)state;
+    need_stager();
+    quicken();
+    set("window_every", 100);
+    make_sites("58: budget");
+    set("compiles", 0);
+    uint64_t ordered = learned().ordered;
+    assert_int_equal(change(0), 0);
+    assert_int_equal(learned().ordered, ordered);
+    assert_true(count_reason("budget") > SITES / 2);
+    set("compiles", 1e9);
+    assert_int_equal(change(0), SITES);
+}
+
+static int make_pool(void **state)
+{
+    (void)state;
+    pool = pool_of(TIDE_CHECK_NONE);
+    return 0;
+}
+
+static int drop_pool(void **state)
+{
+    (void)state;
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_destroy(pool));
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LEARNING_TEST(a_pool_that_nobody_uses_bounds_what_is_compiled_until_it_is_used),
+        LEARNING_TEST(plans_of_one_site_are_bounded_and_it_says_so),
+        LEARNING_TEST(compiles_a_minute_are_bounded),
+        LEARNING_TEST(ten_thousand_restagings_leave_nothing_behind),
+    };
+    return cmocka_run_group_tests_name("learning: restaging", tests, make_pool, drop_pool);
+}
