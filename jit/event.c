@@ -18,7 +18,7 @@ typedef struct noted {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static noted queue[QUEUE]; /* of this round; guarded by the mutex, as is all below */
-static size_t count;
+static size_t count, told;
 static tide_event_function *listener;
 static void *listener_user;
 
@@ -66,17 +66,18 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
     pthread_mutex_unlock(&mutex);
 }
 
-/* One at a time, unlocked while it is told: the listener may do what it likes. */
-static bool take(noted *out, tide_event_function **function, void **user, size_t *told)
+/* One at a time, unlocked while it is told: the listener may do what it likes. Should it make a round of
+ * its own, that one tells what is left of this, too. */
+static bool take(noted *out, tide_event_function **function, void **user)
 {
     pthread_mutex_lock(&mutex);
-    bool more = *told < count && listener != NULL;
+    bool more = told < count && listener != NULL;
     if (more) {
-        *out = queue[(*told)++];
+        *out = queue[told++];
         *function = listener;
         *user = listener_user;
     } else {
-        count = 0;
+        count = told = 0;
     }
     pthread_mutex_unlock(&mutex);
     return more;
@@ -87,8 +88,7 @@ void tide_events_tell(uint64_t round)
     noted next;
     tide_event_function *function;
     void *user;
-    size_t told = 0;
-    while (take(&next, &function, &user, &told)) {
+    while (take(&next, &function, &user)) {
         next.event.round = round;
         next.event.name = next.name;
         next.event.detail = next.detail;
