@@ -66,8 +66,8 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
     pthread_mutex_unlock(&mutex);
 }
 
-/* One at a time, unlocked while it is told: the listener may do what it likes. Should it make a round of
- * its own, that one tells what is left of this, too. */
+/* One at a time, unlocked while it is told: the listener may do what it likes. Should it make a
+ * round of its own, that one tells what is left of this, too. */
 static bool take(noted *out, tide_event_function **function, void **user)
 {
     pthread_mutex_lock(&mutex);

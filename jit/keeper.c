@@ -92,8 +92,8 @@ static void stop(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* The helper process and its files go with the program. When a listener calls exit, its thread holds the
- * round: the keeper, should it be another, waits for that and does nothing any more. */
+/* The helper process and its files go with the program. When a listener calls exit, its thread
+ * holds the round: the keeper, should it be another, waits for that and does nothing any more. */
 static void at_exit(void)
 {
     pthread_mutex_lock(&mutex);

@@ -40,8 +40,8 @@ static void child(void)
     tide_limbo_forked();
 }
 
-/* Handlers that prepare a fork run in reverse. So the locks that are taken within a round are used once
- * before: theirs are then run after this one. */
+/* Handlers that prepare a fork run in reverse. So the locks that are taken within a round are
+ * used once before: theirs are then run after this one. */
 static void prepare(void)
 {
     tide_registry_lock();

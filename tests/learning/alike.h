@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One function in two translation units, each with a type of its own: their sites differ in nothing that
- * can be read. */
+/* One function in two translation units, each with a type of its own: their sites differ in
+ * nothing that can be read. */
 #ifndef TIDEPOOL_TESTS_ALIKE_H
 #define TIDEPOOL_TESTS_ALIKE_H
 

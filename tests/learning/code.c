@@ -87,8 +87,8 @@ static struct code_range find_range(const char *path)
     return search.found;
 }
 
-/* No code shall come to lie here again. Should another thread have mapped memory here meanwhile, that is
- * as good: it cannot be executed. */
+/* No code shall come to lie here again. Should another thread have mapped memory here meanwhile,
+ * that is as good: it cannot be executed. */
 static void block(struct code_range range)
 {
     (void)mmap(range.start, range.bytes, PROT_NONE,

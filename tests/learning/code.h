@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled code in the hands of a test: given to a site's plan and taken away at will, as often as it
- * likes, from copies of one artefact. Where unloaded code lay nothing is ever loaded again, so that
- * whoever still runs it is stopped at once. */
+/* Compiled code in the hands of a test: given to a site's plan and taken away at will, as often
+ * as it likes, from copies of one artefact. Where unloaded code lay nothing is ever loaded
+ * again, so that whoever still runs it is stopped at once. */
 #ifndef TIDEPOOL_TESTS_CODE_H
 #define TIDEPOOL_TESTS_CODE_H
 
@@ -25,8 +25,8 @@ typedef struct code {
     int last; /* the copy loaded last; -1: none is in the plan */
 } code;
 
-/* Learns the site with a real compile, keeps copies of what came, and takes the code away again; learning
- * is then switched off. */
+/* Learns the site with a real compile, keeps copies of what came, and takes the code away again;
+ * learning is then switched off. */
 void code_prepare(code *c, const use *u);
 void code_drop(code *c);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a service that tunes a program sees and does: settings by name, pins and resets while learning goes
- * on, and events in their order, to listeners that do things themselves. */
+/* What a service that tunes a program sees and does: settings by name, pins and resets while
+ * learning goes on, and events in their order, to listeners that do things themselves. */
 #define _GNU_SOURCE
 #include "learning.h"
 

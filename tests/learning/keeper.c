@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The keeper: when it appears and when it does not, that it does what stepping by hand does, and that
- * neither exit nor fork minds it, with a compile under way or not.
+/* The keeper: when it appears and when it does not, that it does what stepping by hand does, and
+ * that neither exit nor fork minds it, with a compile under way or not.
  *
  * Called with the name of a scene as its argument, this program plays it and does no test. */
 #define _GNU_SOURCE
@@ -211,8 +211,8 @@ static size_t entries(void)
     return count;
 }
 
-/* Plays a scene in a process of its own, which must end by itself with that status; then no process and
- * no file of it may be left. */
+/* Plays a scene in a process of its own, which must end by itself with that status; then no
+ * process and no file of it may be left. */
 static void play(const char *name, int expected)
 {
     int status;

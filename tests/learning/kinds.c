@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sites of all five kinds, from the macro in the source to code that runs: learned without being told
- * anything, executed, missed when they should be, and with the results of the general path. */
+/* Sites of all five kinds, from the macro in the source to code that runs: learned without being
+ * told anything, executed, missed when they should be, and with the results of the general path. */
 #define _GNU_SOURCE
 #include "learning.h"
 
@@ -181,7 +181,8 @@ static given use_and_tell(const use *u, const size_t *sizes)
     return g;
 }
 
-/* Scopes and frames end by themselves; and compiled ones want a level that has touched their types. */
+/* Scopes and frames end by themselves; and compiled ones want a level that has touched their
+ * types. */
 static given use_and_rewind(const use *u, const size_t *sizes)
 {
     if (u->site->kind <= TIDE_KIND_FRAME)

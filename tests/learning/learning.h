@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of learning share: settings that leave nothing to chance, uses of a site of any kind
- * by data, and rounds done by hand until a site is where it should be.
+/* What the tests of learning share: settings that leave nothing to chance, uses of a site of any
+ * kind by data, and rounds done by hand until a site is where it should be.
  *
  * Nothing here waits for a number of seconds: a compile is waited for until it has come. */
 #ifndef TIDEPOOL_TESTS_LEARNING_H
@@ -10,7 +10,8 @@
 
 enum { PATIENCE_MS = 120000 }; /* after which a test has failed; none waits for it */
 
-/* Every setting as it is initially, but for: no keeper, no trials, executions counted, no budget. */
+/* Every setting as it is initially, but for: no keeper, no trials, executions counted, no
+ * budget. */
 void settings_of_tests(void);
 void set(const char *name, double value);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Retired code is unloaded when nobody can be inside it, and not before: the argument of jit/limbo.h, put
- * to the test. Where code was unloaded nothing lies any more (code.h), so whoever is still in it dies. */
+/* Retired code is unloaded when nobody can be inside it, and not before: the argument of
+ * jit/limbo.h, put to the test. Where code was unloaded nothing lies any more (code.h), so
+ * whoever is still in it dies. */
 #define _GNU_SOURCE
 #include "code.h"
 
@@ -159,7 +160,8 @@ static void code_of_dispatches_stays_and_is_counted(void **state)
 
 enum ending { LEFT, INNER_SKIPPED, RESET, OUTER_REWOUND, ENDINGS };
 
-/* Retires and unloads while a scope of that code is open; another site's uses make the pool pass. */
+/* Retires and unloads while a scope of that code is open; another site's uses make the pool
+ * pass. */
 static void unload_inside(code *c, const use *passer)
 {
     code_retire(c);
@@ -182,8 +184,8 @@ static void open(const use *u, tide_scope *scope)
         tide_scope_begin_frame(scope, u->pool, u->site, u->count, u->types, sizes, data);
 }
 
-/* One scope of compiled code, whose end finds the code gone. `saved`: the level around has saved all
- * shelves, so the scope keeps them out of the log. */
+/* One scope of compiled code, whose end finds the code gone. `saved`: the level around has saved
+ * all shelves, so the scope keeps them out of the log. */
 static void outlive(code *c, const use *passer, bool saved, enum ending how)
 {
     tide_pool *pool = c->u.pool;
@@ -497,7 +499,6 @@ static void plans_come_and_go_thousands_of_times_under_threads(void **state)
     }
 }
 
-/* Settings are as tests want them, and learning is on again for the next. */
 int main(void)
 {
     const struct CMUnitTest tests[] = {

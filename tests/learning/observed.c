@@ -26,8 +26,8 @@ static void a_site_with_one_type_gets_a_plan_of_exactly_that_type(void **state)
     expect_executed(&u, 1000);
 }
 
-/* Attempts are not executions: a pool that checks sends every use to the general path, and the count
- * does not move. */
+/* Attempts are not executions: a pool that checks sends every use to the general path, and the
+ * count does not move. */
 static void executions_are_counted_not_attempts(void **state)
 {
     (void)state;

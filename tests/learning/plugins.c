@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules whose sites have been learned are unloaded: with compiled code, on trial, with a window open,
- * with a compile under way. Nothing of theirs may be looked at afterwards, though the next module often
- * lies where they lay. */
+/* Modules whose sites have been learned are unloaded: with compiled code, on trial, with a
+ * window open, with a compile under way. Nothing of theirs may be looked at afterwards, though
+ * the next module often lies where they lay. */
 #define _GNU_SOURCE
 #include "learning.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What one process has learned another knows: its sites are compiled before they are observed. And what is
- * no profile changes nothing.
+/* What one process has learned another knows: its sites are compiled before they are observed.
+ * And what is no profile changes nothing.
  *
  * Called with arguments, this program is the other process: profiles FILE WHAT. */
 #define _GNU_SOURCE
@@ -190,7 +190,8 @@ static void a_bad_file_is_refused_and_the_program_learns_by_itself(void **state)
     size_t bytes = read_file(good, text, sizeof text);
     write_file(bad, text, bytes / 2);
     in_another_process(bad, "refuse");
-    static const char *const others[] = {"", "\n", "tidepool-profile 999\n", "\x7f" "ELF\x02\x01\x01",
+    static const char *const others[] = {"", "\n", "tidepool-profile 999\n",
+                                         "\177ELF\002\001\001",
                                          "{\"sites\": []}\n"};
     for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
         write_file(bad, others[i], strlen(others[i]));

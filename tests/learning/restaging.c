@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sites that are staged again and again: nothing grows. And what bounds the code that waits for a pool
- * which nobody uses. */
+/* Sites that are staged again and again: nothing grows. And what bounds the code that waits for
+ * a pool which nobody uses. */
 #define _GNU_SOURCE
 #include "learning.h"
 
@@ -105,8 +105,8 @@ static unsigned change(unsigned phase)
     return reached;
 }
 
-/* Quick to learn and quick to forget: one plan's code for each site, so that each change of types brings
- * code in and sends code away. */
+/* Quick to learn and quick to forget: one plan's code for each site, so that each change of
+ * types brings code in and sends code away. */
 static void quicken(void)
 {
     set("window_calls", 10);

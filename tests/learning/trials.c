@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Trials: what wins, what loses, what cannot be tried; and that a rehearsal leaves no trace. The clock is
- * the test's own. */
+/* Trials: what wins, what loses, what cannot be tried; and that a rehearsal leaves no trace. The
+ * clock is the test's own. */
 #define _GNU_SOURCE
 #include "learning.h"
 
@@ -13,7 +13,8 @@ static tide_pool *pool;
 
 /* ---- the clock --------------------------------------------------------------------------- */
 
-/* A rehearsal looks at the clock four times: around the plan in force, then around the candidate. */
+/* A rehearsal looks at the clock four times: around the plan in force, then around the
+ * candidate. */
 static uint64_t control_ns, candidate_ns; /* atomic, as threads read them */
 
 static uint64_t clock_of_tests(void)
@@ -233,8 +234,8 @@ static void a_site_on_trial_may_be_pinned_reset_and_observed(void **state)
 
 /* ---- without a trace --------------------------------------------------------------------- */
 
-/* Around uses that rehearse the pool is as around uses that do not, inside other scopes and with live
- * arrays, to every word. */
+/* Around uses that rehearse the pool is as around uses that do not, inside other scopes and with
+ * live arrays, to every word. */
 static void a_rehearsal_leaves_the_pool_as_it_was(void **state)
 {
     (void)state;

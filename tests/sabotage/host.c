@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that computes something with sites of every kind, learns meanwhile, and prints its answer and
- * what became of the learning. Whatever is done to the tools it learns by, the answer is the same.
+/* A program that computes something with sites of every kind, learns meanwhile, and prints its
+ * answer and what became of the learning. Whatever is done to the tools it learns by, the answer
+ * is the same.
  *
  *   host [kill | remove | close | fill]
  *
- * kill: every few rounds the stager is killed; remove: the artefact directory is removed; close: its mode
- * is changed; fill: its file system is filled up. */
+ * kill: every few rounds the stager is killed; remove: the artefact directory is removed; close:
+ * its mode is changed; fill: its file system is filled up. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A program runs while everything it learns by is missing, failing, hanging, lying or taken away. In each
- * case: the right answer, exit 0, at most one line on stderr, a bounded number of attempts, and neither a
- * process nor a file left behind.
+/* A program runs while everything it learns by is missing, failing, hanging, lying or taken
+ * away. In each case: the right answer, exit 0, at most one line on stderr, a bounded number of
+ * attempts, and neither a process nor a file left behind.
  *
  *   test-sabotage HOST */
 #define _GNU_SOURCE
@@ -157,7 +157,7 @@ static outcome run(const plot *p)
     close(err[1]);
     read_all(out[0], o.out, sizeof o.out);
     assert_int_equal(waitpid(child, &status, 0), child);
-    while (waitpid(-1, NULL, 0) > 0) /* what it left behind has become ours, and must end by itself */
+    while (waitpid(-1, NULL, 0) > 0) /* what it left has become ours, and must end by itself */
         continue;
     read_all(err[0], o.err, sizeof o.err);
     o.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -214,13 +214,19 @@ static const char *tools_with(const char *as, const char *ld)
 #define FAILING "#!/bin/sh\nexit 1\n"
 #define DYING "#!/bin/sh\nkill -SEGV $$\n"
 #define HANGING "#!/bin/sh\nexec /bin/sleep 1000\n"
-#define HANGING_BADLY "#!/bin/sh\ntrap '' TERM INT HUP\n/bin/sleep 1000 &\nwhile :; do /bin/sleep 1; done\n"
-#define CHATTY "#!/bin/sh\ni=0\nwhile [ $i -lt 500 ]; do echo ok 1 /tmp/x >&2; echo garbage; i=$((i+1)); done\nexit 1\n"
+#define HANGING_BADLY                                     \
+    "#!/bin/sh\ntrap '' TERM INT HUP\n/bin/sleep 1000 &\n" \
+    "while :; do /bin/sleep 1; done\n"
+#define CHATTY                                                                              \
+    "#!/bin/sh\ni=0\n"                                                                       \
+    "while [ $i -lt 500 ]; do echo ok 1 /tmp/x >&2; echo garbage; i=$((i+1)); done\nexit 1\n"
 #define OUTPUT "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
 #define GARBAGE OUTPUT "echo this is no object >\"$out\"\n"
 #define EMPTY OUTPUT ": >\"$out\"\n"
 #define NOTHING "#!/bin/sh\nexit 0\n"
-#define ANOTHER OUTPUT "for l in /lib/*/libm.so.6 /usr/lib/*/libm.so.6; do [ -e $l ] && /bin/cat $l >\"$out\" && exit 0; done\nexit 1\n"
+#define ANOTHER                                                                      \
+    OUTPUT "for l in /lib/*/libm.so.6 /usr/lib/*/libm.so.6 /lib64/libm.so.6; do\n"    \
+           "[ -e $l ] && /bin/cat $l >\"$out\" && exit 0; done\nexit 1\n"
 
 static void need_stager(void)
 {
