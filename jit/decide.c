@@ -35,7 +35,7 @@ static bool same_item(tide_kind kind, const tide_item *a, const tide_item *b)
 
 bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b)
 {
-    if (a->count != b->count)
+    if (a->count != b->count || a->nested != b->nested)
         return false;
     for (uint32_t i = 0; i < a->count; i++)
         if (!same_item(kind, &a->items[i], &b->items[i]))
@@ -121,6 +121,8 @@ static double cost_of_scope(const tide_site_profile *seen, const tide_items *ite
                             const tide_thresholds *at)
 {
     double cost = items->count * at->save + part(seen->other, seen) * at->touch;
+    if (items->count != 0 && !items->nested)
+        cost += part(seen->nested, seen) * at->save; /* by the log, with loops */
     for (uint32_t i = 0; i < seen->type_count; i++)
         if (!in_items(items, seen->types[i].type))
             cost += part(seen->types[i].scopes, seen) * at->touch;
@@ -162,6 +164,9 @@ static int by_type(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* Above this part of the uses a second form of the code is worth compiling. */
+#define NESTED_OFTEN 0.1
+
 /* A type is worth saving if its touches would cost more. */
 static void ideal_scope(const tide_site_profile *seen, const tide_thresholds *at, tide_choice *out)
 {
@@ -170,6 +175,7 @@ static void ideal_scope(const tide_site_profile *seen, const tide_thresholds *at
         if (part(seen->types[i].scopes, seen) * at->touch > at->save)
             items->items[items->count++].type = seen->types[i].type;
     qsort(items->items, items->count, sizeof *items->items, by_type);
+    items->nested = items->count <= TIDE_SCOPE_SAVED && part(seen->nested, seen) > NESTED_OFTEN;
     out->compile = items->count <= at->types_most;
     out->reason = out->compile ? TIDE_REASON_decided : TIDE_REASON_many_types;
     if (items->count == 0) {

@@ -30,6 +30,7 @@ enum { TIDE_ITEMS_MOST = TIDE_PROFILE_TYPES };
 
 typedef struct tide_items {
     uint32_t count;
+    bool nested; /* scopes: fast, too, inside a level that has not saved these types */
     tide_item items[TIDE_ITEMS_MOST];
 } tide_items;
 

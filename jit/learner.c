@@ -56,6 +56,7 @@ static void name_stem(const tide_site *site, tide_learned *plan)
     uint64_t hash = hash_number(UINT64_C(0xcbf29ce484222325), site->kind);
     hash = hash_text(hash_text(hash, site->name), site->place.file);
     hash = hash_number(hash_text(hash, site->place.function), site->place.line);
+    hash = hash_number(hash, plan->items.nested);
     for (uint32_t i = 0; i < plan->items.count; i++) {
         const tide_item *item = &plan->items.items[i];
         hash = hash_number(hash_number(hash, item->type), (uint64_t)item->ndim);
@@ -201,6 +202,7 @@ void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, ti
     memset(out, 0, sizeof *out);
     out->kind = learner->site->kind;
     out->count = tide_setting_get(TIDE_SETTING_count_runs) != 0;
+    out->nested = plan->items.nested;
     memcpy(out->stem, plan->stem, sizeof out->stem);
     out->item_count = plan->items.count < TIDE_SPEC_ITEMS ? plan->items.count : TIDE_SPEC_ITEMS;
     for (uint32_t i = 0; i < out->item_count; i++) {

@@ -72,7 +72,8 @@ size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES && spec->item_count <= TIDE_SPEC_ITEMS);
     text t = {out, room, 0};
-    put(&t, "site %s %s\n%s", kinds[spec->kind], spec->stem, spec->count ? "count\n" : "");
+    put(&t, "site %s %s\n%s%s", kinds[spec->kind], spec->stem, spec->count ? "count\n" : "",
+        spec->nested ? "nested\n" : "");
     for (uint32_t i = 0; i < spec->item_count; i++) {
         const tide_spec_item *item = &spec->items[i];
         bool array = spec->kind == TIDE_KIND_ARRAY;
@@ -285,6 +286,8 @@ static bool sound(tide_spec_reader *reader, const tide_spec *spec)
     if (spec->kind == TIDE_KIND_FRAME && distinct > TIDE_SCOPE_SAVED)
         return bad(reader, "%" PRIu32 " different types, a compiled frame has %d at most", distinct,
                    TIDE_SCOPE_SAVED);
+    if (spec->nested && (spec->kind != TIDE_KIND_SCOPE || spec->item_count > TIDE_SCOPE_SAVED))
+        return bad(reader, "only a scope of %d types at most can be nested", TIDE_SCOPE_SAVED);
     return true;
 }
 
@@ -301,6 +304,8 @@ bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)
             return sound(reader, out);
         if (strcmp(line, "count") == 0 && out->item_count == 0 && !out->count)
             out->count = true;
+        else if (strcmp(line, "nested") == 0 && out->item_count == 0 && !out->nested)
+            out->nested = true;
         else if (!read_item(reader, line, out))
             return false;
     }

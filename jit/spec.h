@@ -6,6 +6,8 @@
  *   layout 9f3c1a0d55aa0b17             what tide_compiled_layout() says, in hex
  *   site scope tide_step_1f3a9c         kind, and the stem of its symbols
  *   count                               only if executions shall be counted (plan->counts->runs)
+ *   nested                              scopes of few types: also a form for levels that have not saved
+ *                                       them
  *   type f64 3                          name and number; a scope's each once, ascending
  *   type i32 1
  *   end                                 of this site; more may follow
@@ -42,7 +44,7 @@ typedef struct tide_spec_item {
 typedef struct tide_spec {
     tide_kind kind;
     char stem[TIDE_SPEC_STEM]; /* a C identifier */
-    bool count;
+    bool count, nested;
     uint32_t item_count;
     tide_spec_item items[TIDE_SPEC_ITEMS];
 } tide_spec;

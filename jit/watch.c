@@ -319,6 +319,7 @@ static void follow_declaration(tide_learner *learner, uint64_t round)
 {
     const tide_plan *declared = learner->site->record->declared;
     tide_items items = items_of(declared);
+    items.nested = items.count <= TIDE_SCOPE_SAVED; /* it is not observed: so for either case */
     drop_window(learner);
     if (items.count == 0 || items.count != declared->type_count)
         return;

@@ -124,6 +124,7 @@ void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, do
     into->scopes = sum(into->scopes, weigh(from->scopes, weight));
     into->other = sum(into->other, weigh(from->other, weight));
     into->pattern_other = sum(into->pattern_other, weigh(from->pattern_other, weight));
+    into->nested = sum(into->nested, weigh(from->nested, weight));
     add_types(into, from, weight);
     add_patterns(into, from, weight);
 }

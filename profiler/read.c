@@ -221,6 +221,14 @@ static bool read_site(reader *r)
     return nothing_more(r);
 }
 
+static bool read_nested(reader *r)
+{
+    if (!r->in_site || r->key.kind != TIDE_KIND_SCOPE || r->profile.nested != 0)
+        return bad(r, "nested uses of no scope, or for the second time");
+    return number(r, "the count of nested uses", 1, r->profile.scopes, &r->profile.nested) &&
+           nothing_more(r);
+}
+
 static bool read_uses(reader *r)
 {
     tide_site_profile *profile = &r->profile;
@@ -348,6 +356,7 @@ static bool read_lines(reader *r)
             return read_end(r);
         if (!(starts(r, "type")      ? read_type(r)
               : starts(r, "site")    ? read_site(r)
+              : starts(r, "nested")  ? read_nested(r)
               : starts(r, "uses")    ? read_uses(r)
               : starts(r, "pattern") ? read_pattern(r)
                                      : bad(r, "does not start with a word that is known")))

@@ -138,6 +138,11 @@ void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t 
     add(place != NULL ? &place->scopes : &shard->pattern_other, 1);
 }
 
+void tide_shard_count_nested(tide_shard *shard)
+{
+    add(&shard->nested, 1);
+}
+
 /* ---- reading ---------------------------------------------------------------------------- */
 
 static uint64_t take(uint64_t *counter)
@@ -186,6 +191,7 @@ void tide_shard_harvest(tide_shard *shard, tide_site_profile *into)
     take_patterns(shard, &seen, closed);
     seen.other = take(&shard->other);
     seen.pattern_other = take(&shard->pattern_other);
+    seen.nested = take(&shard->nested);
     seen.scopes = take(&shard->scopes);
     if (closed)
         open_shard(shard);

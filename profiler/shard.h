@@ -33,7 +33,7 @@ typedef struct tide_shard_pattern {
 
 typedef struct tide_shard {
     int64_t inside;
-    uint64_t scopes, other, pattern_other;
+    uint64_t scopes, other, pattern_other, nested;
     tide_shard_type types[TIDE_PROFILE_TYPES];
     tide_shard_pattern patterns[TIDE_PROFILE_PATTERNS];
 } tide_shard;
@@ -46,6 +46,8 @@ void tide_shard_leave(tide_shard *shard);
 void tide_shard_count(tide_shard *shard);
 void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots);
 void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t length);
+
+void tide_shard_count_nested(tide_shard *shard);
 
 /* Takes all figures away and adds them to `into`. One reader at a time. */
 void tide_shard_harvest(tide_shard *shard, tide_site_profile *into);

@@ -66,7 +66,7 @@ bool tide_touches_known(const tide_scope *scope)
 void tide_touches_count(tide_shard *shard, const tide_scope *scope)
 {
     const tide_pool *pool = scope->pool;
-    bool leaked = pool->tag != scope->tag;
+    bool leaked = pool->tag != scope->tag, nested = false;
     type_set set = {0};
     tide_shard_count(shard);
     for (const tide_entry *entry = tide_scope_base(scope); entry < pool->log_top; entry++) {
@@ -74,8 +74,11 @@ void tide_touches_count(tide_shard *shard, const tide_scope *scope)
             continue;
         count_slots(shard, &set, tide_row_of(pool, entry->shelf)->type, entry->shelf->next,
                     entry->next);
+        nested = nested || (entry->saved_at != scope->outer && entry->shelf->next != entry->next);
     }
     if (!tide_scope_logged(scope))
         count_saved(shard, &set, scope);
+    if (nested)
+        tide_shard_count_nested(shard);
     tide_shard_count_pattern(shard, set.words, set.length);
 }

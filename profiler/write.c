@@ -118,6 +118,8 @@ static void put_site(writer *w, const tide_known_site *site)
     put_string(w, site->key.file);
     put_string(w, site->key.function);
     put(w, "\n");
+    if (profile->nested != 0 && site->key.kind == TIDE_KIND_SCOPE)
+        put(w, "nested %" PRIu64 "\n", at_most(profile->nested, uses));
     for (uint32_t i = 0; i < profile->type_count; i++)
         put_type(w, &profile->types[i], uses);
     for (uint32_t i = 0; i < profile->pattern_count; i++)

@@ -35,6 +35,7 @@ typedef struct tide_site_profile {
     uint64_t scopes;         /* uses observed                                                  */
     uint64_t other;          /* touches of types for which the profile had no place            */
     uint64_t pattern_other;  /* uses whose pattern had no place                                */
+    uint64_t nested;         /* scopes that touched a type which the level around had not saved */
     uint32_t type_count, pattern_count;
     tide_profile_type types[TIDE_PROFILE_TYPES];          /* the most frequent first */
     tide_profile_pattern patterns[TIDE_PROFILE_PATTERNS]; /* the most frequent first */

@@ -92,7 +92,7 @@ static const char *const idle_passes[] = {
 static void set_options(gcc_jit_context *context)
 {
     static const char *const compiler[] = {"-foptimize-sibling-calls", "-fno-stack-protector",
-                                           "-falign-functions=32",
+                                           "-fno-inline", "-falign-functions=32",
                                            "--param=logical-op-non-short-circuit=0"};
     static const char *const driver[] = {"-nostdlib", "-nostartfiles"};
     gcc_jit_context_set_int_option(context, GCC_JIT_INT_OPTION_OPTIMIZATION_LEVEL, 1);

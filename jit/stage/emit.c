@@ -197,7 +197,8 @@ void stage_begin(stage_emit *e, gcc_jit_context *context)
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
-stage_body stage_function(stage_emit *e, stage_type type, const char *stem, const char *suffix)
+static stage_body make_function(stage_emit *e, stage_type type, enum gcc_jit_function_kind kind,
+                                const char *stem, const char *suffix)
 {
     const struct function_fact *fact = function_facts;
     while (fact->type != type)
@@ -210,13 +211,23 @@ stage_body stage_function(stage_emit *e, stage_type type, const char *stem, cons
         params[p] = gcc_jit_context_new_param(e->context, NULL, e->types[fact->params[p].type],
                                               fact->params[p].name);
     body.function =
-        gcc_jit_context_new_function(e->context, NULL, GCC_JIT_FUNCTION_EXPORTED,
+        gcc_jit_context_new_function(e->context, NULL, kind,
                                      e->types[fact->gives], name, body.param_count, params, 0);
     for (int p = 0; p < body.param_count; p++)
         body.params[p] = gcc_jit_param_as_rvalue(params[p]);
     body.gives = fact->gives != STAGE_NOTHING;
     body.here = stage_block(&body, "start");
     return body;
+}
+
+stage_body stage_function(stage_emit *e, stage_type type, const char *stem, const char *suffix)
+{
+    return make_function(e, type, GCC_JIT_FUNCTION_EXPORTED, stem, suffix);
+}
+
+stage_body stage_other_form(stage_emit *e, stage_type type, const char *stem, const char *suffix)
+{
+    return make_function(e, type, GCC_JIT_FUNCTION_INTERNAL, stem, suffix);
 }
 
 gcc_jit_block *stage_block(const stage_body *body, const char *name)
@@ -256,14 +267,25 @@ void stage_return(stage_body *body, gcc_jit_rvalue *value)
     body->here = NULL;
 }
 
-void stage_tail_call(stage_body *body, gcc_jit_rvalue *target, int count, gcc_jit_rvalue **args)
+static void end_with_call(stage_body *body, gcc_jit_rvalue *call)
 {
-    gcc_jit_rvalue *call =
-        gcc_jit_context_new_call_through_ptr(body->e->context, NULL, target, count, args);
     gcc_jit_rvalue_set_bool_require_tail_call(call, 1);
     if (!body->gives)
         gcc_jit_block_add_eval(body->here, NULL, call);
     stage_return(body, body->gives ? call : NULL);
+}
+
+void stage_tail_call(stage_body *body, gcc_jit_rvalue *target, int count, gcc_jit_rvalue **args)
+{
+    end_with_call(body, gcc_jit_context_new_call_through_ptr(body->e->context, NULL, target, count,
+                                                             args));
+}
+
+void stage_go_on_in(stage_body *body, const stage_body *other)
+{
+    tide_assert(body->param_count == other->param_count);
+    end_with_call(body, gcc_jit_context_new_call(body->e->context, NULL, other->function,
+                                                 body->param_count, body->params));
 }
 
 void stage_give_up(stage_body *body, stage_field general)

@@ -115,6 +115,14 @@ void stage_begin(stage_emit *e, gcc_jit_context *context);
 
 /* An exported function STEM_suffix of one of STAGE_FUNCTIONS' types. */
 stage_body stage_function(stage_emit *e, stage_type type, const char *stem, const char *suffix);
+
+/* The same, but private: the second form of something, kept out of the way of the first, whose
+ * registers it would otherwise share. It is never inlined. */
+stage_body stage_other_form(stage_emit *e, stage_type type, const char *stem, const char *suffix);
+
+/* The function ends in a call of another with its own parameters. */
+void stage_go_on_in(stage_body *body, const stage_body *other);
+
 gcc_jit_block *stage_block(const stage_body *body, const char *name);
 
 /* Likely: left op right; otherwise go there. Goes on in a new block. */

@@ -4,9 +4,9 @@
  *   kept     up to TIDE_SCOPE_SAVED types, if the level around has saved all their shelves: positions
  *            go to the scope, the log stays as it is (enter_saving, leave_saving)
  *   logged   more types, if all their shelves are set up and the log has room: one entry for each
- *            (enter_table)
- *   general  everything else. A few types inside a level that has not saved them are such a case: code
- *            for it would be no faster than the table's, and compiling takes 2 ms a function
+ *            (enter_table); and few types inside a level that has not saved them, if the spec says that
+ *            this is often so: for the others it is not compiled, since a function takes 2 ms
+ *   general  everything else
  *
  * A guard that fails has changed nothing. Every word is loaded before the first is stored: what the
  * compiler cannot know to be apart need not be. First come the stores to the scope, then those to the
@@ -135,16 +135,38 @@ static void enter_logged(stage_body *body, const tide_spec *spec, gcc_jit_block 
     stage_return(body, NULL);
 }
 
+/* Where a guard of the first form fails: the second form, if there is one, or the general path. */
+static void go_on(stage_body *body, gcc_jit_block *block, const stage_body *other,
+                  stage_field general)
+{
+    body->here = block;
+    if (other != NULL)
+        stage_go_on_in(body, other);
+    else
+        stage_give_up(body, general);
+}
+
+static void emit_enter_logged(stage_body *body, const tide_spec *spec)
+{
+    gcc_jit_block *general = stage_block(body, "general");
+    enter_logged(body, spec, general);
+    go_on(body, general, NULL, AT(runtime, enter));
+}
+
 static void emit_enter(stage_emit *e, const tide_spec *spec)
 {
-    stage_body body = stage_function(e, STAGE_ENTER_FUNCTION, spec->stem, "enter");
-    gcc_jit_block *general = stage_block(&body, "general");
-    if (spec->item_count <= TIDE_SCOPE_SAVED)
-        enter_kept(&body, spec, general);
-    else
-        enter_logged(&body, spec, general);
-    body.here = general;
-    stage_give_up(&body, AT(runtime, enter));
+    stage_body other, body = stage_function(e, STAGE_ENTER_FUNCTION, spec->stem, "enter");
+    if (spec->item_count > TIDE_SCOPE_SAVED) {
+        emit_enter_logged(&body, spec);
+        return;
+    }
+    if (spec->nested)
+        other = stage_other_form(e, STAGE_ENTER_FUNCTION, spec->stem, "enter_logged");
+    gcc_jit_block *otherwise = stage_block(&body, "otherwise");
+    enter_kept(&body, spec, otherwise);
+    go_on(&body, otherwise, spec->nested ? &other : NULL, AT(runtime, enter));
+    if (spec->nested)
+        emit_enter_logged(&other, spec);
 }
 
 /* ---- leave ---------------------------------------------------------------------------------- */
@@ -220,22 +242,38 @@ void stage_guard_log(stage_body *body, gcc_jit_block *otherwise)
                 stage_load(e, scope, AT(scope, base)), otherwise);
 }
 
+static void emit_leave_logged(stage_body *body, const tide_spec *spec)
+{
+    gcc_jit_block *general = stage_block(body, "general");
+    stage_guard_level(body, general);
+    leave_logged(body, spec, general);
+    go_on(body, general, NULL, AT(runtime, leave));
+}
+
+static void leave_kept(stage_body *body, const tide_spec *spec, gcc_jit_block *otherwise)
+{
+    tide_type types[TIDE_SCOPE_SAVED];
+    for (uint32_t i = 0; i < spec->item_count; i++)
+        types[i] = spec->items[i].type;
+    stage_guard_level(body, otherwise);
+    stage_guard_log(body, otherwise);
+    stage_put_back(body, spec->item_count, types, true);
+}
+
 static void emit_leave(stage_emit *e, const tide_spec *spec)
 {
-    stage_body body = stage_function(e, STAGE_LEAVE_FUNCTION, spec->stem, "leave");
-    gcc_jit_block *general = stage_block(&body, "general");
-    stage_guard_level(&body, general);
-    if (spec->item_count <= TIDE_SCOPE_SAVED) {
-        tide_type types[TIDE_SCOPE_SAVED];
-        for (uint32_t i = 0; i < spec->item_count; i++)
-            types[i] = spec->items[i].type;
-        stage_guard_log(&body, general);
-        stage_put_back(&body, spec->item_count, types, true);
-    } else {
-        leave_logged(&body, spec, general);
+    stage_body other, body = stage_function(e, STAGE_LEAVE_FUNCTION, spec->stem, "leave");
+    if (spec->item_count > TIDE_SCOPE_SAVED) {
+        emit_leave_logged(&body, spec);
+        return;
     }
-    body.here = general;
-    stage_give_up(&body, AT(runtime, leave));
+    if (spec->nested)
+        other = stage_other_form(e, STAGE_LEAVE_FUNCTION, spec->stem, "leave_logged");
+    gcc_jit_block *otherwise = stage_block(&body, "otherwise");
+    leave_kept(&body, spec, otherwise);
+    go_on(&body, otherwise, spec->nested ? &other : NULL, AT(runtime, leave));
+    if (spec->nested)
+        emit_leave_logged(&other, spec);
 }
 
 void stage_emit_scope(stage_emit *e, const tide_spec *spec)

@@ -51,8 +51,10 @@ static void count(tide_pool *pool, const golden_path *path, size_t times, const 
 /* Each path twice; a checking pool's existence must change nothing. */
 static void count_all(tide_pool *pool, const golden_path *paths, size_t path_count)
 {
-    for (size_t i = 0; i < path_count; i++)
-        paths[i].run(pool, 4); /* warms slots, sites, registered types */
+    for (size_t i = 0; i < path_count; i++) { /* warms slots, sites, registered types */
+        paths[i].run(pool, 4);
+        must(tide_pool_reset(pool) == TIDE_OK, paths[i].name);
+    }
     for (size_t i = 0; i < path_count; i++)
         for (size_t times = 1; times <= 2; times++)
             count(pool, &paths[i], times, "");

@@ -51,6 +51,7 @@ static void make_specs(void)
     };
     spec_count = sizeof all / sizeof *all;
     memcpy(specs, all, sizeof all);
+    specs[1].nested = specs[3].nested = true;
     tide_spec *array = &specs[spec_count - 1];
     spec_add_array(array, TIDE_F64, 2, 3, 4);
     spec_add_array(array, TIDE_I32, 3, 2, 2, 5);

@@ -12,6 +12,7 @@ static void check_same(const tide_spec *a, const tide_spec *b)
     assert_int_equal(a->kind, b->kind);
     assert_string_equal(a->stem, b->stem);
     assert_int_equal(a->count, b->count);
+    assert_int_equal(a->nested, b->nested);
     assert_int_equal(a->item_count, b->item_count);
     for (uint32_t i = 0; i < a->item_count; i++) {
         assert_int_equal(a->items[i].type, b->items[i].type);
@@ -37,6 +38,7 @@ static void test_round_trip(void **state)
     }
     strcpy(specs[0].items[1].name, "struct point<int, 3>\n%");
     strcpy(specs[1].items[0].name, "");
+    specs[0].nested = true;
     size_t used = tide_spec_write_head(text, sizeof text);
     for (int i = 0; i < COUNT; i++)
         used += tide_spec_write(&specs[i], text + used, sizeof text - used);
@@ -106,6 +108,8 @@ static const struct hostile {
     {"site scope a\ntype f%41 3\n", "name of the type"},
     {"site scope a\ntype f/ 3\n", "name of the type"},
     {"site scope a\ncount\ncount\n", "'count' where"},
+    {"site scope a\nnested\nnested\n", "'nested' where"},
+    {"site frame a\nnested\ntype f64 3\nend\n", "can be nested"},
     {"site scope a\ntype f64 3\ntype f64 3\nend\n", "items 0 and 1 are the same"},
     {"site scope a\ntype f64 3\ntype f32 2\nend\n", "do not ascend"},
     {"site scope a\narray f64 3 0\nend\n", "'array' where 'type'"},
