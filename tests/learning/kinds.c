@@ -445,6 +445,7 @@ static void a_compiled_dispatch_given_another_generic_function_calls_its_method(
 static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
 {
     (void)state;
+    need_stager();
     tide_site *site = tide_site_register_kind("kinds: fallback", TIDE_KIND_DISPATCH);
     tide_generic *of = tide_generic_create("kinds: fallback");
     expect_ok(tide_generic_add(of, TIDE_ALL_TYPES, add_ten));
