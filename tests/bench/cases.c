@@ -195,7 +195,7 @@ static void add_observe(const bench_sizes *small)
 
 static void add_phases(void)
 {
-    enum { LEAST_STEP = 1 << 16 };
+    enum { LEAST_STEP = 1 << (16 - BENCH_SHORTER) };
     static const struct {
         const char *name;
         uint64_t length;
@@ -203,9 +203,9 @@ static void add_phases(void)
     for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
         bench_case *job =
             add(phases[i].name, phases[i].name, "a scope of 2 types, others every K scopes");
-        uint64_t turn = phases[i].length * BENCH_PHASES;
+        uint64_t length = phases[i].length >> BENCH_SHORTER, turn = length * BENCH_PHASES;
         job->base = "tide-full";
-        job->phase = phases[i].length;
+        job->phase = length;
         job->step = turn > LEAST_STEP ? turn : LEAST_STEP;
         job->rounds = 61;
         job->before = bench_phase_before;

@@ -5,7 +5,7 @@
 
 #include "bench.h"
 
-enum { BENCH_OBSERVE_SCOPES = 1 << 22, BENCH_OBSERVE_JOBS = 32 };
+enum { BENCH_OBSERVE_SCOPES = 1 << (22 - BENCH_SHORTER), BENCH_OBSERVE_JOBS = 32 };
 
 extern const bench_variant *const bench_observe_variants[];
 extern const bench_variant *const

@@ -67,7 +67,7 @@ static void *feed(void *state)
         sites[i] = tide_site_register(name);
     }
     tide_learning_stats(&before);
-    for (uint32_t turn = 0; !atomic_load(&s->end); turn++) {
+    for (uint32_t turn = 0; turn == 0 || !atomic_load(&s->end); turn++) {
         for (int i = 0; i < BENCH_STAGE_SITES; i++)
             if (sites[i] == NULL || tide_site_declare(sites[i], sets[turn % 2], 2) != TIDE_OK)
                 bench_die("%s", tide_error_message());
