@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of sites, and which plan each of them runs. */
+/* The list of sites, which plan each of them runs, and what they are asked. */
 #include "runtime/site.h"
-
-#include <string.h>
 
 #include "runtime/assert.h"
 #include "runtime/error.h"
@@ -11,7 +9,6 @@
 #include "runtime/registry.h"
 #include "runtime/seam.h"
 #include "runtime/settings.h"
-#include "runtime/type.h"
 
 /* In order of discovery. Guarded by the registry. */
 static struct {
@@ -36,9 +33,9 @@ static bool reserve(void)
     return true;
 }
 
-/* False when memory is short: the site then works, unlisted, at the full tier. */
-static bool enlist(tide_site *site)
+bool tide_site_enlist(tide_site *site)
 {
+    tide_assert((unsigned)site->kind < TIDE_KIND_COUNT);
     if (site->state == SITE_LISTED)
         return true;
     if (!reserve())
@@ -49,11 +46,12 @@ static bool enlist(tide_site *site)
     *record = (tide_site_record){0};
     site->record = record;
     site->state = SITE_LISTED;
+    tide_assert(list.count < list.room);
     list.sites[list.count++] = site;
     return true;
 }
 
-static void forget(tide_site *site, bool going)
+void tide_site_forget(tide_site *site, bool going)
 {
     if (tide_callbacks_policy.forget != NULL)
         tide_callbacks_policy.forget(site, going);
@@ -63,7 +61,7 @@ static void forget(tide_site *site, bool going)
 
 static void delist(tide_site *site)
 {
-    forget(site, true);
+    tide_site_forget(site, true);
     tide_os_free(site->record);
     site->record = NULL;
     site->state = SITE_NEW;
@@ -85,8 +83,7 @@ static const tide_plan *table_of(const tide_site *site, const char *call)
                                       : tide_plan_table(NULL, 0, call);
 }
 
-/* The plan of a tier for this site; NULL with a message when there is none. */
-static const tide_plan *plan_of(const tide_site *site, tide_tier tier, const char *call)
+const tide_plan *tide_site_plan(const tide_site *site, tide_tier tier, const char *call)
 {
     if (tier == TIDE_TIER_FULL)
         return &tide_plans_general[site->kind];
@@ -117,7 +114,7 @@ static tide_tier tier_wanted(const tide_site *site)
 void tide_site_publish(tide_site *site)
 {
     tide_assert(site->state == SITE_LISTED);
-    const tide_plan *plan = plan_of(site, tier_wanted(site), "tide_site_publish");
+    const tide_plan *plan = tide_site_plan(site, tier_wanted(site), "tide_site_publish");
     if (plan == NULL)
         plan = &tide_plans_general[site->kind];
     if (tide_callbacks_policy.publish != NULL)
@@ -135,7 +132,7 @@ bool tide_site_arrived(const tide_site *site)
 void tide_site_arrive(tide_site *site)
 {
     tide_registry_lock();
-    if (enlist(site) && !tide_site_arrived(site))
+    if (tide_site_enlist(site) && !tide_site_arrived(site))
         tide_site_publish(site);
     tide_registry_unlock();
 }
@@ -153,7 +150,7 @@ void tide_module_enter(tide_site *const *first, tide_site *const *last, const vo
     (void)anchor;
     tide_registry_lock();
     for (tide_site *const *site = first; site != last; site++)
-        enlist(*site); /* what cannot be listed now is listed when first entered */
+        tide_site_enlist(*site); /* what cannot be listed now is listed when first entered */
     tide_registry_unlock();
 }
 
@@ -179,79 +176,6 @@ void tide_module_leave(const void *anchor)
         list.room = 0;
     }
     tide_registry_unlock();
-}
-
-/* ---- registered by name ----------------------------------------------------------------- */
-
-typedef struct named_site {
-    tide_site site;
-    char name[];
-} named_site;
-
-static tide_site *find_named(const char *name)
-{
-    for (size_t i = 0; i < list.count; i++) {
-        tide_site *site = list.sites[i];
-        if (site->place.file == NULL && site->name != NULL && strcmp(site->name, name) == 0)
-            return site;
-    }
-    return NULL;
-}
-
-static tide_site *make_named(const char *name, tide_kind kind)
-{
-    size_t length = strlen(name) + 1;
-    named_site *made = tide_os_resize(NULL, sizeof *made + length);
-    if (made == NULL)
-        return NULL;
-    memcpy(made->name, name, length);
-    made->site =
-        (tide_site){.plan = &tide_plans_arriving[kind], .name = made->name, .kind = kind};
-    if (enlist(&made->site))
-        return &made->site;
-    tide_os_free(made);
-    return NULL;
-}
-
-/* Registry locked. */
-static tide_site *find_or_make(const char *name, tide_kind kind, const char *call)
-{
-    tide_site *site = find_named(name);
-    if (site != NULL && site->kind != kind) {
-        tide_fail(TIDE_ERROR_NAME, call, "site '%s' is of kind %s, not %s", name,
-                  tide_kind_name(site->kind), tide_kind_name(kind));
-        return NULL;
-    }
-    if (site == NULL && (site = make_named(name, kind)) == NULL)
-        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for site '%s'", name);
-    return site;
-}
-
-static tide_site *register_site(const char *name, tide_kind kind, const char *call)
-{
-    if (name == NULL || name[0] == '\0') {
-        tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is %s", name == NULL ? "NULL" : "empty");
-        return NULL;
-    }
-    if ((unsigned)kind >= TIDE_KIND_COUNT) {
-        tide_fail(TIDE_ERROR_ARGUMENT, call, "no kind %d of site, there are %d", (int)kind,
-                  TIDE_KIND_COUNT);
-        return NULL;
-    }
-    tide_registry_lock();
-    tide_site *site = find_or_make(name, kind, call);
-    tide_registry_unlock();
-    return site;
-}
-
-tide_site *tide_site_register(const char *name)
-{
-    return register_site(name, TIDE_KIND_SCOPE, "tide_site_register");
-}
-
-tide_site *tide_site_register_kind(const char *name, tide_kind kind)
-{
-    return register_site(name, kind, "tide_site_register_kind");
 }
 
 /* ---- asking ----------------------------------------------------------------------------- */
@@ -291,7 +215,9 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
     const char *function = site->place.function != NULL ? site->place.function : "";
     tide_registry_lock();
     *out = (tide_site_information){
-        .name = site->name != NULL ? site->name : function[0] != '\0' ? function : "?",
+        .name = site->name != NULL    ? site->name
+                : function[0] != '\0' ? function
+                                      : "?",
         .function = function,
         .file = site->place.file != NULL ? site->place.file : "",
         .line = site->place.line,
@@ -318,83 +244,4 @@ const char *tide_tier_name(tide_tier tier)
 {
     static const char *const names[] = {"full", "table", "compiled"};
     return (unsigned)tier < sizeof names / sizeof *names ? names[tier] : "unknown";
-}
-
-/* ---- steering --------------------------------------------------------------------------- */
-
-/* Locks the registry and lists the site, or fails with the registry unlocked. */
-static tide_status begin(tide_site *site, const char *call)
-{
-    if (site == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is NULL");
-    tide_seam_attach();
-    tide_registry_lock();
-    if (enlist(site))
-        return TIDE_OK;
-    tide_registry_unlock();
-    return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to list the site");
-}
-
-static tide_status declare(tide_site *site, const tide_type *types, size_t count, const char *call)
-{
-    const tide_plan *plan = tide_plan_table(types, count, call);
-    if (plan == NULL)
-        return TIDE_ERROR_MEMORY;
-    site->record->declared = plan;
-    site->record->table = site->record->compiled = NULL; /* were for other types */
-    tide_site_publish(site);
-    return TIDE_OK;
-}
-
-tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t count)
-{
-    const char *call = "tide_site_declare";
-    if (types == NULL && count != 0)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "types is NULL, count is %zu", count);
-    for (size_t i = 0; i < count; i++)
-        if (tide_type_find(types[i]) == NULL)
-            return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", types[i],
-                             tide_type_count());
-    if (site != NULL && site->kind != TIDE_KIND_SCOPE)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "a site of kind %s declares no types",
-                         tide_kind_name(site->kind));
-    TIDE_FORWARD(begin(site, call));
-    tide_status status = declare(site, types, count, call);
-    tide_registry_unlock();
-    return status;
-}
-
-tide_status tide_site_pin(tide_site *site, tide_tier tier)
-{
-    const char *call = "tide_site_pin";
-    TIDE_FORWARD(begin(site, call));
-    bool possible = plan_of(site, tier, call) != NULL;
-    if (possible) {
-        site->record->pinned = true;
-        site->record->pin = tier;
-        tide_site_publish(site);
-    }
-    tide_registry_unlock();
-    return possible ? TIDE_OK : tide_error_status();
-}
-
-tide_status tide_site_unpin(tide_site *site)
-{
-    TIDE_FORWARD(begin(site, "tide_site_unpin"));
-    site->record->pinned = false;
-    tide_site_publish(site);
-    tide_registry_unlock();
-    return TIDE_OK;
-}
-
-tide_status tide_site_reset(tide_site *site)
-{
-    TIDE_FORWARD(begin(site, "tide_site_reset"));
-    site->record->pinned = false;
-    site->record->declared = NULL;
-    site->record->table = site->record->compiled = NULL;
-    forget(site, false);
-    tide_site_publish(site);
-    tide_registry_unlock();
-    return TIDE_OK;
 }
