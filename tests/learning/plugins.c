@@ -65,18 +65,26 @@ static struct seen look(void)
     return seen;
 }
 
+/* Does each of the sites' uses execute compiled code? */
+static bool all_executed(const plugin *p, tide_pool *pool)
+{
+    struct seen before = look();
+    run(p, pool, 50);
+    return before.compiled == before.sites && look().runs == before.runs + 50 * before.sites;
+}
+
+/* Whether a scope is nested in others that do not know its types depends on what those have learned:
+ * so the inner sites may have to look again once the outer ones are done. */
 static void learn(const plugin *p, tide_pool *pool)
 {
-    for (unsigned i = 0; i < 200 && look().compiled < look().sites; i++) {
+    expect_ok(tide_tune_set("window_every", 5));
+    for (unsigned i = 0; i < 400 && !all_executed(p, pool); i++) {
         run(p, pool, 200);
         settle();
         expect_ok(tide_step());
     }
-    assert_int_equal(look().compiled, look().sites);
     run(p, pool, 1);
-    struct seen before = look();
-    run(p, pool, 50);
-    assert_int_equal(look().runs, before.runs + 50 * before.sites);
+    assert_true(all_executed(p, pool));
 }
 
 /* Pools pass, so that what was retired can go. */
