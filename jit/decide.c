@@ -164,7 +164,8 @@ static int by_type(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Above this part of the uses a second form of the code is worth compiling. */
+/* If more than this part of a scope's uses open inside a level that has not saved its types, a
+ * second form of its code is worth compiling. */
 #define NESTED_OFTEN 0.1
 
 /* A type is worth saving if its touches would cost more. */

@@ -17,6 +17,11 @@
 #include "runtime/seam.h"
 #include "runtime/settings.h"
 
+enum {
+    QUIET = 200, /* rounds in which nothing was going on, after which … */
+    SLOWER = 10  /* … they come so many times more rarely              */
+};
+
 /* Guarded by the mutex. */
 static struct {
     pthread_t thread;
@@ -54,7 +59,7 @@ static void *keep(void *unused)
         bool busy = tide_round(0);
         quiet = busy ? 0 : quiet + 1;
         pthread_mutex_lock(&mutex);
-        rest(tide_setting_get(TIDE_SETTING_keeper_period) * (quiet > 200 ? 10 : 1));
+        rest(tide_setting_get(TIDE_SETTING_keeper_period) * (quiet > QUIET ? SLOWER : 1));
     }
     pthread_mutex_unlock(&mutex);
     return NULL;

@@ -162,8 +162,8 @@ static bool find_methods(const tide_learner *learner, tide_learned *plan)
     return plan->items.count <= TIDE_PLAN_METHODS;
 }
 
-/* Only what somebody may see later is written before the pointers: the release is for plans that were
- * published before, lost their code, and now get it again. */
+/* Only what somebody may see later is written before the pointers: the release is for plans that
+ * were published before, lost their code, and now get it again. */
 void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact *artefact,
                        void *enter, void *leave)
 {
@@ -236,6 +236,7 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
 {
     tide_site_record *record = learner->site->record;
     tide_learned *plan = number != TIDE_NO_PLAN ? learner->plans[number] : NULL;
+    tide_assert(number == TIDE_NO_PLAN || number < learner->plan_count);
     bool scope = learner->site->kind == TIDE_KIND_SCOPE;
     record->table = plan != NULL && scope ? &plan->table : NULL;
     record->compiled = plan != NULL && plan->state == TIDE_CODE_ADOPTED ? &plan->code : NULL;
@@ -290,9 +291,8 @@ static void free_plan(tide_learner *learner, tide_learned *plan)
 
 static void free_learner(tide_learner *learner)
 {
-    for (uint32_t i = 0; i < learner->plan_count; i++) {
+    for (uint32_t i = 0; i < learner->plan_count; i++)
         free_plan(learner, learner->plans[i]);
-    }
     tide_os_free(learner->plans);
     tide_os_free(learner);
 }

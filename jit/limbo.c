@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "jit/limbo.h"
 
+#include "runtime/assert.h"
 #include "runtime/os.h"
 #include "runtime/pool.h"
 #include "runtime/registry.h"
@@ -11,8 +12,8 @@ typedef struct waiting {
     tide_artefact *artefact;
 } waiting;
 
-/* Guarded by the registry. Retired code waits in `arrived` until the pools are asked anew; that which
- * they were asked for is in `asked`; what all have passed twice for is in `free`. */
+/* Guarded by the registry. Retired code waits in `arrived` until the pools are asked anew; that
+ * which they were asked for is in `asked`; what all have passed twice for is in `free`. */
 static struct {
     waiting *arrived, *asked, *free;
     uint64_t youngest; /* number of the youngest pool that was asked */
@@ -21,6 +22,7 @@ static struct {
 
 void tide_limbo_add(tide_artefact *artefact, bool for_good)
 {
+    tide_assert(artefact != NULL);
     waiting *made = for_good ? NULL : tide_os_resize(NULL, sizeof *made);
     __atomic_fetch_add(&limbo.count, 1, __ATOMIC_RELAXED);
     if (made == NULL)
@@ -114,6 +116,7 @@ size_t tide_limbo_unload(void)
         list = next;
         unloaded++;
     }
+    tide_assert(tide_limbo_count() >= unloaded);
     __atomic_fetch_sub(&limbo.count, unloaded, __ATOMIC_RELAXED);
     return unloaded;
 }

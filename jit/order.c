@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "jit/order.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "jit/budget.h"
 #include "jit/event.h"
 #include "jit/keep.h"
 #include "jit/limbo.h"
@@ -37,52 +36,6 @@ typedef struct order {
 /* Guarded by the lock of the round: what is gathered, what is with the stager, what has come. */
 static order *gathered, *out, *arrived;
 static uint64_t orders_made;
-
-/* ---- budget ----------------------------------------------------------------------------- */
-
-/* A bucket of compiles that fills over a minute. */
-static bool within_budget(void)
-{
-    static double left = -1, filled;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    double most = tide_setting_get(TIDE_SETTING_compiles);
-    double at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-    left = left < 0 ? most : left + (at - filled) * most / 60;
-    filled = at;
-    if (left > most)
-        left = most;
-    if (left < 1)
-        return false;
-    left -= 1;
-    return true;
-}
-
-/* Orders that failed since the last that did not, and the round until which no more are sent: where
- * nothing can be compiled, sites shall not each find out for themselves. */
-static uint64_t failed_in_a_row, rest_until;
-
-enum { FAILED_FEW = 3 };
-
-static void note_result(bool good, uint64_t round)
-{
-    failed_in_a_row = good ? 0 : failed_in_a_row + 1;
-    if (failed_in_a_row < FAILED_FEW)
-        return;
-    uint64_t most = (uint64_t)tide_setting_get(TIDE_SETTING_back_off_most);
-    uint64_t doublings = failed_in_a_row - FAILED_FEW;
-    uint64_t rest = doublings < 20 ? UINT64_C(8) << doublings : most;
-    rest_until = round + (rest < most ? rest : most);
-}
-
-static tide_reason refusal(uint64_t round)
-{
-    if (round < rest_until)
-        return TIDE_REASON_backing_off;
-    if (tide_limbo_count() >= (size_t)tide_setting_get(TIDE_SETTING_limbo_most))
-        return TIDE_REASON_limbo_full;
-    return within_budget() ? TIDE_REASON_none : TIDE_REASON_budget;
-}
 
 /* ---- gathering -------------------------------------------------------------------------- */
 
@@ -122,13 +75,14 @@ void tide_order_gather(tide_site *site, uint64_t round)
     tide_learned *plan = learner->plans[learner->in_force];
     if (plan->state != TIDE_CODE_WANTED || round < plan->retry_round)
         return;
-    tide_reason why_not = refusal(round);
+    tide_reason why_not = tide_budget_take(round);
     order *o = why_not == TIDE_REASON_none ? order_for(plan->stem) : NULL;
     if (o == NULL) {
         tide_watch_failed(learner, learner->in_force, round,
                           why_not != TIDE_REASON_none ? why_not : TIDE_REASON_no_memory, "");
         return;
     }
+    tide_assert(o->count < o->room);
     item *it = &o->items[o->count++];
     *it = (item){
         .learner = learner->number, .order = o->number, .plan = learner->in_force};
@@ -242,8 +196,20 @@ static void say_once(tide_reason reason, const char *error)
     tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
-/* Every item that is compiled here has a use of the artefact; the one it was loaded with goes to the
- * first. */
+static void keep(const order *o, const char *path)
+{
+    tide_spec specs[TIDE_SPEC_SITES];
+    size_t count = 0;
+    for (uint32_t i = 0; i < o->count; i++)
+        if (o->items[i].artefact == NULL) {
+            tide_assert(count < TIDE_SPEC_SITES);
+            specs[count++] = o->items[i].spec;
+        }
+    tide_keep_store(path, specs, count);
+}
+
+/* Every item that is compiled here has a use of the artefact; the one it was loaded with goes to
+ * the first. */
 static void load(order *o, const char *path)
 {
     tide_artefact *artefact = tide_artefact_load(path, true, o->error, sizeof o->error);
@@ -252,14 +218,8 @@ static void load(order *o, const char *path)
         fail_all(o, TIDE_REASON_load_failed);
         return;
     }
-    if (tide_setting_get(TIDE_SETTING_keep) != 0) {
-        tide_spec specs[TIDE_SPEC_SITES];
-        size_t count = 0;
-        for (uint32_t i = 0; i < o->count; i++)
-            if (o->items[i].artefact == NULL)
-                specs[count++] = o->items[i].spec;
-        tide_keep_store(path, specs, count);
-    }
+    if (tide_setting_get(TIDE_SETTING_keep) != 0)
+        keep(o, path);
     for (uint32_t i = 0; i < o->count; i++)
         if (o->items[i].artefact == NULL) {
             if (!first)
@@ -270,8 +230,8 @@ static void load(order *o, const char *path)
         }
 }
 
-/* One site may have spoilt it for all: each is sent again by itself. False: there was but one, or no
- * memory. */
+/* One site may have spoilt it for all: each is sent again by itself. False: there was but one, or
+ * no memory. */
 static bool split(order *o)
 {
     uint32_t moved = 0;
@@ -303,9 +263,8 @@ void tide_order_receive(int timeout_ms, uint64_t round)
         if (o == NULL)
             continue;
         tide_reason reason = reason_of(answer.result);
-        note_result(answer.result == TIDE_STAGER_OK, round);
-        if (of_one_site(answer.result) && failed_in_a_row < FAILED_FEW && split(o) &&
-            o->count == 0) {
+        bool few = tide_budget_note(answer.result == TIDE_STAGER_OK, round);
+        if (of_one_site(answer.result) && few && split(o) && o->count == 0) {
             tide_os_free(o);
             continue;
         }
@@ -357,6 +316,7 @@ static void find_code(const item *it, void **enter, void **leave)
 static void install_item(const order *o, const item *it, uint64_t round)
 {
     tide_learner *learner = find_learner(it->learner);
+    tide_assert(learner == NULL || it->plan < learner->plan_count);
     tide_learned *plan = learner != NULL ? learner->plans[it->plan] : NULL;
     void *enter = NULL, *leave = NULL;
     if (it->artefact != NULL)

@@ -15,6 +15,7 @@
 #include "jit/order.h"
 #include "jit/stager.h"
 #include "jit/watch.h"
+#include "runtime/assert.h"
 #include "runtime/error.h"
 #include "runtime/pool.h"
 #include "runtime/registry.h"
@@ -59,6 +60,7 @@ void tide_round_lock(void)
 
 void tide_round_unlock(void)
 {
+    tide_assert(held > 0);
     held--;
     pthread_mutex_unlock(&mutex);
 }

@@ -10,6 +10,11 @@
 #include "runtime/settings.h"
 #include "runtime/site.h"
 
+enum {
+    PLANS_MOST = 1024, /* the most that the setting plans_most may say */
+    FIRST_BACK_OFF = 8 /* rounds */
+};
+
 static uint64_t setting(tide_setting which)
 {
     return (uint64_t)tide_setting_get(which);
@@ -31,7 +36,7 @@ static uint64_t with_jitter(uint64_t rounds)
 static void leave_alone(tide_learned *plan, uint64_t round)
 {
     uint64_t most = setting(TIDE_SETTING_back_off_most);
-    plan->back_off = plan->back_off == 0 ? 8 : plan->back_off * 2;
+    plan->back_off = plan->back_off == 0 ? FIRST_BACK_OFF : plan->back_off * 2;
     if (plan->back_off > most)
         plan->back_off = most;
     plan->retry_round = round + with_jitter(plan->back_off);
@@ -75,6 +80,7 @@ static void keep_code_few(tide_learner *learner)
 static void adopt(tide_learner *learner, tide_reason reason)
 {
     tide_learned *plan = in_force(learner);
+    tide_assert(plan != NULL && plan->artefact != NULL);
     plan->state = TIDE_CODE_ADOPTED;
     plan->back_off = 0;
     tide_learner_use(learner, learner->in_force, reason);
@@ -129,6 +135,7 @@ void tide_watch_loaded(tide_learner *learner, uint32_t number, uint64_t round)
 void tide_watch_failed(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason,
                        const char *detail)
 {
+    tide_assert(number < learner->plan_count);
     tide_learned *plan = learner->plans[number];
     plan->state = TIDE_CODE_NONE;
     leave_alone(plan, round);
@@ -168,8 +175,8 @@ static void put_items_in_force(tide_learner *learner, const tide_items *items, b
         put_in_force(learner, number, compile, round, reason);
 }
 
-/* A dispatch is compiled for one generic function and for types with methods of their own. The pattern
- * of its uses is which function that was. */
+/* A dispatch is compiled for one generic function and for types with methods of their own. The
+ * pattern of its uses is which function that was. */
 static bool same_generic(tide_learner *learner)
 {
     const tide_site_profile *seen = &learner->evidence;
@@ -210,7 +217,8 @@ static void act(tide_learner *learner, const tide_choice *choice, uint64_t round
 
 static void decide(tide_learner *learner, uint64_t round, tide_reason because)
 {
-    const tide_items *earlier[1024];
+    const tide_items *earlier[PLANS_MOST];
+    tide_assert(learner->plan_count <= PLANS_MOST);
     for (uint32_t i = 0; i < learner->plan_count; i++)
         earlier[i] = &learner->plans[i]->items;
     tide_thresholds at = tide_thresholds_now();

@@ -2,14 +2,15 @@
 /* Frames as sites, by the general path: a level, and its arrays one after the other. */
 #include <tidepool/scope.h>
 
+#include "runtime/assert.h"
 #include "runtime/error.h"
 #include "runtime/general.h"
 #include "runtime/log.h"
 #include "runtime/mark.h"
 #include "runtime/plan.h"
 
-/* The level saves nothing at once: each array's own first touch does. A refused scope has no pool to
- * acquire from. */
+/* The level saves nothing at once: each array's own first touch does. A refused scope has no pool
+ * to acquire from. */
 void tide_general_frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide_type *types,
                         const size_t *counts, void **data)
 {
@@ -35,6 +36,7 @@ static void put_back(const tide_scope *scope)
         uint32_t first = 0;
         while (types[first] != types[i])
             first++;
+        tide_assert(first != i || distinct < TIDE_SCOPE_SAVED);
         if (first == i)
             scope->pool->shelves[types[i]] =
                 (tide_shelf){.next = scope->saved[distinct++], .saved_at = scope->outer};
