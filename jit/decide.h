@@ -5,9 +5,9 @@
  * The cost model is in the manner of Catwalk.jl: what a use costs on average under a plan, in units
  * that only matter against each other (settings cost_…).
  *
- *   scope           each saved type costs `save`; each touch of a type not saved costs `touch`
- *   acquire, array, each guard that fails costs `skip`, the one that holds `hit`; a use that no guard
- *   dispatch, frame foresaw costs all the guards and `dynamic`. Without guards: `dynamic`
+ *   scope       each saved type costs `save`; each touch of a type not saved costs `touch`
+ *   the others  each guard that fails costs `skip`, the one that holds `hit`; a use that no guard
+ *               foresaw costs all the guards and `dynamic`. Without guards: `dynamic`
  *
  * Earlier plans of the site are costed again under the new figures, and one of them is preferred
  * unless the ideal plan is cheaper by the factor `threshold`: what exists need not be compiled. */

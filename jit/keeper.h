@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The keeper: the background thread that does the rounds.
  *
- * It is started by the first window that fills, that is, by the first site that is used often enough;
- * a program without one never has the thread. */
+ * It is started by the first window that fills, that is, by the first site that is used often
+ * enough; a program without one never has the thread. */
 #ifndef TIDEPOOL_JIT_KEEPER_H
 #define TIDEPOOL_JIT_KEEPER_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What policy knows of one site: the evidence, the plans it was ever given, where each of them stands,
- * and when to look again.
+/* What policy knows of one site: the evidence, the plans it was ever given, where each of them
+ * stands, and when to look again.
  *
  * Learners are read and changed with the registry locked. A plan, once published, keeps its address
- * and its data for as long as its site is loaded, because a scope may be inside it at any time; only
- * its code may go (jit/limbo.h). */
+ * and its data for as long as its site is loaded, because a scope may be inside it at any time;
+ * only its code may go (jit/limbo.h). */
 #ifndef TIDEPOOL_JIT_LEARNER_H
 #define TIDEPOOL_JIT_LEARNER_H
 
@@ -84,8 +84,8 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
 /* The spec of a plan. */
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out);
 
-/* Gives a plan its loaded code, and takes it away again: the plan's pointers then lead to the general
- * path, and the artefact goes to limbo. */
+/* Gives a plan its loaded code, and takes it away again: the plan's pointers then lead to the
+ * general path, and the artefact goes to limbo. */
 void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact *artefact,
                        void *enter, void *leave);
 void tide_learned_unload(tide_learner *learner, tide_learned *plan);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Orders: plans that are wanted as code, gathered with the registry locked, sent to the stager or
- * found among the kept artefacts without it, and handed to their sites when they come back, if those
- * still exist. */
+ * found among the kept artefacts without it, and handed to their sites when they come back, if
+ * those still exist. */
 #ifndef TIDEPOOL_JIT_ORDER_H
 #define TIDEPOOL_JIT_ORDER_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* One round of learning, by the keeper or by hand; and the lock that lets only one be under way.
  *
- * Order of locks: that of rounds, then the registry's. Neither loading nor unloading code happens with
- * the registry locked: the dynamic linker has a lock of its own, under which constructors of modules
- * take the registry's. */
+ * Order of locks: that of rounds, then the registry's. Neither loading nor unloading code happens
+ * with the registry locked: the dynamic linker has a lock of its own, under which constructors of
+ * modules take the registry's. */
 #ifndef TIDEPOOL_JIT_ROUND_H
 #define TIDEPOOL_JIT_ROUND_H
 

@@ -242,7 +242,8 @@ static bool read_item(tide_spec_reader *reader, char *rest, tide_spec *out)
     const char *word = out->kind == TIDE_KIND_ARRAY ? "array" : "type", *got = next_word(&rest);
     uint64_t type;
     if (got == NULL || strcmp(got, word) != 0)
-        return bad(reader, "'%.40s' where '%s' or 'end' should stand", got == NULL ? "" : got, word);
+        return bad(reader, "'%.40s' where '%s' or 'end' should stand", got == NULL ? "" : got,
+                   word);
     if (out->item_count == most_items[out->kind])
         return bad(reader, "more than %" PRIu32 " items, the limit of a site of kind %s",
                    most_items[out->kind], kinds[out->kind]);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A spec: what is to be compiled for one site, as a short text. The same text goes to the stager, is
- * hashed to find an artefact again, and is what a person reads to learn what a site became.
+/* A spec: what is to be compiled for one site, as a short text. The same text goes to the stager,
+ * is hashed to find an artefact again, and is what a person reads to learn what a site became.
  *
  *   tidepool-spec 1                     once, first
  *   layout 9f3c1a0d55aa0b17             what tide_compiled_layout() says, in hex
  *   site scope tide_step_1f3a9c         kind, and the stem of its symbols
  *   count                               only if executions shall be counted (plan->counts->runs)
- *   nested                              scopes of few types: also a form for levels that have not saved
- *                                       them
+ *   nested                              scopes of few types: also a form for levels that have
+ *                                       not saved them
  *   type f64 3                          name and number; a scope's each once, ascending
  *   type i32 1
  *   end                                 of this site; more may follow
@@ -54,8 +54,8 @@ typedef struct tide_spec {
 size_t tide_spec_write_head(char *out, size_t room);
 size_t tide_spec_write(const tide_spec *spec, char *out, size_t room);
 
-/* Reads the head, then site after site, moving *text on. On bad text: false, and one line in `error`
- * that names the line's number and what is wrong with it. At the end of the text
+/* Reads the head, then site after site, moving *text on. On bad text: false, and one line in
+ * `error` that names the line's number and what is wrong with it. At the end of the text
  * tide_spec_read gives true with item_count 0 and an empty stem. */
 typedef struct tide_spec_reader {
     const char *text;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a round does with one site: takes its window, decides, judges its trial, looks at its misses,
- * opens the next window, and says which of its plans is wanted as code. */
+/* What a round does with one site: takes its window, decides, judges its trial, looks at its
+ * misses, opens the next window, and says which of its plans is wanted as code. */
 #ifndef TIDEPOOL_JIT_WATCH_H
 #define TIDEPOOL_JIT_WATCH_H
 
@@ -9,8 +9,8 @@
 /* Registry locked. */
 void tide_watch(tide_site *site, uint64_t round);
 
-/* The code of a plan has come; or it has not, for this reason (`detail`: in somebody's words, or "").
- * Registry locked. */
+/* The code of a plan has come; or it has not, for this reason (`detail`: in somebody's words, or
+ * ""). Registry locked. */
 void tide_watch_loaded(tide_learner *learner, uint32_t number, uint64_t round);
 void tide_watch_failed(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason,
                        const char *detail);

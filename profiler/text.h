@@ -2,15 +2,15 @@
 /* What is known, as text and back.
  *
  *   tidepool profile 1
- *   type 8 8 "f64"                                size, alignment; numbered from 1 in this order
- *   site scope 12 300 0 0 "" "work.c" "step"      kind, line, uses, touches of other types, uses of
- *                                                 other patterns; name, file, function
- *   nested 300                                    of the last site, a scope: uses inside a level that
- *                                                 had not saved what they touched
- *   uses 1 300 600 2                              of the last site: type, uses, slots, most slots
- *   pattern 300 1                                 of the last site: uses, words (a type by its
- *                                                 number); of scopes, frames and arrays only
- *   end 1                                         how many sites there were
+ *   type 8 8 "f64"                            size, alignment; numbered from 1 in this order
+ *   site scope 12 300 0 0 "" "work.c" "step"  kind, line, uses, touches of other types, uses of
+ *                                             other patterns; name, file, function
+ *   nested 300                                of the last site, a scope: uses inside a level that
+ *                                             had not saved what they touched
+ *   uses 1 300 600 2                          of the last site: type, uses, slots, most slots
+ *   pattern 300 1                             of the last site: uses, words (a type by its
+ *                                             number); of scopes, frames and arrays only
+ *   end 1                                     how many sites there were
  *
  * One blank between words, a line feed at each line's end, nothing after the last. In strings
  * backslashes, quotes and control characters are written \\, \", \n, \t or \xHH. */

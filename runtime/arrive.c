@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The plans that static sites start with: each lists its site, has its first real plan published, and
- * does by that what was asked of it. */
+/* The plans that static sites start with: each lists its site, has its first real plan published,
+ * and does by that what was asked of it. */
 #include <tidepool/callsite.h>
 #include <tidepool/generic.h>
 
@@ -8,7 +8,7 @@
 #include "runtime/seam.h"
 #include "runtime/site.h"
 
-/* A site that cannot be listed for want of memory works by the general plan and will arrive again. */
+/* A site that cannot be listed for want of memory works by the general plan and arrives again. */
 static const tide_plan *arrive(tide_site *site)
 {
     tide_seam_attach();

@@ -5,7 +5,7 @@
  * imports a symbol. It knows the layout of what it works on as constants; an artefact exports the
  * hash of that layout, and is refused where the library's own is another. Each artefact exports
  *
- *   uint64_t tide_artefact_magic, tide_artefact_layout;      constants, checked before anything runs
+ *   uint64_t tide_artefact_magic, tide_artefact_layout;      constants, checked before all else
  *   void tide_artefact_attach(const tide_runtime *runtime);  called once, before any other code
  *   STEM_enter, STEM_leave        of each scope; STEM_frame, STEM_leave of a frame; STEM_acquire,
  *                                 STEM_array, STEM_dispatch (the types of tidepool/site.h)
@@ -26,8 +26,8 @@
 
 /* The general path of each kind. Each counts a miss if it was the plan's guard that failed, not the
  * plan itself that is general. Leaves handle whatever `enter` or `frame`, compiled or not, left.
- * The two `slow` ones are for what the guard foresaw, type or shape, in a pool that is not ready for
- * it (a first touch, a slot too small): no miss. */
+ * The two `slow` ones are for what the guard foresaw, type or shape, in a pool that is not ready
+ * for it (a first touch, a slot too small): no miss. */
 typedef struct tide_runtime {
     tide_enter_function *enter;
     tide_leave_function *leave;

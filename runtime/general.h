@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The general path of each kind of site: what its general plan runs, and where compiled code goes when
- * a guard fails. Those of scopes are in runtime/plan.h. */
+/* The general path of each kind of site: what its general plan runs, and where compiled code goes
+ * when a guard fails. Those of scopes are in runtime/plan.h. */
 #ifndef TIDEPOOL_RUNTIME_GENERAL_H
 #define TIDEPOOL_RUNTIME_GENERAL_H
 

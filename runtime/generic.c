@@ -23,7 +23,8 @@ struct tide_generic {
     char name[];
 };
 
-/* The youngest of all, so that one whose maker was unloaded is not lost. Guarded by the registry. */
+/* The youngest; from it all are reached, so that one whose maker was unloaded is not lost. Guarded
+ * by the registry. */
 static tide_generic *youngest;
 
 tide_generic *tide_generic_create(const char *name)

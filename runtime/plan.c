@@ -102,7 +102,8 @@ TIDE_INLINE void leave(tide_scope *scope)
 
 /* ---- full ------------------------------------------------------------------------------- */
 
-void tide_plan_enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
+void tide_plan_enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                          tide_site *site)
 {
     if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <= (ptrdiff_t)pool->core->used_count)) {
         enter_without_room(scope, pool, plan, site);

@@ -194,7 +194,8 @@ tide_status tide_pool_adopt(tide_pool *pool)
     if (pool == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_adopt", "the pool is NULL");
     own(pool->core);
-    tide_registry_lock(); /* what was published before it was an orphan no longer is seen by its uses */
+    /* what was published before it was an orphan no longer is seen by its uses */
+    tide_registry_lock();
     pool->core->orphan = false;
     tide_registry_unlock();
     return TIDE_OK;

@@ -7,7 +7,8 @@
 #include "runtime/mark.h"
 #include "runtime/plan.h"
 
-static tide_site shared = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE], .name = "(scope without a site)"};
+static tide_site shared = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
+                           .name = "(scope without a site)"};
 
 tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope)
 {

@@ -13,8 +13,8 @@ typedef struct tide_callbacks {
     /* The plan to publish where the runtime would publish `plan`; may return `plan` itself.
      * Called with the registry locked. */
     const tide_plan *(*publish)(tide_site *site, const tide_plan *plan);
-    /* Forget what was observed and learned. `going`: the site's module is being unloaded, so no scope
-     * can be inside it; else scopes may be. Called with the registry locked. */
+    /* Forget what was observed and learned. `going`: the site's module is being unloaded, so no
+     * scope can be inside it; else scopes may be. Called with the registry locked. */
     void (*forget)(tide_site *site, bool going);
     /* Fills in what profile and policy know of a site. Called with the registry locked. */
     void (*describe)(const tide_site *site, tide_site_information *out);

@@ -18,8 +18,9 @@ TIDE_BEGIN_DECLS
 
 typedef struct tide_generic tide_generic;
 
-/* A generic function without methods. The name is copied; it need not be unique. NULL with a message
- * when it is NULL or empty, or memory is short. Lives until the process ends. Any thread. */
+/* A generic function without methods. The name is copied; it need not be unique. NULL with a
+ * message when it is NULL or empty, or memory is short. It lives until the process ends. Any
+ * thread. */
 TIDE_API tide_generic *tide_generic_create(const char *name);
 
 /* Adds the method of a type, or replaces it; a call that has begun uses the one it found. With
@@ -40,7 +41,8 @@ TIDE_INLINE void tide_site_dispatch_inline(tide_site *site, tide_generic *generi
 }
 
 /* Calls the generic function's method for the type with `args`. Without a method nothing is called:
- * the message is set, and the generic's count of such calls goes up. The exported twin of the macro. */
+ * the message is set, and the generic's count of such calls goes up. The exported twin of the
+ * macro. */
 TIDE_API void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type,
                                  void *args);
 

@@ -2,8 +2,8 @@
 /* Learning: how sites come to be observed, decided, compiled, tried and watched.
  *
  * Once some site has been used often enough, a background thread, the keeper, is started (setting
- * `keeper`); it does a round of all this every few milliseconds. A program that would rather step by
- * hand sets `keeper` to 0 and calls tide_step. Both do the same. */
+ * `keeper`); it does a round of all this every few milliseconds. A program that would rather step
+ * by hand sets `keeper` to 0 and calls tide_step. Both do the same. */
 #ifndef TIDEPOOL_LEARN_H
 #define TIDEPOOL_LEARN_H
 
@@ -56,8 +56,8 @@ typedef struct tide_event {
 } tide_event;
 
 /* Called for each event, in order, at the end of a round, by the thread that does the round, with
- * nothing locked but other rounds. NULL: nobody (the default). When more than 1024 events come in one
- * round the rest are not told, and counted in tide_learning_statistics. Any thread. */
+ * nothing locked but other rounds. NULL: nobody (the default). When more than 1024 events come in
+ * one round the rest are not told, and counted in tide_learning_statistics. Any thread. */
 typedef void tide_event_function(const tide_event *event, void *user);
 TIDE_API void tide_event_set(tide_event_function *function, void *user);
 

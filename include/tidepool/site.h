@@ -99,9 +99,9 @@ struct tide_scope {
     uint64_t serial;       /* of its mark; scopes entered by function only              */
 };
 
-/* What a scope saved at entry, it kept in `saved`, or it wrote it to the log. In the second case `base`
- * is marked in its lowest bit: it equals no log's top then, so the one guard of the first case, that
- * nothing was logged since, tells the two apart as well. */
+/* What a scope saved at entry, it kept in `saved`, or it wrote it to the log. In the second case
+ * `base` is marked in its lowest bit: it equals no log's top then, so the one guard of the first
+ * case, that nothing was logged since, tells the two apart as well. */
 TIDE_INLINE tide_entry *tide_base_mark(tide_entry *base)
 {
     return (tide_entry *)(void *)((char *)base + 1);

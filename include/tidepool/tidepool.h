@@ -7,7 +7,8 @@
  *   pool        all shelves of one owner thread on one device    <tidepool/pool.h>
  *   acquire     take the next slot of a type                     <tidepool/acquire.h>
  *   array       an N-D header over a slot, a DLPack tensor       <tidepool/array.h>
- *   bits, half  packed bits; 16-bit floats                       <tidepool/bits.h>, <tidepool/half.h>
+ *   bits        packed bits                                      <tidepool/bits.h>
+ *   half        16-bit floats                                    <tidepool/half.h>
  *   check       finding out who holds on to an array             <tidepool/check.h>
  *   mark        a checkpoint as a value; rewind puts it back     <tidepool/mark.h>
  *   scope       one checkpoint … rewind pair, bound to a block   <tidepool/scope.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One context for each request, with all its sites: half of what a compile costs is the linker's, and
- * is paid once. */
+/* One context for each request, with all its sites: half of what a compile costs is the linker's,
+ * and is paid once. */
 #include "jit/stage/compile.h"
 
 #include <inttypes.h>
@@ -72,8 +72,8 @@ static void emit_site(stage_emit *e, const tide_spec *spec)
     emitters[spec->kind](e, spec);
 }
 
-/* Passes that find nothing to do in straight code, and take a fifth of the time. (The dominator pass
- * does harm: it threads the cold paths into the hot ones, which then lack registers.) */
+/* Passes that find nothing to do in straight code, and take a fifth of the time. (The dominator
+ * pass does harm: it threads the cold paths into the hot ones, which then lack registers.) */
 static const char *const idle_passes[] = {
     "-fno-tree-dominator-opts", "-fno-tree-sink",          "-fno-tree-dse",
     "-fno-tree-pta",            "-fno-tree-ch",            "-fno-tree-sra",
@@ -84,11 +84,11 @@ static const char *const idle_passes[] = {
     "-fno-dse",                 "-fno-split-wide-types",   "-fno-ivopts",
     "-fno-move-loop-invariants"};
 
-/* Level 1: emitted code is straight, and level 2 makes the same hot paths of it (the golden counts hold
- * it to that) for a third more work; what it would add (packed stores, stores moved about, functions of
- * two sites made one) is unwanted anyway. Guards are always predicted: two branches are cheaper than
- * computing both conditions for one. Nothing is imported, so nothing
- * needs to be linked. A function that is aligned costs a cycle less. */
+/* Level 1: emitted code is straight, and level 2 makes the same hot paths of it (the golden counts
+ * hold it to that) for a third more work; what it would add (packed stores, stores moved about,
+ * functions of two sites made one) is unwanted anyway. Guards are always predicted: two branches
+ * are cheaper than computing both conditions for one. Nothing is imported, so nothing needs to be
+ * linked. A function that is aligned costs a cycle less. */
 static void set_options(gcc_jit_context *context)
 {
     static const char *const compiler[] = {"-foptimize-sibling-calls", "-fno-stack-protector",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Acquires of a type known at run time: the inlined acquire, once for each type foreseen, with the
- * shelf at a constant distance. A type that was not foreseen is a miss; one that was, in a pool that
- * is not ready for it, is not. */
+ * shelf at a constant distance. A type that was not foreseen is a miss; one that was, in a pool
+ * that is not ready for it, is not. */
 #include "jit/stage/emit.h"
 
 static void take(stage_body *body, const tide_spec *spec, tide_type type, gcc_jit_block *slow)

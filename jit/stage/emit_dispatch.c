@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Dispatches: for the generic function the plan was made for, a jump to each foreseen type's method,
- * read from its place: methods may be replaced. */
+/* Dispatches: for the generic function the plan was made for, a jump to each foreseen type's
+ * method, read from its place: methods may be replaced. */
 #include "jit/stage/emit.h"
 
 enum { GENERIC, TYPE, ARGS, PLAN };

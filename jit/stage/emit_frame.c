@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames: a level and all its arrays under one guard, as tide_frame_enter of
- * tidepool/inline/typed.h with everything constant. The shelves are not claimed: `saved_at` stays that
- * of the level around, so a later acquire of the same type in the frame is a first touch.
+ * tidepool/inline/typed.h with everything constant. The shelves are not claimed: `saved_at` stays
+ * that of the level around, so a later acquire of the same type in the frame is a first touch.
  *
- * The caller's types are tested one by one: they were stored one by one, and a wider load would wait
- * for those stores. */
+ * The caller's types are tested one by one: they were stored one by one, and a wider load would
+ * wait for those stores. */
 #include <tidepool/inline/map.h>
 
 #include "jit/stage/emit.h"
 
-/* The arrays of a frame, by different type: the i-th is of types[of[i]], after repeats[i] others. */
+/* The arrays of a frame, by different type: the i-th is of types[of[i]] and comes after repeats[i]
+ * others. */
 typedef struct frame {
     uint32_t count, distinct;
     tide_type types[TIDE_SCOPE_SAVED];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Scopes: what runtime/plan.c does with a table, with its loops unrolled and its table in the code.
  *
- *   kept     up to TIDE_SCOPE_SAVED types, if the level around has saved all their shelves: positions
- *            go to the scope, the log stays as it is (enter_saving, leave_saving)
+ *   kept     up to TIDE_SCOPE_SAVED types, if the level around has saved all their shelves:
+ *            positions go to the scope, the log stays as it is (enter_saving, leave_saving)
  *   logged   more types, if all their shelves are set up and the log has room: one entry for each
- *            (enter_table); and few types inside a level that has not saved them, if the spec says that
- *            this is often so: for the others it is not compiled, since a function takes 2 ms
+ *            (enter_table); and few types inside a level that has not saved them, if the spec says
+ *            that this is often so: for the others it is not compiled, since a function takes 2 ms
  *   general  everything else
  *
  * A guard that fails has changed nothing. Every word is loaded before the first is stored: what the
- * compiler cannot know to be apart need not be. First come the stores to the scope, then those to the
- * pool: to change cache lines with every store cost a cycle each. */
+ * compiler cannot know to be apart need not be. First come the stores to the scope, then those to
+ * the pool: to change cache lines with every store cost a cycle each. */
 #include "jit/stage/emit.h"
 
 typedef struct words {
@@ -190,8 +190,8 @@ void stage_put_back(stage_body *body, uint32_t count, const tide_type *types, bo
 }
 
 /* The log holds what this scope saved and nothing else: exactly the entries it pushed, or that the
- * first touches made in the same order; a base that is not marked ends at no entry. The room says that
- * the pool is not careful. */
+ * first touches made in the same order; a base that is not marked ends at no entry. The room says
+ * that the pool is not careful. */
 static void leave_logged(stage_body *body, const tide_spec *spec, gcc_jit_block *general)
 {
     stage_emit *e = body->e;

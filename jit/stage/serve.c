@@ -152,7 +152,8 @@ static result serve_one(void)
 /* The assembler and the linker must not read orders, nor write what looks like answers. */
 static bool take_over_streams(void)
 {
-    int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     host.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     host.in = in >= 0 ? fdopen(in, "r") : NULL;
     return host.in != NULL && host.out >= 0 && null >= 0 && dup2(null, STDIN_FILENO) == 0 &&

@@ -27,7 +27,7 @@ TIDE_API void tide_loop_finish(tide_loop loop);
  * exported twin of tide_loop_next. */
 TIDE_API TIDE_COLD tide_loop tide_loop_next_slow(tide_loop loop);
 
-/* What goes to a function by value, or comes from one, lies in memory: a copy of its own need not. */
+/* What goes to a function by value, or comes from one, lies in memory: its own copy need not. */
 TIDE_INLINE tide_loop tide_loop_copy(const tide_loop *made)
 {
     tide_loop loop;

@@ -30,9 +30,13 @@
 #define TIDE_MAP_WITH_2(F, x, a, b)                   TIDE_MAP_WITH_1(F, x, a) F(1, x, b)
 #define TIDE_MAP_WITH_3(F, x, a, b, c)                TIDE_MAP_WITH_2(F, x, a, b) F(2, x, c)
 #define TIDE_MAP_WITH_4(F, x, a, b, c, d)             TIDE_MAP_WITH_3(F, x, a, b, c) F(3, x, d)
-#define TIDE_MAP_WITH_5(F, x, a, b, c, d, e)          TIDE_MAP_WITH_4(F, x, a, b, c, d) F(4, x, e)
-#define TIDE_MAP_WITH_6(F, x, a, b, c, d, e, f)       TIDE_MAP_WITH_5(F, x, a, b, c, d, e) F(5, x, f)
-#define TIDE_MAP_WITH_7(F, x, a, b, c, d, e, f, g)    TIDE_MAP_WITH_6(F, x, a, b, c, d, e, f) F(6, x, g)
-#define TIDE_MAP_WITH_8(F, x, a, b, c, d, e, f, g, h) TIDE_MAP_WITH_7(F, x, a, b, c, d, e, f, g) F(7, x, h)
+#define TIDE_MAP_WITH_5(F, x, a, b, c, d, e) \
+    TIDE_MAP_WITH_4(F, x, a, b, c, d) F(4, x, e)
+#define TIDE_MAP_WITH_6(F, x, a, b, c, d, e, f) \
+    TIDE_MAP_WITH_5(F, x, a, b, c, d, e) F(5, x, f)
+#define TIDE_MAP_WITH_7(F, x, a, b, c, d, e, f, g) \
+    TIDE_MAP_WITH_6(F, x, a, b, c, d, e, f) F(6, x, g)
+#define TIDE_MAP_WITH_8(F, x, a, b, c, d, e, f, g, h) \
+    TIDE_MAP_WITH_7(F, x, a, b, c, d, e, f, g) F(7, x, h)
 
 #endif
