@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The host as a device: aligned memory of the process. From HUGE_FROM on a slot has a mapping of
- * its own with huge pages advised: its first touch then costs a sixth to a half, random access to
- * it nine tenths at 2 MiB and six at 16 and more (the benchmark's cases `huge-…` measure both).
+ * its own with huge pages advised: its first touch then costs a sixth to a half, random access to it
+ * nine tenths at 2 MiB and six at 16 and more (the benchmark's cases `huge-…` measure both).
  * HUGE_FROM is where it begins to pay: one huge page. */
 #include "runtime/device.h"
 #include "runtime/os.h"

@@ -23,8 +23,8 @@
 /* Besides those of <tidepool/pool.h>: count a pass. */
 #define TIDE_REQUEST_PASS (UINT32_C(1) << 31)
 
-/* At the root: does what was requested, and reopens the log. Elsewhere: only lets a pass be seen,
- * and reopens the log if nothing else is asked for. Owner only. */
+/* At the root: does what was requested, and reopens the log. Elsewhere: only lets a pass be seen, and
+ * reopens the log if nothing else is asked for. Owner only. */
 void tide_request_serve(tide_pool *pool);
 
 /* Lets a pass be seen, and does nothing else: for cold calls that open no level. Owner only. */
