@@ -88,11 +88,12 @@ static const char *const idle_passes[] = {
  * hold it to that) for a third more work; what it would add (packed stores, stores moved about,
  * functions of two sites made one) is unwanted anyway. Guards are always predicted: two branches
  * are cheaper than computing both conditions for one. Nothing is imported, so nothing needs to be
- * linked. A function that is aligned costs a cycle less. */
+ * linked. A function that is aligned costs a cycle less; how far is left to the compiler, for options
+ * whose value is a string are read again by the next compile after libgccjit 12 has freed them. */
 static void set_options(gcc_jit_context *context)
 {
     static const char *const compiler[] = {"-foptimize-sibling-calls", "-fno-stack-protector",
-                                           "-fno-inline", "-falign-functions=32",
+                                           "-fno-inline", "-falign-functions",
                                            "--param=logical-op-non-short-circuit=0"};
     static const char *const driver[] = {"-nostdlib", "-nostartfiles"};
     gcc_jit_context_set_int_option(context, GCC_JIT_INT_OPTION_OPTIMIZATION_LEVEL, 1);
