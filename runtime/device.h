@@ -15,14 +15,23 @@ enum {
     TIDE_MEMORY_PINNED = 1  /* the host's, page-locked, so that copies need not wait for it  */
 };
 
+/* One argument of a kernel: a value of so many bytes; 0 bytes: an address in the device's memory, which
+ * `value` points to. */
+typedef struct tide_argument {
+    const void *value;
+    size_t bytes;
+} tide_argument;
+
 typedef struct tide_device_methods {
-    /* `align` is a power of two. NULL when there is no memory. Memory of the device is ready for work
-     * that is queued on the stream from now on; released memory is given back after the work that has
-     * been queued on it so far. */
-    void *(*allocate)(tide_device *device, void *stream, int memory, size_t bytes, size_t align);
+    /* `align` is a power of two. TIDE_ERROR_MEMORY, without a message, when there is none. Memory of the
+     * device is ready for work that is queued on the stream from now on; released memory is given back
+     * after the work that has been queued on it so far. (Pinned memory is ready, and gone, at once.) */
+    tide_status (*allocate)(tide_device *device, void *stream, int memory, size_t bytes,
+                            size_t align, void **data);
     void (*release)(tide_device *device, void *stream, int memory, void *data, size_t bytes);
 
-    /* Asynchronous, on the stream. A pattern has 1, 2, 4, 8 or any other number of bytes. */
+    /* Asynchronous, on the stream. A pattern has 1, 2, 4, 8 or any other number of bytes. Copies: both
+     * sides device memory, or one of them pinned. */
     tide_status (*fill)(tide_device *device, void *stream, void *data, const void *pattern,
                         size_t pattern_bytes, size_t count);
     tide_status (*copy)(tide_device *device, void *stream, void *to, const void *from, size_t bytes);
@@ -30,8 +39,9 @@ typedef struct tide_device_methods {
     /* Whatever is queued on `after` from now on waits for what is queued on `before` now. One event. */
     tide_status (*order)(tide_device *device, void *before, void *after);
 
-    /* The host waits. */
+    /* The host waits for the stream; for all of the device's streams, known to us or not. */
     tide_status (*wait)(tide_device *device, void *stream);
+    tide_status (*wait_all)(tide_device *device);
 
     /* Marks a place in a stream; done: it has been passed (never waits; false while a graph is being
      * captured); wait: the host waits for it. A mark that was dropped may be used again. */
@@ -43,26 +53,38 @@ typedef struct tide_device_methods {
     /* Is work on the stream being recorded into a graph? Then nothing may be allocated. */
     bool (*capturing)(tide_device *device, void *stream);
 
-    /* A number that no other stream ever had, also when handles are used again. */
+    /* A number that no other stream ever had, also when handles are used again; 0: no such stream. */
     uint64_t (*stream_number)(tide_device *device, void *stream);
 
-    /* May the calling thread use this device with these pools now? A context may have to be made
-     * current; leaves it as it was in `leave`. */
-    tide_status (*enter)(tide_device *device);
-    void (*leave)(tide_device *device);
+    /* The buffer behind a slot's pointer and the offset in it; NULL where pointers are what they seem. */
+    void *(*buffer)(tide_device *device, const void *data, size_t *offset);
 
+    /* Code of the device: a cubin or PTX for CUDA, source text for OpenCL; NULL with a message. Kernels
+     * of it by name, until it is unloaded; one launch of `groups` × `group` threads. */
+    void *(*load)(tide_device *device, const void *code, size_t bytes, const char *options);
+    void (*unload)(tide_device *device, void *module);
+    void *(*kernel)(tide_device *device, void *module, const char *name);
+    tide_status (*launch)(tide_device *device, void *stream, void *kernel, size_t groups,
+                          size_t group, const tide_argument *arguments, size_t count);
+
+    /* Gives back what opening took; the structure stays. */
     void (*close)(tide_device *device);
 } tide_device_methods;
 
+/* Never freed, so that a device that was closed can be told: it is `opened` 0 times. */
 struct tide_device {
     const tide_device_methods *methods;
+    void *own;       /* what the methods keep                                               */
+    void *context;   /* the driver's                                                        */
+    void *stream;    /* which NULL stands for                                               */
     char name[32];
     tide_dl_device dl;
     bool host; /* the CPU may read and write slots: poison and fills go straight there */
     bool integrated;
     bool lost;       /* atomic */
-    uint32_t opened; /* times; guarded by the registry, as is the next */
-    uint32_t pools;
+    uint32_t opened; /* times; guarded by the registry, as are the next */
+    uint32_t holds;  /* pools and exported arrays */
+    tide_device *next;
     size_t bytes;
     char description[96];
     uint64_t allocations, releases, copies, fills, events, waits, launches, bytes_copied; /* atomic */
@@ -71,9 +93,27 @@ struct tide_device {
 /* The memory of this process. Always there. */
 extern tide_device tide_device_host;
 
-/* Opened by name with its number: runtime/cuda*.c, runtime/opencl*.c. NULL with a message. Registry
- * locked. */
-tide_device *tide_cuda_open(unsigned ordinal);
-tide_device *tide_opencl_open(unsigned ordinal);
+/* One more call of this kind. */
+static inline void tide_device_count(uint64_t *counter)
+{
+    __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+static inline bool tide_device_lost(const tide_device *device)
+{
+    return __atomic_load_n(&device->lost, __ATOMIC_RELAXED);
+}
+
+/* It failed for good; says so, in the driver's words, and what was asked of it. */
+tide_status tide_device_lose(tide_device *device, const char *call, const char *words);
+
+/* Keeps a device from being closed. TIDE_ERROR_DEVICE when it is closed already, or lost. Any thread. */
+tide_status tide_device_hold(tide_device *device, const char *call);
+void tide_device_drop(tide_device *device);
+
+/* Fill in methods, own, context, stream, dl, host, integrated, bytes and description of a device that is
+ * all zero but for its name: runtime/cuda*.c, runtime/opencl*.c. Registry locked. */
+tide_status tide_cuda_open(tide_device *device, unsigned ordinal);
+tide_status tide_opencl_open(tide_device *device, unsigned ordinal);
 
 #endif
