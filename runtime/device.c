@@ -14,6 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/pool.h"
 #include "runtime/registry.h"
+#include "runtime/streams.h"
 
 /* Every device ever opened but the host; guarded by the registry. Known ones are never freed. */
 static tide_device *devices;
@@ -121,9 +122,10 @@ static tide_status check(const tide_device *device, const char *call)
 
 static tide_status close_checked(tide_device *device, const char *call)
 {
-    if (device->opened == 1 && device->holds != 0)
-        return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s",
-                         device->holds, device->name);
+    uint32_t holds = __atomic_load_n(&device->holds, __ATOMIC_ACQUIRE);
+    if (device->opened == 1 && holds != 0)
+        return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s", holds,
+                         device->name);
     if (--device->opened == 0)
         device->methods->close(device);
     return TIDE_OK;
@@ -146,19 +148,22 @@ tide_status tide_device_hold(tide_device *device, const char *call)
 {
     tide_registry_lock();
     tide_status status = check(device, call);
-    if (status == TIDE_OK && tide_device_lost(device))
-        status = tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->name);
-    device->holds += status == TIDE_OK;
+    if (status == TIDE_OK)
+        tide_device_hold_again(device);
     tide_registry_unlock();
     return status;
 }
 
+void tide_device_hold_again(tide_device *device)
+{
+    __atomic_fetch_add(&device->holds, 1, __ATOMIC_RELAXED);
+}
+
 void tide_device_drop(tide_device *device)
 {
-    tide_registry_lock();
-    tide_assert(device->holds > 0);
-    device->holds--;
-    tide_registry_unlock();
+    uint32_t before = __atomic_fetch_sub(&device->holds, 1, __ATOMIC_RELEASE);
+    tide_assert(before > 0);
+    (void)before;
 }
 
 tide_status tide_device_lose(tide_device *device, const char *call, const char *words)
@@ -231,6 +236,8 @@ void *tide_device_buffer(tide_pool *pool, const void *data, size_t *offset)
 
 tide_status tide_pool_wait(tide_pool *pool)
 {
-    TIDE_FORWARD(tide_pool_use(pool, "tide_pool_wait"));
+    const char *call = "tide_pool_wait";
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    TIDE_FORWARD(tide_streams_own(pool, call));
     return pool->core->device->methods->wait(pool->core->device, pool->core->stream);
 }

@@ -82,8 +82,8 @@ struct tide_device {
     bool host; /* the CPU may read and write slots: poison and fills go straight there */
     bool integrated;
     bool lost;       /* atomic */
-    uint32_t opened; /* times; guarded by the registry, as are the next */
-    uint32_t holds;  /* pools and exported arrays */
+    uint32_t holds;  /* pools and exported arrays; atomic */
+    uint32_t opened; /* times; guarded by the registry, as is the next */
     tide_device *next;
     size_t bytes;
     char description[96];
@@ -107,8 +107,10 @@ static inline bool tide_device_lost(const tide_device *device)
 /* It failed for good; says so, in the driver's words, and what was asked of it. */
 tide_status tide_device_lose(tide_device *device, const char *call, const char *words);
 
-/* Keeps a device from being closed. TIDE_ERROR_DEVICE when it is closed already, or lost. Any thread. */
+/* Keeps a device from being closed. TIDE_ERROR_DEVICE when it is closed already. Any thread. Whoever has
+ * a hold may take another without being refused, and drop it, without a lock: deleters run anywhere. */
 tide_status tide_device_hold(tide_device *device, const char *call);
+void tide_device_hold_again(tide_device *device);
 void tide_device_drop(tide_device *device);
 
 /* Fill in methods, own, context, stream, dl, host, integrated, bytes and description of a device that is

@@ -39,6 +39,10 @@ static tide_status host_fill(tide_device *device, void *stream, void *data, cons
     size_t bytes = pattern_bytes * count;
     if (bytes == 0)
         return TIDE_OK;
+    if (pattern_bytes == 1) {
+        memset(to, *(const unsigned char *)pattern, count);
+        return TIDE_OK;
+    }
     memcpy(to, pattern, pattern_bytes);
     for (size_t done = pattern_bytes, next; done < bytes; done += next) {
         next = done < bytes - done ? done : bytes - done;

@@ -8,6 +8,7 @@
 #include "runtime/levels.h"
 #include "runtime/request.h"
 #include "runtime/row.h"
+#include "runtime/streams.h"
 
 /* ---- entries ---------------------------------------------------------------------------- */
 
@@ -54,12 +55,15 @@ static void undo(tide_pool *pool, const tide_entry *entry)
     if (entry->shelf == &pool->core->exchanged)
         tide_row_exchange_undo(pool, entry);
     else if (entry->shelf == &pool->core->imported)
-        tide_import_undo(entry);
+        tide_import_undo(pool, entry);
+    else if (entry->shelf == &pool->core->declared)
+        tide_streams_undo(pool);
 }
 
 void tide_log_rewind(tide_pool *pool, tide_entry *base)
 {
     tide_assert(base >= pool->core->log && base <= pool->log_top);
+    bool joined = TIDE_UNLIKELY(pool->core->foreign_count != 0) && tide_streams_join(pool, base);
     if (TIDE_UNLIKELY(pool->core->careful))
         retire_above(pool, base);
     while (pool->log_top != base) {
@@ -69,6 +73,8 @@ void tide_log_rewind(tide_pool *pool, tide_entry *base)
         top->shelf->next = top->next;
         top->shelf->saved_at = top->saved_at;
     }
+    if (TIDE_UNLIKELY(joined))
+        tide_streams_part(pool);
 }
 
 /* ---- levels ----------------------------------------------------------------------------- */

@@ -27,6 +27,9 @@
  * reopens the log if nothing else is asked for. Owner only. */
 void tide_request_serve(tide_pool *pool);
 
+/* Lets fast paths into the log again, or not, as what is requested and declared allows. Owner only. */
+void tide_request_reopen(tide_pool *pool);
+
 /* Asks for a pass. Any thread, the registry locked (or the pool may be gone). */
 void tide_request_pass(tide_pool *pool);
 
