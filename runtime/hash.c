@@ -21,39 +21,46 @@ static uint64_t term(uint64_t word, size_t i)
     return mix(word + ((uint64_t)i + 1) * TIDE_HASH_STEP);
 }
 
-static uint64_t last(uint64_t sum, size_t bytes)
-{
-    return mix(sum + (uint64_t)bytes * TIDE_HASH_STEP);
-}
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are little-endian");
 
-uint64_t tide_hash_bytes(const void *data, size_t bytes)
+void tide_hash_more(tide_hash *hash, const void *data, size_t bytes)
 {
     const char *from = data;
-    uint64_t sum = 0, word;
-    size_t whole = bytes / sizeof word;
+    uint64_t sum = hash->sum, word;
+    size_t before = hash->bytes / sizeof word, whole = bytes / sizeof word;
+    tide_assert(hash->bytes % sizeof word == 0);
     for (size_t i = 0; i < whole; i++) {
         memcpy(&word, from + i * sizeof word, sizeof word);
-        sum += term(word, i);
+        sum += term(word, before + i);
     }
     if (bytes % sizeof word != 0) {
         word = 0;
         memcpy(&word, from + whole * sizeof word, bytes % sizeof word);
-        sum += term(word, whole);
+        sum += term(word, before + whole);
     }
-    return last(sum, bytes);
+    hash->sum = sum;
+    hash->bytes += bytes;
 }
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are little-endian");
+uint64_t tide_hash_end(const tide_hash *hash)
+{
+    return mix(hash->sum + (uint64_t)hash->bytes * TIDE_HASH_STEP);
+}
+
+uint64_t tide_hash_bytes(const void *data, size_t bytes)
+{
+    tide_hash hash = {0};
+    tide_hash_more(&hash, data, bytes);
+    return tide_hash_end(&hash);
+}
 
 static uint64_t hash_bits(const uint64_t *words, size_t n)
 {
-    size_t whole = n / 64, rest = n % 64;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < whole; i++)
-        sum += term(words[i], i);
-    if (rest != 0)
-        sum += term(words[whole] & (((uint64_t)1 << rest) - 1), whole);
-    return last(sum, (whole + (rest != 0)) * sizeof *words);
+    tide_hash hash = {0};
+    tide_hash_more(&hash, words, n / 64 * sizeof *words);
+    if (n % 64 != 0)
+        tide_hash_more(&hash, &(uint64_t){words[n / 64] & tide_hash_mask(n)}, sizeof *words);
+    return tide_hash_end(&hash);
 }
 
 uint64_t tide_hash_elements(const void *data, tide_type type, size_t n)

@@ -20,7 +20,22 @@
 
 uint64_t tide_hash_bytes(const void *data, size_t bytes);
 
-/* The same of n elements of a type. */
+/* The same piece by piece; every piece but the last is of whole words. Begins all zero. */
+typedef struct tide_hash {
+    uint64_t sum;
+    size_t bytes;
+} tide_hash;
+
+void tide_hash_more(tide_hash *hash, const void *data, size_t bytes);
+uint64_t tide_hash_end(const tide_hash *hash);
+
+/* What counts of the last word of n bits. */
+static inline uint64_t tide_hash_mask(size_t n)
+{
+    return n % 64 != 0 ? ((uint64_t)1 << n % 64) - 1 : UINT64_MAX;
+}
+
+/* The hash of n elements of a type. */
 uint64_t tide_hash_elements(const void *data, tide_type type, size_t n);
 
 #endif

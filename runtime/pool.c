@@ -18,6 +18,7 @@
 #include "runtime/seam.h"
 #include "runtime/settings.h"
 #include "runtime/row.h"
+#include "runtime/staging.h"
 #include "runtime/streams.h"
 
 enum { PAGE = 4096 };
@@ -264,6 +265,7 @@ tide_status tide_pool_empty(tide_pool *pool)
     TIDE_FORWARD(tide_streams_quiet(pool, call));
     reset(pool, (tide_place){TIDE_CALLER});
     tide_pool_trim(pool, TIDE_ALL_TYPES);
+    tide_staging_end(pool);
     tide_assert(pool->core->bytes_held == 0);
     return TIDE_OK;
 }
@@ -280,6 +282,7 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
     reset(pool, caller);
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     tide_import_finish(pool);
+    tide_staging_end(pool);
     for (uint32_t i = 0; i < core->used_count; i++)
         tide_os_free(core->used[i]->records);
     tide_os_free(core->levels);

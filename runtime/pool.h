@@ -104,6 +104,7 @@ typedef struct tide_pool_core {
     tide_foreign foreign[TIDE_FOREIGN_MOST];
     uint32_t foreign_count; /* while there are any, no fast path may pass */
     tide_import *leaving; /* foreign tensors of a device to be given back, oldest first */
+    struct tide_staging *staging; /* pinned memory for copies, or NULL: runtime/staging.h */
     bool unordered;         /* work in flight could neither be ordered nor waited for: no acquires */
 
     tide_row *rows;  /* by type */

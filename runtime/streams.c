@@ -102,6 +102,12 @@ void tide_streams_follow(tide_pool *pool)
         tide_streams_part(pool);
 }
 
+void tide_streams_gather(tide_pool *pool)
+{
+    if (TIDE_UNLIKELY(pool->core->foreign_count != 0))
+        join(pool);
+}
+
 tide_status tide_streams_own(const tide_pool *pool, const char *call)
 {
     const tide_pool_core *core = pool->core;

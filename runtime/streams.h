@@ -59,6 +59,10 @@ void tide_streams_undo(tide_pool *pool);
 /* The pool's stream has work (an allocation, a fill) that declared streams must come after. */
 void tide_streams_follow(tide_pool *pool);
 
+/* The pool's stream is about to read or write for the host what declared streams may be at work on: it
+ * comes after what is queued on them. */
+void tide_streams_gather(tide_pool *pool);
+
 /* The pool's stream, if it is what it was when the pool was made; else TIDE_ERROR_STATE. */
 tide_status tide_streams_own(const tide_pool *pool, const char *call);
 
