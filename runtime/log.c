@@ -60,12 +60,8 @@ static void undo(tide_pool *pool, const tide_entry *entry)
         tide_streams_undo(pool);
 }
 
-void tide_log_rewind(tide_pool *pool, tide_entry *base)
+static void put_back(tide_pool *pool, const tide_entry *base)
 {
-    tide_assert(base >= pool->core->log && base <= pool->log_top);
-    bool joined = TIDE_UNLIKELY(pool->core->foreign_count != 0) && tide_streams_join(pool, base);
-    if (TIDE_UNLIKELY(pool->core->careful))
-        retire_above(pool, base);
     while (pool->log_top != base) {
         const tide_entry *top = --pool->log_top;
         if (TIDE_UNLIKELY(!tide_shelf_real(pool, top->shelf)))
@@ -73,8 +69,26 @@ void tide_log_rewind(tide_pool *pool, tide_entry *base)
         top->shelf->next = top->next;
         top->shelf->saved_at = top->saved_at;
     }
-    if (TIDE_UNLIKELY(joined))
+}
+
+/* Streams first: what a careful pool then does to the arrays is queued like any other work. */
+static TIDE_COLD void put_back_attended(tide_pool *pool, tide_entry *base)
+{
+    bool joined = tide_streams_join(pool, base);
+    if (pool->core->careful)
+        retire_above(pool, base);
+    put_back(pool, base);
+    if (joined)
         tide_streams_part(pool);
+}
+
+void tide_log_rewind(tide_pool *pool, tide_entry *base)
+{
+    tide_assert(base >= pool->core->log && base <= pool->log_top);
+    if (TIDE_UNLIKELY(pool->core->attended))
+        put_back_attended(pool, base);
+    else
+        put_back(pool, base);
 }
 
 /* ---- levels ----------------------------------------------------------------------------- */

@@ -141,6 +141,7 @@ static void set_options(tide_pool_core *core, const tide_pool_options *options)
     core->careful = core->disabled || core->check >= TIDE_CHECK_POISON;
     if (core->check >= TIDE_CHECK_GUARD && core->device->host)
         core->guard_every = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
+    core->attended = core->careful;
     core->poison = core->check >= TIDE_CHECK_POISON && core->guard_every <= 1;
 }
 

@@ -63,6 +63,7 @@ typedef struct tide_pool_core {
     bool threads_own; /* the pool of tide_thread_pool: ends with its thread and not before */
     bool careful;    /* checks or is disabled: no fast path may pass, cold code sees every call */
     bool poison;     /* what is rewound is overwritten */
+    bool attended;   /* a rewind has more to do than to put back: careful, or streams are declared */
     uint32_t guard_every; /* of so many acquires one is guarded, at random; 0: none */
     uint32_t guard_in;    /* the next to be guarded, in so many; 0: not yet drawn   */
     uint32_t guard_rest;  /* acquires left of its round when that one is done       */

@@ -74,6 +74,8 @@ static bool matters(const tide_pool *pool, const tide_entry *entry)
 
 bool tide_streams_join(tide_pool *pool, const tide_entry *base)
 {
+    if (pool->core->foreign_count == 0)
+        return false;
     for (const tide_entry *entry = base; entry != pool->log_top; entry++)
         if (matters(pool, entry)) {
             join(pool);
@@ -92,8 +94,10 @@ void tide_streams_part(tide_pool *pool)
 void tide_streams_undo(tide_pool *pool)
 {
     tide_assert(pool->core->foreign_count > 0);
-    if (--pool->core->foreign_count == 0)
+    if (--pool->core->foreign_count == 0) {
+        pool->core->attended = pool->core->careful;
         tide_request_reopen(pool);
+    }
 }
 
 void tide_streams_follow(tide_pool *pool)
@@ -169,6 +173,7 @@ static tide_status declare(tide_pool *pool, const char *call, const tide_foreign
         return TIDE_ERROR_LIMIT;
     TIDE_FORWARD(core->device->methods->order(core->device, core->stream, foreign->stream));
     core->foreign[core->foreign_count++] = *foreign;
+    core->attended = true;
     tide_log_push(pool, &core->declared, NULL, 0);
     tide_request_reopen(pool); /* or rather: close */
     return TIDE_OK;

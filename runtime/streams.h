@@ -46,8 +46,8 @@
 
 #include "runtime/pool.h"
 
-/* To be called when streams are declared and the log is about to be rewound to `base`: if that frees
- * anything or ends a declaration, the pool's stream is ordered after the declared ones. True if so. */
+/* The log is about to be rewound to `base`: if streams are declared and that frees anything or ends a
+ * declaration, the pool's stream is ordered after theirs. True if so. */
 bool tide_streams_join(tide_pool *pool, const tide_entry *base);
 
 /* After a rewind that joined: the streams still declared are ordered after the pool's. */
