@@ -91,6 +91,25 @@ static tide_status choose_memory(tide_opencl_device *device)
 
 /* ---- open and close ------------------------------------------------------------------------ */
 
+static tide_status make_queue(tide_opencl_device *device, tide_cl_queue *queue)
+{
+    int32_t error = TIDE_CL_SUCCESS;
+    *queue = tide_opencl.clCreateCommandQueueWithProperties(device->context, device->device, NULL,
+                                                            &error);
+    return tide_opencl_check(device, error, "clCreateCommandQueueWithProperties");
+}
+
+/* Gives back what there is. */
+static void stop(tide_opencl_device *device)
+{
+    if (device->aside != NULL)
+        (void)tide_opencl.clReleaseCommandQueue(device->aside);
+    if (device->queue != NULL)
+        (void)tide_opencl.clReleaseCommandQueue(device->queue);
+    if (device->context != NULL)
+        (void)tide_opencl.clReleaseContext(device->context);
+}
+
 static tide_status start(tide_opencl_device *device, unsigned ordinal)
 {
     TIDE_FORWARD(find(ordinal, &device->device));
@@ -100,12 +119,8 @@ static tide_status start(tide_opencl_device *device, unsigned ordinal)
     device->context =
         tide_opencl.clCreateContext(NULL, 1, &device->device, NULL, NULL, &error);
     TIDE_FORWARD(tide_opencl_check(device, error, "clCreateContext"));
-    device->queue = tide_opencl.clCreateCommandQueueWithProperties(device->context, device->device,
-                                                                   NULL, &error);
-    tide_status status = tide_opencl_check(device, error, "clCreateCommandQueueWithProperties");
-    if (status != TIDE_OK)
-        tide_opencl.clReleaseContext(device->context);
-    return status;
+    TIDE_FORWARD(make_queue(device, &device->queue));
+    return make_queue(device, &device->aside);
 }
 
 static bool never_capturing(tide_device *device, void *stream)
@@ -119,13 +134,12 @@ static bool never_capturing(tide_device *device, void *stream)
 static void let_go(tide_device *base)
 {
     tide_opencl_device *device = tide_opencl_of(base);
-    tide_assert(device->span_count == 0);
     if (tide_opencl_alive(device)) {
+        tide_assert(device->span_count == 0);
         tide_opencl.clFinish(device->queue);
         tide_opencl_parents_end(device);
         tide_opencl_streams_end(device);
-        tide_opencl.clReleaseCommandQueue(device->queue);
-        tide_opencl.clReleaseContext(device->context);
+        stop(device);
     }
     pthread_mutex_destroy(&device->lock);
     pthread_mutex_destroy(&device->launching);
@@ -186,6 +200,7 @@ tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
     *device = (tide_opencl_device){.base = base, .forks = tide_opencl_forks()};
     tide_status status = start(device, ordinal);
     if (status != TIDE_OK) {
+        stop(device);
         tide_os_free(device);
         return status;
     }

@@ -50,6 +50,7 @@ typedef struct tide_opencl_device {
     tide_cl_device device;
     tide_cl_context context;
     tide_cl_queue queue; /* what NULL stands for */
+    tide_cl_queue aside; /* for what must not wait for anybody's work */
     int memory;          /* TIDE_OPENCL_FINE to BUFFERS */
     size_t alignment;    /* of sub-buffers, in bytes    */
     uint32_t forks;      /* of this process when it was opened */

@@ -87,7 +87,8 @@ void *tide_opencl_buffer(tide_device *base, const void *data, size_t *offset)
 {
     tide_opencl_device *device = tide_opencl_of(base);
     tide_opencl_span span;
-    if (device->memory != TIDE_OPENCL_BUFFERS || !span_at(device, data, false, &span))
+    if (device->memory != TIDE_OPENCL_BUFFERS || !tide_opencl_alive(device) ||
+        !span_at(device, data, false, &span))
         return NULL;
     *offset = (size_t)((const char *)data - span.start);
     return span.mem;
@@ -102,7 +103,7 @@ static char *align_up(void *address, size_t align)
 
 static void unpin(tide_opencl_device *device, const tide_opencl_span *span)
 {
-    (void)tide_opencl.clEnqueueUnmapMemObject(device->queue, span->mem, span->origin, 0, NULL, NULL);
+    (void)tide_opencl.clEnqueueUnmapMemObject(device->aside, span->mem, span->origin, 0, NULL, NULL);
     (void)tide_opencl.clReleaseMemObject(span->mem);
 }
 
@@ -116,7 +117,7 @@ static void *pin(tide_opencl_device *device, size_t bytes, size_t align)
                                           bytes + align, NULL, &error);
     if (span.mem == NULL)
         return NULL;
-    span.origin = tide_opencl.clEnqueueMapBuffer(device->queue, span.mem, true,
+    span.origin = tide_opencl.clEnqueueMapBuffer(device->aside, span.mem, true,
                                                  TIDE_CL_MAP_READ_WRITE, 0, bytes + align, 0, NULL,
                                                  NULL, &error);
     if (span.origin == NULL) {
@@ -191,10 +192,10 @@ void tide_opencl_release(tide_device *base, void *stream, int memory, void *data
     tide_opencl_device *device = tide_opencl_of(base);
     (void)bytes;
     tide_device_count(&base->releases);
-    tide_opencl_span span = {.origin = data};
-    bool known = span_at(device, data, true, &span);
     if (!tide_opencl_alive(device))
         return;
+    tide_opencl_span span = {.origin = data};
+    bool known = span_at(device, data, true, &span);
     if (memory == TIDE_MEMORY_PINNED)
         unpin(device, &span);
     else if (known && span.parent != NULL)

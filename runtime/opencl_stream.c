@@ -13,8 +13,10 @@ static bool queue_info(tide_cl_queue queue, uint32_t what, void *out, size_t byt
     return tide_opencl.clGetCommandQueueInfo(queue, what, bytes, out, NULL) == TIDE_CL_SUCCESS;
 }
 
-/* We hold on to every queue that has a number, so its handle cannot come to name another one. Those that
- * nobody else holds on to have had their last use. */
+enum { STREAMS_KEPT = 256 };
+
+/* We hold on to every queue that has a number, so its handle cannot come to name another one. Of very
+ * many, those that nobody else holds on to are let go: they have had their last use. */
 static void sweep(tide_opencl_device *device)
 {
     for (size_t i = device->stream_count; i-- > 0;) {
@@ -71,22 +73,34 @@ static uint64_t remember(tide_opencl_device *device, tide_cl_queue queue)
     return number;
 }
 
-static uint64_t number_of(tide_opencl_device *device, tide_cl_queue queue)
+static uint64_t known_number(const tide_opencl_device *device, tide_cl_queue queue)
 {
     for (size_t i = 0; i < device->stream_count; i++)
         if (device->streams[i].queue == queue)
             return device->streams[i].number;
-    sweep(device);
+    return 0;
+}
+
+static uint64_t number_of(tide_opencl_device *device, tide_cl_queue queue)
+{
+    uint64_t known = known_number(device, queue);
+    if (known != 0)
+        return known;
+    if (device->stream_count >= STREAMS_KEPT)
+        sweep(device);
     return check_queue(device, queue) == TIDE_OK ? remember(device, queue) : 0;
 }
 
+/* A queue stays what it is when the device is lost; whatever is asked of it then says so. In a child a
+ * lock may be held by a thread that is not there, but nothing changes any more either. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
     tide_opencl_device *device = tide_opencl_of(base);
+    tide_cl_queue queue = tide_opencl_queue(device, stream);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
-        return 0;
+        return known_number(device, queue);
     pthread_mutex_lock(&device->lock);
-    uint64_t number = number_of(device, tide_opencl_queue(device, stream));
+    uint64_t number = number_of(device, queue);
     pthread_mutex_unlock(&device->lock);
     return number;
 }

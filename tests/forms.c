@@ -95,6 +95,8 @@ static void prepare(const form *f, tide_pool *pool)
     expect_ok(tide_site_pin(site, f->tier));
 }
 
+bool forms_of_the_host = true;
+
 void forms_prepare(const form *table)
 {
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
