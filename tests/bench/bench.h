@@ -53,6 +53,7 @@ struct bench_case {
     uint32_t threads; /* 0: on the main thread; else in so many of their own */
     uint32_t types;   /* shelves in use in the pool, where that is the case's subject */
     uint32_t mebibytes; /* of a slot, where that is the case's subject                */
+    bool uncounted;   /* runs code that Valgrind does not know */
     uint64_t step;    /* blocks are a multiple of this many operations     */
     const bench_variant *const *variants; /* up to NULL */
 };

@@ -2,6 +2,7 @@
 /* The table of cases, and which variants each has. A new variant is one line here. */
 #include "bench.h"
 #include "columns.h"
+#include "device.h"
 #include "huge.h"
 #include "nd.h"
 #include "peers.h"
@@ -150,6 +151,28 @@ static void add_jobs(void)
     columns->step = checks->step = 1;
 }
 
+static void add_device(const char *name, const char *about, const bench_variant *const *variants)
+{
+    bench_case *job = add(name, name, about);
+    job->base = "buffers";
+    job->step = 1;
+    job->uncounted = true;
+    job->variants = variants;
+}
+
+static void add_devices(void)
+{
+    bench_device_prepare();
+    add_device("device-fill4", "4 arrays of 1 MiB on an OpenCL device, filled",
+               bench_device_fill_variants);
+    add_device("device-fill4sub", "the same where slots are sub-buffers",
+               bench_device_fill_variants);
+    add_device("device-acquire", "an array of 1 MiB on an OpenCL device",
+               bench_device_acquire_variants);
+    add_device("device-scope32", "32 arrays of 4 KiB on an OpenCL device",
+               bench_device_scope_variants);
+}
+
 static void make_cases(void)
 {
     enum { KIB = 1024 };
@@ -166,6 +189,7 @@ static void make_cases(void)
     add_threads(small);
     add_jobs();
     add_huge();
+    add_devices();
 }
 
 size_t bench_case_count(void)

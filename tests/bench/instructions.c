@@ -80,13 +80,18 @@ static void callgrind_stop(counter *c, size_t pair, int steps)
     CALLGRIND_STOP_INSTRUMENTATION;
 }
 
+static bool countable(const bench_result *result)
+{
+    return result->variant->missing == NULL && !result->job->uncounted;
+}
+
 bool bench_count_under_valgrind(bench_result *results, size_t count)
 {
     counter c = {callgrind_start, callgrind_stop, -1, 0};
     uint64_t unused[2];
     bool good = true;
     for (size_t i = 0; i < count; i++)
-        if (results[i].variant->missing == NULL)
+        if (countable(&results[i]))
             good = count_pair(&results[i], i, &c, unused) && good;
     return good;
 }
@@ -118,7 +123,7 @@ static bool read_dumps(const char *folder, bench_result *results, size_t count)
     uint64_t counts[2] = {0, 0};
     size_t seen = 0, wanted = 0;
     for (size_t i = 0; i < count; i++)
-        wanted += results[i].variant->missing == NULL;
+        wanted += countable(&results[i]);
     for (size_t dump = 1; dump <= 2 * wanted; dump++) {
         size_t pair = 0;
         int steps = 0;
@@ -230,7 +235,7 @@ static bool count_with_perf(bench_result *results, size_t count)
     if (c.descriptor < 0)
         return false;
     for (size_t i = 0; i < count && good; i++) {
-        if (results[i].variant->missing != NULL)
+        if (!countable(&results[i]))
             continue;
         good = count_pair(&results[i], i, &c, counts) && counts[1] > counts[0];
         if (good)

@@ -137,6 +137,10 @@ static int choose(int count, char **arguments)
 int bed_main(const char *group, int count, char **arguments, const struct CMUnitTest *tests,
              size_t test_count)
 {
+    if (under_valgrind()) {
+        fprintf(stderr, "skipped: drivers compile for this processor, which Valgrind is not\n");
+        return SKIPPED;
+    }
     forms_prepare(forms_c);
     forms_prepare(forms_cpp);
     memory = choose(count, arguments);

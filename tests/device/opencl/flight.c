@@ -41,6 +41,12 @@ static void a_kernel_in_flight_keeps_what_it_reads(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
+static uint64_t driver_calls(const tide_device_information *info)
+{
+    return info->allocations + info->releases + info->copies + info->fills + info->events +
+           info->waits + info->launches;
+}
+
 /* The rewind and the next acquire return while the kernel runs, and call nothing. */
 static void a_rewind_neither_waits_nor_calls_the_driver(void **unused)
 {
@@ -58,7 +64,7 @@ static void a_rewind_neither_waits_nor_calls_the_driver(void **unused)
     expect_ok(tide_rewind(pool, mark));
     assert_ptr_equal(tide_acquire(pool, uint32_t, N), from);
     tide_device_information then = bed_info();
-    assert_memory_equal(&then, &before, sizeof then);
+    assert_int_equal(driver_calls(&then), driver_calls(&before));
     assert_false(gpu->methods->mark_done(gpu, after)); /* still at it */
     expect_ok(gpu->methods->mark_wait(gpu, after));
     assert_true(gpu->methods->mark_done(gpu, after));
