@@ -39,25 +39,21 @@ void tide_streams_settle(tide_pool *pool)
         wait_instead(pool);
 }
 
-static void join(tide_pool *pool)
+/* A stream that is gone, or says nothing of itself, may have had work that no event can be put behind. */
+static tide_status order(const tide_pool_core *core, const tide_foreign *foreign, bool join)
 {
-    const tide_pool_core *core = pool->core;
-    tide_device *device = core->device;
-    for (uint32_t i = 0; i < core->foreign_count; i++)
-        if (!is_known(core, &core->foreign[i]) ||
-            device->methods->order(device, core->foreign[i].stream, core->stream) != TIDE_OK) {
-            wait_instead(pool);
-            return; /* all of them are over */
-        }
+    void *before = join ? foreign->stream : core->stream;
+    void *after = join ? core->stream : foreign->stream;
+    return is_known(core, foreign) ? core->device->methods->order(core->device, before, after)
+                                   : TIDE_ERROR_STATE;
 }
 
-static void part(tide_pool *pool)
+/* Waiting for the device is waiting for all of them. */
+static void order_all(tide_pool *pool, bool join)
 {
     const tide_pool_core *core = pool->core;
-    tide_device *device = core->device;
     for (uint32_t i = 0; i < core->foreign_count; i++)
-        if (is_known(core, &core->foreign[i]) &&
-            device->methods->order(device, core->stream, core->foreign[i].stream) != TIDE_OK) {
+        if (order(core, &core->foreign[i], join) != TIDE_OK) {
             wait_instead(pool);
             return;
         }
@@ -78,7 +74,7 @@ bool tide_streams_join(tide_pool *pool, const tide_entry *base)
         return false;
     for (const tide_entry *entry = base; entry != pool->log_top; entry++)
         if (matters(pool, entry)) {
-            join(pool);
+            order_all(pool, true);
             return true;
         }
     return false;
@@ -86,7 +82,7 @@ bool tide_streams_join(tide_pool *pool, const tide_entry *base)
 
 void tide_streams_part(tide_pool *pool)
 {
-    part(pool);
+    order_all(pool, false);
     if (TIDE_UNLIKELY(pool->core->unordered))
         hide_limits(pool);
 }
@@ -109,7 +105,7 @@ void tide_streams_follow(tide_pool *pool)
 void tide_streams_gather(tide_pool *pool)
 {
     if (TIDE_UNLIKELY(pool->core->foreign_count != 0))
-        join(pool);
+        order_all(pool, true);
 }
 
 tide_status tide_streams_own(const tide_pool *pool, const char *call)
@@ -117,6 +113,8 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call)
     const tide_pool_core *core = pool->core;
     if (core->device->methods->stream_number(core->device, core->stream) == core->stream_number)
         return TIDE_OK;
+    if (tide_device_lost(core->device))
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", core->device->name);
     return tide_fail(TIDE_ERROR_STATE, call, "the stream of pool '%s', %p, was destroyed", core->name,
                      core->stream);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Device memory: addresses that the host cannot touch, and a second view of the same pages through which
  * work sees them. Pinned memory is ordinary memory that is known. */
-#define _GNU_SOURCE
 #include "model.h"
 
 #include <stdio.h>

@@ -205,6 +205,8 @@ void model_settle(void)
     fake.known = (set){{0}};
     for (int i = 0; i < STREAMS; i++)
         fake.streams[i].tail = (set){{0}};
+    for (int i = 0; i < DEVICES; i++)
+        fake.contexts[i].gone = (set){{0}};
     for (int i = 0; i < EVENTS; i++)
         fake.events[i].before = (set){{0}};
 }

@@ -63,6 +63,7 @@ typedef struct context {
     unsigned retained;
     bool lost;
     struct lane *legacy;
+    set gone; /* the tails of streams that were destroyed */
 } context;
 
 typedef struct lane {
@@ -122,8 +123,9 @@ int control_leave(int result);
 int control_unsafe(const char *what); /* what would spoil a capture: 0, or the result to fail with */
 int control_mode(int mode);           /* exchanges the calling thread's capture mode */
 context *control_current(void);
-bool control_push(context *pushed);
+void control_push(context *pushed);
 context *control_pop(void);
+lane *control_new_stream(context *of);
 void control_tear_down(void);
 void fake_lock(void);
 void fake_unlock(void);
@@ -133,6 +135,9 @@ __attribute__((format(printf, 1, 2))) void fake_complain(const char *format, ...
 /* capture.c */
 void capture_record(event *to, lane *on);
 int capture_wait(lane *on, const event *of);
+void capture_begin(lane *on);
+int capture_finish(lane *on, capture *of); /* the driver's result */
+extern capture capture_over;
 
 /* entries.c */
 int entry_queue(void *stream, const work *one);
