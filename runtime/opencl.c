@@ -64,6 +64,8 @@ static void describe(tide_opencl_device *device, unsigned ordinal)
     base->bytes = ask_number(device->device, TIDE_CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(uint64_t));
     base->integrated =
         ask_number(device->device, TIDE_CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(uint32_t)) != 0;
+    device->cpu = (ask_number(device->device, TIDE_CL_DEVICE_TYPE, sizeof(uint64_t)) &
+                   TIDE_CL_DEVICE_TYPE_CPU) != 0;
     device->alignment =
         ask_number(device->device, TIDE_CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(uint32_t)) / 8;
     if (device->alignment < 64)

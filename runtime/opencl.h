@@ -53,6 +53,7 @@ typedef struct tide_opencl_device {
     tide_cl_queue aside; /* for what must not wait for anybody's work */
     int memory;          /* TIDE_OPENCL_FINE to BUFFERS */
     size_t alignment;    /* of sub-buffers, in bytes    */
+    bool cpu;            /* runs where we run           */
     uint32_t forks;      /* of this process when it was opened */
 
     pthread_mutex_t lock; /* guards what follows */

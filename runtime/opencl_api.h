@@ -50,6 +50,7 @@ enum { /* what is asked of devices, queues and events */
 #define TIDE_CL_DEVICE_TYPE_ALL UINT64_C(0xFFFFFFFF)
 
 enum { /* values */
+    TIDE_CL_DEVICE_TYPE_CPU = 1 << 1,
     TIDE_CL_SVM_COARSE = 1,
     TIDE_CL_SVM_FINE = 2,
     TIDE_CL_QUEUE_OUT_OF_ORDER = 1,

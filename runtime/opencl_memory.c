@@ -9,6 +9,7 @@
 #include "runtime/os.h"
 
 enum { SVM_ALIGN_MOST = 128, FILL_MOST = 128 }; /* what OpenCL promises to understand */
+enum { WIDE = 64, WIDE_FROM = 4096 };           /* fills that are worth a wider pattern     */
 
 /* ---- what lies where ---------------------------------------------------------------------- */
 
@@ -249,6 +250,26 @@ static tide_status fill(tide_opencl_device *device, void *stream, const place *p
                              "clEnqueueSVMMemFill");
 }
 
+/* A CPU's driver stores a pattern at a time: many small ones at once are two to five times as fast. */
+static tide_status fill_wide(tide_opencl_device *device, void *stream, const place *p,
+                             const void *pattern, size_t pattern_bytes, size_t bytes)
+{
+    char wide[WIDE];
+    size_t whole = bytes / WIDE * WIDE;
+    for (size_t at = 0; at < WIDE; at += pattern_bytes)
+        memcpy(wide + at, pattern, pattern_bytes);
+    TIDE_FORWARD(fill(device, stream, p, 0, wide, WIDE, whole));
+    return whole == bytes
+               ? TIDE_OK
+               : fill(device, stream, p, whole, pattern, pattern_bytes, bytes - whole);
+}
+
+static bool pays_wide(const tide_opencl_device *device, const void *data, size_t pattern_bytes,
+                      size_t bytes)
+{
+    return device->cpu && pattern_bytes < WIDE && bytes >= WIDE_FROM && (uintptr_t)data % WIDE == 0;
+}
+
 /* One odd pattern, piece by piece: a fill takes its pattern along, which a copy would not. */
 static tide_status write_pattern(tide_opencl_device *device, void *stream, const place *p,
                                  const char *pattern, size_t bytes)
@@ -288,9 +309,11 @@ tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const 
     if (device->memory == TIDE_OPENCL_BUFFERS && p.mem == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no memory of device %s", data,
                          base->name);
-    return native_pattern(pattern_bytes, (uintptr_t)data)
-               ? fill(device, stream, &p, 0, pattern, pattern_bytes, bytes)
-               : fill_odd(device, stream, &p, pattern, pattern_bytes, bytes);
+    if (!native_pattern(pattern_bytes, (uintptr_t)data))
+        return fill_odd(device, stream, &p, pattern, pattern_bytes, bytes);
+    return pays_wide(device, data, pattern_bytes, bytes)
+               ? fill_wide(device, stream, &p, pattern, pattern_bytes, bytes)
+               : fill(device, stream, &p, 0, pattern, pattern_bytes, bytes);
 }
 
 /* ---- copies -------------------------------------------------------------------------------- */

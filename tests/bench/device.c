@@ -3,7 +3,8 @@
  * that both sides call the driver in the same way; every operation that queues work waits for it.
  *
  *   buffers   clCreateBuffer, its use, clReleaseMemObject, for each array
- *   shared    the same with clSVMAlloc and clSVMFree
+ *   wide      the same, and fills of 64 bytes at a time, which is what the library does on a CPU
+ *   shared    as buffers, with clSVMAlloc and clSVMFree
  *   kept      the arrays were made once, only their use is left: what no allocator can beat
  *   tide      a frame or a loop scope of a pool on the device
  *   declared  the same with a second queue declared: each rewind orders the two */
@@ -139,14 +140,17 @@ static void must(bool good, const char *what)
 
 /* ---- the driver's way ------------------------------------------------------------------------ */
 
+enum { WORDS = 16 };
+
 static const uint32_t pattern = 0x01020304;
+static uint32_t wide_pattern[WORDS];
 
 static void finish(const device_state *s)
 {
     must(tide_opencl.clFinish(s->queue) == 0, "clFinish");
 }
 
-static void buffers_once(device_state *s, bool fills)
+static void buffers_with(device_state *s, bool fills, const void *what, size_t bytes)
 {
     tide_cl_mem mems[ARRAYS_MOST];
     int32_t error = 0;
@@ -155,14 +159,26 @@ static void buffers_once(device_state *s, bool fills)
                                              &error);
         must(error == 0, "clCreateBuffer");
         if (fills)
-            must(tide_opencl.clEnqueueFillBuffer(s->queue, mems[i], &pattern, 4, 0, s->bytes, 0,
-                                                 NULL, NULL) == 0,
+            must(tide_opencl.clEnqueueFillBuffer(s->queue, mems[i], what, bytes, 0, s->bytes,
+                                                 0, NULL, NULL) == 0,
                  "clEnqueueFillBuffer");
     }
     if (fills)
         finish(s);
     for (size_t i = 0; i < s->count; i++)
         must(tide_opencl.clReleaseMemObject(mems[i]) == 0, "clReleaseMemObject");
+}
+
+static void buffers_once(device_state *s, bool fills)
+{
+    buffers_with(s, fills, &pattern, sizeof pattern);
+}
+
+static void wide_once(device_state *s, bool fills)
+{
+    for (int i = 0; i < WORDS; i++)
+        wide_pattern[i] = pattern;
+    buffers_with(s, fills, wide_pattern, sizeof wide_pattern);
 }
 
 static void shared_once(device_state *s, bool fills)
@@ -250,6 +266,7 @@ static uint64_t declared_run(void *state, uint64_t operations)
     }
 RUN(buffers, true)
 RUN(buffers, false)
+RUN(wide, true)
 RUN(shared, true)
 RUN(shared, false)
 RUN(kept, true)
@@ -284,6 +301,7 @@ static void prove_fill(void *state, uint64_t operations)
     }
 PROVE(buffers_true)
 PROVE(buffers_false)
+PROVE(wide_true)
 PROVE(shared_true)
 PROVE(shared_false)
 PROVE(kept_true)
@@ -293,6 +311,7 @@ PROVE(declared_run)
 #define VARIANT(id, text, begin, prove, run) \
     static bench_variant id = {text, NULL, begin, prove, run, verify, teardown, NULL};
 VARIANT(fill_buffers, "buffers", driver_setup, prove_buffers_true, buffers_true)
+VARIANT(fill_wide, "wide", driver_setup, prove_wide_true, wide_true)
 VARIANT(fill_shared, "shared", driver_setup, prove_shared_true, shared_true)
 VARIANT(fill_kept, "kept", kept_setup, prove_kept_true, kept_true)
 VARIANT(fill_tide, "tide", setup, prove_fill, tide_fill_run)
@@ -301,8 +320,8 @@ VARIANT(scope_shared, "shared", driver_setup, prove_shared_false, shared_false)
 VARIANT(scope_tide, "tide", setup, prove_tide_run, tide_run)
 VARIANT(scope_declared, "declared", declared_setup, prove_declared_run, declared_run)
 
-const bench_variant *const bench_device_fill_variants[] = {&fill_buffers, &fill_shared, &fill_kept,
-                                                           &fill_tide, NULL};
+const bench_variant *const bench_device_fill_variants[] = {&fill_buffers, &fill_wide, &fill_shared,
+                                                           &fill_kept, &fill_tide, NULL};
 const bench_variant *const bench_device_acquire_variants[] = {&scope_buffers, &scope_shared,
                                                               &scope_tide, NULL};
 const bench_variant *const bench_device_scope_variants[] = {&scope_buffers, &scope_shared,
@@ -310,7 +329,7 @@ const bench_variant *const bench_device_scope_variants[] = {&scope_buffers, &sco
 
 void bench_device_prepare(void)
 {
-    bench_variant *const all[] = {&fill_buffers,  &fill_shared,  &fill_kept,  &fill_tide,
+    bench_variant *const all[] = {&fill_buffers,  &fill_wide,    &fill_shared,  &fill_kept,  &fill_tide,
                                   &scope_buffers, &scope_shared, &scope_tide, &scope_declared};
     if (is_there())
         return;
