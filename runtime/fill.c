@@ -44,7 +44,7 @@ tide_status tide_fill_elements(tide_pool *pool, void *data, tide_type type, size
     TIDE_FORWARD(tide_streams_own(pool, "tide_fill"));
     TIDE_FORWARD(fill_on(core->device, core->stream, data, type, n, value));
     tide_streams_follow(pool);
-    return TIDE_OK;
+    return tide_streams_ordered(pool, "tide_fill");
 }
 
 static void *filled(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)

@@ -324,6 +324,24 @@ static bool guard_due(tide_pool_core *core)
     return --core->guard_in == 0;
 }
 
+static tide_slot *fit(tide_pool *pool, tide_row *row, const asked *ask)
+{
+    tide_slot *slot = row->shelf->next;
+    if (slot == row->slots + row->count)
+        return append(pool, row, ask);
+    const tide_slot_record *record = tide_slot_record_of(row, slot);
+    if (record->pin != NULL && tide_streams_quiet(pool, ask->call) != TIDE_OK)
+        return NULL;
+    if (record->pin != NULL)
+        tide_pin_settle(pool, row, slot);
+    if (slot->data != NULL && ask->n <= record->capacity && !ask->guarded)
+        return slot;
+    if (exchange(pool, row, slot, ask))
+        return slot;
+    return allocate(pool, row, slot, ask) == TIDE_OK ? slot : NULL;
+}
+
+/* New memory may be what leaves the pool unordered: then it stays, but nobody gets it. */
 tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place place,
                         const char *call)
 {
@@ -334,26 +352,11 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
                   facts->name, facts->size != 0 ? facts->size * 8 : 1);
         return NULL;
     }
-    if (TIDE_UNLIKELY(pool->core->unordered)) {
-        tide_fail(TIDE_ERROR_DEVICE, call,
-                  "the streams of pool '%s' could be neither ordered nor waited for: reset it",
-                  pool->core->name);
+    if (tide_streams_ordered(pool, call) != TIDE_OK)
         return NULL;
-    }
     ask.guarded = guard_due(pool->core);
-    tide_slot *slot = row->shelf->next;
-    if (slot == row->slots + row->count)
-        return append(pool, row, &ask);
-    const tide_slot_record *record = tide_slot_record_of(row, slot);
-    if (record->pin != NULL && tide_streams_quiet(pool, call) != TIDE_OK)
-        return NULL;
-    if (record->pin != NULL)
-        tide_pin_settle(pool, row, slot);
-    if (slot->data != NULL && n <= record->capacity && !ask.guarded)
-        return slot;
-    if (exchange(pool, row, slot, &ask))
-        return slot;
-    return allocate(pool, row, slot, &ask) == TIDE_OK ? slot : NULL;
+    tide_slot *slot = fit(pool, row, &ask);
+    return tide_streams_ordered(pool, call) == TIDE_OK ? slot : NULL;
 }
 
 void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n,

@@ -139,6 +139,15 @@ tide_status tide_streams_quiet(const tide_pool *pool, const char *call)
                      core->name);
 }
 
+tide_status tide_streams_ordered(const tide_pool *pool, const char *call)
+{
+    if (TIDE_LIKELY(!pool->core->unordered))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_DEVICE, call,
+                     "the streams of pool '%s' could be neither ordered nor waited for: reset it",
+                     pool->core->name);
+}
+
 /* ---- declare ------------------------------------------------------------------------------ */
 
 static bool is_declared(const tide_pool_core *core, const tide_foreign *foreign)

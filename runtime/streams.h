@@ -74,6 +74,9 @@ void *tide_streams_last(const tide_pool *pool);
  * given back or asked for. */
 tide_status tide_streams_quiet(const tide_pool *pool, const char *call);
 
+/* TIDE_ERROR_DEVICE if the pool is unordered. */
+tide_status tide_streams_ordered(const tide_pool *pool, const char *call);
+
 /* A reset: an unordered pool is in order again if the host can wait for the device. */
 void tide_streams_settle(tide_pool *pool);
 
