@@ -14,6 +14,7 @@
 #include "jit/keeper.h"
 #include "jit/learner.h"
 #include "profiler/window.h"
+#include "runtime/cuda.h"
 #include "runtime/error.h"
 #include "runtime/seam.h"
 #include "runtime/settings.h"
@@ -99,8 +100,17 @@ static void read_variable(const tide_tune_entry *entry)
         fprintf(stderr, "tidepool: %s=%s ignored: %s\n", variable, text, tide_error_message());
 }
 
+/* Another driver than the system's: one of a container, say, or of a test. */
+static void read_driver(void)
+{
+    const char *path = secure_getenv("TIDEPOOL_CUDA_DRIVER");
+    if (path != NULL)
+        tide_cuda_driver_set(path);
+}
+
 void tide_policy_attach(void)
 {
+    read_driver();
     tide_learners_attach();
     tide_profile_attach();
     tide_window_filled = tide_keeper_wanted;

@@ -33,8 +33,8 @@ typedef struct tide_cuda {
 /* The driver's entry points: filled once, by the first device. */
 extern tide_cu_driver tide_cu;
 
-/* Which library the driver is, in place of libcuda.so.1; before the first device is opened. The text must
- * stay. NULL: the usual one. */
+/* Which library the driver is, in place of libcuda.so.1; before the first device is opened. NULL: the usual
+ * one. */
 void tide_cuda_driver_set(const char *path);
 
 /* Loads the driver, once. Registry locked. */

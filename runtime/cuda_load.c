@@ -3,6 +3,7 @@
  * has begun to exit. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -11,14 +12,14 @@
 
 tide_cu_driver tide_cu;
 
-static const char *library = "libcuda.so.1";
+static char library[1024] = "libcuda.so.1";
 static bool loaded;
 static uint32_t exiting, inside; /* atomic, in one order: who comes in after it has begun sees it */
 static const char call[] = "tide_device_open";
 
 void tide_cuda_driver_set(const char *path)
 {
-    library = path != NULL ? path : "libcuda.so.1";
+    snprintf(library, sizeof library, "%s", path != NULL ? path : "libcuda.so.1");
 }
 
 /* ---- exit --------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include "runtime/error.h"
 #include "runtime/pool.h"
 #include "runtime/registry.h"
+#include "runtime/seam.h"
 #include "runtime/streams.h"
 
 /* Every device ever opened but the host; guarded by the registry. Known ones are never freed. */
@@ -88,6 +89,7 @@ tide_device *tide_device_open(const char *name)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is NULL");
         return NULL;
     }
+    tide_seam_attach(); /* policy may name another driver */
     if (strcmp(name, tide_device_host.name) == 0)
         return &tide_device_host;
     for (size_t i = 0; i < KINDS; i++) {

@@ -49,6 +49,69 @@ static void use_pool(tide_pool *pool, void *stream, void *other)
     note(tide_pool_wait(pool));
 }
 
+typedef struct triple {
+    uint8_t bytes[3];
+} triple;
+
+typedef struct sextuple {
+    uint16_t parts[3];
+} sextuple;
+
+static void fill(tide_pool *pool, void *stream, tide_type type, const void *value)
+{
+    void *data = tide_fill_type(pool, type, 33, value);
+    note(data != NULL ? TIDE_OK : tide_error_status());
+    if (data != NULL)
+        expect_pattern(stream, data, value, tide_type_size(type), 33);
+}
+
+static void fill_all(tide_pool *pool, void *stream)
+{
+    const tide_f16 f16 = {0x3E01};
+    const float f32 = 1.5f;
+    const double f64 = 1.25;
+    const triple three = {{1, 2, 3}};
+    const sextuple six = {{1, 2, 3}};
+    TIDE_SCOPE(pool);
+    fill(pool, stream, TIDE_F16, &f16);
+    fill(pool, stream, TIDE_F32, &f32);
+    fill(pool, stream, TIDE_F64, &f64);
+    fill(pool, stream, tide_type_of(triple), &three);
+    fill(pool, stream, tide_type_of(sextuple), &six);
+}
+
+/* What came back is right if it is said to have come back. */
+static void copy(tide_pool *pool)
+{
+    static uint8_t from[5000], to[5000];
+    memset(from, 7, sizeof from);
+    memset(to, 0, sizeof to);
+    TIDE_SCOPE(pool);
+    uint8_t *x = tide_acquire(pool, uint8_t, sizeof from), *y = tide_acquire(pool, uint8_t, sizeof from);
+    if (x == NULL || y == NULL) {
+        note(tide_error_status());
+        return;
+    }
+    tide_status status = tide_upload(pool, x, from, sizeof from);
+    if (status == TIDE_OK)
+        status = tide_copy(pool, y, x, sizeof from);
+    if (status == TIDE_OK)
+        status = tide_download(pool, to, y, sizeof from);
+    note(status);
+    if (status == TIDE_OK)
+        assert_memory_equal(from, to, sizeof from);
+}
+
+static void launch(tide_device *device, tide_pool *pool, void *stream)
+{
+    TIDE_SCOPE(pool);
+    uint8_t *x = tide_zeros(pool, uint8_t, 128);
+    tide_status status = x != NULL ? try_bump(device, stream, x) : tide_error_status();
+    note(status);
+    if (status == TIDE_OK)
+        expect(stream, x, 128, 5);
+}
+
 static void exchange(tide_pool *pool, void *stream)
 {
     tide_dl_managed *managed = NULL;
@@ -81,6 +144,9 @@ static bool run_program(void *stream, void *other)
     if (pool != NULL) {
         use_pool(pool, stream, other);
         exchange(pool, stream);
+        fill_all(pool, stream);
+        copy(pool);
+        launch(device, pool, stream);
         expect_ok(tide_pool_check(pool));
         (void)tide_pool_trim(pool, TIDE_ALL_TYPES);
         expect_ok(tide_pool_destroy(pool));
@@ -146,7 +212,7 @@ static void most_entry_points_are_called(void **state)
 {
     (void)state;
     print_message("%u entry points failed\n", swept);
-    assert_true(swept >= 25);
+    assert_true(swept >= 40); /* the driver was loaded before, and may have words for nothing */
 }
 
 int main(void)

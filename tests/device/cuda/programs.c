@@ -283,6 +283,31 @@ static void also_at_the_table_tier(void **state)
     expect_ok(tide_tune_set("tier", 0));
 }
 
+static bool count_compiled(tide_site *site, void *user)
+{
+    tide_site_information info;
+    expect_ok(tide_site_info(site, &info));
+    *(unsigned *)user += info.tier == TIDE_TIER_COMPILED;
+    return true;
+}
+
+/* Where there is a stager, sites come to run code that it compiled. */
+static void also_with_what_was_learned(void **state)
+{
+    (void)state;
+    unsigned compiled = 0;
+    expect_ok(tide_tune_set("trial", 0));
+    for (uint32_t seed = 1; seed <= 200; seed++) {
+        run(seed, false, (tide_pool_options){0});
+        expect_ok(tide_step());
+        if (seed % 50 == 0)
+            expect_ok(tide_settle(60000));
+    }
+    tide_site_each(count_compiled, &compiled);
+    print_message("%u sites compiled\n", compiled);
+    assert_true(compiled > 0 || getenv("TIDEPOOL_STAGER") == NULL);
+}
+
 /* That nothing was found above means something only if what is wrong is found. */
 static void undeclared_work_is_mostly_found_out(void **state)
 {
@@ -303,6 +328,7 @@ int main(void)
         cmocka_unit_test(also_in_a_pool_that_poisons),
         cmocka_unit_test(also_in_a_pool_that_is_disabled),
         cmocka_unit_test(also_at_the_table_tier),
+        cmocka_unit_test(also_with_what_was_learned),
         cmocka_unit_test(undeclared_work_is_mostly_found_out),
     };
     tide_tune_set("keeper", 0);

@@ -3,6 +3,8 @@
  * is a program of its own: exit.c.) */
 #include "support.h"
 
+#include "runtime/device.h"
+
 /* ---- 63 ------------------------------------------------------------------------------------ */
 
 static void shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call(void **state)
@@ -706,12 +708,28 @@ static void a_careful_pool_poisons_on_its_stream(void **state)
     bench_end(&b);
 }
 
+static void a_module_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    bench b = bench_start(6);
+    assert_null(b.device->methods->load(b.device, "nonsense", 8, NULL));
+    expect_said("cuModuleLoadDataEx");
+    void *module = b.device->methods->load(b.device, "fake", 4, NULL);
+    assert_null(b.device->methods->kernel(b.device, module, "jump"));
+    expect_said("cuModuleGetFunction");
+    const tide_argument none[20] = {{NULL, 0}};
+    expect_status(b.device->methods->launch(b.device, b.stream, module, 1, 1, none, 20),
+                  TIDE_ERROR_LIMIT);
+    b.device->methods->unload(b.device, module);
+    bench_end(&b);
+}
+
 static void a_module_is_loaded_and_launched(void **state)
 {
     (void)state;
     bench b = bench_start(6);
     uint8_t *x = tide_zeros(b.pool, uint8_t, 4 * 32);
-    launch_bump(b.device, b.stream, x);
+    expect_ok(try_bump(b.device, b.stream, x));
     expect(b.stream, x, 128, 5);
     expect_ok(tide_pool_reset(b.pool));
     assert_int_equal(info_of(b.device).launches, 1);
@@ -746,6 +764,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_exported_array_outlives_its_pool),
     cmocka_unit_test(a_careful_pool_poisons_on_its_stream),
     cmocka_unit_test(a_module_is_loaded_and_launched),
+    cmocka_unit_test(a_module_that_is_none_is_refused),
 };
 
 int main(void)

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "runtime/cuda.h"
+#include "runtime/device.h"
 
 static unsigned mismatches;
 
@@ -101,15 +102,17 @@ tide_device_information info_of(const tide_device *device)
     return info;
 }
 
-void launch_bump(tide_device *device, void *stream, uint8_t *data)
+tide_status try_bump(tide_device *device, void *stream, uint8_t *data)
 {
     void *module = device->methods->load(device, "fake", 4, NULL);
-    assert_non_null(module);
+    if (module == NULL)
+        return tide_error_status();
     void *kernel = device->methods->kernel(device, module, "bump");
-    assert_non_null(kernel);
-    assert_null(device->methods->kernel(device, module, "jump"));
+    tide_status status = kernel != NULL ? TIDE_OK : tide_error_status();
     const unsigned by = 5;
     const tide_argument arguments[] = {{&data, 0}, {&by, sizeof by}};
-    expect_ok(device->methods->launch(device, stream, kernel, 4, 32, arguments, 2));
+    if (status == TIDE_OK)
+        status = device->methods->launch(device, stream, kernel, 4, 32, arguments, 2);
     device->methods->unload(device, module);
+    return status;
 }

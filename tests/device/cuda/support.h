@@ -45,7 +45,7 @@ void expect_pattern(void *stream, void *data, const void *pattern, size_t bytes,
 #define expect_said(words)        assert_non_null(strstr(tide_error_message(), words))
 
 /* Loads the fake's one kernel and launches it on 128 bytes: each becomes 5 more. */
-void launch_bump(tide_device *device, void *stream, uint8_t *data);
+tide_status try_bump(tide_device *device, void *stream, uint8_t *data);
 
 tide_device_information info_of(const tide_device *device);
 
