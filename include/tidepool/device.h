@@ -70,13 +70,18 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
 
 /* ---- copies, on the pool's stream ---- */
 
+/* All of these are queued after what is queued on the pool's stream and on declared ones, and before
+ * what will be. While a graph is captured: copies within the device and fills only (TIDE_ERROR_STATE). */
+
 /* Between host memory and an array of the pool (or a part of one). The host's side may be any memory:
- * it is staged through pinned memory of the device, chunk by chunk, so upload returns when `from` may
- * be overwritten, and download when the data is there. */
+ * it is staged through pinned memory of the pool's own (four chunks; setting `staging`), so upload
+ * returns when `from` may be overwritten, and download when the data is there. An upload waits for the
+ * device only when all four chunks are in flight. In a pool that checks, what is in a slot but not in a
+ * live array is refused: TIDE_ERROR_STALE, TIDE_ERROR_SIZE. */
 TIDE_API tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes);
 TIDE_API tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t bytes);
 
-/* Between two arrays of the pool's device, asynchronous. */
+/* Between two arrays of the pool's device, asynchronous. They must not overlap. */
 TIDE_API tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes);
 
 /* A part of a frame, for what follows. */
@@ -87,7 +92,9 @@ typedef struct tide_part {
     size_t count; /* elements */
 } tide_part;
 
-/* All parts in one transfer: packed on the host, unpacked by one launch (and the other way round). */
+/* All parts in one transfer: packed on the host, unpacked by one launch where the device's helpers are
+ * at hand, by copies within the device otherwise (and the other way round). Frames of more than 16 MiB go
+ * part by part: packing them would gain nothing. */
 TIDE_API tide_status tide_upload_frame(tide_pool *pool, const tide_part *parts, size_t count);
 TIDE_API tide_status tide_download_frame(tide_pool *pool, const tide_part *parts, size_t count);
 
@@ -95,8 +102,9 @@ TIDE_API tide_status tide_download_frame(tide_pool *pool, const tide_part *parts
  * the driver's fills otherwise. */
 TIDE_API tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t count);
 
-/* A 64-bit hash of each part's content, computed on the device; the host waits for it. The same on
- * every device. */
+/* A 64-bit hash of each part's content, the same on every device; of bits, those beyond the end do not
+ * count. Computed on the device where its helpers are at hand, by the host otherwise, who waits for it
+ * either way. It finds differences that happen, not those that somebody makes on purpose. */
 TIDE_API tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t count,
                                      uint64_t *hashes);
 

@@ -14,6 +14,7 @@
 #include "runtime/settings.h"
 
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <tidepool/device.h>
 #include <tidepool/tidepool.h>
@@ -308,8 +309,25 @@ PROVE(kept_true)
 PROVE(tide_run)
 PROVE(declared_run)
 
-#define VARIANT(id, text, begin, prove, run) \
-    static bench_variant id = {text, NULL, begin, prove, run, verify, teardown, NULL};
+/* Page faults of one operation: what memory costs that the C library gives back in between. */
+static size_t faults_of(uint64_t (*run)(void *, uint64_t), void *state, bench_figure *out, size_t room)
+{
+    enum { OPERATIONS = 8 };
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    must(room > 0 && run(state, OPERATIONS) == OPERATIONS, "counting faults");
+    getrusage(RUSAGE_SELF, &after);
+    out[0] = (bench_figure){"faults", (double)(after.ru_minflt - before.ru_minflt) / OPERATIONS};
+    return 1;
+}
+
+#define VARIANT(id, text, begin, prove, run)                                                     \
+    static size_t id##_figures(void *state, uint64_t operations, bench_figure *out, size_t room) \
+    {                                                                                            \
+        (void)operations;                                                                        \
+        return faults_of(run, state, out, room);                                                 \
+    }                                                                                            \
+    static bench_variant id = {text, NULL, begin, prove, run, verify, teardown, id##_figures};
 VARIANT(fill_buffers, "buffers", driver_setup, prove_buffers_true, buffers_true)
 VARIANT(fill_wide, "wide", driver_setup, prove_wide_true, wide_true)
 VARIANT(fill_shared, "shared", driver_setup, prove_shared_true, shared_true)
