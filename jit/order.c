@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "jit/event.h"
+#include "jit/helpers/help.h"
 #include "jit/keep.h"
 #include "jit/limbo.h"
 #include "jit/stager.h"
@@ -252,8 +253,10 @@ static void load(order *o, const char *path)
 void tide_order_receive(int timeout_ms)
 {
     tide_stager_answer answer;
-    while (out != NULL && tide_stager_poll(&answer, timeout_ms)) {
+    while ((out != NULL || tide_help_ordered()) && tide_stager_poll(&answer, timeout_ms)) {
         timeout_ms = 0;
+        if (tide_help_answer(&answer))
+            continue;
         order *o = take_out(answer.order);
         if (o == NULL)
             continue;

@@ -9,6 +9,7 @@
 #include <tidepool/pool.h>
 
 #include "jit/event.h"
+#include "jit/helpers/help.h"
 #include "jit/keeper.h"
 #include "jit/limbo.h"
 #include "jit/order.h"
@@ -34,6 +35,7 @@ static void child(void)
     mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     tide_keeper_forget();
     tide_order_forget();
+    tide_help_forget();
     tide_limbo_forked();
 }
 
@@ -123,12 +125,14 @@ bool tide_round(int wait_ms)
     if (tide_setting_get(TIDE_SETTING_learn) != 0)
         watch_sites();
     tide_order_send();
+    tide_help_order();
     tide_order_receive(wait_ms);
     install();
     bool pending = tide_order_pending() || sites_pending();
     tide_events_tell(round_number);
     tide_round_unlock();
-    return pending;
+    tide_help_build(); /* drivers may take long */
+    return pending || tide_help_pending();
 }
 
 tide_status tide_step(void)

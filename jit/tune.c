@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "profiler/window.h"
+#include "jit/helpers/help.h"
 #include "jit/keeper.h"
 #include "jit/learner.h"
 #include "profiler/window.h"
@@ -114,6 +115,7 @@ void tide_policy_attach(void)
     tide_learners_attach();
     tide_profile_attach();
     tide_window_filled = tide_keeper_wanted;
+    tide_help_attach();
     for (size_t i = 0; i < TIDE_SETTING_COUNT; i++)
         read_variable(&table[i]);
     tide_profile_attach();

@@ -15,6 +15,7 @@
 #include "runtime/pool.h"
 #include "runtime/registry.h"
 #include "runtime/seam.h"
+#include "runtime/seam.h"
 #include "runtime/streams.h"
 
 /* Every device ever opened but the host; guarded by the registry. Known ones are never freed. */
@@ -128,8 +129,11 @@ static tide_status close_checked(tide_device *device, const char *call)
     if (device->opened == 1 && holds != 0)
         return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s", holds,
                          device->name);
-    if (--device->opened == 0)
-        device->methods->close(device);
+    if (--device->opened != 0)
+        return TIDE_OK;
+    if (tide_callbacks_policy.close != NULL)
+        tide_callbacks_policy.close(device);
+    device->methods->close(device);
     return TIDE_OK;
 }
 

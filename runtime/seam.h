@@ -16,7 +16,9 @@ typedef enum tide_help_kind {
     TIDE_HELP_FILL,   /* each part with copies of the value at its `host`, NULL: zero           */
     TIDE_HELP_PACK,   /* the parts into the block, each at its offset                           */
     TIDE_HELP_UNPACK, /* the other way round                                                    */
-    TIDE_HELP_HASH    /* tide_hash_bytes (runtime/hash.h) of each part to the block, as uint64_t */
+    TIDE_HELP_HASH,   /* tide_hash_elements (runtime/hash.h) of each part to the block, as uint64_t  */
+    TIDE_HELP_CHECK   /* to the block, as uint64_t: of each part the bytes that are not as TIDE_HELP_FILL
+                         would leave them (of bits all words, those beyond the end as well)        */
 } tide_help_kind;
 
 typedef struct tide_help {
@@ -38,6 +40,9 @@ typedef enum tide_helped {
 typedef struct tide_callbacks {
     /* Helps with a frame, without waiting for anything to be compiled. Policy only. */
     tide_helped (*help)(const tide_help *help);
+    /* The device is about to be closed: what has been made for it goes. Nothing is on it any more.
+     * Policy only. Called with the registry locked. */
+    void (*close)(tide_device *device);
     /* The plan to publish where the runtime would publish `plan`; may return `plan` itself.
      * Called with the registry locked. */
     const tide_plan *(*publish)(tide_site *site, const tide_plan *plan);
