@@ -20,9 +20,11 @@ typedef struct options {
 static const char usage[] =
     "inference [host | opencl:0 | cuda:0] [--steps N] [--batch N] [--width N] [--blocks N]\n"
     "\n"
-    "Runs a network of blocks (normalise, dense, gate) on the device, temporaries from a pool there,\n"
+    "Runs a network of blocks (normalise, dense, gate) on the device, temporaries from a pool "
+    "there,\n"
     "and compares the last result with the host's.\n"
-    "Exit status: 0; 1 if results differ; 2 if something is wrong; 77 if there is no such device.\n";
+    "Exit status: 0; 1 if results differ; 2 if something is wrong; 77 if there is no such "
+    "device.\n";
 
 static bool read_options(int count, char **arguments, options *o)
 {
@@ -104,8 +106,8 @@ static int run_on(const char *name, const options *o, int first, int steps, floa
         fprintf(stderr, "inference: %s\n", tide_error_message());
         return NO_DEVICE;
     }
-    tide_pool *pool = tide_pool_create(
-        &(tide_pool_options){.name = "network", .device = device, .stream = tide_device_stream(device)});
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){
+        .name = "network", .device = device, .stream = tide_device_stream(device)});
     network n = {0};
     tide_device_information info;
     bool ok = pool != NULL && tide_device_info(device, &info) == TIDE_OK &&
@@ -160,7 +162,8 @@ int main(int count, char **arguments)
     const size_t elements = (size_t)o.shape.batch * (size_t)o.shape.width;
     float *in = malloc(elements * sizeof *in);
     result r = {.out = malloc(elements * sizeof *r.out)};
-    int status = in != NULL && r.out != NULL ? run_on(o.device, &o, 0, o.steps, in, &r, true) : WRONG;
+    int status =
+        in != NULL && r.out != NULL ? run_on(o.device, &o, 0, o.steps, in, &r, true) : WRONG;
     if (status == OK) {
         printf("network  %d blocks, batch %d, width %d\n", o.shape.blocks, o.shape.batch,
                o.shape.width);

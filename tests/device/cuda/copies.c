@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies and frames on the fake driver: work is as late as it may be, so a staged chunk that is written
- * while a copy still reads it shows. */
+/* Copies and frames on the fake driver: work is as late as it may be, so a staged chunk that is
+ * written while a copy still reads it shows. */
 #include "support.h"
 
 enum { WORDS = 900, ARRAYS = 24 };
@@ -110,7 +110,8 @@ static void frames_come_back_and_hash_like_the_hosts(void **unused)
         tide_pool *host = tide_pool_create(NULL);
         {
             TIDE_FRAME(b.pool, (uint32_t, words, WORDS), (uint8_t, bytes, 77), (double, one, 1));
-            TIDE_FRAME(host, (uint32_t, its_words, WORDS), (uint8_t, its_bytes, 77), (double, its_one, 1));
+            TIDE_FRAME(host, (uint32_t, its_words, WORDS), (uint8_t, its_bytes, 77),
+                       (double, its_one, 1));
             make(its_words, seed);
             memset(its_bytes, (int)seed, 77);
             *its_one = seed;
@@ -149,7 +150,8 @@ static void staging_during_capture_is_refused(void **unused)
         expect_status(tide_upload(b.pool, to, bytes, 100), TIDE_ERROR_STATE);
         expect_said("tide_upload: a graph is captured");
         expect_status(tide_download(b.pool, bytes, from, 100), TIDE_ERROR_STATE);
-        expect_ok(tide_copy(b.pool, to, from, 100)); /* within the device it is work like any other */
+        expect_ok(
+            tide_copy(b.pool, to, from, 100)); /* within the device it is work like any other */
         void *graph = NULL;
         assert_int_equal(fake_capture_end(b.stream, &graph), 0);
         fake_graph_launch(graph, b.stream);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* When things go wrong on the device: no memory, another process, a device that is lost, no driver. */
+/* When things go wrong on the device: no memory, another process, a device that is lost, no driver.
+ */
 #define _GNU_SOURCE
 #include "bed.h"
 
@@ -92,7 +93,8 @@ static void a_refused_array_leaves_the_others(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- a device that is lost -------------------------------------------------------------------- */
+/* ---- a device that is lost --------------------------------------------------------------------
+ */
 
 static void a_lost_device_can_be_left(void **unused)
 {
@@ -114,7 +116,8 @@ static void a_lost_device_can_be_left(void **unused)
     __atomic_store_n(&gpu->lost, false, __ATOMIC_RELAXED);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------- */
+/* ---- fork -------------------------------------------------------------------------------------
+ */
 
 #define CHILD_MUST(condition)                                                     \
     do {                                                                          \
@@ -162,7 +165,8 @@ static void a_forked_child_is_told_and_does_not_hang(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- other programs ---------------------------------------------------------------------------- */
+/* ---- other programs ----------------------------------------------------------------------------
+ */
 
 static const char *self, *memory_name;
 
@@ -183,7 +187,8 @@ static void a_process_may_end_with_live_pools(void **unused)
 
 static int exits(void)
 {
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = tide_device_open("opencl:0")});
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.device = tide_device_open("opencl:0")});
     if (pool == NULL || tide_checkpoint(pool).pool == NULL)
         return 1;
     uint32_t words[100] = {0}, *array = tide_zeros(pool, uint32_t, 1000000);
@@ -219,14 +224,15 @@ static void without_drivers_the_message_says_so(void **unused)
 static int driverless(void)
 {
     setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
-    bool refused = tide_device_open("opencl:0") == NULL &&
-                   strstr(tide_error_message(), "no platform") != NULL;
+    bool refused =
+        tide_device_open("opencl:0") == NULL && strstr(tide_error_message(), "no platform") != NULL;
     if (!refused)
         fprintf(stderr, "%s\n", tide_error_message());
     return refused ? 7 : 1;
 }
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads -----------------------------------------------------------------------------------
+ */
 
 static void *work(void *unused)
 {

@@ -164,7 +164,8 @@ static void use_four(tide_pool *pool, void *state)
 static void every_form_of_scope_gives_the_same_slots_again(void **unused)
 {
     (void)unused;
-    EACH_FORM(f) {
+    EACH_FORM(f)
+    {
         tide_pool *pool = bed_pool(NULL);
         struct same_again s = {.rounds = 0};
         form_run(f, pool, use_four, &s);
@@ -184,7 +185,8 @@ static void an_inner_scope_leaves_the_outer_arrays_alone(void **unused)
     tide_mark outer = tide_checkpoint(pool);
     uint32_t *kept = tide_acquire(pool, uint32_t, 1000);
     send(pool, kept, 1000, 1);
-    EACH_FORM(f) {
+    EACH_FORM(f)
+    {
         struct same_again s = {.rounds = 0};
         form_run(f, pool, use_four, &s);
     }
@@ -215,7 +217,8 @@ static void growing_one_slot_moves_no_other(void **unused)
     (void)unused;
     tide_pool *pool = bed_pool(NULL);
     for (size_t n = 10; n < 3000000; n *= 3) {
-        uint32_t *grows = tide_acquire(pool, uint32_t, n), *stays = tide_acquire(pool, uint32_t, 100);
+        uint32_t *grows = tide_acquire(pool, uint32_t, n),
+                 *stays = tide_acquire(pool, uint32_t, 100);
         static uint32_t *stood;
         if (n == 10)
             send(pool, stood = stays, 100, 3);
@@ -258,8 +261,8 @@ static void host_and_device_scopes_nest_apart(void **unused)
 static void rewound_arrays_are_poisoned_at_check_level_1(void **unused)
 {
     (void)unused;
-    tide_pool *pool = tide_pool_create(
-        &(tide_pool_options){.device = gpu, .check = TIDE_CHECK_POISON});
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.device = gpu, .check = TIDE_CHECK_POISON});
     assert_non_null(pool);
     tide_mark mark = tide_checkpoint(pool);
     uint32_t *kept = tide_zeros(pool, uint32_t, 100);
