@@ -50,7 +50,7 @@ static void *make(size_t bytes)
 
 static frame *make_frame(size_t count)
 {
-    static const size_t sizes[] = {0, 1, 2, 3, 7, 15, 16, 17, 63, 64, 65, 127, 1000, 4099, 20001};
+    static const size_t sizes[] = {0, 1, 2, 3, 7, 15, 16, 17, 63, 64, 65, 127, 1000, 4099, 9001};
     frame *f = calloc(1, sizeof *f);
     assert_non_null(f);
     f->count = count;

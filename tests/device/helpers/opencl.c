@@ -4,6 +4,7 @@
  * them. Bytes around each part must stay as they were. */
 #include "tests/device/opencl/bed.h"
 
+#include <tidepool/device_bump.h>
 #include <tidepool/learn.h>
 
 #include "jit/helpers/help.h"
@@ -348,6 +349,108 @@ static void they_can_be_switched_off(void **unused)
     end_frame(f);
 }
 
+/* ---- the bump allocator ----------------------------------------------------------------------- */
+
+static const char take_source[] =
+    "__kernel void take(__global tide_bump *bump, __global ulong *out, uint n, uint most)\n"
+    "{\n"
+    "    uint i = (uint)get_global_id(0);\n"
+    "    if (i >= n) return;\n"
+    "    uint size = 1 + i * 37 % most;\n"
+    "    __global uchar *got = (__global uchar *)tide_bump_acquire(bump, size);\n"
+    "    out[i] = got != 0 ? (ulong)(got - (__global uchar *)bump) : 0;\n"
+    "    for (uint b = 0; got != 0 && b < size; b++) got[b] = (uchar)i;\n"
+    "}\n";
+
+enum { TAKERS = 4096 };
+
+/* What was given: places in the memory, each with its taker's mark all over. */
+static void expect_taken(tide_pool *pool, const tide_bump *bump, const uint64_t *places, uint32_t most,
+                         size_t bytes, size_t refused)
+{
+    unsigned char *memory = malloc(TIDE_BUMP_HEAD + bytes);
+    size_t none = 0;
+    assert_non_null(memory);
+    expect_ok(tide_download(pool, memory, bump, TIDE_BUMP_HEAD + bytes));
+    for (uint32_t i = 0; i < TAKERS; i++) {
+        uint32_t size = 1 + i * 37 % most;
+        none += places[i] == 0;
+        if (places[i] == 0)
+            continue;
+        assert_true(places[i] % TIDE_BUMP_ALIGN == 0 && places[i] >= TIDE_BUMP_HEAD);
+        assert_true(places[i] + size <= TIDE_BUMP_HEAD + bytes);
+        for (uint32_t b = 0; b < size; b++)
+            assert_int_equal(memory[places[i] + b], i & 0xFF);
+    }
+    assert_int_equal(none, refused);
+    free(memory);
+}
+
+static tide_status try_takers(tide_pool *pool, void *kernel, size_t bytes, uint32_t most, size_t refused,
+                        tide_bump_scope *scope)
+{
+    static uint64_t places[TAKERS];
+    uint32_t takers = TAKERS;
+    uint64_t *out = tide_acquire(pool, uint64_t, TAKERS);
+    expect_ok(tide_bump_enter(pool, bytes, scope));
+    void *bump = scope->bump;
+    expect_ok(gpu->methods->launch(gpu, NULL, kernel, TAKERS / 64, 64,
+                                   (tide_argument[]){{&bump, 0}, {&out, 0}, {&takers, 4}, {&most, 4}},
+                                   4));
+    expect_ok(tide_download(pool, places, out, sizeof places));
+    if (refused != SIZE_MAX)
+        expect_taken(pool, bump, places, most, bytes, refused);
+    return tide_bump_leave(scope);
+}
+
+static void kernels_allocate(void **unused)
+{
+    (void)unused;
+    char *source = malloc(strlen(tide_bump_source()) + sizeof take_source);
+    assert_non_null(source);
+    strcat(strcpy(source, tide_bump_source()), take_source);
+    void *module = gpu->methods->load(gpu, source, strlen(source), "-cl-std=CL1.2");
+    free(source);
+    if (module == NULL)
+        fail_msg("%s", tide_error_message());
+    void *kernel = gpu->methods->kernel(gpu, module, "take");
+    assert_non_null(kernel);
+    tide_pool *pool = bed_pool(NULL);
+    tide_bump_scope scope;
+    expect_ok(try_takers(pool, kernel, 1 << 20, 100, 0, &scope));
+    assert_true(scope.asked > TAKERS * 16 && scope.asked <= 1 << 20 && scope.refused == 0);
+    size_t asked = scope.asked;
+    expect_ok(try_takers(pool, kernel, asked, 100, 0, &scope)); /* as much as that was just enough */
+    assert_int_equal(tide_pool_depth(pool), 0);
+    expect_status(try_takers(pool, kernel, asked - 16, 100, SIZE_MAX, &scope), TIDE_ERROR_SIZE);
+    assert_true(scope.refused >= 1 && scope.asked == asked);
+    assert_non_null(strstr(tide_error_message(), "were refused"));
+    expect_status(try_takers(pool, kernel, 64, 100, SIZE_MAX, &scope), TIDE_ERROR_SIZE);
+    assert_true(scope.refused >= TAKERS - 4);
+    assert_int_equal(tide_pool_depth(pool), 0);
+    gpu->methods->unload(gpu, module);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void scopes_of_the_allocator_are_scopes(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    tide_bump_scope outer, inner;
+    expect_status(tide_bump_enter(pool, 100, NULL), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_bump_enter(pool, SIZE_MAX - 20, &outer), TIDE_ERROR_SIZE);
+    expect_status(tide_bump_leave(&outer), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(tide_pool_depth(pool), 0);
+    expect_ok(tide_bump_enter(pool, 0, &outer));
+    expect_ok(tide_bump_enter(pool, 1000, &inner));
+    assert_int_equal(tide_pool_depth(pool), 2);
+    expect_ok(tide_bump_leave(&outer)); /* and all that is inside */
+    assert_int_equal(tide_pool_depth(pool), 0);
+    expect_status(tide_bump_leave(&inner), TIDE_ERROR_STATE);
+    expect_status(tide_bump_leave(&outer), TIDE_ERROR_ARGUMENT);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -360,6 +463,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(odd_types_are_filled_all_the_same),
         cmocka_unit_test(many_groups_find_their_parts),
         cmocka_unit_test(they_can_be_switched_off),
+        cmocka_unit_test(kernels_allocate),
+        cmocka_unit_test(scopes_of_the_allocator_are_scopes),
     };
     random_state = 88172645463325252u;
     return BED_MAIN("kernels on OpenCL", tests);
