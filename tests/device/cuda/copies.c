@@ -3,7 +3,7 @@
  * written while a copy still reads it shows. */
 #include "support.h"
 
-enum { WORDS = 900, ARRAYS = 24 };
+enum { WORDS = 900, ARRAYS = 24, BACKLOG = 150 };
 
 static bench start(uint32_t seed)
 {
@@ -39,6 +39,9 @@ static void uploads_in_flight_do_not_disturb_each_other(void **unused)
         {
             TIDE_SCOPE(b.pool);
             uint32_t words[WORDS], *arrays[ARRAYS];
+            uint8_t *busy = tide_acquire(b.pool, uint8_t, 64);
+            for (uint8_t i = 0; i < BACKLOG; i++)
+                put(b.stream, busy, 64, i); /* or the copies would be over before the next */
             for (uint32_t i = 0; i < ARRAYS; i++) {
                 arrays[i] = tide_acquire(b.pool, uint32_t, WORDS);
                 make(words, seed + i);
