@@ -65,6 +65,10 @@ static void *see(uint64_t address)
 
 void memory_write(const work *one)
 {
+    if (one->unit == 1 && one->height == 1) {
+        memset(see(one->to), (int)one->value, one->width);
+        return;
+    }
     for (uint64_t row = 0; row < one->height; row++)
         for (uint64_t i = 0; i < one->width; i++)
             memcpy((char *)see(one->to + row * one->pitch) + i * one->unit, &one->value, one->unit);

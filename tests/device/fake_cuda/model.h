@@ -155,6 +155,9 @@ void model_check(const work *one, const set *before, const char *who);
 void model_replay(const capture *graph, lane *on);
 void model_settle(void); /* forgets what is over and known, if that is all there is */
 
+/* beside.c */
+void *beside_find(const char *name, int version); /* or NULL */
+
 /* memory.c */
 void memory_reset(void);
 uint64_t memory_take(size_t bytes, lane *on); /* 0: none */
