@@ -159,13 +159,18 @@ static tide_status download_packed(tide_pool *pool, const packing *pack, char *b
  * case. */
 static void *block_begin(tide_pool *pool, size_t bytes, tide_mark *mark)
 {
+    tide_failure before;
+    tide_failure_keep(&before);
     *mark = tide_checkpoint(pool);
-    if (mark->pool == NULL)
-        return NULL;
-    void *block = tide_acquire_type(pool, TIDE_U64, (bytes + 7) / 8);
-    if (block == NULL)
+    void *block = NULL;
+    if (mark->pool != NULL)
+        block = tide_acquire_type(pool, TIDE_U64, (bytes + 7) / 8);
+    if (block != NULL)
+        return block;
+    if (mark->pool != NULL)
         (void)tide_rewind(pool, *mark);
-    return block;
+    tide_failure_restore(&before);
+    return NULL;
 }
 
 static tide_status block_end(tide_pool *pool, tide_mark mark, tide_status status)
