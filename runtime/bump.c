@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The host's side of memory that kernels allocate from: an array of the pool with a head that tells how far
- * it is used. Whether it sufficed is known when the stream has got there; so leaving waits. */
+/* The host's side of memory that kernels allocate from: an array of the pool with a head that tells
+ * how far it is used. Whether it sufficed is known when the stream has got there; so leaving waits.
+ */
 #include <stddef.h>
 
 #include <tidepool/acquire.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A bump allocator that kernels allocate from: one text for CUDA C (nvcc and NVRTC), OpenCL C (1.2 and
- * above) and, for what the host must know, C and C++. It includes nothing.
+/* A bump allocator that kernels allocate from: one text for CUDA C (nvcc and NVRTC), OpenCL C (1.2
+ * and above) and, for what the host must know, C and C++. It includes nothing.
  *
  *   __global__ void kernel(tide_bump *bump, …)
  *   {
@@ -13,12 +13,13 @@
  *   tide_bump_scope scope;
  *   tide_bump_enter(pool, 1 << 20, &scope);     scope.bump is the kernel's argument
  *   …launch on the pool's stream…
- *   tide_bump_leave(&scope);                    TIDE_ERROR_SIZE if kernels asked for more than there was
+ *   tide_bump_leave(&scope);                    TIDE_ERROR_SIZE if kernels asked for more than
+ * there was
  *
- * Allocations are multiples of 16 bytes, aligned to 16, and last until the host leaves the scope; a thread
- * cannot give one back. In CUDA the lanes of a warp that come here together make one atomic addition; in
- * OpenCL, which has no warps, each work item makes its own and the device must know 64-bit atomics
- * (cl_khr_int64_base_atomics).
+ * Allocations are multiples of 16 bytes, aligned to 16, and last until the host leaves the scope; a
+ * thread cannot give one back. In CUDA the lanes of a warp that come here together make one atomic
+ * addition; in OpenCL, which has no warps, each work item makes its own and the device must know
+ * 64-bit atomics (cl_khr_int64_base_atomics).
  *
  * For NVRTC and clBuildProgram, tide_bump_source() is this text. */
 #ifndef TIDEPOOL_DEVICE_BUMP_H
@@ -119,20 +120,21 @@ TIDE_BEGIN_DECLS
 
 /* Device memory for kernels to allocate from, for as long as the scope lasts. */
 typedef struct tide_bump_scope {
-    tide_bump *bump; /* on the device: what kernels are given (of OpenCL's sub-buffers, its number) */
+    tide_bump
+        *bump; /* on the device: what kernels are given (of OpenCL's sub-buffers, its number) */
     tide_pool *pool;
     tide_mark mark;
     size_t asked;   /* after leaving: bytes that kernels asked for, rounded up to 16 each */
     size_t refused; /* … and the allocations that were refused                            */
 } tide_bump_scope;
 
-/* Opens a level of the pool, and in it memory for so many bytes of allocations. Queued on the pool's
- * stream. TIDE_ERROR_MEMORY and what a checkpoint can fail with: nothing has changed. */
+/* Opens a level of the pool, and in it memory for so many bytes of allocations. Queued on the
+ * pool's stream. TIDE_ERROR_MEMORY and what a checkpoint can fail with: nothing has changed. */
 TIDE_API tide_status tide_bump_enter(tide_pool *pool, size_t bytes, tide_bump_scope *scope);
 
-/* Rewinds it, with all that was acquired since. The host waits for what is queued on the pool's stream to
- * know how it went: TIDE_ERROR_SIZE, with the figures, if allocations were refused. It is rewound in any
- * case but one: TIDE_ERROR_STATE if the level is gone already. */
+/* Rewinds it, with all that was acquired since. The host waits for what is queued on the pool's
+ * stream to know how it went: TIDE_ERROR_SIZE, with the figures, if allocations were refused. It is
+ * rewound in any case but one: TIDE_ERROR_STATE if the level is gone already. */
 TIDE_API tide_status tide_bump_leave(tide_bump_scope *scope);
 
 /* This file's text, for compilers that find no files. Ends with a 0. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The header that kernels include, as CUDA C on the host: warps allocate together, all of them or those
-// lanes that come along.
+// The header that kernels include, as CUDA C on the host: warps allocate together, all of them or
+// those lanes that come along.
 #define TIDE_BUMP_EMULATED
 #include "cuda_words.h"
 
@@ -14,7 +14,8 @@
 #include <cstdlib>
 #include <vector>
 
-namespace {
+namespace
+{
 struct run {
     tide_bump *bump;
     std::vector<char *> *given;
@@ -31,12 +32,12 @@ void body(const void *user)
     (*r->given)[i] = static_cast<char *>(tide_bump_acquire(r->bump, (*r->sizes)[i]));
 }
 
-#define EXPECT(what)                                                                        \
-    do {                                                                                    \
-        if (!(what)) {                                                                      \
-            std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #what);                  \
-            std::exit(1);                                                                   \
-        }                                                                                   \
+#define EXPECT(what)                                                       \
+    do {                                                                   \
+        if (!(what)) {                                                     \
+            std::printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #what); \
+            std::exit(1);                                                  \
+        }                                                                  \
     } while (0)
 
 // What was given lies within, is aligned, and is nobody else's.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels as CUDA C, run by the emulation, byte by byte against the host: fills, checks, packing and
- * hashes of frames of 1 to 300 parts of every built-in type, odd sizes, unaligned. */
+/* The kernels as CUDA C, run by the emulation, byte by byte against the host: fills, checks,
+ * packing and hashes of frames of 1 to 300 parts of every built-in type, odd sizes, unaligned. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -96,17 +96,15 @@ static void expect_as_wanted(const frame *f)
 /* As jit/helpers/help.c does; the launches that were made. */
 static size_t run(frame *f, tide_kernel kernel)
 {
-    const tide_help help = {.parts = f->parts, .count = f->count, .block = f->block,
-                            .offsets = f->offsets};
+    const tide_help help = {
+        .parts = f->parts, .count = f->count, .block = f->block, .offsets = f->offsets};
     tide_table_place at = {0};
     tide_table table;
     size_t launches = 0;
     assert_true(tide_table_possible(&help, kernel));
     while (tide_table_next(&help, kernel, TIDE_KERNELS_CUDA, TIDE_SEGMENTS_MANY, &at, &table)) {
         char name[32];
-        size_t size = table.segments.count <= TIDE_SEGMENTS_FEW ? TIDE_SEGMENTS_FEW
-                                                                : TIDE_SEGMENTS_MANY;
-        tide_kernels_name(kernel, size, name, sizeof name);
+        tide_kernels_name(kernel, name, sizeof name);
         assert_true(emulation_kernel(name, kernel == TIDE_KERNEL_FINISH ? 1 : table.groups,
                                      TIDE_GROUP_CUDA, &table.segments, f->block));
         launches++;
@@ -208,7 +206,8 @@ static void a_check_counts_damage(void **unused)
             f->parts[i].host = f->parts[i].type == TIDE_BIT ? NULL : f->values[i];
         run(f, TIDE_KERNEL_FILL);
         for (size_t i = 0; i < f->count; i++)
-            for (size_t at = chance(9); at < bytes_of(&f->parts[i]); at += 1 + chance(700), damage[i]++)
+            for (size_t at = chance(9); at < bytes_of(&f->parts[i]);
+                 at += 1 + chance(700), damage[i]++)
                 ((unsigned char *)f->parts[i].data)[at] ^= 1;
         run(f, TIDE_KERNEL_CHECK);
         for (size_t i = 0; i < f->count; i++) {
@@ -237,12 +236,9 @@ static void what_has_no_pattern_is_refused(void **unused)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fills_are_exact),
-        cmocka_unit_test(a_hundred_arrays_are_one_launch),
-        cmocka_unit_test(hashes_are_the_hosts),
-        cmocka_unit_test(what_is_packed_is_unpacked),
-        cmocka_unit_test(a_check_counts_damage),
-        cmocka_unit_test(what_has_no_pattern_is_refused),
+        cmocka_unit_test(fills_are_exact),       cmocka_unit_test(a_hundred_arrays_are_one_launch),
+        cmocka_unit_test(hashes_are_the_hosts),  cmocka_unit_test(what_is_packed_is_unpacked),
+        cmocka_unit_test(a_check_counts_damage), cmocka_unit_test(what_has_no_pattern_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,10 +11,14 @@
 #define __launch_bounds__(threads)
 #define __align__(bytes) alignas(bytes)
 
-namespace {
+namespace
+{
 struct place {
     unsigned (*get)();
-    operator unsigned() const { return get(); }
+    operator unsigned() const
+    {
+        return get();
+    }
 };
 struct places {
     place x;
@@ -27,8 +31,14 @@ inline unsigned long long atomicAdd(unsigned long long *to, unsigned long long v
     *to += value;
     return before;
 }
-inline unsigned __activemask() { return emulation_active(); }
-inline int __ffs(unsigned value) { return __builtin_ffs(static_cast<int>(value)); }
+inline unsigned __activemask()
+{
+    return emulation_active();
+}
+inline int __ffs(unsigned value)
+{
+    return __builtin_ffs(static_cast<int>(value));
+}
 inline unsigned long long __shfl_sync(unsigned mask, unsigned long long value, unsigned lane)
 {
     return emulation_exchange(mask, value, lane);

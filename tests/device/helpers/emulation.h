@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* CUDA C on the host: the very text that NVRTC gets, compiled as C++ with the words of CUDA explained, and
- * run group by group. Each thread of a group is a context of its own that gives way wherever it meets
- * others of its warp, so that what lanes exchange is exchanged as a warp would. It shows that the code is
- * right, not that it is fast, nor anything about ordering between groups: those run one after another. */
+/* CUDA C on the host: the very text that NVRTC gets, compiled as C++ with the words of CUDA
+ * explained, and run group by group. Each thread of a group is a context of its own that gives way
+ * wherever it meets others of its warp, so that what lanes exchange is exchanged as a warp would.
+ * It shows that the code is right, not that it is fast, nor anything about ordering between groups:
+ * those run one after another. */
 #ifndef TIDEPOOL_TESTS_EMULATION_H
 #define TIDEPOOL_TESTS_EMULATION_H
 

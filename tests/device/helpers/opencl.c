@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels that help with frames, run by an OpenCL device (PoCL will do) and compared byte by byte with
- * what the host makes of the same frame: every built-in type, odd sizes, unaligned parts, 1 to 300 of
- * them. Bytes around each part must stay as they were. */
+/* The kernels that help with frames, run by an OpenCL device (PoCL will do) and compared byte by
+ * byte with what the host makes of the same frame: every built-in type, odd sizes, unaligned parts,
+ * 1 to 300 of them. Bytes around each part must stay as they were. */
 #include "tests/device/opencl/bed.h"
 
 #include <tidepool/device_bump.h>
@@ -48,7 +48,8 @@ static size_t bytes_of(const tide_part *part)
 
 static size_t some_count(size_t i)
 {
-    static const size_t sizes[] = {0, 1, 2, 3, 7, 15, 16, 17, 63, 64, 65, 127, 1000, 4096, 4099, 20001};
+    static const size_t sizes[] = {0,  1,  2,  3,   7,    15,   16,   17,
+                                   63, 64, 65, 127, 1000, 4096, 4099, 20001};
     return sizes[(i + chance(3)) % (sizeof sizes / sizeof *sizes)];
 }
 
@@ -109,9 +110,10 @@ static void expect_as_host(const frame *f)
         if (memcmp(got, p->host, p->all) != 0)
             for (size_t b = 0; b < p->all; b++)
                 if (got[b] != p->host[b])
-                    fail_msg("part %zu of %zu, type %s, %zu elements at %zu: byte %zu is %02x, not %02x",
-                             i, f->count, tide_type_name(f->parts[i].type), f->parts[i].count,
-                             shift_of(f, i), b, got[b], p->host[b]);
+                    fail_msg(
+                        "part %zu of %zu, type %s, %zu elements at %zu: byte %zu is %02x, not %02x",
+                        i, f->count, tide_type_name(f->parts[i].type), f->parts[i].count,
+                        shift_of(f, i), b, got[b], p->host[b]);
         free(got);
     }
 }
@@ -276,8 +278,8 @@ static void a_check_counts_damage(void **unused)
             expect_ok(tide_upload(f->pool, (unsigned char *)f->parts[i].data + at, "\0", 1));
     }
     uint64_t *block = tide_acquire(f->pool, uint64_t, PARTS);
-    tide_help help = {.kind = TIDE_HELP_CHECK, .device = gpu, .parts = f->parts, .count = PARTS,
-                      .block = block};
+    tide_help help = {
+        .kind = TIDE_HELP_CHECK, .device = gpu, .parts = f->parts, .count = PARTS, .block = block};
     assert_int_equal(tide_callbacks_policy.help(&help), TIDE_HELP_QUEUED);
     expect_ok(tide_download(f->pool, counted, block, sizeof counted));
     uint64_t all = 0;
@@ -329,8 +331,8 @@ static void many_groups_find_their_parts(void **unused)
     expect_as_host(f);
     expect_ok(tide_hash_frame(f->pool, f->parts, 5, hashes));
     for (size_t i = 0; i < 5; i++)
-        assert_true(hashes[i] == tide_hash_elements(f->places[i].host + shift_of(f, i), TIDE_F16,
-                                                    sizes[i]));
+        assert_true(hashes[i] ==
+                    tide_hash_elements(f->places[i].host + shift_of(f, i), TIDE_F16, sizes[i]));
     end_frame(f);
 }
 
@@ -349,7 +351,8 @@ static void they_can_be_switched_off(void **unused)
     end_frame(f);
 }
 
-/* ---- the bump allocator ----------------------------------------------------------------------- */
+/* ---- the bump allocator -----------------------------------------------------------------------
+ */
 
 static const char take_source[] =
     "__kernel void take(__global tide_bump *bump, __global ulong *out, uint n, uint most)\n"
@@ -365,8 +368,8 @@ static const char take_source[] =
 enum { TAKERS = 4096 };
 
 /* What was given: places in the memory, each with its taker's mark all over. */
-static void expect_taken(tide_pool *pool, const tide_bump *bump, const uint64_t *places, uint32_t most,
-                         size_t bytes, size_t refused)
+static void expect_taken(tide_pool *pool, const tide_bump *bump, const uint64_t *places,
+                         uint32_t most, size_t bytes, size_t refused)
 {
     unsigned char *memory = malloc(TIDE_BUMP_HEAD + bytes);
     size_t none = 0;
@@ -386,17 +389,17 @@ static void expect_taken(tide_pool *pool, const tide_bump *bump, const uint64_t 
     free(memory);
 }
 
-static tide_status try_takers(tide_pool *pool, void *kernel, size_t bytes, uint32_t most, size_t refused,
-                        tide_bump_scope *scope)
+static tide_status try_takers(tide_pool *pool, void *kernel, size_t bytes, uint32_t most,
+                              size_t refused, tide_bump_scope *scope)
 {
     static uint64_t places[TAKERS];
     uint32_t takers = TAKERS;
     uint64_t *out = tide_acquire(pool, uint64_t, TAKERS);
     expect_ok(tide_bump_enter(pool, bytes, scope));
     void *bump = scope->bump;
-    expect_ok(gpu->methods->launch(gpu, NULL, kernel, TAKERS / 64, 64,
-                                   (tide_argument[]){{&bump, 0}, {&out, 0}, {&takers, 4}, {&most, 4}},
-                                   4));
+    expect_ok(gpu->methods->launch(
+        gpu, NULL, kernel, TAKERS / 64, 64,
+        (tide_argument[]){{&bump, 0}, {&out, 0}, {&takers, 4}, {&most, 4}}, 4));
     expect_ok(tide_download(pool, places, out, sizeof places));
     if (refused != SIZE_MAX)
         expect_taken(pool, bump, places, most, bytes, refused);
@@ -420,7 +423,8 @@ static void kernels_allocate(void **unused)
     expect_ok(try_takers(pool, kernel, 1 << 20, 100, 0, &scope));
     assert_true(scope.asked > TAKERS * 16 && scope.asked <= 1 << 20 && scope.refused == 0);
     size_t asked = scope.asked;
-    expect_ok(try_takers(pool, kernel, asked, 100, 0, &scope)); /* as much as that was just enough */
+    expect_ok(
+        try_takers(pool, kernel, asked, 100, 0, &scope)); /* as much as that was just enough */
     assert_int_equal(tide_pool_depth(pool), 0);
     expect_status(try_takers(pool, kernel, asked - 16, 100, SIZE_MAX, &scope), TIDE_ERROR_SIZE);
     assert_true(scope.refused >= 1 && scope.asked == asked);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* From the first frame on a CUDA device to the launch of a kernel: ordered from the stager, compiled by
- * NVRTC, fetched, its digest checked, handed to the driver, launched, kept, found again. The device is made
- * up: what its driver is given must be a cubin with the kernels' names; what it launches, the emulation
- * runs. */
+/* From the first frame on a CUDA device to the launch of a kernel: ordered from the stager,
+ * compiled by NVRTC, fetched, its digest checked, handed to the driver, launched, kept, found
+ * again. The device is made up: what its driver is given must be a cubin with the kernels' names;
+ * what it launches, the emulation runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@
 #include "jit/helpers/code.h"
 #include "jit/helpers/help.h"
 #include "jit/helpers/kept.h"
+#include "jit/locate.h"
 #include "jit/round.h"
 #include "jit/stager.h"
 #include "jit/store.h"
@@ -58,7 +59,7 @@ static void *load(tide_device *device, const void *code, size_t bytes, const cha
         return NULL;
     }
     driver.loads++;
-    driver.code = memcpy(malloc(bytes), code, bytes);
+    driver.code = memcpy(malloc(bytes + 1), code, bytes + 1); /* and the 0 behind it */
     driver.bytes = bytes;
     return &driver;
 }
@@ -83,8 +84,8 @@ static void *kernel(tide_device *device, void *module, const char *name)
     return own;
 }
 
-static tide_status launch(tide_device *device, void *stream, void *name, size_t groups, size_t group,
-                          const tide_argument *arguments, size_t count)
+static tide_status launch(tide_device *device, void *stream, void *name, size_t groups,
+                          size_t group, const tide_argument *arguments, size_t count)
 {
     (void)device, (void)stream;
     const void *block = NULL;
@@ -93,7 +94,8 @@ static tide_status launch(tide_device *device, void *stream, void *name, size_t 
     if (count == 2)
         memcpy(&block, arguments[1].value, sizeof block);
     assert_in_range(arguments[0].bytes, sizeof(tide_segment), 4096);
-    assert_true(emulation_kernel(name, (unsigned)groups, (unsigned)group, arguments[0].value, block));
+    assert_true(
+        emulation_kernel(name, (unsigned)groups, (unsigned)group, arguments[0].value, block));
     driver.launches++;
     return TIDE_OK;
 }
@@ -119,7 +121,8 @@ static tide_device *make_device(int architecture)
     static int made;
     assert_in_range(made, 0, 15);
     tide_device *device = &devices[made++];
-    *device = (tide_device){.methods = &methods, .own = &own, .dl = {TIDE_DL_CUDA, 0}, .name = "cuda:0"};
+    *device =
+        (tide_device){.methods = &methods, .own = &own, .dl = {TIDE_DL_CUDA, 0}, .name = "cuda:0"};
     memset(&driver, 0, sizeof driver);
     driver.architecture = architecture;
     tide_cu.cuDeviceGetAttribute = attribute;
@@ -155,8 +158,8 @@ static void expect_hash(tide_device *device)
     static _Alignas(64) uint64_t block[2];
     tide_part parts[] = {{.data = values, .type = TIDE_F64, .count = 1000},
                          {.data = words, .type = TIDE_U32, .count = 77}};
-    tide_help help = {.kind = TIDE_HELP_HASH, .device = device, .parts = parts, .count = 2,
-                      .block = block};
+    tide_help help = {
+        .kind = TIDE_HELP_HASH, .device = device, .parts = parts, .count = 2, .block = block};
     assert_int_equal(tide_callbacks_policy.help(&help), TIDE_HELP_QUEUED);
     assert_true(block[0] == tide_hash_bytes(values, sizeof values));
     assert_true(block[1] == tide_hash_bytes(words, sizeof words));
@@ -179,7 +182,10 @@ static void the_first_frame_orders_them(void **unused)
     tide_device *device = make_device(90);
     settle(device, "");
     assert_int_equal(driver.loads, 1);
-    assert_memory_equal(driver.code, "\x7f" "ELF", 4);
+    assert_memory_equal(driver.code,
+                        "\x7f"
+                        "ELF",
+                        4);
     assert_int_equal(try_fill(device), TIDE_HELP_QUEUED);
     assert_int_equal(driver.launches, 1);
     expect_filled();
@@ -232,8 +238,10 @@ static void damaged_files_are_refused(void **unused)
 {
     (void)unused;
     char head[TIDE_KERNELS_HEAD], file[2048], error[200];
-    static const char code[] = "\x7f" "ELF, or so";
-    size_t bytes = tide_kernels_head_write(90, "nvrtc 13.0 -arch=sm_90", "cubin", code, sizeof code, head);
+    static const char code[] = "\x7f"
+                               "ELF, or so";
+    size_t bytes =
+        tide_kernels_head_write(90, "nvrtc 13.0 -arch=sm_90", "cubin", code, sizeof code, head);
     tide_kernels_code read;
     memcpy(file, head, bytes);
     memcpy(file + bytes, code, sizeof code);
@@ -274,14 +282,15 @@ static void kept_kernels_are_found_again(void **unused)
     snprintf(cache, sizeof cache, "%s/cache", folder);
     assert_int_equal(mkdir(cache, 0700), 0);
     tide_store_start = folder; /* /tmp above it is everybody's */
-    setenv("XDG_CACHE_HOME", "/cache", 1);
+    setenv("XDG_CACHE_HOME", cache, 1);
+    tide_locate_environment_forget();
     assert_int_equal(tide_tune_set("keep", 1), TIDE_OK);
     uint64_t before = orders();
     for (int run = 0; run < 3; run++) {
         tide_device *device = make_device(90);
         if (run == 2) { /* one that is damaged is compiled anew */
-            snprintf(command, sizeof command, "for f in %s/tidepool/*.kernels; do echo x >>$f; done",
-                     cache);
+            snprintf(command, sizeof command,
+                     "for f in %s/tidepool/*.kernels; do echo x >>$f; done", cache);
             assert_int_equal(system(command), 0);
         }
         settle(device, "");
@@ -302,6 +311,7 @@ static void without_nvrtc_there_are_the_plain_ways(void **unused)
     tide_stager_stop(true);
     tide_round_unlock();
     setenv("TIDEPOOL_NVRTC", "none", 1);
+    tide_locate_environment_forget();
     tide_device *device = make_device(90);
     settle(device, "no NVRTC");
     assert_int_equal(try_fill(device), TIDE_HELP_ABSENT);

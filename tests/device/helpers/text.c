@@ -10,7 +10,7 @@ int main(int count, char **args)
     static char text[TIDE_KERNELS_SOURCE_BYTES];
     if (count != 2)
         return 2;
-    tide_kernels_source(strcmp(args[1], "cuda") == 0 ? TIDE_KERNELS_CUDA : TIDE_KERNELS_OPENCL, text,
-                        sizeof text);
+    tide_kernels_source(strcmp(args[1], "cuda") == 0 ? TIDE_KERNELS_CUDA : TIDE_KERNELS_OPENCL,
+                        text, sizeof text);
     return fputs(text, stdout) == EOF;
 }
