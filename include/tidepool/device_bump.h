@@ -120,8 +120,7 @@ TIDE_BEGIN_DECLS
 
 /* Device memory for kernels to allocate from, for as long as the scope lasts. */
 typedef struct tide_bump_scope {
-    tide_bump
-        *bump; /* on the device: what kernels are given (of OpenCL's sub-buffers, its number) */
+    tide_bump *bump; /* on the device: what kernels are given (a number for OpenCL's sub-buffers) */
     tide_pool *pool;
     tide_mark mark;
     size_t asked;   /* after leaving: bytes that kernels asked for, rounded up to 16 each */
