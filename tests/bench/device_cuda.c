@@ -26,6 +26,7 @@ typedef struct cuda_state {
     tide_device *device;
     tide_pool *pool;
     size_t bytes, count;
+    bool fused;
     tide_part parts[ARRAYS_MOST];
     uint64_t allocations; /* of the device, after the last proof; 0: it may allocate */
 } cuda_state;
@@ -85,8 +86,10 @@ static void acquire_parts(cuda_state *s)
     }
 }
 
+/* Variants take turns in one process, and the setting is the process's. */
 static void fill_parts(cuda_state *s)
 {
+    tide_setting_set(TIDE_SETTING_helpers, s->fused);
     must(tide_fill_frame(s->pool, s->parts, s->count) == TIDE_OK, "tide_fill_frame");
 }
 
@@ -97,7 +100,6 @@ static void *each_setup(const bench_case *job)
     if (s == NULL)
         return NULL;
     acquire_parts(s);
-    tide_setting_set(TIDE_SETTING_helpers, 0);
     fill_parts(s);
     return s;
 }
@@ -108,7 +110,7 @@ static void *fused_setup(const bench_case *job)
     cuda_state *s = each_setup(job);
     if (s == NULL)
         return NULL;
-    tide_setting_set(TIDE_SETTING_helpers, 1);
+    s->fused = true;
     fill_parts(s);
     (void)tide_settle(SETTLE_MS);
     if (tide_help_ready(s->device))
@@ -189,6 +191,18 @@ static uint64_t tide_run(void *state, uint64_t operations)
 static void *second_stream(void)
 {
     return (void *)(uintptr_t)2;
+}
+
+static void *declared_setup(const bench_case *job)
+{
+    cuda_state *s = setup(job);
+    tide_mark mark = s != NULL ? tide_checkpoint(s->pool) : (tide_mark){0};
+    if (s == NULL || tide_pool_use_on(s->pool, second_stream()) == TIDE_OK) {
+        must(s == NULL || tide_rewind(s->pool, mark) == TIDE_OK, "tide_rewind");
+        return s;
+    }
+    bench_complain("%s", tide_error_message());
+    return NULL;
 }
 
 static uint64_t declared_run(void *state, uint64_t operations)
@@ -332,7 +346,11 @@ PROVE(rewind_run)
 static void prove_fill(void *state, uint64_t operations)
 {
     cuda_state *s = state;
+    tide_device_information before, after;
+    (void)tide_device_info(s->device, &before);
     warm(s, fill_run, operations);
+    (void)tide_device_info(s->device, &after);
+    must((after.launches > before.launches) == s->fused, "the proof of how arrays are filled");
     for (size_t i = 0; i < s->count; i++) {
         uint32_t got = 0;
         const char *last = (char *)s->parts[i].data + s->bytes - sizeof got;
@@ -349,8 +367,8 @@ static void prove_copy(void *state, uint64_t operations)
 static bench_variant driver = {"driver",   NULL,   setup,    prove_driver,
                                driver_run, verify, teardown, NULL};
 static bench_variant tide = {"tide", NULL, setup, prove_tide_run, tide_run, verify, teardown, NULL};
-static bench_variant declared = {"declared",   NULL,   setup,    prove_declared_run,
-                                 declared_run, verify, teardown, NULL};
+static bench_variant declared = {"declared",   NULL,   declared_setup, prove_declared_run,
+                                 declared_run, verify, teardown,       NULL};
 static bench_variant rewinds = {"tide",     NULL,   setup,    prove_rewind_run,
                                 rewind_run, verify, teardown, rewind_figures};
 static bench_variant each = {"driver", NULL,   each_setup, prove_fill,
