@@ -45,8 +45,8 @@ void memory_reset(void)
     for (unsigned i = 0; i < arena.count; i++)
         if (arena.blocks[i].pinned)
             free((void *)(uintptr_t)arena.blocks[i].address);
+    memset(arena.blocks, 0, arena.count * sizeof *arena.blocks);
     arena.top = arena.count = 0;
-    memset(arena.blocks, 0, sizeof arena.blocks);
 }
 
 void *fake_see(const void *device_memory)

@@ -8,7 +8,7 @@
 #include "fake_cuda.h"
 #include "runtime/cuda_api.h"
 
-enum { OPS = 4096, WORDS = OPS / 64, NODES = 256, STREAMS = 64, DEVICES = 4, EVENTS = 4096 };
+enum { OPS = 4096, WORDS = OPS / 64, NODES = 256, STREAMS = 64, DEVICES = 4, EVENTS = 256 };
 
 /* A set of work, by number. */
 typedef struct set {
