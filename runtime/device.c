@@ -143,6 +143,8 @@ tide_status tide_device_close(tide_device *device)
     const char *call = "tide_device_close";
     if (device == NULL || device == &tide_device_host)
         return TIDE_OK;
+    if (tide_callbacks_policy.closing != NULL)
+        tide_callbacks_policy.closing(device);
     tide_registry_lock();
     tide_status status = check(device, call);
     if (status == TIDE_OK)
