@@ -6,6 +6,7 @@
 
 #include "jit/budget.h"
 #include "jit/event.h"
+#include "jit/helpers/help.h"
 #include "jit/keep.h"
 #include "jit/limbo.h"
 #include "jit/stager.h"
@@ -257,8 +258,10 @@ static bool of_one_site(tide_stager_result result)
 void tide_order_receive(int timeout_ms, uint64_t round)
 {
     tide_stager_answer answer;
-    while (out != NULL && tide_stager_poll(&answer, timeout_ms)) {
+    while ((out != NULL || tide_help_ordered()) && tide_stager_poll(&answer, timeout_ms)) {
         timeout_ms = 0;
+        if (tide_help_answer(&answer))
+            continue;
         order *o = take_out(answer.order);
         if (o == NULL)
             continue;

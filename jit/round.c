@@ -10,6 +10,7 @@
 
 #include "jit/artefact.h"
 #include "jit/event.h"
+#include "jit/helpers/help.h"
 #include "jit/keeper.h"
 #include "jit/limbo.h"
 #include "jit/order.h"
@@ -38,6 +39,7 @@ static void child(void)
     tide_event_forget();
     tide_keeper_forget();
     tide_order_forget();
+    tide_help_forget();
     tide_limbo_forked();
 }
 
@@ -145,13 +147,15 @@ bool tide_round(int wait_ms)
     if (tide_setting_get(TIDE_SETTING_learn) != 0)
         watch_sites();
     tide_order_send();
+    tide_help_order();
     tide_order_receive(wait_ms, round_number);
     note_stagers();
     install();
     bool pending = tide_order_pending() || sites_pending();
     tide_events_tell(round_number);
     tide_round_unlock();
-    return pending;
+    tide_help_build(); /* drivers may take long */
+    return pending || tide_help_pending();
 }
 
 tide_status tide_step(void)

@@ -11,10 +11,12 @@
 #include <string.h>
 
 #include "profiler/window.h"
+#include "jit/helpers/help.h"
 #include "jit/keeper.h"
 #include "jit/learner.h"
 #include "jit/locate.h"
 #include "profiler/window.h"
+#include "runtime/cuda.h"
 #include "runtime/error.h"
 #include "runtime/seam.h"
 #include "runtime/settings.h"
@@ -100,12 +102,22 @@ static void read_variable(const tide_tune_entry *entry)
         fprintf(stderr, "tidepool: %s=%s ignored: %s\n", variable, text, tide_error_message());
 }
 
+/* Another driver than the system's: one of a container, say, or of a test. */
+static void read_driver(void)
+{
+    const char *path = secure_getenv("TIDEPOOL_CUDA_DRIVER");
+    if (path != NULL)
+        tide_cuda_driver_set(path);
+}
+
 void tide_policy_attach(void)
 {
     (void)tide_locate_environment_get(); /* read here, before other threads may change it */
+    read_driver();
     tide_learners_attach();
     tide_profile_attach();
     tide_window_filled = tide_keeper_wanted;
+    tide_help_attach();
     for (size_t i = 0; i < TIDE_SETTING_COUNT; i++)
         read_variable(&table[i]);
 }

@@ -42,7 +42,7 @@ static void describe(const tide_site *site, tide_site_information *out)
 
 void tide_profile_attach(void)
 {
-    tide_callbacks_profile = (tide_callbacks){publish, forget, describe};
+    tide_callbacks_profile = (tide_callbacks){.publish = publish, .forget = forget, .describe = describe};
 }
 
 /* ---- everything ------------------------------------------------------------------------- */

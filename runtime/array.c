@@ -84,9 +84,7 @@ bool tide_dl_type_of(tide_type type, tide_dl_type *out)
 
 tide_dl_device tide_dl_device_of(const tide_device *device)
 {
-    tide_assert(device->host);
-    (void)device;
-    return (tide_dl_device){TIDE_DL_CPU, 0};
+    return device->dl;
 }
 
 /* ---- the cache of a slot ---------------------------------------------------------------- */

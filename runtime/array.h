@@ -20,6 +20,9 @@ typedef struct tide_loose_array {
 tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
                                      TIDE_PLACE);
 
+/* Is this the type of loose arrays? They are always in the host's memory. */
+bool tide_loose_is(tide_type type);
+
 /* Is this array, a loose one, still live in this pool? The younger, the sooner it is found. */
 bool tide_loose_live(const tide_pool *pool, const tide_array *array);
 

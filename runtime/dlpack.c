@@ -12,6 +12,7 @@
 #include "runtime/pin.h"
 #include "runtime/report.h"
 #include "runtime/row.h"
+#include "runtime/streams.h"
 
 /* ---- out -------------------------------------------------------------------------------- */
 
@@ -149,6 +150,7 @@ static tide_status check_import(const tide_pool *pool, const tide_dl_managed *ma
     if (type_named(tensor->dtype) == TIDE_NO_TYPE)
         return tide_fail(TIDE_ERROR_TYPE, call, "no type for code %u, %u bits, %u lanes",
                          tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
+    TIDE_FORWARD(tide_streams_quiet(pool, call));
     return tide_shape_length(tensor->ndim, tensor->shape, length, call);
 }
 
@@ -195,15 +197,13 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
     if (tide_pool_use(pool, call) == TIDE_OK && check_import(pool, managed, &length) == TIDE_OK &&
         tide_log_room(pool, 2, call))
         array = make_imported(pool, managed, length, TIDE_CALLER);
-    if (array == NULL) {
-        give_back(managed);
-        return NULL;
+    if (array != NULL && !tide_import_remember(pool, managed)) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember the tensor");
+        array = NULL;
     }
-    tide_log_push(pool, &pool->core->imported, (tide_slot *)(void *)managed, 0);
+    if (array == NULL)
+        give_back(managed);
+    else
+        tide_streams_follow(pool); /* the producer is done as far as the pool's stream can tell */
     return array;
-}
-
-void tide_import_undo(const tide_entry *entry)
-{
-    give_back((tide_dl_managed *)(void *)entry->next);
 }

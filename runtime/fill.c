@@ -8,38 +8,44 @@
 #include "runtime/error.h"
 #include "runtime/fill.h"
 #include "runtime/report.h"
+#include "runtime/streams.h"
 #include "runtime/type.h"
 
-/* Doubles what is filled already: a few large copies, whatever the element size. */
-static void repeat(char *data, size_t element, size_t bytes)
-{
-    for (size_t done = element; done < bytes; done += done < bytes - done ? done : bytes - done)
-        memcpy(data + done, data, done < bytes - done ? done : bytes - done);
-}
-
 /* Bits beyond n in the last word are 0, so that whole words can be counted. */
-static void fill_bits(uint64_t *words, size_t n, bool value)
+static tide_status fill_bits(tide_device *device, void *stream, uint64_t *words, size_t n,
+                             bool value)
 {
-    size_t whole = n / 64, rest = n % 64;
-    memset(words, value ? 0xFF : 0, whole * 8);
-    if (rest != 0)
-        words[whole] = value ? ((uint64_t)1 << rest) - 1 : 0;
+    const uint64_t all = value ? UINT64_MAX : 0;
+    const uint64_t last = value ? ((uint64_t)1 << n % 64) - 1 : 0;
+    if (n >= 64)
+        TIDE_FORWARD(device->methods->fill(device, stream, words, &all, 8, n / 64));
+    return n % 64 == 0 ? TIDE_OK
+                       : device->methods->fill(device, stream, words + n / 64, &last, 8, 1);
 }
 
-void tide_fill_elements(void *data, tide_type type, size_t n, const void *value)
+static tide_status fill_on(tide_device *device, void *stream, void *data, tide_type type, size_t n,
+                           const void *value)
 {
+    static const uint8_t zero;
     const tide_type_facts *facts = tide_type_find(type);
     size_t bytes = 0;
     if (n == 0 || !tide_type_bytes(facts, n, &bytes))
-        return;
-    if (value == NULL) {
-        memset(data, 0, bytes);
-    } else if (type == TIDE_BIT) {
-        fill_bits(data, n, *(const bool *)value);
-    } else {
-        memcpy(data, value, facts->size);
-        repeat(data, facts->size, bytes);
-    }
+        return TIDE_OK;
+    if (value == NULL)
+        return device->methods->fill(device, stream, data, &zero, 1, bytes);
+    if (type == TIDE_BIT)
+        return fill_bits(device, stream, data, n, *(const bool *)value);
+    return device->methods->fill(device, stream, data, value, facts->size, n);
+}
+
+tide_status tide_fill_elements(tide_pool *pool, void *data, tide_type type, size_t n,
+                               const void *value)
+{
+    const tide_pool_core *core = pool->core;
+    TIDE_FORWARD(tide_streams_own(pool, "tide_fill"));
+    TIDE_FORWARD(fill_on(core->device, core->stream, data, type, n, value));
+    tide_streams_follow(pool);
+    return tide_streams_ordered(pool, "tide_fill");
 }
 
 static void *filled(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)
@@ -47,9 +53,8 @@ static void *filled(tide_pool *pool, tide_type type, size_t n, const void *value
     void *data = TIDE_LIKELY(type < TIDE_TYPE_LIMIT)
                      ? tide_acquire_inline(pool, type, n, TIDE_PASS_PLACE)
                      : tide_acquire_slow(pool, type, n, TIDE_PASS_PLACE);
-    if (data != NULL)
-        tide_fill_elements(data, type, n, value);
-    return data;
+    bool filled = data != NULL && tide_fill_elements(pool, data, type, n, value) == TIDE_OK;
+    return filled ? data : NULL;
 }
 
 void *tide_fill_at(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)

@@ -8,6 +8,7 @@
 #include "runtime/levels.h"
 #include "runtime/request.h"
 #include "runtime/row.h"
+#include "runtime/streams.h"
 
 /* ---- entries ---------------------------------------------------------------------------- */
 
@@ -54,14 +55,13 @@ static void undo(tide_pool *pool, const tide_entry *entry)
     if (entry->shelf == &pool->core->exchanged)
         tide_row_exchange_undo(pool, entry);
     else if (entry->shelf == &pool->core->imported)
-        tide_import_undo(entry);
+        tide_import_undo(pool, entry);
+    else if (entry->shelf == &pool->core->declared)
+        tide_streams_undo(pool);
 }
 
-void tide_log_rewind(tide_pool *pool, tide_entry *base)
+static void put_back(tide_pool *pool, const tide_entry *base)
 {
-    tide_assert(base >= pool->core->log && base <= pool->log_top);
-    if (TIDE_UNLIKELY(pool->core->careful))
-        retire_above(pool, base);
     while (pool->log_top != base) {
         const tide_entry *top = --pool->log_top;
         if (TIDE_UNLIKELY(!tide_shelf_real(pool, top->shelf)))
@@ -69,6 +69,26 @@ void tide_log_rewind(tide_pool *pool, tide_entry *base)
         top->shelf->next = top->next;
         top->shelf->saved_at = top->saved_at;
     }
+}
+
+/* Streams first: what a careful pool then does to the arrays is queued like any other work. */
+static TIDE_COLD void put_back_attended(tide_pool *pool, tide_entry *base)
+{
+    bool joined = tide_streams_join(pool, base);
+    if (pool->core->careful)
+        retire_above(pool, base);
+    put_back(pool, base);
+    if (joined)
+        tide_streams_part(pool);
+}
+
+void tide_log_rewind(tide_pool *pool, tide_entry *base)
+{
+    tide_assert(base >= pool->core->log && base <= pool->log_top);
+    if (TIDE_UNLIKELY(pool->core->attended))
+        put_back_attended(pool, base);
+    else
+        put_back(pool, base);
 }
 
 /* ---- levels ----------------------------------------------------------------------------- */

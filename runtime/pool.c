@@ -10,6 +10,7 @@
 #include "runtime/check.h"
 #include "runtime/error.h"
 #include "runtime/guard.h"
+#include "runtime/import.h"
 #include "runtime/levels.h"
 #include "runtime/log.h"
 #include "runtime/registry.h"
@@ -18,6 +19,8 @@
 #include "runtime/seam.h"
 #include "runtime/settings.h"
 #include "runtime/row.h"
+#include "runtime/staging.h"
+#include "runtime/streams.h"
 
 enum { PAGE = 4096 };
 
@@ -104,6 +107,25 @@ static tide_status validate(const tide_pool_options *options)
     return TIDE_OK;
 }
 
+/* The device of a new pool, held for it, and its stream's number. */
+static tide_device *hold_device(const tide_pool_options *options, uint64_t *stream_number)
+{
+    const char *call = "tide_pool_create";
+    tide_device *device = options->device != NULL ? options->device : &tide_device_host;
+    if (tide_device_hold(device, call) != TIDE_OK)
+        return NULL;
+    *stream_number = device->methods->stream_number(device, options->stream);
+    if (!tide_device_lost(device) && *stream_number != 0)
+        return device;
+    if (tide_device_lost(device))
+        tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->name);
+    else
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", device->name,
+                  options->stream);
+    tide_device_drop(device);
+    return NULL;
+}
+
 static void own(tide_pool_core *core)
 {
     __atomic_store_n(&core->owner, tide_os_thread(), __ATOMIC_RELAXED);
@@ -113,7 +135,6 @@ static void own(tide_pool_core *core)
 static void set_options(tide_pool_core *core, const tide_pool_options *options)
 {
     snprintf(core->name, sizeof core->name, "%s", options->name != NULL ? options->name : "pool");
-    core->device = options->device != NULL ? options->device : &tide_device_host;
     core->stream = options->stream;
     core->limit_bytes = limit_bytes(options->limit_bytes);
     core->check = check_level(options->check);
@@ -121,6 +142,7 @@ static void set_options(tide_pool_core *core, const tide_pool_options *options)
     core->careful = core->disabled || core->check >= TIDE_CHECK_POISON;
     if (core->check >= TIDE_CHECK_GUARD && core->device->host)
         core->guard_every = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
+    core->attended = core->careful;
     core->poison = core->check >= TIDE_CHECK_POISON && core->guard_every <= 1;
 }
 
@@ -131,8 +153,13 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     tide_seam_attach();
     if (validate(options) != TIDE_OK)
         return NULL;
+    uint64_t stream_number = 0;
+    tide_device *device = hold_device(options, &stream_number);
+    if (device == NULL)
+        return NULL;
     char *start = tide_os_reserve(RESERVED);
     if (start == NULL) {
+        tide_device_drop(device);
         tide_fail(TIDE_ERROR_MEMORY, "tide_pool_create", "no %zu bytes of address space",
                   (size_t)RESERVED);
         return NULL;
@@ -146,6 +173,8 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     core->log_end = core->log + TIDE_LOG_ENTRIES;
     core->extents[0] = start + ROWS_AT;
     core->extent_count = 1;
+    core->device = device;
+    core->stream_number = stream_number;
     set_options(core, options);
     own(core);
     pool->tag = TIDE_TAG_ROOT;
@@ -216,6 +245,7 @@ static void reset(tide_pool *pool, tide_place caller)
     tide_levels_clear(pool);
     pool->core->closing = caller;
     tide_log_rewind(pool, pool->core->log);
+    tide_streams_settle(pool);
     for (uint32_t i = 0; i < pool->core->used_count; i++)
         reset_row(pool, pool->core->used[i]);
     if (pool->tag != TIDE_TAG_ROOT)
@@ -234,9 +264,12 @@ tide_status tide_pool_reset(tide_pool *pool)
 
 tide_status tide_pool_empty(tide_pool *pool)
 {
-    TIDE_FORWARD(tide_pool_use(pool, "tide_pool_empty"));
+    const char *call = "tide_pool_empty";
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    TIDE_FORWARD(tide_streams_quiet(pool, call));
     reset(pool, (tide_place){TIDE_CALLER});
     tide_pool_trim(pool, TIDE_ALL_TYPES);
+    tide_staging_end(pool);
     tide_assert(pool->core->bytes_held == 0);
     return TIDE_OK;
 }
@@ -252,12 +285,16 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
     own(core); /* a thread's pool may be discarded by whoever ends the process */
     reset(pool, caller);
     tide_pool_trim(pool, TIDE_ALL_TYPES);
+    tide_import_finish(pool);
+    tide_staging_end(pool);
     for (uint32_t i = 0; i < core->used_count; i++)
         tide_os_free(core->used[i]->records);
     tide_os_free(core->levels);
     for (uint32_t i = 1; i < core->extent_count; i++)
         tide_os_unreserve(core->extents[i], TIDE_EXTENT_BYTES);
+    tide_device *device = core->device;
     tide_os_unreserve(pool, RESERVED);
+    tide_device_drop(device);
 }
 
 tide_status tide_pool_destroy(tide_pool *pool)
@@ -272,6 +309,7 @@ tide_status tide_pool_destroy(tide_pool *pool)
     if (pool->core->threads_own)
         return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' ends with its thread, '%s'",
                            pool->core->name, pool->core->owner_name);
+    TIDE_FORWARD(tide_streams_quiet(pool, call));
     tide_pool_discard(pool, (tide_place){TIDE_CALLER});
     return TIDE_OK;
 }

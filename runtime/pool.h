@@ -25,12 +25,14 @@ enum {
     TIDE_EXTENT_ROWS = 16,
     TIDE_EXTENT_BYTES = TIDE_EXTENT_ROWS * TIDE_ROW_BYTES,
     TIDE_EXTENT_MOST = TIDE_TYPE_LIMIT / TIDE_EXTENT_ROWS,
-    TIDE_LOG_ENTRIES = 1 << 20
+    TIDE_LOG_ENTRIES = 1 << 20,
+    TIDE_FOREIGN_MOST = 16 /* streams beside its own that a pool can be used on */
 };
 
 /* The cold side of a shelf: its slots, and what is known of them. All zero until first use. */
 typedef struct tide_row {
     tide_shelf *shelf;
+    tide_device *device; /* where its slots lie: the pool's, but headers are the host's */
     tide_slot *slots;                 /* reserved address space: slots never move */
     struct tide_slot_record *records; /* one for each slot: runtime/row.h         */
     uint32_t count;                   /* slots, the sentinel not counted          */
@@ -44,14 +46,24 @@ typedef struct tide_open_level {
     tide_place place;
 } tide_open_level;
 
+/* A stream that arrays of the pool may be used on, beside its own: runtime/streams.h. */
+typedef struct tide_foreign {
+    void *stream;
+    uint64_t number; /* handles are used again, numbers are not */
+} tide_foreign;
+
+typedef struct tide_import tide_import;
+
 typedef struct tide_pool_core {
     tide_device *device;
     void *stream;
+    uint64_t stream_number;
     tide_check check;
     bool disabled;
     bool threads_own; /* the pool of tide_thread_pool: ends with its thread and not before */
     bool careful;    /* checks or is disabled: no fast path may pass, cold code sees every call */
     bool poison;     /* what is rewound is overwritten */
+    bool attended;   /* a rewind has more to do than to put back: careful, or streams are declared */
     uint32_t guard_every; /* of so many acquires one is guarded, at random; 0: none */
     uint32_t guard_in;    /* the next to be guarded, in so many; 0: not yet drawn   */
     uint32_t guard_rest;  /* acquires left of its round when that one is done       */
@@ -86,9 +98,15 @@ typedef struct tide_pool_core {
 
     /* Shelves that exist only as log entries: an entry of `marks` is a mark, its `next` the
      * mark's serial and `saved_at` the tag around it; one of `exchanged` an exchange of two
-     * slots to be undone, one of `imported` a foreign tensor to be given back. Their fields mean
-     * nothing; restoring them is harmless. */
-    tide_shelf marks, exchanged, imported;
+     * slots to be undone, one of `imported` a foreign tensor to be given back, one of `declared` the
+     * youngest of `foreign`. Their fields mean nothing; restoring them is harmless. */
+    tide_shelf marks, exchanged, imported, declared;
+
+    tide_foreign foreign[TIDE_FOREIGN_MOST];
+    uint32_t foreign_count; /* while there are any, no fast path may pass */
+    tide_import *leaving; /* foreign tensors of a device to be given back, oldest first */
+    struct tide_staging *staging; /* pinned memory for copies, or NULL: runtime/staging.h */
+    bool unordered;         /* work in flight could neither be ordered nor waited for: no acquires */
 
     tide_row *rows;  /* by type */
     tide_row **used; /* in order of first use */

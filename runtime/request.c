@@ -26,6 +26,8 @@ tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
 
 static void serve(tide_pool *pool, uint32_t requests)
 {
+    if (pool->core->device->methods->capturing(pool->core->device, pool->core->stream))
+        requests &= TIDE_REQUEST_PASS; /* not now, and nobody waits for it */
     if ((requests & TIDE_REQUEST_TRIM) != 0)
         tide_pool_trim(pool, TIDE_ALL_TYPES);
     else if ((requests & TIDE_REQUEST_COMPACT) != 0)
@@ -39,7 +41,18 @@ static void serve(tide_pool *pool, uint32_t requests)
 /* Where the log ends for fast paths when nothing is asked for. */
 static tide_entry *usual_room(const tide_pool_core *core)
 {
-    return core->careful ? core->log : core->log_end;
+    return core->careful || core->foreign_count != 0 ? core->log : core->log_end;
+}
+
+/* Other requests keep the log closed; one that comes meanwhile closes it again. */
+void tide_request_reopen(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    if (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0)
+        return;
+    set_room(pool, usual_room(core));
+    if (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0)
+        set_room(pool, core->log);
 }
 
 static void serve_root(tide_pool *pool)
@@ -53,17 +66,13 @@ static void serve_root(tide_pool *pool)
     } while (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0);
 }
 
-/* Below the root, with the same care as above: other requests keep the log closed. */
+/* Below the root. */
 static void serve_pass(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
     __atomic_fetch_and(&core->requests, ~TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&core->passes, 1, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0)
-        return;
-    set_room(pool, usual_room(core));
-    if (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0)
-        set_room(pool, core->log);
+    tide_request_reopen(pool);
 }
 
 /* A closed log without a request is one that was taken back, or served a moment too soon. */

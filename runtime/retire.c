@@ -5,9 +5,20 @@
 #include "runtime/assert.h"
 #include "runtime/row.h"
 #include "runtime/shim.h"
+#include "runtime/streams.h"
 
 /* All ones: NaN in every floating type, -1 or the largest value in the integers. */
 enum { POISON = 0xFF };
+
+/* On the pool's stream: after all that used the array, before all that will. Should the device refuse,
+ * the array goes unpoisoned. */
+static void poison_device(const tide_pool *pool, void *data, size_t bytes)
+{
+    tide_device *device = pool->core->device;
+    const unsigned char pattern = POISON;
+    if (tide_streams_own(pool, "tide_rewind") == TIDE_OK)
+        (void)device->methods->fill(device, pool->core->stream, data, &pattern, 1, bytes);
+}
 
 static void retire(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
@@ -22,9 +33,11 @@ static void retire(tide_pool *pool, tide_row *row, tide_slot *slot)
         return; /* a consumer may be reading it */
     if (core->disabled || record->guard != NULL) {
         tide_slot_hollow(pool, row, slot);
-    } else if (core->poison && core->device->host) {
+    } else if (core->poison && row->device->host) {
         memset(slot->data, POISON, used);
         tide_shim_dead(slot->data, record->bytes);
+    } else if (core->poison) {
+        poison_device(pool, slot->data, used);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include <tidepool/inline/array.h>
 
+#include "runtime/array.h"
 #include "runtime/assert.h"
 #include "runtime/error.h"
 #include "runtime/guard.h"
@@ -11,6 +12,7 @@
 #include "runtime/pin.h"
 #include "runtime/settings.h"
 #include "runtime/shim.h"
+#include "runtime/streams.h"
 
 enum { LEAST_ALIGN = 64 };
 
@@ -44,6 +46,7 @@ tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
     }
     row->type = type;
     row->slots = slots;
+    row->device = tide_loose_is(type) ? &tide_device_host : core->device;
     row->shelf = &pool->shelves[type];
     *row->shelf = (tide_shelf){.next = slots, .saved_at = TIDE_TAG_ROOT};
     core->used[core->used_count++] = row;
@@ -68,15 +71,16 @@ void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
     tide_pool_core *core = pool->core;
     if (record->pin != NULL) {
         core->bytes_pinned -= record->pin->bytes;
-        tide_pin_drop(record->pin);
+        tide_pin_leave(record->pin, tide_streams_last(pool));
     } else if (record->guard != NULL) {
         tide_guard_retire(record->guard, core->closing);
         core->bytes_held -= record->bytes;
         core->releases++;
     } else if (slot->data != NULL) {
-        if (core->careful && core->device->host)
+        if (core->careful && row->device->host)
             tide_shim_release(slot->data, record->bytes);
-        core->device->release(core->device, slot->data, record->bytes);
+        row->device->methods->release(row->device, tide_streams_last(pool), TIDE_MEMORY_DEVICE,
+                                      slot->data, record->bytes);
         tide_assert(core->bytes_held >= record->bytes);
         core->bytes_held -= record->bytes;
         core->releases++;
@@ -131,6 +135,24 @@ static tide_status size_memory(const tide_pool *pool, const tide_row *row,
     return TIDE_OK;
 }
 
+/* Memory of the row's device. A pool whose stream is gone, or being recorded, gets none. */
+static tide_status allocate_on(const tide_pool *pool, const tide_row *row, size_t bytes,
+                               size_t align, const char *call, void **data)
+{
+    const tide_pool_core *core = pool->core;
+    tide_device *device = row->device;
+    if (!device->host) {
+        TIDE_FORWARD(tide_streams_own(pool, call));
+        TIDE_FORWARD(tide_streams_quiet(pool, call));
+    }
+    tide_status status = device->methods->allocate(device, core->stream, TIDE_MEMORY_DEVICE, bytes,
+                                                   align, data);
+    if (status == TIDE_ERROR_MEMORY)
+        return tide_fail(status, call, "device %s has no %zu bytes for %s in pool '%s'",
+                         device->name, bytes, tide_type_find(row->type)->name, core->name);
+    return status == TIDE_OK ? status : tide_fail(status, call, "%s", tide_error_message());
+}
+
 /* New memory for a slot; the old is released only once the new is there. */
 static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
 {
@@ -146,11 +168,7 @@ static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, con
     if (guard != NULL)
         bytes = tide_guard_bytes(guard);
     else
-        data = core->device->allocate(core->device, bytes, align);
-    if (data == NULL)
-        return tide_fail(TIDE_ERROR_MEMORY, ask->call,
-                         "device %s has no %zu bytes for %s in pool '%s'", core->device->name,
-                         bytes, facts->name, core->name);
+        TIDE_FORWARD(allocate_on(pool, row, bytes, align, ask->call, &data));
     tide_slot_hollow(pool, row, slot);
     slot->data = data;
     record->guard = guard;
@@ -160,6 +178,8 @@ static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, con
     if (core->bytes_held > core->bytes_peak)
         core->bytes_peak = core->bytes_held;
     core->allocations++;
+    if (!row->device->host)
+        tide_streams_follow(pool);
     return TIDE_OK;
 }
 
@@ -304,6 +324,24 @@ static bool guard_due(tide_pool_core *core)
     return --core->guard_in == 0;
 }
 
+static tide_slot *fit(tide_pool *pool, tide_row *row, const asked *ask)
+{
+    tide_slot *slot = row->shelf->next;
+    if (slot == row->slots + row->count)
+        return append(pool, row, ask);
+    const tide_slot_record *record = tide_slot_record_of(row, slot);
+    if (record->pin != NULL && tide_streams_quiet(pool, ask->call) != TIDE_OK)
+        return NULL;
+    if (record->pin != NULL)
+        tide_pin_settle(pool, row, slot);
+    if (slot->data != NULL && ask->n <= record->capacity && !ask->guarded)
+        return slot;
+    if (exchange(pool, row, slot, ask))
+        return slot;
+    return allocate(pool, row, slot, ask) == TIDE_OK ? slot : NULL;
+}
+
+/* New memory may be what leaves the pool unordered: then it stays, but nobody gets it. */
 tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place place,
                         const char *call)
 {
@@ -314,18 +352,11 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
                   facts->name, facts->size != 0 ? facts->size * 8 : 1);
         return NULL;
     }
+    if (tide_streams_ordered(pool, call) != TIDE_OK)
+        return NULL;
     ask.guarded = guard_due(pool->core);
-    tide_slot *slot = row->shelf->next;
-    if (slot == row->slots + row->count)
-        return append(pool, row, &ask);
-    const tide_slot_record *record = tide_slot_record_of(row, slot);
-    if (record->pin != NULL)
-        tide_pin_settle(pool, row, slot);
-    if (slot->data != NULL && n <= record->capacity && !ask.guarded)
-        return slot;
-    if (exchange(pool, row, slot, &ask))
-        return slot;
-    return allocate(pool, row, slot, &ask) == TIDE_OK ? slot : NULL;
+    tide_slot *slot = fit(pool, row, &ask);
+    return tide_streams_ordered(pool, call) == TIDE_OK ? slot : NULL;
 }
 
 void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n,
@@ -348,7 +379,7 @@ void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n,
     record->place = place;
     size_t used = 0;
     tide_type_bytes(tide_type_find(row->type), n, &used);
-    if (pool->core->device->host && record->guard == NULL)
+    if (row->device->host && record->guard == NULL)
         tide_shim_live(slot->data, used, record->bytes);
     return slot->data;
 }

@@ -7,9 +7,45 @@
 #ifndef TIDEPOOL_RUNTIME_SEAM_H
 #define TIDEPOOL_RUNTIME_SEAM_H
 
+#include <tidepool/device.h>
 #include <tidepool/site.h>
 
+/* ---- helpers of devices: kernels that policy has made for a frame's types and shapes ---- */
+
+typedef enum tide_help_kind {
+    TIDE_HELP_FILL,   /* each part with copies of the value at its `host`, NULL: zero           */
+    TIDE_HELP_PACK,   /* the parts into the block, each at its offset                           */
+    TIDE_HELP_UNPACK, /* the other way round                                                    */
+    TIDE_HELP_HASH,   /* tide_hash_elements (runtime/hash.h) of each part to the block, as uint64_t  */
+    TIDE_HELP_CHECK   /* to the block, as uint64_t: of each part the bytes that are not as TIDE_HELP_FILL
+                         would leave them (of bits all words, those beyond the end as well)        */
+} tide_help_kind;
+
+typedef struct tide_help {
+    tide_help_kind kind;
+    tide_device *device;
+    void *stream;
+    const tide_part *parts; /* sizes have been checked; parts of no elements may be among them    */
+    size_t count;           /* at least 1                                                         */
+    void *block;            /* device memory, aligned to 64 bytes; fills: NULL                    */
+    const size_t *offsets;  /* packing: of each part in the block, multiples of 64; others: NULL  */
+} tide_help;
+
+typedef enum tide_helped {
+    TIDE_HELP_ABSENT, /* not at hand, or not yet: nothing was queued, the caller has a plain way */
+    TIDE_HELP_QUEUED, /* one launch on the stream; the host's values have been read              */
+    TIDE_HELP_FAILED  /* the message says why                                                    */
+} tide_helped;
+
 typedef struct tide_callbacks {
+    /* Helps with a frame, without waiting for anything to be compiled. Policy only. */
+    tide_helped (*help)(const tide_help *help);
+    /* Somebody is going to close the device: waits until nothing is being made for it. No locks held.
+     * Policy only. */
+    void (*closing)(tide_device *device);
+    /* The device is about to be closed: what has been made for it goes. Nothing is on it any more.
+     * Policy only. Called with the registry locked. */
+    void (*close)(tide_device *device);
     /* The plan to publish where the runtime would publish `plan`; may return `plan` itself.
      * Called with the registry locked. */
     const tide_plan *(*publish)(tide_site *site, const tide_plan *plan);

@@ -85,6 +85,8 @@ static void print_head(const tide_pool *pool, const tide_pool_statistics *stats,
     const tide_pool_core *core = pool->core;
     fprintf(out, "pool '%s' of thread '%s' on %s, depth %zu\n", core->name, core->owner_name,
             core->device->name, stats->depth);
+    if (core->foreign_count != 0)
+        fprintf(out, "  used on %u streams beside its own\n", core->foreign_count);
     fprintf(out, "  holds ");
     print_bytes(out, stats->bytes_held);
     fprintf(out, " in %zu slots, most so far ", stats->slots);

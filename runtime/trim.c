@@ -8,6 +8,7 @@
 #include "runtime/pin.h"
 #include "runtime/settings.h"
 #include "runtime/row.h"
+#include "runtime/streams.h"
 
 static void give_back(tide_pool *pool, tide_row *row, tide_slot *slot,
                       tide_trim_summary *summary)
@@ -55,7 +56,7 @@ static tide_trim_summary each_row(tide_pool *pool, tide_type type, const char *c
                                     void (*work)(tide_pool *, tide_row *, tide_trim_summary *))
 {
     tide_trim_summary summary = {0};
-    if (tide_pool_use(pool, call) != TIDE_OK)
+    if (tide_pool_use(pool, call) != TIDE_OK || tide_streams_quiet(pool, call) != TIDE_OK)
         return summary;
     if (type != TIDE_ALL_TYPES && tide_type_find(type) == NULL) {
         tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());

@@ -73,8 +73,8 @@ tide_loop tide_loop_begin(tide_pool *pool, TIDE_PLACE)
 static bool only_touched(const tide_loop *loop)
 {
     const tide_pool *pool = loop->pool;
-    if (pool->tag != loop->tag || pool->core->careful)
-        return false;
+    if (pool->tag != loop->tag || pool->core->careful || pool->core->foreign_count != 0)
+        return false; /* streams must be ordered each time: runtime/streams.h */
     for (const tide_entry *entry = loop->base; entry != pool->log_top; entry++)
         if (!tide_shelf_real(pool, entry->shelf))
             return false;

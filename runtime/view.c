@@ -18,9 +18,9 @@ static tide_array *filled(tide_pool *pool, tide_type type, int ndim, const int64
 {
     tide_array *array = tide_acquire_array_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape,
                                                 TIDE_PASS_PLACE);
-    if (array != NULL)
-        tide_fill_elements(tide_array_data(array), type, array->length, value);
-    return array;
+    bool filled = array != NULL && tide_fill_elements(pool, tide_array_data(array), type,
+                                                      array->length, value) == TIDE_OK;
+    return filled ? array : NULL;
 }
 
 tide_array *tide_array_zeros(tide_pool *pool, tide_type type, int ndim, const int64_t *shape)
@@ -66,6 +66,11 @@ static tide_type loose_type(void)
 {
     return tide_type_cached(&loose_cell, "tide_array header", sizeof(tide_loose_array),
                             _Alignof(tide_loose_array));
+}
+
+bool tide_loose_is(tide_type type)
+{
+    return type == __atomic_load_n(&loose_cell, __ATOMIC_RELAXED);
 }
 
 tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,

@@ -173,6 +173,8 @@ static void compile(const form *table, tide_pool *pool)
 }
 
 /* Sites of the other tiers are not to be observed: they come before learning is switched on. */
+bool forms_of_the_host = true;
+
 void forms_prepare(const form *table)
 {
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);

@@ -52,6 +52,7 @@ typedef struct form {
     void (*repeat)(tide_pool *pool, size_t count, form_body *body, void *state);
 } form;
 
+extern bool forms_of_the_host; /* the usual case: forms may write to the arrays of the pools */
 extern const form forms_c[];   /* tests/forms_c.c   */
 extern const form forms_cpp[]; /* tests/forms_cpp.cc */
 

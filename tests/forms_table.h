@@ -53,7 +53,7 @@ static tide_status run_types(tide_pool *pool, form_body *body, void *state)
 static tide_status run_frame(tide_pool *pool, form_body *body, void *state)
 {
     TIDE_FRAME(pool, (double, reals, 7), (int32_t, integers, 5));
-    if (reals != NULL && integers != NULL) {
+    if (forms_of_the_host && reals != NULL && integers != NULL) {
         fill_bytes(reals, 7 * sizeof *reals, 1);
         fill_bytes(integers, 5 * sizeof *integers, 2);
     }

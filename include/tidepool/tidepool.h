@@ -21,6 +21,7 @@
  *   setting     a default or threshold, by name                  <tidepool/tune.h>
  *   learning    how sites come to run compiled plans             <tidepool/learn.h>
  *   generic     one name, a method for each type                 <tidepool/generic.h>
+ *   device      where slots live: host, CUDA, OpenCL             <tidepool/device.h>
  */
 #ifndef TIDEPOOL_TIDEPOOL_H
 #define TIDEPOOL_TIDEPOOL_H
@@ -30,6 +31,7 @@
 #include <tidepool/bits.h>
 #include <tidepool/callsite.h>
 #include <tidepool/check.h>
+#include <tidepool/device.h>
 #include <tidepool/generic.h>
 #include <tidepool/half.h>
 #include <tidepool/learn.h>

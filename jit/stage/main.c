@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "jit/stage/explain.h"
+#include "jit/stage/kernels.h"
 #include "jit/stage/serve.h"
 #include "runtime/assert.h"
 
@@ -12,6 +13,9 @@ static const char usage[] =
     "usage: tidepool-stage --serve DIRECTORY           orders on stdin, answers on stdout\n"
     "       tidepool-stage --explain SPECFILE [--asm]  what is made of a spec (- = stdin)\n"
     "       tidepool-stage --compile SPECFILE -o FILE.so\n"
+    "       tidepool-stage --kernels cuda|opencl       the kernels of devices, as source\n"
+    "       tidepool-stage --kernels cuda ARCH         ... compiled by NVRTC, on stdout\n"
+    "       tidepool-stage --kernels --architectures   those that NVRTC knows\n"
     "       tidepool-stage --version\n";
 
 /* As in the library, none of which is linked here. */
@@ -44,6 +48,8 @@ int main(int count, char **args)
         return stage_explain(args[2], true);
     if (count == 5 && strcmp(what, "--compile") == 0 && strcmp(args[3], "-o") == 0)
         return stage_compile_file(args[2], args[4]);
+    if (count > 2 && strcmp(what, "--kernels") == 0)
+        return stage_kernels_show(count - 2, args + 2);
     fputs(usage, stderr);
     return 2;
 }

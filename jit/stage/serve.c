@@ -25,6 +25,7 @@
 #include <libgccjit.h>
 
 #include "jit/stage/compile.h"
+#include "jit/stage/kernels.h"
 #include "runtime/compiled.h"
 
 enum { TEXT_MOST = TIDE_SPEC_SITE_BYTES * (TIDE_SPEC_SITES + 1), PATH_BYTES = 512 };
@@ -108,12 +109,19 @@ static result say(const char *line)
     return GO_ON;
 }
 
+static bool make(const char *path, char error[STAGE_ERROR_BYTES])
+{
+    if (stage_orders_kernels(host.text))
+        return stage_kernels(host.text, path, error);
+    return stage_read(host.text, &host.request, error) &&
+           stage_compile(&host.request, STAGE_OUTPUT_LIBRARY, path, error);
+}
+
 static result answer(uint64_t order)
 {
     char path[PATH_BYTES], error[STAGE_ERROR_BYTES], line[PATH_BYTES + STAGE_ERROR_BYTES];
     snprintf(path, sizeof path, "%s/u%" PRIu64 ".so", host.directory, order);
-    if (!stage_read(host.text, &host.request, error) ||
-        !stage_compile(&host.request, STAGE_OUTPUT_LIBRARY, path, error))
+    if (!make(path, error))
         snprintf(line, sizeof line, "error %" PRIu64 " %s\n", order, error);
     else
         snprintf(line, sizeof line, "ok %" PRIu64 " %s\n", order, path);

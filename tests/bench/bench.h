@@ -62,6 +62,7 @@ struct bench_case {
     uint32_t mebibytes; /* of a slot, where that is the case's subject                */
     uint32_t sites;     /* staged together, where that is the case's subject          */
     uint64_t phase;     /* operations between changes, where that is its subject      */
+    bool uncounted;   /* runs code that Valgrind does not know */
     uint64_t step;    /* blocks are a multiple of this many operations     */
     uint32_t rounds;  /* at most; 0: as many as are asked for                */
     /* NULL, or: called before and after each block of any variant, untimed. Blocks are then of one

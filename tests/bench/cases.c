@@ -2,6 +2,8 @@
 /* The table of cases, and which variants each has. A new variant is one line here. */
 #include "bench.h"
 #include "columns.h"
+#include "device.h"
+#include "device_cuda.h"
 #include "dispatch.h"
 #include "huge.h"
 #include "nd.h"
@@ -57,7 +59,7 @@ static const bench_variant *const thread_variants[] = {
 };
 /* clang-format on */
 
-enum { CASE_ROOM = 64, NAME_ROOM = 16 };
+enum { CASE_ROOM = 96, NAME_ROOM = 24 };
 
 static bench_case cases[CASE_ROOM];
 static char names[CASE_ROOM][NAME_ROOM];
@@ -249,6 +251,49 @@ static void add_jobs(void)
     columns->step = checks->step = 1;
 }
 
+static void add_device(const char *name, const char *about, const bench_variant *const *variants)
+{
+    bench_case *job = add(name, name, about);
+    job->base = "buffers";
+    job->step = 1;
+    job->uncounted = true;
+    job->variants = variants;
+}
+
+static void add_devices(void)
+{
+    bench_device_prepare();
+    add_device("device-fill4", "4 arrays of 1 MiB on an OpenCL device, filled",
+               bench_device_fill_variants);
+    add_device("device-fill4sub", "the same where slots are sub-buffers",
+               bench_device_fill_variants);
+    add_device("device-acquire", "an array of 1 MiB on an OpenCL device",
+               bench_device_acquire_variants);
+    add_device("device-scope32", "32 arrays of 4 KiB on an OpenCL device",
+               bench_device_scope_variants);
+}
+
+static void add_cuda_case(const char *name, const char *about, const bench_variant *const *variants)
+{
+    add_device(name, about, variants);
+    cases[case_count - 1].base = "driver";
+}
+
+static void add_cuda(void)
+{
+    bench_device_cuda_prepare();
+    add_cuda_case("device-cuda-acquire", "an array of 1 MiB on a CUDA device, nothing queued",
+                  bench_device_cuda_scope_variants);
+    add_cuda_case("device-cuda-scope32", "32 arrays of 4 KiB on a CUDA device, then all gone",
+                  bench_device_cuda_scope_variants);
+    add_cuda_case("device-cuda-rewind32", "the rewind alone of 32 arrays of 4 KiB",
+                  bench_device_cuda_rewind_variants);
+    add_cuda_case("device-cuda-fill100", "100 arrays of 4 KiB filled, and waited for",
+                  bench_device_cuda_fill_variants);
+    add_cuda_case("device-cuda-large", "100 arrays of 16 MiB filled, and waited for",
+                  bench_device_cuda_large_variants);
+}
+
 static void make_cases(void)
 {
     enum { KIB = 1024 };
@@ -269,6 +314,8 @@ static void make_cases(void)
     add_threads(small);
     add_jobs();
     add_huge();
+    add_devices();
+    add_cuda();
 }
 
 size_t bench_case_count(void)

@@ -85,6 +85,11 @@ static void callgrind_stop(counter *c, size_t pair, int steps)
     CALLGRIND_STOP_INSTRUMENTATION;
 }
 
+static bool countable(const bench_result *result)
+{
+    return result->variant->missing == NULL && !result->job->uncounted;
+}
+
 bool bench_count_under_valgrind(bench_result *results, size_t count)
 {
     counter c = {callgrind_start, callgrind_stop, -1, 0};

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* From an order for kernels to a file of them. */
+#include "jit/stage/kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/helpers/code.h"
+#include "jit/helpers/source.h"
+#include "jit/stage/nvrtc.h"
+#include "runtime/compiled.h"
+
+enum { DEADLINE_MS = 8000 }; /* below the library's own, after which the whole process goes */
+
+/* Past the two lines of the head. */
+static const char *body(const char *text)
+{
+    for (int line = 0; line < 2 && text != NULL; line++) {
+        text = strchr(text, '\n');
+        text = text != NULL ? text + 1 : NULL;
+    }
+    return text;
+}
+
+bool stage_orders_kernels(const char *text)
+{
+    const char *order = body(text);
+    return order != NULL && strncmp(order, "kernels ", strlen("kernels ")) == 0;
+}
+
+static bool write_file(const char *path, const char *head, size_t head_bytes,
+                       const stage_cuda_code *made)
+{
+    FILE *file = fopen(path, "wbx");
+    if (file == NULL)
+        return false;
+    bool good = fwrite(head, 1, head_bytes, file) == head_bytes &&
+                fwrite(made->code, 1, made->bytes, file) == made->bytes;
+    good = fclose(file) == 0 && good;
+    if (!good)
+        remove(path);
+    return good;
+}
+
+static bool compile(unsigned architecture, const char *path, char error[STAGE_ERROR_BYTES])
+{
+    static char source[TIDE_KERNELS_SOURCE_BYTES];
+    char head[TIDE_KERNELS_HEAD];
+    stage_cuda_code made;
+    tide_kernels_source(TIDE_KERNELS_CUDA, source, sizeof source);
+    if (!stage_nvrtc_compile(source, architecture, DEADLINE_MS, &made, error, STAGE_ERROR_BYTES))
+        return false;
+    size_t bytes = tide_kernels_head_write(architecture, made.compiler, made.kind, made.code,
+                                           made.bytes, head);
+    bool good = write_file(path, head, bytes, &made);
+    if (!good)
+        snprintf(error, STAGE_ERROR_BYTES, "%s cannot be written", path);
+    free(made.code);
+    return good;
+}
+
+bool stage_kernels(const char *text, const char *path, char error[STAGE_ERROR_BYTES])
+{
+    tide_spec_reader reader = {.text = text};
+    uint64_t layout;
+    unsigned architecture;
+    if (!tide_spec_read_head(&reader, &layout)) {
+        snprintf(error, STAGE_ERROR_BYTES, "%s", reader.error);
+        return false;
+    }
+    return tide_kernels_order_read(reader.text, &architecture, error, STAGE_ERROR_BYTES) &&
+           compile(architecture, path, error);
+}
+
+/* ---- by hand -------------------------------------------------------------------------------- */
+
+static int show_architectures(void)
+{
+    int all[64];
+    char error[STAGE_ERROR_BYTES];
+    size_t count = stage_nvrtc_architectures(all, sizeof all / sizeof *all, error, sizeof error);
+    for (size_t i = 0; i < count; i++)
+        printf("%d\n", all[i]);
+    if (count == 0)
+        fprintf(stderr, "tidepool-stage: %s\n", error);
+    return count == 0;
+}
+
+static int show_code(const char *architecture)
+{
+    static char source[TIDE_KERNELS_SOURCE_BYTES];
+    char error[STAGE_ERROR_BYTES];
+    stage_cuda_code made;
+    tide_kernels_source(TIDE_KERNELS_CUDA, source, sizeof source);
+    if (!stage_nvrtc_compile(source, (unsigned)strtoul(architecture, NULL, 10), DEADLINE_MS, &made,
+                             error, sizeof error)) {
+        fprintf(stderr, "tidepool-stage: %s\n", error);
+        return 1;
+    }
+    bool good = fwrite(made.code, 1, made.bytes, stdout) == made.bytes;
+    free(made.code);
+    return !good;
+}
+
+int stage_kernels_show(int count, char **args)
+{
+    static char source[TIDE_KERNELS_SOURCE_BYTES];
+    bool cuda = count > 0 && strcmp(args[0], "cuda") == 0;
+    if (count == 1 && strcmp(args[0], "--architectures") == 0)
+        return show_architectures();
+    if (count == 2 && cuda)
+        return show_code(args[1]);
+    if (count != 1 || (!cuda && strcmp(args[0], "opencl") != 0)) {
+        fputs("usage: tidepool-stage --kernels cuda|opencl | cuda ARCHITECTURE | --architectures\n",
+              stderr);
+        return 2;
+    }
+    tide_kernels_source(cuda ? TIDE_KERNELS_CUDA : TIDE_KERNELS_OPENCL, source, sizeof source);
+    return fputs(source, stdout) == EOF;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Our declarations of the driver's ABI (runtime/cuda_api.h) are the toolkit's: prototypes, sizes,
+ * offsets and values, at each version that we ask cuGetProcAddress for. Compiling this is most of
+ * the test. */
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "runtime/cuda_api.h"
+
+#define SAME(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #theirs)
+
+SAME(TIDE_CU_SUCCESS, CUDA_SUCCESS);
+SAME(TIDE_CU_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
+SAME(TIDE_CU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
+SAME(TIDE_CU_DEINITIALIZED, CUDA_ERROR_DEINITIALIZED);
+SAME(TIDE_CU_DEVICE_UNAVAILABLE, CUDA_ERROR_DEVICE_UNAVAILABLE);
+SAME(TIDE_CU_ECC_UNCORRECTABLE, CUDA_ERROR_ECC_UNCORRECTABLE);
+SAME(TIDE_CU_NOT_READY, CUDA_ERROR_NOT_READY);
+SAME(TIDE_CU_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS);
+SAME(TIDE_CU_LAUNCH_TIMEOUT, CUDA_ERROR_LAUNCH_TIMEOUT);
+SAME(TIDE_CU_CONTEXT_IS_DESTROYED, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+SAME(TIDE_CU_ASSERT, CUDA_ERROR_ASSERT);
+SAME(TIDE_CU_HARDWARE_STACK_ERROR, CUDA_ERROR_HARDWARE_STACK_ERROR);
+SAME(TIDE_CU_ILLEGAL_INSTRUCTION, CUDA_ERROR_ILLEGAL_INSTRUCTION);
+SAME(TIDE_CU_MISALIGNED_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS);
+SAME(TIDE_CU_INVALID_ADDRESS_SPACE, CUDA_ERROR_INVALID_ADDRESS_SPACE);
+SAME(TIDE_CU_INVALID_PC, CUDA_ERROR_INVALID_PC);
+SAME(TIDE_CU_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED);
+SAME(TIDE_CU_DEVICE_INTEGRATED, CU_DEVICE_ATTRIBUTE_INTEGRATED);
+SAME(TIDE_CU_DEVICE_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+SAME(TIDE_CU_POOL_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+SAME(TIDE_CU_ALLOCATION_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
+SAME(TIDE_CU_LOCATION_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
+SAME(TIDE_CU_HOST_PORTABLE, CU_MEMHOSTALLOC_PORTABLE);
+SAME(TIDE_CU_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
+SAME(TIDE_CU_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(TIDE_CU_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
+SAME(TIDE_CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BUFFER);
+SAME(TIDE_CU_JIT_ERROR_LOG_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+SAME(TIDE_CU_PROC_LEGACY_STREAM, CU_GET_PROC_ADDRESS_LEGACY_STREAM);
+
+SAME(sizeof(tide_cu_pool_properties), sizeof(CUmemPoolProps));
+SAME(offsetof(tide_cu_pool_properties, handles), offsetof(CUmemPoolProps, handleTypes));
+SAME(offsetof(tide_cu_pool_properties, location), offsetof(CUmemPoolProps, location));
+SAME(offsetof(tide_cu_pool_properties, location.id), offsetof(CUmemPoolProps, location.id));
+SAME(offsetof(tide_cu_pool_properties, security),
+     offsetof(CUmemPoolProps, win32SecurityAttributes));
+SAME(offsetof(tide_cu_pool_properties, most), offsetof(CUmemPoolProps, maxSize));
+SAME(offsetof(tide_cu_pool_properties, usage), offsetof(CUmemPoolProps, usage));
+SAME(sizeof(tide_cu_result), sizeof(CUresult));
+SAME(sizeof(tide_cu_device), sizeof(CUdevice));
+SAME(sizeof(tide_cu_address), sizeof(CUdeviceptr));
+
+/* A parameter of ours and the driver's: the same type, or an enumeration and an int, or structures
+ * of the same layout (above) behind a pointer. What is compared is the number of parameters and
+ * the size and kind of each, by declaring theirs once more with ours in place of what only has
+ * another name. */
+#define CUresult                     tide_cu_result
+#define CUdevice_attribute           int
+#define CUmemPool_attribute          int
+#define CUstreamCaptureStatus        int
+#define CUstreamCaptureMode          int
+#define CUjit_option                 int
+#define CUmemPoolProps               tide_cu_pool_properties
+
+#define OURS(name) __typeof__(((tide_cu_driver *)0)->name)
+#define PROTOTYPE(name, ...)                                                                      \
+    _Static_assert(__builtin_types_compatible_p(OURS(name), tide_cu_result(*)(__VA_ARGS__)), #name)
+
+PROTOTYPE(cuInit, unsigned int);
+PROTOTYPE(cuGetErrorName, CUresult, const char **);
+PROTOTYPE(cuGetErrorString, CUresult, const char **);
+PROTOTYPE(cuDeviceGetCount, int *);
+PROTOTYPE(cuDeviceGet, CUdevice *, int);
+PROTOTYPE(cuDeviceGetName, char *, int, CUdevice);
+PROTOTYPE(cuDeviceTotalMem, size_t *, CUdevice);
+PROTOTYPE(cuDeviceGetAttribute, int *, CUdevice_attribute, CUdevice);
+PROTOTYPE(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice);
+PROTOTYPE(cuDevicePrimaryCtxRelease, CUdevice);
+PROTOTYPE(cuCtxGetCurrent, CUcontext *);
+PROTOTYPE(cuCtxPushCurrent, CUcontext);
+PROTOTYPE(cuCtxPopCurrent, CUcontext *);
+PROTOTYPE(cuCtxSynchronize, void);
+PROTOTYPE(cuMemPoolCreate, CUmemoryPool *, const CUmemPoolProps *);
+PROTOTYPE(cuMemPoolDestroy, CUmemoryPool);
+PROTOTYPE(cuMemPoolSetAttribute, CUmemoryPool, CUmemPool_attribute, void *);
+PROTOTYPE(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream);
+PROTOTYPE(cuMemFreeAsync, CUdeviceptr, CUstream);
+PROTOTYPE(cuMemHostAlloc, void **, size_t, unsigned int);
+PROTOTYPE(cuMemFreeHost, void *);
+PROTOTYPE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr, size_t, CUstream);
+PROTOTYPE(cuEventCreate, CUevent *, unsigned int);
+PROTOTYPE(cuEventDestroy, CUevent);
+PROTOTYPE(cuEventRecord, CUevent, CUstream);
+PROTOTYPE(cuStreamWaitEvent, CUstream, CUevent, unsigned int);
+PROTOTYPE(cuStreamIsCapturing, CUstream, CUstreamCaptureStatus *);
+PROTOTYPE(cuStreamGetId, CUstream, unsigned long long *);
+PROTOTYPE(cuStreamGetCtx, CUstream, CUcontext *);
+PROTOTYPE(cuModuleGetFunction, CUfunction *, CUmodule, const char *);
+
+#undef CUresult
+#undef CUdevice_attribute
+#undef CUmemPool_attribute
+#undef CUstreamCaptureStatus
+#undef CUstreamCaptureMode
+#undef CUjit_option
+#undef CUmemPoolProps
+
+/* Theirs at the version we ask for: that there is such a version, and that a call with our
+ * arguments is a call of theirs, warnings being errors. */
+#define CALLABLE(name, version, ...)                                \
+    static CUresult call_##name(PFN_##name##_v##version function)   \
+    {                                                               \
+        return function(__VA_ARGS__);                               \
+    }
+CALLABLE(cuInit, 2000, 0U)
+CALLABLE(cuGetErrorName, 6000, CUDA_SUCCESS, (const char **)0)
+CALLABLE(cuGetErrorString, 6000, CUDA_SUCCESS, (const char **)0)
+CALLABLE(cuDeviceGetCount, 2000, (int *)0)
+CALLABLE(cuDeviceGet, 2000, (tide_cu_device *)0, 0)
+CALLABLE(cuDeviceGetName, 2000, (char *)0, 0, (tide_cu_device)0)
+CALLABLE(cuDeviceTotalMem, 3020, (size_t *)0, (tide_cu_device)0)
+CALLABLE(cuDeviceGetAttribute, 2000, (int *)0, (CUdevice_attribute)0, (tide_cu_device)0)
+CALLABLE(cuDevicePrimaryCtxRetain, 7000, (tide_cu_context *)0, (tide_cu_device)0)
+CALLABLE(cuDevicePrimaryCtxRelease, 11000, (tide_cu_device)0)
+CALLABLE(cuCtxGetCurrent, 4000, (tide_cu_context *)0)
+CALLABLE(cuCtxPushCurrent, 4000, (tide_cu_context)0)
+CALLABLE(cuCtxPopCurrent, 4000, (tide_cu_context *)0)
+CALLABLE(cuCtxSynchronize, 2000, )
+CALLABLE(cuMemPoolCreate, 11020, (tide_cu_pool *)0, (const CUmemPoolProps *)0)
+CALLABLE(cuMemPoolDestroy, 11020, (tide_cu_pool)0)
+CALLABLE(cuMemPoolSetAttribute, 11020, (tide_cu_pool)0, (CUmemPool_attribute)0, (void *)0)
+CALLABLE(cuMemAllocFromPoolAsync, 11020, (tide_cu_address *)0, (size_t)0, (tide_cu_pool)0,
+         (tide_cu_stream)0)
+CALLABLE(cuMemFreeAsync, 11020, (tide_cu_address)0, (tide_cu_stream)0)
+CALLABLE(cuMemHostAlloc, 2020, (void **)0, (size_t)0, 0U)
+CALLABLE(cuMemFreeHost, 2000, (void *)0)
+CALLABLE(cuMemsetD8Async, 3020, (tide_cu_address)0, (unsigned char)0, (size_t)0, (tide_cu_stream)0)
+CALLABLE(cuMemsetD16Async, 3020, (tide_cu_address)0, (unsigned short)0, (size_t)0,
+         (tide_cu_stream)0)
+CALLABLE(cuMemsetD32Async, 3020, (tide_cu_address)0, 0U, (size_t)0, (tide_cu_stream)0)
+CALLABLE(cuMemsetD2D8Async, 3020, (tide_cu_address)0, (size_t)0, (unsigned char)0, (size_t)0,
+         (size_t)0, (tide_cu_stream)0)
+CALLABLE(cuMemsetD2D16Async, 3020, (tide_cu_address)0, (size_t)0, (unsigned short)0, (size_t)0,
+         (size_t)0, (tide_cu_stream)0)
+CALLABLE(cuMemsetD2D32Async, 3020, (tide_cu_address)0, (size_t)0, 0U, (size_t)0, (size_t)0,
+         (tide_cu_stream)0)
+CALLABLE(cuMemcpyAsync, 4000, (tide_cu_address)0, (tide_cu_address)0, (size_t)0, (tide_cu_stream)0)
+CALLABLE(cuEventCreate, 2000, (tide_cu_event *)0, 0U)
+CALLABLE(cuEventDestroy, 4000, (tide_cu_event)0)
+CALLABLE(cuEventRecord, 2000, (tide_cu_event)0, (tide_cu_stream)0)
+CALLABLE(cuEventQuery, 2000, (tide_cu_event)0)
+CALLABLE(cuEventSynchronize, 2000, (tide_cu_event)0)
+CALLABLE(cuStreamWaitEvent, 3020, (tide_cu_stream)0, (tide_cu_event)0, 0U)
+CALLABLE(cuStreamSynchronize, 2000, (tide_cu_stream)0)
+CALLABLE(cuStreamIsCapturing, 10000, (tide_cu_stream)0, (CUstreamCaptureStatus *)0)
+CALLABLE(cuStreamGetId, 12000, (tide_cu_stream)0, (unsigned long long *)0)
+CALLABLE(cuStreamGetCtx, 9020, (tide_cu_stream)0, (tide_cu_context *)0)
+CALLABLE(cuThreadExchangeStreamCaptureMode, 10010, (CUstreamCaptureMode *)0)
+CALLABLE(cuModuleLoadDataEx, 2010, (tide_cu_module *)0, (const void *)0, 0U, (CUjit_option *)0,
+         (void **)0)
+CALLABLE(cuModuleUnload, 2000, (tide_cu_module)0)
+CALLABLE(cuModuleGetFunction, 2000, (tide_cu_function *)0, (tide_cu_module)0, (const char *)0)
+CALLABLE(cuLaunchKernel, 4000, (tide_cu_function)0, 0U, 0U, 0U, 0U, 0U, 0U, 0U, (tide_cu_stream)0,
+         (void **)0, (void **)0)
+
+/* Every entry point we ask for stands above, at the version we ask for. */
+#define VERSION(name, version, arguments) \
+    _Static_assert(sizeof(PFN_##name##_v##version) != 0, #name);
+TIDE_CU_ENTRIES(VERSION)
+
+SAME(sizeof(uint64_t), sizeof(cuuint64_t));
+SAME(sizeof(int), sizeof(CUdriverProcAddressQueryResult));
+_Static_assert(__builtin_types_compatible_p(tide_cu_get_proc, tide_cu_result(const char *, void **,
+                                                                             int, uint64_t, int *)),
+               "cuGetProcAddress_v2");
+
+int main(void)
+{
+    unsigned count = 0;
+#define COUNT(name, version, arguments) count += call_##name != NULL;
+    TIDE_CU_ENTRIES(COUNT)
+    printf("%u entry points are as CUDA %d.%d declares them\n", count, CUDA_VERSION / 1000,
+           CUDA_VERSION % 1000 / 10);
+    return count != 0 ? 0 : 1;
+}

@@ -1,0 +1,780 @@
+/* SPDX-License-Identifier: MIT */
+/* The scenarios of devices, 63 to 72, each a test of its name. (70, the end of the process with
+ * live pools, is a program of its own: exit.c.) */
+#include "support.h"
+
+#include "runtime/device.h"
+
+/* ---- 63 ------------------------------------------------------------------------------------ */
+
+static void shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call(void **state)
+{
+    (void)state;
+    bench b = bench_start(63);
+    tide_mark mark = tide_checkpoint(b.pool);
+    float *first = tide_acquire(b.pool, float, 1000);
+    expect_ok(tide_rewind(b.pool, mark));
+    fake_count_anew();
+    for (size_t n = 0; n <= 1000; n += 250) {
+        TIDE_SCOPE(b.pool);
+        assert_ptr_equal(tide_acquire(b.pool, float, n), first);
+    }
+    TIDE_LOOP(b.pool, i, 10)
+        assert_ptr_equal(tide_acquire(b.pool, float, i), first);
+    for (int i = 0; i < 3; i++) {
+        TIDE_FRAME(b.pool, (float, x, 1000));
+        assert_ptr_equal(x, first);
+    }
+    assert_int_equal(fake_calls(NULL), 0);
+    bench_end(&b);
+}
+
+/* ---- 64 ------------------------------------------------------------------------------------ */
+
+static void nested_host_and_device_scopes_are_independent(void **state)
+{
+    (void)state;
+    bench b = bench_start(64);
+    tide_pool *host = tide_pool_create(NULL);
+    {
+        TIDE_SCOPE(b.pool);
+        double *outer = tide_acquire(b.pool, double, 100);
+        put(b.stream, outer, 800, 1);
+        {
+            TIDE_SCOPE(host);
+            double *near = tide_acquire(host, double, 100);
+            near[0] = 7; /* the host's: the CPU may */
+            {
+                TIDE_SCOPE(b.pool);
+                double *inner = tide_acquire(b.pool, double, 100);
+                assert_ptr_not_equal(inner, outer);
+                put(b.stream, inner, 800, 2);
+                assert_int_equal(tide_pool_active(b.pool, TIDE_F64), 2);
+            }
+            assert_int_equal(tide_pool_active(b.pool, TIDE_F64), 1);
+            assert_int_equal(tide_pool_active(host, TIDE_F64), 1);
+            assert_true(near[0] == 7);
+        }
+        assert_int_equal(tide_pool_active(host, TIDE_F64), 0);
+        expect(b.stream, outer, 800, 1);
+    }
+    expect_ok(tide_pool_destroy(host));
+    bench_end(&b);
+}
+
+/* ---- 65 ------------------------------------------------------------------------------------ */
+
+static void use_everything(bench *b, void *other)
+{
+    TIDE_SCOPE(b->pool);
+    expect_ok(tide_pool_use_on(b->pool, other));
+    float *x = tide_zeros(b->pool, float, 500);
+    float *y = tide_ones(b->pool, float, 5000);
+    const float one = 1;
+    assert_non_null(x);
+    assert_non_null(y);
+    expect(b->stream, x, 2000, 0);
+    expect_pattern(other, y, &one, 4, 5000);
+    expect_ok(tide_pool_wait(b->pool));
+}
+
+static void a_pool_used_while_another_device_is_current_switches_and_switches_back(void **state)
+{
+    (void)state;
+    bench b = bench_start(65);
+    void *other = fake_stream_create(0);
+    for (int device = -1; device < 2; device++) {
+        fake_use_device(device);
+        use_everything(&b, other);
+        assert_int_equal(fake_current_device(), device);
+        expect_ok(tide_pool_empty(b.pool));
+        assert_int_equal(fake_current_device(), device);
+    }
+    fake_stream_destroy(other);
+    bench_end(&b);
+}
+
+static void a_stream_of_another_device_is_refused(void **state)
+{
+    (void)state;
+    bench b = bench_start(65);
+    void *elsewhere = fake_stream_create(1);
+    const tide_pool_options options = {.device = b.device, .stream = elsewhere};
+    assert_null(tide_pool_create(&options));
+    expect_said("cuda:0 has no stream");
+    {
+        TIDE_SCOPE(b.pool);
+        expect_status(tide_pool_use_on(b.pool, elsewhere), TIDE_ERROR_ARGUMENT);
+    }
+    assert_int_equal(info_of(b.device).events, 0);
+    fake_stream_destroy(elsewhere);
+    bench_end(&b);
+}
+
+static void two_devices_side_by_side(void **state)
+{
+    (void)state;
+    bench b = bench_start(65);
+    tide_device *second = tide_device_open("cuda:1");
+    void *stream = fake_stream_create(1);
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = second, .stream = stream});
+    assert_non_null(pool);
+    for (int i = 0; i < 10; i++) {
+        TIDE_SCOPE(b.pool);
+        TIDE_SCOPE(pool);
+        int *here = tide_acquire(b.pool, int, 100), *there = tide_acquire(pool, int, 100);
+        put(b.stream, here, 400, 1);
+        put(stream, there, 400, 2);
+        expect(b.stream, here, 400, 1);
+        expect(stream, there, 400, 2);
+    }
+    tide_array *array = tide_acquire_array(pool, TIDE_F32, 1, (const int64_t[]){10});
+    assert_int_equal(array->tensor.device.device_type, TIDE_DL_CUDA);
+    assert_int_equal(array->tensor.device.device_id, 1);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_device_close(second));
+    fake_stream_destroy(stream);
+    bench_end(&b);
+}
+
+/* ---- 66 ------------------------------------------------------------------------------------ */
+
+static unsigned waits(void)
+{
+    return fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize") +
+           fake_calls("cuCtxSynchronize") + fake_calls("cuEventQuery");
+}
+
+static void rewind_with_a_kernel_in_flight_re_acquire_and_overwrite(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 20; seed++) {
+        bench b = bench_start(seed);
+        float *first = NULL;
+        fake_count_anew();
+        for (int i = 0; i < 50; i++) {
+            TIDE_SCOPE(b.pool);
+            float *x = tide_acquire(b.pool, float, 256);
+            first = first != NULL ? first : x;
+            assert_ptr_equal(x, first);
+            put(b.stream, x, 1024, (uint8_t)i);
+            expect(b.stream, x, 1024, (uint8_t)i);
+        }
+        assert_true(fake_pending() > 0); /* the host has not waited */
+        assert_int_equal(waits(), 0);
+        assert_int_equal(fake_calls("cuEventRecord"), 0);
+        bench_end(&b);
+    }
+}
+
+/* ---- 67 ------------------------------------------------------------------------------------ */
+
+static void with_a_declared_second_stream(uint32_t seed)
+{
+    bench b = bench_start(seed);
+    void *other = fake_stream_create(0);
+    expect_ok(tide_pool_reset(b.pool));
+    for (int i = 0; i < 30; i++) {
+        tide_mark mark = tide_checkpoint(b.pool);
+        float *x = tide_acquire(b.pool, float, 256), *y = tide_acquire(b.pool, float, 256);
+        expect_ok(tide_pool_use_on(b.pool, other));
+        put(other, x, 1024, (uint8_t)i);
+        expect(other, x, 1024, (uint8_t)i);
+        put(b.stream, y, 1024, (uint8_t)~i);
+        expect(b.stream, y, 1024, (uint8_t)~i);
+        fake_count_anew();
+        expect_ok(tide_rewind(b.pool, mark));
+        assert_int_equal(fake_calls("cuEventRecord"), 1); /* not one for each array */
+        assert_int_equal(fake_calls("cuStreamWaitEvent"), 1);
+        assert_int_equal(waits(), 0);
+    }
+    bench_end(&b);
+    fake_stream_destroy(other);
+}
+
+static void rewind_with_a_declared_second_stream_costs_one_event(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 20; seed++)
+        with_a_declared_second_stream(seed);
+}
+
+static void undeclared_use_of_a_second_stream_is_found(void **state)
+{
+    (void)state;
+    bench b = bench_start(67);
+    void *other = fake_stream_create(0);
+    for (int i = 0; i < 2; i++) {
+        TIDE_SCOPE(b.pool);
+        float *x = tide_acquire(b.pool, float, 256);
+        if (i == 0) /* ordered as far as the program itself can see */
+            fake_order(b.stream, other);
+        put(i == 0 ? other : b.stream, x, 1024, (uint8_t)i);
+    }
+    assert_non_null(fake_hazard());
+    assert_non_null(strstr(fake_hazard(), "not ordered after a kernel"));
+    fake_synchronise_all();
+    expect_ok(tide_pool_destroy(b.pool));
+    expect_ok(tide_device_close(b.device));
+    fake_stream_destroy(other);
+    fake_stream_destroy(b.stream);
+}
+
+static void the_same_use_declared_is_not(void **state)
+{
+    (void)state;
+    bench b = bench_start(67);
+    void *other = fake_stream_create(0);
+    for (int i = 0; i < 2; i++) {
+        TIDE_SCOPE(b.pool);
+        float *x = tide_acquire(b.pool, float, 256);
+        if (i == 0)
+            expect_ok(tide_pool_use_on(b.pool, other));
+        put(i == 0 ? other : b.stream, x, 1024, (uint8_t)i);
+    }
+    bench_end(&b);
+    fake_stream_destroy(other);
+}
+
+/* An array that both streams may use, rewound inside the declaration and used first on the other.
+ */
+static void inner_rewinds_order_both_ways(void **state)
+{
+    (void)state;
+    bench b = bench_start(67);
+    void *other = fake_stream_create(0);
+    {
+        TIDE_SCOPE(b.pool);
+        expect_ok(tide_pool_use_on(b.pool, other));
+        for (int i = 0; i < 6; i++) {
+            TIDE_SCOPE(b.pool);
+            float *x = tide_acquire(b.pool, float, 256);
+            void *stream = i % 2 == 0 ? b.stream : other;
+            put(stream, x, 1024, (uint8_t)i);
+            expect(stream, x, 1024, (uint8_t)i);
+        }
+        fake_count_anew();
+        TIDE_LOOP(b.pool, i, 4) {
+            float *x = tide_acquire(b.pool, float, 256);
+            put(i % 2 == 0 ? other : b.stream, x, 1024, 1);
+        }
+        assert_int_equal(fake_calls("cuEventRecord"), 4 * 2);
+        fake_count_anew();
+        { TIDE_SCOPE(b.pool); }
+        assert_int_equal(fake_calls("cuEventRecord"), 0); /* nothing was freed */
+    }
+    fake_count_anew();
+    { TIDE_SCOPE(b.pool); (void)tide_acquire(b.pool, float, 256); }
+    assert_int_equal(fake_calls(NULL), 0); /* the declaration has ended */
+    bench_end(&b);
+    fake_stream_destroy(other);
+}
+
+static void declarations_are_refused_where_nothing_would_end_them(void **state)
+{
+    (void)state;
+    bench b = bench_start(67);
+    void *streams[20];
+    for (int i = 0; i < 20; i++)
+        streams[i] = fake_stream_create(0);
+    expect_status(tide_pool_use_on(b.pool, streams[0]), TIDE_ERROR_STATE);
+    expect_said("no open scope");
+    expect_status(tide_pool_use_on(NULL, streams[0]), TIDE_ERROR_ARGUMENT);
+    {
+        TIDE_SCOPE(b.pool);
+        expect_ok(tide_pool_use_on(b.pool, b.stream)); /* its own: nothing to do */
+        assert_int_equal(info_of(b.device).events, 0);
+        for (int i = 0; i < 16; i++)
+            expect_ok(tide_pool_use_on(b.pool, streams[i]));
+        expect_status(tide_pool_use_on(b.pool, streams[16]), TIDE_ERROR_LIMIT);
+        expect_said("16");
+        expect_ok(tide_pool_use_on(b.pool, streams[3])); /* again: ordered again, no more */
+    }
+    {
+        TIDE_SCOPE(b.pool);
+        expect_ok(tide_pool_use_on(b.pool, streams[16]));
+    }
+    for (int i = 0; i < 20; i++)
+        fake_stream_destroy(streams[i]);
+    bench_end(&b);
+}
+
+/* ---- 68 ------------------------------------------------------------------------------------ */
+
+/* Two scopes over the same memory, the second with work on another stream, forked and joined. */
+static void work_to_capture(bench *b, void *other, uint8_t *result)
+{
+    {
+        TIDE_SCOPE(b->pool);
+        uint8_t *x = tide_acquire(b->pool, uint8_t, 512);
+        put(b->stream, x, 512, 3);
+        expect(b->stream, x, 512, 3);
+    }
+    TIDE_SCOPE(b->pool);
+    uint8_t *x = tide_zeros(b->pool, uint8_t, 512), *y = tide_acquire(b->pool, uint8_t, 512);
+    expect_ok(tide_pool_use_on(b->pool, other));
+    put(other, y, 512, 4);
+    expect(b->stream, x, 512, 0);
+    put(b->stream, result, 16, 5);
+}
+
+static void queries(void)
+{
+    assert_int_equal(waits(), 0);
+    assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 0);
+    assert_int_equal(fake_calls("cuMemFreeAsync"), 0);
+    assert_int_equal(fake_calls("cuMemHostAlloc"), 0);
+}
+
+static void rewind_during_capture_replays_correctly(void **state)
+{
+    (void)state;
+    bench b = bench_start(68);
+    void *other = fake_stream_create(0), *graph = NULL;
+    uint8_t *result = tide_acquire(b.pool, uint8_t, 16);
+    work_to_capture(&b, other, result); /* warm */
+    fake_synchronise_all();
+    fake_capture_begin(b.stream);
+    fake_count_anew();
+    work_to_capture(&b, other, result);
+    queries();
+    assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+    for (int i = 0; i < 5; i++) {
+        put(b.stream, result, 16, 0);
+        fake_graph_launch(graph, b.stream);
+        expect(b.stream, result, 16, 5);
+        TIDE_SCOPE(b.pool); /* between replays the same memory is used by others */
+        put(b.stream, tide_acquire(b.pool, uint8_t, 512), 512, 9);
+    }
+    fake_synchronise_all();
+    expect_order();
+    fake_graph_destroy(graph);
+    fake_stream_destroy(other);
+    expect_ok(tide_pool_reset(b.pool));
+    bench_end(&b);
+}
+
+static void growing_during_capture_is_refused(void **state)
+{
+    (void)state;
+    bench b = bench_start(68);
+    void *graph = NULL;
+    { TIDE_SCOPE(b.pool); (void)tide_acquire(b.pool, int, 100); }
+    fake_capture_begin(b.stream);
+    fake_count_anew();
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, int, 100));
+        assert_null(tide_acquire(b.pool, int, 100));
+        expect_status(tide_error_status(), TIDE_ERROR_STATE);
+        expect_said("while a graph is captured");
+        assert_null(tide_zeros(b.pool, double, 100));
+    }
+    assert_int_equal(tide_pool_trim(b.pool, TIDE_ALL_TYPES).slots, 0);
+    expect_status(tide_pool_empty(b.pool), TIDE_ERROR_STATE);
+    expect_status(tide_pool_destroy(b.pool), TIDE_ERROR_STATE);
+    expect_status(tide_pool_wait(b.pool), TIDE_ERROR_STATE);
+    queries();
+    assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+    fake_graph_destroy(graph);
+    { TIDE_SCOPE(b.pool); assert_non_null(tide_acquire(b.pool, double, 100)); }
+    bench_end(&b);
+}
+
+/* A disabled pool gives memory back at every rewind: during a capture that waits. */
+static void what_is_given_up_during_capture_goes_back_later(void **state)
+{
+    (void)state;
+    bench b = bench_start_with(68, (tide_pool_options){.disabled = true});
+    void *graph = NULL;
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, int, 100));
+        fake_capture_begin(b.stream);
+    }
+    assert_int_equal(fake_calls("cuMemFreeAsync"), 0);
+    assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+    { TIDE_SCOPE(b.pool); assert_non_null(tide_acquire(b.pool, int, 100)); }
+    assert_int_equal(fake_calls("cuMemFreeAsync"), 2);
+    fake_graph_destroy(graph);
+    bench_end(&b);
+}
+
+/* ---- 69 ------------------------------------------------------------------------------------ */
+
+static void expect_consistent(bench *b, size_t live)
+{
+    tide_pool_statistics stats;
+    expect_ok(tide_pool_check(b->pool));
+    expect_ok(tide_pool_stats(b->pool, &stats));
+    assert_int_equal(stats.slots_live, live);
+}
+
+static void out_of_memory_in_the_middle_of_a_scope(void **state)
+{
+    (void)state;
+    bench b = bench_start(69);
+    fake_limit(1 << 20);
+    {
+        TIDE_SCOPE(b.pool);
+        float *x = tide_acquire(b.pool, float, 1000);
+        put(b.stream, x, 4000, 1);
+        assert_null(tide_acquire(b.pool, float, 1 << 20));
+        expect_status(tide_error_status(), TIDE_ERROR_MEMORY);
+        expect_said("cuda:0");
+        expect_said("4194304");
+        expect_consistent(&b, 1);
+        expect(b.stream, x, 4000, 1);
+        assert_non_null(tide_acquire(b.pool, float, 1000));
+    }
+    expect_consistent(&b, 0);
+    bench_end(&b);
+}
+
+static void device_lost_in_the_middle_of_a_scope(void **state)
+{
+    (void)state;
+    bench b = bench_start(69);
+    void *other = fake_stream_create(0);
+    {
+        TIDE_SCOPE(b.pool);
+        expect_ok(tide_pool_use_on(b.pool, other));
+        float *x = tide_acquire(b.pool, float, 1000);
+        assert_non_null(x);
+        put(other, x, 4000, 1);
+        fake_lose(0);
+        assert_null(tide_acquire(b.pool, float, 1 << 20));
+        expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
+        expect_said("cuda:0 is lost");
+        assert_null(tide_zeros(b.pool, float, 10));
+        expect_consistent(&b, 1);
+    }
+    expect_consistent(&b, 0);
+    assert_true(info_of(b.device).lost);
+    { TIDE_SCOPE(b.pool); assert_null(tide_acquire(b.pool, float, 10)); }
+    expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
+    assert_null(tide_pool_create(&(tide_pool_options){.device = b.device}));
+    expect_said("cuda:0 is lost");
+    expect_ok(tide_pool_destroy(b.pool));
+    expect_ok(tide_device_close(b.device));
+    fake_stream_destroy(b.stream);
+    fake_stream_destroy(other);
+}
+
+/* ---- 71 ------------------------------------------------------------------------------------ */
+
+static void fill_and_look(bench *b, tide_type type, const void *value, size_t n)
+{
+    void *data = tide_fill_type(b->pool, type, n, value);
+    assert_non_null(data);
+    expect_pattern(b->stream, data, value, tide_type_size(type), n);
+}
+
+static void a_float16_shelf_keeps_half_precision_data(void **state)
+{
+    (void)state;
+    bench b = bench_start(71);
+    const tide_f16 f16 = {0x3E01};
+    const tide_bf16 bf16 = {0x4049};
+    const float f32 = 3.5f;
+    const double f64 = 1.25;
+    const float c64[2] = {1, -2};
+    const double c128[2] = {3, -4};
+    struct triple { uint8_t bytes[3]; } triple = {{1, 2, 3}};
+    struct large { uint32_t words[7]; } large = {{1, 2, 3, 4, 5, 6, 7}};
+    const size_t counts[] = {1, 2, 3, 100, 1001};
+    for (int i = 0; i < 5; i++) {
+        TIDE_SCOPE(b.pool);
+        fill_and_look(&b, TIDE_F16, &f16, counts[i]);
+        fill_and_look(&b, TIDE_BF16, &bf16, counts[i]);
+        fill_and_look(&b, TIDE_F32, &f32, counts[i]);
+        fill_and_look(&b, TIDE_F64, &f64, counts[i]);
+        fill_and_look(&b, TIDE_C64, c64, counts[i]);
+        fill_and_look(&b, TIDE_C128, c128, counts[i]);
+        fill_and_look(&b, tide_type_of(struct triple), &triple, counts[i]);
+        fill_and_look(&b, tide_type_of(struct large), &large, counts[i]);
+    }
+    bench_end(&b);
+}
+
+struct very_large { /* more units than columns are filled one by one */
+    uint16_t parts[15];
+};
+
+static void patterns_of_any_size_are_filled(void **state)
+{
+    (void)state;
+    bench b = bench_start(71);
+    struct very_large value;
+    for (uint16_t i = 0; i < 15; i++)
+        value.parts[i] = (uint16_t)(i * 1000 + 7);
+    fill_and_look(&b, tide_type_of(struct very_large), &value, 1);
+    fill_and_look(&b, tide_type_of(struct very_large), &value, 777);
+    tide_array *ones = tide_array_ones(b.pool, TIDE_F16, 2, (const int64_t[]){30, 7});
+    const tide_f16 one = {0x3C00};
+    assert_non_null(ones);
+    expect_pattern(b.stream, tide_array_data(ones), &one, 2, 210);
+    expect_ok(tide_pool_reset(b.pool));
+    bench_end(&b);
+}
+
+static void bits_are_filled_by_words(void **state)
+{
+    (void)state;
+    bench b = bench_start(71);
+    const bool set = true;
+    const uint64_t all = UINT64_MAX, last = (1 << 6) - 1;
+    uint64_t *bits = tide_fill_type(b.pool, TIDE_BIT, 70, &set);
+    assert_non_null(bits);
+    expect_pattern(b.stream, bits, &all, 8, 1);
+    expect_pattern(b.stream, bits + 1, &last, 8, 1);
+    expect_ok(tide_pool_reset(b.pool));
+    bench_end(&b);
+}
+
+/* ---- 72 ------------------------------------------------------------------------------------ */
+
+static void a_re_used_handle_is_not_confused_with_the_old_stream(void **state)
+{
+    (void)state;
+    bench b = bench_start(72);
+    void *other = fake_stream_create(0);
+    {
+        TIDE_SCOPE(b.pool);
+        float *x = tide_acquire(b.pool, float, 256);
+        expect_ok(tide_pool_use_on(b.pool, other));
+        put(other, x, 1024, 1);
+        fake_stream_destroy(other); /* its work goes on */
+        assert_ptr_equal(fake_stream_create(0), other);
+    } /* what the handle stands for now knows nothing of that work: the host waits */
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+    {
+        TIDE_SCOPE(b.pool);
+        float *x = tide_acquire(b.pool, float, 256);
+        put(b.stream, x, 1024, 2);
+        expect(b.stream, x, 1024, 2);
+    }
+    fake_stream_destroy(other);
+    bench_end(&b);
+}
+
+static void a_pool_whose_stream_is_gone_says_so(void **state)
+{
+    (void)state;
+    bench b = bench_start(72);
+    { TIDE_SCOPE(b.pool); put(b.stream, tide_acquire(b.pool, float, 256), 1024, 1); }
+    fake_stream_destroy(b.stream);
+    assert_ptr_equal(fake_stream_create(0), b.stream);
+    {
+        TIDE_SCOPE(b.pool);
+        assert_null(tide_acquire(b.pool, float, 1 << 16));
+        expect_status(tide_error_status(), TIDE_ERROR_STATE);
+        expect_said("was destroyed");
+        assert_null(tide_zeros(b.pool, float, 10));
+        expect_status(tide_pool_use_on(b.pool, b.stream), TIDE_ERROR_STATE);
+    }
+    expect_status(tide_pool_wait(b.pool), TIDE_ERROR_STATE);
+    bench_end(&b);
+}
+
+/* ---- devices, exchange, checks -------------------------------------------------------------- */
+
+static void devices_are_counted_and_held(void **state)
+{
+    (void)state;
+    bench b = bench_start(1);
+    assert_ptr_equal(tide_device_open("cuda:0"), b.device);
+    assert_ptr_equal(tide_device_open("cuda:00"), b.device);
+    expect_ok(tide_device_close(b.device));
+    expect_ok(tide_device_close(b.device));
+    expect_status(tide_device_close(b.device), TIDE_ERROR_STATE);
+    expect_said("1 pools");
+    assert_null(tide_device_open("cuda:2"));
+    expect_said("the driver knows 2");
+    assert_null(tide_device_open("cuda:"));
+    expect_status(tide_error_status(), TIDE_ERROR_NAME);
+    assert_null(tide_device_open("cuda:12345"));
+    assert_null(tide_device_open(NULL));
+    tide_device_information info = info_of(b.device);
+    assert_string_equal(info.name, "cuda:0");
+    assert_string_equal(info.description, "fake device 0");
+    assert_false(info.host);
+    assert_non_null(tide_device_context(b.device));
+    tide_device *device = b.device;
+    bench_end(&b);
+    expect_status(tide_device_info(device, &info), TIDE_ERROR_DEVICE);
+    expect_said("closed");
+    assert_null(tide_pool_create(&(tide_pool_options){.device = device}));
+    expect_said("closed");
+    expect_status(tide_device_close(device), TIDE_ERROR_DEVICE);
+    assert_null(tide_pool_create(&(tide_pool_options){.device = (tide_device *)(void *)&info}));
+    expect_said("is no device");
+}
+
+static void views_of_device_arrays_have_their_headers_on_the_host(void **state)
+{
+    (void)state;
+    bench b = bench_start(2);
+    const int64_t shape[] = {6, 8}, start[] = {1, 2}, extent[] = {2, 3}, flat[] = {48};
+    {
+        TIDE_SCOPE(b.pool);
+        tide_array *array = tide_acquire_array(b.pool, TIDE_F32, 2, shape);
+        tide_array *view = tide_view(b.pool, array, start, extent, NULL);
+        tide_array *line = tide_reshape(b.pool, array, 1, flat);
+        assert_non_null(view);
+        assert_non_null(line);
+        assert_int_equal((char *)tide_array_data(view) - (char *)array->tensor.data, (8 + 2) * 4);
+        put(b.stream, tide_array_data(line), 48 * 4, 3);
+    }
+    bench_end(&b);
+}
+
+static unsigned given_back;
+
+/* The producer does with it what it likes, on the host. */
+static void give_back(tide_dl_managed *managed)
+{
+    fake_host_uses(managed->tensor.data, 400, true);
+    given_back++;
+}
+
+/* A tensor that kernels may still be reading is not given back while they may. */
+static void an_imported_tensor_goes_back_when_its_work_is_over(void **state)
+{
+    (void)state;
+    bench b = bench_start(3);
+    tide_pool *producer = tide_pool_create(&(tide_pool_options){.device = b.device,
+                                                                .stream = b.stream});
+    int64_t shape[] = {100};
+    float *data = tide_acquire(producer, float, 100);
+    tide_dl_managed managed = {.version = {TIDE_DL_MAJOR, TIDE_DL_MINOR},
+                               .deleter = give_back,
+                               .tensor = {.data = data,
+                                          .device = {TIDE_DL_CUDA, 0},
+                                          .ndim = 1,
+                                          .dtype = {TIDE_DL_FLOAT, 32, 1},
+                                          .shape = shape}};
+    void *other = fake_stream_create(0);
+    given_back = 0;
+    for (unsigned i = 0; i < 20; i++) {
+        TIDE_SCOPE(b.pool);
+        if (i % 3 == 1)
+            expect_ok(tide_pool_use_on(b.pool, other));
+        tide_array *array = tide_array_import(b.pool, &managed);
+        assert_non_null(array);
+        put(i % 3 == 1 ? other : b.stream, tide_array_data(array), 400, 1);
+        assert_true(given_back <= i);
+    }
+    assert_int_equal(fake_calls("cuEventSynchronize") + fake_calls("cuStreamSynchronize"), 0);
+    fake_synchronise_all(); /* what is refused goes back at once */
+    managed.tensor.device.device_id = 1;
+    assert_null(tide_array_import(b.pool, &managed));
+    expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
+    expect_ok(tide_pool_reset(producer));
+    expect_ok(tide_pool_destroy(producer));
+    bench_end(&b);
+    fake_stream_destroy(other);
+    assert_int_equal(given_back, 21);
+}
+
+static void an_exported_array_outlives_its_pool(void **state)
+{
+    (void)state;
+    bench b = bench_start(4);
+    tide_dl_managed *managed = NULL;
+    {
+        TIDE_SCOPE(b.pool);
+        tide_array *array = tide_acquire_array(b.pool, TIDE_F16, 1, (const int64_t[]){64});
+        put(b.stream, tide_array_data(array), 128, 1);
+        managed = tide_array_export(b.pool, array);
+        assert_non_null(managed);
+    }
+    expect_ok(tide_pool_destroy(b.pool));
+    fake_stream_destroy(b.stream);
+    expect_status(tide_device_close(b.device), TIDE_ERROR_STATE);
+    managed->deleter(managed);
+    fake_synchronise_all();
+    expect_order();
+    assert_int_equal(fake_live_bytes(), 0);
+    expect_ok(tide_device_close(b.device));
+}
+
+static void a_careful_pool_poisons_on_its_stream(void **state)
+{
+    (void)state;
+    bench b = bench_start_with(5, (tide_pool_options){.check = TIDE_CHECK_GUARD});
+    float *x;
+    {
+        TIDE_SCOPE(b.pool);
+        x = tide_acquire(b.pool, float, 100);
+        put(b.stream, x, 400, 1);
+        expect(b.stream, x, 400, 1);
+    }
+    expect(b.stream, x, 400, 0xFF);
+    bench_end(&b);
+}
+
+static void a_module_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    bench b = bench_start(6);
+    assert_null(b.device->methods->load(b.device, "nonsense", 8, NULL));
+    expect_said("cuModuleLoadDataEx");
+    void *module = b.device->methods->load(b.device, "fake", 4, NULL);
+    assert_null(b.device->methods->kernel(b.device, module, "jump"));
+    expect_said("cuModuleGetFunction");
+    const tide_argument none[20] = {{NULL, 0}};
+    expect_status(b.device->methods->launch(b.device, b.stream, module, 1, 1, none, 20),
+                  TIDE_ERROR_LIMIT);
+    b.device->methods->unload(b.device, module);
+    bench_end(&b);
+}
+
+static void a_module_is_loaded_and_launched(void **state)
+{
+    (void)state;
+    bench b = bench_start(6);
+    uint8_t *x = tide_zeros(b.pool, uint8_t, 4 * 32);
+    expect_ok(try_bump(b.device, b.stream, x));
+    expect(b.stream, x, 128, 5);
+    expect_ok(tide_pool_reset(b.pool));
+    assert_int_equal(info_of(b.device).launches, 1);
+    bench_end(&b);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call),
+    cmocka_unit_test(nested_host_and_device_scopes_are_independent),
+    cmocka_unit_test(a_pool_used_while_another_device_is_current_switches_and_switches_back),
+    cmocka_unit_test(a_stream_of_another_device_is_refused),
+    cmocka_unit_test(two_devices_side_by_side),
+    cmocka_unit_test(rewind_with_a_kernel_in_flight_re_acquire_and_overwrite),
+    cmocka_unit_test(rewind_with_a_declared_second_stream_costs_one_event),
+    cmocka_unit_test(undeclared_use_of_a_second_stream_is_found),
+    cmocka_unit_test(the_same_use_declared_is_not),
+    cmocka_unit_test(inner_rewinds_order_both_ways),
+    cmocka_unit_test(declarations_are_refused_where_nothing_would_end_them),
+    cmocka_unit_test(rewind_during_capture_replays_correctly),
+    cmocka_unit_test(growing_during_capture_is_refused),
+    cmocka_unit_test(what_is_given_up_during_capture_goes_back_later),
+    cmocka_unit_test(out_of_memory_in_the_middle_of_a_scope),
+    cmocka_unit_test(device_lost_in_the_middle_of_a_scope),
+    cmocka_unit_test(a_float16_shelf_keeps_half_precision_data),
+    cmocka_unit_test(patterns_of_any_size_are_filled),
+    cmocka_unit_test(bits_are_filled_by_words),
+    cmocka_unit_test(a_re_used_handle_is_not_confused_with_the_old_stream),
+    cmocka_unit_test(a_pool_whose_stream_is_gone_says_so),
+    cmocka_unit_test(devices_are_counted_and_held),
+    cmocka_unit_test(views_of_device_arrays_have_their_headers_on_the_host),
+    cmocka_unit_test(an_imported_tensor_goes_back_when_its_work_is_over),
+    cmocka_unit_test(an_exported_array_outlives_its_pool),
+    cmocka_unit_test(a_careful_pool_poisons_on_its_stream),
+    cmocka_unit_test(a_module_is_loaded_and_launched),
+    cmocka_unit_test(a_module_that_is_none_is_refused),
+};
+
+int main(void)
+{
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "support.h"
+
+#include <stdlib.h>
+
+#include "runtime/cuda.h"
+#include "runtime/device.h"
+
+static unsigned mismatches;
+
+bench bench_start_with(uint32_t seed, tide_pool_options options)
+{
+    mismatches = 0;
+    fake_reset(2, seed);
+    tide_cuda_driver_set(FAKE_CUDA);
+    bench b = {.device = tide_device_open("cuda:0")};
+    if (b.device == NULL)
+        fail_msg("%s", tide_error_message());
+    options.device = b.device;
+    options.stream = b.stream = fake_stream_create(0);
+    b.pool = tide_pool_create(&options);
+    if (b.pool == NULL)
+        fail_msg("%s", tide_error_message());
+    return b;
+}
+
+bench bench_start(uint32_t seed)
+{
+    return bench_start_with(seed, (tide_pool_options){.name = "bench"});
+}
+
+void expect_order(void)
+{
+    if (fake_hazard() != NULL)
+        fail_msg("hazard: %s", fake_hazard());
+    if (fake_violation() != NULL)
+        fail_msg("violation: %s", fake_violation());
+    assert_int_equal(unexpected(), 0);
+}
+
+void bench_end(bench *b)
+{
+    expect_ok(tide_pool_check(b->pool));
+    expect_ok(tide_pool_destroy(b->pool));
+    fake_synchronise_all();
+    expect_order();
+    assert_int_equal(fake_live_bytes(), 0);
+    assert_int_equal(fake_pending(), 0);
+    expect_ok(tide_device_close(b->device));
+    fake_stream_destroy(b->stream);
+    expect_order();
+}
+
+typedef struct kernel_arguments {
+    uint8_t *data;
+    size_t bytes, count;
+    uint8_t value[32];
+} kernel_arguments;
+
+static void run_put(const void *of)
+{
+    const kernel_arguments *arguments = of;
+    memset(fake_see(arguments->data), arguments->value[0], arguments->bytes);
+}
+
+static void run_expect(const void *of)
+{
+    const kernel_arguments *arguments = of;
+    const uint8_t *seen = fake_see(arguments->data);
+    for (size_t i = 0; i < arguments->count; i++)
+        mismatches += memcmp(seen + i * arguments->bytes, arguments->value, arguments->bytes) != 0;
+}
+
+void put(void *stream, void *data, size_t bytes, uint8_t value)
+{
+    const kernel_arguments arguments = {.data = data, .bytes = bytes, .value = {value}};
+    const fake_range range = {data, bytes, true};
+    fake_launch(stream, run_put, &arguments, sizeof arguments, &range, 1);
+}
+
+void expect_pattern(void *stream, void *data, const void *pattern, size_t bytes, size_t count)
+{
+    kernel_arguments arguments = {.data = data, .bytes = bytes, .count = count};
+    const fake_range range = {data, bytes * count, false};
+    assert_true(bytes <= sizeof arguments.value);
+    memcpy(arguments.value, pattern, bytes);
+    fake_launch(stream, run_expect, &arguments, sizeof arguments, &range, 1);
+}
+
+void expect(void *stream, void *data, size_t bytes, uint8_t value)
+{
+    expect_pattern(stream, data, &value, 1, bytes);
+}
+
+unsigned unexpected(void)
+{
+    return __atomic_load_n(&mismatches, __ATOMIC_RELAXED);
+}
+
+tide_device_information info_of(const tide_device *device)
+{
+    tide_device_information info;
+    expect_ok(tide_device_info(device, &info));
+    return info;
+}
+
+tide_status try_bump(tide_device *device, void *stream, uint8_t *data)
+{
+    void *module = device->methods->load(device, "fake", 4, NULL);
+    if (module == NULL)
+        return tide_error_status();
+    void *kernel = device->methods->kernel(device, module, "bump");
+    tide_status status = kernel != NULL ? TIDE_OK : tide_error_status();
+    const unsigned by = 5;
+    const tide_argument arguments[] = {{&data, 0}, {&by, sizeof by}};
+    if (status == TIDE_OK)
+        status = device->methods->launch(device, stream, kernel, 4, 32, arguments, 2);
+    device->methods->unload(device, module);
+    return status;
+}
+
+uint32_t scaled(uint32_t count, uint32_t least)
+{
+    const char *text = getenv("TIDE_TEST_SCALE");
+    double scale = text == NULL ? 1 : atof(text), wanted = count * (scale > 0 ? scale : 1);
+    return wanted < least ? least : (uint32_t)wanted;
+}

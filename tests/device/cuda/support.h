@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools on the fake driver: what the tests share. */
+#ifndef CUDA_SUPPORT_H
+#define CUDA_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <tidepool/device.h>
+#include <tidepool/tidepool.h>
+
+#include "fake_cuda.h"
+
+/* A driver as new, its first device, a stream and a pool on it. */
+typedef struct bench {
+    tide_device *device;
+    void *stream;
+    tide_pool *pool;
+} bench;
+
+bench bench_start(uint32_t seed);
+bench bench_start_with(uint32_t seed, tide_pool_options options);
+
+/* Everything goes back; nothing may have gone wrong on the way, nothing be left. */
+void bench_end(bench *b);
+
+/* So far nothing has gone wrong. */
+void expect_order(void);
+
+/* Kernels that write a value to each byte, and that expect one there; how often it was not. */
+void put(void *stream, void *data, size_t bytes, uint8_t value);
+void expect(void *stream, void *data, size_t bytes, uint8_t value);
+unsigned unexpected(void);
+
+/* The same of a repeated pattern, in one kernel. */
+void expect_pattern(void *stream, void *data, const void *pattern, size_t bytes, size_t count);
+
+#define expect_ok(call)           assert_int_equal(call, TIDE_OK)
+#define expect_status(call, what) assert_int_equal(call, what)
+#define expect_said(words)        assert_non_null(strstr(tide_error_message(), words))
+
+/* Loads the fake's one kernel and launches it on 128 bytes: each becomes 5 more. */
+tide_status try_bump(tide_device *device, void *stream, uint8_t *data);
+
+/* So many, fewer where tests run slowly ($TIDE_TEST_SCALE), but at least that. */
+uint32_t scaled(uint32_t count, uint32_t least);
+
+tide_device_information info_of(const tide_device *device);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* What holds for every entry point: the lock, counting, failing on demand, current contexts, the
+ * modes of threads, the end of the process. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "model.h"
+
+enum { CONTEXTS_DEEP = 16, MODE_GLOBAL = 0 };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local struct {
+    context *stack[CONTEXTS_DEEP];
+    int depth;
+    int mode;
+} here;
+
+static struct {
+    unsigned calls[ENTRIES], all, failures;
+    int failing; /* an entry, or -1 */
+    unsigned nth;
+    int result;
+    bool for_ever;
+} asked = {.failing = -1};
+
+static bool torn_down;
+
+void fake_lock(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+void fake_unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+uint32_t fake_random(void)
+{
+    fake.random ^= fake.random << 13;
+    fake.random ^= fake.random >> 17;
+    return fake.random ^= fake.random << 5;
+}
+
+void fake_complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (fake.violation[0] == '\0')
+        vsnprintf(fake.violation, sizeof fake.violation, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- entering an entry point -------------------------------------------------------------- */
+
+static const char *const names[ENTRIES] = {
+#define X(name, version, arguments) #name,
+    TIDE_CU_ENTRIES(X)
+#undef X
+};
+
+static int injected(int entry)
+{
+    bool fails = entry == asked.failing && asked.nth > 0 && --asked.nth == 0;
+    if (!fails)
+        return 0;
+    asked.nth = asked.for_ever ? 1 : 0;
+    asked.failures++;
+    return asked.result;
+}
+
+/* Real drivers differ in what they do to whoever calls them now. */
+static void check_alive(int entry)
+{
+    if (!torn_down)
+        return;
+    fprintf(stderr, "fake_cuda: %s after the driver was torn down\n", names[entry]);
+    _exit(99);
+}
+
+int control_enter(int entry)
+{
+    if (entry == ENTRY_cuInit && fake.limit == 0) /* a program that knows nothing of fakes */
+        fake_reset(1, 1);
+    fake_lock();
+    check_alive(entry);
+    asked.calls[entry]++;
+    asked.all++;
+    model_advance();
+    return injected(entry);
+}
+
+int control_enter_current(int entry)
+{
+    int result = control_enter(entry);
+    if (result == 0 && control_current() == NULL)
+        result = INVALID_CONTEXT;
+    return result == 0 && control_current()->lost ? TIDE_CU_ILLEGAL_ADDRESS : result;
+}
+
+int control_leave(int result)
+{
+    fake_unlock();
+    return result;
+}
+
+int control_unsafe(const char *what)
+{
+    if (fake.captures == 0 || here.mode == TIDE_CU_CAPTURE_RELAXED)
+        return 0;
+    fake_complain("%s while a graph is captured", what);
+    return CAPTURE_UNSUPPORTED;
+}
+
+void control_tear_down(void)
+{
+    torn_down = true;
+}
+
+/* ---- threads ------------------------------------------------------------------------------ */
+
+int control_mode(int mode)
+{
+    int old = here.mode;
+    here.mode = mode;
+    return old;
+}
+
+context *control_current(void)
+{
+    return here.depth > 0 ? here.stack[here.depth - 1] : NULL;
+}
+
+void control_push(context *pushed)
+{
+    if (here.depth == CONTEXTS_DEEP)
+        abort();
+    here.stack[here.depth++] = pushed;
+}
+
+context *control_pop(void)
+{
+    return here.depth > 0 ? here.stack[--here.depth] : NULL;
+}
+
+/* ---- what is asked of it ------------------------------------------------------------------ */
+
+lane *control_new_stream(context *of)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        lane *made = &fake.streams[i];
+        if (made->live)
+            continue;
+        *made = (lane){.live = true, .context = of, .number = ++fake.stream_numbers};
+        return made;
+    }
+    abort();
+}
+
+static void forget(void)
+{
+    uint64_t numbers = fake.stream_numbers;
+    memset(&fake, 0, sizeof fake);
+    memset(&asked, 0, sizeof asked);
+    asked.failing = -1;
+    here.depth = 0;
+    here.mode = MODE_GLOBAL;
+    fake.stream_numbers = numbers;
+}
+
+void fake_reset(unsigned devices, uint32_t seed)
+{
+    fake_lock();
+    forget();
+    fake.devices = devices;
+    fake.random = seed * 2654435761u | 1;
+    fake.limit = (size_t)256 << 20;
+    model_reset();
+    memory_reset();
+    for (unsigned i = 0; i < devices; i++) {
+        fake.contexts[i] = (context){.device = i};
+        fake.contexts[i].legacy = control_new_stream(&fake.contexts[i]);
+    }
+    fake_unlock();
+}
+
+static int entry_of(const char *name)
+{
+    for (int i = 0; i < ENTRIES; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    fprintf(stderr, "fake_cuda: there is no %s\n", name);
+    abort();
+}
+
+void fake_fail(const char *entry, unsigned nth, int result, bool for_ever)
+{
+    fake_lock();
+    asked.failing = entry_of(entry);
+    asked.nth = nth;
+    asked.result = result;
+    asked.for_ever = for_ever;
+    asked.failures = 0;
+    fake_unlock();
+}
+
+unsigned fake_failures(void)
+{
+    return asked.failures;
+}
+
+unsigned fake_calls(const char *entry)
+{
+    fake_lock();
+    unsigned calls = entry == NULL ? asked.all : asked.calls[entry_of(entry)];
+    fake_unlock();
+    return calls;
+}
+
+void fake_count_anew(void)
+{
+    fake_lock();
+    memset(asked.calls, 0, sizeof asked.calls);
+    asked.all = 0;
+    fake_unlock();
+}
+
+const char *fake_entry(unsigned i)
+{
+    return i < ENTRIES ? names[i] : NULL;
+}
+
+const char *fake_hazard(void)
+{
+    return fake.hazard[0] != '\0' ? fake.hazard : NULL;
+}
+
+const char *fake_violation(void)
+{
+    return fake.violation[0] != '\0' ? fake.violation : NULL;
+}
+
+void fake_lose(unsigned device)
+{
+    fake_lock();
+    fake.contexts[device].lost = true;
+    fake_unlock();
+}
+
+void fake_limit(size_t bytes)
+{
+    fake_lock();
+    fake.limit = bytes;
+    fake_unlock();
+}

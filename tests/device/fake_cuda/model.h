@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* The fake driver's inside: sets of work, streams, captures, memory. All of it under one lock. */
+#ifndef FAKE_MODEL_H
+#define FAKE_MODEL_H
+
+#include <string.h>
+
+#include "fake_cuda.h"
+#include "runtime/cuda_api.h"
+
+enum { OPS = 4096, WORDS = OPS / 64, NODES = 256, STREAMS = 64, DEVICES = 4, EVENTS = 256 };
+
+/* A set of work, by number. */
+typedef struct set {
+    uint64_t words[WORDS];
+} set;
+
+static inline void set_join(set *to, const set *from)
+{
+    for (int i = 0; i < WORDS; i++)
+        to->words[i] |= from->words[i];
+}
+
+static inline bool set_has(const set *of, unsigned i)
+{
+    return of->words[i / 64] >> i % 64 & 1;
+}
+
+static inline void set_put(set *to, unsigned i)
+{
+    to->words[i / 64] |= (uint64_t)1 << i % 64;
+}
+
+static inline bool set_within(const set *part, const set *whole)
+{
+    for (int i = 0; i < WORDS; i++)
+        if ((part->words[i] & ~whole->words[i]) != 0)
+            return false;
+    return true;
+}
+
+/* One piece of work, as it is queued, captured and replayed. */
+typedef struct work {
+    void (*run)(const struct work *work);
+    fake_kernel *kernel;
+    char arguments[FAKE_ARGUMENTS];
+    uint64_t to, from, pitch, width, height;
+    unsigned unit, value;
+    fake_range ranges[FAKE_RANGES];
+    unsigned range_count;
+    const char *what;
+} work;
+
+typedef struct capture {
+    bool active, spoiled;
+    unsigned count;
+    work nodes[NODES];
+    set before[NODES]; /* of node numbers */
+} capture;
+
+typedef struct context {
+    unsigned device;
+    unsigned retained;
+    bool lost;
+    struct lane *legacy;
+    set gone; /* the tails of streams that were destroyed */
+} context;
+
+typedef struct lane {
+    bool live;
+    uint64_t number;
+    context *context;
+    set tail;         /* all that work queued now would come after */
+    capture *capture; /* or NULL */
+    set captured;     /* the same, of its nodes */
+} lane;
+
+typedef struct event {
+    bool live;
+    context *context;
+    set before;
+    capture *capture;
+    set captured;
+} event;
+
+/* What all functions work on. */
+typedef struct world {
+    context contexts[DEVICES];
+    unsigned devices;
+    lane streams[STREAMS];
+    event events[EVENTS];
+    set known; /* what the host has seen done: all that is queued from now on comes after it */
+    uint64_t stream_numbers;
+    uint32_t random;
+    size_t limit, live_bytes;
+    unsigned captures; /* active ones */
+    char hazard[256], violation[256];
+} world;
+extern world fake;
+
+/* control.c */
+enum {
+#define X(name, version, arguments) ENTRY_##name,
+    TIDE_CU_ENTRIES(X)
+#undef X
+        ENTRIES
+};
+
+enum { /* results that the library has no name for */
+    INVALID_CONTEXT = 201,
+    INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
+    CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_INVALIDATED = 901,
+    CAPTURE_UNJOINED = 904,
+    CAPTURE_ISOLATION = 905,
+    CAPTURED_EVENT = 907
+};
+
+int control_enter(int entry);         /* 0, or the result to fail with; locked until leave */
+int control_enter_current(int entry); /* the same, for what needs a context that works */
+int control_leave(int result);
+int control_unsafe(const char *what); /* what would spoil a capture: 0, or a result */
+int control_mode(int mode);           /* exchanges the calling thread's capture mode */
+context *control_current(void);
+void control_push(context *pushed);
+context *control_pop(void);
+lane *control_new_stream(context *of);
+void control_tear_down(void);
+void fake_lock(void);
+void fake_unlock(void);
+uint32_t fake_random(void);
+__attribute__((format(printf, 1, 2))) void fake_complain(const char *format, ...);
+
+/* capture.c */
+void capture_record(event *to, lane *on);
+int capture_wait(lane *on, const event *of);
+void capture_begin(lane *on);
+int capture_finish(lane *on, capture *of); /* the driver's result */
+extern capture capture_over;
+
+/* entries.c */
+int entry_queue(void *stream, const work *one);
+int entry_launch(void *stream, fake_kernel *kernel, const void *arguments, size_t bytes,
+                 const fake_range *ranges, unsigned count);
+
+/* model.c */
+void model_reset(void);
+void model_queue(lane *on, const work *one);
+set model_tail(const lane *of);    /* with what the legacy stream adds */
+void model_finish(const set *these); /* runs them, and what they need; the host has seen it */
+bool model_done(const set *these);
+void model_advance(void); /* some random work, or none */
+void model_check(const work *one, const set *before, const char *who);
+void model_replay(const capture *graph, lane *on);
+void model_settle(void); /* forgets what is over and known, if that is all there is */
+
+/* beside.c */
+void *beside_find(const char *name, int version); /* or NULL */
+
+/* memory.c */
+void memory_reset(void);
+uint64_t memory_take(size_t bytes, lane *on); /* 0: none */
+bool memory_give(uint64_t address, lane *on);
+bool memory_live(const void *data, size_t bytes);
+void memory_settle(void); /* work numbers start anew */
+void *memory_pinned(size_t bytes);
+bool memory_unpin(void *data);
+void memory_write(const work *one); /* fills and copies, when they run */
+void memory_copy(const work *one);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* What a test does as a program that uses the driver beside the library: streams, kernels, graphs.
+ */
+#include <stdlib.h>
+
+#include "model.h"
+
+void fake_use_device(int device)
+{
+    while (control_pop() != NULL) {}
+    if (device >= 0)
+        control_push(&fake.contexts[device]);
+}
+
+int fake_current_device(void)
+{
+    return control_current() != NULL ? (int)control_current()->device : -1;
+}
+
+void *fake_stream_create(unsigned device)
+{
+    fake_lock();
+    lane *made = control_new_stream(&fake.contexts[device]);
+    fake_unlock();
+    return made;
+}
+
+/* Its work goes on. */
+void fake_stream_destroy(void *handle)
+{
+    fake_lock();
+    lane *gone = handle;
+    gone->live = false;
+    set_join(&gone->context->gone, &gone->tail);
+    fake_unlock();
+}
+
+/* As in the context that the stream belongs to. */
+static void with_context(lane *on, void (*call)(lane *on, void *user), void *user)
+{
+    fake_lock();
+    model_advance();
+    control_push(on->context);
+    call(on, user);
+    (void)control_pop();
+    fake_unlock();
+}
+
+typedef struct launch {
+    fake_kernel *run;
+    const void *arguments;
+    size_t bytes;
+    const fake_range *ranges;
+    unsigned count;
+} launch;
+
+static void launch_on(lane *on, void *user)
+{
+    const launch *of = user;
+    (void)entry_launch(on, of->run, of->arguments, of->bytes, of->ranges, of->count);
+}
+
+void fake_launch(void *stream, fake_kernel *run, const void *arguments, size_t bytes,
+                 const fake_range *ranges, unsigned count)
+{
+    launch of = {run, arguments, bytes, ranges, count};
+    with_context(stream, launch_on, &of);
+}
+
+void fake_host_uses(void *data, size_t bytes, bool writes)
+{
+    fake_lock();
+    const work one = {.ranges = {{data, bytes, writes}}, .range_count = 1, .what = "a use"};
+    model_check(&one, &fake.known, "the host");
+    fake_unlock();
+}
+
+static void order_on(lane *on, void *before)
+{
+    event between = {.live = true};
+    capture_record(&between, before);
+    (void)capture_wait(on, &between);
+}
+
+void fake_order(void *before, void *after)
+{
+    with_context(after, order_on, before);
+}
+
+static void synchronise_on(lane *on, void *user)
+{
+    (void)user;
+    set tail = model_tail(on);
+    if (on == on->context->legacy)
+        set_join(&tail, &on->context->gone);
+    model_finish(&tail);
+}
+
+void fake_synchronise(void *stream)
+{
+    with_context(stream, synchronise_on, NULL);
+}
+
+void fake_synchronise_all(void)
+{
+    for (unsigned i = 0; i < fake.devices; i++)
+        fake_synchronise(fake.contexts[i].legacy);
+}
+
+/* ---- graphs ------------------------------------------------------------------------------- */
+
+static void begin_on(lane *on, void *user)
+{
+    (void)user;
+    capture_begin(on);
+}
+
+void fake_capture_begin(void *stream)
+{
+    with_context(stream, begin_on, NULL);
+}
+
+int fake_capture_end(void *stream, void **graph)
+{
+    fake_lock();
+    lane *on = stream;
+    capture *of = on->capture;
+    int result = capture_finish(on, of);
+    *graph = result == 0 ? of : NULL;
+    if (result != 0)
+        free(of);
+    fake_unlock();
+    return result;
+}
+
+static void replay_on(lane *on, void *graph)
+{
+    model_replay(graph, on);
+}
+
+void fake_graph_launch(void *graph, void *stream)
+{
+    with_context(stream, replay_on, graph);
+}
+
+void fake_graph_destroy(void *graph)
+{
+    free(graph);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* What the tests on an OpenCL device stand on: the device opened with one kind of memory, pools on
+ * it, kernels, and arrays compared with what they should hold. */
+#ifndef TIDEPOOL_TESTS_OPENCL_BED_H
+#define TIDEPOOL_TESTS_OPENCL_BED_H
+
+#include "tests/forms.h"
+
+#include <tidepool/device.h>
+
+#include "runtime/opencl.h"
+
+extern tide_device *gpu; /* whatever it is */
+
+/* Opens the device with the memory that the program was asked for ("fine", "coarse", "buffers") and
+ * runs the tests; 77 where there is none. */
+int bed_main(const char *group, int count, char **arguments, const struct CMUnitTest *tests,
+             size_t test_count);
+#define BED_MAIN(group, tests) \
+    bed_main(group, argc, argv, tests, sizeof(tests) / sizeof((tests)[0]))
+
+int bed_memory(void); /* TIDE_OPENCL_FINE, COARSE or BUFFERS */
+
+tide_pool *bed_pool(void *stream);
+tide_device_information bed_info(void);
+
+/* A queue of the device's context, and of its end. */
+void *bed_queue(void);
+void bed_queue_end(void *queue);
+
+/* n words that depend on seed and place, sent to the array; and whether it holds them. */
+void fill_by_upload(tide_pool *pool, void *array, size_t n, uint32_t seed);
+void expect_words(tide_pool *pool, const void *array, size_t n, uint32_t seed);
+uint32_t *words_made(size_t n, uint32_t seed);
+
+/* Launches, on a stream, of the test's own kernels:
+ *   add    to[i] = from[i] + value, after `rounds` of idle work
+ *   halves to[i] = from[i] + value in 16-bit floats, computed in 32 bits */
+void launch_add(void *stream, void *to, const void *from, size_t n, uint32_t value,
+                uint32_t rounds);
+void launch_halves(void *stream, void *to, const void *from, size_t n, float value);
+
+enum { LONG = 300 }; /* rounds of idle work that take long enough to be seen in flight */
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies of arrays and frames, fills and hashes, against the host. */
+#include "bed.h"
+
+#include "runtime/hash.h"
+#include "runtime/seam.h"
+
+enum { STAGING = 4 }; /* KiB of a chunk: the ring turns often */
+
+static tide_pool *small_pool(void)
+{
+    expect_ok(tide_tune_set("staging", STAGING));
+    return bed_pool(NULL);
+}
+
+static void end_pool(tide_pool *pool)
+{
+    expect_ok(tide_pool_reset(pool));
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_tune_set("staging", 1024));
+}
+
+/* ---- arrays -------------------------------------------------------------------------------- */
+
+static void every_size_and_place_arrives(void **unused)
+{
+    (void)unused;
+    static const size_t sizes[] = {0,    1,    3,    63,    64,    65,    4000, 4095,
+                                   4096, 4097, 8192, 16384, 16385, 20000, 99999};
+    tide_pool *pool = small_pool();
+    enum { MOST = 100100 };
+    unsigned char *sent = malloc(MOST), *got = malloc(MOST);
+    assert_true(sent != NULL && got != NULL);
+    char *array = tide_acquire_type(pool, TIDE_U8, MOST);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t at = 0; at < 70; at += 23) {
+            fill_bytes(sent, sizes[i], (unsigned)(i + at));
+            expect_ok(tide_upload(pool, array + at, sent, sizes[i]));
+            memset(sent, 0, sizes[i]); /* the upload has read it */
+            memset(got, 0, sizes[i] + 1);
+            expect_ok(tide_download(pool, got, array + at, sizes[i]));
+            expect_bytes(got, sizes[i], (unsigned)(i + at));
+            assert_int_equal(got[sizes[i]], 0);
+        }
+    free(sent);
+    free(got);
+    end_pool(pool);
+}
+
+static void copies_within_the_device_keep_their_place_in_the_queue(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = small_pool();
+    uint32_t *a = tide_acquire(pool, uint32_t, 10000), *b = tide_acquire(pool, uint32_t, 10000);
+    for (uint32_t round = 0; round < 10; round++) {
+        fill_by_upload(pool, a, 10000, round);
+        launch_add(NULL, a, a, 10000, 1, 10);
+        expect_ok(tide_copy(pool, b + 1, a, 9999 * 4));
+        launch_add(NULL, a, a, 10000, 1, 0); /* the copy has been before */
+        expect_words(pool, b + 1, 9999, round + 1);
+        expect_words(pool, a, 10000, round + 2);
+    }
+    end_pool(pool);
+}
+
+/* A ring of chunks in flight behind a slow kernel: nothing staged is overwritten. */
+static void many_uploads_in_flight_do_not_disturb_each_other(void **unused)
+{
+    (void)unused;
+    enum { ARRAYS = 40, WORDS = 300 };
+    tide_pool *pool = small_pool();
+    uint32_t *arrays[ARRAYS], *slow = tide_zeros(pool, uint32_t, 4096);
+    for (int i = 0; i < ARRAYS; i++)
+        arrays[i] = tide_acquire(pool, uint32_t, WORDS);
+    for (uint32_t round = 0; round < 5; round++) {
+        launch_add(NULL, slow, slow, 4096, 1, LONG);
+        for (uint32_t i = 0; i < ARRAYS; i++)
+            fill_by_upload(pool, arrays[i], WORDS, round + 100 * i);
+        for (uint32_t i = 0; i < ARRAYS; i++)
+            expect_words(pool, arrays[i], WORDS, round + 100 * i);
+    }
+    end_pool(pool);
+}
+
+static void an_upload_waits_only_when_the_ring_is_full(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = small_pool();
+    uint32_t *slow = tide_zeros(pool, uint32_t, 4096), *array = tide_acquire(pool, uint32_t, 1024);
+    expect_ok(tide_pool_wait(pool));
+    for (int i = 0; i < 20; i++)
+        launch_add(NULL, slow, slow, 4096, 1, 10 * LONG);
+    tide_device_information before = bed_info();
+    for (uint32_t i = 0; i < 4; i++)
+        fill_by_upload(pool, array, 1024, i); /* fills the four chunks */
+    assert_int_equal(bed_info().waits, before.waits);
+    fill_by_upload(pool, array, 1024, 4); /* the first chunk is still in flight */
+    assert_int_equal(bed_info().waits, before.waits + 1);
+    expect_words(pool, array, 1024, 4);
+    end_pool(pool);
+}
+
+static void bad_copies_are_refused(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = small_pool();
+    char bytes[64] = "", *array = tide_acquire_type(pool, TIDE_U8, 64);
+    expect_status(tide_upload(NULL, array, bytes, 4), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_upload(pool, NULL, bytes, 4), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_upload(pool, array, NULL, 4), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_download(pool, bytes, NULL, 4), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_upload(pool, array, bytes, SIZE_MAX - 5), TIDE_ERROR_SIZE);
+    expect_status(tide_copy(pool, array + 8, array, 9), TIDE_ERROR_ARGUMENT);
+    expect_ok(tide_upload(pool, NULL, NULL, 0));
+    if (bed_memory() == TIDE_OPENCL_BUFFERS)
+        expect_status(tide_copy(pool, bytes, bytes + 32, 8), TIDE_ERROR_ARGUMENT);
+    end_pool(pool);
+    pool = tide_pool_create(&(tide_pool_options){.device = gpu, .check = TIDE_CHECK_POISON});
+    array = tide_acquire_type(pool, TIDE_U8, 60);
+    expect_status(tide_upload(pool, array + 50, bytes, 11), TIDE_ERROR_SIZE);
+    expect_ok(tide_upload(pool, array + 50, bytes, 10));
+    end_pool(pool);
+}
+
+/* What another queue was told to do before is in what the host gets. */
+static void a_download_comes_after_declared_queues(void **unused)
+{
+    (void)unused;
+    void *other = bed_queue();
+    tide_pool *pool = small_pool();
+    tide_mark mark = tide_checkpoint(pool);
+    uint32_t *array = tide_acquire(pool, uint32_t, 4096);
+    expect_ok(tide_pool_use_on(pool, other));
+    for (uint32_t i = 0; i < 20; i++) {
+        fill_by_upload(pool, array, 4096, i);
+        launch_add(other, array, array, 4096, 3, LONG);
+        expect_words(pool, array, 4096, i + 3);
+    }
+    expect_ok(tide_rewind(pool, mark));
+    end_pool(pool);
+    bed_queue_end(other);
+}
+
+/* ---- frames -------------------------------------------------------------------------------- */
+
+enum { PARTS = 9 };
+
+/* Parts of many types and sizes, the same on any pool: `host` holds what is sent. */
+static size_t frame_of(tide_pool *pool, tide_part parts[PARTS], size_t scale)
+{
+    static const tide_type types[PARTS] = {TIDE_F64,  TIDE_U8,  TIDE_F16, TIDE_I32, TIDE_BIT,
+                                           TIDE_C128, TIDE_U64, TIDE_I16, TIDE_F32};
+    static const size_t lengths[PARTS] = {100, 77, 1, 0, 1000, 13, 500, 3, 2049};
+    for (size_t i = 0; i < PARTS; i++) {
+        parts[i] = (tide_part){.type = types[i], .count = lengths[i] * scale};
+        parts[i].data = tide_acquire_type(pool, types[i], parts[i].count);
+        assert_non_null(parts[i].data);
+    }
+    return PARTS;
+}
+
+static size_t bytes_of(const tide_part *part)
+{
+    return part->type == TIDE_BIT ? (part->count + 63) / 64 * 8
+                                  : part->count * tide_type_size(part->type);
+}
+
+static void give_host(tide_part parts[PARTS], unsigned seed)
+{
+    for (size_t i = 0; i < PARTS; i++) {
+        parts[i].host = malloc(bytes_of(&parts[i]) + 1);
+        assert_non_null(parts[i].host);
+        fill_bytes(parts[i].host, bytes_of(&parts[i]), seed + (unsigned)i);
+    }
+}
+
+static void take_host(tide_part parts[PARTS])
+{
+    for (size_t i = 0; i < PARTS; i++)
+        free(parts[i].host);
+}
+
+/* Twice, so that the second finds blocks and chunks that were used before. */
+static void frames_go_up_and_down(void **unused)
+{
+    (void)unused;
+    for (size_t scale = 1; scale < 2000; scale *= 40) {
+        tide_pool *pool = small_pool();
+        tide_part parts[PARTS];
+        for (unsigned round = 0; round < 2; round++) {
+            tide_mark mark = tide_checkpoint(pool);
+            frame_of(pool, parts, scale);
+            give_host(parts, round);
+            expect_ok(tide_upload_frame(pool, parts, PARTS));
+            for (size_t i = 0; i < PARTS; i++)
+                memset(parts[i].host, 0, bytes_of(&parts[i]));
+            expect_ok(tide_download_frame(pool, parts, PARTS));
+            for (size_t i = 0; i < PARTS; i++)
+                expect_bytes(parts[i].host, bytes_of(&parts[i]), round + (unsigned)i);
+            take_host(parts);
+            assert_int_equal(tide_pool_depth(pool), 1);
+            expect_ok(tide_rewind(pool, mark));
+        }
+        end_pool(pool);
+    }
+}
+
+static void a_small_frame_is_one_transfer_from_the_host(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    tide_part parts[PARTS];
+    frame_of(pool, parts, 1);
+    give_host(parts, 1);
+    expect_ok(tide_upload_frame(pool, parts, PARTS)); /* warm */
+    tide_device_information before = bed_info();
+    expect_ok(tide_upload_frame(pool, parts, PARTS));
+    tide_device_information after = bed_info();
+    /* One across, the others within the device where no helper unpacks. */
+    assert_true(after.copies - before.copies <= 1 + PARTS - 1);
+    assert_int_equal(after.waits, before.waits);
+    assert_int_equal(after.allocations, before.allocations);
+    take_host(parts);
+    end_pool(pool);
+}
+
+static void fills_and_hashes_are_the_hosts(void **unused)
+{
+    (void)unused;
+    for (size_t scale = 1; scale < 700; scale *= 25) {
+        tide_pool *pools[2] = {small_pool(), tide_pool_create(NULL)};
+        uint64_t hashes[2][PARTS];
+        static const unsigned char value[16] = {1, 2,  3,  4,  5,  6,  7,  8,
+                                                9, 10, 11, 12, 13, 14, 15, 16};
+        for (int p = 0; p < 2; p++) {
+            tide_part parts[PARTS];
+            frame_of(pools[p], parts, scale);
+            for (size_t i = 0; i < PARTS; i++)
+                parts[i].host = i % 3 == 1 ? NULL : (void *)(uintptr_t)value;
+            expect_ok(tide_fill_frame(pools[p], parts, PARTS));
+            expect_ok(tide_hash_frame(pools[p], parts, PARTS, hashes[p]));
+        }
+        assert_memory_equal(hashes[0], hashes[1], sizeof hashes[0]);
+        expect_ok(tide_pool_reset(pools[1]));
+        expect_ok(tide_pool_destroy(pools[1]));
+        end_pool(pools[0]);
+    }
+}
+
+/* Every difference is seen: of one byte, of the order, of the length, not of bits beyond the end.
+ */
+static void hashes_tell_contents_apart(void **unused)
+{
+    (void)unused;
+    enum { WORDS = 100 };
+    tide_pool *pool = small_pool();
+    uint64_t words[WORDS], hash, again, *array = tide_acquire(pool, uint64_t, WORDS);
+    fill_bytes(words, sizeof words, 5);
+    expect_ok(tide_upload(pool, array, words, sizeof words));
+    tide_part part = {.data = array, .type = TIDE_U64, .count = WORDS};
+    expect_ok(tide_hash_frame(pool, &part, 1, &hash));
+    assert_true(hash == tide_hash_bytes(words, sizeof words));
+    for (size_t i = 0; i < sizeof words; i += 37) {
+        ((unsigned char *)words)[i] ^= 0x10;
+        expect_ok(tide_upload(pool, array, words, sizeof words));
+        expect_ok(tide_hash_frame(pool, &part, 1, &again));
+        assert_true(again != hash && again == tide_hash_bytes(words, sizeof words));
+        hash = again;
+    }
+    uint64_t swapped[WORDS];
+    memcpy(swapped, words, sizeof words);
+    swapped[3] = words[4];
+    swapped[4] = words[3];
+    assert_true(tide_hash_bytes(swapped, sizeof words) != hash);
+    assert_true(tide_hash_bytes(words, sizeof words - 1) != hash);
+    tide_part bits = {.data = array, .type = TIDE_BIT, .count = 70};
+    expect_ok(tide_hash_frame(pool, &bits, 1, &hash));
+    words[1] ^= (uint64_t)1 << 6; /* bit 70: not one of them */
+    expect_ok(tide_upload(pool, array, words, sizeof words));
+    expect_ok(tide_hash_frame(pool, &bits, 1, &again));
+    assert_true(hash == again && hash == tide_hash_elements(words, TIDE_BIT, 70));
+    end_pool(pool);
+}
+
+/* ---- helpers --------------------------------------------------------------------------------- */
+
+/* A stand-in for compiled helpers: does the same by many calls, and counts. */
+static size_t helped[4];
+static tide_helped next_answer;
+
+static tide_helped stand_in(const tide_help *help)
+{
+    helped[help->kind]++;
+    assert_ptr_equal(help->device, gpu);
+    for (size_t i = 0; i < help->count && next_answer == TIDE_HELP_QUEUED; i++) {
+        const tide_part *part = &help->parts[i];
+        char *packed = help->offsets != NULL ? (char *)help->block + help->offsets[i] : NULL;
+        if (packed != NULL)
+            assert_int_equal(help->offsets[i] % 64, 0);
+        if (help->kind == TIDE_HELP_PACK)
+            expect_ok(gpu->methods->copy(gpu, help->stream, packed, part->data, bytes_of(part)));
+        else if (help->kind == TIDE_HELP_UNPACK)
+            expect_ok(gpu->methods->copy(gpu, help->stream, part->data, packed, bytes_of(part)));
+        else if (help->kind == TIDE_HELP_HASH)
+            expect_ok(gpu->methods->fill(gpu, help->stream, (uint64_t *)help->block + i, &i, 8, 1));
+    }
+    return next_answer;
+}
+
+static void helpers_are_asked_first(void **unused)
+{
+    (void)unused;
+    tide_helped (*before)(const tide_help *) = tide_callbacks_policy.help;
+    tide_pool *pool = small_pool();
+    tide_part parts[PARTS];
+    uint64_t hashes[PARTS];
+    frame_of(pool, parts, 1);
+    give_host(parts, 3);
+    tide_callbacks_policy.help = stand_in;
+    next_answer = TIDE_HELP_QUEUED;
+    expect_ok(tide_upload_frame(pool, parts, PARTS));
+    for (size_t i = 0; i < PARTS; i++)
+        memset(parts[i].host, 0, bytes_of(&parts[i]));
+    expect_ok(tide_download_frame(pool, parts, PARTS));
+    for (size_t i = 0; i < PARTS; i++)
+        expect_bytes(parts[i].host, bytes_of(&parts[i]), 3 + (unsigned)i);
+    expect_ok(tide_hash_frame(pool, parts, PARTS, hashes));
+    for (size_t i = 0; i < PARTS; i++)
+        assert_int_equal(hashes[i], i);
+    expect_ok(tide_fill_frame(pool, parts, PARTS));
+    for (int kind = 0; kind < 4; kind++)
+        assert_int_equal(helped[kind], 1);
+    next_answer = TIDE_HELP_FAILED;
+    tide_upload(NULL, NULL, NULL, 1); /* leaves a status and a message, as a helper would */
+    expect_status(tide_upload_frame(pool, parts, PARTS), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_fill_frame(pool, parts, PARTS), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_hash_frame(pool, parts, PARTS, hashes), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(tide_pool_depth(pool), 0);
+    next_answer = TIDE_HELP_ABSENT; /* what the other tests see */
+    expect_ok(tide_hash_frame(pool, parts, 1, hashes));
+    assert_true(hashes[0] == tide_hash_bytes(parts[0].host, bytes_of(&parts[0])));
+    tide_callbacks_policy.help = before;
+    take_host(parts);
+    end_pool(pool);
+}
+
+static void bad_frames_are_refused(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = small_pool();
+    uint32_t *array = tide_acquire(pool, uint32_t, 10);
+    uint64_t hash;
+    tide_part good = {.data = array, .host = &hash, .type = TIDE_U32, .count = 2}, bad = good;
+    expect_status(tide_upload_frame(pool, NULL, 1), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_hash_frame(pool, &good, 1, NULL), TIDE_ERROR_ARGUMENT);
+    bad.type = 60000;
+    expect_status(tide_fill_frame(pool, &bad, 1), TIDE_ERROR_TYPE);
+    bad = good, bad.host = NULL;
+    expect_status(tide_upload_frame(pool, (tide_part[]){good, bad}, 2), TIDE_ERROR_ARGUMENT);
+    bad = good, bad.data = NULL;
+    expect_status(tide_hash_frame(pool, &bad, 1, &hash), TIDE_ERROR_ARGUMENT);
+    bad = good, bad.count = SIZE_MAX / 2;
+    expect_status(tide_download_frame(pool, &bad, 1), TIDE_ERROR_SIZE);
+    expect_ok(tide_upload_frame(pool, NULL, 0));
+    expect_ok(tide_fill_frame(pool, &good, 0));
+    end_pool(pool);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_size_and_place_arrives),
+        cmocka_unit_test(copies_within_the_device_keep_their_place_in_the_queue),
+        cmocka_unit_test(many_uploads_in_flight_do_not_disturb_each_other),
+        cmocka_unit_test(an_upload_waits_only_when_the_ring_is_full),
+        cmocka_unit_test(bad_copies_are_refused),
+        cmocka_unit_test(a_download_comes_after_declared_queues),
+        cmocka_unit_test(frames_go_up_and_down),
+        cmocka_unit_test(a_small_frame_is_one_transfer_from_the_host),
+        cmocka_unit_test(fills_and_hashes_are_the_hosts),
+        cmocka_unit_test(hashes_tell_contents_apart),
+        cmocka_unit_test(helpers_are_asked_first),
+        cmocka_unit_test(bad_frames_are_refused),
+    };
+    return BED_MAIN("opencl copies", tests);
+}

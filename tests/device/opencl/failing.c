@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/* When things go wrong on the device: no memory, another process, a device that is lost, no driver.
+ */
+#define _GNU_SOURCE
+#include "bed.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/os.h"
+
+/* ---- no memory ------------------------------------------------------------------------------- */
+
+static size_t asked, fail_at;
+static bool for_ever;
+
+static bool fail_nth(size_t bytes)
+{
+    (void)bytes;
+    asked++;
+    return for_ever ? asked >= fail_at : asked == fail_at;
+}
+
+/* All that asks for memory of any kind; stops where it is refused. */
+static bool use_everything(tide_pool *pool)
+{
+    uint32_t words[300] = {0};
+    uint64_t hashes[2];
+    TIDE_SCOPE_TYPES(pool, uint32_t);
+    uint32_t *a = tide_acquire(pool, uint32_t, 300), *b = tide_zeros(pool, uint32_t, 300);
+    if (a == NULL || b == NULL)
+        return false;
+    tide_part parts[2] = {{a, words, TIDE_U32, 300}, {b, words, TIDE_U32, 300}};
+    int64_t shape = 10;
+    return tide_upload(pool, a, words, sizeof words) == TIDE_OK &&
+           tide_upload_frame(pool, parts, 2) == TIDE_OK &&
+           tide_download_frame(pool, parts, 2) == TIDE_OK &&
+           tide_hash_frame(pool, parts, 2, hashes) == TIDE_OK && hashes[0] == hashes[1] &&
+           tide_acquire_array(pool, TIDE_F32, 1, &shape) != NULL;
+}
+
+static bool attempt(void)
+{
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = gpu});
+    if (pool == NULL)
+        return false;
+    bool all = use_everything(pool);
+    if (!all)
+        assert_true(strlen(tide_error_message()) > 0);
+    tide_os_fault = NULL; /* the checker needs memory itself */
+    assert_int_equal(tide_pool_depth(pool), 0);
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_destroy(pool));
+    return all;
+}
+
+static void every_allocation_may_fail(void **unused)
+{
+    (void)unused;
+    assert_true(attempt());
+    for (int forms = 0; forms < 2; forms++) {
+        for_ever = forms == 1;
+        bool all = false;
+        for (fail_at = 1; !all && fail_at < 200; fail_at++) {
+            asked = 0;
+            tide_os_fault = fail_nth;
+            all = attempt() && asked < fail_at;
+            tide_os_fault = NULL;
+        }
+        assert_true(all);
+        assert_true(fail_at > 5); /* something did fail */
+    }
+    assert_int_equal(bed_info().allocations, bed_info().releases);
+}
+
+static void a_refused_array_leaves_the_others(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    uint32_t *kept = tide_acquire(pool, uint32_t, 100);
+    fill_by_upload(pool, kept, 100, 1);
+    for_ever = true, fail_at = 1, asked = 0;
+    tide_os_fault = fail_nth;
+    assert_null(tide_acquire(pool, uint32_t, 100000));
+    tide_os_fault = NULL;
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    assert_non_null(strstr(tide_error_message(), "opencl:0"));
+    assert_int_equal(tide_pool_active(pool, TIDE_U32), 1);
+    expect_words(pool, kept, 100, 1);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static bool fail_blocks(size_t bytes)
+{
+    bool block = bytes >= 2400 && bytes < 4096; /* not a chunk's, nor what packing notes */
+    asked += block;
+    return block;
+}
+
+/* Without memory to pack in, frames go part by part; what succeeds leaves the last message alone.
+ */
+static void a_frame_needs_no_memory_on_the_device(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    uint32_t words[2][300] = {{1, 2, 3}, {4, 5, 6}}, got[2][300];
+    tide_mark mark = tide_checkpoint(pool);
+    uint32_t *a = tide_acquire(pool, uint32_t, 300), *b = tide_acquire(pool, uint32_t, 300);
+    tide_part parts[2] = {{a, words[0], TIDE_U32, 300}, {b, words[1], TIDE_U32, 300}};
+    expect_status(tide_upload(NULL, NULL, NULL, 1), TIDE_ERROR_ARGUMENT);
+    asked = 0;
+    tide_os_fault = fail_blocks;
+    expect_ok(tide_upload_frame(pool, parts, 2));
+    parts[0].host = got[0];
+    parts[1].host = got[1];
+    expect_ok(tide_download_frame(pool, parts, 2));
+    tide_os_fault = NULL;
+    assert_int_equal(asked, 2);
+    assert_memory_equal(got, words, sizeof got);
+    assert_non_null(strstr(tide_error_message(), "the pool is NULL"));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    expect_ok(tide_rewind(pool, mark));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- a device that is lost --------------------------------------------------------------------
+ */
+
+static void a_lost_device_can_be_left(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    uint32_t words[10];
+    {
+        TIDE_SCOPE_TYPES(pool, uint32_t);
+        uint32_t *array = tide_acquire(pool, uint32_t, 10);
+        __atomic_store_n(&gpu->lost, true, __ATOMIC_RELAXED);
+        expect_status(tide_upload(pool, array, words, sizeof words), TIDE_ERROR_DEVICE);
+        assert_non_null(strstr(tide_error_message(), "lost"));
+        assert_null(tide_zeros(pool, uint32_t, 100000));
+        assert_null(tide_pool_create(&(tide_pool_options){.device = gpu}));
+    }
+    assert_int_equal(tide_pool_depth(pool), 0);
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_destroy(pool));
+    __atomic_store_n(&gpu->lost, false, __ATOMIC_RELAXED);
+}
+
+/* ---- fork -------------------------------------------------------------------------------------
+ */
+
+#define CHILD_MUST(condition)                                                     \
+    do {                                                                          \
+        if (!(condition)) {                                                       \
+            fprintf(stderr, "child: %s: %s\n", #condition, tide_error_message()); \
+            _exit(1);                                                             \
+        }                                                                         \
+    } while (0)
+
+static void work_in_child(tide_pool *pool, uint32_t *array)
+{
+    uint32_t words[10];
+    CHILD_MUST(tide_download(pool, words, array, sizeof words) == TIDE_ERROR_DEVICE);
+    CHILD_MUST(strstr(tide_error_message(), "forked") != NULL);
+    CHILD_MUST(tide_pool_wait(pool) == TIDE_ERROR_DEVICE);
+    CHILD_MUST(tide_acquire(pool, uint32_t, 1000000) == NULL);
+    CHILD_MUST(tide_error_status() == TIDE_ERROR_DEVICE);
+    CHILD_MUST(tide_pool_create(&(tide_pool_options){.device = gpu}) == NULL);
+    CHILD_MUST(tide_pool_reset(pool) == TIDE_OK);
+    CHILD_MUST(tide_pool_destroy(pool) == TIDE_OK);
+    double *host = tide_zeros(tide_thread_pool(), double, 100);
+    CHILD_MUST(host != NULL && host[99] == 0);
+}
+
+/* The driver's threads stayed with the parent: whoever waited for them would wait for ever. */
+static void a_forked_child_is_told_and_does_not_hang(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    uint32_t *array = tide_acquire(pool, uint32_t, 10);
+    fill_by_upload(pool, array, 10, 1);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        work_in_child(pool, array);
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    expect_words(pool, array, 10, 1);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- other programs ----------------------------------------------------------------------------
+ */
+
+static const char *self, *memory_name;
+
+/* This program again, as one that does something else; its exit status. */
+static int run_as(const char *what)
+{
+    char command[4096];
+    snprintf(command, sizeof command, "'%s' '%s' %s 2>&1", self, memory_name, what);
+    int status = system(command);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void a_process_may_end_with_live_pools(void **unused)
+{
+    (void)unused;
+    assert_int_equal(run_as("exits"), 7);
+}
+
+static int exits(void)
+{
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.device = tide_device_open("opencl:0")});
+    if (pool == NULL || tide_checkpoint(pool).pool == NULL)
+        return 1;
+    uint32_t words[100] = {0}, *array = tide_zeros(pool, uint32_t, 1000000);
+    if (array == NULL || tide_upload(pool, array, words, sizeof words) != TIDE_OK)
+        return 1;
+    return 7; /* kernels and copies may be in flight */
+}
+
+static void without_a_loader_only_devices_are_refused(void **unused)
+{
+    (void)unused;
+    assert_int_equal(run_as("loaderless"), 7);
+}
+
+static int loaderless(void)
+{
+    tide_opencl_library = "libOpenCL-that-nobody-has.so.1";
+    bool refused = tide_device_open("opencl:0") == NULL &&
+                   tide_error_status() == TIDE_ERROR_DEVICE &&
+                   strstr(tide_error_message(), "libOpenCL-that-nobody-has") != NULL;
+    tide_opencl_library = "libm.so.6"; /* a library, but no loader */
+    refused = refused && tide_device_open("opencl:0") == NULL &&
+              strstr(tide_error_message(), "clGetPlatformIDs") != NULL;
+    return refused && tide_zeros(tide_thread_pool(), double, 10) != NULL ? 7 : 1;
+}
+
+static void without_drivers_the_message_says_so(void **unused)
+{
+    (void)unused;
+    assert_int_equal(run_as("driverless"), 7);
+}
+
+static int driverless(void)
+{
+    setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
+    bool refused =
+        tide_device_open("opencl:0") == NULL && strstr(tide_error_message(), "no platform") != NULL;
+    if (!refused)
+        fprintf(stderr, "%s\n", tide_error_message());
+    return refused ? 7 : 1;
+}
+
+/* ---- threads -----------------------------------------------------------------------------------
+ */
+
+static void *work(void *unused)
+{
+    (void)unused;
+    void *queue = bed_queue();
+    tide_pool *pool = bed_pool(queue);
+    for (uint32_t round = 0; round < scaled(200, 10); round++) {
+        TIDE_SCOPE_TYPES(pool, uint32_t);
+        uint32_t *a = tide_acquire(pool, uint32_t, 1000), *b = tide_acquire(pool, uint32_t, 1000);
+        fill_by_upload(pool, a, 1000, round);
+        launch_add(queue, b, a, 1000, 2, 100);
+        expect_words(pool, b, 1000, round + 2);
+        if (round % 16 == 0)
+            tide_pool_trim(pool, TIDE_ALL_TYPES);
+    }
+    expect_ok(tide_pool_destroy(pool));
+    bed_queue_end(queue);
+    return NULL;
+}
+
+static void threads_share_a_device(void **unused)
+{
+    (void)unused;
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(a_refused_array_leaves_the_others),
+        cmocka_unit_test(a_frame_needs_no_memory_on_the_device),
+        cmocka_unit_test(a_lost_device_can_be_left),
+        cmocka_unit_test(a_forked_child_is_told_and_does_not_hang),
+        cmocka_unit_test(a_process_may_end_with_live_pools),
+        cmocka_unit_test(without_a_loader_only_devices_are_refused),
+        cmocka_unit_test(without_drivers_the_message_says_so),
+        cmocka_unit_test(threads_share_a_device),
+    };
+    self = argv[0];
+    memory_name = argc > 1 ? argv[1] : "best";
+    if (argc > 2)
+        return strcmp(argv[2], "exits") == 0        ? exits()
+               : strcmp(argv[2], "loaderless") == 0 ? loaderless()
+                                                    : driverless();
+    return BED_MAIN("opencl failing", tests);
+}

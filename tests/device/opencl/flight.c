@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Rewind while kernels are in flight: real kernels, one queue and two, and the data must be right.
+ */
+#include "bed.h"
+
+enum { N = 4096 };
+
+static size_t rounds(void)
+{
+    return scaled(100, 10);
+}
+
+/* ---- one queue ----------------------------------------------------------------------------- */
+
+/* A slow kernel reads `from`; it is rewound at once, handed out again and overwritten. */
+static void read_and_rewind(tide_pool *pool, uint32_t *results, uint32_t round)
+{
+    TIDE_SCOPE_TYPES(pool, uint32_t);
+    uint32_t *from = tide_acquire(pool, uint32_t, N);
+    fill_by_upload(pool, from, N, round);
+    launch_add(NULL, results, from, N, 1, LONG);
+}
+
+static void overwrite(tide_pool *pool, uint32_t round)
+{
+    TIDE_SCOPE_TYPES(pool, uint32_t);
+    assert_non_null(tide_fill(pool, uint32_t, N, round ^ 0xABCDu));
+}
+
+static void a_kernel_in_flight_keeps_what_it_reads(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    tide_mark mark = tide_checkpoint(pool);
+    uint32_t *results = tide_acquire(pool, uint32_t, N);
+    for (uint32_t round = 0; round < rounds(); round++) {
+        read_and_rewind(pool, results, round);
+        overwrite(pool, round);
+        expect_words(pool, results, N, round + 1);
+    }
+    expect_ok(tide_rewind(pool, mark));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static uint64_t driver_calls(const tide_device_information *info)
+{
+    return info->allocations + info->releases + info->copies + info->fills + info->events +
+           info->waits + info->launches;
+}
+
+/* The rewind and the next acquire return while the kernel runs, and call nothing. */
+static void a_rewind_neither_waits_nor_calls_the_driver(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    uint32_t *results = tide_acquire(pool, uint32_t, N);
+    tide_mark mark = tide_checkpoint(pool);
+    uint32_t *from = tide_acquire(pool, uint32_t, N);
+    fill_by_upload(pool, from, N, 3);
+    for (int i = 0; i < 20; i++)
+        launch_add(NULL, results, from, N, 1, 10 * LONG);
+    void *after = gpu->methods->mark(gpu, NULL);
+    assert_non_null(after);
+    tide_device_information before = bed_info();
+    expect_ok(tide_rewind(pool, mark));
+    assert_ptr_equal(tide_acquire(pool, uint32_t, N), from);
+    tide_device_information then = bed_info();
+    assert_int_equal(driver_calls(&then), driver_calls(&before));
+    assert_false(gpu->methods->mark_done(gpu, after)); /* still at it */
+    expect_ok(gpu->methods->mark_wait(gpu, after));
+    assert_true(gpu->methods->mark_done(gpu, after));
+    gpu->methods->mark_drop(gpu, after);
+    expect_words(pool, results, N, 4);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- two queues ----------------------------------------------------------------------------- */
+
+/* As above, but the slow kernel is on the other queue, and what overwrites on the pool's. */
+static void other_queue_reads(tide_pool *pool, void *other, uint32_t *results, uint32_t round)
+{
+    TIDE_SCOPE(pool);
+    uint32_t *from = tide_acquire(pool, uint32_t, N);
+    fill_by_upload(pool, from, N, round);
+    expect_ok(tide_pool_use_on(pool, other));
+    launch_add(other, results, from, N, 1, LONG);
+}
+
+static void a_declared_queue_keeps_what_it_reads(void **unused)
+{
+    (void)unused;
+    void *other = bed_queue(), *own = bed_queue();
+    tide_pool *pool = bed_pool(own);
+    tide_mark mark = tide_checkpoint(pool);
+    uint32_t *results = tide_acquire(pool, uint32_t, N);
+    for (uint32_t round = 0; round < rounds(); round++) {
+        other_queue_reads(pool, other, results, round);
+        overwrite(pool, round);
+        expect_words(pool, results, N, round + 1);
+    }
+    expect_ok(tide_rewind(pool, mark));
+    expect_ok(tide_pool_destroy(pool));
+    bed_queue_end(other);
+    bed_queue_end(own);
+}
+
+/* Declared outside, used by each scope inside: work goes to and fro between the queues. */
+static void a_declaration_holds_for_inner_scopes(void **unused)
+{
+    (void)unused;
+    void *other = bed_queue();
+    tide_pool *pool = bed_pool(NULL);
+    tide_mark mark = tide_checkpoint(pool);
+    expect_ok(tide_pool_use_on(pool, other));
+    uint32_t *results = tide_acquire(pool, uint32_t, N);
+    expect_ok(tide_pool_wait(pool));
+    for (uint32_t round = 0; round < rounds(); round++) {
+        {
+            TIDE_SCOPE_TYPES(pool, uint32_t);
+            uint32_t *a = tide_acquire(pool, uint32_t, N);
+            fill_by_upload(pool, a, N, round);
+            launch_add(other, results, a, N, 1, LONG);
+        }
+        {
+            TIDE_FRAME(pool, (uint32_t, b, N)); /* the same slot, written by the other queue now */
+            launch_add(other, b, results, N, 7, 0);
+        }
+        overwrite(pool, round);
+        expect_words(pool, results, N, round + 1);
+    }
+    expect_ok(tide_rewind(pool, mark));
+    expect_ok(tide_pool_destroy(pool));
+    bed_queue_end(other);
+}
+
+static void a_rewind_costs_one_event_for_a_declared_queue(void **unused)
+{
+    (void)unused;
+    void *other = bed_queue();
+    tide_pool *pool = bed_pool(NULL);
+    for (int i = 0; i < 32; i++)
+        assert_non_null(tide_acquire(pool, uint32_t, 100));
+    expect_ok(tide_pool_reset(pool));
+    tide_mark mark = tide_checkpoint(pool);
+    expect_ok(tide_pool_use_on(pool, other));
+    for (int i = 0; i < 32; i++)
+        assert_non_null(tide_acquire(pool, uint32_t, 100));
+    tide_device_information before = bed_info();
+    expect_ok(tide_rewind(pool, mark));
+    tide_device_information after = bed_info();
+    assert_int_equal(after.events - before.events, 1);
+    assert_int_equal(after.waits, before.waits);
+    expect_ok(tide_pool_destroy(pool));
+    bed_queue_end(other);
+}
+
+/* ---- which queue is which -------------------------------------------------------------------- */
+
+static void a_new_queue_is_not_taken_for_an_old_one(void **unused)
+{
+    (void)unused;
+    uint64_t seen[600];
+    size_t count = scaled(600, 300);
+    for (size_t i = 0; i < count; i++) { /* the driver may use a handle again */
+        void *queue = bed_queue();
+        seen[i] = gpu->methods->stream_number(gpu, queue);
+        assert_true(seen[i] != 0);
+        assert_int_equal(gpu->methods->stream_number(gpu, queue), seen[i]);
+        for (size_t j = 0; j < i; j++)
+            assert_true(seen[j] != seen[i]);
+        bed_queue_end(queue);
+    }
+    assert_true(tide_opencl_of(gpu)->stream_count <
+                300); /* those of the past are not kept for ever */
+}
+
+static void queues_that_order_nothing_are_refused(void **unused)
+{
+    (void)unused;
+    tide_opencl_device *device = tide_opencl_of(gpu);
+    const uint64_t properties[] = {TIDE_CL_QUEUE_PROPERTIES, TIDE_CL_QUEUE_OUT_OF_ORDER, 0};
+    int32_t error = 0;
+    tide_cl_queue queue = tide_opencl.clCreateCommandQueueWithProperties(
+        device->context, device->device, properties, &error);
+    assert_int_equal(error, 0);
+    assert_null(tide_pool_create(&(tide_pool_options){.device = gpu, .stream = queue}));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    bed_queue_end(queue);
+    tide_cl_context context =
+        tide_opencl.clCreateContext(NULL, 1, &device->device, NULL, NULL, &error);
+    queue = tide_opencl.clCreateCommandQueueWithProperties(context, device->device, NULL, &error);
+    assert_null(tide_pool_create(&(tide_pool_options){.device = gpu, .stream = queue}));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    bed_queue_end(queue);
+    assert_int_equal(tide_opencl.clReleaseContext(context), 0);
+}
+
+/* ---- memory given back in flight --------------------------------------------------------------
+ */
+
+/* Released while a slow kernel reads it, then wanted by a pool of another queue at once. */
+static void memory_is_not_handed_to_another_queue_too_soon(void **unused)
+{
+    (void)unused;
+    void *queues[2] = {bed_queue(), bed_queue()};
+    tide_pool *pools[2] = {bed_pool(queues[0]), bed_pool(queues[1])};
+    void *results = tide_acquire(pools[0], uint64_t, N);
+    for (uint32_t round = 0; round < rounds(); round++) {
+        tide_mark mark = tide_checkpoint(pools[0]);
+        uint32_t *from = tide_acquire(pools[0], uint32_t, N);
+        fill_by_upload(pools[0], from, N, round);
+        launch_add(queues[0], results, from, N, 1, LONG);
+        expect_ok(tide_rewind(pools[0], mark));
+        tide_pool_trim(pools[0], TIDE_U32);
+        assert_non_null(tide_fill(pools[1], uint32_t, N, 0xFFFFu));
+        expect_ok(tide_pool_empty(pools[1]));
+        expect_words(pools[0], results, N, round + 1);
+    }
+    expect_ok(tide_pool_reset(pools[0]));
+    for (int i = 0; i < 2; i++) {
+        expect_ok(tide_pool_destroy(pools[i]));
+        bed_queue_end(queues[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_kernel_in_flight_keeps_what_it_reads),
+        cmocka_unit_test(a_rewind_neither_waits_nor_calls_the_driver),
+        cmocka_unit_test(a_declared_queue_keeps_what_it_reads),
+        cmocka_unit_test(a_declaration_holds_for_inner_scopes),
+        cmocka_unit_test(a_rewind_costs_one_event_for_a_declared_queue),
+        cmocka_unit_test(a_new_queue_is_not_taken_for_an_old_one),
+        cmocka_unit_test(queues_that_order_nothing_are_refused),
+        cmocka_unit_test(memory_is_not_handed_to_another_queue_too_soon),
+    };
+    return BED_MAIN("opencl flight", tests);
+}

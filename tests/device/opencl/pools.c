@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools, scopes and arrays of an OpenCL device: the same bookkeeping, other memory. */
+#include "bed.h"
+
+#include <math.h>
+
+/* ---- the device ---------------------------------------------------------------------------- */
+
+static void a_name_gives_one_device_counted(void **unused)
+{
+    (void)unused;
+    tide_device_information info = bed_info();
+    assert_string_equal(info.name, "opencl:0");
+    assert_int_equal(info.dl.device_type, TIDE_DL_OPENCL);
+    assert_false(info.host);
+    assert_false(info.lost);
+    assert_true(info.bytes > 0);
+    assert_true(strlen(info.description) > 0);
+    assert_ptr_equal(tide_device_open("opencl:0"), gpu);
+    expect_ok(tide_device_close(gpu));
+    assert_non_null(tide_device_context(gpu));
+    assert_non_null(tide_device_stream(gpu));
+    tide_pool *pool = bed_pool(NULL);
+    expect_status(tide_device_close(gpu), TIDE_ERROR_STATE);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void a_device_that_is_not_there_is_refused_in_words(void **unused)
+{
+    (void)unused;
+    assert_null(tide_device_open("opencl:999"));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+    assert_non_null(strstr(tide_error_message(), "opencl:999: there are 1 OpenCL devices"));
+    assert_null(tide_device_open("opencl:x"));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_NAME);
+}
+
+static void slots_lie_as_was_asked(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    char *data = tide_acquire_type(pool, TIDE_U8, 10000);
+    size_t offset = 99;
+    assert_int_equal((uintptr_t)data % 64, 0);
+    if (bed_memory() != TIDE_OPENCL_BUFFERS) {
+        assert_null(tide_device_buffer(pool, data, &offset));
+    } else {
+        void *buffer = tide_device_buffer(pool, data, &offset);
+        assert_non_null(buffer);
+        assert_int_equal(offset, 0);
+        assert_ptr_equal(tide_device_buffer(pool, data + 9999, &offset), buffer);
+        assert_int_equal(offset, 9999);
+        assert_null(tide_device_buffer(pool, &offset, &offset));
+    }
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- values -------------------------------------------------------------------------------- */
+
+struct vec3 {
+    float x, y, z;
+};
+
+static void expect_repeated(tide_pool *pool, const void *data, const void *value, size_t size,
+                            size_t n)
+{
+    char *got = malloc(size * n);
+    assert_non_null(got);
+    expect_ok(tide_download(pool, got, data, size * n));
+    for (size_t i = 0; i < n; i++)
+        assert_memory_equal(got + i * size, value, size);
+    free(got);
+}
+
+/* 12 bytes are no pattern that OpenCL fills with; 1 to 16 are. */
+static void arrays_start_with_any_value(void **unused)
+{
+    (void)unused;
+    static const size_t lengths[] = {1, 2, 3, 63, 64, 1000, 100003};
+    const struct vec3 vector = {1, 2.5f, -3};
+    const double complex_one[2] = {1, 0};
+    tide_pool *pool = bed_pool(NULL);
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        size_t n = lengths[i];
+        expect_repeated(pool, tide_fill(pool, struct vec3, n, vector), &vector, 12, n);
+        expect_repeated(pool, tide_ones_type(pool, TIDE_C128, n), complex_one, 16, n);
+        expect_repeated(pool, tide_fill(pool, uint8_t, n, 7), &(uint8_t){7}, 1, n);
+        expect_repeated(pool, tide_zeros(pool, double, n), &(double){0}, 8, n);
+        expect_ok(tide_pool_reset(pool));
+    }
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void the_last_word_of_bits_is_clean(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    uint64_t words[3], *bits = tide_ones_type(pool, TIDE_BIT, 130);
+    assert_non_null(bits);
+    expect_ok(tide_download(pool, words, bits, sizeof words));
+    assert_true(words[0] == UINT64_MAX && words[1] == UINT64_MAX && words[2] == 3);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void half_precision_survives(void **unused)
+{
+    (void)unused;
+    enum { N = 1000 };
+    tide_pool *pool = bed_pool(NULL);
+    tide_f16 sent[N], got[N];
+    for (int i = 0; i < N; i++)
+        sent[i] = tide_f16_from_float((float)i / 8);
+    tide_f16 *from = tide_acquire(pool, tide_f16, N), *to = tide_ones(pool, tide_f16, N);
+    expect_ok(tide_upload(pool, from, sent, sizeof sent));
+    launch_halves(NULL, to, from, N, 0.5f);
+    expect_ok(tide_download(pool, got, to, sizeof got));
+    for (int i = 0; i < N; i++)
+        assert_true(tide_f16_to_float(got[i]) == (float)i / 8 + 0.5f);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- scopes -------------------------------------------------------------------------------- */
+
+struct same_again {
+    void *first[4];
+    size_t rounds;
+    uint64_t driver_calls; /* since the first round */
+};
+
+static uint64_t memory_calls(void)
+{
+    tide_device_information info = bed_info();
+    return info.allocations + info.releases;
+}
+
+static void use_four(tide_pool *pool, void *state)
+{
+    struct same_again *s = state;
+    uint32_t seed = (uint32_t)s->rounds * 17;
+    void *now[4] = {tide_acquire(pool, uint32_t, 5000), tide_acquire(pool, uint32_t, 100),
+                    tide_acquire(pool, double, 77), tide_acquire(pool, int32_t, 9)};
+    for (int i = 0; i < 4; i++)
+        assert_non_null(now[i]);
+    if (s->rounds++ == 0)
+        memcpy(s->first, now, sizeof now);
+    else
+        assert_memory_equal(s->first, now, sizeof now);
+    if (s->rounds == 2)
+        s->driver_calls = memory_calls();
+    if (s->rounds > 2)
+        assert_int_equal(memory_calls(), s->driver_calls);
+    fill_by_upload(pool, now[0], 5000, seed);
+    launch_add(NULL, now[0], now[0], 5000, 5, 0);
+    launch_add(NULL, now[1], now[0], 100, 1, 0);
+    expect_words(pool, now[1], 100, seed + 6);
+    expect_words(pool, now[0], 5000, seed + 5);
+    CHECK_POOL(pool);
+}
+
+static void every_form_of_scope_gives_the_same_slots_again(void **unused)
+{
+    (void)unused;
+    EACH_FORM(f)
+    {
+        tide_pool *pool = bed_pool(NULL);
+        struct same_again s = {.rounds = 0};
+        form_run(f, pool, use_four, &s);
+        form_run(f, pool, use_four, &s);
+        form_repeat(f, pool, 3, use_four, &s);
+        assert_int_equal(s.rounds, 5);
+        assert_int_equal(tide_pool_depth(pool), 0);
+        assert_int_equal(tide_pool_active(pool, TIDE_U32), 0);
+        expect_ok(tide_pool_destroy(pool));
+    }
+}
+
+static void an_inner_scope_leaves_the_outer_arrays_alone(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    tide_mark outer = tide_checkpoint(pool);
+    uint32_t *kept = tide_acquire(pool, uint32_t, 1000);
+    fill_by_upload(pool, kept, 1000, 1);
+    EACH_FORM(f)
+    {
+        struct same_again s = {.rounds = 0};
+        form_run(f, pool, use_four, &s);
+    }
+    expect_words(pool, kept, 1000, 1);
+    expect_ok(tide_rewind(pool, outer));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void shrinking_and_growing_again_calls_no_driver(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    uint32_t *first = tide_acquire(pool, uint32_t, 100000);
+    expect_ok(tide_pool_reset(pool));
+    uint64_t calls = memory_calls();
+    static const size_t sizes[] = {0, 1, 100000, 5, 99999};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_ptr_equal(tide_acquire(pool, uint32_t, sizes[i]), first);
+        expect_ok(tide_pool_reset(pool));
+    }
+    assert_int_equal(memory_calls(), calls);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* A slot that grows leaves the others where they are, with what they hold. */
+static void growing_one_slot_moves_no_other(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    for (size_t n = 10; n < 3000000; n *= 3) {
+        uint32_t *grows = tide_acquire(pool, uint32_t, n),
+                 *stays = tide_acquire(pool, uint32_t, 100);
+        static uint32_t *stood;
+        if (n == 10)
+            fill_by_upload(pool, stood = stays, 100, 3);
+        assert_ptr_equal(stays, stood);
+        expect_words(pool, stays, 100, 3);
+        fill_by_upload(pool, grows, n, 4);
+        expect_words(pool, grows, n, 4);
+        expect_ok(tide_pool_reset(pool));
+    }
+    tide_pool_trim(pool, TIDE_ALL_TYPES);
+    assert_int_equal(stats_of(pool).bytes_held, 0);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void host_and_device_scopes_nest_apart(void **unused)
+{
+    (void)unused;
+    tide_pool *device = bed_pool(NULL), *host = tide_thread_pool();
+    {
+        TIDE_SCOPE_TYPES(host, uint32_t);
+        uint32_t *mine = tide_fill(host, uint32_t, 100, 9u);
+        {
+            TIDE_SCOPE_TYPES(device, uint32_t);
+            uint32_t *its = tide_acquire(device, uint32_t, 100);
+            expect_ok(tide_upload(device, its, mine, 400));
+            TIDE_SCOPE(host);
+            uint32_t *back = tide_zeros(host, uint32_t, 100);
+            expect_ok(tide_download(device, back, its, 400));
+            assert_memory_equal(back, mine, 400);
+        }
+        assert_int_equal(tide_pool_active(device, TIDE_U32), 0);
+        assert_int_equal(tide_pool_active(host, TIDE_U32), 1);
+    }
+    assert_int_equal(tide_pool_active(host, TIDE_U32), 0);
+    expect_ok(tide_pool_destroy(device));
+}
+
+/* ---- memory itself -------------------------------------------------------------------------- */
+
+enum { PIECES = 40 };
+
+typedef struct piece {
+    char *data;
+    size_t bytes;
+    void *queue;
+    uint32_t value;
+} piece;
+
+static uint32_t random_below(uint32_t *state, uint32_t most)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (*state >> 8) % most;
+}
+
+static void take_piece(piece *p, void *queue, uint32_t *random)
+{
+    static const size_t aligns[] = {64, 64, 128, 4096};
+    size_t align = aligns[random_below(random, 4)];
+    *p = (piece){.queue = queue, .value = *random};
+    p->bytes = 64 * (1 + random_below(random, random_below(random, 8) == 0 ? 200000 : 300));
+    void *data = NULL;
+    expect_ok(gpu->methods->allocate(gpu, queue, TIDE_MEMORY_DEVICE, p->bytes, align, &data));
+    p->data = data;
+    assert_int_equal((uintptr_t)data % align, 0);
+    expect_ok(gpu->methods->fill(gpu, queue, data, &p->value, 4, p->bytes / 4));
+}
+
+/* What it was filled with is there, from end to end, whatever others were filled with since. */
+static void give_piece(piece *p, tide_pool *pool)
+{
+    uint32_t first = 0, last = 0;
+    expect_ok(gpu->methods->wait(gpu, p->queue));
+    expect_ok(tide_download(pool, &first, p->data, 4));
+    expect_ok(tide_download(pool, &last, p->data + p->bytes - 4, 4));
+    assert_int_equal(first, p->value);
+    assert_int_equal(last, p->value);
+    gpu->methods->release(gpu, p->queue, TIDE_MEMORY_DEVICE, p->data, p->bytes);
+    p->data = NULL;
+}
+
+static void expect_apart(const piece *pieces, const piece *p)
+{
+    for (int i = 0; i < PIECES; i++)
+        if (pieces[i].data != NULL && &pieces[i] != p)
+            assert_true(pieces[i].data >= p->data + p->bytes ||
+                        p->data >= pieces[i].data + pieces[i].bytes);
+}
+
+/* Taken and given back at random, on two queues. */
+static void memory_in_two_hands_never_overlaps(void **unused)
+{
+    (void)unused;
+    void *queues[2] = {bed_queue(), bed_queue()};
+    tide_pool *pool = bed_pool(NULL);
+    piece pieces[PIECES] = {{NULL}};
+    uint32_t random = 1;
+    for (size_t round = 0; round < scaled(2000, 200); round++) {
+        piece *p = &pieces[random_below(&random, PIECES)];
+        if (p->data != NULL) {
+            give_piece(p, pool);
+        } else {
+            take_piece(p, queues[random_below(&random, 2)], &random);
+            expect_apart(pieces, p);
+        }
+    }
+    for (int i = 0; i < PIECES; i++)
+        if (pieces[i].data != NULL)
+            give_piece(&pieces[i], pool);
+    expect_ok(tide_pool_destroy(pool));
+    assert_int_equal(tide_opencl_of(gpu)->span_count, 0);
+    bed_queue_end(queues[0]);
+    bed_queue_end(queues[1]);
+}
+
+/* ---- checks and arrays ---------------------------------------------------------------------- */
+
+static void rewound_arrays_are_poisoned_at_check_level_1(void **unused)
+{
+    (void)unused;
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.device = gpu, .check = TIDE_CHECK_POISON});
+    assert_non_null(pool);
+    tide_mark mark = tide_checkpoint(pool);
+    uint32_t *kept = tide_zeros(pool, uint32_t, 100);
+    expect_ok(tide_rewind(pool, mark));
+    assert_ptr_equal(tide_acquire(pool, uint32_t, 100), kept);
+    expect_repeated(pool, kept, &(uint32_t){UINT32_MAX}, 4, 100);
+    expect_ok(tide_pool_reset(pool));
+    expect_status(tide_upload(pool, kept, &mark, 4), TIDE_ERROR_STALE);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void a_disabled_pool_allocates_each_time(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = gpu, .disabled = true});
+    assert_non_null(pool);
+    for (size_t i = 0; i < scaled(200, 5); i++) {
+        TIDE_SCOPE_TYPES(pool, uint32_t);
+        uint32_t *a = tide_acquire(pool, uint32_t, 1000 + i), *b = tide_acquire(pool, uint32_t, 10);
+        fill_by_upload(pool, a, 1000, (uint32_t)i);
+        launch_add(NULL, b, a, 10, 1, 0);
+        expect_words(pool, b, 10, (uint32_t)i + 1);
+    }
+    assert_int_equal(stats_of(pool).bytes_held, 0);
+    assert_int_equal(stats_of(pool).allocations, stats_of(pool).releases);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void arrays_have_headers_of_the_device(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    int64_t shape[] = {10, 20};
+    tide_array *ones = tide_array_ones(pool, TIDE_F32, 2, shape);
+    assert_non_null(ones);
+    assert_int_equal(ones->tensor.device.device_type, TIDE_DL_OPENCL);
+    expect_repeated(pool, tide_array_data(ones), &(float){1}, 4, 200);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_name_gives_one_device_counted),
+        cmocka_unit_test(a_device_that_is_not_there_is_refused_in_words),
+        cmocka_unit_test(slots_lie_as_was_asked),
+        cmocka_unit_test(arrays_start_with_any_value),
+        cmocka_unit_test(the_last_word_of_bits_is_clean),
+        cmocka_unit_test(half_precision_survives),
+        cmocka_unit_test(every_form_of_scope_gives_the_same_slots_again),
+        cmocka_unit_test(an_inner_scope_leaves_the_outer_arrays_alone),
+        cmocka_unit_test(shrinking_and_growing_again_calls_no_driver),
+        cmocka_unit_test(growing_one_slot_moves_no_other),
+        cmocka_unit_test(host_and_device_scopes_nest_apart),
+        cmocka_unit_test(memory_in_two_hands_never_overlaps),
+        cmocka_unit_test(rewound_arrays_are_poisoned_at_check_level_1),
+        cmocka_unit_test(a_disabled_pool_allocates_each_time),
+        cmocka_unit_test(arrays_have_headers_of_the_device),
+    };
+    return BED_MAIN("opencl pools", tests);
+}
