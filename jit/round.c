@@ -15,6 +15,7 @@
 #include "jit/order.h"
 #include "jit/stager.h"
 #include "jit/watch.h"
+#include "runtime/buffers.h"
 #include "runtime/error.h"
 #include "runtime/pool.h"
 #include "runtime/registry.h"
@@ -131,6 +132,7 @@ bool tide_round(int wait_ms)
     bool pending = tide_order_pending() || sites_pending();
     tide_events_tell(round_number);
     tide_round_unlock();
+    tide_buffers_tick();
     tide_help_build(); /* drivers may take long */
     return pending || tide_help_pending();
 }
