@@ -194,12 +194,25 @@ TIDE_INLINE tide_buffer_record *find(tide_buffers *buffers, tide_buffer handle, 
     return NULL;
 }
 
+static tide_status give_up(tide_buffers *buffers, tide_buffer_record *record, tide_buffer handle,
+                           void *stream, const char *call)
+{
+    uint32_t slot = (uint32_t)(record - buffers->records);
+    if (!tide_record_end(record, handle))
+        return refuse(buffers, handle, call);
+    tide_depot_release(buffers, tide_magazine_of(buffers), slot, &(tide_passing){.stream = stream},
+                       false);
+    return TIDE_OK;
+}
+
 static tide_status release_ordered(tide_buffers *buffers, tide_buffer_record *record,
                                    tide_buffer handle, void *stream, const char *call)
 {
     tide_device *device = buffers->device;
     tide_passing passing;
     bool plain = tide_buffer_plain(buffers, record->key);
+    if (!plain && tide_device_lost(device)) /* nothing runs there any more, nothing will be acquired */
+        return give_up(buffers, record, handle, stream, call);
     TIDE_FORWARD(tide_passing_find(buffers, record->key, stream, &passing, call));
     if (!plain && device->methods->capturing(device, stream))
         return tide_fail(TIDE_ERROR_STATE, call,

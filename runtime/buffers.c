@@ -60,6 +60,13 @@ tide_status tide_buffers_hold(tide_buffers *buffers, const char *call)
                          : tide_fail(TIDE_ERROR_ARGUMENT, call, "%p are no buffers", (void *)buffers);
 }
 
+void tide_buffers_hold_again(tide_buffers *buffers)
+{
+    tide_registry_lock();
+    buffers->users++;
+    tide_registry_unlock();
+}
+
 void tide_buffers_drop(tide_buffers *buffers)
 {
     tide_registry_lock();

@@ -160,6 +160,7 @@ static inline size_t tide_record_bytes(const tide_buffers *buffers, const tide_b
 
 /* Keep an instance from being destroyed. Refused when there is none of that address. */
 tide_status tide_buffers_hold(tide_buffers *buffers, const char *call);
+void tide_buffers_hold_again(tide_buffers *buffers);
 void tide_buffers_drop(tide_buffers *buffers);
 
 /* Calls visit for every instance, with the registry locked. */

@@ -26,8 +26,6 @@
 
 TIDE_BEGIN_DECLS
 
-typedef struct tide_buffers tide_buffers;
-
 /* One acquired buffer. A copy of it is as good; once released none is any more, whatever becomes of the
  * memory. All zero: no buffer. */
 typedef struct tide_buffer {
