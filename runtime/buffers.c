@@ -335,7 +335,17 @@ static void after_fork(void)
     }
 }
 
+/* A thread that was just finding out that it must wait said that it was busy, and is not there to take it
+ * back. */
+static void after_fork_in_child(void)
+{
+    for (tide_buffers *b = instances; b != NULL; b = b->next)
+        for (tide_magazine *m = b->magazines; m != NULL; m = m->next)
+            __atomic_store_n(&m->busy, 0, __ATOMIC_RELAXED);
+    after_fork();
+}
+
 void tide_buffers_at_fork(void)
 {
-    pthread_atfork(before_fork, after_fork, after_fork);
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }

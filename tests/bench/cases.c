@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of cases, and which variants each has. A new variant is one line here. */
 #include "bench.h"
+#include "buffers.h"
 #include "columns.h"
 #include "device.h"
 #include "huge.h"
@@ -51,7 +52,7 @@ static const bench_variant *const thread_variants[] = {
 };
 /* clang-format on */
 
-enum { CASE_ROOM = 64, NAME_ROOM = 16 };
+enum { CASE_ROOM = 64, NAME_ROOM = 24 };
 
 static bench_case cases[CASE_ROOM];
 static char names[CASE_ROOM][NAME_ROOM];
@@ -103,6 +104,24 @@ static void add_threads(const bench_sizes *small)
         job->sizes = small;
         job->threads = threads;
         job->variants = thread_variants;
+    }
+}
+
+static void add_buffers(void)
+{
+    enum { KIB = 1024 };
+    const bench_sizes *sizes = bench_sizes_make(4 * KIB, 16 * KIB);
+    uint32_t cores = bench_cores();
+    for (uint32_t threads = 1; threads <= cores;
+         threads = threads < cores && 2 * threads > cores ? cores : 2 * threads) {
+        char name[NAME_ROOM];
+        snprintf(name, sizeof name, "buffers-threads-%u", threads);
+        bench_case *job = add(name, "buffers", "a buffer acquired and released, in N threads");
+        job->unit = "buffer";
+        job->base = "glibc";
+        job->sizes = sizes;
+        job->threads = threads;
+        job->variants = bench_buffers_variants;
     }
 }
 
@@ -187,6 +206,7 @@ static void make_cases(void)
     untracked->variants = bench_untracked_variants;
     add_nd();
     add_threads(small);
+    add_buffers();
     add_jobs();
     add_huge();
     add_devices();
