@@ -180,15 +180,24 @@ static void sweep(void **state)
     }
 }
 
+static const struct fault_list *const lists[] = {&fault_basics, &fault_arrays, &fault_buffers};
+
+enum { LISTS = sizeof lists / sizeof *lists };
+
 static unsigned case_count(void)
 {
-    return fault_basics.count + fault_arrays.count;
+    unsigned count = 0;
+    for (unsigned i = 0; i < LISTS; i++)
+        count += lists[i]->count;
+    return count;
 }
 
 static const struct fault_case *case_at(unsigned i)
 {
-    return i < fault_basics.count ? &fault_basics.cases[i]
-                                  : &fault_arrays.cases[i - fault_basics.count];
+    const struct fault_list *const *list = lists;
+    for (; i >= (*list)->count; list++)
+        i -= (*list)->count;
+    return &(*list)->cases[i];
 }
 
 /* What the whole sweep rests on. */

@@ -16,6 +16,8 @@ struct fixture {
     tide_mark mark;
     tide_array *array;
     tide_dl_managed *managed;
+    tide_buffers *buffers;
+    tide_buffer buffer;
 };
 
 struct fault_case {
@@ -32,7 +34,7 @@ struct fault_list {
     unsigned count;
 };
 
-extern const struct fault_list fault_basics, fault_arrays;
+extern const struct fault_list fault_basics, fault_arrays, fault_buffers;
 
 /* ---- for the cases ------------------------------------------------------------------------ */
 
