@@ -152,12 +152,14 @@ static int spawn_described(pid_t *pid, const char *program, const char *director
                            const posix_spawn_file_actions_t *files,
                            const posix_spawnattr_t *process)
 {
-    char path[4096], temporary[512];
+    char path[4096], temporary[512], nvrtc[4096];
     const char *said = tide_locate_environment_get()->path;
+    const char *compiler = tide_locate_environment_get()->nvrtc;
     snprintf(path, sizeof path, "PATH=%s", said != NULL ? said : "/usr/local/bin:/usr/bin:/bin");
     snprintf(temporary, sizeof temporary, "TMPDIR=%s", directory);
     char *arguments[] = {(char *)program, "--serve", (char *)directory, NULL};
-    char *environment[] = {path, temporary, "LANG=C", NULL};
+    snprintf(nvrtc, sizeof nvrtc, "TIDEPOOL_NVRTC=%s", compiler != NULL ? compiler : "");
+    char *environment[] = {path, temporary, "LANG=C", compiler != NULL ? nvrtc : NULL, NULL};
     return posix_spawn(pid, program, files, process, arguments, environment);
 }
 

@@ -45,6 +45,14 @@ static void read_stager(const char *value)
         fprintf(stderr, "tidepool: TIDEPOOL_STAGER=%s ignored: not an absolute path\n", value);
 }
 
+static void read_nvrtc(const char *value)
+{
+    if (value != NULL && (value[0] == '/' || strcmp(value, "none") == 0))
+        environment.nvrtc = copy(value);
+    else if (value != NULL)
+        fprintf(stderr, "tidepool: TIDEPOOL_NVRTC=%s ignored: not an absolute path\n", value);
+}
+
 const tide_locate_environment *tide_locate_environment_get(void)
 {
     if (!environment_read) {
@@ -55,6 +63,7 @@ const tide_locate_environment *tide_locate_environment_get(void)
         environment.temporary = copy_folder("TMPDIR");
         environment.cache = copy_folder("XDG_CACHE_HOME");
         environment.home = copy_folder("HOME");
+        read_nvrtc(secure_getenv("TIDEPOOL_NVRTC"));
         environment.verbose = secure_getenv("TIDEPOOL_STAGER_VERBOSE") != NULL;
     }
     return &environment;
@@ -63,7 +72,8 @@ const tide_locate_environment *tide_locate_environment_get(void)
 void tide_locate_environment_forget(void)
 {
     char *copies[] = {environment.stager,    environment.path,  environment.runtime,
-                      environment.temporary, environment.cache, environment.home};
+                      environment.temporary, environment.cache, environment.home,
+                      environment.nvrtc};
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         tide_os_free(copies[i]);
     environment = (tide_locate_environment){0};

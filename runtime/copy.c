@@ -13,10 +13,10 @@
 
 /* ---- what may be copied --------------------------------------------------------------------- */
 
-/* In a careful pool, memory of a slot must be of a live array, and end with it. What is no slot's may be
- * an imported array or the user's own. */
-static tide_status check_row(const tide_pool *pool, const tide_row *row, const char *data, size_t bytes,
-                             const char *call)
+/* In a careful pool, memory of a slot must be of a live array, and end with it. What is no slot's
+ * may be an imported array or the user's own. */
+static tide_status check_row(const tide_pool *pool, const tide_row *row, const char *data,
+                             size_t bytes, const char *call)
 {
     for (uint32_t i = 0; i < row->count; i++) {
         const tide_slot *slot = &row->slots[i];
@@ -31,7 +31,8 @@ static tide_status check_row(const tide_pool *pool, const tide_row *row, const c
                                (const void *)data, pool->core->name);
         if (at > used || bytes > used - at)
             return tide_misuse(pool, TIDE_ERROR_SIZE, call,
-                               "%zu bytes from byte %zu on of an array of %zu bytes", bytes, at, used);
+                               "%zu bytes from byte %zu on of an array of %zu bytes", bytes, at,
+                               used);
     }
     return TIDE_OK;
 }
@@ -102,10 +103,10 @@ tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t by
 static tide_status check_apart(const char *to, const char *from, size_t bytes, const char *call)
 {
     size_t apart = to > from ? (size_t)(to - from) : (size_t)(from - to);
-    return apart >= bytes ? TIDE_OK
-                          : tide_fail(TIDE_ERROR_ARGUMENT, call,
-                                      "source and target of %zu bytes are only %zu apart", bytes,
-                                      apart);
+    return apart >= bytes
+               ? TIDE_OK
+               : tide_fail(TIDE_ERROR_ARGUMENT, call,
+                           "source and target of %zu bytes are only %zu apart", bytes, apart);
 }
 
 tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes)

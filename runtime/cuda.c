@@ -135,14 +135,17 @@ tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
     return status;
 }
 
+/* What cannot be given back goes with the context, at the latest. */
 static void close_device(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     tide_cuda_entered entered;
-    if (tide_cuda_enter(device, &entered) == TIDE_OK) {
+    bool reachable = tide_cuda_enter(device, &entered) == TIDE_OK;
+    if (reachable)
         (void)tide_cu.cuCtxSynchronize();
-        tide_cuda_release_deferred(device);
-        tide_cuda_marks_end(device);
+    tide_cuda_release_deferred(device, reachable);
+    tide_cuda_marks_end(device, reachable);
+    if (reachable) {
         (void)tide_cu.cuMemPoolDestroy(cuda->pool);
         tide_cuda_leave(entered);
     }

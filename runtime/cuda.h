@@ -74,7 +74,7 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
                            size_t pattern_bytes, size_t count);
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
                            size_t bytes);
-void tide_cuda_release_deferred(tide_device *device); /* all of it; the context is current, and idle */
+void tide_cuda_release_deferred(tide_device *device, bool reachable); /* all of it; it is idle */
 
 tide_status tide_cuda_order(tide_device *device, void *before, void *after);
 tide_status tide_cuda_wait(tide_device *device, void *stream);
@@ -86,7 +86,7 @@ tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
 void tide_cuda_mark_drop(tide_device *device, void *mark);
 bool tide_cuda_capturing(tide_device *device, void *stream);
 uint64_t tide_cuda_stream_number(tide_device *device, void *stream);
-void tide_cuda_marks_end(tide_device *device); /* the context is current */
+void tide_cuda_marks_end(tide_device *device, bool reachable);
 
 void *tide_cuda_module(tide_device *device, const void *code, size_t bytes, const char *options);
 void tide_cuda_module_drop(tide_device *device, void *module);

@@ -132,12 +132,13 @@ void tide_cuda_release(tide_device *device, void *stream, int memory, void *data
     tide_device_count(&device->releases);
 }
 
-void tide_cuda_release_deferred(tide_device *device)
+void tide_cuda_release_deferred(tide_device *device, bool reachable)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     for (tide_cuda_deferred *one = cuda->deferred; one != NULL; one = cuda->deferred) {
         cuda->deferred = one->next;
-        (void)tide_cu.cuMemFreeAsync(address(one->data), NULL);
+        if (reachable)
+            (void)tide_cu.cuMemFreeAsync(address(one->data), NULL);
         tide_os_free(one);
     }
 }

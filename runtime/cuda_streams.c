@@ -59,12 +59,13 @@ static tide_status record(tide_device *device, void *stream, tide_cuda_mark **ou
     return TIDE_OK;
 }
 
-void tide_cuda_marks_end(tide_device *device)
+void tide_cuda_marks_end(tide_device *device, bool reachable)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     for (tide_cuda_mark *mark = cuda->free_marks; mark != NULL; mark = cuda->free_marks) {
         cuda->free_marks = mark->next;
-        (void)tide_cu.cuEventDestroy(mark->event);
+        if (reachable)
+            (void)tide_cu.cuEventDestroy(mark->event);
         tide_os_free(mark);
     }
 }

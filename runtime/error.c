@@ -25,6 +25,20 @@ tide_status tide_fail(tide_status status, const char *call, const char *format, 
     return status;
 }
 
+_Static_assert(sizeof message == sizeof((tide_failure *)0)->message, "a failure is kept whole");
+
+void tide_failure_keep(tide_failure *failure)
+{
+    memcpy(failure->message, message, sizeof message);
+    failure->status = last;
+}
+
+void tide_failure_restore(const tide_failure *failure)
+{
+    memcpy(message, failure->message, sizeof message);
+    last = failure->status;
+}
+
 const char *tide_error_message(void)
 {
     return message;
@@ -37,7 +51,7 @@ tide_status tide_error_status(void)
 
 const char *tide_status_name(tide_status status)
 {
-    static const char *const names[] = {"ok",    "argument", "type",  "size",  "memory", "limit",
+    static const char *const names[] = {"ok",     "argument", "type",  "size", "memory", "limit",
                                         "thread", "stale",    "state", "name", "device", "file"};
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }

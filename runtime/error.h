@@ -10,6 +10,16 @@ __attribute__((format(printf, 3, 4), cold)) tide_status tide_fail(tide_status st
                                                                   const char *call,
                                                                   const char *format, ...);
 
+/* The thread's last failure, for calls that fail inside and then succeed another way: those leave it
+ * alone. */
+typedef struct tide_failure {
+    char message[512];
+    tide_status status;
+} tide_failure;
+
+void tide_failure_keep(tide_failure *failure);
+void tide_failure_restore(const tide_failure *failure);
+
 #define TIDE_FORWARD(call)                \
     do {                                  \
         tide_status forwarded_ = (call);  \

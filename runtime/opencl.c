@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* OpenCL devices: found, opened, closed. Any OpenCL 2.0 driver will do; shared virtual memory is used
- * where there is some. */
+/* OpenCL devices: found, opened, closed. Any OpenCL 2.0 driver will do; shared virtual memory is
+ * used where there is some. */
 #include "runtime/opencl.h"
 
 #include <stdio.h>
@@ -22,7 +22,8 @@ static tide_status find(unsigned ordinal, tide_cl_device *found)
 {
     tide_cl_platform platforms[PLATFORMS_MOST];
     uint32_t platform_count = 0, before = 0;
-    if (tide_opencl.clGetPlatformIDs(PLATFORMS_MOST, platforms, &platform_count) != TIDE_CL_SUCCESS ||
+    if (tide_opencl.clGetPlatformIDs(PLATFORMS_MOST, platforms, &platform_count) !=
+            TIDE_CL_SUCCESS ||
         platform_count == 0)
         return tide_fail(TIDE_ERROR_DEVICE, call,
                          "opencl:%u: %s knows no platform; is a driver installed (Debian: "
@@ -72,22 +73,23 @@ static void describe(tide_opencl_device *device, unsigned ordinal)
         device->alignment = 64;
 }
 
-/* Fine-grained memory of a device of its own would lie with the host, so coarse is preferred there. */
+/* Fine-grained memory of a device of its own would lie with the host, so coarse is preferred there.
+ */
 static tide_status choose_memory(tide_opencl_device *device)
 {
     int wanted = (int)tide_setting_get(TIDE_SETTING_opencl_memory);
-    uint64_t svm =
-        ask_number(device->device, TIDE_CL_DEVICE_SVM_CAPABILITIES, sizeof(uint64_t));
+    uint64_t svm = ask_number(device->device, TIDE_CL_DEVICE_SVM_CAPABILITIES, sizeof(uint64_t));
     bool fine = (svm & TIDE_CL_SVM_FINE) != 0, coarse = (svm & TIDE_CL_SVM_COARSE) != 0;
     if ((wanted == TIDE_OPENCL_FINE && !fine) || (wanted == TIDE_OPENCL_COARSE && !coarse))
-        return tide_fail(TIDE_ERROR_DEVICE, call,
-                         "%s has no %s-grained shared virtual memory, which opencl_memory = %d asks "
-                         "for",
-                         device->base->name, wanted == TIDE_OPENCL_FINE ? "fine" : "coarse", wanted);
-    device->memory = wanted != TIDE_OPENCL_BEST          ? wanted
-                     : fine && device->base->integrated   ? TIDE_OPENCL_FINE
-                     : coarse                            ? TIDE_OPENCL_COARSE
-                                                         : TIDE_OPENCL_BUFFERS;
+        return tide_fail(
+            TIDE_ERROR_DEVICE, call,
+            "%s has no %s-grained shared virtual memory, which opencl_memory = %d asks "
+            "for",
+            device->base->name, wanted == TIDE_OPENCL_FINE ? "fine" : "coarse", wanted);
+    device->memory = wanted != TIDE_OPENCL_BEST         ? wanted
+                     : fine && device->base->integrated ? TIDE_OPENCL_FINE
+                     : coarse                           ? TIDE_OPENCL_COARSE
+                                                        : TIDE_OPENCL_BUFFERS;
     return TIDE_OK;
 }
 
@@ -118,8 +120,7 @@ static tide_status start(tide_opencl_device *device, unsigned ordinal)
     describe(device, ordinal);
     TIDE_FORWARD(choose_memory(device));
     int32_t error = TIDE_CL_SUCCESS;
-    device->context =
-        tide_opencl.clCreateContext(NULL, 1, &device->device, NULL, NULL, &error);
+    device->context = tide_opencl.clCreateContext(NULL, 1, &device->device, NULL, NULL, &error);
     TIDE_FORWARD(tide_opencl_check(device, error, "clCreateContext"));
     TIDE_FORWARD(make_queue(device, &device->queue));
     return make_queue(device, &device->aside);

@@ -25,18 +25,18 @@ tide_status tide_opencl_load(const char *call);
 
 /* How slots lie in the device: values of the setting `opencl_memory`. */
 enum {
-    TIDE_OPENCL_BEST = 0,    /* fine where the host's memory is shared, else coarse, else buffers */
-    TIDE_OPENCL_FINE = 1,    /* fine-grained shared virtual memory                                */
-    TIDE_OPENCL_COARSE = 2,  /* coarse-grained; the host never touches it either way              */
-    TIDE_OPENCL_BUFFERS = 3  /* parent buffers and sub-buffers; pointers are numbers              */
+    TIDE_OPENCL_BEST = 0,   /* fine where the host's memory is shared, else coarse, else buffers */
+    TIDE_OPENCL_FINE = 1,   /* fine-grained shared virtual memory                                */
+    TIDE_OPENCL_COARSE = 2, /* coarse-grained; the host never touches it either way              */
+    TIDE_OPENCL_BUFFERS = 3 /* parent buffers and sub-buffers; pointers are numbers              */
 };
 
 /* Memory that cannot be given back by its address alone. Sorted by address. */
 typedef struct tide_opencl_span {
     char *start;
     size_t bytes;
-    tide_cl_mem mem;   /* a slot's sub-buffer; a pinned area's buffer; NULL: shared memory */
-    void *origin;      /* what the driver called it: a mapped or a shared address          */
+    tide_cl_mem mem; /* a slot's sub-buffer; a pinned area's buffer; NULL: shared memory */
+    void *origin;    /* what the driver called it: a mapped or a shared address          */
     struct tide_opencl_parent *parent; /* of a sub-buffer, else NULL                        */
 } tide_opencl_span;
 
@@ -89,8 +89,8 @@ bool tide_opencl_alive(const tide_opencl_device *device);
 tide_status tide_opencl_check(const tide_opencl_device *device, int32_t error, const char *call);
 
 /* runtime/opencl_memory.c */
-tide_status tide_opencl_allocate(tide_device *, void *stream, int memory, size_t bytes, size_t align,
-                                 void **data);
+tide_status tide_opencl_allocate(tide_device *, void *stream, int memory, size_t bytes,
+                                 size_t align, void **data);
 void tide_opencl_release(tide_device *, void *stream, int memory, void *data, size_t bytes);
 tide_status tide_opencl_fill(tide_device *, void *stream, void *data, const void *pattern,
                              size_t pattern_bytes, size_t count);

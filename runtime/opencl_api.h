@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What we use of OpenCL 2.0 and later, declared here so that building needs no header of its own and
- * running no library: the entry points are looked up in the ICD loader when first asked for. Same
- * layout and values as Khronos' cl.h; tests/device compares the two. */
+/* What we use of OpenCL 2.0 and later, declared here so that building needs no header of its own
+ * and running no library: the entry points are looked up in the ICD loader when first asked for.
+ * Same layout and values as Khronos' cl.h; tests/device compares the two. */
 #ifndef TIDEPOOL_RUNTIME_OPENCL_API_H
 #define TIDEPOOL_RUNTIME_OPENCL_API_H
 
@@ -21,7 +21,8 @@ typedef struct tide_cl_region {
     size_t origin, size;
 } tide_cl_region;
 
-enum { /* results */
+/* results */
+enum {
     TIDE_CL_SUCCESS = 0,
     TIDE_CL_DEVICE_NOT_FOUND = -1,
     TIDE_CL_DEVICE_NOT_AVAILABLE = -2,
@@ -32,7 +33,8 @@ enum { /* results */
     TIDE_CL_PLATFORM_NOT_FOUND = -1001
 };
 
-enum { /* what is asked of devices, queues and events */
+/* what is asked of devices, queues and events */
+enum {
     TIDE_CL_DEVICE_TYPE = 0x1000,
     TIDE_CL_DEVICE_GLOBAL_MEM_SIZE = 0x101F,
     TIDE_CL_DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019, /* in bits */
@@ -49,7 +51,8 @@ enum { /* what is asked of devices, queues and events */
 
 #define TIDE_CL_DEVICE_TYPE_ALL UINT64_C(0xFFFFFFFF)
 
-enum { /* values */
+/* values */
+enum {
     TIDE_CL_DEVICE_TYPE_CPU = 1 << 1,
     TIDE_CL_SVM_COARSE = 1,
     TIDE_CL_SVM_FINE = 2,
@@ -63,77 +66,76 @@ enum { /* values */
 };
 
 /* Every entry point: TIDE_CL(result, name, arguments). */
-#define TIDE_CL_ENTRIES(TIDE_CL)                                                                  \
-    TIDE_CL(int32_t, clGetPlatformIDs, (uint32_t, tide_cl_platform *, uint32_t *))                \
-    TIDE_CL(int32_t, clGetDeviceIDs,                                                              \
-            (tide_cl_platform, uint64_t, uint32_t, tide_cl_device *, uint32_t *))                 \
-    TIDE_CL(int32_t, clGetDeviceInfo, (tide_cl_device, uint32_t, size_t, void *, size_t *))       \
-    TIDE_CL(tide_cl_context, clCreateContext,                                                     \
-            (const intptr_t *, uint32_t, const tide_cl_device *,                                  \
-             void (*)(const char *, const void *, size_t, void *), void *, int32_t *))            \
-    TIDE_CL(int32_t, clReleaseContext, (tide_cl_context))                                         \
-    TIDE_CL(tide_cl_queue, clCreateCommandQueueWithProperties,                                    \
-            (tide_cl_context, tide_cl_device, const uint64_t *, int32_t *))                       \
-    TIDE_CL(int32_t, clRetainCommandQueue, (tide_cl_queue))                                       \
-    TIDE_CL(int32_t, clReleaseCommandQueue, (tide_cl_queue))                                      \
-    TIDE_CL(int32_t, clGetCommandQueueInfo, (tide_cl_queue, uint32_t, size_t, void *, size_t *))  \
-    TIDE_CL(int32_t, clFlush, (tide_cl_queue))                                                    \
-    TIDE_CL(int32_t, clFinish, (tide_cl_queue))                                                   \
-    TIDE_CL(tide_cl_mem, clCreateBuffer, (tide_cl_context, uint64_t, size_t, void *, int32_t *))  \
-    TIDE_CL(tide_cl_mem, clCreateSubBuffer,                                                       \
-            (tide_cl_mem, uint64_t, uint32_t, const void *, int32_t *))                           \
-    TIDE_CL(int32_t, clReleaseMemObject, (tide_cl_mem))                                           \
-    TIDE_CL(void *, clSVMAlloc, (tide_cl_context, uint64_t, size_t, uint32_t))                    \
-    TIDE_CL(void, clSVMFree, (tide_cl_context, void *))                                           \
-    TIDE_CL(int32_t, clEnqueueSVMFree,                                                            \
-            (tide_cl_queue, uint32_t, void **,                                                    \
-             void (*)(tide_cl_queue, uint32_t, void **, void *), void *, uint32_t,                \
-             const tide_cl_event *, tide_cl_event *))                                             \
-    TIDE_CL(int32_t, clEnqueueSVMMemFill,                                                         \
-            (tide_cl_queue, void *, const void *, size_t, size_t, uint32_t,                       \
-             const tide_cl_event *, tide_cl_event *))                                             \
-    TIDE_CL(int32_t, clEnqueueSVMMemcpy,                                                          \
-            (tide_cl_queue, uint32_t, void *, const void *, size_t, uint32_t,                     \
-             const tide_cl_event *, tide_cl_event *))                                             \
-    TIDE_CL(int32_t, clEnqueueFillBuffer,                                                         \
-            (tide_cl_queue, tide_cl_mem, const void *, size_t, size_t, size_t, uint32_t,          \
-             const tide_cl_event *, tide_cl_event *))                                             \
-    TIDE_CL(int32_t, clEnqueueCopyBuffer,                                                         \
-            (tide_cl_queue, tide_cl_mem, tide_cl_mem, size_t, size_t, size_t, uint32_t,           \
-             const tide_cl_event *, tide_cl_event *))                                             \
-    TIDE_CL(int32_t, clEnqueueReadBuffer,                                                         \
-            (tide_cl_queue, tide_cl_mem, uint32_t, size_t, size_t, void *, uint32_t,              \
-             const tide_cl_event *, tide_cl_event *))                                             \
-    TIDE_CL(int32_t, clEnqueueWriteBuffer,                                                        \
-            (tide_cl_queue, tide_cl_mem, uint32_t, size_t, size_t, const void *, uint32_t,        \
-             const tide_cl_event *, tide_cl_event *))                                             \
-    TIDE_CL(void *, clEnqueueMapBuffer,                                                           \
-            (tide_cl_queue, tide_cl_mem, uint32_t, uint64_t, size_t, size_t, uint32_t,            \
-             const tide_cl_event *, tide_cl_event *, int32_t *))                                  \
-    TIDE_CL(int32_t, clEnqueueUnmapMemObject,                                                     \
-            (tide_cl_queue, tide_cl_mem, void *, uint32_t, const tide_cl_event *,                 \
-             tide_cl_event *))                                                                    \
-    TIDE_CL(int32_t, clEnqueueMarkerWithWaitList,                                                 \
-            (tide_cl_queue, uint32_t, const tide_cl_event *, tide_cl_event *))                    \
-    TIDE_CL(int32_t, clEnqueueBarrierWithWaitList,                                                \
-            (tide_cl_queue, uint32_t, const tide_cl_event *, tide_cl_event *))                    \
-    TIDE_CL(int32_t, clGetEventInfo, (tide_cl_event, uint32_t, size_t, void *, size_t *))         \
-    TIDE_CL(int32_t, clWaitForEvents, (uint32_t, const tide_cl_event *))                          \
-    TIDE_CL(int32_t, clReleaseEvent, (tide_cl_event))                                             \
-    TIDE_CL(tide_cl_program, clCreateProgramWithSource,                                           \
-            (tide_cl_context, uint32_t, const char **, const size_t *, int32_t *))                \
-    TIDE_CL(int32_t, clBuildProgram,                                                              \
-            (tide_cl_program, uint32_t, const tide_cl_device *, const char *,                     \
-             void (*)(tide_cl_program, void *), void *))                                          \
-    TIDE_CL(int32_t, clGetProgramBuildInfo,                                                       \
-            (tide_cl_program, tide_cl_device, uint32_t, size_t, void *, size_t *))                \
-    TIDE_CL(int32_t, clReleaseProgram, (tide_cl_program))                                         \
-    TIDE_CL(tide_cl_kernel, clCreateKernel, (tide_cl_program, const char *, int32_t *))           \
-    TIDE_CL(int32_t, clReleaseKernel, (tide_cl_kernel))                                           \
-    TIDE_CL(int32_t, clSetKernelArg, (tide_cl_kernel, uint32_t, size_t, const void *))            \
-    TIDE_CL(int32_t, clSetKernelArgSVMPointer, (tide_cl_kernel, uint32_t, const void *))          \
-    TIDE_CL(int32_t, clEnqueueNDRangeKernel,                                                      \
-            (tide_cl_queue, tide_cl_kernel, uint32_t, const size_t *, const size_t *,             \
+#define TIDE_CL_ENTRIES(TIDE_CL)                                                                   \
+    TIDE_CL(int32_t, clGetPlatformIDs, (uint32_t, tide_cl_platform *, uint32_t *))                 \
+    TIDE_CL(int32_t, clGetDeviceIDs,                                                               \
+            (tide_cl_platform, uint64_t, uint32_t, tide_cl_device *, uint32_t *))                  \
+    TIDE_CL(int32_t, clGetDeviceInfo, (tide_cl_device, uint32_t, size_t, void *, size_t *))        \
+    TIDE_CL(tide_cl_context, clCreateContext,                                                      \
+            (const intptr_t *, uint32_t, const tide_cl_device *,                                   \
+             void (*)(const char *, const void *, size_t, void *), void *, int32_t *))             \
+    TIDE_CL(int32_t, clReleaseContext, (tide_cl_context))                                          \
+    TIDE_CL(tide_cl_queue, clCreateCommandQueueWithProperties,                                     \
+            (tide_cl_context, tide_cl_device, const uint64_t *, int32_t *))                        \
+    TIDE_CL(int32_t, clRetainCommandQueue, (tide_cl_queue))                                        \
+    TIDE_CL(int32_t, clReleaseCommandQueue, (tide_cl_queue))                                       \
+    TIDE_CL(int32_t, clGetCommandQueueInfo, (tide_cl_queue, uint32_t, size_t, void *, size_t *))   \
+    TIDE_CL(int32_t, clFlush, (tide_cl_queue))                                                     \
+    TIDE_CL(int32_t, clFinish, (tide_cl_queue))                                                    \
+    TIDE_CL(tide_cl_mem, clCreateBuffer, (tide_cl_context, uint64_t, size_t, void *, int32_t *))   \
+    TIDE_CL(tide_cl_mem, clCreateSubBuffer,                                                        \
+            (tide_cl_mem, uint64_t, uint32_t, const void *, int32_t *))                            \
+    TIDE_CL(int32_t, clReleaseMemObject, (tide_cl_mem))                                            \
+    TIDE_CL(void *, clSVMAlloc, (tide_cl_context, uint64_t, size_t, uint32_t))                     \
+    TIDE_CL(void, clSVMFree, (tide_cl_context, void *))                                            \
+    TIDE_CL(int32_t, clEnqueueSVMFree,                                                             \
+            (tide_cl_queue, uint32_t, void **, void (*)(tide_cl_queue, uint32_t, void **, void *), \
+             void *, uint32_t, const tide_cl_event *, tide_cl_event *))                            \
+    TIDE_CL(int32_t, clEnqueueSVMMemFill,                                                          \
+            (tide_cl_queue, void *, const void *, size_t, size_t, uint32_t, const tide_cl_event *, \
+             tide_cl_event *))                                                                     \
+    TIDE_CL(int32_t, clEnqueueSVMMemcpy,                                                           \
+            (tide_cl_queue, uint32_t, void *, const void *, size_t, uint32_t,                      \
+             const tide_cl_event *, tide_cl_event *))                                              \
+    TIDE_CL(int32_t, clEnqueueFillBuffer,                                                          \
+            (tide_cl_queue, tide_cl_mem, const void *, size_t, size_t, size_t, uint32_t,           \
+             const tide_cl_event *, tide_cl_event *))                                              \
+    TIDE_CL(int32_t, clEnqueueCopyBuffer,                                                          \
+            (tide_cl_queue, tide_cl_mem, tide_cl_mem, size_t, size_t, size_t, uint32_t,            \
+             const tide_cl_event *, tide_cl_event *))                                              \
+    TIDE_CL(int32_t, clEnqueueReadBuffer,                                                          \
+            (tide_cl_queue, tide_cl_mem, uint32_t, size_t, size_t, void *, uint32_t,               \
+             const tide_cl_event *, tide_cl_event *))                                              \
+    TIDE_CL(int32_t, clEnqueueWriteBuffer,                                                         \
+            (tide_cl_queue, tide_cl_mem, uint32_t, size_t, size_t, const void *, uint32_t,         \
+             const tide_cl_event *, tide_cl_event *))                                              \
+    TIDE_CL(void *, clEnqueueMapBuffer,                                                            \
+            (tide_cl_queue, tide_cl_mem, uint32_t, uint64_t, size_t, size_t, uint32_t,             \
+             const tide_cl_event *, tide_cl_event *, int32_t *))                                   \
+    TIDE_CL(                                                                                       \
+        int32_t, clEnqueueUnmapMemObject,                                                          \
+        (tide_cl_queue, tide_cl_mem, void *, uint32_t, const tide_cl_event *, tide_cl_event *))    \
+    TIDE_CL(int32_t, clEnqueueMarkerWithWaitList,                                                  \
+            (tide_cl_queue, uint32_t, const tide_cl_event *, tide_cl_event *))                     \
+    TIDE_CL(int32_t, clEnqueueBarrierWithWaitList,                                                 \
+            (tide_cl_queue, uint32_t, const tide_cl_event *, tide_cl_event *))                     \
+    TIDE_CL(int32_t, clGetEventInfo, (tide_cl_event, uint32_t, size_t, void *, size_t *))          \
+    TIDE_CL(int32_t, clWaitForEvents, (uint32_t, const tide_cl_event *))                           \
+    TIDE_CL(int32_t, clReleaseEvent, (tide_cl_event))                                              \
+    TIDE_CL(tide_cl_program, clCreateProgramWithSource,                                            \
+            (tide_cl_context, uint32_t, const char **, const size_t *, int32_t *))                 \
+    TIDE_CL(int32_t, clBuildProgram,                                                               \
+            (tide_cl_program, uint32_t, const tide_cl_device *, const char *,                      \
+             void (*)(tide_cl_program, void *), void *))                                           \
+    TIDE_CL(int32_t, clGetProgramBuildInfo,                                                        \
+            (tide_cl_program, tide_cl_device, uint32_t, size_t, void *, size_t *))                 \
+    TIDE_CL(int32_t, clReleaseProgram, (tide_cl_program))                                          \
+    TIDE_CL(tide_cl_kernel, clCreateKernel, (tide_cl_program, const char *, int32_t *))            \
+    TIDE_CL(int32_t, clReleaseKernel, (tide_cl_kernel))                                            \
+    TIDE_CL(int32_t, clSetKernelArg, (tide_cl_kernel, uint32_t, size_t, const void *))             \
+    TIDE_CL(int32_t, clSetKernelArgSVMPointer, (tide_cl_kernel, uint32_t, const void *))           \
+    TIDE_CL(int32_t, clEnqueueNDRangeKernel,                                                       \
+            (tide_cl_queue, tide_cl_kernel, uint32_t, const size_t *, const size_t *,              \
              const size_t *, uint32_t, const tide_cl_event *, tide_cl_event *))
 
 #endif

@@ -21,8 +21,8 @@ static void build_failed(tide_opencl_device *device, tide_cl_program program, in
 {
     char *log = NULL;
     size_t bytes = 0;
-    if (tide_opencl.clGetProgramBuildInfo(program, device->device, TIDE_CL_PROGRAM_BUILD_LOG, 0, NULL,
-                                          &bytes) == TIDE_CL_SUCCESS)
+    if (tide_opencl.clGetProgramBuildInfo(program, device->device, TIDE_CL_PROGRAM_BUILD_LOG, 0,
+                                          NULL, &bytes) == TIDE_CL_SUCCESS)
         log = tide_os_resize(NULL, bytes + 1);
     if (log != NULL) {
         log[0] = log[bytes] = '\0';
@@ -85,8 +85,7 @@ void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
     module *from = handle;
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
         return NULL;
-    tide_cl_kernel *kernels =
-        tide_os_resize(from->kernels, (from->count + 1) * sizeof *kernels);
+    tide_cl_kernel *kernels = tide_os_resize(from->kernels, (from->count + 1) * sizeof *kernels);
     if (kernels == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no memory for kernel '%s'", name);
         return NULL;
@@ -171,8 +170,7 @@ static tide_status set_argument(tide_opencl_device *device, tide_cl_kernel kerne
     memcpy(&address, argument->value, sizeof address);
     if (device->memory == TIDE_OPENCL_BUFFERS)
         return set_buffer(device, kernel, index, address, cut);
-    return tide_opencl_check(device,
-                             tide_opencl.clSetKernelArgSVMPointer(kernel, index, address),
+    return tide_opencl_check(device, tide_opencl.clSetKernelArgSVMPointer(kernel, index, address),
                              "clSetKernelArgSVMPointer");
 }
 

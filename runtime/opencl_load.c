@@ -100,18 +100,30 @@ tide_status tide_opencl_usable(const tide_opencl_device *device, const char *cal
 static const char *error_name(int32_t error)
 {
     switch (error) {
-    case TIDE_CL_DEVICE_NOT_FOUND: return "device not found";
-    case TIDE_CL_DEVICE_NOT_AVAILABLE: return "device not available";
-    case TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE: return "no device memory";
-    case TIDE_CL_OUT_OF_RESOURCES: return "out of resources";
-    case TIDE_CL_OUT_OF_HOST_MEMORY: return "out of host memory";
-    case -14: return "what it waits for has failed";
-    case -30: return "invalid value";
-    case -34: return "invalid context";
-    case -36: return "invalid command queue";
-    case -38: return "invalid buffer";
-    case -48: return "copied parts overlap";
-    default: return "see CL/cl.h";
+    case TIDE_CL_DEVICE_NOT_FOUND:
+        return "device not found";
+    case TIDE_CL_DEVICE_NOT_AVAILABLE:
+        return "device not available";
+    case TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE:
+        return "no device memory";
+    case TIDE_CL_OUT_OF_RESOURCES:
+        return "out of resources";
+    case TIDE_CL_OUT_OF_HOST_MEMORY:
+        return "out of host memory";
+    case -14:
+        return "what it waits for has failed";
+    case -30:
+        return "invalid value";
+    case -34:
+        return "invalid context";
+    case -36:
+        return "invalid command queue";
+    case -38:
+        return "invalid buffer";
+    case -48:
+        return "copied parts overlap";
+    default:
+        return "see CL/cl.h";
     }
 }
 
@@ -121,8 +133,8 @@ tide_status tide_opencl_check(const tide_opencl_device *device, int32_t error, c
         return TIDE_OK;
     if (error == TIDE_CL_DEVICE_NOT_AVAILABLE)
         return tide_device_lose(device->base, call, error_name(error));
-    bool memory = error == TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE ||
-                  error == TIDE_CL_OUT_OF_HOST_MEMORY;
+    bool memory =
+        error == TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE || error == TIDE_CL_OUT_OF_HOST_MEMORY;
     return tide_fail(memory ? TIDE_ERROR_MEMORY : TIDE_ERROR_DEVICE, call,
                      "device %s answered %d (%s)", device->base->name, (int)error,
                      error_name(error));

@@ -104,11 +104,13 @@ static char *align_up(void *address, size_t align)
 
 static void unpin(tide_opencl_device *device, const tide_opencl_span *span)
 {
-    (void)tide_opencl.clEnqueueUnmapMemObject(device->aside, span->mem, span->origin, 0, NULL, NULL);
+    (void)tide_opencl.clEnqueueUnmapMemObject(device->aside, span->mem, span->origin, 0, NULL,
+                                              NULL);
     (void)tide_opencl.clReleaseMemObject(span->mem);
 }
 
-/* A buffer that the driver allocates for the host and keeps mapped is what OpenCL has for pinned. */
+/* A buffer that the driver allocates for the host and keeps mapped is what OpenCL has for pinned.
+ */
 static void *pin(tide_opencl_device *device, size_t bytes, size_t align)
 {
     int32_t error = TIDE_CL_SUCCESS;
@@ -118,9 +120,9 @@ static void *pin(tide_opencl_device *device, size_t bytes, size_t align)
                                           bytes + align, NULL, &error);
     if (span.mem == NULL)
         return NULL;
-    span.origin = tide_opencl.clEnqueueMapBuffer(device->aside, span.mem, true,
-                                                 TIDE_CL_MAP_READ_WRITE, 0, bytes + align, 0, NULL,
-                                                 NULL, &error);
+    span.origin =
+        tide_opencl.clEnqueueMapBuffer(device->aside, span.mem, true, TIDE_CL_MAP_READ_WRITE, 0,
+                                       bytes + align, 0, NULL, NULL, &error);
     if (span.origin == NULL) {
         (void)tide_opencl.clReleaseMemObject(span.mem);
         return NULL;
@@ -138,8 +140,8 @@ static void *pin(tide_opencl_device *device, size_t bytes, size_t align)
 static void *share(tide_opencl_device *device, size_t bytes, size_t align)
 {
     bool far = align > SVM_ALIGN_MOST;
-    uint64_t flags = TIDE_CL_MEM_READ_WRITE |
-                     (device->memory == TIDE_OPENCL_FINE ? TIDE_CL_MEM_SVM_FINE : 0);
+    uint64_t flags =
+        TIDE_CL_MEM_READ_WRITE | (device->memory == TIDE_OPENCL_FINE ? TIDE_CL_MEM_SVM_FINE : 0);
     void *origin = tide_opencl.clSVMAlloc(device->context, flags, far ? bytes + align : bytes,
                                           far ? SVM_ALIGN_MOST : (uint32_t)align);
     if (origin == NULL || !far)
@@ -152,7 +154,7 @@ static void *share(tide_opencl_device *device, size_t bytes, size_t align)
 }
 
 /* After the work that is queued. Should the driver refuse, after waiting for it. */
-static void unshare(tide_opencl_device *device, void *stream, void *origin)
+static void share_end(tide_opencl_device *device, void *stream, void *origin)
 {
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     if (tide_opencl.clEnqueueSVMFree(queue, 1, &origin, NULL, NULL, 0, NULL, NULL) ==
@@ -202,7 +204,7 @@ void tide_opencl_release(tide_device *base, void *stream, int memory, void *data
     else if (known && span.parent != NULL)
         tide_opencl_give_back(device, stream, &span);
     else
-        unshare(device, stream, span.origin);
+        share_end(device, stream, span.origin);
 }
 
 /* ---- an address as the driver takes it ----------------------------------------------------- */
@@ -245,12 +247,14 @@ static tide_status fill(tide_opencl_device *device, void *stream, const place *p
                                                                  bytes, 0, NULL, NULL),
                                  "clEnqueueFillBuffer");
     return tide_opencl_check(device,
-                             tide_opencl.clEnqueueSVMMemFill(queue, (char *)p->address + at, pattern,
-                                                             pattern_bytes, bytes, 0, NULL, NULL),
+                             tide_opencl.clEnqueueSVMMemFill(queue, (char *)p->address + at,
+                                                             pattern, pattern_bytes, bytes, 0, NULL,
+                                                             NULL),
                              "clEnqueueSVMMemFill");
 }
 
-/* A CPU's driver stores a pattern at a time: many small ones at once are two to five times as fast. */
+/* A CPU's driver stores a pattern at a time: many small ones at once are two to five times as fast.
+ */
 static tide_status fill_wide(tide_opencl_device *device, void *stream, const place *p,
                              const void *pattern, size_t pattern_bytes, size_t bytes)
 {
@@ -259,9 +263,8 @@ static tide_status fill_wide(tide_opencl_device *device, void *stream, const pla
     for (size_t at = 0; at < WIDE; at += pattern_bytes)
         memcpy(wide + at, pattern, pattern_bytes);
     TIDE_FORWARD(fill(device, stream, p, 0, wide, WIDE, whole));
-    return whole == bytes
-               ? TIDE_OK
-               : fill(device, stream, p, whole, pattern, pattern_bytes, bytes - whole);
+    return whole == bytes ? TIDE_OK
+                          : fill(device, stream, p, whole, pattern, pattern_bytes, bytes - whole);
 }
 
 static bool pays_wide(const tide_opencl_device *device, const void *data, size_t pattern_bytes,
@@ -326,8 +329,8 @@ static int32_t copy_buffers(tide_cl_queue queue, const place *to, const place *f
     if (to->mem != NULL)
         return tide_opencl.clEnqueueWriteBuffer(queue, to->mem, false, to->offset, bytes,
                                                 from->address, 0, NULL, NULL);
-    return tide_opencl.clEnqueueReadBuffer(queue, from->mem, false, from->offset, bytes, to->address,
-                                           0, NULL, NULL);
+    return tide_opencl.clEnqueueReadBuffer(queue, from->mem, false, from->offset, bytes,
+                                           to->address, 0, NULL, NULL);
 }
 
 tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const void *from,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Without shared virtual memory: slots are sub-buffers of larger buffers, cut at the alignment that the
- * device wants. A slot's pointer is an address that nothing else has and nobody can read: it lies in
- * a reserved range, one for each parent, so that sums and differences of pointers mean what they say.
+/* Without shared virtual memory: slots are sub-buffers of larger buffers, cut at the alignment that
+ * the device wants. A slot's pointer is an address that nothing else has and nobody can read: it
+ * lies in a reserved range, one for each parent, so that sums and differences of pointers mean what
+ * they say.
  *
- * A part that was given back may still be in use by work that was queued before. It carries an event of
- * that stream until this has happened, and meanwhile serves the same stream only, which comes after
- * that work by itself. */
+ * A part that was given back may still be in use by work that was queued before. It carries an
+ * event of that stream until this has happened, and meanwhile serves the same stream only, which
+ * comes after that work by itself. */
 #include <string.h>
 
 #include "runtime/assert.h"
@@ -89,8 +90,9 @@ static void part_left(part *p)
 static bool event_passed(tide_cl_event event)
 {
     int32_t status = 1;
-    return event == NULL || tide_opencl.clGetEventInfo(event, TIDE_CL_EVENT_STATUS, sizeof status,
-                                                       &status, NULL) != TIDE_CL_SUCCESS ||
+    return event == NULL ||
+           tide_opencl.clGetEventInfo(event, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL) !=
+               TIDE_CL_SUCCESS ||
            status <= TIDE_CL_COMPLETE;
 }
 
@@ -204,8 +206,8 @@ static bool serves(const part *p, uint64_t stream)
     return p->state == PART_FREE || (p->state == PART_LEAVING && p->stream == stream);
 }
 
-/* The smallest part that fits. A part that is still leaving is taken whole, so it must not be twice as
- * large as what is wanted. */
+/* The smallest part that fits. A part that is still leaving is taken whole, so it must not be twice
+ * as large as what is wanted. */
 static found find_part(const tide_opencl_device *device, uint64_t stream, size_t bytes)
 {
     found best = {NULL, 0};
@@ -237,10 +239,8 @@ static void *use_part(tide_opencl_device *device, found f, size_t bytes)
                                                     TIDE_CL_BUFFER_CREATE_REGION, &region, &error);
     if (mem == NULL)
         return NULL;
-    tide_opencl_span span = {.start = parent->start + region.origin,
-                             .bytes = region.size,
-                             .mem = mem,
-                             .parent = parent};
+    tide_opencl_span span = {
+        .start = parent->start + region.origin, .bytes = region.size, .mem = mem, .parent = parent};
     if (!tide_opencl_span_add(device, span)) {
         (void)tide_opencl.clReleaseMemObject(mem);
         return NULL;
@@ -285,8 +285,8 @@ static part *part_of(const tide_opencl_span *span)
     return p;
 }
 
-/* Work that is queued keeps the buffers it uses; what must not be is that others use them, too. Should
- * the driver refuse the event, the part is free once the stream has been waited for. */
+/* Work that is queued keeps the buffers it uses; what must not be is that others use them, too.
+ * Should the driver refuse the event, the part is free once the stream has been waited for. */
 void tide_opencl_give_back(tide_opencl_device *device, void *stream, const tide_opencl_span *span)
 {
     uint64_t number = tide_opencl_stream_number(device->base, stream);

@@ -15,8 +15,8 @@ static bool queue_info(tide_cl_queue queue, uint32_t what, void *out, size_t byt
 
 enum { STREAMS_KEPT = 256 };
 
-/* We hold on to every queue that has a number, so its handle cannot come to name another one. Of very
- * many, those that nobody else holds on to are let go: they have had their last use. */
+/* We hold on to every queue that has a number, so its handle cannot come to name another one. Of
+ * very many, those that nobody else holds on to are let go: they have had their last use. */
 static void sweep(tide_opencl_device *device)
 {
     for (size_t i = device->stream_count; i-- > 0;) {
@@ -39,7 +39,8 @@ static tide_status check_queue(const tide_opencl_device *device, tide_cl_queue q
     if (!queue_info(queue, TIDE_CL_QUEUE_CONTEXT, &context, sizeof context) ||
         !queue_info(queue, TIDE_CL_QUEUE_DEVICE, &on, sizeof on) ||
         !queue_info(queue, TIDE_CL_QUEUE_PROPERTIES, &properties, sizeof properties))
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no command queue", (void *)queue);
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no command queue",
+                         (void *)queue);
     if (context != device->context || on != device->device)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
                          "the command queue %p is not of the context of device %s "
@@ -65,8 +66,8 @@ static uint64_t remember(tide_opencl_device *device, tide_cl_queue queue)
         device->streams = streams;
         device->stream_room = room;
     }
-    if (tide_opencl_check(device, tide_opencl.clRetainCommandQueue(queue), "clRetainCommandQueue") !=
-        TIDE_OK)
+    if (tide_opencl_check(device, tide_opencl.clRetainCommandQueue(queue),
+                          "clRetainCommandQueue") != TIDE_OK)
         return 0;
     uint64_t number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
     device->streams[device->stream_count++] = (tide_opencl_stream){queue, number};
@@ -91,8 +92,8 @@ static uint64_t number_of(tide_opencl_device *device, tide_cl_queue queue)
     return check_queue(device, queue) == TIDE_OK ? remember(device, queue) : 0;
 }
 
-/* A queue stays what it is when the device is lost; whatever is asked of it then says so. In a child a
- * lock may be held by a thread that is not there, but nothing changes any more either. */
+/* A queue stays what it is when the device is lost; whatever is asked of it then says so. In a
+ * child a lock may be held by a thread that is not there, but nothing changes any more either. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
     tide_opencl_device *device = tide_opencl_of(base);

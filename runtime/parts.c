@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Whole frames: all parts copied in one transfer, filled or hashed in one launch.
  *
- * In one transfer: on the device the parts lie packed in a block, itself an array of the pool for as long
- * as the call takes; helpers pack and unpack it in one launch, copies within the device where there are
- * none. Much data gains nothing from packing: it goes part by part. */
+ * In one transfer: on the device the parts lie packed in a block, itself an array of the pool for
+ * as long as the call takes; helpers pack and unpack it in one launch, copies within the device
+ * where there are none. Much data gains nothing from packing: it goes part by part. */
 #include <string.h>
 
 #include <tidepool/acquire.h>
@@ -42,8 +42,8 @@ static tide_status check_part(const tide_pool *pool, const tide_part *part, size
     if (facts == NULL)
         return tide_fail(TIDE_ERROR_TYPE, call, "part %zu: no type %u", index, part->type);
     if (!tide_type_bytes(facts, part->count, &bytes))
-        return tide_fail(TIDE_ERROR_SIZE, call, "part %zu: %zu elements of %s overflow size_t", index,
-                         part->count, facts->name);
+        return tide_fail(TIDE_ERROR_SIZE, call, "part %zu: %zu elements of %s overflow size_t",
+                         index, part->count, facts->name);
     if (bytes == 0)
         return TIDE_OK;
     if (host && part->host == NULL)
@@ -130,13 +130,17 @@ static tide_status move_parts(tide_pool *pool, const packing *pack, char *block,
 {
     switch (help(pool, out ? TIDE_HELP_UNPACK : TIDE_HELP_PACK, pack->parts, pack->count, block,
                  pack->offsets)) {
-    case TIDE_HELP_QUEUED: return TIDE_OK;
-    case TIDE_HELP_FAILED: return tide_error_status();
-    default: return copy_parts(pool, pack, block, out);
+    case TIDE_HELP_QUEUED:
+        return TIDE_OK;
+    case TIDE_HELP_FAILED:
+        return tide_error_status();
+    default:
+        return copy_parts(pool, pack, block, out);
     }
 }
 
-static tide_status upload_packed(tide_pool *pool, const packing *pack, char *block, const char *call)
+static tide_status upload_packed(tide_pool *pool, const packing *pack, char *block,
+                                 const char *call)
 {
     TIDE_FORWARD(tide_staging_write(pool, block, pack->bytes, pack->pieces, pack->count, call));
     return move_parts(pool, pack, block, true);
@@ -151,16 +155,22 @@ static tide_status download_packed(tide_pool *pool, const packing *pack, char *b
 
 /* ---- a block for a while -------------------------------------------------------------------- */
 
-/* Device memory from the pool itself. What is in flight when it is rewound is the pool's usual case. */
+/* Device memory from the pool itself. What is in flight when it is rewound is the pool's usual
+ * case. */
 static void *block_begin(tide_pool *pool, size_t bytes, tide_mark *mark)
 {
+    tide_failure before;
+    tide_failure_keep(&before);
     *mark = tide_checkpoint(pool);
-    if (mark->pool == NULL)
-        return NULL;
-    void *block = tide_acquire_type(pool, TIDE_U64, (bytes + 7) / 8);
-    if (block == NULL)
+    void *block = NULL;
+    if (mark->pool != NULL)
+        block = tide_acquire_type(pool, TIDE_U64, (bytes + 7) / 8);
+    if (block != NULL)
+        return block;
+    if (mark->pool != NULL)
         (void)tide_rewind(pool, *mark);
-    return block;
+    tide_failure_restore(&before);
+    return NULL;
 }
 
 static tide_status block_end(tide_pool *pool, tide_mark mark, tide_status status)
@@ -190,7 +200,8 @@ static tide_status move_each(tide_pool *pool, const tide_part *parts, size_t cou
     return TIDE_OK;
 }
 
-typedef tide_status move_packed(tide_pool *pool, const packing *pack, char *block, const char *call);
+typedef tide_status move_packed(tide_pool *pool, const packing *pack, char *block,
+                                const char *call);
 
 /* Packed if there is little of it and memory for a block, else part by part. */
 static tide_status move_frame(tide_pool *pool, const tide_part *parts, size_t count, move_one *one,
@@ -320,8 +331,11 @@ tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t coun
         return TIDE_OK;
     }
     switch (hash_by_device(pool, parts, count, hashes)) {
-    case TIDE_HELP_QUEUED: return TIDE_OK;
-    case TIDE_HELP_FAILED: return tide_error_status();
-    default: return hash_by_host(pool, parts, count, hashes, call);
+    case TIDE_HELP_QUEUED:
+        return TIDE_OK;
+    case TIDE_HELP_FAILED:
+        return tide_error_status();
+    default:
+        return hash_by_host(pool, parts, count, hashes, call);
     }
 }

@@ -31,8 +31,8 @@ static tide_staging *ready(tide_pool *pool, const char *call)
         return core->staging;
     tide_staging *made = tide_os_resize(NULL, sizeof *made);
     if (made == NULL) {
-        tide_fail(TIDE_ERROR_MEMORY, call, "no %zu bytes to begin copies of pool '%s'", sizeof *made,
-                  core->name);
+        tide_fail(TIDE_ERROR_MEMORY, call, "no %zu bytes to begin copies of pool '%s'",
+                  sizeof *made, core->name);
         return NULL;
     }
     *made = (tide_staging){.bytes = (size_t)tide_setting_get(TIDE_SETTING_staging) * 1024};
@@ -52,7 +52,8 @@ static tide_status give_memory(const tide_pool_core *core, const tide_staging *s
     return status;
 }
 
-/* The chunk after the current one. Where there is no memory for one more, the first serves again. */
+/* The chunk after the current one. Where there is no memory for one more, the first serves again.
+ */
 static tide_status next_chunk(const tide_pool_core *core, tide_staging *staging, uint32_t *next)
 {
     *next = (staging->current + 1) % CHUNKS;
@@ -126,8 +127,8 @@ static size_t round_up(size_t bytes, size_t to)
 
 /* Copies the part of the pieces that lies in [at, at + bytes) of the block to or from `staged`.
  * `first` is where to look from; moved on past pieces that end before. */
-static void move_pieces(const tide_piece *pieces, size_t count, size_t *first, char *staged, size_t at,
-                        size_t bytes, bool out)
+static void move_pieces(const tide_piece *pieces, size_t count, size_t *first, char *staged,
+                        size_t at, size_t bytes, bool out)
 {
     while (*first < count && pieces[*first].at + pieces[*first].bytes <= at)
         ++*first;
@@ -169,8 +170,8 @@ tide_status tide_staging_write(tide_pool *pool, void *block, size_t bytes, const
         char *staged = staging->chunks[staging->current].data + staging->used;
         move_pieces(pieces, count, &first, staged, at, n, false);
         staging->used += round_up(n, PIECE_ALIGN);
-        TIDE_FORWARD(core->device->methods->copy(core->device, core->stream, (char *)block + at,
-                                                 staged, n));
+        TIDE_FORWARD(
+            core->device->methods->copy(core->device, core->stream, (char *)block + at, staged, n));
     }
     return TIDE_OK;
 }

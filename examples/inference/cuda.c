@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels on a CUDA device: compiled by NVRTC, launched by the driver; both loaded when asked for. */
+/* The kernels on a CUDA device: compiled by NVRTC, launched by the driver; both loaded when asked
+ * for. */
 #include "kernels.h"
 
 #include <dlfcn.h>
@@ -126,10 +127,11 @@ static bool launch(kernels *k, kernel_name name, size_t threads, const argument 
     if (count > ARGUMENTS_MOST)
         return false;
     for (size_t i = 0; i < count; i++)
-        values[i] = (void *)(uintptr_t)(arguments[i].array != NULL ? (const void *)&arguments[i].array
-                                                                   : &arguments[i].number);
-    int error = cu.cuLaunchKernel(k->of[name], (unsigned)((threads + GROUP - 1) / GROUP), 1, 1, GROUP,
-                                  1, 1, 0, k->stream, values, NULL);
+        values[i] =
+            (void *)(uintptr_t)(arguments[i].array != NULL ? (const void *)&arguments[i].array
+                                                           : &arguments[i].number);
+    int error = cu.cuLaunchKernel(k->of[name], (unsigned)((threads + GROUP - 1) / GROUP), 1, 1,
+                                  GROUP, 1, 1, 0, k->stream, values, NULL);
     if (error != 0)
         fprintf(stderr, "inference: %s: CUDA error %d\n", kernel_names[name], error);
     return error == 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels of layers.inc on some device. Tidepool says where arrays live and when they are used again;
- * compiling and launching is the program's own business, here in the device's own interface. */
+/* Kernels of layers.inc on some device. Tidepool says where arrays live and when they are used
+ * again; compiling and launching is the program's own business, here in the device's own interface.
+ */
 #ifndef INFERENCE_KERNELS_H
 #define INFERENCE_KERNELS_H
 
@@ -43,7 +44,7 @@ extern const kernel_methods host_methods, opencl_methods, cuda_methods;
 bool kernels_open(kernels *k, const char *device_name, const tide_device *device, tide_pool *pool);
 
 /* Queues so many threads on the pool's stream. */
-#define LAUNCH(k, name, threads, ...)                                   \
+#define LAUNCH(k, name, threads, ...)                                        \
     ((k)->methods->launch((k), (name), (threads), (argument[]){__VA_ARGS__}, \
                           sizeof((argument[]){__VA_ARGS__}) / sizeof(argument)))
 

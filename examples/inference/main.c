@@ -22,10 +22,12 @@ static const char usage[] =
     "inference [host | opencl:0 | cuda:0] [--steps N] [--batch N] [--width N] [--blocks N]\n"
     "          [--trace FILE]\n"
     "\n"
-    "Runs a network of blocks (normalise, dense, gate) on the device, temporaries from a pool there,\n"
+    "Runs a network of blocks (normalise, dense, gate) on the device, temporaries from a pool "
+    "there,\n"
     "and compares the last result with the host's.\n"
     "With --trace each acquire and release is written to FILE, for tidepool-replay.\n"
-    "Exit status: 0; 1 if results differ; 2 if something is wrong; 77 if there is no such device.\n";
+    "Exit status: 0; 1 if results differ; 2 if something is wrong; 77 if there is no such "
+    "device.\n";
 
 static bool read_options(int count, char **arguments, options *o)
 {
@@ -198,7 +200,8 @@ int main(int count, char **arguments)
     const size_t elements = (size_t)o.shape.batch * (size_t)o.shape.width;
     float *in = malloc(elements * sizeof *in);
     result r = {.out = malloc(elements * sizeof *r.out)};
-    int status = in != NULL && r.out != NULL ? run_on(o.device, &o, 0, o.steps, in, &r, true) : WRONG;
+    int status =
+        in != NULL && r.out != NULL ? run_on(o.device, &o, 0, o.steps, in, &r, true) : WRONG;
     if (status == OK) {
         printf("network  %d blocks, batch %d, width %d\n", o.shape.blocks, o.shape.batch,
                o.shape.width);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The part to copy from: not a word in it depends on the device. Every temporary lives in the scope of
- * whoever needs it; a block's are rewound while its kernels still run, and the next block's kernels
- * find the same memory, in order. */
+/* The part to copy from: not a word in it depends on the device. Every temporary lives in the scope
+ * of whoever needs it; a block's are rewound while its kernels still run, and the next block's
+ * kernels find the same memory, in order. */
 #include "network.h"
 
 #include <stdio.h>
@@ -76,8 +76,7 @@ bool network_step(network *n, const float *in, float *out)
 {
     const size_t count = (size_t)n->shape.batch * (size_t)n->shape.width;
     TIDE_FRAME(n->pool, (float, from, count), (float, to, count));
-    if (from == NULL || to == NULL ||
-        tide_upload(n->pool, from, in, count * sizeof *in) != TIDE_OK)
+    if (from == NULL || to == NULL || tide_upload(n->pool, from, in, count * sizeof *in) != TIDE_OK)
         return complain();
     for (int i = 0; i < n->shape.blocks; i++) {
         if (!block(n, i, to, from))

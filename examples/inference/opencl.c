@@ -79,8 +79,8 @@ static bool launch(kernels *k, kernel_name name, size_t threads, const argument 
     for (uint32_t i = 0; i < count && error == 0; i++)
         error = set(k, k->of[name], i, &arguments[i]);
     if (error == 0)
-        error = cl.clEnqueueNDRangeKernel(k->stream, k->of[name], 1, NULL, &all, &group, 0, NULL,
-                                          NULL);
+        error =
+            cl.clEnqueueNDRangeKernel(k->stream, k->of[name], 1, NULL, &all, &group, 0, NULL, NULL);
     if (error != 0)
         fprintf(stderr, "inference: %s: OpenCL error %d\n", kernel_names[name], (int)error);
     return error == 0;

@@ -65,13 +65,16 @@ TIDE_INLINE void *tide_array_data(const tide_array *array)
  * and lives until both the deleter has run (on any thread, even after the pool is gone) and the
  * array's own scope has ended; the pool takes it back when the slot is next needed and the
  * consumer is done, so a steady exchange allocates only its small descriptor. Call the deleter
- * exactly once. NULL with a message for a type DLPack cannot name (registered types), an array that
- * is no longer live (TIDE_ERROR_STALE), an imported or a guarded one (TIDE_ERROR_STATE). */
+ * exactly once; on a device, when the work that the consumer queued on the array is over, or has been
+ * ordered before the pool's stream. NULL with a message for a type DLPack cannot name (registered
+ * types), an array that is no longer live (TIDE_ERROR_STALE), an imported or a guarded one
+ * (TIDE_ERROR_STATE). */
 TIDE_API tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array);
 
 /* Takes a producer's tensor for the rest of the scope, without a copy; its deleter runs when the
- * scope ends (on failure at once, so the tensor is consumed either way). Its flags are not kept: do
- * not write to what the producer calls read-only. NULL with a message for another major version,
+ * scope ends (on a device once the pool's stream has come past that, without anybody waiting; on
+ * failure at once, so the tensor is consumed either way). Its flags are not kept: do not write to
+ * what the producer calls read-only. NULL with a message for another major version,
  * memory that is not on the pool's device, a type or rank we do not have. */
 TIDE_API tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed);
 

@@ -40,14 +40,16 @@ bool tide_kernels_order_read(const char *text, unsigned *architecture, char *err
     tide_kernels_order_write(*architecture, expected);
     if (strcmp(text, expected) == 0)
         return true;
-    snprintf(error, room, "the order is for other kernels than this stager writes: library and stager "
-                          "are of different builds");
+    snprintf(error, room,
+             "the order is for other kernels than this stager writes: library and stager "
+             "are of different builds");
     return false;
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static void digest(const char *head, size_t head_bytes, const void *code, size_t bytes, char out[40])
+static void digest(const char *head, size_t head_bytes, const void *code, size_t bytes,
+                   char out[40])
 {
     XXH3_state_t state;
     XXH128_canonical_t canonical;
@@ -69,7 +71,8 @@ size_t tide_kernels_head_write(unsigned architecture, const char *compiler, cons
                       compiler, kind, bytes);
     tide_assert(at > 0 && at < TIDE_KERNELS_HEAD - 48);
     digest(out, (size_t)at, code, bytes, hex);
-    return (size_t)at + (size_t)snprintf(out + at, TIDE_KERNELS_HEAD - (size_t)at, "digest %s\n", hex);
+    return (size_t)at +
+           (size_t)snprintf(out + at, TIDE_KERNELS_HEAD - (size_t)at, "digest %s\n", hex);
 }
 
 /* Copies what stands between this word and the line's end. */
@@ -94,7 +97,8 @@ bool tide_kernels_code_read(const char *file, size_t bytes, unsigned architectur
                             tide_kernels_code *out, char *error, size_t room)
 {
     char start[TIDE_KERNELS_HEAD], head[TIDE_KERNELS_HEAD], kind[16];
-    snprintf(start, sizeof start, "%.*s", (int)sizeof start - 1, file); /* up to the code's first 0 */
+    snprintf(start, sizeof start, "%.*s", (int)sizeof start - 1,
+             file); /* up to the code's first 0 */
     const char *end = strstr(start, "\ndigest ");
     size_t head_bytes = end != NULL ? (size_t)(end - start) + strlen("\ndigest \n") + 32 : 0;
     if (head_bytes == 0 || head_bytes >= bytes ||
@@ -104,8 +108,8 @@ bool tide_kernels_code_read(const char *file, size_t bytes, unsigned architectur
     kind[strcspn(kind, " ")] = '\0';
     out->code = file + head_bytes;
     out->bytes = bytes - head_bytes;
-    size_t expected = tide_kernels_head_write(architecture, out->compiler, kind, out->code, out->bytes,
-                                              head);
+    size_t expected =
+        tide_kernels_head_write(architecture, out->compiler, kind, out->code, out->bytes, head);
     if (expected != head_bytes || memcmp(head, file, head_bytes) != 0)
         return refused(error, room, "the file is damaged, or of other kernels");
     return true;

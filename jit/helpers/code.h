@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled kernels as a file, and the order for one: the stager writes it, the library reads it, and it
- * may be kept between runs. A file is believed whole or not at all:
+/* Compiled kernels as a file, and the order for one: the stager writes it, the library reads it,
+ * and it may be kept between runs. A file is believed whole or not at all:
  *
  *   tidepool-kernels 1
  *   kernels cuda 90 3f0e…        what was ordered: language, architecture, hash of the source
@@ -37,8 +37,8 @@ typedef struct tide_kernels_code {
     char compiler[TIDE_KERNELS_COMPILER];
 } tide_kernels_code;
 
-/* Is this, all of it, a file of the kernels for this architecture? `file` is followed by a 0. False: one
- * line in `error`. */
+/* Is this, all of it, a file of the kernels for this architecture? `file` is followed by a 0.
+ * False: one line in `error`. */
 bool tide_kernels_code_read(const char *file, size_t bytes, unsigned architecture,
                             tide_kernels_code *out, char *error, size_t room);
 

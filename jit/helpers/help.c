@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A device's kernels move through the states of `state`, forward under the lock; the one step that others
- * rely on, to READY, is released and acquired. Closing the device puts them back to IDLE: no pool is on it
- * then, so nobody is using them.
+/* A device's kernels move through the states of `state`, forward under the lock; the one step that
+ * others rely on, to READY, is released and acquired. Closing the device puts them back to IDLE: no
+ * pool is on it then, so nobody is using them.
  *
- * Order of locks: the registry's (closing comes with it), then this one. Building holds it and takes no
- * other of ours, so who closes a device waits for its build. */
+ * Order of locks: the registry's (closing comes with it), then this one. Building holds it and
+ * takes no other of ours, so who closes a device waits for its build. */
 #include "jit/helpers/help.h"
 
 #include <pthread.h>
@@ -23,7 +23,7 @@
 #include "runtime/os.h"
 #include "runtime/settings.h"
 
-enum { TABLES = 2, TRIES = 3, CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
+enum { TRIES = 3, CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
 /* Orders of sites are numbered from 1. */
 static const uint64_t order_mark = UINT64_C(1) << 63;
@@ -46,7 +46,7 @@ typedef struct unit {
     uint64_t order;
     tide_kernels_file file; /* ARRIVED */
     void *module;           /* READY, as the next */
-    void *kernels[TIDE_KERNEL_COUNT][TABLES];
+    void *kernels[TIDE_KERNEL_COUNT];
     char error[256];
 } unit;
 
@@ -94,7 +94,8 @@ static void want(tide_device *device)
     unit *u = find_or_make(device);
     bool first = u != NULL && u->state == IDLE;
     if (first) {
-        u->language = device->dl.device_type == TIDE_DL_CUDA ? TIDE_KERNELS_CUDA : TIDE_KERNELS_OPENCL;
+        u->language =
+            device->dl.device_type == TIDE_DL_CUDA ? TIDE_KERNELS_CUDA : TIDE_KERNELS_OPENCL;
         u->tries = 0;
         u->error[0] = '\0';
         move(u, WANTED);
@@ -183,7 +184,8 @@ static void arrived(unit *u, const tide_stager_answer *answer)
     move(u, ARRIVED);
 }
 
-/* A stager that was lost may do better the next time; one that says no, or is not there, will not. */
+/* A stager that was lost may do better the next time; one that says no, or is not there, will not.
+ */
 static void answered(unit *u, const tide_stager_answer *answer)
 {
     bool lost = answer->result == TIDE_STAGER_LATE || answer->result == TIDE_STAGER_DIED ||
@@ -228,17 +230,14 @@ bool tide_help_pending(void)
 
 static bool find_kernels(unit *u)
 {
-    const size_t *sizes = tide_kernels_tables(u->language);
-    const tide_device_methods *methods = u->device->methods;
-    for (tide_kernel kernel = 0; kernel < TIDE_KERNEL_COUNT; kernel++)
-        for (size_t i = 0; i < TABLES && sizes[i] != 0; i++) {
-            char name[32];
-            tide_kernels_name(kernel, sizes[i], name, sizeof name);
-            u->kernels[kernel][i] = methods->kernel(u->device, u->module, name);
-            if (u->kernels[kernel][i] == NULL)
-                return false;
-        }
-    return true;
+    bool all = true;
+    for (tide_kernel kernel = 0; all && kernel < TIDE_KERNEL_COUNT; kernel++) {
+        char name[32];
+        tide_kernels_name(kernel, name, sizeof name);
+        u->kernels[kernel] = u->device->methods->kernel(u->device, u->module, name);
+        all = u->kernels[kernel] != NULL;
+    }
+    return all;
 }
 
 static void load(unit *u, const char *code, size_t bytes, const char *options)
@@ -316,17 +315,7 @@ void tide_help_forget(void)
 
 /* ---- helping -------------------------------------------------------------------------------- */
 
-/* The kernel for the smallest table that holds the segments. */
-static size_t table_for(const unit *u, size_t count)
-{
-    const size_t *sizes = tide_kernels_tables(u->language);
-    size_t i = 0;
-    while (sizes[i] < count)
-        i++;
-    return i;
-}
-
-static size_t table_most(const unit *u)
+static size_t table_size(const unit *u)
 {
     return u->language == TIDE_KERNELS_CUDA ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL;
 }
@@ -351,15 +340,14 @@ static tide_status launch(const unit *u, const tide_help *help, tide_kernel kern
 {
     const void *used[TIDE_SEGMENTS_OPENCL];
     tide_argument arguments[2 + TIDE_SEGMENTS_OPENCL];
-    size_t which = table_for(u, table->segments.count), count = 0;
-    size_t size = tide_kernels_tables(u->language)[which];
-    arguments[count++] = (tide_argument){&table->segments, tide_segments_bytes(size)};
+    size_t count = 0;
+    arguments[count++] = (tide_argument){&table->segments, tide_segments_bytes(table_size(u))};
     if (kernel != TIDE_KERNEL_FILL)
         arguments[count++] = (tide_argument){&help->block, 0};
     if (u->language == TIDE_KERNELS_OPENCL && kernel != TIDE_KERNEL_FINISH)
         count = add_buffers(table, used, arguments, count);
     return help->device->methods->launch(
-        help->device, help->stream, u->kernels[kernel][which],
+        help->device, help->stream, u->kernels[kernel],
         kernel == TIDE_KERNEL_FINISH ? 1 : table->groups,
         u->language == TIDE_KERNELS_CUDA ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, arguments, count);
 }
@@ -368,7 +356,7 @@ static tide_status run(const unit *u, const tide_help *help, tide_kernel kernel)
 {
     tide_table table;
     tide_table_place place = {0};
-    while (tide_table_next(help, kernel, u->language, table_most(u), &place, &table))
+    while (tide_table_next(help, kernel, u->language, table_size(u), &place, &table))
         if (table.groups != 0 || kernel == TIDE_KERNEL_FINISH)
             TIDE_FORWARD(launch(u, help, kernel, &table));
     return TIDE_OK;

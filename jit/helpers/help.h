@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels that help with frames, for each device: wanted by the first frame, ordered and loaded by the
- * keeper (or tide_step), used by every frame from then on. Nobody waits: until they are there, and where
- * they cannot be had, the runtime has its plain ways, and that is said once.
+/* Kernels that help with frames, for each device: wanted by the first frame, ordered and loaded by
+ * the keeper (or tide_step), used by every frame from then on. Nobody waits: until they are there,
+ * and where they cannot be had, the runtime has its plain ways, and that is said once.
  *
  * CUDA's are compiled by the stager; OpenCL's by the driver, in the round, without its lock. */
 #ifndef TIDEPOOL_JIT_KERNELS_HELP_H
@@ -13,8 +13,9 @@
 /* Sets the callbacks of the runtime. */
 void tide_help_attach(void);
 
-/* The parts of a round. With the round lock held: orders what is wanted; takes an answer, if it is one to
- * such an order; are there orders out? Without it: loads and builds; is anything on its way? */
+/* The parts of a round. With the round lock held: orders what is wanted; takes an answer, if it is
+ * one to such an order; are there orders out? Without it: loads and builds; is anything on its way?
+ */
 void tide_help_order(void);
 bool tide_help_answer(const tide_stager_answer *answer);
 bool tide_help_ordered(void);

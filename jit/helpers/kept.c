@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A kept file is called by a digest of what it depends on: the library's build, the interface and source of
- * the kernels, the architecture. The compiler is no part of that, for none has been asked when a file is
- * looked for; instead the file `kernels-compiler` tells the last one that was used, without its options,
- * and what another has made is not used any more. */
+/* A kept file is called by a digest of what it depends on: the library's build, the interface and
+ * source of the kernels, the architecture. The compiler is no part of that, for none has been asked
+ * when a file is looked for; instead the file `kernels-compiler` tells the last one that was used,
+ * without its options, and what another has made is not used any more. */
 #define _GNU_SOURCE
 #include "jit/helpers/kept.h"
 
@@ -69,10 +69,10 @@ tide_kernels_file tide_kernels_kept(unsigned architecture)
     if (!allowed() || tide_store_open(false, &store) != TIDE_STORE_OK)
         return file;
     name_file(architecture, name);
-    bool good = tide_store_read(store, name, FILE_MOST, &file.bytes, &bytes) == TIDE_STORE_OK &&
-                tide_kernels_code_read(file.bytes, bytes, architecture, &file.code, error,
-                                       sizeof error) &&
-                is_compiler(store, file.code.compiler);
+    bool good =
+        tide_store_read(store, name, FILE_MOST, &file.bytes, &bytes) == TIDE_STORE_OK &&
+        tide_kernels_code_read(file.bytes, bytes, architecture, &file.code, error, sizeof error) &&
+        is_compiler(store, file.code.compiler);
     close(store);
     if (!good) {
         tide_os_free(file.bytes);
@@ -90,8 +90,8 @@ void tide_kernels_keep(unsigned architecture, const tide_kernels_file *file)
         return;
     name_file(architecture, name);
     size_t bytes = (size_t)(file->code.code - file->bytes) + file->code.bytes;
-    if (is_compiler(store, compiler) || tide_store_write(store, compiler_file, compiler,
-                                                         compiler_name(compiler)) == TIDE_STORE_OK)
+    if (is_compiler(store, compiler) ||
+        tide_store_write(store, compiler_file, compiler, compiler_name(compiler)) == TIDE_STORE_OK)
         (void)tide_store_write(store, name, file->bytes, bytes);
     tide_store_bound(store, (uint64_t)(tide_setting_get(TIDE_SETTING_keep_most) * (1 << 20)));
     close(store);
@@ -116,7 +116,8 @@ static char *read_file(const char *path, size_t *count)
     return bytes;
 }
 
-tide_kernels_file tide_kernels_fetch(const char *path, unsigned architecture, char *error, size_t room)
+tide_kernels_file tide_kernels_fetch(const char *path, unsigned architecture, char *error,
+                                     size_t room)
 {
     tide_kernels_file file = {0};
     size_t bytes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled kernels kept between runs, under the same rules as artefacts (jit/keep.h): off unless the
- * setting `keep` is 1; believed only where nobody else could have written; the digest is checked before a
- * driver sees the code, and what it sees are the very bytes that were checked.
+/* Compiled kernels kept between runs, under the same rules as artefacts (jit/keep.h): off unless
+ * the setting `keep` is 1; believed only where nobody else could have written; the digest is
+ * checked before a driver sees the code, and what it sees are the very bytes that were checked.
  *
  * Whoever holds the round lock (jit/round.h) calls these. */
 #ifndef TIDEPOOL_JIT_KERNELS_KEPT_H
@@ -22,6 +22,7 @@ tide_kernels_file tide_kernels_kept(unsigned architecture);
 void tide_kernels_keep(unsigned architecture, const tide_kernels_file *file);
 
 /* The file at a path in the process's private directory, checked and removed. */
-tide_kernels_file tide_kernels_fetch(const char *path, unsigned architecture, char *error, size_t room);
+tide_kernels_file tide_kernels_fetch(const char *path, unsigned architecture, char *error,
+                                     size_t room);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of devices and the library agree on: a frame as a table of segments, which travels as
- * a parameter of the launch, so that nothing must be allocated or copied for it.
+/* What the kernels of devices and the library agree on: a frame as a table of segments, which
+ * travels as a parameter of the launch, so that nothing must be allocated or copied for it.
  *
- * The types of a frame are in the table too, as patterns of 16 bytes and masks: what a kernel does is
- * bound by memory, and one module serves every frame. Only the size of the table is fixed in code.
+ * The types of a frame are in the table too, as patterns of 16 bytes and masks: what a kernel does
+ * is bound by memory, and one module serves every frame. Only the size of the table is fixed in
+ * code.
  *
  *   segment   one part of a frame
  *   chunk     as many bytes of a segment as one group of threads deals with
@@ -43,10 +44,10 @@ typedef struct tide_segment {
     uint32_t shift;
 } tide_segment;
 
-/* Tables: of CUDA one for small frames and one that fills the classic 4 KiB of parameters; of OpenCL one
- * that leaves room for as many buffers in the 1 KiB that every device has. */
+/* Tables: of CUDA one that fills the classic 4 KiB of parameters (a smaller one beside it would
+ * double the time to compile, to save the copy of what is unused); of OpenCL one that leaves room
+ * for as many buffers in the 1 KiB that every device has. */
 enum {
-    TIDE_SEGMENTS_FEW = 8,
     TIDE_SEGMENTS_MANY = 100,
     TIDE_SEGMENTS_OPENCL = 16,
     TIDE_GROUP_CUDA = 256,
@@ -75,8 +76,9 @@ static inline uint64_t tide_kernel_chunk(tide_kernel kernel)
 
 _Static_assert(sizeof(tide_segment) == 40, "as the kernels see it");
 _Static_assert(sizeof(tide_segments) + sizeof(uint64_t) <= 4096, "the classic limit of CUDA");
-_Static_assert(offsetof(tide_segments, segment) + TIDE_SEGMENTS_OPENCL * (sizeof(tide_segment) + 8) +
-                       sizeof(uint64_t) <= 1024,
+_Static_assert(offsetof(tide_segments, segment) +
+                       TIDE_SEGMENTS_OPENCL * (sizeof(tide_segment) + 8) + sizeof(uint64_t) <=
+                   1024,
                "the least limit of OpenCL");
 
 #endif

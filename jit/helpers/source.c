@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts of kernels. What a chunk's work is stands here once, in words that each language's prelude
- * explains (GLOBAL, U64, ITEM …); what is written for each kernel and size of table is its entry: where
- * parts come from differs, since OpenCL's buffers must each be a parameter.
+/* The texts of kernels. What a chunk's work is stands here once, in words that each language's
+ * prelude explains (GLOBAL, U64, ITEM …); what is written for each kernel is its entry: where parts
+ * come from differs, since OpenCL's buffers must each be a parameter.
  *
  * All functions are short: a compiler's time grows faster than their length. */
 #include "jit/helpers/source.h"
@@ -16,8 +16,8 @@ const char *const tide_kernel_names[TIDE_KERNEL_COUNT] = {"fill",   "check", "pa
 
 /* ---- preludes ------------------------------------------------------------------------------- */
 
-/* Tables are parameters in constant memory; where the compiler knows how to say so, taking their address
- * makes no copy. */
+/* Tables are parameters in constant memory; where the compiler knows how to say so, taking their
+ * address makes no copy. */
 static const char prelude_cuda[] =
     "typedef unsigned char U8;\n"
     "typedef unsigned int U32;\n"
@@ -44,8 +44,9 @@ static const char prelude_cuda[] =
     "        atomicAdd(to, value);\n"
     "}\n";
 
-/* Additions of 64 bits are an extension; two of 32 with the carry between them are not. (Each addition
- * that wraps the lower half adds one to the upper; when all are done, the sum is right.) */
+/* Additions of 64 bits are an extension; two of 32 with the carry between them are not. (Each
+ * addition that wraps the lower half adds one to the upper; when all are done, the sum is right.)
+ */
 static const char prelude_opencl[] =
     "typedef uchar U8;\n"
     "typedef uint U32;\n"
@@ -81,29 +82,29 @@ static const char prelude_opencl[] =
 
 /* ---- what is the same ----------------------------------------------------------------------- */
 
-static const char segments[] =
-    "typedef struct segment {\n"
-    "    U64 data, bytes, low, high;\n"
-    "    U32 first, shift;\n"
-    "} segment;\n"
-    "INLINE U32 find(const segment *all, U32 count, U32 group)\n"
-    "{\n"
-    "    U32 low = 0, high = count;\n"
-    "    while (high - low > 1) {\n"
-    "        U32 middle = (low + high) / 2;\n"
-    "        if (all[middle].first <= group)\n"
-    "            low = middle;\n"
-    "        else\n"
-    "            high = middle;\n"
-    "    }\n"
-    "    return low;\n"
-    "}\n"
-    "INLINE U8 pattern_byte(U64 low, U64 high, U32 k)\n"
-    "{\n"
-    "    return (U8)((k < 8 ? low : high) >> (k % 8 * 8));\n"
-    "}\n";
+static const char segment_text[] = "typedef struct segment {\n"
+                                   "    U64 data, bytes, low, high;\n"
+                                   "    U32 first, shift;\n"
+                                   "} segment;\n"
+                                   "INLINE U32 find(const segment *all, U32 count, U32 group)\n"
+                                   "{\n"
+                                   "    U32 low = 0, high = count;\n"
+                                   "    while (high - low > 1) {\n"
+                                   "        U32 middle = (low + high) / 2;\n"
+                                   "        if (all[middle].first <= group)\n"
+                                   "            low = middle;\n"
+                                   "        else\n"
+                                   "            high = middle;\n"
+                                   "    }\n"
+                                   "    return low;\n"
+                                   "}\n"
+                                   "INLINE U8 pattern_byte(U64 low, U64 high, U32 k)\n"
+                                   "{\n"
+                                   "    return (U8)((k < 8 ? low : high) >> (k % 8 * 8));\n"
+                                   "}\n";
 
-/* Words of 16 bytes from the aligned address on; those at either end may be the segment's in part. */
+/* Words of 16 bytes from the aligned address on; those at either end may be the segment's in part.
+ */
 static const char fill[] =
     "INLINE void fill_edge(GLOBAL U8 *start, U64 at, U64 from, U64 end, U64 low, U64 high)\n"
     "{\n"
@@ -134,7 +135,8 @@ static const char check[] =
     "            wrong += start[at + k] != pattern_byte(low, high, k);\n"
     "    return wrong;\n"
     "}\n"
-    "INLINE U64 check_chunk(GLOBAL const U8 *data, U64 bytes, U32 shift, U64 low, U64 high, U64 chunk)\n"
+    "INLINE U64 check_chunk(GLOBAL const U8 *data, U64 bytes, U32 shift, U64 low, U64 high, U64 "
+    "chunk)\n"
     "{\n"
     "    GLOBAL const U8 *start = data - shift;\n"
     "    U64 end = shift + bytes, at = chunk * CHUNK_READ + ITEM * 16, wrong = 0;\n"
@@ -162,16 +164,16 @@ static const char copy[] =
     "                to[k] = from[k];\n"
     "}\n";
 
-static const char copy_any[] =
-    "INLINE void copy_chunk(GLOBAL const U8 *from, GLOBAL U8 *to, U64 bytes, U32 shift, U64 chunk)\n"
-    "{\n"
-    "    if (shift == 0)\n"
-    "        copy_V16(from, to, bytes, chunk);\n"
-    "    else if (shift % 4 == 0)\n"
-    "        copy_U32(from, to, bytes, chunk);\n"
-    "    else\n"
-    "        copy_U8(from, to, bytes, chunk);\n"
-    "}\n";
+static const char copy_any[] = "INLINE void copy_chunk(GLOBAL const U8 *from, GLOBAL U8 *to, U64 "
+                               "bytes, U32 shift, U64 chunk)\n"
+                               "{\n"
+                               "    if (shift == 0)\n"
+                               "        copy_V16(from, to, bytes, chunk);\n"
+                               "    else if (shift % 4 == 0)\n"
+                               "        copy_U32(from, to, bytes, chunk);\n"
+                               "    else\n"
+                               "        copy_U8(from, to, bytes, chunk);\n"
+                               "}\n";
 
 static const char hash[] =
     "INLINE U64 mix(U64 x)\n"
@@ -233,10 +235,11 @@ static const char *const actions[TIDE_KERNEL_COUNT] = {
 
 static void put_parameters(text *t, tide_kernels_language language, tide_kernel kernel, size_t size)
 {
-    put(t, "(TABLE table_%zu table", size);
+    put(t, "(TABLE segments table");
     if (kernel != TIDE_KERNEL_FILL)
         put(t, ", GLOBAL U8 *block");
-    for (size_t i = 0; i < size && language == TIDE_KERNELS_OPENCL && kernel != TIDE_KERNEL_FINISH; i++)
+    for (size_t i = 0; i < size && language == TIDE_KERNELS_OPENCL && kernel != TIDE_KERNEL_FINISH;
+         i++)
         put(t, ", GLOBAL U8 *p%zu", i);
     put(t, ")\n{\n");
 }
@@ -256,7 +259,7 @@ static void put_data(text *t, tide_kernels_language language, size_t size)
 
 static void put_entry(text *t, tide_kernels_language language, tide_kernel kernel, size_t size)
 {
-    put(t, "ENTRY tide_%s_%zu", tide_kernel_names[kernel], size);
+    put(t, "ENTRY tide_%s", tide_kernel_names[kernel]);
     put_parameters(t, language, kernel, size);
     if (kernel == TIDE_KERNEL_FINISH) {
         put(t, "    GLOBAL U64 *sums = (GLOBAL U64 *)block + table.base;\n"
@@ -275,8 +278,8 @@ static void put_entry(text *t, tide_kernels_language language, tide_kernel kerne
 
 static void put_table(text *t, tide_kernels_language language, size_t size)
 {
-    put(t, "typedef struct table_%zu {\n    U32 count, base;\n    segment all[%zu];\n} table_%zu;\n",
-        size, size, size);
+    put(t, "typedef struct segments {\n    U32 count, base;\n    segment all[%zu];\n} segments;\n",
+        size);
     for (tide_kernel kernel = 0; kernel < TIDE_KERNEL_COUNT; kernel++)
         put_entry(t, language, kernel, size);
 }
@@ -284,7 +287,7 @@ static void put_table(text *t, tide_kernels_language language, size_t size)
 static void put_common(text *t)
 {
     static const char *const units[] = {"V16", "U32", "U8"};
-    put(t, "%s%s%s", segments, fill, check);
+    put(t, "%s%s%s", segment_text, fill, check);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         const char *u = units[i];
         put(t, copy, u, u, u, u, u, u, u);
@@ -292,16 +295,9 @@ static void put_common(text *t)
     put(t, "%s%s", copy_any, hash);
 }
 
-const size_t *tide_kernels_tables(tide_kernels_language language)
+void tide_kernels_name(tide_kernel kernel, char *out, size_t room)
 {
-    static const size_t cuda[] = {TIDE_SEGMENTS_FEW, TIDE_SEGMENTS_MANY, 0};
-    static const size_t opencl[] = {TIDE_SEGMENTS_OPENCL, 0};
-    return language == TIDE_KERNELS_CUDA ? cuda : opencl;
-}
-
-void tide_kernels_name(tide_kernel kernel, size_t size, char *out, size_t room)
-{
-    int wrote = snprintf(out, room, "tide_%s_%zu", tide_kernel_names[kernel], size);
+    int wrote = snprintf(out, room, "tide_%s", tide_kernel_names[kernel]);
     tide_assert(wrote > 0 && (size_t)wrote < room);
     (void)wrote;
 }
@@ -313,9 +309,9 @@ size_t tide_kernels_source(tide_kernels_language language, char *out, size_t roo
     put(&t, "/* Tidepool: kernels for frames, interface %d. */\n", TIDE_KERNELS_ABI);
     put(&t, "#define GROUP %d\n#define CHUNK_MOVE %d\n#define CHUNK_READ %d\n",
         cuda ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, TIDE_CHUNK_MOVE, TIDE_CHUNK_READ);
-    put(&t, "#define HASH_STEP ((U64)0x9E3779B97F4A7C15)\n%s", cuda ? prelude_cuda : prelude_opencl);
+    put(&t, "#define HASH_STEP ((U64)0x9E3779B97F4A7C15)\n%s",
+        cuda ? prelude_cuda : prelude_opencl);
     put_common(&t);
-    for (const size_t *size = tide_kernels_tables(language); *size != 0; size++)
-        put_table(&t, language, *size);
+    put_table(&t, language, cuda ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL);
     return t.used;
 }

@@ -70,8 +70,9 @@ static void rotate(const pattern *from, uint32_t shift, tide_segment *out)
 
 /* ---- segments ------------------------------------------------------------------------------- */
 
-/* A kernel that reaches its buffers by parameters gets the start of the slot, which is one for sure, or
- * where pointers are what they seem the nearest address that 16 divides: slots start at such. */
+/* A kernel that reaches its buffers by parameters gets the start of the slot, which is one for
+ * sure, or where pointers are what they seem the nearest address that 16 divides: slots start at
+ * such. */
 static void *locate(const tide_device *device, const void *data, uint64_t *offset)
 {
     size_t within = 0;
@@ -106,7 +107,8 @@ static tide_segment *begin(const builder *b, const void *data, size_t bytes)
     tide_segment *made = &all->segment[all->count];
     *made = (tide_segment){.data = (uintptr_t)data, .bytes = bytes, .first = b->out->groups};
     if (b->language == TIDE_KERNELS_OPENCL)
-        b->out->buffers[all->count] = bytes != 0 ? locate(b->help->device, data, &made->data) : NULL;
+        b->out->buffers[all->count] =
+            bytes != 0 ? locate(b->help->device, data, &made->data) : NULL;
     made->shift = (uint32_t)(made->data % PATTERN);
     return made;
 }
@@ -128,7 +130,8 @@ static bool add_pattern(const builder *b, const void *data, size_t bytes, const 
     return end(b, made);
 }
 
-/* Of bits the whole words, then, as a segment of its own, the last one: bits beyond the end are 0. */
+/* Of bits the whole words, then, as a segment of its own, the last one: bits beyond the end are 0.
+ */
 static bool add_filled(const builder *b, const tide_part *part, bool *half)
 {
     pattern value;

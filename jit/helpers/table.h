@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From a frame to the tables of its launches: which segments, where each lies, which groups deal with it.
- * Arithmetic only; it launches nothing. */
+/* From a frame to the tables of its launches: which segments, where each lies, which groups deal
+ * with it. Arithmetic only; it launches nothing. */
 #ifndef TIDEPOOL_JIT_KERNELS_TABLE_H
 #define TIDEPOOL_JIT_KERNELS_TABLE_H
 
@@ -22,8 +22,8 @@ typedef struct tide_table_place {
 /* Can kernels do it? Elements of 1, 2, 4, 8 or 16 bytes have a pattern, and zero has one always. */
 bool tide_table_possible(const tide_help *help, tide_kernel kernel);
 
-/* Writes the next table, of `most` segments at most (in OpenCL TIDE_SEGMENTS_OPENCL), and moves the place
- * on. False: there was nothing left. */
+/* Writes the next table, of `most` segments at most (in OpenCL TIDE_SEGMENTS_OPENCL), and moves the
+ * place on. False: there was nothing left. */
 bool tide_table_next(const tide_help *help, tide_kernel kernel, tide_kernels_language language,
                      size_t most, tide_table_place *place, tide_table *out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* NVRTC's few functions, declared here: building needs no toolkit.
  *
- * A cubin is asked for, not PTX: a driver refuses PTX of a compiler newer than itself. Only a device newer
- * than the compiler gets PTX, which its driver, newer still, translates. */
+ * A cubin is asked for, not PTX: a driver refuses PTX of a compiler newer than itself. Only a
+ * device newer than the compiler gets PTX, which its driver, newer still, translates. */
 #include "jit/stage/nvrtc.h"
 
 #include <dlfcn.h>
@@ -15,19 +15,19 @@ enum { CANCELLED = 16, ARCHITECTURES_MOST = 64 };
 
 typedef struct program *program;
 
-#define ENTRIES(X)                                                                                 \
-    X(nvrtcVersion, (int *, int *))                                                                \
-    X(nvrtcGetNumSupportedArchs, (int *))                                                          \
-    X(nvrtcGetSupportedArchs, (int *))                                                             \
-    X(nvrtcCreateProgram, (program *, const char *, const char *, int, const char *const *,        \
-                           const char *const *))                                                   \
-    X(nvrtcDestroyProgram, (program *))                                                            \
-    X(nvrtcCompileProgram, (program, int, const char *const *))                                    \
-    X(nvrtcGetPTXSize, (program, size_t *))                                                        \
-    X(nvrtcGetPTX, (program, char *))                                                              \
-    X(nvrtcGetCUBINSize, (program, size_t *))                                                      \
-    X(nvrtcGetCUBIN, (program, char *))                                                            \
-    X(nvrtcGetProgramLogSize, (program, size_t *))                                                 \
+#define ENTRIES(X)                                                                            \
+    X(nvrtcVersion, (int *, int *))                                                           \
+    X(nvrtcGetNumSupportedArchs, (int *))                                                     \
+    X(nvrtcGetSupportedArchs, (int *))                                                        \
+    X(nvrtcCreateProgram,                                                                     \
+      (program *, const char *, const char *, int, const char *const *, const char *const *)) \
+    X(nvrtcDestroyProgram, (program *))                                                       \
+    X(nvrtcCompileProgram, (program, int, const char *const *))                               \
+    X(nvrtcGetPTXSize, (program, size_t *))                                                   \
+    X(nvrtcGetPTX, (program, char *))                                                         \
+    X(nvrtcGetCUBINSize, (program, size_t *))                                                 \
+    X(nvrtcGetCUBIN, (program, char *))                                                       \
+    X(nvrtcGetProgramLogSize, (program, size_t *))                                            \
     X(nvrtcGetProgramLog, (program, char *))
 
 static struct {
@@ -50,7 +50,8 @@ static const char *const places[] = {"libnvrtc.so.13",
                                      "/usr/local/cuda/lib64/libnvrtc.so.12",
                                      "/usr/local/cuda/lib64/libnvrtc.so"};
 
-/* TIDEPOOL_NVRTC names another library, or "none". (The stager is not used under raised privileges.) */
+/* TIDEPOOL_NVRTC names another library, or "none". (The stager is not used under raised
+ * privileges.) */
 static void *open_library(void)
 {
     const char *named = getenv("TIDEPOOL_NVRTC");
@@ -89,8 +90,8 @@ static bool load(char *error, size_t room)
         whole = library != NULL && find_all(library);
     }
     if (library == NULL)
-        snprintf(error, room, "no NVRTC: %s", getenv("TIDEPOOL_NVRTC") != NULL
-                                                  ? "TIDEPOOL_NVRTC names none that can be loaded"
+        snprintf(error, room, "no NVRTC: %s",
+                 getenv("TIDEPOOL_NVRTC") != NULL ? "TIDEPOOL_NVRTC names none that can be loaded"
                                                   : "libnvrtc.so.13 and older ones are not found");
     else if (!whole)
         snprintf(error, room, "no NVRTC: the library that was found lacks entry points of 11.2");
@@ -114,7 +115,8 @@ size_t stage_nvrtc_architectures(int *out, size_t most, char *error, size_t room
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-/* The architecture itself, as a cubin; the newest there is, as PTX, for a newer device. 0: neither. */
+/* The architecture itself, as a cubin; the newest there is, as PTX, for a newer device. 0: neither.
+ */
 static int choose(unsigned architecture, bool *cubin, char *error, size_t room)
 {
     int all[ARCHITECTURES_MOST], newest = 0;
@@ -129,14 +131,17 @@ static int choose(unsigned architecture, bool *cubin, char *error, size_t room)
     if (newest != 0 && (int)architecture > newest)
         return newest;
     if (count != 0)
-        snprintf(error, room, "NVRTC %d.%d does not know sm_%u", nvrtc.major, nvrtc.minor, architecture);
+        snprintf(error, room, "NVRTC %d.%d does not know sm_%u", nvrtc.major, nvrtc.minor,
+                 architecture);
     return 0;
 }
 
+/* Of the processor's time: on a loaded machine nothing hangs that takes long. What does hang, the
+ * library will end with the whole process. */
 static int64_t now_ms(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 

@@ -4,6 +4,7 @@
 #include "buffers.h"
 #include "columns.h"
 #include "device.h"
+#include "device_cuda.h"
 #include "huge.h"
 #include "nd.h"
 #include "peers.h"
@@ -52,7 +53,7 @@ static const bench_variant *const thread_variants[] = {
 };
 /* clang-format on */
 
-enum { CASE_ROOM = 64, NAME_ROOM = 24 };
+enum { CASE_ROOM = 96, NAME_ROOM = 24 };
 
 static bench_case cases[CASE_ROOM];
 static char names[CASE_ROOM][NAME_ROOM];
@@ -192,6 +193,27 @@ static void add_devices(void)
                bench_device_scope_variants);
 }
 
+static void add_cuda_case(const char *name, const char *about, const bench_variant *const *variants)
+{
+    add_device(name, about, variants);
+    cases[case_count - 1].base = "driver";
+}
+
+static void add_cuda(void)
+{
+    bench_device_cuda_prepare();
+    add_cuda_case("device-cuda-acquire", "an array of 1 MiB on a CUDA device, nothing queued",
+                  bench_device_cuda_scope_variants);
+    add_cuda_case("device-cuda-scope32", "32 arrays of 4 KiB on a CUDA device, then all gone",
+                  bench_device_cuda_scope_variants);
+    add_cuda_case("device-cuda-rewind32", "the rewind alone of 32 arrays of 4 KiB",
+                  bench_device_cuda_rewind_variants);
+    add_cuda_case("device-cuda-fill100", "100 arrays of 4 KiB filled, and waited for",
+                  bench_device_cuda_fill_variants);
+    add_cuda_case("device-cuda-large", "100 arrays of 16 MiB filled, and waited for",
+                  bench_device_cuda_large_variants);
+}
+
 static void make_cases(void)
 {
     enum { KIB = 1024 };
@@ -210,6 +232,7 @@ static void make_cases(void)
     add_jobs();
     add_huge();
     add_devices();
+    add_cuda();
 }
 
 size_t bench_case_count(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* device-…: an OpenCL device. Everything is done through the library's own table of entry points, so
- * that both sides call the driver in the same way; every operation that queues work waits for it.
+/* device-…: an OpenCL device. Everything is done through the library's own table of entry points,
+ * so that both sides call the driver in the same way; every operation that queues work waits for
+ * it.
  *
  *   buffers   clCreateBuffer, its use, clReleaseMemObject, for each array
  *   wide      the same, and fills of 64 bytes at a time, which is what the library does on a CPU
@@ -103,8 +104,8 @@ static void *declared_setup(const bench_case *job)
     if (s == NULL)
         return NULL;
     s->declares = true;
-    s->other = tide_opencl.clCreateCommandQueueWithProperties(s->cl->context, s->cl->device, NULL,
-                                                              &error);
+    s->other =
+        tide_opencl.clCreateCommandQueueWithProperties(s->cl->context, s->cl->device, NULL, &error);
     return s;
 }
 
@@ -160,8 +161,8 @@ static void buffers_with(device_state *s, bool fills, const void *what, size_t b
                                              &error);
         must(error == 0, "clCreateBuffer");
         if (fills)
-            must(tide_opencl.clEnqueueFillBuffer(s->queue, mems[i], what, bytes, 0, s->bytes,
-                                                 0, NULL, NULL) == 0,
+            must(tide_opencl.clEnqueueFillBuffer(s->queue, mems[i], what, bytes, 0, s->bytes, 0,
+                                                 NULL, NULL) == 0,
                  "clEnqueueFillBuffer");
     }
     if (fills)
@@ -217,7 +218,9 @@ static void tide_fill_once(device_state *s)
     TIDE_FRAME(s->pool, (uint32_t, a, n), (uint32_t, b, n), (uint32_t, c, n), (uint32_t, d, n));
     must(d != NULL, "a frame");
     void *value = (void *)(uintptr_t)&pattern;
-    tide_part parts[] = {{a, value, TIDE_U32, n}, {b, value, TIDE_U32, n}, {c, value, TIDE_U32, n},
+    tide_part parts[] = {{a, value, TIDE_U32, n},
+                         {b, value, TIDE_U32, n},
+                         {c, value, TIDE_U32, n},
                          {d, value, TIDE_U32, n}};
     must(tide_fill_frame(s->pool, parts, 4) == TIDE_OK, "tide_fill_frame");
     finish(s);
@@ -235,7 +238,8 @@ static uint64_t tide_run(void *state, uint64_t operations)
 {
     device_state *s = state;
     uint64_t done = 0;
-    TIDE_LOOP(s->pool, i, operations) {
+    TIDE_LOOP(s->pool, i, operations)
+    {
         for (size_t k = 0; k < s->count; k++) {
             void *data = tide_acquire(s->pool, uint8_t, s->bytes);
             must(data != NULL, "acquire");
@@ -272,7 +276,8 @@ RUN(shared, true)
 RUN(shared, false)
 RUN(kept, true)
 
-/* ---- proofs ----------------------------------------------------------------------------------- */
+/* ---- proofs -----------------------------------------------------------------------------------
+ */
 
 static void warm(device_state *s, uint64_t (*run)(void *, uint64_t), uint64_t operations)
 {
@@ -295,10 +300,10 @@ static void prove_fill(void *state, uint64_t operations)
     s->allocations = allocations(s);
 }
 
-#define PROVE(run)                                              \
-    static void prove_##run(void *state, uint64_t operations)   \
-    {                                                           \
-        warm(state, run, operations);                           \
+#define PROVE(run)                                            \
+    static void prove_##run(void *state, uint64_t operations) \
+    {                                                         \
+        warm(state, run, operations);                         \
     }
 PROVE(buffers_true)
 PROVE(buffers_false)
@@ -310,7 +315,8 @@ PROVE(tide_run)
 PROVE(declared_run)
 
 /* Page faults of one operation: what memory costs that the C library gives back in between. */
-static size_t faults_of(uint64_t (*run)(void *, uint64_t), void *state, bench_figure *out, size_t room)
+static size_t faults_of(uint64_t (*run)(void *, uint64_t), void *state, bench_figure *out,
+                        size_t room)
 {
     enum { OPERATIONS = 8 };
     struct rusage before, after;
@@ -339,7 +345,7 @@ VARIANT(scope_tide, "tide", setup, prove_tide_run, tide_run)
 VARIANT(scope_declared, "declared", declared_setup, prove_declared_run, declared_run)
 
 const bench_variant *const bench_device_fill_variants[] = {&fill_buffers, &fill_wide, &fill_shared,
-                                                           &fill_kept, &fill_tide, NULL};
+                                                           &fill_kept,    &fill_tide, NULL};
 const bench_variant *const bench_device_acquire_variants[] = {&scope_buffers, &scope_shared,
                                                               &scope_tide, NULL};
 const bench_variant *const bench_device_scope_variants[] = {&scope_buffers, &scope_shared,
@@ -347,8 +353,9 @@ const bench_variant *const bench_device_scope_variants[] = {&scope_buffers, &sco
 
 void bench_device_prepare(void)
 {
-    bench_variant *const all[] = {&fill_buffers,  &fill_wide,    &fill_shared,  &fill_kept,  &fill_tide,
-                                  &scope_buffers, &scope_shared, &scope_tide, &scope_declared};
+    bench_variant *const all[] = {&fill_buffers, &fill_wide,  &fill_shared,
+                                  &fill_kept,    &fill_tide,  &scope_buffers,
+                                  &scope_shared, &scope_tide, &scope_declared};
     if (is_there())
         return;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

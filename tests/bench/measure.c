@@ -156,7 +156,8 @@ static bool measure(bench_result *results, size_t count, const bench_options *op
     }
     for (size_t i = 0; i < ready; i++)
         calibrate(&pairs[i], options->block_ns);
-    run_rounds(pairs, ready, options->rounds);
+    if (ready > 0)
+        run_rounds(pairs, ready, options->rounds);
     for (size_t i = 0; i < ready; i++) {
         if (!close_pair(&pairs[i])) {
             bench_complain("%s %s was not what its name says", pairs[i].job->name,

@@ -28,7 +28,7 @@ static void *go_on(void *stream)
 {
     tide_pool *own = tide_pool_create(&(tide_pool_options){.device = device, .stream = stream});
     for (;;) {
-        TIDE_SCOPE(own);
+        TIDE_SCOPE_TYPES(own, float); /* no site: the program's own go with its module, now */
         (void)tide_zeros(own, float, 1000);
         (void)tide_pool_wait(own);
         tide_pool_empty(own);

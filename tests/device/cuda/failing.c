@@ -6,6 +6,7 @@
 #include "support.h"
 
 #include "runtime/cuda.h"
+#include "runtime/os.h"
 
 enum { PASSING = 999, FATAL = 719, MOST = 400 };
 
@@ -147,7 +148,8 @@ static bool run_program(void *stream, void *other)
         fill_all(pool, stream);
         copy(pool);
         launch(device, pool, stream);
-        expect_ok(tide_pool_check(pool));
+        tide_status valid = tide_pool_check(pool); /* wants memory to compare slots in */
+        assert_true(valid == TIDE_OK || valid == TIDE_ERROR_MEMORY);
         (void)tide_pool_trim(pool, TIDE_ALL_TYPES);
         expect_ok(tide_pool_destroy(pool));
     }
@@ -202,10 +204,53 @@ static void sweep(void **state)
     for (int mode = 0; mode < 4; mode++) {
         unsigned nth = 1;
         while (nth < MOST && fail_one(entry, nth, mode % 2 == 0 ? PASSING : FATAL, mode >= 2))
-            nth = nth < 12 ? nth + 1 : nth + nth / 4;
+            nth = nth < scaled(12, 4) ? nth + 1 : nth + nth / 4;
         failed += nth - 1;
     }
     swept += failed > 0;
+}
+
+/* ---- the library's own memory --------------------------------------------------------------- */
+
+static unsigned asked, faulty;
+static bool faults_go_on;
+
+static bool refuse(size_t bytes)
+{
+    (void)bytes;
+    asked++;
+    return asked == faulty || (faults_go_on && asked > faulty);
+}
+
+/* False: the program asks for less. */
+static bool run_without_memory(unsigned nth, bool for_ever)
+{
+    start(nth);
+    asked = 0;
+    faulty = nth;
+    faults_go_on = for_ever;
+    tide_os_fault = refuse;
+    (void)run_program(streams[0], streams[1]);
+    tide_os_fault = NULL;
+    fake_synchronise_all();
+    expect_no_harm("memory", nth, 0);
+    if (asked < nth)
+        assert_int_equal(refused, 0);
+    return asked >= nth;
+}
+
+static void memory_fails_in_turn(void **state)
+{
+    (void)state;
+    for (int for_ever = 0; for_ever < 2; for_ever++) {
+        unsigned nth = 1;
+        while (nth < MOST && run_without_memory(nth, for_ever != 0))
+            nth++;
+        assert_in_range(nth, 10, MOST - 1);
+    }
+    start(1);
+    assert_true(run_program(streams[0], streams[1]));
+    assert_int_equal(refused, 0);
 }
 
 static void most_entry_points_are_called(void **state)
@@ -223,6 +268,7 @@ int main(void)
         tests[count] = (struct CMUnitTest){.name = fake_entry(count),
                                            .test_func = sweep,
                                            .initial_state = (void *)(uintptr_t)fake_entry(count)};
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(memory_fails_in_turn);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(most_entry_points_are_called);
     tide_tune_set("keeper", 0);
     return _cmocka_run_group_tests("failing", tests, count, NULL, NULL);

@@ -246,7 +246,7 @@ static void run(uint32_t seed, bool forgetful, tide_pool_options options)
 
 static void repeat(uint32_t seeds, tide_pool_options options)
 {
-    for (uint32_t seed = 1; seed <= seeds; seed++)
+    for (uint32_t seed = 1; seed <= scaled(seeds, 10); seed++)
         run(seed, false, options);
 }
 
@@ -297,10 +297,10 @@ static void also_with_what_was_learned(void **state)
     (void)state;
     unsigned compiled = 0;
     expect_ok(tide_tune_set("trial", 0));
-    for (uint32_t seed = 1; seed <= 200; seed++) {
+    for (uint32_t seed = 1; seed <= scaled(200, 50); seed++) {
         run(seed, false, (tide_pool_options){0});
         expect_ok(tide_step());
-        if (seed % 50 == 0)
+        if (seed % 25 == 0)
             expect_ok(tide_settle(60000));
     }
     tide_site_each(count_compiled, &compiled);
@@ -313,12 +313,13 @@ static void undeclared_work_is_mostly_found_out(void **state)
 {
     (void)state;
     unsigned found = 0;
-    for (uint32_t seed = 1; seed <= 100; seed++) {
+    const uint32_t programs = scaled(100, 20);
+    for (uint32_t seed = 1; seed <= programs; seed++) {
         run(seed, true, (tide_pool_options){0});
         found += fake_hazard() != NULL;
     }
-    print_message("%u of 100 programs found out\n", found);
-    assert_true(found >= 50);
+    print_message("%u of %u programs found out\n", found, programs);
+    assert_true(found >= programs / 2);
 }
 
 int main(void)

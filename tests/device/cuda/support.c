@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "support.h"
 
+#include <stdlib.h>
+
 #include "runtime/cuda.h"
 #include "runtime/device.h"
 
@@ -115,4 +117,11 @@ tide_status try_bump(tide_device *device, void *stream, uint8_t *data)
         status = device->methods->launch(device, stream, kernel, 4, 32, arguments, 2);
     device->methods->unload(device, module);
     return status;
+}
+
+uint32_t scaled(uint32_t count, uint32_t least)
+{
+    const char *text = getenv("TIDE_TEST_SCALE");
+    double scale = text == NULL ? 1 : atof(text), wanted = count * (scale > 0 ? scale : 1);
+    return wanted < least ? least : (uint32_t)wanted;
 }

@@ -517,7 +517,7 @@ __attribute__((visibility("default"))) tide_cu_result cuGetProcAddress_v2(const 
 tide_cu_result cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags,
                                    int *status)
 {
-    *out = NULL;
+    *out = beside_find(name, version);
     for (int i = 0; i < ENTRIES; i++)
         if (strcmp(table[i].name, name) == 0 && version == table[i].version && flags == 1)
             *out = table[i].function;

@@ -45,8 +45,8 @@ void memory_reset(void)
     for (unsigned i = 0; i < arena.count; i++)
         if (arena.blocks[i].pinned)
             free((void *)(uintptr_t)arena.blocks[i].address);
+    memset(arena.blocks, 0, arena.count * sizeof *arena.blocks);
     arena.top = arena.count = 0;
-    memset(arena.blocks, 0, sizeof arena.blocks);
 }
 
 void *fake_see(const void *device_memory)
@@ -65,6 +65,10 @@ static void *see(uint64_t address)
 
 void memory_write(const work *one)
 {
+    if (one->unit == 1 && one->height == 1) {
+        memset(see(one->to), (int)one->value, one->width);
+        return;
+    }
     for (uint64_t row = 0; row < one->height; row++)
         for (uint64_t i = 0; i < one->width; i++)
             memcpy((char *)see(one->to + row * one->pitch) + i * one->unit, &one->value, one->unit);

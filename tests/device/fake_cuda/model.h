@@ -8,7 +8,7 @@
 #include "fake_cuda.h"
 #include "runtime/cuda_api.h"
 
-enum { OPS = 4096, WORDS = OPS / 64, NODES = 256, STREAMS = 64, DEVICES = 4, EVENTS = 4096 };
+enum { OPS = 4096, WORDS = OPS / 64, NODES = 256, STREAMS = 64, DEVICES = 4, EVENTS = 256 };
 
 /* A set of work, by number. */
 typedef struct set {
@@ -154,6 +154,9 @@ void model_advance(void); /* some random work, or none */
 void model_check(const work *one, const set *before, const char *who);
 void model_replay(const capture *graph, lane *on);
 void model_settle(void); /* forgets what is over and known, if that is all there is */
+
+/* beside.c */
+void *beside_find(const char *name, int version); /* or NULL */
 
 /* memory.c */
 void memory_reset(void);

@@ -27,7 +27,8 @@ static const char source[] =
 
 /* ---- kernels ------------------------------------------------------------------------------- */
 
-static void launch(void *stream, void *kernel, size_t n, const tide_argument *arguments, size_t count)
+static void launch(void *stream, void *kernel, size_t n, const tide_argument *arguments,
+                   size_t count)
 {
     expect_ok(gpu->methods->launch(gpu, stream, kernel, (n + GROUP - 1) / GROUP, GROUP, arguments,
                                    count));

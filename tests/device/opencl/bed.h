@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests on an OpenCL device stand on: the device opened with one kind of memory, pools on it,
- * kernels, and arrays compared with what they should hold. */
+/* What the tests on an OpenCL device stand on: the device opened with one kind of memory, pools on
+ * it, kernels, and arrays compared with what they should hold. */
 #ifndef TIDEPOOL_TESTS_OPENCL_BED_H
 #define TIDEPOOL_TESTS_OPENCL_BED_H
 
@@ -12,8 +12,8 @@
 
 extern tide_device *gpu; /* whatever it is */
 
-/* Opens the device with the memory that the program was asked for ("fine", "coarse", "buffers") and runs
- * the tests; 77 where there is none. */
+/* Opens the device with the memory that the program was asked for ("fine", "coarse", "buffers") and
+ * runs the tests; 77 where there is none. */
 int bed_main(const char *group, int count, char **arguments, const struct CMUnitTest *tests,
              size_t test_count);
 #define BED_MAIN(group, tests) \
@@ -36,7 +36,8 @@ uint32_t *words_made(size_t n, uint32_t seed);
 /* Launches, on a stream, of the test's own kernels:
  *   add    to[i] = from[i] + value, after `rounds` of idle work
  *   halves to[i] = from[i] + value in 16-bit floats, computed in 32 bits */
-void launch_add(void *stream, void *to, const void *from, size_t n, uint32_t value, uint32_t rounds);
+void launch_add(void *stream, void *to, const void *from, size_t n, uint32_t value,
+                uint32_t rounds);
 void launch_halves(void *stream, void *to, const void *from, size_t n, float value);
 
 enum { LONG = 300 }; /* rounds of idle work that take long enough to be seen in flight */

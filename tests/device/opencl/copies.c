@@ -149,7 +149,7 @@ enum { PARTS = 9 };
 /* Parts of many types and sizes, the same on any pool: `host` holds what is sent. */
 static size_t frame_of(tide_pool *pool, tide_part parts[PARTS], size_t scale)
 {
-    static const tide_type types[PARTS] = {TIDE_F64, TIDE_U8,  TIDE_F16, TIDE_I32, TIDE_BIT,
+    static const tide_type types[PARTS] = {TIDE_F64,  TIDE_U8,  TIDE_F16, TIDE_I32, TIDE_BIT,
                                            TIDE_C128, TIDE_U64, TIDE_I16, TIDE_F32};
     static const size_t lengths[PARTS] = {100, 77, 1, 0, 1000, 13, 500, 3, 2049};
     for (size_t i = 0; i < PARTS; i++) {
@@ -231,7 +231,8 @@ static void fills_and_hashes_are_the_hosts(void **unused)
     for (size_t scale = 1; scale < 700; scale *= 25) {
         tide_pool *pools[2] = {small_pool(), tide_pool_create(NULL)};
         uint64_t hashes[2][PARTS];
-        static const unsigned char value[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+        static const unsigned char value[16] = {1, 2,  3,  4,  5,  6,  7,  8,
+                                                9, 10, 11, 12, 13, 14, 15, 16};
         for (int p = 0; p < 2; p++) {
             tide_part parts[PARTS];
             frame_of(pools[p], parts, scale);
@@ -247,7 +248,8 @@ static void fills_and_hashes_are_the_hosts(void **unused)
     }
 }
 
-/* Every difference is seen: of one byte, of the order, of the length, not of bits beyond the end. */
+/* Every difference is seen: of one byte, of the order, of the length, not of bits beyond the end.
+ */
 static void hashes_tell_contents_apart(void **unused)
 {
     (void)unused;

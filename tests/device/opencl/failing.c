@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* When things go wrong on the device: no memory, another process, a device that is lost, no driver. */
+/* When things go wrong on the device: no memory, another process, a device that is lost, no driver.
+ */
 #define _GNU_SOURCE
 #include "bed.h"
 
@@ -92,7 +93,41 @@ static void a_refused_array_leaves_the_others(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- a device that is lost -------------------------------------------------------------------- */
+static bool fail_blocks(size_t bytes)
+{
+    bool block = bytes >= 2400 && bytes < 4096; /* not a chunk's, nor what packing notes */
+    asked += block;
+    return block;
+}
+
+/* Without memory to pack in, frames go part by part; what succeeds leaves the last message alone.
+ */
+static void a_frame_needs_no_memory_on_the_device(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    uint32_t words[2][300] = {{1, 2, 3}, {4, 5, 6}}, got[2][300];
+    tide_mark mark = tide_checkpoint(pool);
+    uint32_t *a = tide_acquire(pool, uint32_t, 300), *b = tide_acquire(pool, uint32_t, 300);
+    tide_part parts[2] = {{a, words[0], TIDE_U32, 300}, {b, words[1], TIDE_U32, 300}};
+    expect_status(tide_upload(NULL, NULL, NULL, 1), TIDE_ERROR_ARGUMENT);
+    asked = 0;
+    tide_os_fault = fail_blocks;
+    expect_ok(tide_upload_frame(pool, parts, 2));
+    parts[0].host = got[0];
+    parts[1].host = got[1];
+    expect_ok(tide_download_frame(pool, parts, 2));
+    tide_os_fault = NULL;
+    assert_int_equal(asked, 2);
+    assert_memory_equal(got, words, sizeof got);
+    assert_non_null(strstr(tide_error_message(), "the pool is NULL"));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    expect_ok(tide_rewind(pool, mark));
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- a device that is lost --------------------------------------------------------------------
+ */
 
 static void a_lost_device_can_be_left(void **unused)
 {
@@ -114,7 +149,8 @@ static void a_lost_device_can_be_left(void **unused)
     __atomic_store_n(&gpu->lost, false, __ATOMIC_RELAXED);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------- */
+/* ---- fork -------------------------------------------------------------------------------------
+ */
 
 #define CHILD_MUST(condition)                                                     \
     do {                                                                          \
@@ -162,7 +198,8 @@ static void a_forked_child_is_told_and_does_not_hang(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* ---- other programs ---------------------------------------------------------------------------- */
+/* ---- other programs ----------------------------------------------------------------------------
+ */
 
 static const char *self, *memory_name;
 
@@ -183,7 +220,8 @@ static void a_process_may_end_with_live_pools(void **unused)
 
 static int exits(void)
 {
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = tide_device_open("opencl:0")});
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.device = tide_device_open("opencl:0")});
     if (pool == NULL || tide_checkpoint(pool).pool == NULL)
         return 1;
     uint32_t words[100] = {0}, *array = tide_zeros(pool, uint32_t, 1000000);
@@ -219,14 +257,15 @@ static void without_drivers_the_message_says_so(void **unused)
 static int driverless(void)
 {
     setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
-    bool refused = tide_device_open("opencl:0") == NULL &&
-                   strstr(tide_error_message(), "no platform") != NULL;
+    bool refused =
+        tide_device_open("opencl:0") == NULL && strstr(tide_error_message(), "no platform") != NULL;
     if (!refused)
         fprintf(stderr, "%s\n", tide_error_message());
     return refused ? 7 : 1;
 }
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads -----------------------------------------------------------------------------------
+ */
 
 static void *work(void *unused)
 {
@@ -262,6 +301,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_refused_array_leaves_the_others),
+        cmocka_unit_test(a_frame_needs_no_memory_on_the_device),
         cmocka_unit_test(a_lost_device_can_be_left),
         cmocka_unit_test(a_forked_child_is_told_and_does_not_hang),
         cmocka_unit_test(a_process_may_end_with_live_pools),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rewind while kernels are in flight: real kernels, one queue and two, and the data must be right. */
+/* Rewind while kernels are in flight: real kernels, one queue and two, and the data must be right.
+ */
 #include "bed.h"
 
 enum { N = 4096 };
@@ -170,7 +171,8 @@ static void a_new_queue_is_not_taken_for_an_old_one(void **unused)
             assert_true(seen[j] != seen[i]);
         bed_queue_end(queue);
     }
-    assert_true(tide_opencl_of(gpu)->stream_count < 300); /* those of the past are not kept for ever */
+    assert_true(tide_opencl_of(gpu)->stream_count <
+                300); /* those of the past are not kept for ever */
 }
 
 static void queues_that_order_nothing_are_refused(void **unused)
@@ -194,7 +196,8 @@ static void queues_that_order_nothing_are_refused(void **unused)
     assert_int_equal(tide_opencl.clReleaseContext(context), 0);
 }
 
-/* ---- memory given back in flight -------------------------------------------------------------- */
+/* ---- memory given back in flight --------------------------------------------------------------
+ */
 
 /* Released while a slow kernel reads it, then wanted by a pool of another queue at once. */
 static void memory_is_not_handed_to_another_queue_too_soon(void **unused)

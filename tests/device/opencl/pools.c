@@ -164,7 +164,8 @@ static void use_four(tide_pool *pool, void *state)
 static void every_form_of_scope_gives_the_same_slots_again(void **unused)
 {
     (void)unused;
-    EACH_FORM(f) {
+    EACH_FORM(f)
+    {
         tide_pool *pool = bed_pool(NULL);
         struct same_again s = {.rounds = 0};
         form_run(f, pool, use_four, &s);
@@ -184,7 +185,8 @@ static void an_inner_scope_leaves_the_outer_arrays_alone(void **unused)
     tide_mark outer = tide_checkpoint(pool);
     uint32_t *kept = tide_acquire(pool, uint32_t, 1000);
     send(pool, kept, 1000, 1);
-    EACH_FORM(f) {
+    EACH_FORM(f)
+    {
         struct same_again s = {.rounds = 0};
         form_run(f, pool, use_four, &s);
     }
@@ -215,7 +217,8 @@ static void growing_one_slot_moves_no_other(void **unused)
     (void)unused;
     tide_pool *pool = bed_pool(NULL);
     for (size_t n = 10; n < 3000000; n *= 3) {
-        uint32_t *grows = tide_acquire(pool, uint32_t, n), *stays = tide_acquire(pool, uint32_t, 100);
+        uint32_t *grows = tide_acquire(pool, uint32_t, n),
+                 *stays = tide_acquire(pool, uint32_t, 100);
         static uint32_t *stood;
         if (n == 10)
             send(pool, stood = stays, 100, 3);
@@ -253,13 +256,90 @@ static void host_and_device_scopes_nest_apart(void **unused)
     expect_ok(tide_pool_destroy(device));
 }
 
+/* ---- memory itself -------------------------------------------------------------------------- */
+
+enum { PIECES = 40 };
+
+typedef struct piece {
+    char *data;
+    size_t bytes;
+    void *queue;
+    uint32_t value;
+} piece;
+
+static uint32_t random_below(uint32_t *state, uint32_t most)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (*state >> 8) % most;
+}
+
+static void take_piece(piece *p, void *queue, uint32_t *random)
+{
+    static const size_t aligns[] = {64, 64, 128, 4096};
+    size_t align = aligns[random_below(random, 4)];
+    *p = (piece){.queue = queue, .value = *random};
+    p->bytes = 64 * (1 + random_below(random, random_below(random, 8) == 0 ? 200000 : 300));
+    void *data = NULL;
+    expect_ok(gpu->methods->allocate(gpu, queue, TIDE_MEMORY_DEVICE, p->bytes, align, &data));
+    p->data = data;
+    assert_int_equal((uintptr_t)data % align, 0);
+    expect_ok(gpu->methods->fill(gpu, queue, data, &p->value, 4, p->bytes / 4));
+}
+
+/* What it was filled with is there, from end to end, whatever others were filled with since. */
+static void give_piece(piece *p, tide_pool *pool)
+{
+    uint32_t first = 0, last = 0;
+    expect_ok(gpu->methods->wait(gpu, p->queue));
+    expect_ok(tide_download(pool, &first, p->data, 4));
+    expect_ok(tide_download(pool, &last, p->data + p->bytes - 4, 4));
+    assert_int_equal(first, p->value);
+    assert_int_equal(last, p->value);
+    gpu->methods->release(gpu, p->queue, TIDE_MEMORY_DEVICE, p->data, p->bytes);
+    p->data = NULL;
+}
+
+static void expect_apart(const piece *pieces, const piece *p)
+{
+    for (int i = 0; i < PIECES; i++)
+        if (pieces[i].data != NULL && &pieces[i] != p)
+            assert_true(pieces[i].data >= p->data + p->bytes ||
+                        p->data >= pieces[i].data + pieces[i].bytes);
+}
+
+/* Taken and given back at random, on two queues. */
+static void memory_in_two_hands_never_overlaps(void **unused)
+{
+    (void)unused;
+    void *queues[2] = {bed_queue(), bed_queue()};
+    tide_pool *pool = bed_pool(NULL);
+    piece pieces[PIECES] = {{NULL}};
+    uint32_t random = 1;
+    for (size_t round = 0; round < scaled(2000, 200); round++) {
+        piece *p = &pieces[random_below(&random, PIECES)];
+        if (p->data != NULL) {
+            give_piece(p, pool);
+        } else {
+            take_piece(p, queues[random_below(&random, 2)], &random);
+            expect_apart(pieces, p);
+        }
+    }
+    for (int i = 0; i < PIECES; i++)
+        if (pieces[i].data != NULL)
+            give_piece(&pieces[i], pool);
+    expect_ok(tide_pool_destroy(pool));
+    assert_int_equal(tide_opencl_of(gpu)->span_count, 0);
+    bed_queue_end(queues[0]);
+    bed_queue_end(queues[1]);
+}
+
 /* ---- checks and arrays ---------------------------------------------------------------------- */
 
 static void rewound_arrays_are_poisoned_at_check_level_1(void **unused)
 {
     (void)unused;
-    tide_pool *pool = tide_pool_create(
-        &(tide_pool_options){.device = gpu, .check = TIDE_CHECK_POISON});
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.device = gpu, .check = TIDE_CHECK_POISON});
     assert_non_null(pool);
     tide_mark mark = tide_checkpoint(pool);
     uint32_t *kept = tide_zeros(pool, uint32_t, 100);
@@ -315,6 +395,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(shrinking_and_growing_again_calls_no_driver),
         cmocka_unit_test(growing_one_slot_moves_no_other),
         cmocka_unit_test(host_and_device_scopes_nest_apart),
+        cmocka_unit_test(memory_in_two_hands_never_overlaps),
         cmocka_unit_test(rewound_arrays_are_poisoned_at_check_level_1),
         cmocka_unit_test(a_disabled_pool_allocates_each_time),
         cmocka_unit_test(arrays_have_headers_of_the_device),

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/* device-cuda-…: a CUDA device, cuda:0, on its legacy default stream.
+ *
+ *   driver     cuMemAllocFromPoolAsync and cuMemFreeAsync for each array; the pool keeps all it has
+ *   tide       a loop scope or a rewind of a pool on the device
+ *   declared   the same with a second stream declared: each rewind orders the two
+ *   each       arrays that are there already, filled one by one by the driver
+ *   fused      the same in one launch
+ *   copy       the driver's copy within the device of half as many bytes, which moves as many */
+#include "device_cuda.h"
+
+#include "jit/helpers/help.h"
+#include "runtime/cuda.h"
+#include "runtime/settings.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <tidepool/device.h>
+#include <tidepool/device_bump.h>
+#include <tidepool/tidepool.h>
+#include <unistd.h>
+
+enum { ARRAYS_MOST = 100, MIB = 1 << 20, PAGE = 4096, SETTLE_MS = 60000 };
+
+typedef struct cuda_state {
+    tide_device *device;
+    tide_pool *pool;
+    size_t bytes, count;
+    bool fused;
+    tide_part parts[ARRAYS_MOST];
+    uint64_t allocations; /* of the device, after the last proof; 0: it may allocate */
+} cuda_state;
+
+static const uint32_t pattern = 0x01020304;
+
+static void must(bool good, const char *what)
+{
+    if (!good)
+        bench_die("device-cuda: %s failed: %s", what, tide_error_message());
+}
+
+/* ---- begin and end -------------------------------------------------------------------------- */
+
+/* Only in a copy: a driver that has been used does not survive the forks that are to come. */
+static bool is_there(void)
+{
+    int status = 1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(tide_device_open("cuda:0") != NULL ? 0 : 1);
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void choose_size(cuda_state *s, const char *name)
+{
+    bool large = strcmp(name, "device-cuda-large") == 0;
+    s->bytes = large ? 16 * MIB : PAGE;
+    s->count = strstr(name, "32") != NULL ? 32 : 100;
+    if (strcmp(name, "device-cuda-acquire") == 0) {
+        s->bytes = MIB;
+        s->count = 1;
+    }
+}
+
+static void *setup(const bench_case *job)
+{
+    cuda_state *s = bench_state_make(sizeof *s);
+    s->device = tide_device_open("cuda:0");
+    if (s->device == NULL) {
+        bench_complain("%s", tide_error_message());
+        return NULL;
+    }
+    choose_size(s, job->name);
+    s->pool = tide_pool_create(&(tide_pool_options){.device = s->device});
+    must(s->pool != NULL, "tide_pool_create");
+    return s;
+}
+
+static void acquire_parts(cuda_state *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        void *data = tide_acquire(s->pool, uint8_t, s->bytes);
+        must(data != NULL, "tide_acquire");
+        s->parts[i] =
+            (tide_part){data, (void *)(uintptr_t)&pattern, TIDE_U32, s->bytes / sizeof pattern};
+    }
+}
+
+/* Variants take turns in one process, and the setting is the process's. */
+static void fill_parts(cuda_state *s)
+{
+    tide_setting_set(TIDE_SETTING_helpers, s->fused);
+    must(tide_fill_frame(s->pool, s->parts, s->count) == TIDE_OK, "tide_fill_frame");
+}
+
+/* The arrays are there from the beginning. */
+static void *each_setup(const bench_case *job)
+{
+    cuda_state *s = setup(job);
+    if (s == NULL)
+        return NULL;
+    acquire_parts(s);
+    fill_parts(s);
+    return s;
+}
+
+static void *fused_setup(const bench_case *job)
+{
+    char why[256];
+    cuda_state *s = each_setup(job);
+    if (s == NULL)
+        return NULL;
+    s->fused = true;
+    fill_parts(s);
+    (void)tide_settle(SETTLE_MS);
+    if (tide_help_ready(s->device))
+        return s;
+    tide_help_why(s->device, why, sizeof why);
+    bench_complain("no kernels for cuda:0: %s", why);
+    return NULL;
+}
+
+static bool verify(void *state, uint64_t operations)
+{
+    cuda_state *s = state;
+    tide_device_information info;
+    (void)operations;
+    must(tide_device_info(s->device, &info) == TIDE_OK, "tide_device_info");
+    return tide_pool_check(s->pool) == TIDE_OK &&
+           (s->allocations == 0 || info.allocations == s->allocations);
+}
+
+static void teardown(void *state)
+{
+    cuda_state *s = state;
+    tide_pool_reset(s->pool);
+    tide_pool_destroy(s->pool);
+    tide_device_close(s->device);
+    bench_state_free(s, sizeof *s);
+}
+
+/* After the warm-up pools allocate nothing. */
+static void expect_no_allocation(cuda_state *s)
+{
+    tide_device_information info;
+    must(tide_device_info(s->device, &info) == TIDE_OK, "tide_device_info");
+    s->allocations = info.allocations;
+}
+
+static void finish(cuda_state *s)
+{
+    must(tide_pool_wait(s->pool) == TIDE_OK, "tide_pool_wait");
+}
+
+/* ---- acquiring ------------------------------------------------------------------------------ */
+
+static uint64_t driver_run(void *state, uint64_t operations)
+{
+    cuda_state *s = state;
+    tide_cu_address data[ARRAYS_MOST];
+    tide_cuda_entered entered;
+    must(tide_cuda_enter(s->device, &entered) == TIDE_OK, "the context");
+    for (uint64_t i = 0; i < operations; i++) {
+        for (size_t k = 0; k < s->count; k++)
+            must(tide_cu.cuMemAllocFromPoolAsync(&data[k], s->bytes, tide_cuda_of(s->device)->pool,
+                                                 NULL) == TIDE_CU_SUCCESS,
+                 "cuMemAllocFromPoolAsync");
+        for (size_t k = 0; k < s->count; k++)
+            must(tide_cu.cuMemFreeAsync(data[k], NULL) == TIDE_CU_SUCCESS, "cuMemFreeAsync");
+    }
+    tide_cuda_leave(entered);
+    return operations;
+}
+
+static uint64_t tide_run(void *state, uint64_t operations)
+{
+    cuda_state *s = state;
+    uint64_t done = 0;
+    TIDE_LOOP(s->pool, i, operations)
+    {
+        for (size_t k = 0; k < s->count; k++) {
+            void *data = tide_acquire(s->pool, uint8_t, s->bytes);
+            __asm__ volatile("" : : "r"(data) : "memory");
+        }
+        done++;
+    }
+    return done;
+}
+
+/* CU_STREAM_PER_THREAD: a second stream that is always there. */
+static void *second_stream(void)
+{
+    return (void *)(uintptr_t)2;
+}
+
+static void *declared_setup(const bench_case *job)
+{
+    cuda_state *s = setup(job);
+    tide_mark mark = s != NULL ? tide_checkpoint(s->pool) : (tide_mark){0};
+    if (s == NULL || tide_pool_use_on(s->pool, second_stream()) == TIDE_OK) {
+        must(s == NULL || tide_rewind(s->pool, mark) == TIDE_OK, "tide_rewind");
+        return s;
+    }
+    bench_complain("%s", tide_error_message());
+    return NULL;
+}
+
+static uint64_t declared_run(void *state, uint64_t operations)
+{
+    cuda_state *s = state;
+    tide_mark mark = tide_checkpoint(s->pool);
+    must(tide_pool_use_on(s->pool, second_stream()) == TIDE_OK, "tide_pool_use_on");
+    uint64_t done = tide_run(state, operations);
+    must(tide_rewind(s->pool, mark) == TIDE_OK, "tide_rewind");
+    finish(s);
+    return done;
+}
+
+/* ---- the rewind alone ----------------------------------------------------------------------- */
+
+/* With a mark, its arrays and its rewind; the figure is of the rewinds alone. */
+static uint64_t rewind_run(void *state, uint64_t operations)
+{
+    cuda_state *s = state;
+    for (uint64_t i = 0; i < operations; i++) {
+        tide_mark mark = tide_checkpoint(s->pool);
+        for (size_t k = 0; k < s->count; k++) {
+            void *data = tide_acquire(s->pool, uint8_t, s->bytes);
+            __asm__ volatile("" : : "r"(data) : "memory");
+        }
+        must(tide_rewind(s->pool, mark) == TIDE_OK, "tide_rewind");
+    }
+    return operations;
+}
+
+static size_t rewind_figures(void *state, uint64_t operations, bench_figure *out, size_t room)
+{
+    enum { ROUNDS = 2000 };
+    cuda_state *s = state;
+    double all = 0, clock = 0;
+    (void)operations;
+    for (int i = 0; i < ROUNDS; i++) {
+        tide_mark mark = tide_checkpoint(s->pool);
+        for (size_t k = 0; k < s->count; k++)
+            must(tide_acquire(s->pool, uint8_t, s->bytes) != NULL, "tide_acquire");
+        double before = bench_now();
+        must(tide_rewind(s->pool, mark) == TIDE_OK, "tide_rewind");
+        double after = bench_now();
+        all += after - before;
+        clock += bench_now() - after;
+    }
+    must(room > 0, "the room for figures");
+    out[0] = (bench_figure){"rewind_ns", (all - clock) / ROUNDS};
+    return 1;
+}
+
+/* ---- filling -------------------------------------------------------------------------------- */
+
+static uint64_t fill_run(void *state, uint64_t operations)
+{
+    cuda_state *s = state;
+    for (uint64_t i = 0; i < operations; i++) {
+        fill_parts(s);
+        finish(s);
+    }
+    return operations;
+}
+
+/* Until it is queued. */
+static double host_part(cuda_state *s)
+{
+    enum { ROUNDS = 200 };
+    double all = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        double before = bench_now();
+        fill_parts(s);
+        all += bench_now() - before;
+        finish(s);
+    }
+    return all / ROUNDS;
+}
+
+static uint64_t copy_run(void *state, uint64_t operations)
+{
+    cuda_state *s = state;
+    for (uint64_t i = 0; i < operations; i++) {
+        for (size_t k = 0; k + 1 < s->count; k += 2)
+            must(tide_copy(s->pool, s->parts[k].data, s->parts[k + 1].data, s->bytes) == TIDE_OK,
+                 "tide_copy");
+        finish(s);
+    }
+    return operations;
+}
+
+/* Bytes that went to or came from memory, in GB/s. */
+static size_t bandwidth(uint64_t (*run)(void *, uint64_t), void *state, bench_figure *out,
+                        size_t room)
+{
+    enum { OPERATIONS = 8 };
+    cuda_state *s = state;
+    finish(s);
+    double before = bench_now();
+    must(room > 0 && run(s, OPERATIONS) == OPERATIONS, "measuring bandwidth");
+    finish(s);
+    out[0] = (bench_figure){"GB_per_s", (double)s->bytes * (double)s->count * OPERATIONS /
+                                            (bench_now() - before)};
+    return 1;
+}
+
+static size_t fill_figures(void *state, uint64_t operations, bench_figure *out, size_t room)
+{
+    (void)operations;
+    must(room > 1, "the room for figures");
+    out[1] = (bench_figure){"host_ns", host_part(state)};
+    return bandwidth(fill_run, state, out, room) + 1;
+}
+
+static size_t copy_figures(void *state, uint64_t operations, bench_figure *out, size_t room)
+{
+    (void)operations;
+    return bandwidth(copy_run, state, out, room);
+}
+
+/* ---- proofs --------------------------------------------------------------------------------- */
+
+static void warm(cuda_state *s, uint64_t (*run)(void *, uint64_t), uint64_t operations)
+{
+    must(run(s, operations < 2 ? 2 : operations) >= 2, "the warm-up");
+}
+
+static void prove_driver(void *state, uint64_t operations)
+{
+    warm(state, driver_run, operations);
+}
+
+#define PROVE(run)                                            \
+    static void prove_##run(void *state, uint64_t operations) \
+    {                                                         \
+        warm(state, run, operations);                         \
+        expect_no_allocation(state);                          \
+    }
+PROVE(tide_run)
+PROVE(declared_run)
+PROVE(rewind_run)
+
+static void prove_fill(void *state, uint64_t operations)
+{
+    cuda_state *s = state;
+    tide_device_information before, after;
+    (void)tide_device_info(s->device, &before);
+    warm(s, fill_run, operations);
+    (void)tide_device_info(s->device, &after);
+    must((after.launches > before.launches) == s->fused, "the proof of how arrays are filled");
+    for (size_t i = 0; i < s->count; i++) {
+        uint32_t got = 0;
+        const char *last = (char *)s->parts[i].data + s->bytes - sizeof got;
+        must(tide_download(s->pool, &got, last, sizeof got) == TIDE_OK, "tide_download");
+        must(got == pattern, "the proof that arrays are filled");
+    }
+}
+
+static void prove_copy(void *state, uint64_t operations)
+{
+    warm(state, copy_run, operations);
+}
+
+static bench_variant driver = {"driver",   NULL,   setup,    prove_driver,
+                               driver_run, verify, teardown, NULL};
+static bench_variant tide = {"tide", NULL, setup, prove_tide_run, tide_run, verify, teardown, NULL};
+static bench_variant declared = {"declared",   NULL,   declared_setup, prove_declared_run,
+                                 declared_run, verify, teardown,       NULL};
+static bench_variant rewinds = {"tide",     NULL,   setup,    prove_rewind_run,
+                                rewind_run, verify, teardown, rewind_figures};
+static bench_variant each = {"driver", NULL,   each_setup, prove_fill,
+                             fill_run, verify, teardown,   fill_figures};
+static bench_variant fused = {"fused",  NULL,   fused_setup, prove_fill,
+                              fill_run, verify, teardown,    fill_figures};
+static bench_variant copies = {"copy",   NULL,   each_setup, prove_copy,
+                               copy_run, verify, teardown,   copy_figures};
+
+const bench_variant *const bench_device_cuda_scope_variants[] = {&driver, &tide, &declared, NULL};
+const bench_variant *const bench_device_cuda_rewind_variants[] = {&driver, &rewinds, NULL};
+const bench_variant *const bench_device_cuda_fill_variants[] = {&each, &fused, NULL};
+const bench_variant *const bench_device_cuda_large_variants[] = {&each, &fused, &copies, NULL};
+
+void bench_device_cuda_prepare(void)
+{
+    bench_variant *const all[] = {&driver, &tide, &declared, &rewinds, &each, &fused, &copies};
+    if (is_there())
+        return;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        all[i]->missing = "no CUDA device";
+}

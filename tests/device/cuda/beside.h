@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What a program uses of the CUDA driver beside the library, in tests that run on a real driver as on the
+ * fake one: TIDE_BESIDE(name, CUDA version of these parameters, arguments). */
+#ifndef CUDA_BESIDE_H
+#define CUDA_BESIDE_H
+
+#include "runtime/cuda_api.h"
+
+typedef struct CUgraph_st *beside_graph;
+typedef struct CUgraphExec_st *beside_exec;
+
+enum { BESIDE_NON_BLOCKING = 1, BESIDE_CAPTURE_GLOBAL = 0 };
+
+#define BESIDE_ENTRIES(BESIDE)                                                                     \
+    BESIDE(cuStreamCreate, 2000, (tide_cu_stream *, unsigned))                                     \
+    BESIDE(cuStreamDestroy, 4000, (tide_cu_stream))                                                \
+    BESIDE(cuStreamBeginCapture, 10010, (tide_cu_stream, int))                                     \
+    BESIDE(cuStreamEndCapture, 10000, (tide_cu_stream, beside_graph *))                            \
+    BESIDE(cuGraphInstantiate, 12000, (beside_exec *, beside_graph, unsigned long long))           \
+    BESIDE(cuGraphLaunch, 10000, (beside_exec, tide_cu_stream))                                    \
+    BESIDE(cuGraphExecDestroy, 10000, (beside_exec))                                               \
+    BESIDE(cuGraphDestroy, 10000, (beside_graph))
+
+typedef struct beside_driver {
+#define X(name, version, arguments) tide_cu_result(*name) arguments;
+    BESIDE_ENTRIES(X)
+#undef X
+} beside_driver;
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies and frames on the fake driver: work is as late as it may be, so a staged chunk that is
+ * written while a copy still reads it shows. */
+#include "support.h"
+
+enum { WORDS = 900, ARRAYS = 24, BACKLOG = 150 };
+
+static bench start(uint32_t seed)
+{
+    expect_ok(tide_tune_set("staging", 4)); /* KiB: the ring of four turns often */
+    return bench_start(seed);
+}
+
+static void end(bench *b)
+{
+    bench_end(b);
+    expect_ok(tide_tune_set("staging", 1024));
+}
+
+static void make(uint32_t *words, uint32_t seed)
+{
+    for (uint32_t i = 0; i < WORDS; i++)
+        words[i] = i * 2654435761u + seed;
+}
+
+static void expect_there(tide_pool *pool, const uint32_t *array, uint32_t seed)
+{
+    uint32_t wanted[WORDS], got[WORDS];
+    make(wanted, seed);
+    expect_ok(tide_download(pool, got, array, sizeof got));
+    assert_memory_equal(got, wanted, sizeof got);
+}
+
+static void uploads_in_flight_do_not_disturb_each_other(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed <= scaled(50, 5); seed++) {
+        bench b = start(seed);
+        {
+            TIDE_SCOPE(b.pool);
+            uint32_t words[WORDS], *arrays[ARRAYS];
+            uint8_t *busy = tide_acquire(b.pool, uint8_t, 64);
+            for (uint8_t i = 0; i < BACKLOG; i++)
+                put(b.stream, busy, 64, i); /* or the copies would be over before the next */
+            for (uint32_t i = 0; i < ARRAYS; i++) {
+                arrays[i] = tide_acquire(b.pool, uint32_t, WORDS);
+                make(words, seed + i);
+                expect_ok(tide_upload(b.pool, arrays[i], words, sizeof words));
+                memset(words, 0xEE, sizeof words);
+            }
+            for (uint32_t i = 0; i < ARRAYS; i++)
+                expect_there(b.pool, arrays[i], seed + i);
+            expect_ok(tide_copy(b.pool, arrays[0], arrays[1], sizeof words));
+            expect_there(b.pool, arrays[0], seed + 1);
+        }
+        expect_order();
+        end(&b);
+    }
+}
+
+/* Four chunks of 4 KiB: what fits is staged without waiting, and one event serves a chunk. */
+static void an_upload_waits_only_when_the_ring_is_full(void **unused)
+{
+    (void)unused;
+    bench b = start(7);
+    char *array = tide_acquire_type(b.pool, TIDE_U8, 4 * 4096);
+    static char bytes[4 * 4096];
+    expect_ok(tide_upload(b.pool, array, bytes, sizeof bytes)); /* chunks have been made */
+    expect_ok(tide_pool_wait(b.pool));
+    tide_device_information before = info_of(b.device);
+    for (int i = 0; i < 30; i++)
+        expect_ok(tide_upload(b.pool, array, bytes, 256));
+    tide_device_information after = info_of(b.device);
+    assert_int_equal(after.waits, before.waits);
+    assert_int_equal(after.copies, before.copies + 30);
+    assert_true(after.events <= before.events + 3);
+    expect_ok(tide_pool_reset(b.pool));
+    expect_order();
+    end(&b);
+}
+
+/* A download comes after what a declared stream does, and what it does next after an upload. */
+static void copies_keep_their_place_among_declared_streams(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed <= scaled(50, 5); seed++) {
+        bench b = start(seed);
+        void *other = fake_stream_create(0);
+        {
+            TIDE_SCOPE(b.pool);
+            uint8_t got[2000], *array = tide_acquire(b.pool, uint8_t, 2000);
+            expect_ok(tide_pool_use_on(b.pool, other));
+            put(other, array, 2000, 5);
+            expect_ok(tide_download(b.pool, got, array, 2000));
+            assert_true(got[0] == 5 && got[1999] == 5);
+            memset(got, 9, sizeof got);
+            expect_ok(tide_upload(b.pool, array, got, 2000));
+            expect(other, array, 2000, 9);
+        }
+        expect_ok(tide_pool_wait(b.pool));
+        assert_int_equal(unexpected(), 0);
+        expect_order();
+        fake_stream_destroy(other);
+        end(&b);
+    }
+}
+
+static void frames_come_back_and_hash_like_the_hosts(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed <= scaled(20, 3); seed++) {
+        bench b = start(seed);
+        tide_pool *host = tide_pool_create(NULL);
+        {
+            TIDE_FRAME(b.pool, (uint32_t, words, WORDS), (uint8_t, bytes, 77), (double, one, 1));
+            TIDE_FRAME(host, (uint32_t, its_words, WORDS), (uint8_t, its_bytes, 77),
+                       (double, its_one, 1));
+            make(its_words, seed);
+            memset(its_bytes, (int)seed, 77);
+            *its_one = seed;
+            tide_part parts[] = {{words, its_words, TIDE_U32, WORDS},
+                                 {bytes, its_bytes, TIDE_U8, 77},
+                                 {one, its_one, TIDE_F64, 1}};
+            tide_part near[] = {{its_words, NULL, TIDE_U32, WORDS},
+                                {its_bytes, NULL, TIDE_U8, 77},
+                                {its_one, NULL, TIDE_F64, 1}};
+            uint64_t wanted[3], got[3];
+            expect_ok(tide_hash_frame(host, near, 3, wanted));
+            expect_ok(tide_upload_frame(b.pool, parts, 3));
+            expect_ok(tide_fill_frame(host, near, 3)); /* zero */
+            expect_ok(tide_download_frame(b.pool, parts, 3));
+            expect_ok(tide_hash_frame(host, near, 3, got));
+            assert_memory_equal(got, wanted, sizeof got);
+            expect_ok(tide_hash_frame(b.pool, parts, 3, got));
+            assert_memory_equal(got, wanted, sizeof got);
+        }
+        expect_ok(tide_pool_destroy(host));
+        expect_order();
+        end(&b);
+    }
+}
+
+/* What is staged would be read at each replay, whatever was there by then. */
+static void staging_during_capture_is_refused(void **unused)
+{
+    (void)unused;
+    bench b = start(3);
+    {
+        TIDE_FRAME(b.pool, (uint8_t, from, 100), (uint8_t, to, 100));
+        uint8_t bytes[100];
+        put(b.stream, from, 100, 7);
+        fake_capture_begin(b.stream);
+        expect_status(tide_upload(b.pool, to, bytes, 100), TIDE_ERROR_STATE);
+        expect_said("tide_upload: a graph is captured");
+        expect_status(tide_download(b.pool, bytes, from, 100), TIDE_ERROR_STATE);
+        expect_ok(
+            tide_copy(b.pool, to, from, 100)); /* within the device it is work like any other */
+        void *graph = NULL;
+        assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+        fake_graph_launch(graph, b.stream);
+        expect(b.stream, to, 100, 7);
+        expect_ok(tide_download(b.pool, bytes, to, 100));
+        assert_int_equal(bytes[99], 7);
+        fake_graph_destroy(graph);
+    }
+    assert_int_equal(unexpected(), 0);
+    end(&b);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(uploads_in_flight_do_not_disturb_each_other),
+        cmocka_unit_test(an_upload_waits_only_when_the_ring_is_full),
+        cmocka_unit_test(copies_keep_their_place_among_declared_streams),
+        cmocka_unit_test(frames_come_back_and_hash_like_the_hosts),
+        cmocka_unit_test(staging_during_capture_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernels that help with frames, run by an OpenCL device (PoCL will do) and compared byte by
+ * byte with what the host makes of the same frame: every built-in type, odd sizes, unaligned parts,
+ * 1 to 300 of them. Bytes around each part must stay as they were. */
+#include "tests/device/opencl/bed.h"
+
+#include <tidepool/device_bump.h>
+#include <tidepool/learn.h>
+
+#include "jit/helpers/help.h"
+#include "runtime/hash.h"
+#include "runtime/seam.h"
+#include "runtime/type.h"
+
+enum { PARTS_MOST = 300, MARGIN = 48, SETTLE_MS = 120000 };
+
+/* A part, in an array of bytes with a margin on both sides; and what the host has of that array. */
+typedef struct place {
+    unsigned char *device, *host, value[16];
+    size_t bytes, all;
+} place;
+
+typedef struct frame {
+    tide_pool *pool;
+    size_t count;
+    tide_part parts[PARTS_MOST];
+    place places[PARTS_MOST];
+} frame;
+
+static uint64_t random_state;
+
+static uint64_t chance(uint64_t limit)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state % limit;
+}
+
+static size_t bytes_of(const tide_part *part)
+{
+    size_t bytes = 0;
+    assert_true(tide_type_bytes(tide_type_find(part->type), part->count, &bytes));
+    return bytes;
+}
+
+/* ---- frames --------------------------------------------------------------------------------- */
+
+static size_t some_count(size_t i)
+{
+    static const size_t sizes[] = {0,  1,  2,  3,   7,    15,   16,   17,
+                                   63, 64, 65, 127, 1000, 4096, 4099, 20001};
+    return sizes[(i + chance(3)) % (sizeof sizes / sizeof *sizes)];
+}
+
+static void make_place(frame *f, size_t i, tide_type type, size_t count, size_t shift)
+{
+    tide_part *part = &f->parts[i];
+    place *p = &f->places[i];
+    *part = (tide_part){.type = type, .count = count};
+    p->bytes = bytes_of(part);
+    p->all = p->bytes + MARGIN + 2 * sizeof(uint64_t);
+    p->device = tide_acquire_type(f->pool, TIDE_U8, p->all);
+    p->host = malloc(p->all);
+    assert_non_null(p->device);
+    assert_non_null(p->host);
+    for (size_t b = 0; b < p->all; b++)
+        p->host[b] = (unsigned char)chance(256);
+    for (size_t b = 0; b < sizeof p->value; b++)
+        p->value[b] = (unsigned char)chance(256);
+    p->value[0] = type == TIDE_BIT || type == TIDE_BOOL ? i % 2 : p->value[0];
+    part->data = p->device + shift;
+    expect_ok(tide_upload(f->pool, p->device, p->host, p->all));
+}
+
+static frame *make_frame(size_t count, bool aligned)
+{
+    frame *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->pool = bed_pool(NULL);
+    f->count = count;
+    for (size_t i = 0; i < count; i++) {
+        tide_type type = (tide_type)(1 + i % TIDE_BUILTIN_COUNT);
+        make_place(f, i, type, some_count(i), aligned ? 0 : chance(MARGIN));
+    }
+    return f;
+}
+
+static size_t shift_of(const frame *f, size_t i)
+{
+    return (size_t)((unsigned char *)f->parts[i].data - f->places[i].device);
+}
+
+static void end_frame(frame *f)
+{
+    for (size_t i = 0; i < f->count; i++)
+        free(f->places[i].host);
+    expect_ok(tide_pool_destroy(f->pool));
+    free(f);
+}
+
+/* Is everything on the device as the host has it, margins included? */
+static void expect_as_host(const frame *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        const place *p = &f->places[i];
+        unsigned char *got = malloc(p->all);
+        assert_non_null(got);
+        expect_ok(tide_download(f->pool, got, p->device, p->all));
+        if (memcmp(got, p->host, p->all) != 0)
+            for (size_t b = 0; b < p->all; b++)
+                if (got[b] != p->host[b])
+                    fail_msg(
+                        "part %zu of %zu, type %s, %zu elements at %zu: byte %zu is %02x, not %02x",
+                        i, f->count, tide_type_name(f->parts[i].type), f->parts[i].count,
+                        shift_of(f, i), b, got[b], p->host[b]);
+        free(got);
+    }
+}
+
+static void fill_host(frame *f, size_t i)
+{
+    const tide_part *part = &f->parts[i];
+    const place *p = &f->places[i];
+    unsigned char *to = p->host + shift_of(f, i);
+    size_t size = tide_type_find(part->type)->size;
+    if (part->host == NULL) {
+        memset(to, 0, p->bytes);
+    } else if (part->type == TIDE_BIT) {
+        memset(to, 0, p->bytes);
+        for (size_t bit = 0; bit < part->count && p->value[0] != 0; bit++)
+            to[bit / 8] |= (unsigned char)(1 << bit % 8);
+    } else {
+        for (size_t e = 0; e < part->count; e++)
+            memcpy(to + e * size, p->value, size);
+    }
+}
+
+static uint64_t launches(void)
+{
+    return bed_info().launches;
+}
+
+/* So many launches, of at most 16 segments each, if none is empty. */
+static void expect_launches(uint64_t before, size_t segments)
+{
+    uint64_t made = launches() - before, most = (segments + 15) / 16;
+    assert_true(made > 0);
+    assert_true(made <= most);
+}
+
+/* ---- tests ---------------------------------------------------------------------------------- */
+
+static const size_t part_counts[] = {1, 2, 3, 15, 16, 17, 40, 100, 101, 300};
+enum { COUNTS = sizeof part_counts / sizeof *part_counts };
+
+static void they_come_with_the_first_frame(void **unused)
+{
+    (void)unused;
+    frame *f = make_frame(3, true);
+    for (size_t i = 0; i < f->count; i++)
+        f->parts[i].count = f->places[i].bytes != 0 ? f->parts[i].count : 0;
+    assert_false(tide_help_ready(gpu));
+    uint64_t before = launches();
+    expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
+    assert_int_equal(launches(), before); /* nobody waits for them */
+    expect_ok(tide_settle(SETTLE_MS));
+    char why[256];
+    tide_help_why(gpu, why, sizeof why);
+    assert_string_equal(why, "");
+    assert_true(tide_help_ready(gpu));
+    for (size_t i = 0; i < f->count; i++)
+        fill_host(f, i);
+    expect_as_host(f);
+    end_frame(f);
+}
+
+static void fills_are_exact(void **unused)
+{
+    (void)unused;
+    for (size_t c = 0; c < 2 * COUNTS; c++) {
+        frame *f = make_frame(part_counts[c / 2], c % 2);
+        for (size_t i = 0; i < f->count; i++) {
+            f->parts[i].host = chance(4) != 0 ? f->places[i].value : NULL;
+            fill_host(f, i);
+        }
+        bool some = false;
+        for (size_t i = 0; i < f->count; i++)
+            some = some || f->parts[i].count != 0;
+        uint64_t before = launches();
+        expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
+        if (some)
+            expect_launches(before, 2 * f->count); /* bits may take two segments */
+        expect_as_host(f);
+        end_frame(f);
+    }
+}
+
+static void hashes_are_the_hosts(void **unused)
+{
+    (void)unused;
+    for (size_t c = 0; c < 2 * COUNTS; c++) {
+        frame *f = make_frame(part_counts[c / 2], c % 2);
+        uint64_t hashes[PARTS_MOST], before = launches();
+        expect_ok(tide_hash_frame(f->pool, f->parts, f->count, hashes));
+        expect_launches(before, 2 * (f->count + 15)); /* the sums, and their ends */
+        for (size_t i = 0; i < f->count; i++) {
+            const tide_part *part = &f->parts[i];
+            uint64_t *copy = malloc(f->places[i].bytes + 8); /* bits want to be aligned */
+            assert_non_null(copy);
+            memcpy(copy, f->places[i].host + shift_of(f, i), f->places[i].bytes);
+            assert_true(hashes[i] == tide_hash_elements(copy, part->type, part->count));
+            free(copy);
+        }
+        end_frame(f);
+    }
+}
+
+static void frames_are_unpacked_where_they_belong(void **unused)
+{
+    (void)unused;
+    for (size_t c = 2; c < 2 * COUNTS; c++) {
+        frame *f = make_frame(part_counts[c / 2], c % 2);
+        for (size_t i = 0; i < f->count; i++) {
+            f->parts[i].host = f->places[i].host + shift_of(f, i);
+            for (size_t b = 0; b < f->places[i].bytes; b++)
+                ((unsigned char *)f->parts[i].host)[b] ^= (unsigned char)(i + b);
+        }
+        uint64_t before = launches();
+        expect_ok(tide_upload_frame(f->pool, f->parts, f->count));
+        expect_launches(before, f->count);
+        expect_as_host(f);
+        end_frame(f);
+    }
+}
+
+static void frames_are_packed_from_where_they_are(void **unused)
+{
+    (void)unused;
+    for (size_t c = 2; c < 2 * COUNTS; c++) {
+        frame *f = make_frame(part_counts[c / 2], c % 2);
+        unsigned char *got[PARTS_MOST];
+        for (size_t i = 0; i < f->count; i++) {
+            got[i] = malloc(f->places[i].bytes + 1);
+            assert_non_null(got[i]);
+            f->parts[i].host = got[i];
+        }
+        uint64_t before = launches();
+        expect_ok(tide_download_frame(f->pool, f->parts, f->count));
+        expect_launches(before, f->count);
+        for (size_t i = 0; i < f->count; i++) {
+            assert_memory_equal(got[i], f->places[i].host + shift_of(f, i), f->places[i].bytes);
+            free(got[i]);
+        }
+        expect_as_host(f);
+        end_frame(f);
+    }
+}
+
+/* Poison is a fill; the check counts the bytes that are poison no more. */
+static void a_check_counts_damage(void **unused)
+{
+    (void)unused;
+    enum { PARTS = 40 };
+    frame *f = make_frame(PARTS, false);
+    static unsigned char poison[16] = {0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB,
+                                       0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB};
+    uint64_t damage[PARTS], counted[PARTS];
+    for (size_t i = 0; i < PARTS; i++) {
+        f->parts[i].host = poison;
+        f->parts[i].count = f->places[i].bytes;
+        f->parts[i].type = TIDE_U8;
+    }
+    expect_ok(tide_fill_frame(f->pool, f->parts, PARTS));
+    for (size_t i = 0; i < PARTS; i++) {
+        damage[i] = 0;
+        for (size_t at = chance(50); at < f->places[i].bytes; at += 1 + chance(3000), damage[i]++)
+            expect_ok(tide_upload(f->pool, (unsigned char *)f->parts[i].data + at, "\0", 1));
+    }
+    uint64_t *block = tide_acquire(f->pool, uint64_t, PARTS);
+    tide_help help = {
+        .kind = TIDE_HELP_CHECK, .device = gpu, .parts = f->parts, .count = PARTS, .block = block};
+    assert_int_equal(tide_callbacks_policy.help(&help), TIDE_HELP_QUEUED);
+    expect_ok(tide_download(f->pool, counted, block, sizeof counted));
+    uint64_t all = 0;
+    for (size_t i = 0; i < PARTS; i++) {
+        assert_true(counted[i] == damage[i]);
+        all += counted[i];
+    }
+    assert_true(all > PARTS);
+    end_frame(f);
+}
+
+/* Elements of 12 bytes have no pattern of 16; zeros of them have. */
+static void odd_types_are_filled_all_the_same(void **unused)
+{
+    (void)unused;
+    frame *f = make_frame(2, false);
+    tide_type odd = tide_type_register("of 12 bytes", 12, 4);
+    for (size_t i = 0; i < 2; i++)
+        make_place(f, i + 2, odd, 1000 + i, 16 * i);
+    f->count = 4;
+    for (int round = 0; round < 2; round++) {
+        uint64_t before = launches();
+        for (size_t i = 0; i < f->count; i++) {
+            f->parts[i].host = round == 0 || i < 2 ? NULL : f->places[i].value;
+            fill_host(f, i);
+        }
+        expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
+        assert_int_equal(launches() - before, round == 0);
+        expect_as_host(f);
+    }
+    end_frame(f);
+}
+
+static void many_groups_find_their_parts(void **unused)
+{
+    (void)unused;
+    static const size_t sizes[] = {3000001, 0, 1, 262144, 1234567};
+    frame *f = calloc(1, sizeof *f);
+    assert_non_null(f);
+    f->pool = bed_pool(NULL);
+    for (size_t i = 0; i < 5; i++, f->count++)
+        make_place(f, i, TIDE_F16, sizes[i], 2 * i);
+    uint64_t hashes[5];
+    for (size_t i = 0; i < 5; i++)
+        f->parts[i].host = f->places[i].value;
+    expect_ok(tide_fill_frame(f->pool, f->parts, 5));
+    for (size_t i = 0; i < 5; i++)
+        fill_host(f, i);
+    expect_as_host(f);
+    expect_ok(tide_hash_frame(f->pool, f->parts, 5, hashes));
+    for (size_t i = 0; i < 5; i++)
+        assert_true(hashes[i] ==
+                    tide_hash_elements(f->places[i].host + shift_of(f, i), TIDE_F16, sizes[i]));
+    end_frame(f);
+}
+
+static void they_can_be_switched_off(void **unused)
+{
+    (void)unused;
+    frame *f = make_frame(20, false);
+    uint64_t before = launches();
+    expect_ok(tide_tune_set("helpers", 0));
+    expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
+    expect_ok(tide_tune_set("helpers", 1));
+    assert_int_equal(launches(), before);
+    for (size_t i = 0; i < f->count; i++)
+        fill_host(f, i);
+    expect_as_host(f);
+    end_frame(f);
+}
+
+/* ---- the bump allocator -----------------------------------------------------------------------
+ */
+
+static const char take_source[] =
+    "__kernel void take(__global tide_bump *bump, __global ulong *out, uint n, uint most)\n"
+    "{\n"
+    "    uint i = (uint)get_global_id(0);\n"
+    "    if (i >= n) return;\n"
+    "    uint size = 1 + i * 37 % most;\n"
+    "    __global uchar *got = (__global uchar *)tide_bump_acquire(bump, size);\n"
+    "    out[i] = got != 0 ? (ulong)(got - (__global uchar *)bump) : 0;\n"
+    "    for (uint b = 0; got != 0 && b < size; b++) got[b] = (uchar)i;\n"
+    "}\n";
+
+enum { TAKERS = 4096 };
+
+/* What was given: places in the memory, each with its taker's mark all over. */
+static void expect_taken(tide_pool *pool, const tide_bump *bump, const uint64_t *places,
+                         uint32_t most, size_t bytes, size_t refused)
+{
+    unsigned char *memory = malloc(TIDE_BUMP_HEAD + bytes);
+    size_t none = 0;
+    assert_non_null(memory);
+    expect_ok(tide_download(pool, memory, bump, TIDE_BUMP_HEAD + bytes));
+    for (uint32_t i = 0; i < TAKERS; i++) {
+        uint32_t size = 1 + i * 37 % most;
+        none += places[i] == 0;
+        if (places[i] == 0)
+            continue;
+        assert_true(places[i] % TIDE_BUMP_ALIGN == 0 && places[i] >= TIDE_BUMP_HEAD);
+        assert_true(places[i] + size <= TIDE_BUMP_HEAD + bytes);
+        for (uint32_t b = 0; b < size; b++)
+            assert_int_equal(memory[places[i] + b], i & 0xFF);
+    }
+    assert_int_equal(none, refused);
+    free(memory);
+}
+
+static tide_status try_takers(tide_pool *pool, void *kernel, size_t bytes, uint32_t most,
+                              size_t refused, tide_bump_scope *scope)
+{
+    static uint64_t places[TAKERS];
+    uint32_t takers = TAKERS;
+    uint64_t *out = tide_acquire(pool, uint64_t, TAKERS);
+    expect_ok(tide_bump_enter(pool, bytes, scope));
+    void *bump = scope->bump;
+    expect_ok(gpu->methods->launch(
+        gpu, NULL, kernel, TAKERS / 64, 64,
+        (tide_argument[]){{&bump, 0}, {&out, 0}, {&takers, 4}, {&most, 4}}, 4));
+    expect_ok(tide_download(pool, places, out, sizeof places));
+    if (refused != SIZE_MAX)
+        expect_taken(pool, bump, places, most, bytes, refused);
+    return tide_bump_leave(scope);
+}
+
+static void kernels_allocate(void **unused)
+{
+    (void)unused;
+    char *source = malloc(strlen(tide_bump_source()) + sizeof take_source);
+    assert_non_null(source);
+    strcat(strcpy(source, tide_bump_source()), take_source);
+    void *module = gpu->methods->load(gpu, source, strlen(source), "-cl-std=CL1.2");
+    free(source);
+    if (module == NULL)
+        fail_msg("%s", tide_error_message());
+    void *kernel = gpu->methods->kernel(gpu, module, "take");
+    assert_non_null(kernel);
+    tide_pool *pool = bed_pool(NULL);
+    tide_bump_scope scope;
+    expect_ok(try_takers(pool, kernel, 1 << 20, 100, 0, &scope));
+    assert_true(scope.asked > TAKERS * 16 && scope.asked <= 1 << 20 && scope.refused == 0);
+    size_t asked = scope.asked;
+    expect_ok(
+        try_takers(pool, kernel, asked, 100, 0, &scope)); /* as much as that was just enough */
+    assert_int_equal(tide_pool_depth(pool), 0);
+    expect_status(try_takers(pool, kernel, asked - 16, 100, SIZE_MAX, &scope), TIDE_ERROR_SIZE);
+    assert_true(scope.refused >= 1 && scope.asked == asked);
+    assert_non_null(strstr(tide_error_message(), "were refused"));
+    expect_status(try_takers(pool, kernel, 64, 100, SIZE_MAX, &scope), TIDE_ERROR_SIZE);
+    assert_true(scope.refused >= TAKERS - 4);
+    assert_int_equal(tide_pool_depth(pool), 0);
+    gpu->methods->unload(gpu, module);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void scopes_of_the_allocator_are_scopes(void **unused)
+{
+    (void)unused;
+    tide_pool *pool = bed_pool(NULL);
+    tide_bump_scope outer, inner;
+    expect_status(tide_bump_enter(pool, 100, NULL), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_bump_enter(pool, SIZE_MAX - 20, &outer), TIDE_ERROR_SIZE);
+    expect_status(tide_bump_leave(&outer), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(tide_pool_depth(pool), 0);
+    expect_ok(tide_bump_enter(pool, 0, &outer));
+    expect_ok(tide_bump_enter(pool, 1000, &inner));
+    assert_int_equal(tide_pool_depth(pool), 2);
+    expect_ok(tide_bump_leave(&outer)); /* and all that is inside */
+    assert_int_equal(tide_pool_depth(pool), 0);
+    expect_status(tide_bump_leave(&inner), TIDE_ERROR_STATE);
+    expect_status(tide_bump_leave(&outer), TIDE_ERROR_ARGUMENT);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_come_with_the_first_frame),
+        cmocka_unit_test(fills_are_exact),
+        cmocka_unit_test(hashes_are_the_hosts),
+        cmocka_unit_test(frames_are_unpacked_where_they_belong),
+        cmocka_unit_test(frames_are_packed_from_where_they_are),
+        cmocka_unit_test(a_check_counts_damage),
+        cmocka_unit_test(odd_types_are_filled_all_the_same),
+        cmocka_unit_test(many_groups_find_their_parts),
+        cmocka_unit_test(they_can_be_switched_off),
+        cmocka_unit_test(kernels_allocate),
+        cmocka_unit_test(scopes_of_the_allocator_are_scopes),
+    };
+    random_state = 88172645463325252u;
+    return BED_MAIN("kernels on OpenCL", tests);
+}
