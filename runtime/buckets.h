@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which sizes there are: a policy turns a number of bytes into a bucket and a bucket into a number of
- * bytes. Arithmetic only: nothing is searched. */
+/* Which sizes there are: a policy turns a number of bytes into a bucket and a bucket into a number
+ * of bytes. Arithmetic only: nothing is searched. */
 #ifndef TIDEPOOL_RUNTIME_BUCKETS_H
 #define TIDEPOOL_RUNTIME_BUCKETS_H
 
@@ -19,7 +19,8 @@ static inline unsigned tide_bits(size_t n)
     return n == 0 ? 0 : 64 - (unsigned)__builtin_clzll(n);
 }
 
-/* Four steps to an octave: 256 × (1, 1¼, 1½, 1¾), 512 × … Below, the steps would be no multiples of 64. */
+/* Four steps to an octave: 256 × (1, 1¼, 1½, 1¾), 512 × …
+ * Below, the steps would be no multiples of 64. */
 static inline unsigned tide_bucket_steps(size_t bytes)
 {
     size_t last = bytes - (bytes != 0);

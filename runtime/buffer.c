@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One buffer: acquired, released, asked about. The fast paths: an acquire that its thread's cell can serve
- * and a release that the cell has room for take no lock and write nothing that another thread writes; one
- * atomic exchange, of the generation, is all that the two cost beyond plain loads and stores. */
+/* One buffer: acquired, released, asked about. The fast paths: an acquire that its thread's cell
+ * can serve and a release that the cell has room for take no lock and write nothing that another
+ * thread writes; one atomic exchange, of the generation, is all that the two cost beyond plain
+ * loads and stores. */
 #include "runtime/assert.h"
 #include "runtime/depot.h"
 #include "runtime/error.h"
@@ -76,7 +77,8 @@ TIDE_INLINE tide_buffer acquire(tide_buffers *buffers, const tide_want *want)
     return tide_record_begin(buffers, record);
 }
 
-static TIDE_COLD tide_buffer refuse_size(const tide_buffers *buffers, size_t bytes, const char *call)
+static TIDE_COLD tide_buffer refuse_size(const tide_buffers *buffers, size_t bytes,
+                                         const char *call)
 {
     if (buffers == NULL)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers are NULL");
@@ -102,7 +104,8 @@ tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes)
     return acquire(buffers, &want);
 }
 
-tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags, void *stream)
+tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
+                                   void *stream)
 {
     const char *call = "tide_buffer_acquire_on";
     if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_MOST))
@@ -112,8 +115,9 @@ tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t
                       .bucket = tide_bucket_of(buffers->policy, bytes),
                       .call = call};
     if (want.key == TIDE_BUFFER_KEYS) {
-        tide_fail(TIDE_ERROR_ARGUMENT, call, "no buffers have flags %#x: kinds are 0 to %d, tags 0 to %d",
-                  flags, TIDE_BUFFER_KINDS - 1, TIDE_BUFFER_TAGS - 1);
+        tide_fail(TIDE_ERROR_ARGUMENT, call,
+                  "no buffers have flags %#x: kinds are 0 to %d, tags 0 to %d", flags,
+                  TIDE_BUFFER_KINDS - 1, TIDE_BUFFER_TAGS - 1);
         return none;
     }
     if (tide_passing_find(buffers, want.key, stream, &want.passing, call) != TIDE_OK)
@@ -123,7 +127,8 @@ tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t
 
 /* ---- release -------------------------------------------------------------------------------- */
 
-/* What is wrong with the handle. Counted, since whoever releases twice seldom looks at the status. */
+/* What is wrong with the handle. Counted, since whoever releases twice seldom looks at the status.
+ */
 static TIDE_COLD tide_status refuse(tide_buffers *buffers, tide_buffer handle, const char *call)
 {
     pthread_mutex_lock(&buffers->mutex);
@@ -136,7 +141,8 @@ static TIDE_COLD tide_status refuse(tide_buffers *buffers, tide_buffer handle, c
     uint64_t now = __atomic_load_n(&record->generation, __ATOMIC_RELAXED);
     uint64_t since = now - handle.generation;
     if ((handle.generation & 1) == 0 || since == 0 || since > UINT32_MAX)
-        return tide_fail(TIDE_ERROR_STALE, call, "generation %#zx of slot %zu never was a buffer of '%s'",
+        return tide_fail(TIDE_ERROR_STALE, call,
+                         "generation %#zx of slot %zu never was a buffer of '%s'",
                          (size_t)handle.generation, (size_t)handle.slot, buffers->name);
     return tide_fail(TIDE_ERROR_STALE, call, "the buffer in slot %zu of '%s' has been released%s",
                      (size_t)handle.slot, buffers->name,
@@ -211,7 +217,8 @@ static tide_status release_ordered(tide_buffers *buffers, tide_buffer_record *re
     tide_device *device = buffers->device;
     tide_passing passing;
     bool plain = tide_buffer_plain(buffers, record->key);
-    if (!plain && tide_device_lost(device)) /* nothing runs there any more, nothing will be acquired */
+    if (!plain &&
+        tide_device_lost(device)) /* nothing runs there any more, nothing will be acquired */
         return give_up(buffers, record, handle, stream, call);
     TIDE_FORWARD(tide_passing_find(buffers, record->key, stream, &passing, call));
     if (!plain && device->methods->capturing(device, stream))

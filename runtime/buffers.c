@@ -56,8 +56,9 @@ tide_status tide_buffers_hold(tide_buffers *buffers, const char *call)
     if (known != NULL)
         known->users++;
     tide_registry_unlock();
-    return known != NULL ? TIDE_OK
-                         : tide_fail(TIDE_ERROR_ARGUMENT, call, "%p are no buffers", (void *)buffers);
+    return known != NULL
+               ? TIDE_OK
+               : tide_fail(TIDE_ERROR_ARGUMENT, call, "%p are no buffers", (void *)buffers);
 }
 
 void tide_buffers_hold_again(tide_buffers *buffers)
@@ -81,12 +82,12 @@ static tide_status validate(const tide_buffers_options *options)
 {
     const char *call = "tide_buffers_create";
     if ((unsigned)options->policy > TIDE_BUFFERS_LIST)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "policy is %d, most is %d", (int)options->policy,
-                         TIDE_BUFFERS_LIST);
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "policy is %d, most is %d",
+                         (int)options->policy, TIDE_BUFFERS_LIST);
     if (tide_buffer_key(options->flags) == TIDE_BUFFER_KEYS)
         return tide_fail(TIDE_ERROR_ARGUMENT, call,
-                         "no buffers have flags %#x: kinds are 0 to %d, tags 0 to %d", options->flags,
-                         TIDE_BUFFER_KINDS - 1, TIDE_BUFFER_TAGS - 1);
+                         "no buffers have flags %#x: kinds are 0 to %d, tags 0 to %d",
+                         options->flags, TIDE_BUFFER_KINDS - 1, TIDE_BUFFER_TAGS - 1);
     return TIDE_OK;
 }
 
@@ -98,8 +99,9 @@ static void set_bounds(tide_buffers *buffers, const tide_buffers_options *option
     buffers->count_most = options->count_most != 0
                               ? options->count_most
                               : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_count);
-    buffers->age_most = options->age_most != 0 ? options->age_most
-                                               : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_age);
+    buffers->age_most = options->age_most != 0
+                            ? options->age_most
+                            : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_age);
     if (tide_setting_get(TIDE_SETTING_disable) != 0)
         buffers->count_most = 0;
 }
@@ -168,8 +170,7 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
     device = device != NULL ? device : &tide_device_host;
     tide_seam_attach();
     tide_fence_prepare();
-    if (validate(options) != TIDE_OK ||
-        tide_device_hold(device, "tide_buffers_create") != TIDE_OK)
+    if (validate(options) != TIDE_OK || tide_device_hold(device, "tide_buffers_create") != TIDE_OK)
         return NULL;
     tide_buffers *buffers = make(device, options);
     if (buffers != NULL && find_stream(buffers) != TIDE_OK) {
@@ -317,8 +318,8 @@ tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_least)
 
 /* ---- fork ----------------------------------------------------------------------------------- */
 
-/* The child finds every instance whole: nobody was in its depot or in a magazine. What threads cached
- * that the child does not have is found there by whoever misses. */
+/* The child finds every instance whole: nobody was in its depot or in a magazine. What threads
+ * cached that the child does not have is found there by whoever misses. */
 static void before_fork(void)
 {
     for (tide_buffers *b = instances; b != NULL; b = b->next) {
@@ -335,8 +336,8 @@ static void after_fork(void)
     }
 }
 
-/* A thread that was just finding out that it must wait said that it was busy, and is not there to take it
- * back. */
+/* A thread that was just finding out that it must wait said that it was busy, and is not there to
+ * take it back. */
 static void after_fork_in_child(void)
 {
     for (tide_buffers *b = instances; b != NULL; b = b->next)

@@ -2,33 +2,35 @@
 /* Buffers from the inside: one array of records, a magazine for each thread in front of a depot.
  *
  *   record    what is known of one buffer; never moves, found by the handle's slot without a lock
- *   magazine  one thread's cached buffers, a cell for each bucket; used by its thread without a lock
+ *   magazine  one thread's cached buffers, a cell for each bucket; used by its thread without a
+ *             lock
  *   depot     everybody's, behind the instance's mutex; also where memory comes from and goes to
- *   place     the right to cache one buffer of a bucket: a bucket has count_most, all buckets together
- *             have bytes_most. A list's buffer holds one; so does a cell for each buffer in it, and for
- *             some that it gave out lately, so that their release needs no lock (`credit`)
+ *   place     the right to cache one buffer of a bucket: a bucket has count_most, all buckets
+ *             together have bytes_most. A list's buffer holds one; so does a cell for each buffer
+ *             in it, and for some that it gave out lately, so that their release needs no lock
+ *             (`credit`)
  *
  * Who may do what, and why counters are exact:
  *
- *  1. A magazine's thread uses it between tide_magazine_enter and _leave: it says that it is busy,
- *     passes a light fence, and goes on if nobody has said `stopped`. Whoever says `stopped` holds the
- *     mutex, then passes the heavy fence and waits until no magazine is busy. One of the two sees the
- *     other (runtime/fence.h). So while `stopped` is said nobody is in a magazine but who said it, and
- *     what its thread wrote before is seen, by the release of `busy`; what was written meanwhile is seen
- *     by the thread, by the release of `stopped`.
- *  2. A thread that finds `stopped` takes the mutex instead, and works on its magazine under that:
- *     who says `stopped` holds it, so the two exclude each other.
- *  3. Each counter is one thread's, in its cells, or the depot's, under the mutex. Added up while stopped
- *     they are one moment of all: live = acquires - releases, bucket by bucket.
- *  4. A cached buffer belongs to the cell or list that it stands in, a live one to its holder. A release
- *     begins with one exchange of the generation, from what the handle says to the next even number; of
- *     any number of releases by any threads one wins and has the buffer for itself until it has put it
- *     into a cell or list. So no buffer is ever in two hands.
- *  5. Whatever it takes to order the buffer's next use (its mark in the stream) is done in between, before
- *     anybody can see it again.
- *  6. A miss looks in its own cell, the depot's list, then, stopped, in all cells: it allocates only if no
- *     buffer of the bucket was cached. A release that gets no place takes back, if there are any, credits
- *     that nobody uses, and drops only if the bounds are really reached. */
+ *  1. A magazine's thread uses it between tide_magazine_enter and _leave: it says that it is
+ *     busy, passes a light fence, and goes on if nobody has said `stopped`. Whoever says
+ *     `stopped` holds the mutex, then passes the heavy fence and waits until no magazine is busy.
+ *     One of the two sees the other (runtime/fence.h). So while `stopped` is said nobody is in a
+ *     magazine but who said it, and what its thread wrote before is seen, by the release of
+ *     `busy`; what was written meanwhile is seen by the thread, by the release of `stopped`.
+ *  2. A thread that finds `stopped` takes the mutex instead, and works on its magazine under
+ *     that: who says `stopped` holds it, so the two exclude each other.
+ *  3. Each counter is one thread's, in its cells, or the depot's, under the mutex. Added up while
+ *     stopped they are one moment of all: live = acquires - releases, bucket by bucket.
+ *  4. A cached buffer belongs to the cell or list that it stands in, a live one to its holder. A
+ *     release begins with one exchange of the generation, from what the handle says to the next
+ *     even number; of any number of releases by any threads one wins and has the buffer for
+ *     itself until it has put it into a cell or list. So no buffer is ever in two hands.
+ *  5. Whatever it takes to order the buffer's next use (its mark in the stream) is done in
+ *     between, before anybody can see it again.
+ *  6. A miss looks in its own cell, the depot's list, then, stopped, in all cells: it allocates
+ *     only if no buffer of the bucket was cached. A release that gets no place takes back, if
+ *     there are any, credits that nobody uses, and drops only if the bounds are really reached. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_H
 #define TIDEPOOL_RUNTIME_BUFFERS_H
 
@@ -119,7 +121,7 @@ struct tide_buffers {
 
     /* Guarded by the registry. */
     uint32_t users;  /* pools that draw from it */
-    uint32_t shares; /* times it was asked for as the shared one; 0: it is nobody's but its maker's */
+    uint32_t shares; /* times it was asked for as the shared one; 0: it is its maker's alone */
     uint32_t shared_kind;
     uint64_t aged; /* the tick of its last trim by age */
     tide_buffers *next, **link;
@@ -151,7 +153,8 @@ static inline bool tide_buffer_plain(const tide_buffers *buffers, unsigned key)
     return buffers->immediate || tide_buffer_kind(key) == TIDE_BUFFER_HOST;
 }
 
-static inline size_t tide_record_bytes(const tide_buffers *buffers, const tide_buffer_record *record)
+static inline size_t tide_record_bytes(const tide_buffers *buffers,
+                                       const tide_buffer_record *record)
 {
     return tide_bucket_bytes(buffers->policy, record->bucket);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers as numbers and as a page: one moment of all threads, added up while none is in its magazine. */
+/* Buffers as numbers and as a page: one moment of all threads, added up while none is in its
+ * magazine. */
 #include <string.h>
 
 #include "runtime/assert.h"
@@ -110,8 +111,8 @@ static void print_bucket(FILE *out, const tide_bucket_statistics *b)
     static const char *const kinds[] = {"device", "pinned", "host"};
     uint64_t acquires = b->hits + b->misses;
     print_bytes(out, b->bytes);
-    fprintf(out, "  %-6s %3u %9zu %9zu %11llu %11llu %9llu %7.2f%% %6.1f%%\n", kinds[b->flags & 0xFF],
-            b->flags >> 8, b->live, b->cached, (unsigned long long)b->hits,
+    fprintf(out, "  %-6s %3u %9zu %9zu %11llu %11llu %9llu %7.2f%% %6.1f%%\n",
+            kinds[b->flags & 0xFF], b->flags >> 8, b->live, b->cached, (unsigned long long)b->hits,
             (unsigned long long)b->misses, (unsigned long long)b->dropped,
             100 * part(b->hits, acquires),
             100 * part(acquires * b->bytes - b->bytes_asked, acquires * b->bytes));
@@ -125,12 +126,13 @@ static void print_totals(const tide_buffers *buffers, const tide_buffers_statist
     print_bytes(out, s->bytes_cached);
     fprintf(out, "; most held");
     print_bytes(out, s->bytes_high);
-    fprintf(out,
-            "\n%.2f%% of %llu acquires hit; %.1f%% wasted; %llu dropped, %llu trimmed, %llu refused, "
-            "%llu failed\n",
-            100 * s->hit_rate, (unsigned long long)(s->hits + s->misses), 100 * s->waste,
-            (unsigned long long)s->dropped, (unsigned long long)s->trimmed,
-            (unsigned long long)s->refused, (unsigned long long)s->failed);
+    fprintf(
+        out,
+        "\n%.2f%% of %llu acquires hit; %.1f%% wasted; %llu dropped, %llu trimmed, %llu refused, "
+        "%llu failed\n",
+        100 * s->hit_rate, (unsigned long long)(s->hits + s->misses), 100 * s->waste,
+        (unsigned long long)s->dropped, (unsigned long long)s->trimmed,
+        (unsigned long long)s->refused, (unsigned long long)s->failed);
 }
 
 enum { LINES = 512 };

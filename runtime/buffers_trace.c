@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The hook that writes a trace: a line for each acquire and release. A buffer's release is told before
- * anybody can acquire it again, and each line is written whole, so lines of one slot alternate. */
+/* The hook that writes a trace: a line for each acquire and release. A buffer's release is told
+ * before anybody can acquire it again, and each line is written whole, so lines of one slot
+ * alternate. */
 #define _GNU_SOURCE
 #include <time.h>
 
@@ -20,7 +21,8 @@ static uint64_t now(void)
 static uint64_t since_start(void)
 {
     uint64_t at = now(), first = 0;
-    if (__atomic_compare_exchange_n(&started, &first, at, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    if (__atomic_compare_exchange_n(&started, &first, at, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED))
         first = at;
     return at > first ? at - first : 0;
 }

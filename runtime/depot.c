@@ -30,8 +30,7 @@ static bool depot_make(tide_buffers *buffers, unsigned key)
 static bool place_take(tide_buffers *buffers, tide_depot_bucket *depot, size_t bytes)
 {
     tide_assert(buffers->bytes_places <= buffers->bytes_most);
-    if (depot->places >= buffers->count_most ||
-        bytes > buffers->bytes_most - buffers->bytes_places)
+    if (depot->places >= buffers->count_most || bytes > buffers->bytes_most - buffers->bytes_places)
         return false;
     depot->places++;
     buffers->bytes_places += bytes;
@@ -78,7 +77,8 @@ static uint32_t list_find(tide_buffers *buffers, tide_depot_bucket *depot, const
 
 static tide_cell *cell_of(tide_magazine *magazine, unsigned key, unsigned bucket)
 {
-    return magazine != NULL && tide_cells_make(magazine, key) ? &magazine->cells[key][bucket] : NULL;
+    return magazine != NULL && tide_cells_make(magazine, key) ? &magazine->cells[key][bucket]
+                                                              : NULL;
 }
 
 static tide_buffer_counts *counts_of(tide_cell *cell, tide_depot_bucket *depot)
@@ -241,7 +241,8 @@ static uint32_t find_cached(tide_buffers *buffers, tide_magazine *magazine, tide
 static void press(tide_buffers *other, void *user)
 {
     tide_buffers *buffers = user;
-    if (other->device == buffers->device && tide_passing_quiet(other, "tide_buffers_trim") == TIDE_OK)
+    if (other->device == buffers->device &&
+        tide_passing_quiet(other, "tide_buffers_trim") == TIDE_OK)
         tide_depot_trim(other, 0, true);
 }
 
@@ -261,10 +262,11 @@ static tide_status allocate(tide_buffers *buffers, const tide_want *want, size_t
     pthread_mutex_lock(&buffers->mutex);
     size_t held = buffers->bytes_held;
     pthread_mutex_unlock(&buffers->mutex);
-    return tide_fail(status, want->call,
-                     "device %s has no %zu bytes for a buffer of %zu of '%s', which holds %zu, even "
-                     "after all that was cached has been given back",
-                     buffers->device->name, bytes, want->bytes, buffers->name, held);
+    return tide_fail(
+        status, want->call,
+        "device %s has no %zu bytes for a buffer of %zu of '%s', which holds %zu, even "
+        "after all that was cached has been given back",
+        buffers->device->name, bytes, want->bytes, buffers->name, held);
 }
 
 /* The record of a buffer that is new. */

@@ -15,16 +15,17 @@ typedef struct tide_want {
     const char *call;
 } tide_want;
 
-/* The first buffer of a cell that may be used on the stream, the latest first; TIDE_NO_RECORD: none. By
- * the cell's thread, or stopped. */
+/* The first buffer of a cell that may be used on the stream, the latest first; TIDE_NO_RECORD:
+ * none. By the cell's thread, or stopped. */
 uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide_want *want);
 
-/* What the cell could not give: from the depot, another's cell, or the device. TIDE_NO_RECORD with a
- * message. Counted. The magazine is the thread's, or NULL. */
+/* What the cell could not give: from the depot, another's cell, or the device. TIDE_NO_RECORD with
+ * a message. Counted. The magazine is the thread's, or NULL. */
 uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want,
                             bool *hit);
 
-/* Keeps what the cell had no place for, or gives it back. Counted. `keep` false: it must not be kept. */
+/* Keeps what the cell had no place for, or gives it back. Counted. `keep` false: it must not be
+ * kept. */
 void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t slot,
                         const tide_passing *passing, bool keep);
 

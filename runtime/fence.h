@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A fence that one side pays for. Two threads each write a word and then read the other's; at least one
- * must see what the other wrote. Usually both need a full fence in between. Here the frequent side has a
- * light one, which only holds the compiler back, and the seldom side a heavy one, membarrier(2): it has
- * every running thread of the process pass a full fence before it returns. Where the system has no such
- * call both sides are full. */
+/* A fence that one side pays for. Two threads each write a word and then read the other's; at least
+ * one must see what the other wrote. Usually both need a full fence in between. Here the frequent
+ * side has a light one, which only holds the compiler back, and the seldom side a heavy one,
+ * membarrier(2): it has every running thread of the process pass a full fence before it returns.
+ * Where the system has no such call both sides are full. */
 #ifndef TIDEPOOL_RUNTIME_FENCE_H
 #define TIDEPOOL_RUNTIME_FENCE_H
 

@@ -42,8 +42,8 @@ static void discard(tide_magazine *magazine)
     tide_os_free(magazine);
 }
 
-/* At thread exit: what it cached goes to the depot. A destructor that runs later and uses buffers makes
- * another list, which the next round of destructors ends. */
+/* At thread exit: what it cached goes to the depot. A destructor that runs later and uses buffers
+ * makes another list, which the next round of destructors ends. */
 static void end_thread(void *list)
 {
     thread_magazines *all = list;

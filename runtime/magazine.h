@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Magazines: each thread's own buffers, found through the thread, entered without a lock, stopped by
- * whoever holds the instance's mutex. The protocol is in runtime/buffers.h, 1 and 2. */
+/* Magazines: each thread's own buffers, found through the thread, entered without a lock, stopped
+ * by whoever holds the instance's mutex. The protocol is in runtime/buffers.h, 1 and 2. */
 #ifndef TIDEPOOL_RUNTIME_MAGAZINE_H
 #define TIDEPOOL_RUNTIME_MAGAZINE_H
 
@@ -9,8 +9,8 @@
 
 enum { TIDE_MAGAZINE_WAYS = 4 };
 
-/* The thread's magazines used last. An instance's number is never used again, so what is left of one
- * that is gone is never found. */
+/* The thread's magazines used last. An instance's number is never used again, so what is left of
+ * one that is gone is never found. */
 typedef struct tide_magazine_way {
     uint64_t number;
     tide_magazine *magazine;
@@ -19,13 +19,15 @@ typedef struct tide_magazine_way {
 extern _Thread_local tide_magazine_way tide_magazine_ways[TIDE_MAGAZINE_WAYS]
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The calling thread's magazine, made on first use; NULL, without a message, when it can have none. */
+/* The calling thread's magazine, made on first use; NULL, without a message, when it can have none.
+ */
 tide_magazine *tide_magazine_make(tide_buffers *buffers);
 
 TIDE_INLINE tide_magazine *tide_magazine_of(tide_buffers *buffers)
 {
     const tide_magazine_way *way = &tide_magazine_ways[buffers->number % TIDE_MAGAZINE_WAYS];
-    return TIDE_LIKELY(way->number == buffers->number) ? way->magazine : tide_magazine_make(buffers);
+    return TIDE_LIKELY(way->number == buffers->number) ? way->magazine
+                                                       : tide_magazine_make(buffers);
 }
 
 /* False: somebody has stopped the magazines, or wants to; take the mutex. */
@@ -47,7 +49,8 @@ TIDE_INLINE void tide_magazine_leave(tide_magazine *magazine)
 void tide_magazines_stop(tide_buffers *buffers);
 void tide_magazines_resume(tide_buffers *buffers);
 
-/* Ends all magazines of an instance that nobody uses. Registry and mutex held, magazines stopped. */
+/* Ends all magazines of an instance that nobody uses. Registry and mutex held, magazines stopped.
+ */
 void tide_magazines_end(tide_buffers *buffers);
 
 /* Cells of a key. Only by the magazine's thread, mutex held. False: no memory. */

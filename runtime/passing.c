@@ -91,8 +91,8 @@ static tide_device *source(const tide_buffers *buffers, unsigned key)
     return tide_buffer_kind(key) == TIDE_BUFFER_HOST ? &tide_device_host : buffers->device;
 }
 
-/* A device that shares the host's memory gets what the host can see, too, unless that is what it has
- * anyway. (OpenCL's pinned memory is no memory that kernels take.) */
+/* A device that shares the host's memory gets what the host can see, too, unless that is what it
+ * has anyway. (OpenCL's pinned memory is no memory that kernels take.) */
 static int memory_of(const tide_buffers *buffers, unsigned key)
 {
     const tide_device *device = buffers->device;
@@ -111,8 +111,8 @@ tide_status tide_passing_allocate(const tide_buffers *buffers, unsigned key, siz
                          "a graph is captured on the stream, and no buffer of %zu bytes of '%s' "
                          "was last used there",
                          bytes, buffers->name);
-    tide_status status = device->methods->allocate(device, passing->stream,
-                                                   memory_of(buffers, key), bytes, ALIGN, data);
+    tide_status status = device->methods->allocate(device, passing->stream, memory_of(buffers, key),
+                                                   bytes, ALIGN, data);
     return status == TIDE_OK || status == TIDE_ERROR_MEMORY
                ? status
                : tide_fail(status, call, "%s", tide_error_message());

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Records and the handles that name them. A handle is good while its generation is the record's: the
- * record's is odd while the buffer is live and grows by one with each acquire and each release, also when
- * the record serves another buffer, so no handle is ever good again. It starts anywhere, so that a
- * handle of another instance, or one that somebody made up, is not good either. */
+/* Records and the handles that name them. A handle is good while its generation is the record's:
+ * the record's is odd while the buffer is live and grows by one with each acquire and each release,
+ * also when the record serves another buffer, so no handle is ever good again. It starts anywhere,
+ * so that a handle of another instance, or one that somebody made up, is not good either. */
 #ifndef TIDEPOOL_RUNTIME_RECORD_H
 #define TIDEPOOL_RUNTIME_RECORD_H
 

@@ -188,16 +188,17 @@ static void print_result(FILE *out, const options *o, const columns_table *resul
         print_table(out, result, found);
 }
 
-/* Each acquire of a disabled pool is one of a buffer, each rewind a release: the trace is that of the
- * program's temporaries. */
+/* Each acquire of a disabled pool is one of a buffer, each rewind a release: the trace is that of
+ * the program's temporaries. */
 static columns_table *run_on_buffers(columns_job *job, FILE *trace, columns_error *error)
 {
     columns_table *result = NULL;
     tide_buffers *buffers = tide_buffers_create(
         NULL, &(tide_buffers_options){.hook = tide_buffer_trace, .user = trace});
-    tide_pool *pool = buffers == NULL ? NULL
-                                      : tide_pool_create(&(tide_pool_options){
-                                            .name = "traced", .buffers = buffers, .disabled = true});
+    tide_pool *pool = buffers == NULL
+                          ? NULL
+                          : tide_pool_create(&(tide_pool_options){
+                                .name = "traced", .buffers = buffers, .disabled = true});
     if (pool == NULL)
         columns_fail(error, "%s", tide_error_message());
     else

@@ -102,8 +102,8 @@ static bool run(network *n, int first, int steps, float *in, result *r)
     return ok;
 }
 
-/* Each acquire of a disabled pool is one of a buffer, each rewind a release: the trace is that of the
- * network's temporaries. */
+/* Each acquire of a disabled pool is one of a buffer, each rewind a release: the trace is that of
+ * the network's temporaries. */
 typedef struct traced {
     FILE *file;
     tide_buffers *buffers;

@@ -32,8 +32,8 @@ typedef enum tide_check {
 typedef struct tide_pool_options {
     const char *name;     /* for messages; copied. NULL: "pool"                               */
     tide_device *device;  /* where slots live. NULL: host memory                              */
-    tide_buffers *buffers; /* where slots come from and go to, shared with others (tidepool/buffers.h);
-                             NULL: the device itself. Must outlive the pool                    */
+    tide_buffers *buffers; /* where slots come from and go to, shared with other pools;
+                             NULL: the device itself. Must outlive the pool               */
     void *stream;         /* the stream that orders a device pool's re-use; host pools: NULL  */
     size_t limit_bytes;   /* most slot memory the pool may hold; 0: as the setting `limit`     */
     tide_check check;     /* check level                                                      */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers against allocators in the manner of malloc: one buffer of a few KiB, its size from a table, its
- * first and last word written; released at once. The threads of a case share one instance. */
+/* Buffers against allocators in the manner of malloc: one buffer of a few KiB, its size from a
+ * table, its first and last word written; released at once. The threads of a case share one
+ * instance. */
 #include "buffers.h"
 
 #include <pthread.h>
@@ -16,7 +17,8 @@ typedef struct buffers_state {
     tide_buffers *buffers;
 } buffers_state;
 
-/* ---- one instance for all threads of a case and policy ---------------------------------------- */
+/* ---- one instance for all threads of a case and policy ----------------------------------------
+ */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -49,7 +51,8 @@ static void part(tide_buffers *buffers)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- the operation ------------------------------------------------------------------------------ */
+/* ---- the operation ------------------------------------------------------------------------------
+ */
 
 BENCH_INLINE void touch(void *data, size_t bytes)
 {
@@ -94,7 +97,8 @@ static void prove_buffers(void *state, uint64_t operations)
         size_t bytes = 8 * (size_t)s->sizes[i % BENCH_SIZES].count[0];
         tide_buffer a = tide_buffer_acquire(s->buffers, bytes);
         tide_buffer b = tide_buffer_acquire(s->buffers, bytes);
-        unsigned char *x = tide_buffer_pointer(s->buffers, a), *y = tide_buffer_pointer(s->buffers, b);
+        unsigned char *x = tide_buffer_pointer(s->buffers, a),
+                      *y = tide_buffer_pointer(s->buffers, b);
         if (x == NULL || y == NULL)
             bench_die("%s", tide_error_message());
         memset(x, 1, bytes);
@@ -112,7 +116,8 @@ static void prove_malloc(void *state, uint64_t operations)
     (void)run_malloc(state, operations);
 }
 
-/* ---- made and verified --------------------------------------------------------------------------- */
+/* ---- made and verified
+ * --------------------------------------------------------------------------- */
 
 static void *setup_buffers(const bench_case *job, tide_buffers_policy policy)
 {
@@ -159,21 +164,22 @@ static void teardown(void *state)
     bench_state_free(s, sizeof *s);
 }
 
-#define BUFFERS_VARIANT(name, label, policy)                                                     \
-    static void *name##_setup(const bench_case *job)                                             \
-    {                                                                                            \
-        return setup_buffers(job, policy);                                                       \
-    }                                                                                            \
-    static const bench_variant name = {label,       NULL,   name##_setup, prove_buffers,         \
+#define BUFFERS_VARIANT(name, label, policy)                                             \
+    static void *name##_setup(const bench_case *job)                                     \
+    {                                                                                    \
+        return setup_buffers(job, policy);                                               \
+    }                                                                                    \
+    static const bench_variant name = {label,       NULL,   name##_setup, prove_buffers, \
                                        run_buffers, verify, teardown,     NULL};
 
-#define MALLOC_VARIANT(peer)                                                                     \
-    static void *peer##_setup(const bench_case *job)                                             \
-    {                                                                                            \
-        return setup_malloc(job, #peer);                                                         \
-    }                                                                                            \
-    static const bench_variant peer = {#peer,      BENCH_MISSING_##peer, peer##_setup, prove_malloc, \
-                                       run_malloc, verify,               teardown,     NULL};
+#define MALLOC_VARIANT(peer)                                                                   \
+    static void *peer##_setup(const bench_case *job)                                           \
+    {                                                                                          \
+        return setup_malloc(job, #peer);                                                       \
+    }                                                                                          \
+    static const bench_variant peer = {                                                        \
+        #peer, BENCH_MISSING_##peer, peer##_setup, prove_malloc, run_malloc, verify, teardown, \
+        NULL};
 
 BUFFERS_VARIANT(steps, "tide-steps", TIDE_BUFFERS_STEPS)
 BUFFERS_VARIANT(powers, "tide-powers", TIDE_BUFFERS_POWERS)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of buffers stand on: statistics as a value, faults, long runs that can be made shorter. */
+/* What the tests of buffers stand on: statistics as a value, faults, long runs that can be made
+ * shorter. */
 #ifndef TIDEPOOL_TESTS_BUFFERS_BED_H
 #define TIDEPOOL_TESTS_BUFFERS_BED_H
 

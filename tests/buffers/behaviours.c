@@ -99,7 +99,8 @@ static void other_flags_are_never_handed_out_for_each_other(void **state)
     size_t count = 0;
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         for (uint32_t tag = 0; tag < TIDE_BUFFER_TAGS; tag++) {
-            tide_buffer b = tide_buffer_acquire_on(buffers, 1000, kind | TIDE_BUFFER_TAG(tag), NULL);
+            tide_buffer b =
+                tide_buffer_acquire_on(buffers, 1000, kind | TIDE_BUFFER_TAG(tag), NULL);
             seen[count] = tide_buffer_pointer(buffers, b);
             assert_non_null(seen[count]);
             for (size_t i = 0; i < count; i++)
@@ -303,8 +304,8 @@ static void expect_tight(tide_buffers_policy policy, size_t bytes, double most)
 static void every_size_gets_the_smallest_bucket_that_holds_it(void **state)
 {
     (void)state;
-    static const double most[] = {[TIDE_BUFFERS_STEPS] = 1.25, [TIDE_BUFFERS_POWERS] = 2,
-                                  [TIDE_BUFFERS_LIST] = 4};
+    static const double most[] = {
+        [TIDE_BUFFERS_STEPS] = 1.25, [TIDE_BUFFERS_POWERS] = 2, [TIDE_BUFFERS_LIST] = 4};
     for (tide_buffers_policy p = TIDE_BUFFERS_STEPS; p <= TIDE_BUFFERS_LIST; p++) {
         for (size_t bytes = 0; bytes < 100000; bytes++)
             expect_tight(p, bytes, most[p]);

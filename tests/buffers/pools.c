@@ -101,7 +101,8 @@ static void the_limit_of_the_pool_holds(void **state)
     (void)state;
     tide_buffers *buffers = made(&(tide_buffers_options){.policy = TIDE_BUFFERS_LIST});
     tide_pool *pool = pool_on(buffers, &(tide_pool_options){.limit_bytes = 6000});
-    acquired_in(pool, TIDE_U8, 5000); /* of a buffer of 16 KiB: what it holds beyond is not the pool's */
+    acquired_in(pool, TIDE_U8,
+                5000); /* of a buffer of 16 KiB: what it holds beyond is not the pool's */
     tide_pool_statistics s;
     expect_ok(tide_pool_stats(pool, &s));
     assert_true(s.bytes_held <= 6000);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Random programs of many threads against an oracle: each thread knows what it holds, stamps what it gets,
- * passes some of it to others, releases some of it twice, and counts. In the end, and at moments in
- * between, the counters of the library must add up to what the threads know; under ThreadSanitizer the
- * stamps, plain words, show a buffer that is in two hands. */
+/* Random programs of many threads against an oracle: each thread knows what it holds, stamps what
+ * it gets, passes some of it to others, releases some of it twice, and counts. In the end, and at
+ * moments in between, the counters of the library must add up to what the threads know; under
+ * ThreadSanitizer the stamps, plain words, show a buffer that is in two hands. */
 #define _GNU_SOURCE
 #include "bed.h"
 
@@ -43,7 +43,8 @@ static uint64_t draw(worker *w)
     return w->random ^= w->random << 17;
 }
 
-/* ---- what a thread does ----------------------------------------------------------------------- */
+/* ---- what a thread does -----------------------------------------------------------------------
+ */
 
 static void check_stamps(const held *h)
 {
@@ -53,7 +54,8 @@ static void check_stamps(const held *h)
 
 static void acquire(worker *w, held *h)
 {
-    static const size_t sizes[SIZES] = {0, 8, 64, 65, 200, 256, 1000, 1024, 1500, 4096, 5000, 20000};
+    static const size_t sizes[SIZES] = {0,    8,    64,   65,   200,  256,
+                                        1000, 1024, 1500, 4096, 5000, 20000};
     size_t bytes = sizes[draw(w) % SIZES];
     uint32_t flags = draw(w) % 8 == 0 ? TIDE_BUFFER_TAG(draw(w) % 3) : 0;
     h->buffer = tide_buffer_acquire_on(w->buffers, bytes, flags, NULL);
@@ -123,7 +125,8 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* ---- what the library says ---------------------------------------------------------------------- */
+/* ---- what the library says ----------------------------------------------------------------------
+ */
 
 static void check_moment(tide_buffers *buffers)
 {
@@ -222,7 +225,8 @@ static void the_same_for_the_other_policies(void **state)
     run((tide_buffers_options){.policy = TIDE_BUFFERS_LIST}, 4);
 }
 
-/* ---- one handle, many releases ------------------------------------------------------------------ */
+/* ---- one handle, many releases ------------------------------------------------------------------
+ */
 
 typedef struct race {
     tide_buffers *buffers;
@@ -263,7 +267,8 @@ static void of_many_releases_at_once_one_wins(void **state)
     expect_ok(tide_buffers_destroy(r.buffers));
 }
 
-/* ---- threads that end, processes that fork -------------------------------------------------------- */
+/* ---- threads that end, processes that fork
+ * -------------------------------------------------------- */
 
 static void *use_once(void *buffers)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The public functions of buffers, each as a call that can be made to fail. Of the bookkeeping little is
- * needed: without a magazine a thread goes to the depot, and what cannot be kept is given back. */
+/* The public functions of buffers, each as a call that can be made to fail. Of the bookkeeping
+ * little is needed: without a magazine a thread goes to the depot, and what cannot be kept is given
+ * back. */
 #include "sweep.h"
 
 static tide_status create(struct fixture *fixture)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool-replay: a recorded trace of buffers, replayed line by line against each policy and against
- * malloc, so that a person can pick a policy. One thread does all the lines, in the order in which they
- * were recorded: hits, waste and peak are the same in every run, only the time differs. */
+/* tidepool-replay: a recorded trace of buffers, replayed line by line against each policy and
+ * against malloc, so that a person can pick a policy. One thread does all the lines, in the order
+ * in which they were recorded: hits, waste and peak are the same in every run, only the time
+ * differs. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,10 @@ static const char usage[] =
     "  --bytes MiB, --count N  bounds of the cache (4096, 16)\n"
     "  --print     the page of each instance, too\n"
     "\n"
-    "Prints for each: hit rate of the first round and of all later ones, waste (part of the memory\n"
-    "handed out that nobody asked for), most memory held, nanoseconds for an acquire and its release\n"
+    "Prints for each: hit rate of the first round and of all later ones, waste (part of the "
+    "memory\n"
+    "handed out that nobody asked for), most memory held, nanoseconds for an acquire and its "
+    "release\n"
     "(the fastest round).\n";
 
 static double now(void)
@@ -46,7 +49,8 @@ static void die(const char *what)
     exit(1);
 }
 
-/* ---- against buffers -------------------------------------------------------------------------- */
+/* ---- against buffers --------------------------------------------------------------------------
+ */
 
 static void replay_buffers(const trace *t, tide_buffers *buffers, tide_buffer *live)
 {
@@ -71,16 +75,18 @@ static void replay_buffers(const trace *t, tide_buffers *buffers, tide_buffer *l
 static void print_line(const char *name, double first, double later, double waste, double peak,
                        double ns)
 {
-    printf("%-8s %9.3f%% %9.3f%% %8.1f%% %11.1f %9.1f\n", name, 100 * first, 100 * later, 100 * waste,
-           peak / 1024, ns);
+    printf("%-8s %9.3f%% %9.3f%% %8.1f%% %11.1f %9.1f\n", name, 100 * first, 100 * later,
+           100 * waste, peak / 1024, ns);
 }
 
 static void measure_policy(const trace *t, const options *o, const char *name,
                            tide_buffers_policy policy)
 {
-    tide_buffers *buffers = tide_buffers_create(
-        NULL, &(tide_buffers_options){.name = name, .policy = policy, .bytes_most = o->bytes_most,
-                                      .count_most = o->count_most});
+    tide_buffers *buffers =
+        tide_buffers_create(NULL, &(tide_buffers_options){.name = name,
+                                                          .policy = policy,
+                                                          .bytes_most = o->bytes_most,
+                                                          .count_most = o->count_most});
     tide_buffer *live = calloc(t->slots, sizeof *live);
     tide_buffers_statistics first = {0}, all = {0};
     double best = 0;
@@ -95,8 +101,9 @@ static void measure_policy(const trace *t, const options *o, const char *name,
     }
     all = o->rounds == 1 ? first : all;
     uint64_t later = all.hits + all.misses - first.hits - first.misses;
-    print_line(name, first.hit_rate, later > 0 ? (double)(all.hits - first.hits) / (double)later : 0,
-               all.waste, (double)all.bytes_high, best / (double)t->acquires);
+    print_line(name, first.hit_rate,
+               later > 0 ? (double)(all.hits - first.hits) / (double)later : 0, all.waste,
+               (double)all.bytes_high, best / (double)t->acquires);
     if (o->print)
         (void)tide_buffers_print(buffers, stdout);
     free(live);
@@ -104,7 +111,8 @@ static void measure_policy(const trace *t, const options *o, const char *name,
         die(tide_error_message());
 }
 
-/* ---- against malloc ---------------------------------------------------------------------------- */
+/* ---- against malloc ----------------------------------------------------------------------------
+ */
 
 static void replay_malloc(const trace *t, void **live)
 {
@@ -141,14 +149,15 @@ static void measure_malloc(const trace *t, const options *o)
     free(live);
 }
 
-/* ---- options ------------------------------------------------------------------------------------ */
+/* ---- options ------------------------------------------------------------------------------------
+ */
 
 static bool read_options(int count, char **arguments, options *o)
 {
     for (int i = 1; i < count; i++) {
         const char *a = arguments[i];
-        bool takes = strcmp(a, "--rounds") == 0 || strcmp(a, "--bytes") == 0 ||
-                     strcmp(a, "--count") == 0;
+        bool takes =
+            strcmp(a, "--rounds") == 0 || strcmp(a, "--bytes") == 0 || strcmp(a, "--count") == 0;
         long value = takes && i + 1 < count ? atol(arguments[++i]) : 0;
         if (takes && (value < 1 || value > 1 << 30))
             return false;

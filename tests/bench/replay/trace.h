@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A recorded trace of buffers (tide_buffer_trace), read into memory and checked: `time thread stream
- * acquire|release slot bytes flags`, a line each, lines that begin with # ignored. */
+/* A recorded trace of buffers (tide_buffer_trace), read into memory and checked: `time thread
+ * stream acquire|release slot bytes flags`, a line each, lines that begin with # ignored. */
 #ifndef TIDEPOOL_REPLAY_TRACE_H
 #define TIDEPOOL_REPLAY_TRACE_H
 

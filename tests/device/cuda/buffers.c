@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers on the fake driver: what is released with work in flight is used next only in order, no host
- * waits for device memory, and pinned memory is not handed out while the device uses it. */
+/* Buffers on the fake driver: what is released with work in flight is used next only in order, no
+ * host waits for device memory, and pinned memory is not handed out while the device uses it. */
 #include "support.h"
 
 #include <tidepool/buffers.h>
@@ -219,7 +219,8 @@ static void out_of_memory_gives_the_cache_back_and_asks_again(void **state)
     end(&s);
 }
 
-/* ---- pinned memory ---------------------------------------------------------------------------- */
+/* ---- pinned memory ----------------------------------------------------------------------------
+ */
 
 static void pinned_memory_is_not_handed_out_while_the_device_uses_it(void **state)
 {
@@ -287,7 +288,8 @@ static void an_integrated_device_gets_memory_that_the_host_sees(void **state)
     end(&s);
 }
 
-/* ---- capture, loss ------------------------------------------------------------------------------ */
+/* ---- capture, loss ------------------------------------------------------------------------------
+ */
 
 static void capture_takes_what_needs_no_event_and_gives_nothing_back(void **state)
 {
@@ -344,7 +346,8 @@ static void a_lost_device_is_left_in_peace(void **state)
     fake_stream_destroy(s.b.stream);
 }
 
-/* ---- shared, pools ------------------------------------------------------------------------------ */
+/* ---- shared, pools ------------------------------------------------------------------------------
+ */
 
 static void one_shared_instance_for_each_device(void **state)
 {
@@ -374,8 +377,8 @@ static void pools_of_two_streams_share_in_order(void **state)
         tide_pool *pools[2];
         void *streams[2] = {s.b.stream, s.other};
         for (int i = 0; i < 2; i++) {
-            pools[i] = tide_pool_create(
-                &(tide_pool_options){.buffers = s.buffers, .stream = streams[i]});
+            pools[i] =
+                tide_pool_create(&(tide_pool_options){.buffers = s.buffers, .stream = streams[i]});
             assert_non_null(pools[i]);
         }
         for (int i = 0; i < 10; i++) {

@@ -128,8 +128,8 @@ static void pools_on_queues_share(void **unused)
     void *queues[2] = {bed_queue(), bed_queue()};
     tide_pool *pools[2];
     for (int i = 0; i < 2; i++)
-        assert_non_null(pools[i] = tide_pool_create(&(tide_pool_options){.buffers = buffers,
-                                                                        .stream = queues[i]}));
+        assert_non_null(pools[i] = tide_pool_create(
+                            &(tide_pool_options){.buffers = buffers, .stream = queues[i]}));
     for (uint32_t round = 0; round < rounds(); round++) {
         tide_pool *pool = pools[round % 2];
         uint32_t *x = tide_acquire(pool, uint32_t, N);
