@@ -115,6 +115,8 @@ static void step(worker *w)
         release(w, h);
 }
 
+static unsigned finished; /* workers; atomic */
+
 static void *work(void *argument)
 {
     worker *w = argument;
@@ -122,6 +124,7 @@ static void *work(void *argument)
         step(w);
     for (size_t i = 0; i < HELD; i++)
         w->live += w->own[i].memory != NULL;
+    __atomic_fetch_add(&finished, 1, __ATOMIC_RELAXED);
     return NULL;
 }
 
@@ -183,6 +186,7 @@ static void run(tide_buffers_options options, uint64_t seed)
     board all = {.lock = PTHREAD_MUTEX_INITIALIZER};
     static worker workers[THREADS];
     memset(workers, 0, sizeof workers);
+    __atomic_store_n(&finished, 0, __ATOMIC_RELAXED);
     for (size_t i = 0; i < THREADS; i++) {
         workers[i] = (worker){.buffers = buffers,
                               .board = &all,
@@ -190,11 +194,10 @@ static void run(tide_buffers_options options, uint64_t seed)
                               .rounds = scaled(ROUNDS) / THREADS};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
-    for (unsigned i = 0; i < 50; i++) {
-        check_moment(buffers);
-        if (i % 5 == 0)
+    for (unsigned i = 0; __atomic_load_n(&finished, __ATOMIC_RELAXED) < THREADS; i++) {
+        check_moment(buffers); /* as often as can be: each stops everybody, somewhere */
+        if (i % 16 == 0)
             tide_buffers_trim(buffers, 0);
-        usleep(500); /* how far they have got meanwhile does not matter */
     }
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(workers[i].thread, NULL);
