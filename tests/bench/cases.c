@@ -189,6 +189,8 @@ static void add_devices(void)
                bench_device_fill_variants);
     add_device("device-acquire", "an array of 1 MiB on an OpenCL device",
                bench_device_acquire_variants);
+    add_device("device-buffers", "a buffer of 1 MiB on an OpenCL device",
+               bench_device_buffers_variants);
     add_device("device-scope32", "32 arrays of 4 KiB on an OpenCL device",
                bench_device_scope_variants);
 }
