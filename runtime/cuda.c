@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A CUDA device: its primary context, which the runtime API and every other user of the process shares, and
- * a memory pool of its own that keeps what it has. Opened and closed here; what it does stands in
- * cuda_memory.c, cuda_streams.c and cuda_code.c. */
+/* A CUDA device: its primary context, which the runtime API and every other user of the process
+ * shares, and a memory pool of its own that keeps what it has. Opened and closed here; what it
+ * does stands in cuda_memory.c, cuda_streams.c and cuda_code.c. */
 #include "runtime/cuda.h"
 
 #include "runtime/error.h"
@@ -54,7 +54,8 @@ static tide_status find(tide_device *device, unsigned ordinal, tide_cu_device *f
 static tide_status describe(tide_device *device, tide_cu_device of)
 {
     int integrated = 0, pools = 0;
-    TIDE_CUDA_TRY(device, cuDeviceGetName, device->description, (int)sizeof device->description, of);
+    TIDE_CUDA_TRY(device, cuDeviceGetName, device->description, (int)sizeof device->description,
+                  of);
     TIDE_CUDA_TRY(device, cuDeviceTotalMem, &device->bytes, of);
     TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &integrated, TIDE_CU_DEVICE_INTEGRATED, of);
     TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &pools, TIDE_CU_DEVICE_POOLS_SUPPORTED, of);
@@ -68,8 +69,8 @@ static tide_status describe(tide_device *device, tide_cu_device of)
 
 /* ---- its memory pool ---------------------------------------------------------------------- */
 
-/* By default a pool gives all free memory back at each synchronisation: re-use would cost thousands of
- * times more. */
+/* By default a pool gives all free memory back at each synchronisation: re-use would cost
+ * thousands of times more. */
 static tide_status set_threshold(tide_device *device)
 {
     uint64_t all = UINT64_MAX;

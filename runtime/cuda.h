@@ -33,19 +33,21 @@ typedef struct tide_cuda {
 /* The driver's entry points: filled once, by the first device. */
 extern tide_cu_driver tide_cu;
 
-/* Which library the driver is, in place of libcuda.so.1; before the first device is opened. NULL: the usual
- * one. */
+/* Which library the driver is, in place of libcuda.so.1; before the first device is opened. NULL:
+ * the usual one. */
 void tide_cuda_driver_set(const char *path);
 
 /* Loads the driver, once. Registry locked. */
 tide_status tide_cuda_load(void);
 
-/* Around calls of the driver; false, and no call may follow, once the process has begun to exit. Drivers
- * are torn down in no particular order: what there still is is left to the system. May be nested. */
+/* Around calls of the driver; false, and no call may follow, once the process has begun to exit.
+ * Drivers are torn down in no particular order: what there still is is left to the system. May be
+ * nested. */
 bool tide_cuda_begin(void);
 void tide_cuda_end(void);
 
-/* The failure of an entry point, in the driver's words. What a context does not survive loses the device. */
+/* The failure of an entry point, in the driver's words. What a context does not survive loses the
+ * device. */
 tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_result result);
 
 #define TIDE_CUDA_TRY(device, entry, ...)                                \
@@ -55,8 +57,8 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
             return tide_cuda_fail(device, #entry, result_);              \
     } while (0)
 
-/* Makes the device's context current, whatever was; `entered` says what is to be done to leave it so.
- * Begins and ends as above. TIDE_ERROR_DEVICE while the process exits. */
+/* Makes the device's context current, whatever was; `entered` says what is to be done to leave it
+ * so. Begins and ends as above. TIDE_ERROR_DEVICE while the process exits. */
 typedef enum tide_cuda_entered { TIDE_CUDA_WAS_CURRENT, TIDE_CUDA_PUSHED } tide_cuda_entered;
 tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered);
 void tide_cuda_leave(tide_cuda_entered entered);

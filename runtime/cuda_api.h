@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What we use of the CUDA driver, declared here so that building needs no toolkit and running no driver:
- * entry points are asked of cuGetProcAddress, each at the version whose parameters stand here. Names
- * without a version can mean another ABI tomorrow. tests/device compares all this with cuda.h. */
+/* What we use of the CUDA driver, declared here so that building needs no toolkit and running no
+ * driver: entry points are asked of cuGetProcAddress, each at the version whose parameters stand
+ * here. Names without a version can mean another ABI tomorrow. tests/device compares all this with
+ * cuda.h. */
 #ifndef TIDEPOOL_RUNTIME_CUDA_API_H
 #define TIDEPOOL_RUNTIME_CUDA_API_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Code for a CUDA device: cubins or PTX become modules, modules have kernels, kernels are launched. */
+/* Code for a CUDA device: cubins or PTX become modules, modules have kernels, kernels are
+ * launched. */
 #include "runtime/cuda.h"
 #include "runtime/error.h"
 
@@ -61,14 +62,14 @@ tide_status tide_cuda_launch(tide_device *device, void *stream, void *kernel, si
     void *values[ARGUMENTS_MOST];
     if (count > ARGUMENTS_MOST || groups > INT32_MAX || group > 1024)
         return tide_fail(TIDE_ERROR_LIMIT, "cuLaunchKernel",
-                         "%zu groups of %zu with %zu arguments; most are %d of 1024 with %d", groups,
-                         group, count, INT32_MAX, ARGUMENTS_MOST);
+                         "%zu groups of %zu with %zu arguments; most are %d of 1024 with %d",
+                         groups, group, count, INT32_MAX, ARGUMENTS_MOST);
     for (size_t i = 0; i < count; i++)
         values[i] = (void *)(uintptr_t)arguments[i].value;
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_cu_result result = tide_cu.cuLaunchKernel(kernel, (unsigned)groups, 1, 1, (unsigned)group, 1, 1,
-                                                   0, stream, values, NULL);
+    tide_cu_result result = tide_cu.cuLaunchKernel(kernel, (unsigned)groups, 1, 1, (unsigned)group,
+                                                   1, 1, 0, stream, values, NULL);
     tide_cuda_leave(entered);
     tide_device_count(&device->launches);
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuLaunchKernel", result);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA driver: loaded when the first device is opened, never unloaded, and let alone once the process
- * has begun to exit. */
+/* The CUDA driver: loaded when the first device is opened, never unloaded, and let alone once the
+ * process has begun to exit. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -38,8 +38,9 @@ void tide_cuda_end(void)
     __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Registered after the driver's own handlers, so run before them. Other threads may be in a call: they are
- * given time to come out, but not for ever, for they may be waiting for work that does not end. */
+/* Registered after the driver's own handlers, so run before them. Other threads may be in a call:
+ * they are given time to come out, but not for ever, for they may be waiting for work that does
+ * not end. */
 static void begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
@@ -96,7 +97,7 @@ tide_status tide_cuda_load(void)
     void *symbol = dlsym(handle, "cuGetProcAddress_v2");
     if (symbol == NULL)
         return tide_fail(TIDE_ERROR_DEVICE, call,
-                         "the CUDA driver %s is older than CUDA 12.0: it has no cuGetProcAddress_v2",
+                         "the CUDA driver %s is older than CUDA 12.0: no cuGetProcAddress_v2",
                          library);
     TIDE_FORWARD(resolve((tide_cu_get_proc *)symbol));
     TIDE_FORWARD(initialise());

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of a CUDA device: from the driver's stream-ordered allocator, so that neither getting nor giving
- * back waits; filled and copied on a stream. */
+/* Memory of a CUDA device: from the driver's stream-ordered allocator, so that neither getting nor
+ * giving back waits; filled and copied on a stream. */
 #include <string.h>
 
 #include "runtime/cuda.h"
@@ -14,7 +14,8 @@ static tide_cu_address address(const void *data)
 
 /* ---- allocate ----------------------------------------------------------------------------- */
 
-/* Some other thread may be capturing in a mode that forbids everybody what is not ordered by streams. */
+/* Some other thread may be capturing in a mode that forbids everybody what is not ordered by
+ * streams. */
 static int relax(int mode)
 {
     (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
@@ -173,13 +174,15 @@ static pattern analyse(const void *bytes, size_t count)
 static tide_cu_result fill_column(tide_cu_address to, size_t pitch, size_t unit, unsigned value,
                                   size_t rows, void *stream)
 {
+    const unsigned short two = (unsigned short)value;
+    const unsigned char one = (unsigned char)value;
     if (pitch == unit)
         return unit == 4   ? tide_cu.cuMemsetD32Async(to, value, rows, stream)
-               : unit == 2 ? tide_cu.cuMemsetD16Async(to, (unsigned short)value, rows, stream)
-                           : tide_cu.cuMemsetD8Async(to, (unsigned char)value, rows, stream);
+               : unit == 2 ? tide_cu.cuMemsetD16Async(to, two, rows, stream)
+                           : tide_cu.cuMemsetD8Async(to, one, rows, stream);
     return unit == 4   ? tide_cu.cuMemsetD2D32Async(to, pitch, value, 1, rows, stream)
-           : unit == 2 ? tide_cu.cuMemsetD2D16Async(to, pitch, (unsigned short)value, 1, rows, stream)
-                       : tide_cu.cuMemsetD2D8Async(to, pitch, (unsigned char)value, 1, rows, stream);
+           : unit == 2 ? tide_cu.cuMemsetD2D16Async(to, pitch, two, 1, rows, stream)
+                       : tide_cu.cuMemsetD2D8Async(to, pitch, one, 1, rows, stream);
 }
 
 /* Unit by unit: as many fills as the pattern has units. */
@@ -193,7 +196,8 @@ static tide_cu_result fill_columns(const pattern *of, tide_cu_address to, size_t
 }
 
 /* One element unit by unit, then twice as many by each copy. */
-static tide_cu_result fill_doubling(const pattern *of, tide_cu_address to, size_t bytes, void *stream)
+static tide_cu_result fill_doubling(const pattern *of, tide_cu_address to, size_t bytes,
+                                    void *stream)
 {
     size_t done = of->unit * of->units;
     tide_cu_result result = TIDE_CU_SUCCESS;

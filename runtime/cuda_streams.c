@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams of a CUDA device: ordered by events, waited for, marked. Events are kept and used again: one may
- * be recorded anew as soon as whoever waits for it has been told so, since a wait is for the recording
- * there was when it was queued. */
+/* Streams of a CUDA device: ordered by events, waited for, marked. Events are kept and used again:
+ * one may be recorded anew as soon as whoever waits for it has been told so, since a wait is for
+ * the recording there was when it was queued. */
 #include "runtime/cuda.h"
 #include "runtime/error.h"
 #include "runtime/os.h"
@@ -78,7 +78,8 @@ static tide_status order(tide_device *device, void *before, void *after)
     TIDE_FORWARD(record(device, before, &mark));
     tide_cu_result result = tide_cu.cuStreamWaitEvent(after, mark->event, 0);
     keep(tide_cuda_of(device), mark);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuStreamWaitEvent", result);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK
+                                     : tide_cuda_fail(device, "cuStreamWaitEvent", result);
 }
 
 tide_status tide_cuda_order(tide_device *device, void *before, void *after)
@@ -196,8 +197,8 @@ bool tide_cuda_capturing(tide_device *device, void *stream)
     return result == TIDE_CU_SUCCESS && state != TIDE_CU_CAPTURE_NONE;
 }
 
-/* Of a stream of this device's context. NULL is a different stream in each context. Zero is taken by who
- * has none, so numbers are one more than the driver's. */
+/* Of a stream of this device's context. NULL is a different stream in each context. Zero is taken
+ * by who has none, so numbers are one more than the driver's. */
 static uint64_t number(tide_device *device, void *stream)
 {
     unsigned long long id = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices by name: opened, counted, held by what lies on them, closed. What a device does itself stands
- * behind its table of methods. */
+/* Devices by name: opened, counted, held by what lies on them, closed. What a device does itself
+ * stands behind its table of methods. */
 #include "runtime/device.h"
 
 #include <ctype.h>
@@ -119,16 +119,17 @@ static tide_status check(const tide_device *device, const char *call)
         known = known->next;
     if (known == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "%p is no device", (const void *)device);
-    return known->opened != 0 ? TIDE_OK
-                              : tide_fail(TIDE_ERROR_DEVICE, call, "device %s is closed", known->name);
+    if (known->opened == 0)
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is closed", known->name);
+    return TIDE_OK;
 }
 
 static tide_status close_checked(tide_device *device, const char *call)
 {
     uint32_t holds = __atomic_load_n(&device->holds, __ATOMIC_ACQUIRE);
     if (device->opened == 1 && holds != 0)
-        return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s", holds,
-                         device->name);
+        return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s",
+                         holds, device->name);
     if (--device->opened != 0)
         return TIDE_OK;
     if (tide_callbacks_policy.close != NULL)
@@ -142,6 +143,8 @@ tide_status tide_device_close(tide_device *device)
     const char *call = "tide_device_close";
     if (device == NULL || device == &tide_device_host)
         return TIDE_OK;
+    if (tide_callbacks_policy.closing != NULL)
+        tide_callbacks_policy.closing(device);
     tide_registry_lock();
     tide_status status = check(device, call);
     if (status == TIDE_OK)

@@ -203,5 +203,7 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
     }
     if (array == NULL)
         give_back(managed);
+    else
+        tide_streams_follow(pool); /* the producer is done as far as the pool's stream can tell */
     return array;
 }

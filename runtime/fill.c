@@ -12,7 +12,8 @@
 #include "runtime/type.h"
 
 /* Bits beyond n in the last word are 0, so that whole words can be counted. */
-static tide_status fill_bits(tide_device *device, void *stream, uint64_t *words, size_t n, bool value)
+static tide_status fill_bits(tide_device *device, void *stream, uint64_t *words, size_t n,
+                             bool value)
 {
     const uint64_t all = value ? UINT64_MAX : 0;
     const uint64_t last = value ? ((uint64_t)1 << n % 64) - 1 : 0;

@@ -5,8 +5,8 @@
 
 #include <tidepool/pool.h>
 
-/* n elements of an array of the pool, each a copy of *value (for TIDE_BIT a bool); value NULL: all zero.
- * On a device: queued on the pool's stream, and declared streams come after it. */
+/* n elements of an array of the pool, each a copy of *value (for TIDE_BIT a bool); value NULL: all
+ * zero. On a device: queued on the pool's stream, and declared streams come after it. */
 tide_status tide_fill_elements(tide_pool *pool, void *data, tide_type type, size_t n,
                                const void *value);
 

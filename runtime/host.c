@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The host as a device: aligned memory of the process. From HUGE_FROM on a slot has a mapping of
- * its own with huge pages advised: its first touch then costs a sixth to a half, random access to it
- * nine tenths at 2 MiB and six at 16 and more (the benchmark's cases `huge-…` measure both).
+ * its own with huge pages advised: its first touch then costs a sixth to a half, random access to
+ * it nine tenths at 2 MiB and six at 16 and more (the benchmark's cases `huge-…` measure both).
  * HUGE_FROM is where it begins to pay: one huge page.
  *
- * Its one stream is the calling thread: what is queued is done at once, so nothing needs an order. */
+ * Its one stream is the calling thread: what is queued is done at once, so nothing needs an order.
+ */
 #include <string.h>
 
 #include "runtime/device.h"
@@ -147,7 +148,8 @@ static void *host_kernel(tide_device *device, void *module, const char *name)
 static tide_status host_launch(tide_device *device, void *stream, void *kernel, size_t groups,
                                size_t group, const tide_argument *arguments, size_t count)
 {
-    (void)device, (void)stream, (void)kernel, (void)groups, (void)group, (void)arguments, (void)count;
+    (void)device, (void)stream, (void)kernel, (void)groups, (void)group, (void)arguments;
+    (void)count;
     return tide_fail(TIDE_ERROR_DEVICE, "tide_device", "the host runs no kernels");
 }
 

@@ -33,7 +33,8 @@ static void finish(const tide_pool *pool, tide_import *import)
     tide_os_free(import);
 }
 
-/* Those whose marks have been passed; in the order of their stream, so the first that is not ends it. */
+/* Those whose marks have been passed; in the order of their stream, so the first that is not ends
+ * it. */
 static void settle(tide_pool *pool)
 {
     tide_device *device = pool->core->device;

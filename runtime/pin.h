@@ -2,12 +2,13 @@
 /* Pinned memory: what was a slot's and has been exported.
  *
  * It has one holder for the slot's position and one for each consumer. The position lets go when
- * it next needs memory: if it is the last holder, the memory simply becomes the slot's again;
- * else it is freed by whoever is last, on whatever thread, through its device.
+ * it next needs memory: if it is the last holder, the memory simply becomes the slot's again; else
+ * it is freed by whoever is last, on whatever thread, through its device.
  *
- * On a device: what the pool queued on the memory is before a mark that the position leaves when it lets
- * go; the last consumer's deleter waits for that. What a consumer queued itself it has to have finished,
- * or ordered before the pool's stream, when it runs the deleter (<tidepool/array.h>). */
+ * On a device: what the pool queued on the memory is before a mark that the position leaves when
+ * it lets go; the last consumer's deleter waits for that. What a consumer queued itself it has to
+ * have finished, or ordered before the pool's stream, when it runs the deleter
+ * (<tidepool/array.h>). */
 #ifndef TIDEPOOL_RUNTIME_PIN_H
 #define TIDEPOOL_RUNTIME_PIN_H
 

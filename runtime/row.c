@@ -191,8 +191,8 @@ static tide_status allocate_on(const tide_pool *pool, const tide_row *row, size_
     tide_status status = device->methods->allocate(device, core->stream, TIDE_MEMORY_DEVICE, bytes,
                                                    align, data);
     if (status == TIDE_ERROR_MEMORY)
-        return tide_fail(status, call, "device %s has no %zu bytes for %s in pool '%s'", device->name,
-                         bytes, tide_type_find(row->type)->name, core->name);
+        return tide_fail(status, call, "device %s has no %zu bytes for %s in pool '%s'",
+                         device->name, bytes, tide_type_find(row->type)->name, core->name);
     return status == TIDE_OK ? status : tide_fail(status, call, "%s", tide_error_message());
 }
 

@@ -39,7 +39,8 @@ void tide_streams_settle(tide_pool *pool)
         wait_instead(pool);
 }
 
-/* A stream that is gone, or says nothing of itself, may have had work that no event can be put behind. */
+/* A stream that is gone, or says nothing of itself, may have had work that no event can be put
+ * behind. */
 static tide_status order(const tide_pool_core *core, const tide_foreign *foreign, bool join)
 {
     void *before = join ? foreign->stream : core->stream;
@@ -61,11 +62,12 @@ static void order_all(tide_pool *pool, bool join)
 
 /* ---- rewinds ------------------------------------------------------------------------------ */
 
-/* An entry whose shelf is where it was frees nothing. */
+/* An entry whose shelf is where it was frees nothing; foreign tensors are given back. */
 static bool matters(const tide_pool *pool, const tide_entry *entry)
 {
-    return tide_shelf_real(pool, entry->shelf) ? entry->shelf->next > entry->next
-                                               : entry->shelf == &pool->core->declared;
+    if (tide_shelf_real(pool, entry->shelf))
+        return entry->shelf->next > entry->next;
+    return entry->shelf == &pool->core->declared || entry->shelf == &pool->core->imported;
 }
 
 bool tide_streams_join(tide_pool *pool, const tide_entry *base)
@@ -115,8 +117,8 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call)
         return TIDE_OK;
     if (tide_device_lost(core->device))
         return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", core->device->name);
-    return tide_fail(TIDE_ERROR_STATE, call, "the stream of pool '%s', %p, was destroyed", core->name,
-                     core->stream);
+    return tide_fail(TIDE_ERROR_STATE, call, "the stream of pool '%s', %p, was destroyed",
+                     core->name, core->stream);
 }
 
 void *tide_streams_last(const tide_pool *pool)
@@ -134,8 +136,8 @@ tide_status tide_streams_quiet(const tide_pool *pool, const char *call)
     if (!core->device->methods->capturing(core->device, core->stream))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_STATE, call,
-                     "pool '%s' can neither grow nor give back while a graph is captured on its stream: "
-                     "warm it up before",
+                     "pool '%s' can neither grow nor give back while a graph is captured on its "
+                     "stream: warm it up before",
                      core->name);
 }
 
@@ -165,8 +167,8 @@ static tide_status check(const tide_pool *pool, const char *call, const tide_for
     if (pool->tag == TIDE_TAG_ROOT)
         return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has no open scope or mark", core->name);
     if (foreign->number == 0)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", core->device->name,
-                         foreign->stream);
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p",
+                         core->device->name, foreign->stream);
     return tide_streams_own(pool, call);
 }
 

@@ -58,12 +58,12 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
 
 /* ---- streams ---- */
 
-/* From now to the end of the open level its arrays may be used on this stream, too; it has to exist until
- * then, as the pool's own has to as long as the pool. Work queued there
- * from now on comes after all that was queued on the pool's own; and each rewind, from this level on
- * inward, orders both ways: the pool's stream after this one, and, as long as the declaration holds,
- * this one after the pool's. One event for each direction and stream, whatever the number of arrays.
- * What the library itself queues on the pool's stream for an acquire (new memory, fills) this stream comes
+/* From now to the end of the open level its arrays may be used on this stream, too; it has to exist
+ * until then, as the pool's own has to as long as the pool. Work queued there from now on comes
+ * after all that was queued on the pool's own; and each rewind, from this level on inward, orders
+ * both ways: the pool's stream after this one, and, as long as the declaration holds, this one after
+ * the pool's. One event for each direction and stream, whatever the number of arrays. What the
+ * library itself queues on the pool's stream for an acquire (new memory, fills) this stream comes
  * after, too. TIDE_ERROR_STATE at the root of the pool; TIDE_ERROR_LIMIT beyond 16 streams. */
 TIDE_API tide_status tide_pool_use_on(tide_pool *pool, void *stream);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A device's kernels move through the states of `state`, forward under the lock; the one step that
- * others rely on, to READY, is released and acquired. Closing the device puts them back to IDLE: no
- * pool is on it then, so nobody is using them.
+/* A device's kernels move through the states of `state` under the lock; the step that others rely
+ * on, to READY, is released and acquired. What takes long, and whatever may reach the dynamic
+ * linker (drivers load code with it), is done without the lock, by whoever has made the unit BUSY;
+ * the device is held meanwhile.
  *
- * Order of locks: the registry's (closing comes with it), then this one. Building holds it and
- * takes no other of ours, so who closes a device waits for its build. */
+ * Order of locks: the registry's (a device is closed under it), then this one, which is held for
+ * moments only. So that a build does not refuse a close, who closes waits for it before he takes
+ * the registry's. */
 #include "jit/helpers/help.h"
 
 #include <pthread.h>
@@ -33,6 +35,7 @@ typedef enum state {
     WANTED,  /* to be looked for, ordered or built             */
     ORDERED, /* CUDA: with the stager                          */
     ARRIVED, /* CUDA: the file is here, to be loaded           */
+    BUSY,    /* somebody is about it, without the lock         */
     READY,
     FAILED
 } state;
@@ -51,6 +54,7 @@ typedef struct unit {
 } unit;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t not_busy = PTHREAD_COND_INITIALIZER;
 static unit *units; /* atomic; never freed, as devices are not */
 static uint64_t orders;
 
@@ -64,12 +68,40 @@ static void move(unit *u, state to)
     __atomic_store_n(&u->state, to, __ATOMIC_RELEASE);
 }
 
+static unit *first(void)
+{
+    return __atomic_load_n(&units, __ATOMIC_ACQUIRE);
+}
+
 static unit *find(const tide_device *device)
 {
-    unit *u = __atomic_load_n(&units, __ATOMIC_ACQUIRE);
+    unit *u = first();
     while (u != NULL && u->device != device)
         u = u->next;
     return u;
+}
+
+/* Takes a unit in hand, if it is still in this state. (One that is has an open device: closing
+ * makes it IDLE, under the lock.) */
+static bool claim(unit *u, state from)
+{
+    pthread_mutex_lock(&mutex);
+    bool ours = u->state == from;
+    if (ours) {
+        tide_device_hold_again(u->device);
+        move(u, BUSY);
+    }
+    pthread_mutex_unlock(&mutex);
+    return ours;
+}
+
+static void let_go(unit *u, state to)
+{
+    pthread_mutex_lock(&mutex);
+    tide_device_drop(u->device);
+    move(u, to);
+    pthread_cond_broadcast(&not_busy);
+    pthread_mutex_unlock(&mutex);
 }
 
 /* ---- wanting -------------------------------------------------------------------------------- */
@@ -92,8 +124,8 @@ static void want(tide_device *device)
 {
     pthread_mutex_lock(&mutex);
     unit *u = find_or_make(device);
-    bool first = u != NULL && u->state == IDLE;
-    if (first) {
+    bool ours = u != NULL && u->state == IDLE;
+    if (ours) {
         u->language =
             device->dl.device_type == TIDE_DL_CUDA ? TIDE_KERNELS_CUDA : TIDE_KERNELS_OPENCL;
         u->tries = 0;
@@ -101,7 +133,7 @@ static void want(tide_device *device)
         move(u, WANTED);
     }
     pthread_mutex_unlock(&mutex);
-    if (first)
+    if (ours)
         tide_keeper_wanted();
 }
 
@@ -123,7 +155,7 @@ static void say_once(const unit *u)
 static void failed(unit *u, const char *why)
 {
     snprintf(u->error, sizeof u->error, "%s", why);
-    move(u, FAILED);
+    let_go(u, FAILED);
     say_once(u);
 }
 
@@ -147,7 +179,7 @@ static void submit(unit *u)
     u->order = order_mark | ++orders;
     u->tries++;
     tide_stager_submit(u->order, text, strlen(text));
-    move(u, ORDERED);
+    let_go(u, ORDERED);
 }
 
 static void order(unit *u)
@@ -158,18 +190,16 @@ static void order(unit *u)
     }
     u->file = tide_kernels_kept(u->architecture);
     if (u->file.bytes != NULL)
-        move(u, ARRIVED);
+        let_go(u, ARRIVED);
     else
         submit(u);
 }
 
 void tide_help_order(void)
 {
-    pthread_mutex_lock(&mutex);
-    for (unit *u = units; u != NULL; u = u->next)
-        if (u->state == WANTED && u->language == TIDE_KERNELS_CUDA)
+    for (unit *u = first(); u != NULL; u = u->next)
+        if (state_of(u) == WANTED && u->language == TIDE_KERNELS_CUDA && claim(u, WANTED))
             order(u);
-    pthread_mutex_unlock(&mutex);
 }
 
 static void arrived(unit *u, const tide_stager_answer *answer)
@@ -181,7 +211,7 @@ static void arrived(unit *u, const tide_stager_answer *answer)
         return;
     }
     tide_kernels_keep(u->architecture, &u->file);
-    move(u, ARRIVED);
+    let_go(u, ARRIVED);
 }
 
 /* A stager that was lost may do better the next time; one that says no, or is not there, will not.
@@ -193,24 +223,22 @@ static void answered(unit *u, const tide_stager_answer *answer)
     if (answer->result == TIDE_STAGER_OK)
         arrived(u, answer);
     else if (lost && u->tries < TRIES)
-        move(u, WANTED);
+        let_go(u, WANTED);
     else
         failed(u, answer->error);
 }
 
 bool tide_help_answer(const tide_stager_answer *answer)
 {
-    pthread_mutex_lock(&mutex);
-    for (unit *u = units; u != NULL; u = u->next)
-        if (u->state == ORDERED && u->order == answer->order)
+    for (unit *u = first(); u != NULL; u = u->next)
+        if (state_of(u) == ORDERED && u->order == answer->order && claim(u, ORDERED))
             answered(u, answer);
-    pthread_mutex_unlock(&mutex);
     return (answer->order & order_mark) != 0;
 }
 
 static bool any(state from, state to)
 {
-    for (const unit *u = __atomic_load_n(&units, __ATOMIC_ACQUIRE); u != NULL; u = u->next)
+    for (const unit *u = first(); u != NULL; u = u->next)
         if (state_of(u) >= from && state_of(u) <= to)
             return true;
     return false;
@@ -223,7 +251,7 @@ bool tide_help_ordered(void)
 
 bool tide_help_pending(void)
 {
-    return any(WANTED, ARRIVED);
+    return any(WANTED, BUSY);
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
@@ -245,7 +273,7 @@ static void load(unit *u, const char *code, size_t bytes, const char *options)
     const tide_device_methods *methods = u->device->methods;
     u->module = methods->load(u->device, code, bytes, options);
     if (u->module != NULL && find_kernels(u)) {
-        move(u, READY);
+        let_go(u, READY);
         return;
     }
     char why[256];
@@ -268,24 +296,33 @@ static void build_source(unit *u)
     tide_os_free(text);
 }
 
-static void build(unit *u)
+static void load_file(unit *u)
 {
-    if (u->state == WANTED && u->language == TIDE_KERNELS_OPENCL)
-        build_source(u);
-    if (u->state == ARRIVED) {
-        load(u, u->file.code.code, u->file.code.bytes, NULL);
-        tide_os_free(u->file.bytes);
-        u->file.bytes = NULL;
-    }
+    tide_kernels_file file = u->file;
+    u->file.bytes = NULL;
+    load(u, file.code.code, file.code.bytes, NULL);
+    tide_os_free(file.bytes);
 }
 
 void tide_help_build(void)
 {
-    if (!any(WANTED, ARRIVED))
-        return;
+    for (unit *u = first(); u != NULL; u = u->next) {
+        state now = state_of(u);
+        if (now == WANTED && u->language == TIDE_KERNELS_OPENCL && claim(u, WANTED))
+            build_source(u);
+        else if (now == ARRIVED && claim(u, ARRIVED))
+            load_file(u);
+    }
+}
+
+/* Whoever wants to close a device waits until nothing is being made for it: a moment later it would
+ * be held no more. */
+static void closing(tide_device *device)
+{
+    unit *u = find(device);
     pthread_mutex_lock(&mutex);
-    for (unit *u = units; u != NULL; u = u->next)
-        build(u);
+    while (u != NULL && u->state == BUSY)
+        pthread_cond_wait(&not_busy, &mutex);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -294,6 +331,7 @@ static void close_device(tide_device *device)
     pthread_mutex_lock(&mutex);
     unit *u = find(device);
     if (u != NULL) {
+        tide_assert(u->state != BUSY); /* it would be held */
         if (u->module != NULL)
             device->methods->unload(device, u->module);
         tide_os_free(u->file.bytes);
@@ -308,9 +346,13 @@ static void close_device(tide_device *device)
 void tide_help_forget(void)
 {
     mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    for (unit *u = units; u != NULL; u = u->next)
-        if (u->state == ORDERED)
-            move(u, WANTED);
+    not_busy = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    for (unit *u = units; u != NULL; u = u->next) {
+        if (u->state == BUSY)
+            tide_device_drop(u->device);
+        if (u->state == ORDERED || u->state == BUSY)
+            move(u, u->state == BUSY ? FAILED : WANTED);
+    }
 }
 
 /* ---- helping -------------------------------------------------------------------------------- */
@@ -398,6 +440,7 @@ static tide_helped help_frame(const tide_help *help)
 void tide_help_attach(void)
 {
     tide_callbacks_policy.help = help_frame;
+    tide_callbacks_policy.closing = closing;
     tide_callbacks_policy.close = close_device;
 }
 

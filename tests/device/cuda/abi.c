@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Our declarations of the driver's ABI (runtime/cuda_api.h) are the toolkit's: prototypes, sizes, offsets
- * and values, at each version that we ask cuGetProcAddress for. Compiling this is most of the test. */
+/* Our declarations of the driver's ABI (runtime/cuda_api.h) are the toolkit's: prototypes, sizes,
+ * offsets and values, at each version that we ask cuGetProcAddress for. Compiling this is most of
+ * the test. */
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <stddef.h>
@@ -44,16 +45,18 @@ SAME(sizeof(tide_cu_pool_properties), sizeof(CUmemPoolProps));
 SAME(offsetof(tide_cu_pool_properties, handles), offsetof(CUmemPoolProps, handleTypes));
 SAME(offsetof(tide_cu_pool_properties, location), offsetof(CUmemPoolProps, location));
 SAME(offsetof(tide_cu_pool_properties, location.id), offsetof(CUmemPoolProps, location.id));
-SAME(offsetof(tide_cu_pool_properties, security), offsetof(CUmemPoolProps, win32SecurityAttributes));
+SAME(offsetof(tide_cu_pool_properties, security),
+     offsetof(CUmemPoolProps, win32SecurityAttributes));
 SAME(offsetof(tide_cu_pool_properties, most), offsetof(CUmemPoolProps, maxSize));
 SAME(offsetof(tide_cu_pool_properties, usage), offsetof(CUmemPoolProps, usage));
 SAME(sizeof(tide_cu_result), sizeof(CUresult));
 SAME(sizeof(tide_cu_device), sizeof(CUdevice));
 SAME(sizeof(tide_cu_address), sizeof(CUdeviceptr));
 
-/* A parameter of ours and the driver's: the same type, or an enumeration and an int, or structures of the
- * same layout (above) behind a pointer. What is compared is the number of parameters and the size and kind
- * of each, by declaring theirs once more with ours in place of what only has another name. */
+/* A parameter of ours and the driver's: the same type, or an enumeration and an int, or structures
+ * of the same layout (above) behind a pointer. What is compared is the number of parameters and
+ * the size and kind of each, by declaring theirs once more with ours in place of what only has
+ * another name. */
 #define CUresult                     tide_cu_result
 #define CUdevice_attribute           int
 #define CUmemPool_attribute          int
@@ -105,8 +108,8 @@ PROTOTYPE(cuModuleGetFunction, CUfunction *, CUmodule, const char *);
 #undef CUjit_option
 #undef CUmemPoolProps
 
-/* Theirs at the version we ask for: that there is such a version, and that a call with our arguments is a
- * call of theirs, warnings being errors. */
+/* Theirs at the version we ask for: that there is such a version, and that a call with our
+ * arguments is a call of theirs, warnings being errors. */
 #define CALLABLE(name, version, ...)                                \
     static CUresult call_##name(PFN_##name##_v##version function)   \
     {                                                               \
@@ -164,13 +167,14 @@ CALLABLE(cuLaunchKernel, 4000, (tide_cu_function)0, 0U, 0U, 0U, 0U, 0U, 0U, 0U, 
          (void **)0, (void **)0)
 
 /* Every entry point we ask for stands above, at the version we ask for. */
-#define VERSION(name, version, arguments) _Static_assert(sizeof(PFN_##name##_v##version) != 0, #name);
+#define VERSION(name, version, arguments) \
+    _Static_assert(sizeof(PFN_##name##_v##version) != 0, #name);
 TIDE_CU_ENTRIES(VERSION)
 
-_Static_assert(__builtin_types_compatible_p(tide_cu_get_proc *,
-                                            tide_cu_result(*)(const char *, void **, int, cuuint64_t,
-                                                              int *)) ||
-                   sizeof(cuuint64_t) == sizeof(uint64_t),
+SAME(sizeof(uint64_t), sizeof(cuuint64_t));
+SAME(sizeof(int), sizeof(CUdriverProcAddressQueryResult));
+_Static_assert(__builtin_types_compatible_p(tide_cu_get_proc, tide_cu_result(const char *, void **,
+                                                                             int, uint64_t, int *)),
                "cuGetProcAddress_v2");
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program uses of the CUDA driver beside the library, in tests that run on a real driver as on the
- * fake one: TIDE_BESIDE(name, CUDA version of these parameters, arguments). */
+/* What a program uses of the CUDA driver beside the library, in tests that run on a real driver as
+ * on the fake one: TIDE_BESIDE(name, CUDA version of these parameters, arguments). */
 #ifndef CUDA_BESIDE_H
 #define CUDA_BESIDE_H
 

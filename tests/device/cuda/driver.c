@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The scenarios that need no fake: on whatever driver there is, a real one with a GPU behind it or the fake
- * one (TIDEPOOL_CUDA_DRIVER). Work is the driver's fills and copies, large enough to be in flight when the
- * host goes on. Without a driver or a device the test is skipped, with status 77. */
+/* The scenarios that need no fake: on whatever driver there is, a real one with a GPU behind it or
+ * the fake one (TIDEPOOL_CUDA_DRIVER). Work is the driver's fills and copies, large enough to be
+ * in flight when the host goes on. Without a driver or a device the test is skipped, with status
+ * 77. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

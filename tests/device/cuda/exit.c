@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenario 70: the process ends with live device pools. The fake driver ends it with 99 if anything calls it
- * after it was torn down.
+/* Scenario 70: the process ends with live device pools. The fake driver ends it with 99 if
+ * anything calls it after it was torn down.
  *
- *   live    main returns: the pool was never destroyed
- *   atexit  a handler destroys it when the driver is gone
- *   thread  another thread is in the middle of things */
+ *   live    main returns: the pool was never destroyed atexit  a handler destroys it when the
+ *   driver is gone thread  another thread is in the middle of things */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -45,7 +44,8 @@ int main(int count, char **arguments)
     pool = b.pool;
     device = b.device;
     pthread_t thread;
-    if (strcmp(way, "thread") == 0 && pthread_create(&thread, NULL, go_on, fake_stream_create(0)) != 0)
+    if (strcmp(way, "thread") == 0 &&
+        pthread_create(&thread, NULL, go_on, fake_stream_create(0)) != 0)
         return EXIT_FAILURE;
     TIDE_SCOPE(pool);
     put(b.stream, tide_zeros(pool, float, 1000), 4000, 1);

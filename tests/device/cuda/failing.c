@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Every entry point of the driver fails, at its first, second, third … call, once and for ever, with an
- * error that passes and with one that loses the device, while a program runs that uses all of the library's
- * face. Whatever fails: what reports success is right, the pool's invariants hold, no work is unordered,
- * everything can be given up, and after failing once everything works again. */
+/* Every entry point of the driver fails, at its first, second, third … call, once and for ever,
+ * with an error that passes and with one that loses the device, while a program runs that uses all
+ * of the library's face. Whatever fails: what reports success is right, the pool's invariants
+ * hold, no work is unordered, everything can be given up, and after failing once everything works
+ * again. */
 #include "support.h"
 
 #include "runtime/cuda.h"
@@ -88,7 +89,8 @@ static void copy(tide_pool *pool)
     memset(from, 7, sizeof from);
     memset(to, 0, sizeof to);
     TIDE_SCOPE(pool);
-    uint8_t *x = tide_acquire(pool, uint8_t, sizeof from), *y = tide_acquire(pool, uint8_t, sizeof from);
+    uint8_t *x = tide_acquire(pool, uint8_t, sizeof from);
+    uint8_t *y = tide_acquire(pool, uint8_t, sizeof from);
     if (x == NULL || y == NULL) {
         note(tide_error_status());
         return;
@@ -133,7 +135,8 @@ static void exchange(tide_pool *pool, void *stream)
         expect(stream, again->tensor.data, 200, 1);
 }
 
-/* From opening the device to closing it. False: it could not even be opened, or lost what a pool needs. */
+/* From opening the device to closing it. False: it could not even be opened, or lost what a pool
+ * needs. */
 static bool run_program(void *stream, void *other)
 {
     refused = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Random programs: levels of every form nested in each other, arrays used on the pool's stream and on
- * others, declared where they are used, work in flight all the time. The fake driver's hazard check must
- * find nothing, each kernel must see what it should; and the same programs with one declaration left out
- * must be found out. */
+/* Random programs: levels of every form nested in each other, arrays used on the pool's stream and
+ * on others, declared where they are used, work in flight all the time. The fake driver's hazard
+ * check must find nothing, each kernel must see what it should; and the same programs with one
+ * declaration left out must be found out. */
 #include <setjmp.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The scenarios of devices, 63 to 72, each a test of its name. (70, the end of the process with live pools,
- * is a program of its own: exit.c.) */
+/* The scenarios of devices, 63 to 72, each a test of its name. (70, the end of the process with
+ * live pools, is a program of its own: exit.c.) */
 #include "support.h"
 
 #include "runtime/device.h"
@@ -237,7 +237,8 @@ static void the_same_use_declared_is_not(void **state)
     fake_stream_destroy(other);
 }
 
-/* An array that both streams may use, rewound inside the declaration and used first on the other. */
+/* An array that both streams may use, rewound inside the declaration and used first on the other.
+ */
 static void inner_rewinds_order_both_ways(void **state)
 {
     (void)state;
@@ -631,9 +632,10 @@ static void views_of_device_arrays_have_their_headers_on_the_host(void **state)
 
 static unsigned given_back;
 
+/* The producer does with it what it likes, on the host. */
 static void give_back(tide_dl_managed *managed)
 {
-    (void)managed;
+    fake_host_uses(managed->tensor.data, 400, true);
     given_back++;
 }
 
@@ -653,21 +655,26 @@ static void an_imported_tensor_goes_back_when_its_work_is_over(void **state)
                                           .ndim = 1,
                                           .dtype = {TIDE_DL_FLOAT, 32, 1},
                                           .shape = shape}};
+    void *other = fake_stream_create(0);
     given_back = 0;
     for (unsigned i = 0; i < 20; i++) {
         TIDE_SCOPE(b.pool);
+        if (i % 3 == 1)
+            expect_ok(tide_pool_use_on(b.pool, other));
         tide_array *array = tide_array_import(b.pool, &managed);
         assert_non_null(array);
-        put(b.stream, tide_array_data(array), 400, 1);
+        put(i % 3 == 1 ? other : b.stream, tide_array_data(array), 400, 1);
         assert_true(given_back <= i);
     }
     assert_int_equal(fake_calls("cuEventSynchronize") + fake_calls("cuStreamSynchronize"), 0);
+    fake_synchronise_all(); /* what is refused goes back at once */
     managed.tensor.device.device_id = 1;
     assert_null(tide_array_import(b.pool, &managed));
     expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
     expect_ok(tide_pool_reset(producer));
     expect_ok(tide_pool_destroy(producer));
     bench_end(&b);
+    fake_stream_destroy(other);
     assert_int_equal(given_back, 21);
 }
 

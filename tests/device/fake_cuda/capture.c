@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Events, and what a capture makes of them: a stream that waits for an event of a capture joins it. */
+/* Events, and what a capture makes of them: a stream that waits for an event of a capture joins
+ * it. */
 #include <stdlib.h>
 
 #include "model.h"

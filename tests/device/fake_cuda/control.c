@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds for every entry point: the lock, counting, failing on demand, current contexts, the modes of
- * threads, the end of the process. */
+/* What holds for every entry point: the lock, counting, failing on demand, current contexts, the
+ * modes of threads, the end of the process. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>

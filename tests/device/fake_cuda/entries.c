@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's entry points, with the parameters of runtime/cuda_api.h; the only exported one of the
- * driver's own names is cuGetProcAddress_v2. Each counts, may fail on demand, and knows contexts. */
+/* The driver's entry points, with the parameters of runtime/cuda_api.h; the only exported one of
+ * the driver's own names is cuGetProcAddress_v2. Each counts, may fail on demand, and knows
+ * contexts. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -253,7 +254,8 @@ int entry_queue(void *handle, const work *one)
     return 0;
 }
 
-/* The range of a strided fill is that of its elements, gaps included: nobody else uses those then. */
+/* The range of a strided fill is that of its elements, gaps included: nobody else uses those then.
+ */
 static int fill(uint64_t to, uint64_t pitch, unsigned unit, unsigned value, uint64_t width,
                 uint64_t height, void *stream)
 {
@@ -264,7 +266,8 @@ static int fill(uint64_t to, uint64_t pitch, unsigned unit, unsigned value, uint
                       .value = value,
                       .width = width,
                       .height = height,
-                      .ranges = {{(void *)(uintptr_t)to, (height - 1) * pitch + width * unit, true}},
+                      .ranges = {{(void *)(uintptr_t)to, (height - 1) * pitch + width * unit,
+                                  true}},
                       .range_count = 1,
                       .what = "a fill"};
     return entry_queue(stream, &one);
@@ -275,13 +278,13 @@ static int fill(uint64_t to, uint64_t pitch, unsigned unit, unsigned value, uint
           tide_cu_stream stream)                                                                  \
     {                                                                                             \
         START_CURRENT(cuMemsetD##bits##Async);                                                    \
-        return control_leave(fill(to, 0, bits / 8, value, count, 1, stream));                             \
+        return control_leave(fill(to, 0, bits / 8, value, count, 1, stream));                     \
     }                                                                                             \
     ENTRY(cuMemsetD2D##bits##Async, tide_cu_address to, size_t pitch, type value, size_t width,   \
           size_t height, tide_cu_stream stream)                                                   \
     {                                                                                             \
         START_CURRENT(cuMemsetD2D##bits##Async);                                                  \
-        return control_leave(fill(to, pitch, bits / 8, value, width, height, stream));                    \
+        return control_leave(fill(to, pitch, bits / 8, value, width, height, stream));            \
     }
 FILL(8, unsigned char)
 FILL(16, unsigned short)
@@ -509,10 +512,8 @@ static const struct {
 #undef X
 };
 
-__attribute__((visibility("default"))) tide_cu_result cuGetProcAddress_v2(const char *name, void **out,
-                                                                          int version,
-                                                                          uint64_t flags,
-                                                                          int *status);
+tide_cu_result cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags,
+                                   int *status);
 
 tide_cu_result cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags,
                                    int *status)

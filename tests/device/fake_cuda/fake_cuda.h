@@ -2,10 +2,11 @@
 /* A CUDA driver on host memory, for tests: devices, contexts, streams, events, captured graphs and
  * stream-ordered memory. What it is for:
  *
- *  - Work is delayed, and what no stream and no event orders runs in random order: as late and as mixed as
- *    the driver's rules allow. The same seed gives the same run.
- *  - The hazard check reports any two overlapping uses of memory, one of them a write, that are not ordered;
- *    also use of memory that is not allocated. It goes by the order there is, not by how a run went.
+ *  - Work is delayed, and what no stream and no event orders runs in random order: as late and as
+ *    mixed as the driver's rules allow. The same seed gives the same run.
+ *  - The hazard check reports any two overlapping uses of memory, one of them a write, that are
+ *    not ordered; also use of memory that is not allocated. It goes by the order there is, not by
+ *    how a run went.
  *  - Device memory cannot be touched by the host: a program that does stops at once.
  *  - Any entry point can be made to fail at its Nth call, once or for ever; calls are counted.
  *  - Stream handles are used again at once; numbers are not.
@@ -19,7 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Everything as new: so many devices, this seed, nothing allocated, counted, failing or reported. */
+/* Everything as new: so many devices, this seed, nothing allocated, counted, failing or reported.
+ */
 void fake_reset(unsigned devices, uint32_t seed);
 
 /* ---- what is asked of it ------------------------------------------------------------------- */
@@ -49,10 +51,10 @@ size_t fake_live_bytes(void);
 /* Work that has been queued and not yet run. */
 unsigned fake_pending(void);
 
-/* ---- what a program does with the driver beside the library ----------------------------------- */
+/* ---- what a program does with the driver beside the library -------------------------------- */
 
-/* Makes a device's context current for the calling thread (-1: none), as a program would that works with
- * several; the device that is current. */
+/* Makes a device's context current for the calling thread (-1: none), as a program would that
+ * works with several; the device that is current. */
 void fake_use_device(int device);
 int fake_current_device(void);
 
@@ -66,8 +68,8 @@ typedef struct fake_range {
     bool writes;
 } fake_range;
 
-/* A kernel: `run` is called with a copy of its arguments when its turn has come; device memory is seen
- * through fake_see. */
+/* A kernel: `run` is called with a copy of its arguments when its turn has come; device memory is
+ * seen through fake_see. */
 enum { FAKE_RANGES = 8, FAKE_ARGUMENTS = 64 };
 typedef void fake_kernel(const void *arguments);
 void fake_launch(void *stream, fake_kernel *run, const void *arguments, size_t bytes,
@@ -81,7 +83,7 @@ void fake_order(void *before, void *after); /* as a program orders two streams *
 void fake_synchronise(void *stream);
 void fake_synchronise_all(void);
 
-/* ---- graphs ------------------------------------------------------------------------------------ */
+/* ---- graphs -------------------------------------------------------------------------------- */
 
 void fake_capture_begin(void *stream);
 int fake_capture_end(void *stream, void **graph); /* the driver's result */

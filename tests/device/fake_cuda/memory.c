@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Device memory: addresses that the host cannot touch, and a second view of the same pages through which
- * work sees them. Pinned memory is ordinary memory that is known. */
+/* Device memory: addresses that the host cannot touch, and a second view of the same pages through
+ * which work sees them. Pinned memory is ordinary memory that is known. */
 #include "model.h"
 
 #include <stdio.h>
@@ -114,8 +114,9 @@ static block *find_block(size_t bytes)
     return best;
 }
 
-/* Getting and giving back are uses of the whole block, on their stream: what is not ordered with them is
- * not ordered with the next owner either. What a block then holds is nobody's business: 0xA5. */
+/* Getting and giving back are uses of the whole block, on their stream: what is not ordered with
+ * them is not ordered with the next owner either. What a block then holds is nobody's business:
+ * 0xA5. */
 static work use_of(const block *one, const char *what)
 {
     return (work){.run = memory_write,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Work and its order. Each piece of work has the set of all that is before it, closed: with a piece it
- * holds all that is before that. So a piece may run when its set is done, and two pieces are ordered if
- * one is in the other's set. Events and waits are no work, only sets that are handed on. */
+/* Work and its order. Each piece of work has the set of all that is before it, closed: with a
+ * piece it holds all that is before that. So a piece may run when its set is done, and two pieces
+ * are ordered if one is in the other's set. Events and waits are no work, only sets that are
+ * handed on. */
 #include "model.h"
 
 #include <stdio.h>
@@ -47,9 +48,10 @@ static void check_range(const fake_range *range, const set *before, const char *
         const use *old = &model.uses[i];
         if (overlap(&old->range, range) && !set_has(before, old->op) && fake.hazard[0] == '\0')
             snprintf(fake.hazard, sizeof fake.hazard,
-                     "%s on %s is not ordered after %s on stream %llu, both use %p (%zu and %zu bytes)",
-                     what, who, old->what, (unsigned long long)old->stream, range->data, range->bytes,
-                     old->range.bytes);
+                     "%s on %s is not ordered after %s on stream %llu, both use %p "
+                     "(%zu and %zu bytes)",
+                     what, who, old->what, (unsigned long long)old->stream, range->data,
+                     range->bytes, old->range.bytes);
     }
 }
 

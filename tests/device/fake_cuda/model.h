@@ -117,10 +117,10 @@ enum { /* results that the library has no name for */
     CAPTURED_EVENT = 907
 };
 
-int control_enter(int entry);         /* 0, or the result to fail with; locked until control_leave */
+int control_enter(int entry);         /* 0, or the result to fail with; locked until leave */
 int control_enter_current(int entry); /* the same, for what needs a context that works */
 int control_leave(int result);
-int control_unsafe(const char *what); /* what would spoil a capture: 0, or the result to fail with */
+int control_unsafe(const char *what); /* what would spoil a capture: 0, or a result */
 int control_mode(int mode);           /* exchanges the calling thread's capture mode */
 context *control_current(void);
 void control_push(context *pushed);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a test does as a program that uses the driver beside the library: streams, kernels, graphs. */
+/* What a test does as a program that uses the driver beside the library: streams, kernels, graphs.
+ */
 #include <stdlib.h>
 
 #include "model.h"

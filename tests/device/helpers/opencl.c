@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels that help with frames, run by an OpenCL device (PoCL will do) and compared byte by
- * byte with what the host makes of the same frame: every built-in type, odd sizes, unaligned parts,
- * 1 to 300 of them. Bytes around each part must stay as they were. */
+/* The kernels that help with frames, run by an OpenCL device (PoCL will do) or, asked with `cuda`,
+ * by a GPU, and compared byte by byte with what the host makes of the same frame: every built-in
+ * type, odd sizes, unaligned parts, 1 to 300 of them. Bytes around each part must stay as they
+ * were. */
 #include "tests/device/opencl/bed.h"
+
+#include <stdio.h>
 
 #include <tidepool/device_bump.h>
 #include <tidepool/learn.h>
 
 #include "jit/helpers/help.h"
+#include "jit/stage/nvrtc.h"
+#include "runtime/cuda.h"
 #include "runtime/hash.h"
 #include "runtime/seam.h"
 #include "runtime/type.h"
@@ -354,16 +359,55 @@ static void they_can_be_switched_off(void **unused)
 /* ---- the bump allocator -----------------------------------------------------------------------
  */
 
+static const char opencl_words[] = "#define KERNEL __kernel void\n"
+                                   "#define GLOBAL __global\n"
+                                   "#define ID get_global_id(0)\n";
+static const char cuda_words[] = "#define KERNEL extern \"C\" __global__ void\n"
+                                 "#define GLOBAL\n"
+                                 "#define ID (blockIdx.x * blockDim.x + threadIdx.x)\n";
 static const char take_source[] =
-    "__kernel void take(__global tide_bump *bump, __global ulong *out, uint n, uint most)\n"
+    "KERNEL take(GLOBAL tide_bump *bump, GLOBAL unsigned long *out, unsigned n, unsigned most)\n"
     "{\n"
-    "    uint i = (uint)get_global_id(0);\n"
+    "    unsigned i = (unsigned)ID;\n"
     "    if (i >= n) return;\n"
-    "    uint size = 1 + i * 37 % most;\n"
-    "    __global uchar *got = (__global uchar *)tide_bump_acquire(bump, size);\n"
-    "    out[i] = got != 0 ? (ulong)(got - (__global uchar *)bump) : 0;\n"
-    "    for (uint b = 0; got != 0 && b < size; b++) got[b] = (uchar)i;\n"
+    "    unsigned size = 1 + i * 37 % most;\n"
+    "    GLOBAL char *got = (GLOBAL char *)tide_bump_acquire(bump, size);\n"
+    "    out[i] = got != 0 ? (unsigned long)(got - (GLOBAL char *)bump) : 0;\n"
+    "    for (unsigned b = 0; got != 0 && b < size; b++) got[b] = (char)i;\n"
     "}\n";
+
+/* A program's own compiler for its own kernels: the driver's, or NVRTC. */
+static void *load_cuda(const char *source)
+{
+    int major = 0, minor = 0, of = tide_cuda_of(gpu)->ordinal;
+    char error[300];
+    stage_cuda_code made;
+    assert_int_equal(tide_cu.cuDeviceGetAttribute(&major, 75, of), TIDE_CU_SUCCESS);
+    assert_int_equal(tide_cu.cuDeviceGetAttribute(&minor, 76, of), TIDE_CU_SUCCESS);
+    if (!stage_nvrtc_compile(source, (unsigned)(major * 10 + minor), 60000, &made, error,
+                             sizeof error))
+        fail_msg("%s", error);
+    void *module = gpu->methods->load(gpu, made.code, made.bytes, NULL);
+    free(made.code);
+    return module;
+}
+
+static void *load_take(void)
+{
+    bool cuda = gpu->dl.device_type == TIDE_DL_CUDA;
+    size_t room =
+        strlen(tide_bump_source()) + sizeof opencl_words + sizeof cuda_words + sizeof take_source;
+    char *source = malloc(room);
+    assert_non_null(source);
+    snprintf(source, room, "%s%s%s", tide_bump_source(), cuda ? cuda_words : opencl_words,
+             take_source);
+    void *module =
+        cuda ? load_cuda(source) : gpu->methods->load(gpu, source, strlen(source), "-cl-std=CL1.2");
+    free(source);
+    if (module == NULL)
+        fail_msg("%s", tide_error_message());
+    return module;
+}
 
 enum { TAKERS = 4096 };
 
@@ -409,13 +453,7 @@ static tide_status try_takers(tide_pool *pool, void *kernel, size_t bytes, uint3
 static void kernels_allocate(void **unused)
 {
     (void)unused;
-    char *source = malloc(strlen(tide_bump_source()) + sizeof take_source);
-    assert_non_null(source);
-    strcat(strcpy(source, tide_bump_source()), take_source);
-    void *module = gpu->methods->load(gpu, source, strlen(source), "-cl-std=CL1.2");
-    free(source);
-    if (module == NULL)
-        fail_msg("%s", tide_error_message());
+    void *module = load_take();
     void *kernel = gpu->methods->kernel(gpu, module, "take");
     assert_non_null(kernel);
     tide_pool *pool = bed_pool(NULL);
@@ -455,6 +493,17 @@ static void scopes_of_the_allocator_are_scopes(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
+static int on_cuda(const struct CMUnitTest *tests, size_t count)
+{
+    gpu = tide_device_open("cuda:0");
+    if (gpu == NULL) {
+        printf("skipped: %s\n", tide_error_message());
+        return 77;
+    }
+    int failed = _cmocka_run_group_tests("kernels on CUDA", tests, count, NULL, NULL);
+    return failed != 0 || tide_device_close(gpu) != TIDE_OK;
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -471,5 +520,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(scopes_of_the_allocator_are_scopes),
     };
     random_state = 88172645463325252u;
+    if (argc > 1 && strcmp(argv[1], "cuda") == 0)
+        return on_cuda(tests, sizeof tests / sizeof *tests);
     return BED_MAIN("kernels on OpenCL", tests);
 }
