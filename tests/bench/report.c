@@ -63,7 +63,7 @@ static void print_header(const bench_result *result)
     const bench_case *job = result->job;
     char base[32];
     snprintf(base, sizeof base, "/%s", job->base);
-    printf("\n%-17s %-16s %12s %12s %8s %8s%s%s\n", "case", "variant", "ns min", "ns median",
+    printf("\n%-13s %-16s %12s %12s %8s %8s%s%s\n", "case", "variant", "ns min", "ns median",
            "/floor", base, result->counted ? " instructions" : "",
            job->threads > 0 ? "  scaling" : "");
 }
@@ -78,7 +78,7 @@ static void print_ratio(double ratio)
 
 static void print_row(const bench_result *result)
 {
-    printf("%-17s %-16s", result->job->name, result->variant->name);
+    printf("%-13s %-16s", result->job->name, result->variant->name);
     if (!result->ran) {
         printf(" %12s   %s\n", "-",
                result->variant->missing ? result->variant->missing : "did not run");

@@ -459,6 +459,35 @@ static void disabled_buffers_cache_nothing(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+__attribute__((weak)) int __asan_address_is_poisoned(void const volatile *address);
+
+static void expect_touchable(const char *memory, bool touchable)
+{
+    if (__asan_address_is_poisoned != NULL)
+        assert_true((__asan_address_is_poisoned(memory) == 0) == touchable);
+}
+
+static void at_check_level_1_sanitizers_know_what_is_live(void **state)
+{
+    (void)state;
+    expect_ok(tide_tune_set("check", 1));
+    tide_buffers *buffers = made(NULL);
+    expect_ok(tide_tune_set("check", 0));
+    tide_buffer b = acquired(buffers, 1000);
+    char *memory = tide_buffer_pointer(buffers, b);
+    memset(memory, 1, 1000);
+    expect_touchable(memory + 999, true);
+    expect_touchable(memory + 1008, false); /* of its bucket, but not of what was asked for */
+    expect_ok(tide_buffer_release(buffers, b));
+    expect_touchable(memory, false);
+    b = acquired(buffers, 1024);
+    assert_ptr_equal(tide_buffer_pointer(buffers, b), memory);
+    memset(memory, 2, 1024);
+    expect_ok(tide_buffer_release(buffers, b));
+    assert_int_equal(tide_buffers_trim(buffers, 0).slots, 1);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
 /* ---- seen ------------------------------------------------------------------------------------ */
 
 static void statistics_are_there_by_bucket_and_as_a_page(void **state)
@@ -575,6 +604,7 @@ int main(void)
         cmocka_unit_test(trim_gives_back_what_is_cached_and_only_that),
         cmocka_unit_test(the_shared_instance_is_one_until_all_have_let_go),
         cmocka_unit_test(disabled_buffers_cache_nothing),
+        cmocka_unit_test(at_check_level_1_sanitizers_know_what_is_live),
         cmocka_unit_test(statistics_are_there_by_bucket_and_as_a_page),
         cmocka_unit_test(the_hook_hears_all_that_happens),
         cmocka_unit_test(a_trace_has_a_line_for_each_acquire_and_release),
