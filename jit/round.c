@@ -17,6 +17,7 @@
 #include "jit/stager.h"
 #include "jit/watch.h"
 #include "runtime/assert.h"
+#include "runtime/buffers.h"
 #include "runtime/error.h"
 #include "runtime/pool.h"
 #include "runtime/registry.h"
@@ -154,6 +155,7 @@ bool tide_round(int wait_ms)
     bool pending = tide_order_pending() || sites_pending();
     tide_events_tell(round_number);
     tide_round_unlock();
+    tide_buffers_tick();
     tide_help_build(); /* drivers may take long */
     return pending || tide_help_pending();
 }

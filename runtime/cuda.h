@@ -84,6 +84,7 @@ tide_status tide_cuda_wait_all(tide_device *device);
 void *tide_cuda_mark_make(tide_device *device, void *stream);
 bool tide_cuda_mark_done(tide_device *device, void *mark);
 tide_status tide_cuda_mark_wait(tide_device *device, void *mark);
+tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream);
 void tide_cuda_mark_drop(tide_device *device, void *mark);
 bool tide_cuda_capturing(tide_device *device, void *stream);
 uint64_t tide_cuda_stream_number(tide_device *device, void *stream);

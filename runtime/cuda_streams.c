@@ -170,6 +170,15 @@ tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
                                      : tide_cuda_fail(device, "cuEventSynchronize", result);
 }
 
+tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
+{
+    tide_cuda_entered entered;
+    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    tide_cu_result result = tide_cu.cuStreamWaitEvent(stream, ((tide_cuda_mark *)mark)->event, 0);
+    tide_cuda_leave(entered);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuStreamWaitEvent", result);
+}
+
 void tide_cuda_mark_drop(tide_device *device, void *mark)
 {
     keep(tide_cuda_of(device), mark);

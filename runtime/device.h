@@ -53,6 +53,9 @@ typedef struct tide_device_methods {
     tide_status (*mark_wait)(tide_device *device, void *mark);
     void (*mark_drop)(tide_device *device, void *mark);
 
+    /* Whatever is queued on the stream from now on waits for the mark. NULL: the device cannot. */
+    tide_status (*mark_follow)(tide_device *device, void *mark, void *stream);
+
     /* Is work on the stream being recorded into a graph? Then nothing may be allocated. */
     bool (*capturing)(tide_device *device, void *stream);
 

@@ -102,6 +102,12 @@ static void host_mark_drop(tide_device *device, void *mark)
     (void)device, (void)mark;
 }
 
+static tide_status host_mark_follow(tide_device *device, void *mark, void *stream)
+{
+    (void)device, (void)mark, (void)stream;
+    return TIDE_OK;
+}
+
 static bool host_capturing(tide_device *device, void *stream)
 {
     (void)device, (void)stream;
@@ -163,6 +169,7 @@ static const tide_device_methods methods = {.allocate = host_allocate,
                                             .mark_done = host_mark_done,
                                             .mark_wait = host_mark_wait,
                                             .mark_drop = host_mark_drop,
+                                            .mark_follow = host_mark_follow,
                                             .capturing = host_capturing,
                                             .stream_number = host_stream_number,
                                             .buffer = host_buffer,

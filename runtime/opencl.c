@@ -164,6 +164,7 @@ static const tide_device_methods methods = {
     .mark_done = tide_opencl_mark_done,
     .mark_wait = tide_opencl_mark_wait,
     .mark_drop = tide_opencl_mark_drop,
+    .mark_follow = tide_opencl_mark_follow,
     .capturing = never_capturing,
     .stream_number = tide_opencl_stream_number,
     .buffer = tide_opencl_buffer,

@@ -117,6 +117,7 @@ tide_status tide_opencl_wait_all(tide_device *);
 void *tide_opencl_mark(tide_device *, void *stream);
 bool tide_opencl_mark_done(tide_device *, void *mark);
 tide_status tide_opencl_mark_wait(tide_device *, void *mark);
+tide_status tide_opencl_mark_follow(tide_device *, void *mark, void *stream);
 void tide_opencl_mark_drop(tide_device *, void *mark);
 uint64_t tide_opencl_stream_number(tide_device *, void *stream);
 void tide_opencl_streams_end(tide_opencl_device *device);

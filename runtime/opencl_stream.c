@@ -202,6 +202,17 @@ tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
     return tide_opencl_check(device, tide_opencl.clWaitForEvents(1, &event), "clWaitForEvents");
 }
 
+tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_cl_event event = mark;
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    return tide_opencl_check(device,
+                             tide_opencl.clEnqueueBarrierWithWaitList(
+                                 tide_opencl_queue(device, stream), 1, &event, NULL),
+                             "clEnqueueBarrierWithWaitList");
+}
+
 void tide_opencl_mark_drop(tide_device *base, void *mark)
 {
     if (tide_opencl_alive(tide_opencl_of(base)))

@@ -2,6 +2,7 @@
 #include "runtime/pin.h"
 
 #include "runtime/assert.h"
+#include "runtime/buffers.h"
 #include "runtime/shim.h"
 #include "runtime/streams.h"
 
@@ -23,6 +24,12 @@ tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
                       .bytes = record->bytes,
                       .capacity = record->capacity,
                       .device = row->device};
+    if (record->buffer.generation != 0) {
+        tide_buffers_hold_again(core->buffers);
+        pin->buffers = core->buffers;
+        pin->buffer = record->buffer;
+        record->buffer = (tide_buffer){0};
+    }
     record->pin = pin;
     core->bytes_held -= record->bytes;
     core->bytes_pinned += record->bytes;
@@ -43,7 +50,12 @@ static void give_back(tide_pin *pin)
         (void)device->methods->mark_wait(device, pin->mark);
         device->methods->mark_drop(device, pin->mark);
     }
-    device->methods->release(device, NULL, TIDE_MEMORY_DEVICE, pin->data, pin->bytes);
+    if (pin->buffers != NULL) {
+        (void)tide_buffer_release_on(pin->buffers, pin->buffer, NULL);
+        tide_buffers_drop(pin->buffers);
+    } else {
+        device->methods->release(device, NULL, TIDE_MEMORY_DEVICE, pin->data, pin->bytes);
+    }
     tide_device_drop(device);
     tide_os_free(pin);
 }
@@ -80,6 +92,9 @@ void tide_pin_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
     slot->data = pin->data;
     record->bytes = pin->bytes;
     record->capacity = pin->capacity;
+    record->buffer = pin->buffer;
+    if (pin->buffers != NULL)
+        tide_buffers_drop(pin->buffers);
     core->bytes_held += pin->bytes;
     if (core->bytes_held > core->bytes_peak)
         core->bytes_peak = core->bytes_held;

@@ -19,6 +19,8 @@ typedef struct tide_pin {
     void *data;
     size_t bytes, capacity;
     tide_device *device; /* held */
+    tide_buffers *buffers; /* held; where the memory goes back to, NULL: the device */
+    tide_buffer buffer;
     void *mark;          /* where the pool's own use ends; NULL while it goes on */
 } tide_pin;
 

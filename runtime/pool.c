@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/assert.h"
+#include "runtime/buffers.h"
 #include "runtime/check.h"
 #include "runtime/error.h"
 #include "runtime/guard.h"
@@ -102,18 +103,46 @@ static tide_status validate(const tide_pool_options *options)
     if ((unsigned)options->check > TIDE_CHECK_GUARD)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "check is %d, most is %d", options->check,
                          TIDE_CHECK_GUARD);
-    if (options->device == NULL && options->stream != NULL)
+    if (options->device == NULL && options->buffers == NULL && options->stream != NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "a stream was given, but no device");
     return TIDE_OK;
+}
+
+/* Holds the buffers that a new pool draws from; NULL if none. Finds the pool's device. */
+static tide_status hold_buffers(const tide_pool_options *options, tide_device **device)
+{
+    const char *call = "tide_pool_create";
+    *device = options->device != NULL ? options->device : &tide_device_host;
+    if (options->buffers == NULL)
+        return TIDE_OK;
+    TIDE_FORWARD(tide_buffers_hold(options->buffers, call));
+    tide_device *theirs = options->buffers->device;
+    if (options->device == NULL || options->device == theirs) {
+        *device = theirs;
+        return TIDE_OK;
+    }
+    tide_buffers_drop(options->buffers);
+    return tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers '%s' are of device %s, not %s",
+                     options->buffers->name, theirs->name, options->device->name);
+}
+
+static void drop_buffers(tide_buffers *buffers)
+{
+    if (buffers != NULL)
+        tide_buffers_drop(buffers);
 }
 
 /* The device of a new pool, held for it, and its stream's number. */
 static tide_device *hold_device(const tide_pool_options *options, uint64_t *stream_number)
 {
     const char *call = "tide_pool_create";
-    tide_device *device = options->device != NULL ? options->device : &tide_device_host;
-    if (tide_device_hold(device, call) != TIDE_OK)
+    tide_device *device = NULL;
+    if (hold_buffers(options, &device) != TIDE_OK)
         return NULL;
+    if (tide_device_hold(device, call) != TIDE_OK) {
+        drop_buffers(options->buffers);
+        return NULL;
+    }
     *stream_number = device->methods->stream_number(device, options->stream);
     if (!tide_device_lost(device) && *stream_number != 0)
         return device;
@@ -123,6 +152,7 @@ static tide_device *hold_device(const tide_pool_options *options, uint64_t *stre
         tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", device->name,
                   options->stream);
     tide_device_drop(device);
+    drop_buffers(options->buffers);
     return NULL;
 }
 
@@ -136,6 +166,7 @@ static void set_options(tide_pool_core *core, const tide_pool_options *options)
 {
     snprintf(core->name, sizeof core->name, "%s", options->name != NULL ? options->name : "pool");
     core->stream = options->stream;
+    core->buffers = options->buffers;
     core->limit_bytes = limit_bytes(options->limit_bytes);
     core->check = check_level(options->check);
     core->disabled = options->disabled || tide_setting_get(TIDE_SETTING_disable) != 0;
@@ -160,6 +191,7 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     char *start = tide_os_reserve(RESERVED);
     if (start == NULL) {
         tide_device_drop(device);
+        drop_buffers(options->buffers);
         tide_fail(TIDE_ERROR_MEMORY, "tide_pool_create", "no %zu bytes of address space",
                   (size_t)RESERVED);
         return NULL;
@@ -293,8 +325,10 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
     for (uint32_t i = 1; i < core->extent_count; i++)
         tide_os_unreserve(core->extents[i], TIDE_EXTENT_BYTES);
     tide_device *device = core->device;
+    tide_buffers *buffers = core->buffers;
     tide_os_unreserve(pool, RESERVED);
     tide_device_drop(device);
+    drop_buffers(buffers);
 }
 
 tide_status tide_pool_destroy(tide_pool *pool)

@@ -12,6 +12,8 @@
 
 #include <tidepool/inline/layout.h>
 
+#include <tidepool/buffers.h>
+
 #include "runtime/abandon.h"
 #include "runtime/device.h"
 #include "runtime/os.h"
@@ -58,6 +60,7 @@ typedef struct tide_pool_core {
     tide_device *device;
     void *stream;
     uint64_t stream_number;
+    tide_buffers *buffers; /* where slots come from, held; NULL: the device */
     tide_check check;
     bool disabled;
     bool threads_own; /* the pool of tide_thread_pool: ends with its thread and not before */

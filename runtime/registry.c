@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include "runtime/buffers.h"
+
 static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
 
@@ -16,8 +18,10 @@ static void child(void)
     mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
+/* Preparing handlers run in reverse: what is locked under the registry registers before it. */
 static void prepare(void)
 {
+    tide_buffers_at_fork();
     pthread_atfork(tide_registry_lock, tide_registry_unlock, child);
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/array.h"
 #include "runtime/assert.h"
+#include "runtime/buffers.h"
 #include "runtime/error.h"
 #include "runtime/guard.h"
 #include "runtime/log.h"
@@ -65,6 +66,20 @@ static size_t round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
+static void give_memory_back(const tide_pool *pool, const tide_row *row, const tide_slot *slot,
+                             const tide_slot_record *record)
+{
+    void *stream = tide_streams_last(pool);
+    if (record->buffer.generation == 0) {
+        row->device->methods->release(row->device, stream, TIDE_MEMORY_DEVICE, slot->data,
+                                      record->bytes);
+        return;
+    }
+    tide_status status = tide_buffer_release_on(pool->core->buffers, record->buffer, stream);
+    tide_assert(status == TIDE_OK);
+    (void)status;
+}
+
 void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
     tide_slot_record *record = tide_slot_record_of(row, slot);
@@ -79,8 +94,7 @@ void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
     } else if (slot->data != NULL) {
         if (core->careful && row->device->host)
             tide_shim_release(slot->data, record->bytes);
-        row->device->methods->release(row->device, tide_streams_last(pool), TIDE_MEMORY_DEVICE,
-                                      slot->data, record->bytes);
+        give_memory_back(pool, row, slot, record);
         tide_assert(core->bytes_held >= record->bytes);
         core->bytes_held -= record->bytes;
         core->releases++;
@@ -114,6 +128,19 @@ static size_t room_beside(const tide_pool_core *core, const tide_slot_record *re
     return core->limit_bytes - (core->bytes_held - record->bytes);
 }
 
+/* Does the row draw from buffers? They are aligned to LEAST_ALIGN, and hold no headers. */
+static bool draws(const tide_pool_core *core, const tide_row *row, size_t align)
+{
+    return core->buffers != NULL && row->device == core->device && align <= LEAST_ALIGN;
+}
+
+/* All that a buffer for so many bytes has, where there is room for that. */
+static size_t whole_buffer(const tide_pool_core *core, size_t bytes, size_t room)
+{
+    size_t whole = tide_buffers_round(core->buffers, bytes);
+    return whole > bytes && whole <= room ? whole : bytes;
+}
+
 /* How many bytes to allocate for the request; refuses what cannot be. */
 static tide_status size_memory(const tide_pool *pool, const tide_row *row,
                                const tide_slot_record *record, const asked *ask, size_t align,
@@ -132,12 +159,26 @@ static tide_status size_memory(const tide_pool *pool, const tide_row *row,
                          "bytes",
                          wanted, type, core->name, core->bytes_held, core->limit_bytes);
     *bytes = round_up(grown_bytes(core, record, wanted, room / align * align), align);
+    if (draws(core, row, align) && !core->disabled)
+        *bytes = whole_buffer(core, *bytes, room);
+    return TIDE_OK;
+}
+
+static tide_status draw(const tide_pool_core *core, size_t bytes, const char *call,
+                        tide_buffer *buffer, void **data)
+{
+    tide_buffers *buffers = core->buffers;
+    *buffer = tide_buffer_acquire_on(buffers, bytes, TIDE_BUFFER_DEVICE | (buffers->flags & ~0xFFu),
+                                     core->stream);
+    if (buffer->generation == 0)
+        return tide_fail(tide_error_status(), call, "%s", tide_error_message());
+    *data = tide_buffer_pointer(buffers, *buffer);
     return TIDE_OK;
 }
 
 /* Memory of the row's device. A pool whose stream is gone, or being recorded, gets none. */
 static tide_status allocate_on(const tide_pool *pool, const tide_row *row, size_t bytes,
-                               size_t align, const char *call, void **data)
+                               size_t align, const char *call, tide_buffer *buffer, void **data)
 {
     const tide_pool_core *core = pool->core;
     tide_device *device = row->device;
@@ -145,6 +186,8 @@ static tide_status allocate_on(const tide_pool *pool, const tide_row *row, size_
         TIDE_FORWARD(tide_streams_own(pool, call));
         TIDE_FORWARD(tide_streams_quiet(pool, call));
     }
+    if (draws(core, row, align))
+        return draw(core, bytes, call, buffer, data);
     tide_status status = device->methods->allocate(device, core->stream, TIDE_MEMORY_DEVICE, bytes,
                                                    align, data);
     if (status == TIDE_ERROR_MEMORY)
@@ -163,15 +206,17 @@ static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, con
     TIDE_FORWARD(size_memory(pool, row, record, ask, align, &bytes));
     tide_guard *guard = NULL;
     void *data = NULL;
+    tide_buffer buffer = {0};
     if (ask->guarded && tide_guard_size(ask->bytes, align) <= room_beside(core, record))
         guard = tide_guard_create(pool, row->type, ask->n, ask->bytes, align, ask->place, &data);
     if (guard != NULL)
         bytes = tide_guard_bytes(guard);
     else
-        TIDE_FORWARD(allocate_on(pool, row, bytes, align, ask->call, &data));
+        TIDE_FORWARD(allocate_on(pool, row, bytes, align, ask->call, &buffer, &data));
     tide_slot_hollow(pool, row, slot);
     slot->data = data;
     record->guard = guard;
+    record->buffer = buffer;
     record->bytes = bytes;
     record->capacity = guard != NULL ? ask->n : tide_type_fit(facts, bytes);
     core->bytes_held += bytes;

@@ -13,6 +13,7 @@ typedef struct tide_slot_record {
     size_t capacity; /* elements there is memory for                        */
     size_t bytes;    /* of that memory                                      */
     size_t peak;     /* largest request since the last compact, in elements */
+    tide_buffer buffer; /* whose memory it is, where the pool draws from buffers: else none */
     struct tide_pin *pin; /* exported memory that may come back, or NULL: runtime/pin.h */
 
     /* Careful pools only: */

@@ -15,6 +15,7 @@ enum { DEFAULT_ROWS = 20, DEFAULT_TIMES = 4000, FAILED = 1, REFUSED = 2 };
 
 typedef struct options {
     const char *path;
+    const char *trace; /* file for what is acquired and released, or NULL */
     char *query;  /* NULL: none was given */
     size_t rows;  /* to show; 0: all */
     size_t times; /* to repeat the table */
@@ -44,6 +45,7 @@ static const char usage[] =
     "  --report    prints what each call site acquired, and what it became\n"
     "  --repeat N  the rows N times over\n"
     "  --compare   runs the job with temporaries from malloc, static buffers and Tidepool\n"
+    "  --trace F   writes what is acquired and released to F, for tidepool-replay\n"
     "  --elements  instead of a file: the chemical elements, built in\n"
     "  --help      prints this\n"
     "\n"
@@ -85,7 +87,7 @@ static bool add_to_query(options *o, const char *argument, columns_error *error)
     return true;
 }
 
-typedef enum option { ROWS, REPEAT, CSV, REPORT, COMPARE, ELEMENTS, HELP } option;
+typedef enum option { ROWS, REPEAT, CSV, REPORT, COMPARE, TRACE, ELEMENTS, HELP } option;
 
 static const struct {
     const char *name;
@@ -96,6 +98,7 @@ static const struct {
     [CSV] = {"--csv", false},
     [REPORT] = {"--report", false},
     [COMPARE] = {"--compare", false},
+    [TRACE] = {"--trace", true},
     [ELEMENTS] = {"--elements", false},
     [HELP] = {"--help", false},
 };
@@ -113,6 +116,7 @@ static bool apply(options *o, option which, const char *text, columns_error *err
     case CSV: o->csv = true; break;
     case REPORT: o->report = true; break;
     case COMPARE: o->compare = true; break;
+    case TRACE: o->trace = text; break;
     case ELEMENTS: o->elements = true; break;
     case HELP: o->help = true; break;
     }
@@ -185,11 +189,48 @@ static void print_result(FILE *out, const options *o, const columns_table *resul
         print_table(out, result, found);
 }
 
+/* Each acquire of a disabled pool is one of a buffer, each rewind a release: the trace is that of
+ * the program's temporaries. */
+static columns_table *run_on_buffers(columns_job *job, FILE *trace, columns_error *error)
+{
+    columns_table *result = NULL;
+    tide_buffers *buffers = tide_buffers_create(
+        NULL, &(tide_buffers_options){.hook = tide_buffer_trace, .user = trace});
+    tide_pool *pool = buffers == NULL
+                          ? NULL
+                          : tide_pool_create(&(tide_pool_options){
+                                .name = "traced", .buffers = buffers, .disabled = true});
+    if (pool == NULL)
+        columns_fail(error, "%s", tide_error_message());
+    else
+        result = columns_run_tide(job, pool, error);
+    tide_pool_destroy(pool);
+    tide_buffers_destroy(buffers);
+    return result;
+}
+
+static columns_table *run_traced(const options *o, columns_job *job, columns_error *error)
+{
+    FILE *trace = fopen(o->trace, "w");
+    if (trace == NULL) {
+        columns_fail(error, "%s cannot be written", o->trace);
+        return NULL;
+    }
+    columns_table *result = run_on_buffers(job, trace, error);
+    if (fclose(trace) != 0 && result != NULL) {
+        columns_table_destroy(result);
+        columns_fail(error, "%s cannot be written", o->trace);
+        return NULL;
+    }
+    return result;
+}
+
 static bool run(FILE *out, const options *o, columns_job *job, columns_error *error)
 {
     if (o->report && tide_profile_observe(true) != TIDE_OK)
         return columns_fail(error, "%s", tide_error_message());
-    columns_table *result = columns_run_tide(job, tide_thread_pool(), error);
+    columns_table *result = o->trace != NULL ? run_traced(o, job, error)
+                                             : columns_run_tide(job, tide_thread_pool(), error);
     tide_profile_observe(false);
     if (result == NULL)
         return false;

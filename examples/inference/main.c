@@ -15,14 +15,17 @@ typedef struct options {
     const char *device;
     sizes shape;
     int steps;
+    const char *trace; /* file for what is acquired and released, or NULL */
 } options;
 
 static const char usage[] =
     "inference [host | opencl:0 | cuda:0] [--steps N] [--batch N] [--width N] [--blocks N]\n"
+    "          [--trace FILE]\n"
     "\n"
     "Runs a network of blocks (normalise, dense, gate) on the device, temporaries from a pool "
     "there,\n"
     "and compares the last result with the host's.\n"
+    "With --trace each acquire and release is written to FILE, for tidepool-replay.\n"
     "Exit status: 0; 1 if results differ; 2 if something is wrong; 77 if there is no such "
     "device.\n";
 
@@ -41,6 +44,8 @@ static bool read_options(int count, char **arguments, options *o)
             k++;
         if (k == 4 && arguments[i][0] != '-')
             o->device = arguments[i];
+        else if (strcmp(arguments[i], "--trace") == 0 && i + 1 < count)
+            o->trace = arguments[++i];
         else if (k == 4 || ++i == count || (*known[k].value = atoi(arguments[i])) < 1 ||
                  *known[k].value > 4096)
             return false;
@@ -97,6 +102,35 @@ static bool run(network *n, int first, int steps, float *in, result *r)
     return ok;
 }
 
+/* Each acquire of a disabled pool is one of a buffer, each rewind a release: the trace is that of
+ * the network's temporaries. */
+typedef struct traced {
+    FILE *file;
+    tide_buffers *buffers;
+} traced;
+
+static tide_pool *traced_pool(traced *t, const char *path, tide_pool_options made)
+{
+    t->file = fopen(path, "w");
+    if (t->file == NULL) {
+        fprintf(stderr, "inference: %s cannot be written\n", path);
+        return NULL;
+    }
+    t->buffers = tide_buffers_create(
+        made.device, &(tide_buffers_options){.stream = made.stream, .hook = tide_buffer_trace,
+                                                .user = t->file});
+    made.buffers = t->buffers;
+    made.disabled = true;
+    return t->buffers != NULL ? tide_pool_create(&made) : NULL;
+}
+
+static void traced_end(traced *t)
+{
+    tide_buffers_destroy(t->buffers);
+    if (t->file != NULL)
+        fclose(t->file);
+}
+
 /* Opens everything on the device, runs steps first to first + steps − 1, closes everything. */
 static int run_on(const char *name, const options *o, int first, int steps, float *in, result *r,
                   bool shown)
@@ -106,8 +140,11 @@ static int run_on(const char *name, const options *o, int first, int steps, floa
         fprintf(stderr, "inference: %s\n", tide_error_message());
         return NO_DEVICE;
     }
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){
-        .name = "network", .device = device, .stream = tide_device_stream(device)});
+    traced t = {0};
+    tide_pool_options made = {
+        .name = "network", .device = device, .stream = tide_device_stream(device)};
+    tide_pool *pool =
+        shown && o->trace != NULL ? traced_pool(&t, o->trace, made) : tide_pool_create(&made);
     network n = {0};
     tide_device_information info;
     bool ok = pool != NULL && tide_device_info(device, &info) == TIDE_OK &&
@@ -119,6 +156,7 @@ static int run_on(const char *name, const options *o, int first, int steps, floa
     }
     tide_pool_reset(pool);
     tide_pool_destroy(pool);
+    traced_end(&t);
     tide_device_close(device);
     return ok ? OK : WRONG;
 }

@@ -15,6 +15,7 @@ TIDE_BEGIN_DECLS
 
 typedef struct tide_pool tide_pool;
 typedef struct tide_device tide_device;
+typedef struct tide_buffers tide_buffers;
 
 /* How much a pool checks what its user does (and what that costs). */
 typedef enum tide_check {
@@ -31,6 +32,8 @@ typedef enum tide_check {
 typedef struct tide_pool_options {
     const char *name;     /* for messages; copied. NULL: "pool"                               */
     tide_device *device;  /* where slots live. NULL: host memory                              */
+    tide_buffers *buffers; /* where slots come from and go to, shared with other pools;
+                             NULL: the device itself. Must outlive the pool               */
     void *stream;         /* the stream that orders a device pool's re-use; host pools: NULL  */
     size_t limit_bytes;   /* most slot memory the pool may hold; 0: as the setting `limit`     */
     tide_check check;     /* check level                                                      */

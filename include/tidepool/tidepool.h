@@ -22,6 +22,7 @@
  *   learning    how sites come to run compiled plans             <tidepool/learn.h>
  *   generic     one name, a method for each type                 <tidepool/generic.h>
  *   device      where slots live: host, CUDA, OpenCL             <tidepool/device.h>
+ *   buffer      a piece of memory with a lifetime of its own      <tidepool/buffers.h>
  */
 #ifndef TIDEPOOL_TIDEPOOL_H
 #define TIDEPOOL_TIDEPOOL_H
@@ -29,6 +30,7 @@
 #include <tidepool/acquire.h>
 #include <tidepool/array.h>
 #include <tidepool/bits.h>
+#include <tidepool/buffers.h>
 #include <tidepool/callsite.h>
 #include <tidepool/check.h>
 #include <tidepool/device.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of cases, and which variants each has. A new variant is one line here. */
 #include "bench.h"
+#include "buffers.h"
 #include "columns.h"
 #include "device.h"
 #include "device_cuda.h"
@@ -111,6 +112,24 @@ static void add_threads(const bench_sizes *small)
         job->sizes = small;
         job->threads = threads;
         job->variants = thread_variants;
+    }
+}
+
+static void add_buffers(void)
+{
+    enum { KIB = 1024 };
+    const bench_sizes *sizes = bench_sizes_make(4 * KIB, 16 * KIB);
+    uint32_t cores = bench_cores();
+    for (uint32_t threads = 1; threads <= cores;
+         threads = threads < cores && 2 * threads > cores ? cores : 2 * threads) {
+        char name[NAME_ROOM];
+        snprintf(name, sizeof name, "buffers-threads-%u", threads);
+        bench_case *job = add(name, "buffers", "a buffer acquired and released, in N threads");
+        job->unit = "buffer";
+        job->base = "glibc";
+        job->sizes = sizes;
+        job->threads = threads;
+        job->variants = bench_buffers_variants;
     }
 }
 
@@ -269,6 +288,8 @@ static void add_devices(void)
                bench_device_fill_variants);
     add_device("device-acquire", "an array of 1 MiB on an OpenCL device",
                bench_device_acquire_variants);
+    add_device("device-buffers", "a buffer of 1 MiB on an OpenCL device",
+               bench_device_buffers_variants);
     add_device("device-scope32", "32 arrays of 4 KiB on an OpenCL device",
                bench_device_scope_variants);
 }
@@ -312,6 +333,7 @@ static void make_cases(void)
     add_stage(small);
     add_observe(small);
     add_threads(small);
+    add_buffers();
     add_jobs();
     add_huge();
     add_devices();

@@ -8,6 +8,7 @@
  *   shared    as buffers, with clSVMAlloc and clSVMFree
  *   kept      the arrays were made once, only their use is left: what no allocator can beat
  *   tide      a frame or a loop scope of a pool on the device
+ *   cache     a buffer from tide_buffers, released on the queue
  *   declared  the same with a second queue declared: each rewind orders the two */
 #include "device.h"
 
@@ -28,6 +29,7 @@ typedef struct device_state {
     tide_opencl_device *cl;
     tide_cl_queue queue, other;
     tide_pool *pool;
+    tide_buffers *cache; /* or NULL */
     size_t bytes, count;
     void *kept[ARRAYS_MOST];
     uint64_t allocations; /* of the pool, after the last proof */
@@ -78,7 +80,7 @@ static void *setup(const bench_case *job)
 {
     if (strncmp(job->name, "device-fill", 11) == 0)
         return make(job, MIB, 4);
-    return strcmp(job->name, "device-acquire") == 0 ? make(job, MIB, 1) : make(job, PAGE, 32);
+    return strcmp(job->name, "device-scope32") != 0 ? make(job, MIB, 1) : make(job, PAGE, 32);
 }
 
 static void *driver_setup(const bench_case *job)
@@ -94,6 +96,14 @@ static void *kept_setup(const bench_case *job)
     device_state *s = setup(job);
     for (size_t i = 0; s != NULL && i < s->count; i++)
         s->kept[i] = tide_acquire_type(s->pool, TIDE_U8, s->bytes);
+    return s;
+}
+
+static void *cache_setup(const bench_case *job)
+{
+    device_state *s = setup(job);
+    if (s != NULL)
+        s->cache = tide_buffers_create(s->device, NULL);
     return s;
 }
 
@@ -130,6 +140,7 @@ static void teardown(void *state)
         tide_opencl.clReleaseCommandQueue(s->other);
     tide_pool_reset(s->pool);
     tide_pool_destroy(s->pool);
+    tide_buffers_destroy(s->cache);
     tide_device_close(s->device);
     bench_state_free(s, sizeof *s);
 }
@@ -250,6 +261,17 @@ static uint64_t tide_run(void *state, uint64_t operations)
     return done;
 }
 
+static uint64_t cache_run(void *state, uint64_t operations)
+{
+    device_state *s = state;
+    for (uint64_t i = 0; i < operations; i++) {
+        tide_buffer b = tide_buffer_acquire(s->cache, s->bytes);
+        must(tide_buffer_pointer(s->cache, b) != NULL, "tide_buffer_acquire");
+        must(tide_buffer_release(s->cache, b) == TIDE_OK, "tide_buffer_release");
+    }
+    return operations;
+}
+
 static uint64_t declared_run(void *state, uint64_t operations)
 {
     device_state *s = state;
@@ -313,6 +335,7 @@ PROVE(shared_false)
 PROVE(kept_true)
 PROVE(tide_run)
 PROVE(declared_run)
+PROVE(cache_run)
 
 /* Page faults of one operation: what memory costs that the C library gives back in between. */
 static size_t faults_of(uint64_t (*run)(void *, uint64_t), void *state, bench_figure *out,
@@ -342,12 +365,15 @@ VARIANT(fill_tide, "tide", setup, prove_fill, tide_fill_run)
 VARIANT(scope_buffers, "buffers", driver_setup, prove_buffers_false, buffers_false)
 VARIANT(scope_shared, "shared", driver_setup, prove_shared_false, shared_false)
 VARIANT(scope_tide, "tide", setup, prove_tide_run, tide_run)
+VARIANT(buffer_cache, "cache", cache_setup, prove_cache_run, cache_run)
 VARIANT(scope_declared, "declared", declared_setup, prove_declared_run, declared_run)
 
 const bench_variant *const bench_device_fill_variants[] = {&fill_buffers, &fill_wide, &fill_shared,
                                                            &fill_kept,    &fill_tide, NULL};
 const bench_variant *const bench_device_acquire_variants[] = {&scope_buffers, &scope_shared,
                                                               &scope_tide, NULL};
+const bench_variant *const bench_device_buffers_variants[] = {&scope_buffers, &scope_shared,
+                                                              &buffer_cache, NULL};
 const bench_variant *const bench_device_scope_variants[] = {&scope_buffers, &scope_shared,
                                                             &scope_tide, &scope_declared, NULL};
 
@@ -355,7 +381,8 @@ void bench_device_prepare(void)
 {
     bench_variant *const all[] = {&fill_buffers, &fill_wide,  &fill_shared,
                                   &fill_kept,    &fill_tide,  &scope_buffers,
-                                  &scope_shared, &scope_tide, &scope_declared};
+                                  &scope_shared, &scope_tide, &scope_declared,
+                                  &buffer_cache};
     if (is_there())
         return;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

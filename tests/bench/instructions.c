@@ -33,7 +33,8 @@ typedef struct counter {
 
 static bool countable(const bench_result *result)
 {
-    return result->variant->missing == NULL && result->job->before == NULL;
+    const bench_case *job = result->job;
+    return result->variant->missing == NULL && job->before == NULL && !job->uncounted;
 }
 
 /* Runs one and two steps of a pair under the counter; difference[0..1] get what it says. */
@@ -83,11 +84,6 @@ static void callgrind_stop(counter *c, size_t pair, int steps)
     snprintf(text, sizeof text, "pair %zu steps %d", pair, steps);
     CALLGRIND_DUMP_STATS_AT(text);
     CALLGRIND_STOP_INSTRUMENTATION;
-}
-
-static bool countable(const bench_result *result)
-{
-    return result->variant->missing == NULL && !result->job->uncounted;
 }
 
 bool bench_count_under_valgrind(bench_result *results, size_t count)

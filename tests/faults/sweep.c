@@ -182,7 +182,8 @@ static void sweep(void **state)
     }
 }
 
-static const struct fault_list *const lists[] = {&fault_basics, &fault_arrays, &fault_learning};
+static const struct fault_list *const lists[] = {&fault_basics, &fault_arrays, &fault_buffers,
+                                                 &fault_learning};
 enum { LISTS = sizeof lists / sizeof *lists };
 
 static unsigned case_count(void)

@@ -17,6 +17,8 @@ struct fixture {
     tide_mark mark;
     tide_array *array;
     tide_dl_managed *managed;
+    tide_buffers *buffers;
+    tide_buffer buffer;
 };
 
 struct fault_case {
@@ -33,7 +35,7 @@ struct fault_list {
     unsigned count;
 };
 
-extern const struct fault_list fault_basics, fault_arrays, fault_learning;
+extern const struct fault_list fault_basics, fault_arrays, fault_buffers, fault_learning;
 
 /* ---- for the cases ------------------------------------------------------------------------ */
 

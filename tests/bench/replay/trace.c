@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS_MOST = 1 << 20 };
+
+/* What is known of the slots of the file while it is read. */
+typedef struct reader {
+    const char *path;
+    size_t line;
+    uint32_t *number; /* by slot of the file, 0: none yet */
+    size_t *live;     /* bytes by slot of the file, plus 1; 0: not live */
+    size_t bytes;     /* live */
+    size_t room;
+} reader;
+
+static bool complain(const reader *r, const char *what)
+{
+    fprintf(stderr, "tidepool-replay: %s:%zu: %s\n", r->path, r->line, what);
+    return false;
+}
+
+static bool room_for_one(trace *t, reader *r)
+{
+    if (t->count < r->room)
+        return true;
+    size_t room = r->room == 0 ? 1024 : r->room * 2;
+    trace_line *lines = realloc(t->lines, room * sizeof *lines);
+    if (lines == NULL)
+        return complain(r, "no memory for so many lines");
+    t->lines = lines;
+    r->room = room;
+    return true;
+}
+
+/* Acquires and releases of a slot take turns. */
+static bool follow(trace *t, reader *r, trace_line *line, uint64_t slot)
+{
+    if (slot >= SLOTS_MOST)
+        return complain(r, "the slot is not below 1048576");
+    if (line->acquires == (r->live[slot] != 0))
+        return complain(r, line->acquires ? "the slot is acquired twice" : "the slot is not live");
+    if (line->acquires) {
+        if (r->number[slot] == 0)
+            r->number[slot] = ++t->slots;
+        r->live[slot] = line->bytes + 1;
+        r->bytes += line->bytes;
+        t->acquires++;
+        t->peak = r->bytes > t->peak ? r->bytes : t->peak;
+    } else {
+        r->bytes -= r->live[slot] - 1;
+        r->live[slot] = 0;
+    }
+    line->slot = r->number[slot] - 1;
+    t->threads = line->thread > t->threads ? line->thread : t->threads;
+    return true;
+}
+
+static bool read_line(trace *t, reader *r, const char *text)
+{
+    trace_line line = {0};
+    char what[8], rest;
+    uint64_t slot = 0;
+    if (text[0] == '#' || text[0] == '\n')
+        return true;
+    if (sscanf(text, "%" SCNu64 " %" SCNu32 " %" SCNu64 " %7s %" SCNu64 " %zu %" SCNu32 " %c",
+               &line.time, &line.thread, &line.stream, what, &slot, &line.bytes, &line.flags,
+               &rest) != 7)
+        return complain(r, "not of the form: time thread stream acquire|release slot bytes flags");
+    line.acquires = strcmp(what, "acquire") == 0;
+    if (!line.acquires && strcmp(what, "release") != 0)
+        return complain(r, "neither acquire nor release");
+    if (!room_for_one(t, r) || !follow(t, r, &line, slot))
+        return false;
+    t->lines[t->count++] = line;
+    return true;
+}
+
+static bool read_all(trace *t, reader *r, FILE *in)
+{
+    char text[256];
+    bool good = r->number != NULL && r->live != NULL;
+    while (good && fgets(text, sizeof text, in) != NULL) {
+        r->line++;
+        good = read_line(t, r, text);
+    }
+    return good && (t->acquires > 0 || complain(r, "there is nothing in it"));
+}
+
+bool trace_read(const char *path, trace *out)
+{
+    reader r = {.path = path,
+                .number = calloc(SLOTS_MOST, sizeof *r.number),
+                .live = calloc(SLOTS_MOST, sizeof *r.live)};
+    FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    *out = (trace){0};
+    bool good = in != NULL ? read_all(out, &r, in) : complain(&r, "cannot be opened");
+    if (in != NULL && in != stdin)
+        fclose(in);
+    free(r.number);
+    free(r.live);
+    if (!good)
+        trace_free(out);
+    return good;
+}
+
+void trace_free(trace *t)
+{
+    free(t->lines);
+    *t = (trace){0};
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers on the fake driver: what is released with work in flight is used next only in order, no
+ * host waits for device memory, and pinned memory is not handed out while the device uses it. */
+#include "support.h"
+
+#include <tidepool/buffers.h>
+
+#include "runtime/device.h"
+
+enum { BYTES = 4096 };
+
+typedef struct scene {
+    bench b;
+    tide_buffers *buffers;
+    void *other;
+} scene;
+
+static scene begin(uint32_t seed)
+{
+    scene s = {.b = bench_start(seed)};
+    s.other = fake_stream_create(0);
+    s.buffers = tide_buffers_create(s.b.device, &(tide_buffers_options){.stream = s.b.stream});
+    assert_non_null(s.buffers);
+    return s;
+}
+
+static void end(scene *s)
+{
+    expect_ok(tide_buffers_destroy(s->buffers));
+    bench_end(&s->b);
+    fake_stream_destroy(s->other);
+}
+
+static tide_buffer take(scene *s, uint32_t flags, void *stream, void **data)
+{
+    tide_buffer b = tide_buffer_acquire_on(s->buffers, BYTES, flags, stream);
+    if (b.generation == 0)
+        fail_msg("%s", tide_error_message());
+    *data = tide_buffer_pointer(s->buffers, b);
+    return b;
+}
+
+static tide_buffers_statistics stats_of(const scene *s)
+{
+    tide_buffers_statistics stats;
+    expect_ok(tide_buffers_stats(s->buffers, &stats, NULL, 0));
+    return stats;
+}
+
+/* Work enough that what is queued behind it is not over when it is asked for. */
+static void delay(const scene *s, void *data)
+{
+    for (int i = 0; i < 200; i++)
+        put(s->b.stream, data, BYTES, (uint8_t)i);
+}
+
+static unsigned waits(void)
+{
+    return fake_calls("cuStreamSynchronize") + fake_calls("cuEventSynchronize") +
+           fake_calls("cuCtxSynchronize");
+}
+
+/* ---- device memory --------------------------------------------------------------------------- */
+
+static void the_same_stream_needs_one_mark_and_no_wait(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 20; seed++) {
+        scene s = begin(seed);
+        void *data, *first = NULL;
+        fake_count_anew();
+        for (int i = 0; i < 20; i++) {
+            tide_buffer b = take(&s, 0, s.b.stream, &data);
+            first = first != NULL ? first : data;
+            assert_ptr_equal(data, first);
+            put(s.b.stream, data, BYTES, (uint8_t)i);
+            expect(s.b.stream, data, BYTES, (uint8_t)i);
+            expect_ok(tide_buffer_release(s.buffers, b));
+        }
+        assert_int_equal(fake_calls("cuEventRecord"), 20);
+        assert_int_equal(fake_calls("cuStreamWaitEvent"), 0);
+        assert_int_equal(waits(), 0);
+        assert_int_equal(stats_of(&s).misses, 1);
+        end(&s);
+    }
+}
+
+static void another_stream_waits_for_the_mark_and_the_host_does_not(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 20; seed++) {
+        scene s = begin(seed);
+        void *data, *first = NULL;
+        fake_count_anew();
+        for (int i = 0; i < 20; i++) {
+            void *stream = i % 2 == 0 ? s.b.stream : s.other;
+            tide_buffer b = take(&s, 0, stream, &data);
+            first = first != NULL ? first : data;
+            assert_ptr_equal(data, first);
+            put(stream, data, BYTES, (uint8_t)i);
+            expect(stream, data, BYTES, (uint8_t)i);
+            expect_ok(tide_buffer_release_on(s.buffers, b, stream));
+        }
+        assert_true(fake_calls("cuStreamWaitEvent") <= 19);
+        assert_int_equal(waits(), 0);
+        expect_order();
+        end(&s);
+    }
+}
+
+/* Buffers held, released and acquired on four streams at random; the hazard check looks on. */
+static void whatever_the_streams_nothing_overlaps(void **state)
+{
+    (void)state;
+    enum { STREAMS = 4, HELD = 6, STEPS = 200 };
+    for (uint32_t seed = 1; seed < 20; seed++) {
+        scene s = begin(seed);
+        void *streams[STREAMS], *data[HELD] = {0}, *on[HELD];
+        tide_buffer held[HELD];
+        uint32_t random = seed * 2654435761u;
+        for (int i = 0; i < STREAMS; i++)
+            streams[i] = fake_stream_create(0);
+        for (int step = 0; step < STEPS; step++) {
+            random = random * 1664525u + 1013904223u;
+            unsigned i = (random >> 8) % HELD;
+            if (data[i] != NULL) {
+                expect(on[i], data[i], BYTES, (uint8_t)i);
+                expect_ok(tide_buffer_release_on(s.buffers, held[i], on[i]));
+                data[i] = NULL;
+                continue;
+            }
+            on[i] = streams[(random >> 16) % STREAMS];
+            held[i] = take(&s, 0, on[i], &data[i]);
+            put(on[i], data[i], BYTES, (uint8_t)i);
+        }
+        for (int i = 0; i < HELD; i++)
+            if (data[i] != NULL)
+                expect_ok(tide_buffer_release_on(s.buffers, held[i], on[i]));
+        expect_order();
+        for (int i = 0; i < STREAMS; i++)
+            fake_stream_destroy(streams[i]);
+        end(&s);
+    }
+}
+
+/* Its handle is used again at once; the mark is what counts. */
+static void a_stream_may_go_before_its_buffers_are_used_again(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 10; seed++) {
+        scene s = begin(seed);
+        void *stream = fake_stream_create(0), *data;
+        tide_buffer b = take(&s, 0, stream, &data);
+        put(stream, data, BYTES, 1);
+        expect_ok(tide_buffer_release_on(s.buffers, b, stream));
+        fake_stream_destroy(stream);
+        stream = fake_stream_create(0);
+        b = take(&s, 0, stream, &data);
+        assert_int_equal(stats_of(&s).hits, 1);
+        put(stream, data, BYTES, 2);
+        expect_order();
+        expect_ok(tide_buffer_release_on(s.buffers, b, stream));
+        expect_ok(tide_buffer_release_on(s.buffers, take(&s, 0, s.other, &data), s.other));
+        fake_stream_destroy(stream);
+        end(&s);
+    }
+}
+
+static void memory_goes_back_in_order_whoever_gives_it_back(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 10; seed++) {
+        scene s = begin(seed);
+        void *data[20];
+        tide_buffer held[20];
+        for (int i = 0; i < 20; i++) {
+            held[i] = take(&s, 0, s.other, &data[i]);
+            put(s.other, data[i], BYTES, 3);
+        }
+        for (int i = 0; i < 20; i++)
+            expect_ok(tide_buffer_release_on(s.buffers, held[i], s.other));
+        assert_int_equal(stats_of(&s).dropped, 4);
+        fake_count_anew();
+        assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 16);
+        assert_int_equal(waits(), 0);
+        expect_order();
+        end(&s);
+    }
+}
+
+static void an_event_that_is_refused_costs_the_buffer_and_nothing_else(void **state)
+{
+    (void)state;
+    scene s = begin(5);
+    void *data;
+    tide_buffer b = take(&s, 0, s.b.stream, &data);
+    put(s.b.stream, data, BYTES, 1);
+    fake_fail("cuEventRecord", 1, 2, false);
+    expect_ok(tide_buffer_release(s.buffers, b));
+    assert_int_equal(fake_failures(), 1);
+    assert_int_equal(stats_of(&s).cached, 0);
+    assert_int_equal(stats_of(&s).dropped, 1);
+    end(&s);
+}
+
+static void out_of_memory_gives_the_cache_back_and_asks_again(void **state)
+{
+    (void)state;
+    scene s = begin(6);
+    void *data;
+    fake_limit(fake_live_bytes() + 10 * BYTES);
+    for (int i = 0; i < 3; i++) {
+        tide_buffer held[8];
+        for (int k = 0; k < 8; k++)
+            held[k] = take(&s, TIDE_BUFFER_TAG(i), s.b.stream, &data);
+        for (int k = 0; k < 8; k++)
+            expect_ok(tide_buffer_release(s.buffers, held[k]));
+    }
+    assert_int_equal(stats_of(&s).pressed, 2);
+    tide_buffer large = tide_buffer_acquire(s.buffers, 20 * BYTES);
+    assert_int_equal(large.generation, 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    expect_said("cuda:0");
+    assert_int_equal(stats_of(&s).failed, 1);
+    assert_int_equal(stats_of(&s).live, 0);
+    end(&s);
+}
+
+/* ---- pinned memory ----------------------------------------------------------------------------
+ */
+
+static void pinned_memory_is_not_handed_out_while_the_device_uses_it(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 20; seed++) {
+        scene s = begin(seed);
+        void *device, *first, *second, *third;
+        tide_buffer d = take(&s, 0, s.b.stream, &device);
+        tide_buffer p = take(&s, TIDE_BUFFER_PINNED, s.b.stream, &first);
+        memset(first, 7, BYTES);
+        fake_host_uses(first, BYTES, true);
+        delay(&s, device);
+        expect_ok(s.b.device->methods->copy(s.b.device, s.b.stream, device, first, BYTES));
+        expect_ok(tide_buffer_release(s.buffers, p));
+        tide_buffer q = take(&s, TIDE_BUFFER_PINNED, s.b.stream, &second);
+        assert_ptr_not_equal(second, first); /* the copy is still reading that */
+        fake_host_uses(second, BYTES, true);
+        expect_order();
+        expect_ok(tide_buffer_release(s.buffers, q));
+        fake_synchronise(s.b.stream);
+        tide_buffer r = take(&s, TIDE_BUFFER_PINNED, s.b.stream, &third);
+        assert_true(third == first || third == second);
+        fake_host_uses(third, BYTES, true);
+        expect(s.b.stream, device, BYTES, 7);
+        expect_ok(tide_buffer_release(s.buffers, r));
+        expect_ok(tide_buffer_release(s.buffers, d));
+        end(&s);
+    }
+}
+
+static void pinned_memory_that_is_in_use_is_not_trimmed(void **state)
+{
+    (void)state;
+    scene s = begin(3);
+    void *device, *pinned;
+    tide_buffer d = take(&s, 0, s.b.stream, &device);
+    tide_buffer p = take(&s, TIDE_BUFFER_PINNED, s.b.stream, &pinned);
+    delay(&s, device);
+    expect_ok(s.b.device->methods->copy(s.b.device, s.b.stream, device, pinned, BYTES));
+    expect_ok(tide_buffer_release(s.buffers, p));
+    fake_count_anew();
+    assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 0);
+    assert_int_equal(waits(), 0);
+    fake_synchronise(s.b.stream);
+    assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 1);
+    expect_order();
+    expect_ok(tide_buffer_release(s.buffers, d));
+    end(&s);
+}
+
+static void an_integrated_device_gets_memory_that_the_host_sees(void **state)
+{
+    (void)state;
+    scene s = begin(4);
+    void *data;
+    s.b.device->integrated = true;
+    fake_count_anew();
+    tide_buffer b = take(&s, 0, s.b.stream, &data);
+    assert_int_equal(fake_calls("cuMemHostAlloc"), 1);
+    memset(data, 1, BYTES); /* the fake stops a host that touches device memory */
+    put(s.b.stream, data, BYTES, 2);
+    expect_ok(tide_buffer_release(s.buffers, b));
+    b = take(&s, 0, s.b.stream, &data); /* a stream orders it like any device memory */
+    assert_int_equal(stats_of(&s).hits, 1);
+    expect(s.b.stream, data, BYTES, 2);
+    expect_ok(tide_buffer_release(s.buffers, b));
+    end(&s);
+}
+
+/* ---- capture, loss ------------------------------------------------------------------------------
+ */
+
+static void capture_takes_what_needs_no_event_and_gives_nothing_back(void **state)
+{
+    (void)state;
+    scene s = begin(8);
+    void *data, *graph = NULL;
+    tide_buffer held = take(&s, 0, s.b.stream, &data), ours = take(&s, 0, s.b.stream, &data);
+    tide_buffer theirs = take(&s, TIDE_BUFFER_TAG(1), s.other, &data);
+    expect_ok(tide_buffer_release(s.buffers, ours));
+    expect_ok(tide_buffer_release_on(s.buffers, theirs, s.other));
+    fake_capture_begin(s.b.stream);
+    fake_count_anew();
+    ours = take(&s, 0, s.b.stream, &data);
+    put(s.b.stream, data, BYTES, 1);
+    assert_int_equal(tide_buffer_acquire_on(s.buffers, BYTES, 0, s.b.stream).generation, 0);
+    expect_said("captured");
+    assert_int_equal(
+        tide_buffer_acquire_on(s.buffers, BYTES, TIDE_BUFFER_TAG(1), s.b.stream).generation, 0);
+    expect_said("captured");
+    expect_status(tide_buffer_release(s.buffers, held), TIDE_ERROR_STATE);
+    expect_said("graph");
+    assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 0);
+    assert_int_equal(fake_calls("cuMemAllocFromPoolAsync") + fake_calls("cuEventQuery") +
+                         fake_calls("cuEventRecord") + fake_calls("cuMemFreeAsync"),
+                     0);
+    assert_int_equal(fake_capture_end(s.b.stream, &graph), 0);
+    fake_graph_launch(graph, s.b.stream);
+    expect_ok(tide_buffer_release(s.buffers, held));
+    expect_ok(tide_buffer_release(s.buffers, ours));
+    expect_order();
+    fake_graph_destroy(graph);
+    end(&s);
+}
+
+static void a_lost_device_is_left_in_peace(void **state)
+{
+    (void)state;
+    scene s = begin(9);
+    void *data;
+    tide_buffer live = take(&s, 0, s.b.stream, &data), cached = take(&s, 0, s.b.stream, &data);
+    tide_buffer pinned = take(&s, TIDE_BUFFER_PINNED, s.b.stream, &data);
+    expect_ok(tide_buffer_release(s.buffers, cached));
+    expect_ok(tide_buffer_release(s.buffers, pinned));
+    fake_lose(0);
+    (void)tide_pool_wait(s.b.pool);
+    assert_int_equal(tide_buffer_acquire(s.buffers, BYTES).generation, 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+    expect_ok(tide_buffer_release(s.buffers, live));
+    expect_status(tide_buffer_release(s.buffers, live), TIDE_ERROR_STALE);
+    expect_ok(tide_buffers_destroy(s.buffers));
+    expect_ok(tide_pool_destroy(s.b.pool));
+    expect_ok(tide_device_close(s.b.device));
+    fake_stream_destroy(s.other);
+    fake_stream_destroy(s.b.stream);
+}
+
+/* ---- shared, pools ------------------------------------------------------------------------------
+ */
+
+static void one_shared_instance_for_each_device(void **state)
+{
+    (void)state;
+    bench b = bench_start(10);
+    tide_device *second = tide_device_open("cuda:1");
+    tide_buffers *here = tide_buffers_shared(b.device, TIDE_BUFFER_DEVICE);
+    tide_buffers *there = tide_buffers_shared(second, TIDE_BUFFER_DEVICE);
+    tide_buffers *pinned = tide_buffers_shared(b.device, TIDE_BUFFER_PINNED);
+    assert_true(here != NULL && there != NULL && pinned != NULL);
+    assert_true(here != there && here != pinned);
+    assert_ptr_equal(tide_buffers_shared(b.device, TIDE_BUFFER_DEVICE), here);
+    assert_ptr_equal(tide_buffers_shared(b.device, TIDE_BUFFER_PINNED), pinned);
+    expect_status(tide_device_close(second), TIDE_ERROR_STATE);
+    tide_buffers *all[] = {here, here, there, pinned, pinned};
+    for (size_t i = 0; i < 5; i++)
+        expect_ok(tide_buffers_destroy(all[i]));
+    expect_ok(tide_device_close(second));
+    bench_end(&b);
+}
+
+static void pools_of_two_streams_share_in_order(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 20; seed++) {
+        scene s = begin(seed);
+        tide_pool *pools[2];
+        void *streams[2] = {s.b.stream, s.other};
+        for (int i = 0; i < 2; i++) {
+            pools[i] =
+                tide_pool_create(&(tide_pool_options){.buffers = s.buffers, .stream = streams[i]});
+            assert_non_null(pools[i]);
+        }
+        for (int i = 0; i < 10; i++) {
+            tide_pool *pool = pools[i % 2];
+            float *x = tide_acquire(pool, float, 1000);
+            put(streams[i % 2], x, 4000, (uint8_t)i);
+            expect(streams[i % 2], x, 4000, (uint8_t)i);
+            expect_ok(tide_pool_reset(pool));
+            tide_pool_trim(pool, TIDE_ALL_TYPES);
+        }
+        assert_int_equal(stats_of(&s).misses, 1);
+        expect_order();
+        for (int i = 0; i < 2; i++)
+            expect_ok(tide_pool_destroy(pools[i]));
+        end(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_stream_needs_one_mark_and_no_wait),
+        cmocka_unit_test(another_stream_waits_for_the_mark_and_the_host_does_not),
+        cmocka_unit_test(whatever_the_streams_nothing_overlaps),
+        cmocka_unit_test(a_stream_may_go_before_its_buffers_are_used_again),
+        cmocka_unit_test(memory_goes_back_in_order_whoever_gives_it_back),
+        cmocka_unit_test(an_event_that_is_refused_costs_the_buffer_and_nothing_else),
+        cmocka_unit_test(out_of_memory_gives_the_cache_back_and_asks_again),
+        cmocka_unit_test(pinned_memory_is_not_handed_out_while_the_device_uses_it),
+        cmocka_unit_test(pinned_memory_that_is_in_use_is_not_trimmed),
+        cmocka_unit_test(an_integrated_device_gets_memory_that_the_host_sees),
+        cmocka_unit_test(capture_takes_what_needs_no_event_and_gives_nothing_back),
+        cmocka_unit_test(a_lost_device_is_left_in_peace),
+        cmocka_unit_test(one_shared_instance_for_each_device),
+        cmocka_unit_test(pools_of_two_streams_share_in_order),
+    };
+    return cmocka_run_group_tests_name("buffers on CUDA", tests, NULL, NULL);
+}
