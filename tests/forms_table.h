@@ -75,7 +75,7 @@ static tide_status run_frame(tide_pool *pool, form_body *body, void *state)
         TIDE_FRAME_SITE_AT(frame, pool, (double, reals, 7), (int32_t, integers, 5));          \
         if (pool != NULL)                                                                     \
             expect_tier(frame.plan, tier);                                                    \
-        if (reals != NULL && integers != NULL) {                                              \
+        if (forms_of_the_host && reals != NULL && integers != NULL) {                         \
             fill_bytes(reals, 7 * sizeof *reals, 1);                                          \
             fill_bytes(integers, 5 * sizeof *integers, 2);                                    \
         }                                                                                     \
