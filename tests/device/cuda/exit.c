@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenario 70: the process ends with live device pools. The fake driver ends it with 99 if
+/* The process ends with live device pools. The fake driver ends it with 99 if
  * anything calls it after it was torn down.
  *
  *   live    main returns: the pool was never destroyed atexit  a handler destroys it when the
