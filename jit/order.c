@@ -9,6 +9,7 @@
 #include "jit/helpers/help.h"
 #include "jit/keep.h"
 #include "jit/limbo.h"
+#include "jit/locate.h"
 #include "jit/stager.h"
 #include "jit/watch.h"
 #include "runtime/assert.h"
@@ -184,11 +185,11 @@ static tide_reason reason_of(tide_stager_result result)
     return TIDE_REASON_compile_failed;
 }
 
-/* What the program does without is said once; then its events and reasons say it. */
+/* What the program does without is said once, unless it was asked for; then events and reasons say it. */
 static void say_once(tide_reason reason, const char *error)
 {
     static bool said;
-    if (said || reason != TIDE_REASON_stager_missing)
+    if (said || reason != TIDE_REASON_stager_missing || tide_locate_environment_get()->none)
         return;
     said = true;
     char line[400];

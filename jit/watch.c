@@ -340,9 +340,12 @@ static void use_prior(tide_learner *learner, uint64_t round)
     tide_site_profile prior;
     if (learner->windows != 0 || learner->prior || !tide_profile_prior(learner->site, &prior))
         return;
+    drop_window(learner); /* opened by a use before this round: it would keep the code waiting */
     learner->prior = true;
     learner->evidence = prior;
     decide(learner, round, TIDE_REASON_profile_loaded);
+    if (learner->in_force != TIDE_NO_PLAN)
+        learner->next_window = round + with_jitter(setting(TIDE_SETTING_window_every));
 }
 
 /* What failed, and has been left alone for long enough; and what came while a window was open. */
