@@ -313,7 +313,7 @@ static void memory_in_two_hands_never_overlaps(void **unused)
     (void)unused;
     void *queues[2] = {bed_queue(), bed_queue()};
     tide_pool *pool = bed_pool(NULL);
-    piece pieces[PIECES] = {{NULL}};
+    piece pieces[PIECES] = {0};
     uint32_t random = 1;
     for (size_t round = 0; round < scaled(2000, 200); round++) {
         piece *p = &pieces[random_below(&random, PIECES)];
