@@ -49,6 +49,12 @@ static inline unsigned tide_bucket_of(tide_buffers_policy policy, size_t bytes)
     return policy == TIDE_BUFFERS_POWERS ? tide_bucket_powers(bytes) : tide_bucket_list(bytes);
 }
 
+/* Buckets that a policy has: the others are never used, and have no size. */
+static inline unsigned tide_bucket_count(tide_buffers_policy policy)
+{
+    return tide_bucket_of(policy, TIDE_BUCKET_MOST) + 1;
+}
+
 static inline size_t tide_bucket_bytes(tide_buffers_policy policy, unsigned bucket)
 {
     if (policy == TIDE_BUFFERS_POWERS)

@@ -53,8 +53,9 @@ static void add_total(tide_buffers_statistics *out, const tide_bucket_statistics
 static void add_all(const tide_buffers *buffers, tide_buffers_statistics *out,
                     tide_bucket_statistics *buckets, size_t room)
 {
+    unsigned count = tide_bucket_count(buffers->policy);
     for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++) {
-        for (unsigned b = 0; buffers->depot[key] != NULL && b < TIDE_BUCKETS; b++) {
+        for (unsigned b = 0; buffers->depot[key] != NULL && b < count; b++) {
             tide_bucket_statistics bucket = add_bucket(buffers, key, b);
             if (bucket.hits + bucket.misses == 0)
                 continue;
