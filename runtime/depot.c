@@ -477,8 +477,9 @@ tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wa
     pthread_mutex_lock(&buffers->mutex);
     tide_magazines_stop(buffers);
     t.now = tide_buffers_now();
+    unsigned count = tide_bucket_count(buffers->policy);
     for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
-        for (unsigned b = 0; buffers->depot[key] != NULL && b < TIDE_BUCKETS; b++)
+        for (unsigned b = 0; buffers->depot[key] != NULL && b < count; b++)
             trim_bucket(&t, key, b);
     buffers->trimmed += t.summary.slots;
     tide_magazines_resume(buffers);
