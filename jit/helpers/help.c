@@ -155,8 +155,8 @@ static void say_once(const unit *u)
 static void failed(unit *u, const char *why)
 {
     snprintf(u->error, sizeof u->error, "%s", why);
+    say_once(u); /* as long as the device is held */
     let_go(u, FAILED);
-    say_once(u);
 }
 
 /* ---- the stager ----------------------------------------------------------------------------- */
