@@ -325,7 +325,8 @@ static void trials_are_held_under_threads(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, work, NULL), 0);
     uint64_t won = learned().won, lost = learned().lost;
     size_t wanted = scaled(20, 2);
-    for (unsigned i = 0; i < 3000 || learned().won + learned().lost == won + lost; i++) {
+    size_t rounds = scaled(3000, 100);
+    for (unsigned i = 0; i < rounds || learned().won + learned().lost == won + lost; i++) {
         if (learned().lost >= lost + wanted)
             break;
         __atomic_store_n(&candidate_ns, i % 3 == 0 ? 100 : 5000, __ATOMIC_RELAXED);
