@@ -55,6 +55,41 @@ static double in_loop(tide_pool *pool, size_t n)
     return total;
 }
 
+/* Has the program's own scope compiled by the installed stager, and its executions counted. */
+static bool find(tide_site *site, void *found)
+{
+    tide_site_information info;
+    if (tide_site_info(site, &info) == TIDE_OK && strcmp(info.function, "in_scope") == 0)
+        *(tide_site **)found = site;
+    return *(tide_site **)found == NULL;
+}
+
+static int learn(tide_pool *pool)
+{
+    tide_site *site = NULL;
+    tide_site_information before, after;
+    memset(&after, 0, sizeof after);
+    tide_tune_set("keeper", 0);
+    tide_tune_set("trial", 0);
+    tide_tune_set("count_runs", 1);
+    for (int window = 0; window < 50 && after.tier != TIDE_TIER_COMPILED; window++) {
+        for (int i = 0; i < 200; i++)
+            (void)in_scope(pool, 10);
+        tide_settle(20000);
+        tide_site_each(find, &site);
+        if (site == NULL || tide_site_info(site, &after) != TIDE_OK)
+            return 1;
+    }
+    (void)in_scope(pool, 10);
+    tide_site_info(site, &before);
+    for (int i = 0; i < 100; i++)
+        (void)in_scope(pool, 10);
+    tide_site_info(site, &after);
+    printf("consumer: %s, %d executed\n", tide_tier_name(after.tier),
+           (int)(after.runs - before.runs));
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--version") == 0) {
@@ -63,6 +98,8 @@ int main(int argc, char **argv)
         return 0;
     }
     tide_pool *pool = tide_thread_pool();
+    if (argc > 1 && strcmp(argv[1], "--learn") == 0)
+        return learn(pool);
     double answer = in_scope(pool, 1000);
     if (in_typed_scope(pool, 1000) != answer || in_frame(pool, 1000) != answer ||
         in_loop(pool, 1000) != answer || tide_pool_active(pool, TIDE_F64) != 0 ||
