@@ -10,6 +10,7 @@
 
 #include <tidepool/inline/map.h>
 
+#include "jit/written.h"
 #include "runtime/assert.h"
 #include "runtime/compiled.h"
 
@@ -32,61 +33,46 @@ static bool ascii_word(char c)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-typedef struct text {
-    char *out;
-    size_t room, used;
-} text;
-
-static __attribute__((format(printf, 2, 3))) void put(text *t, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int wrote = vsnprintf(t->out + t->used, t->room - t->used, format, args);
-    va_end(args);
-    tide_assert(wrote >= 0 && (size_t)wrote < t->room - t->used);
-    t->used += (size_t)wrote;
-}
-
 static bool plain(char c)
 {
     return ascii_word(c) || (c != '\0' && strchr(".-*", c) != NULL);
 }
 
-static void put_name(text *t, const char *name)
+static void put_name(tide_written *t, const char *name)
 {
     for (size_t i = 0; i < TIDE_SPEC_NAME && name[i] != '\0'; i++)
-        put(t, plain(name[i]) ? "%c" : "%%%02X", (unsigned char)name[i]);
+        tide_put(t, plain(name[i]) ? "%c" : "%%%02X", (unsigned char)name[i]);
     if (name[0] == '\0')
-        put(t, "*"); /* no type has this name, and something must stand here */
+        tide_put(t, "*"); /* no type has this name, and something must stand here */
 }
 
 size_t tide_spec_write_head(char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES);
-    text t = {out, room, 0};
-    put(&t, "tidepool-spec 1\nlayout %016" PRIx64 "\n", tide_compiled_layout());
+    tide_written t = {out, room, 0};
+    tide_put(&t, "tidepool-spec 1\nlayout %016" PRIx64 "\n", tide_compiled_layout());
     return t.used;
 }
 
 size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES && spec->item_count <= TIDE_SPEC_ITEMS);
-    text t = {out, room, 0};
-    put(&t, "site %s %s\n%s%s", kinds[spec->kind], spec->stem, spec->count ? "count\n" : "",
-        spec->nested ? "nested\n" : "");
+    tide_written t = {out, room, 0};
+    tide_put(&t, "site %s %s\n%s%s", kinds[spec->kind], spec->stem, spec->count ? "count\n" : "",
+             spec->nested ? "nested\n" : "");
     for (uint32_t i = 0; i < spec->item_count; i++) {
         const tide_spec_item *item = &spec->items[i];
         bool array = spec->kind == TIDE_KIND_ARRAY;
-        put(&t, array ? "array " : "type ");
+        tide_put(&t, array ? "array " : "type ");
         put_name(&t, item->name);
-        put(&t, " %" PRIu32, item->type);
+        tide_put(&t, " %" PRIu32, item->type);
         if (array)
-            put(&t, " %d", item->ndim);
+            tide_put(&t, " %d", item->ndim);
         for (int d = 0; array && d < item->ndim; d++)
-            put(&t, " %" PRId64, item->shape[d]);
-        put(&t, "\n");
+            tide_put(&t, " %" PRId64, item->shape[d]);
+        tide_put(&t, "\n");
     }
-    put(&t, "end\n");
+    tide_put(&t, "end\n");
     return t.used;
 }
 

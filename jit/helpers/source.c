@@ -6,9 +6,9 @@
  * All functions are short: a compiler's time grows faster than their length. */
 #include "jit/helpers/source.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
+#include "jit/written.h"
 #include "runtime/assert.h"
 
 const char *const tide_kernel_names[TIDE_KERNEL_COUNT] = {"fill",   "check", "pack",
@@ -207,21 +207,6 @@ static const char hash[] =
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-typedef struct text {
-    char *out;
-    size_t room, used;
-} text;
-
-static __attribute__((format(printf, 2, 3))) void put(text *t, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int wrote = vsnprintf(t->out + t->used, t->room - t->used, format, args);
-    va_end(args);
-    tide_assert(wrote >= 0 && (size_t)wrote < t->room - t->used);
-    t->used += (size_t)wrote;
-}
-
 /* What is done once segment and chunk are known: DATA is the segment's start. */
 static const char *const actions[TIDE_KERNEL_COUNT] = {
     [TIDE_KERNEL_FILL] = "    fill_chunk(DATA, s.bytes, s.shift, s.low, s.high, chunk);\n",
@@ -233,66 +218,69 @@ static const char *const actions[TIDE_KERNEL_COUNT] = {
                          "        hash_chunk(DATA, s.bytes, s.shift, s.low, chunk));\n",
 };
 
-static void put_parameters(text *t, tide_kernels_language language, tide_kernel kernel, size_t size)
+static void put_parameters(tide_written *t, tide_kernels_language language, tide_kernel kernel,
+                           size_t size)
 {
-    put(t, "(TABLE segments table");
+    tide_put(t, "(TABLE segments table");
     if (kernel != TIDE_KERNEL_FILL)
-        put(t, ", GLOBAL U8 *block");
+        tide_put(t, ", GLOBAL U8 *block");
     for (size_t i = 0; i < size && language == TIDE_KERNELS_OPENCL && kernel != TIDE_KERNEL_FINISH;
          i++)
-        put(t, ", GLOBAL U8 *p%zu", i);
-    put(t, ")\n{\n");
+        tide_put(t, ", GLOBAL U8 *p%zu", i);
+    tide_put(t, ")\n{\n");
 }
 
 /* OpenCL: a segment's buffer is the parameter of its number. */
-static void put_data(text *t, tide_kernels_language language, size_t size)
+static void put_data(tide_written *t, tide_kernels_language language, size_t size)
 {
     if (language == TIDE_KERNELS_CUDA) {
-        put(t, "    U8 *DATA = (U8 *)s.data;\n");
+        tide_put(t, "    U8 *DATA = (U8 *)s.data;\n");
         return;
     }
-    put(t, "    __global U8 *DATA = s.data + (");
+    tide_put(t, "    __global U8 *DATA = s.data + (");
     for (size_t i = 0; i + 1 < size; i++)
-        put(t, "i == %zu ? p%zu : ", i, i);
-    put(t, "p%zu);\n", size - 1);
+        tide_put(t, "i == %zu ? p%zu : ", i, i);
+    tide_put(t, "p%zu);\n", size - 1);
 }
 
-static void put_entry(text *t, tide_kernels_language language, tide_kernel kernel, size_t size)
+static void put_entry(tide_written *t, tide_kernels_language language, tide_kernel kernel,
+                      size_t size)
 {
-    put(t, "ENTRY tide_%s", tide_kernel_names[kernel]);
+    tide_put(t, "ENTRY tide_%s", tide_kernel_names[kernel]);
     put_parameters(t, language, kernel, size);
     if (kernel == TIDE_KERNEL_FINISH) {
-        put(t, "    GLOBAL U64 *sums = (GLOBAL U64 *)block + table.base;\n"
-               "    for (U32 i = ITEM; i < table.count; i += GROUP)\n"
-               "        sums[i] = mix(sums[i] + table.all[i].bytes * HASH_STEP);\n}\n");
+        tide_put(t, "    GLOBAL U64 *sums = (GLOBAL U64 *)block + table.base;\n"
+                    "    for (U32 i = ITEM; i < table.count; i += GROUP)\n"
+                    "        sums[i] = mix(sums[i] + table.all[i].bytes * HASH_STEP);\n}\n");
         return;
     }
     if (kernel == TIDE_KERNEL_CHECK || kernel == TIDE_KERNEL_HASH)
-        put(t, "    SUMS\n");
-    put(t, "    U32 i = find(table.all, table.count, CHUNK_INDEX);\n"
-           "    const segment s = table.all[i];\n"
-           "    U64 chunk = CHUNK_INDEX - s.first;\n");
+        tide_put(t, "    SUMS\n");
+    tide_put(t, "    U32 i = find(table.all, table.count, CHUNK_INDEX);\n"
+                "    const segment s = table.all[i];\n"
+                "    U64 chunk = CHUNK_INDEX - s.first;\n");
     put_data(t, language, size);
-    put(t, "%s}\n", actions[kernel]);
+    tide_put(t, "%s}\n", actions[kernel]);
 }
 
-static void put_table(text *t, tide_kernels_language language, size_t size)
+static void put_table(tide_written *t, tide_kernels_language language, size_t size)
 {
-    put(t, "typedef struct segments {\n    U32 count, base;\n    segment all[%zu];\n} segments;\n",
+    tide_put(
+        t, "typedef struct segments {\n    U32 count, base;\n    segment all[%zu];\n} segments;\n",
         size);
     for (tide_kernel kernel = 0; kernel < TIDE_KERNEL_COUNT; kernel++)
         put_entry(t, language, kernel, size);
 }
 
-static void put_common(text *t)
+static void put_common(tide_written *t)
 {
     static const char *const units[] = {"V16", "U32", "U8"};
-    put(t, "%s%s%s", segment_text, fill, check);
+    tide_put(t, "%s%s%s", segment_text, fill, check);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         const char *u = units[i];
-        put(t, copy, u, u, u, u, u, u, u);
+        tide_put(t, copy, u, u, u, u, u, u, u);
     }
-    put(t, "%s%s", copy_any, hash);
+    tide_put(t, "%s%s", copy_any, hash);
 }
 
 void tide_kernels_name(tide_kernel kernel, char *out, size_t room)
@@ -305,12 +293,12 @@ void tide_kernels_name(tide_kernel kernel, char *out, size_t room)
 size_t tide_kernels_source(tide_kernels_language language, char *out, size_t room)
 {
     bool cuda = language == TIDE_KERNELS_CUDA;
-    text t = {out, room, 0};
-    put(&t, "/* Tidepool: kernels for frames, interface %d. */\n", TIDE_KERNELS_ABI);
-    put(&t, "#define GROUP %d\n#define CHUNK_MOVE %d\n#define CHUNK_READ %d\n",
-        cuda ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, TIDE_CHUNK_MOVE, TIDE_CHUNK_READ);
-    put(&t, "#define HASH_STEP ((U64)0x9E3779B97F4A7C15)\n%s",
-        cuda ? prelude_cuda : prelude_opencl);
+    tide_written t = {out, room, 0};
+    tide_put(&t, "/* Tidepool: kernels for frames, interface %d. */\n", TIDE_KERNELS_ABI);
+    tide_put(&t, "#define GROUP %d\n#define CHUNK_MOVE %d\n#define CHUNK_READ %d\n",
+             cuda ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, TIDE_CHUNK_MOVE, TIDE_CHUNK_READ);
+    tide_put(&t, "#define HASH_STEP ((U64)0x9E3779B97F4A7C15)\n%s",
+             cuda ? prelude_cuda : prelude_opencl);
     put_common(&t);
     put_table(&t, language, cuda ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL);
     return t.used;
