@@ -37,7 +37,7 @@ extern tide_cu_driver tide_cu;
  * the usual one. */
 void tide_cuda_driver_set(const char *path);
 
-/* Loads the driver, once. Registry locked. */
+/* Loads the driver, once; by who opens a device. */
 tide_status tide_cuda_load(void);
 
 /* Around calls of the driver; false, and no call may follow, once the process has begun to exit.

@@ -4,6 +4,7 @@
 #include "runtime/device.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,42 @@
 #include "runtime/pool.h"
 #include "runtime/registry.h"
 #include "runtime/seam.h"
-#include "runtime/seam.h"
 #include "runtime/streams.h"
 
 /* Every device ever opened but the host; guarded by the registry. Known ones are never freed. */
 static tide_device *devices;
+
+/* ---- the lock ----------------------------------------------------------------------------- */
+
+/* Devices are opened and closed one at a time, and not with the registry locked: drivers load and
+ * unload code for it, and the dynamic linker has a lock of its own, under which constructors of
+ * modules take the registry's. This one comes before the registry's and is held across fork. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+
+static void lock_changing(void)
+{
+    pthread_mutex_lock(&changing);
+}
+
+static void unlock_changing(void)
+{
+    pthread_mutex_unlock(&changing);
+}
+
+/* Preparing handlers run in reverse: the registry's comes first, to be run after this one. */
+static void prepare(void)
+{
+    tide_registry_lock();
+    tide_registry_unlock();
+    pthread_atfork(lock_changing, unlock_changing, unlock_changing);
+}
+
+static void begin_change(void)
+{
+    pthread_once(&prepared, prepare);
+    lock_changing();
+}
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
@@ -48,7 +80,7 @@ static tide_device *find(const char *name)
     return device;
 }
 
-/* A device that is listed, closed and all zero but for its name. */
+/* A device that is listed, closed and all zero but for its name. Registry locked. */
 static tide_device *listed(const char *name)
 {
     tide_device *device = find(name);
@@ -67,19 +99,43 @@ static tide_device *listed(const char *name)
     return device;
 }
 
+/* The device of this name, opened once more, or listed and still closed: then it is to be opened.
+ */
+static tide_device *count_or_list(const char *name)
+{
+    tide_registry_lock();
+    tide_device *device = find(name);
+    if (device != NULL && device->opened != 0)
+        device->opened++;
+    else
+        device = listed(name);
+    tide_registry_unlock();
+    return device;
+}
+
+/* Nobody looks at a device that is closed but for its name, so it is filled in without the
+ * registry's lock. */
+static bool open_listed(tide_device *device, size_t kind, unsigned ordinal)
+{
+    if (kinds[kind].open(device, ordinal) != TIDE_OK)
+        return false;
+    tide_assert(device->methods != NULL && device->holds == 0);
+    tide_registry_lock();
+    device->opened = 1;
+    tide_registry_unlock();
+    return true;
+}
+
 /* "cuda:007" is "cuda:7". */
 static tide_device *open_kind(size_t kind, unsigned ordinal)
 {
     char name[sizeof devices->name];
     snprintf(name, sizeof name, "%s%u", kinds[kind].prefix, ordinal);
-    tide_device *device = find(name);
-    if (device == NULL || device->opened == 0) {
-        device = listed(name);
-        if (device == NULL || kinds[kind].open(device, ordinal) != TIDE_OK)
-            return NULL;
-        tide_assert(device->methods != NULL && device->holds == 0);
-    }
-    device->opened++;
+    begin_change();
+    tide_device *device = count_or_list(name);
+    if (device != NULL && device->opened == 0 && !open_listed(device, kind, ordinal))
+        device = NULL;
+    unlock_changing();
     return device;
 }
 
@@ -95,12 +151,8 @@ tide_device *tide_device_open(const char *name)
         return &tide_device_host;
     for (size_t i = 0; i < KINDS; i++) {
         int ordinal = ordinal_of(name, kinds[i].prefix);
-        if (ordinal < 0)
-            continue;
-        tide_registry_lock();
-        tide_device *device = open_kind(i, (unsigned)ordinal);
-        tide_registry_unlock();
-        return device;
+        if (ordinal >= 0)
+            return open_kind(i, (unsigned)ordinal);
     }
     tide_fail(TIDE_ERROR_NAME, call,
               "no kind of device is called '%.40s': there are host, cuda:0 … cuda:9999 and "
@@ -124,32 +176,37 @@ static tide_status check(const tide_device *device, const char *call)
     return TIDE_OK;
 }
 
-static tide_status close_checked(tide_device *device, const char *call)
+/* One opening less; what is closed for the last time nobody can hold any more. Registry locked. */
+static tide_status close_once(tide_device *device, const char *call)
 {
+    TIDE_FORWARD(check(device, call));
     uint32_t holds = __atomic_load_n(&device->holds, __ATOMIC_ACQUIRE);
     if (device->opened == 1 && holds != 0)
         return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s",
                          holds, device->name);
-    if (--device->opened != 0)
-        return TIDE_OK;
+    device->opened--;
+    return TIDE_OK;
+}
+
+static void let_go(tide_device *device)
+{
     if (tide_callbacks_policy.close != NULL)
         tide_callbacks_policy.close(device);
     device->methods->close(device);
-    return TIDE_OK;
 }
 
 tide_status tide_device_close(tide_device *device)
 {
-    const char *call = "tide_device_close";
     if (device == NULL || device == &tide_device_host)
         return TIDE_OK;
-    if (tide_callbacks_policy.closing != NULL)
-        tide_callbacks_policy.closing(device);
+    begin_change();
     tide_registry_lock();
-    tide_status status = check(device, call);
-    if (status == TIDE_OK)
-        status = close_checked(device, call);
+    tide_status status = close_once(device, "tide_device_close");
+    bool last = status == TIDE_OK && device->opened == 0;
     tide_registry_unlock();
+    if (last)
+        let_go(device);
+    unlock_changing();
     return status;
 }
 

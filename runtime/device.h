@@ -91,7 +91,7 @@ struct tide_device {
     bool integrated;
     bool lost;       /* atomic */
     uint32_t holds;  /* pools and exported arrays; atomic */
-    uint32_t opened; /* times; guarded by the registry, as is the next */
+    uint32_t opened; /* times; changed by who opens and closes, under the registry; so is the next */
     tide_device *next;
     size_t bytes;
     char description[96];
@@ -124,7 +124,8 @@ void tide_device_hold_again(tide_device *device);
 void tide_device_drop(tide_device *device);
 
 /* Fill in methods, own, context, stream, dl, host, integrated, bytes and description of a device
- * that is all zero but for its name: runtime/cuda*.c, runtime/opencl*.c. Registry locked. */
+ * that is all zero but for its name: runtime/cuda*.c, runtime/opencl*.c. One at a time, with the
+ * registry unlocked, as `close`: both may load or unload code. */
 tide_status tide_cuda_open(tide_device *device, unsigned ordinal);
 tide_status tide_opencl_open(tide_device *device, unsigned ordinal);
 

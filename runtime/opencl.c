@@ -175,7 +175,7 @@ static const tide_device_methods methods = {
     .close = let_go,
 };
 
-static uint32_t first_forks; /* when a driver was first asked; guarded by the registry */
+static uint32_t first_forks; /* when a driver was first asked; by who opens a device */
 static bool asked;
 
 /* A driver that was used before a fork has left its threads behind, for new devices as well. */

@@ -20,7 +20,7 @@ extern tide_opencl_calls tide_opencl;
 /* The loader's file. A test may name another one, before anything is opened. */
 extern const char *tide_opencl_library;
 
-/* Finds the loader and its entry points, once. Registry locked. */
+/* Finds the loader and its entry points, once; by who opens a device. */
 tide_status tide_opencl_load(const char *call);
 
 /* How slots lie in the device: values of the setting `opencl_memory`. */

@@ -11,7 +11,7 @@ tide_opencl_calls tide_opencl;
 
 const char *tide_opencl_library = "libOpenCL.so.1";
 
-static bool loaded; /* guarded by the registry */
+static bool loaded; /* by who opens a device */
 
 typedef struct entry {
     const char *name;

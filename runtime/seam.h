@@ -40,11 +40,8 @@ typedef enum tide_helped {
 typedef struct tide_callbacks {
     /* Helps with a frame, without waiting for anything to be compiled. Policy only. */
     tide_helped (*help)(const tide_help *help);
-    /* Somebody is going to close the device: waits until nothing is being made for it. No locks held.
-     * Policy only. */
-    void (*closing)(tide_device *device);
-    /* The device is about to be closed: what has been made for it goes. Nothing is on it any more.
-     * Policy only. Called with the registry locked. */
+    /* The device has been closed; nothing is on it, and its methods still work: what is being made
+     * for it is waited for, what has been made goes. Registry unlocked. Policy only. */
     void (*close)(tide_device *device);
     /* The plan to publish where the runtime would publish `plan`; may return `plan` itself.
      * Called with the registry locked. */

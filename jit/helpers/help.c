@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A device's kernels move through the states of `state` under the lock; the step that others rely
  * on, to READY, is released and acquired. What takes long, and whatever may reach the dynamic
- * linker (drivers load code with it), is done without the lock, by whoever has made the unit BUSY;
- * the device is held meanwhile.
+ * linker (drivers load code with it), is done without the lock, by whoever has made the unit BUSY.
  *
- * Order of locks: the registry's (a device is closed under it), then this one, which is held for
- * moments only. So that a build does not refuse a close, who closes waits for it before he takes
- * the registry's. */
+ * The lock is held for moments only, and no other is taken under it. Who closes a device has the
+ * lock of that, not the registry's, and waits while the unit is BUSY: so a build does not refuse a
+ * close, and no device goes while something is built for it. */
 #include "jit/helpers/help.h"
 
 #include <pthread.h>
@@ -81,16 +80,14 @@ static unit *find(const tide_device *device)
     return u;
 }
 
-/* Takes a unit in hand, if it is still in this state. (One that is has an open device: closing
- * makes it IDLE, under the lock.) */
+/* Takes a unit in hand, if it is still in this state. (Its device is there, then: closing makes it
+ * IDLE before.) */
 static bool claim(unit *u, state from)
 {
     pthread_mutex_lock(&mutex);
     bool ours = u->state == from;
-    if (ours) {
-        tide_device_hold_again(u->device);
+    if (ours)
         move(u, BUSY);
-    }
     pthread_mutex_unlock(&mutex);
     return ours;
 }
@@ -98,7 +95,6 @@ static bool claim(unit *u, state from)
 static void let_go(unit *u, state to)
 {
     pthread_mutex_lock(&mutex);
-    tide_device_drop(u->device);
     move(u, to);
     pthread_cond_broadcast(&not_busy);
     pthread_mutex_unlock(&mutex);
@@ -155,7 +151,7 @@ static void say_once(const unit *u)
 static void failed(unit *u, const char *why)
 {
     snprintf(u->error, sizeof u->error, "%s", why);
-    say_once(u); /* as long as the device is held */
+    say_once(u); /* as long as it is BUSY: the device is there */
     let_go(u, FAILED);
 }
 
@@ -315,31 +311,23 @@ void tide_help_build(void)
     }
 }
 
-/* Whoever wants to close a device waits until nothing is being made for it: a moment later it would
- * be held no more. */
-static void closing(tide_device *device)
-{
-    unit *u = find(device);
-    pthread_mutex_lock(&mutex);
-    while (u != NULL && u->state == BUSY)
-        pthread_cond_wait(&not_busy, &mutex);
-    pthread_mutex_unlock(&mutex);
-}
-
+/* Nobody can want anything for the device any more, so what is IDLE then stays so. */
 static void close_device(tide_device *device)
 {
     pthread_mutex_lock(&mutex);
     unit *u = find(device);
+    while (u != NULL && u->state == BUSY)
+        pthread_cond_wait(&not_busy, &mutex);
+    void *module = u != NULL ? u->module : NULL;
     if (u != NULL) {
-        tide_assert(u->state != BUSY); /* it would be held */
-        if (u->module != NULL)
-            device->methods->unload(device, u->module);
         tide_os_free(u->file.bytes);
         u->file.bytes = NULL;
         u->module = NULL;
         move(u, IDLE);
     }
     pthread_mutex_unlock(&mutex);
+    if (module != NULL)
+        device->methods->unload(device, module);
 }
 
 /* The stager is the parent's; so are OpenCL's threads, whose devices refuse the child anyway. */
@@ -348,8 +336,6 @@ void tide_help_forget(void)
     mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     not_busy = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     for (unit *u = units; u != NULL; u = u->next) {
-        if (u->state == BUSY)
-            tide_device_drop(u->device);
         if (u->state == ORDERED || u->state == BUSY)
             move(u, u->state == BUSY ? FAILED : WANTED);
     }
@@ -440,7 +426,6 @@ static tide_helped help_frame(const tide_help *help)
 void tide_help_attach(void)
 {
     tide_callbacks_policy.help = help_frame;
-    tide_callbacks_policy.closing = closing;
     tide_callbacks_policy.close = close_device;
 }
 
