@@ -25,9 +25,9 @@ typedef enum tide_code_state {
 typedef struct tide_trial {
     tide_plan plan; /* the site's while it lasts */
     const tide_plan *control, *candidate;
-    int64_t calls_left; /* atomic, as are all below */
-    int64_t calls_open; /* of all its uses, those not over yet */
-    uint64_t uses;      /* on which both could be timed */
+    uint64_t calls; /* which trial, how many uses it wants yet, how many are at it: jit/trial.c;
+                       atomic, as are all below */
+    uint64_t uses;  /* on which both could be timed */
     uint64_t control_ns, candidate_ns; /* the least of each use's rounds, added up */
 } tide_trial;
 

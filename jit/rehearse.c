@@ -51,24 +51,20 @@ static uint64_t time_pairs(const use *u, const tide_plan *plan, once *one)
     return tide_rehearse_clock() - started;
 }
 
-static void add(tide_trial *trial, uint64_t control, uint64_t candidate)
-{
-    __atomic_fetch_add(&trial->control_ns, control, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&trial->candidate_ns, candidate, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&trial->uses, 1, __ATOMIC_RELAXED);
-}
+static const tide_rehearsed unfit = {false, 0, 0};
 
 /* Both in turn, so that whatever disturbs one disturbs the other; of each the least counts. */
-static void rehearse(tide_trial *trial, const use *u, once *one)
+static tide_rehearsed rehearse(const tide_plan *control, const tide_plan *candidate, const use *u,
+                               once *one)
 {
-    uint64_t control = UINT64_MAX, candidate = UINT64_MAX;
+    tide_rehearsed least = {true, UINT64_MAX, UINT64_MAX};
     for (int round = 0; round < ROUNDS; round++) {
-        uint64_t a = time_pairs(u, trial->control, one);
-        uint64_t b = time_pairs(u, trial->candidate, one);
-        control = a < control ? a : control;
-        candidate = b < candidate ? b : candidate;
+        uint64_t a = time_pairs(u, control, one);
+        uint64_t b = time_pairs(u, candidate, one);
+        least.control_ns = a < least.control_ns ? a : least.control_ns;
+        least.candidate_ns = b < least.candidate_ns ? b : least.candidate_ns;
     }
-    add(trial, control, candidate);
+    return least;
 }
 
 /* Is the pool one in which fast paths pass at all? */
@@ -114,7 +110,7 @@ static void once_scope(const use *u, const tide_plan *plan)
     tide_scope_end(&scope);
 }
 
-void tide_rehearse_scope(tide_trial *trial, tide_pool *pool, tide_site *site)
+tide_rehearsed tide_rehearse_scope(const tide_trial *trial, tide_pool *pool, tide_site *site)
 {
     use u = {.pool = pool,
              .site = site,
@@ -124,8 +120,7 @@ void tide_rehearse_scope(tide_trial *trial, tide_pool *pool, tide_site *site)
     bool fit = fast(pool);
     for (uint32_t i = 0; fit && i < u.count; i++)
         fit = ready(pool, u.types[i], 1);
-    if (fit)
-        rehearse(trial, &u, once_scope);
+    return fit ? rehearse(trial->control, trial->candidate, &u, once_scope) : unfit;
 }
 
 /* ---- frames ----------------------------------------------------------------------------- */
@@ -142,16 +137,15 @@ static void once_frame(const use *u, const tide_plan *plan)
     tide_scope_end(&scope);
 }
 
-void tide_rehearse_frame(tide_trial *trial, tide_pool *pool, tide_site *site, uint32_t count,
-                         const tide_type *types)
+tide_rehearsed tide_rehearse_frame(const tide_trial *trial, tide_pool *pool, tide_site *site, uint32_t count,
+                                   const tide_type *types)
 {
     use u = {.pool = pool, .site = site, .count = count, .types = types};
     bool fit = fast(pool) && count == trial->candidate->type_count &&
                memcmp(types, trial->candidate->types, count * sizeof *types) == 0;
     for (uint32_t i = 0; fit && i < count; i++)
         fit = ready(pool, types[i], tide_typed_repeats(types, i) + 1);
-    if (fit)
-        rehearse(trial, &u, once_frame);
+    return fit ? rehearse(trial->control, trial->candidate, &u, once_frame) : unfit;
 }
 
 /* ---- acquires and arrays ---------------------------------------------------------------- */
@@ -168,12 +162,13 @@ static bool saved_here(const tide_pool *pool, tide_type type)
     return fast(pool) && ready(pool, type, 1) && pool->shelves[type].saved_at == pool->tag;
 }
 
-void tide_rehearse_acquire(tide_trial *trial, tide_pool *pool, tide_type type, tide_site *site)
+tide_rehearsed tide_rehearse_acquire(const tide_trial *trial, tide_pool *pool, tide_type type,
+                                     tide_site *site)
 {
     if (type >= TIDE_TYPE_LIMIT || !foreseen(trial, type, 0, NULL) || !saved_here(pool, type))
-        return;
+        return unfit;
     use u = {.pool = pool, .site = site, .type = type, .shelf = &pool->shelves[type]};
-    rehearse(trial, &u, once_acquire);
+    return rehearse(trial->control, trial->candidate, &u, once_acquire);
 }
 
 static void once_array(const use *u, const tide_plan *plan)
@@ -185,17 +180,17 @@ static void once_array(const use *u, const tide_plan *plan)
     u->header->hits--;
 }
 
-void tide_rehearse_array(tide_trial *trial, tide_pool *pool, tide_type type, int ndim,
-                         const int64_t *shape, tide_site *site)
+tide_rehearsed tide_rehearse_array(const tide_trial *trial, tide_pool *pool, tide_type type,
+                                   int ndim, const int64_t *shape, tide_site *site)
 {
     if (type >= TIDE_TYPE_LIMIT || shape == NULL || ndim < 0 || ndim > TIDE_NDIM_MOST ||
         !foreseen(trial, type, ndim, shape) || !saved_here(pool, type))
-        return;
+        return unfit;
     tide_shelf *shelf = &pool->shelves[type];
     struct tide_array *header = shelf->next->array;
     if (!tide_array_like(header, TIDE_ROW_MAJOR, ndim, shape) ||
         header->length >= shelf->next->limit)
-        return;
+        return unfit;
     use u = {.pool = pool,
              .site = site,
              .type = type,
@@ -203,7 +198,7 @@ void tide_rehearse_array(tide_trial *trial, tide_pool *pool, tide_type type, int
              .shape = shape,
              .shelf = shelf,
              .header = header};
-    rehearse(trial, &u, once_array);
+    return rehearse(trial->control, trial->candidate, &u, once_array);
 }
 
 /* ---- dispatches ------------------------------------------------------------------------- */
@@ -234,22 +229,19 @@ static void once_dispatch(const use *u, const tide_plan *plan)
 }
 
 /* A copy of the candidate plays, with the stand-ins' places. (Its code is never unloaded.) */
-void tide_rehearse_dispatch(tide_trial *trial, tide_generic *generic, tide_type type,
-                            tide_site *site)
+tide_rehearsed tide_rehearse_dispatch(const tide_trial *trial, tide_generic *generic, tide_type type,
+                                      tide_site *site)
 {
     static tide_method *place = stand_in;
     if (generic == NULL || generic != trial->candidate->generic || !foreseen(trial, type, 0, NULL))
-        return;
+        return unfit;
     use u = {.site = site, .type = type, .generic = stage_for(type)};
     if (u.generic == NULL)
-        return;
+        return unfit;
     tide_plan_counts counts = {0};
     tide_plan candidate = {.kind = TIDE_KIND_DISPATCH, .generic = u.generic, .counts = &counts};
     candidate.dispatch = __atomic_load_n(&trial->candidate->dispatch, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < TIDE_PLAN_METHODS; i++)
         candidate.methods[i] = &place;
-    tide_trial staged = {.control = trial->control, .candidate = &candidate};
-    rehearse(&staged, &u, once_dispatch);
-    tide_assert(staged.uses == 1);
-    add(trial, staged.control_ns, staged.candidate_ns);
+    return rehearse(trial->control, &candidate, &u, once_dispatch);
 }

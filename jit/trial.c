@@ -16,33 +16,83 @@ static tide_trial *trial_of(const tide_plan *plan)
     return (tide_trial *)(uintptr_t)plan; /* its first member */
 }
 
+/* All that is counted of a trial stands in one word: a serial that each beginning and each end of
+ * one moves on, the uses still wanted, those under way. So a rehearsal that outlives its trial, or
+ * its process' fork, finds another serial and changes nothing of the next one. */
+enum { LEFT_SHIFT = 16, SERIAL_SHIFT = 32, CALLS_MOST = UINT16_MAX };
+
+static uint64_t left_of(uint64_t calls)
+{
+    return calls >> LEFT_SHIFT & CALLS_MOST;
+}
+
+static uint64_t under_way(uint64_t calls)
+{
+    return calls & CALLS_MOST;
+}
+
+static uint64_t serial_of(uint64_t calls)
+{
+    return calls >> SERIAL_SHIFT;
+}
+
+/* Moves the serial on; nothing is under way, `left` uses are wanted. Registry locked, so no other
+ * serial comes between. */
+static void start_count(tide_trial *trial, uint64_t left)
+{
+    uint64_t serial = serial_of(__atomic_load_n(&trial->calls, __ATOMIC_RELAXED)) + 1;
+    tide_assert(left <= CALLS_MOST);
+    __atomic_store_n(&trial->calls, serial << SERIAL_SHIFT | left << LEFT_SHIFT, __ATOMIC_RELEASE);
+}
+
 /* May this use rehearse? The last one to do so lets the plan in force run alone again. Each that
  * may says when it is over (call_over): others may still be at it when the last is taken. */
-static bool take_call(tide_trial *trial, tide_site *site)
+static bool take_call(tide_trial *trial, tide_site *site, uint64_t *serial)
 {
-    if (__atomic_load_n(&trial->calls_left, __ATOMIC_RELAXED) <= 0)
-        return false;
-    int64_t left = __atomic_fetch_sub(&trial->calls_left, 1, __ATOMIC_RELAXED);
-    if (left == 1) {
+    uint64_t calls = __atomic_load_n(&trial->calls, __ATOMIC_RELAXED);
+    do {
+        if (left_of(calls) == 0 || under_way(calls) == CALLS_MOST)
+            return false;
+    } while (!__atomic_compare_exchange_n(&trial->calls, &calls,
+                                          calls - (UINT64_C(1) << LEFT_SHIFT) + 1, true,
+                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
+    if (left_of(calls) == 1) {
         const tide_plan *self = &trial->plan;
         __atomic_compare_exchange_n(&site->plan, &self, trial->control, false, __ATOMIC_RELEASE,
                                     __ATOMIC_RELAXED);
     }
-    return left > 0;
+    *serial = serial_of(calls);
+    return true;
 }
 
-static void call_over(tide_trial *trial)
+static void add(tide_trial *trial, tide_rehearsed figures)
 {
-    __atomic_fetch_sub(&trial->calls_open, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&trial->control_ns, figures.control_ns, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&trial->candidate_ns, figures.candidate_ns, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&trial->uses, 1, __ATOMIC_RELAXED);
+}
+
+/* The figures first: who finds nothing under way reads them. (If the trial ends just here they may
+ * count in the next one. It is between the same two plans.) */
+static void call_over(tide_trial *trial, uint64_t serial, tide_rehearsed figures)
+{
+    uint64_t calls = __atomic_load_n(&trial->calls, __ATOMIC_RELAXED);
+    if (figures.fit && serial_of(calls) == serial)
+        add(trial, figures);
+    do {
+        if (serial_of(calls) != serial)
+            return;
+        tide_assert(under_way(calls) != 0);
+    } while (!__atomic_compare_exchange_n(&trial->calls, &calls, calls - 1, true, __ATOMIC_RELEASE,
+                                          __ATOMIC_RELAXED));
 }
 
 static void enter(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
     tide_trial *trial = trial_of(plan);
-    if (take_call(trial, site)) {
-        tide_rehearse_scope(trial, pool, site);
-        call_over(trial);
-    }
+    uint64_t serial;
+    if (take_call(trial, site, &serial))
+        call_over(trial, serial, tide_rehearse_scope(trial, pool, site));
     trial->control->enter(scope, pool, trial->control, site);
 }
 
@@ -57,10 +107,9 @@ static void frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide
                   const size_t *counts, void **data)
 {
     tide_trial *trial = trial_of(scope->plan);
-    if (take_call(trial, scope->site)) {
-        tide_rehearse_frame(trial, pool, scope->site, count, types);
-        call_over(trial);
-    }
+    uint64_t serial;
+    if (take_call(trial, scope->site, &serial))
+        call_over(trial, serial, tide_rehearse_frame(trial, pool, scope->site, count, types));
     scope->plan = trial->control;
     trial->control->frame(scope, pool, count, types, counts, data);
 }
@@ -69,10 +118,9 @@ static void *acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan 
                      tide_site *site)
 {
     tide_trial *trial = trial_of(plan);
-    if (take_call(trial, site)) {
-        tide_rehearse_acquire(trial, pool, type, site);
-        call_over(trial);
-    }
+    uint64_t serial;
+    if (take_call(trial, site, &serial))
+        call_over(trial, serial, tide_rehearse_acquire(trial, pool, type, site));
     return trial->control->acquire(pool, type, n, trial->control, site);
 }
 
@@ -80,10 +128,9 @@ static tide_array *array(tide_pool *pool, tide_type type, int ndim, const int64_
                          const tide_plan *plan, tide_site *site)
 {
     tide_trial *trial = trial_of(plan);
-    if (take_call(trial, site)) {
-        tide_rehearse_array(trial, pool, type, ndim, shape, site);
-        call_over(trial);
-    }
+    uint64_t serial;
+    if (take_call(trial, site, &serial))
+        call_over(trial, serial, tide_rehearse_array(trial, pool, type, ndim, shape, site));
     return trial->control->array(pool, type, ndim, shape, trial->control, site);
 }
 
@@ -91,10 +138,9 @@ static void dispatch(tide_generic *generic, tide_type type, void *args, const ti
                      tide_site *site)
 {
     tide_trial *trial = trial_of(plan);
-    if (take_call(trial, site)) {
-        tide_rehearse_dispatch(trial, generic, type, site);
-        call_over(trial);
-    }
+    uint64_t serial;
+    if (take_call(trial, site, &serial))
+        call_over(trial, serial, tide_rehearse_dispatch(trial, generic, type, site));
     trial->control->dispatch(generic, type, args, trial->control, site);
 }
 
@@ -125,21 +171,20 @@ void tide_trial_begin(tide_learner *learner, tide_learned *plan)
     __atomic_store_n(&trial->uses, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&trial->control_ns, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&trial->candidate_ns, 0, __ATOMIC_RELAXED);
-    int64_t calls = (int64_t)tide_setting_get(TIDE_SETTING_trial_calls);
-    __atomic_store_n(&trial->calls_open, calls, __ATOMIC_RELAXED);
-    __atomic_store_n(&trial->calls_left, calls, __ATOMIC_RELAXED);
+    start_count(trial, (uint64_t)tide_setting_get(TIDE_SETTING_trial_calls));
     tide_site_publish(learner->site);
 }
 
 bool tide_trial_done(const tide_learned *plan)
 {
-    return __atomic_load_n(&plan->trial.calls_open, __ATOMIC_ACQUIRE) <= 0;
+    uint64_t calls = __atomic_load_n(&plan->trial.calls, __ATOMIC_ACQUIRE);
+    return left_of(calls) == 0 && under_way(calls) == 0;
 }
 
 const tide_plan *tide_trial_wrap(tide_learned *learned, const tide_plan *plan)
 {
     return learned->state == TIDE_CODE_TRIED && plan == learned->trial.control &&
-                   __atomic_load_n(&learned->trial.calls_left, __ATOMIC_RELAXED) > 0
+                   left_of(__atomic_load_n(&learned->trial.calls, __ATOMIC_RELAXED)) > 0
                ? &learned->trial.plan
                : plan;
 }
@@ -162,7 +207,7 @@ void tide_trial_end(tide_learner *learner, tide_learned *plan)
 {
     if (plan->state != TIDE_CODE_TRIED)
         return;
-    __atomic_store_n(&plan->trial.calls_left, 0, __ATOMIC_RELAXED);
+    start_count(&plan->trial, 0);
     plan->state = TIDE_CODE_LOADED;
     tide_site_publish(learner->site);
 }
