@@ -37,6 +37,10 @@ static void describe(const tide_site *site, tide_site_information *out)
         return;
     tide_tally_harvest(tally);
     out->samples = tally->before.scopes + tally->recent.scopes;
+    out->calls = tide_rate_calls(&tally->rate);
+    if (out->calls < (double)out->samples)
+        out->calls = (double)out->samples;
+    out->calls_per_second = tally->rate.per_second;
     out->observed = tide_observe_always_on() || tide_window_open(site);
 }
 

@@ -94,6 +94,8 @@ static use begin(tide_site *site, const tide_plan *plan, bool known)
     tide_tally *tally = tide_tally_of(site);
     int64_t ticket = tally != NULL ? take_ticket(tally) : 0;
     u.last = ticket == 1;
+    if (ticket != 0)
+        tide_rate_ticket(&tally->rate, u.last);
     if (ticket == 0 && !tide_observe_always_on())
         unwrap(site, u.self);
     else if (tally != NULL && known)

@@ -5,6 +5,7 @@
 #ifndef TIDEPOOL_PROFILER_TALLY_H
 #define TIDEPOOL_PROFILER_TALLY_H
 
+#include "profiler/rate.h"
 #include "profiler/shard.h"
 #include "runtime/site.h"
 
@@ -12,6 +13,7 @@ enum { TIDE_TALLY_SHARDS = 8 };
 
 typedef struct tide_tally {
     int64_t remaining; /* atomic: uses until the window is full; else 0 or less */
+    tide_rate rate;    /* how fast windows fill                               */
     tide_shard *shards[TIDE_TALLY_SHARDS]; /* atomic each: by thread; NULL until one counts there */
     tide_shard first;                      /* shards[0] */
     tide_site_profile recent;              /* harvested, not taken by policy. Registry locked */

@@ -16,6 +16,7 @@ bool tide_window_begin(tide_site *site, uint64_t uses)
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_RELAXED);
     if (tide_site_arrived(site) && !tide_observe_wraps(plan) && tide_observe_wrap(plan) == NULL)
         return false; /* most likely this plan is the one to be wrapped */
+    tide_rate_begin(&tally->rate);
     int64_t tickets = uses < INT64_MAX ? (int64_t)uses : INT64_MAX;
     __atomic_store_n(&tally->remaining, tickets, __ATOMIC_RELAXED);
     return true;
@@ -53,6 +54,7 @@ void tide_window_take(tide_site *site, tide_site_profile *out)
     tide_tally_harvest(tally);
     *out = tally->recent;
     memset(&tally->recent, 0, sizeof tally->recent);
+    tide_rate_taken(&tally->rate, out->scopes);
     tide_profile_add(&tally->before, out, 1);
     level(out);
 }

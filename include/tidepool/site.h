@@ -144,6 +144,9 @@ typedef struct tide_site_information {
     bool observed;        /* a window is open                                         */
     uint32_t type_count;  /* of the plan in force                                     */
     tide_type types[TIDE_SITE_TYPES]; /* the first of them                            */
+    double calls;         /* uses in all, and a second: estimated from how fast windows of      */
+    double calls_per_second; /* observation fill. Being observed slows a use by up to 0.1 µs,
+                                so that of a very hot site is too low; never below `samples` */
     uint64_t samples;     /* uses seen by the profiler                                */
     uint64_t misses;      /* uses that a guard sent to the general path, all plans    */
     uint64_t runs;        /* uses of compiled code, as far as it was compiled to count */

@@ -156,7 +156,7 @@ static void the_report_names_the_call_sites(void **state)
     assert_non_null(lives);
     assert_contains(lives, "choice (evaluate.c:");
     assert_contains(lives, ", scope: ");
-    assert_contains(lives, " uses observed, ");
+    assert_contains(lives, " observed, ");
     outcome_free(&o);
     o = RUN("--elements", "count(*)");
     assert_null(strstr(o.out, "call sites"));
