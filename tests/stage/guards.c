@@ -286,6 +286,7 @@ static tide_array *array(tide_type type, int ndim, int64_t first, int64_t second
     const int64_t shape[2] = {first, second};
     tide_array *got =
         plans[ARRAY].plan.array(pool, type, ndim, shape, &plans[ARRAY].plan, &site);
+    assert_true(got == NULL || (got->tensor.ndim == ndim && got->order == TIDE_ROW_MAJOR));
     for (int d = 0; got != NULL && d < ndim; d++)
         assert_int_equal(got->tensor.shape[d], shape[d]);
     assert_int_equal(tide_pool_reset(pool), TIDE_OK);
@@ -318,6 +319,23 @@ static void test_arrays(void **state)
     expect_counts(ARRAY, 5, 3);
     assert_non_null(array(2, 1, 3, 0));
     expect_counts(ARRAY, 5, 4);
+}
+
+/* Their extents and lengths are the request's: only the form tells them from it. */
+static void test_headers_of_another_form(void **state)
+{
+    (void)state;
+    const int64_t shape[3] = {4, 5, 1};
+    assert_non_null(tide_acquire_array(pool, 3, 3, shape));
+    assert_int_equal(tide_pool_reset(pool), TIDE_OK);
+    assert_non_null(array(3, 2, 4, 5));
+    expect_counts(ARRAY, 0, 0);
+    assert_non_null(tide_acquire_array_order(pool, 3, TIDE_COLUMN_MAJOR, 2, shape));
+    assert_int_equal(tide_pool_reset(pool), TIDE_OK);
+    assert_non_null(array(3, 2, 4, 5));
+    expect_counts(ARRAY, 0, 0);
+    assert_non_null(array(3, 2, 4, 5));
+    expect_counts(ARRAY, 1, 0);
 }
 
 static void test_array_errors(void **state)
@@ -394,6 +412,7 @@ int main(int count, char **args)
         TEST(test_scope_not_set_up), TEST(test_scope_no_room), TEST(test_scope_abandoned),
         TEST(test_refused),         TEST(test_frames),        TEST(test_acquires),
         TEST(test_arrays),          TEST(test_array_errors),  TEST(test_dispatches),
+        TEST(test_headers_of_another_form),
     };
     if (count != 2)
         return 2;
