@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "profiler/window.h"
-#include "runtime/assert.h"
+#include "runtime/base/assert.h"
 
 static uint64_t sum(uint64_t left, uint64_t right)
 {

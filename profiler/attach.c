@@ -5,9 +5,9 @@
 #include "profiler/observe.h"
 #include "profiler/tally.h"
 #include "profiler/window.h"
-#include "runtime/error.h"
-#include "runtime/registry.h"
-#include "runtime/seam.h"
+#include "runtime/base/error.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/hooks.h"
 
 /* ---- the seam --------------------------------------------------------------------------- */
 

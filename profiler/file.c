@@ -10,12 +10,12 @@
 
 #include <tidepool/profile.h>
 
-#include "profiler/prior.h"
+#include "profiler/loaded.h"
 #include "profiler/text.h"
-#include "runtime/error.h"
-#include "runtime/os.h"
-#include "runtime/registry.h"
-#include "runtime/seam.h"
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/hooks.h"
 
 /* Says what the system says of a path. */
 static tide_status system_fails(const char *call, const char *what, const char *path)

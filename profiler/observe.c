@@ -23,9 +23,9 @@
 #include "profiler/touches.h"
 #include "profiler/tally.h"
 #include "profiler/window.h"
-#include "runtime/assert.h"
-#include "runtime/os.h"
-#include "runtime/type.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/os.h"
+#include "runtime/base/type.h"
 
 /* One wrapper for each plan that was ever observed: plans are few and kept as long as they. */
 typedef struct observing_plan {

@@ -9,11 +9,11 @@
 #include <tidepool/inline/map.h>
 
 #include "profiler/text.h"
-#include "profiler/words.h"
-#include "runtime/array.h"
-#include "runtime/error.h"
-#include "runtime/os.h"
-#include "runtime/pool.h"
+#include "profiler/tokenizer.h"
+#include "runtime/array/array.h"
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+#include "runtime/pool/pool.h"
 
 typedef struct reader {
     tide_words words;

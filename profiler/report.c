@@ -6,7 +6,7 @@
 #include <tidepool/generic.h>
 #include <tidepool/profile.h>
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 
 enum { PATTERNS_SHOWN = 4 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "profiler/window.h"
-#include "runtime/assert.h"
+#include "runtime/base/assert.h"
 
 #define CLOSED (INT64_MIN / 2)
 

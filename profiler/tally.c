@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "runtime/assert.h"
-#include "runtime/os.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 
 /* ---- made and discarded ----------------------------------------------------------------- */
 

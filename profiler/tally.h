@@ -7,7 +7,7 @@
 
 #include "profiler/rate.h"
 #include "profiler/shard.h"
-#include "runtime/site.h"
+#include "runtime/scope/site.h"
 
 enum { TIDE_TALLY_SHARDS = 8 };
 

@@ -17,7 +17,7 @@
 #ifndef TIDEPOOL_PROFILER_TEXT_H
 #define TIDEPOOL_PROFILER_TEXT_H
 
-#include "profiler/known.h"
+#include "profiler/profile_set.h"
 
 /* Largest text, longest line, in bytes; largest count. Products of such a count with the slots of a
  * row do not overflow. */

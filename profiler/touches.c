@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "profiler/touches.h"
 
-#include "runtime/log.h"
-#include "runtime/row.h"
+#include "runtime/pool/log.h"
+#include "runtime/pool/row.h"
 
 /* The scope's types, ascending, as far as a pattern has room; `length` counts them all. */
 typedef struct type_set {

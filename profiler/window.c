@@ -5,7 +5,7 @@
 
 #include "profiler/observe.h"
 #include "profiler/tally.h"
-#include "runtime/assert.h"
+#include "runtime/base/assert.h"
 
 bool tide_window_begin(tide_site *site, uint64_t uses)
 {

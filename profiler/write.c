@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "profiler/text.h"
-#include "runtime/error.h"
-#include "runtime/os.h"
-#include "runtime/pool.h"
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+#include "runtime/pool/pool.h"
 
 /* ---- a buffer that grows ---------------------------------------------------------------- */
 

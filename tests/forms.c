@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "jit/locate.h"
-#include "runtime/os.h"
+#include "jit/stager/locate.h"
+#include "runtime/base/os.h"
 
 #if defined(TIDE_HAVE_VALGRIND)
 #include <valgrind/valgrind.h>

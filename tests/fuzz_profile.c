@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "profiler/text.h"
-#include "runtime/os.h"
+#include "runtime/base/os.h"
 
 static const char good[] =
     "tidepool profile 1\n"

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/os.h"
+#include "runtime/base/os.h"
 
 enum { PAGE = 4096 };
 

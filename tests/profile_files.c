@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "profiler/window.h"
-#include "runtime/os.h"
-#include "runtime/registry.h"
-#include "runtime/site.h"
+#include "runtime/base/os.h"
+#include "runtime/base/registry.h"
+#include "runtime/scope/site.h"
 
 static const char *own_path; /* of this program */
 static char folder[256];

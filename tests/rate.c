@@ -6,8 +6,8 @@
 
 #include "profiler/rate.h"
 #include "profiler/window.h"
-#include "runtime/registry.h"
-#include "runtime/site.h"
+#include "runtime/base/registry.h"
+#include "runtime/scope/site.h"
 
 static uint64_t now_ns;
 

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "runtime/pool.h"
+#include "runtime/pool/pool.h"
 
 enum { MIB = 1 << 20, SMALL = 1000 };
 

@@ -8,10 +8,10 @@
 #include <stdio.h>
 
 #include "profiler/window.h"
-#include "runtime/os.h"
-#include "runtime/plan.h"
-#include "runtime/registry.h"
-#include "runtime/site.h"
+#include "runtime/base/os.h"
+#include "runtime/scope/plan.h"
+#include "runtime/base/registry.h"
+#include "runtime/scope/site.h"
 
 /* ---- sites of each kind ------------------------------------------------------------------ */
 

@@ -40,7 +40,7 @@ TIDE_API tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, ui
                                             void **data, tide_scope *scope);
 
 /* For TIDE_SCOPE and TIDE_FRAME_SITE. Without a pool no plan is asked: what a plan runs then always
- * belongs to some pool, which is how the library knows when nobody is inside (jit/limbo.h). */
+ * belongs to some pool, which is how the library knows when nobody is inside (jit/learn/limbo.h). */
 TIDE_API TIDE_COLD void tide_scope_without_pool(tide_scope *scope);
 
 TIDE_INLINE void tide_scope_begin(tide_scope *scope, tide_pool *pool, tide_site *site)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Settings: every threshold and default, by name, readable and settable at run time.
  *
- * One table (runtime/settings.def) drives this API, the environment (TIDEPOOL_NAME=value, read once
+ * One table (runtime/base/settings.def) drives this API, the environment (TIDEPOOL_NAME=value, read once
  * before the first pool is created; ignored in programs that run with raised privileges), the
  * printout and the documentation. */
 #ifndef TIDEPOOL_TUNE_H

@@ -3,7 +3,7 @@
 #ifndef TIDEPOOL_JIT_STAGE_COMPILE_H
 #define TIDEPOOL_JIT_STAGE_COMPILE_H
 
-#include "jit/spec.h"
+#include "jit/spec/spec.h"
 
 /* What is made of a text. */
 typedef enum stage_output {

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "runtime/assert.h"
+#include "runtime/base/assert.h"
 
 /* ---- the runtime's structures --------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
 
 #include <libgccjit.h>
 
-#include "jit/spec.h"
-#include "runtime/compiled.h"
+#include "jit/spec/spec.h"
+#include "runtime/scope/compiled.h"
 
 /* Structure (as in tide_NAME), field, its place in the C structure, what it holds. Fields of one
  * structure stand together, in the order of their places; what is not named is padding. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scopes: what runtime/plan.c does with a table, with its loops unrolled and its table in the code.
+/* Scopes: what runtime/scope/plan.c does with a table, with its loops unrolled and its table in the code.
  *
  *   kept     up to TIDE_SCOPE_SAVED types, if the level around has saved all their shelves:
  *            positions go to the scope, the log stays as it is (enter_saving, leave_saving)

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jit/helpers/code.h"
-#include "jit/helpers/source.h"
+#include "jit/kernels/code.h"
+#include "jit/kernels/source.h"
 #include "jit/stage/nvrtc.h"
-#include "runtime/compiled.h"
+#include "runtime/scope/compiled.h"
 
 enum { DEADLINE_MS = 8000 }; /* below the library's own, after which the whole process goes */
 

@@ -10,7 +10,7 @@
 /* Does this request order kernels? Its head is that of any request. */
 bool stage_orders_kernels(const char *text);
 
-/* Compiles them into a file (jit/helpers/code.h). False: one line in `error`. */
+/* Compiles them into a file (jit/kernels/code.h). False: one line in `error`. */
 bool stage_kernels(const char *text, const char *path, char error[STAGE_ERROR_BYTES]);
 
 /* tidepool-stage --kernels cuda|opencl [ARCHITECTURE]: the source, or what becomes of it for a

@@ -7,7 +7,7 @@
 #include "jit/stage/explain.h"
 #include "jit/stage/kernels.h"
 #include "jit/stage/serve.h"
-#include "runtime/assert.h"
+#include "runtime/base/assert.h"
 
 static const char usage[] =
     "usage: tidepool-stage --serve DIRECTORY           orders on stdin, answers on stdout\n"

@@ -2,7 +2,7 @@
 /* The protocol. Lines, and texts of known length:
  *
  *   we    hello VERSION              once
- *   host  order ID BYTES, the bytes  a request (jit/spec.h)
+ *   host  order ID BYTES, the bytes  a request (jit/spec/spec.h)
  *   we    ok ID PATH  or  error ID one line of text
  *   host  bye                        the directory stays the host's
  *
@@ -26,7 +26,7 @@
 
 #include "jit/stage/compile.h"
 #include "jit/stage/kernels.h"
-#include "runtime/compiled.h"
+#include "runtime/scope/compiled.h"
 
 enum { TEXT_MOST = TIDE_SPEC_SITE_BYTES * (TIDE_SPEC_SITES + 1), PATH_BYTES = 512 };
 

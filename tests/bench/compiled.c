@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include "compiled.h"
 
-#include "jit/directory.h"
+#include "jit/stager/directory.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

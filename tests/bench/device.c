@@ -12,8 +12,8 @@
  *   declared  the same with a second queue declared: each rewind orders the two */
 #include "device.h"
 
-#include "runtime/opencl.h"
-#include "runtime/settings.h"
+#include "runtime/device/opencl/opencl.h"
+#include "runtime/base/settings.h"
 
 #include <string.h>
 #include <sys/resource.h>

@@ -9,9 +9,9 @@
  *   copy       the driver's copy within the device of half as many bytes, which moves as many */
 #include "device_cuda.h"
 
-#include "jit/helpers/help.h"
-#include "runtime/cuda.h"
-#include "runtime/settings.h"
+#include "jit/kernels/help.h"
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/base/settings.h"
 
 #include <string.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From which size do huge pages pay? The library's threshold for slots of their own mapping
- * (HUGE_FROM in runtime/host.c) is set from these two:
+ * (HUGE_FROM in runtime/device/host.c) is set from these two:
  *
  *   huge-touch-N   one operation is a slot of N MiB from its birth: mapped, the first word of
  *                  every 4 KiB written, unmapped
@@ -9,7 +9,7 @@
  * `rounded` has whole huge pages only, which wastes up to one; `huge` ends in usual pages. */
 #include "huge.h"
 
-#include "runtime/os.h"
+#include "runtime/base/os.h"
 
 #include <sys/resource.h>
 

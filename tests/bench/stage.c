@@ -14,8 +14,8 @@
 
 #include "tide.h"
 
-#include "jit/round.h"
-#include "jit/stager.h"
+#include "jit/learn/round.h"
+#include "jit/stager/stager.h"
 
 #include <ftw.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "runtime/buckets.h"
-#include "runtime/os.h"
+#include "runtime/buffers/buckets.h"
+#include "runtime/base/os.h"
 
 /* ---- handles -------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "runtime/fence.h"
+#include "runtime/buffers/fence.h"
 
 typedef struct words {
     uint32_t often __attribute__((aligned(64)));  /* written by the frequent side */

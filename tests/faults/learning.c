@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jit/locate.h"
-#include "runtime/os.h"
+#include "jit/stager/locate.h"
+#include "runtime/base/os.h"
 #include "sweep.h"
 
 static const int64_t shape[] = {4, 5, 6};

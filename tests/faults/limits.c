@@ -12,8 +12,8 @@
 
 #include <tidepool/tidepool.h>
 
-#include "runtime/assert.h"
-#include "runtime/pool.h"
+#include "runtime/base/assert.h"
+#include "runtime/pool/pool.h"
 
 static tide_pool *make_pool(void)
 {

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/os.h"
+#include "runtime/base/os.h"
 
 enum { ONCE, FOR_EVER, MODES, RUNS_MOST = 200 };
 

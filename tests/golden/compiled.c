@@ -14,10 +14,10 @@
 #include <tidepool/callsite.h>
 #include <tidepool/generic.h>
 
-#include "jit/spec.h"
-#include "runtime/compiled.h"
-#include "runtime/generic.h"
-#include "runtime/plan.h"
+#include "jit/spec/spec.h"
+#include "runtime/scope/compiled.h"
+#include "runtime/scope/generic.h"
+#include "runtime/scope/plan.h"
 
 #define USE(data) __asm__ volatile("" : : "r"(data) : "memory")
 #define KEEP()    __asm__ volatile("" : : : "memory")

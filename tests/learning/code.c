@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/registry.h"
-#include "runtime/site.h"
+#include "runtime/base/registry.h"
+#include "runtime/scope/site.h"
 
 /* ---- copies ------------------------------------------------------------------------------ */
 

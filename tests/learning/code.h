@@ -7,7 +7,7 @@
 
 #include "learning.h"
 
-#include "jit/learner.h"
+#include "jit/learn/learner.h"
 
 enum { CODE_COPIES = 32 };
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "jit/decide.h"
+#include "jit/learn/decide.h"
 
 /* ---- profiles in few words --------------------------------------------------------------- */
 

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jit/round.h"
-#include "jit/stager.h"
+#include "jit/learn/round.h"
+#include "jit/stager/stager.h"
 
 static tide_pool *pool;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Retired code is unloaded when nobody can be inside it, and not before: the argument of
- * jit/limbo.h, put to the test. Where code was unloaded nothing lies any more (code.h), so
+ * jit/learn/limbo.h, put to the test. Where code was unloaded nothing lies any more (code.h), so
  * whoever is still in it dies. */
 #define _GNU_SOURCE
 #include "code.h"
@@ -15,8 +15,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "jit/limbo.h"
-#include "runtime/pool.h"
+#include "jit/learn/limbo.h"
+#include "runtime/pool/pool.h"
 
 static const tide_kind kinds_with_pools[] = {TIDE_KIND_SCOPE, TIDE_KIND_FRAME, TIDE_KIND_ACQUIRE,
                                              TIDE_KIND_ARRAY};

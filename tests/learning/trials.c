@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "jit/rehearse.h"
+#include "jit/learn/rehearse.h"
 
 static tide_pool *pool;
 

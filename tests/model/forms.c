@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "interpret.h"
-#include "jit/locate.h"
+#include "jit/stager/locate.h"
 
 typedef void enter_function(struct machine *machine, struct frame *frame);
 

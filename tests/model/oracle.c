@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/row.h"
+#include "runtime/pool/row.h"
 
 void oracle_begin(struct oracle *oracle, tide_pool *pool)
 {

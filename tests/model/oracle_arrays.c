@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/row.h"
+#include "runtime/pool/row.h"
 
 /* ---- seats ------------------------------------------------------------------------------ */
 

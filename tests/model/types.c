@@ -3,7 +3,7 @@
 
 #include <tidepool/check.h>
 
-#include "runtime/array.h"
+#include "runtime/array/array.h"
 
 #define BUILTIN(id, constant, ctype, bits, name) {constant, name, bits, _Alignof(ctype)},
 

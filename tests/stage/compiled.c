@@ -11,9 +11,9 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-#include "runtime/general.h"
-#include "runtime/plan.h"
-#include "runtime/pool.h"
+#include "runtime/scope/general.h"
+#include "runtime/scope/plan.h"
+#include "runtime/pool/pool.h"
 
 enum { DEPTH = 12, TYPES = TIDE_BUILTIN_COUNT + 8, OPERATIONS = 4000, MIXES = 3 };
 

@@ -6,10 +6,10 @@
 
 #include <dlfcn.h>
 
-#include "runtime/general.h"
-#include "runtime/generic.h"
-#include "runtime/plan.h"
-#include "runtime/pool.h"
+#include "runtime/scope/general.h"
+#include "runtime/scope/generic.h"
+#include "runtime/scope/plan.h"
+#include "runtime/pool/pool.h"
 
 enum { SCOPE, FRAME, ACQUIRE, ARRAY, DISPATCH, COUNT };
 

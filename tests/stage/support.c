@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/plan.h"
+#include "runtime/scope/plan.h"
 
 const char *stager;
 

@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "jit/spec.h"
-#include "runtime/compiled.h"
+#include "jit/spec/spec.h"
+#include "runtime/scope/compiled.h"
 
 extern const char *stager; /* the program; from the command line */
 

@@ -13,10 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jit/artefact.h"
-#include "jit/directory.h"
-#include "runtime/compiled.h"
-#include "runtime/os.h"
+#include "jit/cache/artefact.h"
+#include "jit/stager/directory.h"
+#include "runtime/scope/compiled.h"
+#include "runtime/base/os.h"
 
 static char error[256];
 

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/settings.h"
+#include "runtime/base/settings.h"
 
 static void serve_some(uint64_t first, size_t count)
 {

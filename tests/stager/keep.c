@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "jit/directory.h"
-#include "jit/keep.h"
-#include "jit/locate.h"
-#include "jit/privilege.h"
-#include "jit/store.h"
-#include "runtime/settings.h"
+#include "jit/stager/directory.h"
+#include "jit/cache/cache.h"
+#include "jit/stager/locate.h"
+#include "jit/stager/privilege.h"
+#include "jit/cache/store.h"
+#include "runtime/base/settings.h"
 
 enum { STRANGER = 65533 };
 

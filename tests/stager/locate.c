@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jit/locate.h"
+#include "jit/stager/locate.h"
 
 static char path[PATH_MAX], error[256];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The library inside a shared object that can be put anywhere. */
-#include "jit/locate.h"
+#include "jit/stager/locate.h"
 
 bool probe(char *path, size_t room, char *error, size_t error_room);
 

@@ -2,7 +2,7 @@
 /* An artefact that no stager made: right, or wrong in one way. */
 #include <stdlib.h>
 
-#include "runtime/compiled.h"
+#include "runtime/scope/compiled.h"
 
 extern uint64_t tide_artefact_magic, tide_artefact_layout;
 void tide_artefact_attach(const tide_runtime *runtime);

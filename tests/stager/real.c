@@ -14,12 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "jit/artefact.h"
-#include "jit/keep.h"
-#include "jit/locate.h"
-#include "jit/spec.h"
-#include "jit/store.h"
-#include "runtime/settings.h"
+#include "jit/cache/artefact.h"
+#include "jit/cache/cache.h"
+#include "jit/stager/locate.h"
+#include "jit/spec/spec.h"
+#include "jit/cache/store.h"
+#include "runtime/base/settings.h"
 
 enum { SITES = 16 };
 

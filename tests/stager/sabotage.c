@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jit/locate.h"
-#include "runtime/settings.h"
+#include "jit/stager/locate.h"
+#include "runtime/base/settings.h"
 
 static tide_stager_figures figures(void)
 {

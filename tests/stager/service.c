@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jit/privilege.h"
-#include "runtime/os.h"
-#include "runtime/settings.h"
+#include "jit/stager/privilege.h"
+#include "runtime/base/os.h"
+#include "runtime/base/settings.h"
 
 static tide_stager_figures figures(void)
 {

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jit/locate.h"
-#include "jit/privilege.h"
-#include "runtime/settings.h"
+#include "jit/stager/locate.h"
+#include "jit/stager/privilege.h"
+#include "runtime/base/settings.h"
 
 static const char *fake;
 static char **arguments;

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "jit/stager.h"
+#include "jit/stager/stager.h"
 
 enum { PATIENCE = 60000 }; /* milliseconds after which a test has failed; none waits for them */
 

@@ -58,7 +58,7 @@ typedef struct tide_entry {
 
 struct tide_pool {
     /* Names the level that is open: {epoch, depth + 1}. A level's tag is never that of another
-     * level that is still on the stack, even one abandoned by a reset (runtime/abandon.h). */
+     * level that is still on the stack, even one abandoned by a reset (runtime/pool/abandon.h). */
     uint64_t tag;
     tide_entry *log_top;  /* where the next entry goes                                 */
     tide_entry *log_room; /* end of the log for fast paths; its start if none may pass */
@@ -80,7 +80,7 @@ TIDE_INLINE tide_pool *tide_pool_refusing(void)
 #define TIDE_TAG_ROOT  ((uint64_t)1)
 #define TIDE_TAG_DEPTH ((uint64_t)0xffffffff) /* the bits of a tag that count levels */
 
-/* Where the log ends for fast paths. Others may close it at any time: runtime/request.h. */
+/* Where the log ends for fast paths. Others may close it at any time: runtime/pool/request.h. */
 TIDE_INLINE tide_entry *tide_log_open(const tide_pool *pool)
 {
     return __atomic_load_n(&pool->log_room, __ATOMIC_RELAXED);

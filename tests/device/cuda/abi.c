@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Our declarations of the driver's ABI (runtime/cuda_api.h) are the toolkit's: prototypes, sizes,
+/* Our declarations of the driver's ABI (runtime/device/cuda/api.h) are the toolkit's: prototypes, sizes,
  * offsets and values, at each version that we ask cuGetProcAddress for. Compiling this is most of
  * the test. */
 #include <cuda.h>
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "runtime/cuda_api.h"
+#include "runtime/device/cuda/api.h"
 
 #define SAME(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #theirs)
 

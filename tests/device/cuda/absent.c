@@ -2,7 +2,7 @@
 /* Without a driver, or with one that cannot do: a clear message, and everything else works. */
 #include "support.h"
 
-#include "runtime/cuda.h"
+#include "runtime/device/cuda/cuda.h"
 
 static void refused(const char *driver, const char *words)
 {

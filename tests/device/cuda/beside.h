@@ -4,7 +4,7 @@
 #ifndef CUDA_BESIDE_H
 #define CUDA_BESIDE_H
 
-#include "runtime/cuda_api.h"
+#include "runtime/device/cuda/api.h"
 
 typedef struct CUgraph_st *beside_graph;
 typedef struct CUgraphExec_st *beside_exec;

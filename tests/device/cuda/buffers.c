@@ -5,7 +5,7 @@
 
 #include <tidepool/buffers.h>
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 enum { BYTES = 4096 };
 

@@ -10,7 +10,7 @@
 #include "support.h"
 
 #include "beside.h"
-#include "runtime/cuda.h"
+#include "runtime/device/cuda/cuda.h"
 
 enum { LARGE = 1 << 22, SKIPPED = 77 };
 

@@ -6,8 +6,8 @@
  * again. */
 #include "support.h"
 
-#include "runtime/cuda.h"
-#include "runtime/os.h"
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/base/os.h"
 
 enum { PASSING = 999, FATAL = 719, MOST = 400 };
 

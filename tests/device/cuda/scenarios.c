@@ -3,7 +3,7 @@
  * live pools, is a program of its own: exit.c.) */
 #include "support.h"
 
-#include "runtime/device.h"
+#include "runtime/device/device.h"
 
 /* ---- 63 ------------------------------------------------------------------------------------ */
 

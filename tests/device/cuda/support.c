@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "runtime/cuda.h"
-#include "runtime/device.h"
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/device/device.h"
 
 static unsigned mismatches;
 

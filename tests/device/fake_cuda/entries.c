@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's entry points, with the parameters of runtime/cuda_api.h; the only exported one of
+/* The driver's entry points, with the parameters of runtime/device/cuda/api.h; the only exported one of
  * the driver's own names is cuGetProcAddress_v2. Each counts, may fail on demand, and knows
  * contexts. */
 #include <stdio.h>

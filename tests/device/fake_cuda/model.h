@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fake_cuda.h"
-#include "runtime/cuda_api.h"
+#include "runtime/device/cuda/api.h"
 
 enum { OPS = 4096, WORDS = OPS / 64, NODES = 256, STREAMS = 64, DEVICES = 4, EVENTS = 256 };
 

@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "emulation.h"
-#include "jit/helpers/source.h"
-#include "jit/helpers/table.h"
-#include "runtime/hash.h"
-#include "runtime/type.h"
+#include "jit/kernels/source.h"
+#include "jit/kernels/table.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/type.h"
 
 enum { PARTS_MOST = 300, MARGIN = 32 };
 
@@ -93,7 +93,7 @@ static void expect_as_wanted(const frame *f)
         assert_memory_equal(f->got[i], f->wanted[i], f->all[i]);
 }
 
-/* As jit/helpers/help.c does; the launches that were made. */
+/* As jit/kernels/help.c does; the launches that were made. */
 static size_t run(frame *f, tide_kernel kernel)
 {
     const tide_help help = {

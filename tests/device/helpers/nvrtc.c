@@ -11,7 +11,7 @@
 
 #include <tidepool/device_bump.h>
 
-#include "jit/helpers/source.h"
+#include "jit/kernels/source.h"
 #include "jit/stage/nvrtc.h"
 
 enum { LONG_MS = 120000, SKIPPED = 77 };

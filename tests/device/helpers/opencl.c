@@ -10,12 +10,12 @@
 #include <tidepool/device_bump.h>
 #include <tidepool/learn.h>
 
-#include "jit/helpers/help.h"
+#include "jit/kernels/help.h"
 #include "jit/stage/nvrtc.h"
-#include "runtime/cuda.h"
-#include "runtime/hash.h"
-#include "runtime/seam.h"
-#include "runtime/type.h"
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/hooks.h"
+#include "runtime/base/type.h"
 
 enum { PARTS_MOST = 300, MARGIN = 48, SETTLE_MS = 120000 };
 

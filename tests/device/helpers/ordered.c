@@ -18,18 +18,18 @@
 #include <tidepool/tidepool.h>
 
 #include "emulation.h"
-#include "jit/helpers/code.h"
-#include "jit/helpers/help.h"
-#include "jit/helpers/kept.h"
-#include "jit/locate.h"
-#include "jit/round.h"
-#include "jit/stager.h"
-#include "jit/store.h"
-#include "runtime/cuda.h"
-#include "runtime/device.h"
-#include "runtime/hash.h"
-#include "runtime/seam.h"
-#include "runtime/settings.h"
+#include "jit/kernels/code.h"
+#include "jit/kernels/help.h"
+#include "jit/kernels/kept.h"
+#include "jit/stager/locate.h"
+#include "jit/learn/round.h"
+#include "jit/stager/stager.h"
+#include "jit/cache/store.h"
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/device/device.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/hooks.h"
+#include "runtime/base/settings.h"
 
 enum { SETTLE_MS = 120000 };
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jit/helpers/source.h"
+#include "jit/kernels/source.h"
 
 int main(int count, char **args)
 {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "runtime/settings.h"
+#include "runtime/base/settings.h"
 
 enum { SKIPPED = 77, GROUP = 64 };
 

@@ -8,7 +8,7 @@
 
 #include <tidepool/device.h>
 
-#include "runtime/opencl.h"
+#include "runtime/device/opencl/opencl.h"
 
 extern tide_device *gpu; /* whatever it is */
 

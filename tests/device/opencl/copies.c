@@ -2,8 +2,8 @@
 /* Copies of arrays and frames, fills and hashes, against the host. */
 #include "bed.h"
 
-#include "runtime/hash.h"
-#include "runtime/seam.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/hooks.h"
 
 enum { STAGING = 4 }; /* KiB of a chunk: the ring turns often */
 

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/os.h"
+#include "runtime/base/os.h"
 
 /* ---- no memory ------------------------------------------------------------------------------- */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* runtime/opencl_api.h says the same as Khronos' cl.h: compiled, never run. */
+/* runtime/device/opencl/api.h says the same as Khronos' cl.h: compiled, never run. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
 
-#include "runtime/opencl_api.h"
+#include "runtime/device/opencl/api.h"
 
 #define SAME(ours, theirs) _Static_assert((uint64_t)(ours) == (uint64_t)(theirs), #theirs)
 

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* Artefacts kept between runs.
+ *
+ * What lies in the store, as files of text but for the code:
+ *
+ *   KEY.spec     who may use which code: the compiler, the artefact's digest and size, and all that
+ *                the key was made of: library, processor, layout, spec; then a digest of it all
+ *   DIGEST.code  an artefact; as many specs name it as it holds sites
+ *   compiler     what the last stager that compiled anything for this store called itself
+ *
+ * The compiler is not part of the key, because a lookup comes before any stager has been started:
+ * that is what keeping is for. It is a line of the entry instead, compared with what this process's
+ * stager has said, or else with the file `compiler`; so the first compile by another compiler puts
+ * all older entries out of use. Until then code of the older one runs, which is no less right: what
+ * it must agree with is the layout, and that stands in the key and in the artefact itself.
+ *
+ * What is mapped is what was checked. The file is read whole, once; the digest is that of the bytes
+ * read; these bytes are written to a new file in the process's private directory, and that is
+ * loaded. Whatever happens to the file in the store meanwhile does not matter. A sealed memfd would
+ * give the same, and against our own user too (who could as well attach a debugger), but perf and
+ * gdb find symbols by file names, and a memfd has none that they can open. The digest (XXH3, 128
+ * bits) is against damage, not against forgery: that nobody else could write is jit/cache/store.h's. */
+#define _GNU_SOURCE
+#include "jit/cache/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "jit/stager/directory.h"
+#include "jit/cache/identity.h"
+#include "jit/stager/privilege.h"
+#include "jit/stager/stager.h"
+#include "jit/cache/store.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/os.h"
+#include "runtime/base/settings.h"
+
+enum {
+    HEX = 33, /* a digest as text */
+    NAME = HEX + 8,
+    IDENTITY = 1024 + 2 * TIDE_SPEC_SITE_BYTES,
+    ENTRY = IDENTITY + 1024,
+    COMPILER = 160,
+    CODE_MOST = 64 << 20
+};
+
+static const char first_line[] = "tidepool-kept 1\n";
+
+static tide_keep_figures figures;
+
+/* ---- digests ------------------------------------------------------------------------------ */
+
+static tide_artefact_label digest(const void *bytes, size_t count)
+{
+    tide_artefact_label out;
+    XXH128_canonical_t canonical;
+    _Static_assert(sizeof canonical == sizeof out.bytes, "128 bits");
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes, count));
+    memcpy(out.bytes, canonical.digest, sizeof out.bytes);
+    return out;
+}
+
+static void write_hex(const tide_artefact_label *label, char out[HEX])
+{
+    for (size_t i = 0; i < sizeof label->bytes; i++)
+        snprintf(out + 2 * i, 3, "%02x", label->bytes[i]);
+}
+
+static void name_file(const tide_artefact_label *label, const char *kind, char out[NAME])
+{
+    write_hex(label, out);
+    strcpy(out + HEX - 1, kind);
+}
+
+/* ---- entries ------------------------------------------------------------------------------ */
+
+typedef struct entry {
+    size_t bytes;
+    char text[ENTRY];
+} entry;
+
+/* All that the key is made of. */
+static size_t write_identity(const tide_spec *spec, char out[IDENTITY])
+{
+    size_t at = tide_identity_write(out, 1024);
+    at += tide_spec_write_head(out + at, TIDE_SPEC_SITE_BYTES);
+    return at + tide_spec_write(spec, out + at, TIDE_SPEC_SITE_BYTES);
+}
+
+static void name_entry(const char *identity, size_t bytes, char out[NAME])
+{
+    tide_artefact_label key = digest(identity, bytes);
+    name_file(&key, ".spec", out);
+}
+
+/* The whole file for this spec, were its code in an artefact of this digest and size. */
+static void write_entry(entry *out, const char *compiler, const tide_artefact_label *code,
+                        size_t code_bytes, const char *identity)
+{
+    char hex[HEX];
+    write_hex(code, hex);
+    int at = snprintf(out->text, sizeof out->text, "%scompiler %s\nartefact %s %zu\n%s", first_line,
+                      compiler, hex, code_bytes, identity);
+    tide_assert(at > 0 && (size_t)at + HEX + 16 < sizeof out->text);
+    tide_artefact_label all = digest(out->text, (size_t)at);
+    write_hex(&all, hex);
+    at += snprintf(out->text + at, sizeof out->text - (size_t)at, "digest %s\n", hex);
+    out->bytes = (size_t)at;
+}
+
+static bool read_hex(const char *text, tide_artefact_label *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < 2 * sizeof out->bytes; i++) {
+        const char *digit = text[i] != '\0' ? strchr(digits, text[i]) : NULL;
+        if (digit == NULL)
+            return false;
+        unsigned value = (unsigned)(digit - digits);
+        out->bytes[i / 2] = (unsigned char)(i % 2 ? out->bytes[i / 2] | value : value << 4);
+    }
+    return true;
+}
+
+/* Which artefact the entry names. Nothing is believed piecemeal: the entry that would be written
+ * from what was read must be the one that was read. */
+static bool read_entry(const char *text, size_t bytes, const char *compiler, const char *identity,
+                       tide_artefact_label *code, size_t *code_bytes)
+{
+    entry expected;
+    const char *line = strstr(text, "\nartefact ");
+    if (line == NULL || !read_hex(line + strlen("\nartefact "), code))
+        return false;
+    *code_bytes = strtoull(line + strlen("\nartefact ") + HEX - 1, NULL, 10);
+    write_entry(&expected, compiler, code, *code_bytes, identity);
+    return expected.bytes == bytes && memcmp(expected.text, text, bytes) == 0;
+}
+
+/* ---- the compiler ------------------------------------------------------------------------- */
+
+static bool is_line(const char *text)
+{
+    return text[0] != '\0' && strchr(text, '\n') == NULL && strlen(text) < COMPILER;
+}
+
+/* What this process's stager has said; else what the store remembers. */
+static bool know_compiler(int store, char out[COMPILER])
+{
+    char *text;
+    size_t bytes;
+    snprintf(out, COMPILER, "%s", tide_stager_version());
+    if (out[0] != '\0')
+        return true;
+    if (tide_store_read(store, "compiler", COMPILER - 1, &text, &bytes) != TIDE_STORE_OK)
+        return false;
+    memcpy(out, text, bytes + 1);
+    tide_os_free(text);
+    return is_line(out);
+}
+
+static bool remember_compiler(int store, const char *compiler)
+{
+    char *text = NULL;
+    size_t bytes;
+    bool same = tide_store_read(store, "compiler", COMPILER - 1, &text, &bytes) == TIDE_STORE_OK &&
+                strcmp(text, compiler) == 0;
+    tide_os_free(text);
+    return same || tide_store_write(store, "compiler", compiler, strlen(compiler)) == TIDE_STORE_OK;
+}
+
+/* ---- finding ------------------------------------------------------------------------------ */
+
+/* The bytes, in a file of the private directory. False: there is none. */
+static bool copy_to_directory(const char *bytes, size_t count, char *path, size_t room)
+{
+    static unsigned copies;
+    char error[256];
+    const char *directory = tide_directory_get(error, sizeof error);
+    if (directory == NULL)
+        return false;
+    snprintf(path, room, "%s/kept-%ld-%u.so", directory, (long)getpid(), copies++);
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0)
+        return false;
+    size_t at = 0;
+    while (at < count) {
+        ssize_t put = write(file, bytes + at, count - at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            break;
+        at += (size_t)put;
+    }
+    bool done = close(file) == 0 && at == count;
+    if (!done)
+        (void)unlink(path);
+    return done;
+}
+
+static tide_artefact *load_bytes(const char *bytes, size_t count, const tide_artefact_label *label)
+{
+    char path[TIDE_DIRECTORY_PATH + 64], error[256];
+    if (!copy_to_directory(bytes, count, path, sizeof path))
+        return NULL;
+    tide_artefact *artefact = tide_artefact_load(path, true, error, sizeof error);
+    if (artefact != NULL)
+        tide_artefact_set_label(artefact, label);
+    else
+        (void)unlink(path);
+    return artefact;
+}
+
+static tide_store_result load_code(int store, const tide_artefact_label *label, size_t expected,
+                                   tide_artefact **out)
+{
+    char name[NAME], *bytes;
+    size_t count;
+    *out = tide_artefact_labelled(label); /* as code for another of its sites */
+    if (*out != NULL)
+        return TIDE_STORE_OK;
+    name_file(label, ".code", name);
+    tide_store_result result = tide_store_read(store, name, CODE_MOST, &bytes, &count);
+    if (result != TIDE_STORE_OK)
+        return result;
+    tide_artefact_label found = digest(bytes, count);
+    bool whole = count == expected && memcmp(&found, label, sizeof found) == 0;
+    if (whole)
+        *out = load_bytes(bytes, count, label);
+    tide_os_free(bytes);
+    return *out != NULL ? TIDE_STORE_OK : TIDE_STORE_REFUSED;
+}
+
+static tide_store_result find_in(int store, const tide_spec *spec, tide_artefact **out)
+{
+    char identity[IDENTITY], name[NAME], compiler[COMPILER], *text;
+    size_t bytes, code_bytes;
+    tide_artefact_label code;
+    name_entry(identity, write_identity(spec, identity), name);
+    tide_store_result result = tide_store_read(store, name, ENTRY, &text, &bytes);
+    if (result != TIDE_STORE_OK)
+        return result;
+    bool usable = know_compiler(store, compiler) &&
+                  read_entry(text, bytes, compiler, identity, &code, &code_bytes);
+    tide_os_free(text);
+    return usable ? load_code(store, &code, code_bytes, out) : TIDE_STORE_REFUSED;
+}
+
+static bool has_code(const tide_artefact *artefact, const tide_spec *spec)
+{
+    static const char *const suffixes[TIDE_KIND_COUNT] = {
+        [TIDE_KIND_SCOPE] = "_enter",     [TIDE_KIND_FRAME] = "_frame",
+        [TIDE_KIND_ACQUIRE] = "_acquire", [TIDE_KIND_ARRAY] = "_array",
+        [TIDE_KIND_DISPATCH] = "_dispatch"};
+    return tide_artefact_find(artefact, spec->stem, suffixes[spec->kind]) != NULL;
+}
+
+static tide_store_result find(const tide_spec *spec, tide_artefact **out)
+{
+    int store;
+    if (tide_privileges_raised())
+        return TIDE_STORE_REFUSED;
+    tide_store_result result = tide_store_open(false, &store);
+    if (result != TIDE_STORE_OK)
+        return result;
+    result = find_in(store, spec, out);
+    close(store);
+    if (*out != NULL && !has_code(*out, spec)) {
+        tide_artefact_drop(*out);
+        *out = NULL;
+        result = TIDE_STORE_REFUSED;
+    }
+    return result;
+}
+
+tide_artefact *tide_keep_find(const tide_spec *spec)
+{
+    tide_artefact *artefact = NULL;
+    tide_store_result result =
+        tide_setting_get(TIDE_SETTING_keep) != 0 ? find(spec, &artefact) : TIDE_STORE_MISSING;
+    figures.found += result == TIDE_STORE_OK;
+    figures.missing += result == TIDE_STORE_MISSING;
+    figures.refused += result != TIDE_STORE_OK && result != TIDE_STORE_MISSING;
+    tide_assert((artefact != NULL) == (result == TIDE_STORE_OK));
+    return artefact;
+}
+
+/* ---- storing ------------------------------------------------------------------------------ */
+
+static bool store_spec(int store, const tide_spec *spec, const char *compiler,
+                       const tide_artefact_label *code, size_t code_bytes)
+{
+    char identity[IDENTITY], name[NAME];
+    entry made;
+    name_entry(identity, write_identity(spec, identity), name);
+    write_entry(&made, compiler, code, code_bytes, identity);
+    return tide_store_write(store, name, made.text, made.bytes) == TIDE_STORE_OK;
+}
+
+/* Code before the entries that name it. */
+static size_t store_all(int store, const char *bytes, size_t count, const tide_spec *specs,
+                        size_t spec_count)
+{
+    char name[NAME];
+    const char *compiler = tide_stager_version();
+    tide_artefact_label label = digest(bytes, count);
+    size_t stored = 0;
+    name_file(&label, ".code", name);
+    if (!is_line(compiler) || !remember_compiler(store, compiler) ||
+        tide_store_write(store, name, bytes, count) != TIDE_STORE_OK)
+        return 0;
+    for (size_t i = 0; i < spec_count; i++)
+        stored += store_spec(store, &specs[i], compiler, &label, count);
+    tide_store_bound(store, (uint64_t)(tide_setting_get(TIDE_SETTING_keep_most) * (1 << 20)));
+    return stored;
+}
+
+static char *read_artefact(const char *path, size_t *count)
+{
+    int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    off_t end = file >= 0 ? lseek(file, 0, SEEK_END) : -1;
+    char *bytes = end > 0 && end <= CODE_MOST ? tide_os_resize(NULL, (size_t)end) : NULL;
+    if (bytes != NULL && pread(file, bytes, (size_t)end, 0) != end) {
+        tide_os_free(bytes);
+        bytes = NULL;
+    }
+    if (file >= 0)
+        close(file);
+    *count = (size_t)end;
+    return bytes;
+}
+
+void tide_keep_store(const char *path, const tide_spec *specs, size_t count)
+{
+    int store;
+    size_t bytes_count, stored = 0;
+    if (tide_setting_get(TIDE_SETTING_keep) == 0)
+        return;
+    char *bytes = tide_privileges_raised() ? NULL : read_artefact(path, &bytes_count);
+    if (bytes != NULL && tide_store_open(true, &store) == TIDE_STORE_OK) {
+        stored = store_all(store, bytes, bytes_count, specs, count);
+        close(store);
+    }
+    tide_os_free(bytes);
+    figures.stored += stored;
+    figures.failed += count - stored;
+}
+
+void tide_keep_figures_get(tide_keep_figures *out)
+{
+    *out = figures;
+}

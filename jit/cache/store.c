@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* A folder that is believed. The way to it is walked one name at a time, each from the descriptor
+ * of the folder before it, so that what was looked at is what was gone through. */
+#define _GNU_SOURCE
+#include "jit/cache/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jit/stager/locate.h"
+#include "runtime/base/os.h"
+
+enum {
+    OLD = 3600, /* seconds after which a temporary file's writer is gone for sure */
+    FILES_MOST = 1 << 16
+};
+
+static const char temporary_mark[] = ".new-";
+
+const char *tide_store_start = "/";
+
+/* ---- the way to it ------------------------------------------------------------------------ */
+
+static tide_store_result result_of(int number)
+{
+    if (number == ENOENT)
+        return TIDE_STORE_MISSING;
+    return number == ELOOP || number == ENOTDIR ? TIDE_STORE_REFUSED : TIDE_STORE_FAILED;
+}
+
+static bool believed_on_the_way(const struct stat *seen)
+{
+    return S_ISDIR(seen->st_mode) && (seen->st_uid == 0 || seen->st_uid == geteuid()) &&
+           (seen->st_mode & 022) == 0;
+}
+
+static bool believed_at_the_end(const struct stat *seen)
+{
+    return S_ISDIR(seen->st_mode) && seen->st_uid == geteuid() && (seen->st_mode & 07777) == 0700;
+}
+
+static tide_store_result look(int folder, bool (*believed)(const struct stat *seen))
+{
+    struct stat seen;
+    if (fstat(folder, &seen) != 0)
+        return TIDE_STORE_FAILED;
+    return believed(&seen) ? TIDE_STORE_OK : TIDE_STORE_REFUSED;
+}
+
+/* Goes one folder further; *folder is the new one, or -1. */
+static tide_store_result step(int *folder, const char *name, bool make, bool last)
+{
+    int from = *folder, way = last ? O_RDONLY : O_PATH;
+    if (make && mkdirat(from, name, 0700) != 0 && errno != EEXIST) {
+        tide_store_result failed = result_of(errno);
+        close(from);
+        *folder = -1;
+        return failed == TIDE_STORE_MISSING ? TIDE_STORE_FAILED : failed;
+    }
+    *folder = openat(from, name, way | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    tide_store_result result = *folder < 0 ? result_of(errno) : TIDE_STORE_OK;
+    close(from);
+    return result != TIDE_STORE_OK
+               ? result
+               : look(*folder, last ? believed_at_the_end : believed_on_the_way);
+}
+
+static bool is_plain(const char *name)
+{
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* Walks the path, which is cut to pieces; the last two folders may be made. */
+static tide_store_result walk(int *folder, char *path, bool make)
+{
+    char *rest = NULL, *name = strtok_r(path, "/", &rest);
+    tide_store_result result = look(*folder, believed_on_the_way);
+    while (result == TIDE_STORE_OK && name != NULL) {
+        char *after = strtok_r(NULL, "/", &rest);
+        bool last = after == NULL, last_two = last || *rest == '\0';
+        result = is_plain(name) ? step(folder, name, make && last_two, last) : TIDE_STORE_REFUSED;
+        name = after;
+    }
+    return result;
+}
+
+/* The path below tide_store_start; false: there is no home, or it is too long. */
+static bool find_path(char *path, size_t room)
+{
+    const tide_locate_environment *said = tide_locate_environment_get();
+    const char *base = said->cache != NULL ? said->cache : said->home;
+    const char *middle = said->cache != NULL ? "" : "/.cache";
+    size_t start = strlen(tide_store_start);
+    if (base == NULL || strncmp(base, tide_store_start, start) != 0)
+        return false;
+    int length = snprintf(path, room, "%s%s/tidepool", base + start, middle);
+    return length > 0 && (size_t)length < room;
+}
+
+tide_store_result tide_store_open(bool make, int *store)
+{
+    char path[4096];
+    *store = -1;
+    if (!find_path(path, sizeof path))
+        return TIDE_STORE_REFUSED;
+    int folder = open(tide_store_start, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return result_of(errno);
+    tide_store_result result = walk(&folder, path, make);
+    if (result == TIDE_STORE_OK)
+        *store = folder;
+    else if (folder >= 0)
+        close(folder);
+    return result;
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+static bool believed_file(const struct stat *seen)
+{
+    return S_ISREG(seen->st_mode) && seen->st_uid == geteuid() && seen->st_nlink == 1 &&
+           (seen->st_mode & 07777) == 0600;
+}
+
+static bool read_exactly(int file, char *to, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t got = read(file, to, bytes);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        to += got;
+        bytes -= (size_t)got;
+    }
+    return true;
+}
+
+static tide_store_result read_open(int file, size_t most, char **text, size_t *bytes)
+{
+    struct stat seen;
+    if (fstat(file, &seen) != 0)
+        return TIDE_STORE_FAILED;
+    if (!believed_file(&seen) || (uint64_t)seen.st_size > most)
+        return TIDE_STORE_REFUSED;
+    *bytes = (size_t)seen.st_size;
+    *text = tide_os_resize(NULL, *bytes + 1);
+    if (*text == NULL)
+        return TIDE_STORE_FAILED;
+    (*text)[*bytes] = '\0';
+    if (read_exactly(file, *text, *bytes))
+        return TIDE_STORE_OK;
+    tide_os_free(*text);
+    *text = NULL;
+    return TIDE_STORE_REFUSED;
+}
+
+/* A pipe or a device in the file's place must not make us wait: O_NONBLOCK. */
+tide_store_result tide_store_read(int store, const char *name, size_t most, char **text,
+                                  size_t *bytes)
+{
+    int file = openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    *text = NULL;
+    if (file < 0)
+        return result_of(errno);
+    tide_store_result result = read_open(file, most, text, bytes);
+    close(file);
+    return result;
+}
+
+static bool write_exactly(int file, const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t put = write(file, text, bytes);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        text += put;
+        bytes -= (size_t)put;
+    }
+    return true;
+}
+
+tide_store_result tide_store_write(int store, const char *name, const void *text, size_t bytes)
+{
+    static unsigned count;
+    char temporary[64];
+    snprintf(temporary, sizeof temporary, "%s%ld-%u", temporary_mark, (long)getpid(), count++);
+    int file = openat(store, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0)
+        return TIDE_STORE_FAILED;
+    bool done = fchmod(file, 0600) == 0 && write_exactly(file, text, bytes) && fsync(file) == 0;
+    done = close(file) == 0 && done && renameat(store, temporary, store, name) == 0;
+    if (!done)
+        (void)unlinkat(store, temporary, 0);
+    return done ? TIDE_STORE_OK : TIDE_STORE_FAILED;
+}
+
+/* ---- the bound ---------------------------------------------------------------------------- */
+
+typedef struct stored {
+    struct timespec changed;
+    uint64_t bytes;
+    char name[64];
+} stored;
+
+typedef struct listing {
+    stored *files;
+    size_t count, room;
+    uint64_t bytes;
+} listing;
+
+static bool make_room(listing *list)
+{
+    if (list->count < list->room)
+        return true;
+    size_t room = list->room != 0 ? list->room * 2 : 64;
+    stored *files =
+        room <= FILES_MOST ? tide_os_resize(list->files, room * sizeof *files) : NULL;
+    if (files == NULL)
+        return false;
+    list->files = files;
+    list->room = room;
+    return true;
+}
+
+static bool left_over(const char *name, const struct stat *seen)
+{
+    return strncmp(name, temporary_mark, strlen(temporary_mark)) == 0 &&
+           seen->st_mtim.tv_sec + OLD < time(NULL);
+}
+
+/* What is not a file of ours is none of our business. */
+static void list_file(int store, const char *name, listing *list)
+{
+    struct stat seen;
+    if (fstatat(store, name, &seen, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(seen.st_mode))
+        return;
+    if (left_over(name, &seen)) {
+        (void)unlinkat(store, name, 0);
+        return;
+    }
+    if (name[0] == '.' || strlen(name) >= sizeof list->files->name || !make_room(list))
+        return;
+    stored *file = &list->files[list->count++];
+    file->changed = seen.st_mtim;
+    file->bytes = (uint64_t)seen.st_blocks * 512; /* what the file takes, as `du` counts */
+    strcpy(file->name, name);
+    list->bytes += file->bytes;
+}
+
+static void list_store(int store, listing *list)
+{
+    int copy = openat(store, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;
+    if (folder == NULL) {
+        if (copy >= 0)
+            close(copy);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        list_file(store, entry->d_name, list);
+    closedir(folder);
+}
+
+static int older_first(const void *left, const void *right)
+{
+    const struct timespec *a = &((const stored *)left)->changed,
+                          *b = &((const stored *)right)->changed;
+    if (a->tv_sec != b->tv_sec)
+        return a->tv_sec < b->tv_sec ? -1 : 1;
+    return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
+}
+
+void tide_store_bound(int store, uint64_t most)
+{
+    listing list = {0};
+    list_store(store, &list);
+    if (list.bytes > most) {
+        qsort(list.files, list.count, sizeof *list.files, older_first);
+        for (size_t i = 0; i < list.count && list.bytes > most; i++)
+            if (unlinkat(store, list.files[i].name, 0) == 0)
+                list.bytes -= list.files[i].bytes;
+    }
+    tide_os_free(list.files);
+}

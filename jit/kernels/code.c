@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* One writer; what is read must be what would have been written. */
+#include "jit/kernels/code.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "jit/kernels/source.h"
+#include "runtime/base/assert.h"
+
+static const char first_line[] = "tidepool-kernels 1\n";
+
+static uint64_t hash_source(void)
+{
+    char text[TIDE_KERNELS_SOURCE_BYTES];
+    return XXH3_64bits(text, tide_kernels_source(TIDE_KERNELS_CUDA, text, sizeof text));
+}
+
+void tide_kernels_order_write(unsigned architecture, char out[TIDE_KERNELS_LINE])
+{
+    int wrote = snprintf(out, TIDE_KERNELS_LINE, "kernels cuda %u %016" PRIx64 "\n", architecture,
+                         hash_source());
+    tide_assert(wrote > 0 && wrote < TIDE_KERNELS_LINE);
+    (void)wrote;
+}
+
+bool tide_kernels_order_read(const char *text, unsigned *architecture, char *error, size_t room)
+{
+    char expected[TIDE_KERNELS_LINE];
+    uint64_t hash;
+    if (sscanf(text, "kernels cuda %4u %16" SCNx64, architecture, &hash) != 2) {
+        snprintf(error, room, "this is no order for kernels");
+        return false;
+    }
+    tide_kernels_order_write(*architecture, expected);
+    if (strcmp(text, expected) == 0)
+        return true;
+    snprintf(error, room,
+             "the order is for other kernels than this stager writes: library and stager "
+             "are of different builds");
+    return false;
+}
+
+/* ---- files ---------------------------------------------------------------------------------- */
+
+static void digest(const char *head, size_t head_bytes, const void *code, size_t bytes,
+                   char out[40])
+{
+    XXH3_state_t state;
+    XXH128_canonical_t canonical;
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, head, head_bytes);
+    XXH3_128bits_update(&state, code, bytes);
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+    for (size_t i = 0; i < sizeof canonical.digest; i++)
+        snprintf(out + 2 * i, 3, "%02x", canonical.digest[i]);
+}
+
+size_t tide_kernels_head_write(unsigned architecture, const char *compiler, const char *kind,
+                               const void *code, size_t bytes, char out[TIDE_KERNELS_HEAD])
+{
+    char order[TIDE_KERNELS_LINE], hex[40];
+    tide_assert(strlen(compiler) < TIDE_KERNELS_COMPILER && strchr(compiler, '\n') == NULL);
+    tide_kernels_order_write(architecture, order);
+    int at = snprintf(out, TIDE_KERNELS_HEAD, "%s%scompiler %s\ncode %s %zu\n", first_line, order,
+                      compiler, kind, bytes);
+    tide_assert(at > 0 && at < TIDE_KERNELS_HEAD - 48);
+    digest(out, (size_t)at, code, bytes, hex);
+    return (size_t)at +
+           (size_t)snprintf(out + at, TIDE_KERNELS_HEAD - (size_t)at, "digest %s\n", hex);
+}
+
+/* Copies what stands between this word and the line's end. */
+static bool line_of(const char *file, const char *word, char *out, size_t room)
+{
+    const char *line = strstr(file, word);
+    size_t length = line != NULL ? strcspn(line + strlen(word), "\n") : room;
+    if (length >= room)
+        return false;
+    memcpy(out, line + strlen(word), length);
+    out[length] = '\0';
+    return true;
+}
+
+static bool refused(char *error, size_t room, const char *why)
+{
+    snprintf(error, room, "kernels refused: %s", why);
+    return false;
+}
+
+bool tide_kernels_code_read(const char *file, size_t bytes, unsigned architecture,
+                            tide_kernels_code *out, char *error, size_t room)
+{
+    char start[TIDE_KERNELS_HEAD], head[TIDE_KERNELS_HEAD], kind[16];
+    snprintf(start, sizeof start, "%.*s", (int)sizeof start - 1,
+             file); /* up to the code's first 0 */
+    const char *end = strstr(start, "\ndigest ");
+    size_t head_bytes = end != NULL ? (size_t)(end - start) + strlen("\ndigest \n") + 32 : 0;
+    if (head_bytes == 0 || head_bytes >= bytes ||
+        !line_of(start, "\ncompiler ", out->compiler, sizeof out->compiler) ||
+        !line_of(start, "\ncode ", kind, sizeof kind))
+        return refused(error, room, "the file is none of kernels");
+    kind[strcspn(kind, " ")] = '\0';
+    out->code = file + head_bytes;
+    out->bytes = bytes - head_bytes;
+    size_t expected =
+        tide_kernels_head_write(architecture, out->compiler, kind, out->code, out->bytes, head);
+    if (expected != head_bytes || memcmp(head, file, head_bytes) != 0)
+        return refused(error, room, "the file is damaged, or of other kernels");
+    return true;
+}

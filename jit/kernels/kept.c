@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* A kept file is called by a digest of what it depends on: the library's build, the interface and
+ * source of the kernels, the architecture. The compiler is no part of that, for none has been asked
+ * when a file is looked for; instead the file `kernels-compiler` tells the last one that was used,
+ * without its options, and what another has made is not used any more. */
+#define _GNU_SOURCE
+#include "jit/kernels/kept.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "jit/stager/directory.h"
+#include "jit/cache/identity.h"
+#include "jit/stager/privilege.h"
+#include "jit/cache/store.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/os.h"
+#include "runtime/base/settings.h"
+
+enum { IDENTITY = 2048, NAME = 48, FILE_MOST = TIDE_KERNELS_CODE_MOST + TIDE_KERNELS_HEAD };
+
+static const char compiler_file[] = "kernels-compiler";
+
+static bool allowed(void)
+{
+    return tide_setting_get(TIDE_SETTING_keep) != 0 && !tide_privileges_raised();
+}
+
+static void name_file(unsigned architecture, char out[NAME])
+{
+    char identity[IDENTITY], order[TIDE_KERNELS_LINE];
+    size_t bytes = tide_identity_write(identity, sizeof identity - sizeof order);
+    tide_kernels_order_write(architecture, order);
+    memcpy(identity + bytes, order, strlen(order) + 1);
+    XXH128_hash_t hash = XXH3_128bits(identity, strlen(identity));
+    snprintf(out, NAME, "%016llx%016llx.kernels", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+}
+
+/* "nvrtc 13.0 -arch=…": of that, who it is. */
+static size_t compiler_name(const char *compiler)
+{
+    const char *options = strstr(compiler, " -");
+    return options != NULL ? (size_t)(options - compiler) : strlen(compiler);
+}
+
+static bool is_compiler(int store, const char *compiler)
+{
+    char *text = NULL;
+    size_t bytes;
+    bool same = tide_store_read(store, compiler_file, TIDE_KERNELS_COMPILER, &text, &bytes) ==
+                    TIDE_STORE_OK &&
+                bytes == compiler_name(compiler) && memcmp(text, compiler, bytes) == 0;
+    tide_os_free(text);
+    return same;
+}
+
+tide_kernels_file tide_kernels_kept(unsigned architecture)
+{
+    tide_kernels_file file = {0};
+    char name[NAME], error[160];
+    size_t bytes = 0;
+    int store;
+    if (!allowed() || tide_store_open(false, &store) != TIDE_STORE_OK)
+        return file;
+    name_file(architecture, name);
+    bool good =
+        tide_store_read(store, name, FILE_MOST, &file.bytes, &bytes) == TIDE_STORE_OK &&
+        tide_kernels_code_read(file.bytes, bytes, architecture, &file.code, error, sizeof error) &&
+        is_compiler(store, file.code.compiler);
+    close(store);
+    if (!good) {
+        tide_os_free(file.bytes);
+        file.bytes = NULL;
+    }
+    return file;
+}
+
+void tide_kernels_keep(unsigned architecture, const tide_kernels_file *file)
+{
+    char name[NAME];
+    const char *compiler = file->code.compiler;
+    int store;
+    if (!allowed() || tide_store_open(true, &store) != TIDE_STORE_OK)
+        return;
+    name_file(architecture, name);
+    size_t bytes = (size_t)(file->code.code - file->bytes) + file->code.bytes;
+    if (is_compiler(store, compiler) ||
+        tide_store_write(store, compiler_file, compiler, compiler_name(compiler)) == TIDE_STORE_OK)
+        (void)tide_store_write(store, name, file->bytes, bytes);
+    tide_store_bound(store, (uint64_t)(tide_setting_get(TIDE_SETTING_keep_most) * (1 << 20)));
+    close(store);
+}
+
+/* ---- what the stager has just made ---------------------------------------------------------- */
+
+static char *read_file(const char *path, size_t *count)
+{
+    int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    off_t end = file >= 0 ? lseek(file, 0, SEEK_END) : -1;
+    char *bytes = end > 0 && end <= FILE_MOST ? tide_os_resize(NULL, (size_t)end + 1) : NULL;
+    if (bytes != NULL && pread(file, bytes, (size_t)end, 0) != end) {
+        tide_os_free(bytes);
+        bytes = NULL;
+    }
+    if (bytes != NULL)
+        bytes[end] = '\0';
+    if (file >= 0)
+        close(file);
+    *count = bytes != NULL ? (size_t)end : 0;
+    return bytes;
+}
+
+tide_kernels_file tide_kernels_fetch(const char *path, unsigned architecture, char *error,
+                                     size_t room)
+{
+    tide_kernels_file file = {0};
+    size_t bytes;
+    if (!tide_directory_holds(path, error, room))
+        return file;
+    file.bytes = read_file(path, &bytes);
+    (void)unlink(path);
+    if (file.bytes == NULL)
+        snprintf(error, room, "%.100s cannot be read", path);
+    else if (!tide_kernels_code_read(file.bytes, bytes, architecture, &file.code, error, room)) {
+        tide_os_free(file.bytes);
+        file.bytes = NULL;
+    }
+    return file;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Compiled kernels kept between runs, under the same rules as artefacts (jit/cache/cache.h): off unless
+ * the setting `keep` is 1; believed only where nobody else could have written; the digest is
+ * checked before a driver sees the code, and what it sees are the very bytes that were checked.
+ *
+ * Whoever holds the round lock (jit/learn/round.h) calls these. */
+#ifndef TIDEPOOL_JIT_KERNELS_KEPT_H
+#define TIDEPOOL_JIT_KERNELS_KEPT_H
+
+#include "jit/kernels/code.h"
+
+/* A file of kernels, read and checked. */
+typedef struct tide_kernels_file {
+    char *bytes; /* to be freed with tide_os_free; NULL: none */
+    tide_kernels_code code;
+} tide_kernels_file;
+
+/* NULL bytes: there is none that can be trusted. */
+tide_kernels_file tide_kernels_kept(unsigned architecture);
+
+/* Keeps a file that was checked. Failing is harmless and silent. */
+void tide_kernels_keep(unsigned architecture, const tide_kernels_file *file);
+
+/* The file at a path in the process's private directory, checked and removed. */
+tide_kernels_file tide_kernels_fetch(const char *path, unsigned architecture, char *error,
+                                     size_t room);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernels of devices and the library agree on: a frame as a table of segments, which
+ * travels as a parameter of the launch, so that nothing must be allocated or copied for it.
+ *
+ * The types of a frame are in the table too, as patterns of 16 bytes and masks: what a kernel does
+ * is bound by memory, and one module serves every frame. Only the size of the table is fixed in
+ * code.
+ *
+ *   segment   one part of a frame
+ *   chunk     as many bytes of a segment as one group of threads deals with
+ *   shift     bytes by which a segment's start lies beyond an address that 16 divides
+ *
+ * A change here, or of the text that jit/kernels/source.c writes, raises TIDE_KERNELS_ABI. */
+#ifndef TIDEPOOL_JIT_KERNELS_KERNELS_H
+#define TIDEPOOL_JIT_KERNELS_KERNELS_H
+
+#include <tidepool/config.h>
+
+enum { TIDE_KERNELS_ABI = 1 };
+
+typedef enum tide_kernels_language {
+    TIDE_KERNELS_CUDA,
+    TIDE_KERNELS_OPENCL /* 1.2 and above */
+} tide_kernels_language;
+
+typedef enum tide_kernel {
+    TIDE_KERNEL_FILL,   /* (table): each segment with its pattern                                 */
+    TIDE_KERNEL_CHECK,  /* (table, block): adds to block[i] the bytes that are not as the pattern */
+    TIDE_KERNEL_PACK,   /* (table, block): each segment to block + low                            */
+    TIDE_KERNEL_UNPACK, /* (table, block): the other way round                                    */
+    TIDE_KERNEL_HASH,   /* (table, block): adds to block[i] the sum of runtime/base/hash.h;
+                           the last word counts as far as `low` says                              */
+    TIDE_KERNEL_FINISH, /* (table, block): block[i], a sum, becomes the hash; one group           */
+    TIDE_KERNEL_COUNT
+} tide_kernel;
+
+extern const char *const tide_kernel_names[TIDE_KERNEL_COUNT];
+
+typedef struct tide_segment {
+    uint64_t data; /* CUDA: its address; OpenCL: its offset in the buffer that is passed for it */
+    uint64_t bytes;
+    uint64_t low, high; /* the pattern as it stands at addresses that 16 divides, little-endian */
+    uint32_t first;     /* the first group that deals with it */
+    uint32_t shift;
+} tide_segment;
+
+/* Tables: of CUDA one that fills the classic 4 KiB of parameters (a smaller one beside it would
+ * double the time to compile, to save the copy of what is unused); of OpenCL one that leaves room
+ * for as many buffers in the 1 KiB that every device has. */
+enum {
+    TIDE_SEGMENTS_MANY = 100,
+    TIDE_SEGMENTS_OPENCL = 16,
+    TIDE_GROUP_CUDA = 256,
+    TIDE_GROUP_OPENCL = 64,
+    TIDE_CHUNK_MOVE = 16 << 10, /* filled, packed, unpacked */
+    TIDE_CHUNK_READ = 64 << 10  /* hashed, checked          */
+};
+
+/* What a launch is given is a table's first so many segments. */
+typedef struct tide_segments {
+    uint32_t count;
+    uint32_t base; /* block[i], above, is block[base + i] */
+    tide_segment segment[TIDE_SEGMENTS_MANY];
+} tide_segments;
+
+static inline size_t tide_segments_bytes(size_t segments)
+{
+    return offsetof(tide_segments, segment) + segments * sizeof(tide_segment);
+}
+
+static inline uint64_t tide_kernel_chunk(tide_kernel kernel)
+{
+    return kernel == TIDE_KERNEL_CHECK || kernel == TIDE_KERNEL_HASH ? TIDE_CHUNK_READ
+                                                                     : TIDE_CHUNK_MOVE;
+}
+
+_Static_assert(sizeof(tide_segment) == 40, "as the kernels see it");
+_Static_assert(sizeof(tide_segments) + sizeof(uint64_t) <= 4096, "the classic limit of CUDA");
+_Static_assert(offsetof(tide_segments, segment) +
+                       TIDE_SEGMENTS_OPENCL * (sizeof(tide_segment) + 8) + sizeof(uint64_t) <=
+                   1024,
+               "the least limit of OpenCL");
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* From a frame to the tables of its launches: which segments, where each lies, which groups deal
+ * with it. Arithmetic only; it launches nothing. */
+#ifndef TIDEPOOL_JIT_KERNELS_TABLE_H
+#define TIDEPOOL_JIT_KERNELS_TABLE_H
+
+#include "jit/kernels/kernels.h"
+#include "runtime/base/hooks.h"
+
+typedef struct tide_table {
+    tide_segments segments;
+    void *buffers[TIDE_SEGMENTS_OPENCL]; /* OpenCL: what is passed for each segment */
+    uint32_t groups;                     /* of the launch; 0: there is nothing to do */
+} tide_table;
+
+/* How far a frame has been written into tables. */
+typedef struct tide_table_place {
+    size_t part;
+    bool half; /* of an array of bits only the last word is left */
+} tide_table_place;
+
+/* Can kernels do it? Elements of 1, 2, 4, 8 or 16 bytes have a pattern, and zero has one always. */
+bool tide_table_possible(const tide_help *help, tide_kernel kernel);
+
+/* Writes the next table, of `most` segments at most (in OpenCL TIDE_SEGMENTS_OPENCL), and moves the
+ * place on. False: there was nothing left. */
+bool tide_table_next(const tide_help *help, tide_kernel kernel, tide_kernels_language language,
+                     size_t most, tide_table_place *place, tide_table *out);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* A bucket of compiles that fills over a minute, and a rest that doubles. */
+#define _GNU_SOURCE
+#include "jit/learn/budget.h"
+
+#include <time.h>
+
+#include "jit/learn/limbo.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/settings.h"
+
+enum {
+    FAILED_FEW = 3, /* orders in a row that may fail before there is a rest … */
+    FIRST_REST = 8, /* … of so many rounds, doubled by each one more          */
+    DOUBLINGS = 20  /* more than that is beyond any limit                     */
+};
+
+static uint64_t failed_in_a_row, rest_until; /* until which round none are sent */
+
+static bool within_budget(void)
+{
+    static double left = -1, filled;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double most = tide_setting_get(TIDE_SETTING_compiles);
+    double at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    tide_assert(left < 0 || at >= filled);
+    left = left < 0 ? most : left + (at - filled) * most / 60;
+    filled = at;
+    if (left > most)
+        left = most;
+    if (left < 1)
+        return false;
+    left -= 1;
+    return true;
+}
+
+tide_reason tide_budget_take(uint64_t round)
+{
+    if (round < rest_until)
+        return TIDE_REASON_backing_off;
+    if (tide_limbo_count() >= (size_t)tide_setting_get(TIDE_SETTING_limbo_most))
+        return TIDE_REASON_limbo_full;
+    return within_budget() ? TIDE_REASON_none : TIDE_REASON_budget;
+}
+
+bool tide_budget_note(bool good, uint64_t round)
+{
+    failed_in_a_row = good ? 0 : failed_in_a_row + 1;
+    if (failed_in_a_row < FAILED_FEW)
+        return true;
+    uint64_t most = (uint64_t)tide_setting_get(TIDE_SETTING_back_off_most);
+    uint64_t doublings = failed_in_a_row - FAILED_FEW;
+    uint64_t rest = doublings < DOUBLINGS ? (uint64_t)FIRST_REST << doublings : most;
+    rest_until = round + (rest < most ? rest : most);
+    return false;
+}

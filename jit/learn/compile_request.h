@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Orders: plans that are wanted as code, gathered with the registry locked, sent to the stager or
+ * found among the kept artefacts without it, and handed to their sites when they come back, if
+ * those still exist. */
+#ifndef TIDEPOOL_JIT_LEARN_COMPILE_REQUEST_H
+#define TIDEPOOL_JIT_LEARN_COMPILE_REQUEST_H
+
+#include "jit/learn/learner.h"
+
+/* Takes note of the site's wanted plan, if the budget allows it. Registry locked. */
+void tide_order_gather(tide_site *site, uint64_t round);
+
+/* Sends what was gathered. Registry not locked; no more are the next two. */
+void tide_order_send(void);
+
+/* Takes the stager's answers and loads what they name; waits at most so long for the first. */
+void tide_order_receive(int timeout_ms, uint64_t round);
+
+/* Is anything out or waiting to be installed? */
+bool tide_order_pending(void);
+
+/* Hands over what has come. Registry locked. */
+void tide_order_install(uint64_t round);
+
+/* After a fork, in the child: what is out will not come. Registry locked. */
+void tide_order_forget(void);
+
+#endif

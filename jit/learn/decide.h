@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* Deciding: from what was observed of a site to what its plan should be. Pure: no site, no lock, no
+ * clock; figures in, choice out.
+ *
+ * The cost model is in the manner of Catwalk.jl: what a use costs on average under a plan, in units
+ * that only matter against each other (settings cost_…).
+ *
+ *   scope       each saved type costs `save`; each touch of a type not saved costs `touch`
+ *   the others  each guard that fails costs `skip`, the one that holds `hit`; a use that no guard
+ *               foresaw costs all the guards and `dynamic`. Without guards: `dynamic`
+ *
+ * Earlier plans of the site are costed again under the new figures, and one of them is preferred
+ * unless the ideal plan is cheaper by the factor `threshold`: what exists need not be compiled. */
+#ifndef TIDEPOOL_JIT_LEARN_DECIDE_H
+#define TIDEPOOL_JIT_LEARN_DECIDE_H
+
+#include <tidepool/profile.h>
+
+#include "jit/learn/reason.h"
+#include "jit/spec/spec.h"
+
+/* What a plan is for: see jit/spec/spec.h for what the items of each kind are. */
+typedef struct tide_item {
+    tide_type type;
+    int32_t ndim; /* arrays only */
+    int64_t shape[TIDE_NDIM_MOST];
+} tide_item;
+
+enum { TIDE_ITEMS_MOST = TIDE_PROFILE_TYPES };
+
+typedef struct tide_items {
+    uint32_t count;
+    bool nested; /* scopes: fast, too, inside a level that has not saved these types */
+    tide_item items[TIDE_ITEMS_MOST];
+} tide_items;
+
+bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b);
+
+/* The thresholds that deciding reads; tide_thresholds_now fills them from the settings. */
+typedef struct tide_thresholds {
+    double save, touch, skip, hit, dynamic;
+    double threshold, other_most;
+    uint64_t sample_least;
+    uint32_t guards_most, types_most;
+} tide_thresholds;
+
+tide_thresholds tide_thresholds_now(void);
+
+/* What a use costs on average under a plan of these items; without items, under the general plan
+ * (of a scope: one that saves nothing beforehand). */
+double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items *items,
+                 const tide_thresholds *at);
+
+typedef struct tide_choice {
+    enum {
+        TIDE_CHOICE_STAY,    /* nothing changes                                       */
+        TIDE_CHOICE_GENERAL, /* the plan in force costs more than having none: drop it */
+        TIDE_CHOICE_OLD,     /* earlier plan number `old`                             */
+        TIDE_CHOICE_NEW      /* a plan for `items`                                    */
+    } what;
+    tide_reason reason;
+    bool compile; /* false: a table is all it is worth */
+    uint32_t old;
+    tide_items items;
+    double cost, cost_in_force;
+} tide_choice;
+
+enum { TIDE_NO_PLAN = UINT32_MAX };
+
+/* `earlier`: the site's plans, `in_force` the number of one of them or TIDE_NO_PLAN. */
+void tide_decide(tide_kind kind, const tide_site_profile *seen, const tide_items *const *earlier,
+                 uint32_t earlier_count, uint32_t in_force, const tide_thresholds *at,
+                 tide_choice *out);
+
+#endif

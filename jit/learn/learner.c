@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit/learn/learner.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "jit/learn/event.h"
+#include "jit/learn/limbo.h"
+#include "jit/learn/trial.h"
+#include "profiler/observe.h"
+#include "profiler/window.h"
+#include "runtime/base/assert.h"
+#include "runtime/scope/compiled.h"
+#include "runtime/scope/generic.h"
+#include "runtime/base/os.h"
+#include "runtime/scope/plan.h"
+#include "runtime/base/hooks.h"
+#include "runtime/base/settings.h"
+#include "runtime/scope/site.h"
+
+/* ---- making ----------------------------------------------------------------------------- */
+
+tide_learner *tide_learner_of(tide_site *site)
+{
+    static uint64_t made; /* guarded by the registry */
+    if (site->record->learner != NULL)
+        return site->record->learner;
+    tide_learner *learner = tide_os_resize(NULL, sizeof *learner);
+    if (learner == NULL)
+        return NULL;
+    *learner = (tide_learner){.site = site, .number = ++made, .in_force = TIDE_NO_PLAN};
+    learner->misses_most = (uint64_t)tide_setting_get(TIDE_SETTING_misses);
+    site->record->learner = learner;
+    return learner;
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; text != NULL && *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return (hash ^ 0xff) * UINT64_C(0x100000001b3);
+}
+
+static uint64_t hash_number(uint64_t hash, uint64_t number)
+{
+    return (hash ^ number) * UINT64_C(0x100000001b3);
+}
+
+/* A name that tells the site to who reads it in a profiler, and the plan apart from all others: the
+ * same in every run, so that kept artefacts fit. */
+static void name_stem(const tide_site *site, tide_learned *plan)
+{
+    const char *name = site->name != NULL ? site->name : site->place.function;
+    uint64_t hash = hash_number(UINT64_C(0xcbf29ce484222325), site->kind);
+    hash = hash_text(hash_text(hash, site->name), site->place.file);
+    hash = hash_number(hash_text(hash, site->place.function), site->place.line);
+    hash = hash_number(hash, plan->items.nested);
+    for (uint32_t i = 0; i < plan->items.count; i++) {
+        const tide_item *item = &plan->items.items[i];
+        hash = hash_number(hash_number(hash, item->type), (uint64_t)item->ndim);
+        for (int32_t d = 0; d < item->ndim; d++)
+            hash = hash_number(hash, (uint64_t)item->shape[d]);
+    }
+    char clean[32];
+    size_t at = 0;
+    for (; name != NULL && name[at] != '\0' && at < sizeof clean - 1; at++)
+        clean[at] = (char)(isalnum((unsigned char)name[at]) ? name[at] : '_');
+    clean[at] = '\0';
+    snprintf(plan->stem, sizeof plan->stem, "tide_%s_%016" PRIx64, clean, hash);
+}
+
+/* What both of the plan's tiers say of its types. */
+static tide_plan describe_plan(const tide_learner *learner, tide_learned *plan, tide_tier tier)
+{
+    return (tide_plan){.kind = learner->site->kind,
+                       .tier = tier,
+                       .type_count = plan->items.count,
+                       .types = plan->types,
+                       .shelves = plan->shelves};
+}
+
+/* Leads a compiled plan's pointers to the general path. Whoever is in the scope leaves by it. */
+static void turn_to_general(tide_plan *plan)
+{
+    const tide_plan *general = &tide_plans_general[plan->kind];
+    if (plan->kind == TIDE_KIND_SCOPE) {
+        tide_plan_use_table(plan);
+        return;
+    }
+    __atomic_store_n(&plan->enter, general->enter, __ATOMIC_RELEASE);
+    __atomic_store_n(&plan->leave, general->leave, __ATOMIC_RELEASE);
+}
+
+static tide_learned *make_plan(tide_learner *learner, const tide_items *items)
+{
+    tide_learned *plan = tide_os_resize(NULL, sizeof *plan);
+    if (plan == NULL)
+        return NULL;
+    memset(plan, 0, sizeof *plan);
+    plan->items = *items;
+    for (uint32_t i = 0; i < items->count; i++) {
+        plan->types[i] = items->items[i].type;
+        plan->shelves[i] = tide_plan_shelf(plan->types[i]);
+    }
+    plan->table = describe_plan(learner, plan, TIDE_TIER_TABLE);
+    plan->table.counts = &plan->table_counts;
+    if (learner->site->kind == TIDE_KIND_SCOPE)
+        tide_plan_use_table(&plan->table);
+    plan->code = describe_plan(learner, plan, TIDE_TIER_COMPILED);
+    plan->code.counts = &plan->code_counts;
+    turn_to_general(&plan->code);
+    tide_trial_prepare(learner, plan);
+    name_stem(learner->site, plan);
+    return plan;
+}
+
+static bool reserve(tide_learner *learner)
+{
+    if (learner->plan_count < learner->plan_room)
+        return true;
+    uint32_t room = learner->plan_room == 0 ? 4 : learner->plan_room * 2;
+    tide_learned **plans = tide_os_resize(learner->plans, room * sizeof(tide_learned *));
+    if (plans == NULL)
+        return false;
+    learner->plans = plans;
+    learner->plan_room = room;
+    return true;
+}
+
+tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, uint32_t *number)
+{
+    tide_kind kind = learner->site->kind;
+    for (*number = 0; *number < learner->plan_count; ++*number)
+        if (tide_items_same(kind, &learner->plans[*number]->items, items))
+            return learner->plans[*number];
+    if (learner->plan_count >= (uint32_t)tide_setting_get(TIDE_SETTING_plans_most) ||
+        !reserve(learner))
+        return NULL;
+    tide_learned *plan = make_plan(learner, items);
+    if (plan != NULL)
+        learner->plans[learner->plan_count++] = plan;
+    return plan;
+}
+
+/* ---- code ------------------------------------------------------------------------------- */
+
+/* A dispatch's code calls methods where its generic function keeps them. */
+static bool find_methods(const tide_learner *learner, tide_learned *plan)
+{
+    if (learner->site->kind != TIDE_KIND_DISPATCH)
+        return true;
+    plan->code.generic = learner->generic;
+    for (uint32_t i = 0; i < plan->items.count && i < TIDE_PLAN_METHODS; i++) {
+        plan->code.methods[i] = learner->generic != NULL
+                                    ? tide_generic_place(learner->generic, plan->types[i])
+                                    : NULL;
+        if (plan->code.methods[i] == NULL)
+            return false;
+    }
+    return plan->items.count <= TIDE_PLAN_METHODS;
+}
+
+/* Only what somebody may see later is written before the pointers: the release is for plans that
+ * were published before, lost their code, and now get it again. */
+void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact *artefact,
+                       void *enter, void *leave)
+{
+    tide_assert(plan->artefact == NULL && enter != NULL);
+    if (!find_methods(learner, plan)) {
+        plan->state = TIDE_CODE_NONE;
+        learner->reason = TIDE_REASON_no_method;
+        tide_limbo_add(artefact, false);
+        return;
+    }
+    plan->artefact = artefact;
+    plan->state = TIDE_CODE_LOADED;
+    tide_enter_function *code;
+    memcpy(&code, &enter, sizeof code);
+    __atomic_store_n(&plan->code.enter, code, __ATOMIC_RELEASE);
+    if (leave != NULL) {
+        tide_leave_function *end;
+        memcpy(&end, &leave, sizeof end);
+        __atomic_store_n(&plan->code.leave, end, __ATOMIC_RELEASE);
+    }
+}
+
+void tide_learned_unload(tide_learner *learner, tide_learned *plan)
+{
+    if (plan->artefact == NULL)
+        return;
+    turn_to_general(&plan->code);
+    tide_limbo_add(plan->artefact, learner->site->kind == TIDE_KIND_DISPATCH);
+    plan->artefact = NULL;
+    plan->state = TIDE_CODE_NONE;
+    tide_count(retired);
+}
+
+void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out)
+{
+    memset(out, 0, sizeof *out);
+    out->kind = learner->site->kind;
+    out->count = tide_setting_get(TIDE_SETTING_count_runs) != 0;
+    out->nested = plan->items.nested;
+    memcpy(out->stem, plan->stem, sizeof out->stem);
+    out->item_count = plan->items.count < TIDE_SPEC_ITEMS ? plan->items.count : TIDE_SPEC_ITEMS;
+    for (uint32_t i = 0; i < out->item_count; i++) {
+        const tide_item *from = &plan->items.items[i];
+        tide_spec_item *to = &out->items[i];
+        to->type = from->type;
+        snprintf(to->name, sizeof to->name, "%s", tide_type_name(from->type));
+        to->ndim = from->ndim;
+        memcpy(to->shape, from->shape, sizeof to->shape);
+    }
+}
+
+/* ---- in force --------------------------------------------------------------------------- */
+
+static uint64_t misses_of(const tide_learned *plan)
+{
+    return __atomic_load_n(&plan->table_counts.misses, __ATOMIC_RELAXED) +
+           __atomic_load_n(&plan->code_counts.misses, __ATOMIC_RELAXED);
+}
+
+void tide_learner_counts(const tide_learner *learner, tide_plan_counts *out)
+{
+    *out = (tide_plan_counts){0};
+    for (uint32_t i = 0; i < learner->plan_count; i++) {
+        out->misses += misses_of(learner->plans[i]);
+        out->runs += __atomic_load_n(&learner->plans[i]->code_counts.runs, __ATOMIC_RELAXED);
+    }
+}
+
+void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason)
+{
+    tide_site_record *record = learner->site->record;
+    tide_learned *plan = number != TIDE_NO_PLAN ? learner->plans[number] : NULL;
+    tide_assert(number == TIDE_NO_PLAN || number < learner->plan_count);
+    bool scope = learner->site->kind == TIDE_KIND_SCOPE;
+    record->table = plan != NULL && scope ? &plan->table : NULL;
+    record->compiled = plan != NULL && plan->state == TIDE_CODE_ADOPTED ? &plan->code : NULL;
+    learner->in_force = number;
+    learner->misses_seen = plan != NULL ? misses_of(plan) : 0;
+    learner->reason = reason;
+    const tide_plan *before = __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED);
+    tide_site_publish(learner->site);
+    const tide_plan *after = __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED);
+    if (before != after) {
+        learner->generation++;
+        tide_event_note(TIDE_EVENT_PUBLISHED, learner->site, after->tier, reason, "");
+    }
+}
+
+/* ---- the seam --------------------------------------------------------------------------- */
+
+/* A site's first plan: it is observed from its very first use, unless its types are known. */
+static void welcome(tide_site *site)
+{
+    tide_learner *learner = tide_learner_of(site);
+    if (learner == NULL)
+        return;
+    learner->reason = TIDE_REASON_found;
+    tide_event_note(TIDE_EVENT_FOUND, site, TIDE_TIER_FULL, TIDE_REASON_found, "");
+    if (site->record->pinned || site->record->declared != NULL || learner->prior)
+        return;
+    learner->window =
+        tide_window_begin(site, (uint64_t)tide_setting_get(TIDE_SETTING_window_calls));
+}
+
+static const tide_plan *publish(tide_site *site, const tide_plan *plan)
+{
+    tide_learner *learner = site->record->learner;
+    if (tide_setting_get(TIDE_SETTING_learn) != 0 && !tide_site_arrived(site) &&
+        (learner == NULL || learner->reason == TIDE_REASON_none || learner->prior))
+        welcome(site);
+    if (learner == NULL || learner->in_force == TIDE_NO_PLAN)
+        return plan;
+    return tide_trial_wrap(learner->plans[learner->in_force], plan);
+}
+
+/* Of a site that is going, so nobody can be inside. */
+static void free_plan(tide_learner *learner, tide_learned *plan)
+{
+    tide_learned_unload(learner, plan);
+    tide_observe_drop(&plan->table);
+    tide_observe_drop(&plan->code);
+    tide_observe_drop(&plan->trial.plan);
+    tide_os_free(plan);
+}
+
+static void free_learner(tide_learner *learner)
+{
+    for (uint32_t i = 0; i < learner->plan_count; i++)
+        free_plan(learner, learner->plans[i]);
+    tide_os_free(learner->plans);
+    tide_os_free(learner);
+}
+
+/* The plans stay: scopes may be inside, and the next profile may want them again. */
+static void start_again(tide_learner *learner)
+{
+    if (learner->in_force != TIDE_NO_PLAN)
+        tide_trial_end(learner, learner->plans[learner->in_force]);
+    learner->in_force = TIDE_NO_PLAN;
+    learner->evidence = (tide_site_profile){0};
+    learner->windows = learner->next_window = learner->quiet_rounds = 0;
+    learner->misses_most = (uint64_t)tide_setting_get(TIDE_SETTING_misses);
+    learner->prior = false;
+    learner->reason = TIDE_REASON_reset;
+}
+
+static void forget(tide_site *site, bool going)
+{
+    tide_learner *learner = site->record->learner;
+    if (learner == NULL)
+        return;
+    if (!going) {
+        start_again(learner);
+        return;
+    }
+    site->record->learner = NULL;
+    free_learner(learner);
+}
+
+static void describe(const tide_site *site, tide_site_information *out)
+{
+    const tide_learner *learner = site->record->learner;
+    if (learner == NULL)
+        return;
+    tide_plan_counts counts;
+    tide_learner_counts(learner, &counts);
+    out->misses = counts.misses;
+    out->runs = counts.runs;
+    out->generation = learner->generation;
+    out->compiles = learner->compiles;
+    out->reason = tide_reason_words(learner->reason);
+}
+
+void tide_learners_attach(void)
+{
+    tide_callbacks_policy = (tide_callbacks){.publish = publish, .forget = forget, .describe = describe};
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit/learn/limbo.h"
+
+#include "runtime/base/assert.h"
+#include "runtime/base/os.h"
+#include "runtime/pool/pool.h"
+#include "runtime/base/registry.h"
+#include "runtime/pool/request.h"
+
+typedef struct waiting {
+    struct waiting *next;
+    tide_artefact *artefact;
+} waiting;
+
+/* Guarded by the registry. Retired code waits in `arrived` until the pools are asked anew; that
+ * which they were asked for is in `asked`; what all have passed twice for is in `free`. */
+static struct {
+    waiting *arrived, *asked, *free;
+    uint64_t youngest; /* number of the youngest pool that was asked */
+    size_t count; /* atomic */
+} limbo;
+
+void tide_limbo_add(tide_artefact *artefact, bool for_good)
+{
+    tide_assert(artefact != NULL);
+    waiting *made = for_good ? NULL : tide_os_resize(NULL, sizeof *made);
+    __atomic_fetch_add(&limbo.count, 1, __ATOMIC_RELAXED);
+    if (made == NULL)
+        return; /* for good */
+    *made = (waiting){limbo.arrived, artefact};
+    limbo.arrived = made;
+}
+
+size_t tide_limbo_count(void)
+{
+    return __atomic_load_n(&limbo.count, __ATOMIC_RELAXED);
+}
+
+static void ask(tide_pool *pool, void *user)
+{
+    (void)user;
+    if (pool->core->orphan) {
+        pool->core->passes_left = 0;
+        return;
+    }
+    pool->core->pass_wanted = __atomic_load_n(&pool->core->passes, __ATOMIC_ACQUIRE) + 1;
+    pool->core->passes_left = 2;
+    tide_request_pass(pool);
+}
+
+/* A pass that has been seen is followed by the next question. */
+static void look(tide_pool *pool, void *user)
+{
+    tide_pool_core *core = pool->core;
+    bool *all = user;
+    if (core->number > limbo.youngest || core->passes_left == 0)
+        return;
+    uint64_t passes = __atomic_load_n(&core->passes, __ATOMIC_ACQUIRE);
+    if (passes >= core->pass_wanted && --core->passes_left != 0) {
+        core->pass_wanted = passes + 1;
+        tide_request_pass(pool);
+    }
+    *all = *all && core->passes_left == 0;
+}
+
+static void orphan(tide_pool *pool, void *user)
+{
+    if (tide_pool_owner(pool->core) == *(const uintptr_t *)user)
+        return;
+    pool->core->orphan = true;
+    pool->core->passes_left = 0;
+}
+
+void tide_limbo_forked(void)
+{
+    uintptr_t self = tide_os_thread();
+    tide_pool_each(orphan, &self);
+}
+
+static void append(waiting **list, waiting *more)
+{
+    while (*list != NULL)
+        list = &(*list)->next;
+    *list = more;
+}
+
+void tide_limbo_round(void)
+{
+    if (limbo.asked != NULL) {
+        bool all = true;
+        tide_pool_each(look, &all);
+        if (!all)
+            return;
+        append(&limbo.free, limbo.asked);
+        limbo.asked = NULL;
+    }
+    if (limbo.arrived == NULL)
+        return;
+    limbo.asked = limbo.arrived;
+    limbo.arrived = NULL;
+    limbo.youngest = tide_pool_numbers();
+    tide_pool_each(ask, NULL);
+}
+
+size_t tide_limbo_unload(void)
+{
+    size_t unloaded = 0;
+    tide_registry_lock();
+    waiting *list = limbo.free;
+    limbo.free = NULL;
+    tide_registry_unlock();
+    while (list != NULL) {
+        waiting *next = list->next;
+        tide_artefact_drop(list->artefact);
+        tide_os_free(list);
+        list = next;
+        unloaded++;
+    }
+    tide_assert(tide_limbo_count() >= unloaded);
+    __atomic_fetch_sub(&limbo.count, unloaded, __ATOMIC_RELAXED);
+    return unloaded;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Limbo: compiled code that was retired, until nobody can be inside it.
+ *
+ * A use of a site loads the site's plan, then one of the plan's two code pointers, then jumps. It
+ * says nothing of this to anybody. Why unloading is safe all the same:
+ *
+ *  1. Retiring turns both pointers of the plan to the library's own code, which understands what
+ *     the compiled code left in open scopes (runtime/scope/compiled.h). The plan itself stays for good.
+ *     So it is only the code that must not be executed, from a moment on; how long a scope stays
+ *     open does not matter.
+ *  2. Only a use that loaded a pointer before that can be in the code. Every use is made with a
+ *     pool (without one, tide_scope_begin asks no plan), and the uses of one pool follow one
+ *     another: pools belong to one thread at a time. Hence at most one use of each pool is in the
+ *     code.
+ *  3. After retiring, each pool that exists is asked for a pass (runtime/pool/request.h): that closes
+ *     its log, so the next entry of a scope comes by cold code of the library and counts the pass.
+ *     Count and question are one atomic each, acquire and release, so a use that begins after the
+ *     pass loads the turned pointers.
+ *  4. The first pass may be counted by a use that is itself in the code (its guard failed, and it
+ *     called the general path). It ends before the pool's next use begins. So when a second pass,
+ *     asked for after the first was seen, has been counted, no use of this pool is in the code any
+ *     more, and by (3) none will be. One use counts one pass at most while it is in compiled code.
+ *  5. A pool that is gone has no uses; one that was created after retiring had none before it. In
+ *     the child of a fork only the thread that forked goes on: the pools of all others have none,
+ *     until somebody adopts them.
+ *
+ * When all pools have passed twice, the artefacts retired before the first question are unloaded.
+ * A pool that nobody uses never passes: what waits for it is bounded by the setting `limbo_most`,
+ * beyond which nothing new is compiled.
+ *
+ * Dispatches have no pool, so (2) fails for them: their code is never unloaded, and counts against
+ * the same bound. */
+#ifndef TIDEPOOL_JIT_LEARN_LIMBO_H
+#define TIDEPOOL_JIT_LEARN_LIMBO_H
+
+#include "jit/cache/artefact.h"
+
+/* Takes over the use of the artefact that a plan had, its pointers being turned. `for_good`: never
+ * to be unloaded; so it is, too, when memory is short. Registry locked. */
+void tide_limbo_add(tide_artefact *artefact, bool for_good);
+
+/* Asks and looks, once a round. Registry locked. */
+void tide_limbo_round(void);
+
+/* Unloads what the last round found; returns how many plans' code that was. Registry not locked. */
+size_t tide_limbo_unload(void);
+
+/* After a fork, in the child. Registry locked. */
+void tide_limbo_forked(void);
+
+/* Plans' code waiting (or kept for good). */
+size_t tide_limbo_count(void);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit/learn/reason.h"
+
+#include <tidepool/learn.h>
+
+#include "runtime/base/assert.h"
+
+static const struct {
+    const char *code, *words;
+} reasons[TIDE_REASON_COUNT] = {
+#define TIDE_REASON(code, words) {#code, words},
+#include "jit/learn/reasons.def"
+#undef TIDE_REASON
+};
+
+const char *tide_reason_words(tide_reason reason)
+{
+    tide_assert(reason < TIDE_REASON_COUNT);
+    return reasons[reason].words;
+}
+
+void tide_reason_each(bool (*visit)(const char *code, const char *words, void *user), void *user)
+{
+    for (int i = TIDE_REASON_none + 1; i < TIDE_REASON_COUNT; i++)
+        if (!visit(reasons[i].code, reasons[i].words, user))
+            return;
+}

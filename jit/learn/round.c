@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "jit/learn/round.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <tidepool/learn.h>
+#include <tidepool/pool.h>
+
+#include "jit/cache/artefact.h"
+#include "jit/learn/event.h"
+#include "jit/kernels/help.h"
+#include "jit/learn/keeper.h"
+#include "jit/learn/limbo.h"
+#include "jit/learn/compile_request.h"
+#include "jit/stager/stager.h"
+#include "jit/learn/watch.h"
+#include "runtime/base/assert.h"
+#include "runtime/buffers/buffers.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/pool.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/hooks.h"
+#include "runtime/base/settings.h"
+#include "runtime/scope/site.h"
+
+/* ---- the lock --------------------------------------------------------------------------- */
+
+/* Recursive: a listener to events may step, pin and reset. */
+static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+static _Thread_local unsigned held; /* so many times by this thread */
+
+/* The child has neither keeper nor stager; it may get its own. A fresh lock, as in the registry. */
+static void child(void)
+{
+    tide_round_unlock();
+    mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    tide_event_forget();
+    tide_keeper_forget();
+    tide_order_forget();
+    tide_help_forget();
+    tide_limbo_forked();
+}
+
+/* Handlers that prepare a fork run in reverse. So the locks that are taken within a round are
+ * used once before: theirs are then run after this one. */
+static void prepare(void)
+{
+    tide_registry_lock();
+    tide_registry_unlock();
+    (void)tide_artefact_count();
+    pthread_atfork(tide_round_lock, tide_round_unlock, child);
+}
+
+void tide_round_lock(void)
+{
+    pthread_once(&prepared, prepare);
+    pthread_mutex_lock(&mutex);
+    held++;
+}
+
+void tide_round_unlock(void)
+{
+    tide_assert(held > 0);
+    held--;
+    pthread_mutex_unlock(&mutex);
+}
+
+bool tide_round_held(void)
+{
+    return held > 0;
+}
+
+/* ---- memory ----------------------------------------------------------------------------- */
+
+static void request(tide_pool *pool, void *user)
+{
+    tide_pool_request(pool, *(const uint32_t *)user);
+}
+
+/* Asks for nothing when both are switched off: that takes back what was asked for before. */
+static void request_memory(void)
+{
+    uint32_t requests = 0;
+    if (tide_setting_get(TIDE_SETTING_auto_trim) != 0)
+        requests |= TIDE_REQUEST_TRIM;
+    if (tide_setting_get(TIDE_SETTING_auto_compact) != 0)
+        requests |= TIDE_REQUEST_COMPACT;
+    tide_pool_each(request, &requests);
+}
+
+/* ---- a round ---------------------------------------------------------------------------- */
+
+static uint64_t round_number; /* guarded by the lock */
+
+/* Before the stager is asked: what the sites say. */
+static void watch_sites(void)
+{
+    tide_site *const *sites;
+    tide_registry_lock();
+    size_t count = tide_site_list(&sites);
+    for (size_t i = 0; i < count; i++) {
+        tide_watch(sites[i], round_number);
+        tide_order_gather(sites[i], round_number);
+    }
+    tide_registry_unlock();
+}
+
+/* After: what it answered. */
+static void install(void)
+{
+    tide_registry_lock();
+    tide_order_install(round_number);
+    tide_limbo_round();
+    tide_registry_unlock();
+    size_t unloaded = tide_limbo_unload();
+    for (size_t i = 0; i < unloaded; i++)
+        tide_event_note(TIDE_EVENT_RETIRED, NULL, TIDE_TIER_COMPILED, TIDE_REASON_retired, "");
+}
+
+static bool sites_pending(void)
+{
+    bool pending = false;
+    tide_site *const *sites;
+    tide_registry_lock();
+    size_t count = tide_site_list(&sites);
+    for (size_t i = 0; i < count && !pending; i++)
+        pending = tide_watch_pending(sites[i], round_number);
+    tide_registry_unlock();
+    return pending;
+}
+
+/* The stager's own figures are for whoever holds the lock. */
+static void note_stagers(void)
+{
+    tide_stager_figures figures;
+    tide_stager_figures_get(&figures);
+    __atomic_store_n(&tide_learning_figures.stagers, figures.started, __ATOMIC_RELAXED);
+}
+
+bool tide_round(int wait_ms)
+{
+    tide_round_lock();
+    round_number++;
+    tide_count(rounds);
+    if (tide_setting_get(TIDE_SETTING_learn) != 0)
+        watch_sites();
+    tide_order_send();
+    tide_help_order();
+    tide_order_receive(wait_ms, round_number);
+    note_stagers();
+    install();
+    bool pending = tide_order_pending() || sites_pending();
+    tide_events_tell(round_number);
+    tide_round_unlock();
+    tide_buffers_tick();
+    tide_help_build(); /* drivers may take long */
+    return pending || tide_help_pending();
+}
+
+tide_status tide_step(void)
+{
+    tide_seam_attach();
+    request_memory();
+    tide_round(0);
+    return TIDE_OK;
+}
+
+/* ---- settling --------------------------------------------------------------------------- */
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+tide_status tide_settle(int timeout_ms)
+{
+    double started = now_ms();
+    tide_seam_attach();
+    while (tide_round(10))
+        if (now_ms() - started >= timeout_ms)
+            return tide_fail(TIDE_ERROR_STATE, "tide_settle",
+                             "something is still pending after %d ms", timeout_ms);
+    return TIDE_OK;
+}

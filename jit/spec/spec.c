@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/* Specs as text: one writer, one strict reader. It accepts what the writer writes and nothing more,
+ * so that two specs are the same if and only if their texts are. */
+#include "jit/spec/spec.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <tidepool/inline/map.h>
+
+#include "jit/spec/text.h"
+#include "runtime/base/assert.h"
+#include "runtime/scope/compiled.h"
+
+enum { LINE_MOST = 512, NAME_ESCAPED = 3 * TIDE_SPEC_NAME };
+
+/* As they stand in the text. */
+static const char *const kinds[TIDE_KIND_COUNT] = {"scope", "frame", "acquire", "array",
+                                                   "dispatch"};
+
+/* Most items of each kind: a frame is limited by its macro, a dispatch by its plan. */
+static const uint32_t most_items[TIDE_KIND_COUNT] = {TIDE_SPEC_ITEMS, TIDE_TYPED_MOST,
+                                                     TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS,
+                                                     TIDE_PLAN_METHODS};
+
+/* Part of an identifier, whatever the locale says. */
+static bool ascii_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+static bool plain(char c)
+{
+    return ascii_word(c) || (c != '\0' && strchr(".-*", c) != NULL);
+}
+
+static void put_name(tide_written *t, const char *name)
+{
+    for (size_t i = 0; i < TIDE_SPEC_NAME && name[i] != '\0'; i++)
+        tide_put(t, plain(name[i]) ? "%c" : "%%%02X", (unsigned char)name[i]);
+    if (name[0] == '\0')
+        tide_put(t, "*"); /* no type has this name, and something must stand here */
+}
+
+size_t tide_spec_write_head(char *out, size_t room)
+{
+    tide_assert(room >= TIDE_SPEC_SITE_BYTES);
+    tide_written t = {out, room, 0};
+    tide_put(&t, "tidepool-spec 1\nlayout %016" PRIx64 "\n", tide_compiled_layout());
+    return t.used;
+}
+
+size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
+{
+    tide_assert(room >= TIDE_SPEC_SITE_BYTES && spec->item_count <= TIDE_SPEC_ITEMS);
+    tide_written t = {out, room, 0};
+    tide_put(&t, "site %s %s\n%s%s", kinds[spec->kind], spec->stem, spec->count ? "count\n" : "",
+             spec->nested ? "nested\n" : "");
+    for (uint32_t i = 0; i < spec->item_count; i++) {
+        const tide_spec_item *item = &spec->items[i];
+        bool array = spec->kind == TIDE_KIND_ARRAY;
+        tide_put(&t, array ? "array " : "type ");
+        put_name(&t, item->name);
+        tide_put(&t, " %" PRIu32, item->type);
+        if (array)
+            tide_put(&t, " %d", item->ndim);
+        for (int d = 0; array && d < item->ndim; d++)
+            tide_put(&t, " %" PRId64, item->shape[d]);
+        tide_put(&t, "\n");
+    }
+    tide_put(&t, "end\n");
+    return t.used;
+}
+
+/* ---- reading lines and words -------------------------------------------------------------- */
+
+static __attribute__((format(printf, 2, 3))) bool bad(tide_spec_reader *reader, const char *format,
+                                                      ...)
+{
+    char what[160];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    for (char *c = what; *c != '\0'; c++) /* the text is not ours, the message is one line */
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+    snprintf(reader->error, sizeof reader->error, "line %" PRIu32 ": %s", reader->line, what);
+    return false;
+}
+
+/* The next line, without its end, moved past. */
+static bool next_line(tide_spec_reader *reader, char line[LINE_MOST])
+{
+    const char *end = strchr(reader->text, '\n');
+    reader->line++;
+    if (end == NULL)
+        return bad(reader, "%s", reader->text[0] == '\0' ? "the text ends too soon"
+                                                         : "the line does not end");
+    size_t length = (size_t)(end - reader->text);
+    if (length >= LINE_MOST)
+        return bad(reader, "%zu bytes, limit %d", length, LINE_MOST - 1);
+    memcpy(line, reader->text, length);
+    line[length] = '\0';
+    reader->text = end + 1;
+    return true;
+}
+
+/* Cuts the next word off *rest: words stand one blank apart. NULL: there is none. */
+static char *next_word(char **rest)
+{
+    char *word = *rest;
+    if (word == NULL || *word == '\0' || *word == ' ')
+        return NULL;
+    char *blank = strchr(word, ' ');
+    *rest = blank != NULL ? blank + 1 : NULL;
+    if (blank != NULL)
+        *blank = '\0';
+    return word;
+}
+
+/* Decimal digits, no sign, no leading zero. */
+static bool number(const char *word, uint64_t limit, uint64_t *out)
+{
+    *out = 0;
+    if (word == NULL || (word[0] == '0' && word[1] != '\0'))
+        return false;
+    for (const char *c = word; *c != '\0'; c++)
+        if (*c < '0' || *c > '9' || __builtin_mul_overflow(*out, 10u, out) ||
+            __builtin_add_overflow(*out, (uint64_t)(*c - '0'), out))
+            return false;
+    return *out <= limit;
+}
+
+static int hex_digit(char c)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
+static bool name(const char *word, char out[TIDE_SPEC_NAME])
+{
+    size_t used = 0;
+    if (word == NULL)
+        return false;
+    for (const char *c = word; *c != '\0'; c++) {
+        bool escaped = *c == '%';
+        int high = escaped ? hex_digit(c[1]) : 0;
+        int low = escaped && high >= 0 ? hex_digit(c[2]) : 0;
+        char byte = escaped ? (char)(high * 16 + low) : *c;
+        if (high < 0 || low < 0 || byte == '\0' || plain(byte) == escaped ||
+            used == TIDE_SPEC_NAME - 1)
+            return false;
+        out[used++] = byte;
+        c += escaped ? 2 : 0;
+    }
+    out[used] = '\0';
+    if (strcmp(out, "*") == 0)
+        out[0] = '\0';
+    return true;
+}
+
+static bool identifier(const char *word)
+{
+    if (word == NULL || (word[0] >= '0' && word[0] <= '9') || strlen(word) >= TIDE_SPEC_STEM)
+        return false;
+    for (const char *c = word; *c != '\0'; c++)
+        if (!ascii_word(*c))
+            return false;
+    return true;
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+bool tide_spec_read_head(tide_spec_reader *reader, uint64_t *layout)
+{
+    char line[LINE_MOST];
+    if (!next_line(reader, line))
+        return false;
+    if (strcmp(line, "tidepool-spec 1") != 0)
+        return bad(reader, "'%.40s' is not 'tidepool-spec 1'", line);
+    if (!next_line(reader, line))
+        return false;
+    const char *digits = line + strlen("layout ");
+    if (strncmp(line, "layout ", strlen("layout ")) != 0 || strlen(digits) != 16 ||
+        strspn(digits, "0123456789abcdef") != 16)
+        return bad(reader, "'%.40s' is not 'layout' and 16 hex digits", line);
+    return sscanf(digits, "%" SCNx64, layout) == 1;
+}
+
+static bool read_site(tide_spec_reader *reader, char *rest, tide_spec *out)
+{
+    char *site = next_word(&rest), *kind = next_word(&rest), *stem = next_word(&rest);
+    if (site == NULL || strcmp(site, "site") != 0 || kind == NULL)
+        return bad(reader, "'%.40s' is not 'site', a kind and a stem", site == NULL ? "" : site);
+    while (out->kind < TIDE_KIND_COUNT && strcmp(kinds[out->kind], kind) != 0)
+        out->kind++;
+    if (out->kind == TIDE_KIND_COUNT)
+        return bad(reader, "'%.40s' is not a kind of site", kind);
+    if (!identifier(stem) || rest != NULL)
+        return bad(reader, "stem '%.70s' is not an identifier of 1 to %d bytes",
+                   stem == NULL ? "" : stem, TIDE_SPEC_STEM - 1);
+    memcpy(out->stem, stem, strlen(stem) + 1);
+    return true;
+}
+
+static bool read_shape(tide_spec_reader *reader, char **rest, tide_spec_item *item)
+{
+    uint64_t value;
+    if (!number(next_word(rest), TIDE_NDIM_MOST, &value))
+        return bad(reader, "the rank is not a number up to %d", TIDE_NDIM_MOST);
+    item->ndim = (int)value;
+    for (int d = 0; d < item->ndim; d++) {
+        if (!number(next_word(rest), INT64_MAX, &value))
+            return bad(reader, "extent %d is not a number up to %" PRId64, d, INT64_MAX);
+        item->shape[d] = (int64_t)value;
+    }
+    return true;
+}
+
+static bool read_item(tide_spec_reader *reader, char *rest, tide_spec *out)
+{
+    const char *word = out->kind == TIDE_KIND_ARRAY ? "array" : "type", *got = next_word(&rest);
+    uint64_t type;
+    if (got == NULL || strcmp(got, word) != 0)
+        return bad(reader, "'%.40s' where '%s' or 'end' should stand", got == NULL ? "" : got,
+                   word);
+    if (out->item_count == most_items[out->kind])
+        return bad(reader, "more than %" PRIu32 " items, the limit of a site of kind %s",
+                   most_items[out->kind], kinds[out->kind]);
+    tide_spec_item *item = &out->items[out->item_count];
+    if (!name(next_word(&rest), item->name))
+        return bad(reader, "the name of the type cannot be read");
+    if (!number(next_word(&rest), TIDE_TYPE_LIMIT - 1, &type) || type == TIDE_NO_TYPE)
+        return bad(reader, "the type is not a number from 1 to %u", TIDE_TYPE_LIMIT - 1);
+    item->type = (tide_type)type;
+    if (out->kind == TIDE_KIND_ARRAY && !read_shape(reader, &rest, item))
+        return false;
+    if (rest != NULL)
+        return bad(reader, "'%.40s' after the end of the item", rest);
+    out->item_count++;
+    return true;
+}
+
+/* ---- what a site may be ------------------------------------------------------------------- */
+
+static bool same_item(const tide_spec_item *a, const tide_spec_item *b)
+{
+    return a->type == b->type && a->ndim == b->ndim &&
+           memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0;
+}
+
+static bool sound(tide_spec_reader *reader, const tide_spec *spec)
+{
+    uint32_t distinct = 0;
+    for (uint32_t i = 0; i < spec->item_count; i++) {
+        uint32_t first = 0;
+        while (!same_item(&spec->items[first], &spec->items[i]))
+            first++;
+        distinct += first == i;
+        if (first != i && spec->kind != TIDE_KIND_FRAME)
+            return bad(reader, "items %" PRIu32 " and %" PRIu32 " are the same", first, i);
+        if (spec->kind == TIDE_KIND_SCOPE && i > 0 && spec->items[i].type < spec->items[i - 1].type)
+            return bad(reader, "the types of a scope do not ascend at %" PRIu32, i);
+    }
+    if (distinct == 0)
+        return bad(reader, "the site has no items");
+    if (spec->kind == TIDE_KIND_FRAME && distinct > TIDE_SCOPE_SAVED)
+        return bad(reader, "%" PRIu32 " different types, a compiled frame has %d at most", distinct,
+                   TIDE_SCOPE_SAVED);
+    if (spec->nested && (spec->kind != TIDE_KIND_SCOPE || spec->item_count > TIDE_SCOPE_SAVED))
+        return bad(reader, "only a scope of %d types at most can be nested", TIDE_SCOPE_SAVED);
+    return true;
+}
+
+bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)
+{
+    char line[LINE_MOST];
+    *out = (tide_spec){0};
+    if (reader->text[0] == '\0')
+        return true;
+    if (!next_line(reader, line) || !read_site(reader, line, out))
+        return false;
+    while (next_line(reader, line)) {
+        if (strcmp(line, "end") == 0)
+            return sound(reader, out);
+        if (strcmp(line, "count") == 0 && out->item_count == 0 && !out->count)
+            out->count = true;
+        else if (strcmp(line, "nested") == 0 && out->item_count == 0 && !out->nested)
+            out->nested = true;
+        else if (!read_item(reader, line, out))
+            return false;
+    }
+    return false;
+}

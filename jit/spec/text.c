@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#include "jit/spec/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "runtime/base/assert.h"
+
+void tide_put(tide_written *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int wrote = vsnprintf(text->out + text->used, text->room - text->used, format, args);
+    va_end(args);
+    tide_assert(wrote >= 0 && (size_t)wrote < text->room - text->used);
+    text->used += (size_t)wrote;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* The private directory of the process: where the stager works and puts artefacts, and where files
+ * must lie so that perf and gdb can name compiled code. Mode 0700, made when first needed, removed
+ * at exit by the process that made it; to a forked child there is none, until it makes its own.
+ *
+ * Whoever holds the round lock calls these, save tide_directory_holds, which only reads. */
+#ifndef TIDEPOOL_JIT_STAGER_DIRECTORY_H
+#define TIDEPOOL_JIT_STAGER_DIRECTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { TIDE_DIRECTORY_PATH = 256 }; /* most bytes of its path, the 0 included */
+
+/* Its path; makes it if there is none. NULL: one line in `error`. */
+const char *tide_directory_get(char *error, size_t room);
+
+/* Has it been made? */
+bool tide_directory_made(void);
+
+/* Is what lies at its path still the directory that was made, ours, and closed to others? */
+bool tide_directory_sound(char *error, size_t room);
+
+/* Is the path one of a regular file of ours, directly in the directory, and that sound? */
+bool tide_directory_holds(const char *path, char *error, size_t room);
+
+/* Removes it with all that lies in it; the next one will be another. */
+void tide_directory_remove(void);
+
+#endif

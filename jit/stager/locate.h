@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the stager program is, and what of the environment decides where things are. */
+#ifndef TIDEPOOL_JIT_STAGER_LOCATE_H
+#define TIDEPOOL_JIT_STAGER_LOCATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct tide_locate_environment {
+    char *stager;  /* TIDEPOOL_STAGER, when it can be used; NULL */
+    char *path;    /* PATH */
+    char *runtime; /* XDG_RUNTIME_DIR, TMPDIR, XDG_CACHE_HOME, HOME; NULL unless absolute */
+    char *temporary, *cache, *home;
+    char *nvrtc;  /* TIDEPOOL_NVRTC, absolute or "none"; NULL: wherever the stager finds it */
+    bool none;    /* TIDEPOOL_STAGER=none: there is to be no stager */
+    bool verbose; /* TIDEPOOL_STAGER_VERBOSE: its complaints are to be seen */
+} tide_locate_environment;
+
+/* Reads the environment, the first time only: while other threads run, a program's setenv may pull
+ * it away under whoever reads it. What cannot be used is said on stderr, so once. */
+const tide_locate_environment *tide_locate_environment_get(void);
+
+/* Forgets what was read. For tests. */
+void tide_locate_environment_forget(void);
+
+/* Writes the program's path: what the environment says; else the one beside the library in a build
+ * tree; else the one of the prefix the library lies in; else the configured one. False: one line in
+ * `error`. */
+bool tide_locate_stager(char *path, size_t room, char *error, size_t error_room);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether the program runs with more rights than whoever started it: then it starts no stager and
+ * loads no code that lay on a disk. */
+#ifndef TIDEPOOL_JIT_STAGER_PRIVILEGE_H
+#define TIDEPOOL_JIT_STAGER_PRIVILEGE_H
+
+#include <stdbool.h>
+
+bool tide_privileges_raised(void);
+
+/* For tests: when not NULL, answers in the system's place. */
+extern bool (*tide_privileges_hook)(void);
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* One helper process.
+ *
+ * Whose process a pid is. A pid may be given to another process as soon as this one has ended *and*
+ * been collected, which in a foreign program can happen at any moment. So:
+ *   1. a descriptor of the process (pidfd) is had right after the start, and is believed only if it
+ *      is a child of ours;
+ *   2. signals go through it: they reach this process or none. Since Linux 6.9 the same holds for
+ *      its group, which has the pid for its number as long as it has members;
+ *   3. on older systems the group is signalled by number, and only while the process is there and
+ *      has not been collected (waitid says so): so long the number cannot be another's. A program
+ *      that collects it between that question and the signal would have to see the number used
+ *      again in the same microseconds;
+ *   4. without pidfd (Valgrind 3.19) the process is signalled in the same way as the group. */
+#define _GNU_SOURCE
+#include "jit/stager/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jit/stager/locate.h"
+#include "runtime/base/assert.h"
+
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+#define PIDFD_SIGNAL_PROCESS_GROUP (1U << 2)
+#endif
+
+static const tide_helper none = {.process = -1, .socket = -1};
+
+static void close_descriptor(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
+/* ---- whether it is there ------------------------------------------------------------------ */
+
+typedef enum presence { RUNS, ENDED, COLLECTED } presence;
+
+/* Without collecting it. */
+static presence look(const tide_helper *helper)
+{
+    siginfo_t seen = {.si_pid = 0};
+    idtype_t type = helper->process >= 0 ? P_PIDFD : P_PID;
+    id_t id = helper->process >= 0 ? (id_t)helper->process : (id_t)helper->pid;
+    int failed;
+    do
+        failed = waitid(type, id, &seen, WEXITED | WNOHANG | WNOWAIT);
+    while (failed && errno == EINTR);
+    if (failed)
+        return COLLECTED; /* ECHILD: by the program, or by the system on its behalf */
+    return seen.si_pid != 0 ? ENDED : RUNS;
+}
+
+/* ---- signals ------------------------------------------------------------------------------ */
+
+static void signal_group(const tide_helper *helper, int number)
+{
+    if (helper->process >= 0 &&
+        pidfd_send_signal(helper->process, number, NULL, PIDFD_SIGNAL_PROCESS_GROUP) == 0)
+        return;
+    if (look(helper) != COLLECTED)
+        (void)kill(-helper->pid, number);
+}
+
+void tide_helper_terminate(tide_helper *helper)
+{
+    tide_assert(helper->pid > 0);
+    if (helper->process >= 0)
+        (void)pidfd_send_signal(helper->process, SIGTERM, NULL, 0);
+    else if (look(helper) != COLLECTED)
+        (void)kill(helper->pid, SIGTERM);
+}
+
+void tide_helper_kill(tide_helper *helper)
+{
+    tide_assert(helper->pid > 0);
+    signal_group(helper, SIGKILL);
+}
+
+bool tide_helper_ended(const tide_helper *helper)
+{
+    tide_assert(helper->pid > 0);
+    return look(helper) != RUNS;
+}
+
+void tide_helper_collect(tide_helper *helper)
+{
+    siginfo_t seen;
+    tide_assert(tide_helper_ended(helper));
+    signal_group(helper, SIGKILL); /* a linker that it waited for, say */
+    if (helper->process >= 0)
+        (void)waitid(P_PIDFD, (id_t)helper->process, &seen, WEXITED | WNOHANG);
+    else
+        (void)waitid(P_PID, (id_t)helper->pid, &seen, WEXITED | WNOHANG);
+    tide_helper_forget(helper);
+}
+
+void tide_helper_hang_up(tide_helper *helper)
+{
+    close_descriptor(&helper->socket);
+}
+
+void tide_helper_forget(tide_helper *helper)
+{
+    close_descriptor(&helper->socket);
+    close_descriptor(&helper->process);
+    *helper = none;
+}
+
+/* ---- starting ----------------------------------------------------------------------------- */
+
+/* Standard streams, and nothing else that is open here. */
+static int describe_files(posix_spawn_file_actions_t *files, int socket, bool verbose)
+{
+    int failed = posix_spawn_file_actions_adddup2(files, socket, STDIN_FILENO);
+    if (!failed)
+        failed = posix_spawn_file_actions_adddup2(files, STDIN_FILENO, STDOUT_FILENO);
+    if (!failed && !verbose)
+        failed = posix_spawn_file_actions_addopen(files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!failed)
+        failed = posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
+    return failed;
+}
+
+/* A group of its own, so that it can be killed with all that it starts and no ^C meant for the
+ * program reaches it; signals as in a fresh process. */
+static int describe_process(posix_spawnattr_t *process)
+{
+    sigset_t every, blocked;
+    sigfillset(&every);
+    sigemptyset(&blocked);
+    int failed = posix_spawnattr_setflags(process, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF |
+                                                       POSIX_SPAWN_SETSIGMASK);
+    if (!failed)
+        failed = posix_spawnattr_setsigdefault(process, &every);
+    if (!failed)
+        failed = posix_spawnattr_setsigmask(process, &blocked);
+    return failed;
+}
+
+static int spawn_described(pid_t *pid, const char *program, const char *directory,
+                           const posix_spawn_file_actions_t *files,
+                           const posix_spawnattr_t *process)
+{
+    char path[4096], temporary[512], nvrtc[4096];
+    const char *said = tide_locate_environment_get()->path;
+    const char *compiler = tide_locate_environment_get()->nvrtc;
+    snprintf(path, sizeof path, "PATH=%s", said != NULL ? said : "/usr/local/bin:/usr/bin:/bin");
+    snprintf(temporary, sizeof temporary, "TMPDIR=%s", directory);
+    char *arguments[] = {(char *)program, "--serve", (char *)directory, NULL};
+    snprintf(nvrtc, sizeof nvrtc, "TIDEPOOL_NVRTC=%s", compiler != NULL ? compiler : "");
+    char *environment[] = {path, temporary, "LANG=C", compiler != NULL ? nvrtc : NULL, NULL};
+    return posix_spawn(pid, program, files, process, arguments, environment);
+}
+
+/* An errno; 0 when it has been started. */
+static int spawn(pid_t *pid, const char *program, const char *directory, int socket)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t process;
+    int failed = posix_spawn_file_actions_init(&files);
+    if (failed)
+        return failed;
+    failed = posix_spawnattr_init(&process);
+    if (!failed) {
+        failed = describe_files(&files, socket, tide_locate_environment_get()->verbose);
+        if (!failed)
+            failed = describe_process(&process);
+        if (!failed)
+            failed = spawn_described(pid, program, directory, &files, &process);
+        posix_spawnattr_destroy(&process);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return failed;
+}
+
+int tide_helper_lift(int descriptor)
+{
+    if (descriptor < 0 || descriptor > STDERR_FILENO)
+        return descriptor;
+    int lifted = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), failed = errno;
+    close(descriptor);
+    errno = failed;
+    return lifted;
+}
+
+static int connect_ends(int ends[2])
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+        return errno;
+    ends[0] = tide_helper_lift(ends[0]);
+    if (ends[0] >= 0 && fcntl(ends[1], F_SETFL, 0) == 0) /* the helper's end blocks */
+        return 0;
+    int failed = errno;
+    close_descriptor(&ends[0]);
+    close_descriptor(&ends[1]);
+    return failed;
+}
+
+/* An errno; 0 when the process is there, with a descriptor or on a system that has none. */
+static int take_hold(tide_helper *helper)
+{
+    static bool unknown; /* the system call: asked for once only */
+    if (!unknown) {
+        helper->process = tide_helper_lift(pidfd_open(helper->pid, 0));
+        if (helper->process < 0 && errno != ENOSYS && errno != ESRCH)
+            return errno; /* no descriptor left, most likely */
+        unknown = helper->process < 0 && errno == ENOSYS;
+    }
+    return look(helper) == COLLECTED ? ESRCH : 0;
+}
+
+static bool refuse(int number, const char *what, char *error, size_t room)
+{
+    snprintf(error, room, "the stager cannot be started: %.120s: %s", what, strerror(number));
+    return false;
+}
+
+bool tide_helper_start(tide_helper *helper, const char *program, const char *directory, char *error,
+                       size_t room)
+{
+    int ends[2];
+    *helper = none;
+    int failed = connect_ends(ends);
+    if (failed)
+        return refuse(failed, "socketpair", error, room);
+    failed = spawn(&helper->pid, program, directory, ends[1]);
+    close(ends[1]);
+    helper->socket = ends[0];
+    if (failed) {
+        tide_helper_forget(helper);
+        return refuse(failed, program, error, room);
+    }
+    failed = take_hold(helper);
+    if (failed) {
+        if (failed != ESRCH) {
+            signal_group(helper, SIGKILL);
+            (void)waitpid(helper->pid, NULL, 0); /* killed, so at once */
+        }
+        tide_helper_forget(helper);
+        return refuse(failed, failed == ESRCH ? "it ended at once" : "pidfd_open", error, room);
+    }
+    return true;
+}
+
+/* ---- talking ------------------------------------------------------------------------------ */
+
+size_t tide_helper_send(tide_helper *helper, const char *bytes, size_t count)
+{
+    size_t sent = 0;
+    while (sent < count) {
+        ssize_t taken =
+            send(helper->socket, bytes + sent, count - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (taken < 0 && errno == EINTR)
+            continue;
+        if (taken <= 0)
+            break;
+        sent += (size_t)taken;
+    }
+    return sent;
+}
+
+/* Moves what is left to the front and reads behind it. */
+static tide_helper_reading read_more(tide_helper *helper)
+{
+    memmove(helper->line, helper->line + helper->used, helper->filled - helper->used);
+    helper->filled -= helper->used;
+    helper->used = 0;
+    if (helper->filled == sizeof helper->line)
+        return TIDE_HELPER_LONG;
+    ssize_t got;
+    do
+        got = recv(helper->socket, helper->line + helper->filled,
+                   sizeof helper->line - helper->filled, MSG_DONTWAIT);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOMEM))
+        return TIDE_HELPER_NONE;
+    if (got <= 0)
+        return TIDE_HELPER_END;
+    helper->filled += (size_t)got;
+    return TIDE_HELPER_GOT;
+}
+
+tide_helper_reading tide_helper_read(tide_helper *helper, const char **line)
+{
+    for (;;) {
+        char *start = helper->line + helper->used;
+        char *end = memchr(start, '\n', helper->filled - helper->used);
+        if (end != NULL) {
+            *end = '\0';
+            helper->used = (size_t)(end - helper->line) + 1;
+            *line = start;
+            return strlen(start) == (size_t)(end - start) ? TIDE_HELPER_GOT : TIDE_HELPER_LONG;
+        }
+        tide_helper_reading reading = read_more(helper);
+        if (reading != TIDE_HELPER_GOT)
+            return reading;
+    }
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "profiler/loaded.h"
+
+#include <string.h>
+
+#include "profiler/tally.h"
+#include "profiler/window.h"
+#include "runtime/scope/site.h"
+
+static tide_known *kept; /* guarded by the registry; NULL: nothing */
+
+void tide_prior_replace(tide_known *known)
+{
+    tide_known_destroy(kept);
+    kept = known;
+}
+
+/* ---- which site ------------------------------------------------------------------------- */
+
+/* Does the loose key name one site of this program alone? */
+static bool alone(const tide_key *key)
+{
+    tide_site *const *sites;
+    size_t count = tide_site_list(&sites), same = 0;
+    for (size_t i = 0; i < count && same < 2; i++) {
+        tide_key other = tide_key_of(sites[i]);
+        same += tide_key_compare_loosely(&other, key) == 0;
+    }
+    return same < 2;
+}
+
+/* What is kept of a site, or NULL. */
+static tide_known_site *kept_of(const tide_site *site)
+{
+    if (kept == NULL)
+        return NULL;
+    tide_key key = tide_key_of(site);
+    tide_known_site *found = tide_known_find(kept, &key);
+    if (found != NULL)
+        return found;
+    found = tide_known_find_loosely(kept, &key);
+    return found != NULL && alone(&key) ? found : NULL;
+}
+
+/* All that was seen of it in this process. False: nothing. */
+static bool seen_of(const tide_site *site, tide_site_profile *out)
+{
+    tide_tally *tally = tide_tally_of(site);
+    if (tally == NULL)
+        return false;
+    tide_tally_harvest(tally);
+    *out = tally->before;
+    tide_profile_add(out, &tally->recent, 1);
+    return out->scopes != 0;
+}
+
+/* A first window that is still filling says less than what was loaded. */
+bool tide_profile_prior(tide_site *site, tide_site_profile *out)
+{
+    const tide_known_site *known = kept_of(site);
+    const tide_tally *tally = tide_tally_of(site);
+    if (known == NULL || (tally != NULL && tally->before.scopes != 0))
+        return false;
+    return tide_known_resolve(kept, known, out);
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
+static tide_status copy(tide_known *to, const tide_known_site *site, const char *call)
+{
+    return tide_known_add(to, &site->key, &site->profile, kept, call);
+}
+
+tide_status tide_prior_copy(tide_known *to, const char *call)
+{
+    tide_status status = TIDE_OK;
+    for (uint32_t i = 0; kept != NULL && status == TIDE_OK && i < kept->site_count; i++)
+        status = copy(to, kept->sites[i], call);
+    return status;
+}
+
+/* As far as what was seen leaves room. */
+static tide_status copy_rest(tide_known *to, const char *call)
+{
+    tide_status status = TIDE_OK;
+    for (uint32_t i = 0; kept != NULL && status == TIDE_OK && i < kept->site_count; i++)
+        if (!kept->sites[i]->superseded && to->site_count < TIDE_KNOWN_SITES)
+            status = copy(to, kept->sites[i], call);
+    return status;
+}
+
+static bool fits(const tide_key *key)
+{
+    return strlen(key->name) <= TIDE_KEY_STRING_MOST && strlen(key->file) <= TIDE_KEY_STRING_MOST &&
+           strlen(key->function) <= TIDE_KEY_STRING_MOST;
+}
+
+static tide_status collect_site(const tide_site *site, tide_known *to, const char *call)
+{
+    tide_site_profile seen;
+    tide_key key = tide_key_of(site);
+    if (!seen_of(site, &seen))
+        return TIDE_OK;
+    tide_known_site *known = kept_of(site);
+    if (known != NULL)
+        known->superseded = true;
+    return fits(&key) ? tide_known_add(to, &key, &seen, NULL, call) : TIDE_OK;
+}
+
+tide_status tide_prior_collect(tide_known *to, const char *call)
+{
+    tide_site *const *sites;
+    size_t count = tide_site_list(&sites);
+    tide_status status = TIDE_OK;
+    for (uint32_t i = 0; kept != NULL && i < kept->site_count; i++)
+        kept->sites[i]->superseded = false;
+    for (size_t i = 0; i < count && status == TIDE_OK; i++)
+        status = collect_site(sites[i], to, call);
+    return status == TIDE_OK ? copy_rest(to, call) : status;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What files said of this program's sites: kept until another file is loaded in its place. */
+#ifndef TIDEPOOL_PROFILER_LOADED_H
+#define TIDEPOOL_PROFILER_LOADED_H
+
+#include "profiler/profile_set.h"
+
+/* Replaces what is kept. NULL: nothing. Registry locked. */
+void tide_prior_replace(tide_known *known);
+
+/* Adds a copy of what is kept to `to`. Registry locked. */
+tide_status tide_prior_copy(tide_known *to, const char *call);
+
+/* Adds to `to` what was seen of the program's sites, and what is kept of sites of which nothing was
+ * seen, as far as the set's limits leave room for it. Registry locked. */
+tide_status tide_prior_collect(tide_known *to, const char *call);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+#include "profiler/profile_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/window.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+
+/* ---- made and destroyed ----------------------------------------------------------------- */
+
+tide_known *tide_known_create(const char *call)
+{
+    tide_known *known = tide_os_resize(NULL, sizeof *known);
+    if (known != NULL)
+        memset(known, 0, sizeof *known);
+    else
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a profile");
+    return known;
+}
+
+void tide_known_destroy(tide_known *known)
+{
+    if (known == NULL)
+        return;
+    for (uint32_t i = 0; i < known->type_count; i++)
+        tide_os_free((char *)known->types[i].name);
+    for (uint32_t i = 0; i < known->site_count; i++)
+        tide_os_free(known->sites[i]);
+    tide_os_free(known->types);
+    tide_os_free(known->sites);
+    tide_os_free(known);
+}
+
+/* Room for one element more in an array; doubles. */
+static bool reserve(void **array, uint32_t *room, uint32_t count, size_t size)
+{
+    if (count < *room)
+        return true;
+    uint32_t wanted = *room == 0 ? 16 : *room * 2;
+    void *made = tide_os_resize(*array, wanted * size);
+    if (made == NULL)
+        return false;
+    *array = made;
+    *room = wanted;
+    return true;
+}
+
+static char *copy_string(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = tide_os_resize(NULL, bytes);
+    return copy != NULL ? memcpy(copy, text, bytes) : NULL;
+}
+
+/* ---- types ------------------------------------------------------------------------------ */
+
+static uint32_t append_type(tide_known *known, const tide_type_facts *facts, const char *call)
+{
+    if (known->type_count == TIDE_KNOWN_TYPES) {
+        tide_fail(TIDE_ERROR_LIMIT, call, "more than %d types", TIDE_KNOWN_TYPES);
+        return 0;
+    }
+    void *types = known->types;
+    bool room = reserve(&types, &known->type_room, known->type_count, sizeof *facts);
+    known->types = types;
+    char *name = room ? copy_string(facts->name) : NULL;
+    if (name == NULL) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for type '%.64s'", facts->name);
+        return 0;
+    }
+    known->types[known->type_count] = (tide_type_facts){name, facts->size, facts->align};
+    return ++known->type_count;
+}
+
+uint32_t tide_known_type(tide_known *known, const tide_type_facts *facts, const char *call)
+{
+    for (uint32_t i = 0; i < known->type_count; i++) {
+        const tide_type_facts *there = &known->types[i];
+        if (there->size == facts->size && there->align == facts->align &&
+            strcmp(there->name, facts->name) == 0)
+            return i + 1;
+    }
+    return append_type(known, facts, call);
+}
+
+/* ---- from one table of types to another ------------------------------------------------- */
+
+/* Turns types of one table into another's. TIDE_NO_TYPE: it cannot. */
+typedef struct translation {
+    tide_type (*type)(const struct translation *self, tide_type type);
+    const tide_known *from;
+    tide_known *to;
+    const char *call;
+    bool in_part; /* patterns that cannot be told in the other types may be left out */
+} translation;
+
+static tide_type into_table(const translation *self, tide_type type)
+{
+    const tide_type_facts *facts =
+        self->from != NULL ? &self->from->types[type - 1] : tide_type_find(type);
+    tide_assert(facts != NULL);
+    return tide_known_type(self->to, facts, self->call);
+}
+
+static tide_type into_process(const translation *self, tide_type type)
+{
+    return tide_type_known(&self->from->types[type - 1]);
+}
+
+/* How many of a pattern's words are types. */
+static uint32_t type_words(tide_kind kind, const tide_profile_pattern *pattern)
+{
+    return kind == TIDE_KIND_ARRAY ? 1 : pattern->length;
+}
+
+static int compare_words(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static bool translate_pattern(const translation *how, tide_kind kind,
+                              tide_profile_pattern *pattern)
+{
+    uint32_t count = type_words(kind, pattern);
+    for (uint32_t i = 0; i < count; i++) {
+        tide_type type = how->type(how, (tide_type)pattern->words[i]);
+        if (type == TIDE_NO_TYPE)
+            return false;
+        pattern->words[i] = type;
+    }
+    if (kind == TIDE_KIND_SCOPE)
+        qsort(pattern->words, count, sizeof *pattern->words, compare_words);
+    return true;
+}
+
+/* False when it cannot be done. */
+static bool translate(const translation *how, tide_kind kind, tide_site_profile *profile)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < profile->type_count; i++)
+        if ((profile->types[i].type = how->type(how, profile->types[i].type)) == TIDE_NO_TYPE)
+            return false;
+    for (uint32_t i = 0; i < profile->pattern_count; i++) {
+        tide_profile_pattern pattern = profile->patterns[i];
+        if (translate_pattern(how, kind, &pattern))
+            profile->patterns[kept++] = pattern;
+        else if (how->in_part)
+            profile->pattern_other += pattern.scopes;
+        else
+            return false;
+    }
+    profile->pattern_count = kept;
+    return true;
+}
+
+/* The order of equals depends on the numbers of types: adding to nothing puts it right. */
+bool tide_known_resolve(const tide_known *known, const tide_known_site *site,
+                        tide_site_profile *out)
+{
+    const translation how = {.type = into_process, .from = known, .in_part = true};
+    tide_site_profile profile = site->profile;
+    memset(out, 0, sizeof *out);
+    if (!translate(&how, site->key.kind, &profile))
+        return false;
+    tide_profile_add(out, &profile, 1);
+    return true;
+}
+
+/* ---- sites ------------------------------------------------------------------------------ */
+
+/* How many sites come before the first for which `compare` says that it is not below the key. */
+static uint32_t lower_bound(const tide_known *known, const tide_key *key,
+                            int (*compare)(const tide_key *left, const tide_key *right))
+{
+    uint32_t from = 0, to = known->site_count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (compare(&known->sites[middle]->key, key) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+tide_known_site *tide_known_find(const tide_known *known, const tide_key *key)
+{
+    uint32_t at = lower_bound(known, key, tide_key_compare);
+    return at < known->site_count && tide_key_compare(&known->sites[at]->key, key) == 0
+               ? known->sites[at]
+               : NULL;
+}
+
+tide_known_site *tide_known_find_loosely(const tide_known *known, const tide_key *key)
+{
+    uint32_t at = lower_bound(known, key, tide_key_compare_loosely);
+    if (at == known->site_count || tide_key_compare_loosely(&known->sites[at]->key, key) != 0)
+        return NULL;
+    bool alone = at + 1 == known->site_count ||
+                 tide_key_compare_loosely(&known->sites[at + 1]->key, key) != 0;
+    return alone ? known->sites[at] : NULL;
+}
+
+static const char *append_string(char **at, const char *text)
+{
+    char *copy = *at;
+    size_t bytes = strlen(text) + 1;
+    memcpy(copy, text, bytes);
+    *at += bytes;
+    return copy;
+}
+
+/* NULL when memory is short. */
+static tide_known_site *make_site(const tide_key *key)
+{
+    size_t bytes = strlen(key->name) + strlen(key->file) + strlen(key->function) + 3;
+    tide_known_site *made = tide_os_resize(NULL, sizeof *made + bytes);
+    if (made == NULL)
+        return NULL;
+    char *at = made->strings;
+    memset(made, 0, sizeof *made);
+    made->key = (tide_key){key->kind, key->line, append_string(&at, key->name),
+                           append_string(&at, key->file), append_string(&at, key->function)};
+    return made;
+}
+
+static tide_known_site *insert(tide_known *known, const tide_key *key, const char *call)
+{
+    if (known->site_count == TIDE_KNOWN_SITES) {
+        tide_fail(TIDE_ERROR_LIMIT, call, "more than %d sites", TIDE_KNOWN_SITES);
+        return NULL;
+    }
+    void *sites = known->sites;
+    bool room = reserve(&sites, &known->site_room, known->site_count, sizeof *known->sites);
+    known->sites = sites;
+    tide_known_site *made = room ? make_site(key) : NULL;
+    if (made == NULL) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for what is known of a site");
+        return NULL;
+    }
+    uint32_t at = lower_bound(known, key, tide_key_compare);
+    memmove(&known->sites[at + 1], &known->sites[at],
+            (known->site_count - at) * sizeof *known->sites);
+    known->site_count++;
+    return known->sites[at] = made;
+}
+
+tide_status tide_known_add(tide_known *known, const tide_key *key,
+                           const tide_site_profile *profile, const tide_known *table,
+                           const char *call)
+{
+    const translation how = {into_table, table, known, call, false};
+    tide_site_profile own = *profile;
+    if (key->kind == TIDE_KIND_DISPATCH) /* an address says nothing elsewhere */
+        own.pattern_count = own.pattern_other = 0;
+    if (!translate(&how, key->kind, &own))
+        return tide_error_status();
+    tide_known_site *site = tide_known_find(known, key);
+    if (site == NULL && (site = insert(known, key, call)) == NULL)
+        return tide_error_status();
+    tide_profile_add(&site->profile, &own, 1);
+    return TIDE_OK;
+}

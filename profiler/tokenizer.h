@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Text that may be anything, taken line by line and word by word; text.h shows of what kinds.
+ *
+ * Whatever cannot be taken is refused: the call returns false, and the status and the message are
+ * set, with the file, the line and why. `what` names the word in such a message. */
+#ifndef TIDEPOOL_PROFILER_TOKENIZER_H
+#define TIDEPOOL_PROFILER_TOKENIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tidepool/status.h>
+
+typedef struct tide_words {
+    const char *call, *path;     /* for messages                       */
+    const char *at, *end;        /* of the line: what is not taken yet */
+    const char *next, *text_end; /* the same of the text               */
+    unsigned line;
+    tide_status status;
+} tide_words;
+
+/* Refuses, and returns false, for the caller to return. */
+__attribute__((format(printf, 2, 3))) bool tide_words_bad(tide_words *words, const char *format,
+                                                          ...);
+
+/* The same where something else failed, which said so. */
+bool tide_words_failed(tide_words *words);
+
+/* Goes on to the next line. */
+bool tide_words_line(tide_words *words);
+
+/* Takes the line's first word, if it is this one; else false, and nothing is refused. */
+bool tide_words_starts(tide_words *words, const char *word);
+
+bool tide_words_blank(tide_words *words, const char *what);
+
+/* A blank and a number from `least` to `most`. */
+bool tide_words_number(tide_words *words, const char *what, uint64_t least, uint64_t most,
+                       uint64_t *out);
+
+/* A blank and a string; `out` has room for TIDE_KEY_STRING_MOST bytes and the end. */
+bool tide_words_string(tide_words *words, const char *what, char *out);
+
+/* Has the line been taken whole? */
+bool tide_words_at_end(const tide_words *words);
+
+/* The same; else refuses. */
+bool tide_words_nothing_more(tide_words *words);
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Array headers of slots: one for each rank a slot was used with, and its last few shapes.
+ *
+ *   slot.array ──► header of the last rank ──► cache ──► headers by rank
+ *                                                  └───► ways: shape, strides, order
+ *
+ * A header keeps its address for as long as its slot exists; what changes is which way its shape
+ * and strides point into. */
+#include "runtime/array/array.h"
+
+#include <string.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/pool/invariants.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/log.h"
+#include "runtime/pool/row.h"
+#include "runtime/base/settings.h"
+
+static const char call[] = "tide_acquire_array";
+
+typedef struct shape_way {
+    int ndim; /* -1: empty */
+    tide_order order;
+    size_t length;
+    int64_t shape[TIDE_NDIM_MOST], strides[TIDE_NDIM_MOST];
+} shape_way;
+
+struct tide_array_cache {
+    tide_array *headers[TIDE_NDIM_MOST + 1]; /* by rank */
+    uint32_t way_count, turn;                /* the way to be given up next */
+    shape_way ways[];
+};
+
+/* ---- shapes ----------------------------------------------------------------------------- */
+
+tide_status tide_shape_length(int ndim, const int64_t *shape, size_t *length, const char *caller)
+{
+    if (ndim < 0 || ndim > TIDE_NDIM_MOST)
+        return tide_fail(TIDE_ERROR_SIZE, caller, "%d dimensions, limit %d", ndim, TIDE_NDIM_MOST);
+    if (ndim > 0 && shape == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, caller, "the shape is NULL");
+    size_t product = 1, largest = 1;
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] < 0)
+            return tide_fail(TIDE_ERROR_SIZE, caller, "extent %d is %lld", i, (long long)shape[i]);
+        /* Zero extents must not hide an overflow of the others: strides would overflow. */
+        size_t extent = shape[i] > 0 ? (size_t)shape[i] : 1;
+        if (__builtin_mul_overflow(largest, extent, &largest) || largest > INT64_MAX)
+            return tide_fail(TIDE_ERROR_SIZE, caller,
+                             "the product of %d extents overflows at extent %d, %lld", ndim, i,
+                             (long long)shape[i]);
+        product *= (size_t)shape[i];
+    }
+    *length = product;
+    return TIDE_OK;
+}
+
+void tide_shape_strides(int ndim, const int64_t *shape, tide_order order, int64_t *strides)
+{
+    int64_t stride = 1;
+    for (int i = 0; i < ndim; i++) {
+        int d = order == TIDE_ROW_MAJOR ? ndim - 1 - i : i;
+        strides[d] = stride;
+        stride *= shape[d] > 0 ? shape[d] : 1;
+    }
+}
+
+bool tide_dl_type_of(tide_type type, tide_dl_type *out)
+{
+    static const uint8_t codes[TIDE_BUILTIN_COUNT + 1] = {
+        [TIDE_I8] = TIDE_DL_INT,      [TIDE_I16] = TIDE_DL_INT,     [TIDE_I32] = TIDE_DL_INT,
+        [TIDE_I64] = TIDE_DL_INT,     [TIDE_U8] = TIDE_DL_UINT,     [TIDE_U16] = TIDE_DL_UINT,
+        [TIDE_U32] = TIDE_DL_UINT,    [TIDE_U64] = TIDE_DL_UINT,    [TIDE_F16] = TIDE_DL_FLOAT,
+        [TIDE_BF16] = TIDE_DL_BFLOAT, [TIDE_F32] = TIDE_DL_FLOAT,   [TIDE_F64] = TIDE_DL_FLOAT,
+        [TIDE_C64] = TIDE_DL_COMPLEX, [TIDE_C128] = TIDE_DL_COMPLEX, [TIDE_BOOL] = TIDE_DL_BOOL};
+    if (type == TIDE_NO_TYPE || type > TIDE_BUILTIN_COUNT || type == TIDE_BIT) {
+        *out = (tide_dl_type){TIDE_DL_OPAQUE, 8, 1};
+        return false;
+    }
+    *out = (tide_dl_type){codes[type], (uint8_t)(tide_type_find(type)->size * 8), 1};
+    return true;
+}
+
+tide_dl_device tide_dl_device_of(const tide_device *device)
+{
+    return device->dl;
+}
+
+/* ---- the cache of a slot ---------------------------------------------------------------- */
+
+static struct tide_array_cache *make_cache(void)
+{
+    uint32_t ways = (uint32_t)tide_setting_get(TIDE_SETTING_array_ways);
+    struct tide_array_cache *cache =
+        tide_os_resize(NULL, sizeof *cache + ways * sizeof cache->ways[0]);
+    if (cache == NULL)
+        return NULL;
+    memset(cache, 0, sizeof *cache);
+    cache->way_count = ways;
+    for (uint32_t i = 0; i < ways; i++)
+        cache->ways[i].ndim = -1;
+    return cache;
+}
+
+static tide_array *make_header(tide_pool *pool, struct tide_array_cache *cache, tide_type type,
+                               int ndim)
+{
+    tide_array *header = tide_os_resize(NULL, sizeof *header);
+    if (header == NULL)
+        return NULL;
+    *header = (tide_array){.type = type, .cache = cache};
+    header->tensor.device = tide_dl_device_of(pool->core->device);
+    header->tensor.ndim = ndim;
+    tide_dl_type_of(type, &header->tensor.dtype);
+    cache->headers[ndim] = header;
+    pool->core->array_headers++;
+    return header;
+}
+
+/* The slot's header of this rank, made if need be. NULL when memory is short; what was made
+ * before that stays for the next attempt. */
+static tide_array *header_of(tide_pool *pool, tide_slot *slot, tide_type type, int ndim)
+{
+    struct tide_array_cache *cache = slot->array != NULL ? slot->array->cache : make_cache();
+    if (cache == NULL)
+        return NULL;
+    tide_array *header = cache->headers[ndim];
+    if (header == NULL)
+        header = make_header(pool, cache, type, ndim);
+    if (header == NULL && slot->array == NULL)
+        tide_os_free(cache); /* nothing refers to it yet */
+    return header;
+}
+
+static shape_way *find_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
+                           tide_order order)
+{
+    for (uint32_t i = 0; i < cache->way_count; i++) {
+        shape_way *way = &cache->ways[i];
+        if (way->ndim == ndim && way->order == order && tide_same_shape(way->shape, shape, ndim))
+            return way;
+    }
+    return NULL;
+}
+
+/* Ways are given up in turn: with one shape more than there are ways, turn-taking computes each
+ * time, but so would any rule, and it costs nothing to keep. */
+static shape_way *make_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
+                           tide_order order, size_t length)
+{
+    shape_way *way = &cache->ways[cache->turn];
+    cache->turn = (cache->turn + 1) % cache->way_count;
+    way->ndim = ndim;
+    way->order = order;
+    way->length = length;
+    if (ndim > 0)
+        memcpy(way->shape, shape, (size_t)ndim * sizeof *shape);
+    tide_shape_strides(ndim, shape, order, way->strides);
+    return way;
+}
+
+static void point(tide_array *header, shape_way *way, tide_slot *slot)
+{
+    header->tensor.shape = way->shape;
+    header->tensor.strides = way->strides;
+    header->tensor.data = slot->data;
+    header->order = way->order;
+    header->form = tide_array_form(way->order, way->ndim);
+    header->length = way->length;
+    header->slot = slot;
+    slot->array = header;
+}
+
+void tide_array_forget(tide_pool *pool, tide_slot *slot)
+{
+    if (slot->array == NULL)
+        return;
+    struct tide_array_cache *cache = slot->array->cache;
+    for (int rank = 0; rank <= TIDE_NDIM_MOST; rank++) {
+        if (cache->headers[rank] != NULL)
+            pool->core->array_hits_gone += cache->headers[rank]->hits;
+        tide_os_free(cache->headers[rank]);
+    }
+    tide_os_free(cache);
+    slot->array = NULL;
+}
+
+/* ---- acquire ---------------------------------------------------------------------------- */
+
+static tide_status validate(tide_pool *pool, tide_type type, tide_order order, int ndim,
+                            const int64_t *shape, size_t *length)
+{
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    if (type == TIDE_NO_TYPE || tide_type_find(type) == NULL)
+        return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type,
+                         tide_type_count());
+    if (type == TIDE_BIT)
+        return tide_fail(TIDE_ERROR_TYPE, call, "bits have no strides: use tide_acquire_bits");
+    if (order != TIDE_ROW_MAJOR && order != TIDE_COLUMN_MAJOR)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "order is %d", (int)order);
+    return tide_shape_length(ndim, shape, length, call);
+}
+
+static void count_known(tide_pool *pool, const tide_slot *slot, tide_array *header,
+                        const shape_way *way)
+{
+    if (slot->array == header && header->tensor.shape == way->shape)
+        header->hits++;
+    else
+        pool->core->arrays_cached++;
+}
+
+/* The header is found before the slot is taken, so that a failure takes nothing. */
+static tide_array *acquire(tide_pool *pool, tide_row *row, tide_order order, int ndim,
+                           const int64_t *shape, size_t length, tide_place place)
+{
+    tide_slot *slot = tide_row_fit(pool, row, length, place, call);
+    if (slot == NULL)
+        return NULL;
+    tide_array *header = header_of(pool, slot, row->type, ndim);
+    if (header == NULL) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a header of %d dimensions", ndim);
+        return NULL;
+    }
+    shape_way *way = find_way(header->cache, ndim, shape, order);
+    if (way != NULL) {
+        count_known(pool, slot, header, way);
+    } else {
+        way = make_way(header->cache, ndim, shape, order, length);
+        pool->core->arrays_computed++;
+    }
+    tide_row_take(pool, row, slot, length, place);
+    point(header, way, slot);
+    return header;
+}
+
+/* One of the slot's other shapes, in a slot that is ready: the least that cold code must do. In a
+ * careful pool no slot has a limit above 0, so none passes. */
+static tide_array *take_cached(tide_pool *pool, tide_type type, tide_order order, int ndim,
+                               const int64_t *shape)
+{
+    if (pool == NULL || type >= TIDE_TYPE_LIMIT || ndim < 1 || ndim > TIDE_NDIM_MOST ||
+        shape == NULL || pool->shelves[type].saved_at == 0)
+        return NULL;
+    tide_shelf *shelf = &pool->shelves[type];
+    tide_slot *slot = shelf->next;
+    if (slot->array == NULL)
+        return NULL;
+    tide_array *header = slot->array->cache->headers[ndim];
+    shape_way *way = header != NULL ? find_way(header->cache, ndim, shape, order) : NULL;
+    if (way == NULL || way->length >= slot->limit || !tide_log_touch(pool, shelf, call))
+        return NULL;
+    shelf->next = slot + 1;
+    count_known(pool, slot, header, way);
+    point(header, way, slot);
+    return header;
+}
+
+tide_array *tide_acquire_array_slow(tide_pool *pool, tide_type type, tide_order order, int ndim,
+                                    const int64_t *shape, TIDE_PLACE)
+{
+    tide_array *known = take_cached(pool, type, order, ndim, shape);
+    if (TIDE_LIKELY(known != NULL))
+        return known;
+    size_t length = 0;
+    if (validate(pool, type, order, ndim, shape, &length) != TIDE_OK)
+        return NULL;
+    tide_row *row = tide_row_ready(pool, type, call);
+    if (row == NULL || !tide_log_touch(pool, row->shelf, call))
+        return NULL;
+    tide_array *array = acquire(pool, row, order, ndim, shape, length,
+                                (tide_place){TIDE_PASS_PLACE});
+    tide_assert_valid(pool);
+    return array;
+}
+
+tide_status tide_array_stats(const tide_pool *pool, tide_array_statistics *out)
+{
+    TIDE_FORWARD(tide_pool_use(pool, "tide_array_stats"));
+    if (out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_array_stats", "the result is NULL");
+    const tide_pool_core *core = pool->core;
+    *out = (tide_array_statistics){.recent = core->array_hits_gone,
+                                   .cached = core->arrays_cached,
+                                   .computed = core->arrays_computed,
+                                   .headers = core->array_headers};
+    for (uint32_t i = 0; i < core->used_count; i++)
+        for (uint32_t j = 0; j < core->used[i]->count; j++) {
+            const tide_array *last = core->used[i]->slots[j].array;
+            for (int rank = 0; last != NULL && rank <= TIDE_NDIM_MOST; rank++)
+                if (last->cache->headers[rank] != NULL)
+                    out->recent += last->cache->headers[rank]->hits;
+        }
+    return TIDE_OK;
+}

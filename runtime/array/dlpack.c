@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* Exchange of arrays through DLPack: pinning what goes out, giving back what came in. */
+#include <tidepool/dlpack.h>
+
+#include <string.h>
+
+#include "runtime/array/array.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/array/import.h"
+#include "runtime/pool/log.h"
+#include "runtime/pool/pin.h"
+#include "runtime/check/report.h"
+#include "runtime/pool/row.h"
+#include "runtime/pool/streams.h"
+
+/* ---- out -------------------------------------------------------------------------------- */
+
+typedef struct exported_array {
+    tide_dl_managed managed;
+    tide_pin *pin;
+    int64_t shape[TIDE_NDIM_MOST], strides[TIDE_NDIM_MOST];
+} exported_array;
+
+static void release_exported(tide_dl_managed *managed)
+{
+    exported_array *exported = managed->manager_ctx;
+    tide_pin_drop(exported->pin);
+    tide_os_free(exported);
+}
+
+/* The live slot that has this header, or NULL. By address alone: what the header of an array that
+ * is no longer live says is not to be trusted, and a trim may have freed it. */
+static tide_slot *live_slot(const tide_pool *pool, const tide_array *header)
+{
+    for (uint32_t i = 0; i < pool->core->used_count; i++) {
+        const tide_row *row = pool->core->used[i];
+        for (tide_slot *slot = row->shelf->next; slot-- > row->slots;)
+            if (slot->array == header)
+                return slot;
+    }
+    return NULL;
+}
+
+/* The slot whose memory the array is, if the array is live and pooled; its row, too. */
+static tide_slot *slot_of(tide_pool *pool, const tide_array *array, tide_row **row)
+{
+    const char *call = "tide_array_export";
+    const tide_array *root = array;
+    if (tide_loose_live(pool, array) && array->base != NULL)
+        root = array->base;
+    if (tide_loose_live(pool, root)) {
+        tide_fail(TIDE_ERROR_STATE, call, "an imported array is its producer's to export");
+        return NULL;
+    }
+    tide_slot *slot = live_slot(pool, root);
+    if (slot == NULL) {
+        tide_misuse(pool, TIDE_ERROR_STALE, call, "the array is not live in pool '%s'",
+                    pool->core->name);
+        return NULL;
+    }
+    *row = &pool->core->rows[root->type];
+    return slot;
+}
+
+static tide_status check_export(const tide_row *row, const tide_slot *slot)
+{
+    const char *call = "tide_array_export";
+    tide_dl_type name;
+    if (!tide_dl_type_of(row->type, &name))
+        return tide_fail(TIDE_ERROR_TYPE, call, "DLPack has no name for type %s",
+                         tide_type_name(row->type));
+    if (tide_slot_record_of(row, slot)->guard != NULL)
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "a guarded array (check level 2) stays with its scope");
+    return TIDE_OK;
+}
+
+static void describe(exported_array *exported, const tide_array *array)
+{
+    size_t ndim = (size_t)array->tensor.ndim;
+    memcpy(exported->shape, array->tensor.shape, ndim * sizeof *exported->shape);
+    memcpy(exported->strides, array->tensor.strides, ndim * sizeof *exported->strides);
+    tide_dl_managed *managed = &exported->managed;
+    managed->version.major = TIDE_DL_MAJOR;
+    managed->version.minor = TIDE_DL_MINOR;
+    managed->manager_ctx = exported;
+    managed->deleter = release_exported;
+    managed->flags = 0;
+    managed->tensor = array->tensor;
+    managed->tensor.shape = exported->shape;
+    managed->tensor.strides = exported->strides;
+    if (array->length == 0) { /* what the specification asks of empty tensors */
+        managed->tensor.data = NULL;
+        managed->tensor.byte_offset = 0;
+    }
+}
+
+tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array)
+{
+    const char *call = "tide_array_export";
+    if (tide_pool_use(pool, call) != TIDE_OK)
+        return NULL;
+    if (array == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the array is NULL");
+        return NULL;
+    }
+    tide_row *row = NULL;
+    tide_slot *slot = slot_of(pool, array, &row);
+    if (slot == NULL || check_export(row, slot) != TIDE_OK)
+        return NULL;
+    exported_array *exported = tide_os_resize(NULL, sizeof *exported);
+    tide_pin *pin = exported != NULL ? tide_pin_slot(pool, row, slot) : NULL;
+    if (pin == NULL) {
+        tide_os_free(exported);
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the exported descriptor");
+        return NULL;
+    }
+    exported->pin = pin;
+    describe(exported, array);
+    return &exported->managed;
+}
+
+/* ---- in --------------------------------------------------------------------------------- */
+
+static tide_type type_named(tide_dl_type name)
+{
+    tide_dl_type known;
+    for (tide_type type = 1; type <= TIDE_BUILTIN_COUNT; type++)
+        if (tide_dl_type_of(type, &known) && known.code == name.code && known.bits == name.bits &&
+            name.lanes == 1)
+            return type;
+    return TIDE_NO_TYPE;
+}
+
+static tide_status check_import(const tide_pool *pool, const tide_dl_managed *managed,
+                                size_t *length)
+{
+    const char *call = "tide_array_import";
+    const tide_dl_tensor *tensor = &managed->tensor;
+    if (managed->version.major != TIDE_DL_MAJOR)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "DLPack %u.%u, we speak major version %d",
+                         managed->version.major, managed->version.minor, TIDE_DL_MAJOR);
+    tide_dl_device ours = tide_dl_device_of(pool->core->device);
+    if (tensor->device.device_type != ours.device_type ||
+        tensor->device.device_id != ours.device_id)
+        return tide_fail(TIDE_ERROR_DEVICE, call, "memory of device %d:%d, pool '%s' is on %s",
+                         tensor->device.device_type, tensor->device.device_id, pool->core->name,
+                         pool->core->device->name);
+    if (type_named(tensor->dtype) == TIDE_NO_TYPE)
+        return tide_fail(TIDE_ERROR_TYPE, call, "no type for code %u, %u bits, %u lanes",
+                         tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
+    TIDE_FORWARD(tide_streams_quiet(pool, call));
+    return tide_shape_length(tensor->ndim, tensor->shape, length, call);
+}
+
+static tide_array *make_imported(tide_pool *pool, tide_dl_managed *managed, size_t length,
+                                 TIDE_PLACE)
+{
+    const tide_dl_tensor *tensor = &managed->tensor;
+    size_t ndim = (size_t)tensor->ndim;
+    tide_loose_array *loose = tide_loose_acquire(pool, type_named(tensor->dtype), tensor->ndim,
+                                                 "tide_array_import", TIDE_PASS_PLACE);
+    if (loose == NULL)
+        return NULL;
+    loose->array.tensor.data = tensor->data;
+    loose->array.tensor.byte_offset = tensor->byte_offset;
+    loose->array.length = length;
+    if (ndim > 0)
+        memcpy(loose->shape, tensor->shape, ndim * sizeof *loose->shape);
+    if (tensor->strides != NULL && ndim > 0)
+        memcpy(loose->strides, tensor->strides, ndim * sizeof *loose->strides);
+    else
+        tide_shape_strides(tensor->ndim, tensor->shape, TIDE_ROW_MAJOR, loose->strides);
+    bool row = tide_array_contiguous(&loose->array, TIDE_ROW_MAJOR);
+    bool column = tide_array_contiguous(&loose->array, TIDE_COLUMN_MAJOR);
+    loose->array.order = !row && column ? TIDE_COLUMN_MAJOR : TIDE_ROW_MAJOR;
+    return &loose->array;
+}
+
+static void give_back(tide_dl_managed *managed)
+{
+    if (managed->deleter != NULL)
+        managed->deleter(managed);
+}
+
+tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
+{
+    const char *call = "tide_array_import";
+    if (managed == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the tensor is NULL");
+        return NULL;
+    }
+    size_t length = 0;
+    tide_array *array = NULL;
+    /* Room for the header's touch, and for the entry that gives the tensor back. */
+    if (tide_pool_use(pool, call) == TIDE_OK && check_import(pool, managed, &length) == TIDE_OK &&
+        tide_log_room(pool, 2, call))
+        array = make_imported(pool, managed, length, TIDE_CALLER);
+    if (array != NULL && !tide_import_remember(pool, managed)) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember the tensor");
+        array = NULL;
+    }
+    if (array == NULL)
+        give_back(managed);
+    else
+        tide_streams_follow(pool); /* the producer is done as far as the pool's stream can tell */
+    return array;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Arrays that start with a value. */
+#include <string.h>
+
+#include <tidepool/acquire.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/array/fill.h"
+#include "runtime/check/report.h"
+#include "runtime/pool/streams.h"
+#include "runtime/base/type.h"
+
+/* Bits beyond n in the last word are 0, so that whole words can be counted. */
+static tide_status fill_bits(tide_device *device, void *stream, uint64_t *words, size_t n,
+                             bool value)
+{
+    const uint64_t all = value ? UINT64_MAX : 0;
+    const uint64_t last = value ? ((uint64_t)1 << n % 64) - 1 : 0;
+    if (n >= 64)
+        TIDE_FORWARD(device->methods->fill(device, stream, words, &all, 8, n / 64));
+    return n % 64 == 0 ? TIDE_OK
+                       : device->methods->fill(device, stream, words + n / 64, &last, 8, 1);
+}
+
+static tide_status fill_on(tide_device *device, void *stream, void *data, tide_type type, size_t n,
+                           const void *value)
+{
+    static const uint8_t zero;
+    const tide_type_facts *facts = tide_type_find(type);
+    size_t bytes = 0;
+    if (n == 0 || !tide_type_bytes(facts, n, &bytes))
+        return TIDE_OK;
+    if (value == NULL)
+        return device->methods->fill(device, stream, data, &zero, 1, bytes);
+    if (type == TIDE_BIT)
+        return fill_bits(device, stream, data, n, *(const bool *)value);
+    return device->methods->fill(device, stream, data, value, facts->size, n);
+}
+
+tide_status tide_fill_elements(tide_pool *pool, void *data, tide_type type, size_t n,
+                               const void *value)
+{
+    const tide_pool_core *core = pool->core;
+    TIDE_FORWARD(tide_streams_own(pool, "tide_fill"));
+    TIDE_FORWARD(fill_on(core->device, core->stream, data, type, n, value));
+    tide_streams_follow(pool);
+    return tide_streams_ordered(pool, "tide_fill");
+}
+
+static void *filled(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)
+{
+    void *data = TIDE_LIKELY(type < TIDE_TYPE_LIMIT)
+                     ? tide_acquire_inline(pool, type, n, TIDE_PASS_PLACE)
+                     : tide_acquire_slow(pool, type, n, TIDE_PASS_PLACE);
+    bool filled = data != NULL && tide_fill_elements(pool, data, type, n, value) == TIDE_OK;
+    return filled ? data : NULL;
+}
+
+void *tide_fill_at(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)
+{
+    if (value != NULL)
+        return filled(pool, type, n, value, TIDE_PASS_PLACE);
+    tide_fail(TIDE_ERROR_ARGUMENT, "tide_fill", "the value is NULL");
+    return NULL;
+}
+
+void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value)
+{
+    return tide_fill_at(pool, type, n, value, TIDE_CALLER);
+}
+
+void *tide_zeros_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
+{
+    return filled(pool, type, n, NULL, TIDE_PASS_PLACE);
+}
+
+void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n)
+{
+    return tide_zeros_at(pool, type, n, TIDE_CALLER);
+}
+
+/* The number one, in each numeric type. */
+static const void *one(tide_type type)
+{
+    static const uint64_t integer = 1; /* every little-endian integer starts with it */
+    static const tide_f16 f16 = {0x3C00};
+    static const tide_bf16 bf16 = {0x3F80};
+    static const float f32 = 1;
+    static const double f64 = 1;
+    static const float c64[2] = {1, 0};
+    static const double c128[2] = {1, 0};
+    static const bool truth = true;
+    switch (type) {
+    case TIDE_F16: return &f16;
+    case TIDE_BF16: return &bf16;
+    case TIDE_F32: return &f32;
+    case TIDE_F64: return &f64;
+    case TIDE_C64: return c64;
+    case TIDE_C128: return c128;
+    case TIDE_BOOL:
+    case TIDE_BIT: return &truth;
+    default: return type != TIDE_NO_TYPE && type <= TIDE_BUILTIN_COUNT ? &integer : NULL;
+    }
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "one() relies on little-endian integers");
+
+const void *tide_one_of(tide_type type, const char *call)
+{
+    const void *value = one(type);
+    const tide_type_facts *facts = tide_type_find(type);
+    if (value == NULL)
+        tide_fail(TIDE_ERROR_TYPE, call, "%s is no numeric built-in type",
+                  facts != NULL ? facts->name : "an unknown type");
+    return value;
+}
+
+void *tide_ones_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
+{
+    const void *value = tide_one_of(type, "tide_ones");
+    return value != NULL ? filled(pool, type, n, value, TIDE_PASS_PLACE) : NULL;
+}
+
+void *tide_ones_type(tide_pool *pool, tide_type type, size_t n)
+{
+    return tide_ones_at(pool, type, n, TIDE_CALLER);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/array/import.h"
+
+#include "runtime/pool/log.h"
+#include "runtime/pool/streams.h"
+
+/* A tensor on a device. On the host the log's entry is the tensor itself. */
+struct tide_import {
+    tide_import *next;
+    tide_dl_managed *managed;
+    void *mark; /* NULL: none could be left so far */
+};
+
+static void give_back(tide_dl_managed *managed)
+{
+    if (managed->deleter != NULL)
+        managed->deleter(managed);
+}
+
+static void leave_mark(const tide_pool *pool, tide_import *import)
+{
+    tide_device *device = pool->core->device;
+    if (import->mark == NULL && !device->methods->capturing(device, pool->core->stream))
+        import->mark = device->methods->mark(device, tide_streams_last(pool));
+}
+
+static void finish(const tide_pool *pool, tide_import *import)
+{
+    tide_device *device = pool->core->device;
+    if (import->mark != NULL)
+        device->methods->mark_drop(device, import->mark);
+    give_back(import->managed);
+    tide_os_free(import);
+}
+
+/* Those whose marks have been passed; in the order of their stream, so the first that is not ends
+ * it. */
+static void settle(tide_pool *pool)
+{
+    tide_device *device = pool->core->device;
+    for (tide_import *import = pool->core->leaving; import != NULL; import = pool->core->leaving) {
+        leave_mark(pool, import);
+        if (import->mark == NULL || !device->methods->mark_done(device, import->mark))
+            return;
+        pool->core->leaving = import->next;
+        finish(pool, import);
+    }
+}
+
+bool tide_import_remember(tide_pool *pool, tide_dl_managed *managed)
+{
+    void *entry = managed;
+    if (!pool->core->device->host) {
+        settle(pool);
+        tide_import *import = tide_os_resize(NULL, sizeof *import);
+        if (import == NULL)
+            return false;
+        *import = (tide_import){.managed = managed};
+        entry = import;
+    }
+    tide_log_push(pool, &pool->core->imported, entry, 0);
+    return true;
+}
+
+void tide_import_undo(tide_pool *pool, const tide_entry *entry)
+{
+    if (pool->core->device->host) {
+        give_back((tide_dl_managed *)(void *)entry->next);
+        return;
+    }
+    tide_import *import = (tide_import *)(void *)entry->next, **last = &pool->core->leaving;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = import;
+    leave_mark(pool, import);
+    settle(pool);
+}
+
+void tide_import_finish(tide_pool *pool)
+{
+    tide_device *device = pool->core->device;
+    for (tide_import *import = pool->core->leaving; import != NULL; import = pool->core->leaving) {
+        pool->core->leaving = import->next;
+        leave_mark(pool, import);
+        if (import->mark == NULL)
+            (void)device->methods->wait_all(device); /* if it cannot, nothing runs there */
+        else
+            (void)device->methods->mark_wait(device, import->mark);
+        finish(pool, import);
+    }
+}

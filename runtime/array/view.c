@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* Arrays made from arrays: filled, similar, viewed, reshaped. */
+#include <string.h>
+
+#include <tidepool/acquire.h>
+
+#include "runtime/array/array.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/array/fill.h"
+#include "runtime/pool/pool.h"
+#include "runtime/check/report.h"
+
+/* ---- filled ----------------------------------------------------------------------------- */
+
+static tide_array *filled(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
+                          const void *value, TIDE_PLACE)
+{
+    tide_array *array = tide_acquire_array_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape,
+                                                TIDE_PASS_PLACE);
+    bool filled = array != NULL && tide_fill_elements(pool, tide_array_data(array), type,
+                                                      array->length, value) == TIDE_OK;
+    return filled ? array : NULL;
+}
+
+tide_array *tide_array_zeros(tide_pool *pool, tide_type type, int ndim, const int64_t *shape)
+{
+    return filled(pool, type, ndim, shape, NULL, TIDE_CALLER);
+}
+
+tide_array *tide_array_ones(tide_pool *pool, tide_type type, int ndim, const int64_t *shape)
+{
+    const void *one = tide_one_of(type, "tide_array_ones");
+    return one != NULL ? filled(pool, type, ndim, shape, one, TIDE_CALLER) : NULL;
+}
+
+tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
+                            const void *value)
+{
+    if (value != NULL)
+        return filled(pool, type, ndim, shape, value, TIDE_CALLER);
+    tide_fail(TIDE_ERROR_ARGUMENT, "tide_array_fill", "the value is NULL");
+    return NULL;
+}
+
+tide_array *tide_similar(tide_pool *pool, const tide_array *like, tide_type type, int ndim,
+                         const int64_t *shape)
+{
+    if (like == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, "tide_similar", "the array is NULL");
+        return NULL;
+    }
+    tide_type wanted = type != TIDE_NO_TYPE ? type : like->type;
+    tide_order order = (tide_order)like->order;
+    if (shape == NULL)
+        return tide_acquire_array_slow(pool, wanted, order, like->tensor.ndim, like->tensor.shape,
+                                       TIDE_CALLER);
+    return tide_acquire_array_slow(pool, wanted, order, ndim, shape, TIDE_CALLER);
+}
+
+/* ---- loose headers ---------------------------------------------------------------------- */
+
+static tide_type loose_cell; /* 0 while no loose array was ever made */
+
+static tide_type loose_type(void)
+{
+    return tide_type_cached(&loose_cell, "tide_array header", sizeof(tide_loose_array),
+                            _Alignof(tide_loose_array));
+}
+
+bool tide_loose_is(tide_type type)
+{
+    return type == __atomic_load_n(&loose_cell, __ATOMIC_RELAXED);
+}
+
+tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
+                                     TIDE_PLACE)
+{
+    if (tide_pool_use(pool, call) != TIDE_OK)
+        return NULL;
+    tide_loose_array *loose = tide_acquire_inline(pool, loose_type(), 1, TIDE_PASS_PLACE);
+    if (loose == NULL)
+        return NULL;
+    memset(loose, 0, sizeof *loose);
+    loose->array.type = type;
+    loose->array.tensor.ndim = ndim;
+    loose->array.tensor.shape = loose->shape;
+    loose->array.tensor.strides = loose->strides;
+    loose->array.tensor.device = tide_dl_device_of(pool->core->device);
+    tide_dl_type_of(type, &loose->array.tensor.dtype);
+    return loose;
+}
+
+bool tide_loose_live(const tide_pool *pool, const tide_array *array)
+{
+    const tide_row *row = &pool->core->rows[__atomic_load_n(&loose_cell, __ATOMIC_RELAXED)];
+    if (row->shelf == NULL)
+        return false;
+    for (const tide_slot *slot = row->shelf->next; slot-- > row->slots;)
+        if (slot->data == array)
+            return true;
+    return false;
+}
+
+/* Shares the memory of `array` from `offset` elements on. */
+static void share(tide_loose_array *loose, const tide_array *array, int64_t offset)
+{
+    size_t size = tide_type_find(array->type)->size;
+    loose->array.tensor.data = array->tensor.data;
+    loose->array.tensor.byte_offset = array->tensor.byte_offset + (uint64_t)offset * size;
+    loose->array.base = array->base != NULL ? array->base : array;
+    loose->array.order = array->order;
+}
+
+/* ---- contiguity ------------------------------------------------------------------------- */
+
+bool tide_array_contiguous(const tide_array *array, tide_order order)
+{
+    int64_t expected = 1;
+    const tide_dl_tensor *tensor = &array->tensor;
+    if (array->length == 0)
+        return true;
+    for (int i = 0; i < tensor->ndim; i++) {
+        int d = order == TIDE_ROW_MAJOR ? tensor->ndim - 1 - i : i;
+        if (tensor->shape[d] != 1 && tensor->strides[d] != expected)
+            return false;
+        expected *= tensor->shape[d];
+    }
+    return true;
+}
+
+/* ---- view and reshape ------------------------------------------------------------------- */
+
+/* Are the elements start, start + step, … (extent of them) all within 0 … size - 1? */
+static bool within(int64_t size, int64_t start, int64_t extent, int64_t step)
+{
+    int64_t last, span;
+    if (extent == 0)
+        return start >= 0 && start <= size;
+    return extent > 0 && start >= 0 && start < size &&
+           !__builtin_mul_overflow(extent - 1, step, &span) &&
+           !__builtin_add_overflow(start, span, &last) && last >= 0 && last < size;
+}
+
+static tide_status check_view(const tide_array *array, const int64_t *start,
+                              const int64_t *extent, const int64_t *step)
+{
+    const char *call = "tide_view";
+    if (array == NULL || start == NULL || extent == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
+                         array == NULL ? "array" : start == NULL ? "start" : "extent");
+    for (int d = 0; d < array->tensor.ndim; d++) {
+        int64_t by = step != NULL ? step[d] : 1;
+        if (!within(array->tensor.shape[d], start[d], extent[d], by))
+            return tide_fail(TIDE_ERROR_SIZE, call,
+                             "dimension %d: %lld elements from %lld by %lld, it has %lld", d,
+                             (long long)extent[d], (long long)start[d], (long long)by,
+                             (long long)array->tensor.shape[d]);
+    }
+    size_t length; /* steps of 0 can ask for more elements than there are */
+    return tide_shape_length(array->tensor.ndim, extent, &length, call);
+}
+
+/* A step that is never taken may be anything, and must not overflow the stride. */
+static int64_t step_of(const int64_t *extent, const int64_t *step, int d)
+{
+    return step != NULL && extent[d] > 1 ? step[d] : 1;
+}
+
+tide_array *tide_view(tide_pool *pool, const tide_array *array, const int64_t *start,
+                      const int64_t *extent, const int64_t *step)
+{
+    if (check_view(array, start, extent, step) != TIDE_OK)
+        return NULL;
+    int ndim = array->tensor.ndim;
+    tide_loose_array *view =
+        tide_loose_acquire(pool, array->type, ndim, "tide_view", TIDE_CALLER);
+    if (view == NULL)
+        return NULL;
+    int64_t offset = 0;
+    view->array.length = 1;
+    for (int d = 0; d < ndim; d++) {
+        offset += extent[d] > 0 ? start[d] * array->tensor.strides[d] : 0;
+        view->shape[d] = extent[d];
+        view->strides[d] = array->tensor.strides[d] * step_of(extent, step, d);
+        view->array.length *= (size_t)extent[d];
+    }
+    share(view, array, offset);
+    return &view->array;
+}
+
+tide_array *tide_reshape(tide_pool *pool, const tide_array *array, int ndim, const int64_t *shape)
+{
+    const char *call = "tide_reshape";
+    size_t length = 0;
+    if (array == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the array is NULL");
+        return NULL;
+    }
+    if (tide_shape_length(ndim, shape, &length, call) != TIDE_OK)
+        return NULL;
+    if (length != array->length) {
+        tide_fail(TIDE_ERROR_SIZE, call, "%zu elements cannot become %zu", array->length, length);
+        return NULL;
+    }
+    if (!tide_array_contiguous(array, (tide_order)array->order)) {
+        tide_fail(TIDE_ERROR_STATE, call, "the array is not contiguous in its order");
+        return NULL;
+    }
+    tide_loose_array *made = tide_loose_acquire(pool, array->type, ndim, call, TIDE_CALLER);
+    if (made == NULL)
+        return NULL;
+    if (ndim > 0)
+        memcpy(made->shape, shape, (size_t)ndim * sizeof *shape);
+    tide_shape_strides(ndim, shape, (tide_order)array->order, made->strides);
+    made->array.length = length;
+    share(made, array, 0);
+    return &made->array;
+}

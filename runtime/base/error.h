@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Failing: one function makes the message, one macro passes a failure on. */
+#ifndef TIDEPOOL_RUNTIME_BASE_ERROR_H
+#define TIDEPOOL_RUNTIME_BASE_ERROR_H
+
+#include <tidepool/status.h>
+
+/* Sets the thread's message to "call: …" and its status; returns the status. */
+__attribute__((format(printf, 3, 4), cold)) tide_status tide_fail(tide_status status,
+                                                                  const char *call,
+                                                                  const char *format, ...);
+
+/* The thread's last failure, for calls that fail inside and then succeed another way: those leave it
+ * alone. */
+typedef struct tide_failure {
+    char message[512];
+    tide_status status;
+} tide_failure;
+
+void tide_failure_keep(tide_failure *failure);
+void tide_failure_restore(const tide_failure *failure);
+
+#define TIDE_FORWARD(call)                \
+    do {                                  \
+        tide_status forwarded_ = (call);  \
+        if (forwarded_ != TIDE_OK)        \
+            return forwarded_;            \
+    } while (0)
+
+#endif

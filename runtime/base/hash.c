@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* The reference that every device's hash is compared with. */
+#include "runtime/base/hash.h"
+
+#include <string.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/type.h"
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= UINT64_C(0xFF51AFD7ED558CCD);
+    x ^= x >> 33;
+    x *= UINT64_C(0xC4CEB9FE1A85EC53);
+    return x ^ x >> 33;
+}
+
+static uint64_t term(uint64_t word, size_t i)
+{
+    return mix(word + ((uint64_t)i + 1) * TIDE_HASH_STEP);
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are little-endian");
+
+void tide_hash_more(tide_hash *hash, const void *data, size_t bytes)
+{
+    const char *from = data;
+    uint64_t sum = hash->sum, word;
+    size_t before = hash->bytes / sizeof word, whole = bytes / sizeof word;
+    tide_assert(hash->bytes % sizeof word == 0);
+    for (size_t i = 0; i < whole; i++) {
+        memcpy(&word, from + i * sizeof word, sizeof word);
+        sum += term(word, before + i);
+    }
+    if (bytes % sizeof word != 0) {
+        word = 0;
+        memcpy(&word, from + whole * sizeof word, bytes % sizeof word);
+        sum += term(word, before + whole);
+    }
+    hash->sum = sum;
+    hash->bytes += bytes;
+}
+
+uint64_t tide_hash_end(const tide_hash *hash)
+{
+    return mix(hash->sum + (uint64_t)hash->bytes * TIDE_HASH_STEP);
+}
+
+uint64_t tide_hash_bytes(const void *data, size_t bytes)
+{
+    tide_hash hash = {0};
+    tide_hash_more(&hash, data, bytes);
+    return tide_hash_end(&hash);
+}
+
+static uint64_t hash_bits(const uint64_t *words, size_t n)
+{
+    tide_hash hash = {0};
+    tide_hash_more(&hash, words, n / 64 * sizeof *words);
+    if (n % 64 != 0)
+        tide_hash_more(&hash, &(uint64_t){words[n / 64] & tide_hash_mask(n)}, sizeof *words);
+    return tide_hash_end(&hash);
+}
+
+uint64_t tide_hash_elements(const void *data, tide_type type, size_t n)
+{
+    if (type == TIDE_BIT)
+        return hash_bits(data, n);
+    size_t bytes = 0;
+    bool fits = tide_type_bytes(tide_type_find(type), n, &bytes);
+    tide_assert(fits);
+    (void)fits;
+    return tide_hash_bytes(data, bytes);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* A 64-bit hash of content that any number of threads can compute in any order, so that hosts and
+ * devices agree. It finds differences that happen, not those that somebody makes on purpose.
+ *
+ *   mix(x)  = x ^= x >> 33; x *= 0xFF51AFD7ED558CCD; x ^= x >> 33; x *= 0xC4CEB9FE1A85EC53;
+ *             x ^= x >> 33                          (MurmurHash3's last step, by Austin Appleby)
+ *   word i  = bytes 8 i to 8 i + 7, little-endian; beyond the end bytes are 0
+ *   step    = 0x9E3779B97F4A7C15                    (2^64 over the golden ratio)
+ *   sum     = Σ mix(word i + (i + 1) · step), i < ceil(bytes / 8), modulo 2^64
+ *   hash    = mix(sum + bytes · step)
+ *
+ * The sum is of any order; the position is part of each term, so exchanged words are noticed. Of an
+ * array of bits the bytes are those of its whole words; bits beyond its end count as 0. */
+#ifndef TIDEPOOL_RUNTIME_BASE_HASH_H
+#define TIDEPOOL_RUNTIME_BASE_HASH_H
+
+#include <tidepool/type.h>
+
+#define TIDE_HASH_STEP UINT64_C(0x9E3779B97F4A7C15)
+
+uint64_t tide_hash_bytes(const void *data, size_t bytes);
+
+/* The same piece by piece; every piece but the last is of whole words. Begins all zero. */
+typedef struct tide_hash {
+    uint64_t sum;
+    size_t bytes;
+} tide_hash;
+
+void tide_hash_more(tide_hash *hash, const void *data, size_t bytes);
+uint64_t tide_hash_end(const tide_hash *hash);
+
+/* What counts of the last word of n bits. */
+static inline uint64_t tide_hash_mask(size_t n)
+{
+    return n % 64 != 0 ? ((uint64_t)1 << n % 64) - 1 : UINT64_MAX;
+}
+
+/* The hash of n elements of a type. */
+uint64_t tide_hash_elements(const void *data, tide_type type, size_t n);
+
+#endif

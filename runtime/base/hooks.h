@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* The seams through which the runtime meets what stands above it: a table of callbacks, and one
+ * call that lets policy set the defaults before anything is made.
+ *
+ * The third seam is the plan pointer of each site (tidepool/site.h). Beyond these the runtime
+ * knows no profile, no policy and no environment. */
+#ifndef TIDEPOOL_RUNTIME_BASE_HOOKS_H
+#define TIDEPOOL_RUNTIME_BASE_HOOKS_H
+
+#include <tidepool/device.h>
+#include <tidepool/site.h>
+
+/* ---- helpers of devices: kernels that policy has made for a frame's types and shapes ---- */
+
+typedef enum tide_help_kind {
+    TIDE_HELP_FILL,   /* each part with copies of the value at its `host`, NULL: zero           */
+    TIDE_HELP_PACK,   /* the parts into the block, each at its offset                           */
+    TIDE_HELP_UNPACK, /* the other way round                                                    */
+    TIDE_HELP_HASH,   /* tide_hash_elements (runtime/base/hash.h) of each part to the block, as uint64_t  */
+    TIDE_HELP_CHECK   /* to the block, as uint64_t: of each part the bytes that are not as TIDE_HELP_FILL
+                         would leave them (of bits all words, those beyond the end as well)        */
+} tide_help_kind;
+
+typedef struct tide_help {
+    tide_help_kind kind;
+    tide_device *device;
+    void *stream;
+    const tide_part *parts; /* sizes have been checked; parts of no elements may be among them    */
+    size_t count;           /* at least 1                                                         */
+    void *block;            /* device memory, aligned to 64 bytes; fills: NULL                    */
+    const size_t *offsets;  /* packing: of each part in the block, multiples of 64; others: NULL  */
+} tide_help;
+
+typedef enum tide_helped {
+    TIDE_HELP_ABSENT, /* not at hand, or not yet: nothing was queued, the caller has a plain way */
+    TIDE_HELP_QUEUED, /* one launch on the stream; the host's values have been read              */
+    TIDE_HELP_FAILED  /* the message says why                                                    */
+} tide_helped;
+
+typedef struct tide_callbacks {
+    /* Helps with a frame, without waiting for anything to be compiled. Policy only. */
+    tide_helped (*help)(const tide_help *help);
+    /* The device has been closed; nothing is on it, and its methods still work: what is being made
+     * for it is waited for, what has been made goes. Registry unlocked. Policy only. */
+    void (*close)(tide_device *device);
+    /* The plan to publish where the runtime would publish `plan`; may return `plan` itself.
+     * Called with the registry locked. */
+    const tide_plan *(*publish)(tide_site *site, const tide_plan *plan);
+    /* Forget what was observed and learned. `going`: the site's module is being unloaded, so no
+     * scope can be inside it; else scopes may be. Called with the registry locked. */
+    void (*forget)(tide_site *site, bool going);
+    /* Fills in what profile and policy know of a site. Called with the registry locked. */
+    void (*describe)(const tide_site *site, tide_site_information *out);
+} tide_callbacks;
+
+/* What the profiler and policy want to hear; each may leave members NULL. Set while the seam is
+ * attached, before any site is published, and not changed again. */
+extern tide_callbacks tide_callbacks_profile, tide_callbacks_policy;
+
+/* Defined by policy, declared here by who needs it: called once before the first pool, setting
+ * or published site of the process. */
+void tide_policy_attach(void);
+
+/* Makes that call, the first time. Any thread. */
+void tide_seam_attach(void);
+
+#endif

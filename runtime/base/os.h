@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* The one place that asks the operating system (and the C library's allocator) for anything. */
+#ifndef TIDEPOOL_RUNTIME_BASE_OS_H
+#define TIDEPOOL_RUNTIME_BASE_OS_H
+
+#include <tidepool/config.h>
+
+/* For tests: when not NULL, asked before every allocation and mapping; true makes it fail. */
+extern bool (*tide_os_fault)(size_t bytes);
+
+/* True when a test wants the next allocation (made elsewhere on our behalf) to fail. */
+bool tide_os_faulted(size_t bytes);
+
+/* Address space that is zero and costs memory only where it is touched. NULL when refused. */
+void *tide_os_reserve(size_t bytes);
+void tide_os_unreserve(void *start, size_t bytes);
+
+/* Accessible memory followed by `guard` bytes that fault. NULL when refused. */
+void *tide_os_map_guarded(size_t bytes, size_t guard);
+void tide_os_unmap_guarded(void *start, size_t bytes);
+
+/* Makes mapped memory fault, and gives its pages back, as far as the system lets it. */
+void tide_os_forbid(void *start, size_t bytes);
+
+/* A mapping of its own, aligned to 2 MiB, with huge pages advised: what is left over after the
+ * last whole one has pages of the usual size, so nothing is wasted. */
+void *tide_os_map_huge(size_t bytes);
+void tide_os_unmap_huge(void *start, size_t bytes);
+
+/* Plain memory for bookkeeping; tide_os_resize(NULL, n) allocates. Old content survives failure. */
+void *tide_os_resize(void *old, size_t bytes);
+void tide_os_free(void *memory);
+
+/* Memory for slots: `align` is a power of two. Free with tide_os_free. */
+void *tide_os_aligned(size_t bytes, size_t align);
+
+#define TIDE_OS_NAME_BYTES 16
+
+/* The calling thread: an id that survives fork, and its name as the system knows it. */
+uintptr_t tide_os_thread(void);
+void tide_os_thread_name(char name[TIDE_OS_NAME_BYTES]);
+
+/* Straight to stderr's descriptor; usable in a signal handler. */
+void tide_os_write_error(const char *text, size_t bytes);
+
+/* The address range of the loaded object that contains `address`. False when there is none. */
+bool tide_os_module(const void *address, uintptr_t *first, uintptr_t *last);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/base/shim.h"
+
+#ifdef TIDE_HAVE_VALGRIND
+#include <valgrind/memcheck.h>
+#else
+#define VALGRIND_MAKE_MEM_NOACCESS(start, bytes)  ((void)(start), (void)(bytes))
+#define VALGRIND_MAKE_MEM_UNDEFINED(start, bytes) ((void)(start), (void)(bytes))
+#endif
+
+#define TIDE_WEAK __attribute__((weak, visibility("default")))
+
+TIDE_WEAK void __asan_poison_memory_region(void const volatile *start, size_t bytes);
+TIDE_WEAK void __asan_unpoison_memory_region(void const volatile *start, size_t bytes);
+TIDE_WEAK void __lsan_register_root_region(const void *start, size_t bytes);
+TIDE_WEAK void __lsan_unregister_root_region(const void *start, size_t bytes);
+
+static void asan_poison(void *start, size_t bytes)
+{
+    if (__asan_poison_memory_region != NULL)
+        __asan_poison_memory_region(start, bytes);
+}
+
+static void asan_unpoison(void *start, size_t bytes)
+{
+    if (__asan_unpoison_memory_region != NULL)
+        __asan_unpoison_memory_region(start, bytes);
+}
+
+void tide_shim_live(void *data, size_t used, size_t bytes)
+{
+    tide_shim_dead(data, bytes);
+    asan_unpoison(data, used);
+    (void)VALGRIND_MAKE_MEM_UNDEFINED(data, used);
+}
+
+void tide_shim_dead(void *data, size_t bytes)
+{
+    asan_poison(data, bytes);
+    (void)VALGRIND_MAKE_MEM_NOACCESS(data, bytes);
+}
+
+void tide_shim_release(void *data, size_t bytes)
+{
+    asan_unpoison(data, bytes);
+    (void)VALGRIND_MAKE_MEM_UNDEFINED(data, bytes);
+}
+
+void tide_shim_root(void *start, size_t bytes)
+{
+    if (__lsan_register_root_region != NULL)
+        __lsan_register_root_region(start, bytes);
+}
+
+void tide_shim_unroot(void *start, size_t bytes)
+{
+    if (__lsan_unregister_root_region != NULL)
+        __lsan_unregister_root_region(start, bytes);
+}

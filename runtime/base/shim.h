@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The one place that tells AddressSanitizer, LeakSanitizer and Valgrind what is live.
+ *
+ * The sanitizers are reached through weak symbols, so that a library built without them serves
+ * a program built with them. */
+#ifndef TIDEPOOL_RUNTIME_BASE_SHIM_H
+#define TIDEPOOL_RUNTIME_BASE_SHIM_H
+
+#include <tidepool/config.h>
+
+/* `used` bytes from `data` may be written and then read; the rest of `bytes` may not be touched. */
+void tide_shim_live(void *data, size_t used, size_t bytes);
+
+/* No byte may be touched until the next tide_shim_live. */
+void tide_shim_dead(void *data, size_t bytes);
+
+/* All bytes may be touched: the memory goes back to its allocator. */
+void tide_shim_release(void *data, size_t bytes);
+
+/* Pointers kept in this range keep what they point to from being called a leak. */
+void tide_shim_root(void *start, size_t bytes);
+void tide_shim_unroot(void *start, size_t bytes);
+
+#endif

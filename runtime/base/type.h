@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What the runtime knows of an element type. */
+#ifndef TIDEPOOL_RUNTIME_BASE_TYPE_H
+#define TIDEPOOL_RUNTIME_BASE_TYPE_H
+
+#include <tidepool/type.h>
+
+typedef struct tide_type_facts {
+    const char *name;
+    size_t size;  /* bytes; 0 for TIDE_BIT */
+    size_t align; /* bytes                 */
+} tide_type_facts;
+
+/* The facts of a type, or NULL (no message) when there is none of this number. No lock. */
+const tide_type_facts *tide_type_find(tide_type type);
+
+/* The type of this identity if there is one, else TIDE_NO_TYPE: registers nothing. */
+tide_type tide_type_known(const tide_type_facts *facts);
+
+/* Bytes that n elements take: whole words for bits. False when they overflow. */
+bool tide_type_bytes(const tide_type_facts *facts, size_t n, size_t *bytes);
+
+/* Elements that so many bytes hold. */
+size_t tide_type_fit(const tide_type_facts *facts, size_t bytes);
+
+#endif

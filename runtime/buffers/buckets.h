@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Which sizes there are: a policy turns a number of bytes into a bucket and a bucket into a number
+ * of bytes. Arithmetic only: nothing is searched. */
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_BUCKETS_H
+#define TIDEPOOL_RUNTIME_BUFFERS_BUCKETS_H
+
+#include <tidepool/buffers.h>
+
+enum {
+    TIDE_BUCKET_LEAST = 64, /* bytes; every size is a multiple of it */
+    TIDE_BUCKETS = 156      /* more than any policy has up to TIDE_BUCKET_MOST */
+};
+
+#define TIDE_BUCKET_MOST ((size_t)1 << 46) /* bytes */
+
+/* Bits that it takes to write n. */
+static inline unsigned tide_bits(size_t n)
+{
+    return n == 0 ? 0 : 64 - (unsigned)__builtin_clzll(n);
+}
+
+/* Four steps to an octave: 256 × (1, 1¼, 1½, 1¾), 512 × …
+ * Below, the steps would be no multiples of 64. */
+static inline unsigned tide_bucket_steps(size_t bytes)
+{
+    size_t last = bytes - (bytes != 0);
+    if (last < 256)
+        return (unsigned)(last / 64);
+    unsigned octave = tide_bits(last) - 1;
+    return 4 + (octave - 8) * 4 + (unsigned)(last >> (octave - 2)) - 4;
+}
+
+static inline unsigned tide_bucket_powers(size_t bytes)
+{
+    return bytes <= 64 ? 0 : tide_bits(bytes - 1) - 6;
+}
+
+static inline unsigned tide_bucket_list(size_t bytes)
+{
+    unsigned bits = bytes <= 1024 ? 10 : tide_bits(bytes - 1);
+    return bits <= 28 ? (bits - 10 + 1) / 2 : 9 + bits - 28;
+}
+
+/* The smallest bucket that holds so many bytes, at most TIDE_BUCKET_MOST. */
+static inline unsigned tide_bucket_of(tide_buffers_policy policy, size_t bytes)
+{
+    if (TIDE_LIKELY(policy == TIDE_BUFFERS_STEPS))
+        return tide_bucket_steps(bytes);
+    return policy == TIDE_BUFFERS_POWERS ? tide_bucket_powers(bytes) : tide_bucket_list(bytes);
+}
+
+/* Buckets that a policy has: the others are never used, and have no size. */
+static inline unsigned tide_bucket_count(tide_buffers_policy policy)
+{
+    return tide_bucket_of(policy, TIDE_BUCKET_MOST) + 1;
+}
+
+static inline size_t tide_bucket_bytes(tide_buffers_policy policy, unsigned bucket)
+{
+    if (policy == TIDE_BUFFERS_POWERS)
+        return (size_t)64 << bucket;
+    if (policy == TIDE_BUFFERS_LIST)
+        return bucket <= 9 ? (size_t)1024 << 2 * bucket : (size_t)1 << (19 + bucket);
+    if (bucket < 4)
+        return (size_t)64 * (bucket + 1);
+    return (size_t)(5 + bucket % 4) << (bucket / 4 - 1 + 6);
+}
+
+#endif

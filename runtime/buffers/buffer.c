@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* One buffer: acquired, released, asked about. The fast paths: an acquire that its thread's cell
+ * can serve and a release that the cell has room for take no lock and write nothing that another
+ * thread writes; one atomic exchange, of the generation, is all that the two cost beyond plain
+ * loads and stores. */
+#include "runtime/base/assert.h"
+#include "runtime/buffers/depot.h"
+#include "runtime/base/error.h"
+#include "runtime/base/shim.h"
+
+static const tide_buffer none;
+
+/* ---- acquire -------------------------------------------------------------------------------- */
+
+/* From the cell of the thread; TIDE_NO_RECORD: there is nothing. */
+TIDE_INLINE uint32_t take(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want)
+{
+    uint32_t slot = TIDE_NO_RECORD;
+    if (TIDE_UNLIKELY(magazine == NULL || magazine->cells[want->key] == NULL) ||
+        TIDE_UNLIKELY(!tide_magazine_enter(magazine)))
+        return slot;
+    tide_cell *cell = &magazine->cells[want->key][want->bucket];
+    unsigned held = tide_cell_held(cell);
+    if (TIDE_LIKELY(held > 0)) {
+        if (TIDE_LIKELY(tide_buffer_plain(buffers, want->key))) {
+            slot = cell->slots[held - 1];
+            tide_cell_hold(cell, held - 1);
+        } else {
+            slot = tide_cell_find(buffers, cell, want);
+        }
+    }
+    if (TIDE_LIKELY(slot != TIDE_NO_RECORD)) {
+        cell->counts.hits++;
+        cell->counts.asked += want->bytes;
+    }
+    tide_magazine_leave(magazine);
+    return slot;
+}
+
+static TIDE_COLD void tell(tide_buffers *buffers, tide_buffer_happening happening,
+                           const tide_buffer_record *record, uint64_t stream, bool hit)
+{
+    buffers->hook(&(tide_buffer_event){.happening = happening,
+                                       .buffers = buffers,
+                                       .slot = (uint64_t)(record - buffers->records),
+                                       .asked = record->asked,
+                                       .bytes = tide_record_bytes(buffers, record),
+                                       .flags = tide_buffer_flags(record->key),
+                                       .stream = stream,
+                                       .hit = hit},
+                  buffers->user);
+}
+
+/* Does the host itself use the memory, and only the host? */
+static bool of_the_host(const tide_buffers *buffers, unsigned key)
+{
+    return buffers->careful && tide_buffer_plain(buffers, key);
+}
+
+TIDE_INLINE tide_buffer acquire(tide_buffers *buffers, const tide_want *want)
+{
+    tide_magazine *magazine = tide_magazine_of(buffers);
+    uint32_t slot = take(buffers, magazine, want);
+    bool hit = true;
+    if (TIDE_UNLIKELY(slot == TIDE_NO_RECORD)) {
+        slot = tide_depot_acquire(buffers, magazine, want, &hit);
+        if (slot == TIDE_NO_RECORD)
+            return none;
+    }
+    tide_buffer_record *record = tide_record_at(buffers, slot);
+    tide_assert(record->key == want->key && record->bucket == want->bucket);
+    record->asked = want->bytes;
+    if (TIDE_UNLIKELY(of_the_host(buffers, want->key)))
+        tide_shim_live(record->data, want->bytes, tide_record_bytes(buffers, record));
+    if (TIDE_UNLIKELY(buffers->hook != NULL))
+        tell(buffers, TIDE_BUFFER_ACQUIRED, record, want->passing.number, hit);
+    return tide_record_begin(buffers, record);
+}
+
+static TIDE_COLD tide_buffer refuse_size(const tide_buffers *buffers, size_t bytes,
+                                         const char *call)
+{
+    if (buffers == NULL)
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers are NULL");
+    else
+        tide_fail(TIDE_ERROR_SIZE, call, "%zu bytes of '%s', limit %zu", bytes, buffers->name,
+                  TIDE_BUCKET_MOST);
+    return none;
+}
+
+tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes)
+{
+    const char *call = "tide_buffer_acquire";
+    if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_MOST))
+        return refuse_size(buffers, bytes, call);
+    tide_want want = {.bytes = bytes,
+                      .key = tide_buffer_key(buffers->flags),
+                      .bucket = tide_bucket_of(buffers->policy, bytes),
+                      .passing = {buffers->stream, buffers->stream_number},
+                      .call = call};
+    if (TIDE_UNLIKELY(!buffers->immediate) &&
+        tide_passing_find(buffers, want.key, buffers->stream, &want.passing, call) != TIDE_OK)
+        return none;
+    return acquire(buffers, &want);
+}
+
+tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
+                                   void *stream)
+{
+    const char *call = "tide_buffer_acquire_on";
+    if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_MOST))
+        return refuse_size(buffers, bytes, call);
+    tide_want want = {.bytes = bytes,
+                      .key = tide_buffer_key(flags),
+                      .bucket = tide_bucket_of(buffers->policy, bytes),
+                      .call = call};
+    if (want.key == TIDE_BUFFER_KEYS) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call,
+                  "no buffers have flags %#x: kinds are 0 to %d, tags 0 to %d", flags,
+                  TIDE_BUFFER_KINDS - 1, TIDE_BUFFER_TAGS - 1);
+        return none;
+    }
+    if (tide_passing_find(buffers, want.key, stream, &want.passing, call) != TIDE_OK)
+        return none;
+    return acquire(buffers, &want);
+}
+
+/* ---- release -------------------------------------------------------------------------------- */
+
+/* What is wrong with the handle. Counted, since whoever releases twice seldom looks at the status.
+ */
+static TIDE_COLD tide_status refuse(tide_buffers *buffers, tide_buffer handle, const char *call)
+{
+    pthread_mutex_lock(&buffers->mutex);
+    buffers->refused++;
+    pthread_mutex_unlock(&buffers->mutex);
+    const tide_buffer_record *record = tide_record_of(buffers, handle);
+    if (record == NULL)
+        return tide_fail(TIDE_ERROR_STALE, call, "slot %zu is no buffer of '%s', which has had %u",
+                         (size_t)handle.slot, buffers->name, buffers->record_count);
+    uint64_t now = __atomic_load_n(&record->generation, __ATOMIC_RELAXED);
+    uint64_t since = now - handle.generation;
+    if ((handle.generation & 1) == 0 || since == 0 || since > UINT32_MAX)
+        return tide_fail(TIDE_ERROR_STALE, call,
+                         "generation %#zx of slot %zu never was a buffer of '%s'",
+                         (size_t)handle.generation, (size_t)handle.slot, buffers->name);
+    return tide_fail(TIDE_ERROR_STALE, call, "the buffer in slot %zu of '%s' has been released%s",
+                     (size_t)handle.slot, buffers->name,
+                     since > 1 ? ", and its memory acquired again since" : "");
+}
+
+/* Into the cell of the thread, if that has a place for it. */
+TIDE_INLINE bool put(tide_magazine *magazine, uint32_t slot, unsigned key, unsigned bucket)
+{
+    if (TIDE_UNLIKELY(magazine == NULL || magazine->cells[key] == NULL) ||
+        TIDE_UNLIKELY(!tide_magazine_enter(magazine)))
+        return false;
+    tide_cell *cell = &magazine->cells[key][bucket];
+    unsigned held = tide_cell_held(cell);
+    bool room = held < tide_cell_credit(cell);
+    if (TIDE_LIKELY(room)) {
+        tide_assert(held < TIDE_CELL_SLOTS);
+        cell->slots[held] = slot;
+        tide_cell_hold(cell, held + 1);
+        cell->counts.releases++;
+    }
+    tide_magazine_leave(magazine);
+    return room;
+}
+
+/* It is ours alone now. */
+TIDE_INLINE void release(tide_buffers *buffers, tide_buffer_record *record,
+                         const tide_passing *passing)
+{
+    uint32_t slot = (uint32_t)(record - buffers->records);
+    bool keep = true;
+    if (TIDE_UNLIKELY(!tide_buffer_plain(buffers, record->key)))
+        keep = tide_passing_leave(buffers, record, passing);
+    if (TIDE_UNLIKELY(of_the_host(buffers, record->key)))
+        tide_shim_dead(record->data, tide_record_bytes(buffers, record));
+    if (TIDE_UNLIKELY(buffers->hook != NULL))
+        tell(buffers, TIDE_BUFFER_RELEASED, record, passing->number, false);
+    record->tick = tide_buffers_now();
+    tide_magazine *magazine = tide_magazine_of(buffers);
+    if (TIDE_UNLIKELY(!keep || !put(magazine, slot, record->key, record->bucket)))
+        tide_depot_release(buffers, magazine, slot, passing, keep);
+}
+
+/* The record of a handle, checked before anything is asked of a device. */
+TIDE_INLINE tide_buffer_record *find(tide_buffers *buffers, tide_buffer handle, const char *call)
+{
+    if (TIDE_UNLIKELY(buffers == NULL)) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers are NULL");
+        return NULL;
+    }
+    tide_buffer_record *record = tide_record_of(buffers, handle);
+    if (TIDE_LIKELY(record != NULL && tide_record_good(record, handle)))
+        return record;
+    refuse(buffers, handle, call);
+    return NULL;
+}
+
+static tide_status give_up(tide_buffers *buffers, tide_buffer_record *record, tide_buffer handle,
+                           void *stream, const char *call)
+{
+    uint32_t slot = (uint32_t)(record - buffers->records);
+    if (!tide_record_end(record, handle))
+        return refuse(buffers, handle, call);
+    tide_depot_release(buffers, tide_magazine_of(buffers), slot, &(tide_passing){.stream = stream},
+                       false);
+    return TIDE_OK;
+}
+
+static tide_status release_ordered(tide_buffers *buffers, tide_buffer_record *record,
+                                   tide_buffer handle, void *stream, const char *call)
+{
+    tide_device *device = buffers->device;
+    tide_passing passing;
+    bool plain = tide_buffer_plain(buffers, record->key);
+    if (!plain &&
+        tide_device_lost(device)) /* nothing runs there any more, nothing will be acquired */
+        return give_up(buffers, record, handle, stream, call);
+    TIDE_FORWARD(tide_passing_find(buffers, record->key, stream, &passing, call));
+    if (!plain && device->methods->capturing(device, stream))
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "a graph is captured on the stream: each of its launches would use the "
+                         "buffer of '%s' again",
+                         buffers->name);
+    if (!tide_record_end(record, handle))
+        return refuse(buffers, handle, call);
+    release(buffers, record, &passing);
+    return TIDE_OK;
+}
+
+tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
+{
+    const char *call = "tide_buffer_release";
+    tide_buffer_record *record = find(buffers, buffer, call);
+    if (TIDE_UNLIKELY(record == NULL))
+        return tide_error_status();
+    if (TIDE_UNLIKELY(!buffers->immediate))
+        return release_ordered(buffers, record, buffer, buffers->stream, call);
+    if (TIDE_UNLIKELY(!tide_record_end(record, buffer)))
+        return refuse(buffers, buffer, call);
+    release(buffers, record, &(tide_passing){buffers->stream, buffers->stream_number});
+    return TIDE_OK;
+}
+
+tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer, void *stream)
+{
+    const char *call = "tide_buffer_release_on";
+    tide_buffer_record *record = find(buffers, buffer, call);
+    if (record == NULL)
+        return tide_error_status();
+    return release_ordered(buffers, record, buffer, stream, call);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+void *tide_buffer_pointer(tide_buffers *buffers, tide_buffer buffer)
+{
+    const tide_buffer_record *record = find(buffers, buffer, "tide_buffer_pointer");
+    return record != NULL ? __atomic_load_n(&record->data, __ATOMIC_RELAXED) : NULL;
+}
+
+size_t tide_buffer_bytes(tide_buffers *buffers, tide_buffer buffer)
+{
+    const tide_buffer_record *record = find(buffers, buffer, "tide_buffer_bytes");
+    return record != NULL ? tide_record_bytes(buffers, record) : 0;
+}
+
+size_t tide_buffers_round(const tide_buffers *buffers, size_t bytes)
+{
+    if (buffers == NULL || bytes > TIDE_BUCKET_MOST)
+        return 0;
+    return tide_bucket_bytes(buffers->policy, tide_bucket_of(buffers->policy, bytes));
+}

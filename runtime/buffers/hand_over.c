@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/buffers/hand_over.h"
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/base/shim.h"
+
+enum { ALIGN = 64 };
+
+tide_status tide_passing_find(const tide_buffers *buffers, unsigned key, void *stream,
+                              tide_passing *out, const char *call)
+{
+    tide_device *device = buffers->device;
+    *out = (tide_passing){.stream = stream, .number = 1};
+    if (tide_buffer_kind(key) == TIDE_BUFFER_HOST)
+        return TIDE_OK;
+    out->number = device->methods->stream_number(device, stream);
+    if (TIDE_UNLIKELY(tide_device_lost(device)))
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->name);
+    return out->number != 0 ? TIDE_OK
+                            : tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p",
+                                        device->name, stream);
+}
+
+/* ---- marks ------------------------------------------------------------------------------ */
+
+static void forget(const tide_buffers *buffers, tide_buffer_record *record)
+{
+    buffers->device->methods->mark_drop(buffers->device, record->mark);
+    record->mark = NULL;
+}
+
+/* The host waits for pinned memory that cannot be marked: only then may it be given back. */
+bool tide_passing_leave(const tide_buffers *buffers, tide_buffer_record *record,
+                        const tide_passing *passing)
+{
+    tide_device *device = buffers->device;
+    tide_assert(record->mark == NULL);
+    if (tide_buffer_plain(buffers, record->key))
+        return true;
+    record->stream = passing->number;
+    record->mark = device->methods->mark(device, passing->stream);
+    if (record->mark == NULL && tide_buffer_kind(record->key) == TIDE_BUFFER_PINNED)
+        (void)device->methods->wait(device, passing->stream);
+    return record->mark != NULL;
+}
+
+bool tide_passing_over(const tide_buffers *buffers, tide_buffer_record *record)
+{
+    tide_device *device = buffers->device;
+    if (record->mark == NULL)
+        return true;
+    if (!device->methods->mark_done(device, record->mark))
+        return false;
+    forget(buffers, record);
+    return true;
+}
+
+static bool follow(const tide_buffers *buffers, tide_buffer_record *record, void *stream)
+{
+    tide_device *device = buffers->device;
+    if (device->methods->mark_follow == NULL ||
+        device->methods->mark_follow(device, record->mark, stream) != TIDE_OK)
+        return false;
+    forget(buffers, record);
+    return true;
+}
+
+bool tide_passing_ready(const tide_buffers *buffers, tide_buffer_record *record,
+                        const tide_passing *passing)
+{
+    tide_device *device = buffers->device;
+    if (record->mark == NULL)
+        return true;
+    bool pinned = tide_buffer_kind(record->key) == TIDE_BUFFER_PINNED;
+    if (!pinned && record->stream == passing->number) {
+        forget(buffers, record);
+        return true;
+    }
+    if (device->methods->capturing(device, passing->stream))
+        return false;
+    if (tide_passing_over(buffers, record))
+        return true;
+    return !pinned && follow(buffers, record, passing->stream);
+}
+
+/* ---- memory ----------------------------------------------------------------------------- */
+
+static tide_device *source(const tide_buffers *buffers, unsigned key)
+{
+    return tide_buffer_kind(key) == TIDE_BUFFER_HOST ? &tide_device_host : buffers->device;
+}
+
+/* A device that shares the host's memory gets what the host can see, too, unless that is what it
+ * has anyway. (OpenCL's pinned memory is no memory that kernels take.) */
+static int memory_of(const tide_buffers *buffers, unsigned key)
+{
+    const tide_device *device = buffers->device;
+    bool visible = device->integrated && !device->host && device->dl.device_type == TIDE_DL_CUDA;
+    bool pinned = tide_buffer_kind(key) == TIDE_BUFFER_PINNED;
+    return pinned || (visible && tide_buffer_kind(key) == TIDE_BUFFER_DEVICE) ? TIDE_MEMORY_PINNED
+                                                                              : TIDE_MEMORY_DEVICE;
+}
+
+tide_status tide_passing_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
+                                  const tide_passing *passing, const char *call, void **data)
+{
+    tide_device *device = source(buffers, key);
+    if (!tide_buffer_plain(buffers, key) && device->methods->capturing(device, passing->stream))
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "a graph is captured on the stream, and no buffer of %zu bytes of '%s' "
+                         "was last used there",
+                         bytes, buffers->name);
+    tide_status status = device->methods->allocate(device, passing->stream, memory_of(buffers, key),
+                                                   bytes, ALIGN, data);
+    return status == TIDE_OK || status == TIDE_ERROR_MEMORY
+               ? status
+               : tide_fail(status, call, "%s", tide_error_message());
+}
+
+tide_status tide_passing_quiet(const tide_buffers *buffers, const char *call)
+{
+    tide_device *device = buffers->device;
+    if (buffers->immediate || !device->methods->capturing(device, buffers->stream))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on the stream of '%s'",
+                     buffers->name);
+}
+
+/* The instance's own stream, or any when it is gone and all work with it. */
+static void *own_stream(const tide_buffers *buffers)
+{
+    tide_device *device = buffers->device;
+    if (device->methods->stream_number(device, buffers->stream) == buffers->stream_number)
+        return buffers->stream;
+    (void)device->methods->wait_all(device);
+    return NULL;
+}
+
+/* Only what is not ordered by a stream must be waited for. */
+static void *settle(const tide_buffers *buffers, tide_buffer_record *record, int memory)
+{
+    tide_device *device = buffers->device;
+    void *stream = own_stream(buffers);
+    if (tide_passing_over(buffers, record))
+        return stream;
+    if (memory == TIDE_MEMORY_DEVICE && follow(buffers, record, stream))
+        return stream;
+    (void)device->methods->mark_wait(device, record->mark);
+    forget(buffers, record);
+    return stream;
+}
+
+void tide_passing_free(const tide_buffers *buffers, tide_buffer_record *record,
+                       const tide_passing *passing)
+{
+    tide_device *device = source(buffers, record->key);
+    int memory = memory_of(buffers, record->key);
+    size_t bytes = tide_record_bytes(buffers, record);
+    void *stream = NULL;
+    if (tide_buffer_plain(buffers, record->key)) {
+        if (buffers->careful)
+            tide_shim_release(record->data, bytes);
+    } else if (passing != NULL && memory == TIDE_MEMORY_DEVICE) {
+        stream = passing->stream;
+        if (record->mark != NULL)
+            forget(buffers, record);
+    } else {
+        stream = settle(buffers, record, memory);
+    }
+    device->methods->release(device, stream, memory, record->data, bytes);
+}

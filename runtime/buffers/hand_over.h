@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* A buffer passes from one stream to the next. Its release leaves a mark in the stream of its last
+ * use, before anybody can see it again; its next acquire goes behind that mark:
+ *
+ *   the same stream      runs its work in order: nothing to do
+ *   another stream       waits for the mark, by one event; the host does not
+ *   pinned memory        the host itself will write it: not handed out before the mark has been
+ * passed memory given back    on the stream of the mark, or on one that waits for it
+ *
+ * The host's own memory, and devices that do at once what is queued, need none of this (plain
+ * keys). */
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_HAND_OVER_H
+#define TIDEPOOL_RUNTIME_BUFFERS_HAND_OVER_H
+
+#include "runtime/buffers/handle.h"
+
+/* The stream of a call, and its number. */
+typedef struct tide_passing {
+    void *stream;
+    uint64_t number;
+} tide_passing;
+
+/* Refuses a stream that the device does not have. */
+tide_status tide_passing_find(const tide_buffers *buffers, unsigned key, void *stream,
+                              tide_passing *out, const char *call);
+
+/* Marks where the buffer's last use ends. False: that cannot be marked, so the buffer must be given
+ * back, on that very stream. */
+bool tide_passing_leave(const tide_buffers *buffers, tide_buffer_record *record,
+                        const tide_passing *passing);
+
+/* May the buffer be used by what will be queued on the stream? Orders the stream, if need be. */
+bool tide_passing_ready(const tide_buffers *buffers, tide_buffer_record *record,
+                        const tide_passing *passing);
+
+/* Is nothing that was queued before its release left? */
+bool tide_passing_over(const tide_buffers *buffers, tide_buffer_record *record);
+
+/* ---- memory ---- */
+
+/* TIDE_ERROR_MEMORY, without a message, when there is none. */
+tide_status tide_passing_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
+                                  const tide_passing *passing, const char *call, void **data);
+
+/* Gives the memory of a buffer back that nobody else can see: on the stream on which it was
+ * released just now, or (NULL) on the instance's own. */
+void tide_passing_free(const tide_buffers *buffers, tide_buffer_record *record,
+                       const tide_passing *passing);
+
+/* TIDE_ERROR_STATE while the instance's own stream is captured: nothing may be given back. */
+tide_status tide_passing_quiet(const tide_buffers *buffers, const char *call);
+
+#endif

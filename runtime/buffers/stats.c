@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers as numbers and as a page: one moment of all threads, added up while none is in its
+ * magazine. */
+#include <string.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/buffers/magazine.h"
+
+/* ---- adding up; stopped --------------------------------------------------------------------- */
+
+static void add_counts(tide_bucket_statistics *out, const tide_buffer_counts *counts)
+{
+    out->hits += counts->hits;
+    out->releases += counts->releases;
+    out->bytes_asked += counts->asked;
+}
+
+static tide_bucket_statistics add_bucket(const tide_buffers *buffers, unsigned key, unsigned bucket)
+{
+    const tide_depot_bucket *depot = &buffers->depot[key][bucket];
+    tide_bucket_statistics out = {.bytes = tide_bucket_bytes(buffers->policy, bucket),
+                                  .flags = tide_buffer_flags(key),
+                                  .cached = depot->cached,
+                                  .misses = depot->misses,
+                                  .dropped = depot->dropped};
+    add_counts(&out, &depot->counts);
+    for (const tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
+        if (m->cells[key] == NULL)
+            continue;
+        add_counts(&out, &m->cells[key][bucket].counts);
+        out.cached += tide_cell_held(&m->cells[key][bucket]);
+    }
+    tide_assert(out.hits + out.misses >= out.releases && out.cached <= depot->places);
+    out.live = (size_t)(out.hits + out.misses - out.releases);
+    return out;
+}
+
+static void add_total(tide_buffers_statistics *out, const tide_bucket_statistics *bucket)
+{
+    out->hits += bucket->hits;
+    out->misses += bucket->misses;
+    out->releases += bucket->releases;
+    out->dropped += bucket->dropped;
+    out->live += bucket->live;
+    out->cached += bucket->cached;
+    out->bytes_live += bucket->live * bucket->bytes;
+    out->bytes_cached += bucket->cached * bucket->bytes;
+    out->bytes_asked += bucket->bytes_asked;
+    out->bytes_given += (bucket->hits + bucket->misses) * bucket->bytes;
+}
+
+static void add_all(const tide_buffers *buffers, tide_buffers_statistics *out,
+                    tide_bucket_statistics *buckets, size_t room)
+{
+    unsigned count = tide_bucket_count(buffers->policy);
+    for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++) {
+        for (unsigned b = 0; buffers->depot[key] != NULL && b < count; b++) {
+            tide_bucket_statistics bucket = add_bucket(buffers, key, b);
+            if (bucket.hits + bucket.misses == 0)
+                continue;
+            if (buckets != NULL && out->buckets < room)
+                buckets[out->buckets] = bucket;
+            out->buckets++;
+            add_total(out, &bucket);
+        }
+    }
+}
+
+static double part(uint64_t of, uint64_t all)
+{
+    return all == 0 ? 0 : (double)of / (double)all;
+}
+
+tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *out,
+                               tide_bucket_statistics *buckets, size_t room)
+{
+    if (buffers == NULL || out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffers_stats", "the %s NULL",
+                         buffers == NULL ? "buffers are" : "result is");
+    *out = (tide_buffers_statistics){.bytes_most = buffers->bytes_most,
+                                     .count_most = buffers->count_most};
+    pthread_mutex_lock(&buffers->mutex);
+    tide_magazines_stop(buffers);
+    out->refused = buffers->refused;
+    out->trimmed = buffers->trimmed;
+    out->pressed = buffers->pressed;
+    out->failed = buffers->failed;
+    out->bytes_high = buffers->bytes_high;
+    add_all(buffers, out, buckets, room);
+    tide_magazines_resume(buffers);
+    pthread_mutex_unlock(&buffers->mutex);
+    out->hit_rate = part(out->hits, out->hits + out->misses);
+    out->waste = part(out->bytes_given - out->bytes_asked, out->bytes_given);
+    return TIDE_OK;
+}
+
+/* ---- a page --------------------------------------------------------------------------------- */
+
+static void print_bytes(FILE *out, size_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+    double value = (double)bytes;
+    for (; value >= 1024 && unit < 4; unit++)
+        value /= 1024;
+    fprintf(out, unit == 0 ? "%8.0f %-3s" : "%8.1f %-3s", value, units[unit]);
+}
+
+static void print_bucket(FILE *out, const tide_bucket_statistics *b)
+{
+    static const char *const kinds[] = {"device", "pinned", "host"};
+    uint64_t acquires = b->hits + b->misses;
+    print_bytes(out, b->bytes);
+    fprintf(out, "  %-6s %3u %9zu %9zu %11llu %11llu %9llu %7.2f%% %6.1f%%\n",
+            kinds[b->flags & 0xFF], b->flags >> 8, b->live, b->cached, (unsigned long long)b->hits,
+            (unsigned long long)b->misses, (unsigned long long)b->dropped,
+            100 * part(b->hits, acquires),
+            100 * part(acquires * b->bytes - b->bytes_asked, acquires * b->bytes));
+}
+
+static void print_totals(const tide_buffers *buffers, const tide_buffers_statistics *s, FILE *out)
+{
+    fprintf(out, "buffers '%s' on %s: %zu live,", buffers->name, buffers->device->name, s->live);
+    print_bytes(out, s->bytes_live);
+    fprintf(out, "; %zu cached,", s->cached);
+    print_bytes(out, s->bytes_cached);
+    fprintf(out, "; most held");
+    print_bytes(out, s->bytes_high);
+    fprintf(
+        out,
+        "\n%.2f%% of %llu acquires hit; %.1f%% wasted; %llu dropped, %llu trimmed, %llu refused, "
+        "%llu failed\n",
+        100 * s->hit_rate, (unsigned long long)(s->hits + s->misses), 100 * s->waste,
+        (unsigned long long)s->dropped, (unsigned long long)s->trimmed,
+        (unsigned long long)s->refused, (unsigned long long)s->failed);
+}
+
+enum { LINES = 512 };
+
+tide_status tide_buffers_print(tide_buffers *buffers, FILE *out)
+{
+    tide_buffers_statistics s;
+    tide_bucket_statistics buckets[LINES];
+    if (out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffers_print", "the file is NULL");
+    TIDE_FORWARD(tide_buffers_stats(buffers, &s, buckets, LINES));
+    print_totals(buffers, &s, out);
+    fprintf(out, "      bucket  memory tag      live    cached        hits      misses   dropped "
+                 "hit rate  waste\n");
+    for (size_t i = 0; i < s.buckets && i < LINES; i++)
+        print_bucket(out, &buckets[i]);
+    return TIDE_OK;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "runtime/check/report.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/os.h"
+
+/* ---- where reports go ------------------------------------------------------------------- */
+
+static struct {
+    tide_report_function function;
+    void *user;
+} target;
+
+void tide_report_to(tide_report_function function, void *user)
+{
+    __atomic_store_n(&target.user, user, __ATOMIC_RELAXED);
+    __atomic_store_n(&target.function, function, __ATOMIC_RELEASE);
+}
+
+void tide_report(tide_report_kind kind, const char *format, ...)
+{
+    char line[1024] = "tidepool: ";
+    char *text = line + strlen(line);
+    size_t most = sizeof line - strlen(line) - 1; /* the last byte is for the line's end */
+    va_list arguments;
+    va_start(arguments, format);
+    int wanted = vsnprintf(text, most, format, arguments);
+    va_end(arguments);
+    size_t bytes = wanted < 0 ? 0 : (size_t)wanted < most ? (size_t)wanted : most - 1;
+    tide_report_function function = __atomic_load_n(&target.function, __ATOMIC_ACQUIRE);
+    if (function != NULL && !function(kind, text, __atomic_load_n(&target.user, __ATOMIC_RELAXED)))
+        return;
+    text[bytes] = '\n';
+    tide_os_write_error(line, (size_t)(text - line) + bytes + 1);
+}
+
+/* ---- places ----------------------------------------------------------------------------- */
+
+/* The strings of a place lie in the module it was compiled into, which may have been unloaded. */
+static bool is_loaded(const char *text)
+{
+    uintptr_t first, last;
+    return tide_os_module(text, &first, &last);
+}
+
+static const char *end_of(const char *path)
+{
+    size_t length = strlen(path);
+    return length > 160 ? path + length - 160 : path;
+}
+
+tide_words tide_place_words(tide_place place)
+{
+    tide_words words;
+    if (place.file == NULL && place.function != NULL)
+        return tide_code_words(place.function - 1); /* the call, not what it returns to */
+    if (place.file == NULL)
+        snprintf(words.text, sizeof words.text, "an unnamed place");
+    else if (!is_loaded(place.file) || !is_loaded(place.function))
+        snprintf(words.text, sizeof words.text, "line %u of code that has been unloaded",
+                 place.line);
+    else
+        snprintf(words.text, sizeof words.text, "%s:%u in %.70s", end_of(place.file), place.line,
+                 place.function);
+    return words;
+}
+
+tide_words tide_code_words(const void *code)
+{
+    tide_words words;
+    Dl_info info;
+    size_t from_symbol = 0, from_module = 0;
+    bool known = dladdr(code, &info) != 0;
+    if (known)
+        from_module = (size_t)((const char *)code - (const char *)info.dli_fbase);
+    if (known && info.dli_sname != NULL)
+        from_symbol = (size_t)((const char *)code - (const char *)info.dli_saddr);
+    if (!known)
+        snprintf(words.text, sizeof words.text, "%p", code);
+    else if (info.dli_sname == NULL)
+        snprintf(words.text, sizeof words.text, "%s+%#zx", end_of(info.dli_fname), from_module);
+    else
+        snprintf(words.text, sizeof words.text, "%.70s+%#zx (%s+%#zx)", info.dli_sname,
+                 from_symbol, end_of(info.dli_fname), from_module);
+    return words;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* The CUDA driver: loaded when the first device is opened, never unloaded, and let alone once the
+ * process has begun to exit. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/base/error.h"
+
+tide_cu_driver tide_cu;
+
+static char library[1024] = "libcuda.so.1";
+static bool loaded;
+static uint32_t exiting, inside; /* atomic, in one order: who comes in after it has begun sees it */
+static const char call[] = "tide_device_open";
+
+void tide_cuda_driver_set(const char *path)
+{
+    snprintf(library, sizeof library, "%s", path != NULL ? path : "libcuda.so.1");
+}
+
+/* ---- exit --------------------------------------------------------------------------------- */
+
+bool tide_cuda_begin(void)
+{
+    __atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
+    if (TIDE_LIKELY(__atomic_load_n(&exiting, __ATOMIC_SEQ_CST) == 0))
+        return true;
+    tide_cuda_end();
+    return false;
+}
+
+void tide_cuda_end(void)
+{
+    __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Registered after the driver's own handlers, so run before them. Other threads may be in a call:
+ * they are given time to come out, but not for ever, for they may be waiting for work that does
+ * not end. */
+static void begin_exit(void)
+{
+    enum { TRIES = 2000, MICROSECONDS = 1000 };
+    __atomic_store_n(&exiting, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < TRIES && __atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0; i++)
+        usleep(MICROSECONDS);
+}
+
+/* ---- load --------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int version;
+    void **place;
+} entries[] = {
+#define TIDE_X(name, version, arguments) {#name, version, (void **)(void *)&tide_cu.name},
+    TIDE_CU_ENTRIES(TIDE_X)
+#undef TIDE_X
+};
+
+static tide_status resolve(tide_cu_get_proc *get_proc)
+{
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        int status = 0;
+        *entries[i].place = NULL;
+        tide_cu_result result = get_proc(entries[i].name, entries[i].place, entries[i].version,
+                                         TIDE_CU_PROC_LEGACY_STREAM, &status);
+        if (result != TIDE_CU_SUCCESS || *entries[i].place == NULL)
+            return tide_fail(TIDE_ERROR_DEVICE, call, "the CUDA driver %s has no %s of CUDA %d.%d",
+                             library, entries[i].name, entries[i].version / 1000,
+                             entries[i].version % 1000 / 10);
+    }
+    return TIDE_OK;
+}
+
+static tide_status initialise(void)
+{
+    tide_cu_result result = tide_cu.cuInit(0);
+    if (result == TIDE_CU_SUCCESS)
+        return TIDE_OK;
+    const char *words = NULL;
+    (void)tide_cu.cuGetErrorString(result, &words);
+    return tide_fail(TIDE_ERROR_DEVICE, call, "cuInit of %s fails with %d: %s", library, result,
+                     words != NULL ? words : "an error without words");
+}
+
+tide_status tide_cuda_load(void)
+{
+    if (loaded)
+        return TIDE_OK;
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL)
+        return tide_fail(TIDE_ERROR_DEVICE, call, "no CUDA driver: %s", dlerror());
+    void *symbol = dlsym(handle, "cuGetProcAddress_v2");
+    if (symbol == NULL)
+        return tide_fail(TIDE_ERROR_DEVICE, call,
+                         "the CUDA driver %s is older than CUDA 12.0: no cuGetProcAddress_v2",
+                         library);
+    TIDE_FORWARD(resolve((tide_cu_get_proc *)symbol));
+    TIDE_FORWARD(initialise());
+    static bool registered;
+    if (!registered && atexit(begin_exit) != 0)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to notice the end of the process");
+    registered = loaded = true;
+    return TIDE_OK;
+}
+
+/* ---- errors ------------------------------------------------------------------------------- */
+
+/* After these every call fails: the context has to be destroyed, and it is not ours alone. */
+static bool is_for_good(tide_cu_result result)
+{
+    switch (result) {
+    case TIDE_CU_DEINITIALIZED:
+    case TIDE_CU_DEVICE_UNAVAILABLE:
+    case TIDE_CU_ECC_UNCORRECTABLE:
+    case TIDE_CU_ILLEGAL_ADDRESS:
+    case TIDE_CU_LAUNCH_TIMEOUT:
+    case TIDE_CU_CONTEXT_IS_DESTROYED:
+    case TIDE_CU_ASSERT:
+    case TIDE_CU_HARDWARE_STACK_ERROR:
+    case TIDE_CU_ILLEGAL_INSTRUCTION:
+    case TIDE_CU_MISALIGNED_ADDRESS:
+    case TIDE_CU_INVALID_ADDRESS_SPACE:
+    case TIDE_CU_INVALID_PC:
+    case TIDE_CU_LAUNCH_FAILED: return true;
+    default: return false;
+    }
+}
+
+tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_result result)
+{
+    const char *name = NULL, *words = NULL;
+    if (tide_cuda_begin()) {
+        (void)tide_cu.cuGetErrorName(result, &name);
+        (void)tide_cu.cuGetErrorString(result, &words);
+        tide_cuda_end();
+    }
+    name = name != NULL ? name : "unknown";
+    words = words != NULL ? words : "no words";
+    if (!is_for_good(result))
+        return tide_fail(TIDE_ERROR_DEVICE, entry, "device %s: %s (%d): %s", device->name, name,
+                         result, words);
+    __atomic_store_n(&device->lost, true, __ATOMIC_RELAXED);
+    return tide_fail(TIDE_ERROR_DEVICE, entry, "device %s is lost: %s (%d): %s", device->name, name,
+                     result, words);
+}
+
+/* ---- context ------------------------------------------------------------------------------ */
+
+tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
+{
+    tide_cu_context wanted = tide_cuda_of(device)->context, current = NULL;
+    *entered = TIDE_CUDA_WAS_CURRENT;
+    if (TIDE_UNLIKELY(!tide_cuda_begin()))
+        return tide_fail(TIDE_ERROR_DEVICE, device->name, "the process is exiting");
+    if (tide_cu.cuCtxGetCurrent(&current) == TIDE_CU_SUCCESS && current == wanted)
+        return TIDE_OK;
+    tide_cu_result result = tide_cu.cuCtxPushCurrent(wanted);
+    if (result == TIDE_CU_SUCCESS) {
+        *entered = TIDE_CUDA_PUSHED;
+        return TIDE_OK;
+    }
+    tide_cuda_end();
+    return tide_cuda_fail(device, "cuCtxPushCurrent", result);
+}
+
+void tide_cuda_leave(tide_cuda_entered entered)
+{
+    tide_cu_context popped = NULL;
+    if (entered == TIDE_CUDA_PUSHED)
+        (void)tide_cu.cuCtxPopCurrent(&popped);
+    tide_cuda_end();
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Streams of a CUDA device: ordered by events, waited for, marked. Events are kept and used again:
+ * one may be recorded anew as soon as whoever waits for it has been told so, since a wait is for
+ * the recording there was when it was queued. */
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+
+/* ---- events ------------------------------------------------------------------------------- */
+
+static tide_cuda_mark *take_kept(tide_cuda *cuda)
+{
+    pthread_mutex_lock(&cuda->lock);
+    tide_cuda_mark *mark = cuda->free_marks;
+    if (mark != NULL)
+        cuda->free_marks = mark->next;
+    pthread_mutex_unlock(&cuda->lock);
+    return mark;
+}
+
+static void keep(tide_cuda *cuda, tide_cuda_mark *mark)
+{
+    pthread_mutex_lock(&cuda->lock);
+    mark->next = cuda->free_marks;
+    cuda->free_marks = mark;
+    pthread_mutex_unlock(&cuda->lock);
+}
+
+/* Events belong to the context that is current when they are made. */
+static tide_status make(tide_device *device, tide_cuda_mark **made)
+{
+    tide_cuda_mark *mark = tide_os_resize(NULL, sizeof *mark);
+    if (mark == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, device->name, "no memory for an event");
+    tide_cu_result result = tide_cu.cuEventCreate(&mark->event, TIDE_CU_EVENT_DISABLE_TIMING);
+    if (result != TIDE_CU_SUCCESS) {
+        tide_os_free(mark);
+        return tide_cuda_fail(device, "cuEventCreate", result);
+    }
+    *made = mark;
+    return TIDE_OK;
+}
+
+/* An event that is recorded on the stream now. */
+static tide_status record(tide_device *device, void *stream, tide_cuda_mark **out)
+{
+    tide_cuda *cuda = tide_cuda_of(device);
+    tide_cuda_mark *mark = take_kept(cuda);
+    if (mark == NULL)
+        TIDE_FORWARD(make(device, &mark));
+    tide_cu_result result = tide_cu.cuEventRecord(mark->event, stream);
+    if (result != TIDE_CU_SUCCESS) {
+        keep(cuda, mark);
+        return tide_cuda_fail(device, "cuEventRecord", result);
+    }
+    mark->stream = stream;
+    tide_device_count(&device->events);
+    *out = mark;
+    return TIDE_OK;
+}
+
+void tide_cuda_marks_end(tide_device *device, bool reachable)
+{
+    tide_cuda *cuda = tide_cuda_of(device);
+    for (tide_cuda_mark *mark = cuda->free_marks; mark != NULL; mark = cuda->free_marks) {
+        cuda->free_marks = mark->next;
+        if (reachable)
+            (void)tide_cu.cuEventDestroy(mark->event);
+        tide_os_free(mark);
+    }
+}
+
+/* ---- order -------------------------------------------------------------------------------- */
+
+static tide_status order(tide_device *device, void *before, void *after)
+{
+    tide_cuda_mark *mark = NULL;
+    TIDE_FORWARD(record(device, before, &mark));
+    tide_cu_result result = tide_cu.cuStreamWaitEvent(after, mark->event, 0);
+    keep(tide_cuda_of(device), mark);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK
+                                     : tide_cuda_fail(device, "cuStreamWaitEvent", result);
+}
+
+tide_status tide_cuda_order(tide_device *device, void *before, void *after)
+{
+    tide_cuda_entered entered;
+    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    tide_status status = order(device, before, after);
+    tide_cuda_leave(entered);
+    return status;
+}
+
+/* ---- wait --------------------------------------------------------------------------------- */
+
+/* Waiting for a stream that is being captured would spoil the capture. */
+tide_status tide_cuda_wait(tide_device *device, void *stream)
+{
+    tide_cuda_entered entered;
+    if (tide_cuda_capturing(device, stream))
+        return tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p",
+                         stream);
+    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    tide_cu_result result = tide_cu.cuStreamSynchronize(stream);
+    tide_cuda_leave(entered);
+    tide_device_count(&device->waits);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK
+                                     : tide_cuda_fail(device, "cuStreamSynchronize", result);
+}
+
+tide_status tide_cuda_wait_all(tide_device *device)
+{
+    tide_cuda_entered entered;
+    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    tide_cu_result result = tide_cu.cuCtxSynchronize();
+    tide_cuda_leave(entered);
+    tide_device_count(&device->waits);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuCtxSynchronize", result);
+}
+
+/* ---- marks -------------------------------------------------------------------------------- */
+
+/* An event that a capture recorded is a part of the graph: nobody could ask for it. */
+void *tide_cuda_mark_make(tide_device *device, void *stream)
+{
+    tide_cuda_mark *mark = NULL;
+    tide_cuda_entered entered;
+    if (tide_cuda_capturing(device, stream)) {
+        tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p", stream);
+        return NULL;
+    }
+    if (tide_cuda_enter(device, &entered) != TIDE_OK)
+        return NULL;
+    (void)record(device, stream, &mark);
+    tide_cuda_leave(entered);
+    return mark;
+}
+
+/* A mark on a device that is lost has been passed: nothing runs there. */
+static bool is_done(tide_device *device, const tide_cuda_mark *mark)
+{
+    int mode = TIDE_CU_CAPTURE_RELAXED;
+    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
+    tide_cu_result result = tide_cu.cuEventQuery(mark->event);
+    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
+    if (result != TIDE_CU_SUCCESS && result != TIDE_CU_NOT_READY)
+        (void)tide_cuda_fail(device, "cuEventQuery", result);
+    return result == TIDE_CU_SUCCESS || tide_device_lost(device);
+}
+
+bool tide_cuda_mark_done(tide_device *device, void *mark)
+{
+    tide_cuda_entered entered;
+    if (tide_cuda_capturing(device, ((tide_cuda_mark *)mark)->stream) ||
+        tide_cuda_enter(device, &entered) != TIDE_OK)
+        return false;
+    bool done = is_done(device, mark);
+    tide_cuda_leave(entered);
+    return done;
+}
+
+tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
+{
+    tide_cuda_entered entered;
+    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    tide_cu_result result = tide_cu.cuEventSynchronize(((tide_cuda_mark *)mark)->event);
+    tide_cuda_leave(entered);
+    tide_device_count(&device->waits);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK
+                                     : tide_cuda_fail(device, "cuEventSynchronize", result);
+}
+
+tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
+{
+    tide_cuda_entered entered;
+    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    tide_cu_result result = tide_cu.cuStreamWaitEvent(stream, ((tide_cuda_mark *)mark)->event, 0);
+    tide_cuda_leave(entered);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuStreamWaitEvent", result);
+}
+
+void tide_cuda_mark_drop(tide_device *device, void *mark)
+{
+    keep(tide_cuda_of(device), mark);
+}
+
+/* ---- what a stream is --------------------------------------------------------------------- */
+
+bool tide_cuda_capturing(tide_device *device, void *stream)
+{
+    int state = TIDE_CU_CAPTURE_NONE;
+    tide_cuda_entered entered;
+    if (tide_cuda_enter(device, &entered) != TIDE_OK)
+        return false;
+    tide_cu_result result = tide_cu.cuStreamIsCapturing(stream, &state);
+    tide_cuda_leave(entered);
+    return result == TIDE_CU_SUCCESS && state != TIDE_CU_CAPTURE_NONE;
+}
+
+/* Of a stream of this device's context. NULL is a different stream in each context. Zero is taken
+ * by who has none, so numbers are one more than the driver's. */
+static uint64_t number(tide_device *device, void *stream)
+{
+    unsigned long long id = 0;
+    tide_cu_context context = NULL;
+    tide_cu_result result = tide_cu.cuStreamGetCtx(stream, &context);
+    if (result == TIDE_CU_SUCCESS && context != tide_cuda_of(device)->context)
+        return 0;
+    if (result == TIDE_CU_SUCCESS)
+        result = tide_cu.cuStreamGetId(stream, &id);
+    if (result == TIDE_CU_SUCCESS)
+        return (uint64_t)id + 1;
+    (void)tide_cuda_fail(device, "cuStreamGetId", result);
+    return 0;
+}
+
+uint64_t tide_cuda_stream_number(tide_device *device, void *stream)
+{
+    tide_cuda_entered entered;
+    if (tide_cuda_enter(device, &entered) != TIDE_OK)
+        return 0;
+    uint64_t found = number(device, stream);
+    tide_cuda_leave(entered);
+    return found;
+}

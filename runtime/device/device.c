@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* Devices by name: opened, counted, held by what lies on them, closed. What a device does itself
+ * stands behind its table of methods. */
+#include "runtime/device/device.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tidepool/device.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/pool.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/hooks.h"
+#include "runtime/pool/streams.h"
+
+/* Every device ever opened but the host; guarded by the registry. Known ones are never freed. */
+static tide_device *devices;
+
+/* ---- the lock ----------------------------------------------------------------------------- */
+
+/* Devices are opened and closed one at a time, and not with the registry locked: drivers load and
+ * unload code for it, and the dynamic linker has a lock of its own, under which constructors of
+ * modules take the registry's. This one comes before the registry's and is held across fork. */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+
+static void lock_changing(void)
+{
+    pthread_mutex_lock(&changing);
+}
+
+static void unlock_changing(void)
+{
+    pthread_mutex_unlock(&changing);
+}
+
+/* Preparing handlers run in reverse: the registry's comes first, to be run after this one. */
+static void prepare(void)
+{
+    tide_registry_lock();
+    tide_registry_unlock();
+    pthread_atfork(lock_changing, unlock_changing, unlock_changing);
+}
+
+static void begin_change(void)
+{
+    pthread_once(&prepared, prepare);
+    lock_changing();
+}
+
+/* ---- open and close ----------------------------------------------------------------------- */
+
+static const struct {
+    const char *prefix;
+    tide_status (*open)(tide_device *device, unsigned ordinal);
+} kinds[] = {{"cuda:", tide_cuda_open}, {"opencl:", tide_opencl_open}};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* The number after the prefix, or -1: a few digits and nothing else. */
+static int ordinal_of(const char *name, const char *prefix)
+{
+    size_t length = strlen(prefix), digits = 0;
+    if (strncmp(name, prefix, length) != 0)
+        return -1;
+    for (name += length; isdigit((unsigned char)name[digits]); digits++) {}
+    return digits >= 1 && digits <= 4 && name[digits] == '\0' ? atoi(name) : -1;
+}
+
+static tide_device *find(const char *name)
+{
+    tide_device *device = devices;
+    while (device != NULL && strcmp(device->name, name) != 0)
+        device = device->next;
+    return device;
+}
+
+/* A device that is listed, closed and all zero but for its name. Registry locked. */
+static tide_device *listed(const char *name)
+{
+    tide_device *device = find(name);
+    if (device == NULL) {
+        device = tide_os_resize(NULL, sizeof *device);
+        if (device == NULL) {
+            tide_fail(TIDE_ERROR_MEMORY, "tide_device_open", "no memory to remember '%s'", name);
+            return NULL;
+        }
+        *device = (tide_device){.next = devices};
+        devices = device;
+    }
+    tide_device *next = device->next;
+    *device = (tide_device){.next = next};
+    snprintf(device->name, sizeof device->name, "%s", name);
+    return device;
+}
+
+/* The device of this name, opened once more, or listed and still closed: then it is to be opened.
+ */
+static tide_device *count_or_list(const char *name)
+{
+    tide_registry_lock();
+    tide_device *device = find(name);
+    if (device != NULL && device->opened != 0)
+        device->opened++;
+    else
+        device = listed(name);
+    tide_registry_unlock();
+    return device;
+}
+
+/* Nobody looks at a device that is closed but for its name, so it is filled in without the
+ * registry's lock. */
+static bool open_listed(tide_device *device, size_t kind, unsigned ordinal)
+{
+    if (kinds[kind].open(device, ordinal) != TIDE_OK)
+        return false;
+    tide_assert(device->methods != NULL && device->holds == 0);
+    tide_registry_lock();
+    device->opened = 1;
+    tide_registry_unlock();
+    return true;
+}
+
+/* "cuda:007" is "cuda:7". */
+static tide_device *open_kind(size_t kind, unsigned ordinal)
+{
+    char name[sizeof devices->name];
+    snprintf(name, sizeof name, "%s%u", kinds[kind].prefix, ordinal);
+    begin_change();
+    tide_device *device = count_or_list(name);
+    if (device != NULL && device->opened == 0 && !open_listed(device, kind, ordinal))
+        device = NULL;
+    unlock_changing();
+    return device;
+}
+
+tide_device *tide_device_open(const char *name)
+{
+    const char *call = "tide_device_open";
+    if (name == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is NULL");
+        return NULL;
+    }
+    tide_seam_attach(); /* policy may name another driver */
+    if (strcmp(name, tide_device_host.name) == 0)
+        return &tide_device_host;
+    for (size_t i = 0; i < KINDS; i++) {
+        int ordinal = ordinal_of(name, kinds[i].prefix);
+        if (ordinal >= 0)
+            return open_kind(i, (unsigned)ordinal);
+    }
+    tide_fail(TIDE_ERROR_NAME, call,
+              "no kind of device is called '%.40s': there are host, cuda:0 … cuda:9999 and "
+              "opencl:0 … opencl:9999",
+              name);
+    return NULL;
+}
+
+/* Is this one of ours, and open? Registry locked. */
+static tide_status check(const tide_device *device, const char *call)
+{
+    if (device == &tide_device_host)
+        return TIDE_OK;
+    const tide_device *known = devices;
+    while (known != NULL && known != device)
+        known = known->next;
+    if (known == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "%p is no device", (const void *)device);
+    if (known->opened == 0)
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is closed", known->name);
+    return TIDE_OK;
+}
+
+/* One opening less; what is closed for the last time nobody can hold any more. Registry locked. */
+static tide_status close_once(tide_device *device, const char *call)
+{
+    TIDE_FORWARD(check(device, call));
+    uint32_t holds = __atomic_load_n(&device->holds, __ATOMIC_ACQUIRE);
+    if (device->opened == 1 && holds != 0)
+        return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s",
+                         holds, device->name);
+    device->opened--;
+    return TIDE_OK;
+}
+
+static void let_go(tide_device *device)
+{
+    if (tide_callbacks_policy.close != NULL)
+        tide_callbacks_policy.close(device);
+    device->methods->close(device);
+}
+
+tide_status tide_device_close(tide_device *device)
+{
+    if (device == NULL || device == &tide_device_host)
+        return TIDE_OK;
+    begin_change();
+    tide_registry_lock();
+    tide_status status = close_once(device, "tide_device_close");
+    bool last = status == TIDE_OK && device->opened == 0;
+    tide_registry_unlock();
+    if (last)
+        let_go(device);
+    unlock_changing();
+    return status;
+}
+
+tide_status tide_device_hold(tide_device *device, const char *call)
+{
+    tide_registry_lock();
+    tide_status status = check(device, call);
+    if (status == TIDE_OK)
+        tide_device_hold_again(device);
+    tide_registry_unlock();
+    return status;
+}
+
+void tide_device_hold_again(tide_device *device)
+{
+    __atomic_fetch_add(&device->holds, 1, __ATOMIC_RELAXED);
+}
+
+void tide_device_drop(tide_device *device)
+{
+    uint32_t before = __atomic_fetch_sub(&device->holds, 1, __ATOMIC_RELEASE);
+    tide_assert(before > 0);
+    (void)before;
+}
+
+tide_status tide_device_lose(tide_device *device, const char *call, const char *words)
+{
+    __atomic_store_n(&device->lost, true, __ATOMIC_RELAXED);
+    return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost: %s", device->name, words);
+}
+
+/* ---- what is known of it ------------------------------------------------------------------ */
+
+static uint64_t counted(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static void describe(const tide_device *device, tide_device_information *out)
+{
+    *out = (tide_device_information){.dl = device->dl,
+                                     .host = device->host,
+                                     .integrated = device->integrated,
+                                     .lost = tide_device_lost(device),
+                                     .bytes = device->bytes,
+                                     .allocations = counted(&device->allocations),
+                                     .releases = counted(&device->releases),
+                                     .copies = counted(&device->copies),
+                                     .fills = counted(&device->fills),
+                                     .events = counted(&device->events),
+                                     .waits = counted(&device->waits),
+                                     .launches = counted(&device->launches),
+                                     .bytes_copied = counted(&device->bytes_copied)};
+    memcpy(out->name, device->name, sizeof out->name);
+    memcpy(out->description, device->description, sizeof out->description);
+}
+
+tide_status tide_device_info(const tide_device *device, tide_device_information *out)
+{
+    const char *call = "tide_device_info";
+    if (device == NULL || out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
+                         device == NULL ? "device" : "result");
+    tide_registry_lock();
+    tide_status status = check(device, call);
+    if (status == TIDE_OK)
+        describe(device, out);
+    tide_registry_unlock();
+    return status;
+}
+
+void *tide_device_context(const tide_device *device)
+{
+    return device != NULL ? device->context : NULL;
+}
+
+void *tide_device_stream(const tide_device *device)
+{
+    return device != NULL ? device->stream : NULL;
+}
+
+void *tide_device_buffer(tide_pool *pool, const void *data, size_t *offset)
+{
+    const char *call = "tide_device_buffer";
+    if (tide_pool_use(pool, call) != TIDE_OK)
+        return NULL;
+    if (data == NULL || offset == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL", data == NULL ? "pointer" : "offset");
+        return NULL;
+    }
+    return pool->core->device->methods->buffer(pool->core->device, data, offset);
+}
+
+tide_status tide_pool_wait(tide_pool *pool)
+{
+    const char *call = "tide_pool_wait";
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    TIDE_FORWARD(tide_streams_own(pool, call));
+    return pool->core->device->methods->wait(pool->core->device, pool->core->stream);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* The ICD loader, loaded when the first OpenCL device is asked for and never let go: drivers do not
+ * survive that. What its errors are called. */
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "runtime/base/error.h"
+#include "runtime/device/opencl/opencl.h"
+
+tide_opencl_calls tide_opencl;
+
+const char *tide_opencl_library = "libOpenCL.so.1";
+
+static bool loaded; /* by who opens a device */
+
+typedef struct entry {
+    const char *name;
+    size_t at;
+} entry;
+
+static const entry entries[] = {
+#define TIDE_CL(result, name, arguments) {#name, offsetof(tide_opencl_calls, name)},
+    TIDE_CL_ENTRIES(TIDE_CL)
+#undef TIDE_CL
+};
+
+static tide_status find_entries(void *library, const char *call)
+{
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        void *found = dlsym(library, entries[i].name);
+        if (found == NULL)
+            return tide_fail(TIDE_ERROR_DEVICE, call, "%s has no %s: it is older than OpenCL 2.0",
+                             tide_opencl_library, entries[i].name);
+        *(void **)(void *)((char *)&tide_opencl + entries[i].at) = found;
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_opencl_load(const char *call)
+{
+    if (loaded)
+        return TIDE_OK;
+    void *library = dlopen(tide_opencl_library, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        return tide_fail(TIDE_ERROR_DEVICE, call, "no OpenCL: %s", dlerror());
+    tide_status status = find_entries(library, call);
+    loaded = status == TIDE_OK;
+    if (!loaded)
+        dlclose(library);
+    return status;
+}
+
+/* ---- what is no longer to be called ------------------------------------------------------- */
+
+static uint32_t forks; /* of the process, this one being the child; atomic */
+static bool exiting;   /* atomic */
+
+static void forked(void)
+{
+    __atomic_add_fetch(&forks, 1, __ATOMIC_RELAXED);
+}
+
+static void exit_begins(void)
+{
+    __atomic_store_n(&exiting, true, __ATOMIC_RELAXED);
+}
+
+static void watch(void)
+{
+    (void)pthread_atfork(NULL, NULL, forked);
+    (void)atexit(exit_begins);
+}
+
+uint32_t tide_opencl_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch);
+    return __atomic_load_n(&forks, __ATOMIC_RELAXED);
+}
+
+bool tide_opencl_alive(const tide_opencl_device *device)
+{
+    return device->forks == __atomic_load_n(&forks, __ATOMIC_RELAXED) &&
+           !__atomic_load_n(&exiting, __ATOMIC_RELAXED);
+}
+
+tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call)
+{
+    if (TIDE_UNLIKELY(device->forks != __atomic_load_n(&forks, __ATOMIC_RELAXED)))
+        return tide_device_lose(device->base, call,
+                                "it was opened before this process was forked, and OpenCL does not "
+                                "work in the child");
+    if (TIDE_UNLIKELY(tide_device_lost(device->base)))
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->base->name);
+    return TIDE_OK;
+}
+
+/* ---- errors ------------------------------------------------------------------------------- */
+
+static const char *error_name(int32_t error)
+{
+    switch (error) {
+    case TIDE_CL_DEVICE_NOT_FOUND:
+        return "device not found";
+    case TIDE_CL_DEVICE_NOT_AVAILABLE:
+        return "device not available";
+    case TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE:
+        return "no device memory";
+    case TIDE_CL_OUT_OF_RESOURCES:
+        return "out of resources";
+    case TIDE_CL_OUT_OF_HOST_MEMORY:
+        return "out of host memory";
+    case -14:
+        return "what it waits for has failed";
+    case -30:
+        return "invalid value";
+    case -34:
+        return "invalid context";
+    case -36:
+        return "invalid command queue";
+    case -38:
+        return "invalid buffer";
+    case -48:
+        return "copied parts overlap";
+    default:
+        return "see CL/cl.h";
+    }
+}
+
+tide_status tide_opencl_check(const tide_opencl_device *device, int32_t error, const char *call)
+{
+    if (TIDE_LIKELY(error == TIDE_CL_SUCCESS))
+        return TIDE_OK;
+    if (error == TIDE_CL_DEVICE_NOT_AVAILABLE)
+        return tide_device_lose(device->base, call, error_name(error));
+    bool memory =
+        error == TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE || error == TIDE_CL_OUT_OF_HOST_MEMORY;
+    return tide_fail(memory ? TIDE_ERROR_MEMORY : TIDE_ERROR_DEVICE, call,
+                     "device %s answered %d (%s)", device->base->name, (int)error,
+                     error_name(error));
+}

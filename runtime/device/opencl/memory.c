@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of OpenCL devices: shared virtual memory, or numbers that stand for parts of buffers, and
+ * pinned host memory; fills and copies of each. */
+#include <string.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/device/opencl/opencl.h"
+#include "runtime/base/os.h"
+
+enum { SVM_ALIGN_MOST = 128, FILL_MOST = 128 }; /* what OpenCL promises to understand */
+enum { WIDE = 64, WIDE_FROM = 4096 };           /* fills that are worth a wider pattern     */
+
+/* ---- what lies where ---------------------------------------------------------------------- */
+
+/* The first span that starts after the address. */
+static size_t span_after(const tide_opencl_device *device, const char *data)
+{
+    size_t low = 0, high = device->span_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (device->spans[middle].start > data)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span)
+{
+    if (device->span_count == device->span_room) {
+        size_t room = device->span_room == 0 ? 32 : device->span_room * 2;
+        tide_opencl_span *spans = tide_os_resize(device->spans, room * sizeof *spans);
+        if (spans == NULL)
+            return false;
+        device->spans = spans;
+        device->span_room = room;
+    }
+    size_t at = span_after(device, span.start);
+    memmove(&device->spans[at + 1], &device->spans[at],
+            (device->span_count - at) * sizeof *device->spans);
+    device->spans[at] = span;
+    device->span_count++;
+    return true;
+}
+
+tide_opencl_span *tide_opencl_span_find(tide_opencl_device *device, const void *data)
+{
+    size_t at = span_after(device, data);
+    if (at == 0)
+        return NULL;
+    tide_opencl_span *span = &device->spans[at - 1];
+    return (const char *)data - span->start < (ptrdiff_t)span->bytes ? span : NULL;
+}
+
+void tide_opencl_span_drop(tide_opencl_device *device, tide_opencl_span *span)
+{
+    size_t at = (size_t)(span - device->spans);
+    tide_assert(at < device->span_count);
+    device->span_count--;
+    memmove(span, span + 1, (device->span_count - at) * sizeof *span);
+}
+
+static bool add_locked(tide_opencl_device *device, tide_opencl_span span)
+{
+    pthread_mutex_lock(&device->lock);
+    bool added = tide_opencl_span_add(device, span);
+    pthread_mutex_unlock(&device->lock);
+    return added;
+}
+
+/* The span at the address, copied; `take`: it is no longer known. False: there is none. */
+static bool span_at(tide_opencl_device *device, const void *data, bool take, tide_opencl_span *out)
+{
+    pthread_mutex_lock(&device->lock);
+    tide_opencl_span *span = tide_opencl_span_find(device, data);
+    if (span != NULL) {
+        *out = *span;
+        if (take)
+            tide_opencl_span_drop(device, span);
+    }
+    pthread_mutex_unlock(&device->lock);
+    return span != NULL;
+}
+
+void *tide_opencl_buffer(tide_device *base, const void *data, size_t *offset)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_opencl_span span;
+    if (device->memory != TIDE_OPENCL_BUFFERS || !tide_opencl_alive(device) ||
+        !span_at(device, data, false, &span))
+        return NULL;
+    *offset = (size_t)((const char *)data - span.start);
+    return span.mem;
+}
+
+/* ---- pinned memory ------------------------------------------------------------------------ */
+
+static char *align_up(void *address, size_t align)
+{
+    return (char *)(((uintptr_t)address + align - 1) & ~(uintptr_t)(align - 1));
+}
+
+static void unpin(tide_opencl_device *device, const tide_opencl_span *span)
+{
+    (void)tide_opencl.clEnqueueUnmapMemObject(device->aside, span->mem, span->origin, 0, NULL,
+                                              NULL);
+    (void)tide_opencl.clReleaseMemObject(span->mem);
+}
+
+/* A buffer that the driver allocates for the host and keeps mapped is what OpenCL has for pinned.
+ */
+static void *pin(tide_opencl_device *device, size_t bytes, size_t align)
+{
+    int32_t error = TIDE_CL_SUCCESS;
+    tide_opencl_span span = {.bytes = bytes};
+    span.mem = tide_opencl.clCreateBuffer(device->context,
+                                          TIDE_CL_MEM_READ_WRITE | TIDE_CL_MEM_ALLOC_HOST_PTR,
+                                          bytes + align, NULL, &error);
+    if (span.mem == NULL)
+        return NULL;
+    span.origin =
+        tide_opencl.clEnqueueMapBuffer(device->aside, span.mem, true, TIDE_CL_MAP_READ_WRITE, 0,
+                                       bytes + align, 0, NULL, NULL, &error);
+    if (span.origin == NULL) {
+        (void)tide_opencl.clReleaseMemObject(span.mem);
+        return NULL;
+    }
+    span.start = align_up(span.origin, align);
+    if (add_locked(device, span))
+        return span.start;
+    unpin(device, &span);
+    return NULL;
+}
+
+/* ---- shared virtual memory ---------------------------------------------------------------- */
+
+/* Drivers need not align further than to their largest type: what wants more is remembered. */
+static void *share(tide_opencl_device *device, size_t bytes, size_t align)
+{
+    bool far = align > SVM_ALIGN_MOST;
+    uint64_t flags =
+        TIDE_CL_MEM_READ_WRITE | (device->memory == TIDE_OPENCL_FINE ? TIDE_CL_MEM_SVM_FINE : 0);
+    void *origin = tide_opencl.clSVMAlloc(device->context, flags, far ? bytes + align : bytes,
+                                          far ? SVM_ALIGN_MOST : (uint32_t)align);
+    if (origin == NULL || !far)
+        return origin;
+    tide_opencl_span span = {.start = align_up(origin, align), .bytes = bytes, .origin = origin};
+    if (add_locked(device, span))
+        return span.start;
+    tide_opencl.clSVMFree(device->context, origin);
+    return NULL;
+}
+
+/* After the work that is queued. Should the driver refuse, after waiting for it. */
+static void share_end(tide_opencl_device *device, void *stream, void *origin)
+{
+    tide_cl_queue queue = tide_opencl_queue(device, stream);
+    if (tide_opencl.clEnqueueSVMFree(queue, 1, &origin, NULL, NULL, 0, NULL, NULL) ==
+        TIDE_CL_SUCCESS) {
+        (void)tide_opencl.clFlush(queue);
+        return;
+    }
+    (void)tide_opencl.clFinish(queue);
+    tide_opencl.clSVMFree(device->context, origin);
+}
+
+/* ---- allocate and release ------------------------------------------------------------------ */
+
+/* Memory of many drivers is lazy: creating never fails for want of it, so tests need the fault. */
+tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, size_t bytes,
+                                 size_t align, void **data)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    *data = NULL;
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    if (tide_os_faulted(bytes))
+        return TIDE_ERROR_MEMORY;
+    if (memory == TIDE_MEMORY_PINNED)
+        *data = pin(device, bytes, align);
+    else if (device->memory == TIDE_OPENCL_BUFFERS)
+        *data = tide_opencl_carve(device, stream, bytes, align);
+    else
+        *data = share(device, bytes, align);
+    if (*data == NULL)
+        return TIDE_ERROR_MEMORY;
+    tide_device_count(&base->allocations);
+    return TIDE_OK;
+}
+
+/* A driver that can no longer be called keeps what it has. */
+void tide_opencl_release(tide_device *base, void *stream, int memory, void *data, size_t bytes)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    (void)bytes;
+    tide_device_count(&base->releases);
+    if (!tide_opencl_alive(device))
+        return;
+    tide_opencl_span span = {.origin = data};
+    bool known = span_at(device, data, true, &span);
+    if (memory == TIDE_MEMORY_PINNED)
+        unpin(device, &span);
+    else if (known && span.parent != NULL)
+        tide_opencl_give_back(device, stream, &span);
+    else
+        share_end(device, stream, span.origin);
+}
+
+/* ---- an address as the driver takes it ----------------------------------------------------- */
+
+typedef struct place {
+    tide_cl_mem mem; /* NULL: an address of shared virtual memory, or of the host */
+    size_t offset;
+    void *address;
+} place;
+
+static place place_of(tide_opencl_device *device, const void *data)
+{
+    place p = {.address = (void *)(uintptr_t)data};
+    tide_opencl_span span;
+    if (device->memory == TIDE_OPENCL_BUFFERS && span_at(device, data, false, &span) &&
+        span.parent != NULL) {
+        p.mem = span.mem;
+        p.offset = (size_t)((const char *)data - span.start);
+    }
+    return p;
+}
+
+/* ---- fills --------------------------------------------------------------------------------- */
+
+static bool native_pattern(size_t bytes, size_t at)
+{
+    return bytes <= FILL_MOST && (bytes & (bytes - 1)) == 0 && at % bytes == 0;
+}
+
+/* A part of a slot: numbers are as aligned as what they stand for. */
+static tide_status fill(tide_opencl_device *device, void *stream, const place *p, size_t at,
+                        const void *pattern, size_t pattern_bytes, size_t bytes)
+{
+    tide_cl_queue queue = tide_opencl_queue(device, stream);
+    tide_device_count(&device->base->fills);
+    if (p->mem != NULL)
+        return tide_opencl_check(device,
+                                 tide_opencl.clEnqueueFillBuffer(queue, p->mem, pattern,
+                                                                 pattern_bytes, p->offset + at,
+                                                                 bytes, 0, NULL, NULL),
+                                 "clEnqueueFillBuffer");
+    return tide_opencl_check(device,
+                             tide_opencl.clEnqueueSVMMemFill(queue, (char *)p->address + at,
+                                                             pattern, pattern_bytes, bytes, 0, NULL,
+                                                             NULL),
+                             "clEnqueueSVMMemFill");
+}
+
+/* A CPU's driver stores a pattern at a time: many small ones at once are two to five times as fast.
+ */
+static tide_status fill_wide(tide_opencl_device *device, void *stream, const place *p,
+                             const void *pattern, size_t pattern_bytes, size_t bytes)
+{
+    char wide[WIDE];
+    size_t whole = bytes / WIDE * WIDE;
+    for (size_t at = 0; at < WIDE; at += pattern_bytes)
+        memcpy(wide + at, pattern, pattern_bytes);
+    TIDE_FORWARD(fill(device, stream, p, 0, wide, WIDE, whole));
+    return whole == bytes ? TIDE_OK
+                          : fill(device, stream, p, whole, pattern, pattern_bytes, bytes - whole);
+}
+
+static bool pays_wide(const tide_opencl_device *device, const void *data, size_t pattern_bytes,
+                      size_t bytes)
+{
+    return device->cpu && pattern_bytes < WIDE && bytes >= WIDE_FROM && (uintptr_t)data % WIDE == 0;
+}
+
+/* One odd pattern, piece by piece: a fill takes its pattern along, which a copy would not. */
+static tide_status write_pattern(tide_opencl_device *device, void *stream, const place *p,
+                                 const char *pattern, size_t bytes)
+{
+    size_t base = (uintptr_t)p->address % FILL_MOST;
+    for (size_t at = 0, piece; at < bytes; at += piece) {
+        for (piece = FILL_MOST; piece > bytes - at || (base + at) % piece != 0;)
+            piece /= 2;
+        TIDE_FORWARD(fill(device, stream, p, at, pattern + at, piece, piece));
+    }
+    return TIDE_OK;
+}
+
+/* Then what is there is doubled until it is all there. */
+static tide_status fill_odd(tide_opencl_device *device, void *stream, const place *p,
+                            const void *pattern, size_t pattern_bytes, size_t bytes)
+{
+    char *data = p->address;
+    TIDE_FORWARD(write_pattern(device, stream, p, pattern, pattern_bytes));
+    for (size_t done = pattern_bytes, next; done < bytes; done += next) {
+        next = done < bytes - done ? done : bytes - done;
+        TIDE_FORWARD(tide_opencl_copy(device->base, stream, data + done, data, next));
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const void *pattern,
+                             size_t pattern_bytes, size_t count)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_assert(pattern_bytes > 0);
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    if (count == 0)
+        return TIDE_OK;
+    place p = place_of(device, data);
+    size_t bytes = pattern_bytes * count;
+    if (device->memory == TIDE_OPENCL_BUFFERS && p.mem == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no memory of device %s", data,
+                         base->name);
+    if (!native_pattern(pattern_bytes, (uintptr_t)data))
+        return fill_odd(device, stream, &p, pattern, pattern_bytes, bytes);
+    return pays_wide(device, data, pattern_bytes, bytes)
+               ? fill_wide(device, stream, &p, pattern, pattern_bytes, bytes)
+               : fill(device, stream, &p, 0, pattern, pattern_bytes, bytes);
+}
+
+/* ---- copies -------------------------------------------------------------------------------- */
+
+static int32_t copy_buffers(tide_cl_queue queue, const place *to, const place *from, size_t bytes)
+{
+    if (to->mem != NULL && from->mem != NULL)
+        return tide_opencl.clEnqueueCopyBuffer(queue, from->mem, to->mem, from->offset, to->offset,
+                                               bytes, 0, NULL, NULL);
+    if (to->mem != NULL)
+        return tide_opencl.clEnqueueWriteBuffer(queue, to->mem, false, to->offset, bytes,
+                                                from->address, 0, NULL, NULL);
+    return tide_opencl.clEnqueueReadBuffer(queue, from->mem, false, from->offset, bytes,
+                                           to->address, 0, NULL, NULL);
+}
+
+tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const void *from,
+                             size_t bytes)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    if (bytes == 0)
+        return TIDE_OK;
+    place target = place_of(device, to), source = place_of(device, from);
+    tide_cl_queue queue = tide_opencl_queue(device, stream);
+    if (device->memory == TIDE_OPENCL_BUFFERS && target.mem == NULL && source.mem == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
+                         "neither %p nor %p is memory of device %s", to, from, base->name);
+    int32_t error =
+        device->memory == TIDE_OPENCL_BUFFERS
+            ? copy_buffers(queue, &target, &source, bytes)
+            : tide_opencl.clEnqueueSVMMemcpy(queue, false, to, from, bytes, 0, NULL, NULL);
+    TIDE_FORWARD(tide_opencl_check(device, error, "copy"));
+    tide_device_count(&base->copies);
+    __atomic_add_fetch(&base->bytes_copied, bytes, __ATOMIC_RELAXED);
+    return TIDE_OK;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* OpenCL devices: found, opened, closed. Any OpenCL 2.0 driver will do; shared virtual memory is
+ * used where there is some. */
+#include "runtime/device/opencl/opencl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+#include "runtime/base/settings.h"
+
+enum { PLATFORMS_MOST = 16, DEVICES_MOST = 64 };
+
+static const char call[] = "tide_device_open";
+
+/* ---- finding ------------------------------------------------------------------------------ */
+
+/* Devices are counted over all platforms, in the loader's order. */
+static tide_status find(unsigned ordinal, tide_cl_device *found)
+{
+    tide_cl_platform platforms[PLATFORMS_MOST];
+    uint32_t platform_count = 0, before = 0;
+    if (tide_opencl.clGetPlatformIDs(PLATFORMS_MOST, platforms, &platform_count) !=
+            TIDE_CL_SUCCESS ||
+        platform_count == 0)
+        return tide_fail(TIDE_ERROR_DEVICE, call,
+                         "opencl:%u: %s knows no platform; is a driver installed (Debian: "
+                         "pocl-opencl-icd)?",
+                         ordinal, tide_opencl_library);
+    for (uint32_t i = 0; i < platform_count && i < PLATFORMS_MOST; i++) {
+        tide_cl_device devices[DEVICES_MOST];
+        uint32_t count = 0;
+        if (tide_opencl.clGetDeviceIDs(platforms[i], TIDE_CL_DEVICE_TYPE_ALL, DEVICES_MOST, devices,
+                                       &count) != TIDE_CL_SUCCESS)
+            continue;
+        if (count > DEVICES_MOST)
+            count = DEVICES_MOST;
+        if (ordinal - before < count) {
+            *found = devices[ordinal - before];
+            return TIDE_OK;
+        }
+        before += count;
+    }
+    return tide_fail(TIDE_ERROR_DEVICE, call, "opencl:%u: there are %u OpenCL devices", ordinal,
+                     before);
+}
+
+static uint64_t ask_number(tide_cl_device device, uint32_t what, size_t bytes)
+{
+    uint64_t answer = 0; /* little-endian: a shorter answer fills the low end */
+    (void)tide_opencl.clGetDeviceInfo(device, what, bytes, &answer, NULL);
+    return answer;
+}
+
+static void describe(tide_opencl_device *device, unsigned ordinal)
+{
+    tide_device *base = device->base;
+    base->dl = (tide_dl_device){TIDE_DL_OPENCL, (int32_t)ordinal};
+    char text[256] = "";
+    (void)tide_opencl.clGetDeviceInfo(device->device, TIDE_CL_DEVICE_NAME, sizeof text, text, NULL);
+    text[sizeof text - 1] = '\0';
+    snprintf(base->description, sizeof base->description, "%.95s", text);
+    base->bytes = ask_number(device->device, TIDE_CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(uint64_t));
+    base->integrated =
+        ask_number(device->device, TIDE_CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(uint32_t)) != 0;
+    device->cpu = (ask_number(device->device, TIDE_CL_DEVICE_TYPE, sizeof(uint64_t)) &
+                   TIDE_CL_DEVICE_TYPE_CPU) != 0;
+    device->alignment =
+        ask_number(device->device, TIDE_CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(uint32_t)) / 8;
+    if (device->alignment < 64)
+        device->alignment = 64;
+}
+
+/* Fine-grained memory of a device of its own would lie with the host, so coarse is preferred there.
+ */
+static tide_status choose_memory(tide_opencl_device *device)
+{
+    int wanted = (int)tide_setting_get(TIDE_SETTING_opencl_memory);
+    uint64_t svm = ask_number(device->device, TIDE_CL_DEVICE_SVM_CAPABILITIES, sizeof(uint64_t));
+    bool fine = (svm & TIDE_CL_SVM_FINE) != 0, coarse = (svm & TIDE_CL_SVM_COARSE) != 0;
+    if ((wanted == TIDE_OPENCL_FINE && !fine) || (wanted == TIDE_OPENCL_COARSE && !coarse))
+        return tide_fail(
+            TIDE_ERROR_DEVICE, call,
+            "%s has no %s-grained shared virtual memory, which opencl_memory = %d asks "
+            "for",
+            device->base->name, wanted == TIDE_OPENCL_FINE ? "fine" : "coarse", wanted);
+    device->memory = wanted != TIDE_OPENCL_BEST         ? wanted
+                     : fine && device->base->integrated ? TIDE_OPENCL_FINE
+                     : coarse                           ? TIDE_OPENCL_COARSE
+                                                        : TIDE_OPENCL_BUFFERS;
+    return TIDE_OK;
+}
+
+/* ---- open and close ------------------------------------------------------------------------ */
+
+static tide_status make_queue(tide_opencl_device *device, tide_cl_queue *queue)
+{
+    int32_t error = TIDE_CL_SUCCESS;
+    *queue = tide_opencl.clCreateCommandQueueWithProperties(device->context, device->device, NULL,
+                                                            &error);
+    return tide_opencl_check(device, error, "clCreateCommandQueueWithProperties");
+}
+
+/* Gives back what there is. */
+static void stop(tide_opencl_device *device)
+{
+    if (device->aside != NULL)
+        (void)tide_opencl.clReleaseCommandQueue(device->aside);
+    if (device->queue != NULL)
+        (void)tide_opencl.clReleaseCommandQueue(device->queue);
+    if (device->context != NULL)
+        (void)tide_opencl.clReleaseContext(device->context);
+}
+
+static tide_status start(tide_opencl_device *device, unsigned ordinal)
+{
+    TIDE_FORWARD(find(ordinal, &device->device));
+    describe(device, ordinal);
+    TIDE_FORWARD(choose_memory(device));
+    int32_t error = TIDE_CL_SUCCESS;
+    device->context = tide_opencl.clCreateContext(NULL, 1, &device->device, NULL, NULL, &error);
+    TIDE_FORWARD(tide_opencl_check(device, error, "clCreateContext"));
+    TIDE_FORWARD(make_queue(device, &device->queue));
+    return make_queue(device, &device->aside);
+}
+
+static bool never_capturing(tide_device *device, void *stream)
+{
+    (void)device;
+    (void)stream;
+    return false;
+}
+
+/* A driver that cannot be called any more keeps what it has. */
+static void let_go(tide_device *base)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    if (tide_opencl_alive(device)) {
+        tide_assert(device->span_count == 0);
+        tide_opencl.clFinish(device->queue);
+        tide_opencl_parents_end(device);
+        tide_opencl_streams_end(device);
+        stop(device);
+    }
+    pthread_mutex_destroy(&device->lock);
+    pthread_mutex_destroy(&device->launching);
+    tide_os_free(device->spans);
+    tide_os_free(device->streams);
+    tide_os_free(device);
+    base->own = base->context = base->stream = NULL;
+}
+
+static const tide_device_methods methods = {
+    .allocate = tide_opencl_allocate,
+    .release = tide_opencl_release,
+    .fill = tide_opencl_fill,
+    .copy = tide_opencl_copy,
+    .order = tide_opencl_order,
+    .wait = tide_opencl_wait,
+    .wait_all = tide_opencl_wait_all,
+    .mark = tide_opencl_mark,
+    .mark_done = tide_opencl_mark_done,
+    .mark_wait = tide_opencl_mark_wait,
+    .mark_drop = tide_opencl_mark_drop,
+    .mark_follow = tide_opencl_mark_follow,
+    .capturing = never_capturing,
+    .stream_number = tide_opencl_stream_number,
+    .buffer = tide_opencl_buffer,
+    .load = tide_opencl_module,
+    .unload = tide_opencl_module_drop,
+    .kernel = tide_opencl_kernel,
+    .launch = tide_opencl_launch,
+    .close = let_go,
+};
+
+static uint32_t first_forks; /* when a driver was first asked; by who opens a device */
+static bool asked;
+
+/* A driver that was used before a fork has left its threads behind, for new devices as well. */
+static tide_status driver_works(unsigned ordinal)
+{
+    uint32_t forks = tide_opencl_forks();
+    if (!asked) {
+        asked = true;
+        first_forks = forks;
+    }
+    if (forks == first_forks)
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_DEVICE, call,
+                     "opencl:%u: OpenCL was used before this process was forked, and does not work "
+                     "in the child",
+                     ordinal);
+}
+
+tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
+{
+    TIDE_FORWARD(tide_opencl_load(call));
+    TIDE_FORWARD(driver_works(ordinal));
+    tide_opencl_device *device = tide_os_resize(NULL, sizeof *device);
+    if (device == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no %zu bytes for a device", sizeof *device);
+    *device = (tide_opencl_device){.base = base, .forks = tide_opencl_forks()};
+    tide_status status = start(device, ordinal);
+    if (status != TIDE_OK) {
+        stop(device);
+        tide_os_free(device);
+        return status;
+    }
+    pthread_mutex_init(&device->lock, NULL);
+    pthread_mutex_init(&device->launching, NULL);
+    base->methods = &methods;
+    base->own = device;
+    base->context = device->context;
+    base->stream = device->queue;
+    return TIDE_OK;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of an OpenCL device: what its files share. */
+#ifndef TIDEPOOL_RUNTIME_DEVICE_OPENCL_OPENCL_H
+#define TIDEPOOL_RUNTIME_DEVICE_OPENCL_OPENCL_H
+
+#include <pthread.h>
+
+#include "runtime/device/device.h"
+#include "runtime/device/opencl/api.h"
+
+/* The entry points; NULL until the loader is there. */
+typedef struct tide_opencl_calls {
+#define TIDE_CL(result, name, arguments) result(*name) arguments;
+    TIDE_CL_ENTRIES(TIDE_CL)
+#undef TIDE_CL
+} tide_opencl_calls;
+
+extern tide_opencl_calls tide_opencl;
+
+/* The loader's file. A test may name another one, before anything is opened. */
+extern const char *tide_opencl_library;
+
+/* Finds the loader and its entry points, once; by who opens a device. */
+tide_status tide_opencl_load(const char *call);
+
+/* How slots lie in the device: values of the setting `opencl_memory`. */
+enum {
+    TIDE_OPENCL_BEST = 0,   /* fine where the host's memory is shared, else coarse, else buffers */
+    TIDE_OPENCL_FINE = 1,   /* fine-grained shared virtual memory                                */
+    TIDE_OPENCL_COARSE = 2, /* coarse-grained; the host never touches it either way              */
+    TIDE_OPENCL_BUFFERS = 3 /* parent buffers and sub-buffers; pointers are numbers              */
+};
+
+/* Memory that cannot be given back by its address alone. Sorted by address. */
+typedef struct tide_opencl_span {
+    char *start;
+    size_t bytes;
+    tide_cl_mem mem; /* a slot's sub-buffer; a pinned area's buffer; NULL: shared memory */
+    void *origin;    /* what the driver called it: a mapped or a shared address          */
+    struct tide_opencl_parent *parent; /* of a sub-buffer, else NULL                        */
+} tide_opencl_span;
+
+typedef struct tide_opencl_stream {
+    tide_cl_queue queue;
+    uint64_t number;
+} tide_opencl_stream;
+
+typedef struct tide_opencl_device {
+    tide_device *base;
+    tide_cl_device device;
+    tide_cl_context context;
+    tide_cl_queue queue; /* what NULL stands for */
+    tide_cl_queue aside; /* for what must not wait for anybody's work */
+    int memory;          /* TIDE_OPENCL_FINE to BUFFERS */
+    size_t alignment;    /* of sub-buffers, in bytes    */
+    bool cpu;            /* runs where we run           */
+    uint32_t forks;      /* of this process when it was opened */
+
+    pthread_mutex_t lock; /* guards what follows */
+    tide_opencl_span *spans;
+    size_t span_count, span_room;
+    struct tide_opencl_parent *parents;
+    tide_opencl_stream *streams;
+    size_t stream_count, stream_room;
+    pthread_mutex_t launching; /* a kernel's arguments belong to the kernel, not to the launch */
+} tide_opencl_device;
+
+static inline tide_opencl_device *tide_opencl_of(const tide_device *device)
+{
+    return device->own;
+}
+
+static inline tide_cl_queue tide_opencl_queue(const tide_opencl_device *device, void *stream)
+{
+    return stream != NULL ? (tide_cl_queue)stream : device->queue;
+}
+
+/* Refuses a device that is lost, or that a fork has left behind: its driver's threads stayed in the
+ * parent, and the first call that waits for them would wait for ever. */
+tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call);
+
+/* How often this process came about by a fork since it was first asked. */
+uint32_t tide_opencl_forks(void);
+
+/* May the driver still be called to give things back? Not in a child, not once exit has begun. */
+bool tide_opencl_alive(const tide_opencl_device *device);
+
+/* TIDE_OK, or the message of the driver's error. Notices the loss of the device. */
+tide_status tide_opencl_check(const tide_opencl_device *device, int32_t error, const char *call);
+
+/* runtime/device/opencl/memory.c */
+tide_status tide_opencl_allocate(tide_device *, void *stream, int memory, size_t bytes,
+                                 size_t align, void **data);
+void tide_opencl_release(tide_device *, void *stream, int memory, void *data, size_t bytes);
+tide_status tide_opencl_fill(tide_device *, void *stream, void *data, const void *pattern,
+                             size_t pattern_bytes, size_t count);
+tide_status tide_opencl_copy(tide_device *, void *stream, void *to, const void *from, size_t bytes);
+void *tide_opencl_buffer(tide_device *, const void *data, size_t *offset);
+
+/* runtime/device/opencl/parent.c: buffers carved from larger ones. NULL: no memory. */
+void *tide_opencl_carve(tide_opencl_device *, void *stream, size_t bytes, size_t align);
+void tide_opencl_give_back(tide_opencl_device *, void *stream, const tide_opencl_span *span);
+void tide_opencl_parents_end(tide_opencl_device *device);
+/* The whole parent, and how far into it an address lies. */
+tide_cl_mem tide_opencl_parent_buffer(const struct tide_opencl_parent *parent, const void *data,
+                                      size_t *offset);
+
+/* The table of spans; device locked. A found span is valid until the lock is let go. */
+bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span);
+tide_opencl_span *tide_opencl_span_find(tide_opencl_device *device, const void *data);
+void tide_opencl_span_drop(tide_opencl_device *device, tide_opencl_span *span);
+
+/* runtime/device/opencl/stream.c */
+tide_status tide_opencl_order(tide_device *, void *before, void *after);
+tide_status tide_opencl_wait(tide_device *, void *stream);
+tide_status tide_opencl_wait_all(tide_device *);
+void *tide_opencl_mark(tide_device *, void *stream);
+bool tide_opencl_mark_done(tide_device *, void *mark);
+tide_status tide_opencl_mark_wait(tide_device *, void *mark);
+tide_status tide_opencl_mark_follow(tide_device *, void *mark, void *stream);
+void tide_opencl_mark_drop(tide_device *, void *mark);
+uint64_t tide_opencl_stream_number(tide_device *, void *stream);
+void tide_opencl_streams_end(tide_opencl_device *device);
+
+/* runtime/device/opencl/kernel.c */
+void *tide_opencl_module(tide_device *, const void *code, size_t bytes, const char *options);
+void tide_opencl_module_drop(tide_device *, void *module);
+void *tide_opencl_kernel(tide_device *, void *module, const char *name);
+tide_status tide_opencl_launch(tide_device *, void *stream, void *kernel, size_t groups,
+                               size_t group, const tide_argument *arguments, size_t count);
+
+#endif

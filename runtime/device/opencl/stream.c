@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* Queues of OpenCL devices: which is which, what comes after what, and how far each is. Events are
+ * polled: a callback would come on another thread, where little may be called. */
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/device/opencl/opencl.h"
+#include "runtime/base/os.h"
+
+/* ---- numbers -------------------------------------------------------------------------------- */
+
+static bool queue_info(tide_cl_queue queue, uint32_t what, void *out, size_t bytes)
+{
+    return tide_opencl.clGetCommandQueueInfo(queue, what, bytes, out, NULL) == TIDE_CL_SUCCESS;
+}
+
+enum { STREAMS_KEPT = 256 };
+
+/* We hold on to every queue that has a number, so its handle cannot come to name another one. Of
+ * very many, those that nobody else holds on to are let go: they have had their last use. */
+static void sweep(tide_opencl_device *device)
+{
+    for (size_t i = device->stream_count; i-- > 0;) {
+        uint32_t references = 2;
+        tide_cl_queue queue = device->streams[i].queue;
+        if (!queue_info(queue, TIDE_CL_QUEUE_REFERENCE_COUNT, &references, sizeof references) ||
+            references > 1)
+            continue;
+        (void)tide_opencl.clReleaseCommandQueue(queue);
+        device->streams[i] = device->streams[--device->stream_count];
+    }
+}
+
+static tide_status check_queue(const tide_opencl_device *device, tide_cl_queue queue)
+{
+    tide_cl_context context = NULL;
+    tide_cl_device on = NULL;
+    uint64_t properties = 0;
+    const char *name = device->base->name;
+    if (!queue_info(queue, TIDE_CL_QUEUE_CONTEXT, &context, sizeof context) ||
+        !queue_info(queue, TIDE_CL_QUEUE_DEVICE, &on, sizeof on) ||
+        !queue_info(queue, TIDE_CL_QUEUE_PROPERTIES, &properties, sizeof properties))
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no command queue",
+                         (void *)queue);
+    if (context != device->context || on != device->device)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
+                         "the command queue %p is not of the context of device %s "
+                         "(tide_device_context)",
+                         (void *)queue, name);
+    if ((properties & TIDE_CL_QUEUE_OUT_OF_ORDER) != 0)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
+                         "the command queue %p is not in order: nothing orders the re-use of slots",
+                         (void *)queue);
+    return TIDE_OK;
+}
+
+static uint64_t remember(tide_opencl_device *device, tide_cl_queue queue)
+{
+    static uint64_t last; /* atomic */
+    if (device->stream_count == device->stream_room) {
+        size_t room = device->stream_room == 0 ? 8 : device->stream_room * 2;
+        tide_opencl_stream *streams = tide_os_resize(device->streams, room * sizeof *streams);
+        if (streams == NULL) {
+            tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no memory for command queue %zu", room);
+            return 0;
+        }
+        device->streams = streams;
+        device->stream_room = room;
+    }
+    if (tide_opencl_check(device, tide_opencl.clRetainCommandQueue(queue),
+                          "clRetainCommandQueue") != TIDE_OK)
+        return 0;
+    uint64_t number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    device->streams[device->stream_count++] = (tide_opencl_stream){queue, number};
+    return number;
+}
+
+static uint64_t known_number(const tide_opencl_device *device, tide_cl_queue queue)
+{
+    for (size_t i = 0; i < device->stream_count; i++)
+        if (device->streams[i].queue == queue)
+            return device->streams[i].number;
+    return 0;
+}
+
+static uint64_t number_of(tide_opencl_device *device, tide_cl_queue queue)
+{
+    uint64_t known = known_number(device, queue);
+    if (known != 0)
+        return known;
+    if (device->stream_count >= STREAMS_KEPT)
+        sweep(device);
+    return check_queue(device, queue) == TIDE_OK ? remember(device, queue) : 0;
+}
+
+/* A queue stays what it is when the device is lost; whatever is asked of it then says so. In a
+ * child a lock may be held by a thread that is not there, but nothing changes any more either. */
+uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_cl_queue queue = tide_opencl_queue(device, stream);
+    if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
+        return known_number(device, queue);
+    pthread_mutex_lock(&device->lock);
+    uint64_t number = number_of(device, queue);
+    pthread_mutex_unlock(&device->lock);
+    return number;
+}
+
+void tide_opencl_streams_end(tide_opencl_device *device)
+{
+    for (size_t i = 0; i < device->stream_count; i++)
+        (void)tide_opencl.clReleaseCommandQueue(device->streams[i].queue);
+    device->stream_count = 0;
+}
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+/* A queue that another one waits for must be told to begin: nobody else will. */
+void *tide_opencl_mark(tide_device *base, void *stream)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_cl_queue queue = tide_opencl_queue(device, stream);
+    tide_cl_event event = NULL;
+    if (tide_opencl_usable(device, "tide_device") != TIDE_OK ||
+        tide_opencl_check(device, tide_opencl.clEnqueueMarkerWithWaitList(queue, 0, NULL, &event),
+                          "clEnqueueMarkerWithWaitList") != TIDE_OK)
+        return NULL;
+    tide_device_count(&base->events);
+    if (tide_opencl_check(device, tide_opencl.clFlush(queue), "clFlush") == TIDE_OK)
+        return event;
+    (void)tide_opencl.clReleaseEvent(event);
+    return NULL;
+}
+
+tide_status tide_opencl_order(tide_device *base, void *before, void *after)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_cl_queue queue = tide_opencl_queue(device, after);
+    if (queue == tide_opencl_queue(device, before))
+        return TIDE_OK;
+    tide_cl_event event = tide_opencl_mark(base, before);
+    if (event == NULL)
+        return tide_error_status();
+    int32_t error = tide_opencl.clEnqueueBarrierWithWaitList(queue, 1, &event, NULL);
+    (void)tide_opencl.clReleaseEvent(event); /* the barrier keeps it */
+    return tide_opencl_check(device, error, "clEnqueueBarrierWithWaitList");
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+tide_status tide_opencl_wait(tide_device *base, void *stream)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    tide_device_count(&base->waits);
+    return tide_opencl_check(device, tide_opencl.clFinish(tide_opencl_queue(device, stream)),
+                             "clFinish");
+}
+
+/* Waits without the lock: a queue that is being waited for is held on to. */
+static tide_cl_queue queue_at(tide_opencl_device *device, size_t i)
+{
+    pthread_mutex_lock(&device->lock);
+    tide_cl_queue queue = i < device->stream_count ? device->streams[i].queue : NULL;
+    if (queue != NULL)
+        (void)tide_opencl.clRetainCommandQueue(queue);
+    pthread_mutex_unlock(&device->lock);
+    return queue;
+}
+
+/* OpenCL has no call for a whole device: these are the queues that we have been told of. */
+tide_status tide_opencl_wait_all(tide_device *base)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_status status = tide_opencl_wait(base, NULL);
+    tide_cl_queue queue;
+    for (size_t i = 0; status == TIDE_OK && (queue = queue_at(device, i)) != NULL; i++) {
+        status = tide_opencl_wait(base, queue);
+        (void)tide_opencl.clReleaseCommandQueue(queue);
+    }
+    return status;
+}
+
+/* An event that failed has been passed, too. */
+bool tide_opencl_mark_done(tide_device *base, void *mark)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    int32_t status = TIDE_CL_COMPLETE;
+    if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
+        return false;
+    return tide_opencl.clGetEventInfo(mark, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL) ==
+               TIDE_CL_SUCCESS &&
+           status <= TIDE_CL_COMPLETE;
+}
+
+tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_cl_event event = mark;
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    tide_device_count(&base->waits);
+    return tide_opencl_check(device, tide_opencl.clWaitForEvents(1, &event), "clWaitForEvents");
+}
+
+tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    tide_cl_event event = mark;
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    return tide_opencl_check(device,
+                             tide_opencl.clEnqueueBarrierWithWaitList(
+                                 tide_opencl_queue(device, stream), 1, &event, NULL),
+                             "clEnqueueBarrierWithWaitList");
+}
+
+void tide_opencl_mark_drop(tide_device *base, void *mark)
+{
+    if (tide_opencl_alive(tide_opencl_of(base)))
+        (void)tide_opencl.clReleaseEvent(mark);
+}

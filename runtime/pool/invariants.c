@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* The invariants:
+ *
+ *  1. `next` lies in the row's slots or on the sentinel; every live slot has memory, or is pinned.
+ *  2. A slot's limit admits no more than it has memory for; beyond the row's count all is zero;
+ *     in a careful pool every limit is 0.
+ *     A slot's last header points to its memory wherever the inlined path may hand it out.
+ *  3. Memory is aligned, and adds up to what the pool says it holds.
+ *  4. Two slots with memory never overlap, live or not.
+ *  5. For each shelf, from the bottom of the log to its top and then to the shelf itself, the
+ *     levels that saved it rise and its positions never fall; none is younger than the open one. */
+#include "runtime/pool/invariants.h"
+
+#include <stdlib.h>
+
+#include <tidepool/inline/array.h>
+#include <tidepool/inline/map.h>
+
+#include "runtime/base/error.h"
+#include "runtime/pool/row.h"
+
+static const char call[] = "tide_pool_check";
+
+#define HOLDS(condition, ...)                             \
+    do {                                                  \
+        if (!(condition)) {                               \
+            tide_fail(TIDE_ERROR_STATE, call, __VA_ARGS__); \
+            return false;                                 \
+        }                                                 \
+    } while (0)
+
+static bool check_slot(const tide_pool *pool, const tide_row *row, uint32_t i)
+{
+    const tide_type_facts *facts = tide_type_find(row->type);
+    const tide_slot *slot = &row->slots[i];
+    const tide_slot_record *record = &row->records[i];
+    HOLDS(slot->limit <= record->capacity + 1, "slot %u of %s admits %zu of %zu elements", i,
+          facts->name, slot->limit, record->capacity);
+    HOLDS(!pool->core->careful || slot->limit == 0, "slot %u of %s shows its limit", i,
+          facts->name);
+    HOLDS(slot->data != NULL || slot->limit == 0, "hollow slot %u of %s admits %zu elements", i,
+          facts->name, slot->limit);
+    HOLDS(slot->limit == 0 || slot->array == NULL || slot->array->tensor.data == slot->data,
+          "the header of slot %u of %s points elsewhere", i, facts->name);
+    HOLDS((slot->data == NULL) == (record->bytes == 0), "slot %u of %s: %p holds %zu bytes", i,
+          facts->name, slot->data, record->bytes);
+    HOLDS(slot->data != NULL || record->pin != NULL || i >= tide_row_live(row),
+          "live slot %u of %s is hollow", i, facts->name);
+    HOLDS((uintptr_t)slot->data % (facts->align > 64 ? facts->align : 64) == 0,
+          "slot %u of %s is misaligned: %p", i, facts->name, slot->data);
+    return true;
+}
+
+static bool is_zero(const tide_slot *slot)
+{
+    return slot->data == NULL && slot->limit == 0 && slot->array == NULL;
+}
+
+static bool check_row(const tide_pool *pool, const tide_row *row, size_t *bytes)
+{
+    const tide_type_facts *facts = tide_type_find(row->type);
+    HOLDS(facts != NULL, "a row has unknown type %u", row->type);
+    HOLDS(row->shelf == &pool->shelves[row->type], "the row of %s has another's shelf",
+          facts->name);
+    HOLDS(row->shelf->next >= row->slots && row->shelf->next <= row->slots + row->count,
+          "next of %s is %td, of %u slots", facts->name, row->shelf->next - row->slots, row->count);
+    for (uint32_t i = 0; i < row->count; i++) {
+        if (!check_slot(pool, row, i))
+            return false;
+        *bytes += row->records[i].bytes;
+    }
+    for (uint32_t i = row->count; i < row->count + TIDE_TYPED_MOST; i++)
+        HOLDS(is_zero(&row->slots[i]), "%s: slot %u beyond the last of %u is not zero",
+              facts->name, i, row->count);
+    return true;
+}
+
+/* The state of `shelf` that the entry above this one (or the shelf itself) holds. */
+static tide_entry state_above(const tide_pool *pool, const tide_entry *entry)
+{
+    for (const tide_entry *above = entry + 1; above < pool->log_top; above++)
+        if (above->shelf == entry->shelf)
+            return *above;
+    return (tide_entry){entry->shelf, entry->shelf->next, entry->shelf->saved_at};
+}
+
+static bool check_log(const tide_pool *pool)
+{
+    const tide_pool_core *core = pool->core;
+    HOLDS(pool->log_top >= core->log && pool->log_top <= core->log_end, "the log's top is outside");
+    for (const tide_entry *entry = pool->log_top; entry-- > core->log;) {
+        if (!tide_shelf_real(pool, entry->shelf))
+            continue;
+        tide_entry above = state_above(pool, entry);
+        HOLDS(tide_level(entry->saved_at) < tide_level(above.saved_at),
+              "entry %td of the log restores level %u, what follows it %u", entry - core->log,
+              tide_level(entry->saved_at), tide_level(above.saved_at));
+        HOLDS(entry->next <= above.next, "entry %td of the log lies past what follows it",
+              entry - core->log);
+    }
+    return true;
+}
+
+bool tide_check_structure(const tide_pool *pool)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < pool->core->used_count; i++) {
+        const tide_row *row = pool->core->used[i];
+        if (!check_row(pool, row, &bytes))
+            return false;
+        HOLDS(tide_level(row->shelf->saved_at) <= tide_level(pool->tag),
+              "%s was saved at level %u, the open one is %u", tide_type_find(row->type)->name,
+              tide_level(row->shelf->saved_at), tide_level(pool->tag));
+    }
+    HOLDS(bytes == pool->core->bytes_held, "slots hold %zu bytes, the pool says %zu", bytes,
+          pool->core->bytes_held);
+    return check_log(pool);
+}
+
+/* ---- overlap ---------------------------------------------------------------------------- */
+
+typedef struct extent {
+    uintptr_t first, last;
+} extent;
+
+static int compare_extents(const void *left, const void *right)
+{
+    const extent *a = left, *b = right;
+    return (a->first > b->first) - (a->first < b->first);
+}
+
+static size_t collect(const tide_pool *pool, extent *extents)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < pool->core->used_count; i++) {
+        const tide_row *row = pool->core->used[i];
+        for (uint32_t j = 0; j < row->count; j++)
+            if (row->slots[j].data != NULL)
+                extents[count++] = (extent){(uintptr_t)row->slots[j].data,
+                                            (uintptr_t)row->slots[j].data + row->records[j].bytes};
+    }
+    return count;
+}
+
+static bool check_overlap(const tide_pool *pool)
+{
+    size_t most = 1;
+    for (uint32_t i = 0; i < pool->core->used_count; i++)
+        most += pool->core->used[i]->count;
+    extent *extents = tide_os_resize(NULL, most * sizeof *extents);
+    if (extents == NULL) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory to compare %zu slots", most);
+        return false;
+    }
+    size_t count = collect(pool, extents), i = 1;
+    qsort(extents, count, sizeof *extents, compare_extents);
+    while (i < count && extents[i - 1].last <= extents[i].first)
+        i++;
+    bool apart = i >= count;
+    uintptr_t where = apart ? 0 : extents[i].first;
+    tide_os_free(extents);
+    HOLDS(apart, "two slots overlap at %#zx", (size_t)where);
+    return true;
+}
+
+tide_status tide_pool_check(const tide_pool *pool)
+{
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    return tide_check_structure(pool) && check_overlap(pool) ? TIDE_OK : tide_error_status();
+}

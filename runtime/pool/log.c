@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/pool/log.h"
+
+#include "runtime/base/assert.h"
+#include "runtime/pool/invariants.h"
+#include "runtime/base/error.h"
+#include "runtime/array/import.h"
+#include "runtime/check/levels.h"
+#include "runtime/pool/request.h"
+#include "runtime/pool/row.h"
+#include "runtime/pool/streams.h"
+
+/* ---- entries ---------------------------------------------------------------------------- */
+
+bool tide_log_room(tide_pool *pool, uint32_t entries, const char *call)
+{
+    if (TIDE_LIKELY(pool->core->log_end - pool->log_top >= (ptrdiff_t)entries))
+        return true;
+    tide_fail(TIDE_ERROR_LIMIT, call,
+              "the undo log of pool '%s' is full at depth %zu, limit %d entries: "
+              "are scopes left open?",
+              pool->core->name, tide_pool_depth(pool), TIDE_LOG_ENTRIES);
+    return false;
+}
+
+void tide_log_push(tide_pool *pool, tide_shelf *shelf, tide_slot *next, uint64_t saved_at)
+{
+    tide_assert(pool->log_top < pool->core->log_end);
+    *pool->log_top++ = (tide_entry){shelf, next, saved_at};
+}
+
+bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call)
+{
+    if (shelf->saved_at == pool->tag)
+        return true;
+    if (!tide_log_room(pool, 1, call))
+        return false;
+    tide_log_push(pool, shelf, shelf->next, shelf->saved_at);
+    shelf->saved_at = pool->tag;
+    return true;
+}
+
+/* In a careful pool every array that stops being live is told so first, while the slots are
+ * still where they were when it was acquired. The oldest entry of a shelf covers the others. */
+static void retire_above(tide_pool *pool, tide_entry *base)
+{
+    for (tide_entry *entry = base; entry != pool->log_top; entry++)
+        if (tide_shelf_real(pool, entry->shelf))
+            tide_row_retire(pool, tide_row_of(pool, entry->shelf), entry->next);
+}
+
+/* Entries that are no shelf's state stand for something to be done; a mark for nothing. */
+static void undo(tide_pool *pool, const tide_entry *entry)
+{
+    if (entry->shelf == &pool->core->exchanged)
+        tide_row_exchange_undo(pool, entry);
+    else if (entry->shelf == &pool->core->imported)
+        tide_import_undo(pool, entry);
+    else if (entry->shelf == &pool->core->declared)
+        tide_streams_undo(pool);
+}
+
+static void put_back(tide_pool *pool, const tide_entry *base)
+{
+    while (pool->log_top != base) {
+        const tide_entry *top = --pool->log_top;
+        if (TIDE_UNLIKELY(!tide_shelf_real(pool, top->shelf)))
+            undo(pool, top);
+        top->shelf->next = top->next;
+        top->shelf->saved_at = top->saved_at;
+    }
+}
+
+/* Streams first: what a careful pool then does to the arrays is queued like any other work. */
+static TIDE_COLD void put_back_attended(tide_pool *pool, tide_entry *base)
+{
+    bool joined = tide_streams_join(pool, base);
+    if (pool->core->careful)
+        retire_above(pool, base);
+    put_back(pool, base);
+    if (joined)
+        tide_streams_part(pool);
+}
+
+void tide_log_rewind(tide_pool *pool, tide_entry *base)
+{
+    tide_assert(base >= pool->core->log && base <= pool->log_top);
+    if (TIDE_UNLIKELY(pool->core->attended))
+        put_back_attended(pool, base);
+    else
+        put_back(pool, base);
+}
+
+/* ---- levels ----------------------------------------------------------------------------- */
+
+tide_status tide_level_admit(tide_pool *pool, const char *call)
+{
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    tide_request_serve(pool);
+    return TIDE_OK;
+}
+
+uint64_t tide_level_open_at(tide_pool *pool, tide_place place)
+{
+    uint64_t tag = tide_level_open(pool);
+    if (pool->core->careful)
+        tide_levels_push(pool, tag, place);
+    return tag;
+}
+
+bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer)
+{
+    if (TIDE_UNLIKELY(pool->tag != tag) && tide_abandoned(pool, tag))
+        return false;
+    tide_assert(tide_level(pool->tag) >= tide_level(tag));
+    if (pool->core->careful)
+        pool->core->closing = tide_levels_pop(pool, tag);
+    tide_log_rewind(pool, base);
+    pool->tag = outer;
+    return true;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/pool/pin.h"
+
+#include "runtime/base/assert.h"
+#include "runtime/buffers/buffers.h"
+#include "runtime/base/shim.h"
+#include "runtime/pool/streams.h"
+
+tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
+{
+    tide_pool_core *core = pool->core;
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    tide_pin *pin = record->pin;
+    if (pin != NULL) {
+        __atomic_add_fetch(&pin->holders, 1, __ATOMIC_RELAXED);
+        return pin;
+    }
+    pin = tide_os_resize(NULL, sizeof *pin);
+    if (pin == NULL)
+        return NULL;
+    tide_device_hold_again(row->device);
+    *pin = (tide_pin){.holders = 2,
+                      .data = slot->data,
+                      .bytes = record->bytes,
+                      .capacity = record->capacity,
+                      .device = row->device};
+    if (record->buffer.generation != 0) {
+        tide_buffers_hold_again(core->buffers);
+        pin->buffers = core->buffers;
+        pin->buffer = record->buffer;
+        record->buffer = (tide_buffer){0};
+    }
+    record->pin = pin;
+    core->bytes_held -= record->bytes;
+    core->bytes_pinned += record->bytes;
+    record->bytes = record->capacity = 0;
+    slot->data = NULL;
+    slot->limit = 0;
+    return pin;
+}
+
+/* The pool and its stream may be gone: the host waits for the pool's last use, then nothing else is
+ * in flight, so any stream will do. */
+static void give_back(tide_pin *pin)
+{
+    tide_device *device = pin->device;
+    if (device->host) /* what a checked pool forbade beyond the array's end */
+        tide_shim_release(pin->data, pin->bytes);
+    if (pin->mark != NULL) {
+        (void)device->methods->mark_wait(device, pin->mark);
+        device->methods->mark_drop(device, pin->mark);
+    }
+    if (pin->buffers != NULL) {
+        (void)tide_buffer_release_on(pin->buffers, pin->buffer, NULL);
+        tide_buffers_drop(pin->buffers);
+    } else {
+        device->methods->release(device, NULL, TIDE_MEMORY_DEVICE, pin->data, pin->bytes);
+    }
+    tide_device_drop(device);
+    tide_os_free(pin);
+}
+
+void tide_pin_drop(tide_pin *pin)
+{
+    if (__atomic_sub_fetch(&pin->holders, 1, __ATOMIC_ACQ_REL) == 0)
+        give_back(pin);
+}
+
+/* Without a mark the host waits now. */
+void tide_pin_leave(tide_pin *pin, void *stream)
+{
+    tide_device *device = pin->device;
+    pin->mark = device->methods->mark(device, stream);
+    if (pin->mark == NULL)
+        (void)device->methods->wait(device, stream);
+    tide_pin_drop(pin);
+}
+
+void tide_pin_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
+{
+    tide_pool_core *core = pool->core;
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    tide_pin *pin = record->pin;
+    tide_assert(pin != NULL && slot->data == NULL);
+    record->pin = NULL;
+    core->bytes_pinned -= pin->bytes;
+    if (__atomic_load_n(&pin->holders, __ATOMIC_ACQUIRE) != 1 ||
+        core->bytes_held + pin->bytes > core->limit_bytes) {
+        tide_pin_leave(pin, tide_streams_last(pool));
+        return;
+    }
+    slot->data = pin->data;
+    record->bytes = pin->bytes;
+    record->capacity = pin->capacity;
+    record->buffer = pin->buffer;
+    if (pin->buffers != NULL)
+        tide_buffers_drop(pin->buffers);
+    core->bytes_held += pin->bytes;
+    if (core->bytes_held > core->bytes_peak)
+        core->bytes_peak = core->bytes_held;
+    tide_device_drop(pin->device);
+    tide_os_free(pin);
+    tide_streams_follow(pool); /* what the consumer did is before the pool's stream */
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Pinned memory: what was a slot's and has been exported.
+ *
+ * It has one holder for the slot's position and one for each consumer. The position lets go when
+ * it next needs memory: if it is the last holder, the memory simply becomes the slot's again; else
+ * it is freed by whoever is last, on whatever thread, through its device.
+ *
+ * On a device: what the pool queued on the memory is before a mark that the position leaves when
+ * it lets go; the last consumer's deleter waits for that. What a consumer queued itself it has to
+ * have finished, or ordered before the pool's stream, when it runs the deleter
+ * (<tidepool/array.h>). */
+#ifndef TIDEPOOL_RUNTIME_POOL_PIN_H
+#define TIDEPOOL_RUNTIME_POOL_PIN_H
+
+#include "runtime/pool/row.h"
+
+typedef struct tide_pin {
+    uint32_t holders; /* atomic */
+    void *data;
+    size_t bytes, capacity;
+    tide_device *device; /* held */
+    tide_buffers *buffers; /* held; where the memory goes back to, NULL: the device */
+    tide_buffer buffer;
+    void *mark;          /* where the pool's own use ends; NULL while it goes on */
+} tide_pin;
+
+/* Takes the slot's memory out of the pool, or finds it taken; one holder more. NULL when there
+ * is no memory for the descriptor; then nothing has changed. */
+tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot);
+
+/* One holder less. Any thread, even after the pool is gone. */
+void tide_pin_drop(tide_pin *pin);
+
+/* The same for the slot's position, which is done with it on this stream. */
+void tide_pin_leave(tide_pin *pin, void *stream);
+
+/* The position's turn: takes the memory back if nobody else holds it, else lets go of it. */
+void tide_pin_settle(tide_pool *pool, tide_row *row, tide_slot *slot);
+
+#endif

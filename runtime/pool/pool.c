@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/* A pool's beginning and end, its owner, and the two ways to rewind all of it. */
+#include "runtime/pool/pool.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/buffers/buffers.h"
+#include "runtime/pool/invariants.h"
+#include "runtime/base/error.h"
+#include "runtime/check/guard.h"
+#include "runtime/array/import.h"
+#include "runtime/check/levels.h"
+#include "runtime/pool/log.h"
+#include "runtime/base/registry.h"
+#include "runtime/check/report.h"
+#include "runtime/pool/request.h"
+#include "runtime/base/hooks.h"
+#include "runtime/base/settings.h"
+#include "runtime/pool/row.h"
+#include "runtime/transfer/pinned_ring.h"
+#include "runtime/pool/streams.h"
+
+enum { PAGE = 4096 };
+
+#define PAGES(bytes) (((bytes) + PAGE - 1) / PAGE * PAGE)
+
+/* The reservation, part by part; see runtime/pool/pool.h. */
+enum {
+    CORE_AT = PAGES(sizeof(tide_pool)),
+    TABLE_AT = PAGES(CORE_AT + sizeof(tide_pool_core)),
+    USED_AT = PAGES(TABLE_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
+    EVENTS_AT = PAGES(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)),
+    LOG_AT = PAGES(EVENTS_AT + TIDE_ABANDON_MOST * sizeof(tide_abandonment)),
+    ROWS_AT = PAGES(LOG_AT + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
+    RESERVED = PAGES(ROWS_AT + TIDE_EXTENT_BYTES)
+};
+
+/* As much of a pool as a guard reads. No level has the tag 0. */
+uint64_t tide_refusing_head[offsetof(tide_pool, shelves) / sizeof(uint64_t)];
+
+/* ---- the list of all pools -------------------------------------------------------------- */
+
+static tide_pool *pools; /* guarded by the registry */
+static uint64_t created; /* the same */
+
+uint64_t tide_pool_numbers(void)
+{
+    return created;
+}
+
+static void enlist(tide_pool *pool)
+{
+    tide_registry_lock();
+    pool->core->number = ++created;
+    pool->core->next = pools;
+    pool->core->link = &pools;
+    if (pools != NULL)
+        pools->core->link = &pool->core->next;
+    pools = pool;
+    tide_registry_unlock();
+}
+
+static void delist(tide_pool *pool)
+{
+    tide_registry_lock();
+    *pool->core->link = pool->core->next;
+    if (pool->core->next != NULL)
+        pool->core->next->core->link = pool->core->link;
+    tide_registry_unlock();
+}
+
+void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user)
+{
+    tide_registry_lock();
+    for (tide_pool *pool = pools; pool != NULL; pool = pool->core->next)
+        visit(pool, user);
+    tide_registry_unlock();
+}
+
+/* ---- create ----------------------------------------------------------------------------- */
+
+static tide_check check_level(tide_check asked)
+{
+    if (asked != TIDE_CHECK_DEFAULT)
+        return asked;
+    return (tide_check)(TIDE_CHECK_NONE + (int)tide_setting_get(TIDE_SETTING_check));
+}
+
+static size_t limit_bytes(size_t asked)
+{
+    if (asked != 0)
+        return asked;
+    double mebibytes = tide_setting_get(TIDE_SETTING_limit);
+    return mebibytes > 0 ? (size_t)(mebibytes * 1048576) : SIZE_MAX;
+}
+
+static tide_status validate(const tide_pool_options *options)
+{
+    const char *call = "tide_pool_create";
+    if ((unsigned)options->check > TIDE_CHECK_GUARD)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "check is %d, most is %d", options->check,
+                         TIDE_CHECK_GUARD);
+    if (options->device == NULL && options->buffers == NULL && options->stream != NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "a stream was given, but no device");
+    return TIDE_OK;
+}
+
+/* Holds the buffers that a new pool draws from; NULL if none. Finds the pool's device. */
+static tide_status hold_buffers(const tide_pool_options *options, tide_device **device)
+{
+    const char *call = "tide_pool_create";
+    *device = options->device != NULL ? options->device : &tide_device_host;
+    if (options->buffers == NULL)
+        return TIDE_OK;
+    TIDE_FORWARD(tide_buffers_hold(options->buffers, call));
+    tide_device *theirs = options->buffers->device;
+    if (options->device == NULL || options->device == theirs) {
+        *device = theirs;
+        return TIDE_OK;
+    }
+    tide_buffers_drop(options->buffers);
+    return tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers '%s' are of device %s, not %s",
+                     options->buffers->name, theirs->name, options->device->name);
+}
+
+static void drop_buffers(tide_buffers *buffers)
+{
+    if (buffers != NULL)
+        tide_buffers_drop(buffers);
+}
+
+/* The device of a new pool, held for it, and its stream's number. */
+static tide_device *hold_device(const tide_pool_options *options, uint64_t *stream_number)
+{
+    const char *call = "tide_pool_create";
+    tide_device *device = NULL;
+    if (hold_buffers(options, &device) != TIDE_OK)
+        return NULL;
+    if (tide_device_hold(device, call) != TIDE_OK) {
+        drop_buffers(options->buffers);
+        return NULL;
+    }
+    *stream_number = device->methods->stream_number(device, options->stream);
+    if (!tide_device_lost(device) && *stream_number != 0)
+        return device;
+    if (tide_device_lost(device))
+        tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->name);
+    else
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", device->name,
+                  options->stream);
+    tide_device_drop(device);
+    drop_buffers(options->buffers);
+    return NULL;
+}
+
+static void own(tide_pool_core *core)
+{
+    __atomic_store_n(&core->owner, tide_os_thread(), __ATOMIC_RELAXED);
+    tide_os_thread_name(core->owner_name);
+}
+
+static void set_options(tide_pool_core *core, const tide_pool_options *options)
+{
+    snprintf(core->name, sizeof core->name, "%s", options->name != NULL ? options->name : "pool");
+    core->stream = options->stream;
+    core->buffers = options->buffers;
+    core->limit_bytes = limit_bytes(options->limit_bytes);
+    core->check = check_level(options->check);
+    core->disabled = options->disabled || tide_setting_get(TIDE_SETTING_disable) != 0;
+    core->careful = core->disabled || core->check >= TIDE_CHECK_POISON;
+    if (core->check >= TIDE_CHECK_GUARD && core->device->host)
+        core->guard_every = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
+    core->attended = core->careful;
+    core->poison = core->check >= TIDE_CHECK_POISON && core->guard_every <= 1;
+}
+
+tide_pool *tide_pool_create(const tide_pool_options *options)
+{
+    const tide_pool_options defaults = {0};
+    options = options != NULL ? options : &defaults;
+    tide_seam_attach();
+    if (validate(options) != TIDE_OK)
+        return NULL;
+    uint64_t stream_number = 0;
+    tide_device *device = hold_device(options, &stream_number);
+    if (device == NULL)
+        return NULL;
+    char *start = tide_os_reserve(RESERVED);
+    if (start == NULL) {
+        tide_device_drop(device);
+        drop_buffers(options->buffers);
+        tide_fail(TIDE_ERROR_MEMORY, "tide_pool_create", "no %zu bytes of address space",
+                  (size_t)RESERVED);
+        return NULL;
+    }
+    tide_pool *pool = (tide_pool *)(void *)start;
+    tide_pool_core *core = pool->core = (tide_pool_core *)(void *)(start + CORE_AT);
+    core->rows = (tide_row *)(void *)(start + TABLE_AT);
+    core->used = (tide_row **)(void *)(start + USED_AT);
+    core->abandoned.events = (tide_abandonment *)(void *)(start + EVENTS_AT);
+    core->log = (tide_entry *)(void *)(start + LOG_AT);
+    core->log_end = core->log + TIDE_LOG_ENTRIES;
+    core->extents[0] = start + ROWS_AT;
+    core->extent_count = 1;
+    core->device = device;
+    core->stream_number = stream_number;
+    set_options(core, options);
+    own(core);
+    pool->tag = TIDE_TAG_ROOT;
+    pool->log_top = core->log;
+    pool->log_room = core->careful ? core->log : core->log_end;
+    enlist(pool);
+    if (core->check >= TIDE_CHECK_POISON)
+        __atomic_add_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
+    if (core->guard_every != 0)
+        tide_guard_prepare();
+    return pool;
+}
+
+/* ---- ownership -------------------------------------------------------------------------- */
+
+tide_status tide_pool_use(const tide_pool *pool, const char *call)
+{
+    if (TIDE_UNLIKELY(pool == NULL))
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the pool is NULL");
+    const tide_pool_core *core = pool->core;
+    if (core->check < TIDE_CHECK_POISON || tide_pool_owner(core) == tide_os_thread())
+        return TIDE_OK;
+    char name[TIDE_OS_NAME_BYTES];
+    tide_os_thread_name(name);
+    return tide_misuse(pool, TIDE_ERROR_THREAD, call,
+                     "pool '%s' belongs to thread '%s' (%#zx), not to thread '%s' (%#zx)",
+                     core->name, core->owner_name, (size_t)tide_pool_owner(core), name,
+                     (size_t)tide_os_thread());
+}
+
+tide_status tide_misuse(const tide_pool *pool, tide_status status, const char *call,
+                        const char *format, ...)
+{
+    char text[400];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (pool->core->check >= TIDE_CHECK_POISON)
+        tide_report(TIDE_REPORT_MISUSE, "%s: %s", call, text);
+    return tide_fail(status, call, "%s", text);
+}
+
+tide_status tide_pool_adopt(tide_pool *pool)
+{
+    if (pool == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_adopt", "the pool is NULL");
+    own(pool->core);
+    /* what was published before it was an orphan no longer is seen by its uses */
+    tide_registry_lock();
+    pool->core->orphan = false;
+    tide_registry_unlock();
+    return TIDE_OK;
+}
+
+/* ---- rewind everything ------------------------------------------------------------------ */
+
+static void reset_row(tide_pool *pool, tide_row *row)
+{
+    if (pool->core->careful)
+        tide_row_retire(pool, row, row->slots);
+    row->shelf->next = row->slots;
+    row->shelf->saved_at = TIDE_TAG_ROOT;
+}
+
+static void reset(tide_pool *pool, tide_place caller)
+{
+    tide_levels_clear(pool);
+    pool->core->closing = caller;
+    tide_log_rewind(pool, pool->core->log);
+    tide_streams_settle(pool);
+    for (uint32_t i = 0; i < pool->core->used_count; i++)
+        reset_row(pool, pool->core->used[i]);
+    if (pool->tag != TIDE_TAG_ROOT)
+        tide_abandon(pool, tide_level(TIDE_TAG_ROOT));
+    pool->tag = TIDE_TAG_ROOT;
+    tide_assert_valid(pool);
+}
+
+tide_status tide_pool_reset(tide_pool *pool)
+{
+    TIDE_FORWARD(tide_pool_use(pool, "tide_pool_reset"));
+    tide_request_pass_by(pool);
+    reset(pool, (tide_place){TIDE_CALLER});
+    return TIDE_OK;
+}
+
+tide_status tide_pool_empty(tide_pool *pool)
+{
+    const char *call = "tide_pool_empty";
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    TIDE_FORWARD(tide_streams_quiet(pool, call));
+    reset(pool, (tide_place){TIDE_CALLER});
+    tide_pool_trim(pool, TIDE_ALL_TYPES);
+    tide_staging_end(pool);
+    tide_assert(pool->core->bytes_held == 0);
+    return TIDE_OK;
+}
+
+/* ---- destroy ---------------------------------------------------------------------------- */
+
+void tide_pool_discard(tide_pool *pool, tide_place caller)
+{
+    tide_pool_core *core = pool->core;
+    delist(pool);
+    if (core->check >= TIDE_CHECK_POISON)
+        __atomic_sub_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
+    own(core); /* a thread's pool may be discarded by whoever ends the process */
+    reset(pool, caller);
+    tide_pool_trim(pool, TIDE_ALL_TYPES);
+    tide_import_finish(pool);
+    tide_staging_end(pool);
+    for (uint32_t i = 0; i < core->used_count; i++)
+        tide_os_free(core->used[i]->records);
+    tide_os_free(core->levels);
+    for (uint32_t i = 1; i < core->extent_count; i++)
+        tide_os_unreserve(core->extents[i], TIDE_EXTENT_BYTES);
+    tide_device *device = core->device;
+    tide_buffers *buffers = core->buffers;
+    tide_os_unreserve(pool, RESERVED);
+    tide_device_drop(device);
+    drop_buffers(buffers);
+}
+
+tide_status tide_pool_destroy(tide_pool *pool)
+{
+    if (pool == NULL)
+        return TIDE_OK;
+    const char *call = "tide_pool_destroy";
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    if (pool->tag != TIDE_TAG_ROOT)
+        return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' has %zu open scopes or marks",
+                           pool->core->name, tide_pool_depth(pool));
+    if (pool->core->threads_own)
+        return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' ends with its thread, '%s'",
+                           pool->core->name, pool->core->owner_name);
+    TIDE_FORWARD(tide_streams_quiet(pool, call));
+    tide_pool_discard(pool, (tide_place){TIDE_CALLER});
+    return TIDE_OK;
+}

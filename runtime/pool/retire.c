@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* What becomes of arrays that stop being live in a careful pool: poisoned, or freed at once. */
+#include <string.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/pool/row.h"
+#include "runtime/base/shim.h"
+#include "runtime/pool/streams.h"
+
+/* All ones: NaN in every floating type, -1 or the largest value in the integers. */
+enum { POISON = 0xFF };
+
+/* On the pool's stream: after all that used the array, before all that will. Should the device refuse,
+ * the array goes unpoisoned. */
+static void poison_device(const tide_pool *pool, void *data, size_t bytes)
+{
+    tide_device *device = pool->core->device;
+    const unsigned char pattern = POISON;
+    if (tide_streams_own(pool, "tide_rewind") == TIDE_OK)
+        (void)device->methods->fill(device, pool->core->stream, data, &pattern, 1, bytes);
+}
+
+static void retire(tide_pool *pool, tide_row *row, tide_slot *slot)
+{
+    tide_pool_core *core = pool->core;
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    size_t used = 0;
+    tide_type_bytes(tide_type_find(row->type), record->length, &used);
+    tide_assert(used <= record->bytes || record->pin != NULL);
+    record->live = false;
+    record->length = 0;
+    if (record->pin != NULL)
+        return; /* a consumer may be reading it */
+    if (core->disabled || record->guard != NULL) {
+        tide_slot_hollow(pool, row, slot);
+    } else if (core->poison && row->device->host) {
+        memset(slot->data, POISON, used);
+        tide_shim_dead(slot->data, record->bytes);
+    } else if (core->poison) {
+        poison_device(pool, slot->data, used);
+    }
+}
+
+void tide_row_retire(tide_pool *pool, tide_row *row, tide_slot *first)
+{
+    tide_assert(pool->core->careful);
+    for (tide_slot *slot = first; slot < row->shelf->next; slot++)
+        if (tide_slot_record_of(row, slot)->live)
+            retire(pool, row, slot);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/* How a row gets its slots and a slot its memory. */
+#include "runtime/pool/row.h"
+
+#include <tidepool/inline/array.h>
+
+#include "runtime/array/array.h"
+#include "runtime/base/assert.h"
+#include "runtime/buffers/buffers.h"
+#include "runtime/base/error.h"
+#include "runtime/check/guard.h"
+#include "runtime/pool/log.h"
+#include "runtime/pool/pin.h"
+#include "runtime/base/settings.h"
+#include "runtime/base/shim.h"
+#include "runtime/pool/streams.h"
+
+enum { LEAST_ALIGN = 64 };
+
+/* ---- rows ------------------------------------------------------------------------------- */
+
+static tide_slot *take_slots(tide_pool_core *core)
+{
+    uint32_t extent = core->rows_taken / TIDE_EXTENT_ROWS;
+    if (extent == core->extent_count) {
+        char *made = tide_os_reserve(TIDE_EXTENT_BYTES);
+        if (made == NULL)
+            return NULL;
+        core->extents[core->extent_count++] = made;
+    }
+    size_t offset = (size_t)(core->rows_taken % TIDE_EXTENT_ROWS) * TIDE_ROW_BYTES;
+    core->rows_taken++;
+    return (tide_slot *)(void *)(core->extents[extent] + offset);
+}
+
+tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
+{
+    tide_pool_core *core = pool->core;
+    tide_row *row = &core->rows[type];
+    if (TIDE_LIKELY(row->shelf != NULL))
+        return row;
+    tide_slot *slots = take_slots(core);
+    if (slots == NULL) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no address space for slots of %s in pool '%s'",
+                  tide_type_find(type)->name, core->name);
+        return NULL;
+    }
+    row->type = type;
+    row->slots = slots;
+    row->device = tide_loose_is(type) ? &tide_device_host : core->device;
+    row->shelf = &pool->shelves[type];
+    *row->shelf = (tide_shelf){.next = slots, .saved_at = TIDE_TAG_ROOT};
+    core->used[core->used_count++] = row;
+    return row;
+}
+
+/* ---- memory of one slot ----------------------------------------------------------------- */
+
+static size_t slot_align(const tide_type_facts *facts)
+{
+    return facts->align > LEAST_ALIGN ? facts->align : LEAST_ALIGN;
+}
+
+static size_t round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+static void give_memory_back(const tide_pool *pool, const tide_row *row, const tide_slot *slot,
+                             const tide_slot_record *record)
+{
+    void *stream = tide_streams_last(pool);
+    if (record->buffer.generation == 0) {
+        row->device->methods->release(row->device, stream, TIDE_MEMORY_DEVICE, slot->data,
+                                      record->bytes);
+        return;
+    }
+    tide_status status = tide_buffer_release_on(pool->core->buffers, record->buffer, stream);
+    tide_assert(status == TIDE_OK);
+    (void)status;
+}
+
+void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
+{
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    tide_pool_core *core = pool->core;
+    if (record->pin != NULL) {
+        core->bytes_pinned -= record->pin->bytes;
+        tide_pin_leave(record->pin, tide_streams_last(pool));
+    } else if (record->guard != NULL) {
+        tide_guard_retire(record->guard, core->closing);
+        core->bytes_held -= record->bytes;
+        core->releases++;
+    } else if (slot->data != NULL) {
+        if (core->careful && row->device->host)
+            tide_shim_release(slot->data, record->bytes);
+        give_memory_back(pool, row, slot, record);
+        tide_assert(core->bytes_held >= record->bytes);
+        core->bytes_held -= record->bytes;
+        core->releases++;
+    }
+    slot->data = NULL; /* its array headers stay: the next memory may be used the same way */
+    slot->limit = 0;
+    *record = (tide_slot_record){0};
+}
+
+/* One request for a slot. */
+typedef struct asked {
+    size_t n, bytes; /* elements, and what they take */
+    tide_place place;
+    const char *call;
+    bool guarded; /* its turn to end at an inaccessible page */
+} asked;
+
+/* Grows geometrically, so that sizes that creep upward do not allocate each time; exactly to
+ * the request for a new slot, or where the pool's limit leaves no room for more. */
+static size_t grown_bytes(const tide_pool_core *core, const tide_slot_record *record,
+                          size_t wanted, size_t room)
+{
+    size_t generous = record->bytes + record->bytes / 4;
+    return !core->disabled && generous > wanted && generous <= room ? generous : wanted;
+}
+
+/* What the pool's limit leaves for a slot whose present memory goes back. */
+static size_t room_beside(const tide_pool_core *core, const tide_slot_record *record)
+{
+    tide_assert(core->bytes_held - record->bytes <= core->limit_bytes);
+    return core->limit_bytes - (core->bytes_held - record->bytes);
+}
+
+/* Does the row draw from buffers? They are aligned to LEAST_ALIGN, and hold no headers. */
+static bool draws(const tide_pool_core *core, const tide_row *row, size_t align)
+{
+    return core->buffers != NULL && row->device == core->device && align <= LEAST_ALIGN;
+}
+
+/* All that a buffer for so many bytes has, where there is room for that. */
+static size_t whole_buffer(const tide_pool_core *core, size_t bytes, size_t room)
+{
+    size_t whole = tide_buffers_round(core->buffers, bytes);
+    return whole > bytes && whole <= room ? whole : bytes;
+}
+
+/* How many bytes to allocate for the request; refuses what cannot be. */
+static tide_status size_memory(const tide_pool *pool, const tide_row *row,
+                               const tide_slot_record *record, const asked *ask, size_t align,
+                               size_t *bytes)
+{
+    const tide_pool_core *core = pool->core;
+    const char *type = tide_type_find(row->type)->name;
+    size_t room = room_beside(core, record);
+    if (ask->bytes > SIZE_MAX / 2)
+        return tide_fail(TIDE_ERROR_SIZE, ask->call, "%zu bytes of %s exceed the address space",
+                         ask->bytes, type);
+    size_t wanted = ask->bytes == 0 ? align : round_up(ask->bytes, align);
+    if (wanted > room)
+        return tide_fail(TIDE_ERROR_LIMIT, ask->call,
+                         "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu "
+                         "bytes",
+                         wanted, type, core->name, core->bytes_held, core->limit_bytes);
+    *bytes = round_up(grown_bytes(core, record, wanted, room / align * align), align);
+    if (draws(core, row, align) && !core->disabled)
+        *bytes = whole_buffer(core, *bytes, room);
+    return TIDE_OK;
+}
+
+static tide_status draw(const tide_pool_core *core, size_t bytes, const char *call,
+                        tide_buffer *buffer, void **data)
+{
+    tide_buffers *buffers = core->buffers;
+    *buffer = tide_buffer_acquire_on(buffers, bytes, TIDE_BUFFER_DEVICE | (buffers->flags & ~0xFFu),
+                                     core->stream);
+    if (buffer->generation == 0)
+        return tide_fail(tide_error_status(), call, "%s", tide_error_message());
+    *data = tide_buffer_pointer(buffers, *buffer);
+    return TIDE_OK;
+}
+
+/* Memory of the row's device. A pool whose stream is gone, or being recorded, gets none. */
+static tide_status allocate_on(const tide_pool *pool, const tide_row *row, size_t bytes,
+                               size_t align, const char *call, tide_buffer *buffer, void **data)
+{
+    const tide_pool_core *core = pool->core;
+    tide_device *device = row->device;
+    if (!device->host) {
+        TIDE_FORWARD(tide_streams_own(pool, call));
+        TIDE_FORWARD(tide_streams_quiet(pool, call));
+    }
+    if (draws(core, row, align))
+        return draw(core, bytes, call, buffer, data);
+    tide_status status = device->methods->allocate(device, core->stream, TIDE_MEMORY_DEVICE, bytes,
+                                                   align, data);
+    if (status == TIDE_ERROR_MEMORY)
+        return tide_fail(status, call, "device %s has no %zu bytes for %s in pool '%s'",
+                         device->name, bytes, tide_type_find(row->type)->name, core->name);
+    return status == TIDE_OK ? status : tide_fail(status, call, "%s", tide_error_message());
+}
+
+/* New memory for a slot; the old is released only once the new is there. */
+static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
+{
+    tide_pool_core *core = pool->core;
+    const tide_type_facts *facts = tide_type_find(row->type);
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    size_t align = slot_align(facts), bytes = 0;
+    TIDE_FORWARD(size_memory(pool, row, record, ask, align, &bytes));
+    tide_guard *guard = NULL;
+    void *data = NULL;
+    tide_buffer buffer = {0};
+    if (ask->guarded && tide_guard_size(ask->bytes, align) <= room_beside(core, record))
+        guard = tide_guard_create(pool, row->type, ask->n, ask->bytes, align, ask->place, &data);
+    if (guard != NULL)
+        bytes = tide_guard_bytes(guard);
+    else
+        TIDE_FORWARD(allocate_on(pool, row, bytes, align, ask->call, &buffer, &data));
+    tide_slot_hollow(pool, row, slot);
+    slot->data = data;
+    record->guard = guard;
+    record->buffer = buffer;
+    record->bytes = bytes;
+    record->capacity = guard != NULL ? ask->n : tide_type_fit(facts, bytes);
+    core->bytes_held += bytes;
+    if (core->bytes_held > core->bytes_peak)
+        core->bytes_peak = core->bytes_held;
+    core->allocations++;
+    if (!row->device->host)
+        tide_streams_follow(pool);
+    return TIDE_OK;
+}
+
+/* ---- finding a slot that fits ----------------------------------------------------------- */
+
+/* Room in `records` for one slot more. */
+static bool reserve_record(tide_row *row)
+{
+    if (row->count < row->records_room)
+        return true;
+    uint32_t room = row->records_room == 0 ? 8 : row->records_room * 2;
+    tide_slot_record *records = tide_os_resize(row->records, room * sizeof *records);
+    if (records == NULL)
+        return false;
+    row->records = records;
+    row->records_room = room;
+    return true;
+}
+
+static tide_slot *append(tide_pool *pool, tide_row *row, const asked *ask)
+{
+    const char *type = tide_type_find(row->type)->name;
+    if (row->count == TIDE_ROW_MOST) {
+        tide_fail(TIDE_ERROR_LIMIT, ask->call,
+                  "%u arrays of %s are live in pool '%s', limit %d: is a scope missing?",
+                  row->count, type, pool->core->name, TIDE_ROW_MOST);
+        return NULL;
+    }
+    if (!reserve_record(row)) {
+        tide_fail(TIDE_ERROR_MEMORY, ask->call,
+                  "no memory to remember slot %u of %s in pool '%s'", row->count, type,
+                  pool->core->name);
+        return NULL;
+    }
+    tide_slot *slot = &row->slots[row->count];
+    tide_assert(slot->data == NULL && slot->limit == 0 && slot->array == NULL);
+    row->records[row->count] = (tide_slot_record){0};
+    if (allocate(pool, row, slot, ask) != TIDE_OK)
+        return NULL;
+    row->count++;
+    return slot;
+}
+
+/* The smallest free slot after `slot` that holds n elements, or NULL. */
+static tide_slot *find_larger(const tide_row *row, const tide_slot *slot, size_t n)
+{
+    tide_slot *best = NULL;
+    size_t best_capacity = SIZE_MAX;
+    for (tide_slot *other = &row->slots[slot - row->slots + 1]; other < row->slots + row->count;
+         other++) {
+        size_t capacity = tide_slot_record_of(row, other)->capacity;
+        if (other->data != NULL && capacity >= n && capacity < best_capacity) {
+            best = other;
+            best_capacity = capacity;
+        }
+    }
+    return best;
+}
+
+/* The inlined path hands the slot's last header out as it is. */
+static void point_header(const tide_slot *slot)
+{
+    if (slot->array != NULL)
+        slot->array->tensor.data = slot->data;
+}
+
+static void swap_slots(tide_row *row, tide_slot *left, tide_slot *right)
+{
+    void *data = left->data;
+    size_t limit = left->limit;
+    left->data = right->data;
+    left->limit = right->limit;
+    right->data = data;
+    right->limit = limit;
+    point_header(left);
+    point_header(right);
+    tide_slot_record *a = tide_slot_record_of(row, left), *b = tide_slot_record_of(row, right);
+    tide_slot_record record = *a;
+    *a = *b;
+    *b = record;
+}
+
+/* Exchanges the slot for a larger free one further along, if growing it would waste much. The
+ * exchange is undone with the level it happened in, like everything else that the level did:
+ * else sizes that alternate between two positions would leave the large slot where the small
+ * size is asked for next, and end with two large ones. At the root it is for good. */
+static bool exchange(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
+{
+    tide_pool_core *core = pool->core;
+    if ((double)ask->bytes < tide_setting_get(TIDE_SETTING_exchange) * 1024 || core->disabled ||
+        ask->guarded)
+        return false;
+    tide_slot *larger = find_larger(row, slot, ask->n);
+    if (larger == NULL)
+        return false;
+    if (pool->tag != TIDE_TAG_ROOT) {
+        if (pool->log_top == core->log_end)
+            return false;
+        uint64_t distance = (uint64_t)(larger - slot);
+        tide_log_push(pool, &core->exchanged, slot, (uint64_t)row->type << 32 | distance);
+    }
+    swap_slots(row, slot, larger);
+    core->exchanges++;
+    return true;
+}
+
+void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
+{
+    tide_row *row = &pool->core->rows[entry->saved_at >> 32];
+    tide_slot *slot = entry->next, *larger = slot + (uint32_t)entry->saved_at;
+    tide_assert(slot >= row->slots && slot < larger);
+    if (larger < row->slots + row->count) /* else a trim has taken it */
+        swap_slots(row, slot, larger);
+}
+
+/* Another number at each call, and in each run of the program. */
+static uint64_t random_number(void)
+{
+    static uint64_t state;
+    uint64_t x = __atomic_add_fetch(&state, 0x9E3779B97F4A7C15u, __ATOMIC_RELAXED);
+    x += (uintptr_t)&state;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+}
+
+/* One in each round of so many, at a random place in it: a fixed step would meet the same
+ * acquire of a loop each time, and the others never. */
+static void draw_guarded(tide_pool_core *core)
+{
+    uint32_t at = 1 + (uint32_t)(random_number() % core->guard_every);
+    core->guard_in = core->guard_rest + at;
+    core->guard_rest = core->guard_every - at;
+}
+
+static bool guard_due(tide_pool_core *core)
+{
+    if (core->guard_every == 0)
+        return false;
+    if (core->guard_in == 0)
+        draw_guarded(core);
+    return --core->guard_in == 0;
+}
+
+static tide_slot *fit(tide_pool *pool, tide_row *row, const asked *ask)
+{
+    tide_slot *slot = row->shelf->next;
+    if (slot == row->slots + row->count)
+        return append(pool, row, ask);
+    const tide_slot_record *record = tide_slot_record_of(row, slot);
+    if (record->pin != NULL && tide_streams_quiet(pool, ask->call) != TIDE_OK)
+        return NULL;
+    if (record->pin != NULL)
+        tide_pin_settle(pool, row, slot);
+    if (slot->data != NULL && ask->n <= record->capacity && !ask->guarded)
+        return slot;
+    if (exchange(pool, row, slot, ask))
+        return slot;
+    return allocate(pool, row, slot, ask) == TIDE_OK ? slot : NULL;
+}
+
+/* New memory may be what leaves the pool unordered: then it stays, but nobody gets it. */
+tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place place,
+                        const char *call)
+{
+    const tide_type_facts *facts = tide_type_find(row->type);
+    asked ask = {.n = n, .place = place, .call = call};
+    if (!tide_type_bytes(facts, n, &ask.bytes)) {
+        tide_fail(TIDE_ERROR_SIZE, call, "%zu elements of %s (%zu bits each) overflow size_t", n,
+                  facts->name, facts->size != 0 ? facts->size * 8 : 1);
+        return NULL;
+    }
+    if (tide_streams_ordered(pool, call) != TIDE_OK)
+        return NULL;
+    ask.guarded = guard_due(pool->core);
+    tide_slot *slot = fit(pool, row, &ask);
+    return tide_streams_ordered(pool, call) == TIDE_OK ? slot : NULL;
+}
+
+void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n,
+                    tide_place place)
+{
+    tide_assert(slot == row->shelf->next && slot->data != NULL);
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    tide_assert(n <= record->capacity);
+    if (n > record->peak)
+        record->peak = n;
+    row->shelf->next = slot + 1;
+    if (!pool->core->careful) {
+        slot->limit = record->peak + 1;
+        point_header(slot);
+        return slot->data;
+    }
+    record->live = true;
+    record->length = n;
+    record->tag = pool->tag;
+    record->place = place;
+    size_t used = 0;
+    tide_type_bytes(tide_type_find(row->type), n, &used);
+    if (row->device->host && record->guard == NULL)
+        tide_shim_live(slot->data, used, record->bytes);
+    return slot->data;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* What a pool holds, as numbers and as a page for a person. All derived when asked for. */
+#include <inttypes.h>
+
+#include "runtime/pool/invariants.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/row.h"
+
+typedef struct row_totals {
+    size_t slots, live, bytes, bytes_live;
+} row_totals;
+
+static row_totals total(const tide_row *row)
+{
+    row_totals totals = {.live = tide_row_live(row)};
+    for (uint32_t i = 0; i < row->count; i++) {
+        totals.slots += row->slots[i].data != NULL;
+        totals.bytes += row->records[i].bytes;
+        totals.bytes_live += i < totals.live ? row->records[i].bytes : 0;
+    }
+    return totals;
+}
+
+size_t tide_pool_depth(const tide_pool *pool)
+{
+    if (tide_pool_use(pool, "tide_pool_depth") != TIDE_OK)
+        return 0;
+    return tide_level(pool->tag) - tide_level(TIDE_TAG_ROOT);
+}
+
+size_t tide_pool_active(const tide_pool *pool, tide_type type)
+{
+    const char *call = "tide_pool_active";
+    if (tide_pool_use(pool, call) != TIDE_OK)
+        return 0;
+    if (tide_type_find(type) == NULL) {
+        tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());
+        return 0;
+    }
+    const tide_row *row = &pool->core->rows[type];
+    return row->shelf != NULL ? tide_row_live(row) : 0;
+}
+
+tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
+{
+    const char *call = "tide_pool_stats";
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    if (out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
+    const tide_pool_core *core = pool->core;
+    *out = (tide_pool_statistics){
+        .bytes_held = core->bytes_held,
+        .bytes_peak = core->bytes_peak,
+        .bytes_limit = core->limit_bytes == SIZE_MAX ? 0 : core->limit_bytes,
+        .shelves = core->used_count,
+        .log_entries = (size_t)(pool->log_top - core->log),
+        .depth = tide_pool_depth(pool),
+        .allocations = core->allocations,
+        .releases = core->releases,
+        .exchanges = core->exchanges,
+        .requests = core->requests_served,
+        .bytes_pinned = core->bytes_pinned,
+    };
+    for (uint32_t i = 0; i < core->used_count; i++) {
+        row_totals totals = total(core->used[i]);
+        out->slots += totals.slots;
+        out->slots_live += totals.live;
+        out->bytes_live += totals.bytes_live;
+    }
+    return TIDE_OK;
+}
+
+static void print_bytes(FILE *out, size_t bytes)
+{
+    if (bytes < 10240)
+        fprintf(out, "%8zu B  ", bytes);
+    else if (bytes < (size_t)10240 * 1024)
+        fprintf(out, "%8.1f KiB", (double)bytes / 1024);
+    else
+        fprintf(out, "%8.1f MiB", (double)bytes / 1048576);
+}
+
+static void print_head(const tide_pool *pool, const tide_pool_statistics *stats, FILE *out)
+{
+    const tide_pool_core *core = pool->core;
+    fprintf(out, "pool '%s' of thread '%s' on %s, depth %zu\n", core->name, core->owner_name,
+            core->device->name, stats->depth);
+    if (core->foreign_count != 0)
+        fprintf(out, "  used on %u streams beside its own\n", core->foreign_count);
+    fprintf(out, "  holds ");
+    print_bytes(out, stats->bytes_held);
+    fprintf(out, " in %zu slots, most so far ", stats->slots);
+    print_bytes(out, stats->bytes_peak);
+    if (stats->bytes_limit != 0) {
+        fprintf(out, ", limit ");
+        print_bytes(out, stats->bytes_limit);
+    }
+    fprintf(out, "\n  allocated %" PRIu64 " times, released %" PRIu64 ", exchanged %" PRIu64 "\n",
+            stats->allocations, stats->releases, stats->exchanges);
+}
+
+tide_status tide_pool_print(const tide_pool *pool, FILE *out)
+{
+    tide_pool_statistics stats;
+    if (out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_print", "the file is NULL");
+    TIDE_FORWARD(tide_pool_stats(pool, &stats));
+    print_head(pool, &stats, out);
+    for (uint32_t i = 0; i < pool->core->used_count; i++) {
+        const tide_row *row = pool->core->used[i];
+        row_totals totals = total(row);
+        fprintf(out, "  %-16s %6zu of %6zu slots live, ", tide_type_find(row->type)->name,
+                totals.live, totals.slots);
+        print_bytes(out, totals.bytes_live);
+        fprintf(out, " of ");
+        print_bytes(out, totals.bytes);
+        fputc('\n', out);
+    }
+    return TIDE_OK;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/pool/streams.h"
+
+#include <tidepool/device.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/log.h"
+#include "runtime/pool/request.h"
+#include "runtime/pool/row.h"
+
+/* ---- order -------------------------------------------------------------------------------- */
+
+static bool is_known(const tide_pool_core *core, const tide_foreign *foreign)
+{
+    return core->device->methods->stream_number(core->device, foreign->stream) == foreign->number;
+}
+
+/* Every acquire comes by cold code from now on. */
+static void hide_limits(tide_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->core->used_count; i++) {
+        const tide_row *row = pool->core->used[i];
+        for (tide_slot *slot = row->slots; slot < row->slots + row->count; slot++)
+            slot->limit = 0;
+    }
+}
+
+/* Without events the host can still wait. */
+static void wait_instead(tide_pool *pool)
+{
+    tide_device *device = pool->core->device;
+    pool->core->unordered = device->methods->wait_all(device) != TIDE_OK;
+}
+
+void tide_streams_settle(tide_pool *pool)
+{
+    if (TIDE_UNLIKELY(pool->core->unordered))
+        wait_instead(pool);
+}
+
+/* A stream that is gone, or says nothing of itself, may have had work that no event can be put
+ * behind. */
+static tide_status order(const tide_pool_core *core, const tide_foreign *foreign, bool join)
+{
+    void *before = join ? foreign->stream : core->stream;
+    void *after = join ? core->stream : foreign->stream;
+    return is_known(core, foreign) ? core->device->methods->order(core->device, before, after)
+                                   : TIDE_ERROR_STATE;
+}
+
+/* Waiting for the device is waiting for all of them. */
+static void order_all(tide_pool *pool, bool join)
+{
+    const tide_pool_core *core = pool->core;
+    for (uint32_t i = 0; i < core->foreign_count; i++)
+        if (order(core, &core->foreign[i], join) != TIDE_OK) {
+            wait_instead(pool);
+            return;
+        }
+}
+
+/* ---- rewinds ------------------------------------------------------------------------------ */
+
+/* An entry whose shelf is where it was frees nothing; foreign tensors are given back. */
+static bool matters(const tide_pool *pool, const tide_entry *entry)
+{
+    if (tide_shelf_real(pool, entry->shelf))
+        return entry->shelf->next > entry->next;
+    return entry->shelf == &pool->core->declared || entry->shelf == &pool->core->imported;
+}
+
+bool tide_streams_join(tide_pool *pool, const tide_entry *base)
+{
+    if (pool->core->foreign_count == 0)
+        return false;
+    for (const tide_entry *entry = base; entry != pool->log_top; entry++)
+        if (matters(pool, entry)) {
+            order_all(pool, true);
+            return true;
+        }
+    return false;
+}
+
+void tide_streams_part(tide_pool *pool)
+{
+    order_all(pool, false);
+    if (TIDE_UNLIKELY(pool->core->unordered))
+        hide_limits(pool);
+}
+
+void tide_streams_undo(tide_pool *pool)
+{
+    tide_assert(pool->core->foreign_count > 0);
+    if (--pool->core->foreign_count == 0) {
+        pool->core->attended = pool->core->careful;
+        tide_request_reopen(pool);
+    }
+}
+
+void tide_streams_follow(tide_pool *pool)
+{
+    if (TIDE_UNLIKELY(pool->core->foreign_count != 0))
+        tide_streams_part(pool);
+}
+
+void tide_streams_gather(tide_pool *pool)
+{
+    if (TIDE_UNLIKELY(pool->core->foreign_count != 0))
+        order_all(pool, true);
+}
+
+tide_status tide_streams_own(const tide_pool *pool, const char *call)
+{
+    const tide_pool_core *core = pool->core;
+    if (core->device->methods->stream_number(core->device, core->stream) == core->stream_number)
+        return TIDE_OK;
+    if (tide_device_lost(core->device))
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", core->device->name);
+    return tide_fail(TIDE_ERROR_STATE, call, "the stream of pool '%s', %p, was destroyed",
+                     core->name, core->stream);
+}
+
+void *tide_streams_last(const tide_pool *pool)
+{
+    const tide_pool_core *core = pool->core;
+    if (core->device->methods->stream_number(core->device, core->stream) == core->stream_number)
+        return core->stream;
+    (void)core->device->methods->wait_all(core->device); /* if it cannot, nothing runs there */
+    return NULL;
+}
+
+tide_status tide_streams_quiet(const tide_pool *pool, const char *call)
+{
+    const tide_pool_core *core = pool->core;
+    if (!core->device->methods->capturing(core->device, core->stream))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "pool '%s' can neither grow nor give back while a graph is captured on its "
+                     "stream: warm it up before",
+                     core->name);
+}
+
+tide_status tide_streams_ordered(const tide_pool *pool, const char *call)
+{
+    if (TIDE_LIKELY(!pool->core->unordered))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_DEVICE, call,
+                     "the streams of pool '%s' could be neither ordered nor waited for: reset it",
+                     pool->core->name);
+}
+
+/* ---- declare ------------------------------------------------------------------------------ */
+
+static bool is_declared(const tide_pool_core *core, const tide_foreign *foreign)
+{
+    for (uint32_t i = 0; i < core->foreign_count; i++)
+        if (core->foreign[i].number == foreign->number)
+            return true;
+    return false;
+}
+
+/* At the root no rewind would end it. */
+static tide_status check(const tide_pool *pool, const char *call, const tide_foreign *foreign)
+{
+    const tide_pool_core *core = pool->core;
+    if (pool->tag == TIDE_TAG_ROOT)
+        return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has no open scope or mark", core->name);
+    if (foreign->number == 0)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p",
+                         core->device->name, foreign->stream);
+    return tide_streams_own(pool, call);
+}
+
+static tide_status declare(tide_pool *pool, const char *call, const tide_foreign *foreign)
+{
+    tide_pool_core *core = pool->core;
+    if (core->foreign_count == TIDE_FOREIGN_MOST)
+        return tide_fail(TIDE_ERROR_LIMIT, call, "pool '%s' is used on %d other streams already",
+                         core->name, TIDE_FOREIGN_MOST);
+    if (!tide_log_room(pool, 1, call))
+        return TIDE_ERROR_LIMIT;
+    TIDE_FORWARD(core->device->methods->order(core->device, core->stream, foreign->stream));
+    core->foreign[core->foreign_count++] = *foreign;
+    core->attended = true;
+    tide_log_push(pool, &core->declared, NULL, 0);
+    tide_request_reopen(pool); /* or rather: close */
+    return TIDE_OK;
+}
+
+tide_status tide_pool_use_on(tide_pool *pool, void *stream)
+{
+    const char *call = "tide_pool_use_on";
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    tide_pool_core *core = pool->core;
+    tide_foreign foreign = {.stream = stream,
+                            .number = core->device->methods->stream_number(core->device, stream)};
+    TIDE_FORWARD(check(pool, call, &foreign));
+    if (foreign.number == core->stream_number)
+        return TIDE_OK;
+    if (is_declared(core, &foreign))
+        return core->device->methods->order(core->device, core->stream, stream);
+    return declare(pool, call, &foreign);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* Rewind while work is in flight: why no kernel ever sees another array's bytes.
+ *
+ * A pool is bound to the stream A (core->stream). A rewind makes slots free on the host's clock,
+ * while kernels that use them are still queued or running. Let s be a slot, k a piece of work
+ * (kernel, copy, fill) that was queued to use what s held before a rewind, k' one that uses what s
+ * holds when it has been handed out again. To show: k is over before k' begins.
+ *
+ *  1. Only A declared or used. k was queued on A before the rewind, which is before s was handed
+ *     out again, which is before k' was queued on A. A stream runs its work in order. No event, no
+ *     call.
+ *  2. Other streams are *declared*: tide_pool_use_on(pool, B) at an open level L, for as long as L
+ *     lasts. It queues "B after A" (order(A, B)), once. Whatever was queued on A before is before
+ *     whatever is queued on B from now on: so work on B with a slot that was rewound before the
+ *     declaration is after what used it then.
+ *  3. While anything is declared, each rewind that frees a slot first queues "A after B" for every
+ *     declared B (tide_streams_join), on the host's clock before any shelf is put back; then puts
+ *     back; then queues "B after A" for those that remain declared (tide_streams_part). So with k
+ *     on B or A and k' on A, B or another declared C: k is before the join's end in A, which is
+ *     before what A parts with, which is before k'. All joins come before all parts, so one event
+ *     for each direction and stream orders each with every other.
+ *  4. When L itself is rewound its declarations end: they stand in the undo log as entries of a
+ *     shelf of their own (core->declared), so whatever rewinds L (its scope, an older one that
+ *     finds L left open, a mark, a loop's next iteration, a reset) takes them back in the one loop
+ *     of runtime/pool/log.c. The join has been queued by then, and the pool's user may not use B for
+ *     its arrays any more: 1 again.
+ *  5. Nothing rewinds past this. While anything is declared the log is closed to fast paths
+ *     (log_room is its start, as for requests: runtime/pool/request.h), so every scope opened meanwhile
+ *     is opened by cold code, which writes its shelves to the log, and closed by tide_log_rewind.
+ *     A scope opened by a fast path before the declaration, at L or below, has the declaration's
+ *     entry above its base: its leave finds the log longer than it was and goes to cold code too.
+ *     A loop puts shelves back without looking at log_room: runtime/scope/typed.c lets no loop learn
+ *     what to put back while anything is declared, and a declaration made in an iteration
+ *     lengthens the log, which the guard sees.
+ *  6. Memory that a slot gets while anything is declared is ready on A only: "B after A" is queued
+ *     behind the allocation, behind fills that are part of an acquire, and behind an import.
+ *     Memory that a slot gives up was free: by 3 what used it is before A's present end, and the
+ *     release is queued on A.
+ *  7. Capture. Events recorded and waited for on a capturing stream become edges of the graph, so
+ *     1 to 3 hold in each replay; replays of one graph in one stream follow each other. Nothing is
+ *     allocated, given back or asked for while A captures: growing is refused, releases wait.
+ *  8. Events fail only with their stream or device. If B is gone (its number is not what it was:
+ *     handles are used again, numbers are not) or an event is refused, the host waits for the
+ *     whole device instead, once. If even that fails the pool is *unordered*: no slot of it shows
+ *     a limit any more, so every acquire comes by cold code, which refuses until a reset has
+ *     waited.
+ *
+ * What is not declared is not ordered: the fake driver of the tests finds that (tests/device). */
+#ifndef TIDEPOOL_RUNTIME_POOL_STREAMS_H
+#define TIDEPOOL_RUNTIME_POOL_STREAMS_H
+
+#include "runtime/pool/pool.h"
+
+/* The log is about to be rewound to `base`: if streams are declared and that frees anything or
+ * ends a declaration, the pool's stream is ordered after theirs. True if so. */
+bool tide_streams_join(tide_pool *pool, const tide_entry *base);
+
+/* After a rewind that joined: the streams still declared are ordered after the pool's. */
+void tide_streams_part(tide_pool *pool);
+
+/* The youngest declaration ends; its entry has been taken from the log. */
+void tide_streams_undo(tide_pool *pool);
+
+/* The pool's stream has work (an allocation, a fill) that declared streams must come after. */
+void tide_streams_follow(tide_pool *pool);
+
+/* The pool's stream is about to read or write for the host what declared streams may be at work
+ * on: it comes after what is queued on them. */
+void tide_streams_gather(tide_pool *pool);
+
+/* The pool's stream, if it is what it was when the pool was made; else TIDE_ERROR_STATE. */
+tide_status tide_streams_own(const tide_pool *pool, const char *call);
+
+/* The same for whoever gives something up and must not fail: where the stream is gone the host
+ * waits for the whole device, and NULL, any stream, is returned. */
+void *tide_streams_last(const tide_pool *pool);
+
+/* TIDE_ERROR_STATE while a graph is being captured on the pool's stream: nothing may be allocated,
+ * given back or asked for. */
+tide_status tide_streams_quiet(const tide_pool *pool, const char *call);
+
+/* TIDE_ERROR_DEVICE if the pool is unordered. */
+tide_status tide_streams_ordered(const tide_pool *pool, const char *call);
+
+/* A reset: an unordered pool is in order again if the host can wait for the device. */
+void tide_streams_settle(tide_pool *pool);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Giving free memory back: all of it (trim), or what far exceeds its recent use (compact).
+ * Both touch slots from `next` on only, so no live array moves or shrinks, at any depth. */
+#include "runtime/pool/invariants.h"
+#include "runtime/array/array.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/pin.h"
+#include "runtime/base/settings.h"
+#include "runtime/pool/row.h"
+#include "runtime/pool/streams.h"
+
+static void give_back(tide_pool *pool, tide_row *row, tide_slot *slot,
+                      tide_trim_summary *summary)
+{
+    if (tide_slot_record_of(row, slot)->pin != NULL)
+        tide_pin_settle(pool, row, slot); /* if its consumer is done, it is ours to give back */
+    if (slot->data == NULL)
+        return;
+    summary->slots++;
+    summary->bytes += tide_slot_record_of(row, slot)->bytes;
+    tide_slot_hollow(pool, row, slot);
+}
+
+static void trim_row(tide_pool *pool, tide_row *row, tide_trim_summary *summary)
+{
+    for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++)
+        give_back(pool, row, slot, summary);
+    while (row->count > tide_row_live(row))
+        tide_array_forget(pool, &row->slots[--row->count]);
+}
+
+/* Does the slot hold far more than was asked of it since the last compact? */
+static bool is_wasteful(const tide_row *row, const tide_slot_record *record)
+{
+    size_t used = 0;
+    tide_type_bytes(tide_type_find(row->type), record->peak, &used);
+    return (double)record->bytes >= tide_setting_get(TIDE_SETTING_compact_factor) * (double)used &&
+           (double)(record->bytes - used) >= tide_setting_get(TIDE_SETTING_compact_gain) * 1024;
+}
+
+/* Afterwards every free slot shows a limit of 0, so that its next use comes by cold code once and
+ * starts a new peak. */
+static void compact_row(tide_pool *pool, tide_row *row, tide_trim_summary *summary)
+{
+    for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++) {
+        tide_slot_record *record = tide_slot_record_of(row, slot);
+        if (is_wasteful(row, record))
+            give_back(pool, row, slot, summary);
+        record->peak = 0;
+        slot->limit = 0;
+    }
+}
+
+static tide_trim_summary each_row(tide_pool *pool, tide_type type, const char *call,
+                                    void (*work)(tide_pool *, tide_row *, tide_trim_summary *))
+{
+    tide_trim_summary summary = {0};
+    if (tide_pool_use(pool, call) != TIDE_OK || tide_streams_quiet(pool, call) != TIDE_OK)
+        return summary;
+    if (type != TIDE_ALL_TYPES && tide_type_find(type) == NULL) {
+        tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());
+        return summary;
+    }
+    for (uint32_t i = 0; i < pool->core->used_count; i++) {
+        tide_row *row = pool->core->used[i];
+        if (type == TIDE_ALL_TYPES || type == row->type)
+            work(pool, row, &summary);
+    }
+    tide_assert_valid(pool);
+    return summary;
+}
+
+tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type)
+{
+    return each_row(pool, type, "tide_pool_trim", trim_row);
+}
+
+tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type)
+{
+    return each_row(pool, type, "tide_pool_compact", compact_row);
+}

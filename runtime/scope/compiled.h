@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* What compiled code and the library agree on.
+ *
+ * Compiled code is handed a table of pointers to the general path of each kind of site, and never
+ * imports a symbol. It knows the layout of what it works on as constants; an artefact exports the
+ * hash of that layout, and is refused where the library's own is another. Each artefact exports
+ *
+ *   uint64_t tide_artefact_magic, tide_artefact_layout;      constants, checked before all else
+ *   void tide_artefact_attach(const tide_runtime *runtime);  called once, before any other code
+ *   STEM_enter, STEM_leave        of each scope; STEM_frame, STEM_leave of a frame; STEM_acquire,
+ *                                 STEM_array, STEM_dispatch (the types of tidepool/site.h)
+ *
+ * The law of compiled code is that of the inlined fast paths: it tests a guard and either does the
+ * work or calls the general path, having changed nothing. What it leaves in a scope is what the
+ * library's own plans leave there, so that either can end what the other began:
+ *
+ *   a scope of up to TIDE_SCOPE_SAVED types    as a table plan (runtime/scope/plan.c): no log, `saved`
+ *   a frame of as many different types         the same, without claiming the shelves: `saved` in
+ *                                              the order in which the types first stand in the plan
+ *   more types                                 entries in the log */
+#ifndef TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
+#define TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
+
+#include <tidepool/array.h>
+#include <tidepool/site.h>
+
+/* The general path of each kind. Each counts a miss if it was the plan's guard that failed, not the
+ * plan itself that is general. Leaves handle whatever `enter` or `frame`, compiled or not, left.
+ * The two `slow` ones are for what the guard foresaw, type or shape, in a pool that is not ready
+ * for it (a first touch, a slot too small): no miss. */
+typedef struct tide_runtime {
+    tide_enter_function *enter;
+    tide_leave_function *leave;
+    tide_frame_function *frame;
+    tide_leave_function *frame_leave;
+    tide_acquire_function *acquire, *acquire_slow;
+    tide_array_function *array, *array_slow;
+    tide_dispatch_function *dispatch;
+} tide_runtime;
+
+extern const tide_runtime tide_runtime_general;
+
+#define TIDE_ARTEFACT_MAGIC UINT64_C(0x6c6f6f7065646974) /* "tidepool" */
+
+/* Every place that compiled code may look at: structure, field. */
+#define TIDE_COMPILED_LAYOUT(X)                                                                    \
+    X(tide_slot, data) X(tide_slot, limit) X(tide_slot, array)                                     \
+    X(tide_shelf, next) X(tide_shelf, saved_at)                                                    \
+    X(tide_entry, shelf) X(tide_entry, next) X(tide_entry, saved_at)                               \
+    X(struct tide_pool, tag) X(struct tide_pool, log_top) X(struct tide_pool, log_room)            \
+    X(struct tide_pool, epoch) X(struct tide_pool, shelves)                                        \
+    X(struct tide_scope, pool) X(struct tide_scope, base) X(struct tide_scope, tag)                \
+    X(struct tide_scope, outer) X(struct tide_scope, plan) X(struct tide_scope, saved)             \
+    X(struct tide_scope, site)                                                                     \
+    X(struct tide_plan, counts) X(struct tide_plan, generic) X(struct tide_plan, methods)          \
+    X(tide_plan_counts, runs)                                                                      \
+    X(struct tide_array, tensor) X(struct tide_array, form) X(struct tide_array, length)           \
+    X(struct tide_array, hits) X(tide_dl_tensor, shape)                                            \
+    X(tide_runtime, enter) X(tide_runtime, leave) X(tide_runtime, frame)                           \
+    X(tide_runtime, frame_leave) X(tide_runtime, acquire) X(tide_runtime, acquire_slow)            \
+    X(tide_runtime, array) X(tide_runtime, array_slow) X(tide_runtime, dispatch)
+
+/* One number for all of it (FNV-1a over offsets and sizes): the same in the library and in the
+ * stager if and only if both were built from the same layout. */
+static inline uint64_t tide_compiled_layout(void)
+{
+    static const uint32_t facts[] = {
+        2, /* of the protocol above */
+        sizeof(tide_slot), sizeof(tide_shelf), sizeof(tide_entry), TIDE_SCOPE_SAVED,
+#define TIDE_X(structure, field) offsetof(structure, field), sizeof(((structure *)0)->field),
+        TIDE_COMPILED_LAYOUT(TIDE_X)
+#undef TIDE_X
+    };
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        hash = (hash ^ facts[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+#endif

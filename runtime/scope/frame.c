@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Frames as sites, by the general path: a level, and its arrays one after the other. */
+#include <tidepool/scope.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/scope/general.h"
+#include "runtime/pool/log.h"
+#include "runtime/scope/mark.h"
+#include "runtime/scope/plan.h"
+
+/* The level saves nothing at once: each array's own first touch does. A refused scope has no pool
+ * to acquire from. */
+void tide_general_frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide_type *types,
+                        const size_t *counts, void **data)
+{
+    const tide_plan *plan = scope->plan;
+    tide_site *site = scope->site;
+    tide_plan_missed(plan);
+    tide_plan_open_frame(scope, pool, plan, site);
+    scope->site = site; /* a refused one was cleared */
+    for (uint32_t i = 0; i < count; i++)
+        data[i] = NULL;
+    if (scope->pool != tide_pool_refusing())
+        tide_frame_acquire_slow(pool, count, types, counts, data, site->place.file,
+                                site->place.function, site->place.line);
+}
+
+/* The shelves that a compiled frame kept in the scope: each different type's, in the order in which
+ * they first stand in the plan. It did not claim them, so `saved_at` is what it was. */
+static void put_back(const tide_scope *scope)
+{
+    const tide_type *types = scope->plan->types;
+    uint32_t distinct = 0;
+    for (uint32_t i = 0; i < scope->plan->type_count; i++) {
+        uint32_t first = 0;
+        while (types[first] != types[i])
+            first++;
+        tide_assert(first != i || distinct < TIDE_SCOPE_SAVED);
+        if (first == i)
+            scope->pool->shelves[types[i]] =
+                (tide_shelf){.next = scope->saved[distinct++], .saved_at = scope->outer};
+    }
+}
+
+void tide_general_frame_leave(tide_scope *scope)
+{
+    tide_pool *pool = scope->pool;
+    if (pool == tide_pool_refusing() ||
+        !tide_level_close(pool, tide_scope_base(scope), scope->tag, scope->outer))
+        return;
+    if (!tide_scope_logged(scope))
+        put_back(scope);
+}
+
+tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t count,
+                                   const tide_type *types, const size_t *counts, void **data,
+                                   tide_scope *scope)
+{
+    const char *call = "tide_scope_enter_frame";
+    if (scope == NULL || site == NULL || (count != 0 && (types == NULL || counts == NULL ||
+                                                          data == NULL)))
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "a scope, a site or the arrays' data are NULL");
+    if (site->kind != TIDE_KIND_FRAME)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is of kind %s, not frame",
+                         tide_kind_name(site->kind));
+    if (count > TIDE_TYPED_MOST)
+        return tide_fail(TIDE_ERROR_LIMIT, call, "%u arrays, a frame has %d at most", count,
+                         TIDE_TYPED_MOST);
+    *scope = (tide_scope){0};
+    TIDE_FORWARD(tide_level_admit(pool, call));
+    uint64_t serial = tide_mark_push(pool, call);
+    if (serial == 0)
+        return TIDE_ERROR_LIMIT;
+    tide_scope_begin_frame(scope, pool, site, count, types, counts, data);
+    scope->serial = serial;
+    return count == 0 || data[0] != NULL ? TIDE_OK : tide_error_status();
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/scope/general.h"
+
+#include <tidepool/callsite.h>
+
+#include "runtime/scope/compiled.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/log.h"
+#include "runtime/scope/plan.h"
+
+/* ---- acquires --------------------------------------------------------------------------- */
+
+void *tide_general_acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
+                           tide_site *site)
+{
+    tide_place place = site->place;
+    tide_plan_missed(plan);
+    return type < TIDE_TYPE_LIMIT
+               ? tide_acquire_inline(pool, type, n, place.file, place.function, place.line)
+               : tide_acquire_slow(pool, type, n, place.file, place.function, place.line);
+}
+
+void *tide_general_acquire_slow(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
+                                tide_site *site)
+{
+    (void)plan;
+    tide_place place = site->place;
+    return tide_acquire_slow(pool, type, n, place.file, place.function, place.line);
+}
+
+tide_array *tide_general_array(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
+                               const tide_plan *plan, tide_site *site)
+{
+    tide_place place = site->place;
+    tide_plan_missed(plan);
+    return tide_acquire_array_inline(pool, type, TIDE_ROW_MAJOR, ndim, shape, place.file,
+                                     place.function, place.line);
+}
+
+tide_array *tide_general_array_slow(tide_pool *pool, tide_type type, int ndim,
+                                    const int64_t *shape, const tide_plan *plan, tide_site *site)
+{
+    (void)plan;
+    tide_place place = site->place;
+    return tide_acquire_array_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, place.file,
+                                   place.function, place.line);
+}
+
+/* NULL with a message unless the site is of this kind. */
+static tide_site *of_kind(tide_site *site, tide_kind kind, const char *call)
+{
+    if (site == NULL)
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is NULL");
+    else if (site->kind != kind)
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "site '%s' is of kind %s, not %s",
+                  site->name != NULL ? site->name : "?", tide_kind_name(site->kind),
+                  tide_kind_name(kind));
+    return site != NULL && site->kind == kind ? site : NULL;
+}
+
+void *tide_site_acquire(tide_site *site, tide_pool *pool, tide_type type, size_t n)
+{
+    site = of_kind(site, TIDE_KIND_ACQUIRE, "tide_site_acquire");
+    return site != NULL ? tide_site_acquire_inline(site, pool, type, n) : NULL;
+}
+
+tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type type, int ndim,
+                                    const int64_t *shape)
+{
+    site = of_kind(site, TIDE_KIND_ARRAY, "tide_site_acquire_array");
+    return site != NULL ? tide_site_array_inline(site, pool, type, ndim, shape) : NULL;
+}
+
+/* ---- the table handed to compiled code -------------------------------------------------- */
+
+const tide_runtime tide_runtime_general = {
+    .enter = tide_plan_enter_table,
+    .leave = tide_plan_leave_table,
+    .frame = tide_general_frame,
+    .frame_leave = tide_general_frame_leave,
+    .acquire = tide_general_acquire,
+    .acquire_slow = tide_general_acquire_slow,
+    .array = tide_general_array,
+    .array_slow = tide_general_array_slow,
+    .dispatch = tide_general_dispatch,
+};
+
+/* ---- general plans ---------------------------------------------------------------------- */
+
+const tide_plan tide_plans_general[TIDE_KIND_COUNT] = {
+    [TIDE_KIND_SCOPE] = {.enter = tide_plan_enter_full,
+                         .leave = tide_plan_leave_full,
+                         .kind = TIDE_KIND_SCOPE},
+    [TIDE_KIND_FRAME] = {.frame = tide_general_frame,
+                         .leave = tide_general_frame_leave,
+                         .kind = TIDE_KIND_FRAME},
+    [TIDE_KIND_ACQUIRE] = {.acquire = tide_general_acquire, .kind = TIDE_KIND_ACQUIRE},
+    [TIDE_KIND_ARRAY] = {.array = tide_general_array, .kind = TIDE_KIND_ARRAY},
+    [TIDE_KIND_DISPATCH] = {.dispatch = tide_general_dispatch, .kind = TIDE_KIND_DISPATCH},
+};

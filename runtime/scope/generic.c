@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Generic functions by the general path: methods by type, in pages, which any thread may read while
+ * another adds to them. */
+#include <tidepool/generic.h>
+
+#include <string.h>
+
+#include "runtime/base/error.h"
+#include "runtime/scope/general.h"
+#include "runtime/scope/generic.h"
+#include "runtime/base/os.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/type.h"
+
+/* A page of methods stays where it is for good: compiled code holds the addresses of its places. */
+enum { PAGE_TYPES = 256, PAGES = TIDE_TYPE_LIMIT / PAGE_TYPES };
+
+struct tide_generic {
+    tide_method **pages[PAGES]; /* atomic each; NULL until one of its types has a method */
+    tide_method *fallback;      /* atomic; of types without their own, or NULL */
+    uint64_t unmet;
+    tide_generic *older;
+    char name[];
+};
+
+/* The youngest; from it all are reached, so that one whose maker was unloaded is not lost. Guarded
+ * by the registry. */
+static tide_generic *youngest;
+
+tide_generic *tide_generic_create(const char *name)
+{
+    const char *call = "tide_generic_create";
+    if (name == NULL || name[0] == '\0') {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is %s", name == NULL ? "NULL" : "empty");
+        return NULL;
+    }
+    size_t length = strlen(name) + 1;
+    tide_generic *made = tide_os_resize(NULL, sizeof *made + length);
+    if (made == NULL) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for generic function '%.64s'", name);
+        return NULL;
+    }
+    memset(made, 0, sizeof *made);
+    memcpy(made->name, name, length);
+    tide_registry_lock();
+    made->older = youngest;
+    youngest = made;
+    tide_registry_unlock();
+    return made;
+}
+
+/* The page of a type, made if there is none, the registry locked; NULL when memory is short. */
+static tide_method **page_for(tide_generic *generic, tide_type type)
+{
+    tide_method **page = generic->pages[type / PAGE_TYPES];
+    if (page == NULL && (page = tide_os_resize(NULL, PAGE_TYPES * sizeof *page)) != NULL) {
+        memset(page, 0, PAGE_TYPES * sizeof *page);
+        __atomic_store_n(&generic->pages[type / PAGE_TYPES], page, __ATOMIC_RELEASE);
+    }
+    return page;
+}
+
+static tide_status add(tide_generic *generic, tide_type type, tide_method *method)
+{
+    tide_method **page;
+    if (type == TIDE_ALL_TYPES)
+        __atomic_store_n(&generic->fallback, method, __ATOMIC_RELEASE);
+    else if ((page = page_for(generic, type)) != NULL)
+        __atomic_store_n(&page[type % PAGE_TYPES], method, __ATOMIC_RELEASE);
+    else
+        return tide_fail(TIDE_ERROR_MEMORY, "tide_generic_add", "no memory for method %u of '%s'",
+                         type, generic->name);
+    return TIDE_OK;
+}
+
+tide_status tide_generic_add(tide_generic *generic, tide_type type, tide_method *method)
+{
+    const char *call = "tide_generic_add";
+    if (generic == NULL || method == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
+                         generic == NULL ? "generic function" : "method");
+    if (type != TIDE_ALL_TYPES && tide_type_find(type) == NULL)
+        return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type,
+                         tide_type_count());
+    tide_registry_lock();
+    tide_status status = add(generic, type, method);
+    tide_registry_unlock();
+    return status;
+}
+
+const char *tide_generic_name(const tide_generic *generic)
+{
+    return generic != NULL ? generic->name : "";
+}
+
+uint64_t tide_generic_unmet(const tide_generic *generic)
+{
+    return generic != NULL ? __atomic_load_n(&generic->unmet, __ATOMIC_RELAXED) : 0;
+}
+
+/* ---- looking up -------------------------------------------------------------------------- */
+
+tide_method **tide_generic_place(const tide_generic *generic, tide_type type)
+{
+    tide_method **page = type < TIDE_TYPE_LIMIT
+                             ? __atomic_load_n(&generic->pages[type / PAGE_TYPES], __ATOMIC_ACQUIRE)
+                             : NULL;
+    return page != NULL && __atomic_load_n(&page[type % PAGE_TYPES], __ATOMIC_ACQUIRE) != NULL
+               ? &page[type % PAGE_TYPES]
+               : NULL;
+}
+
+TIDE_INLINE tide_method *look_up(const tide_generic *generic, tide_type type)
+{
+    tide_method **place = tide_generic_place(generic, type);
+    return TIDE_LIKELY(place != NULL) ? __atomic_load_n(place, __ATOMIC_ACQUIRE)
+                                      : __atomic_load_n(&generic->fallback, __ATOMIC_ACQUIRE);
+}
+
+static TIDE_COLD void unmet(tide_generic *generic, tide_type type, const char *call)
+{
+    if (generic == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the generic function is NULL");
+        return;
+    }
+    __atomic_fetch_add(&generic->unmet, 1, __ATOMIC_RELAXED);
+    tide_fail(TIDE_ERROR_TYPE, call, "'%s' has no method for type %u", generic->name, type);
+}
+
+tide_method *tide_generic_find(const tide_generic *generic, tide_type type)
+{
+    tide_method *method = generic != NULL ? look_up(generic, type) : NULL;
+    if (generic == NULL)
+        tide_fail(TIDE_ERROR_ARGUMENT, "tide_generic_find", "the generic function is NULL");
+    else if (method == NULL)
+        tide_fail(TIDE_ERROR_TYPE, "tide_generic_find", "'%s' has no method for type %u",
+                  generic->name, type);
+    return method;
+}
+
+void tide_general_dispatch(tide_generic *generic, tide_type type, void *args,
+                           const tide_plan *plan, tide_site *site)
+{
+    (void)site;
+    tide_plan_missed(plan);
+    tide_method *method = TIDE_LIKELY(generic != NULL) ? look_up(generic, type) : NULL;
+    if (TIDE_UNLIKELY(method == NULL)) {
+        unmet(generic, type, "TIDE_DISPATCH");
+        return;
+    }
+    method(args);
+}
+
+void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type, void *args)
+{
+    if (site == NULL || site->kind != TIDE_KIND_DISPATCH) {
+        tide_fail(TIDE_ERROR_ARGUMENT, "tide_site_dispatch", "the site is %s",
+                  site == NULL ? "NULL" : "of another kind");
+        return;
+    }
+    tide_site_dispatch_inline(site, generic, type, args);
+}

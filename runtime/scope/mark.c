@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/scope/mark.h"
+
+#include <tidepool/mark.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/pool/invariants.h"
+#include "runtime/base/error.h"
+#include "runtime/check/levels.h"
+#include "runtime/pool/log.h"
+#include "runtime/check/report.h"
+#include "runtime/pool/row.h"
+
+uint64_t tide_mark_push(tide_pool *pool, const char *call)
+{
+    if (!tide_log_room(pool, 1, call))
+        return 0;
+    uint64_t serial = ++pool->core->serial;
+    tide_log_push(pool, &pool->core->marks, (tide_slot *)(uintptr_t)serial, pool->tag);
+    return serial;
+}
+
+bool tide_mark_open(const tide_pool *pool, size_t position, uint64_t serial)
+{
+    const tide_pool_core *core = pool->core;
+    if (serial == 0 || position >= (size_t)(pool->log_top - core->log))
+        return false;
+    const tide_entry *entry = &core->log[position];
+    return entry->shelf == &core->marks && (uintptr_t)entry->next == serial;
+}
+
+void tide_mark_close(tide_pool *pool, size_t position, tide_place caller)
+{
+    tide_entry *entry = &pool->core->log[position];
+    uint64_t outer = entry->saved_at;
+    bool younger = tide_level(pool->tag) > tide_level(outer) + 1;
+    if (pool->core->careful) {
+        (void)tide_levels_pop(pool, outer + 1);
+        pool->core->closing = caller;
+    }
+    tide_log_rewind(pool, entry);
+    if (younger)
+        tide_abandon(pool, tide_level(outer));
+    pool->tag = outer;
+    tide_assert_valid(pool);
+}
+
+static const tide_mark refused;
+
+static tide_mark open_mark(tide_pool *pool, const char *call, tide_place caller)
+{
+    if (tide_level_admit(pool, call) != TIDE_OK)
+        return refused;
+    tide_mark mark = {.pool = pool, .position = (size_t)(pool->log_top - pool->core->log)};
+    mark.serial = tide_mark_push(pool, call);
+    if (mark.serial == 0)
+        return refused;
+    tide_level_open_at(pool, caller);
+    return mark;
+}
+
+tide_mark tide_checkpoint(tide_pool *pool)
+{
+    return open_mark(pool, "tide_checkpoint", (tide_place){TIDE_CALLER});
+}
+
+tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t count)
+{
+    const char *call = "tide_checkpoint_types";
+    if (types == NULL && count != 0) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "types is NULL, count is %zu", count);
+        return refused;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (tide_type_find(types[i]) == NULL) {
+            tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", types[i],
+                      tide_type_count());
+            return refused;
+        }
+    tide_mark mark = open_mark(pool, call, (tide_place){TIDE_CALLER});
+    for (size_t i = 0; mark.pool != NULL && i < count; i++) {
+        tide_shelf *shelf = &pool->shelves[types[i]];
+        /* A shelf not yet set up has nothing to save; its first acquire will. */
+        if (shelf->saved_at != 0 && !tide_log_touch(pool, shelf, call)) {
+            tide_mark_close(pool, mark.position, (tide_place){TIDE_CALLER});
+            return refused;
+        }
+    }
+    return mark;
+}
+
+tide_status tide_rewind(tide_pool *pool, tide_mark mark)
+{
+    const char *call = "tide_rewind";
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    if (mark.pool != pool)
+        return tide_misuse(pool, TIDE_ERROR_ARGUMENT, call, "the mark %s, not of pool '%s'",
+                         mark.pool == NULL ? "is of a refused checkpoint" : "is of another pool",
+                         pool->core->name);
+    if (!tide_mark_open(pool, mark.position, mark.serial))
+        return tide_misuse(pool, TIDE_ERROR_STALE, call,
+                           "mark %llu of pool '%s' has been rewound already",
+                           (unsigned long long)mark.serial, pool->core->name);
+    tide_mark_close(pool, mark.position, (tide_place){TIDE_CALLER});
+    return TIDE_OK;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* Sites that the program makes at run time, by name: for callers that have no place in a source.
+ * They are never unlisted, unlike those of modules. */
+#include <string.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+#include "runtime/scope/plan.h"
+#include "runtime/base/registry.h"
+#include "runtime/scope/site.h"
+
+typedef struct named_site {
+    tide_site site;
+    char name[];
+} named_site;
+
+static tide_site *find_named(const char *name)
+{
+    tide_site *const *sites;
+    size_t count = tide_site_list(&sites);
+    for (size_t i = 0; i < count; i++) {
+        tide_site *site = sites[i];
+        if (site->place.file == NULL && site->name != NULL && strcmp(site->name, name) == 0)
+            return site;
+    }
+    return NULL;
+}
+
+static tide_site *make_named(const char *name, tide_kind kind)
+{
+    size_t length = strlen(name) + 1;
+    named_site *made = tide_os_resize(NULL, sizeof *made + length);
+    if (made == NULL)
+        return NULL;
+    memcpy(made->name, name, length);
+    made->site = (tide_site){.plan = &tide_plans_arriving[kind], .name = made->name, .kind = kind};
+    if (tide_site_enlist(&made->site))
+        return &made->site;
+    tide_os_free(made);
+    return NULL;
+}
+
+/* Registry locked. */
+static tide_site *find_or_make(const char *name, tide_kind kind, const char *call)
+{
+    tide_site *site = find_named(name);
+    if (site != NULL && site->kind != kind) {
+        tide_fail(TIDE_ERROR_NAME, call, "site '%s' is of kind %s, not %s", name,
+                  tide_kind_name(site->kind), tide_kind_name(kind));
+        return NULL;
+    }
+    if (site == NULL && (site = make_named(name, kind)) == NULL)
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for site '%s'", name);
+    return site;
+}
+
+static tide_site *register_site(const char *name, tide_kind kind, const char *call)
+{
+    if (name == NULL || name[0] == '\0') {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is %s", name == NULL ? "NULL" : "empty");
+        return NULL;
+    }
+    if ((unsigned)kind >= TIDE_KIND_COUNT) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "no kind %d of site, there are %d", (int)kind,
+                  TIDE_KIND_COUNT);
+        return NULL;
+    }
+    tide_registry_lock();
+    tide_site *site = find_or_make(name, kind, call);
+    tide_registry_unlock();
+    return site;
+}
+
+tide_site *tide_site_register(const char *name)
+{
+    return register_site(name, TIDE_KIND_SCOPE, "tide_site_register");
+}
+
+tide_site *tide_site_register_kind(const char *name, tide_kind kind)
+{
+    return register_site(name, kind, "tide_site_register_kind");
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Scopes for FFI: the same plans, with a mark that tells whether the scope is still open. */
+#include <tidepool/scope.h>
+
+#include "runtime/base/error.h"
+#include "runtime/pool/log.h"
+#include "runtime/scope/mark.h"
+#include "runtime/scope/plan.h"
+
+static tide_site shared = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
+                           .name = "(scope without a site)"};
+
+tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope)
+{
+    const char *call = "tide_scope_enter";
+    if (scope == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
+    site = site != NULL ? site : &shared;
+    *scope = (tide_scope){0};
+    if (site->kind != TIDE_KIND_SCOPE)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is of kind %s, not scope",
+                         tide_kind_name(site->kind));
+    TIDE_FORWARD(tide_level_admit(pool, call));
+    uint64_t serial = tide_mark_push(pool, call);
+    if (serial == 0)
+        return TIDE_ERROR_LIMIT;
+    tide_scope_begin(scope, pool, site);
+    scope->serial = serial;
+    return TIDE_OK;
+}
+
+/* The mark stands right below the scope's base, at the scope's outer level. The plan closes the
+ * scope; that levels were open inside it has to be known before, and said after. */
+tide_status tide_scope_leave(tide_scope *scope)
+{
+    const char *call = "tide_scope_leave";
+    if (scope == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
+    tide_pool *pool = scope->pool;
+    if (pool == NULL || pool == tide_pool_refusing())
+        return tide_fail(TIDE_ERROR_STALE, call, "the scope is not open");
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    size_t position = (size_t)(tide_scope_base(scope) - pool->core->log) - 1;
+    if (!tide_mark_open(pool, position, scope->serial))
+        return tide_misuse(pool, TIDE_ERROR_STALE, call,
+                           "the scope was rewound already in pool '%s'", pool->core->name);
+    bool younger = pool->tag != scope->tag;
+    tide_scope_end(scope);
+    scope->pool = NULL;
+    tide_mark_close(pool, position, (tide_place){TIDE_NOWHERE});
+    if (younger)
+        tide_abandon(pool, tide_level(pool->tag));
+    return TIDE_OK;
+}

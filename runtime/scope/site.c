@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of sites, which plan each of them runs, and what they are asked. */
+#include "runtime/scope/site.h"
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+#include "runtime/scope/plan.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/hooks.h"
+#include "runtime/base/settings.h"
+
+/* In order of discovery. Guarded by the registry. */
+static struct {
+    tide_site **sites;
+    size_t count, room;
+} list;
+
+enum { SITE_NEW = 0, SITE_LISTED = 1 };
+
+/* ---- listing ---------------------------------------------------------------------------- */
+
+static bool reserve(void)
+{
+    if (list.count < list.room)
+        return true;
+    size_t room = list.room == 0 ? 64 : list.room * 2;
+    tide_site **sites = tide_os_resize(list.sites, room * sizeof *sites);
+    if (sites == NULL)
+        return false;
+    list.sites = sites;
+    list.room = room;
+    return true;
+}
+
+bool tide_site_enlist(tide_site *site)
+{
+    tide_assert((unsigned)site->kind < TIDE_KIND_COUNT);
+    if (site->state == SITE_LISTED)
+        return true;
+    if (!reserve())
+        return false;
+    tide_site_record *record = tide_os_resize(NULL, sizeof *record);
+    if (record == NULL)
+        return false;
+    *record = (tide_site_record){0};
+    site->record = record;
+    site->state = SITE_LISTED;
+    tide_assert(list.count < list.room);
+    list.sites[list.count++] = site;
+    return true;
+}
+
+void tide_site_forget(tide_site *site, bool going)
+{
+    if (tide_callbacks_policy.forget != NULL)
+        tide_callbacks_policy.forget(site, going);
+    if (tide_callbacks_profile.forget != NULL)
+        tide_callbacks_profile.forget(site, going);
+}
+
+static void delist(tide_site *site)
+{
+    tide_site_forget(site, true);
+    tide_os_free(site->record);
+    site->record = NULL;
+    site->state = SITE_NEW;
+    __atomic_store_n(&site->plan, &tide_plans_arriving[site->kind], __ATOMIC_RELEASE);
+}
+
+/* ---- publishing ------------------------------------------------------------------------- */
+
+static const tide_plan *table_of(const tide_site *site, const char *call)
+{
+    const tide_site_record *record = site->record;
+    if (site->kind != TIDE_KIND_SCOPE) {
+        tide_fail(TIDE_ERROR_STATE, call, "a site of kind %s has no plan of tier table",
+                  tide_kind_name(site->kind));
+        return NULL;
+    }
+    return record->table != NULL      ? record->table
+           : record->declared != NULL ? record->declared
+                                      : tide_plan_table(NULL, 0, call);
+}
+
+const tide_plan *tide_site_plan(const tide_site *site, tide_tier tier, const char *call)
+{
+    if (tier == TIDE_TIER_FULL)
+        return &tide_plans_general[site->kind];
+    if (tier == TIDE_TIER_TABLE)
+        return table_of(site, call);
+    if (tier == TIDE_TIER_COMPILED && site->record->compiled != NULL)
+        return site->record->compiled;
+    tide_fail(TIDE_ERROR_STATE, call, "the site has no plan of tier %d (%s)", (int)tier,
+              tide_tier_name(tier));
+    return NULL;
+}
+
+/* A pin to compiled code outlasts the code: until there is some again the next best is used. */
+static tide_tier tier_wanted(const tide_site *site)
+{
+    const tide_site_record *record = site->record;
+    if (record->pinned && (record->pin != TIDE_TIER_COMPILED || record->compiled != NULL))
+        return record->pin;
+    if (record->compiled != NULL)
+        return TIDE_TIER_COMPILED;
+    if (site->kind != TIDE_KIND_SCOPE)
+        return TIDE_TIER_FULL;
+    if (record->declared != NULL || record->table != NULL)
+        return TIDE_TIER_TABLE;
+    return tide_setting_get(TIDE_SETTING_tier) != 0 ? TIDE_TIER_TABLE : TIDE_TIER_FULL;
+}
+
+void tide_site_publish(tide_site *site)
+{
+    tide_assert(site->state == SITE_LISTED);
+    const tide_plan *plan = tide_site_plan(site, tier_wanted(site), "tide_site_publish");
+    if (plan == NULL)
+        plan = &tide_plans_general[site->kind];
+    if (tide_callbacks_policy.publish != NULL)
+        plan = tide_callbacks_policy.publish(site, plan);
+    if (tide_callbacks_profile.publish != NULL)
+        plan = tide_callbacks_profile.publish(site, plan);
+    __atomic_store_n(&site->plan, plan, __ATOMIC_RELEASE);
+}
+
+bool tide_site_arrived(const tide_site *site)
+{
+    return __atomic_load_n(&site->plan, __ATOMIC_RELAXED) != &tide_plans_arriving[site->kind];
+}
+
+void tide_site_arrive(tide_site *site)
+{
+    tide_registry_lock();
+    if (tide_site_enlist(site) && !tide_site_arrived(site))
+        tide_site_publish(site);
+    tide_registry_unlock();
+}
+
+size_t tide_site_list(tide_site *const **sites)
+{
+    *sites = list.sites;
+    return list.count;
+}
+
+/* ---- modules ---------------------------------------------------------------------------- */
+
+void tide_module_enter(tide_site *const *first, tide_site *const *last, const void *anchor)
+{
+    (void)anchor;
+    tide_registry_lock();
+    for (tide_site *const *site = first; site != last; site++)
+        tide_site_enlist(*site); /* what cannot be listed now is listed when first entered */
+    tide_registry_unlock();
+}
+
+/* Sites that C++ keeps out of the module's list are found by their address. */
+void tide_module_leave(const void *anchor)
+{
+    uintptr_t first, last;
+    if (!tide_os_module(anchor, &first, &last))
+        return;
+    tide_registry_lock();
+    size_t kept = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        uintptr_t address = (uintptr_t)list.sites[i];
+        if (address >= first && address < last)
+            delist(list.sites[i]);
+        else
+            list.sites[kept++] = list.sites[i];
+    }
+    list.count = kept;
+    if (kept == 0) {
+        tide_os_free(list.sites);
+        list.sites = NULL;
+        list.room = 0;
+    }
+    tide_registry_unlock();
+}
+
+/* ---- asking ----------------------------------------------------------------------------- */
+
+size_t tide_site_count(void)
+{
+    tide_registry_lock();
+    size_t count = list.count;
+    tide_registry_unlock();
+    return count;
+}
+
+void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
+{
+    tide_registry_lock();
+    for (size_t i = 0; i < list.count && visit(list.sites[i], user); i++)
+        continue;
+    tide_registry_unlock();
+}
+
+static void describe(const tide_site *site, tide_site_information *out)
+{
+    if (site->record == NULL)
+        return;
+    if (tide_callbacks_profile.describe != NULL)
+        tide_callbacks_profile.describe(site, out);
+    if (tide_callbacks_policy.describe != NULL)
+        tide_callbacks_policy.describe(site, out);
+}
+
+tide_status tide_site_info(const tide_site *site, tide_site_information *out)
+{
+    if (site == NULL || out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_site_info", "the %s is NULL",
+                         site == NULL ? "site" : "result");
+    const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
+    const char *function = site->place.function != NULL ? site->place.function : "";
+    tide_registry_lock();
+    *out = (tide_site_information){
+        .name = site->name != NULL    ? site->name
+                : function[0] != '\0' ? function
+                                      : "?",
+        .function = function,
+        .file = site->place.file != NULL ? site->place.file : "",
+        .line = site->place.line,
+        .kind = site->kind,
+        .tier = plan->tier,
+        .pinned = site->record != NULL && site->record->pinned,
+        .type_count = plan->type_count,
+        .reason = "",
+    };
+    for (uint32_t i = 0; i < plan->type_count && i < TIDE_SITE_TYPES; i++)
+        out->types[i] = plan->types[i];
+    describe(site, out);
+    tide_registry_unlock();
+    return TIDE_OK;
+}
+
+const char *tide_kind_name(tide_kind kind)
+{
+    static const char *const names[] = {"scope", "frame", "acquire", "array", "dispatch"};
+    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+}
+
+const char *tide_tier_name(tide_tier tier)
+{
+    static const char *const names[] = {"full", "table", "compiled"};
+    return (unsigned)tier < sizeof names / sizeof *names ? names[tier] : "unknown";
+}

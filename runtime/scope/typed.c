@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* The exported twins of typed scopes, frames and loop scopes. */
+#include <tidepool/scope.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/check/levels.h"
+#include "runtime/pool/log.h"
+#include "runtime/pool/row.h"
+
+/* Saves what can be saved now. A shelf not set up, or a full log, is left to the first touch,
+ * which reports it if it matters. */
+tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count, const tide_type *types,
+                                       TIDE_PLACE)
+{
+    if (tide_level_admit(pool, "TIDE_SCOPE_TYPES") != TIDE_OK)
+        return (tide_typed_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT};
+    tide_typed_scope scope = {.pool = pool, .outer = pool->tag, .count = count};
+    scope.next[0] = (tide_slot *)(void *)pool->log_top;
+    scope.tag = tide_level_open_at(pool, (tide_place){TIDE_PASS_PLACE});
+    for (uint32_t i = 0; i < count; i++) {
+        tide_shelf *shelf = &pool->shelves[types[i]];
+        if (shelf->saved_at != 0 && pool->log_top < pool->core->log_end)
+            tide_log_touch(pool, shelf, "TIDE_SCOPE_TYPES");
+    }
+    return scope;
+}
+
+/* The log first, if anything stands in it; then the scope's own, unless it is in the log. */
+void tide_typed_leave_slow(const tide_typed_scope *scope)
+{
+    tide_pool *pool = scope->pool;
+    bool logged = scope->base == NULL;
+    tide_entry *base = logged ? (tide_entry *)(void *)scope->next[0] : scope->base;
+    if (pool == tide_pool_refusing() ||
+        !tide_level_close(pool, base, scope->tag, scope->outer) || logged)
+        return;
+    for (uint32_t i = 0; i < scope->count; i++)
+        pool->shelves[scope->types[i]] =
+            (tide_shelf){.next = scope->next[i], .saved_at = scope->outer};
+}
+
+/* All or none: what was taken before one fails goes back with the scope, but the caller sees
+ * NULL for each, so that testing any one is enough. */
+void tide_frame_acquire_slow(tide_pool *pool, uint32_t count, const tide_type *types,
+                             const size_t *counts, void **data, TIDE_PLACE)
+{
+    bool complete = true;
+    for (uint32_t i = 0; i < count; i++) {
+        data[i] = complete ? tide_acquire_slow(pool, types[i], counts[i], TIDE_PASS_PLACE) : NULL;
+        complete = data[i] != NULL;
+    }
+    if (!complete)
+        for (uint32_t i = 0; i < count; i++)
+            data[i] = NULL;
+}
+
+/* ---- loops ------------------------------------------------------------------------------ */
+
+tide_loop tide_loop_begin(tide_pool *pool, TIDE_PLACE)
+{
+    tide_loop loop = {.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT};
+    if (tide_level_admit(pool, "TIDE_LOOP") != TIDE_OK)
+        return loop;
+    loop.pool = pool;
+    loop.base = pool->log_top;
+    loop.outer = pool->tag;
+    loop.tag = tide_level_open_at(pool, (tide_place){TIDE_PASS_PLACE});
+    return loop;
+}
+
+/* Did this iteration only touch new types? Then they stay saved, and the next one is fast. */
+static bool only_touched(const tide_loop *loop)
+{
+    const tide_pool *pool = loop->pool;
+    if (pool->tag != loop->tag || pool->core->careful || pool->core->foreign_count != 0)
+        return false; /* streams must be ordered each time: runtime/pool/streams.h */
+    for (const tide_entry *entry = loop->base; entry != pool->log_top; entry++)
+        if (!tide_shelf_real(pool, entry->shelf))
+            return false;
+    return true;
+}
+
+/* What the next iterations put back: the log's entries, the first two kept in the loop. */
+static tide_loop learned(tide_loop loop)
+{
+    tide_pool *pool = loop.pool;
+    loop.top = pool->log_top;
+    loop.rest = loop.base;
+    for (int i = 0; i < 2; i++) {
+        bool there = loop.rest != loop.top;
+        loop.shelf[i] = there ? loop.rest->shelf : &pool->shelves[TIDE_NO_TYPE];
+        loop.next[i] = there ? loop.rest->next : NULL;
+        loop.rest += there;
+    }
+    return loop;
+}
+
+/* Otherwise everything since the loop's base is undone: levels left open, exchanges, the saved
+ * shelves, which the next iteration touches anew. */
+static tide_loop undone(tide_loop loop)
+{
+    tide_pool *pool = loop.pool;
+    tide_place place = {TIDE_NOWHERE};
+    if (pool->core->careful)
+        place = pool->core->closing = tide_levels_pop(pool, loop.tag);
+    tide_log_rewind(pool, loop.base);
+    pool->tag = loop.tag;
+    if (pool->core->careful)
+        tide_levels_push(pool, loop.tag, place);
+    loop.top = NULL;
+    return loop;
+}
+
+tide_loop tide_loop_next_slow(tide_loop loop)
+{
+    tide_pool *pool = loop.pool;
+    if (pool == tide_pool_refusing() || (pool->tag != loop.tag && tide_abandoned(pool, loop.tag)))
+        return loop;
+    if (!only_touched(&loop))
+        return undone(loop);
+    for (tide_entry *entry = loop.base; entry != pool->log_top; entry++)
+        entry->shelf->next = entry->next;
+    return learned(loop);
+}
+
+void tide_loop_finish(tide_loop loop)
+{
+    if (loop.pool != tide_pool_refusing())
+        tide_level_close(loop.pool, loop.base, loop.tag, loop.outer);
+}

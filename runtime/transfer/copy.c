@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies of arrays: between the host and a pool's device, and within the device. All on the pool's
+ * stream, after what is queued on declared streams, and before what will be. */
+#include <string.h>
+
+#include <tidepool/device.h>
+
+#include "runtime/transfer/copy.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/row.h"
+#include "runtime/transfer/pinned_ring.h"
+#include "runtime/pool/streams.h"
+
+/* ---- what may be copied --------------------------------------------------------------------- */
+
+/* In a careful pool, memory of a slot must be of a live array, and end with it. What is no slot's
+ * may be an imported array or the user's own. */
+static tide_status check_row(const tide_pool *pool, const tide_row *row, const char *data,
+                             size_t bytes, const char *call)
+{
+    for (uint32_t i = 0; i < row->count; i++) {
+        const tide_slot *slot = &row->slots[i];
+        const tide_slot_record *record = tide_slot_record_of(row, slot);
+        const char *start = slot->data;
+        if (start == NULL || data < start || data >= start + record->bytes)
+            continue;
+        size_t used = 0, at = (size_t)(data - start);
+        tide_type_bytes(tide_type_find(row->type), record->length, &used);
+        if (!record->live)
+            return tide_misuse(pool, TIDE_ERROR_STALE, call, "%p is in no live array of pool '%s'",
+                               (const void *)data, pool->core->name);
+        if (at > used || bytes > used - at)
+            return tide_misuse(pool, TIDE_ERROR_SIZE, call,
+                               "%zu bytes from byte %zu on of an array of %zu bytes", bytes, at,
+                               used);
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t bytes, const char *call)
+{
+    const tide_pool_core *core = pool->core;
+    if (data == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "a pointer to %zu bytes is NULL", bytes);
+    if (bytes > SIZE_MAX / 2 || (uintptr_t)data > UINTPTR_MAX - bytes)
+        return tide_fail(TIDE_ERROR_SIZE, call, "%zu bytes at %p exceed the address space", bytes,
+                         data);
+    if (core->careful)
+        for (uint32_t i = 0; i < core->used_count; i++)
+            TIDE_FORWARD(check_row(pool, core->used[i], data, bytes, call));
+    return TIDE_OK;
+}
+
+static tide_status admit(tide_pool *pool, const void *to, const void *from, size_t bytes,
+                         const char *call)
+{
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    if (bytes == 0)
+        return TIDE_OK;
+    if (to == NULL || from == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s of %zu bytes is NULL",
+                         to == NULL ? "target" : "source", bytes);
+    return tide_streams_own(pool, call);
+}
+
+/* ---- the three copies ------------------------------------------------------------------------ */
+
+tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes)
+{
+    const char *call = "tide_upload";
+    TIDE_FORWARD(admit(pool, to, from, bytes, call));
+    if (bytes == 0)
+        return TIDE_OK;
+    TIDE_FORWARD(tide_copy_check(pool, to, bytes, call));
+    if (pool->core->device->host) {
+        memmove(to, from, bytes);
+        return TIDE_OK;
+    }
+    const tide_piece piece = {.host = (char *)(uintptr_t)from, .bytes = bytes};
+    tide_streams_gather(pool);
+    tide_status status = tide_staging_write(pool, to, bytes, &piece, 1, call);
+    tide_streams_follow(pool);
+    return status;
+}
+
+tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t bytes)
+{
+    const char *call = "tide_download";
+    TIDE_FORWARD(admit(pool, to, from, bytes, call));
+    if (bytes == 0)
+        return TIDE_OK;
+    TIDE_FORWARD(tide_copy_check(pool, from, bytes, call));
+    if (pool->core->device->host) {
+        memmove(to, from, bytes);
+        return TIDE_OK;
+    }
+    const tide_piece piece = {.host = to, .bytes = bytes};
+    tide_streams_gather(pool);
+    return tide_staging_read(pool, from, bytes, &piece, 1, call);
+}
+
+/* Work that is queued has no order within a copy. */
+static tide_status check_apart(const char *to, const char *from, size_t bytes, const char *call)
+{
+    size_t apart = to > from ? (size_t)(to - from) : (size_t)(from - to);
+    return apart >= bytes
+               ? TIDE_OK
+               : tide_fail(TIDE_ERROR_ARGUMENT, call,
+                           "source and target of %zu bytes are only %zu apart", bytes, apart);
+}
+
+tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes)
+{
+    const char *call = "tide_copy";
+    TIDE_FORWARD(admit(pool, to, from, bytes, call));
+    if (bytes == 0)
+        return TIDE_OK;
+    TIDE_FORWARD(tide_copy_check(pool, to, bytes, call));
+    TIDE_FORWARD(tide_copy_check(pool, from, bytes, call));
+    TIDE_FORWARD(check_apart(to, from, bytes, call));
+    tide_device *device = pool->core->device;
+    tide_streams_gather(pool);
+    TIDE_FORWARD(device->methods->copy(device, pool->core->stream, to, from, bytes));
+    tide_streams_follow(pool);
+    return TIDE_OK;
+}

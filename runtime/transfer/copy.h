@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TIDEPOOL_RUNTIME_TRANSFER_COPY_H
+#define TIDEPOOL_RUNTIME_TRANSFER_COPY_H
+
+#include "runtime/pool/pool.h"
+
+/* May so many bytes be copied to or from there? Refuses NULL and what exceeds the address space; in
+ * a careful pool also what is in a slot, but not in a live array. */
+tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t bytes,
+                            const char *call);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+/* Whole frames: all parts copied in one transfer, filled or hashed in one launch.
+ *
+ * In one transfer: on the device the parts lie packed in a block, itself an array of the pool for
+ * as long as the call takes; helpers pack and unpack it in one launch, copies within the device
+ * where there are none. Much data gains nothing from packing: it goes part by part. */
+#include <string.h>
+
+#include <tidepool/acquire.h>
+#include <tidepool/device.h>
+#include <tidepool/mark.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/transfer/copy.h"
+#include "runtime/base/error.h"
+#include "runtime/array/fill.h"
+#include "runtime/base/hash.h"
+#include "runtime/base/hooks.h"
+#include "runtime/transfer/pinned_ring.h"
+#include "runtime/pool/streams.h"
+#include "runtime/base/type.h"
+
+enum { PACK_ALIGN = 64, PACK_MOST = 16 << 20, HASH_PIECE = 256 << 10 };
+
+/* ---- what a frame is ------------------------------------------------------------------------ */
+
+/* Sizes have been checked where this is asked. */
+static size_t part_bytes(const tide_part *part)
+{
+    size_t bytes = 0;
+    bool fits = tide_type_bytes(tide_type_find(part->type), part->count, &bytes);
+    tide_assert(fits);
+    (void)fits;
+    return bytes;
+}
+
+static tide_status check_part(const tide_pool *pool, const tide_part *part, size_t index, bool host,
+                              const char *call)
+{
+    const tide_type_facts *facts = tide_type_find(part->type);
+    size_t bytes = 0;
+    if (facts == NULL)
+        return tide_fail(TIDE_ERROR_TYPE, call, "part %zu: no type %u", index, part->type);
+    if (!tide_type_bytes(facts, part->count, &bytes))
+        return tide_fail(TIDE_ERROR_SIZE, call, "part %zu: %zu elements of %s overflow size_t",
+                         index, part->count, facts->name);
+    if (bytes == 0)
+        return TIDE_OK;
+    if (host && part->host == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "part %zu: the host's pointer is NULL", index);
+    return tide_copy_check(pool, part->data, bytes, call);
+}
+
+static tide_status check(tide_pool *pool, const tide_part *parts, size_t count, bool host,
+                         const char *call)
+{
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    if (count != 0 && parts == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %zu parts are NULL", count);
+    for (size_t i = 0; i < count; i++)
+        TIDE_FORWARD(check_part(pool, &parts[i], i, host, call));
+    return tide_streams_own(pool, call);
+}
+
+/* ---- helpers -------------------------------------------------------------------------------- */
+
+static tide_helped help(const tide_pool *pool, tide_help_kind kind, const tide_part *parts,
+                        size_t count, void *block, const size_t *offsets)
+{
+    const tide_help help = {.kind = kind,
+                            .device = pool->core->device,
+                            .stream = pool->core->stream,
+                            .parts = parts,
+                            .count = count,
+                            .block = block,
+                            .offsets = offsets};
+    if (tide_callbacks_policy.help == NULL || pool->core->device->host)
+        return TIDE_HELP_ABSENT;
+    return tide_callbacks_policy.help(&help);
+}
+
+/* ---- packing -------------------------------------------------------------------------------- */
+
+/* The parts of a frame as they lie in its block, and where on the host they belong. */
+typedef struct packing {
+    const tide_part *parts;
+    size_t count, bytes; /* parts; bytes of the block */
+    size_t *offsets;     /* of each part in it        */
+    tide_piece *pieces;
+} packing;
+
+static bool pack_begin(packing *pack, const tide_part *parts, size_t count)
+{
+    *pack = (packing){.parts = parts, .count = count};
+    pack->pieces = tide_os_resize(NULL, count * (sizeof *pack->pieces + sizeof *pack->offsets));
+    if (pack->pieces == NULL)
+        return false;
+    pack->offsets = (size_t *)(void *)(pack->pieces + count);
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = part_bytes(&parts[i]);
+        pack->offsets[i] = pack->bytes;
+        pack->pieces[i] = (tide_piece){parts[i].host, pack->bytes, bytes};
+        if (bytes > PACK_MOST || pack->bytes > PACK_MOST)
+            return false; /* too much */
+        pack->bytes += (bytes + PACK_ALIGN - 1) / PACK_ALIGN * PACK_ALIGN;
+    }
+    return pack->bytes <= PACK_MOST;
+}
+
+static void pack_end(packing *pack)
+{
+    tide_os_free(pack->pieces);
+}
+
+/* One by one, within the device. */
+static tide_status copy_parts(tide_pool *pool, const packing *pack, char *block, bool out)
+{
+    tide_device *device = pool->core->device;
+    for (size_t i = 0; i < pack->count; i++) {
+        void *packed = block + pack->offsets[i], *data = pack->parts[i].data;
+        if (pack->pieces[i].bytes == 0)
+            continue;
+        TIDE_FORWARD(device->methods->copy(device, pool->core->stream, out ? data : packed,
+                                           out ? packed : data, pack->pieces[i].bytes));
+    }
+    return TIDE_OK;
+}
+
+static tide_status move_parts(tide_pool *pool, const packing *pack, char *block, bool out)
+{
+    switch (help(pool, out ? TIDE_HELP_UNPACK : TIDE_HELP_PACK, pack->parts, pack->count, block,
+                 pack->offsets)) {
+    case TIDE_HELP_QUEUED:
+        return TIDE_OK;
+    case TIDE_HELP_FAILED:
+        return tide_error_status();
+    default:
+        return copy_parts(pool, pack, block, out);
+    }
+}
+
+static tide_status upload_packed(tide_pool *pool, const packing *pack, char *block,
+                                 const char *call)
+{
+    TIDE_FORWARD(tide_staging_write(pool, block, pack->bytes, pack->pieces, pack->count, call));
+    return move_parts(pool, pack, block, true);
+}
+
+static tide_status download_packed(tide_pool *pool, const packing *pack, char *block,
+                                   const char *call)
+{
+    TIDE_FORWARD(move_parts(pool, pack, block, false));
+    return tide_staging_read(pool, block, pack->bytes, pack->pieces, pack->count, call);
+}
+
+/* ---- a block for a while -------------------------------------------------------------------- */
+
+/* Device memory from the pool itself. What is in flight when it is rewound is the pool's usual
+ * case. */
+static void *block_begin(tide_pool *pool, size_t bytes, tide_mark *mark)
+{
+    tide_failure before;
+    tide_failure_keep(&before);
+    *mark = tide_checkpoint(pool);
+    void *block = NULL;
+    if (mark->pool != NULL)
+        block = tide_acquire_type(pool, TIDE_U64, (bytes + 7) / 8);
+    if (block != NULL)
+        return block;
+    if (mark->pool != NULL)
+        (void)tide_rewind(pool, *mark);
+    tide_failure_restore(&before);
+    return NULL;
+}
+
+static tide_status block_end(tide_pool *pool, tide_mark mark, tide_status status)
+{
+    tide_status rewound = tide_rewind(pool, mark);
+    return status != TIDE_OK ? status : rewound;
+}
+
+/* ---- up and down ---------------------------------------------------------------------------- */
+
+typedef tide_status move_one(tide_pool *pool, const tide_part *part, size_t bytes);
+
+static tide_status upload_one(tide_pool *pool, const tide_part *part, size_t bytes)
+{
+    return tide_upload(pool, part->data, part->host, bytes);
+}
+
+static tide_status download_one(tide_pool *pool, const tide_part *part, size_t bytes)
+{
+    return tide_download(pool, part->host, part->data, bytes);
+}
+
+static tide_status move_each(tide_pool *pool, const tide_part *parts, size_t count, move_one *move)
+{
+    for (size_t i = 0; i < count; i++)
+        TIDE_FORWARD(move(pool, &parts[i], part_bytes(&parts[i])));
+    return TIDE_OK;
+}
+
+typedef tide_status move_packed(tide_pool *pool, const packing *pack, char *block,
+                                const char *call);
+
+/* Packed if there is little of it and memory for a block, else part by part. */
+static tide_status move_frame(tide_pool *pool, const tide_part *parts, size_t count, move_one *one,
+                              move_packed *packed, const char *call)
+{
+    TIDE_FORWARD(check(pool, parts, count, true, call));
+    if (pool->core->device->host || count < 2)
+        return move_each(pool, parts, count, one);
+    packing pack;
+    tide_mark mark;
+    void *block = NULL;
+    if (pack_begin(&pack, parts, count) && pack.bytes != 0)
+        block = block_begin(pool, pack.bytes, &mark);
+    tide_status status;
+    if (block == NULL) {
+        status = move_each(pool, parts, count, one);
+    } else {
+        tide_streams_gather(pool);
+        status = packed(pool, &pack, block, call);
+        tide_streams_follow(pool);
+        status = block_end(pool, mark, status);
+    }
+    pack_end(&pack);
+    return status;
+}
+
+tide_status tide_upload_frame(tide_pool *pool, const tide_part *parts, size_t count)
+{
+    return move_frame(pool, parts, count, upload_one, upload_packed, "tide_upload_frame");
+}
+
+tide_status tide_download_frame(tide_pool *pool, const tide_part *parts, size_t count)
+{
+    return move_frame(pool, parts, count, download_one, download_packed, "tide_download_frame");
+}
+
+/* ---- fill ----------------------------------------------------------------------------------- */
+
+tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t count)
+{
+    TIDE_FORWARD(check(pool, parts, count, false, "tide_fill_frame"));
+    if (count == 0)
+        return TIDE_OK;
+    tide_streams_gather(pool);
+    tide_helped helped = help(pool, TIDE_HELP_FILL, parts, count, NULL, NULL);
+    if (helped == TIDE_HELP_FAILED)
+        return tide_error_status();
+    if (helped == TIDE_HELP_QUEUED)
+        tide_streams_follow(pool);
+    else
+        for (size_t i = 0; i < count; i++)
+            TIDE_FORWARD(tide_fill_elements(pool, parts[i].data, parts[i].type, parts[i].count,
+                                            parts[i].host));
+    return TIDE_OK;
+}
+
+/* ---- hash ----------------------------------------------------------------------------------- */
+
+/* By the host, piece by piece. Of bits the last word is the last piece. */
+static tide_status hash_downloaded(tide_pool *pool, const tide_part *part, char *buffer,
+                                   uint64_t *hash)
+{
+    tide_hash sum = {0};
+    size_t bytes = part_bytes(part), n;
+    bool masked = part->type == TIDE_BIT && part->count % 64 != 0;
+    size_t plain = masked ? bytes - sizeof(uint64_t) : bytes;
+    for (size_t at = 0; at < plain; at += n) {
+        n = plain - at < HASH_PIECE ? plain - at : HASH_PIECE;
+        TIDE_FORWARD(tide_download(pool, buffer, (char *)part->data + at, n));
+        tide_hash_more(&sum, buffer, n);
+    }
+    if (masked) {
+        uint64_t word;
+        TIDE_FORWARD(tide_download(pool, &word, (char *)part->data + plain, sizeof word));
+        word &= tide_hash_mask(part->count);
+        tide_hash_more(&sum, &word, sizeof word);
+    }
+    *hash = tide_hash_end(&sum);
+    return TIDE_OK;
+}
+
+static tide_status hash_by_host(tide_pool *pool, const tide_part *parts, size_t count,
+                                uint64_t *hashes, const char *call)
+{
+    char *buffer = tide_os_resize(NULL, HASH_PIECE);
+    if (buffer == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no %d bytes to hash pool '%s' in", HASH_PIECE,
+                         pool->core->name);
+    tide_status status = TIDE_OK;
+    for (size_t i = 0; i < count && status == TIDE_OK; i++)
+        status = hash_downloaded(pool, &parts[i], buffer, &hashes[i]);
+    tide_os_free(buffer);
+    return status;
+}
+
+/* TIDE_HELP_QUEUED: the hashes are there. */
+static tide_helped hash_by_device(tide_pool *pool, const tide_part *parts, size_t count,
+                                  uint64_t *hashes)
+{
+    tide_mark mark;
+    if (tide_callbacks_policy.help == NULL)
+        return TIDE_HELP_ABSENT;
+    void *block = block_begin(pool, count * sizeof *hashes, &mark);
+    if (block == NULL)
+        return TIDE_HELP_ABSENT;
+    tide_streams_gather(pool);
+    tide_helped helped = help(pool, TIDE_HELP_HASH, parts, count, block, NULL);
+    tide_status status = TIDE_OK;
+    if (helped == TIDE_HELP_QUEUED)
+        status = tide_download(pool, hashes, block, count * sizeof *hashes);
+    tide_streams_follow(pool);
+    status = block_end(pool, mark, status);
+    return status == TIDE_OK ? helped : TIDE_HELP_FAILED;
+}
+
+tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t count, uint64_t *hashes)
+{
+    const char *call = "tide_hash_frame";
+    TIDE_FORWARD(check(pool, parts, count, false, call));
+    if (count != 0 && hashes == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
+    if (count == 0)
+        return TIDE_OK;
+    if (pool->core->device->host) {
+        for (size_t i = 0; i < count; i++)
+            hashes[i] = tide_hash_elements(parts[i].data, parts[i].type, parts[i].count);
+        return TIDE_OK;
+    }
+    switch (hash_by_device(pool, parts, count, hashes)) {
+    case TIDE_HELP_QUEUED:
+        return TIDE_OK;
+    case TIDE_HELP_FAILED:
+        return tide_error_status();
+    default:
+        return hash_by_host(pool, parts, count, hashes, call);
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Between memory of the host that may be any, and a device: through pinned memory of the pool's
+ * own, which the device reads or writes by itself while the host goes on.
+ *
+ * A ring of up to four chunks. One is current; what is staged goes behind what has been, so nothing
+ * in it is overwritten. When it is full a mark of the stream goes with it, and the next chunk
+ * becomes current once its own mark has been passed: all copies from or to it came before that
+ * mark. So the host waits only when the whole ring is in flight, and pays one event for a chunk,
+ * not for a copy. */
+#ifndef TIDEPOOL_RUNTIME_TRANSFER_PINNED_RING_H
+#define TIDEPOOL_RUNTIME_TRANSFER_PINNED_RING_H
+
+#include "runtime/pool/pool.h"
+
+/* A piece of the host's memory, and where it lies in a block of the device's. Pieces are in order
+ * and do not overlap; what is between them has no meaning. */
+typedef struct tide_piece {
+    char *host;
+    size_t at, bytes;
+} tide_piece;
+
+/* From the pieces into the block, which has so many bytes. When it returns the host's memory has
+ * been read; the device's is written when the stream comes to it. */
+tide_status tide_staging_write(tide_pool *pool, void *block, size_t bytes, const tide_piece *pieces,
+                               size_t count, const char *call);
+
+/* The other way round. When it returns the pieces are there. */
+tide_status tide_staging_read(tide_pool *pool, const void *block, size_t bytes,
+                              const tide_piece *pieces, size_t count, const char *call);
+
+/* Waits for what is in flight and gives the chunks back. */
+void tide_staging_end(tide_pool *pool);
+
+#endif
