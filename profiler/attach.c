@@ -46,7 +46,7 @@ static void describe(const tide_site *site, tide_site_information *out)
 
 void tide_profile_attach(void)
 {
-    tide_callbacks_profile = (tide_callbacks){.publish = publish, .forget = forget, .describe = describe};
+    tide_hooks_profile = (tide_hooks){.publish = publish, .forget = forget, .describe = describe};
 }
 
 /* ---- everything ------------------------------------------------------------------------- */
@@ -69,7 +69,7 @@ static bool republish(tide_site *site, void *user)
 tide_status tide_profile_observe(bool on)
 {
     tide_status status = TIDE_OK;
-    tide_seam_attach();
+    tide_attach();
     tide_registry_lock();
     tide_observe_always(on);
     tide_site_each(republish, &status);

@@ -89,7 +89,7 @@ static tide_status take_in(const char *path, bool merge, const char *call)
 {
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
-    tide_seam_attach();
+    tide_attach();
     tide_known *known = tide_known_create(call);
     if (known == NULL)
         return TIDE_ERROR_MEMORY;
@@ -209,7 +209,7 @@ tide_status tide_profile_save(const char *path)
     const char *call = "tide_profile_save";
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
-    tide_seam_attach();
+    tide_attach();
     tide_known *known = tide_known_create(call);
     if (known == NULL)
         return TIDE_ERROR_MEMORY;

@@ -19,7 +19,7 @@ static void leave_free_slots(tide_pool *pool)
 /* Slots of a type that no form knows, so that nothing but a trim can change their number. */
 static size_t free_slots(const tide_pool *pool)
 {
-    const tide_row *row = &pool->core->rows[TIDE_F32];
+    const tide_row *row = &pool->core->rows.by_type[TIDE_F32];
     size_t count = 0;
     for (uint32_t i = 0; i < row->count; i++)
         count += row->slots[i].data != NULL;
@@ -29,8 +29,8 @@ static size_t free_slots(const tide_pool *pool)
 static void expect_open(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
-    assert_ptr_equal(pool->log_room, core->careful ? core->log : core->log_end);
-    assert_int_equal(core->requests, 0);
+    assert_ptr_equal(pool->log_room, core->careful ? core->log.start : core->log.end);
+    assert_int_equal(core->requests.asked, 0);
 }
 
 static void nothing(tide_pool *pool, void *state)
@@ -153,7 +153,7 @@ static void what_is_live_at_the_root_survives_every_request(const scene *s)
         form_run(s->form, s->pool, nothing, NULL);
         assert_int_equal(stats_of(s->pool).requests, request);
         expect_bytes(few, 100, 2);
-        assert_ptr_equal(s->pool->core->rows[TIDE_U8].slots[0].data, few);
+        assert_ptr_equal(s->pool->core->rows.by_type[TIDE_U8].slots[0].data, few);
     }
     assert_true(stats_of(s->pool).bytes_held + 64 * 16 >= held);
     expect_ok(tide_pool_reset(s->pool));

@@ -13,6 +13,7 @@
 
 #include "jit/stager/directory.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/fork.h"
 #include "runtime/scope/compiled.h"
 #include "runtime/base/os.h"
 
@@ -44,7 +45,8 @@ static void lock_for_fork(void)
 
 static void prepare(void)
 {
-    pthread_atfork(lock_for_fork, unlock_list, unlock_list);
+    static const tide_fork_handlers handlers = {lock_for_fork, unlock_list, unlock_list};
+    tide_fork_register(TIDE_FORK_ARTEFACTS, &handlers);
 }
 
 static void lock_list(void)

@@ -15,7 +15,6 @@
 #include "jit/kernels/kept.h"
 #include "jit/kernels/source.h"
 #include "jit/kernels/table.h"
-#include "jit/learn/keeper.h"
 #include "jit/spec/spec.h"
 #include "runtime/base/assert.h"
 #include "runtime/device/cuda/cuda.h"
@@ -100,6 +99,8 @@ static void let_go(unit *u, state to)
     pthread_mutex_unlock(&mutex);
 }
 
+void (*tide_help_wanted)(void);
+
 /* ---- wanting -------------------------------------------------------------------------------- */
 
 /* Locked. */
@@ -130,7 +131,7 @@ static void want(tide_device *device)
     }
     pthread_mutex_unlock(&mutex);
     if (ours)
-        tide_keeper_wanted();
+        tide_help_wanted();
 }
 
 /* ---- failing -------------------------------------------------------------------------------- */
@@ -425,8 +426,8 @@ static tide_helped help_frame(const tide_help *help)
 
 void tide_help_attach(void)
 {
-    tide_callbacks_policy.help = help_frame;
-    tide_callbacks_policy.close = close_device;
+    tide_hooks_policy.help = help_frame;
+    tide_hooks_policy.close = close_device;
 }
 
 bool tide_help_ready(const tide_device *device)

@@ -10,6 +10,9 @@
 #include "jit/stager/stager.h"
 #include "runtime/base/hooks.h"
 
+/* Told, by any thread and with no lock held, that kernels are wanted. Set while attaching. */
+extern void (*tide_help_wanted)(void);
+
 /* Sets the callbacks of the runtime. */
 void tide_help_attach(void);
 

@@ -14,6 +14,7 @@
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
 #include "runtime/base/error.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/settings.h"
 
@@ -120,8 +121,18 @@ static void prepare_clock(void)
     pthread_condattr_destroy(&attributes);
 }
 
+/* The parent's thread does not exist here. What it held it held for the parent. */
+static void keeper_forget(void)
+{
+    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    keeper.running = keeper.stopping = false;
+    prepare_clock();
+}
+
 static void prepare(void)
 {
+    static const tide_fork_handlers handlers = {.child = keeper_forget};
+    tide_fork_register(TIDE_FORK_KEEPER, &handlers);
     prepare_clock();
     atexit(at_exit);
 }
@@ -130,7 +141,7 @@ static void prepare(void)
 static int start(bool by_program)
 {
     int error = 0;
-    tide_seam_attach();
+    tide_attach();
     pthread_once(&once, prepare);
     pthread_mutex_lock(&mutex);
     if (by_program)
@@ -175,12 +186,4 @@ void tide_keeper_wanted(void)
 {
     if (tide_setting_get(TIDE_SETTING_keeper) != 0)
         (void)start(false);
-}
-
-/* The parent's thread does not exist here. What it held it held for the parent. */
-void tide_keeper_forget(void)
-{
-    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    keeper.running = keeper.stopping = false;
-    prepare_clock();
 }

@@ -9,7 +9,4 @@
 /* Some window is full: starts the keeper if there is none and the setting `keeper` allows it. */
 void tide_keeper_wanted(void);
 
-/* After a fork, in the child. */
-void tide_keeper_forget(void);
-
 #endif

@@ -339,5 +339,5 @@ static void describe(const tide_site *site, tide_site_information *out)
 
 void tide_learners_attach(void)
 {
-    tide_callbacks_policy = (tide_callbacks){.publish = publish, .forget = forget, .describe = describe};
+    tide_hooks_policy = (tide_hooks){.publish = publish, .forget = forget, .describe = describe};
 }

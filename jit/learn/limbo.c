@@ -39,12 +39,12 @@ size_t tide_limbo_count(void)
 static void ask(tide_pool *pool, void *user)
 {
     (void)user;
-    if (pool->core->orphan) {
-        pool->core->passes_left = 0;
+    if (pool->core->requests.orphan) {
+        pool->core->requests.passes_left = 0;
         return;
     }
-    pool->core->pass_wanted = __atomic_load_n(&pool->core->passes, __ATOMIC_ACQUIRE) + 1;
-    pool->core->passes_left = 2;
+    pool->core->requests.pass_wanted = __atomic_load_n(&pool->core->requests.passes, __ATOMIC_ACQUIRE) + 1;
+    pool->core->requests.passes_left = 2;
     tide_request_pass(pool);
 }
 
@@ -53,22 +53,22 @@ static void look(tide_pool *pool, void *user)
 {
     tide_pool_core *core = pool->core;
     bool *all = user;
-    if (core->number > limbo.youngest || core->passes_left == 0)
+    if (core->list.number > limbo.youngest || core->requests.passes_left == 0)
         return;
-    uint64_t passes = __atomic_load_n(&core->passes, __ATOMIC_ACQUIRE);
-    if (passes >= core->pass_wanted && --core->passes_left != 0) {
-        core->pass_wanted = passes + 1;
+    uint64_t passes = __atomic_load_n(&core->requests.passes, __ATOMIC_ACQUIRE);
+    if (passes >= core->requests.pass_wanted && --core->requests.passes_left != 0) {
+        core->requests.pass_wanted = passes + 1;
         tide_request_pass(pool);
     }
-    *all = *all && core->passes_left == 0;
+    *all = *all && core->requests.passes_left == 0;
 }
 
 static void orphan(tide_pool *pool, void *user)
 {
     if (tide_pool_owner(pool->core) == *(const uintptr_t *)user)
         return;
-    pool->core->orphan = true;
-    pool->core->passes_left = 0;
+    pool->core->requests.orphan = true;
+    pool->core->requests.passes_left = 0;
 }
 
 void tide_limbo_forked(void)

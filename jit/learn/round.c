@@ -11,7 +11,6 @@
 #include "jit/cache/artefact.h"
 #include "jit/learn/event.h"
 #include "jit/kernels/help.h"
-#include "jit/learn/keeper.h"
 #include "jit/learn/limbo.h"
 #include "jit/learn/compile_request.h"
 #include "jit/stager/stager.h"
@@ -19,6 +18,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/base/error.h"
+#include "runtime/base/fork.h"
 #include "runtime/pool/pool.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/hooks.h"
@@ -38,20 +38,15 @@ static void child(void)
     tide_round_unlock();
     mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     tide_event_forget();
-    tide_keeper_forget();
     tide_order_forget();
     tide_help_forget();
     tide_limbo_forked();
 }
 
-/* Handlers that prepare a fork run in reverse. So the locks that are taken within a round are
- * used once before: theirs are then run after this one. */
 static void prepare(void)
 {
-    tide_registry_lock();
-    tide_registry_unlock();
-    (void)tide_artefact_count();
-    pthread_atfork(tide_round_lock, tide_round_unlock, child);
+    static const tide_fork_handlers handlers = {tide_round_lock, tide_round_unlock, child};
+    tide_fork_register(TIDE_FORK_ROUND, &handlers);
 }
 
 void tide_round_lock(void)
@@ -162,7 +157,7 @@ bool tide_round(int wait_ms)
 
 tide_status tide_step(void)
 {
-    tide_seam_attach();
+    tide_attach();
     request_memory();
     tide_round(0);
     return TIDE_OK;
@@ -180,7 +175,7 @@ static double now_ms(void)
 tide_status tide_settle(int timeout_ms)
 {
     double started = now_ms();
-    tide_seam_attach();
+    tide_attach();
     while (tide_round(10))
         if (now_ms() - started >= timeout_ms)
             return tide_fail(TIDE_ERROR_STATE, "tide_settle",

@@ -10,13 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/window.h"
-#include "jit/kernels/help.h"
-#include "jit/learn/keeper.h"
-#include "jit/learn/learner.h"
-#include "jit/stager/locate.h"
-#include "profiler/window.h"
-#include "runtime/device/cuda/cuda.h"
+#include "jit/learn/tune.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/settings.h"
@@ -53,7 +47,7 @@ static tide_status set(const tide_tune_entry *entry, double value, const char *c
 tide_status tide_tune_set(const char *name, double value)
 {
     const char *call = "tide_tune_set";
-    tide_seam_attach(); /* or the environment would overwrite this later */
+    tide_attach(); /* or the environment would overwrite this later */
     const tide_tune_entry *entry = find(name, call);
     return entry != NULL ? set(entry, value, call) : tide_error_status();
 }
@@ -61,7 +55,7 @@ tide_status tide_tune_set(const char *name, double value)
 tide_status tide_tune_get(const char *name, double *value)
 {
     const char *call = "tide_tune_get";
-    tide_seam_attach();
+    tide_attach();
     const tide_tune_entry *entry = find(name, call);
     if (entry == NULL)
         return tide_error_status();
@@ -73,7 +67,7 @@ tide_status tide_tune_get(const char *name, double *value)
 
 void tide_tune_each(bool (*visit)(const tide_tune_entry *entry, void *user), void *user)
 {
-    tide_seam_attach();
+    tide_attach();
     bool more = true;
     for (size_t i = 0; more && i < TIDE_SETTING_COUNT; i++) {
         tide_tune_entry entry = table[i];
@@ -102,22 +96,8 @@ static void read_variable(const tide_tune_entry *entry)
         fprintf(stderr, "tidepool: %s=%s ignored: %s\n", variable, text, tide_error_message());
 }
 
-/* Another driver than the system's: one of a container, say, or of a test. */
-static void read_driver(void)
+void tide_tune_read_environment(void)
 {
-    const char *path = secure_getenv("TIDEPOOL_CUDA_DRIVER");
-    if (path != NULL)
-        tide_cuda_driver_set(path);
-}
-
-void tide_policy_attach(void)
-{
-    (void)tide_locate_environment_get(); /* read here, before other threads may change it */
-    read_driver();
-    tide_learners_attach();
-    tide_profile_attach();
-    tide_window_filled = tide_keeper_wanted;
-    tide_help_attach();
     for (size_t i = 0; i < TIDE_SETTING_COUNT; i++)
         read_variable(&table[i]);
 }

@@ -14,6 +14,7 @@
 #include "jit/stager/privilege.h"
 #include "jit/stager/watched.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/settings.h"
 
 enum {
@@ -151,9 +152,8 @@ static void forget_in_child(void)
 
 static void start_first(void)
 {
-    static bool asked;
-    if (!asked)
-        asked = pthread_atfork(NULL, NULL, forget_in_child) == 0;
+    static const tide_fork_handlers handlers = {.child = forget_in_child};
+    tide_fork_register(TIDE_FORK_WORKERS, &handlers);
     owner = getpid();
 }
 

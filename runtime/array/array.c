@@ -13,24 +13,12 @@
 #include "runtime/base/assert.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/base/error.h"
+#include "runtime/pool/header.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
 #include "runtime/base/settings.h"
 
 static const char call[] = "tide_acquire_array";
-
-typedef struct shape_way {
-    int ndim; /* -1: empty */
-    tide_order order;
-    size_t length;
-    int64_t shape[TIDE_NDIM_MOST], strides[TIDE_NDIM_MOST];
-} shape_way;
-
-struct tide_array_cache {
-    tide_array *headers[TIDE_NDIM_MOST + 1]; /* by rank */
-    uint32_t way_count, turn;                /* the way to be given up next */
-    shape_way ways[];
-};
 
 /* ---- shapes ----------------------------------------------------------------------------- */
 
@@ -114,7 +102,7 @@ static tide_array *make_header(tide_pool *pool, struct tide_array_cache *cache, 
     header->tensor.ndim = ndim;
     tide_dl_type_of(type, &header->tensor.dtype);
     cache->headers[ndim] = header;
-    pool->core->array_headers++;
+    pool->core->headers.made++;
     return header;
 }
 
@@ -133,11 +121,11 @@ static tide_array *header_of(tide_pool *pool, tide_slot *slot, tide_type type, i
     return header;
 }
 
-static shape_way *find_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
+static tide_shape_way *find_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
                            tide_order order)
 {
     for (uint32_t i = 0; i < cache->way_count; i++) {
-        shape_way *way = &cache->ways[i];
+        tide_shape_way *way = &cache->ways[i];
         if (way->ndim == ndim && way->order == order && tide_same_shape(way->shape, shape, ndim))
             return way;
     }
@@ -146,10 +134,10 @@ static shape_way *find_way(struct tide_array_cache *cache, int ndim, const int64
 
 /* Ways are given up in turn: with one shape more than there are ways, turn-taking computes each
  * time, but so would any rule, and it costs nothing to keep. */
-static shape_way *make_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
+static tide_shape_way *make_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
                            tide_order order, size_t length)
 {
-    shape_way *way = &cache->ways[cache->turn];
+    tide_shape_way *way = &cache->ways[cache->turn];
     cache->turn = (cache->turn + 1) % cache->way_count;
     way->ndim = ndim;
     way->order = order;
@@ -160,7 +148,7 @@ static shape_way *make_way(struct tide_array_cache *cache, int ndim, const int64
     return way;
 }
 
-static void point(tide_array *header, shape_way *way, tide_slot *slot)
+static void point(tide_array *header, tide_shape_way *way, tide_slot *slot)
 {
     header->tensor.shape = way->shape;
     header->tensor.strides = way->strides;
@@ -170,20 +158,6 @@ static void point(tide_array *header, shape_way *way, tide_slot *slot)
     header->length = way->length;
     header->slot = slot;
     slot->array = header;
-}
-
-void tide_array_forget(tide_pool *pool, tide_slot *slot)
-{
-    if (slot->array == NULL)
-        return;
-    struct tide_array_cache *cache = slot->array->cache;
-    for (int rank = 0; rank <= TIDE_NDIM_MOST; rank++) {
-        if (cache->headers[rank] != NULL)
-            pool->core->array_hits_gone += cache->headers[rank]->hits;
-        tide_os_free(cache->headers[rank]);
-    }
-    tide_os_free(cache);
-    slot->array = NULL;
 }
 
 /* ---- acquire ---------------------------------------------------------------------------- */
@@ -203,12 +177,12 @@ static tide_status validate(tide_pool *pool, tide_type type, tide_order order, i
 }
 
 static void count_known(tide_pool *pool, const tide_slot *slot, tide_array *header,
-                        const shape_way *way)
+                        const tide_shape_way *way)
 {
     if (slot->array == header && header->tensor.shape == way->shape)
         header->hits++;
     else
-        pool->core->arrays_cached++;
+        pool->core->headers.cached++;
 }
 
 /* The header is found before the slot is taken, so that a failure takes nothing. */
@@ -223,12 +197,12 @@ static tide_array *acquire(tide_pool *pool, tide_row *row, tide_order order, int
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a header of %d dimensions", ndim);
         return NULL;
     }
-    shape_way *way = find_way(header->cache, ndim, shape, order);
+    tide_shape_way *way = find_way(header->cache, ndim, shape, order);
     if (way != NULL) {
         count_known(pool, slot, header, way);
     } else {
         way = make_way(header->cache, ndim, shape, order, length);
-        pool->core->arrays_computed++;
+        pool->core->headers.computed++;
     }
     tide_row_take(pool, row, slot, length, place);
     point(header, way, slot);
@@ -248,7 +222,7 @@ static tide_array *take_cached(tide_pool *pool, tide_type type, tide_order order
     if (slot->array == NULL)
         return NULL;
     tide_array *header = slot->array->cache->headers[ndim];
-    shape_way *way = header != NULL ? find_way(header->cache, ndim, shape, order) : NULL;
+    tide_shape_way *way = header != NULL ? find_way(header->cache, ndim, shape, order) : NULL;
     if (way == NULL || way->length >= slot->limit || !tide_log_touch(pool, shelf, call))
         return NULL;
     shelf->next = slot + 1;
@@ -281,13 +255,13 @@ tide_status tide_array_stats(const tide_pool *pool, tide_array_statistics *out)
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_array_stats", "the result is NULL");
     const tide_pool_core *core = pool->core;
-    *out = (tide_array_statistics){.recent = core->array_hits_gone,
-                                   .cached = core->arrays_cached,
-                                   .computed = core->arrays_computed,
-                                   .headers = core->array_headers};
-    for (uint32_t i = 0; i < core->used_count; i++)
-        for (uint32_t j = 0; j < core->used[i]->count; j++) {
-            const tide_array *last = core->used[i]->slots[j].array;
+    *out = (tide_array_statistics){.recent = core->headers.hits_gone,
+                                   .cached = core->headers.cached,
+                                   .computed = core->headers.computed,
+                                   .headers = core->headers.made};
+    for (uint32_t i = 0; i < core->rows.used_count; i++)
+        for (uint32_t j = 0; j < core->rows.used[i]->count; j++) {
+            const tide_array *last = core->rows.used[i]->slots[j].array;
             for (int rank = 0; last != NULL && rank <= TIDE_NDIM_MOST; rank++)
                 if (last->cache->headers[rank] != NULL)
                     out->recent += last->cache->headers[rank]->hits;

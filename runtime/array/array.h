@@ -5,23 +5,13 @@
 
 #include <tidepool/array.h>
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/header.h"
 #include "runtime/base/type.h"
-
-/* A header whose shape and strides are its own: of a view, a reshape, an import. It is acquired
- * from the pool's shelf of this very type, so it is rewound like everything else. */
-typedef struct tide_loose_array {
-    tide_array array;
-    int64_t shape[TIDE_NDIM_MOST], strides[TIDE_NDIM_MOST];
-} tide_loose_array;
 
 /* An empty loose array of a type and rank, on this pool, for whoever asked at this place. NULL
  * with a message. */
 tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
                                      TIDE_PLACE);
-
-/* Is this the type of loose arrays? They are always in the host's memory. */
-bool tide_loose_is(tide_type type);
 
 /* Is this array, a loose one, still live in this pool? The younger, the sooner it is found. */
 bool tide_loose_live(const tide_pool *pool, const tide_array *array);
@@ -35,8 +25,5 @@ void tide_shape_strides(int ndim, const int64_t *shape, tide_order order, int64_
 /* DLPack's name for a type. False for those it has none for. */
 bool tide_dl_type_of(tide_type type, tide_dl_type *out);
 tide_dl_device tide_dl_device_of(const tide_device *device);
-
-/* Frees the headers that a slot keeps. */
-void tide_array_forget(tide_pool *pool, tide_slot *slot);
 
 #endif

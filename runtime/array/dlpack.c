@@ -33,8 +33,8 @@ static void release_exported(tide_dl_managed *managed)
  * is no longer live says is not to be trusted, and a trim may have freed it. */
 static tide_slot *live_slot(const tide_pool *pool, const tide_array *header)
 {
-    for (uint32_t i = 0; i < pool->core->used_count; i++) {
-        const tide_row *row = pool->core->used[i];
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
+        const tide_row *row = pool->core->rows.used[i];
         for (tide_slot *slot = row->shelf->next; slot-- > row->slots;)
             if (slot->array == header)
                 return slot;
@@ -59,7 +59,7 @@ static tide_slot *slot_of(tide_pool *pool, const tide_array *array, tide_row **r
                     pool->core->name);
         return NULL;
     }
-    *row = &pool->core->rows[root->type];
+    *row = &pool->core->rows.by_type[root->type];
     return slot;
 }
 

@@ -43,7 +43,7 @@ tide_status tide_fill_elements(tide_pool *pool, void *data, tide_type type, size
 {
     const tide_pool_core *core = pool->core;
     TIDE_FORWARD(tide_streams_own(pool, "tide_fill"));
-    TIDE_FORWARD(fill_on(core->device, core->stream, data, type, n, value));
+    TIDE_FORWARD(fill_on(core->device, core->streams.own, data, type, n, value));
     tide_streams_follow(pool);
     return tide_streams_ordered(pool, "tide_fill");
 }

@@ -5,11 +5,11 @@
 #include "runtime/pool/streams.h"
 
 /* A tensor on a device. On the host the log's entry is the tensor itself. */
-struct tide_import {
-    tide_import *next;
+typedef struct tide_import {
+    struct tide_import *next;
     tide_dl_managed *managed;
     void *mark; /* NULL: none could be left so far */
-};
+} tide_import;
 
 static void give_back(tide_dl_managed *managed)
 {
@@ -20,7 +20,7 @@ static void give_back(tide_dl_managed *managed)
 static void leave_mark(const tide_pool *pool, tide_import *import)
 {
     tide_device *device = pool->core->device;
-    if (import->mark == NULL && !device->methods->capturing(device, pool->core->stream))
+    if (import->mark == NULL && !device->methods->capturing(device, pool->core->streams.own))
         import->mark = device->methods->mark(device, tide_streams_last(pool));
 }
 
@@ -58,7 +58,7 @@ bool tide_import_remember(tide_pool *pool, tide_dl_managed *managed)
         *import = (tide_import){.managed = managed};
         entry = import;
     }
-    tide_log_push(pool, &pool->core->imported, entry, 0);
+    tide_log_push(pool, &pool->core->log.undo[TIDE_UNDO_IMPORT], entry, 0);
     return true;
 }
 

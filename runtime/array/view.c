@@ -60,25 +60,12 @@ tide_array *tide_similar(tide_pool *pool, const tide_array *like, tide_type type
 
 /* ---- loose headers ---------------------------------------------------------------------- */
 
-static tide_type loose_cell; /* 0 while no loose array was ever made */
-
-static tide_type loose_type(void)
-{
-    return tide_type_cached(&loose_cell, "tide_array header", sizeof(tide_loose_array),
-                            _Alignof(tide_loose_array));
-}
-
-bool tide_loose_is(tide_type type)
-{
-    return type == __atomic_load_n(&loose_cell, __ATOMIC_RELAXED);
-}
-
 tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
                                      TIDE_PLACE)
 {
     if (tide_pool_use(pool, call) != TIDE_OK)
         return NULL;
-    tide_loose_array *loose = tide_acquire_inline(pool, loose_type(), 1, TIDE_PASS_PLACE);
+    tide_loose_array *loose = tide_acquire_inline(pool, tide_header_type(), 1, TIDE_PASS_PLACE);
     if (loose == NULL)
         return NULL;
     memset(loose, 0, sizeof *loose);
@@ -93,7 +80,7 @@ tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, 
 
 bool tide_loose_live(const tide_pool *pool, const tide_array *array)
 {
-    const tide_row *row = &pool->core->rows[__atomic_load_n(&loose_cell, __ATOMIC_RELAXED)];
+    const tide_row *row = tide_header_row(pool);
     if (row->shelf == NULL)
         return false;
     for (const tide_slot *slot = row->shelf->next; slot-- > row->slots;)

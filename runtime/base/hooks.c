@@ -3,11 +3,11 @@
 
 #include <pthread.h>
 
-tide_callbacks tide_callbacks_profile, tide_callbacks_policy;
+tide_hooks tide_hooks_profile, tide_hooks_policy;
 
 static pthread_once_t attached = PTHREAD_ONCE_INIT;
 
-void tide_seam_attach(void)
+void tide_attach(void)
 {
-    pthread_once(&attached, tide_policy_attach);
+    pthread_once(&attached, tide_attach_all);
 }

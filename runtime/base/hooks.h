@@ -37,7 +37,7 @@ typedef enum tide_helped {
     TIDE_HELP_FAILED  /* the message says why                                                    */
 } tide_helped;
 
-typedef struct tide_callbacks {
+typedef struct tide_hooks {
     /* Helps with a frame, without waiting for anything to be compiled. Policy only. */
     tide_helped (*help)(const tide_help *help);
     /* The device has been closed; nothing is on it, and its methods still work: what is being made
@@ -51,17 +51,17 @@ typedef struct tide_callbacks {
     void (*forget)(tide_site *site, bool going);
     /* Fills in what profile and policy know of a site. Called with the registry locked. */
     void (*describe)(const tide_site *site, tide_site_information *out);
-} tide_callbacks;
+} tide_hooks;
 
 /* What the profiler and policy want to hear; each may leave members NULL. Set while the seam is
  * attached, before any site is published, and not changed again. */
-extern tide_callbacks tide_callbacks_profile, tide_callbacks_policy;
+extern tide_hooks tide_hooks_profile, tide_hooks_policy;
 
 /* Defined by policy, declared here by who needs it: called once before the first pool, setting
  * or published site of the process. */
-void tide_policy_attach(void);
+void tide_attach_all(void);
 
 /* Makes that call, the first time. Any thread. */
-void tide_seam_attach(void);
+void tide_attach(void);
 
 #endif

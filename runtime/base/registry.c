@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "runtime/buffers/buffers.h"
+#include "runtime/base/fork.h"
 
 static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
@@ -18,11 +18,10 @@ static void child(void)
     mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
-/* Preparing handlers run in reverse: what is locked under the registry registers before it. */
 static void prepare(void)
 {
-    tide_buffers_at_fork();
-    pthread_atfork(tide_registry_lock, tide_registry_unlock, child);
+    static const tide_fork_handlers handlers = {tide_registry_lock, tide_registry_unlock, child};
+    tide_fork_register(TIDE_FORK_REGISTRY, &handlers);
 }
 
 void tide_registry_lock(void)

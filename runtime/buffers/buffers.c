@@ -10,6 +10,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/buffers/depot.h"
 #include "runtime/base/error.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/hooks.h"
@@ -75,6 +76,39 @@ void tide_buffers_drop(tide_buffers *buffers)
     buffers->users--;
     tide_registry_unlock();
 }
+
+/* ---- fork ----------------------------------------------------------------------------------- */
+
+/* The child finds every instance whole: nobody was in its depot or in a magazine. What threads
+ * cached that the child does not have is found there by whoever misses. */
+static void before_fork(void)
+{
+    for (tide_buffers *b = instances; b != NULL; b = b->next) {
+        pthread_mutex_lock(&b->mutex);
+        tide_magazines_stop(b);
+    }
+}
+
+static void after_fork(void)
+{
+    for (tide_buffers *b = instances; b != NULL; b = b->next) {
+        tide_magazines_resume(b);
+        pthread_mutex_unlock(&b->mutex);
+    }
+}
+
+
+/* A thread that was just finding out that it must wait said that it was busy, and is not there to
+ * take it back. */
+static void after_fork_in_child(void)
+{
+    for (tide_buffers *b = instances; b != NULL; b = b->next)
+        for (tide_magazine *m = b->magazines; m != NULL; m = m->next)
+            __atomic_store_n(&m->busy, 0, __ATOMIC_RELAXED);
+    after_fork();
+}
+
+static const tide_fork_handlers around_fork = {before_fork, after_fork, after_fork_in_child};
 
 /* ---- create --------------------------------------------------------------------------------- */
 
@@ -168,8 +202,9 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
     const tide_buffers_options defaults = {0};
     options = options != NULL ? options : &defaults;
     device = device != NULL ? device : &tide_device_host;
-    tide_seam_attach();
+    tide_attach();
     tide_fence_prepare();
+    tide_fork_register(TIDE_FORK_BUFFERS, &around_fork);
     if (validate(options) != TIDE_OK || tide_device_hold(device, "tide_buffers_create") != TIDE_OK)
         return NULL;
     tide_buffers *buffers = make(device, options);
@@ -314,39 +349,4 @@ tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_least)
     if (buffers == NULL || tide_passing_quiet(buffers, call) != TIDE_OK)
         return (tide_trim_summary){0};
     return tide_depot_trim(buffers, at_least, false);
-}
-
-/* ---- fork ----------------------------------------------------------------------------------- */
-
-/* The child finds every instance whole: nobody was in its depot or in a magazine. What threads
- * cached that the child does not have is found there by whoever misses. */
-static void before_fork(void)
-{
-    for (tide_buffers *b = instances; b != NULL; b = b->next) {
-        pthread_mutex_lock(&b->mutex);
-        tide_magazines_stop(b);
-    }
-}
-
-static void after_fork(void)
-{
-    for (tide_buffers *b = instances; b != NULL; b = b->next) {
-        tide_magazines_resume(b);
-        pthread_mutex_unlock(&b->mutex);
-    }
-}
-
-/* A thread that was just finding out that it must wait said that it was busy, and is not there to
- * take it back. */
-static void after_fork_in_child(void)
-{
-    for (tide_buffers *b = instances; b != NULL; b = b->next)
-        for (tide_magazine *m = b->magazines; m != NULL; m = m->next)
-            __atomic_store_n(&m->busy, 0, __ATOMIC_RELAXED);
-    after_fork();
-}
-
-void tide_buffers_at_fork(void)
-{
-    pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }

@@ -169,9 +169,6 @@ void tide_buffers_drop(tide_buffers *buffers);
 /* Calls visit for every instance, with the registry locked. */
 void tide_buffers_each(void (*visit)(tide_buffers *buffers, void *user), void *user);
 
-/* Registers what a fork needs; called by the registry before it registers its own. */
-void tide_buffers_at_fork(void);
-
 /* One tick: what is too old is given back. Any thread. */
 void tide_buffers_tick(void);
 uint64_t tide_buffers_now(void);

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <ucontext.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/check/report.h"
 #include "runtime/base/settings.h"
@@ -210,7 +212,7 @@ static char *map_array(size_t bytes)
 
 /* ---- one array -------------------------------------------------------------------------- */
 
-static void fill(tide_guard *guard, const tide_pool *pool, tide_type type, size_t n, size_t used,
+static void fill(tide_guard *guard, const char *pool_name, tide_type type, size_t n, size_t used,
                  size_t tail, tide_place acquired)
 {
     guard->type = type;
@@ -219,7 +221,7 @@ static void fill(tide_guard *guard, const tide_pool *pool, tide_type type, size_
     guard->data = guard->map + guard->bytes - tail;
     guard->acquired = acquired;
     guard->rewound = (tide_place){TIDE_NOWHERE};
-    memcpy(guard->pool, pool->core->name, sizeof guard->pool);
+    snprintf(guard->pool, sizeof guard->pool, "%s", pool_name);
     memset(guard->data + used, END_PATTERN, tail - used);
     __atomic_store_n(&guard->state, LIVE, __ATOMIC_RELEASE);
     if (guard == &all.entries[all.count])
@@ -237,7 +239,7 @@ size_t tide_guard_size(size_t used, size_t align)
     return (tail_bytes(used, align) + PAGE - 1) / PAGE * PAGE;
 }
 
-tide_guard *tide_guard_create(const tide_pool *pool, tide_type type, size_t n, size_t used,
+tide_guard *tide_guard_create(const char *pool_name, tide_type type, size_t n, size_t used,
                               size_t align, tide_place acquired, void **data)
 {
     if (align > PAGE || used > SIZE_MAX / 2)
@@ -249,7 +251,7 @@ tide_guard *tide_guard_create(const tide_pool *pool, tide_type type, size_t n, s
     if (map != NULL) {
         guard->map = map;
         guard->bytes = bytes;
-        fill(guard, pool, type, n, used, tail, acquired);
+        fill(guard, pool_name, type, n, used, tail, acquired);
         *data = guard->data;
     } else if (guard != NULL && guard != &all.entries[all.count]) {
         put_entry(guard);
@@ -300,4 +302,35 @@ void tide_guard_retire(tide_guard *guard, tide_place rewound)
     tide_os_forbid(guard->map, guard->bytes);
     quarantine(guard);
     tide_registry_unlock();
+}
+
+/* ---- which acquires --------------------------------------------------------------------- */
+
+/* Another number at each call, and in each run of the program. */
+static uint64_t guard_random(void)
+{
+    static uint64_t state;
+    uint64_t x = __atomic_add_fetch(&state, 0x9E3779B97F4A7C15u, __ATOMIC_RELAXED);
+    x += (uintptr_t)&state;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+}
+
+/* One in each round of so many, at a random place in it: a fixed step would meet the same
+ * acquire of a loop each time, and the others never. */
+static void guard_draw(tide_guard_turns *turns)
+{
+    uint32_t at = 1 + (uint32_t)(guard_random() % turns->every);
+    turns->in = turns->rest + at;
+    turns->rest = turns->every - at;
+}
+
+bool tide_guard_due(tide_guard_turns *turns)
+{
+    if (turns->every == 0)
+        return false;
+    if (turns->in == 0)
+        guard_draw(turns);
+    return --turns->in == 0;
 }

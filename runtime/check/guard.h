@@ -9,16 +9,27 @@
 #ifndef TIDEPOOL_RUNTIME_CHECK_GUARD_H
 #define TIDEPOOL_RUNTIME_CHECK_GUARD_H
 
-#include "runtime/pool/pool.h"
+#include <tidepool/inline/layout.h>
+
 #include "runtime/base/type.h"
 
 typedef struct tide_guard tide_guard;
 
+/* Which acquires of a pool are guarded: one of so many, at random. */
+typedef struct tide_guard_turns {
+    uint32_t every; /* of so many one; 0: none                         */
+    uint32_t in;    /* the next to be guarded, in so many; 0: not yet drawn */
+    uint32_t rest;  /* acquires left of its round when that one is done     */
+} tide_guard_turns;
+
+/* Counts an acquire. Is it one to be guarded? */
+bool tide_guard_due(tide_guard_turns *turns);
+
 /* Installs the fault handler, once. */
 void tide_guard_prepare(void);
 
-/* A guarded array of `used` bytes; *data is its first. NULL when memory is short. */
-tide_guard *tide_guard_create(const tide_pool *pool, tide_type type, size_t n, size_t used,
+/* A guarded array of `used` bytes; *data is its first. The name is copied. NULL when memory is short. */
+tide_guard *tide_guard_create(const char *pool_name, tide_type type, size_t n, size_t used,
                               size_t align, tide_place acquired, void **data);
 
 /* Bytes mapped for an array of `used`, the guard page not counted. */

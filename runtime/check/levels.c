@@ -1,47 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/check/levels.h"
 
+#include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 #include "runtime/check/report.h"
 
-void tide_levels_push(tide_pool *pool, uint64_t tag, tide_place place)
+void tide_levels_push(tide_levels *levels, uint64_t tag, tide_place place)
 {
-    tide_pool_core *core = pool->core;
-    if (core->level_count == core->level_room) {
-        uint32_t room = core->level_room == 0 ? 16 : core->level_room * 2;
-        tide_open_level *levels = tide_os_resize(core->levels, room * sizeof *levels);
-        if (levels == NULL)
+    tide_assert(levels->count <= levels->room);
+    if (levels->count == levels->room) {
+        uint32_t room = levels->room == 0 ? 16 : levels->room * 2;
+        tide_open_level *open = tide_os_resize(levels->open, room * sizeof *open);
+        if (open == NULL)
             return;
-        core->levels = levels;
-        core->level_room = room;
+        levels->open = open;
+        levels->room = room;
     }
-    core->levels[core->level_count++] = (tide_open_level){tag, place};
+    levels->open[levels->count++] = (tide_open_level){tag, place};
 }
 
-static void report_leak(const tide_pool *pool, const tide_open_level *leaked)
+static void levels_report_leak(const tide_levels *levels, const tide_open_level *leaked)
 {
-    if (pool->core->check >= TIDE_CHECK_POISON)
+    if (levels->reported_of != NULL)
         tide_report(TIDE_REPORT_LEAK,
                     "leaked scope: the one opened at %s in pool '%s' was left open; "
                     "the scope around it cleaned up",
-                    tide_place_words(leaked->place).text, pool->core->name);
+                    tide_place_words(leaked->place).text, levels->reported_of);
 }
 
-tide_place tide_levels_pop(tide_pool *pool, uint64_t tag)
+tide_place tide_levels_pop(tide_levels *levels, uint64_t tag)
 {
-    tide_pool_core *core = pool->core;
-    while (core->level_count > 0) {
-        const tide_open_level *top = &core->levels[core->level_count - 1];
+    while (levels->count > 0) {
+        const tide_open_level *top = &levels->open[levels->count - 1];
         if (tide_level(top->tag) < tide_level(tag))
             return (tide_place){TIDE_NOWHERE}; /* pushing it found no memory */
-        core->level_count--;
+        levels->count--;
         if (tide_level(top->tag) == tide_level(tag))
             return top->place;
-        report_leak(pool, top);
+        levels_report_leak(levels, top);
     }
     return (tide_place){TIDE_NOWHERE};
 }
 
-void tide_levels_clear(tide_pool *pool)
+void tide_levels_clear(tide_levels *levels)
 {
-    pool->core->level_count = 0;
+    levels->count = 0;
+}
+
+void tide_levels_free(tide_levels *levels)
+{
+    tide_os_free(levels->open);
+    *levels = (tide_levels){0};
 }

@@ -13,10 +13,10 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/pool/pool.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/hooks.h"
-#include "runtime/pool/streams.h"
+#include "runtime/base/os.h"
 
 /* Every device ever opened but the host; guarded by the registry. Known ones are never freed. */
 static tide_device *devices;
@@ -39,12 +39,10 @@ static void unlock_changing(void)
     pthread_mutex_unlock(&changing);
 }
 
-/* Preparing handlers run in reverse: the registry's comes first, to be run after this one. */
 static void prepare(void)
 {
-    tide_registry_lock();
-    tide_registry_unlock();
-    pthread_atfork(lock_changing, unlock_changing, unlock_changing);
+    static const tide_fork_handlers handlers = {lock_changing, unlock_changing, unlock_changing};
+    tide_fork_register(TIDE_FORK_DEVICES, &handlers);
 }
 
 static void begin_change(void)
@@ -55,12 +53,14 @@ static void begin_change(void)
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
-static const struct {
-    const char *prefix;
-    tide_status (*open)(tide_device *device, unsigned ordinal);
-} kinds[] = {{"cuda:", tide_cuda_open}, {"opencl:", tide_opencl_open}};
+static tide_backend backends[TIDE_BACKENDS_MOST];
+static size_t backend_count;
 
-enum { KINDS = sizeof kinds / sizeof *kinds };
+void tide_device_add_backend(tide_backend backend)
+{
+    tide_assert(backend_count < TIDE_BACKENDS_MOST && backend.open != NULL);
+    backends[backend_count++] = backend;
+}
 
 /* The number after the prefix, or -1: a few digits and nothing else. */
 static int ordinal_of(const char *name, const char *prefix)
@@ -115,9 +115,9 @@ static tide_device *count_or_list(const char *name)
 
 /* Nobody looks at a device that is closed but for its name, so it is filled in without the
  * registry's lock. */
-static bool open_listed(tide_device *device, size_t kind, unsigned ordinal)
+static bool open_listed(tide_device *device, const tide_backend *backend, unsigned ordinal)
 {
-    if (kinds[kind].open(device, ordinal) != TIDE_OK)
+    if (backend->open(device, ordinal) != TIDE_OK)
         return false;
     tide_assert(device->methods != NULL && device->holds == 0);
     tide_registry_lock();
@@ -127,16 +127,31 @@ static bool open_listed(tide_device *device, size_t kind, unsigned ordinal)
 }
 
 /* "cuda:007" is "cuda:7". */
-static tide_device *open_kind(size_t kind, unsigned ordinal)
+static tide_device *open_on(const tide_backend *backend, unsigned ordinal)
 {
     char name[sizeof devices->name];
-    snprintf(name, sizeof name, "%s%u", kinds[kind].prefix, ordinal);
+    snprintf(name, sizeof name, "%s%u", backend->prefix, ordinal);
     begin_change();
     tide_device *device = count_or_list(name);
-    if (device != NULL && device->opened == 0 && !open_listed(device, kind, ordinal))
+    if (device != NULL && device->opened == 0 && !open_listed(device, backend, ordinal))
         device = NULL;
     unlock_changing();
     return device;
+}
+
+/* Says which kinds of name there are. */
+static void refuse_name(const char *name, const char *call)
+{
+    char known[200];
+    size_t used = 0;
+    for (size_t i = 0; i < backend_count; i++) {
+        int wrote = snprintf(known + used, sizeof known - used, ", %s0 … %s9999",
+                             backends[i].prefix, backends[i].prefix);
+        tide_assert(wrote > 0 && (size_t)wrote < sizeof known - used);
+        used += (size_t)wrote;
+    }
+    tide_fail(TIDE_ERROR_NAME, call, "no kind of device is called '%.40s': there are host%s", name,
+              known);
 }
 
 tide_device *tide_device_open(const char *name)
@@ -146,18 +161,15 @@ tide_device *tide_device_open(const char *name)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is NULL");
         return NULL;
     }
-    tide_seam_attach(); /* policy may name another driver */
+    tide_attach(); /* policy may name another driver */
     if (strcmp(name, tide_device_host.name) == 0)
         return &tide_device_host;
-    for (size_t i = 0; i < KINDS; i++) {
-        int ordinal = ordinal_of(name, kinds[i].prefix);
+    for (size_t i = 0; i < backend_count; i++) {
+        int ordinal = ordinal_of(name, backends[i].prefix);
         if (ordinal >= 0)
-            return open_kind(i, (unsigned)ordinal);
+            return open_on(&backends[i], (unsigned)ordinal);
     }
-    tide_fail(TIDE_ERROR_NAME, call,
-              "no kind of device is called '%.40s': there are host, cuda:0 … cuda:9999 and "
-              "opencl:0 … opencl:9999",
-              name);
+    refuse_name(name, call);
     return NULL;
 }
 
@@ -190,8 +202,8 @@ static tide_status close_once(tide_device *device, const char *call)
 
 static void let_go(tide_device *device)
 {
-    if (tide_callbacks_policy.close != NULL)
-        tide_callbacks_policy.close(device);
+    if (tide_hooks_policy.close != NULL)
+        tide_hooks_policy.close(device);
     device->methods->close(device);
 }
 
@@ -286,24 +298,4 @@ void *tide_device_context(const tide_device *device)
 void *tide_device_stream(const tide_device *device)
 {
     return device != NULL ? device->stream : NULL;
-}
-
-void *tide_device_buffer(tide_pool *pool, const void *data, size_t *offset)
-{
-    const char *call = "tide_device_buffer";
-    if (tide_pool_use(pool, call) != TIDE_OK)
-        return NULL;
-    if (data == NULL || offset == NULL) {
-        tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL", data == NULL ? "pointer" : "offset");
-        return NULL;
-    }
-    return pool->core->device->methods->buffer(pool->core->device, data, offset);
-}
-
-tide_status tide_pool_wait(tide_pool *pool)
-{
-    const char *call = "tide_pool_wait";
-    TIDE_FORWARD(tide_pool_use(pool, call));
-    TIDE_FORWARD(tide_streams_own(pool, call));
-    return pool->core->device->methods->wait(pool->core->device, pool->core->stream);
 }

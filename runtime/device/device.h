@@ -5,6 +5,7 @@
 #ifndef TIDEPOOL_RUNTIME_DEVICE_DEVICE_H
 #define TIDEPOOL_RUNTIME_DEVICE_DEVICE_H
 
+#include <tidepool/device.h>
 #include <tidepool/dlpack.h>
 #include <tidepool/pool.h>
 #include <tidepool/status.h>
@@ -123,10 +124,18 @@ tide_status tide_device_hold(tide_device *device, const char *call);
 void tide_device_hold_again(tide_device *device);
 void tide_device_drop(tide_device *device);
 
-/* Fill in methods, own, context, stream, dl, host, integrated, bytes and description of a device
- * that is all zero but for its name: runtime/cuda*.c, runtime/opencl*.c. One at a time, with the
- * registry unlocked, as `close`: both may load or unload code. */
-tide_status tide_cuda_open(tide_device *device, unsigned ordinal);
-tide_status tide_opencl_open(tide_device *device, unsigned ordinal);
+/* A kind of device: names are its prefix and a number. `open` fills in methods, own, context,
+ * stream, dl, host, integrated, bytes and description of a device that is all zero but for its
+ * name. It is called for one device at a time, with the registry unlocked, as is the method
+ * `close`: both may load or unload code. */
+typedef struct tide_backend {
+    const char *prefix;
+    tide_status (*open)(tide_device *device, unsigned ordinal);
+} tide_backend;
+
+enum { TIDE_BACKENDS_MOST = 8 };
+
+/* While the hooks are attached, before any device is opened. */
+void tide_device_add_backend(tide_backend backend);
 
 #endif

@@ -46,8 +46,8 @@ static void search_pool(tide_pool *pool, void *user)
     if (core->check < TIDE_CHECK_POISON || tide_pool_owner(core) != query->thread ||
         pool->tag == TIDE_TAG_ROOT)
         return;
-    for (uint32_t i = 0; i < core->used_count; i++)
-        search_row(pool, core->used[i], query);
+    for (uint32_t i = 0; i < core->rows.used_count; i++)
+        search_row(pool, core->rows.used[i], query);
 }
 
 /* What was found stays as it is until the report is out: the pool is this thread's. */

@@ -87,16 +87,16 @@ static tide_entry state_above(const tide_pool *pool, const tide_entry *entry)
 static bool check_log(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
-    HOLDS(pool->log_top >= core->log && pool->log_top <= core->log_end, "the log's top is outside");
-    for (const tide_entry *entry = pool->log_top; entry-- > core->log;) {
+    HOLDS(pool->log_top >= core->log.start && pool->log_top <= core->log.end, "the log's top is outside");
+    for (const tide_entry *entry = pool->log_top; entry-- > core->log.start;) {
         if (!tide_shelf_real(pool, entry->shelf))
             continue;
         tide_entry above = state_above(pool, entry);
         HOLDS(tide_level(entry->saved_at) < tide_level(above.saved_at),
-              "entry %td of the log restores level %u, what follows it %u", entry - core->log,
+              "entry %td of the log restores level %u, what follows it %u", entry - core->log.start,
               tide_level(entry->saved_at), tide_level(above.saved_at));
         HOLDS(entry->next <= above.next, "entry %td of the log lies past what follows it",
-              entry - core->log);
+              entry - core->log.start);
     }
     return true;
 }
@@ -104,16 +104,16 @@ static bool check_log(const tide_pool *pool)
 bool tide_check_structure(const tide_pool *pool)
 {
     size_t bytes = 0;
-    for (uint32_t i = 0; i < pool->core->used_count; i++) {
-        const tide_row *row = pool->core->used[i];
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
+        const tide_row *row = pool->core->rows.used[i];
         if (!check_row(pool, row, &bytes))
             return false;
         HOLDS(tide_level(row->shelf->saved_at) <= tide_level(pool->tag),
               "%s was saved at level %u, the open one is %u", tide_type_find(row->type)->name,
               tide_level(row->shelf->saved_at), tide_level(pool->tag));
     }
-    HOLDS(bytes == pool->core->bytes_held, "slots hold %zu bytes, the pool says %zu", bytes,
-          pool->core->bytes_held);
+    HOLDS(bytes == pool->core->memory.bytes_held, "slots hold %zu bytes, the pool says %zu", bytes,
+          pool->core->memory.bytes_held);
     return check_log(pool);
 }
 
@@ -132,8 +132,8 @@ static int compare_extents(const void *left, const void *right)
 static size_t collect(const tide_pool *pool, extent *extents)
 {
     size_t count = 0;
-    for (uint32_t i = 0; i < pool->core->used_count; i++) {
-        const tide_row *row = pool->core->used[i];
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
+        const tide_row *row = pool->core->rows.used[i];
         for (uint32_t j = 0; j < row->count; j++)
             if (row->slots[j].data != NULL)
                 extents[count++] = (extent){(uintptr_t)row->slots[j].data,
@@ -145,8 +145,8 @@ static size_t collect(const tide_pool *pool, extent *extents)
 static bool check_overlap(const tide_pool *pool)
 {
     size_t most = 1;
-    for (uint32_t i = 0; i < pool->core->used_count; i++)
-        most += pool->core->used[i]->count;
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
+        most += pool->core->rows.used[i]->count;
     extent *extents = tide_os_resize(NULL, most * sizeof *extents);
     if (extents == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory to compare %zu slots", most);

@@ -41,7 +41,7 @@ static tide_pool *make_pool(void)
         tide_fail(TIDE_ERROR_MEMORY, "tide_thread_pool", "thread '%s' cannot keep a pool", name);
         return NULL;
     }
-    pool->core->threads_own = true;
+    pool->core->owner.local = true;
     return current = pool;
 }
 

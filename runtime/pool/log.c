@@ -4,7 +4,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/base/error.h"
-#include "runtime/array/import.h"
 #include "runtime/check/levels.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
@@ -14,7 +13,7 @@
 
 bool tide_log_room(tide_pool *pool, uint32_t entries, const char *call)
 {
-    if (TIDE_LIKELY(pool->core->log_end - pool->log_top >= (ptrdiff_t)entries))
+    if (TIDE_LIKELY(pool->core->log.end - pool->log_top >= (ptrdiff_t)entries))
         return true;
     tide_fail(TIDE_ERROR_LIMIT, call,
               "the undo log of pool '%s' is full at depth %zu, limit %d entries: "
@@ -25,7 +24,7 @@ bool tide_log_room(tide_pool *pool, uint32_t entries, const char *call)
 
 void tide_log_push(tide_pool *pool, tide_shelf *shelf, tide_slot *next, uint64_t saved_at)
 {
-    tide_assert(pool->log_top < pool->core->log_end);
+    tide_assert(pool->log_top < pool->core->log.end);
     *pool->log_top++ = (tide_entry){shelf, next, saved_at};
 }
 
@@ -49,15 +48,24 @@ static void retire_above(tide_pool *pool, tide_entry *base)
             tide_row_retire(pool, tide_row_of(pool, entry->shelf), entry->next);
 }
 
-/* Entries that are no shelf's state stand for something to be done; a mark for nothing. */
-static void undo(tide_pool *pool, const tide_entry *entry)
+/* What is to be done for an entry that is no shelf's state; a mark stands for nothing. */
+static tide_undo *undo_of[TIDE_UNDO_COUNT] = {
+    [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo,
+    [TIDE_UNDO_STREAM] = tide_streams_undo,
+};
+
+void tide_log_set_undo(tide_undo_kind kind, tide_undo *undo)
 {
-    if (entry->shelf == &pool->core->exchanged)
-        tide_row_exchange_undo(pool, entry);
-    else if (entry->shelf == &pool->core->imported)
-        tide_import_undo(pool, entry);
-    else if (entry->shelf == &pool->core->declared)
-        tide_streams_undo(pool);
+    tide_assert(kind < TIDE_UNDO_COUNT && (undo_of[kind] == NULL || undo_of[kind] == undo));
+    undo_of[kind] = undo;
+}
+
+static void log_undo(tide_pool *pool, const tide_entry *entry)
+{
+    ptrdiff_t kind = entry->shelf - pool->core->log.undo;
+    tide_assert(kind >= 0 && kind < TIDE_UNDO_COUNT);
+    if (undo_of[kind] != NULL)
+        undo_of[kind](pool, entry);
 }
 
 static void put_back(tide_pool *pool, const tide_entry *base)
@@ -65,7 +73,7 @@ static void put_back(tide_pool *pool, const tide_entry *base)
     while (pool->log_top != base) {
         const tide_entry *top = --pool->log_top;
         if (TIDE_UNLIKELY(!tide_shelf_real(pool, top->shelf)))
-            undo(pool, top);
+            log_undo(pool, top);
         top->shelf->next = top->next;
         top->shelf->saved_at = top->saved_at;
     }
@@ -84,7 +92,7 @@ static TIDE_COLD void put_back_attended(tide_pool *pool, tide_entry *base)
 
 void tide_log_rewind(tide_pool *pool, tide_entry *base)
 {
-    tide_assert(base >= pool->core->log && base <= pool->log_top);
+    tide_assert(base >= pool->core->log.start && base <= pool->log_top);
     if (TIDE_UNLIKELY(pool->core->attended))
         put_back_attended(pool, base);
     else
@@ -104,7 +112,7 @@ uint64_t tide_level_open_at(tide_pool *pool, tide_place place)
 {
     uint64_t tag = tide_level_open(pool);
     if (pool->core->careful)
-        tide_levels_push(pool, tag, place);
+        tide_levels_push(&pool->core->levels, tag, place);
     return tag;
 }
 
@@ -114,7 +122,7 @@ bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t 
         return false;
     tide_assert(tide_level(pool->tag) >= tide_level(tag));
     if (pool->core->careful)
-        pool->core->closing = tide_levels_pop(pool, tag);
+        pool->core->levels.closing = tide_levels_pop(&pool->core->levels, tag);
     tide_log_rewind(pool, base);
     pool->tag = outer;
     return true;

@@ -20,6 +20,12 @@ void tide_log_push(tide_pool *pool, tide_shelf *shelf, tide_slot *next, uint64_t
  * nothing changed, when the log is full. */
 bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call);
 
+/* Undoes what an entry of a kind stands for; the entry has been taken from the log. */
+typedef void tide_undo(tide_pool *pool, const tide_entry *entry);
+
+/* Says what undoes a kind that a room above has. While the hooks are attached, before any pool. */
+void tide_log_set_undo(tide_undo_kind kind, tide_undo *undo);
+
 /* Pops down to `base`, restoring. Does not change the level. */
 void tide_log_rewind(tide_pool *pool, tide_entry *base);
 

@@ -31,8 +31,8 @@ tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
         record->buffer = (tide_buffer){0};
     }
     record->pin = pin;
-    core->bytes_held -= record->bytes;
-    core->bytes_pinned += record->bytes;
+    core->memory.bytes_held -= record->bytes;
+    core->memory.bytes_pinned += record->bytes;
     record->bytes = record->capacity = 0;
     slot->data = NULL;
     slot->limit = 0;
@@ -83,9 +83,9 @@ void tide_pin_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
     tide_pin *pin = record->pin;
     tide_assert(pin != NULL && slot->data == NULL);
     record->pin = NULL;
-    core->bytes_pinned -= pin->bytes;
+    core->memory.bytes_pinned -= pin->bytes;
     if (__atomic_load_n(&pin->holders, __ATOMIC_ACQUIRE) != 1 ||
-        core->bytes_held + pin->bytes > core->limit_bytes) {
+        core->memory.bytes_held + pin->bytes > core->memory.limit_bytes) {
         tide_pin_leave(pin, tide_streams_last(pool));
         return;
     }
@@ -95,9 +95,9 @@ void tide_pin_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
     record->buffer = pin->buffer;
     if (pin->buffers != NULL)
         tide_buffers_drop(pin->buffers);
-    core->bytes_held += pin->bytes;
-    if (core->bytes_held > core->bytes_peak)
-        core->bytes_peak = core->bytes_held;
+    core->memory.bytes_held += pin->bytes;
+    if (core->memory.bytes_held > core->memory.bytes_peak)
+        core->memory.bytes_peak = core->memory.bytes_held;
     tide_device_drop(pin->device);
     tide_os_free(pin);
     tide_streams_follow(pool); /* what the consumer did is before the pool's stream */

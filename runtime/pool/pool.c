@@ -11,7 +11,6 @@
 #include "runtime/pool/invariants.h"
 #include "runtime/base/error.h"
 #include "runtime/check/guard.h"
-#include "runtime/array/import.h"
 #include "runtime/check/levels.h"
 #include "runtime/pool/log.h"
 #include "runtime/base/registry.h"
@@ -20,7 +19,6 @@
 #include "runtime/base/hooks.h"
 #include "runtime/base/settings.h"
 #include "runtime/pool/row.h"
-#include "runtime/transfer/pinned_ring.h"
 #include "runtime/pool/streams.h"
 
 enum { PAGE = 4096 };
@@ -54,11 +52,11 @@ uint64_t tide_pool_numbers(void)
 static void enlist(tide_pool *pool)
 {
     tide_registry_lock();
-    pool->core->number = ++created;
-    pool->core->next = pools;
-    pool->core->link = &pools;
+    pool->core->list.number = ++created;
+    pool->core->list.next = pools;
+    pool->core->list.link = &pools;
     if (pools != NULL)
-        pools->core->link = &pool->core->next;
+        pools->core->list.link = &pool->core->list.next;
     pools = pool;
     tide_registry_unlock();
 }
@@ -66,16 +64,16 @@ static void enlist(tide_pool *pool)
 static void delist(tide_pool *pool)
 {
     tide_registry_lock();
-    *pool->core->link = pool->core->next;
-    if (pool->core->next != NULL)
-        pool->core->next->core->link = pool->core->link;
+    *pool->core->list.link = pool->core->list.next;
+    if (pool->core->list.next != NULL)
+        pool->core->list.next->core->list.link = pool->core->list.link;
     tide_registry_unlock();
 }
 
 void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user)
 {
     tide_registry_lock();
-    for (tide_pool *pool = pools; pool != NULL; pool = pool->core->next)
+    for (tide_pool *pool = pools; pool != NULL; pool = pool->core->list.next)
         visit(pool, user);
     tide_registry_unlock();
 }
@@ -158,30 +156,31 @@ static tide_device *hold_device(const tide_pool_options *options, uint64_t *stre
 
 static void own(tide_pool_core *core)
 {
-    __atomic_store_n(&core->owner, tide_os_thread(), __ATOMIC_RELAXED);
-    tide_os_thread_name(core->owner_name);
+    __atomic_store_n(&core->owner.thread, tide_os_thread(), __ATOMIC_RELAXED);
+    tide_os_thread_name(core->owner.name);
 }
 
 static void set_options(tide_pool_core *core, const tide_pool_options *options)
 {
     snprintf(core->name, sizeof core->name, "%s", options->name != NULL ? options->name : "pool");
-    core->stream = options->stream;
+    core->streams.own = options->stream;
     core->buffers = options->buffers;
-    core->limit_bytes = limit_bytes(options->limit_bytes);
+    core->memory.limit_bytes = limit_bytes(options->limit_bytes);
     core->check = check_level(options->check);
     core->disabled = options->disabled || tide_setting_get(TIDE_SETTING_disable) != 0;
     core->careful = core->disabled || core->check >= TIDE_CHECK_POISON;
     if (core->check >= TIDE_CHECK_GUARD && core->device->host)
-        core->guard_every = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
+        core->guards.every = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
     core->attended = core->careful;
-    core->poison = core->check >= TIDE_CHECK_POISON && core->guard_every <= 1;
+    core->levels.reported_of = core->check >= TIDE_CHECK_POISON ? core->name : NULL;
+    core->poison = core->check >= TIDE_CHECK_POISON && core->guards.every <= 1;
 }
 
 tide_pool *tide_pool_create(const tide_pool_options *options)
 {
     const tide_pool_options defaults = {0};
     options = options != NULL ? options : &defaults;
-    tide_seam_attach();
+    tide_attach();
     if (validate(options) != TIDE_OK)
         return NULL;
     uint64_t stream_number = 0;
@@ -198,24 +197,24 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     }
     tide_pool *pool = (tide_pool *)(void *)start;
     tide_pool_core *core = pool->core = (tide_pool_core *)(void *)(start + CORE_AT);
-    core->rows = (tide_row *)(void *)(start + TABLE_AT);
-    core->used = (tide_row **)(void *)(start + USED_AT);
+    core->rows.by_type = (tide_row *)(void *)(start + TABLE_AT);
+    core->rows.used = (tide_row **)(void *)(start + USED_AT);
     core->abandoned.events = (tide_abandonment *)(void *)(start + EVENTS_AT);
-    core->log = (tide_entry *)(void *)(start + LOG_AT);
-    core->log_end = core->log + TIDE_LOG_ENTRIES;
-    core->extents[0] = start + ROWS_AT;
-    core->extent_count = 1;
+    core->log.start = (tide_entry *)(void *)(start + LOG_AT);
+    core->log.end = core->log.start + TIDE_LOG_ENTRIES;
+    core->rows.extents[0] = start + ROWS_AT;
+    core->rows.extent_count = 1;
     core->device = device;
-    core->stream_number = stream_number;
+    core->streams.own_number = stream_number;
     set_options(core, options);
     own(core);
     pool->tag = TIDE_TAG_ROOT;
-    pool->log_top = core->log;
-    pool->log_room = core->careful ? core->log : core->log_end;
+    pool->log_top = core->log.start;
+    pool->log_room = core->careful ? core->log.start : core->log.end;
     enlist(pool);
     if (core->check >= TIDE_CHECK_POISON)
         __atomic_add_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
-    if (core->guard_every != 0)
+    if (core->guards.every != 0)
         tide_guard_prepare();
     return pool;
 }
@@ -233,7 +232,7 @@ tide_status tide_pool_use(const tide_pool *pool, const char *call)
     tide_os_thread_name(name);
     return tide_misuse(pool, TIDE_ERROR_THREAD, call,
                      "pool '%s' belongs to thread '%s' (%#zx), not to thread '%s' (%#zx)",
-                     core->name, core->owner_name, (size_t)tide_pool_owner(core), name,
+                     core->name, core->owner.name, (size_t)tide_pool_owner(core), name,
                      (size_t)tide_os_thread());
 }
 
@@ -257,9 +256,29 @@ tide_status tide_pool_adopt(tide_pool *pool)
     own(pool->core);
     /* what was published before it was an orphan no longer is seen by its uses */
     tide_registry_lock();
-    pool->core->orphan = false;
+    pool->core->requests.orphan = false;
     tide_registry_unlock();
     return TIDE_OK;
+}
+
+/* ---- what ends with a pool -------------------------------------------------------------- */
+
+static tide_pool_ending endings[TIDE_ENDINGS_MOST];
+static size_t ending_count;
+
+void tide_pool_add_ending(tide_pool_ending ending)
+{
+    tide_assert(ending_count < TIDE_ENDINGS_MOST && ending.destroy != NULL);
+    endings[ending_count++] = ending;
+}
+
+static void pool_run_endings(tide_pool *pool, bool destroyed)
+{
+    for (size_t i = 0; i < ending_count; i++) {
+        void (*end)(tide_pool *) = destroyed ? endings[i].destroy : endings[i].empty;
+        if (end != NULL)
+            end(pool);
+    }
 }
 
 /* ---- rewind everything ------------------------------------------------------------------ */
@@ -274,12 +293,12 @@ static void reset_row(tide_pool *pool, tide_row *row)
 
 static void reset(tide_pool *pool, tide_place caller)
 {
-    tide_levels_clear(pool);
-    pool->core->closing = caller;
-    tide_log_rewind(pool, pool->core->log);
+    tide_levels_clear(&pool->core->levels);
+    pool->core->levels.closing = caller;
+    tide_log_rewind(pool, pool->core->log.start);
     tide_streams_settle(pool);
-    for (uint32_t i = 0; i < pool->core->used_count; i++)
-        reset_row(pool, pool->core->used[i]);
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
+        reset_row(pool, pool->core->rows.used[i]);
     if (pool->tag != TIDE_TAG_ROOT)
         tide_abandon(pool, tide_level(TIDE_TAG_ROOT));
     pool->tag = TIDE_TAG_ROOT;
@@ -301,8 +320,8 @@ tide_status tide_pool_empty(tide_pool *pool)
     TIDE_FORWARD(tide_streams_quiet(pool, call));
     reset(pool, (tide_place){TIDE_CALLER});
     tide_pool_trim(pool, TIDE_ALL_TYPES);
-    tide_staging_end(pool);
-    tide_assert(pool->core->bytes_held == 0);
+    pool_run_endings(pool, false);
+    tide_assert(pool->core->memory.bytes_held == 0);
     return TIDE_OK;
 }
 
@@ -317,13 +336,12 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
     own(core); /* a thread's pool may be discarded by whoever ends the process */
     reset(pool, caller);
     tide_pool_trim(pool, TIDE_ALL_TYPES);
-    tide_import_finish(pool);
-    tide_staging_end(pool);
-    for (uint32_t i = 0; i < core->used_count; i++)
-        tide_os_free(core->used[i]->records);
-    tide_os_free(core->levels);
-    for (uint32_t i = 1; i < core->extent_count; i++)
-        tide_os_unreserve(core->extents[i], TIDE_EXTENT_BYTES);
+    pool_run_endings(pool, true);
+    for (uint32_t i = 0; i < core->rows.used_count; i++)
+        tide_os_free(core->rows.used[i]->records);
+    tide_levels_free(&core->levels);
+    for (uint32_t i = 1; i < core->rows.extent_count; i++)
+        tide_os_unreserve(core->rows.extents[i], TIDE_EXTENT_BYTES);
     tide_device *device = core->device;
     tide_buffers *buffers = core->buffers;
     tide_os_unreserve(pool, RESERVED);
@@ -340,9 +358,9 @@ tide_status tide_pool_destroy(tide_pool *pool)
     if (pool->tag != TIDE_TAG_ROOT)
         return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' has %zu open scopes or marks",
                            pool->core->name, tide_pool_depth(pool));
-    if (pool->core->threads_own)
+    if (pool->core->owner.local)
         return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' ends with its thread, '%s'",
-                           pool->core->name, pool->core->owner_name);
+                           pool->core->name, pool->core->owner.name);
     TIDE_FORWARD(tide_streams_quiet(pool, call));
     tide_pool_discard(pool, (tide_place){TIDE_CALLER});
     return TIDE_OK;

@@ -14,8 +14,10 @@
 
 #include <tidepool/buffers.h>
 
-#include "runtime/pool/abandon.h"
+#include "runtime/check/guard.h"
+#include "runtime/check/levels.h"
 #include "runtime/device/device.h"
+#include "runtime/pool/abandon.h"
 #include "runtime/base/os.h"
 
 enum {
@@ -42,83 +44,119 @@ typedef struct tide_row {
     tide_type type;
 } tide_row;
 
-/* A level that is open in a careful pool, and where it was opened. */
-typedef struct tide_open_level {
-    uint64_t tag;
-    tide_place place;
-} tide_open_level;
-
 /* A stream that arrays of the pool may be used on, beside its own: runtime/pool/streams.h. */
 typedef struct tide_foreign {
     void *stream;
     uint64_t number; /* handles are used again, numbers are not */
 } tide_foreign;
 
-typedef struct tide_import tide_import;
+/* What stands in the undo log beside shelves: entries of shelves that exist only there. `next` and
+ * `saved_at` of an entry mean what its kind says; restoring the shelf itself is harmless. */
+typedef enum tide_undo_kind {
+    TIDE_UNDO_MARK,     /* `next` is the mark's serial, `saved_at` the tag around it. Undone: nothing */
+    TIDE_UNDO_EXCHANGE, /* two slots change places again                                         */
+    TIDE_UNDO_IMPORT,   /* a foreign tensor is given back                                        */
+    TIDE_UNDO_STREAM,   /* the youngest of `streams.foreign` is declared no more                 */
+    TIDE_UNDO_COUNT
+} tide_undo_kind;
 
-typedef struct tide_pool_core {
-    tide_device *device;
-    void *stream;
-    uint64_t stream_number;
-    tide_buffers *buffers; /* where slots come from, held; NULL: the device */
-    tide_check check;
-    bool disabled;
-    bool threads_own; /* the pool of tide_thread_pool: ends with its thread and not before */
-    bool careful;    /* checks or is disabled: no fast path may pass, cold code sees every call */
-    bool poison;     /* what is rewound is overwritten */
-    bool attended;   /* a rewind has more to do than to put back: careful, or streams are declared */
-    uint32_t guard_every; /* of so many acquires one is guarded, at random; 0: none */
-    uint32_t guard_in;    /* the next to be guarded, in so many; 0: not yet drawn   */
-    uint32_t guard_rest;  /* acquires left of its round when that one is done       */
-    uintptr_t owner; /* thread; others may ask whose it is */
-    char owner_name[TIDE_OS_NAME_BYTES];
-    char name[32];
+/* The undo log; runtime/pool/log.h. */
+typedef struct tide_log {
+    tide_entry *start, *end;
+    tide_shelf undo[TIDE_UNDO_COUNT]; /* the shelves of the entries above */
+    uint64_t mark_serial;             /* of the youngest mark ever made   */
+} tide_log;
 
+/* Bytes and what happened to them. */
+typedef struct tide_pool_memory {
     size_t limit_bytes; /* SIZE_MAX: none */
     size_t bytes_held, bytes_peak, bytes_pinned;
     uint64_t allocations, releases, exchanges;
+} tide_pool_memory;
 
-    tide_entry *log, *log_end;
-    tide_open_level *levels; /* careful pools only: runtime/check/levels.h */
-    uint32_t level_count, level_room;
-    tide_place closing; /* of the level that is being rewound, for reports */
+typedef struct tide_owner {
+    uintptr_t thread; /* atomic: others may ask whose the pool is                    */
+    bool local;       /* the pool of tide_pool_local: ends with its thread, not before */
+    char name[TIDE_OS_NAME_BYTES];
+} tide_owner;
 
-    /* What was asked for from outside: TIDE_REQUEST_… bits, set by any thread, served by the
-     * owner where a scope opens at the root. */
-    uint32_t requests;
-    uint64_t requests_served;
+/* What was asked for from outside; runtime/pool/request.h. */
+typedef struct tide_pool_requests {
+    uint32_t asked; /* TIDE_REQUEST_… bits, set by any thread, served where a scope opens at the root */
+    uint64_t served;
     uint64_t passes;      /* how often the owner came by when asked to; atomic */
     uint64_t pass_wanted; /* whoever asks waits for this one, and for so many  */
     uint32_t passes_left; /* more; guarded by the registry                     */
     bool orphan;          /* its owner did not survive a fork: it has no uses; guarded likewise */
-    uint64_t number;              /* of the pool: none had it before */
-    tide_pool *next, **link; /* in the list of all pools; guarded by the registry */
+} tide_pool_requests;
 
-    uint64_t arrays_cached, arrays_computed, array_headers;
-    uint64_t array_hits_gone; /* hits of headers that have been freed */
-    uint64_t serial; /* of the youngest mark ever made */
-    tide_abandonments abandoned;
+/* A pool among all pools of the process; guarded by the registry. */
+typedef struct tide_pool_listing {
+    uint64_t number; /* none had it before */
+    tide_pool *next, **link;
+} tide_pool_listing;
 
-    /* Shelves that exist only as log entries: an entry of `marks` is a mark, its `next` the
-     * mark's serial and `saved_at` the tag around it; one of `exchanged` an exchange of two
-     * slots to be undone, one of `imported` a foreign tensor to be given back, one of `declared` the
-     * youngest of `foreign`. Their fields mean nothing; restoring them is harmless. */
-    tide_shelf marks, exchanged, imported, declared;
+/* N-D headers of slots; runtime/array/array.c. */
+typedef struct tide_pool_headers {
+    uint64_t cached, computed, made;
+    uint64_t hits_gone; /* hits of headers that have been freed */
+} tide_pool_headers;
 
+/* Streams; runtime/pool/streams.h. */
+typedef struct tide_pool_streams {
+    void *own;
+    uint64_t own_number;
     tide_foreign foreign[TIDE_FOREIGN_MOST];
     uint32_t foreign_count; /* while there are any, no fast path may pass */
-    tide_import *leaving; /* foreign tensors of a device to be given back, oldest first */
-    struct tide_staging *staging; /* pinned memory for copies, or NULL: runtime/transfer/pinned_ring.h */
-    bool unordered;         /* work in flight could neither be ordered nor waited for: no acquires */
+    bool unordered; /* work in flight could neither be ordered nor waited for: no acquires */
+} tide_pool_streams;
 
-    tide_row *rows;  /* by type */
+typedef struct tide_pool_rows {
+    tide_row *by_type;
     tide_row **used; /* in order of first use */
     uint32_t used_count;
-
-    uint32_t rows_taken;
+    uint32_t taken; /* of the slots reserved in `extents` */
     uint32_t extent_count;
     char *extents[TIDE_EXTENT_MOST]; /* the first lies in the pool's own reservation */
+} tide_pool_rows;
+
+typedef struct tide_pool_core {
+    tide_device *device;
+    tide_buffers *buffers; /* where slots come from, held; NULL: the device */
+    tide_check check;
+    bool disabled;
+    bool careful;  /* checks or is disabled: no fast path may pass, cold code sees every call */
+    bool poison;   /* what is rewound is overwritten */
+    bool attended; /* a rewind has more to do than to put back: careful, or streams are declared */
+    char name[32];
+
+    tide_owner owner;
+    tide_pool_memory memory;
+    tide_log log;
+    tide_guard_turns guards;
+    tide_levels levels;
+    tide_pool_requests requests;
+    tide_pool_listing list;
+    tide_pool_headers headers;
+    tide_abandonments abandoned;
+    tide_pool_streams streams;
+    tide_pool_rows rows;
+
+    /* What rooms above keep in a pool, and end with it (tide_pool_ending). */
+    struct tide_import *leaving;     /* foreign tensors of a device to be given back, oldest first */
+    struct tide_pinned_ring *ring; /* pinned memory for copies, or NULL */
 } tide_pool_core;
+
+/* A room above that keeps something in pools says here how it ends. */
+typedef struct tide_pool_ending {
+    void (*empty)(tide_pool *pool);   /* the pool is emptied; NULL: nothing                  */
+    void (*destroy)(tide_pool *pool); /* it is destroyed, and everything in it was rewound */
+} tide_pool_ending;
+
+enum { TIDE_ENDINGS_MOST = 4 };
+
+/* Adds one, called after those added before. While the hooks are attached, before any pool. */
+void tide_pool_add_ending(tide_pool_ending ending);
 
 /* Is this the shelf of a type? The others lie in the core, behind them. */
 static inline bool tide_shelf_real(const tide_pool *pool, const tide_shelf *shelf)
@@ -128,17 +166,12 @@ static inline bool tide_shelf_real(const tide_pool *pool, const tide_shelf *shel
 
 static inline tide_row *tide_row_of(const tide_pool *pool, const tide_shelf *shelf)
 {
-    return &pool->core->rows[shelf - pool->shelves];
+    return &pool->core->rows.by_type[shelf - pool->shelves];
 }
 
 static inline uintptr_t tide_pool_owner(const tide_pool_core *core)
 {
-    return __atomic_load_n(&core->owner, __ATOMIC_RELAXED);
-}
-
-static inline uint32_t tide_level(uint64_t tag)
-{
-    return (uint32_t)(tag & TIDE_TAG_DEPTH);
+    return __atomic_load_n(&core->owner.thread, __ATOMIC_RELAXED);
 }
 
 /* Refuses a NULL pool, and at check level 1 a thread that does not own it. */

@@ -16,62 +16,62 @@ tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
     if ((requests & ~(uint32_t)(TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) != 0)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "unknown request bits %#x", requests);
     if (requests == 0) {
-        __atomic_fetch_and(&pool->core->requests, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
+        __atomic_fetch_and(&pool->core->requests.asked, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
         return TIDE_OK;
     }
-    __atomic_fetch_or(&pool->core->requests, requests, __ATOMIC_SEQ_CST);
-    set_room(pool, pool->core->log);
+    __atomic_fetch_or(&pool->core->requests.asked, requests, __ATOMIC_SEQ_CST);
+    set_room(pool, pool->core->log.start);
     return TIDE_OK;
 }
 
 static void serve(tide_pool *pool, uint32_t requests)
 {
-    if (pool->core->device->methods->capturing(pool->core->device, pool->core->stream))
+    if (pool->core->device->methods->capturing(pool->core->device, pool->core->streams.own))
         requests &= TIDE_REQUEST_PASS; /* not now, and nobody waits for it */
     if ((requests & TIDE_REQUEST_TRIM) != 0)
         tide_pool_trim(pool, TIDE_ALL_TYPES);
     else if ((requests & TIDE_REQUEST_COMPACT) != 0)
         tide_pool_compact(pool, TIDE_ALL_TYPES);
     if ((requests & ~TIDE_REQUEST_PASS) != 0)
-        pool->core->requests_served++;
+        pool->core->requests.served++;
     if ((requests & TIDE_REQUEST_PASS) != 0)
-        __atomic_fetch_add(&pool->core->passes, 1, __ATOMIC_RELEASE);
+        __atomic_fetch_add(&pool->core->requests.passes, 1, __ATOMIC_RELEASE);
 }
 
 /* Where the log ends for fast paths when nothing is asked for. */
 static tide_entry *usual_room(const tide_pool_core *core)
 {
-    return core->careful || core->foreign_count != 0 ? core->log : core->log_end;
+    return core->careful || core->streams.foreign_count != 0 ? core->log.start : core->log.end;
 }
 
 /* Other requests keep the log closed; one that comes meanwhile closes it again. */
 void tide_request_reopen(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
-    if (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0)
+    if (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0)
         return;
     set_room(pool, usual_room(core));
-    if (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0)
-        set_room(pool, core->log);
+    if (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0)
+        set_room(pool, core->log.start);
 }
 
 static void serve_root(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
     do {
-        uint32_t requests = __atomic_exchange_n(&core->requests, 0, __ATOMIC_SEQ_CST);
+        uint32_t requests = __atomic_exchange_n(&core->requests.asked, 0, __ATOMIC_SEQ_CST);
         if (requests != 0)
             serve(pool, requests);
         set_room(pool, usual_room(core));
-    } while (__atomic_load_n(&core->requests, __ATOMIC_SEQ_CST) != 0);
+    } while (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0);
 }
 
 /* Below the root. */
 static void serve_pass(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
-    __atomic_fetch_and(&core->requests, ~TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&core->passes, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_and(&core->requests.asked, ~TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
+    __atomic_fetch_add(&core->requests.passes, 1, __ATOMIC_RELEASE);
     tide_request_reopen(pool);
 }
 
@@ -79,7 +79,7 @@ static void serve_pass(tide_pool *pool)
 void tide_request_serve(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
-    uint32_t requests = __atomic_load_n(&core->requests, __ATOMIC_SEQ_CST);
+    uint32_t requests = __atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST);
     if (pool->tag != TIDE_TAG_ROOT) {
         if ((requests & TIDE_REQUEST_PASS) != 0)
             serve_pass(pool);
@@ -90,12 +90,12 @@ void tide_request_serve(tide_pool *pool)
 
 void tide_request_pass_by(tide_pool *pool)
 {
-    if ((__atomic_load_n(&pool->core->requests, __ATOMIC_SEQ_CST) & TIDE_REQUEST_PASS) != 0)
+    if ((__atomic_load_n(&pool->core->requests.asked, __ATOMIC_SEQ_CST) & TIDE_REQUEST_PASS) != 0)
         serve_pass(pool);
 }
 
 void tide_request_pass(tide_pool *pool)
 {
-    __atomic_fetch_or(&pool->core->requests, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
-    set_room(pool, pool->core->log);
+    __atomic_fetch_or(&pool->core->requests.asked, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
+    set_room(pool, pool->core->log.start);
 }

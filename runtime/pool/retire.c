@@ -17,7 +17,7 @@ static void poison_device(const tide_pool *pool, void *data, size_t bytes)
     tide_device *device = pool->core->device;
     const unsigned char pattern = POISON;
     if (tide_streams_own(pool, "tide_rewind") == TIDE_OK)
-        (void)device->methods->fill(device, pool->core->stream, data, &pattern, 1, bytes);
+        (void)device->methods->fill(device, pool->core->streams.own, data, &pattern, 1, bytes);
 }
 
 static void retire(tide_pool *pool, tide_row *row, tide_slot *slot)

@@ -4,12 +4,12 @@
 
 #include <tidepool/inline/array.h>
 
-#include "runtime/array/array.h"
 #include "runtime/base/assert.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/base/error.h"
 #include "runtime/check/guard.h"
 #include "runtime/pool/log.h"
+#include "runtime/pool/header.h"
 #include "runtime/pool/pin.h"
 #include "runtime/base/settings.h"
 #include "runtime/base/shim.h"
@@ -21,22 +21,22 @@ enum { LEAST_ALIGN = 64 };
 
 static tide_slot *take_slots(tide_pool_core *core)
 {
-    uint32_t extent = core->rows_taken / TIDE_EXTENT_ROWS;
-    if (extent == core->extent_count) {
+    uint32_t extent = core->rows.taken / TIDE_EXTENT_ROWS;
+    if (extent == core->rows.extent_count) {
         char *made = tide_os_reserve(TIDE_EXTENT_BYTES);
         if (made == NULL)
             return NULL;
-        core->extents[core->extent_count++] = made;
+        core->rows.extents[core->rows.extent_count++] = made;
     }
-    size_t offset = (size_t)(core->rows_taken % TIDE_EXTENT_ROWS) * TIDE_ROW_BYTES;
-    core->rows_taken++;
-    return (tide_slot *)(void *)(core->extents[extent] + offset);
+    size_t offset = (size_t)(core->rows.taken % TIDE_EXTENT_ROWS) * TIDE_ROW_BYTES;
+    core->rows.taken++;
+    return (tide_slot *)(void *)(core->rows.extents[extent] + offset);
 }
 
 tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
 {
     tide_pool_core *core = pool->core;
-    tide_row *row = &core->rows[type];
+    tide_row *row = &core->rows.by_type[type];
     if (TIDE_LIKELY(row->shelf != NULL))
         return row;
     tide_slot *slots = take_slots(core);
@@ -47,10 +47,10 @@ tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
     }
     row->type = type;
     row->slots = slots;
-    row->device = tide_loose_is(type) ? &tide_device_host : core->device;
+    row->device = tide_header_is(type) ? &tide_device_host : core->device;
     row->shelf = &pool->shelves[type];
     *row->shelf = (tide_shelf){.next = slots, .saved_at = TIDE_TAG_ROOT};
-    core->used[core->used_count++] = row;
+    core->rows.used[core->rows.used_count++] = row;
     return row;
 }
 
@@ -85,19 +85,19 @@ void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
     tide_slot_record *record = tide_slot_record_of(row, slot);
     tide_pool_core *core = pool->core;
     if (record->pin != NULL) {
-        core->bytes_pinned -= record->pin->bytes;
+        core->memory.bytes_pinned -= record->pin->bytes;
         tide_pin_leave(record->pin, tide_streams_last(pool));
     } else if (record->guard != NULL) {
-        tide_guard_retire(record->guard, core->closing);
-        core->bytes_held -= record->bytes;
-        core->releases++;
+        tide_guard_retire(record->guard, core->levels.closing);
+        core->memory.bytes_held -= record->bytes;
+        core->memory.releases++;
     } else if (slot->data != NULL) {
         if (core->careful && row->device->host)
             tide_shim_release(slot->data, record->bytes);
         give_memory_back(pool, row, slot, record);
-        tide_assert(core->bytes_held >= record->bytes);
-        core->bytes_held -= record->bytes;
-        core->releases++;
+        tide_assert(core->memory.bytes_held >= record->bytes);
+        core->memory.bytes_held -= record->bytes;
+        core->memory.releases++;
     }
     slot->data = NULL; /* its array headers stay: the next memory may be used the same way */
     slot->limit = 0;
@@ -124,8 +124,8 @@ static size_t grown_bytes(const tide_pool_core *core, const tide_slot_record *re
 /* What the pool's limit leaves for a slot whose present memory goes back. */
 static size_t room_beside(const tide_pool_core *core, const tide_slot_record *record)
 {
-    tide_assert(core->bytes_held - record->bytes <= core->limit_bytes);
-    return core->limit_bytes - (core->bytes_held - record->bytes);
+    tide_assert(core->memory.bytes_held - record->bytes <= core->memory.limit_bytes);
+    return core->memory.limit_bytes - (core->memory.bytes_held - record->bytes);
 }
 
 /* Does the row draw from buffers? They are aligned to LEAST_ALIGN, and hold no headers. */
@@ -157,7 +157,7 @@ static tide_status size_memory(const tide_pool *pool, const tide_row *row,
         return tide_fail(TIDE_ERROR_LIMIT, ask->call,
                          "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu "
                          "bytes",
-                         wanted, type, core->name, core->bytes_held, core->limit_bytes);
+                         wanted, type, core->name, core->memory.bytes_held, core->memory.limit_bytes);
     *bytes = round_up(grown_bytes(core, record, wanted, room / align * align), align);
     if (draws(core, row, align) && !core->disabled)
         *bytes = whole_buffer(core, *bytes, room);
@@ -169,7 +169,7 @@ static tide_status draw(const tide_pool_core *core, size_t bytes, const char *ca
 {
     tide_buffers *buffers = core->buffers;
     *buffer = tide_buffer_acquire_on(buffers, bytes, TIDE_BUFFER_DEVICE | (buffers->flags & ~0xFFu),
-                                     core->stream);
+                                     core->streams.own);
     if (buffer->generation == 0)
         return tide_fail(tide_error_status(), call, "%s", tide_error_message());
     *data = tide_buffer_pointer(buffers, *buffer);
@@ -188,7 +188,7 @@ static tide_status allocate_on(const tide_pool *pool, const tide_row *row, size_
     }
     if (draws(core, row, align))
         return draw(core, bytes, call, buffer, data);
-    tide_status status = device->methods->allocate(device, core->stream, TIDE_MEMORY_DEVICE, bytes,
+    tide_status status = device->methods->allocate(device, core->streams.own, TIDE_MEMORY_DEVICE, bytes,
                                                    align, data);
     if (status == TIDE_ERROR_MEMORY)
         return tide_fail(status, call, "device %s has no %zu bytes for %s in pool '%s'",
@@ -208,7 +208,7 @@ static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, con
     void *data = NULL;
     tide_buffer buffer = {0};
     if (ask->guarded && tide_guard_size(ask->bytes, align) <= room_beside(core, record))
-        guard = tide_guard_create(pool, row->type, ask->n, ask->bytes, align, ask->place, &data);
+        guard = tide_guard_create(core->name, row->type, ask->n, ask->bytes, align, ask->place, &data);
     if (guard != NULL)
         bytes = tide_guard_bytes(guard);
     else
@@ -219,10 +219,10 @@ static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, con
     record->buffer = buffer;
     record->bytes = bytes;
     record->capacity = guard != NULL ? ask->n : tide_type_fit(facts, bytes);
-    core->bytes_held += bytes;
-    if (core->bytes_held > core->bytes_peak)
-        core->bytes_peak = core->bytes_held;
-    core->allocations++;
+    core->memory.bytes_held += bytes;
+    if (core->memory.bytes_held > core->memory.bytes_peak)
+        core->memory.bytes_peak = core->memory.bytes_held;
+    core->memory.allocations++;
     if (!row->device->host)
         tide_streams_follow(pool);
     return TIDE_OK;
@@ -321,52 +321,23 @@ static bool exchange(tide_pool *pool, tide_row *row, tide_slot *slot, const aske
     if (larger == NULL)
         return false;
     if (pool->tag != TIDE_TAG_ROOT) {
-        if (pool->log_top == core->log_end)
+        if (pool->log_top == core->log.end)
             return false;
         uint64_t distance = (uint64_t)(larger - slot);
-        tide_log_push(pool, &core->exchanged, slot, (uint64_t)row->type << 32 | distance);
+        tide_log_push(pool, &core->log.undo[TIDE_UNDO_EXCHANGE], slot, (uint64_t)row->type << 32 | distance);
     }
     swap_slots(row, slot, larger);
-    core->exchanges++;
+    core->memory.exchanges++;
     return true;
 }
 
 void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
 {
-    tide_row *row = &pool->core->rows[entry->saved_at >> 32];
+    tide_row *row = &pool->core->rows.by_type[entry->saved_at >> 32];
     tide_slot *slot = entry->next, *larger = slot + (uint32_t)entry->saved_at;
     tide_assert(slot >= row->slots && slot < larger);
     if (larger < row->slots + row->count) /* else a trim has taken it */
         swap_slots(row, slot, larger);
-}
-
-/* Another number at each call, and in each run of the program. */
-static uint64_t random_number(void)
-{
-    static uint64_t state;
-    uint64_t x = __atomic_add_fetch(&state, 0x9E3779B97F4A7C15u, __ATOMIC_RELAXED);
-    x += (uintptr_t)&state;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
-
-/* One in each round of so many, at a random place in it: a fixed step would meet the same
- * acquire of a loop each time, and the others never. */
-static void draw_guarded(tide_pool_core *core)
-{
-    uint32_t at = 1 + (uint32_t)(random_number() % core->guard_every);
-    core->guard_in = core->guard_rest + at;
-    core->guard_rest = core->guard_every - at;
-}
-
-static bool guard_due(tide_pool_core *core)
-{
-    if (core->guard_every == 0)
-        return false;
-    if (core->guard_in == 0)
-        draw_guarded(core);
-    return --core->guard_in == 0;
 }
 
 static tide_slot *fit(tide_pool *pool, tide_row *row, const asked *ask)
@@ -399,7 +370,7 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
     }
     if (tide_streams_ordered(pool, call) != TIDE_OK)
         return NULL;
-    ask.guarded = guard_due(pool->core);
+    ask.guarded = tide_guard_due(&pool->core->guards);
     tide_slot *slot = fit(pool, row, &ask);
     return tide_streams_ordered(pool, call) == TIDE_OK ? slot : NULL;
 }

@@ -37,7 +37,7 @@ size_t tide_pool_active(const tide_pool *pool, tide_type type)
         tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());
         return 0;
     }
-    const tide_row *row = &pool->core->rows[type];
+    const tide_row *row = &pool->core->rows.by_type[type];
     return row->shelf != NULL ? tide_row_live(row) : 0;
 }
 
@@ -49,20 +49,20 @@ tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
     const tide_pool_core *core = pool->core;
     *out = (tide_pool_statistics){
-        .bytes_held = core->bytes_held,
-        .bytes_peak = core->bytes_peak,
-        .bytes_limit = core->limit_bytes == SIZE_MAX ? 0 : core->limit_bytes,
-        .shelves = core->used_count,
-        .log_entries = (size_t)(pool->log_top - core->log),
+        .bytes_held = core->memory.bytes_held,
+        .bytes_peak = core->memory.bytes_peak,
+        .bytes_limit = core->memory.limit_bytes == SIZE_MAX ? 0 : core->memory.limit_bytes,
+        .shelves = core->rows.used_count,
+        .log_entries = (size_t)(pool->log_top - core->log.start),
         .depth = tide_pool_depth(pool),
-        .allocations = core->allocations,
-        .releases = core->releases,
-        .exchanges = core->exchanges,
-        .requests = core->requests_served,
-        .bytes_pinned = core->bytes_pinned,
+        .allocations = core->memory.allocations,
+        .releases = core->memory.releases,
+        .exchanges = core->memory.exchanges,
+        .requests = core->requests.served,
+        .bytes_pinned = core->memory.bytes_pinned,
     };
-    for (uint32_t i = 0; i < core->used_count; i++) {
-        row_totals totals = total(core->used[i]);
+    for (uint32_t i = 0; i < core->rows.used_count; i++) {
+        row_totals totals = total(core->rows.used[i]);
         out->slots += totals.slots;
         out->slots_live += totals.live;
         out->bytes_live += totals.bytes_live;
@@ -83,10 +83,10 @@ static void print_bytes(FILE *out, size_t bytes)
 static void print_head(const tide_pool *pool, const tide_pool_statistics *stats, FILE *out)
 {
     const tide_pool_core *core = pool->core;
-    fprintf(out, "pool '%s' of thread '%s' on %s, depth %zu\n", core->name, core->owner_name,
+    fprintf(out, "pool '%s' of thread '%s' on %s, depth %zu\n", core->name, core->owner.name,
             core->device->name, stats->depth);
-    if (core->foreign_count != 0)
-        fprintf(out, "  used on %u streams beside its own\n", core->foreign_count);
+    if (core->streams.foreign_count != 0)
+        fprintf(out, "  used on %u streams beside its own\n", core->streams.foreign_count);
     fprintf(out, "  holds ");
     print_bytes(out, stats->bytes_held);
     fprintf(out, " in %zu slots, most so far ", stats->slots);
@@ -106,8 +106,8 @@ tide_status tide_pool_print(const tide_pool *pool, FILE *out)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_print", "the file is NULL");
     TIDE_FORWARD(tide_pool_stats(pool, &stats));
     print_head(pool, &stats, out);
-    for (uint32_t i = 0; i < pool->core->used_count; i++) {
-        const tide_row *row = pool->core->used[i];
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
+        const tide_row *row = pool->core->rows.used[i];
         row_totals totals = total(row);
         fprintf(out, "  %-16s %6zu of %6zu slots live, ", tide_type_find(row->type)->name,
                 totals.live, totals.slots);

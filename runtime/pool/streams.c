@@ -19,8 +19,8 @@ static bool is_known(const tide_pool_core *core, const tide_foreign *foreign)
 /* Every acquire comes by cold code from now on. */
 static void hide_limits(tide_pool *pool)
 {
-    for (uint32_t i = 0; i < pool->core->used_count; i++) {
-        const tide_row *row = pool->core->used[i];
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
+        const tide_row *row = pool->core->rows.used[i];
         for (tide_slot *slot = row->slots; slot < row->slots + row->count; slot++)
             slot->limit = 0;
     }
@@ -30,12 +30,12 @@ static void hide_limits(tide_pool *pool)
 static void wait_instead(tide_pool *pool)
 {
     tide_device *device = pool->core->device;
-    pool->core->unordered = device->methods->wait_all(device) != TIDE_OK;
+    pool->core->streams.unordered = device->methods->wait_all(device) != TIDE_OK;
 }
 
 void tide_streams_settle(tide_pool *pool)
 {
-    if (TIDE_UNLIKELY(pool->core->unordered))
+    if (TIDE_UNLIKELY(pool->core->streams.unordered))
         wait_instead(pool);
 }
 
@@ -43,8 +43,8 @@ void tide_streams_settle(tide_pool *pool)
  * behind. */
 static tide_status order(const tide_pool_core *core, const tide_foreign *foreign, bool join)
 {
-    void *before = join ? foreign->stream : core->stream;
-    void *after = join ? core->stream : foreign->stream;
+    void *before = join ? foreign->stream : core->streams.own;
+    void *after = join ? core->streams.own : foreign->stream;
     return is_known(core, foreign) ? core->device->methods->order(core->device, before, after)
                                    : TIDE_ERROR_STATE;
 }
@@ -53,8 +53,8 @@ static tide_status order(const tide_pool_core *core, const tide_foreign *foreign
 static void order_all(tide_pool *pool, bool join)
 {
     const tide_pool_core *core = pool->core;
-    for (uint32_t i = 0; i < core->foreign_count; i++)
-        if (order(core, &core->foreign[i], join) != TIDE_OK) {
+    for (uint32_t i = 0; i < core->streams.foreign_count; i++)
+        if (order(core, &core->streams.foreign[i], join) != TIDE_OK) {
             wait_instead(pool);
             return;
         }
@@ -67,12 +67,12 @@ static bool matters(const tide_pool *pool, const tide_entry *entry)
 {
     if (tide_shelf_real(pool, entry->shelf))
         return entry->shelf->next > entry->next;
-    return entry->shelf == &pool->core->declared || entry->shelf == &pool->core->imported;
+    return entry->shelf == &pool->core->log.undo[TIDE_UNDO_STREAM] || entry->shelf == &pool->core->log.undo[TIDE_UNDO_IMPORT];
 }
 
 bool tide_streams_join(tide_pool *pool, const tide_entry *base)
 {
-    if (pool->core->foreign_count == 0)
+    if (pool->core->streams.foreign_count == 0)
         return false;
     for (const tide_entry *entry = base; entry != pool->log_top; entry++)
         if (matters(pool, entry)) {
@@ -85,14 +85,15 @@ bool tide_streams_join(tide_pool *pool, const tide_entry *base)
 void tide_streams_part(tide_pool *pool)
 {
     order_all(pool, false);
-    if (TIDE_UNLIKELY(pool->core->unordered))
+    if (TIDE_UNLIKELY(pool->core->streams.unordered))
         hide_limits(pool);
 }
 
-void tide_streams_undo(tide_pool *pool)
+void tide_streams_undo(tide_pool *pool, const tide_entry *entry)
 {
-    tide_assert(pool->core->foreign_count > 0);
-    if (--pool->core->foreign_count == 0) {
+    (void)entry;
+    tide_assert(pool->core->streams.foreign_count > 0);
+    if (--pool->core->streams.foreign_count == 0) {
         pool->core->attended = pool->core->careful;
         tide_request_reopen(pool);
     }
@@ -100,32 +101,32 @@ void tide_streams_undo(tide_pool *pool)
 
 void tide_streams_follow(tide_pool *pool)
 {
-    if (TIDE_UNLIKELY(pool->core->foreign_count != 0))
+    if (TIDE_UNLIKELY(pool->core->streams.foreign_count != 0))
         tide_streams_part(pool);
 }
 
 void tide_streams_gather(tide_pool *pool)
 {
-    if (TIDE_UNLIKELY(pool->core->foreign_count != 0))
+    if (TIDE_UNLIKELY(pool->core->streams.foreign_count != 0))
         order_all(pool, true);
 }
 
 tide_status tide_streams_own(const tide_pool *pool, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    if (core->device->methods->stream_number(core->device, core->stream) == core->stream_number)
+    if (core->device->methods->stream_number(core->device, core->streams.own) == core->streams.own_number)
         return TIDE_OK;
     if (tide_device_lost(core->device))
         return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", core->device->name);
     return tide_fail(TIDE_ERROR_STATE, call, "the stream of pool '%s', %p, was destroyed",
-                     core->name, core->stream);
+                     core->name, core->streams.own);
 }
 
 void *tide_streams_last(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
-    if (core->device->methods->stream_number(core->device, core->stream) == core->stream_number)
-        return core->stream;
+    if (core->device->methods->stream_number(core->device, core->streams.own) == core->streams.own_number)
+        return core->streams.own;
     (void)core->device->methods->wait_all(core->device); /* if it cannot, nothing runs there */
     return NULL;
 }
@@ -133,7 +134,7 @@ void *tide_streams_last(const tide_pool *pool)
 tide_status tide_streams_quiet(const tide_pool *pool, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    if (!core->device->methods->capturing(core->device, core->stream))
+    if (!core->device->methods->capturing(core->device, core->streams.own))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_STATE, call,
                      "pool '%s' can neither grow nor give back while a graph is captured on its "
@@ -143,7 +144,7 @@ tide_status tide_streams_quiet(const tide_pool *pool, const char *call)
 
 tide_status tide_streams_ordered(const tide_pool *pool, const char *call)
 {
-    if (TIDE_LIKELY(!pool->core->unordered))
+    if (TIDE_LIKELY(!pool->core->streams.unordered))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_DEVICE, call,
                      "the streams of pool '%s' could be neither ordered nor waited for: reset it",
@@ -154,8 +155,8 @@ tide_status tide_streams_ordered(const tide_pool *pool, const char *call)
 
 static bool is_declared(const tide_pool_core *core, const tide_foreign *foreign)
 {
-    for (uint32_t i = 0; i < core->foreign_count; i++)
-        if (core->foreign[i].number == foreign->number)
+    for (uint32_t i = 0; i < core->streams.foreign_count; i++)
+        if (core->streams.foreign[i].number == foreign->number)
             return true;
     return false;
 }
@@ -175,15 +176,15 @@ static tide_status check(const tide_pool *pool, const char *call, const tide_for
 static tide_status declare(tide_pool *pool, const char *call, const tide_foreign *foreign)
 {
     tide_pool_core *core = pool->core;
-    if (core->foreign_count == TIDE_FOREIGN_MOST)
+    if (core->streams.foreign_count == TIDE_FOREIGN_MOST)
         return tide_fail(TIDE_ERROR_LIMIT, call, "pool '%s' is used on %d other streams already",
                          core->name, TIDE_FOREIGN_MOST);
     if (!tide_log_room(pool, 1, call))
         return TIDE_ERROR_LIMIT;
-    TIDE_FORWARD(core->device->methods->order(core->device, core->stream, foreign->stream));
-    core->foreign[core->foreign_count++] = *foreign;
+    TIDE_FORWARD(core->device->methods->order(core->device, core->streams.own, foreign->stream));
+    core->streams.foreign[core->streams.foreign_count++] = *foreign;
     core->attended = true;
-    tide_log_push(pool, &core->declared, NULL, 0);
+    tide_log_push(pool, &core->log.undo[TIDE_UNDO_STREAM], NULL, 0);
     tide_request_reopen(pool); /* or rather: close */
     return TIDE_OK;
 }
@@ -196,9 +197,31 @@ tide_status tide_pool_use_on(tide_pool *pool, void *stream)
     tide_foreign foreign = {.stream = stream,
                             .number = core->device->methods->stream_number(core->device, stream)};
     TIDE_FORWARD(check(pool, call, &foreign));
-    if (foreign.number == core->stream_number)
+    if (foreign.number == core->streams.own_number)
         return TIDE_OK;
     if (is_declared(core, &foreign))
-        return core->device->methods->order(core->device, core->stream, stream);
+        return core->device->methods->order(core->device, core->streams.own, stream);
     return declare(pool, call, &foreign);
+}
+
+/* ---- what a user asks of a pool's device -------------------------------------------------- */
+
+void *tide_device_buffer(tide_pool *pool, const void *data, size_t *offset)
+{
+    const char *call = "tide_device_buffer";
+    if (tide_pool_use(pool, call) != TIDE_OK)
+        return NULL;
+    if (data == NULL || offset == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL", data == NULL ? "pointer" : "offset");
+        return NULL;
+    }
+    return pool->core->device->methods->buffer(pool->core->device, data, offset);
+}
+
+tide_status tide_pool_wait(tide_pool *pool)
+{
+    const char *call = "tide_pool_wait";
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    TIDE_FORWARD(tide_streams_own(pool, call));
+    return pool->core->device->methods->wait(pool->core->device, pool->core->streams.own);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rewind while work is in flight: why no kernel ever sees another array's bytes.
  *
- * A pool is bound to the stream A (core->stream). A rewind makes slots free on the host's clock,
+ * A pool is bound to the stream A (core->streams.own). A rewind makes slots free on the host's clock,
  * while kernels that use them are still queued or running. Let s be a slot, k a piece of work
  * (kernel, copy, fill) that was queued to use what s held before a rewind, k' one that uses what s
  * holds when it has been handed out again. To show: k is over before k' begins.
@@ -20,7 +20,7 @@
  *     before what A parts with, which is before k'. All joins come before all parts, so one event
  *     for each direction and stream orders each with every other.
  *  4. When L itself is rewound its declarations end: they stand in the undo log as entries of a
- *     shelf of their own (core->declared), so whatever rewinds L (its scope, an older one that
+ *     shelf of their own (core->log.undo[TIDE_UNDO_STREAM]), so whatever rewinds L (its scope, an older one that
  *     finds L left open, a mark, a loop's next iteration, a reset) takes them back in the one loop
  *     of runtime/pool/log.c. The join has been queued by then, and the pool's user may not use B for
  *     its arrays any more: 1 again.
@@ -59,7 +59,7 @@ bool tide_streams_join(tide_pool *pool, const tide_entry *base);
 void tide_streams_part(tide_pool *pool);
 
 /* The youngest declaration ends; its entry has been taken from the log. */
-void tide_streams_undo(tide_pool *pool);
+void tide_streams_undo(tide_pool *pool, const tide_entry *entry);
 
 /* The pool's stream has work (an allocation, a fill) that declared streams must come after. */
 void tide_streams_follow(tide_pool *pool);

@@ -2,9 +2,9 @@
 /* Giving free memory back: all of it (trim), or what far exceeds its recent use (compact).
  * Both touch slots from `next` on only, so no live array moves or shrinks, at any depth. */
 #include "runtime/pool/invariants.h"
-#include "runtime/array/array.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/pool/header.h"
 #include "runtime/pool/pin.h"
 #include "runtime/base/settings.h"
 #include "runtime/pool/row.h"
@@ -27,7 +27,7 @@ static void trim_row(tide_pool *pool, tide_row *row, tide_trim_summary *summary)
     for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++)
         give_back(pool, row, slot, summary);
     while (row->count > tide_row_live(row))
-        tide_array_forget(pool, &row->slots[--row->count]);
+        tide_header_forget(pool, &row->slots[--row->count]);
 }
 
 /* Does the slot hold far more than was asked of it since the last compact? */
@@ -62,8 +62,8 @@ static tide_trim_summary each_row(tide_pool *pool, tide_type type, const char *c
         tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());
         return summary;
     }
-    for (uint32_t i = 0; i < pool->core->used_count; i++) {
-        tide_row *row = pool->core->used[i];
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
+        tide_row *row = pool->core->rows.used[i];
         if (type == TIDE_ALL_TYPES || type == row->type)
             work(pool, row, &summary);
     }

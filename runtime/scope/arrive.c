@@ -11,7 +11,7 @@
 /* A site that cannot be listed for want of memory works by the general plan and arrives again. */
 static const tide_plan *arrive(tide_site *site)
 {
-    tide_seam_attach();
+    tide_attach();
     tide_site_arrive(site);
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     return plan != &tide_plans_arriving[site->kind] ? plan : &tide_plans_general[site->kind];

@@ -15,28 +15,28 @@ uint64_t tide_mark_push(tide_pool *pool, const char *call)
 {
     if (!tide_log_room(pool, 1, call))
         return 0;
-    uint64_t serial = ++pool->core->serial;
-    tide_log_push(pool, &pool->core->marks, (tide_slot *)(uintptr_t)serial, pool->tag);
+    uint64_t serial = ++pool->core->log.mark_serial;
+    tide_log_push(pool, &pool->core->log.undo[TIDE_UNDO_MARK], (tide_slot *)(uintptr_t)serial, pool->tag);
     return serial;
 }
 
 bool tide_mark_open(const tide_pool *pool, size_t position, uint64_t serial)
 {
     const tide_pool_core *core = pool->core;
-    if (serial == 0 || position >= (size_t)(pool->log_top - core->log))
+    if (serial == 0 || position >= (size_t)(pool->log_top - core->log.start))
         return false;
-    const tide_entry *entry = &core->log[position];
-    return entry->shelf == &core->marks && (uintptr_t)entry->next == serial;
+    const tide_entry *entry = &core->log.start[position];
+    return entry->shelf == &core->log.undo[TIDE_UNDO_MARK] && (uintptr_t)entry->next == serial;
 }
 
 void tide_mark_close(tide_pool *pool, size_t position, tide_place caller)
 {
-    tide_entry *entry = &pool->core->log[position];
+    tide_entry *entry = &pool->core->log.start[position];
     uint64_t outer = entry->saved_at;
     bool younger = tide_level(pool->tag) > tide_level(outer) + 1;
     if (pool->core->careful) {
-        (void)tide_levels_pop(pool, outer + 1);
-        pool->core->closing = caller;
+        (void)tide_levels_pop(&pool->core->levels, outer + 1);
+        pool->core->levels.closing = caller;
     }
     tide_log_rewind(pool, entry);
     if (younger)
@@ -51,7 +51,7 @@ static tide_mark open_mark(tide_pool *pool, const char *call, tide_place caller)
 {
     if (tide_level_admit(pool, call) != TIDE_OK)
         return refused;
-    tide_mark mark = {.pool = pool, .position = (size_t)(pool->log_top - pool->core->log)};
+    tide_mark mark = {.pool = pool, .position = (size_t)(pool->log_top - pool->core->log.start)};
     mark.serial = tide_mark_push(pool, call);
     if (mark.serial == 0)
         return refused;

@@ -55,7 +55,7 @@ static TIDE_COLD void enter_without_room(tide_scope *scope, tide_pool *pool, con
     }
     open_scope(scope, pool, plan);
     if (pool->core->careful)
-        tide_levels_push(pool, scope->tag, site->place);
+        tide_levels_push(&pool->core->levels, scope->tag, site->place);
 }
 
 /* Did the scope touch a shelf that its plan had not saved? Of `saved` entries the plan knew. (Those
@@ -105,13 +105,13 @@ TIDE_INLINE void leave(tide_scope *scope)
 void tide_plan_enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                           tide_site *site)
 {
-    if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <= (ptrdiff_t)pool->core->used_count)) {
+    if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <= (ptrdiff_t)pool->core->rows.used_count)) {
         enter_without_room(scope, pool, plan, site);
         return;
     }
     open_scope(scope, pool, plan);
     tide_entry *top = pool->log_top;
-    tide_row **used = pool->core->used, **end = used + pool->core->used_count;
+    tide_row **used = pool->core->rows.used, **end = used + pool->core->rows.used_count;
     for (; used != end; used++)
         top = save(top, (*used)->shelf, scope->tag);
     pool->log_top = top;

@@ -40,7 +40,7 @@ tide_status tide_scope_leave(tide_scope *scope)
     if (pool == NULL || pool == tide_pool_refusing())
         return tide_fail(TIDE_ERROR_STALE, call, "the scope is not open");
     TIDE_FORWARD(tide_pool_use(pool, call));
-    size_t position = (size_t)(tide_scope_base(scope) - pool->core->log) - 1;
+    size_t position = (size_t)(tide_scope_base(scope) - pool->core->log.start) - 1;
     if (!tide_mark_open(pool, position, scope->serial))
         return tide_misuse(pool, TIDE_ERROR_STALE, call,
                            "the scope was rewound already in pool '%s'", pool->core->name);

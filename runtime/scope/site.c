@@ -53,10 +53,10 @@ bool tide_site_enlist(tide_site *site)
 
 void tide_site_forget(tide_site *site, bool going)
 {
-    if (tide_callbacks_policy.forget != NULL)
-        tide_callbacks_policy.forget(site, going);
-    if (tide_callbacks_profile.forget != NULL)
-        tide_callbacks_profile.forget(site, going);
+    if (tide_hooks_policy.forget != NULL)
+        tide_hooks_policy.forget(site, going);
+    if (tide_hooks_profile.forget != NULL)
+        tide_hooks_profile.forget(site, going);
 }
 
 static void delist(tide_site *site)
@@ -117,10 +117,10 @@ void tide_site_publish(tide_site *site)
     const tide_plan *plan = tide_site_plan(site, tier_wanted(site), "tide_site_publish");
     if (plan == NULL)
         plan = &tide_plans_general[site->kind];
-    if (tide_callbacks_policy.publish != NULL)
-        plan = tide_callbacks_policy.publish(site, plan);
-    if (tide_callbacks_profile.publish != NULL)
-        plan = tide_callbacks_profile.publish(site, plan);
+    if (tide_hooks_policy.publish != NULL)
+        plan = tide_hooks_policy.publish(site, plan);
+    if (tide_hooks_profile.publish != NULL)
+        plan = tide_hooks_profile.publish(site, plan);
     __atomic_store_n(&site->plan, plan, __ATOMIC_RELEASE);
 }
 
@@ -200,10 +200,10 @@ static void describe(const tide_site *site, tide_site_information *out)
 {
     if (site->record == NULL)
         return;
-    if (tide_callbacks_profile.describe != NULL)
-        tide_callbacks_profile.describe(site, out);
-    if (tide_callbacks_policy.describe != NULL)
-        tide_callbacks_policy.describe(site, out);
+    if (tide_hooks_profile.describe != NULL)
+        tide_hooks_profile.describe(site, out);
+    if (tide_hooks_policy.describe != NULL)
+        tide_hooks_policy.describe(site, out);
 }
 
 tide_status tide_site_info(const tide_site *site, tide_site_information *out)

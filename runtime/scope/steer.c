@@ -13,7 +13,7 @@ static tide_status begin(tide_site *site, const char *call)
 {
     if (site == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is NULL");
-    tide_seam_attach();
+    tide_attach();
     tide_registry_lock();
     if (tide_site_enlist(site)) {
         tide_assert(site->record != NULL);

@@ -20,7 +20,7 @@ tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count, const ti
     scope.tag = tide_level_open_at(pool, (tide_place){TIDE_PASS_PLACE});
     for (uint32_t i = 0; i < count; i++) {
         tide_shelf *shelf = &pool->shelves[types[i]];
-        if (shelf->saved_at != 0 && pool->log_top < pool->core->log_end)
+        if (shelf->saved_at != 0 && pool->log_top < pool->core->log.end)
             tide_log_touch(pool, shelf, "TIDE_SCOPE_TYPES");
     }
     return scope;
@@ -73,7 +73,7 @@ tide_loop tide_loop_begin(tide_pool *pool, TIDE_PLACE)
 static bool only_touched(const tide_loop *loop)
 {
     const tide_pool *pool = loop->pool;
-    if (pool->tag != loop->tag || pool->core->careful || pool->core->foreign_count != 0)
+    if (pool->tag != loop->tag || pool->core->careful || pool->core->streams.foreign_count != 0)
         return false; /* streams must be ordered each time: runtime/pool/streams.h */
     for (const tide_entry *entry = loop->base; entry != pool->log_top; entry++)
         if (!tide_shelf_real(pool, entry->shelf))
@@ -103,11 +103,11 @@ static tide_loop undone(tide_loop loop)
     tide_pool *pool = loop.pool;
     tide_place place = {TIDE_NOWHERE};
     if (pool->core->careful)
-        place = pool->core->closing = tide_levels_pop(pool, loop.tag);
+        place = pool->core->levels.closing = tide_levels_pop(&pool->core->levels, loop.tag);
     tide_log_rewind(pool, loop.base);
     pool->tag = loop.tag;
     if (pool->core->careful)
-        tide_levels_push(pool, loop.tag, place);
+        tide_levels_push(&pool->core->levels, loop.tag, place);
     loop.top = NULL;
     return loop;
 }

@@ -46,8 +46,8 @@ tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t byte
         return tide_fail(TIDE_ERROR_SIZE, call, "%zu bytes at %p exceed the address space", bytes,
                          data);
     if (core->careful)
-        for (uint32_t i = 0; i < core->used_count; i++)
-            TIDE_FORWARD(check_row(pool, core->used[i], data, bytes, call));
+        for (uint32_t i = 0; i < core->rows.used_count; i++)
+            TIDE_FORWARD(check_row(pool, core->rows.used[i], data, bytes, call));
     return TIDE_OK;
 }
 
@@ -78,7 +78,7 @@ tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t byte
     }
     const tide_piece piece = {.host = (char *)(uintptr_t)from, .bytes = bytes};
     tide_streams_gather(pool);
-    tide_status status = tide_staging_write(pool, to, bytes, &piece, 1, call);
+    tide_status status = tide_ring_write(pool, to, bytes, &piece, 1, call);
     tide_streams_follow(pool);
     return status;
 }
@@ -96,7 +96,7 @@ tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t by
     }
     const tide_piece piece = {.host = to, .bytes = bytes};
     tide_streams_gather(pool);
-    return tide_staging_read(pool, from, bytes, &piece, 1, call);
+    return tide_ring_read(pool, from, bytes, &piece, 1, call);
 }
 
 /* Work that is queued has no order within a copy. */
@@ -120,7 +120,7 @@ tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes)
     TIDE_FORWARD(check_apart(to, from, bytes, call));
     tide_device *device = pool->core->device;
     tide_streams_gather(pool);
-    TIDE_FORWARD(device->methods->copy(device, pool->core->stream, to, from, bytes));
+    TIDE_FORWARD(device->methods->copy(device, pool->core->streams.own, to, from, bytes));
     tide_streams_follow(pool);
     return TIDE_OK;
 }

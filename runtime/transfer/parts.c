@@ -69,14 +69,14 @@ static tide_helped help(const tide_pool *pool, tide_help_kind kind, const tide_p
 {
     const tide_help help = {.kind = kind,
                             .device = pool->core->device,
-                            .stream = pool->core->stream,
+                            .stream = pool->core->streams.own,
                             .parts = parts,
                             .count = count,
                             .block = block,
                             .offsets = offsets};
-    if (tide_callbacks_policy.help == NULL || pool->core->device->host)
+    if (tide_hooks_policy.help == NULL || pool->core->device->host)
         return TIDE_HELP_ABSENT;
-    return tide_callbacks_policy.help(&help);
+    return tide_hooks_policy.help(&help);
 }
 
 /* ---- packing -------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static tide_status copy_parts(tide_pool *pool, const packing *pack, char *block,
         void *packed = block + pack->offsets[i], *data = pack->parts[i].data;
         if (pack->pieces[i].bytes == 0)
             continue;
-        TIDE_FORWARD(device->methods->copy(device, pool->core->stream, out ? data : packed,
+        TIDE_FORWARD(device->methods->copy(device, pool->core->streams.own, out ? data : packed,
                                            out ? packed : data, pack->pieces[i].bytes));
     }
     return TIDE_OK;
@@ -142,7 +142,7 @@ static tide_status move_parts(tide_pool *pool, const packing *pack, char *block,
 static tide_status upload_packed(tide_pool *pool, const packing *pack, char *block,
                                  const char *call)
 {
-    TIDE_FORWARD(tide_staging_write(pool, block, pack->bytes, pack->pieces, pack->count, call));
+    TIDE_FORWARD(tide_ring_write(pool, block, pack->bytes, pack->pieces, pack->count, call));
     return move_parts(pool, pack, block, true);
 }
 
@@ -150,7 +150,7 @@ static tide_status download_packed(tide_pool *pool, const packing *pack, char *b
                                    const char *call)
 {
     TIDE_FORWARD(move_parts(pool, pack, block, false));
-    return tide_staging_read(pool, block, pack->bytes, pack->pieces, pack->count, call);
+    return tide_ring_read(pool, block, pack->bytes, pack->pieces, pack->count, call);
 }
 
 /* ---- a block for a while -------------------------------------------------------------------- */
@@ -302,7 +302,7 @@ static tide_helped hash_by_device(tide_pool *pool, const tide_part *parts, size_
                                   uint64_t *hashes)
 {
     tide_mark mark;
-    if (tide_callbacks_policy.help == NULL)
+    if (tide_hooks_policy.help == NULL)
         return TIDE_HELP_ABSENT;
     void *block = block_begin(pool, count * sizeof *hashes, &mark);
     if (block == NULL)

@@ -15,38 +15,38 @@ typedef struct chunk {
     void *mark; /* when passed, nothing uses the chunk; NULL: nothing does, or it is current */
 } chunk;
 
-typedef struct tide_staging {
+typedef struct tide_pinned_ring {
     size_t bytes; /* of each chunk */
     size_t used;  /* of the current one */
     uint32_t current;
     chunk chunks[CHUNKS];
-} tide_staging;
+} tide_pinned_ring;
 
 /* ---- the ring ------------------------------------------------------------------------------ */
 
-static tide_staging *ready(tide_pool *pool, const char *call)
+static tide_pinned_ring *ready(tide_pool *pool, const char *call)
 {
     tide_pool_core *core = pool->core;
-    if (core->staging != NULL)
-        return core->staging;
-    tide_staging *made = tide_os_resize(NULL, sizeof *made);
+    if (core->ring != NULL)
+        return core->ring;
+    tide_pinned_ring *made = tide_os_resize(NULL, sizeof *made);
     if (made == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no %zu bytes to begin copies of pool '%s'",
                   sizeof *made, core->name);
         return NULL;
     }
-    *made = (tide_staging){.bytes = (size_t)tide_setting_get(TIDE_SETTING_staging) * 1024};
-    return core->staging = made;
+    *made = (tide_pinned_ring){.bytes = (size_t)tide_setting_get(TIDE_SETTING_staging) * 1024};
+    return core->ring = made;
 }
 
 /* TIDE_ERROR_MEMORY, without a message, when there is none. */
-static tide_status give_memory(const tide_pool_core *core, const tide_staging *staging, chunk *c)
+static tide_status give_memory(const tide_pool_core *core, const tide_pinned_ring *ring, chunk *c)
 {
     if (c->data != NULL)
         return TIDE_OK;
     void *data = NULL;
     tide_status status = core->device->methods->allocate(
-        core->device, core->stream, TIDE_MEMORY_PINNED, staging->bytes, CHUNK_ALIGN, &data);
+        core->device, core->streams.own, TIDE_MEMORY_PINNED, ring->bytes, CHUNK_ALIGN, &data);
     if (status == TIDE_OK)
         c->data = data;
     return status;
@@ -54,10 +54,10 @@ static tide_status give_memory(const tide_pool_core *core, const tide_staging *s
 
 /* The chunk after the current one. Where there is no memory for one more, the first serves again.
  */
-static tide_status next_chunk(const tide_pool_core *core, tide_staging *staging, uint32_t *next)
+static tide_status next_chunk(const tide_pool_core *core, tide_pinned_ring *ring, uint32_t *next)
 {
-    *next = (staging->current + 1) % CHUNKS;
-    tide_status status = give_memory(core, staging, &staging->chunks[*next]);
+    *next = (ring->current + 1) % CHUNKS;
+    tide_status status = give_memory(core, ring, &ring->chunks[*next]);
     if (status != TIDE_ERROR_MEMORY)
         return status;
     *next = 0;
@@ -65,56 +65,56 @@ static tide_status next_chunk(const tide_pool_core *core, tide_staging *staging,
 }
 
 /* Without a mark the host waits at once. */
-static tide_status close_chunk(const tide_pool_core *core, tide_staging *staging)
+static tide_status close_chunk(const tide_pool_core *core, tide_pinned_ring *ring)
 {
     tide_device *device = core->device;
-    chunk *c = &staging->chunks[staging->current];
+    chunk *c = &ring->chunks[ring->current];
     tide_assert(c->mark == NULL);
-    if (staging->used == 0)
+    if (ring->used == 0)
         return TIDE_OK;
-    c->mark = device->methods->mark(device, core->stream);
+    c->mark = device->methods->mark(device, core->streams.own);
     if (c->mark == NULL)
-        TIDE_FORWARD(device->methods->wait(device, core->stream));
-    staging->used = 0;
+        TIDE_FORWARD(device->methods->wait(device, core->streams.own));
+    ring->used = 0;
     return TIDE_OK;
 }
 
-static tide_status open_chunk(const tide_pool_core *core, tide_staging *staging, uint32_t next)
+static tide_status open_chunk(const tide_pool_core *core, tide_pinned_ring *ring, uint32_t next)
 {
     tide_device *device = core->device;
-    chunk *c = &staging->chunks[next];
-    tide_assert(staging->used == 0);
+    chunk *c = &ring->chunks[next];
+    tide_assert(ring->used == 0);
     if (c->mark != NULL) {
         if (!device->methods->mark_done(device, c->mark))
             TIDE_FORWARD(device->methods->mark_wait(device, c->mark));
         device->methods->mark_drop(device, c->mark);
         c->mark = NULL;
     }
-    staging->current = next;
+    ring->current = next;
     return TIDE_OK;
 }
 
 /* Is there no room left in the current chunk? */
-static bool full(const tide_staging *staging)
+static bool full(const tide_pinned_ring *ring)
 {
-    return staging->bytes - staging->used < PIECE_ALIGN;
+    return ring->bytes - ring->used < PIECE_ALIGN;
 }
 
-static tide_status begin(tide_pool *pool, tide_staging **staging, const char *call)
+static tide_status begin(tide_pool *pool, tide_pinned_ring **ring, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    if (core->device->methods->capturing(core->device, core->stream))
+    if (core->device->methods->capturing(core->device, core->streams.own))
         return tide_fail(TIDE_ERROR_STATE, call,
                          "a graph is captured on the stream of pool '%s': its replays would copy "
                          "what happens to be staged then",
                          core->name);
-    *staging = ready(pool, call);
-    if (*staging == NULL)
+    *ring = ready(pool, call);
+    if (*ring == NULL)
         return TIDE_ERROR_MEMORY;
-    tide_status status = give_memory(core, *staging, &(*staging)->chunks[(*staging)->current]);
+    tide_status status = give_memory(core, *ring, &(*ring)->chunks[(*ring)->current]);
     if (status == TIDE_ERROR_MEMORY)
         tide_fail(status, call, "no %zu bytes of pinned memory for copies of pool '%s'",
-                  (*staging)->bytes, core->name);
+                  (*ring)->bytes, core->name);
     return status;
 }
 
@@ -147,31 +147,31 @@ static void move_pieces(const tide_piece *pieces, size_t count, size_t *first, c
 
 /* ---- to the device -------------------------------------------------------------------------- */
 
-static tide_status advance(const tide_pool_core *core, tide_staging *staging)
+static tide_status advance(const tide_pool_core *core, tide_pinned_ring *ring)
 {
     uint32_t next = 0;
-    TIDE_FORWARD(next_chunk(core, staging, &next));
-    TIDE_FORWARD(close_chunk(core, staging));
-    return open_chunk(core, staging, next);
+    TIDE_FORWARD(next_chunk(core, ring, &next));
+    TIDE_FORWARD(close_chunk(core, ring));
+    return open_chunk(core, ring, next);
 }
 
-tide_status tide_staging_write(tide_pool *pool, void *block, size_t bytes, const tide_piece *pieces,
+tide_status tide_ring_write(tide_pool *pool, void *block, size_t bytes, const tide_piece *pieces,
                                size_t count, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    tide_staging *staging = NULL;
-    TIDE_FORWARD(begin(pool, &staging, call));
+    tide_pinned_ring *ring = NULL;
+    TIDE_FORWARD(begin(pool, &ring, call));
     size_t first = 0;
     for (size_t at = 0, n; at < bytes; at += n) {
-        if (full(staging))
-            TIDE_FORWARD(advance(core, staging));
-        n = staging->bytes - staging->used;
+        if (full(ring))
+            TIDE_FORWARD(advance(core, ring));
+        n = ring->bytes - ring->used;
         n = n < bytes - at ? n : bytes - at;
-        char *staged = staging->chunks[staging->current].data + staging->used;
+        char *staged = ring->chunks[ring->current].data + ring->used;
         move_pieces(pieces, count, &first, staged, at, n, false);
-        staging->used += round_up(n, PIECE_ALIGN);
+        ring->used += round_up(n, PIECE_ALIGN);
         TIDE_FORWARD(
-            core->device->methods->copy(core->device, core->stream, (char *)block + at, staged, n));
+            core->device->methods->copy(core->device, core->streams.own, (char *)block + at, staged, n));
     }
     return TIDE_OK;
 }
@@ -219,85 +219,85 @@ static bool awaited(const reading *r, uint32_t index)
 }
 
 /* The next chunk, once what is still to be read from it has been handed on. */
-static tide_status advance_reading(reading *r, tide_staging *staging)
+static tide_status advance_reading(reading *r, tide_pinned_ring *ring)
 {
     uint32_t next = 0;
-    TIDE_FORWARD(next_chunk(r->core, staging, &next));
-    TIDE_FORWARD(close_chunk(r->core, staging));
+    TIDE_FORWARD(next_chunk(r->core, ring, &next));
+    TIDE_FORWARD(close_chunk(r->core, ring));
     while (awaited(r, next))
         TIDE_FORWARD(arrive(r));
-    return open_chunk(r->core, staging, next);
+    return open_chunk(r->core, ring, next);
 }
 
-static tide_status queue(reading *r, tide_staging *staging, const char *from, size_t at, size_t n)
+static tide_status queue(reading *r, tide_pinned_ring *ring, const char *from, size_t at, size_t n)
 {
     tide_device *device = r->core->device;
     tide_assert(r->waiting < CHUNKS);
-    arrival a = {.staged = staging->chunks[staging->current].data + staging->used,
+    arrival a = {.staged = ring->chunks[ring->current].data + ring->used,
                  .at = at,
                  .bytes = n,
-                 .chunk = staging->current};
-    staging->used += round_up(n, PIECE_ALIGN);
-    TIDE_FORWARD(device->methods->copy(device, r->core->stream, a.staged, from, n));
-    a.mark = device->methods->mark(device, r->core->stream);
+                 .chunk = ring->current};
+    ring->used += round_up(n, PIECE_ALIGN);
+    TIDE_FORWARD(device->methods->copy(device, r->core->streams.own, a.staged, from, n));
+    a.mark = device->methods->mark(device, r->core->streams.own);
     if (a.mark == NULL)
-        TIDE_FORWARD(device->methods->wait(device, r->core->stream));
+        TIDE_FORWARD(device->methods->wait(device, r->core->streams.own));
     r->arrivals[(r->oldest + r->waiting++) % CHUNKS] = a;
     return TIDE_OK;
 }
 
-static tide_status read_all(reading *r, tide_staging *staging, const char *from, size_t bytes)
+static tide_status read_all(reading *r, tide_pinned_ring *ring, const char *from, size_t bytes)
 {
     for (size_t at = 0, n; at < bytes; at += n) {
-        if (full(staging))
-            TIDE_FORWARD(advance_reading(r, staging));
-        n = staging->bytes - staging->used;
+        if (full(ring))
+            TIDE_FORWARD(advance_reading(r, ring));
+        n = ring->bytes - ring->used;
         n = n < bytes - at ? n : bytes - at;
         if (r->waiting == CHUNKS)
             TIDE_FORWARD(arrive(r));
-        TIDE_FORWARD(queue(r, staging, from + at, at, n));
+        TIDE_FORWARD(queue(r, ring, from + at, at, n));
     }
     while (r->waiting > 0)
         TIDE_FORWARD(arrive(r));
     return TIDE_OK;
 }
 
-tide_status tide_staging_read(tide_pool *pool, const void *block, size_t bytes,
+tide_status tide_ring_read(tide_pool *pool, const void *block, size_t bytes,
                               const tide_piece *pieces, size_t count, const char *call)
 {
-    tide_staging *staging = NULL;
-    TIDE_FORWARD(begin(pool, &staging, call));
+    tide_pinned_ring *ring = NULL;
+    TIDE_FORWARD(begin(pool, &ring, call));
     reading r = {.core = pool->core, .pieces = pieces, .count = count};
-    uint32_t current = staging->current;
-    size_t used = staging->used;
-    tide_status status = read_all(&r, staging, block, bytes);
+    uint32_t current = ring->current;
+    size_t used = ring->used;
+    tide_status status = read_all(&r, ring, block, bytes);
     for (; r.waiting > 0; r.waiting--, r.oldest = (r.oldest + 1) % CHUNKS)
         if (r.arrivals[r.oldest].mark != NULL)
             pool->core->device->methods->mark_drop(pool->core->device, r.arrivals[r.oldest].mark);
-    if (status == TIDE_OK && staging->current == current)
-        staging->used = used; /* what arrived has been handed on */
+    if (status == TIDE_OK && ring->current == current)
+        ring->used = used; /* what arrived has been handed on */
     return status;
 }
 
 /* ---- end ----------------------------------------------------------------------------------- */
 
 /* A device that cannot be waited for runs nothing any more. */
-void tide_staging_end(tide_pool *pool)
+void tide_ring_end(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
     tide_device *device = core->device;
-    tide_staging *staging = core->staging;
-    if (staging == NULL)
+    tide_pinned_ring *ring = core->ring;
+    if (ring == NULL)
         return;
     void *stream = tide_streams_last(pool);
     (void)device->methods->wait(device, stream);
     for (uint32_t i = 0; i < CHUNKS; i++) {
-        chunk *c = &staging->chunks[i];
+        chunk *c = &ring->chunks[i];
         if (c->mark != NULL)
             device->methods->mark_drop(device, c->mark);
         if (c->data != NULL)
-            device->methods->release(device, stream, TIDE_MEMORY_PINNED, c->data, staging->bytes);
+            device->methods->release(device, stream, TIDE_MEMORY_PINNED, c->data, ring->bytes);
     }
-    tide_os_free(staging);
-    core->staging = NULL;
+    tide_os_free(ring);
+    core->ring = NULL;
 }

@@ -286,7 +286,7 @@ static void stand_still(enum state state)
 
 static uint64_t passes_of(const tide_pool *pool)
 {
-    return __atomic_load_n(&pool->core->passes, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&pool->core->requests.passes, __ATOMIC_ACQUIRE);
 }
 
 static void on_step(int signal, siginfo_t *info, void *context)

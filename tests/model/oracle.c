@@ -433,12 +433,12 @@ static void occupy(struct oracle *oracle, unsigned type, size_t bytes, enum cont
  * so the pool is told: every third, say. */
 void oracle_draw_guard(struct oracle *oracle)
 {
-    oracle->guard_in = oracle->pool->core->guard_in = oracle->guard_every;
+    oracle->guard_in = oracle->pool->core->guards.in = oracle->guard_every;
 }
 
 void oracle_reached(struct oracle *oracle, unsigned type)
 {
-    const tide_row *row = &oracle->pool->core->rows[model_types[type].id];
+    const tide_row *row = &oracle->pool->core->rows.by_type[model_types[type].id];
     oracle->due = false;
     if (row->shelf == NULL)
         return;
@@ -462,7 +462,7 @@ static void find_memory(struct oracle *oracle, unsigned type, void *data, size_t
         take_new_memory(oracle, type, data, n);
     else if (found != row->live)
         trade_places(oracle, type, found, bytes);
-    const tide_row *theirs = &oracle->pool->core->rows[model_types[type].id];
+    const tide_row *theirs = &oracle->pool->core->rows.by_type[model_types[type].id];
     row->places[row->live].guarded = theirs->records[row->live].guard != NULL;
     judge_guard(oracle, type, &row->places[row->live], fresh);
 }
@@ -486,7 +486,7 @@ void oracle_acquired(struct oracle *oracle, unsigned type, void *data, size_t n,
 void oracle_array_refused(struct oracle *oracle, unsigned type, size_t n)
 {
     struct row *row = &oracle->rows[type];
-    const tide_row *theirs = &oracle->pool->core->rows[model_types[type].id];
+    const tide_row *theirs = &oracle->pool->core->rows.by_type[model_types[type].id];
     if (theirs->shelf == NULL || row->live >= theirs->count || oracle->faults == 0)
         return;
     unsigned char *data = theirs->slots[row->live].data;
@@ -590,7 +590,7 @@ static void compacted_row(struct oracle *oracle, unsigned type)
     struct row *row = &oracle->rows[type];
     for (size_t i = row->live; i < row->count; i++) {
         struct place *place = &row->places[i];
-        bool taken = oracle->pool->core->rows[model_types[type].id].slots[i].data == NULL;
+        bool taken = oracle->pool->core->rows.by_type[model_types[type].id].slots[i].data == NULL;
         if (place->data != NULL)
             judge_compact(oracle, place, taken);
         place->peak = 0;

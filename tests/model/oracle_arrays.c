@@ -148,7 +148,7 @@ void oracle_array(struct oracle *oracle, unsigned type, tide_array *array,
                   const struct shape *shape, enum content content)
 {
     size_t place = oracle->rows[type].live;
-    const tide_row *theirs = &oracle->pool->core->rows[model_types[type].id];
+    const tide_row *theirs = &oracle->pool->core->rows.by_type[model_types[type].id];
     if (array->slot != theirs->slots + place)
         oracle_wrong(oracle, "the header of %s is of place %td, must be %zu",
                      model_types[type].name, array->slot - theirs->slots, place);

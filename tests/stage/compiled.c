@@ -129,9 +129,9 @@ static const tide_plan *plan_at(const side *s, uint32_t spec, uint32_t mix)
 static ptrdiff_t index_in(const side *s, const tide_shelf *shelf, const tide_slot *next)
 {
     const tide_pool_core *core = s->pool->core;
-    for (uint32_t i = 0; i < core->used_count; i++)
-        if (core->used[i]->shelf == shelf)
-            return next - core->used[i]->slots;
+    for (uint32_t i = 0; i < core->rows.used_count; i++)
+        if (core->rows.used[i]->shelf == shelf)
+            return next - core->rows.used[i]->slots;
     if (next != NULL)
         fail_msg("shelf %td is not set up", shelf - s->pool->shelves);
     return -1;
@@ -140,7 +140,7 @@ static ptrdiff_t index_in(const side *s, const tide_shelf *shelf, const tide_slo
 static void compare_logs(const program *p)
 {
     const side *a = &p->sides[0], *b = &p->sides[1];
-    const tide_entry *x = a->pool->core->log, *y = b->pool->core->log;
+    const tide_entry *x = a->pool->core->log.start, *y = b->pool->core->log.start;
     assert_int_equal(a->pool->log_top - x, b->pool->log_top - y);
     for (; x < a->pool->log_top; x++, y++) {
         assert_int_equal(x->shelf - a->pool->shelves, y->shelf - b->pool->shelves);

@@ -77,9 +77,9 @@ static int done(void **state)
 static ptrdiff_t position(tide_type type)
 {
     const tide_pool_core *core = pool->core;
-    for (uint32_t i = 0; i < core->used_count; i++)
-        if (core->used[i]->type == type)
-            return pool->shelves[type].next - core->used[i]->slots;
+    for (uint32_t i = 0; i < core->rows.used_count; i++)
+        if (core->rows.used[i]->type == type)
+            return pool->shelves[type].next - core->rows.used[i]->slots;
     return -1;
 }
 
@@ -168,7 +168,7 @@ static void test_scope_no_room(void **state)
     tide_scope scope;
     (void)state;
     tide_entry *room = pool->log_room;
-    pool->log_room = pool->core->log; /* as a request of another thread closes it */
+    pool->log_room = pool->core->log.start; /* as a request of another thread closes it */
     enter(&scope);
     tide_acquire_type(pool, 3, 10);
     leave(&scope);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/fork.h"
 #include "runtime/device/opencl/opencl.h"
 
 tide_opencl_calls tide_opencl;
@@ -67,7 +68,8 @@ static void exit_begins(void)
 
 static void watch(void)
 {
-    (void)pthread_atfork(NULL, NULL, forked);
+    static const tide_fork_handlers handlers = {.child = forked};
+    tide_fork_register(TIDE_FORK_OPENCL, &handlers);
     (void)atexit(exit_begins);
 }
 

@@ -285,7 +285,7 @@ static void a_check_counts_damage(void **unused)
     uint64_t *block = tide_acquire(f->pool, uint64_t, PARTS);
     tide_help help = {
         .kind = TIDE_HELP_CHECK, .device = gpu, .parts = f->parts, .count = PARTS, .block = block};
-    assert_int_equal(tide_callbacks_policy.help(&help), TIDE_HELP_QUEUED);
+    assert_int_equal(tide_hooks_policy.help(&help), TIDE_HELP_QUEUED);
     expect_ok(tide_download(f->pool, counted, block, sizeof counted));
     uint64_t all = 0;
     for (size_t i = 0; i < PARTS; i++) {

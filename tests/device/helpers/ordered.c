@@ -141,7 +141,7 @@ static tide_helped try_fill(tide_device *device)
                          {.data = words, .type = TIDE_U32, .count = 77}};
     memset(values, 0xEE, sizeof values);
     memset(words, 0xEE, sizeof words);
-    return tide_callbacks_policy.help(
+    return tide_hooks_policy.help(
         &(tide_help){.kind = TIDE_HELP_FILL, .device = device, .parts = parts, .count = 2});
 }
 
@@ -160,7 +160,7 @@ static void expect_hash(tide_device *device)
                          {.data = words, .type = TIDE_U32, .count = 77}};
     tide_help help = {
         .kind = TIDE_HELP_HASH, .device = device, .parts = parts, .count = 2, .block = block};
-    assert_int_equal(tide_callbacks_policy.help(&help), TIDE_HELP_QUEUED);
+    assert_int_equal(tide_hooks_policy.help(&help), TIDE_HELP_QUEUED);
     assert_true(block[0] == tide_hash_bytes(values, sizeof values));
     assert_true(block[1] == tide_hash_bytes(words, sizeof words));
 }
@@ -190,12 +190,12 @@ static void the_first_frame_orders_them(void **unused)
     assert_int_equal(driver.launches, 1);
     expect_filled();
     expect_hash(device);
-    tide_callbacks_policy.close(device);
+    tide_hooks_policy.close(device);
     assert_int_equal(driver.unloads, 1);
     assert_false(tide_help_ready(device));
     settle(device, ""); /* opened again: all as before */
     assert_int_equal(try_fill(device), TIDE_HELP_QUEUED);
-    tide_callbacks_policy.close(device);
+    tide_hooks_policy.close(device);
 }
 
 static void a_newer_device_gets_ptx(void **unused)
@@ -205,7 +205,7 @@ static void a_newer_device_gets_ptx(void **unused)
     settle(device, "");
     assert_non_null(memmem(driver.code, driver.bytes, ".version", 8));
     assert_int_equal(driver.code[driver.bytes], '\0'); /* drivers read it as a string */
-    tide_callbacks_policy.close(device);
+    tide_hooks_policy.close(device);
 }
 
 static void what_cannot_be_had_is_absent(void **unused)
@@ -231,7 +231,7 @@ static void a_launch_that_fails_is_told(void **unused)
     assert_int_equal(try_fill(device), TIDE_HELP_FAILED);
     assert_int_not_equal(tide_error_status(), TIDE_OK);
     assert_int_equal(try_fill(device), TIDE_HELP_QUEUED);
-    tide_callbacks_policy.close(device);
+    tide_hooks_policy.close(device);
 }
 
 static void damaged_files_are_refused(void **unused)
@@ -297,7 +297,7 @@ static void kept_kernels_are_found_again(void **unused)
         assert_int_equal(try_fill(device), TIDE_HELP_QUEUED);
         expect_filled();
         assert_int_equal(orders() - before, run == 2 ? 2 : 1);
-        tide_callbacks_policy.close(device);
+        tide_hooks_policy.close(device);
     }
     assert_int_equal(tide_tune_set("keep", 0), TIDE_OK);
     snprintf(command, sizeof command, "rm -r %s", folder);

@@ -311,13 +311,13 @@ static tide_helped stand_in(const tide_help *help)
 static void helpers_are_asked_first(void **unused)
 {
     (void)unused;
-    tide_helped (*before)(const tide_help *) = tide_callbacks_policy.help;
+    tide_helped (*before)(const tide_help *) = tide_hooks_policy.help;
     tide_pool *pool = small_pool();
     tide_part parts[PARTS];
     uint64_t hashes[PARTS];
     frame_of(pool, parts, 1);
     give_host(parts, 3);
-    tide_callbacks_policy.help = stand_in;
+    tide_hooks_policy.help = stand_in;
     next_answer = TIDE_HELP_QUEUED;
     expect_ok(tide_upload_frame(pool, parts, PARTS));
     for (size_t i = 0; i < PARTS; i++)
@@ -340,7 +340,7 @@ static void helpers_are_asked_first(void **unused)
     next_answer = TIDE_HELP_ABSENT; /* what the other tests see */
     expect_ok(tide_hash_frame(pool, parts, 1, hashes));
     assert_true(hashes[0] == tide_hash_bytes(parts[0].host, bytes_of(&parts[0])));
-    tide_callbacks_policy.help = before;
+    tide_hooks_policy.help = before;
     take_host(parts);
     end_pool(pool);
 }

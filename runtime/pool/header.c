@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/pool/header.h"
+
+#include "runtime/base/assert.h"
+#include "runtime/base/os.h"
+
+void tide_header_forget(tide_pool *pool, tide_slot *slot)
+{
+    if (slot->array == NULL)
+        return;
+    struct tide_array_cache *cache = slot->array->cache;
+    tide_assert(cache != NULL);
+    for (int rank = 0; rank <= TIDE_NDIM_MOST; rank++) {
+        if (cache->headers[rank] != NULL)
+            pool->core->headers.hits_gone += cache->headers[rank]->hits;
+        tide_os_free(cache->headers[rank]);
+    }
+    tide_os_free(cache);
+    slot->array = NULL;
+}
+
+static tide_type header_cell; /* 0 while no such header was ever made */
+
+tide_type tide_header_type(void)
+{
+    return tide_type_cached(&header_cell, "tide_array header", sizeof(tide_loose_array),
+                            _Alignof(tide_loose_array));
+}
+
+bool tide_header_is(tide_type type)
+{
+    tide_assert(type != TIDE_NO_TYPE);
+    return type == __atomic_load_n(&header_cell, __ATOMIC_RELAXED);
+}
+
+const tide_row *tide_header_row(const tide_pool *pool)
+{
+    return &pool->core->rows.by_type[__atomic_load_n(&header_cell, __ATOMIC_RELAXED)];
+}
