@@ -13,7 +13,7 @@
 #include "runtime/array/array.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 typedef struct reader {
     tide_words words;

@@ -8,7 +8,7 @@
 #include "profiler/text.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* ---- a buffer that grows ---------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
 #include "runtime/device/opencl/opencl.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/pool/pool.h"
 #include "runtime/transfer/pinned_ring.h"
 
@@ -14,7 +14,7 @@ void tide_runtime_attach(void)
     tide_device_add_backend((tide_backend){"cuda:", tide_cuda_open});
     tide_device_add_backend((tide_backend){"opencl:", tide_opencl_open});
 
-    tide_log_set_undo(TIDE_UNDO_IMPORT, tide_import_undo);
+    tide_level_set_undo(TIDE_UNDO_IMPORT, tide_import_undo);
 
     /* Foreign tensors outlive a pool that is only emptied: their owners still read them. */
     tide_pool_add_ending((tide_pool_ending){.destroy = tide_import_finish});

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* ---- ways --------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* A tensor that counts how often it was given back. */
 struct producer {

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 enum { MIB = 1 << 20, SMALL = 1000 };
 

@@ -3,7 +3,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 #include "runtime/base/registry.h"
 #include "runtime/pool/request.h"
 

@@ -12,7 +12,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/scope/plan.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 enum { ROUNDS = 4, PAIRS = 32 };
 

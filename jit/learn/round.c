@@ -19,7 +19,7 @@
 #include "runtime/buffers/buffers.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/settings.h"

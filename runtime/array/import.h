@@ -10,7 +10,7 @@
 
 #include <tidepool/dlpack.h>
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* Remembers the tensor until its scope ends; there must be room in the log. False when there is no
  * memory to. */

@@ -8,7 +8,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/array/fill.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 #include "runtime/check/report.h"
 
 /* ---- filled ----------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 static void merge_oldest(tide_abandonments *all)
 {

@@ -7,7 +7,7 @@
 #include <tidepool/array.h>
 #include <tidepool/inline/array.h>
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* One remembered shape of a slot. */
 typedef struct tide_shape_way {

@@ -3,7 +3,7 @@
 #ifndef TIDEPOOL_RUNTIME_POOL_INVARIANTS_H
 #define TIDEPOOL_RUNTIME_POOL_INVARIANTS_H
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* Shelves, slots and log, without allocating. False with a message that names what is broken. */
 bool tide_check_structure(const tide_pool *pool);

@@ -2,12 +2,7 @@
 #include "runtime/pool/log.h"
 
 #include "runtime/base/assert.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/base/error.h"
-#include "runtime/check/levels.h"
-#include "runtime/pool/request.h"
-#include "runtime/pool/row.h"
-#include "runtime/pool/streams.h"
 
 /* ---- entries ---------------------------------------------------------------------------- */
 
@@ -18,7 +13,7 @@ bool tide_log_room(tide_pool *pool, uint32_t entries, const char *call)
     tide_fail(TIDE_ERROR_LIMIT, call,
               "the undo log of pool '%s' is full at depth %zu, limit %d entries: "
               "are scopes left open?",
-              pool->core->name, tide_pool_depth(pool), TIDE_LOG_ENTRIES);
+              pool->core->name, tide_depth(pool), TIDE_LOG_ENTRIES);
     return false;
 }
 
@@ -39,91 +34,26 @@ bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call)
     return true;
 }
 
-/* In a careful pool every array that stops being live is told so first, while the slots are
- * still where they were when it was acquired. The oldest entry of a shelf covers the others. */
-static void retire_above(tide_pool *pool, tide_entry *base)
+/* ---- fast paths ------------------------------------------------------------------------- */
+
+void tide_log_set_room(tide_pool *pool, tide_entry *room)
 {
-    for (tide_entry *entry = base; entry != pool->log_top; entry++)
-        if (tide_shelf_real(pool, entry->shelf))
-            tide_row_retire(pool, tide_row_of(pool, entry->shelf), entry->next);
+    __atomic_store_n(&pool->log_room, room, __ATOMIC_SEQ_CST);
 }
 
-/* What is to be done for an entry that is no shelf's state; a mark stands for nothing. */
-static tide_undo *undo_of[TIDE_UNDO_COUNT] = {
-    [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo,
-    [TIDE_UNDO_STREAM] = tide_streams_undo,
-};
-
-void tide_log_set_undo(tide_undo_kind kind, tide_undo *undo)
+/* Where the log ends for fast paths when nothing is asked for. */
+tide_entry *tide_log_usual_room(const tide_pool_core *core)
 {
-    tide_assert(kind < TIDE_UNDO_COUNT && (undo_of[kind] == NULL || undo_of[kind] == undo));
-    undo_of[kind] = undo;
+    return core->careful || core->streams.foreign_count != 0 ? core->log.start : core->log.end;
 }
 
-static void log_undo(tide_pool *pool, const tide_entry *entry)
+/* Other requests keep the log closed; one that comes meanwhile closes it again. */
+void tide_log_reopen(tide_pool *pool)
 {
-    ptrdiff_t kind = entry->shelf - pool->core->log.undo;
-    tide_assert(kind >= 0 && kind < TIDE_UNDO_COUNT);
-    if (undo_of[kind] != NULL)
-        undo_of[kind](pool, entry);
-}
-
-static void put_back(tide_pool *pool, const tide_entry *base)
-{
-    while (pool->log_top != base) {
-        const tide_entry *top = --pool->log_top;
-        if (TIDE_UNLIKELY(!tide_shelf_real(pool, top->shelf)))
-            log_undo(pool, top);
-        top->shelf->next = top->next;
-        top->shelf->saved_at = top->saved_at;
-    }
-}
-
-/* Streams first: what a careful pool then does to the arrays is queued like any other work. */
-static TIDE_COLD void put_back_attended(tide_pool *pool, tide_entry *base)
-{
-    bool joined = tide_streams_join(pool, base);
-    if (pool->core->careful)
-        retire_above(pool, base);
-    put_back(pool, base);
-    if (joined)
-        tide_streams_part(pool);
-}
-
-void tide_log_rewind(tide_pool *pool, tide_entry *base)
-{
-    tide_assert(base >= pool->core->log.start && base <= pool->log_top);
-    if (TIDE_UNLIKELY(pool->core->attended))
-        put_back_attended(pool, base);
-    else
-        put_back(pool, base);
-}
-
-/* ---- levels ----------------------------------------------------------------------------- */
-
-tide_status tide_level_admit(tide_pool *pool, const char *call)
-{
-    TIDE_FORWARD(tide_pool_use(pool, call));
-    tide_request_serve(pool);
-    return TIDE_OK;
-}
-
-uint64_t tide_level_open_at(tide_pool *pool, tide_place place)
-{
-    uint64_t tag = tide_level_open(pool);
-    if (pool->core->careful)
-        tide_levels_push(&pool->core->levels, tag, place);
-    return tag;
-}
-
-bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer)
-{
-    if (TIDE_UNLIKELY(pool->tag != tag) && tide_abandoned(pool, tag))
-        return false;
-    tide_assert(tide_level(pool->tag) >= tide_level(tag));
-    if (pool->core->careful)
-        pool->core->levels.closing = tide_levels_pop(&pool->core->levels, tag);
-    tide_log_rewind(pool, base);
-    pool->tag = outer;
-    return true;
+    tide_pool_core *core = pool->core;
+    if (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0)
+        return;
+    tide_log_set_room(pool, tide_log_usual_room(core));
+    if (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0)
+        tide_log_set_room(pool, core->log.start);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The undo log: what a level saves when it opens or when a type is first touched, and the one
- * loop that puts it back.
- *
- * Entries of one level stand together, older levels below. Putting back from the top down
- * restores each shelf to its oldest state above the base, whoever saved it and however many
- * levels were left open in between: that is why a leaked scope needs no special case. */
+/* The undo log: what a level saves when it opens or when a type is first touched, and whether fast
+ * paths may write to it. What puts it back: runtime/pool/level.h. */
 #ifndef TIDEPOOL_RUNTIME_POOL_LOG_H
 #define TIDEPOOL_RUNTIME_POOL_LOG_H
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* Room for so many more entries? Sets the message if not. */
 bool tide_log_room(tide_pool *pool, uint32_t entries, const char *call);
@@ -20,30 +16,13 @@ void tide_log_push(tide_pool *pool, tide_shelf *shelf, tide_slot *next, uint64_t
  * nothing changed, when the log is full. */
 bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call);
 
-/* Undoes what an entry of a kind stands for; the entry has been taken from the log. */
-typedef void tide_undo(tide_pool *pool, const tide_entry *entry);
+/* Where the log ends for fast paths from now on. Owner, or who asks something of the pool. */
+void tide_log_set_room(tide_pool *pool, tide_entry *room);
 
-/* Says what undoes a kind that a room above has. While the hooks are attached, before any pool. */
-void tide_log_set_undo(tide_undo_kind kind, tide_undo *undo);
+/* Where it ends for them when nothing is asked for. */
+tide_entry *tide_log_usual_room(const tide_pool_core *core);
 
-/* Pops down to `base`, restoring. Does not change the level. */
-void tide_log_rewind(tide_pool *pool, tide_entry *base);
-
-/* Opens a level and returns its tag: all that a fast path does. */
-static inline uint64_t tide_level_open(tide_pool *pool)
-{
-    return pool->tag = tide_tag_inner(pool);
-}
-
-/* What every cold way into a level does first: refuses NULL and foreign pools, and at the root
- * serves what was requested of the pool. */
-tide_status tide_level_admit(tide_pool *pool, const char *call);
-
-/* Opens a level and, in a careful pool, remembers where. */
-uint64_t tide_level_open_at(tide_pool *pool, tide_place place);
-
-/* Ends the level `tag` that began at `base` inside `outer`, with every level left open in it.
- * False, having done nothing, if the level was abandoned. What every leave comes down to. */
-bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer);
+/* Lets fast paths into the log again, or not, as what is requested and declared allows. Owner only. */
+void tide_log_reopen(tide_pool *pool);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool's beginning and end, its owner, and the two ways to rewind all of it. */
+/* A pool's beginning and end, and the two ways to rewind all of it. */
 #include "runtime/pool/pool.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +11,7 @@
 #include "runtime/base/error.h"
 #include "runtime/check/guard.h"
 #include "runtime/check/levels.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/base/registry.h"
 #include "runtime/check/report.h"
 #include "runtime/pool/request.h"
@@ -25,7 +24,7 @@ enum { PAGE = 4096 };
 
 #define PAGES(bytes) (((bytes) + PAGE - 1) / PAGE * PAGE)
 
-/* The reservation, part by part; see runtime/pool/pool.h. */
+/* The reservation, part by part; see runtime/pool/core.h. */
 enum {
     CORE_AT = PAGES(sizeof(tide_pool)),
     TABLE_AT = PAGES(CORE_AT + sizeof(tide_pool_core)),
@@ -38,45 +37,6 @@ enum {
 
 /* As much of a pool as a guard reads. No level has the tag 0. */
 uint64_t tide_refusing_head[offsetof(tide_pool, shelves) / sizeof(uint64_t)];
-
-/* ---- the list of all pools -------------------------------------------------------------- */
-
-static tide_pool *pools; /* guarded by the registry */
-static uint64_t created; /* the same */
-
-uint64_t tide_pool_numbers(void)
-{
-    return created;
-}
-
-static void enlist(tide_pool *pool)
-{
-    tide_registry_lock();
-    pool->core->list.number = ++created;
-    pool->core->list.next = pools;
-    pool->core->list.link = &pools;
-    if (pools != NULL)
-        pools->core->list.link = &pool->core->list.next;
-    pools = pool;
-    tide_registry_unlock();
-}
-
-static void delist(tide_pool *pool)
-{
-    tide_registry_lock();
-    *pool->core->list.link = pool->core->list.next;
-    if (pool->core->list.next != NULL)
-        pool->core->list.next->core->list.link = pool->core->list.link;
-    tide_registry_unlock();
-}
-
-void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user)
-{
-    tide_registry_lock();
-    for (tide_pool *pool = pools; pool != NULL; pool = pool->core->list.next)
-        visit(pool, user);
-    tide_registry_unlock();
-}
 
 /* ---- create ----------------------------------------------------------------------------- */
 
@@ -154,12 +114,6 @@ static tide_device *hold_device(const tide_pool_options *options, uint64_t *stre
     return NULL;
 }
 
-static void own(tide_pool_core *core)
-{
-    __atomic_store_n(&core->owner.thread, tide_os_thread(), __ATOMIC_RELAXED);
-    tide_os_thread_name(core->owner.name);
-}
-
 static void set_options(tide_pool_core *core, const tide_pool_options *options)
 {
     snprintf(core->name, sizeof core->name, "%s", options->name != NULL ? options->name : "pool");
@@ -207,58 +161,16 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     core->device = device;
     core->streams.own_number = stream_number;
     set_options(core, options);
-    own(core);
+    tide_pool_own(core);
     pool->tag = TIDE_TAG_ROOT;
     pool->log_top = core->log.start;
     pool->log_room = core->careful ? core->log.start : core->log.end;
-    enlist(pool);
+    tide_pool_enlist(pool);
     if (core->check >= TIDE_CHECK_POISON)
         __atomic_add_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
     if (core->guards.every != 0)
         tide_guard_prepare();
     return pool;
-}
-
-/* ---- ownership -------------------------------------------------------------------------- */
-
-tide_status tide_pool_use(const tide_pool *pool, const char *call)
-{
-    if (TIDE_UNLIKELY(pool == NULL))
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the pool is NULL");
-    const tide_pool_core *core = pool->core;
-    if (core->check < TIDE_CHECK_POISON || tide_pool_owner(core) == tide_os_thread())
-        return TIDE_OK;
-    char name[TIDE_OS_NAME_BYTES];
-    tide_os_thread_name(name);
-    return tide_misuse(pool, TIDE_ERROR_THREAD, call,
-                     "pool '%s' belongs to thread '%s' (%#zx), not to thread '%s' (%#zx)",
-                     core->name, core->owner.name, (size_t)tide_pool_owner(core), name,
-                     (size_t)tide_os_thread());
-}
-
-tide_status tide_misuse(const tide_pool *pool, tide_status status, const char *call,
-                        const char *format, ...)
-{
-    char text[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    if (pool->core->check >= TIDE_CHECK_POISON)
-        tide_report(TIDE_REPORT_MISUSE, "%s: %s", call, text);
-    return tide_fail(status, call, "%s", text);
-}
-
-tide_status tide_pool_adopt(tide_pool *pool)
-{
-    if (pool == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_adopt", "the pool is NULL");
-    own(pool->core);
-    /* what was published before it was an orphan no longer is seen by its uses */
-    tide_registry_lock();
-    pool->core->requests.orphan = false;
-    tide_registry_unlock();
-    return TIDE_OK;
 }
 
 /* ---- what ends with a pool -------------------------------------------------------------- */
@@ -330,10 +242,10 @@ tide_status tide_pool_empty(tide_pool *pool)
 void tide_pool_discard(tide_pool *pool, tide_place caller)
 {
     tide_pool_core *core = pool->core;
-    delist(pool);
+    tide_pool_delist(pool);
     if (core->check >= TIDE_CHECK_POISON)
         __atomic_sub_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
-    own(core); /* a thread's pool may be discarded by whoever ends the process */
+    tide_pool_own(core); /* a thread's pool may be discarded by whoever ends the process */
     reset(pool, caller);
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     pool_run_endings(pool, true);

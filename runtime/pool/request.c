@@ -2,11 +2,7 @@
 #include "runtime/pool/request.h"
 
 #include "runtime/base/error.h"
-
-static void set_room(tide_pool *pool, tide_entry *room)
-{
-    __atomic_store_n(&pool->log_room, room, __ATOMIC_SEQ_CST);
-}
+#include "runtime/pool/log.h"
 
 tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
 {
@@ -20,7 +16,7 @@ tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
         return TIDE_OK;
     }
     __atomic_fetch_or(&pool->core->requests.asked, requests, __ATOMIC_SEQ_CST);
-    set_room(pool, pool->core->log.start);
+    tide_log_set_room(pool, pool->core->log.start);
     return TIDE_OK;
 }
 
@@ -38,23 +34,6 @@ static void serve(tide_pool *pool, uint32_t requests)
         __atomic_fetch_add(&pool->core->requests.passes, 1, __ATOMIC_RELEASE);
 }
 
-/* Where the log ends for fast paths when nothing is asked for. */
-static tide_entry *usual_room(const tide_pool_core *core)
-{
-    return core->careful || core->streams.foreign_count != 0 ? core->log.start : core->log.end;
-}
-
-/* Other requests keep the log closed; one that comes meanwhile closes it again. */
-void tide_request_reopen(tide_pool *pool)
-{
-    tide_pool_core *core = pool->core;
-    if (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0)
-        return;
-    set_room(pool, usual_room(core));
-    if (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0)
-        set_room(pool, core->log.start);
-}
-
 static void serve_root(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
@@ -62,7 +41,7 @@ static void serve_root(tide_pool *pool)
         uint32_t requests = __atomic_exchange_n(&core->requests.asked, 0, __ATOMIC_SEQ_CST);
         if (requests != 0)
             serve(pool, requests);
-        set_room(pool, usual_room(core));
+        tide_log_set_room(pool, tide_log_usual_room(core));
     } while (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0);
 }
 
@@ -72,7 +51,7 @@ static void serve_pass(tide_pool *pool)
     tide_pool_core *core = pool->core;
     __atomic_fetch_and(&core->requests.asked, ~TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
     __atomic_fetch_add(&core->requests.passes, 1, __ATOMIC_RELEASE);
-    tide_request_reopen(pool);
+    tide_log_reopen(pool);
 }
 
 /* A closed log without a request is one that was taken back, or served a moment too soon. */
@@ -83,7 +62,7 @@ void tide_request_serve(tide_pool *pool)
     if (pool->tag != TIDE_TAG_ROOT) {
         if ((requests & TIDE_REQUEST_PASS) != 0)
             serve_pass(pool);
-    } else if (requests != 0 || tide_log_open(pool) != usual_room(core)) {
+    } else if (requests != 0 || tide_log_open(pool) != tide_log_usual_room(core)) {
         serve_root(pool);
     }
 }
@@ -97,5 +76,5 @@ void tide_request_pass_by(tide_pool *pool)
 void tide_request_pass(tide_pool *pool)
 {
     __atomic_fetch_or(&pool->core->requests.asked, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
-    set_room(pool, pool->core->log.start);
+    tide_log_set_room(pool, pool->core->log.start);
 }

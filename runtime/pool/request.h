@@ -18,7 +18,7 @@
 #ifndef TIDEPOOL_RUNTIME_POOL_REQUEST_H
 #define TIDEPOOL_RUNTIME_POOL_REQUEST_H
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* Besides those of <tidepool/pool.h>: count a pass. */
 #define TIDE_REQUEST_PASS (UINT32_C(1) << 31)
@@ -29,9 +29,6 @@ void tide_request_serve(tide_pool *pool);
 
 /* Lets a pass be seen, and does nothing else: for cold calls that open no level. Owner only. */
 void tide_request_pass_by(tide_pool *pool);
-
-/* Lets fast paths into the log again, or not, as what is requested and declared allows. Owner only. */
-void tide_request_reopen(tide_pool *pool);
 
 /* Asks for a pass. Any thread, the registry locked (or the pool may be gone). */
 void tide_request_pass(tide_pool *pool);

@@ -95,7 +95,7 @@ void tide_streams_undo(tide_pool *pool, const tide_entry *entry)
     tide_assert(pool->core->streams.foreign_count > 0);
     if (--pool->core->streams.foreign_count == 0) {
         pool->core->attended = pool->core->careful;
-        tide_request_reopen(pool);
+        tide_log_reopen(pool);
     }
 }
 
@@ -185,7 +185,7 @@ static tide_status declare(tide_pool *pool, const char *call, const tide_foreign
     core->streams.foreign[core->streams.foreign_count++] = *foreign;
     core->attended = true;
     tide_log_push(pool, &core->log.undo[TIDE_UNDO_STREAM], NULL, 0);
-    tide_request_reopen(pool); /* or rather: close */
+    tide_log_reopen(pool); /* or rather: close */
     return TIDE_OK;
 }
 

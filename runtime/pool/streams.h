@@ -49,7 +49,7 @@
 #ifndef TIDEPOOL_RUNTIME_POOL_STREAMS_H
 #define TIDEPOOL_RUNTIME_POOL_STREAMS_H
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* The log is about to be rewound to `base`: if streams are declared and that frees anything or
  * ends a declaration, the pool's stream is ordered after theirs. True if so. */

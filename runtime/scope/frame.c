@@ -5,7 +5,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/scope/general.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/scope/mark.h"
 #include "runtime/scope/plan.h"
 

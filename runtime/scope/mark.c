@@ -7,6 +7,7 @@
 #include "runtime/pool/invariants.h"
 #include "runtime/base/error.h"
 #include "runtime/check/levels.h"
+#include "runtime/pool/level.h"
 #include "runtime/pool/log.h"
 #include "runtime/check/report.h"
 #include "runtime/pool/row.h"

@@ -7,7 +7,7 @@
 #ifndef TIDEPOOL_RUNTIME_SCOPE_MARK_H
 #define TIDEPOOL_RUNTIME_SCOPE_MARK_H
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* Pushes a mark entry and returns its serial; 0 with a message when the log is full. */
 uint64_t tide_mark_push(tide_pool *pool, const char *call);

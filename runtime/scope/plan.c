@@ -11,7 +11,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/check/levels.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/base/os.h"
 
 /* ---- shared ----------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include <tidepool/scope.h>
 
 #include "runtime/base/error.h"
-#include "runtime/pool/log.h"
+#include "runtime/pool/level.h"
 #include "runtime/scope/mark.h"
 #include "runtime/scope/plan.h"
 

@@ -10,7 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/scope/mark.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 _Static_assert(sizeof(tide_bump) <= TIDE_BUMP_HEAD && TIDE_BUMP_HEAD % TIDE_BUMP_ALIGN == 0,
                "the memory follows the head");

@@ -2,7 +2,7 @@
 #ifndef TIDEPOOL_RUNTIME_TRANSFER_COPY_H
 #define TIDEPOOL_RUNTIME_TRANSFER_COPY_H
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* May so many bytes be copied to or from there? Refuses NULL and what exceeds the address space; in
  * a careful pool also what is in a slot, but not in a live array. */

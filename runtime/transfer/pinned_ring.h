@@ -10,7 +10,7 @@
 #ifndef TIDEPOOL_RUNTIME_TRANSFER_PINNED_RING_H
 #define TIDEPOOL_RUNTIME_TRANSFER_PINNED_RING_H
 
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 /* A piece of the host's memory, and where it lies in a block of the device's. Pieces are in order
  * and do not overlap; what is between them has no meaning. */

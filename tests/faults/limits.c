@@ -13,7 +13,7 @@
 #include <tidepool/tidepool.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 static tide_pool *make_pool(void)
 {

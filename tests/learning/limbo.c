@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "jit/learn/limbo.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 static const tide_kind kinds_with_pools[] = {TIDE_KIND_SCOPE, TIDE_KIND_FRAME, TIDE_KIND_ACQUIRE,
                                              TIDE_KIND_ARRAY};

@@ -13,7 +13,7 @@
 
 #include "runtime/scope/general.h"
 #include "runtime/scope/plan.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 enum { DEPTH = 12, TYPES = TIDE_BUILTIN_COUNT + 8, OPERATIONS = 4000, MIXES = 3 };
 

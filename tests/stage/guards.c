@@ -9,7 +9,7 @@
 #include "runtime/scope/general.h"
 #include "runtime/scope/generic.h"
 #include "runtime/scope/plan.h"
-#include "runtime/pool/pool.h"
+#include "runtime/pool/core.h"
 
 enum { SCOPE, FRAME, ACQUIRE, ARRAY, DISPATCH, COUNT };
 

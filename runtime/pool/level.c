@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/pool/level.h"
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/request.h"
+#include "runtime/pool/row.h"
+#include "runtime/pool/streams.h"
+
+/* In a careful pool every array that stops being live is told so first, while the slots are
+ * still where they were when it was acquired. The oldest entry of a shelf covers the others. */
+static void level_retire_above(tide_pool *pool, tide_entry *base)
+{
+    for (tide_entry *entry = base; entry != pool->log_top; entry++)
+        if (tide_shelf_real(pool, entry->shelf))
+            tide_row_retire(pool, tide_row_of(pool, entry->shelf), entry->next);
+}
+
+/* What is to be done for an entry that is no shelf's state; a mark stands for nothing. */
+static tide_undo *undo_of[TIDE_UNDO_COUNT] = {
+    [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo,
+    [TIDE_UNDO_STREAM] = tide_streams_undo,
+};
+
+void tide_level_set_undo(tide_undo_kind kind, tide_undo *undo)
+{
+    tide_assert(kind < TIDE_UNDO_COUNT && (undo_of[kind] == NULL || undo_of[kind] == undo));
+    undo_of[kind] = undo;
+}
+
+static void level_undo(tide_pool *pool, const tide_entry *entry)
+{
+    ptrdiff_t kind = entry->shelf - pool->core->log.undo;
+    tide_assert(kind >= 0 && kind < TIDE_UNDO_COUNT);
+    if (undo_of[kind] != NULL)
+        undo_of[kind](pool, entry);
+}
+
+static void level_put_back(tide_pool *pool, const tide_entry *base)
+{
+    while (pool->log_top != base) {
+        const tide_entry *top = --pool->log_top;
+        if (TIDE_UNLIKELY(!tide_shelf_real(pool, top->shelf)))
+            level_undo(pool, top);
+        top->shelf->next = top->next;
+        top->shelf->saved_at = top->saved_at;
+    }
+}
+
+/* Streams first: what a careful pool then does to the arrays is queued like any other work. */
+static TIDE_COLD void level_put_back_attended(tide_pool *pool, tide_entry *base)
+{
+    bool joined = tide_streams_join(pool, base);
+    if (pool->core->careful)
+        level_retire_above(pool, base);
+    level_put_back(pool, base);
+    if (joined)
+        tide_streams_part(pool);
+}
+
+void tide_log_rewind(tide_pool *pool, tide_entry *base)
+{
+    tide_assert(base >= pool->core->log.start && base <= pool->log_top);
+    if (TIDE_UNLIKELY(pool->core->attended))
+        level_put_back_attended(pool, base);
+    else
+        level_put_back(pool, base);
+}
+
+/* ---- levels ----------------------------------------------------------------------------- */
+
+tide_status tide_level_admit(tide_pool *pool, const char *call)
+{
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    tide_request_serve(pool);
+    return TIDE_OK;
+}
+
+uint64_t tide_level_open_at(tide_pool *pool, tide_place place)
+{
+    uint64_t tag = tide_level_open(pool);
+    if (pool->core->careful)
+        tide_levels_push(&pool->core->levels, tag, place);
+    return tag;
+}
+
+bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer)
+{
+    if (TIDE_UNLIKELY(pool->tag != tag) && tide_abandoned(pool, tag))
+        return false;
+    tide_assert(tide_level(pool->tag) >= tide_level(tag));
+    if (pool->core->careful)
+        pool->core->levels.closing = tide_levels_pop(&pool->core->levels, tag);
+    tide_log_rewind(pool, base);
+    pool->tag = outer;
+    return true;
+}
