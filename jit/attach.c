@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
-#include "jit/kernels/help.h"
+#include "jit/kernels/modules.h"
 #include "jit/learn/keeper.h"
 #include "jit/learn/learner.h"
 #include "jit/learn/tune.h"
@@ -29,8 +29,8 @@ void tide_attach_all(void)
     tide_runtime_attach();
     tide_learners_attach();
     tide_profile_attach();
-    tide_help_attach();
+    tide_modules_attach();
     tide_window_filled = tide_keeper_wanted;
-    tide_help_wanted = tide_keeper_wanted;
+    tide_modules_wanted = tide_keeper_wanted;
     tide_tune_read_environment();
 }

@@ -40,8 +40,8 @@ static void add_type(tide_profile_type *all, uint32_t *count, tide_profile_type 
             continue;
         all[i].scopes = sum(all[i].scopes, type.scopes);
         all[i].slots = sum(all[i].slots, type.slots);
-        if (all[i].slots_most < type.slots_most)
-            all[i].slots_most = type.slots_most;
+        if (all[i].slots_max < type.slots_max)
+            all[i].slots_max = type.slots_max;
         return;
     }
     all[(*count)++] = type;

@@ -75,7 +75,7 @@ static tide_status read_file(const char *path, tide_text *text, const char *call
 }
 
 /* What the file says, added to what `known` has already. */
-static tide_status read_known(const char *path, tide_known *known, const char *call)
+static tide_status read_known(const char *path, tide_profile_set *known, const char *call)
 {
     tide_text text = {0};
     tide_status status = read_file(path, &text, call);
@@ -90,18 +90,18 @@ static tide_status take_in(const char *path, bool merge, const char *call)
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
     tide_attach();
-    tide_known *known = tide_known_create(call);
+    tide_profile_set *known = tide_profile_set_create(call);
     if (known == NULL)
         return TIDE_ERROR_MEMORY;
     tide_status status = read_known(path, known, call);
     tide_registry_lock();
     if (status == TIDE_OK && merge)
-        status = tide_prior_copy(known, call);
+        status = tide_loaded_copy(known, call);
     if (status == TIDE_OK)
-        tide_prior_replace(known);
+        tide_loaded_replace(known);
     tide_registry_unlock();
     if (status != TIDE_OK)
-        tide_known_destroy(known);
+        tide_profile_set_destroy(known);
     return status;
 }
 
@@ -190,11 +190,11 @@ static tide_status write_file(const char *path, const tide_text *text, const cha
 }
 
 /* The registry is not held while the system works. */
-static tide_status save(const char *path, tide_known *known, const char *call)
+static tide_status save(const char *path, tide_profile_set *known, const char *call)
 {
     tide_text text = {0};
     tide_registry_lock();
-    tide_status status = tide_prior_collect(known, call);
+    tide_status status = tide_loaded_collect(known, call);
     tide_registry_unlock();
     if (status == TIDE_OK)
         status = tide_text_write(known, &text, call);
@@ -210,10 +210,10 @@ tide_status tide_profile_save(const char *path)
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
     tide_attach();
-    tide_known *known = tide_known_create(call);
+    tide_profile_set *known = tide_profile_set_create(call);
     if (known == NULL)
         return TIDE_ERROR_MEMORY;
     tide_status status = save(path, known, call);
-    tide_known_destroy(known);
+    tide_profile_set_destroy(known);
     return status;
 }

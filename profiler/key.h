@@ -7,7 +7,7 @@
 #include <tidepool/site.h>
 
 /* Longest string of a key: sites with longer ones are not kept. */
-enum { TIDE_KEY_STRING_MOST = 4096 };
+enum { TIDE_KEY_STRING_MAX = 4096 };
 
 typedef struct tide_key {
     tide_kind kind;

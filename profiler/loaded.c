@@ -7,11 +7,11 @@
 #include "profiler/window.h"
 #include "runtime/scope/site.h"
 
-static tide_known *kept; /* guarded by the registry; NULL: nothing */
+static tide_profile_set *kept; /* guarded by the registry; NULL: nothing */
 
-void tide_prior_replace(tide_known *known)
+void tide_loaded_replace(tide_profile_set *known)
 {
-    tide_known_destroy(kept);
+    tide_profile_set_destroy(kept);
     kept = known;
 }
 
@@ -30,15 +30,15 @@ static bool alone(const tide_key *key)
 }
 
 /* What is kept of a site, or NULL. */
-static tide_known_site *kept_of(const tide_site *site)
+static tide_profile_set_site *kept_of(const tide_site *site)
 {
     if (kept == NULL)
         return NULL;
     tide_key key = tide_key_of(site);
-    tide_known_site *found = tide_known_find(kept, &key);
+    tide_profile_set_site *found = tide_profile_set_find(kept, &key);
     if (found != NULL)
         return found;
-    found = tide_known_find_loosely(kept, &key);
+    found = tide_profile_set_find_loosely(kept, &key);
     return found != NULL && alone(&key) ? found : NULL;
 }
 
@@ -57,21 +57,21 @@ static bool seen_of(const tide_site *site, tide_site_profile *out)
 /* A first window that is still filling says less than what was loaded. */
 bool tide_profile_prior(tide_site *site, tide_site_profile *out)
 {
-    const tide_known_site *known = kept_of(site);
+    const tide_profile_set_site *known = kept_of(site);
     const tide_tally *tally = tide_tally_of(site);
     if (known == NULL || (tally != NULL && tally->before.scopes != 0))
         return false;
-    return tide_known_resolve(kept, known, out);
+    return tide_profile_set_resolve(kept, known, out);
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static tide_status copy(tide_known *to, const tide_known_site *site, const char *call)
+static tide_status copy(tide_profile_set *to, const tide_profile_set_site *site, const char *call)
 {
-    return tide_known_add(to, &site->key, &site->profile, kept, call);
+    return tide_profile_set_add(to, &site->key, &site->profile, kept, call);
 }
 
-tide_status tide_prior_copy(tide_known *to, const char *call)
+tide_status tide_loaded_copy(tide_profile_set *to, const char *call)
 {
     tide_status status = TIDE_OK;
     for (uint32_t i = 0; kept != NULL && status == TIDE_OK && i < kept->site_count; i++)
@@ -80,34 +80,34 @@ tide_status tide_prior_copy(tide_known *to, const char *call)
 }
 
 /* As far as what was seen leaves room. */
-static tide_status copy_rest(tide_known *to, const char *call)
+static tide_status copy_rest(tide_profile_set *to, const char *call)
 {
     tide_status status = TIDE_OK;
     for (uint32_t i = 0; kept != NULL && status == TIDE_OK && i < kept->site_count; i++)
-        if (!kept->sites[i]->superseded && to->site_count < TIDE_KNOWN_SITES)
+        if (!kept->sites[i]->superseded && to->site_count < TIDE_PROFILE_SET_SITES)
             status = copy(to, kept->sites[i], call);
     return status;
 }
 
 static bool fits(const tide_key *key)
 {
-    return strlen(key->name) <= TIDE_KEY_STRING_MOST && strlen(key->file) <= TIDE_KEY_STRING_MOST &&
-           strlen(key->function) <= TIDE_KEY_STRING_MOST;
+    return strlen(key->name) <= TIDE_KEY_STRING_MAX && strlen(key->file) <= TIDE_KEY_STRING_MAX &&
+           strlen(key->function) <= TIDE_KEY_STRING_MAX;
 }
 
-static tide_status collect_site(const tide_site *site, tide_known *to, const char *call)
+static tide_status collect_site(const tide_site *site, tide_profile_set *to, const char *call)
 {
     tide_site_profile seen;
     tide_key key = tide_key_of(site);
     if (!seen_of(site, &seen))
         return TIDE_OK;
-    tide_known_site *known = kept_of(site);
+    tide_profile_set_site *known = kept_of(site);
     if (known != NULL)
         known->superseded = true;
-    return fits(&key) ? tide_known_add(to, &key, &seen, NULL, call) : TIDE_OK;
+    return fits(&key) ? tide_profile_set_add(to, &key, &seen, NULL, call) : TIDE_OK;
 }
 
-tide_status tide_prior_collect(tide_known *to, const char *call)
+tide_status tide_loaded_collect(tide_profile_set *to, const char *call)
 {
     tide_site *const *sites;
     size_t count = tide_site_list(&sites);

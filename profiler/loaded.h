@@ -6,13 +6,13 @@
 #include "profiler/profile_set.h"
 
 /* Replaces what is kept. NULL: nothing. Registry locked. */
-void tide_prior_replace(tide_known *known);
+void tide_loaded_replace(tide_profile_set *known);
 
 /* Adds a copy of what is kept to `to`. Registry locked. */
-tide_status tide_prior_copy(tide_known *to, const char *call);
+tide_status tide_loaded_copy(tide_profile_set *to, const char *call);
 
 /* Adds to `to` what was seen of the program's sites, and what is kept of sites of which nothing was
  * seen, as far as the set's limits leave room for it. Registry locked. */
-tide_status tide_prior_collect(tide_known *to, const char *call);
+tide_status tide_loaded_collect(tide_profile_set *to, const char *call);
 
 #endif

@@ -222,8 +222,8 @@ static void dispatch(tide_generic *generic, tide_type type, void *args, const ti
 
 static void count_array(tide_shard *shard, tide_type type, int ndim, const int64_t *shape)
 {
-    int64_t words[2 + TIDE_NDIM_MOST] = {type, ndim};
-    _Static_assert(2 + TIDE_NDIM_MOST <= TIDE_PATTERN_WORDS, "every shape is a pattern");
+    int64_t words[2 + TIDE_NDIM_MAX] = {type, ndim};
+    _Static_assert(2 + TIDE_NDIM_MAX <= TIDE_PATTERN_WORDS, "every shape is a pattern");
     for (int i = 0; i < ndim; i++)
         words[2 + i] = shape[i];
     tide_shard_count(shard);

@@ -11,9 +11,9 @@
 
 /* ---- made and destroyed ----------------------------------------------------------------- */
 
-tide_known *tide_known_create(const char *call)
+tide_profile_set *tide_profile_set_create(const char *call)
 {
-    tide_known *known = tide_os_resize(NULL, sizeof *known);
+    tide_profile_set *known = tide_os_resize(NULL, sizeof *known);
     if (known != NULL)
         memset(known, 0, sizeof *known);
     else
@@ -21,7 +21,7 @@ tide_known *tide_known_create(const char *call)
     return known;
 }
 
-void tide_known_destroy(tide_known *known)
+void tide_profile_set_destroy(tide_profile_set *known)
 {
     if (known == NULL)
         return;
@@ -57,10 +57,10 @@ static char *copy_string(const char *text)
 
 /* ---- types ------------------------------------------------------------------------------ */
 
-static uint32_t append_type(tide_known *known, const tide_type_facts *facts, const char *call)
+static uint32_t append_type(tide_profile_set *known, const tide_type_facts *facts, const char *call)
 {
-    if (known->type_count == TIDE_KNOWN_TYPES) {
-        tide_fail(TIDE_ERROR_LIMIT, call, "more than %d types", TIDE_KNOWN_TYPES);
+    if (known->type_count == TIDE_PROFILE_SET_TYPES) {
+        tide_fail(TIDE_ERROR_LIMIT, call, "more than %d types", TIDE_PROFILE_SET_TYPES);
         return 0;
     }
     void *types = known->types;
@@ -75,7 +75,7 @@ static uint32_t append_type(tide_known *known, const tide_type_facts *facts, con
     return ++known->type_count;
 }
 
-uint32_t tide_known_type(tide_known *known, const tide_type_facts *facts, const char *call)
+uint32_t tide_profile_set_type(tide_profile_set *known, const tide_type_facts *facts, const char *call)
 {
     for (uint32_t i = 0; i < known->type_count; i++) {
         const tide_type_facts *there = &known->types[i];
@@ -91,8 +91,8 @@ uint32_t tide_known_type(tide_known *known, const tide_type_facts *facts, const 
 /* Turns types of one table into another's. TIDE_NO_TYPE: it cannot. */
 typedef struct translation {
     tide_type (*type)(const struct translation *self, tide_type type);
-    const tide_known *from;
-    tide_known *to;
+    const tide_profile_set *from;
+    tide_profile_set *to;
     const char *call;
     bool in_part; /* patterns that cannot be told in the other types may be left out */
 } translation;
@@ -102,7 +102,7 @@ static tide_type into_table(const translation *self, tide_type type)
     const tide_type_facts *facts =
         self->from != NULL ? &self->from->types[type - 1] : tide_type_find(type);
     tide_assert(facts != NULL);
-    return tide_known_type(self->to, facts, self->call);
+    return tide_profile_set_type(self->to, facts, self->call);
 }
 
 static tide_type into_process(const translation *self, tide_type type)
@@ -158,7 +158,7 @@ static bool translate(const translation *how, tide_kind kind, tide_site_profile 
 }
 
 /* The order of equals depends on the numbers of types: adding to nothing puts it right. */
-bool tide_known_resolve(const tide_known *known, const tide_known_site *site,
+bool tide_profile_set_resolve(const tide_profile_set *known, const tide_profile_set_site *site,
                         tide_site_profile *out)
 {
     const translation how = {.type = into_process, .from = known, .in_part = true};
@@ -173,7 +173,7 @@ bool tide_known_resolve(const tide_known *known, const tide_known_site *site,
 /* ---- sites ------------------------------------------------------------------------------ */
 
 /* How many sites come before the first for which `compare` says that it is not below the key. */
-static uint32_t lower_bound(const tide_known *known, const tide_key *key,
+static uint32_t lower_bound(const tide_profile_set *known, const tide_key *key,
                             int (*compare)(const tide_key *left, const tide_key *right))
 {
     uint32_t from = 0, to = known->site_count;
@@ -187,7 +187,7 @@ static uint32_t lower_bound(const tide_known *known, const tide_key *key,
     return from;
 }
 
-tide_known_site *tide_known_find(const tide_known *known, const tide_key *key)
+tide_profile_set_site *tide_profile_set_find(const tide_profile_set *known, const tide_key *key)
 {
     uint32_t at = lower_bound(known, key, tide_key_compare);
     return at < known->site_count && tide_key_compare(&known->sites[at]->key, key) == 0
@@ -195,7 +195,7 @@ tide_known_site *tide_known_find(const tide_known *known, const tide_key *key)
                : NULL;
 }
 
-tide_known_site *tide_known_find_loosely(const tide_known *known, const tide_key *key)
+tide_profile_set_site *tide_profile_set_find_loosely(const tide_profile_set *known, const tide_key *key)
 {
     uint32_t at = lower_bound(known, key, tide_key_compare_loosely);
     if (at == known->site_count || tide_key_compare_loosely(&known->sites[at]->key, key) != 0)
@@ -215,10 +215,10 @@ static const char *append_string(char **at, const char *text)
 }
 
 /* NULL when memory is short. */
-static tide_known_site *make_site(const tide_key *key)
+static tide_profile_set_site *make_site(const tide_key *key)
 {
     size_t bytes = strlen(key->name) + strlen(key->file) + strlen(key->function) + 3;
-    tide_known_site *made = tide_os_resize(NULL, sizeof *made + bytes);
+    tide_profile_set_site *made = tide_os_resize(NULL, sizeof *made + bytes);
     if (made == NULL)
         return NULL;
     char *at = made->strings;
@@ -228,16 +228,16 @@ static tide_known_site *make_site(const tide_key *key)
     return made;
 }
 
-static tide_known_site *insert(tide_known *known, const tide_key *key, const char *call)
+static tide_profile_set_site *insert(tide_profile_set *known, const tide_key *key, const char *call)
 {
-    if (known->site_count == TIDE_KNOWN_SITES) {
-        tide_fail(TIDE_ERROR_LIMIT, call, "more than %d sites", TIDE_KNOWN_SITES);
+    if (known->site_count == TIDE_PROFILE_SET_SITES) {
+        tide_fail(TIDE_ERROR_LIMIT, call, "more than %d sites", TIDE_PROFILE_SET_SITES);
         return NULL;
     }
     void *sites = known->sites;
     bool room = reserve(&sites, &known->site_room, known->site_count, sizeof *known->sites);
     known->sites = sites;
-    tide_known_site *made = room ? make_site(key) : NULL;
+    tide_profile_set_site *made = room ? make_site(key) : NULL;
     if (made == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for what is known of a site");
         return NULL;
@@ -249,8 +249,8 @@ static tide_known_site *insert(tide_known *known, const tide_key *key, const cha
     return known->sites[at] = made;
 }
 
-tide_status tide_known_add(tide_known *known, const tide_key *key,
-                           const tide_site_profile *profile, const tide_known *table,
+tide_status tide_profile_set_add(tide_profile_set *known, const tide_key *key,
+                           const tide_site_profile *profile, const tide_profile_set *table,
                            const char *call)
 {
     const translation how = {into_table, table, known, call, false};
@@ -259,7 +259,7 @@ tide_status tide_known_add(tide_known *known, const tide_key *key,
         own.pattern_count = own.pattern_other = 0;
     if (!translate(&how, key->kind, &own))
         return tide_error_status();
-    tide_known_site *site = tide_known_find(known, key);
+    tide_profile_set_site *site = tide_profile_set_find(known, key);
     if (site == NULL && (site = insert(known, key, call)) == NULL)
         return tide_error_status();
     tide_profile_add(&site->profile, &own, 1);

@@ -16,16 +16,16 @@
 #include "runtime/pool/core.h"
 
 typedef struct reader {
-    tide_words words;
-    tide_known table; /* the file's types */
-    tide_known *known;
+    tide_tokens words;
+    tide_profile_set table; /* the file's types */
+    tide_profile_set *known;
     bool in_site;
     uint32_t sites;
     uint64_t patterned; /* uses of the site whose pattern was told */
     tide_key key;
     tide_site_profile profile;
-    char name[TIDE_KEY_STRING_MOST + 1], file[TIDE_KEY_STRING_MOST + 1],
-        function[TIDE_KEY_STRING_MOST + 1];
+    char name[TIDE_KEY_STRING_MAX + 1], file[TIDE_KEY_STRING_MAX + 1],
+        function[TIDE_KEY_STRING_MAX + 1];
 } reader;
 
 /* ---- lines ------------------------------------------------------------------------------ */
@@ -41,31 +41,31 @@ static bool read_type(reader *r)
 {
     uint64_t size, align;
     if (r->in_site || r->sites != 0)
-        return tide_words_bad(&r->words, "a type after the first site");
-    if (!tide_words_number(&r->words, "the size", 0, INT64_MAX, &size) ||
-        !tide_words_number(&r->words, "the alignment", 1, 4096, &align) ||
-        !tide_words_string(&r->words, "the name", r->name))
+        return tide_tokens_bad(&r->words, "a type after the first site");
+    if (!tide_tokens_number(&r->words, "the size", 0, INT64_MAX, &size) ||
+        !tide_tokens_number(&r->words, "the alignment", 1, 4096, &align) ||
+        !tide_tokens_string(&r->words, "the name", r->name))
         return false;
     tide_type_facts facts = {r->name, size, align};
     if (!type_possible(&facts))
-        return tide_words_bad(&r->words, "no type has this name, size and alignment");
-    uint32_t count = r->table.type_count, id = tide_known_type(&r->table, &facts, r->words.call);
+        return tide_tokens_bad(&r->words, "no type has this name, size and alignment");
+    uint32_t count = r->table.type_count, id = tide_profile_set_type(&r->table, &facts, r->words.call);
     if (id == 0)
-        return tide_words_failed(&r->words);
-    return id > count ? tide_words_nothing_more(&r->words)
-                      : tide_words_bad(&r->words, "the type was named before, as number %u", id);
+        return tide_tokens_failed(&r->words);
+    return id > count ? tide_tokens_nothing_more(&r->words)
+                      : tide_tokens_bad(&r->words, "the type was named before, as number %u", id);
 }
 
 static bool read_kind(reader *r)
 {
-    if (!tide_words_blank(&r->words, "a kind"))
+    if (!tide_tokens_blank(&r->words, "a kind"))
         return false;
     for (int kind = 0; kind < TIDE_KIND_COUNT; kind++)
-        if (tide_words_starts(&r->words, tide_kind_name((tide_kind)kind))) {
+        if (tide_tokens_starts(&r->words, tide_kind_name((tide_kind)kind))) {
             r->key.kind = (tide_kind)kind;
             return true;
         }
-    return tide_words_bad(&r->words, "no such kind of site");
+    return tide_tokens_bad(&r->words, "no such kind of site");
 }
 
 /* What was read of a site goes to what is known. */
@@ -74,8 +74,8 @@ static bool finish_site(reader *r)
     if (!r->in_site)
         return true;
     r->in_site = false;
-    return tide_known_add(r->known, &r->key, &r->profile, &r->table, r->words.call) == TIDE_OK ||
-           tide_words_failed(&r->words);
+    return tide_profile_set_add(r->known, &r->key, &r->profile, &r->table, r->words.call) == TIDE_OK ||
+           tide_tokens_failed(&r->words);
 }
 
 static bool read_site(reader *r)
@@ -85,31 +85,31 @@ static bool read_site(reader *r)
     if (!finish_site(r))
         return false;
     memset(profile, 0, sizeof *profile);
-    if (!read_kind(r) || !tide_words_number(&r->words, "the line", 0, UINT32_MAX, &line) ||
-        !tide_words_number(&r->words, "the count of uses", 1, TIDE_TEXT_COUNT_MOST,
+    if (!read_kind(r) || !tide_tokens_number(&r->words, "the line", 0, UINT32_MAX, &line) ||
+        !tide_tokens_number(&r->words, "the count of uses", 1, TIDE_TEXT_COUNT_MAX,
                            &profile->scopes) ||
-        !tide_words_number(&r->words, "the count of others", 0, TIDE_TEXT_COUNT_MOST,
+        !tide_tokens_number(&r->words, "the count of others", 0, TIDE_TEXT_COUNT_MAX,
                            &profile->other) ||
-        !tide_words_number(&r->words, "the count of other patterns", 0, profile->scopes,
+        !tide_tokens_number(&r->words, "the count of other patterns", 0, profile->scopes,
                            &profile->pattern_other) ||
-        !tide_words_string(&r->words, "the name", r->name) ||
-        !tide_words_string(&r->words, "the file", r->file) ||
-        !tide_words_string(&r->words, "the function", r->function))
+        !tide_tokens_string(&r->words, "the name", r->name) ||
+        !tide_tokens_string(&r->words, "the file", r->file) ||
+        !tide_tokens_string(&r->words, "the function", r->function))
         return false;
     r->key = (tide_key){r->key.kind, (uint32_t)line, r->name, r->file, r->function};
     r->patterned = profile->pattern_other;
     r->in_site = true;
     r->sites++;
-    return tide_words_nothing_more(&r->words);
+    return tide_tokens_nothing_more(&r->words);
 }
 
 static bool read_nested(reader *r)
 {
     if (!r->in_site || r->key.kind != TIDE_KIND_SCOPE || r->profile.nested != 0)
-        return tide_words_bad(&r->words, "nested uses of no scope, or for the second time");
-    return tide_words_number(&r->words, "the count of nested uses", 1, r->profile.scopes,
+        return tide_tokens_bad(&r->words, "nested uses of no scope, or for the second time");
+    return tide_tokens_number(&r->words, "the count of nested uses", 1, r->profile.scopes,
                              &r->profile.nested) &&
-           tide_words_nothing_more(&r->words);
+           tide_tokens_nothing_more(&r->words);
 }
 
 static bool read_uses(reader *r)
@@ -117,35 +117,35 @@ static bool read_uses(reader *r)
     tide_site_profile *profile = &r->profile;
     uint64_t type, scopes, slots, most;
     if (!r->in_site)
-        return tide_words_bad(&r->words, "uses of no site");
+        return tide_tokens_bad(&r->words, "uses of no site");
     if (profile->type_count == TIDE_PROFILE_TYPES)
-        return tide_words_bad(&r->words, "more than %d types", TIDE_PROFILE_TYPES);
-    if (!tide_words_number(&r->words, "the type", 1, r->table.type_count, &type) ||
-        !tide_words_number(&r->words, "the count of uses", 1, profile->scopes, &scopes) ||
-        !tide_words_number(&r->words, "the count of slots", scopes, scopes * TIDE_ROW_MOST,
+        return tide_tokens_bad(&r->words, "more than %d types", TIDE_PROFILE_TYPES);
+    if (!tide_tokens_number(&r->words, "the type", 1, r->table.type_count, &type) ||
+        !tide_tokens_number(&r->words, "the count of uses", 1, profile->scopes, &scopes) ||
+        !tide_tokens_number(&r->words, "the count of slots", scopes, scopes * TIDE_ROW_MAX,
                            &slots) ||
-        !tide_words_number(&r->words, "the most slots", (slots + scopes - 1) / scopes,
-                           TIDE_ROW_MOST, &most))
+        !tide_tokens_number(&r->words, "the most slots", (slots + scopes - 1) / scopes,
+                           TIDE_ROW_MAX, &most))
         return false;
     for (uint32_t i = 0; i < profile->type_count; i++)
         if (profile->types[i].type == type)
-            return tide_words_bad(&r->words, "type %" PRIu64 " for the second time", type);
+            return tide_tokens_bad(&r->words, "type %" PRIu64 " for the second time", type);
     profile->types[profile->type_count++] =
         (tide_profile_type){(tide_type)type, (uint32_t)most, scopes, slots};
-    return tide_words_nothing_more(&r->words);
+    return tide_tokens_nothing_more(&r->words);
 }
 
 static bool read_types_of(reader *r, tide_profile_pattern *pattern, uint32_t most)
 {
     uint64_t word;
-    while (!tide_words_at_end(&r->words)) {
+    while (!tide_tokens_at_end(&r->words)) {
         if (pattern->length == most)
-            return tide_words_bad(&r->words, "a pattern of more than %u types", most);
-        if (!tide_words_number(&r->words, "the type", 1, r->table.type_count, &word))
+            return tide_tokens_bad(&r->words, "a pattern of more than %u types", most);
+        if (!tide_tokens_number(&r->words, "the type", 1, r->table.type_count, &word))
             return false;
         for (uint32_t i = 0; r->key.kind == TIDE_KIND_SCOPE && i < pattern->length; i++)
             if (pattern->words[i] == (int64_t)word)
-                return tide_words_bad(&r->words, "type %" PRIu64 " twice in a set", word);
+                return tide_tokens_bad(&r->words, "type %" PRIu64 " twice in a set", word);
         pattern->words[pattern->length++] = (int64_t)word;
     }
     return true;
@@ -155,18 +155,18 @@ static bool read_shape(reader *r, tide_profile_pattern *pattern)
 {
     uint64_t type, rank, extent;
     size_t length;
-    if (!tide_words_number(&r->words, "the type", 1, r->table.type_count, &type) ||
-        !tide_words_number(&r->words, "the rank", 0, TIDE_NDIM_MOST, &rank))
+    if (!tide_tokens_number(&r->words, "the type", 1, r->table.type_count, &type) ||
+        !tide_tokens_number(&r->words, "the rank", 0, TIDE_NDIM_MAX, &rank))
         return false;
     pattern->words[pattern->length++] = (int64_t)type;
     pattern->words[pattern->length++] = (int64_t)rank;
     for (uint64_t i = 0; i < rank; i++) {
-        if (!tide_words_number(&r->words, "the extent", 0, INT64_MAX, &extent))
+        if (!tide_tokens_number(&r->words, "the extent", 0, INT64_MAX, &extent))
             return false;
         pattern->words[pattern->length++] = (int64_t)extent;
     }
     if (tide_shape_length((int)rank, &pattern->words[2], &length, r->words.call) != TIDE_OK)
-        return tide_words_bad(&r->words, "the extents overflow");
+        return tide_tokens_bad(&r->words, "the extents overflow");
     return true;
 }
 
@@ -175,38 +175,38 @@ static bool read_pattern(reader *r)
     tide_site_profile *profile = &r->profile;
     tide_profile_pattern pattern = {0};
     if (!r->in_site)
-        return tide_words_bad(&r->words, "a pattern of no site");
+        return tide_tokens_bad(&r->words, "a pattern of no site");
     if (profile->pattern_count == TIDE_PROFILE_PATTERNS)
-        return tide_words_bad(&r->words, "more than %d patterns", TIDE_PROFILE_PATTERNS);
+        return tide_tokens_bad(&r->words, "more than %d patterns", TIDE_PROFILE_PATTERNS);
     if (r->patterned == profile->scopes)
-        return tide_words_bad(&r->words, "a pattern more than there were uses");
-    if (!tide_words_number(&r->words, "the count of uses", 1, profile->scopes - r->patterned,
+        return tide_tokens_bad(&r->words, "a pattern more than there were uses");
+    if (!tide_tokens_number(&r->words, "the count of uses", 1, profile->scopes - r->patterned,
                            &pattern.scopes))
         return false;
     r->patterned += pattern.scopes;
     if (r->key.kind == TIDE_KIND_ACQUIRE || r->key.kind == TIDE_KIND_DISPATCH)
-        return tide_words_bad(&r->words, "sites of kind %s have no patterns",
+        return tide_tokens_bad(&r->words, "sites of kind %s have no patterns",
                               tide_kind_name(r->key.kind));
     if (r->key.kind == TIDE_KIND_ARRAY   ? !read_shape(r, &pattern)
-        : r->key.kind == TIDE_KIND_FRAME ? !read_types_of(r, &pattern, TIDE_TYPED_MOST)
+        : r->key.kind == TIDE_KIND_FRAME ? !read_types_of(r, &pattern, TIDE_TYPED_MAX)
                                          : !read_types_of(r, &pattern, TIDE_PATTERN_WORDS))
         return false;
     profile->patterns[profile->pattern_count++] = pattern;
-    return tide_words_nothing_more(&r->words);
+    return tide_tokens_nothing_more(&r->words);
 }
 
 static bool read_end(reader *r)
 {
     uint64_t count;
     if (!finish_site(r) ||
-        !tide_words_number(&r->words, "the count of sites", 0, UINT32_MAX, &count))
+        !tide_tokens_number(&r->words, "the count of sites", 0, UINT32_MAX, &count))
         return false;
     if (count != r->sites)
-        return tide_words_bad(&r->words, "%" PRIu64 " sites were announced, %u came", count,
+        return tide_tokens_bad(&r->words, "%" PRIu64 " sites were announced, %u came", count,
                               r->sites);
     if (r->words.next != r->words.text_end)
-        return tide_words_bad(&r->words, "more after the end");
-    return tide_words_nothing_more(&r->words);
+        return tide_tokens_bad(&r->words, "more after the end");
+    return tide_tokens_nothing_more(&r->words);
 }
 
 /* ---- the whole text --------------------------------------------------------------------- */
@@ -214,13 +214,13 @@ static bool read_end(reader *r)
 static bool read_header(reader *r)
 {
     uint64_t version;
-    if (!tide_words_line(&r->words))
+    if (!tide_tokens_line(&r->words))
         return false;
-    if (!tide_words_starts(&r->words, "tidepool") || !tide_words_blank(&r->words, "what it is") ||
-        !tide_words_starts(&r->words, "profile"))
-        return tide_words_bad(&r->words, "not a profile");
-    return tide_words_number(&r->words, "the version", 1, 1, &version) &&
-           tide_words_nothing_more(&r->words);
+    if (!tide_tokens_starts(&r->words, "tidepool") || !tide_tokens_blank(&r->words, "what it is") ||
+        !tide_tokens_starts(&r->words, "profile"))
+        return tide_tokens_bad(&r->words, "not a profile");
+    return tide_tokens_number(&r->words, "the version", 1, 1, &version) &&
+           tide_tokens_nothing_more(&r->words);
 }
 
 static bool read_line(reader *r)
@@ -234,31 +234,31 @@ static bool read_line(reader *r)
                  {"uses", read_uses},
                  {"pattern", read_pattern}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        if (tide_words_starts(&r->words, lines[i].word))
+        if (tide_tokens_starts(&r->words, lines[i].word))
             return lines[i].read(r);
-    return tide_words_bad(&r->words, "does not start with a word that is known");
+    return tide_tokens_bad(&r->words, "does not start with a word that is known");
 }
 
 static bool read_lines(reader *r)
 {
     for (;;) {
-        if (!tide_words_line(&r->words))
+        if (!tide_tokens_line(&r->words))
             return false;
-        if (tide_words_starts(&r->words, "end"))
+        if (tide_tokens_starts(&r->words, "end"))
             return read_end(r);
         if (!read_line(r))
             return false;
     }
 }
 
-static void drop_table(tide_known *table)
+static void drop_table(tide_profile_set *table)
 {
     for (uint32_t i = 0; i < table->type_count; i++)
         tide_os_free((char *)table->types[i].name);
     tide_os_free(table->types);
 }
 
-tide_status tide_text_read(const char *bytes, size_t length, tide_known *known, const char *path,
+tide_status tide_text_read(const char *bytes, size_t length, tide_profile_set *known, const char *path,
                            const char *call)
 {
     reader *r = tide_os_resize(NULL, sizeof *r);

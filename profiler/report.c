@@ -25,7 +25,7 @@ static void print_type(FILE *out, const tide_profile_type *type, uint64_t uses)
 {
     fprintf(out, "    %-16s in %5.1f %% of uses, %.2f slots each, at most %" PRIu32 "\n",
             tide_type_name(type->type), percent(type->scopes, uses),
-            (double)type->slots / (double)type->scopes, type->slots_most);
+            (double)type->slots / (double)type->scopes, type->slots_max);
 }
 
 /* ---- patterns --------------------------------------------------------------------------- */

@@ -85,7 +85,7 @@ void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots)
         add(&shard->other, 1);
         return;
     }
-    raise_to(&place->slots_most, slots);
+    raise_to(&place->slots_max, slots);
     add(&place->slots, slots);
     add(&place->scopes, 1);
 }
@@ -158,7 +158,7 @@ static void take_types(tide_shard *shard, tide_site_profile *seen, bool closed)
             .type = __atomic_load_n(&place->type, __ATOMIC_RELAXED),
             .scopes = take(&place->scopes),
             .slots = take(&place->slots),
-            .slots_most = __atomic_exchange_n(&place->slots_most, 0, __ATOMIC_RELAXED),
+            .slots_max = __atomic_exchange_n(&place->slots_max, 0, __ATOMIC_RELAXED),
         };
         if (type.scopes != 0)
             seen->types[seen->type_count++] = type;

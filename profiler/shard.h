@@ -20,7 +20,7 @@
 /* Everything in here is atomic. */
 typedef struct tide_shard_type {
     tide_type type; /* TIDE_NO_TYPE: a free place */
-    uint32_t slots_most;
+    uint32_t slots_max;
     uint64_t scopes, slots;
 } tide_shard_type;
 

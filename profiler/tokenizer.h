@@ -12,40 +12,40 @@
 
 #include <tidepool/status.h>
 
-typedef struct tide_words {
+typedef struct tide_tokens {
     const char *call, *path;     /* for messages                       */
     const char *at, *end;        /* of the line: what is not taken yet */
     const char *next, *text_end; /* the same of the text               */
     unsigned line;
     tide_status status;
-} tide_words;
+} tide_tokens;
 
 /* Refuses, and returns false, for the caller to return. */
-__attribute__((format(printf, 2, 3))) bool tide_words_bad(tide_words *words, const char *format,
+__attribute__((format(printf, 2, 3))) bool tide_tokens_bad(tide_tokens *words, const char *format,
                                                           ...);
 
 /* The same where something else failed, which said so. */
-bool tide_words_failed(tide_words *words);
+bool tide_tokens_failed(tide_tokens *words);
 
 /* Goes on to the next line. */
-bool tide_words_line(tide_words *words);
+bool tide_tokens_line(tide_tokens *words);
 
 /* Takes the line's first word, if it is this one; else false, and nothing is refused. */
-bool tide_words_starts(tide_words *words, const char *word);
+bool tide_tokens_starts(tide_tokens *words, const char *word);
 
-bool tide_words_blank(tide_words *words, const char *what);
+bool tide_tokens_blank(tide_tokens *words, const char *what);
 
 /* A blank and a number from `least` to `most`. */
-bool tide_words_number(tide_words *words, const char *what, uint64_t least, uint64_t most,
+bool tide_tokens_number(tide_tokens *words, const char *what, uint64_t least, uint64_t most,
                        uint64_t *out);
 
-/* A blank and a string; `out` has room for TIDE_KEY_STRING_MOST bytes and the end. */
-bool tide_words_string(tide_words *words, const char *what, char *out);
+/* A blank and a string; `out` has room for TIDE_KEY_STRING_MAX bytes and the end. */
+bool tide_tokens_string(tide_tokens *words, const char *what, char *out);
 
 /* Has the line been taken whole? */
-bool tide_words_at_end(const tide_words *words);
+bool tide_tokens_at_end(const tide_tokens *words);
 
 /* The same; else refuses. */
-bool tide_words_nothing_more(tide_words *words);
+bool tide_tokens_nothing_more(tide_tokens *words);
 
 #endif

@@ -75,7 +75,7 @@ static void put_string(writer *w, const char *text)
 
 /* ---- figures ---------------------------------------------------------------------------- */
 
-static uint64_t at_most(uint64_t value, uint64_t most)
+static uint64_t at_max(uint64_t value, uint64_t most)
 {
     return value < most ? value : most;
 }
@@ -84,11 +84,11 @@ static uint64_t at_most(uint64_t value, uint64_t most)
  * in step, for the reader takes nothing that cannot be. */
 static void put_type(writer *w, const tide_profile_type *type, uint64_t uses)
 {
-    uint64_t scopes = at_most(type->scopes, uses);
-    uint64_t slots = at_most(type->slots, scopes * TIDE_ROW_MOST);
+    uint64_t scopes = at_max(type->scopes, uses);
+    uint64_t slots = at_max(type->slots, scopes * TIDE_ROW_MAX);
     slots = slots < scopes ? scopes : slots;
     uint64_t least = (slots + scopes - 1) / scopes;
-    uint64_t most = at_most(type->slots_most, TIDE_ROW_MOST);
+    uint64_t most = at_max(type->slots_max, TIDE_ROW_MAX);
     put(w, "uses %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", type->type, scopes, slots,
         most < least ? least : most);
 }
@@ -96,7 +96,7 @@ static void put_type(writer *w, const tide_profile_type *type, uint64_t uses)
 /* `left`: uses that no pattern was shown for yet. */
 static void put_pattern(writer *w, const tide_profile_pattern *pattern, uint64_t *left)
 {
-    uint64_t scopes = at_most(pattern->scopes, *left);
+    uint64_t scopes = at_max(pattern->scopes, *left);
     if (scopes == 0)
         return;
     *left -= scopes;
@@ -106,27 +106,27 @@ static void put_pattern(writer *w, const tide_profile_pattern *pattern, uint64_t
     put(w, "\n");
 }
 
-static void put_site(writer *w, const tide_known_site *site)
+static void put_site(writer *w, const tide_profile_set_site *site)
 {
     const tide_site_profile *profile = &site->profile;
-    uint64_t uses = at_most(profile->scopes, TIDE_TEXT_COUNT_MOST), left = uses;
-    uint64_t pattern_other = at_most(profile->pattern_other, left);
+    uint64_t uses = at_max(profile->scopes, TIDE_TEXT_COUNT_MAX), left = uses;
+    uint64_t pattern_other = at_max(profile->pattern_other, left);
     left -= pattern_other;
     put(w, "site %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64, tide_kind_name(site->key.kind),
-        site->key.line, uses, at_most(profile->other, TIDE_TEXT_COUNT_MOST), pattern_other);
+        site->key.line, uses, at_max(profile->other, TIDE_TEXT_COUNT_MAX), pattern_other);
     put_string(w, site->key.name);
     put_string(w, site->key.file);
     put_string(w, site->key.function);
     put(w, "\n");
     if (profile->nested != 0 && site->key.kind == TIDE_KIND_SCOPE)
-        put(w, "nested %" PRIu64 "\n", at_most(profile->nested, uses));
+        put(w, "nested %" PRIu64 "\n", at_max(profile->nested, uses));
     for (uint32_t i = 0; i < profile->type_count; i++)
         put_type(w, &profile->types[i], uses);
     for (uint32_t i = 0; i < profile->pattern_count; i++)
         put_pattern(w, &profile->patterns[i], &left);
 }
 
-tide_status tide_text_write(const tide_known *known, tide_text *out, const char *call)
+tide_status tide_text_write(const tide_profile_set *known, tide_text *out, const char *call)
 {
     writer w = {out, call, TIDE_OK};
     *out = (tide_text){0};

@@ -2,9 +2,9 @@
 #include "runtime/attach.h"
 
 #include "runtime/array/import.h"
-#include "runtime/device/cuda/cuda.h"
+#include "runtime/device/cuda/backend.h"
 #include "runtime/device/device.h"
-#include "runtime/device/opencl/opencl.h"
+#include "runtime/device/opencl/backend.h"
 #include "runtime/pool/level.h"
 #include "runtime/pool/pool.h"
 #include "runtime/transfer/pinned_ring.h"

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <pthread.h>
 
-enum { RANKS = TIDE_NDIM_MOST + 1 };
+enum { RANKS = TIDE_NDIM_MAX + 1 };
 
 /* ---- which header ---- */
 
@@ -55,7 +55,7 @@ static void same_rank_again_gives_the_same_header_and_another_rank_another(const
 
 static void ask_every_rank(tide_pool *pool, void *state)
 {
-    static const int64_t extents[2][TIDE_NDIM_MOST] = {{2, 3, 1, 4, 2, 1, 3, 2},
+    static const int64_t extents[2][TIDE_NDIM_MAX] = {{2, 3, 1, 4, 2, 1, 3, 2},
                                                        {1, 5, 2, 2, 3, 4, 1, 1}};
     tide_type type = *(const tide_type *)state;
     tide_array *all[RANKS * 4];
@@ -88,9 +88,9 @@ static void up_to_eight_dimensions_in_both_orders(const scene *s)
 
 static void a_shape_that_differs_in_one_extent_is_another(const scene *s)
 {
-    for (int ndim = 1; ndim <= TIDE_NDIM_MOST; ndim++)
+    for (int ndim = 1; ndim <= TIDE_NDIM_MAX; ndim++)
         for (int d = 0; d < ndim; d++) {
-            int64_t shape[TIDE_NDIM_MOST] = {1, 2, 1, 2, 1, 2, 1, 2};
+            int64_t shape[TIDE_NDIM_MAX] = {1, 2, 1, 2, 1, 2, 1, 2};
             ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, ndim, shape);
             shape[d]--;
             ask_in(s, TIDE_F32, TIDE_ROW_MAJOR, ndim, shape);
@@ -304,10 +304,10 @@ static void expect_bad(tide_pool *pool, const struct bad *bad)
 {
     note("%d dimensions, '%s'", bad->ndim, bad->words);
     tide_pool_statistics before = stats_of(pool);
-    assert_null(tide_acquire_array_order(pool, bad->type, (tide_order)bad->order, bad->ndim,
+    assert_null(tide_array_acquire_order(pool, bad->type, (tide_order)bad->order, bad->ndim,
                                          bad->shape));
     expect_error(bad->why, bad->words);
-    expect_error(bad->why, "tide_acquire_array");
+    expect_error(bad->why, "tide_array_acquire");
     CHECK_POOL(pool);
     tide_pool_statistics after = stats_of(pool);
     after.log_entries = before.log_entries;
@@ -375,10 +375,10 @@ static void bad_shapes_and_types_are_refused_and_change_nothing(const scene *s)
 static void a_null_pool_is_refused(void **state)
 {
     (void)state;
-    assert_null(tide_acquire_array(NULL, TIDE_F64, 1, SHAPE(3)));
-    expect_error(TIDE_ERROR_ARGUMENT, "tide_acquire_array");
+    assert_null(tide_array_acquire(NULL, TIDE_F64, 1, SHAPE(3)));
+    expect_error(TIDE_ERROR_ARGUMENT, "tide_array_acquire");
     TIDE_SCOPE(NULL);
-    assert_null(tide_acquire_array(NULL, TIDE_F64, 0, NULL));
+    assert_null(tide_array_acquire(NULL, TIDE_F64, 0, NULL));
 }
 
 /* By calls alone, as other languages do; with and without what the inlined path would find. */
@@ -388,10 +388,10 @@ static void the_exported_twin_refuses_and_gives_the_same(void **state)
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     tide_array *array = TAKE(pool, TIDE_F64, 3, 4);
     expect_ok(tide_pool_reset(pool));
-    assert_ptr_equal(tide_acquire_array_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(3, 4),
+    assert_ptr_equal(tide_array_acquire_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(3, 4),
                                              TIDE_NOWHERE), array);
     assert_int_equal(tide_pool_active(pool, TIDE_F64), 1);
-    assert_null(tide_acquire_array_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, NULL, TIDE_NOWHERE));
+    assert_null(tide_array_acquire_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, NULL, TIDE_NOWHERE));
     expect_error(TIDE_ERROR_ARGUMENT, "NULL");
     expect_ok(tide_pool_reset(pool));
     expect_ok(tide_pool_destroy(pool));
@@ -425,7 +425,7 @@ struct foreign {
 static void *use_foreign(void *state)
 {
     struct foreign *foreign = state;
-    foreign->refused = tide_acquire_array(foreign->pool, TIDE_F64, 1, SHAPE(3)) == NULL &&
+    foreign->refused = tide_array_acquire(foreign->pool, TIDE_F64, 1, SHAPE(3)) == NULL &&
                        tide_error_status() == TIDE_ERROR_THREAD;
     return NULL;
 }
@@ -439,7 +439,7 @@ static bool be_quiet(tide_report_kind kind, const char *text, void *user)
 static void a_foreign_thread_is_refused_at_check_level_1_and_2(void **state)
 {
     (void)state;
-    tide_report_to(be_quiet, NULL);
+    tide_report_set_handler(be_quiet, NULL);
     for (tide_check check = TIDE_CHECK_POISON; check <= TIDE_CHECK_GUARD; check++) {
         struct foreign foreign = {pool_of(check), false};
         TAKE(foreign.pool, TIDE_F64, 3);
@@ -450,7 +450,7 @@ static void a_foreign_thread_is_refused_at_check_level_1_and_2(void **state)
         assert_int_equal(tide_pool_active(foreign.pool, TIDE_F64), 1);
         expect_ok(tide_pool_destroy(foreign.pool));
     }
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
 }
 
 static void the_limit_of_the_pool_holds_for_arrays(void **state)
@@ -458,7 +458,7 @@ static void the_limit_of_the_pool_holds_for_arrays(void **state)
     (void)state;
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 4096});
     TAKE(pool, TIDE_U8, 32, 64);
-    assert_null(tide_acquire_array(pool, TIDE_U8, 2, SHAPE(33, 64)));
+    assert_null(tide_array_acquire(pool, TIDE_U8, 2, SHAPE(33, 64)));
     expect_error(TIDE_ERROR_LIMIT, "4096");
     assert_int_equal(tide_pool_active(pool, TIDE_U8), 1);
     TAKE(pool, TIDE_U8, 32, 64);
@@ -474,13 +474,13 @@ static void an_array_without_memory_leaves_everything_as_it_was(void **state)
             tide_pool *pool = pool_of(TIDE_CHECK_NONE);
             tide_array *kept = TAKE(pool, TIDE_F64, 2, 2);
             fail_allocation(n, for_ever != 0);
-            tide_array *array = tide_acquire_array(pool, TIDE_F64, 3, SHAPE(2, 3, 4));
+            tide_array *array = tide_array_acquire(pool, TIDE_F64, 3, SHAPE(2, 3, 4));
             bool failed = allocation_failed();
             assert_true(failed == (array == NULL));
             assert_int_equal(tide_pool_active(pool, TIDE_F64), failed ? 1 : 2);
             CHECK_POOL(pool);
             if (failed)
-                expect_error(TIDE_ERROR_MEMORY, "tide_acquire_array");
+                expect_error(TIDE_ERROR_MEMORY, "tide_array_acquire");
             TAKE(pool, TIDE_F64, 2, 3, 4);
             expect_array(kept, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(2, 2));
             expect_ok(tide_pool_destroy(pool));
@@ -499,7 +499,7 @@ static void a_new_rank_without_memory_keeps_the_old_ones(void **state)
     tide_array *two = TAKE(pool, TIDE_F64, 3, 4);
     expect_ok(tide_pool_reset(pool));
     fail_allocation(0, true);
-    assert_null(tide_acquire_array(pool, TIDE_F64, 3, SHAPE(1, 3, 4)));
+    assert_null(tide_array_acquire(pool, TIDE_F64, 3, SHAPE(1, 3, 4)));
     expect_error(TIDE_ERROR_MEMORY, "3 dimensions");
     assert_int_equal(tide_pool_active(pool, TIDE_F64), 0);
     assert_ptr_equal(TAKE(pool, TIDE_F64, 3, 4), two);

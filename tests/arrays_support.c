@@ -43,7 +43,7 @@ void expect_array(const tide_array *array, tide_type type, tide_order order, int
 tide_array *take_array(tide_pool *pool, tide_type type, tide_order order, int ndim,
                        const int64_t *shape)
 {
-    tide_array *array = tide_acquire_array_order(pool, type, order, ndim, shape);
+    tide_array *array = tide_array_acquire_order(pool, type, order, ndim, shape);
     if (array == NULL)
         fail_msg("array of %d dimensions: %s", ndim, tide_error_message());
     expect_array(array, type, order, ndim, shape);

@@ -299,7 +299,7 @@ static void what_a_slot_was_before_does_not_matter(tide_pool *pool)
             TIDE_LOOP(pool, i, 3)
             {
                 if (i == 1 && before == 1)
-                    assert_non_null(tide_acquire_array_order(pool, TIDE_F64, TIDE_COLUMN_MAJOR, 2,
+                    assert_non_null(tide_array_acquire_order(pool, TIDE_F64, TIDE_COLUMN_MAJOR, 2,
                                                              usual_shape));
                 else if (i == 1 && before == 2)
                     take(pool, TIDE_F64, 20, 1);
@@ -326,7 +326,7 @@ static void a_refused_array_changes_nothing(tide_pool *pool)
         expect_refused(pool, way->acquire(pool, TIDE_F64, 2, negative), TIDE_ERROR_SIZE, &before);
         expect_refused(pool, way->acquire(pool, TIDE_F64, 2, vast), TIDE_ERROR_SIZE, &before);
         expect_refused(pool, way->acquire(pool, TIDE_F64, -1, ones), TIDE_ERROR_SIZE, &before);
-        expect_refused(pool, way->acquire(pool, TIDE_F64, TIDE_NDIM_MOST + 1, ones),
+        expect_refused(pool, way->acquire(pool, TIDE_F64, TIDE_NDIM_MAX + 1, ones),
                        TIDE_ERROR_SIZE, &before);
         expect_refused(pool, way->acquire(pool, TIDE_F64, 2, NULL), TIDE_ERROR_ARGUMENT, &before);
         expect_refused(pool, way->acquire(pool, TIDE_BIT, 2, usual_shape), TIDE_ERROR_TYPE,

@@ -183,7 +183,7 @@ static jmp_buf out;
 static void listen(void)
 {
     all = (heard){0};
-    tide_report_to(hear, &all);
+    tide_report_set_handler(hear, &all);
 }
 
 static void jump_out(tide_pool *pool, void *state)
@@ -217,7 +217,7 @@ static void a_leaked_scope_is_reported_once_at_level_1_and_never_at_level_0(cons
             assert_non_null(strstr(all.text, "was left open"));
         }
     }
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
 }
 
 static void leak_three(tide_pool *pool)
@@ -243,7 +243,7 @@ static void each_of_several_leaked_scopes_is_reported(void **state)
     }
     assert_int_equal(all.count, 9);
     expect_ok(tide_pool_destroy(pool));
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
 }
 
 /* ---- what a report handler sees, and stderr ---- */
@@ -280,7 +280,7 @@ static void a_report_goes_to_the_handler_and_to_stderr_unless_told_otherwise(voi
     listen();
     assert_int_equal(on_stderr(pool, text, sizeof text), 0);
     assert_int_equal(all.count, 1);
-    tide_report_to(say_on, &all);
+    tide_report_set_handler(say_on, &all);
     assert_true(on_stderr(pool, text, sizeof text) > 0);
     assert_int_equal(all.count, 2);
     assert_int_equal(all.kind, TIDE_REPORT_MISUSE);
@@ -288,7 +288,7 @@ static void a_report_goes_to_the_handler_and_to_stderr_unless_told_otherwise(voi
     assert_string_equal(text, line);
     assert_int_equal(on_stderr(unchecked, text, sizeof text), 0);
     assert_int_equal(all.count, 2);
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
     assert_true(on_stderr(pool, text, sizeof text) > 0);
     assert_string_equal(text, line);
     assert_int_equal(all.count, 2);
@@ -310,7 +310,7 @@ static void a_report_that_is_too_long_is_cut_not_lost(void **state)
     assert_false(tide_escape_check(data));
     assert_int_equal(all.kind, TIDE_REPORT_ESCAPE);
     assert_non_null(strstr(all.text, "\n  acquired  "));
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
     assert_true(on_stderr(pool, text, sizeof text) > 0);
     expect_ok(tide_rewind(pool, mark));
     expect_ok(tide_pool_destroy(pool));
@@ -352,7 +352,7 @@ static void misuse_is_refused_at_any_level_and_reported_from_level_1_on(void **s
         expect_misuse(5, level, "rewound already");
         expect_ok(tide_pool_destroy(pool));
         expect_ok(tide_pool_destroy(another));
-        tide_report_to(NULL, NULL);
+        tide_report_set_handler(NULL, NULL);
     }
 }
 
@@ -363,7 +363,7 @@ static void *misuse_everything(void *user)
     size_t refused = 0;
     refused += tide_acquire(pool, double, 1) == NULL && tide_error_status() == thread;
     refused += tide_zeros(pool, double, 1) == NULL && tide_error_status() == thread;
-    refused += tide_acquire_array(pool, TIDE_F64, 0, NULL) == NULL && tide_error_status() == thread;
+    refused += tide_array_acquire(pool, TIDE_F64, 0, NULL) == NULL && tide_error_status() == thread;
     refused += tide_checkpoint(pool).pool == NULL && tide_error_status() == thread;
     refused += tide_pool_reset(pool) == thread;
     refused += tide_pool_empty(pool) == thread;
@@ -390,7 +390,7 @@ static void a_foreign_thread_is_refused_in_every_call(void **state)
     assert_int_equal((size_t)refused, 8);
     assert_int_equal(all.count, 10);
     assert_int_equal(all.kind, TIDE_REPORT_MISUSE);
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
     counts_same(before, pool);
     expect_bytes(array, N * sizeof *array, 1);
     expect_ok(tide_pool_reset(pool));

@@ -67,11 +67,11 @@ static void export_all_sorts(tide_pool *pool, void *state)
     export_and_look(pool, TAKE(pool, TIDE_F16, 0));
     export_and_look(pool, TAKE(pool, TIDE_F32, 4, 0, 3));
     tide_array *array = TAKE(pool, TIDE_I64, 4, 6);
-    tide_array *view = tide_view(pool, array, SHAPE(3, 4), SHAPE(2, 3), SHAPE(-2, -2));
+    tide_array *view = tide_array_view(pool, array, SHAPE(3, 4), SHAPE(2, 3), SHAPE(-2, -2));
     export_and_look(pool, view);
-    export_and_look(pool, tide_view(pool, view, SHAPE(1, 0), SHAPE(1, 2), NULL));
-    export_and_look(pool, tide_view(pool, array, SHAPE(1, 2), SHAPE(0, 2), NULL));
-    export_and_look(pool, tide_reshape(pool, array, 3, SHAPE(2, 3, 4)));
+    export_and_look(pool, tide_array_view(pool, view, SHAPE(1, 0), SHAPE(1, 2), NULL));
+    export_and_look(pool, tide_array_view(pool, array, SHAPE(1, 2), SHAPE(0, 2), NULL));
+    export_and_look(pool, tide_array_reshape(pool, array, 3, SHAPE(2, 3, 4)));
     export_and_look(pool, array);
 }
 
@@ -172,7 +172,7 @@ static void exported_memory_is_nobody_elses_until_it_is_given_back(const scene *
     form_run(s->form, s->pool, export_all_sorts, NULL); /* some come back where others stay */
     tide_pool_trim(s->pool, TIDE_ALL_TYPES);
     assert_int_equal(stats_of(s->pool).bytes_held, 0);
-    assert_int_equal(stats_of(s->pool).bytes_pinned, 0);
+    assert_int_equal(stats_of(s->pool).bytes_exported, 0);
     form_repeat(s->form, s->pool, 3, take_over, &holding);
     expect_ok(tide_pool_reset(s->pool));
     expect_ok(tide_pool_empty(s->pool));
@@ -199,14 +199,14 @@ static void given_back_memory_is_its_slots_again_without_allocation(const scene 
     struct holding holding = {.want = 1};
     form_run(s->form, s->pool, export_one, &holding);
     tide_pool_statistics pinned = stats_of(s->pool);
-    assert_true(pinned.bytes_pinned >= BYTES);
+    assert_true(pinned.bytes_exported >= BYTES);
     give_back(holding.held[0]);
     count_allocations();
     form_run(s->form, s->pool, takes_the_same, &holding);
     assert_int_equal(allocations_counted(), 0);
     tide_pool_statistics after = stats_of(s->pool);
-    assert_int_equal(after.bytes_pinned, 0);
-    assert_int_equal(after.bytes_held, pinned.bytes_held + pinned.bytes_pinned);
+    assert_int_equal(after.bytes_exported, 0);
+    assert_int_equal(after.bytes_held, pinned.bytes_held + pinned.bytes_exported);
     assert_int_equal(after.allocations, pinned.allocations);
     form_repeat(s->form, s->pool, 3, takes_the_same, &holding);
 }
@@ -226,8 +226,8 @@ static void a_steady_exchange_allocates_no_slots(const scene *s)
     form_repeat(s->form, s->pool, 50, exchange_steadily, NULL);
     tide_pool_statistics after = stats_of(s->pool);
     assert_int_equal(after.allocations, before.allocations);
-    assert_int_equal(after.bytes_held + after.bytes_pinned,
-                     before.bytes_held + before.bytes_pinned);
+    assert_int_equal(after.bytes_held + after.bytes_exported,
+                     before.bytes_held + before.bytes_exported);
     assert_int_equal(after.slots_live, 0);
 }
 
@@ -254,7 +254,7 @@ static void export_view_of_two_rows(tide_pool *pool, void *state)
     fill_bytes(tide_array_data(array), BYTES, 5);
     holding->data = tide_array_data(array);
     holding->held[0] =
-        export_array(pool, tide_view(pool, array, SHAPE(1, 0), SHAPE(2, 6), NULL));
+        export_array(pool, tide_array_view(pool, array, SHAPE(1, 0), SHAPE(2, 6), NULL));
 }
 
 static void a_view_pins_the_whole_array(const scene *s)
@@ -310,7 +310,7 @@ static void a_slot_that_grew_meanwhile_lets_the_exported_memory_go(const scene *
     struct holding holding = {.want = 1};
     form_run(s->form, s->pool, export_one, &holding);
     form_run(s->form, s->pool, grow_past_it, &holding);
-    assert_int_equal(stats_of(s->pool).bytes_pinned, 0);
+    assert_int_equal(stats_of(s->pool).bytes_exported, 0);
     holding = (struct holding){.want = 1};
     form_run(s->form, s->pool, export_one, &holding);
     give_back(holding.held[0]); /* before it grows: the memory comes back, and is replaced */
@@ -384,7 +384,7 @@ static void pinned_memory_returns_only_within_the_limit(void **state)
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.limit_bytes = 4096});
     tide_dl_managed *held = export_array(pool, TAKE(pool, TIDE_U8, 4096));
     assert_int_equal(stats_of(pool).bytes_held, 0);
-    assert_int_equal(stats_of(pool).bytes_pinned, 4096);
+    assert_int_equal(stats_of(pool).bytes_exported, 4096);
     TAKE(pool, TIDE_I8, 4096);
     give_back(held);
     tide_pool_statistics before = stats_of(pool);
@@ -425,7 +425,7 @@ static bool be_quiet(tide_report_kind kind, const char *text, void *user)
 static void an_array_no_longer_live_is_refused(const scene *s)
 {
     tide_array *kept = NULL;
-    tide_report_to(be_quiet, NULL);
+    tide_report_set_handler(be_quiet, NULL);
     form_run(s->form, s->pool, keep_headers, &kept);
     expect_no_export(s->pool, kept, TIDE_ERROR_STALE);
     tide_array *live = TAKE(s->pool, TIDE_I64, 4, 6);
@@ -434,7 +434,7 @@ static void an_array_no_longer_live_is_refused(const scene *s)
         give_back(export_array(s->pool, live));
     expect_ok(tide_pool_reset(s->pool));
     expect_no_export(s->pool, live, TIDE_ERROR_STALE);
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
 }
 
 static void another_rank_at_the_same_position_is_another_array(void **state)
@@ -458,9 +458,9 @@ static void a_rewound_view_of_a_live_array_is_refused(void **state)
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     tide_array *array = TAKE(pool, TIDE_I64, 4, 6);
-    tide_array *outer = tide_view(pool, array, SHAPE(1, 1), SHAPE(2, 2), NULL);
+    tide_array *outer = tide_array_view(pool, array, SHAPE(1, 1), SHAPE(2, 2), NULL);
     tide_mark mark = tide_checkpoint(pool);
-    tide_array *inner = tide_view(pool, array, SHAPE(0, 0), SHAPE(2, 2), NULL);
+    tide_array *inner = tide_array_view(pool, array, SHAPE(0, 0), SHAPE(2, 2), NULL);
     give_back(export_array(pool, outer));
     give_back(export_array(pool, inner));
     expect_ok(tide_rewind(pool, mark));
@@ -475,7 +475,7 @@ static void export_badly(tide_pool *pool, void *state)
     expect_no_export(pool, NULL, TIDE_ERROR_ARGUMENT);
     tide_array *array = TAKE(pool, structure, 3);
     expect_no_export(pool, array, TIDE_ERROR_TYPE);
-    expect_no_export(pool, tide_view(pool, array, SHAPE(0), SHAPE(2), NULL), TIDE_ERROR_TYPE);
+    expect_no_export(pool, tide_array_view(pool, array, SHAPE(0), SHAPE(2), NULL), TIDE_ERROR_TYPE);
     assert_null(tide_array_export(NULL, TAKE(pool, TIDE_F64, 3)));
     expect_error(TIDE_ERROR_ARGUMENT, "tide_array_export");
 }
@@ -493,7 +493,7 @@ static void a_guarded_array_stays_with_its_scope(void **state)
     tide_pool *pool = pool_of(TIDE_CHECK_GUARD);
     tide_array *array = TAKE(pool, TIDE_F64, 3, 4);
     expect_no_export(pool, array, TIDE_ERROR_STATE);
-    expect_no_export(pool, tide_view(pool, array, SHAPE(0, 0), SHAPE(1, 1), NULL),
+    expect_no_export(pool, tide_array_view(pool, array, SHAPE(0, 0), SHAPE(1, 1), NULL),
                      TIDE_ERROR_STATE);
     expect_ok(tide_pool_destroy(pool));
 }

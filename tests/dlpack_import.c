@@ -65,10 +65,10 @@ static void use_imported(tide_pool *pool, void *state)
     assert_true(producer->numbers[15] == 42);
     producer->numbers[16] = 43;
     assert_true(*(double *)element(array, SHAPE(2, 4)) == 43);
-    tide_array *view = tide_view(pool, array, SHAPE(2, 3), SHAPE(1, 1), NULL);
+    tide_array *view = tide_array_view(pool, array, SHAPE(2, 3), SHAPE(1, 1), NULL);
     assert_ptr_equal(tide_array_data(view), &producer->numbers[15]);
-    assert_ptr_equal(tide_array_data(tide_reshape(pool, array, 1, SHAPE(24))), producer->numbers);
-    expect_array(tide_similar(pool, array, TIDE_NO_TYPE, 0, NULL), TIDE_F64, TIDE_ROW_MAJOR, 2,
+    assert_ptr_equal(tide_array_data(tide_array_reshape(pool, array, 1, SHAPE(24))), producer->numbers);
+    expect_array(tide_array_similar(pool, array, TIDE_NO_TYPE, 0, NULL), TIDE_F64, TIDE_ROW_MAJOR, 2,
                  SHAPE(4, 6));
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     tide_pool_compact(pool, TIDE_ALL_TYPES);
@@ -160,9 +160,9 @@ static bool be_quiet(tide_report_kind kind, const char *text, void *user)
 static void what_left_open_scopes_took_is_given_back_by_the_one_around_them(const scene *s)
 {
     struct producer producers[3];
-    tide_report_to(be_quiet, NULL);
+    tide_report_set_handler(be_quiet, NULL);
     form_run(s->form, s->pool, leave_levels_open, producers);
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
     for (int i = 0; i < 3; i++)
         assert_int_equal(producers[i].deleted, 1);
 }
@@ -181,9 +181,9 @@ static void import_and_reset(tide_pool *pool, void *state)
 static void a_reset_gives_everything_back(const scene *s)
 {
     struct producer producers[3];
-    tide_report_to(be_quiet, NULL);
+    tide_report_set_handler(be_quiet, NULL);
     s->form->run(s->pool, import_and_reset, producers);
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
     expect_ok(tide_pool_reset(s->pool));
     for (int i = 0; i < 3; i++)
         assert_int_equal(producers[i].deleted, 1);
@@ -299,7 +299,7 @@ static void destroying_the_pool_gives_back(void **state)
 
 static void *import_and_end(void *state)
 {
-    tide_array_import(tide_thread_pool(), produce(state));
+    tide_array_import(tide_pool_local(), produce(state));
     return NULL;
 }
 
@@ -364,7 +364,7 @@ static void export_imported(tide_pool *pool, void *state)
     tide_array *array = import(pool, state);
     assert_null(tide_array_export(pool, array));
     expect_error(TIDE_ERROR_STATE, "imported");
-    tide_array *view = tide_view(pool, array, SHAPE(1, 1), SHAPE(2, 2), NULL);
+    tide_array *view = tide_array_view(pool, array, SHAPE(1, 1), SHAPE(2, 2), NULL);
     assert_null(tide_array_export(pool, view));
     expect_error(TIDE_ERROR_STATE, "imported");
 }
@@ -524,10 +524,10 @@ static void a_foreign_thread_is_refused_at_check_level_1(void **state)
     (void)state;
     struct foreign foreign = {.pool = pool_of(TIDE_CHECK_POISON)};
     pthread_t thread;
-    tide_report_to(be_quiet, NULL);
+    tide_report_set_handler(be_quiet, NULL);
     assert_int_equal(pthread_create(&thread, NULL, import_there, &foreign), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
     assert_null(foreign.array);
     assert_int_equal(foreign.producer.deleted, 1);
     expect_ok(tide_pool_destroy(foreign.pool));

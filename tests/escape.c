@@ -12,7 +12,7 @@ static heard all;
 static tide_pool *checked(void)
 {
     all = (heard){0};
-    tide_report_to(hear, &all);
+    tide_report_set_handler(hear, &all);
     return pool_of(TIDE_CHECK_POISON);
 }
 
@@ -35,7 +35,7 @@ static void expect_escape(const char *file, unsigned line, const char *function)
 
 static void done(tide_pool *pool)
 {
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
     expect_ok(tide_pool_reset(pool));
     expect_ok(tide_pool_destroy(pool));
 }
@@ -73,7 +73,7 @@ static tide_array *return_array(tide_pool *pool)
     TIDE_FRAME(pool, (double, other, 3));
     (void)other;
     line = __LINE__ + 1;
-    tide_array *array = tide_acquire_array(pool, TIDE_F32, 2, shape);
+    tide_array *array = tide_array_acquire(pool, TIDE_F32, 2, shape);
     TIDE_RETURN(array);
 }
 
@@ -120,12 +120,12 @@ static void every_element_and_header_of_the_open_scope_counts(void **state)
     tide_pool *pool = checked();
     const int64_t shape[] = {4, 5}, start[] = {1, 1}, extent[] = {2, 2};
     (void)tide_checkpoint(pool);
-    tide_array *outer = tide_acquire_array(pool, TIDE_F64, 2, shape);
+    tide_array *outer = tide_array_acquire(pool, TIDE_F64, 2, shape);
     void *nothing_outer = tide_acquire(pool, char, 0);
     {
         TIDE_SCOPE(pool);
-        tide_array *array = tide_acquire_array(pool, TIDE_F64, 2, shape);
-        tide_array *view = tide_view(pool, outer, start, extent, NULL);
+        tide_array *array = tide_array_acquire(pool, TIDE_F64, 2, shape);
+        tide_array *view = tide_array_view(pool, outer, start, extent, NULL);
         void *nothing = tide_acquire(pool, char, 0);
         assert_true(tide_escape_check(outer));
         assert_true(tide_escape_check(tide_array_data(outer)));
@@ -160,7 +160,7 @@ static void guarded_arrays_count_too(void **state)
 {
     (void)state;
     all = (heard){0};
-    tide_report_to(hear, &all);
+    tide_report_set_handler(hear, &all);
     tide_pool *pool = pool_of(TIDE_CHECK_GUARD);
     (void)tide_checkpoint(pool);
     char *outer = tide_acquire(pool, char, 10);

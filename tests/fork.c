@@ -54,7 +54,7 @@ static void work_in_child(const form *f, tide_pool *pool)
     CHILD_MUST(tide_pool_check(pool) == TIDE_OK);
     CHILD_MUST(f->run(pool, touch_in_child, &times) == TIDE_OK);
     CHILD_MUST(tide_pool_active(pool, TIDE_F64) == live);
-    CHILD_MUST(f->run(tide_thread_pool(), touch_in_child, &times) == TIDE_OK);
+    CHILD_MUST(f->run(tide_pool_local(), touch_in_child, &times) == TIDE_OK);
     CHILD_MUST(times == 2);
     CHILD_MUST(tide_type_register("born in a child", 16, 8) != TIDE_NO_TYPE);
     CHILD_MUST(tide_site_register("born in a child") != NULL);
@@ -64,7 +64,7 @@ static void work_in_child(const form *f, tide_pool *pool)
 
 static void *work_in_a_new_thread(void *f)
 {
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     CHILD_MUST(pool != NULL);
     work_in_child(f, pool);
     return NULL;
@@ -140,12 +140,12 @@ static void parent_and_child_both_leave_the_scope(const scene *s)
 
 static void *fork_from_a_thread(void *state)
 {
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     tide_mark mark = tide_checkpoint(pool);
     pid_t child = fork_with_alarm();
     if (child == 0) {
         size_t times = 0;
-        CHILD_MUST(tide_thread_pool() == pool);
+        CHILD_MUST(tide_pool_local() == pool);
         CHILD_MUST(tide_rewind(pool, mark) == TIDE_OK);
         touch_in_child(pool, &times);
         if (under_sanitizer() || under_valgrind()) /* what main's stack points to seems leaked */

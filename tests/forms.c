@@ -313,15 +313,15 @@ static struct CMUnitTest plan_scene(struct planned *planned, const form_case *wh
 
 /* ---- the whole run ---- */
 
-enum { COMPILED_MOST = 16 };
+enum { COMPILED_MAX = 16 };
 
-static uint64_t runs_before[COMPILED_MOST];
+static uint64_t runs_before[COMPILED_MAX];
 
 static void note_runs(void)
 {
     size_t i = 0;
     EACH_FORM(f)
-        if (f->tier == TIDE_TIER_COMPILED && i < COMPILED_MOST)
+        if (f->tier == TIDE_TIER_COMPILED && i < COMPILED_MAX)
             runs_before[i++] = info_of(f).runs;
 }
 
@@ -332,7 +332,7 @@ static void compiled_code_was_run(void **state)
     size_t i = 0;
     EACH_FORM(f)
     {
-        if (f->tier != TIDE_TIER_COMPILED || i == COMPILED_MOST)
+        if (f->tier != TIDE_TIER_COMPILED || i == COMPILED_MAX)
             continue;
         note("%s", f->name);
         assert_true(info_of(f).runs > runs_before[i++]);

@@ -36,35 +36,35 @@ static void need(bool holds)
 }
 
 /* What the text says; NULL: it was refused. */
-static tide_known *read_all(const char *bytes, size_t length)
+static tide_profile_set *read_all(const char *bytes, size_t length)
 {
-    tide_known *known = tide_known_create("fuzz");
+    tide_profile_set *known = tide_profile_set_create("fuzz");
     need(known != NULL);
     if (tide_text_read(bytes, length, known, "fuzz", "fuzz") == TIDE_OK)
         return known;
-    tide_known_destroy(known);
+    tide_profile_set_destroy(known);
     return NULL;
 }
 
-static tide_text write_again(tide_known *known)
+static tide_text write_again(tide_profile_set *known)
 {
     tide_text text;
     need(tide_text_write(known, &text, "fuzz") == TIDE_OK);
-    tide_known_destroy(known);
+    tide_profile_set_destroy(known);
     return text;
 }
 
-static void resolve_all(const tide_known *known)
+static void resolve_all(const tide_profile_set *known)
 {
     tide_site_profile profile;
     for (uint32_t i = 0; i < known->site_count; i++)
-        if (tide_known_resolve(known, known->sites[i], &profile))
+        if (tide_profile_set_resolve(known, known->sites[i], &profile))
             need(profile.scopes == known->sites[i]->profile.scopes);
 }
 
 static void check(const char *bytes, size_t length)
 {
-    tide_known *known = read_all(bytes, length);
+    tide_profile_set *known = read_all(bytes, length);
     if (known == NULL)
         return;
     resolve_all(known);

@@ -43,7 +43,7 @@ static tide_pool *guarded_pool(double sample, double quarantine)
 static int usual_settings(void **state)
 {
     (void)state;
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
     expect_ok(tide_tune_set("guard_sample", 1));
     expect_ok(tide_tune_set("quarantine", 1024));
     return 0;
@@ -123,7 +123,7 @@ static void a_scope_left_by_longjmp_is_put_out_of_reach(void **state)
     static heard all;
     all = (heard){0};
     left.record = fresh_type();
-    tide_report_to(hear, &all);
+    tide_report_set_handler(hear, &all);
     tide_mark outer = tide_checkpoint(pool);
     (void)tide_checkpoint(pool);
     leave_some(pool, &left);
@@ -225,7 +225,7 @@ static void the_bytes_limit_holds_for_guarded_arrays(void **state)
 static void spoil(tide_pool *pool, size_t n, ptrdiff_t at, heard *all)
 {
     *all = (heard){0};
-    tide_report_to(hear, all);
+    tide_report_set_handler(hear, all);
     tide_mark mark = tide_checkpoint(pool);
     char *data = take(pool, TIDE_U8, n, 1);
     char before = data[at];
@@ -435,9 +435,9 @@ static void arrays_and_views_are_guarded_and_not_exported(void **state)
     const int64_t shape[] = {5, 7}, flat[] = {35}, start[] = {1, 1}, extent[] = {2, 2};
     for (int i = 0; i < 3; i++) {
         tide_mark mark = tide_checkpoint(pool);
-        tide_array *array = tide_acquire_array(pool, TIDE_F32, 2, shape);
-        tide_array *view = tide_view(pool, array, start, extent, NULL);
-        tide_array *line = tide_reshape(pool, array, 1, flat);
+        tide_array *array = tide_array_acquire(pool, TIDE_F32, 2, shape);
+        tide_array *view = tide_array_view(pool, array, start, extent, NULL);
+        tide_array *line = tide_array_reshape(pool, array, 1, flat);
         assert_true(array != NULL && view != NULL && line != NULL);
         float *data = tide_array_data(array);
         data[34] = 1;

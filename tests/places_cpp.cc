@@ -151,14 +151,14 @@ void in_a_thread(tide_pool *pool)
         struct AtThreadExit {
             ~AtThreadExit()
             {
-                tide_pool *own = tide_thread_pool();
+                tide_pool *own = tide_pool_local();
                 TIDE_SCOPE(own);
                 tide_acquire(own, double, 10);
             }
         };
         static thread_local AtThreadExit at_exit;
         (void)at_exit;
-        tide_pool *own = tide_thread_pool();
+        tide_pool *own = tide_pool_local();
         TIDE_SCOPE(own);
         TIDE_FRAME(own, (double, d, 10));
         depth = d != nullptr ? tide_pool_depth(own) : 0;
@@ -173,7 +173,7 @@ struct BeforeMain {
     bool sound;
     BeforeMain()
     {
-        tide_pool *own = tide_thread_pool();
+        tide_pool *own = tide_pool_local();
         TIDE_SCOPE(own);
         TIDE_FRAME(own, (double, d, 10), (place_point, points, 10));
         depth = d != nullptr && points != nullptr ? tide_pool_depth(own) : 0;
@@ -181,7 +181,7 @@ struct BeforeMain {
     }
     ~BeforeMain()
     {
-        tide_pool *own = tide_thread_pool();
+        tide_pool *own = tide_pool_local();
         TIDE_SCOPE(own);
         tide_acquire(own, double, 10);
     }

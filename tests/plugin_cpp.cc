@@ -42,7 +42,7 @@ size_t plugin_run(tide_pool *pool)
 
 size_t plugin_run_alone(void)
 {
-    return plugin_run(tide_thread_pool());
+    return plugin_run(tide_pool_local());
 }
 
 tide_type plugin_type(void)

@@ -264,7 +264,7 @@ static int recall(const char *path)
     uint32_t types = tide_type_count();
     NEED(tide_profile_load(path) == TIDE_OK);
     NEED(prior_of(find("step", TIDE_KIND_SCOPE, 0), &prior));
-    NEED(prior.scopes == 10 && prior.types[0].slots == 20 && prior.types[0].slots_most == 2);
+    NEED(prior.scopes == 10 && prior.types[0].slots == 20 && prior.types[0].slots_max == 2);
     NEED(prior_of(find("step", TIDE_KIND_SCOPE, 1), &prior));
     NEED(prior.scopes == 5 && prior.types[0].type == TIDE_I32);
     NEED(prior_of(find("frame", TIDE_KIND_FRAME, 0), &prior));

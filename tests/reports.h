@@ -12,7 +12,7 @@ typedef struct heard {
     char text[1024];
 } heard;
 
-/* For tide_report_to, with a `heard`. */
+/* For tide_report_set_handler, with a `heard`. */
 static inline bool hear(tide_report_kind kind, const char *text, void *user)
 {
     heard *all = (heard *)user;

@@ -401,8 +401,8 @@ static void *work_in_own_pools(void *state)
         }
         tide_pool_destroy(pool);
     }
-    TIDE_SCOPE(tide_thread_pool());
-    (void)tide_acquire(tide_thread_pool(), float, 10);
+    TIDE_SCOPE(tide_pool_local());
+    (void)tide_acquire(tide_pool_local(), float, 10);
     return NULL;
 }
 

@@ -24,7 +24,7 @@ struct own_pool {
 static void *use_own_pool(void *state)
 {
     struct own_pool *own = state;
-    tide_pool *pool = own->pool = tide_thread_pool();
+    tide_pool *pool = own->pool = tide_pool_local();
     {
         TIDE_SCOPE(pool);
         int *numbers = tide_acquire(pool, int, 100);
@@ -33,7 +33,7 @@ static void *use_own_pool(void *state)
         own->live_inside = numbers != NULL && tide_pool_active(pool, TIDE_I32) == 1;
     }
     own->live_after = tide_pool_active(pool, TIDE_I32) != 0;
-    own->same_again = tide_thread_pool() == pool;
+    own->same_again = tide_pool_local() == pool;
     own->sound = tide_pool_check(pool) == TIDE_OK;
     return NULL;
 }
@@ -51,7 +51,7 @@ static void a_thread_has_a_pool_of_its_own(void **state)
     assert_true(here.live_inside && there.live_inside);
     assert_false(here.live_after || there.live_after);
     assert_true(here.sound && there.sound);
-    assert_ptr_equal(tide_thread_pool(), here.pool);
+    assert_ptr_equal(tide_pool_local(), here.pool);
 }
 
 /* ---- given back ---- */
@@ -78,7 +78,7 @@ static void count_pages(unsigned long *mapped, unsigned long *resident)
 
 static void *fill_own_pool(void *state)
 {
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     (void)state;
     TIDE_SCOPE(pool);
     for (tide_type type = 1; type < TIDE_BIT; type++) {
@@ -94,7 +94,7 @@ static void *fill_own_pool(void *state)
 static void *end_with_a_mark_open(void *state)
 {
     fill_own_pool(state);
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     tide_checkpoint(pool);
     tide_acquire(pool, double, 100000);
     return NULL;
@@ -174,7 +174,7 @@ static void *work_hard(void *state)
 {
     bool *good = state;
     *good = true;
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     for (size_t i = 0; i < scaled(200, 10); i++) {
         char name[32];
         snprintf(name, sizeof name, "threads share %zu", i % 17);

@@ -123,7 +123,7 @@ static void expect_type(const tide_site_profile *profile, tide_type type, uint64
             continue;
         assert_int_equal(profile->types[i].scopes, scopes);
         assert_int_equal(profile->types[i].slots, slots);
-        assert_int_equal(profile->types[i].slots_most, most);
+        assert_int_equal(profile->types[i].slots_max, most);
         return;
     }
     assert_int_equal(scopes, 0);
@@ -366,7 +366,7 @@ static void misuse_site(tide_site *site, tide_pool *pool)
     case TIDE_KIND_SCOPE:
         expect_ok(tide_scope_enter(pool, site, &scope));
         expect_ok(tide_pool_reset(pool)); /* abandons it */
-        tide_scope_end(&scope);
+        tide_site_leave(&scope);
         break;
     case TIDE_KIND_FRAME:
         assert_int_not_equal(

@@ -131,7 +131,7 @@ static columns_table *build(csv_text *text, columns_error *error)
     size_t rows, count;
     if (!csv_measure(text, &rows, &count, error))
         return NULL;
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     TIDE_SCOPE(pool);
     csv_field *fields = tide_acquire(pool, csv_field, rows * count);
     if (fields == NULL) {
@@ -154,7 +154,7 @@ static columns_table *build(csv_text *text, columns_error *error)
 static columns_table *load(csv_text *text, columns_error *error)
 {
     columns_table *table = build(text, error);
-    tide_pool_trim(tide_thread_pool(), tide_type_of(csv_field));
+    tide_pool_trim(tide_pool_local(), tide_type_of(csv_field));
     return table;
 }
 

@@ -230,7 +230,7 @@ static bool run(FILE *out, const options *o, columns_job *job, columns_error *er
     if (o->report && tide_profile_observe(true) != TIDE_OK)
         return columns_fail(error, "%s", tide_error_message());
     columns_table *result = o->trace != NULL ? run_traced(o, job, error)
-                                             : columns_run_tide(job, tide_thread_pool(), error);
+                                             : columns_run_tide(job, tide_pool_local(), error);
     tide_profile_observe(false);
     if (result == NULL)
         return false;

@@ -130,7 +130,7 @@ static void print_line(FILE *out, const columns_table *table, const size_t *widt
 
 void print_table(FILE *out, const columns_table *table, size_t found)
 {
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     TIDE_SCOPE(pool);
     size_t *widths = tide_acquire(pool, size_t, table->column_count);
     if (widths == NULL)

@@ -123,8 +123,8 @@ static bool build(kernels *k, const tide_device *device, const char *text)
 static bool launch(kernels *k, kernel_name name, size_t threads, const argument *arguments,
                    size_t count)
 {
-    void *values[ARGUMENTS_MOST];
-    if (count > ARGUMENTS_MOST)
+    void *values[ARGUMENTS_MAX];
+    if (count > ARGUMENTS_MAX)
         return false;
     for (size_t i = 0; i < count; i++)
         values[i] =

@@ -21,7 +21,7 @@ typedef struct argument {
 #define ARRAY(pointer) ((argument){.array = (pointer)})
 #define NUMBER(value)  ((argument){.number = (value)})
 
-enum { ARGUMENTS_MOST = 8, GROUP = 64 };
+enum { ARGUMENTS_MAX = 8, GROUP = 64 };
 
 typedef struct kernels {
     const struct kernel_methods *methods;

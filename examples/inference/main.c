@@ -193,7 +193,7 @@ static int compare(const options *o, float *in, const result *r)
 int main(int count, char **arguments)
 {
     options o = {.device = "host", .shape = {.batch = 64, .width = 256, .blocks = 4}, .steps = 50};
-    if (!read_options(count, arguments, &o) || o.shape.blocks > BLOCKS_MOST) {
+    if (!read_options(count, arguments, &o) || o.shape.blocks > BLOCKS_MAX) {
         fputs(usage, stderr);
         return WRONG;
     }

@@ -9,13 +9,13 @@ typedef struct sizes {
     int batch, width, blocks;
 } sizes;
 
-enum { BLOCKS_MOST = 64 };
+enum { BLOCKS_MAX = 64 };
 
 typedef struct network {
     sizes shape;
     kernels kernels;
     tide_pool *pool;
-    float *weights[BLOCKS_MOST], *bias[BLOCKS_MOST]; /* acquired at the pool's root: they stay */
+    float *weights[BLOCKS_MAX], *bias[BLOCKS_MAX]; /* acquired at the pool's root: they stay */
 } network;
 
 /* Numbers that look random, the same everywhere. */

@@ -60,7 +60,7 @@ static void hear(const tide_event *event, void *user)
 
 void life_begin(void)
 {
-    tide_event_set(hear, NULL);
+    tide_event_set_handler(hear, NULL);
 }
 
 /* ---- telling ---- */
@@ -115,7 +115,7 @@ static void print_totals(void)
 
 bool life_print(void)
 {
-    tide_event_set(NULL, NULL);
+    tide_event_set_handler(NULL, NULL);
     pthread_mutex_lock(&mutex);
     for (size_t i = 0; i < WORKS; i++) {
         print_site(&works[i]);

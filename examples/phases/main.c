@@ -87,7 +87,7 @@ static void learn(const options *o)
 
 static void run(const options *o)
 {
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     double end = now() + o->seconds;
     chart_begin();
     for (size_t i = 0; o->steps != 0 ? i < o->steps : now() < end; i++) {
@@ -145,7 +145,7 @@ int main(int count, char **words)
     if (o.help)
         return fputs(usage, stdout) < 0;
     life_begin(); /* before the first use of a site, or nobody hears that it was found */
-    if (!settle_settings(&o) || !work_prepare() || tide_thread_pool() == NULL) {
+    if (!settle_settings(&o) || !work_prepare() || tide_pool_local() == NULL) {
         fprintf(stderr, "phases: %s\n", tide_error_message());
         return 1;
     }

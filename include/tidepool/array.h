@@ -8,7 +8,7 @@
  * slot is AdaptiveArrayPools.jl's.
  *
  * Failing calls return NULL with a message and change nothing: TIDE_ERROR_SIZE for a negative
- * extent, a product that overflows or a rank not within 0 to TIDE_NDIM_MOST, and everything that
+ * extent, a product that overflows or a rank not within 0 to TIDE_NDIM_MAX, and everything that
  * acquire can say. */
 #ifndef TIDEPOOL_ARRAY_H
 #define TIDEPOOL_ARRAY_H
@@ -20,12 +20,12 @@ TIDE_BEGIN_DECLS
 
 /* An array of `ndim` dimensions, row-major (the last index runs fastest), uninitialised. Every
  * type but TIDE_BIT (see tidepool/bits.h). `shape` is read, not kept. */
-#define tide_acquire_array(pool, type, ndim, shape) \
-    tide_acquire_array_inline((pool), (type), TIDE_ROW_MAJOR, (ndim), (shape), TIDE_HERE)
+#define tide_array_acquire(pool, type, ndim, shape) \
+    tide_array_acquire_inline((pool), (type), TIDE_ROW_MAJOR, (ndim), (shape), TIDE_HERE)
 
 /* The same with the order named; TIDE_COLUMN_MAJOR lets the first index run fastest. */
-#define tide_acquire_array_order(pool, type, order, ndim, shape) \
-    tide_acquire_array_inline((pool), (type), (order), (ndim), (shape), TIDE_HERE)
+#define tide_array_acquire_order(pool, type, order, ndim, shape) \
+    tide_array_acquire_inline((pool), (type), (order), (ndim), (shape), TIDE_HERE)
 
 /* Acquire, then every element 0, 1 (numeric built-in types only), or a copy of *value. */
 TIDE_API tide_array *tide_array_zeros(tide_pool *pool, tide_type type, int ndim,
@@ -37,18 +37,18 @@ TIDE_API tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim,
 
 /* An uninitialised array like another one: its type unless `type` is given (not TIDE_NO_TYPE),
  * its shape unless `shape` is given (not NULL; `ndim` then counts), its order if it has one. */
-TIDE_API tide_array *tide_similar(tide_pool *pool, const tide_array *like, tide_type type,
+TIDE_API tide_array *tide_array_similar(tide_pool *pool, const tide_array *like, tide_type type,
                                   int ndim, const int64_t *shape);
 
 /* A part of an array, sharing its memory: along dimension d the elements start[d],
  * start[d] + step[d], …, extent[d] of them. step NULL: all 1; a step may be negative or 0.
  * TIDE_ERROR_SIZE when an element would lie outside. The header lives until the scope ends. */
-TIDE_API tide_array *tide_view(tide_pool *pool, const tide_array *array, const int64_t *start,
+TIDE_API tide_array *tide_array_view(tide_pool *pool, const tide_array *array, const int64_t *start,
                                const int64_t *extent, const int64_t *step);
 
 /* The same elements under another shape, sharing memory, in the array's order. The array must be
  * contiguous in its order and the number of elements the same. */
-TIDE_API tide_array *tide_reshape(tide_pool *pool, const tide_array *array, int ndim,
+TIDE_API tide_array *tide_array_reshape(tide_pool *pool, const tide_array *array, int ndim,
                                   const int64_t *shape);
 
 /* Do the elements lie without gaps in this order? Where an extent is 1 its stride does not matter;

@@ -86,9 +86,9 @@ typedef struct tide_buffers_options {
     tide_buffers_policy policy;
     uint32_t flags;      /* of tide_buffer_acquire                                              */
     void *stream;        /* of tide_buffer_acquire and tide_buffer_release; host: NULL          */
-    size_t bytes_most;   /* that may be cached; 0: as the setting `buffers_bytes` says (4 GiB)  */
-    uint32_t count_most; /* that may be cached of a bucket; 0: as `buffers_count` says (16)     */
-    uint32_t age_most;   /* ticks that a buffer may be cached; 0: as `buffers_age` says         */
+    size_t bytes_max;   /* that may be cached; 0: as the setting `buffers_bytes` says (4 GiB)  */
+    uint32_t count_max; /* that may be cached of a bucket; 0: as `buffers_count` says (16)     */
+    uint32_t age_max;   /* ticks that a buffer may be cached; 0: as `buffers_age` says         */
     tide_buffer_hook hook; /* NULL: none                                                        */
     void *user;
 } tide_buffers_options;
@@ -136,7 +136,7 @@ TIDE_API void *tide_buffer_pointer(tide_buffers *buffers, tide_buffer buffer);
 TIDE_API size_t tide_buffer_bytes(tide_buffers *buffers, tide_buffer buffer);
 
 /* What a buffer for so many bytes would have. 0: there is no such size. */
-TIDE_API size_t tide_buffers_round(const tide_buffers *buffers, size_t bytes);
+TIDE_API size_t tide_buffers_round_up(const tide_buffers *buffers, size_t bytes);
 
 /* Gives back what has been cached for so many ticks or more; 0: all that is cached. Pinned memory
  * that the device still reads or writes stays. */
@@ -164,8 +164,8 @@ typedef struct tide_buffers_statistics {
     size_t live, cached;   /* buffers                                                         */
     size_t bytes_live, bytes_cached; /* by bucket                                             */
     size_t bytes_high;     /* most bytes, live and cached, that were ever held at once        */
-    size_t bytes_most;     /* limits                                                          */
-    uint32_t count_most;
+    size_t bytes_max;     /* limits                                                          */
+    uint32_t count_max;
     uint64_t bytes_asked, bytes_given; /* by all acquires so far: what is between was wasted  */
     double hit_rate;       /* hits of all acquires; 0 before the first                        */
     double waste;          /* part of bytes_given that nobody asked for                       */

@@ -2,7 +2,7 @@
 /* Acquires as sites: for a type, or a type and shape, that is known at run time only.
  *
  * A site that is seen to ask for the same few types or shapes is given code that tests for those
- * first. Everything else about them is as for tide_acquire_type and tide_acquire_array. */
+ * first. Everything else about them is as for tide_acquire_type and tide_array_acquire. */
 #ifndef TIDEPOOL_CALLSITE_H
 #define TIDEPOOL_CALLSITE_H
 
@@ -26,7 +26,7 @@ TIDE_INLINE tide_array *tide_site_array_inline(tide_site *site, tide_pool *pool,
                                                int ndim, const int64_t *shape)
 {
     if (TIDE_UNLIKELY(pool == NULL))
-        return tide_acquire_array_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, TIDE_NOWHERE);
+        return tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, TIDE_NOWHERE);
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&plan->array, __ATOMIC_RELAXED)(pool, type, ndim, shape, plan, site);
 }
@@ -45,7 +45,7 @@ TIDE_API tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, t
         tide_site_acquire_inline(&site, (pool), (type), (n));    \
     })
 
-/* tide_acquire_array(pool, type, ndim, shape) as a call site of its own. */
+/* tide_array_acquire(pool, type, ndim, shape) as a call site of its own. */
 #define TIDE_ARRAY_SITE(pool, type, ndim, shape) \
     TIDE_ARRAY_SITE_AT(TIDE_UNIQUE(tide_array_), pool, type, ndim, shape)
 #define TIDE_ARRAY_SITE_AT(site, pool, type, ndim, shape)                    \

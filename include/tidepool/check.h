@@ -31,7 +31,7 @@ typedef enum tide_report_kind {
  * (read(2) into a rewound array) fails with EFAULT and is not reported. Past some 30 000 arrays
  * live at once, further ones are not guarded. */
 typedef bool (*tide_report_function)(tide_report_kind kind, const char *text, void *user);
-TIDE_API void tide_report_to(tide_report_function function, void *user);
+TIDE_API void tide_report_set_handler(tide_report_function function, void *user);
 
 /* How many pools exist that check anything. */
 extern TIDE_API_DATA int tide_checked_pools;

@@ -59,7 +59,7 @@ typedef struct tide_event {
  * nothing locked but other rounds. NULL: nobody (the default). When more than 1024 events come in
  * one round the rest are not told, and counted in tide_learning_statistics. Any thread. */
 typedef void tide_event_function(const tide_event *event, void *user);
-TIDE_API void tide_event_set(tide_event_function *function, void *user);
+TIDE_API void tide_event_set_handler(tide_event_function *function, void *user);
 
 /* "found", "staged", "published", "missed", "retired", "gave up". Static text. */
 TIDE_API const char *tide_event_name(tide_event_kind kind);

@@ -51,7 +51,7 @@ TIDE_API tide_status tide_pool_destroy(tide_pool *pool);
 
 /* The calling thread's own pool, created on first use and given back when the thread ends, whoever
  * has adopted it. NULL with a message when it cannot be created. */
-TIDE_API tide_pool *tide_thread_pool(void);
+TIDE_API tide_pool *tide_pool_local(void);
 
 /* Makes the calling thread the owner. The threads must have agreed on the hand-over (a queue,
  * a join): the pool itself synchronises nothing. */
@@ -99,7 +99,7 @@ typedef struct tide_pool_statistics {
     uint64_t allocations;  /* slot allocations since creation, growth included          */
     uint64_t releases;     /* slot memory given back since creation                     */
     uint64_t requests;     /* trims and compacts served that were asked for from outside */
-    size_t bytes_pinned;   /* exported through DLPack and not yet back; not in bytes_held  */
+    size_t bytes_exported;   /* exported through DLPack and not yet back; not in bytes_held  */
     uint64_t exchanges;    /* times a larger free slot was exchanged for a smaller one  */
 } tide_pool_statistics;
 

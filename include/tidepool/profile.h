@@ -16,7 +16,7 @@ enum { TIDE_PROFILE_TYPES = 32, TIDE_PROFILE_PATTERNS = 16, TIDE_PATTERN_WORDS =
 /* What the observed uses of one site did with one type. */
 typedef struct tide_profile_type {
     tide_type type;
-    uint32_t slots_most; /* most slots one scope took; else 1    */
+    uint32_t slots_max; /* most slots one scope took; else 1    */
     uint64_t scopes;     /* uses that touched it                 */
     uint64_t slots;      /* slots they took, added up            */
 } tide_profile_type;

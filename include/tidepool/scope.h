@@ -14,7 +14,7 @@
  * time, too: a coroutine that is suspended inside a scope needs a pool of its own.
  *
  * A helper called from a scope may acquire any type, named or not: the first touch saves it.
- * A NULL pool (tide_thread_pool() without memory) is accepted: every acquire then gives NULL. */
+ * A NULL pool (tide_pool_local() without memory) is accepted: every acquire then gives NULL. */
 #ifndef TIDEPOOL_SCOPE_H
 #define TIDEPOOL_SCOPE_H
 
@@ -43,7 +43,7 @@ TIDE_API tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, ui
  * belongs to some pool, which is how the library knows when nobody is inside (jit/learn/limbo.h). */
 TIDE_API TIDE_COLD void tide_scope_without_pool(tide_scope *scope);
 
-TIDE_INLINE void tide_scope_begin(tide_scope *scope, tide_pool *pool, tide_site *site)
+TIDE_INLINE void tide_site_enter(tide_scope *scope, tide_pool *pool, tide_site *site)
 {
     if (TIDE_UNLIKELY(pool == NULL)) {
         tide_scope_without_pool(scope);
@@ -53,7 +53,7 @@ TIDE_INLINE void tide_scope_begin(tide_scope *scope, tide_pool *pool, tide_site 
     __atomic_load_n(&plan->enter, __ATOMIC_RELAXED)(scope, pool, plan, site);
 }
 
-TIDE_INLINE void tide_scope_begin_frame(tide_scope *scope, tide_pool *pool, tide_site *site,
+TIDE_INLINE void tide_site_enter_frame(tide_scope *scope, tide_pool *pool, tide_site *site,
                                         uint32_t count, const tide_type *types,
                                         const size_t *counts, void **data)
 {
@@ -69,7 +69,7 @@ TIDE_INLINE void tide_scope_begin_frame(tide_scope *scope, tide_pool *pool, tide
     __atomic_load_n(&plan->frame, __ATOMIC_RELAXED)(scope, pool, count, types, counts, data);
 }
 
-TIDE_INLINE void tide_scope_end(tide_scope *scope)
+TIDE_INLINE void tide_site_leave(tide_scope *scope)
 {
     __atomic_load_n(&scope->plan->leave, __ATOMIC_RELAXED)(scope);
 }
@@ -99,8 +99,8 @@ TIDE_END_DECLS
 
 #define TIDE_SCOPE_AT(scope, pool, name)                                                   \
     TIDE_SITE(TIDE_PASTE(scope, _site), TIDE_KIND_SCOPE, name);                            \
-    tide_scope scope __attribute__((cleanup(tide_scope_end), unused));                     \
-    tide_scope_begin(&scope, (pool), &TIDE_PASTE(scope, _site))
+    tide_scope scope __attribute__((cleanup(tide_site_leave), unused));                     \
+    tide_site_enter(&scope, (pool), &TIDE_PASTE(scope, _site))
 
 /* A scope of the rest of this block; a call site of its own. */
 #define TIDE_SCOPE(pool) TIDE_SCOPE_AT(TIDE_UNIQUE(tide_scope_), pool, NULL)
@@ -139,8 +139,8 @@ TIDE_END_DECLS
     const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)};  \
     const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};     \
     void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                               \
-    tide_scope frame __attribute__((cleanup(tide_scope_end), unused));                     \
-    tide_scope_begin_frame(&frame, (pool), &TIDE_PASTE(frame, _site),                      \
+    tide_scope frame __attribute__((cleanup(tide_site_leave), unused));                     \
+    tide_site_enter_frame(&frame, (pool), &TIDE_PASTE(frame, _site),                      \
                            TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),             \
                            TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data));          \
     TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)              \
@@ -161,8 +161,8 @@ TIDE_END_DECLS
  * belongs to the level then open. */
 #define TIDE_LOOP(pool, i, count) TIDE_LOOP_AT(TIDE_UNIQUE(tide_loop_), pool, i, count)
 #define TIDE_LOOP_AT(loop, pool, i, count)                                                 \
-    for (tide_loop loop __attribute__((cleanup(tide_loop_end))) =                          \
-                       tide_loop_start(pool, TIDE_HERE),                                   \
+    for (tide_loop loop __attribute__((cleanup(tide_loop_leave))) =                          \
+                       tide_loop_enter(pool, TIDE_HERE),                                   \
                    *TIDE_PASTE(loop, _once) = &loop;                                       \
          TIDE_PASTE(loop, _once); TIDE_PASTE(loop, _once) = NULL)                          \
         for (size_t i = 0, TIDE_PASTE(loop, _count) = (size_t)(count);                     \

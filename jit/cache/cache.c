@@ -49,12 +49,12 @@ enum {
     IDENTITY = 1024 + 2 * TIDE_SPEC_SITE_BYTES,
     ENTRY = IDENTITY + 1024,
     COMPILER = 160,
-    CODE_MOST = 64 << 20
+    CODE_MAX = 64 << 20
 };
 
 static const char first_line[] = "tidepool-kept 1\n";
 
-static tide_keep_figures figures;
+static tide_artefact_cache_figures figures;
 
 /* ---- digests ------------------------------------------------------------------------------ */
 
@@ -226,7 +226,7 @@ static tide_store_result load_code(int store, const tide_artefact_label *label, 
     if (*out != NULL)
         return TIDE_STORE_OK;
     name_file(label, ".code", name);
-    tide_store_result result = tide_store_read(store, name, CODE_MOST, &bytes, &count);
+    tide_store_result result = tide_store_read(store, name, CODE_MAX, &bytes, &count);
     if (result != TIDE_STORE_OK)
         return result;
     tide_artefact_label found = digest(bytes, count);
@@ -279,11 +279,11 @@ static tide_store_result find(const tide_spec *spec, tide_artefact **out)
     return result;
 }
 
-tide_artefact *tide_keep_find(const tide_spec *spec)
+tide_artefact *tide_artefact_cache_find(const tide_spec *spec)
 {
     tide_artefact *artefact = NULL;
     tide_store_result result =
-        tide_setting_get(TIDE_SETTING_keep) != 0 ? find(spec, &artefact) : TIDE_STORE_MISSING;
+        tide_setting_get(TIDE_SETTING_artefact_cache) != 0 ? find(spec, &artefact) : TIDE_STORE_MISSING;
     figures.found += result == TIDE_STORE_OK;
     figures.missing += result == TIDE_STORE_MISSING;
     figures.refused += result != TIDE_STORE_OK && result != TIDE_STORE_MISSING;
@@ -317,7 +317,7 @@ static size_t store_all(int store, const char *bytes, size_t count, const tide_s
         return 0;
     for (size_t i = 0; i < spec_count; i++)
         stored += store_spec(store, &specs[i], compiler, &label, count);
-    tide_store_bound(store, (uint64_t)(tide_setting_get(TIDE_SETTING_keep_most) * (1 << 20)));
+    tide_store_bound(store, (uint64_t)(tide_setting_get(TIDE_SETTING_artefact_cache_max) * (1 << 20)));
     return stored;
 }
 
@@ -325,7 +325,7 @@ static char *read_artefact(const char *path, size_t *count)
 {
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     off_t end = file >= 0 ? lseek(file, 0, SEEK_END) : -1;
-    char *bytes = end > 0 && end <= CODE_MOST ? tide_os_resize(NULL, (size_t)end) : NULL;
+    char *bytes = end > 0 && end <= CODE_MAX ? tide_os_resize(NULL, (size_t)end) : NULL;
     if (bytes != NULL && pread(file, bytes, (size_t)end, 0) != end) {
         tide_os_free(bytes);
         bytes = NULL;
@@ -336,11 +336,11 @@ static char *read_artefact(const char *path, size_t *count)
     return bytes;
 }
 
-void tide_keep_store(const char *path, const tide_spec *specs, size_t count)
+void tide_artefact_cache_store(const char *path, const tide_spec *specs, size_t count)
 {
     int store;
     size_t bytes_count, stored = 0;
-    if (tide_setting_get(TIDE_SETTING_keep) == 0)
+    if (tide_setting_get(TIDE_SETTING_artefact_cache) == 0)
         return;
     char *bytes = tide_privileges_raised() ? NULL : read_artefact(path, &bytes_count);
     if (bytes != NULL && tide_store_open(true, &store) == TIDE_STORE_OK) {
@@ -352,7 +352,7 @@ void tide_keep_store(const char *path, const tide_spec *specs, size_t count)
     figures.failed += count - stored;
 }
 
-void tide_keep_figures_get(tide_keep_figures *out)
+void tide_artefact_cache_figures_get(tide_artefact_cache_figures *out)
 {
     *out = figures;
 }

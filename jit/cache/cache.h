@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Artefacts kept between runs: off unless the setting `keep` is 1. DESIGN's rules hold: under
+/* Artefacts kept between runs: off unless the setting `artefact_cache` is 1. The rules: under
  * $XDG_CACHE_HOME (or ~/.cache), never in /tmp; refused under raised privileges and where owner,
  * mode or any ancestor is wrong; opened without following links; written to a temporary name,
  * synced, renamed; the digest is checked before the code is mapped, and what is mapped is a private
@@ -15,16 +15,16 @@
 
 /* An artefact that holds this spec's code, loaded and with one use for the caller; NULL: there is
  * none that can be trusted. */
-tide_artefact *tide_keep_find(const tide_spec *spec);
+tide_artefact *tide_artefact_cache_find(const tide_spec *spec);
 
 /* Keeps the artefact's file under each of the specs' keys. Failing is harmless and silent but for
  * the count. */
-void tide_keep_store(const char *path, const tide_spec *specs, size_t count);
+void tide_artefact_cache_store(const char *path, const tide_spec *specs, size_t count);
 
-typedef struct tide_keep_figures {
+typedef struct tide_artefact_cache_figures {
     uint64_t found, missing, refused, stored, failed;
-} tide_keep_figures;
+} tide_artefact_cache_figures;
 
-void tide_keep_figures_get(tide_keep_figures *out);
+void tide_artefact_cache_figures_get(tide_artefact_cache_figures *out);
 
 #endif

@@ -21,11 +21,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { ID_MOST = 64 };
+enum { ID_MAX = 64 };
 
 typedef struct build {
     uintptr_t own; /* an address of ours */
-    unsigned char id[ID_MOST];
+    unsigned char id[ID_MAX];
     size_t bytes;
     char name[256];
 } build;
@@ -45,7 +45,7 @@ static void read_notes(const char *notes, size_t bytes, build *out)
         memcpy(&note, notes + at, sizeof note);
         size_t name = at + sizeof note, text = name + aligned(note.n_namesz);
         if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-            memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz <= ID_MOST) {
+            memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz <= ID_MAX) {
             memcpy(out->id, notes + text, note.n_descsz);
             out->bytes = note.n_descsz;
         }

@@ -19,7 +19,7 @@
 
 enum {
     OLD = 3600, /* seconds after which a temporary file's writer is gone for sure */
-    FILES_MOST = 1 << 16
+    FILES_MAX = 1 << 16
 };
 
 static const char temporary_mark[] = ".new-";
@@ -224,7 +224,7 @@ static bool make_room(listing *list)
         return true;
     size_t room = list->room != 0 ? list->room * 2 : 64;
     stored *files =
-        room <= FILES_MOST ? tide_os_resize(list->files, room * sizeof *files) : NULL;
+        room <= FILES_MAX ? tide_os_resize(list->files, room * sizeof *files) : NULL;
     if (files == NULL)
         return false;
     list->files = files;

@@ -18,7 +18,7 @@ enum {
     TIDE_KERNELS_LINE = 80,      /* an order, its end and the 0 included */
     TIDE_KERNELS_COMPILER = 120, /* what made the code, likewise         */
     TIDE_KERNELS_HEAD = 512,     /* all lines before the code            */
-    TIDE_KERNELS_CODE_MOST = 16 << 20
+    TIDE_KERNELS_CODE_MAX = 16 << 20
 };
 
 /* The order's one line, "kernels cuda 90 …\n", for the kernels that this build knows. */

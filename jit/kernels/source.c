@@ -218,69 +218,69 @@ static const char *const actions[TIDE_KERNEL_COUNT] = {
                          "        hash_chunk(DATA, s.bytes, s.shift, s.low, chunk));\n",
 };
 
-static void put_parameters(tide_written *t, tide_kernels_language language, tide_kernel kernel,
+static void put_parameters(tide_text *t, tide_kernels_language language, tide_kernel kernel,
                            size_t size)
 {
-    tide_put(t, "(TABLE segments table");
+    tide_text_put(t, "(TABLE segments table");
     if (kernel != TIDE_KERNEL_FILL)
-        tide_put(t, ", GLOBAL U8 *block");
+        tide_text_put(t, ", GLOBAL U8 *block");
     for (size_t i = 0; i < size && language == TIDE_KERNELS_OPENCL && kernel != TIDE_KERNEL_FINISH;
          i++)
-        tide_put(t, ", GLOBAL U8 *p%zu", i);
-    tide_put(t, ")\n{\n");
+        tide_text_put(t, ", GLOBAL U8 *p%zu", i);
+    tide_text_put(t, ")\n{\n");
 }
 
 /* OpenCL: a segment's buffer is the parameter of its number. */
-static void put_data(tide_written *t, tide_kernels_language language, size_t size)
+static void put_data(tide_text *t, tide_kernels_language language, size_t size)
 {
     if (language == TIDE_KERNELS_CUDA) {
-        tide_put(t, "    U8 *DATA = (U8 *)s.data;\n");
+        tide_text_put(t, "    U8 *DATA = (U8 *)s.data;\n");
         return;
     }
-    tide_put(t, "    __global U8 *DATA = s.data + (");
+    tide_text_put(t, "    __global U8 *DATA = s.data + (");
     for (size_t i = 0; i + 1 < size; i++)
-        tide_put(t, "i == %zu ? p%zu : ", i, i);
-    tide_put(t, "p%zu);\n", size - 1);
+        tide_text_put(t, "i == %zu ? p%zu : ", i, i);
+    tide_text_put(t, "p%zu);\n", size - 1);
 }
 
-static void put_entry(tide_written *t, tide_kernels_language language, tide_kernel kernel,
+static void put_entry(tide_text *t, tide_kernels_language language, tide_kernel kernel,
                       size_t size)
 {
-    tide_put(t, "ENTRY tide_%s", tide_kernel_names[kernel]);
+    tide_text_put(t, "ENTRY tide_%s", tide_kernel_names[kernel]);
     put_parameters(t, language, kernel, size);
     if (kernel == TIDE_KERNEL_FINISH) {
-        tide_put(t, "    GLOBAL U64 *sums = (GLOBAL U64 *)block + table.base;\n"
+        tide_text_put(t, "    GLOBAL U64 *sums = (GLOBAL U64 *)block + table.base;\n"
                     "    for (U32 i = ITEM; i < table.count; i += GROUP)\n"
                     "        sums[i] = mix(sums[i] + table.all[i].bytes * HASH_STEP);\n}\n");
         return;
     }
     if (kernel == TIDE_KERNEL_CHECK || kernel == TIDE_KERNEL_HASH)
-        tide_put(t, "    SUMS\n");
-    tide_put(t, "    U32 i = find(table.all, table.count, CHUNK_INDEX);\n"
+        tide_text_put(t, "    SUMS\n");
+    tide_text_put(t, "    U32 i = find(table.all, table.count, CHUNK_INDEX);\n"
                 "    const segment s = table.all[i];\n"
                 "    U64 chunk = CHUNK_INDEX - s.first;\n");
     put_data(t, language, size);
-    tide_put(t, "%s}\n", actions[kernel]);
+    tide_text_put(t, "%s}\n", actions[kernel]);
 }
 
-static void put_table(tide_written *t, tide_kernels_language language, size_t size)
+static void put_table(tide_text *t, tide_kernels_language language, size_t size)
 {
-    tide_put(
+    tide_text_put(
         t, "typedef struct segments {\n    U32 count, base;\n    segment all[%zu];\n} segments;\n",
         size);
     for (tide_kernel kernel = 0; kernel < TIDE_KERNEL_COUNT; kernel++)
         put_entry(t, language, kernel, size);
 }
 
-static void put_common(tide_written *t)
+static void put_common(tide_text *t)
 {
     static const char *const units[] = {"V16", "U32", "U8"};
-    tide_put(t, "%s%s%s", segment_text, fill, check);
+    tide_text_put(t, "%s%s%s", segment_text, fill, check);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         const char *u = units[i];
-        tide_put(t, copy, u, u, u, u, u, u, u);
+        tide_text_put(t, copy, u, u, u, u, u, u, u);
     }
-    tide_put(t, "%s%s", copy_any, hash);
+    tide_text_put(t, "%s%s", copy_any, hash);
 }
 
 void tide_kernels_name(tide_kernel kernel, char *out, size_t room)
@@ -293,11 +293,11 @@ void tide_kernels_name(tide_kernel kernel, char *out, size_t room)
 size_t tide_kernels_source(tide_kernels_language language, char *out, size_t room)
 {
     bool cuda = language == TIDE_KERNELS_CUDA;
-    tide_written t = {out, room, 0};
-    tide_put(&t, "/* Tidepool: kernels for frames, interface %d. */\n", TIDE_KERNELS_ABI);
-    tide_put(&t, "#define GROUP %d\n#define CHUNK_MOVE %d\n#define CHUNK_READ %d\n",
+    tide_text t = {out, room, 0};
+    tide_text_put(&t, "/* Tidepool: kernels for frames, interface %d. */\n", TIDE_KERNELS_ABI);
+    tide_text_put(&t, "#define GROUP %d\n#define CHUNK_MOVE %d\n#define CHUNK_READ %d\n",
              cuda ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, TIDE_CHUNK_MOVE, TIDE_CHUNK_READ);
-    tide_put(&t, "#define HASH_STEP ((U64)0x9E3779B97F4A7C15)\n%s",
+    tide_text_put(&t, "#define HASH_STEP ((U64)0x9E3779B97F4A7C15)\n%s",
              cuda ? prelude_cuda : prelude_opencl);
     put_common(&t);
     put_table(&t, language, cuda ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL);

@@ -49,7 +49,7 @@ static bool pattern_of(const tide_part *part, pattern *out)
     return PATTERN % size == 0 || zeros == size;
 }
 
-bool tide_table_possible(const tide_help *help, tide_kernel kernel)
+bool tide_table_possible(const tide_frame_work *help, tide_kernel kernel)
 {
     pattern unused;
     for (size_t i = 0; i < help->count && patterned(kernel); i++)
@@ -93,7 +93,7 @@ static uint32_t groups_of(const tide_segment *segment, tide_kernel kernel)
 }
 
 typedef struct builder {
-    const tide_help *help;
+    const tide_frame_work *help;
     tide_kernel kernel;
     tide_kernels_language language;
     size_t most;
@@ -186,7 +186,7 @@ static bool add(const builder *b, tide_table_place *place)
     return part->count == 0 || add_filled(b, part, &place->half);
 }
 
-bool tide_table_next(const tide_help *help, tide_kernel kernel, tide_kernels_language language,
+bool tide_table_next(const tide_frame_work *help, tide_kernel kernel, tide_kernels_language language,
                      size_t most, tide_table_place *place, tide_table *out)
 {
     const builder b = {help, kernel, language, most, out};

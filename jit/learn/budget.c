@@ -39,7 +39,7 @@ tide_reason tide_budget_take(uint64_t round)
 {
     if (round < rest_until)
         return TIDE_REASON_backing_off;
-    if (tide_limbo_count() >= (size_t)tide_setting_get(TIDE_SETTING_limbo_most))
+    if (tide_limbo_count() >= (size_t)tide_setting_get(TIDE_SETTING_limbo_max))
         return TIDE_REASON_limbo_full;
     return within_budget() ? TIDE_REASON_none : TIDE_REASON_budget;
 }
@@ -49,7 +49,7 @@ bool tide_budget_note(bool good, uint64_t round)
     failed_in_a_row = good ? 0 : failed_in_a_row + 1;
     if (failed_in_a_row < FAILED_FEW)
         return true;
-    uint64_t most = (uint64_t)tide_setting_get(TIDE_SETTING_back_off_most);
+    uint64_t most = (uint64_t)tide_setting_get(TIDE_SETTING_back_off_max);
     uint64_t doublings = failed_in_a_row - FAILED_FEW;
     uint64_t rest = doublings < DOUBLINGS ? (uint64_t)FIRST_REST << doublings : most;
     rest_until = round + (rest < most ? rest : most);

@@ -6,7 +6,7 @@
 
 #include "jit/learn/budget.h"
 #include "jit/learn/event.h"
-#include "jit/kernels/help.h"
+#include "jit/kernels/modules.h"
 #include "jit/cache/cache.h"
 #include "jit/learn/limbo.h"
 #include "jit/stager/locate.h"
@@ -43,7 +43,7 @@ static uint64_t orders_made;
 
 static order *make_order(void)
 {
-    uint32_t room = (uint32_t)tide_setting_get(TIDE_SETTING_batch_most);
+    uint32_t room = (uint32_t)tide_setting_get(TIDE_SETTING_batch_max);
     order *made = tide_os_resize(NULL, sizeof *made + room * sizeof(item));
     if (made == NULL)
         return NULL;
@@ -69,7 +69,7 @@ static order *order_for(const char *stem)
     return *last = make_order();
 }
 
-void tide_order_gather(tide_site *site, uint64_t round)
+void tide_compile_request_gather(tide_site *site, uint64_t round)
 {
     tide_learner *learner = site->record->learner;
     if (learner == NULL || learner->in_force == TIDE_NO_PLAN)
@@ -117,10 +117,10 @@ static void fail_all(order *o, tide_reason reason)
 /* Those found are given their artefact; true when there is none left to compile. */
 static bool find_kept(order *o)
 {
-    bool keeping = tide_setting_get(TIDE_SETTING_keep) != 0, all = keeping;
+    bool keeping = tide_setting_get(TIDE_SETTING_artefact_cache) != 0, all = keeping;
     for (uint32_t i = 0; keeping && i < o->count; i++) {
         item *it = &o->items[i];
-        if (it->artefact == NULL && (it->artefact = tide_keep_find(&it->spec)) != NULL)
+        if (it->artefact == NULL && (it->artefact = tide_artefact_cache_find(&it->spec)) != NULL)
             tide_count(kept);
         all = all && it->artefact != NULL;
     }
@@ -142,7 +142,7 @@ static bool submit(const order *o)
     return true;
 }
 
-void tide_order_send(void)
+void tide_compile_request_send(void)
 {
     while (gathered != NULL) {
         order *o = gathered;
@@ -207,7 +207,7 @@ static void keep(const order *o, const char *path)
             tide_assert(count < TIDE_SPEC_SITES);
             specs[count++] = o->items[i].spec;
         }
-    tide_keep_store(path, specs, count);
+    tide_artefact_cache_store(path, specs, count);
 }
 
 /* Every item that is compiled here has a use of the artefact; the one it was loaded with goes to
@@ -220,7 +220,7 @@ static void load(order *o, const char *path)
         fail_all(o, TIDE_REASON_load_failed);
         return;
     }
-    if (tide_setting_get(TIDE_SETTING_keep) != 0)
+    if (tide_setting_get(TIDE_SETTING_artefact_cache) != 0)
         keep(o, path);
     for (uint32_t i = 0; i < o->count; i++)
         if (o->items[i].artefact == NULL) {
@@ -256,12 +256,12 @@ static bool of_one_site(tide_stager_result result)
            result == TIDE_STAGER_LATE || result == TIDE_STAGER_GARBAGE;
 }
 
-void tide_order_receive(int timeout_ms, uint64_t round)
+void tide_compile_request_receive(int timeout_ms, uint64_t round)
 {
     tide_stager_answer answer;
-    while ((out != NULL || tide_help_ordered()) && tide_stager_poll(&answer, timeout_ms)) {
+    while ((out != NULL || tide_modules_ordered()) && tide_stager_poll(&answer, timeout_ms)) {
         timeout_ms = 0;
-        if (tide_help_answer(&answer))
+        if (tide_modules_answer(&answer))
             continue;
         order *o = take_out(answer.order);
         if (o == NULL)
@@ -283,7 +283,7 @@ void tide_order_receive(int timeout_ms, uint64_t round)
     }
 }
 
-bool tide_order_pending(void)
+bool tide_compile_request_pending(void)
 {
     return gathered != NULL || out != NULL || arrived != NULL;
 }
@@ -344,7 +344,7 @@ static void install_item(const order *o, const item *it, uint64_t round)
         tide_watch_loaded(learner, it->plan, round);
 }
 
-void tide_order_install(uint64_t round)
+void tide_compile_request_install(uint64_t round)
 {
     while (arrived != NULL) {
         order *o = arrived;
@@ -356,7 +356,7 @@ void tide_order_install(uint64_t round)
 }
 
 /* The plans are wanted again: the child may have a stager of its own. */
-void tide_order_forget(void)
+void tide_compile_request_forget(void)
 {
     for (order *o = out; o != NULL; o = o->next)
         fail_all(o, TIDE_REASON_stager_died);

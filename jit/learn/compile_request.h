@@ -8,21 +8,21 @@
 #include "jit/learn/learner.h"
 
 /* Takes note of the site's wanted plan, if the budget allows it. Registry locked. */
-void tide_order_gather(tide_site *site, uint64_t round);
+void tide_compile_request_gather(tide_site *site, uint64_t round);
 
 /* Sends what was gathered. Registry not locked; no more are the next two. */
-void tide_order_send(void);
+void tide_compile_request_send(void);
 
 /* Takes the stager's answers and loads what they name; waits at most so long for the first. */
-void tide_order_receive(int timeout_ms, uint64_t round);
+void tide_compile_request_receive(int timeout_ms, uint64_t round);
 
 /* Is anything out or waiting to be installed? */
-bool tide_order_pending(void);
+bool tide_compile_request_pending(void);
 
 /* Hands over what has come. Registry locked. */
-void tide_order_install(uint64_t round);
+void tide_compile_request_install(uint64_t round);
 
 /* After a fork, in the child: what is out will not come. Registry locked. */
-void tide_order_forget(void);
+void tide_compile_request_forget(void);
 
 #endif

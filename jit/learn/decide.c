@@ -16,10 +16,10 @@ tide_thresholds tide_thresholds_now(void)
         .hit = tide_setting_get(TIDE_SETTING_cost_static),
         .dynamic = tide_setting_get(TIDE_SETTING_cost_dynamic),
         .threshold = tide_setting_get(TIDE_SETTING_threshold),
-        .other_most = tide_setting_get(TIDE_SETTING_other_most),
-        .sample_least = (uint64_t)tide_setting_get(TIDE_SETTING_sample_least),
-        .guards_most = (uint32_t)tide_setting_get(TIDE_SETTING_guards_most),
-        .types_most = (uint32_t)tide_setting_get(TIDE_SETTING_types_most),
+        .other_max = tide_setting_get(TIDE_SETTING_other_max),
+        .sample_min = (uint64_t)tide_setting_get(TIDE_SETTING_sample_min),
+        .guards_max = (uint32_t)tide_setting_get(TIDE_SETTING_guards_max),
+        .types_max = (uint32_t)tide_setting_get(TIDE_SETTING_types_max),
     };
 }
 
@@ -55,7 +55,7 @@ static tide_item item_of_array(const tide_profile_pattern *pattern)
 static bool sane_array(const tide_profile_pattern *pattern)
 {
     return pattern->length >= 2 && pattern->words[1] >= 0 &&
-           pattern->words[1] <= TIDE_NDIM_MOST &&
+           pattern->words[1] <= TIDE_NDIM_MAX &&
            pattern->length == 2 + (uint32_t)pattern->words[1];
 }
 
@@ -143,7 +143,7 @@ static double cost_of_chain(const double *often, uint32_t count, const tide_thre
 double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items *items,
                  const tide_thresholds *at)
 {
-    double often[TIDE_ITEMS_MOST];
+    double often[TIDE_ITEMS_MAX];
     if (kind == TIDE_KIND_SCOPE)
         return cost_of_scope(seen, items, at);
     if (kind == TIDE_KIND_FRAME) {
@@ -177,7 +177,7 @@ static void ideal_scope(const tide_site_profile *seen, const tide_thresholds *at
             items->items[items->count++].type = seen->types[i].type;
     qsort(items->items, items->count, sizeof *items->items, by_type);
     items->nested = items->count <= TIDE_SCOPE_SAVED && part(seen->nested, seen) > NESTED_OFTEN;
-    out->compile = items->count <= at->types_most;
+    out->compile = items->count <= at->types_max;
     out->reason = out->compile ? TIDE_REASON_decided : TIDE_REASON_many_types;
     if (items->count == 0) {
         out->what = TIDE_CHOICE_STAY;
@@ -209,10 +209,10 @@ static uint32_t candidates(tide_kind kind, const tide_site_profile *seen, tide_i
 static void ideal_chain(tide_kind kind, const tide_site_profile *seen, const tide_thresholds *at,
                         tide_choice *out)
 {
-    tide_item items[TIDE_ITEMS_MOST];
-    double often[TIDE_ITEMS_MOST], least = at->dynamic;
+    tide_item items[TIDE_ITEMS_MAX];
+    double often[TIDE_ITEMS_MAX], least = at->dynamic;
     uint32_t count = candidates(kind, seen, items, often), best = 0;
-    for (uint32_t guards = 1; guards <= count && guards <= at->guards_most; guards++) {
+    for (uint32_t guards = 1; guards <= count && guards <= at->guards_max; guards++) {
         double cost = cost_of_chain(often, guards, at);
         if (cost < least) {
             least = cost;
@@ -220,14 +220,14 @@ static void ideal_chain(tide_kind kind, const tide_site_profile *seen, const tid
         }
     }
     uint64_t other = kind == TIDE_KIND_ARRAY ? seen->pattern_other : seen->other;
-    bool many = count > at->guards_most && often[at->guards_most] > at->other_most;
+    bool many = count > at->guards_max && often[at->guards_max] > at->other_max;
     out->items.count = best;
     memcpy(out->items.items, items, best * sizeof *items);
-    if (best != 0 && !many && part(other, seen) <= at->other_most)
+    if (best != 0 && !many && part(other, seen) <= at->other_max)
         return;
     out->what = TIDE_CHOICE_STAY;
     out->reason = many                                  ? TIDE_REASON_megamorphic
-                  : part(other, seen) > at->other_most ? TIDE_REASON_others
+                  : part(other, seen) > at->other_max ? TIDE_REASON_others
                                                         : TIDE_REASON_general_better;
 }
 
@@ -302,7 +302,7 @@ void tide_decide(tide_kind kind, const tide_site_profile *seen, const tide_items
                  tide_choice *out)
 {
     tide_assert(in_force == TIDE_NO_PLAN || in_force < earlier_count);
-    if (seen->scopes < at->sample_least) {
+    if (seen->scopes < at->sample_min) {
         *out = (tide_choice){.what = TIDE_CHOICE_STAY, .reason = TIDE_REASON_few_samples};
         return;
     }

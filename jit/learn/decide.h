@@ -23,15 +23,15 @@
 typedef struct tide_item {
     tide_type type;
     int32_t ndim; /* arrays only */
-    int64_t shape[TIDE_NDIM_MOST];
+    int64_t shape[TIDE_NDIM_MAX];
 } tide_item;
 
-enum { TIDE_ITEMS_MOST = TIDE_PROFILE_TYPES };
+enum { TIDE_ITEMS_MAX = TIDE_PROFILE_TYPES };
 
 typedef struct tide_items {
     uint32_t count;
     bool nested; /* scopes: fast, too, inside a level that has not saved these types */
-    tide_item items[TIDE_ITEMS_MOST];
+    tide_item items[TIDE_ITEMS_MAX];
 } tide_items;
 
 bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b);
@@ -39,9 +39,9 @@ bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b);
 /* The thresholds that deciding reads; tide_thresholds_now fills them from the settings. */
 typedef struct tide_thresholds {
     double save, touch, skip, hit, dynamic;
-    double threshold, other_most;
-    uint64_t sample_least;
-    uint32_t guards_most, types_most;
+    double threshold, other_max;
+    uint64_t sample_min;
+    uint32_t guards_max, types_max;
 } tide_thresholds;
 
 tide_thresholds tide_thresholds_now(void);

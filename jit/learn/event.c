@@ -24,7 +24,7 @@ static void *listener_user;
 
 tide_learning_statistics tide_learning_figures;
 
-void tide_event_set(tide_event_function *function, void *user)
+void tide_event_set_handler(tide_event_function *function, void *user)
 {
     pthread_mutex_lock(&mutex);
     listener = function;

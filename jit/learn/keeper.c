@@ -57,7 +57,7 @@ static void *keep(void *unused)
     pthread_mutex_lock(&mutex);
     for (unsigned quiet = 0; !keeper.stopping;) {
         pthread_mutex_unlock(&mutex);
-        bool busy = tide_round(0);
+        bool busy = tide_round_run(0);
         quiet = busy ? 0 : quiet + 1;
         pthread_mutex_lock(&mutex);
         rest(tide_setting_get(TIDE_SETTING_keeper_period) * (quiet > QUIET ? SLOWER : 1));

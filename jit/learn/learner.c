@@ -31,7 +31,7 @@ tide_learner *tide_learner_of(tide_site *site)
     if (learner == NULL)
         return NULL;
     *learner = (tide_learner){.site = site, .number = ++made, .in_force = TIDE_NO_PLAN};
-    learner->misses_most = (uint64_t)tide_setting_get(TIDE_SETTING_misses);
+    learner->misses_max = (uint64_t)tide_setting_get(TIDE_SETTING_misses);
     site->record->learner = learner;
     return learner;
 }
@@ -135,7 +135,7 @@ tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, 
     for (*number = 0; *number < learner->plan_count; ++*number)
         if (tide_items_same(kind, &learner->plans[*number]->items, items))
             return learner->plans[*number];
-    if (learner->plan_count >= (uint32_t)tide_setting_get(TIDE_SETTING_plans_most) ||
+    if (learner->plan_count >= (uint32_t)tide_setting_get(TIDE_SETTING_plans_max) ||
         !reserve(learner))
         return NULL;
     tide_learned *plan = make_plan(learner, items);
@@ -305,7 +305,7 @@ static void start_again(tide_learner *learner)
     learner->in_force = TIDE_NO_PLAN;
     learner->evidence = (tide_site_profile){0};
     learner->windows = learner->next_window = learner->quiet_rounds = 0;
-    learner->misses_most = (uint64_t)tide_setting_get(TIDE_SETTING_misses);
+    learner->misses_max = (uint64_t)tide_setting_get(TIDE_SETTING_misses);
     learner->prior = false;
     learner->reason = TIDE_REASON_reset;
 }

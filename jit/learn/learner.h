@@ -33,8 +33,8 @@ typedef struct tide_trial {
 
 typedef struct tide_learned {
     tide_items items;
-    tide_type types[TIDE_ITEMS_MOST];
-    uint32_t shelves[TIDE_ITEMS_MOST];
+    tide_type types[TIDE_ITEMS_MAX];
+    uint32_t shelves[TIDE_ITEMS_MAX];
     char stem[TIDE_SPEC_STEM];
 
     tide_plan table; /* scopes: the same by table                 */
@@ -63,7 +63,7 @@ typedef struct tide_learner {
     uint64_t next_window;      /* round in which the next one opens                  */
     uint64_t quiet_rounds;     /* since guards last failed too often                 */
     uint64_t misses_seen;      /* of the plan in force, when last looked at          */
-    uint64_t misses_most;      /* so many more reopen observation                    */
+    uint64_t misses_max;      /* so many more reopen observation                    */
     const struct tide_generic *generic; /* dispatch: seen in the window              */
     bool prior;                /* a loaded profile was used                          */
 

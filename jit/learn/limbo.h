@@ -9,7 +9,7 @@
  *     So it is only the code that must not be executed, from a moment on; how long a scope stays
  *     open does not matter.
  *  2. Only a use that loaded a pointer before that can be in the code. Every use is made with a
- *     pool (without one, tide_scope_begin asks no plan), and the uses of one pool follow one
+ *     pool (without one, tide_site_enter asks no plan), and the uses of one pool follow one
  *     another: pools belong to one thread at a time. Hence at most one use of each pool is in the
  *     code.
  *  3. After retiring, each pool that exists is asked for a pass (runtime/pool/request.h): that closes
@@ -25,7 +25,7 @@
  *     until somebody adopts them.
  *
  * When all pools have passed twice, the artefacts retired before the first question are unloaded.
- * A pool that nobody uses never passes: what waits for it is bounded by the setting `limbo_most`,
+ * A pool that nobody uses never passes: what waits for it is bounded by the setting `limbo_max`,
  * beyond which nothing new is compiled.
  *
  * Dispatches have no pool, so (2) fails for them: their code is never unloaded, and counts against

@@ -70,7 +70,7 @@ static tide_rehearsed rehearse(const tide_plan *control, const tide_plan *candid
 /* Is the pool one in which fast paths pass at all? */
 static bool fast(const tide_pool *pool)
 {
-    return !pool->core->careful && pool->log_top + TIDE_ITEMS_MOST < tide_log_open(pool);
+    return !pool->core->careful && pool->log_top + TIDE_ITEMS_MAX < tide_log_open(pool);
 }
 
 /* Do so many slots of the type stand ready from `next` on? */
@@ -107,7 +107,7 @@ static void once_scope(const use *u, const tide_plan *plan)
     __atomic_load_n(&plan->enter, __ATOMIC_RELAXED)(&scope, u->pool, plan, u->site);
     for (uint32_t i = 0; i < u->count; i++)
         (void)tide_acquire_inline(u->pool, u->types[i], 0, TIDE_NOWHERE);
-    tide_scope_end(&scope);
+    tide_site_leave(&scope);
 }
 
 tide_rehearsed tide_rehearse_scope(const tide_trial *trial, tide_pool *pool, tide_site *site)
@@ -116,7 +116,7 @@ tide_rehearsed tide_rehearse_scope(const tide_trial *trial, tide_pool *pool, tid
              .site = site,
              .count = trial->control->type_count,
              .types = trial->control->types};
-    tide_assert(u.count <= TIDE_ITEMS_MOST);
+    tide_assert(u.count <= TIDE_ITEMS_MAX);
     bool fit = fast(pool);
     for (uint32_t i = 0; fit && i < u.count; i++)
         fit = ready(pool, u.types[i], 1);
@@ -127,14 +127,14 @@ tide_rehearsed tide_rehearse_scope(const tide_trial *trial, tide_pool *pool, tid
 
 static void once_frame(const use *u, const tide_plan *plan)
 {
-    static const size_t none[TIDE_TYPED_MOST];
-    void *data[TIDE_TYPED_MOST];
+    static const size_t none[TIDE_TYPED_MAX];
+    void *data[TIDE_TYPED_MAX];
     tide_scope scope;
     scope.plan = plan;
     scope.site = u->site;
     __atomic_load_n(&plan->frame, __ATOMIC_RELAXED)(&scope, u->pool, u->count, u->types, none,
                                                     data);
-    tide_scope_end(&scope);
+    tide_site_leave(&scope);
 }
 
 tide_rehearsed tide_rehearse_frame(const tide_trial *trial, tide_pool *pool, tide_site *site, uint32_t count,
@@ -183,7 +183,7 @@ static void once_array(const use *u, const tide_plan *plan)
 tide_rehearsed tide_rehearse_array(const tide_trial *trial, tide_pool *pool, tide_type type,
                                    int ndim, const int64_t *shape, tide_site *site)
 {
-    if (type >= TIDE_TYPE_LIMIT || shape == NULL || ndim < 0 || ndim > TIDE_NDIM_MOST ||
+    if (type >= TIDE_TYPE_LIMIT || shape == NULL || ndim < 0 || ndim > TIDE_NDIM_MAX ||
         !foreseen(trial, type, ndim, shape) || !saved_here(pool, type))
         return unfit;
     tide_shelf *shelf = &pool->shelves[type];

@@ -10,7 +10,7 @@
 
 #include "jit/cache/artefact.h"
 #include "jit/learn/event.h"
-#include "jit/kernels/help.h"
+#include "jit/kernels/modules.h"
 #include "jit/learn/limbo.h"
 #include "jit/learn/compile_request.h"
 #include "jit/stager/stager.h"
@@ -38,8 +38,8 @@ static void child(void)
     tide_round_unlock();
     mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     tide_event_forget();
-    tide_order_forget();
-    tide_help_forget();
+    tide_compile_request_forget();
+    tide_modules_forget();
     tide_limbo_forked();
 }
 
@@ -98,7 +98,7 @@ static void watch_sites(void)
     size_t count = tide_site_list(&sites);
     for (size_t i = 0; i < count; i++) {
         tide_watch(sites[i], round_number);
-        tide_order_gather(sites[i], round_number);
+        tide_compile_request_gather(sites[i], round_number);
     }
     tide_registry_unlock();
 }
@@ -107,7 +107,7 @@ static void watch_sites(void)
 static void install(void)
 {
     tide_registry_lock();
-    tide_order_install(round_number);
+    tide_compile_request_install(round_number);
     tide_limbo_round();
     tide_registry_unlock();
     size_t unloaded = tide_limbo_unload();
@@ -135,31 +135,31 @@ static void note_stagers(void)
     __atomic_store_n(&tide_learning_figures.stagers, figures.started, __ATOMIC_RELAXED);
 }
 
-bool tide_round(int wait_ms)
+bool tide_round_run(int wait_ms)
 {
     tide_round_lock();
     round_number++;
     tide_count(rounds);
     if (tide_setting_get(TIDE_SETTING_learn) != 0)
         watch_sites();
-    tide_order_send();
-    tide_help_order();
-    tide_order_receive(wait_ms, round_number);
+    tide_compile_request_send();
+    tide_modules_order();
+    tide_compile_request_receive(wait_ms, round_number);
     note_stagers();
     install();
-    bool pending = tide_order_pending() || sites_pending();
+    bool pending = tide_compile_request_pending() || sites_pending();
     tide_events_tell(round_number);
     tide_round_unlock();
     tide_buffers_tick();
-    tide_help_build(); /* drivers may take long */
-    return pending || tide_help_pending();
+    tide_modules_build(); /* drivers may take long */
+    return pending || tide_modules_pending();
 }
 
 tide_status tide_step(void)
 {
     tide_attach();
     request_memory();
-    tide_round(0);
+    tide_round_run(0);
     return TIDE_OK;
 }
 
@@ -176,7 +176,7 @@ tide_status tide_settle(int timeout_ms)
 {
     double started = now_ms();
     tide_attach();
-    while (tide_round(10))
+    while (tide_round_run(10))
         if (now_ms() - started >= timeout_ms)
             return tide_fail(TIDE_ERROR_STATE, "tide_settle",
                              "something is still pending after %d ms", timeout_ms);

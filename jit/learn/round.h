@@ -10,9 +10,9 @@
 #include <stdbool.h>
 
 /* A round that waits at most so long for the stager. Returns whether something was going on. */
-bool tide_round(int wait_ms);
+bool tide_round_run(int wait_ms);
 
-/* Takes the lock; tide_round takes it too (it may be taken again by who has it). */
+/* Takes the lock; tide_round_run takes it too (it may be taken again by who has it). */
 void tide_round_lock(void);
 void tide_round_unlock(void);
 

@@ -19,16 +19,16 @@ static tide_trial *trial_of(const tide_plan *plan)
 /* All that is counted of a trial stands in one word: a serial that each beginning and each end of
  * one moves on, the uses still wanted, those under way. So a rehearsal that outlives its trial, or
  * its process' fork, finds another serial and changes nothing of the next one. */
-enum { LEFT_SHIFT = 16, SERIAL_SHIFT = 32, CALLS_MOST = UINT16_MAX };
+enum { LEFT_SHIFT = 16, SERIAL_SHIFT = 32, CALLS_MAX = UINT16_MAX };
 
 static uint64_t left_of(uint64_t calls)
 {
-    return calls >> LEFT_SHIFT & CALLS_MOST;
+    return calls >> LEFT_SHIFT & CALLS_MAX;
 }
 
 static uint64_t under_way(uint64_t calls)
 {
-    return calls & CALLS_MOST;
+    return calls & CALLS_MAX;
 }
 
 static uint64_t serial_of(uint64_t calls)
@@ -41,7 +41,7 @@ static uint64_t serial_of(uint64_t calls)
 static void start_count(tide_trial *trial, uint64_t left)
 {
     uint64_t serial = serial_of(__atomic_load_n(&trial->calls, __ATOMIC_RELAXED)) + 1;
-    tide_assert(left <= CALLS_MOST);
+    tide_assert(left <= CALLS_MAX);
     __atomic_store_n(&trial->calls, serial << SERIAL_SHIFT | left << LEFT_SHIFT, __ATOMIC_RELEASE);
 }
 
@@ -51,7 +51,7 @@ static bool take_call(tide_trial *trial, tide_site *site, uint64_t *serial)
 {
     uint64_t calls = __atomic_load_n(&trial->calls, __ATOMIC_RELAXED);
     do {
-        if (left_of(calls) == 0 || under_way(calls) == CALLS_MOST)
+        if (left_of(calls) == 0 || under_way(calls) == CALLS_MAX)
             return false;
     } while (!__atomic_compare_exchange_n(&trial->calls, &calls,
                                           calls - (UINT64_C(1) << LEFT_SHIFT) + 1, true,

@@ -11,7 +11,7 @@
 #include "runtime/scope/site.h"
 
 enum {
-    PLANS_MOST = 1024, /* the most that the setting plans_most may say */
+    PLANS_MAX = 1024, /* the most that the setting plans_max may say */
     FIRST_BACK_OFF = 8 /* rounds */
 };
 
@@ -35,7 +35,7 @@ static uint64_t with_jitter(uint64_t rounds)
 /* Twice as long as the last time, up to a limit; never for good. */
 static void leave_alone(tide_learned *plan, uint64_t round)
 {
-    uint64_t most = setting(TIDE_SETTING_back_off_most);
+    uint64_t most = setting(TIDE_SETTING_back_off_max);
     plan->back_off = plan->back_off == 0 ? FIRST_BACK_OFF : plan->back_off * 2;
     if (plan->back_off > most)
         plan->back_off = most;
@@ -71,7 +71,7 @@ static void keep_code_few(tide_learner *learner)
                 (oldest == NULL || plan->last_round < oldest->last_round))
                 oldest = plan;
         }
-        if (loaded <= setting(TIDE_SETTING_code_most) || oldest == NULL)
+        if (loaded <= setting(TIDE_SETTING_code_max) || oldest == NULL)
             return;
         tide_learned_unload(learner, oldest);
     }
@@ -165,7 +165,7 @@ static void put_items_in_force(tide_learner *learner, const tide_items *items, b
 {
     uint32_t number;
     if (tide_learner_plan(learner, items, &number) == NULL) {
-        bool full = learner->plan_count >= setting(TIDE_SETTING_plans_most);
+        bool full = learner->plan_count >= setting(TIDE_SETTING_plans_max);
         give_up(learner, full ? TIDE_REASON_too_many_plans : TIDE_REASON_no_memory, "");
         return;
     }
@@ -192,7 +192,7 @@ static bool same_generic(tide_learner *learner)
 static bool worth_code(const tide_learner *learner, uint32_t number)
 {
     return learner->site->kind != TIDE_KIND_SCOPE ||
-           learner->plans[number]->items.count <= setting(TIDE_SETTING_types_most);
+           learner->plans[number]->items.count <= setting(TIDE_SETTING_types_max);
 }
 
 static void act(tide_learner *learner, const tide_choice *choice, uint64_t round,
@@ -217,8 +217,8 @@ static void act(tide_learner *learner, const tide_choice *choice, uint64_t round
 
 static void decide(tide_learner *learner, uint64_t round, tide_reason because)
 {
-    const tide_items *earlier[PLANS_MOST];
-    tide_assert(learner->plan_count <= PLANS_MOST);
+    const tide_items *earlier[PLANS_MAX];
+    tide_assert(learner->plan_count <= PLANS_MAX);
     for (uint32_t i = 0; i < learner->plan_count; i++)
         earlier[i] = &learner->plans[i]->items;
     tide_thresholds at = tide_thresholds_now();
@@ -297,9 +297,9 @@ static uint64_t misses_now(const tide_learner *learner)
 static void look_at_misses(tide_learner *learner, uint64_t round)
 {
     uint64_t misses = misses_now(learner), least = setting(TIDE_SETTING_misses);
-    if (misses - learner->misses_seen >= learner->misses_most) {
+    if (misses - learner->misses_seen >= learner->misses_max) {
         learner->misses_seen = misses;
-        learner->misses_most *= 2;
+        learner->misses_max *= 2;
         learner->quiet_rounds = 0;
         learner->reason = TIDE_REASON_missed;
         tide_event_note(TIDE_EVENT_MISSED, learner->site,
@@ -308,8 +308,8 @@ static void look_at_misses(tide_learner *learner, uint64_t round)
         learner->next_window = round;
     } else if (++learner->quiet_rounds >= 2 * setting(TIDE_SETTING_window_every)) {
         learner->quiet_rounds = 0;
-        if (learner->misses_most > least)
-            learner->misses_most /= 2;
+        if (learner->misses_max > least)
+            learner->misses_max /= 2;
     }
 }
 
@@ -318,7 +318,7 @@ static void look_at_misses(tide_learner *learner, uint64_t round)
 static tide_items items_of(const tide_plan *plan)
 {
     tide_items items = {0};
-    for (uint32_t i = 0; i < plan->type_count && i < TIDE_ITEMS_MOST; i++)
+    for (uint32_t i = 0; i < plan->type_count && i < TIDE_ITEMS_MAX; i++)
         items.items[items.count++].type = plan->types[i];
     return items;
 }
@@ -331,7 +331,7 @@ static void follow_declaration(tide_learner *learner, uint64_t round)
     drop_window(learner);
     if (items.count == 0 || items.count != declared->type_count)
         return;
-    put_items_in_force(learner, &items, items.count <= setting(TIDE_SETTING_types_most), round,
+    put_items_in_force(learner, &items, items.count <= setting(TIDE_SETTING_types_max), round,
                        TIDE_REASON_declared);
 }
 

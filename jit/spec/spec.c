@@ -14,14 +14,14 @@
 #include "runtime/base/assert.h"
 #include "runtime/scope/compiled.h"
 
-enum { LINE_MOST = 512, NAME_ESCAPED = 3 * TIDE_SPEC_NAME };
+enum { LINE_MAX = 512, NAME_ESCAPED = 3 * TIDE_SPEC_NAME };
 
 /* As they stand in the text. */
 static const char *const kinds[TIDE_KIND_COUNT] = {"scope", "frame", "acquire", "array",
                                                    "dispatch"};
 
 /* Most items of each kind: a frame is limited by its macro, a dispatch by its plan. */
-static const uint32_t most_items[TIDE_KIND_COUNT] = {TIDE_SPEC_ITEMS, TIDE_TYPED_MOST,
+static const uint32_t most_items[TIDE_KIND_COUNT] = {TIDE_SPEC_ITEMS, TIDE_TYPED_MAX,
                                                      TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS,
                                                      TIDE_PLAN_METHODS};
 
@@ -38,41 +38,41 @@ static bool plain(char c)
     return ascii_word(c) || (c != '\0' && strchr(".-*", c) != NULL);
 }
 
-static void put_name(tide_written *t, const char *name)
+static void put_name(tide_text *t, const char *name)
 {
     for (size_t i = 0; i < TIDE_SPEC_NAME && name[i] != '\0'; i++)
-        tide_put(t, plain(name[i]) ? "%c" : "%%%02X", (unsigned char)name[i]);
+        tide_text_put(t, plain(name[i]) ? "%c" : "%%%02X", (unsigned char)name[i]);
     if (name[0] == '\0')
-        tide_put(t, "*"); /* no type has this name, and something must stand here */
+        tide_text_put(t, "*"); /* no type has this name, and something must stand here */
 }
 
 size_t tide_spec_write_head(char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES);
-    tide_written t = {out, room, 0};
-    tide_put(&t, "tidepool-spec 1\nlayout %016" PRIx64 "\n", tide_compiled_layout());
+    tide_text t = {out, room, 0};
+    tide_text_put(&t, "tidepool-spec 1\nlayout %016" PRIx64 "\n", tide_compiled_layout());
     return t.used;
 }
 
 size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES && spec->item_count <= TIDE_SPEC_ITEMS);
-    tide_written t = {out, room, 0};
-    tide_put(&t, "site %s %s\n%s%s", kinds[spec->kind], spec->stem, spec->count ? "count\n" : "",
+    tide_text t = {out, room, 0};
+    tide_text_put(&t, "site %s %s\n%s%s", kinds[spec->kind], spec->stem, spec->count ? "count\n" : "",
              spec->nested ? "nested\n" : "");
     for (uint32_t i = 0; i < spec->item_count; i++) {
         const tide_spec_item *item = &spec->items[i];
         bool array = spec->kind == TIDE_KIND_ARRAY;
-        tide_put(&t, array ? "array " : "type ");
+        tide_text_put(&t, array ? "array " : "type ");
         put_name(&t, item->name);
-        tide_put(&t, " %" PRIu32, item->type);
+        tide_text_put(&t, " %" PRIu32, item->type);
         if (array)
-            tide_put(&t, " %d", item->ndim);
+            tide_text_put(&t, " %d", item->ndim);
         for (int d = 0; array && d < item->ndim; d++)
-            tide_put(&t, " %" PRId64, item->shape[d]);
-        tide_put(&t, "\n");
+            tide_text_put(&t, " %" PRId64, item->shape[d]);
+        tide_text_put(&t, "\n");
     }
-    tide_put(&t, "end\n");
+    tide_text_put(&t, "end\n");
     return t.used;
 }
 
@@ -94,7 +94,7 @@ static __attribute__((format(printf, 2, 3))) bool bad(tide_spec_reader *reader, 
 }
 
 /* The next line, without its end, moved past. */
-static bool next_line(tide_spec_reader *reader, char line[LINE_MOST])
+static bool next_line(tide_spec_reader *reader, char line[LINE_MAX])
 {
     const char *end = strchr(reader->text, '\n');
     reader->line++;
@@ -102,8 +102,8 @@ static bool next_line(tide_spec_reader *reader, char line[LINE_MOST])
         return bad(reader, "%s", reader->text[0] == '\0' ? "the text ends too soon"
                                                          : "the line does not end");
     size_t length = (size_t)(end - reader->text);
-    if (length >= LINE_MOST)
-        return bad(reader, "%zu bytes, limit %d", length, LINE_MOST - 1);
+    if (length >= LINE_MAX)
+        return bad(reader, "%zu bytes, limit %d", length, LINE_MAX - 1);
     memcpy(line, reader->text, length);
     line[length] = '\0';
     reader->text = end + 1;
@@ -179,7 +179,7 @@ static bool identifier(const char *word)
 
 bool tide_spec_read_head(tide_spec_reader *reader, uint64_t *layout)
 {
-    char line[LINE_MOST];
+    char line[LINE_MAX];
     if (!next_line(reader, line))
         return false;
     if (strcmp(line, "tidepool-spec 1") != 0)
@@ -212,8 +212,8 @@ static bool read_site(tide_spec_reader *reader, char *rest, tide_spec *out)
 static bool read_shape(tide_spec_reader *reader, char **rest, tide_spec_item *item)
 {
     uint64_t value;
-    if (!number(next_word(rest), TIDE_NDIM_MOST, &value))
-        return bad(reader, "the rank is not a number up to %d", TIDE_NDIM_MOST);
+    if (!number(next_word(rest), TIDE_NDIM_MAX, &value))
+        return bad(reader, "the rank is not a number up to %d", TIDE_NDIM_MAX);
     item->ndim = (int)value;
     for (int d = 0; d < item->ndim; d++) {
         if (!number(next_word(rest), INT64_MAX, &value))
@@ -280,7 +280,7 @@ static bool sound(tide_spec_reader *reader, const tide_spec *spec)
 
 bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)
 {
-    char line[LINE_MOST];
+    char line[LINE_MAX];
     *out = (tide_spec){0};
     if (reader->text[0] == '\0')
         return true;

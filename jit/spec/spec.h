@@ -38,7 +38,7 @@ typedef struct tide_spec_item {
     tide_type type;
     char name[TIDE_SPEC_NAME];
     int ndim; /* arrays only */
-    int64_t shape[TIDE_NDIM_MOST];
+    int64_t shape[TIDE_NDIM_MAX];
 } tide_spec_item;
 
 typedef struct tide_spec {

@@ -6,7 +6,7 @@
 
 #include "runtime/base/assert.h"
 
-void tide_put(tide_written *text, const char *format, ...)
+void tide_text_put(tide_text *text, const char *format, ...)
 {
     va_list args;
     va_start(args, format);

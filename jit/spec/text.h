@@ -5,11 +5,11 @@
 
 #include <stddef.h>
 
-typedef struct tide_written {
+typedef struct tide_text {
     char *out;
     size_t room, used; /* bytes; a 0 stands at out[used] once something was written */
-} tide_written;
+} tide_text;
 
-__attribute__((format(printf, 2, 3))) void tide_put(tide_written *text, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void tide_text_put(tide_text *text, const char *format, ...);
 
 #endif

@@ -55,7 +55,7 @@ static const struct_fact struct_facts[STRUCTURES] = {
 #undef STAGE_X
 };
 
-enum { FIELDS_MOST = 32 };
+enum { FIELDS_MAX = 32 };
 
 static gcc_jit_type *array_of(stage_emit *e, gcc_jit_type *element, int count)
 {
@@ -74,14 +74,14 @@ static gcc_jit_field *padding(stage_emit *e, size_t bytes, size_t at)
 static void complete(stage_emit *e, structure which, gcc_jit_struct *made)
 {
     const struct_fact *fact = &struct_facts[which];
-    gcc_jit_field *fields[FIELDS_MOST];
+    gcc_jit_field *fields[FIELDS_MAX];
     int count = 0;
     size_t at = 0;
     for (int f = 0; f < STAGE_FIELD_COUNT; f++) {
         const field_fact *field = &field_facts[f];
         if (field->structure != which)
             continue;
-        tide_assert(field->offset >= at && count + 3 < FIELDS_MOST);
+        tide_assert(field->offset >= at && count + 3 < FIELDS_MAX);
         if (field->offset > at)
             fields[count++] = padding(e, field->offset - at, at);
         fields[count++] = e->fields[f] =
@@ -117,7 +117,7 @@ typedef struct param_fact {
 
 static const struct function_fact {
     stage_type type, gives;
-    param_fact params[STAGE_PARAMS_MOST];
+    param_fact params[STAGE_PARAMS_MAX];
 } function_facts[] = {
 #define STAGE_X(NAME, GIVES, ...) {STAGE_##NAME##_FUNCTION, GIVES, {__VA_ARGS__}},
     STAGE_FUNCTIONS(STAGE_X)
@@ -127,7 +127,7 @@ static const struct function_fact {
 static int param_count(const struct function_fact *fact)
 {
     int count = 0;
-    while (count < STAGE_PARAMS_MOST && fact->params[count].name != NULL)
+    while (count < STAGE_PARAMS_MAX && fact->params[count].name != NULL)
         count++;
     return count;
 }
@@ -136,7 +136,7 @@ static void make_functions(stage_emit *e)
 {
     for (size_t i = 0; i < sizeof function_facts / sizeof *function_facts; i++) {
         const struct function_fact *fact = &function_facts[i];
-        gcc_jit_type *params[STAGE_PARAMS_MOST];
+        gcc_jit_type *params[STAGE_PARAMS_MAX];
         for (int p = 0; p < param_count(fact); p++)
             params[p] = e->types[fact->params[p].type];
         e->types[fact->type] = gcc_jit_context_new_function_ptr_type(
@@ -205,7 +205,7 @@ static stage_body make_function(stage_emit *e, stage_type type, enum gcc_jit_fun
         fact++;
     char name[TIDE_SPEC_STEM + 32];
     snprintf(name, sizeof name, "%s_%s", stem, suffix);
-    gcc_jit_param *params[STAGE_PARAMS_MOST];
+    gcc_jit_param *params[STAGE_PARAMS_MAX];
     stage_body body = {.e = e, .param_count = param_count(fact)};
     for (int p = 0; p < body.param_count; p++)
         params[p] = gcc_jit_context_new_param(e->context, NULL, e->types[fact->params[p].type],

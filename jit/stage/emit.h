@@ -96,14 +96,14 @@ typedef struct stage_emit {
     gcc_jit_function *expect, *fetch_add;
 } stage_emit;
 
-enum { STAGE_PARAMS_MOST = 6 };
+enum { STAGE_PARAMS_MAX = 6 };
 
 /* One function in the making: what is written next goes to `here`. */
 typedef struct stage_body {
     stage_emit *e;
     gcc_jit_function *function;
     gcc_jit_block *here;
-    gcc_jit_rvalue *params[STAGE_PARAMS_MOST];
+    gcc_jit_rvalue *params[STAGE_PARAMS_MAX];
     int param_count, guards;
     bool gives; /* a value */
 } stage_body;

@@ -14,7 +14,7 @@
 typedef struct frame {
     uint32_t count, distinct;
     tide_type types[TIDE_SCOPE_SAVED];
-    uint32_t of[TIDE_TYPED_MOST], repeats[TIDE_TYPED_MOST];
+    uint32_t of[TIDE_TYPED_MAX], repeats[TIDE_TYPED_MAX];
     uint32_t taken[TIDE_SCOPE_SAVED]; /* slots of each type, in all */
 } frame;
 

@@ -11,7 +11,7 @@
 
 #include "jit/stage/compile.h"
 
-enum { TEXT_MOST = TIDE_SPEC_SITE_BYTES * (TIDE_SPEC_SITES + 1) };
+enum { TEXT_MAX = TIDE_SPEC_SITE_BYTES * (TIDE_SPEC_SITES + 1) };
 
 static bool complain(const char *file, const char *what)
 {
@@ -21,13 +21,13 @@ static bool complain(const char *file, const char *what)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static bool read_text(const char *file, char text[TEXT_MOST + 1])
+static bool read_text(const char *file, char text[TEXT_MAX + 1])
 {
     FILE *in = strcmp(file, "-") == 0 ? stdin : fopen(file, "r");
     if (in == NULL)
         return complain(file, strerror(errno));
-    size_t bytes = fread(text, 1, TEXT_MOST + 1, in);
-    bool good = !ferror(in), whole = bytes <= TEXT_MOST;
+    size_t bytes = fread(text, 1, TEXT_MAX + 1, in);
+    bool good = !ferror(in), whole = bytes <= TEXT_MAX;
     if (in != stdin)
         fclose(in);
     if (!good || !whole)
@@ -38,7 +38,7 @@ static bool read_text(const char *file, char text[TEXT_MOST + 1])
 
 static stage_request *read_request(const char *file)
 {
-    static char text[TEXT_MOST + 1];
+    static char text[TEXT_MAX + 1];
     static stage_request request;
     char error[STAGE_ERROR_BYTES];
     if (!read_text(file, text))

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CANCELLED = 16, ARCHITECTURES_MOST = 64 };
+enum { CANCELLED = 16, ARCHITECTURES_MAX = 64 };
 
 typedef struct program *program;
 
@@ -100,10 +100,10 @@ static bool load(char *error, size_t room)
 
 size_t stage_nvrtc_architectures(int *out, size_t most, char *error, size_t room)
 {
-    int count = 0, all[ARCHITECTURES_MOST];
+    int count = 0, all[ARCHITECTURES_MAX];
     if (!load(error, room))
         return 0;
-    if (nvrtc.nvrtcGetNumSupportedArchs(&count) != 0 || count <= 0 || count > ARCHITECTURES_MOST ||
+    if (nvrtc.nvrtcGetNumSupportedArchs(&count) != 0 || count <= 0 || count > ARCHITECTURES_MAX ||
         nvrtc.nvrtcGetSupportedArchs(all) != 0) {
         snprintf(error, room, "NVRTC does not say which architectures it knows");
         return 0;
@@ -119,8 +119,8 @@ size_t stage_nvrtc_architectures(int *out, size_t most, char *error, size_t room
  */
 static int choose(unsigned architecture, bool *cubin, char *error, size_t room)
 {
-    int all[ARCHITECTURES_MOST], newest = 0;
-    size_t count = stage_nvrtc_architectures(all, ARCHITECTURES_MOST, error, room);
+    int all[ARCHITECTURES_MAX], newest = 0;
+    size_t count = stage_nvrtc_architectures(all, ARCHITECTURES_MAX, error, room);
     *cubin = false;
     for (size_t i = 0; i < count; i++) {
         *cubin = *cubin || all[i] == (int)architecture;

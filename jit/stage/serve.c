@@ -28,7 +28,7 @@
 #include "jit/stage/kernels.h"
 #include "runtime/scope/compiled.h"
 
-enum { TEXT_MOST = TIDE_SPEC_SITE_BYTES * (TIDE_SPEC_SITES + 1), PATH_BYTES = 512 };
+enum { TEXT_MAX = TIDE_SPEC_SITE_BYTES * (TIDE_SPEC_SITES + 1), PATH_BYTES = 512 };
 
 typedef enum result { GO_ON, BYE, HOST_GONE, NO_SENSE } result;
 
@@ -36,7 +36,7 @@ static struct host {
     FILE *in;
     int out;
     const char *directory;
-    char text[TEXT_MOST + 1];
+    char text[TEXT_MAX + 1];
     stage_request request;
 } host;
 
@@ -147,7 +147,7 @@ static result serve_one(void)
         return BYE;
     if (sscanf(line, "order %" SCNu64 " %zu%c", &order, &bytes, &rest) != 3 || rest != '\n')
         return NO_SENSE;
-    if (bytes > TEXT_MOST) {
+    if (bytes > TEXT_MAX) {
         refuse(order, "the request is longer than any can be");
         return NO_SENSE;
     }

@@ -18,7 +18,7 @@
 #include "jit/stager/locate.h"
 #include "runtime/base/assert.h"
 
-enum { DEPTH_MOST = 8 }; /* compilers make a folder or two in it, no more */
+enum { DEPTH_MAX = 8 }; /* compilers make a folder or two in it, no more */
 
 static struct {
     char path[TIDE_DIRECTORY_PATH]; /* empty: there is none */
@@ -57,7 +57,7 @@ static bool make_in(const char *parent, char *error, size_t room)
     if (mkdtemp(path) == NULL)
         return say(error, room, strerror(errno), path);
     int descriptor =
-        tide_helper_lift(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        tide_process_lift(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (descriptor < 0) {
         say(error, room, strerror(errno), path);
         (void)rmdir(path);
@@ -166,7 +166,7 @@ void tide_directory_remove(void)
     if (!tide_directory_made())
         return;
     if (lstat(own.path, &seen) == 0 && is_own(&seen)) {
-        clear(own.descriptor, DEPTH_MOST); /* closes it */
+        clear(own.descriptor, DEPTH_MAX); /* closes it */
         own.descriptor = -1;
         (void)rmdir(own.path);
     }

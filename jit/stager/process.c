@@ -33,7 +33,7 @@
 #define PIDFD_SIGNAL_PROCESS_GROUP (1U << 2)
 #endif
 
-static const tide_helper none = {.process = -1, .socket = -1};
+static const tide_process none = {.process = -1, .socket = -1};
 
 static void close_descriptor(int *descriptor)
 {
@@ -47,7 +47,7 @@ static void close_descriptor(int *descriptor)
 typedef enum presence { RUNS, ENDED, COLLECTED } presence;
 
 /* Without collecting it. */
-static presence look(const tide_helper *helper)
+static presence look(const tide_process *helper)
 {
     siginfo_t seen = {.si_pid = 0};
     idtype_t type = helper->process >= 0 ? P_PIDFD : P_PID;
@@ -63,7 +63,7 @@ static presence look(const tide_helper *helper)
 
 /* ---- signals ------------------------------------------------------------------------------ */
 
-static void signal_group(const tide_helper *helper, int number)
+static void signal_group(const tide_process *helper, int number)
 {
     if (helper->process >= 0 &&
         pidfd_send_signal(helper->process, number, NULL, PIDFD_SIGNAL_PROCESS_GROUP) == 0)
@@ -72,7 +72,7 @@ static void signal_group(const tide_helper *helper, int number)
         (void)kill(-helper->pid, number);
 }
 
-void tide_helper_terminate(tide_helper *helper)
+void tide_process_terminate(tide_process *helper)
 {
     tide_assert(helper->pid > 0);
     if (helper->process >= 0)
@@ -81,36 +81,36 @@ void tide_helper_terminate(tide_helper *helper)
         (void)kill(helper->pid, SIGTERM);
 }
 
-void tide_helper_kill(tide_helper *helper)
+void tide_process_kill(tide_process *helper)
 {
     tide_assert(helper->pid > 0);
     signal_group(helper, SIGKILL);
 }
 
-bool tide_helper_ended(const tide_helper *helper)
+bool tide_process_ended(const tide_process *helper)
 {
     tide_assert(helper->pid > 0);
     return look(helper) != RUNS;
 }
 
-void tide_helper_collect(tide_helper *helper)
+void tide_process_collect(tide_process *helper)
 {
     siginfo_t seen;
-    tide_assert(tide_helper_ended(helper));
+    tide_assert(tide_process_ended(helper));
     signal_group(helper, SIGKILL); /* a linker that it waited for, say */
     if (helper->process >= 0)
         (void)waitid(P_PIDFD, (id_t)helper->process, &seen, WEXITED | WNOHANG);
     else
         (void)waitid(P_PID, (id_t)helper->pid, &seen, WEXITED | WNOHANG);
-    tide_helper_forget(helper);
+    tide_process_forget(helper);
 }
 
-void tide_helper_hang_up(tide_helper *helper)
+void tide_process_hang_up(tide_process *helper)
 {
     close_descriptor(&helper->socket);
 }
 
-void tide_helper_forget(tide_helper *helper)
+void tide_process_forget(tide_process *helper)
 {
     close_descriptor(&helper->socket);
     close_descriptor(&helper->process);
@@ -184,7 +184,7 @@ static int spawn(pid_t *pid, const char *program, const char *directory, int soc
     return failed;
 }
 
-int tide_helper_lift(int descriptor)
+int tide_process_lift(int descriptor)
 {
     if (descriptor < 0 || descriptor > STDERR_FILENO)
         return descriptor;
@@ -198,7 +198,7 @@ static int connect_ends(int ends[2])
 {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
         return errno;
-    ends[0] = tide_helper_lift(ends[0]);
+    ends[0] = tide_process_lift(ends[0]);
     if (ends[0] >= 0 && fcntl(ends[1], F_SETFL, 0) == 0) /* the helper's end blocks */
         return 0;
     int failed = errno;
@@ -208,11 +208,11 @@ static int connect_ends(int ends[2])
 }
 
 /* An errno; 0 when the process is there, with a descriptor or on a system that has none. */
-static int take_hold(tide_helper *helper)
+static int take_hold(tide_process *helper)
 {
     static bool unknown; /* the system call: asked for once only */
     if (!unknown) {
-        helper->process = tide_helper_lift(pidfd_open(helper->pid, 0));
+        helper->process = tide_process_lift(pidfd_open(helper->pid, 0));
         if (helper->process < 0 && errno != ENOSYS && errno != ESRCH)
             return errno; /* no descriptor left, most likely */
         unknown = helper->process < 0 && errno == ENOSYS;
@@ -226,7 +226,7 @@ static bool refuse(int number, const char *what, char *error, size_t room)
     return false;
 }
 
-bool tide_helper_start(tide_helper *helper, const char *program, const char *directory, char *error,
+bool tide_process_start(tide_process *helper, const char *program, const char *directory, char *error,
                        size_t room)
 {
     int ends[2];
@@ -238,7 +238,7 @@ bool tide_helper_start(tide_helper *helper, const char *program, const char *dir
     close(ends[1]);
     helper->socket = ends[0];
     if (failed) {
-        tide_helper_forget(helper);
+        tide_process_forget(helper);
         return refuse(failed, program, error, room);
     }
     failed = take_hold(helper);
@@ -247,7 +247,7 @@ bool tide_helper_start(tide_helper *helper, const char *program, const char *dir
             signal_group(helper, SIGKILL);
             (void)waitpid(helper->pid, NULL, 0); /* killed, so at once */
         }
-        tide_helper_forget(helper);
+        tide_process_forget(helper);
         return refuse(failed, failed == ESRCH ? "it ended at once" : "pidfd_open", error, room);
     }
     return true;
@@ -255,7 +255,7 @@ bool tide_helper_start(tide_helper *helper, const char *program, const char *dir
 
 /* ---- talking ------------------------------------------------------------------------------ */
 
-size_t tide_helper_send(tide_helper *helper, const char *bytes, size_t count)
+size_t tide_process_send(tide_process *helper, const char *bytes, size_t count)
 {
     size_t sent = 0;
     while (sent < count) {
@@ -271,27 +271,27 @@ size_t tide_helper_send(tide_helper *helper, const char *bytes, size_t count)
 }
 
 /* Moves what is left to the front and reads behind it. */
-static tide_helper_reading read_more(tide_helper *helper)
+static tide_process_reading read_more(tide_process *helper)
 {
     memmove(helper->line, helper->line + helper->used, helper->filled - helper->used);
     helper->filled -= helper->used;
     helper->used = 0;
     if (helper->filled == sizeof helper->line)
-        return TIDE_HELPER_LONG;
+        return TIDE_PROCESS_LONG;
     ssize_t got;
     do
         got = recv(helper->socket, helper->line + helper->filled,
                    sizeof helper->line - helper->filled, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOMEM))
-        return TIDE_HELPER_NONE;
+        return TIDE_PROCESS_NONE;
     if (got <= 0)
-        return TIDE_HELPER_END;
+        return TIDE_PROCESS_END;
     helper->filled += (size_t)got;
-    return TIDE_HELPER_GOT;
+    return TIDE_PROCESS_GOT;
 }
 
-tide_helper_reading tide_helper_read(tide_helper *helper, const char **line)
+tide_process_reading tide_process_read(tide_process *helper, const char **line)
 {
     for (;;) {
         char *start = helper->line + helper->used;
@@ -300,10 +300,10 @@ tide_helper_reading tide_helper_read(tide_helper *helper, const char **line)
             *end = '\0';
             helper->used = (size_t)(end - helper->line) + 1;
             *line = start;
-            return strlen(start) == (size_t)(end - start) ? TIDE_HELPER_GOT : TIDE_HELPER_LONG;
+            return strlen(start) == (size_t)(end - start) ? TIDE_PROCESS_GOT : TIDE_PROCESS_LONG;
         }
-        tide_helper_reading reading = read_more(helper);
-        if (reading != TIDE_HELPER_GOT)
+        tide_process_reading reading = read_more(helper);
+        if (reading != TIDE_PROCESS_GOT)
             return reading;
     }
 }

@@ -17,29 +17,29 @@ static char version[VERSION];
 
 /* ---- sending ------------------------------------------------------------------------------ */
 
-bool tide_wire_send(tide_member *member)
+bool tide_protocol_send(tide_worker *member)
 {
     for (tide_queued *one = tide_queue_first(); one != NULL; one = tide_queue_after(one)) {
         if (one->helper != member || one->sent == one->bytes)
             continue;
         one->sent +=
-            tide_helper_send(&member->process, one->message + one->sent, one->bytes - one->sent);
+            tide_process_send(&member->process, one->message + one->sent, one->bytes - one->sent);
         tide_assert(one->sent <= one->bytes);
         if (one->sent < one->bytes)
             return false;
     }
-    return member->role != TIDE_FINISHES || tide_crew_tell_to_go(member);
+    return member->role != TIDE_WORKER_DRAINING || tide_workers_tell_to_go(member);
 }
 
 /* ---- hearing ------------------------------------------------------------------------------ */
 
-static void lose_to_garbage(tide_member *member, tide_queued *guilty, const char *what,
+static void lose_to_garbage(tide_worker *member, tide_queued *guilty, const char *what,
                             const char *line)
 {
     char text[256];
-    tide_crew_figures.garbage++;
+    tide_worker_figures.garbage++;
     snprintf(text, sizeof text, "the stager was killed: %s: %.100s", what, line);
-    tide_crew_lose(member, guilty != NULL ? guilty : tide_queue_head(member), TIDE_STAGER_GARBAGE,
+    tide_workers_lose(member, guilty != NULL ? guilty : tide_queue_head(member), TIDE_STAGER_GARBAGE,
                    text, TIDE_KILL);
 }
 
@@ -63,7 +63,7 @@ static const char *parse(const char *line, const char *word, uint64_t *id)
     return errno == 0 && *end == ' ' && end[1] != '\0' ? end + 1 : NULL;
 }
 
-static void greet(tide_member *member, const char *line)
+static void greet(tide_worker *member, const char *line)
 {
     static const char word[] = "hello ";
     size_t length = strlen(word);
@@ -77,7 +77,7 @@ static void greet(tide_member *member, const char *line)
 
 /* A path outside our directory is garbage; one inside a directory that is no longer sound is not
  * the stager's fault. */
-static void take_artefact(tide_member *member, tide_queued *one, const char *path)
+static void take_artefact(tide_worker *member, tide_queued *one, const char *path)
 {
     char error[256];
     if (!tide_directory_sound(error, sizeof error))
@@ -89,7 +89,7 @@ static void take_artefact(tide_member *member, tide_queued *one, const char *pat
         tide_queue_answer(one, TIDE_STAGER_OK, path);
 }
 
-static void hear(tide_member *member, const char *line)
+static void hear(tide_worker *member, const char *line)
 {
     uint64_t id = 0;
     const char *path = parse(line, "ok ", &id), *error = NULL;
@@ -100,38 +100,38 @@ static void hear(tide_member *member, const char *line)
         lose_to_garbage(member, NULL, "this is no answer to what it was asked", line);
         return;
     }
-    tide_crew_figures.answers++;
-    member->since = tide_crew_now();
+    tide_worker_figures.answers++;
+    member->since = tide_workers_now();
     if (path != NULL) {
         take_artefact(member, one, path);
         return;
     }
-    tide_crew_figures.failed++;
+    tide_worker_figures.failed++;
     tide_queue_answer(one, TIDE_STAGER_FAILED, error);
 }
 
 /* Each line answers an order, greets, or ends the helper: this ends. */
-void tide_wire_listen(tide_member *member)
+void tide_protocol_listen(tide_worker *member)
 {
     const char *line;
-    while (tide_crew_works(member)) {
-        switch (tide_helper_read(&member->process, &line)) {
-        case TIDE_HELPER_GOT:
+    while (tide_workers_works(member)) {
+        switch (tide_process_read(&member->process, &line)) {
+        case TIDE_PROCESS_GOT:
             member->greeted ? hear(member, line) : greet(member, line);
             break;
-        case TIDE_HELPER_NONE:
+        case TIDE_PROCESS_NONE:
             return;
-        case TIDE_HELPER_END:
-            tide_crew_lose_ended(member);
+        case TIDE_PROCESS_END:
+            tide_workers_lose_ended(member);
             return;
-        case TIDE_HELPER_LONG:
+        case TIDE_PROCESS_LONG:
             lose_to_garbage(member, NULL, "a line longer than 1023 bytes, or with a 0 in it", "");
             return;
         }
     }
 }
 
-const char *tide_wire_version(void)
+const char *tide_protocol_version(void)
 {
     return version;
 }

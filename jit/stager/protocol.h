@@ -8,12 +8,12 @@
 #include "jit/stager/workers.h"
 
 /* Sends what there is to send, in order; false: the system takes no more now. */
-bool tide_wire_send(tide_member *member);
+bool tide_protocol_send(tide_worker *member);
 
 /* Hears all that it has said so far. That may be how it is lost. */
-void tide_wire_listen(tide_member *member);
+void tide_protocol_listen(tide_worker *member);
 
 /* What the last helper that said hello calls itself; "" while none has. */
-const char *tide_wire_version(void);
+const char *tide_protocol_version(void);
 
 #endif

@@ -9,18 +9,18 @@
 #include "jit/stager/workers.h"
 #include "jit/stager/directory.h"
 #include "jit/stager/queue.h"
-#include "jit/stager/watched.h"
+#include "jit/stager/poll_set.h"
 #include "jit/stager/protocol.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
 
 /* ---- giving orders to helpers ------------------------------------------------------------- */
 
-static void give(tide_member *member, tide_queued *one)
+static void give(tide_worker *member, tide_queued *one)
 {
-    tide_assert(member->role == TIDE_SERVES && one->helper == NULL);
+    tide_assert(member->role == TIDE_WORKER_READY && one->helper == NULL);
     if (tide_queue_head(member) == NULL)
-        member->since = tide_crew_now();
+        member->since = tide_workers_now();
     one->helper = member;
     one->sent = 0;
     member->sites += one->sites;
@@ -35,7 +35,7 @@ static void refuse_waiting(tide_stager_result result, const char *error)
 /* Our directory is gone or can no longer be trusted, and with it whatever helpers make. */
 static void leave_directory(const char *why)
 {
-    tide_crew_lose_all(why);
+    tide_workers_lose_all(why);
     tide_directory_remove();
 }
 
@@ -47,7 +47,7 @@ static void give_waiting(void)
         !tide_directory_sound(error, sizeof error))
         leave_directory(error);
     for (tide_queued *one; (one = tide_queue_head(NULL)) != NULL;) {
-        tide_member *member = tide_crew_serving(&result, error, sizeof error);
+        tide_worker *member = tide_workers_serving(&result, error, sizeof error);
         if (member == NULL)
             refuse_waiting(result, error);
         else
@@ -59,53 +59,53 @@ static void give_waiting(void)
 
 /* When something must be done about it, in milliseconds from when it began what it is at; false:
  * nothing need be done. */
-static bool time_limit(const tide_member *member, double *limit)
+static bool time_limit(const tide_worker *member, double *limit)
 {
-    bool doomed = member->role == TIDE_DOOMED;
-    *limit = doomed ? TIDE_CREW_GRACE : tide_setting_get(TIDE_SETTING_stager_deadline);
+    bool doomed = member->role == TIDE_WORKER_TERMINATING;
+    *limit = doomed ? TIDE_WORKERS_GRACE : tide_setting_get(TIDE_SETTING_stager_deadline);
     return doomed ? !member->killed
-                  : member->role == TIDE_FINISHES || tide_queue_head(member) != NULL;
+                  : member->role == TIDE_WORKER_DRAINING || tide_queue_head(member) != NULL;
 }
 
-static void check_time(tide_member *member)
+static void check_time(tide_worker *member)
 {
     double limit;
-    if (!time_limit(member, &limit) || (double)(tide_crew_now() - member->since) < limit)
+    if (!time_limit(member, &limit) || (double)(tide_workers_now() - member->since) < limit)
         return;
-    if (member->role == TIDE_DOOMED)
-        tide_crew_kill(member);
+    if (member->role == TIDE_WORKER_TERMINATING)
+        tide_workers_kill(member);
     else
-        tide_crew_lose_late(member);
+        tide_workers_lose_late(member);
 }
 
-static void attend_one(tide_member *member)
+static void attend_one(tide_worker *member)
 {
-    bool ended = tide_helper_ended(&member->process);
-    tide_wire_listen(member);
-    if (ended && tide_crew_works(member)) /* though what it started may hold its socket */
-        tide_crew_lose_ended(member);
-    if (member->role != TIDE_ROLE_FREE)
+    bool ended = tide_process_ended(&member->process);
+    tide_protocol_listen(member);
+    if (ended && tide_workers_works(member)) /* though what it started may hold its socket */
+        tide_workers_lose_ended(member);
+    if (member->role != TIDE_WORKER_FREE)
         check_time(member);
-    if (member->role == TIDE_DOOMED)
-        tide_crew_collect(member);
+    if (member->role == TIDE_WORKER_TERMINATING)
+        tide_workers_collect(member);
 }
 
 static void attend(void)
 {
-    for (size_t i = 0; i < TIDE_CREW_MOST; i++)
-        if (tide_crew[i].role != TIDE_ROLE_FREE)
-            attend_one(&tide_crew[i]);
+    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
+        if (tide_workers[i].role != TIDE_WORKER_FREE)
+            attend_one(&tide_workers[i]);
     give_waiting();
-    for (size_t i = 0; i < TIDE_CREW_MOST; i++)
-        if (tide_crew_works(&tide_crew[i]))
-            tide_watched_for_room(&tide_crew[i].process, !tide_wire_send(&tide_crew[i]));
+    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
+        if (tide_workers_works(&tide_workers[i]))
+            tide_poll_set_for_room(&tide_workers[i].process, !tide_protocol_send(&tide_workers[i]));
 }
 
 /* ---- what the header promises ------------------------------------------------------------- */
 
 void tide_stager_submit(uint64_t id, const char *specs, size_t bytes)
 {
-    tide_crew_figures.orders++;
+    tide_worker_figures.orders++;
     attend(); /* so that it is not given to one that died while idle */
     tide_queue_add(id, specs, bytes);
     attend();
@@ -114,12 +114,12 @@ void tide_stager_submit(uint64_t id, const char *specs, size_t bytes)
 /* How long it is worth sleeping: to the nearest time at which something must be done. */
 static int64_t until_due(int64_t most)
 {
-    for (size_t i = 0; i < TIDE_CREW_MOST; i++) {
-        const tide_member *member = &tide_crew[i];
+    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++) {
+        const tide_worker *member = &tide_workers[i];
         double limit;
-        if (member->role == TIDE_ROLE_FREE || !time_limit(member, &limit))
+        if (member->role == TIDE_WORKER_FREE || !time_limit(member, &limit))
             continue;
-        int64_t left = member->since + (int64_t)limit - tide_crew_now();
+        int64_t left = member->since + (int64_t)limit - tide_workers_now();
         if (left < most)
             most = left;
     }
@@ -128,13 +128,13 @@ static int64_t until_due(int64_t most)
 
 bool tide_stager_poll(tide_stager_answer *out, int timeout_ms)
 {
-    int64_t end = tide_crew_real_time() + timeout_ms;
+    int64_t end = tide_workers_real_time() + timeout_ms;
     attend();
     while (!tide_queue_fetch(out)) {
-        int64_t left = end - tide_crew_real_time();
+        int64_t left = end - tide_workers_real_time();
         if (left <= 0 || tide_queue_open() == 0)
             return false;
-        (void)tide_watched_wait(until_due(left));
+        (void)tide_poll_set_wait(until_due(left));
         attend();
     }
     return true;
@@ -147,32 +147,32 @@ size_t tide_stager_pending(void)
 
 int tide_stager_descriptor(void)
 {
-    return tide_watched_descriptor();
+    return tide_poll_set_descriptor();
 }
 
 const char *tide_stager_version(void)
 {
-    return tide_wire_version();
+    return tide_protocol_version();
 }
 
 int tide_stager_process(void)
 {
-    const tide_member *member = tide_crew_find(TIDE_SERVES);
+    const tide_worker *member = tide_workers_find(TIDE_WORKER_READY);
     return member != NULL ? (int)member->process.pid : 0;
 }
 
 void tide_stager_figures_get(tide_stager_figures *out)
 {
-    *out = tide_crew_figures;
+    *out = tide_worker_figures;
 }
 
 /* ---- leaving ------------------------------------------------------------------------------ */
 
 void tide_stager_stop(bool directory)
 {
-    tide_crew_dismiss();
+    tide_workers_dismiss();
     tide_queue_clear();
-    tide_watched_close();
+    tide_poll_set_close();
     if (directory)
         tide_directory_remove();
 }
@@ -181,7 +181,7 @@ void tide_stager_stop(bool directory)
  * that was made behind our back is none of those that may clean up. */
 __attribute__((destructor(101))) static void leave(void)
 {
-    if (tide_crew_is_ours())
+    if (tide_workers_is_ours())
         tide_stager_stop(false);
     tide_directory_remove();
 }

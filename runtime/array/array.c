@@ -18,14 +18,14 @@
 #include "runtime/pool/row.h"
 #include "runtime/base/settings.h"
 
-static const char call[] = "tide_acquire_array";
+static const char call[] = "tide_array_acquire";
 
 /* ---- shapes ----------------------------------------------------------------------------- */
 
 tide_status tide_shape_length(int ndim, const int64_t *shape, size_t *length, const char *caller)
 {
-    if (ndim < 0 || ndim > TIDE_NDIM_MOST)
-        return tide_fail(TIDE_ERROR_SIZE, caller, "%d dimensions, limit %d", ndim, TIDE_NDIM_MOST);
+    if (ndim < 0 || ndim > TIDE_NDIM_MAX)
+        return tide_fail(TIDE_ERROR_SIZE, caller, "%d dimensions, limit %d", ndim, TIDE_NDIM_MAX);
     if (ndim > 0 && shape == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, caller, "the shape is NULL");
     size_t product = 1, largest = 1;
@@ -214,7 +214,7 @@ static tide_array *acquire(tide_pool *pool, tide_row *row, tide_order order, int
 static tide_array *take_cached(tide_pool *pool, tide_type type, tide_order order, int ndim,
                                const int64_t *shape)
 {
-    if (pool == NULL || type >= TIDE_TYPE_LIMIT || ndim < 1 || ndim > TIDE_NDIM_MOST ||
+    if (pool == NULL || type >= TIDE_TYPE_LIMIT || ndim < 1 || ndim > TIDE_NDIM_MAX ||
         shape == NULL || pool->shelves[type].saved_at == 0)
         return NULL;
     tide_shelf *shelf = &pool->shelves[type];
@@ -231,7 +231,7 @@ static tide_array *take_cached(tide_pool *pool, tide_type type, tide_order order
     return header;
 }
 
-tide_array *tide_acquire_array_slow(tide_pool *pool, tide_type type, tide_order order, int ndim,
+tide_array *tide_array_acquire_slow(tide_pool *pool, tide_type type, tide_order order, int ndim,
                                     const int64_t *shape, TIDE_PLACE)
 {
     tide_array *known = take_cached(pool, type, order, ndim, shape);
@@ -262,7 +262,7 @@ tide_status tide_array_stats(const tide_pool *pool, tide_array_statistics *out)
     for (uint32_t i = 0; i < core->rows.used_count; i++)
         for (uint32_t j = 0; j < core->rows.used[i]->count; j++) {
             const tide_array *last = core->rows.used[i]->slots[j].array;
-            for (int rank = 0; last != NULL && rank <= TIDE_NDIM_MOST; rank++)
+            for (int rank = 0; last != NULL && rank <= TIDE_NDIM_MAX; rank++)
                 if (last->cache->headers[rank] != NULL)
                     out->recent += last->cache->headers[rank]->hits;
         }

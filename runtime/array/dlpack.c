@@ -9,7 +9,7 @@
 #include "runtime/base/error.h"
 #include "runtime/array/import.h"
 #include "runtime/pool/log.h"
-#include "runtime/pool/pin.h"
+#include "runtime/pool/export.h"
 #include "runtime/check/report.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
@@ -18,14 +18,14 @@
 
 typedef struct exported_array {
     tide_dl_managed managed;
-    tide_pin *pin;
-    int64_t shape[TIDE_NDIM_MOST], strides[TIDE_NDIM_MOST];
+    tide_export *pin;
+    int64_t shape[TIDE_NDIM_MAX], strides[TIDE_NDIM_MAX];
 } exported_array;
 
 static void release_exported(tide_dl_managed *managed)
 {
     exported_array *exported = managed->manager_ctx;
-    tide_pin_drop(exported->pin);
+    tide_export_drop(exported->pin);
     tide_os_free(exported);
 }
 
@@ -110,7 +110,7 @@ tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array)
     if (slot == NULL || check_export(row, slot) != TIDE_OK)
         return NULL;
     exported_array *exported = tide_os_resize(NULL, sizeof *exported);
-    tide_pin *pin = exported != NULL ? tide_pin_slot(pool, row, slot) : NULL;
+    tide_export *pin = exported != NULL ? tide_export_slot(pool, row, slot) : NULL;
     if (pin == NULL) {
         tide_os_free(exported);
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the exported descriptor");

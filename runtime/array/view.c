@@ -16,7 +16,7 @@
 static tide_array *filled(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
                           const void *value, TIDE_PLACE)
 {
-    tide_array *array = tide_acquire_array_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape,
+    tide_array *array = tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape,
                                                 TIDE_PASS_PLACE);
     bool filled = array != NULL && tide_fill_elements(pool, tide_array_data(array), type,
                                                       array->length, value) == TIDE_OK;
@@ -43,19 +43,19 @@ tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim, const int
     return NULL;
 }
 
-tide_array *tide_similar(tide_pool *pool, const tide_array *like, tide_type type, int ndim,
+tide_array *tide_array_similar(tide_pool *pool, const tide_array *like, tide_type type, int ndim,
                          const int64_t *shape)
 {
     if (like == NULL) {
-        tide_fail(TIDE_ERROR_ARGUMENT, "tide_similar", "the array is NULL");
+        tide_fail(TIDE_ERROR_ARGUMENT, "tide_array_similar", "the array is NULL");
         return NULL;
     }
     tide_type wanted = type != TIDE_NO_TYPE ? type : like->type;
     tide_order order = (tide_order)like->order;
     if (shape == NULL)
-        return tide_acquire_array_slow(pool, wanted, order, like->tensor.ndim, like->tensor.shape,
+        return tide_array_acquire_slow(pool, wanted, order, like->tensor.ndim, like->tensor.shape,
                                        TIDE_CALLER);
-    return tide_acquire_array_slow(pool, wanted, order, ndim, shape, TIDE_CALLER);
+    return tide_array_acquire_slow(pool, wanted, order, ndim, shape, TIDE_CALLER);
 }
 
 /* ---- loose headers ---------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static bool within(int64_t size, int64_t start, int64_t extent, int64_t step)
 static tide_status check_view(const tide_array *array, const int64_t *start,
                               const int64_t *extent, const int64_t *step)
 {
-    const char *call = "tide_view";
+    const char *call = "tide_array_view";
     if (array == NULL || start == NULL || extent == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
                          array == NULL ? "array" : start == NULL ? "start" : "extent");
@@ -154,14 +154,14 @@ static int64_t step_of(const int64_t *extent, const int64_t *step, int d)
     return step != NULL && extent[d] > 1 ? step[d] : 1;
 }
 
-tide_array *tide_view(tide_pool *pool, const tide_array *array, const int64_t *start,
+tide_array *tide_array_view(tide_pool *pool, const tide_array *array, const int64_t *start,
                       const int64_t *extent, const int64_t *step)
 {
     if (check_view(array, start, extent, step) != TIDE_OK)
         return NULL;
     int ndim = array->tensor.ndim;
     tide_loose_array *view =
-        tide_loose_acquire(pool, array->type, ndim, "tide_view", TIDE_CALLER);
+        tide_loose_acquire(pool, array->type, ndim, "tide_array_view", TIDE_CALLER);
     if (view == NULL)
         return NULL;
     int64_t offset = 0;
@@ -176,9 +176,9 @@ tide_array *tide_view(tide_pool *pool, const tide_array *array, const int64_t *s
     return &view->array;
 }
 
-tide_array *tide_reshape(tide_pool *pool, const tide_array *array, int ndim, const int64_t *shape)
+tide_array *tide_array_reshape(tide_pool *pool, const tide_array *array, int ndim, const int64_t *shape)
 {
-    const char *call = "tide_reshape";
+    const char *call = "tide_array_reshape";
     size_t length = 0;
     if (array == NULL) {
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the array is NULL");

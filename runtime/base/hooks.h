@@ -12,34 +12,34 @@
 
 /* ---- helpers of devices: kernels that policy has made for a frame's types and shapes ---- */
 
-typedef enum tide_help_kind {
-    TIDE_HELP_FILL,   /* each part with copies of the value at its `host`, NULL: zero           */
-    TIDE_HELP_PACK,   /* the parts into the block, each at its offset                           */
-    TIDE_HELP_UNPACK, /* the other way round                                                    */
-    TIDE_HELP_HASH,   /* tide_hash_elements (runtime/base/hash.h) of each part to the block, as uint64_t  */
-    TIDE_HELP_CHECK   /* to the block, as uint64_t: of each part the bytes that are not as TIDE_HELP_FILL
+typedef enum tide_frame_work_kind {
+    TIDE_FRAME_FILL_PARTS,   /* each part with copies of the value at its `host`, NULL: zero           */
+    TIDE_FRAME_PACK,   /* the parts into the block, each at its offset                           */
+    TIDE_FRAME_UNPACK, /* the other way round                                                    */
+    TIDE_FRAME_HASH,   /* tide_hash_elements (runtime/base/hash.h) of each part to the block, as uint64_t  */
+    TIDE_FRAME_CHECK   /* to the block, as uint64_t: of each part the bytes that are not as TIDE_FRAME_FILL_PARTS
                          would leave them (of bits all words, those beyond the end as well)        */
-} tide_help_kind;
+} tide_frame_work_kind;
 
-typedef struct tide_help {
-    tide_help_kind kind;
+typedef struct tide_frame_work {
+    tide_frame_work_kind kind;
     tide_device *device;
     void *stream;
     const tide_part *parts; /* sizes have been checked; parts of no elements may be among them    */
     size_t count;           /* at least 1                                                         */
     void *block;            /* device memory, aligned to 64 bytes; fills: NULL                    */
     const size_t *offsets;  /* packing: of each part in the block, multiples of 64; others: NULL  */
-} tide_help;
+} tide_frame_work;
 
-typedef enum tide_helped {
-    TIDE_HELP_ABSENT, /* not at hand, or not yet: nothing was queued, the caller has a plain way */
-    TIDE_HELP_QUEUED, /* one launch on the stream; the host's values have been read              */
-    TIDE_HELP_FAILED  /* the message says why                                                    */
-} tide_helped;
+typedef enum tide_frame_result {
+    TIDE_FRAME_ABSENT, /* not at hand, or not yet: nothing was queued, the caller has a plain way */
+    TIDE_FRAME_QUEUED, /* one launch on the stream; the host's values have been read              */
+    TIDE_FRAME_FAILED  /* the message says why                                                    */
+} tide_frame_result;
 
 typedef struct tide_hooks {
     /* Helps with a frame, without waiting for anything to be compiled. Policy only. */
-    tide_helped (*help)(const tide_help *help);
+    tide_frame_result (*help)(const tide_frame_work *help);
     /* The device has been closed; nothing is on it, and its methods still work: what is being made
      * for it is waited for, what has been made goes. Registry unlocked. Policy only. */
     void (*close)(tide_device *device);

@@ -7,11 +7,11 @@
 #include <tidepool/buffers.h>
 
 enum {
-    TIDE_BUCKET_LEAST = 64, /* bytes; every size is a multiple of it */
-    TIDE_BUCKETS = 156      /* more than any policy has up to TIDE_BUCKET_MOST */
+    TIDE_BUCKET_MIN = 64, /* bytes; every size is a multiple of it */
+    TIDE_BUCKETS = 156      /* more than any policy has up to TIDE_BUCKET_MAX */
 };
 
-#define TIDE_BUCKET_MOST ((size_t)1 << 46) /* bytes */
+#define TIDE_BUCKET_MAX ((size_t)1 << 46) /* bytes */
 
 /* Bits that it takes to write n. */
 static inline unsigned tide_bits(size_t n)
@@ -41,7 +41,7 @@ static inline unsigned tide_bucket_list(size_t bytes)
     return bits <= 28 ? (bits - 10 + 1) / 2 : 9 + bits - 28;
 }
 
-/* The smallest bucket that holds so many bytes, at most TIDE_BUCKET_MOST. */
+/* The smallest bucket that holds so many bytes, at most TIDE_BUCKET_MAX. */
 static inline unsigned tide_bucket_of(tide_buffers_policy policy, size_t bytes)
 {
     if (TIDE_LIKELY(policy == TIDE_BUFFERS_STEPS))
@@ -52,7 +52,7 @@ static inline unsigned tide_bucket_of(tide_buffers_policy policy, size_t bytes)
 /* Buckets that a policy has: the others are never used, and have no size. */
 static inline unsigned tide_bucket_count(tide_buffers_policy policy)
 {
-    return tide_bucket_of(policy, TIDE_BUCKET_MOST) + 1;
+    return tide_bucket_of(policy, TIDE_BUCKET_MAX) + 1;
 }
 
 static inline size_t tide_bucket_bytes(tide_buffers_policy policy, unsigned bucket)

@@ -44,7 +44,7 @@ static TIDE_COLD void tell(tide_buffers *buffers, tide_buffer_happening happenin
                                        .buffers = buffers,
                                        .slot = (uint64_t)(record - buffers->records),
                                        .asked = record->asked,
-                                       .bytes = tide_record_bytes(buffers, record),
+                                       .bytes = tide_handle_bytes(buffers, record),
                                        .flags = tide_buffer_flags(record->key),
                                        .stream = stream,
                                        .hit = hit},
@@ -67,14 +67,14 @@ TIDE_INLINE tide_buffer acquire(tide_buffers *buffers, const tide_want *want)
         if (slot == TIDE_NO_RECORD)
             return none;
     }
-    tide_buffer_record *record = tide_record_at(buffers, slot);
+    tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_assert(record->key == want->key && record->bucket == want->bucket);
     record->asked = want->bytes;
     if (TIDE_UNLIKELY(of_the_host(buffers, want->key)))
-        tide_shim_live(record->data, want->bytes, tide_record_bytes(buffers, record));
+        tide_shim_live(record->data, want->bytes, tide_handle_bytes(buffers, record));
     if (TIDE_UNLIKELY(buffers->hook != NULL))
         tell(buffers, TIDE_BUFFER_ACQUIRED, record, want->passing.number, hit);
-    return tide_record_begin(buffers, record);
+    return tide_handle_begin(buffers, record);
 }
 
 static TIDE_COLD tide_buffer refuse_size(const tide_buffers *buffers, size_t bytes,
@@ -84,14 +84,14 @@ static TIDE_COLD tide_buffer refuse_size(const tide_buffers *buffers, size_t byt
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers are NULL");
     else
         tide_fail(TIDE_ERROR_SIZE, call, "%zu bytes of '%s', limit %zu", bytes, buffers->name,
-                  TIDE_BUCKET_MOST);
+                  TIDE_BUCKET_MAX);
     return none;
 }
 
 tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes)
 {
     const char *call = "tide_buffer_acquire";
-    if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_MOST))
+    if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_MAX))
         return refuse_size(buffers, bytes, call);
     tide_want want = {.bytes = bytes,
                       .key = tide_buffer_key(buffers->flags),
@@ -99,7 +99,7 @@ tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes)
                       .passing = {buffers->stream, buffers->stream_number},
                       .call = call};
     if (TIDE_UNLIKELY(!buffers->immediate) &&
-        tide_passing_find(buffers, want.key, buffers->stream, &want.passing, call) != TIDE_OK)
+        tide_hand_over_find(buffers, want.key, buffers->stream, &want.passing, call) != TIDE_OK)
         return none;
     return acquire(buffers, &want);
 }
@@ -108,7 +108,7 @@ tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t
                                    void *stream)
 {
     const char *call = "tide_buffer_acquire_on";
-    if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_MOST))
+    if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_MAX))
         return refuse_size(buffers, bytes, call);
     tide_want want = {.bytes = bytes,
                       .key = tide_buffer_key(flags),
@@ -120,7 +120,7 @@ tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t
                   TIDE_BUFFER_KINDS - 1, TIDE_BUFFER_TAGS - 1);
         return none;
     }
-    if (tide_passing_find(buffers, want.key, stream, &want.passing, call) != TIDE_OK)
+    if (tide_hand_over_find(buffers, want.key, stream, &want.passing, call) != TIDE_OK)
         return none;
     return acquire(buffers, &want);
 }
@@ -134,7 +134,7 @@ static TIDE_COLD tide_status refuse(tide_buffers *buffers, tide_buffer handle, c
     pthread_mutex_lock(&buffers->mutex);
     buffers->refused++;
     pthread_mutex_unlock(&buffers->mutex);
-    const tide_buffer_record *record = tide_record_of(buffers, handle);
+    const tide_buffer_record *record = tide_handle_of(buffers, handle);
     if (record == NULL)
         return tide_fail(TIDE_ERROR_STALE, call, "slot %zu is no buffer of '%s', which has had %u",
                          (size_t)handle.slot, buffers->name, buffers->record_count);
@@ -170,14 +170,14 @@ TIDE_INLINE bool put(tide_magazine *magazine, uint32_t slot, unsigned key, unsig
 
 /* It is ours alone now. */
 TIDE_INLINE void release(tide_buffers *buffers, tide_buffer_record *record,
-                         const tide_passing *passing)
+                         const tide_hand_over *passing)
 {
     uint32_t slot = (uint32_t)(record - buffers->records);
     bool keep = true;
     if (TIDE_UNLIKELY(!tide_buffer_plain(buffers, record->key)))
-        keep = tide_passing_leave(buffers, record, passing);
+        keep = tide_hand_over_leave(buffers, record, passing);
     if (TIDE_UNLIKELY(of_the_host(buffers, record->key)))
-        tide_shim_dead(record->data, tide_record_bytes(buffers, record));
+        tide_shim_dead(record->data, tide_handle_bytes(buffers, record));
     if (TIDE_UNLIKELY(buffers->hook != NULL))
         tell(buffers, TIDE_BUFFER_RELEASED, record, passing->number, false);
     record->tick = tide_buffers_now();
@@ -193,8 +193,8 @@ TIDE_INLINE tide_buffer_record *find(tide_buffers *buffers, tide_buffer handle, 
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers are NULL");
         return NULL;
     }
-    tide_buffer_record *record = tide_record_of(buffers, handle);
-    if (TIDE_LIKELY(record != NULL && tide_record_good(record, handle)))
+    tide_buffer_record *record = tide_handle_of(buffers, handle);
+    if (TIDE_LIKELY(record != NULL && tide_handle_good(record, handle)))
         return record;
     refuse(buffers, handle, call);
     return NULL;
@@ -204,9 +204,9 @@ static tide_status give_up(tide_buffers *buffers, tide_buffer_record *record, ti
                            void *stream, const char *call)
 {
     uint32_t slot = (uint32_t)(record - buffers->records);
-    if (!tide_record_end(record, handle))
+    if (!tide_handle_end(record, handle))
         return refuse(buffers, handle, call);
-    tide_depot_release(buffers, tide_magazine_of(buffers), slot, &(tide_passing){.stream = stream},
+    tide_depot_release(buffers, tide_magazine_of(buffers), slot, &(tide_hand_over){.stream = stream},
                        false);
     return TIDE_OK;
 }
@@ -215,18 +215,18 @@ static tide_status release_ordered(tide_buffers *buffers, tide_buffer_record *re
                                    tide_buffer handle, void *stream, const char *call)
 {
     tide_device *device = buffers->device;
-    tide_passing passing;
+    tide_hand_over passing;
     bool plain = tide_buffer_plain(buffers, record->key);
     if (!plain &&
         tide_device_lost(device)) /* nothing runs there any more, nothing will be acquired */
         return give_up(buffers, record, handle, stream, call);
-    TIDE_FORWARD(tide_passing_find(buffers, record->key, stream, &passing, call));
+    TIDE_FORWARD(tide_hand_over_find(buffers, record->key, stream, &passing, call));
     if (!plain && device->methods->capturing(device, stream))
         return tide_fail(TIDE_ERROR_STATE, call,
                          "a graph is captured on the stream: each of its launches would use the "
                          "buffer of '%s' again",
                          buffers->name);
-    if (!tide_record_end(record, handle))
+    if (!tide_handle_end(record, handle))
         return refuse(buffers, handle, call);
     release(buffers, record, &passing);
     return TIDE_OK;
@@ -240,9 +240,9 @@ tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
         return tide_error_status();
     if (TIDE_UNLIKELY(!buffers->immediate))
         return release_ordered(buffers, record, buffer, buffers->stream, call);
-    if (TIDE_UNLIKELY(!tide_record_end(record, buffer)))
+    if (TIDE_UNLIKELY(!tide_handle_end(record, buffer)))
         return refuse(buffers, buffer, call);
-    release(buffers, record, &(tide_passing){buffers->stream, buffers->stream_number});
+    release(buffers, record, &(tide_hand_over){buffers->stream, buffers->stream_number});
     return TIDE_OK;
 }
 
@@ -266,12 +266,12 @@ void *tide_buffer_pointer(tide_buffers *buffers, tide_buffer buffer)
 size_t tide_buffer_bytes(tide_buffers *buffers, tide_buffer buffer)
 {
     const tide_buffer_record *record = find(buffers, buffer, "tide_buffer_bytes");
-    return record != NULL ? tide_record_bytes(buffers, record) : 0;
+    return record != NULL ? tide_handle_bytes(buffers, record) : 0;
 }
 
-size_t tide_buffers_round(const tide_buffers *buffers, size_t bytes)
+size_t tide_buffers_round_up(const tide_buffers *buffers, size_t bytes)
 {
-    if (buffers == NULL || bytes > TIDE_BUCKET_MOST)
+    if (buffers == NULL || bytes > TIDE_BUCKET_MAX)
         return 0;
     return tide_bucket_bytes(buffers->policy, tide_bucket_of(buffers->policy, bytes));
 }

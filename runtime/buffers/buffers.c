@@ -16,7 +16,7 @@
 #include "runtime/base/hooks.h"
 #include "runtime/base/settings.h"
 
-#define RECORDS_BYTES (TIDE_BUFFER_MOST * sizeof(tide_buffer_record))
+#define RECORDS_BYTES (TIDE_BUFFER_MAX * sizeof(tide_buffer_record))
 
 static tide_buffers *instances; /* guarded by the registry, as are */
 static uint64_t created;
@@ -127,17 +127,17 @@ static tide_status validate(const tide_buffers_options *options)
 
 static void set_bounds(tide_buffers *buffers, const tide_buffers_options *options)
 {
-    buffers->bytes_most = options->bytes_most != 0
-                              ? options->bytes_most
+    buffers->bytes_max = options->bytes_max != 0
+                              ? options->bytes_max
                               : (size_t)(tide_setting_get(TIDE_SETTING_buffers_bytes) * 1048576);
-    buffers->count_most = options->count_most != 0
-                              ? options->count_most
+    buffers->count_max = options->count_max != 0
+                              ? options->count_max
                               : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_count);
-    buffers->age_most = options->age_most != 0
-                            ? options->age_most
+    buffers->age_max = options->age_max != 0
+                            ? options->age_max
                             : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_age);
     if (tide_setting_get(TIDE_SETTING_disable) != 0)
-        buffers->count_most = 0;
+        buffers->count_max = 0;
 }
 
 static void set_options(tide_buffers *buffers, tide_device *device,
@@ -276,7 +276,7 @@ static tide_status check_unused(tide_buffers *buffers)
 {
     const char *call = "tide_buffers_destroy";
     tide_buffers_statistics now;
-    TIDE_FORWARD(tide_passing_quiet(buffers, call));
+    TIDE_FORWARD(tide_hand_over_quiet(buffers, call));
     TIDE_FORWARD(tide_buffers_stats(buffers, &now, NULL, 0));
     if (buffers->users != 0)
         return tide_fail(TIDE_ERROR_STATE, call, "%u pools draw from '%s'", buffers->users,
@@ -328,11 +328,11 @@ uint64_t tide_buffers_now(void)
 static void age(tide_buffers *buffers, void *user)
 {
     uint64_t now = *(const uint64_t *)user;
-    if (now - buffers->aged < (buffers->age_most + 7) / 8)
+    if (now - buffers->aged < (buffers->age_max + 7) / 8)
         return;
     buffers->aged = now;
-    if (tide_passing_quiet(buffers, "tide_step") == TIDE_OK)
-        tide_depot_trim(buffers, buffers->age_most, false);
+    if (tide_hand_over_quiet(buffers, "tide_step") == TIDE_OK)
+        tide_depot_trim(buffers, buffers->age_max, false);
 }
 
 void tide_buffers_tick(void)
@@ -341,12 +341,12 @@ void tide_buffers_tick(void)
     tide_buffers_each(age, &now);
 }
 
-tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_least)
+tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_min)
 {
     const char *call = "tide_buffers_trim";
     if (buffers == NULL)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers are NULL");
-    if (buffers == NULL || tide_passing_quiet(buffers, call) != TIDE_OK)
+    if (buffers == NULL || tide_hand_over_quiet(buffers, call) != TIDE_OK)
         return (tide_trim_summary){0};
-    return tide_depot_trim(buffers, at_least, false);
+    return tide_depot_trim(buffers, at_min, false);
 }

@@ -5,8 +5,8 @@
  *   magazine  one thread's cached buffers, a cell for each bucket; used by its thread without a
  *             lock
  *   depot     everybody's, behind the instance's mutex; also where memory comes from and goes to
- *   place     the right to cache one buffer of a bucket: a bucket has count_most, all buckets
- *             together have bytes_most. A list's buffer holds one; so does a cell for each buffer
+ *   place     the right to cache one buffer of a bucket: a bucket has count_max, all buckets
+ *             together have bytes_max. A list's buffer holds one; so does a cell for each buffer
  *             in it, and for some that it gave out lately, so that their release needs no lock
  *             (`credit`)
  *
@@ -43,7 +43,7 @@
 enum {
     TIDE_BUFFER_KINDS = 3,
     TIDE_BUFFER_KEYS = TIDE_BUFFER_KINDS * TIDE_BUFFER_TAGS,
-    TIDE_BUFFER_MOST = 1 << 20, /* records of an instance, live and cached */
+    TIDE_BUFFER_MAX = 1 << 20, /* records of an instance, live and cached */
     TIDE_CELL_SLOTS = 8
 };
 
@@ -105,8 +105,8 @@ struct tide_buffers {
     void *user;
     bool immediate; /* the device does at once what is queued: nothing needs an order */
     bool careful;   /* checks: what is cached must not be touched (host memory)       */
-    size_t bytes_most;
-    uint32_t count_most, age_most;
+    size_t bytes_max;
+    uint32_t count_max, age_max;
     char name[32];
 
     /* Guarded by the mutex. */
@@ -153,7 +153,7 @@ static inline bool tide_buffer_plain(const tide_buffers *buffers, unsigned key)
     return buffers->immediate || tide_buffer_kind(key) == TIDE_BUFFER_HOST;
 }
 
-static inline size_t tide_record_bytes(const tide_buffers *buffers,
+static inline size_t tide_handle_bytes(const tide_buffers *buffers,
                                        const tide_buffer_record *record)
 {
     return tide_bucket_bytes(buffers->policy, record->bucket);

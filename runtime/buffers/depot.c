@@ -29,8 +29,8 @@ static bool depot_make(tide_buffers *buffers, unsigned key)
 
 static bool place_take(tide_buffers *buffers, tide_depot_bucket *depot, size_t bytes)
 {
-    tide_assert(buffers->bytes_places <= buffers->bytes_most);
-    if (depot->places >= buffers->count_most || bytes > buffers->bytes_most - buffers->bytes_places)
+    tide_assert(buffers->bytes_places <= buffers->bytes_max);
+    if (depot->places >= buffers->count_max || bytes > buffers->bytes_max - buffers->bytes_places)
         return false;
     depot->places++;
     buffers->bytes_places += bytes;
@@ -47,7 +47,7 @@ static void places_give(tide_buffers *buffers, tide_depot_bucket *depot, unsigne
 
 static void list_push(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t slot)
 {
-    tide_record_at(buffers, slot)->next = depot->first;
+    tide_handle_at(buffers, slot)->next = depot->first;
     depot->first = slot;
     depot->cached++;
 }
@@ -55,7 +55,7 @@ static void list_push(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t 
 static uint32_t list_take(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t *link)
 {
     uint32_t slot = *link;
-    *link = tide_record_at(buffers, slot)->next;
+    *link = tide_handle_at(buffers, slot)->next;
     tide_assert(depot->cached > 0);
     depot->cached--;
     return slot;
@@ -64,8 +64,8 @@ static uint32_t list_take(tide_buffers *buffers, tide_depot_bucket *depot, uint3
 static uint32_t list_find(tide_buffers *buffers, tide_depot_bucket *depot, const tide_want *want)
 {
     for (uint32_t *link = &depot->first; *link != TIDE_NO_RECORD;
-         link = &tide_record_at(buffers, *link)->next) {
-        if (!tide_passing_ready(buffers, tide_record_at(buffers, *link), &want->passing))
+         link = &tide_handle_at(buffers, *link)->next) {
+        if (!tide_hand_over_ready(buffers, tide_handle_at(buffers, *link), &want->passing))
             continue;
         places_give(buffers, depot, 1, tide_bucket_bytes(buffers->policy, want->bucket));
         return list_take(buffers, depot, link);
@@ -204,7 +204,7 @@ static bool revoke_bucket(tide_buffers *buffers, tide_magazine *own, unsigned ke
 /* Whose places are short decides where to look: those of the bucket, or the bytes of all. */
 static bool revoke(tide_buffers *buffers, tide_magazine *own, unsigned key, unsigned bucket)
 {
-    if (bucket_at(buffers, key, bucket)->places >= buffers->count_most)
+    if (bucket_at(buffers, key, bucket)->places >= buffers->count_max)
         return revoke_bucket(buffers, own, key, bucket);
     bool any = false;
     for (unsigned k = 0; k < TIDE_BUFFER_KEYS; k++)
@@ -218,7 +218,7 @@ static bool revoke(tide_buffers *buffers, tide_magazine *own, unsigned key, unsi
 uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide_want *want)
 {
     for (unsigned at = tide_cell_held(cell); at-- > 0;)
-        if (tide_passing_ready(buffers, tide_record_at(buffers, cell->slots[at]), &want->passing))
+        if (tide_hand_over_ready(buffers, tide_handle_at(buffers, cell->slots[at]), &want->passing))
             return tide_cell_take(cell, at);
     return TIDE_NO_RECORD;
 }
@@ -242,21 +242,21 @@ static void press(tide_buffers *other, void *user)
 {
     tide_buffers *buffers = user;
     if (other->device == buffers->device &&
-        tide_passing_quiet(other, "tide_buffers_trim") == TIDE_OK)
+        tide_hand_over_quiet(other, "tide_buffers_trim") == TIDE_OK)
         tide_depot_trim(other, 0, true);
 }
 
 static tide_status allocate(tide_buffers *buffers, const tide_want *want, size_t bytes, void **data)
 {
     tide_status status =
-        tide_passing_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
+        tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
     if (status != TIDE_ERROR_MEMORY)
         return status;
     pthread_mutex_lock(&buffers->mutex);
     buffers->pressed++;
     pthread_mutex_unlock(&buffers->mutex);
     tide_buffers_each(press, buffers);
-    status = tide_passing_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
+    status = tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
     if (status != TIDE_ERROR_MEMORY)
         return status;
     pthread_mutex_lock(&buffers->mutex);
@@ -272,7 +272,7 @@ static tide_status allocate(tide_buffers *buffers, const tide_want *want, size_t
 /* The record of a buffer that is new. */
 static void set_up(tide_buffers *buffers, uint32_t slot, const tide_want *want, void *data)
 {
-    tide_buffer_record *record = tide_record_at(buffers, slot);
+    tide_buffer_record *record = tide_handle_at(buffers, slot);
     record->mark = NULL;
     record->key = (uint16_t)want->key;
     record->bucket = (uint16_t)want->bucket;
@@ -313,7 +313,7 @@ static uint32_t fill_record(tide_buffers *buffers, uint32_t slot, tide_cell *cel
             buffers->bytes_high = buffers->bytes_held;
     } else {
         buffers->failed++;
-        tide_record_give(buffers, slot);
+        tide_handle_give(buffers, slot);
     }
     pthread_mutex_unlock(&buffers->mutex);
     return allocated ? slot : TIDE_NO_RECORD;
@@ -338,13 +338,13 @@ uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, cons
         counts_of(cell, depot)->hits++;
         counts_of(cell, depot)->asked += want->bytes;
     } else {
-        slot = tide_record_take(buffers);
+        slot = tide_handle_take(buffers);
         buffers->failed += slot == TIDE_NO_RECORD;
     }
     pthread_mutex_unlock(&buffers->mutex);
     if (slot == TIDE_NO_RECORD) {
         tide_fail(TIDE_ERROR_LIMIT, want->call, "'%s' has %d buffers, limit %d", buffers->name,
-                  TIDE_BUFFER_MOST, TIDE_BUFFER_MOST);
+                  TIDE_BUFFER_MAX, TIDE_BUFFER_MAX);
         return slot;
     }
     return *hit ? slot : fill_record(buffers, slot, cell, want);
@@ -352,16 +352,16 @@ uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, cons
 
 /* ---- release --------------------------------------------------------------------------------- */
 
-static void free_record(tide_buffers *buffers, uint32_t slot, const tide_passing *passing)
+static void free_record(tide_buffers *buffers, uint32_t slot, const tide_hand_over *passing)
 {
-    tide_buffer_record *record = tide_record_at(buffers, slot);
-    size_t bytes = tide_record_bytes(buffers, record);
-    tide_passing_free(buffers, record, passing);
+    tide_buffer_record *record = tide_handle_at(buffers, slot);
+    size_t bytes = tide_handle_bytes(buffers, record);
+    tide_hand_over_free(buffers, record, passing);
     tell(buffers, TIDE_BUFFER_FREED, slot, record->key, bytes);
     pthread_mutex_lock(&buffers->mutex);
     tide_assert(buffers->bytes_held >= bytes);
     buffers->bytes_held -= bytes;
-    tide_record_give(buffers, slot);
+    tide_handle_give(buffers, slot);
     pthread_mutex_unlock(&buffers->mutex);
 }
 
@@ -384,10 +384,10 @@ static bool find_place(tide_buffers *buffers, tide_magazine *magazine, tide_cell
 static bool keep_buffer(tide_buffers *buffers, tide_magazine *magazine, tide_cell *cell,
                         uint32_t slot)
 {
-    const tide_buffer_record *record = tide_record_at(buffers, slot);
+    const tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_depot_bucket *depot = bucket_at(buffers, record->key, record->bucket);
     if (cell != NULL && tide_cell_held(cell) == TIDE_CELL_SLOTS)
-        spill(buffers, cell, depot, tide_record_bytes(buffers, record));
+        spill(buffers, cell, depot, tide_handle_bytes(buffers, record));
     if (!find_place(buffers, magazine, cell, record->key, record->bucket))
         return false;
     if (cell != NULL)
@@ -398,9 +398,9 @@ static bool keep_buffer(tide_buffers *buffers, tide_magazine *magazine, tide_cel
 }
 
 void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t slot,
-                        const tide_passing *passing, bool keep)
+                        const tide_hand_over *passing, bool keep)
 {
-    const tide_buffer_record *record = tide_record_at(buffers, slot);
+    const tide_buffer_record *record = tide_handle_at(buffers, slot);
     pthread_mutex_lock(&buffers->mutex);
     tide_depot_bucket *depot = bucket_at(buffers, record->key, record->bucket);
     tide_cell *cell = cell_of(magazine, record->key, record->bucket);
@@ -424,17 +424,17 @@ typedef struct trimming {
 
 static bool goes(trimming *t, uint32_t slot)
 {
-    tide_buffer_record *record = tide_record_at(t->buffers, slot);
+    tide_buffer_record *record = tide_handle_at(t->buffers, slot);
     bool old = t->now - record->tick >= t->ticks || t->now < record->tick;
     bool pinned = tide_buffer_kind(record->key) == TIDE_BUFFER_PINNED;
-    return old && (t->wait || !pinned || tide_passing_over(t->buffers, record));
+    return old && (t->wait || !pinned || tide_hand_over_over(t->buffers, record));
 }
 
 static void mark_for_going(trimming *t, uint32_t slot, unsigned key, unsigned bucket)
 {
     size_t bytes = tide_bucket_bytes(t->buffers->policy, bucket);
     places_give(t->buffers, bucket_at(t->buffers, key, bucket), 1, bytes);
-    tide_record_at(t->buffers, slot)->next = t->first;
+    tide_handle_at(t->buffers, slot)->next = t->first;
     t->first = slot;
     t->summary.slots++;
     t->summary.bytes += bytes;
@@ -457,7 +457,7 @@ static void trim_list(trimming *t, unsigned key, unsigned bucket)
         if (goes(t, *link))
             mark_for_going(t, list_take(t->buffers, depot, link), key, bucket);
         else
-            link = &tide_record_at(t->buffers, *link)->next;
+            link = &tide_handle_at(t->buffers, *link)->next;
     }
 }
 
@@ -485,7 +485,7 @@ tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wa
     tide_magazines_resume(buffers);
     pthread_mutex_unlock(&buffers->mutex);
     for (uint32_t slot = t.first, next; slot != TIDE_NO_RECORD; slot = next) {
-        next = tide_record_at(buffers, slot)->next;
+        next = tide_handle_at(buffers, slot)->next;
         free_record(buffers, slot, NULL);
     }
     return t.summary;

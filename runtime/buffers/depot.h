@@ -11,7 +11,7 @@
 typedef struct tide_want {
     size_t bytes;
     unsigned key, bucket;
-    tide_passing passing;
+    tide_hand_over passing;
     const char *call;
 } tide_want;
 
@@ -27,7 +27,7 @@ uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, cons
 /* Keeps what the cell had no place for, or gives it back. Counted. `keep` false: it must not be
  * kept. */
 void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t slot,
-                        const tide_passing *passing, bool keep);
+                        const tide_hand_over *passing, bool keep);
 
 /* Everything in a magazine, its places and counts become the depot's. By its thread, mutex held. */
 void tide_depot_collect(tide_buffers *buffers, tide_magazine *magazine);

@@ -7,11 +7,11 @@
 
 enum { ALIGN = 64 };
 
-tide_status tide_passing_find(const tide_buffers *buffers, unsigned key, void *stream,
-                              tide_passing *out, const char *call)
+tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void *stream,
+                              tide_hand_over *out, const char *call)
 {
     tide_device *device = buffers->device;
-    *out = (tide_passing){.stream = stream, .number = 1};
+    *out = (tide_hand_over){.stream = stream, .number = 1};
     if (tide_buffer_kind(key) == TIDE_BUFFER_HOST)
         return TIDE_OK;
     out->number = device->methods->stream_number(device, stream);
@@ -31,8 +31,8 @@ static void forget(const tide_buffers *buffers, tide_buffer_record *record)
 }
 
 /* The host waits for pinned memory that cannot be marked: only then may it be given back. */
-bool tide_passing_leave(const tide_buffers *buffers, tide_buffer_record *record,
-                        const tide_passing *passing)
+bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *record,
+                        const tide_hand_over *passing)
 {
     tide_device *device = buffers->device;
     tide_assert(record->mark == NULL);
@@ -45,7 +45,7 @@ bool tide_passing_leave(const tide_buffers *buffers, tide_buffer_record *record,
     return record->mark != NULL;
 }
 
-bool tide_passing_over(const tide_buffers *buffers, tide_buffer_record *record)
+bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record)
 {
     tide_device *device = buffers->device;
     if (record->mark == NULL)
@@ -66,8 +66,8 @@ static bool follow(const tide_buffers *buffers, tide_buffer_record *record, void
     return true;
 }
 
-bool tide_passing_ready(const tide_buffers *buffers, tide_buffer_record *record,
-                        const tide_passing *passing)
+bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *record,
+                        const tide_hand_over *passing)
 {
     tide_device *device = buffers->device;
     if (record->mark == NULL)
@@ -79,7 +79,7 @@ bool tide_passing_ready(const tide_buffers *buffers, tide_buffer_record *record,
     }
     if (device->methods->capturing(device, passing->stream))
         return false;
-    if (tide_passing_over(buffers, record))
+    if (tide_hand_over_over(buffers, record))
         return true;
     return !pinned && follow(buffers, record, passing->stream);
 }
@@ -102,8 +102,8 @@ static int memory_of(const tide_buffers *buffers, unsigned key)
                                                                               : TIDE_MEMORY_DEVICE;
 }
 
-tide_status tide_passing_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
-                                  const tide_passing *passing, const char *call, void **data)
+tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
+                                  const tide_hand_over *passing, const char *call, void **data)
 {
     tide_device *device = source(buffers, key);
     if (!tide_buffer_plain(buffers, key) && device->methods->capturing(device, passing->stream))
@@ -118,7 +118,7 @@ tide_status tide_passing_allocate(const tide_buffers *buffers, unsigned key, siz
                : tide_fail(status, call, "%s", tide_error_message());
 }
 
-tide_status tide_passing_quiet(const tide_buffers *buffers, const char *call)
+tide_status tide_hand_over_quiet(const tide_buffers *buffers, const char *call)
 {
     tide_device *device = buffers->device;
     if (buffers->immediate || !device->methods->capturing(device, buffers->stream))
@@ -142,7 +142,7 @@ static void *settle(const tide_buffers *buffers, tide_buffer_record *record, int
 {
     tide_device *device = buffers->device;
     void *stream = own_stream(buffers);
-    if (tide_passing_over(buffers, record))
+    if (tide_hand_over_over(buffers, record))
         return stream;
     if (memory == TIDE_MEMORY_DEVICE && follow(buffers, record, stream))
         return stream;
@@ -151,12 +151,12 @@ static void *settle(const tide_buffers *buffers, tide_buffer_record *record, int
     return stream;
 }
 
-void tide_passing_free(const tide_buffers *buffers, tide_buffer_record *record,
-                       const tide_passing *passing)
+void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record,
+                       const tide_hand_over *passing)
 {
     tide_device *device = source(buffers, record->key);
     int memory = memory_of(buffers, record->key);
-    size_t bytes = tide_record_bytes(buffers, record);
+    size_t bytes = tide_handle_bytes(buffers, record);
     void *stream = NULL;
     if (tide_buffer_plain(buffers, record->key)) {
         if (buffers->careful)

@@ -15,39 +15,39 @@
 #include "runtime/buffers/handle.h"
 
 /* The stream of a call, and its number. */
-typedef struct tide_passing {
+typedef struct tide_hand_over {
     void *stream;
     uint64_t number;
-} tide_passing;
+} tide_hand_over;
 
 /* Refuses a stream that the device does not have. */
-tide_status tide_passing_find(const tide_buffers *buffers, unsigned key, void *stream,
-                              tide_passing *out, const char *call);
+tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void *stream,
+                              tide_hand_over *out, const char *call);
 
 /* Marks where the buffer's last use ends. False: that cannot be marked, so the buffer must be given
  * back, on that very stream. */
-bool tide_passing_leave(const tide_buffers *buffers, tide_buffer_record *record,
-                        const tide_passing *passing);
+bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *record,
+                        const tide_hand_over *passing);
 
 /* May the buffer be used by what will be queued on the stream? Orders the stream, if need be. */
-bool tide_passing_ready(const tide_buffers *buffers, tide_buffer_record *record,
-                        const tide_passing *passing);
+bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *record,
+                        const tide_hand_over *passing);
 
 /* Is nothing that was queued before its release left? */
-bool tide_passing_over(const tide_buffers *buffers, tide_buffer_record *record);
+bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record);
 
 /* ---- memory ---- */
 
 /* TIDE_ERROR_MEMORY, without a message, when there is none. */
-tide_status tide_passing_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
-                                  const tide_passing *passing, const char *call, void **data);
+tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
+                                  const tide_hand_over *passing, const char *call, void **data);
 
 /* Gives the memory of a buffer back that nobody else can see: on the stream on which it was
  * released just now, or (NULL) on the instance's own. */
-void tide_passing_free(const tide_buffers *buffers, tide_buffer_record *record,
-                       const tide_passing *passing);
+void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record,
+                       const tide_hand_over *passing);
 
 /* TIDE_ERROR_STATE while the instance's own stream is captured: nothing may be given back. */
-tide_status tide_passing_quiet(const tide_buffers *buffers, const char *call);
+tide_status tide_hand_over_quiet(const tide_buffers *buffers, const char *call);
 
 #endif

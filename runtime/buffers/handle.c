@@ -12,24 +12,24 @@ static uint64_t first_generation(const tide_buffers *buffers, uint32_t slot)
     return (x ^ x >> 31) >> 1 & ~(uint64_t)1;
 }
 
-uint32_t tide_record_take(tide_buffers *buffers)
+uint32_t tide_handle_take(tide_buffers *buffers)
 {
     uint32_t slot = buffers->record_free;
     if (slot != TIDE_NO_RECORD) {
-        buffers->record_free = tide_record_at(buffers, slot)->next;
+        buffers->record_free = tide_handle_at(buffers, slot)->next;
         return slot;
     }
     slot = buffers->record_count;
-    if (slot == TIDE_BUFFER_MOST)
+    if (slot == TIDE_BUFFER_MAX)
         return TIDE_NO_RECORD;
-    tide_record_at(buffers, slot)->generation = first_generation(buffers, slot);
+    tide_handle_at(buffers, slot)->generation = first_generation(buffers, slot);
     __atomic_store_n(&buffers->record_count, slot + 1, __ATOMIC_RELEASE);
     return slot;
 }
 
-void tide_record_give(tide_buffers *buffers, uint32_t slot)
+void tide_handle_give(tide_buffers *buffers, uint32_t slot)
 {
-    tide_buffer_record *record = tide_record_at(buffers, slot);
+    tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_assert((record->generation & 1) == 0 && record->mark == NULL);
     __atomic_store_n(&record->data, NULL, __ATOMIC_RELAXED);
     record->next = buffers->record_free;

@@ -8,30 +8,30 @@
 
 #include "runtime/buffers/buffers.h"
 
-/* A record for a new buffer, or TIDE_NO_RECORD: there are TIDE_BUFFER_MOST already. Mutex held. */
-uint32_t tide_record_take(tide_buffers *buffers);
-void tide_record_give(tide_buffers *buffers, uint32_t slot);
+/* A record for a new buffer, or TIDE_NO_RECORD: there are TIDE_BUFFER_MAX already. Mutex held. */
+uint32_t tide_handle_take(tide_buffers *buffers);
+void tide_handle_give(tide_buffers *buffers, uint32_t slot);
 
-TIDE_INLINE tide_buffer_record *tide_record_at(const tide_buffers *buffers, uint32_t slot)
+TIDE_INLINE tide_buffer_record *tide_handle_at(const tide_buffers *buffers, uint32_t slot)
 {
     return &buffers->records[slot];
 }
 
 /* The record that a handle names, good or not; NULL: it names none. */
-TIDE_INLINE tide_buffer_record *tide_record_of(const tide_buffers *buffers, tide_buffer handle)
+TIDE_INLINE tide_buffer_record *tide_handle_of(const tide_buffers *buffers, tide_buffer handle)
 {
     uint32_t count = __atomic_load_n(&buffers->record_count, __ATOMIC_ACQUIRE);
     return TIDE_LIKELY(handle.slot < count) ? &buffers->records[handle.slot] : NULL;
 }
 
-TIDE_INLINE bool tide_record_good(const tide_buffer_record *record, tide_buffer handle)
+TIDE_INLINE bool tide_handle_good(const tide_buffer_record *record, tide_buffer handle)
 {
     return (handle.generation & 1) != 0 &&
            __atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) == handle.generation;
 }
 
 /* The buffer becomes live. Nobody else can see it. */
-TIDE_INLINE tide_buffer tide_record_begin(tide_buffers *buffers, tide_buffer_record *record)
+TIDE_INLINE tide_buffer tide_handle_begin(tide_buffers *buffers, tide_buffer_record *record)
 {
     uint64_t generation = __atomic_load_n(&record->generation, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&record->generation, generation, __ATOMIC_RELEASE);
@@ -39,7 +39,7 @@ TIDE_INLINE tide_buffer tide_record_begin(tide_buffers *buffers, tide_buffer_rec
 }
 
 /* It is no longer. Of all who try with a handle one succeeds. */
-TIDE_INLINE bool tide_record_end(tide_buffer_record *record, tide_buffer handle)
+TIDE_INLINE bool tide_handle_end(tide_buffer_record *record, tide_buffer handle)
 {
     return (handle.generation & 1) != 0 &&
            __atomic_compare_exchange_n(&record->generation, &handle.generation,

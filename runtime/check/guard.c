@@ -76,9 +76,9 @@ static void report_use_after_rewind(const tide_guard *guard, const char *address
                 "  rewound   %s %s\n"
                 "  used      %s by thread '%s'",
                 address - guard->data, guard->n, type_name(guard), guard->used, guard->pool,
-                tide_place_words(guard->acquired).text,
+                tide_place_text(guard->acquired).text,
                 guard->rewound.file != NULL ? "with the scope opened at" : "by a call at",
-                tide_place_words(guard->rewound).text, tide_code_words(code).text, thread);
+                tide_place_text(guard->rewound).text, tide_code_text(code).text, thread);
 }
 
 static void report_overflow(const tide_guard *guard, const char *address, const void *code)
@@ -91,7 +91,7 @@ static void report_overflow(const tide_guard *guard, const char *address, const 
                 "  rewound   not yet: it is live\n"
                 "  used      %s by thread '%s'",
                 address - guard->data, guard->n, type_name(guard), guard->used, guard->pool,
-                tide_place_words(guard->acquired).text, tide_code_words(code).text, thread);
+                tide_place_text(guard->acquired).text, tide_code_text(code).text, thread);
 }
 
 static const void *code_of(const void *context)
@@ -289,7 +289,7 @@ static void verify_gaps(const tide_guard *guard)
                     "  found     when it was rewound",
                     byte < guard->data ? "before the start" : "past the end", byte - guard->data,
                     guard->n, type_name(guard), guard->used, guard->pool,
-                    tide_place_words(guard->acquired).text);
+                    tide_place_text(guard->acquired).text);
 }
 
 void tide_guard_retire(tide_guard *guard, tide_place rewound)

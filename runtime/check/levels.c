@@ -25,7 +25,7 @@ static void levels_report_leak(const tide_levels *levels, const tide_open_level 
         tide_report(TIDE_REPORT_LEAK,
                     "leaked scope: the one opened at %s in pool '%s' was left open; "
                     "the scope around it cleaned up",
-                    tide_place_words(leaked->place).text, levels->reported_of);
+                    tide_place_text(leaked->place).text, levels->reported_of);
 }
 
 tide_place tide_levels_pop(tide_levels *levels, uint64_t tag)

@@ -16,7 +16,7 @@ static struct {
     void *user;
 } target;
 
-void tide_report_to(tide_report_function function, void *user)
+void tide_report_set_handler(tide_report_function function, void *user)
 {
     __atomic_store_n(&target.user, user, __ATOMIC_RELAXED);
     __atomic_store_n(&target.function, function, __ATOMIC_RELEASE);
@@ -54,11 +54,11 @@ static const char *end_of(const char *path)
     return length > 160 ? path + length - 160 : path;
 }
 
-tide_words tide_place_words(tide_place place)
+tide_report_text tide_place_text(tide_place place)
 {
-    tide_words words;
+    tide_report_text words;
     if (place.file == NULL && place.function != NULL)
-        return tide_code_words(place.function - 1); /* the call, not what it returns to */
+        return tide_code_text(place.function - 1); /* the call, not what it returns to */
     if (place.file == NULL)
         snprintf(words.text, sizeof words.text, "an unnamed place");
     else if (!is_loaded(place.file) || !is_loaded(place.function))
@@ -70,9 +70,9 @@ tide_words tide_place_words(tide_place place)
     return words;
 }
 
-tide_words tide_code_words(const void *code)
+tide_report_text tide_code_text(const void *code)
 {
-    tide_words words;
+    tide_report_text words;
     Dl_info info;
     size_t from_symbol = 0, from_module = 0;
     bool known = dladdr(code, &info) != 0;

@@ -12,17 +12,17 @@ __attribute__((format(printf, 2, 3))) void tide_report(tide_report_kind kind, co
                                                        ...);
 
 /* Words for a report; a value, so that it lives as long as the call it is an argument of. */
-typedef struct tide_words {
+typedef struct tide_report_text {
     char text[256];
-} tide_words;
+} tide_report_text;
 
 /* "file.c:12 in function", the code that called where no file was given, or a phrase for a place
  * that nobody named or that is gone with its module. */
-tide_words tide_place_words(tide_place place);
+tide_report_text tide_place_text(tide_place place);
 
 /* "function+0x12 (module+0x3456)", or "module+0x3456" where no exported function is known: what
  * addr2line turns into a line. */
-tide_words tide_code_words(const void *code);
+tide_report_text tide_code_text(const void *code);
 
 /* The place of a call that was not given one: the code it returns to. */
 #define TIDE_CALLER NULL, __builtin_return_address(0), 0

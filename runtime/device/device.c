@@ -53,12 +53,12 @@ static void begin_change(void)
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
-static tide_backend backends[TIDE_BACKENDS_MOST];
+static tide_backend backends[TIDE_BACKENDS_MAX];
 static size_t backend_count;
 
 void tide_device_add_backend(tide_backend backend)
 {
-    tide_assert(backend_count < TIDE_BACKENDS_MOST && backend.open != NULL);
+    tide_assert(backend_count < TIDE_BACKENDS_MAX && backend.open != NULL);
     backends[backend_count++] = backend;
 }
 

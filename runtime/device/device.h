@@ -133,7 +133,7 @@ typedef struct tide_backend {
     tide_status (*open)(tide_device *device, unsigned ordinal);
 } tide_backend;
 
-enum { TIDE_BACKENDS_MOST = 8 };
+enum { TIDE_BACKENDS_MAX = 8 };
 
 /* While the hooks are attached, before any device is opened. */
 void tide_device_add_backend(tide_backend backend);

@@ -19,7 +19,7 @@ void tide_abandon(tide_pool *pool, uint32_t kept)
     pool->epoch += TIDE_TAG_DEPTH + 1;
     while (all->count > 0 && all->events[all->count - 1].kept >= kept)
         all->count--;
-    if (all->count == TIDE_ABANDON_MOST)
+    if (all->count == TIDE_ABANDON_MAX)
         merge_oldest(all);
     all->events[all->count].epoch = pool->epoch;
     all->events[all->count].kept = kept;

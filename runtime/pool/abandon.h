@@ -23,7 +23,7 @@
 
 #include <tidepool/inline/layout.h>
 
-enum { TIDE_ABANDON_MOST = 1 << 16 };
+enum { TIDE_ABANDON_MAX = 1 << 16 };
 
 typedef struct tide_abandonment {
     uint64_t epoch; /* the one it started, as in a tag */
@@ -32,7 +32,7 @@ typedef struct tide_abandonment {
 
 typedef struct tide_abandonments {
     uint32_t count;
-    tide_abandonment *events; /* TIDE_ABANDON_MOST of them, in the pool's reservation */
+    tide_abandonment *events; /* TIDE_ABANDON_MAX of them, in the pool's reservation */
 } tide_abandonments;
 
 /* Levels younger than `kept` are gone; starts a new epoch. */

@@ -22,15 +22,15 @@
 
 enum {
     TIDE_ROW_SLOTS = 65536, /* the sentinel and the zero slots that a frame may read included */
-    TIDE_ROW_MOST = TIDE_ROW_SLOTS - 64, /* slots a row can hold */
+    TIDE_ROW_MAX = TIDE_ROW_SLOTS - 64, /* slots a row can hold */
     /* Rows start a page and a line apart, or the first slots of all types would fall on the
      * same set of the first-level cache. */
     TIDE_ROW_BYTES = TIDE_ROW_SLOTS * sizeof(tide_slot) + 4096 + 64,
     TIDE_EXTENT_ROWS = 16,
     TIDE_EXTENT_BYTES = TIDE_EXTENT_ROWS * TIDE_ROW_BYTES,
-    TIDE_EXTENT_MOST = TIDE_TYPE_LIMIT / TIDE_EXTENT_ROWS,
+    TIDE_EXTENT_MAX = TIDE_TYPE_LIMIT / TIDE_EXTENT_ROWS,
     TIDE_LOG_ENTRIES = 1 << 20,
-    TIDE_FOREIGN_MOST = 16 /* streams beside its own that a pool can be used on */
+    TIDE_FOREIGN_MAX = 16 /* streams beside its own that a pool can be used on */
 };
 
 /* The cold side of a shelf: its slots, and what is known of them. All zero until first use. */
@@ -52,7 +52,7 @@ typedef struct tide_slot_record {
     size_t bytes;    /* of that memory                                      */
     size_t peak;     /* largest request since the last compact, in elements */
     tide_buffer buffer; /* whose memory it is, where the pool draws from buffers: else none */
-    struct tide_pin *pin; /* exported memory that may come back, or NULL: runtime/pool/pin.h */
+    struct tide_export *pin; /* exported memory that may come back, or NULL: runtime/pool/export.h */
 
     /* Careful pools only: */
     size_t length;   /* elements asked for                                    */
@@ -88,7 +88,7 @@ typedef struct tide_log {
 /* Bytes and what happened to them. */
 typedef struct tide_pool_memory {
     size_t limit_bytes; /* SIZE_MAX: none */
-    size_t bytes_held, bytes_peak, bytes_pinned;
+    size_t bytes_held, bytes_peak, bytes_exported;
     uint64_t allocations, releases, exchanges;
 } tide_pool_memory;
 
@@ -124,7 +124,7 @@ typedef struct tide_pool_headers {
 typedef struct tide_pool_streams {
     void *own;
     uint64_t own_number;
-    tide_foreign foreign[TIDE_FOREIGN_MOST];
+    tide_foreign foreign[TIDE_FOREIGN_MAX];
     uint32_t foreign_count; /* while there are any, no fast path may pass */
     bool unordered; /* work in flight could neither be ordered nor waited for: no acquires */
 } tide_pool_streams;
@@ -135,7 +135,7 @@ typedef struct tide_pool_rows {
     uint32_t used_count;
     uint32_t taken; /* of the slots reserved in `extents` */
     uint32_t extent_count;
-    char *extents[TIDE_EXTENT_MOST]; /* the first lies in the pool's own reservation */
+    char *extents[TIDE_EXTENT_MAX]; /* the first lies in the pool's own reservation */
 } tide_pool_rows;
 
 typedef struct tide_pool_core {

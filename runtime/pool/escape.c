@@ -62,6 +62,6 @@ bool tide_escape_check(const void *pointer)
                 "escape: a pointer to an array of %zu %.60s leaves the scope that will rewind "
                 "it in pool '%s'\n  acquired  %s",
                 query.record->length, tide_type_find(query.row->type)->name,
-                query.pool->core->name, tide_place_words(query.record->place).text);
+                query.pool->core->name, tide_place_text(query.record->place).text);
     return false;
 }

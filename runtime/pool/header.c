@@ -10,7 +10,7 @@ void tide_header_forget(tide_pool *pool, tide_slot *slot)
         return;
     struct tide_array_cache *cache = slot->array->cache;
     tide_assert(cache != NULL);
-    for (int rank = 0; rank <= TIDE_NDIM_MOST; rank++) {
+    for (int rank = 0; rank <= TIDE_NDIM_MAX; rank++) {
         if (cache->headers[rank] != NULL)
             pool->core->headers.hits_gone += cache->headers[rank]->hits;
         tide_os_free(cache->headers[rank]);

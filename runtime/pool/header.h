@@ -14,12 +14,12 @@ typedef struct tide_shape_way {
     int ndim; /* -1: empty */
     tide_order order;
     size_t length;
-    int64_t shape[TIDE_NDIM_MOST], strides[TIDE_NDIM_MOST];
+    int64_t shape[TIDE_NDIM_MAX], strides[TIDE_NDIM_MAX];
 } tide_shape_way;
 
 /* The headers of one slot. Each keeps its address for as long as the slot exists. */
 struct tide_array_cache {
-    tide_array *headers[TIDE_NDIM_MOST + 1]; /* by rank */
+    tide_array *headers[TIDE_NDIM_MAX + 1]; /* by rank */
     uint32_t way_count, turn;                /* the way to be given up next */
     tide_shape_way ways[];
 };
@@ -39,7 +39,7 @@ const tide_row *tide_header_row(const tide_pool *pool);
 /* A header whose shape and strides are its own: of a view, a reshape, an import. */
 typedef struct tide_loose_array {
     tide_array array;
-    int64_t shape[TIDE_NDIM_MOST], strides[TIDE_NDIM_MOST];
+    int64_t shape[TIDE_NDIM_MAX], strides[TIDE_NDIM_MAX];
 } tide_loose_array;
 
 #endif

@@ -69,7 +69,7 @@ static bool check_row(const tide_pool *pool, const tide_row *row, size_t *bytes)
             return false;
         *bytes += row->records[i].bytes;
     }
-    for (uint32_t i = row->count; i < row->count + TIDE_TYPED_MOST; i++)
+    for (uint32_t i = row->count; i < row->count + TIDE_TYPED_MAX; i++)
         HOLDS(is_zero(&row->slots[i]), "%s: slot %u beyond the last of %u is not zero",
               facts->name, i, row->count);
     return true;
@@ -101,7 +101,7 @@ static bool check_log(const tide_pool *pool)
     return true;
 }
 
-bool tide_check_structure(const tide_pool *pool)
+bool tide_pool_invariants_hold(const tide_pool *pool)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
@@ -166,5 +166,5 @@ static bool check_overlap(const tide_pool *pool)
 tide_status tide_pool_check(const tide_pool *pool)
 {
     TIDE_FORWARD(tide_pool_use(pool, call));
-    return tide_check_structure(pool) && check_overlap(pool) ? TIDE_OK : tide_error_status();
+    return tide_pool_invariants_hold(pool) && check_overlap(pool) ? TIDE_OK : tide_error_status();
 }

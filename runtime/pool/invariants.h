@@ -6,6 +6,6 @@
 #include "runtime/pool/core.h"
 
 /* Shelves, slots and log, without allocating. False with a message that names what is broken. */
-bool tide_check_structure(const tide_pool *pool);
+bool tide_pool_invariants_hold(const tide_pool *pool);
 
 #endif

@@ -38,14 +38,14 @@ static tide_pool *make_pool(void)
         return NULL;
     if (tide_os_faulted(sizeof(void *)) || pthread_setspecific(key, pool) != 0) {
         tide_pool_discard(pool, (tide_place){TIDE_NOWHERE});
-        tide_fail(TIDE_ERROR_MEMORY, "tide_thread_pool", "thread '%s' cannot keep a pool", name);
+        tide_fail(TIDE_ERROR_MEMORY, "tide_pool_local", "thread '%s' cannot keep a pool", name);
         return NULL;
     }
     pool->core->owner.local = true;
     return current = pool;
 }
 
-tide_pool *tide_thread_pool(void)
+tide_pool *tide_pool_local(void)
 {
     return TIDE_LIKELY(current != NULL) ? current : make_pool();
 }

@@ -30,7 +30,7 @@ enum {
     TABLE_AT = PAGES(CORE_AT + sizeof(tide_pool_core)),
     USED_AT = PAGES(TABLE_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
     EVENTS_AT = PAGES(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)),
-    LOG_AT = PAGES(EVENTS_AT + TIDE_ABANDON_MOST * sizeof(tide_abandonment)),
+    LOG_AT = PAGES(EVENTS_AT + TIDE_ABANDON_MAX * sizeof(tide_abandonment)),
     ROWS_AT = PAGES(LOG_AT + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
     RESERVED = PAGES(ROWS_AT + TIDE_EXTENT_BYTES)
 };
@@ -175,12 +175,12 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
 
 /* ---- what ends with a pool -------------------------------------------------------------- */
 
-static tide_pool_ending endings[TIDE_ENDINGS_MOST];
+static tide_pool_ending endings[TIDE_ENDINGS_MAX];
 static size_t ending_count;
 
 void tide_pool_add_ending(tide_pool_ending ending)
 {
-    tide_assert(ending_count < TIDE_ENDINGS_MOST && ending.destroy != NULL);
+    tide_assert(ending_count < TIDE_ENDINGS_MAX && ending.destroy != NULL);
     endings[ending_count++] = ending;
 }
 

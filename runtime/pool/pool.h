@@ -11,7 +11,7 @@ typedef struct tide_pool_ending {
     void (*destroy)(tide_pool *pool); /* it is destroyed, and everything in it was rewound */
 } tide_pool_ending;
 
-enum { TIDE_ENDINGS_MOST = 4 };
+enum { TIDE_ENDINGS_MAX = 4 };
 
 /* Adds one, called after those added before. While the hooks are attached, before any pool. */
 void tide_pool_add_ending(tide_pool_ending ending);

@@ -10,12 +10,12 @@
 #include "runtime/check/guard.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/header.h"
-#include "runtime/pool/pin.h"
+#include "runtime/pool/export.h"
 #include "runtime/base/settings.h"
 #include "runtime/base/shim.h"
 #include "runtime/pool/streams.h"
 
-enum { LEAST_ALIGN = 64 };
+enum { MIN_ALIGN = 64 };
 
 /* ---- rows ------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
 
 static size_t slot_align(const tide_type_facts *facts)
 {
-    return facts->align > LEAST_ALIGN ? facts->align : LEAST_ALIGN;
+    return facts->align > MIN_ALIGN ? facts->align : MIN_ALIGN;
 }
 
 static size_t round_up(size_t bytes, size_t to)
@@ -85,8 +85,8 @@ void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
     tide_slot_record *record = tide_slot_record_of(row, slot);
     tide_pool_core *core = pool->core;
     if (record->pin != NULL) {
-        core->memory.bytes_pinned -= record->pin->bytes;
-        tide_pin_leave(record->pin, tide_streams_last(pool));
+        core->memory.bytes_exported -= record->pin->bytes;
+        tide_export_leave(record->pin, tide_streams_last(pool));
     } else if (record->guard != NULL) {
         tide_guard_retire(record->guard, core->levels.closing);
         core->memory.bytes_held -= record->bytes;
@@ -128,16 +128,16 @@ static size_t room_beside(const tide_pool_core *core, const tide_slot_record *re
     return core->memory.limit_bytes - (core->memory.bytes_held - record->bytes);
 }
 
-/* Does the row draw from buffers? They are aligned to LEAST_ALIGN, and hold no headers. */
+/* Does the row draw from buffers? They are aligned to MIN_ALIGN, and hold no headers. */
 static bool draws(const tide_pool_core *core, const tide_row *row, size_t align)
 {
-    return core->buffers != NULL && row->device == core->device && align <= LEAST_ALIGN;
+    return core->buffers != NULL && row->device == core->device && align <= MIN_ALIGN;
 }
 
 /* All that a buffer for so many bytes has, where there is room for that. */
 static size_t whole_buffer(const tide_pool_core *core, size_t bytes, size_t room)
 {
-    size_t whole = tide_buffers_round(core->buffers, bytes);
+    size_t whole = tide_buffers_round_up(core->buffers, bytes);
     return whole > bytes && whole <= room ? whole : bytes;
 }
 
@@ -247,10 +247,10 @@ static bool reserve_record(tide_row *row)
 static tide_slot *append(tide_pool *pool, tide_row *row, const asked *ask)
 {
     const char *type = tide_type_find(row->type)->name;
-    if (row->count == TIDE_ROW_MOST) {
+    if (row->count == TIDE_ROW_MAX) {
         tide_fail(TIDE_ERROR_LIMIT, ask->call,
                   "%u arrays of %s are live in pool '%s', limit %d: is a scope missing?",
-                  row->count, type, pool->core->name, TIDE_ROW_MOST);
+                  row->count, type, pool->core->name, TIDE_ROW_MAX);
         return NULL;
     }
     if (!reserve_record(row)) {
@@ -349,7 +349,7 @@ static tide_slot *fit(tide_pool *pool, tide_row *row, const asked *ask)
     if (record->pin != NULL && tide_streams_quiet(pool, ask->call) != TIDE_OK)
         return NULL;
     if (record->pin != NULL)
-        tide_pin_settle(pool, row, slot);
+        tide_export_settle(pool, row, slot);
     if (slot->data != NULL && ask->n <= record->capacity && !ask->guarded)
         return slot;
     if (exchange(pool, row, slot, ask))

@@ -59,7 +59,7 @@ tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
         .releases = core->memory.releases,
         .exchanges = core->memory.exchanges,
         .requests = core->requests.served,
-        .bytes_pinned = core->memory.bytes_pinned,
+        .bytes_exported = core->memory.bytes_exported,
     };
     for (uint32_t i = 0; i < core->rows.used_count; i++) {
         row_totals totals = total(core->rows.used[i]);

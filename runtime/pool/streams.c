@@ -176,9 +176,9 @@ static tide_status check(const tide_pool *pool, const char *call, const tide_for
 static tide_status declare(tide_pool *pool, const char *call, const tide_foreign *foreign)
 {
     tide_pool_core *core = pool->core;
-    if (core->streams.foreign_count == TIDE_FOREIGN_MOST)
+    if (core->streams.foreign_count == TIDE_FOREIGN_MAX)
         return tide_fail(TIDE_ERROR_LIMIT, call, "pool '%s' is used on %d other streams already",
-                         core->name, TIDE_FOREIGN_MOST);
+                         core->name, TIDE_FOREIGN_MAX);
     if (!tide_log_room(pool, 1, call))
         return TIDE_ERROR_LIMIT;
     TIDE_FORWARD(core->device->methods->order(core->device, core->streams.own, foreign->stream));

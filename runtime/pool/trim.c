@@ -5,7 +5,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/pool/header.h"
-#include "runtime/pool/pin.h"
+#include "runtime/pool/export.h"
 #include "runtime/base/settings.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
@@ -14,7 +14,7 @@ static void give_back(tide_pool *pool, tide_row *row, tide_slot *slot,
                       tide_trim_summary *summary)
 {
     if (tide_slot_record_of(row, slot)->pin != NULL)
-        tide_pin_settle(pool, row, slot); /* if its consumer is done, it is ours to give back */
+        tide_export_settle(pool, row, slot); /* if its consumer is done, it is ours to give back */
     if (slot->data == NULL)
         return;
     summary->slots++;

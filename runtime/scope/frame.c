@@ -64,15 +64,15 @@ tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t co
     if (site->kind != TIDE_KIND_FRAME)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is of kind %s, not frame",
                          tide_kind_name(site->kind));
-    if (count > TIDE_TYPED_MOST)
+    if (count > TIDE_TYPED_MAX)
         return tide_fail(TIDE_ERROR_LIMIT, call, "%u arrays, a frame has %d at most", count,
-                         TIDE_TYPED_MOST);
+                         TIDE_TYPED_MAX);
     *scope = (tide_scope){0};
     TIDE_FORWARD(tide_level_admit(pool, call));
     uint64_t serial = tide_mark_push(pool, call);
     if (serial == 0)
         return TIDE_ERROR_LIMIT;
-    tide_scope_begin_frame(scope, pool, site, count, types, counts, data);
+    tide_site_enter_frame(scope, pool, site, count, types, counts, data);
     scope->serial = serial;
     return count == 0 || data[0] != NULL ? TIDE_OK : tide_error_status();
 }

@@ -33,7 +33,7 @@ tide_array *tide_general_array(tide_pool *pool, tide_type type, int ndim, const 
 {
     tide_place place = site->place;
     tide_plan_missed(plan);
-    return tide_acquire_array_inline(pool, type, TIDE_ROW_MAJOR, ndim, shape, place.file,
+    return tide_array_acquire_inline(pool, type, TIDE_ROW_MAJOR, ndim, shape, place.file,
                                      place.function, place.line);
 }
 
@@ -42,7 +42,7 @@ tide_array *tide_general_array_slow(tide_pool *pool, tide_type type, int ndim,
 {
     (void)plan;
     tide_place place = site->place;
-    return tide_acquire_array_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, place.file,
+    return tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, place.file,
                                    place.function, place.line);
 }
 

@@ -171,7 +171,7 @@ static void leave_table(tide_scope *scope)
 TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                               tide_site *site, uint32_t count)
 {
-    tide_shelf *shelves[TIDE_TYPED_MOST];
+    tide_shelf *shelves[TIDE_TYPED_MAX];
     bool ready = pool->log_top < tide_log_open(pool);
     uint64_t outer = ready ? pool->tag : 0;
 #define TIDE_STEP(i)                                        \

@@ -24,7 +24,7 @@ tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope
     uint64_t serial = tide_mark_push(pool, call);
     if (serial == 0)
         return TIDE_ERROR_LIMIT;
-    tide_scope_begin(scope, pool, site);
+    tide_site_enter(scope, pool, site);
     scope->serial = serial;
     return TIDE_OK;
 }
@@ -45,7 +45,7 @@ tide_status tide_scope_leave(tide_scope *scope)
         return tide_misuse(pool, TIDE_ERROR_STALE, call,
                            "the scope was rewound already in pool '%s'", pool->core->name);
     bool younger = pool->tag != scope->tag;
-    tide_scope_end(scope);
+    tide_site_leave(scope);
     scope->pool = NULL;
     tide_mark_close(pool, position, (tide_place){TIDE_NOWHERE});
     if (younger)

@@ -58,7 +58,7 @@ void tide_frame_acquire_slow(tide_pool *pool, uint32_t count, const tide_type *t
 
 /* ---- loops ------------------------------------------------------------------------------ */
 
-tide_loop tide_loop_begin(tide_pool *pool, TIDE_PLACE)
+tide_loop tide_loop_enter_slow(tide_pool *pool, TIDE_PLACE)
 {
     tide_loop loop = {.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT};
     if (tide_level_admit(pool, "TIDE_LOOP") != TIDE_OK)
@@ -125,7 +125,7 @@ tide_loop tide_loop_next_slow(tide_loop loop)
     return learned(loop);
 }
 
-void tide_loop_finish(tide_loop loop)
+void tide_loop_leave_slow(tide_loop loop)
 {
     if (loop.pool != tide_pool_refusing())
         tide_level_close(loop.pool, loop.base, loop.tag, loop.outer);

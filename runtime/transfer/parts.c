@@ -20,7 +20,7 @@
 #include "runtime/pool/streams.h"
 #include "runtime/base/type.h"
 
-enum { PACK_ALIGN = 64, PACK_MOST = 16 << 20, HASH_PIECE = 256 << 10 };
+enum { PACK_ALIGN = 64, PACK_MAX = 16 << 20, HASH_PIECE = 256 << 10 };
 
 /* ---- what a frame is ------------------------------------------------------------------------ */
 
@@ -64,10 +64,10 @@ static tide_status check(tide_pool *pool, const tide_part *parts, size_t count, 
 
 /* ---- helpers -------------------------------------------------------------------------------- */
 
-static tide_helped help(const tide_pool *pool, tide_help_kind kind, const tide_part *parts,
+static tide_frame_result help(const tide_pool *pool, tide_frame_work_kind kind, const tide_part *parts,
                         size_t count, void *block, const size_t *offsets)
 {
-    const tide_help help = {.kind = kind,
+    const tide_frame_work help = {.kind = kind,
                             .device = pool->core->device,
                             .stream = pool->core->streams.own,
                             .parts = parts,
@@ -75,7 +75,7 @@ static tide_helped help(const tide_pool *pool, tide_help_kind kind, const tide_p
                             .block = block,
                             .offsets = offsets};
     if (tide_hooks_policy.help == NULL || pool->core->device->host)
-        return TIDE_HELP_ABSENT;
+        return TIDE_FRAME_ABSENT;
     return tide_hooks_policy.help(&help);
 }
 
@@ -100,11 +100,11 @@ static bool pack_begin(packing *pack, const tide_part *parts, size_t count)
         size_t bytes = part_bytes(&parts[i]);
         pack->offsets[i] = pack->bytes;
         pack->pieces[i] = (tide_piece){parts[i].host, pack->bytes, bytes};
-        if (bytes > PACK_MOST || pack->bytes > PACK_MOST)
+        if (bytes > PACK_MAX || pack->bytes > PACK_MAX)
             return false; /* too much */
         pack->bytes += (bytes + PACK_ALIGN - 1) / PACK_ALIGN * PACK_ALIGN;
     }
-    return pack->bytes <= PACK_MOST;
+    return pack->bytes <= PACK_MAX;
 }
 
 static void pack_end(packing *pack)
@@ -128,11 +128,11 @@ static tide_status copy_parts(tide_pool *pool, const packing *pack, char *block,
 
 static tide_status move_parts(tide_pool *pool, const packing *pack, char *block, bool out)
 {
-    switch (help(pool, out ? TIDE_HELP_UNPACK : TIDE_HELP_PACK, pack->parts, pack->count, block,
+    switch (help(pool, out ? TIDE_FRAME_UNPACK : TIDE_FRAME_PACK, pack->parts, pack->count, block,
                  pack->offsets)) {
-    case TIDE_HELP_QUEUED:
+    case TIDE_FRAME_QUEUED:
         return TIDE_OK;
-    case TIDE_HELP_FAILED:
+    case TIDE_FRAME_FAILED:
         return tide_error_status();
     default:
         return copy_parts(pool, pack, block, out);
@@ -246,10 +246,10 @@ tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t coun
     if (count == 0)
         return TIDE_OK;
     tide_streams_gather(pool);
-    tide_helped helped = help(pool, TIDE_HELP_FILL, parts, count, NULL, NULL);
-    if (helped == TIDE_HELP_FAILED)
+    tide_frame_result helped = help(pool, TIDE_FRAME_FILL_PARTS, parts, count, NULL, NULL);
+    if (helped == TIDE_FRAME_FAILED)
         return tide_error_status();
-    if (helped == TIDE_HELP_QUEUED)
+    if (helped == TIDE_FRAME_QUEUED)
         tide_streams_follow(pool);
     else
         for (size_t i = 0; i < count; i++)
@@ -297,24 +297,24 @@ static tide_status hash_by_host(tide_pool *pool, const tide_part *parts, size_t 
     return status;
 }
 
-/* TIDE_HELP_QUEUED: the hashes are there. */
-static tide_helped hash_by_device(tide_pool *pool, const tide_part *parts, size_t count,
+/* TIDE_FRAME_QUEUED: the hashes are there. */
+static tide_frame_result hash_by_device(tide_pool *pool, const tide_part *parts, size_t count,
                                   uint64_t *hashes)
 {
     tide_mark mark;
     if (tide_hooks_policy.help == NULL)
-        return TIDE_HELP_ABSENT;
+        return TIDE_FRAME_ABSENT;
     void *block = block_begin(pool, count * sizeof *hashes, &mark);
     if (block == NULL)
-        return TIDE_HELP_ABSENT;
+        return TIDE_FRAME_ABSENT;
     tide_streams_gather(pool);
-    tide_helped helped = help(pool, TIDE_HELP_HASH, parts, count, block, NULL);
+    tide_frame_result helped = help(pool, TIDE_FRAME_HASH, parts, count, block, NULL);
     tide_status status = TIDE_OK;
-    if (helped == TIDE_HELP_QUEUED)
+    if (helped == TIDE_FRAME_QUEUED)
         status = tide_download(pool, hashes, block, count * sizeof *hashes);
     tide_streams_follow(pool);
     status = block_end(pool, mark, status);
-    return status == TIDE_OK ? helped : TIDE_HELP_FAILED;
+    return status == TIDE_OK ? helped : TIDE_FRAME_FAILED;
 }
 
 tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t count, uint64_t *hashes)
@@ -331,9 +331,9 @@ tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t coun
         return TIDE_OK;
     }
     switch (hash_by_device(pool, parts, count, hashes)) {
-    case TIDE_HELP_QUEUED:
+    case TIDE_FRAME_QUEUED:
         return TIDE_OK;
-    case TIDE_HELP_FAILED:
+    case TIDE_FRAME_FAILED:
         return tide_error_status();
     default:
         return hash_by_host(pool, parts, count, hashes, call);

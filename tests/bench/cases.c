@@ -90,7 +90,7 @@ static void add_scope4(const char *name, const char *about, size_t least, size_t
 
 static void add_types(const bench_sizes *small)
 {
-    for (uint32_t types = 8; types <= BENCH_TYPES_MOST; types *= 2) {
+    for (uint32_t types = 8; types <= BENCH_TYPES_MAX; types *= 2) {
         char name[NAME_ROOM];
         snprintf(name, sizeof name, "types-%u", types);
         bench_case *job = add(name, "types", "2 of N registered types touched, N shelves in use");

@@ -177,9 +177,9 @@ static bool checks(tide_pool *pool)
     bool seen = false;
     TIDE_SCOPE_TYPES(pool, double);
     double *inside = tide_acquire(pool, double, 1);
-    tide_report_to(quiet, &seen);
+    tide_report_set_handler(quiet, &seen);
     bool escapes = !tide_escape_check(inside);
-    tide_report_to(NULL, NULL);
+    tide_report_set_handler(NULL, NULL);
     return escapes && seen;
 }
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROUNDS_MOST = 400 };
+enum { ROUNDS_MAX = 400 };
 
 static char cache_folder[256];
 
@@ -131,7 +131,7 @@ void bench_compile(bench_compiled *c, bench_use_function *use, void *state, uint
         return;
     double trial = bench_tune("trial", 0), count_runs = bench_tune("count_runs", counting);
     for (int round = 0; !all_compiled(c); round++) {
-        if (round == ROUNDS_MOST)
+        if (round == ROUNDS_MAX)
             give_up(c);
         use(state, operations);
         if (tide_step() != TIDE_OK || tide_settle(BENCH_SETTLE_MS) != TIDE_OK)
@@ -165,7 +165,7 @@ static bool in_artefact(tide_site *site)
 void bench_prove_executed(const bench_compiled *c, bench_use_function *use, void *state,
                           uint64_t operations, uint64_t slack)
 {
-    uint64_t before[BENCH_SITES_MOST];
+    uint64_t before[BENCH_SITES_MAX];
     use(state, operations); /* slots reach their sizes */
     for (size_t i = 0; i < c->count; i++)
         before[i] = ask(c->sites[i]).runs;

@@ -16,10 +16,10 @@
 #define BENCH_MISSING_STAGER "no stager: libgccjit was not found"
 #endif
 
-enum { BENCH_SITES_MOST = 4, BENCH_SETTLE_MS = 60000 };
+enum { BENCH_SITES_MAX = 4, BENCH_SETTLE_MS = 60000 };
 
 typedef struct bench_compiled {
-    tide_site *sites[BENCH_SITES_MOST];
+    tide_site *sites[BENCH_SITES_MAX];
     size_t count;
     uint64_t misses; /* of all of them, when last looked at */
     double may_miss; /* an operation, at most, where that is the case's subject */

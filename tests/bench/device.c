@@ -22,7 +22,7 @@
 #include <tidepool/tidepool.h>
 #include <unistd.h>
 
-enum { ARRAYS_MOST = 32, MIB = 1 << 20, PAGE = 4096 };
+enum { ARRAYS_MAX = 32, MIB = 1 << 20, PAGE = 4096 };
 
 typedef struct device_state {
     tide_device *device;
@@ -31,7 +31,7 @@ typedef struct device_state {
     tide_pool *pool;
     tide_buffers *cache; /* or NULL */
     size_t bytes, count;
-    void *kept[ARRAYS_MOST];
+    void *kept[ARRAYS_MAX];
     uint64_t allocations; /* of the pool, after the last proof */
     bool driver;          /* the variant allocates by itself     */
     bool declares;
@@ -165,7 +165,7 @@ static void finish(const device_state *s)
 
 static void buffers_with(device_state *s, bool fills, const void *what, size_t bytes)
 {
-    tide_cl_mem mems[ARRAYS_MOST];
+    tide_cl_mem mems[ARRAYS_MAX];
     int32_t error = 0;
     for (size_t i = 0; i < s->count; i++) {
         mems[i] = tide_opencl.clCreateBuffer(s->cl->context, TIDE_CL_MEM_READ_WRITE, s->bytes, NULL,
@@ -196,7 +196,7 @@ static void wide_once(device_state *s, bool fills)
 
 static void shared_once(device_state *s, bool fills)
 {
-    void *data[ARRAYS_MOST];
+    void *data[ARRAYS_MAX];
     for (size_t i = 0; i < s->count; i++) {
         data[i] = tide_opencl.clSVMAlloc(s->cl->context, TIDE_CL_MEM_READ_WRITE, s->bytes, 0);
         must(data[i] != NULL, "clSVMAlloc");

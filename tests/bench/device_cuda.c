@@ -9,7 +9,7 @@
  *   copy       the driver's copy within the device of half as many bytes, which moves as many */
 #include "device_cuda.h"
 
-#include "jit/kernels/help.h"
+#include "jit/kernels/modules.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/base/settings.h"
 
@@ -20,14 +20,14 @@
 #include <tidepool/tidepool.h>
 #include <unistd.h>
 
-enum { ARRAYS_MOST = 100, MIB = 1 << 20, PAGE = 4096, SETTLE_MS = 60000 };
+enum { ARRAYS_MAX = 100, MIB = 1 << 20, PAGE = 4096, SETTLE_MS = 60000 };
 
 typedef struct cuda_state {
     tide_device *device;
     tide_pool *pool;
     size_t bytes, count;
     bool fused;
-    tide_part parts[ARRAYS_MOST];
+    tide_part parts[ARRAYS_MAX];
     uint64_t allocations; /* of the device, after the last proof; 0: it may allocate */
 } cuda_state;
 
@@ -89,7 +89,7 @@ static void acquire_parts(cuda_state *s)
 /* Variants take turns in one process, and the setting is the process's. */
 static void fill_parts(cuda_state *s)
 {
-    tide_setting_set(TIDE_SETTING_helpers, s->fused);
+    tide_setting_set(TIDE_SETTING_frame_kernels, s->fused);
     must(tide_fill_frame(s->pool, s->parts, s->count) == TIDE_OK, "tide_fill_frame");
 }
 
@@ -113,9 +113,9 @@ static void *fused_setup(const bench_case *job)
     s->fused = true;
     fill_parts(s);
     (void)tide_settle(SETTLE_MS);
-    if (tide_help_ready(s->device))
+    if (tide_modules_ready(s->device))
         return s;
-    tide_help_why(s->device, why, sizeof why);
+    tide_modules_why(s->device, why, sizeof why);
     bench_complain("no kernels for cuda:0: %s", why);
     return NULL;
 }
@@ -157,7 +157,7 @@ static void finish(cuda_state *s)
 static uint64_t driver_run(void *state, uint64_t operations)
 {
     cuda_state *s = state;
-    tide_cu_address data[ARRAYS_MOST];
+    tide_cu_address data[ARRAYS_MAX];
     tide_cuda_entered entered;
     must(tide_cuda_enter(s->device, &entered) == TIDE_OK, "the context");
     for (uint64_t i = 0; i < operations; i++) {

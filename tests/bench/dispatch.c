@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TYPES = 100, ROWS_MOST = BENCH_DISPATCH_SWEEP, ONE_OFFS = 10 };
+enum { TYPES = 100, ROWS_MAX = BENCH_DISPATCH_SWEEP, ONE_OFFS = 10 };
 
 typedef struct item {
     tide_type type;
@@ -189,7 +189,7 @@ static void prove_results(dispatch_state *s, bench_use_function *use, uint64_t o
 static void warm(dispatch_state *s)
 {
     bench_compiled_warm(&s->compiled);
-    s->unmet = tide_generic_unmet(s->generic);
+    s->unmet = tide_generic_set_handler(s->generic);
     tide_learning_stats(&s->warm);
 }
 
@@ -222,7 +222,7 @@ static bool verify(void *state, uint64_t operations)
         bench_complain("dispatch: the site left tier full");
         return false;
     }
-    if (tide_generic_unmet(s->generic) != s->unmet) {
+    if (tide_generic_set_handler(s->generic) != s->unmet) {
         bench_complain("dispatch: calls found no method");
         return false;
     }
@@ -253,7 +253,7 @@ static void *setup_actors(const bench_case *job)
 static void *setup_sweep(const bench_case *job)
 {
     (void)job;
-    return make(ROWS_MOST, 0);
+    return make(ROWS_MAX, 0);
 }
 
 static bench_compiled site_of(const char *function)
@@ -374,7 +374,7 @@ static bool learning_verify(void *state, uint64_t operations)
 {
     dispatch_state *s = state;
     (void)operations;
-    if (tide_generic_unmet(s->generic) == s->unmet)
+    if (tide_generic_set_handler(s->generic) == s->unmet)
         return true;
     bench_complain("dispatch: calls found no method");
     return false;

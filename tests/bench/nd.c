@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nd: three N-D temporaries whose type and rank are known at run time only, in a loop scope.
  *
- *   tide-general  a function that is not inlined calls tide_acquire_array with what it is given
+ *   tide-general  a function that is not inlined calls tide_array_acquire with what it is given
  *   tide-site     TIDE_ARRAY_SITE, each of the three sites pinned to its general plan
  *   tide-compiled the same sites with code compiled for what they were seen to ask for
  *   aot           what a person would write for these shapes: tide_acquire of the product, strides
@@ -21,7 +21,7 @@ enum { ARRAYS = 3, TURNS = 4 };
 typedef struct request {
     tide_type type;
     int ndim;
-    int64_t shape[TIDE_NDIM_MOST];
+    int64_t shape[TIDE_NDIM_MAX];
     size_t length;
 } request;
 
@@ -166,7 +166,7 @@ BENCH_INLINE void use(bool prove, const request *r, uint64_t *done, double *a, s
 
 static __attribute__((noinline)) tide_array *request_array(tide_pool *pool, const request *r)
 {
-    return tide_acquire_array(pool, r->type, r->ndim, r->shape);
+    return tide_array_acquire(pool, r->type, r->ndim, r->shape);
 }
 
 static void check_headers(const request *r, tide_array *const arrays[ARRAYS])

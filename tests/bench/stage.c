@@ -38,7 +38,7 @@ typedef struct stage_state {
     origin source;
     uint64_t turn;
     double started, spent, most, cpu; /* ms; the last: of the stager */
-    double trial, code_most, keep;    /* settings as they were       */
+    double trial, code_max, keep;    /* settings as they were       */
     tide_learning_statistics before;
     char cache[256];
 } stage_state;
@@ -109,15 +109,15 @@ static double stager_cpu(void)
 static void set_settings(stage_state *s)
 {
     s->trial = bench_tune("trial", 0);
-    s->code_most = bench_tune("code_most", 1);
-    s->keep = bench_tune("keep", s->source == KEPT);
+    s->code_max = bench_tune("code_max", 1);
+    s->keep = bench_tune("artefact_cache", s->source == KEPT);
 }
 
 static void reset_settings(const stage_state *s)
 {
     bench_tune("trial", s->trial);
-    bench_tune("code_most", s->code_most);
-    bench_tune("keep", s->keep);
+    bench_tune("code_max", s->code_max);
+    bench_tune("artefact_cache", s->keep);
 }
 
 void bench_stage_before(void *state)
@@ -252,7 +252,7 @@ static size_t milliseconds(void *state, uint64_t operations, bench_figure *out, 
     if (room < 3)
         return 0;
     out[0] = (bench_figure){"ms_mean", s->spent * s->count / (double)operations};
-    out[1] = (bench_figure){"ms_most", s->most};
+    out[1] = (bench_figure){"ms_max", s->most};
     out[2] = (bench_figure){"ms_cpu", s->cpu / (double)operations};
     return 3;
 }

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-enum { NS_MOST = 1 << 16 };
+enum { NS_MAX = 1 << 16 };
 
 typedef struct tail_state {
     const bench_sizes *sizes;
@@ -22,7 +22,7 @@ typedef struct tail_state {
     atomic_bool end;
     uint64_t compiled; /* by the feeder, while the loop ran */
     uint64_t scopes, slowest;
-    uint32_t counts[NS_MOST]; /* by nanoseconds; the last: or more */
+    uint32_t counts[NS_MAX]; /* by nanoseconds; the last: or more */
 } tail_state;
 
 /* --- the loop ----------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ typedef struct tail_state {
 static void note(tail_state *s, double ns)
 {
     uint64_t whole = (uint64_t)ns;
-    s->counts[whole < NS_MOST ? whole : NS_MOST - 1]++;
+    s->counts[whole < NS_MAX ? whole : NS_MAX - 1]++;
     s->scopes++;
     if (whole > s->slowest)
         s->slowest = whole;
@@ -86,7 +86,7 @@ void bench_stage_tail_before(void *state)
         return;
     atomic_store(&s->end, false);
     bench_tune("trial", 0);
-    bench_tune("code_most", 1);
+    bench_tune("code_max", 1);
     if (pthread_create(&s->feeder, NULL, feed, s) != 0)
         bench_die("stage-tail: no thread");
 }
@@ -99,7 +99,7 @@ void bench_stage_tail_after(void *state)
     atomic_store(&s->end, true);
     pthread_join(s->feeder, NULL);
     bench_tune("trial", 1);
-    bench_tune("code_most", 4);
+    bench_tune("code_max", 4);
 }
 
 /* --- the variants ------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ static void prove(void *state, uint64_t operations)
     tail_state *s = state;
     tail_prove(s, operations);
     s->scopes = s->slowest = 0;
-    for (size_t i = 0; i < NS_MOST; i++)
+    for (size_t i = 0; i < NS_MAX; i++)
         s->counts[i] = 0;
     bench_tide_warm(s->tide);
 }
@@ -150,10 +150,10 @@ static double percentile(const tail_state *s, double part)
 {
     uint64_t seen = 0;
     double wanted = part * (double)s->scopes;
-    for (size_t ns = 0; ns < NS_MOST; ns++)
+    for (size_t ns = 0; ns < NS_MAX; ns++)
         if ((double)(seen += s->counts[ns]) >= wanted)
             return (double)ns;
-    return NS_MOST;
+    return NS_MAX;
 }
 
 static size_t percentiles(void *state, uint64_t operations, bench_figure *out, size_t room)

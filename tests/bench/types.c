@@ -20,7 +20,7 @@ typedef struct station {
 /* The two first, then as many others as the case wants in use. */
 static const tide_type *types_registered(uint32_t count)
 {
-    static tide_type types[BENCH_TYPES_MOST];
+    static tide_type types[BENCH_TYPES_MAX];
     types[0] = tide_type_of(reading);
     types[1] = tide_type_of(station);
     for (uint32_t i = 2; i < count; i++) {

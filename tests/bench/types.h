@@ -5,7 +5,7 @@
 
 #include "bench.h"
 
-enum { BENCH_TYPES_MOST = 256 };
+enum { BENCH_TYPES_MAX = 256 };
 
 extern const bench_variant *const bench_types_variants[];
 

@@ -154,7 +154,7 @@ static void a_full_bucket_drops_and_counts(void **state)
 static void a_cache_full_by_bytes_drops_and_counts(void **state)
 {
     (void)state;
-    tide_buffers *buffers = made(&(tide_buffers_options){.bytes_most = 10 * KIB});
+    tide_buffers *buffers = made(&(tide_buffers_options){.bytes_max = 10 * KIB});
     cycle(buffers, 12, 1000);
     tide_buffers_statistics s = stats_of(buffers);
     assert_int_equal(s.bytes_cached, 10 * KIB);
@@ -284,7 +284,7 @@ static void the_default_wastes_less_than_a_quarter(void **state)
     tide_buffer b = acquired(buffers, 64 * KIB + 1);
     size_t bytes = tide_buffer_bytes(buffers, b);
     assert_true(bytes > 64 * KIB && bytes < (64 * KIB + 1) * 5 / 4);
-    assert_int_equal(bytes, tide_buffers_round(buffers, 64 * KIB + 1));
+    assert_int_equal(bytes, tide_buffers_round_up(buffers, 64 * KIB + 1));
     assert_true(stats_of(buffers).waste < 0.25);
     memset(tide_buffer_pointer(buffers, b), 1, 64 * KIB + 1);
     expect_ok(tide_buffer_release(buffers, b));
@@ -295,7 +295,7 @@ static void expect_tight(tide_buffers_policy policy, size_t bytes, double most)
 {
     unsigned bucket = tide_bucket_of(policy, bytes);
     size_t got = tide_bucket_bytes(policy, bucket);
-    assert_true(bucket < TIDE_BUCKETS && got >= bytes && got % TIDE_BUCKET_LEAST == 0);
+    assert_true(bucket < TIDE_BUCKETS && got >= bytes && got % TIDE_BUCKET_MIN == 0);
     assert_true(bucket == 0 || tide_bucket_bytes(policy, bucket - 1) < bytes);
     assert_int_equal(tide_bucket_of(policy, got), bucket);
     assert_true((double)got <= most * (double)bytes || got <= 1024);
@@ -313,7 +313,7 @@ static void every_size_gets_the_smallest_bucket_that_holds_it(void **state)
             for (int off = -2; off <= 2; off++)
                 for (size_t quarter = 4; quarter < 8; quarter++)
                     expect_tight(p, (quarter << shift >> 2) + (size_t)off, most[p]);
-        expect_tight(p, TIDE_BUCKET_MOST, 1);
+        expect_tight(p, TIDE_BUCKET_MAX, 1);
     }
 }
 
@@ -347,7 +347,7 @@ static void sizes_that_cannot_be_are_refused(void **state)
     tide_buffers *buffers = made(NULL);
     assert_int_equal(tide_buffer_acquire(buffers, SIZE_MAX).generation, 0);
     expect_refused(tide_error_status(), TIDE_ERROR_SIZE, "limit");
-    assert_int_equal(tide_buffers_round(buffers, SIZE_MAX), 0);
+    assert_int_equal(tide_buffers_round_up(buffers, SIZE_MAX), 0);
     tide_buffer none = acquired(buffers, 0), other = acquired(buffers, 0);
     assert_non_null(tide_buffer_pointer(buffers, none));
     assert_ptr_not_equal(tide_buffer_pointer(buffers, none), tide_buffer_pointer(buffers, other));
@@ -387,7 +387,7 @@ static void what_is_old_goes_with_the_ticks(void **state)
 {
     (void)state;
     expect_ok(tide_tune_set("learn", 0));
-    tide_buffers *buffers = made(&(tide_buffers_options){.age_most = 16});
+    tide_buffers *buffers = made(&(tide_buffers_options){.age_max = 16});
     cycle(buffers, 10, 1000);
     cycle(buffers, 3, 5000);
     for (unsigned i = 0; i < 15; i++) {

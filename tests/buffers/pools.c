@@ -87,9 +87,9 @@ static void a_slot_uses_all_of_its_buffer(void **state)
     acquired_in(pool, TIDE_U8, 9000);
     tide_pool_statistics s;
     expect_ok(tide_pool_stats(pool, &s));
-    assert_int_equal(s.bytes_held, tide_buffers_round(buffers, 9000));
+    assert_int_equal(s.bytes_held, tide_buffers_round_up(buffers, 9000));
     expect_ok(tide_pool_reset(pool));
-    acquired_in(pool, TIDE_U8, tide_buffers_round(buffers, 9000));
+    acquired_in(pool, TIDE_U8, tide_buffers_round_up(buffers, 9000));
     expect_ok(tide_pool_stats(pool, &s));
     assert_int_equal(s.allocations, 1);
     expect_ok(tide_pool_destroy(pool));
@@ -130,7 +130,7 @@ static void memory_that_was_exported_goes_back_to_the_buffers(void **state)
     tide_buffers *buffers = made(NULL);
     tide_pool *pool = pool_on(buffers, NULL);
     int64_t shape[] = {1000};
-    tide_array *array = tide_acquire_array(pool, TIDE_F64, 1, shape);
+    tide_array *array = tide_array_acquire(pool, TIDE_F64, 1, shape);
     assert_non_null(array);
     tide_dl_managed *out = tide_array_export(pool, array);
     assert_non_null(out);
@@ -150,7 +150,7 @@ static void exported_memory_that_came_back_is_the_slots_again(void **state)
     tide_buffers *buffers = made(NULL);
     tide_pool *pool = pool_on(buffers, NULL);
     int64_t shape[] = {1000};
-    tide_array *array = tide_acquire_array(pool, TIDE_F64, 1, shape);
+    tide_array *array = tide_array_acquire(pool, TIDE_F64, 1, shape);
     void *memory = tide_array_data(array);
     tide_dl_managed *out = tide_array_export(pool, array);
     assert_non_null(out);

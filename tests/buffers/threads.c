@@ -139,10 +139,10 @@ static void check_moment(tide_buffers *buffers)
     expect_ok(tide_buffers_stats(buffers, &s, b, ROOM));
     assert_true(s.buckets <= ROOM);
     assert_true(s.hits + s.misses == s.releases + s.live);
-    assert_true(s.bytes_cached <= s.bytes_most);
+    assert_true(s.bytes_cached <= s.bytes_max);
     assert_true(s.bytes_live + s.bytes_cached <= s.bytes_high);
     for (size_t i = 0; i < s.buckets; i++) {
-        assert_true(b[i].cached <= s.count_most);
+        assert_true(b[i].cached <= s.count_max);
         assert_true(b[i].hits + b[i].misses == b[i].releases + b[i].live);
     }
 }
@@ -218,13 +218,13 @@ static void counters_add_up_and_no_buffer_is_in_two_hands(void **state)
 static void the_same_when_the_cache_is_small(void **state)
 {
     (void)state;
-    run((tide_buffers_options){.count_most = 3, .bytes_most = 64 * KIB}, 2);
+    run((tide_buffers_options){.count_max = 3, .bytes_max = 64 * KIB}, 2);
 }
 
 static void the_same_for_the_other_policies(void **state)
 {
     (void)state;
-    run((tide_buffers_options){.policy = TIDE_BUFFERS_POWERS, .count_most = 64}, 3);
+    run((tide_buffers_options){.policy = TIDE_BUFFERS_POWERS, .count_max = 64}, 3);
     run((tide_buffers_options){.policy = TIDE_BUFFERS_LIST}, 4);
 }
 

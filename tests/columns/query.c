@@ -48,7 +48,7 @@ static void assert_result(const char *csv, const char *query, const char *want)
     columns_table *table = load(csv);
     columns_job *job = columns_job_create(table, query, 0, &error);
     columns_table *result =
-        job == NULL ? NULL : columns_run_tide(job, tide_thread_pool(), &error);
+        job == NULL ? NULL : columns_run_tide(job, tide_pool_local(), &error);
     if (result == NULL)
         fail_msg("%s\n%s", query, error.text);
     for (size_t row = 0; row < result->rows; row++) {
@@ -328,7 +328,7 @@ static void thousands_of_groups(void **state)
     columns_table *t = load(csv);
     columns_job *job =
         columns_job_create(t, "g, sum(g) / count(*), count(*) group by g order by g", 0, &error);
-    columns_table *result = columns_run_tide(job, tide_thread_pool(), &error);
+    columns_table *result = columns_run_tide(job, tide_pool_local(), &error);
     assert_non_null(result);
     assert_int_equal(result->rows, GROUPS);
     int64_t rows = 0;
@@ -398,7 +398,7 @@ static void only_the_rows_wanted_are_kept_but_all_are_found(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         columns_error error = {.text = ""};
         columns_job *job = columns_job_create(t, cases[i].query, 5, &error);
-        columns_table *result = columns_run_tide(job, tide_thread_pool(), &error);
+        columns_table *result = columns_run_tide(job, tide_pool_local(), &error);
         assert_non_null(result);
         assert_int_equal(result->rows, cases[i].rows);
         assert_int_equal(columns_job_found(job), cases[i].found);

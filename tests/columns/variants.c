@@ -54,7 +54,7 @@ static void all_give_the_same(void **state)
     for (size_t i = 0; i < QUERIES; i++) {
         columns_error error = {.text = ""};
         columns_job *job = job_of(table, queries[i]);
-        columns_table *tide = columns_run_tide(job, tide_thread_pool(), &error);
+        columns_table *tide = columns_run_tide(job, tide_pool_local(), &error);
         columns_table *heap = columns_run_heap(job, &plain, &error);
         size_t need = columns_region_need(job, &error);
         columns_table *fixed = run_static(job, need, &error);
@@ -77,9 +77,9 @@ static void the_default_job_is_the_same_in_all_and_depends_on_its_size(void **st
     columns_job *job = columns_default_job(40, &error), *other = columns_default_job(41, &error);
     assert_true(job != NULL && other != NULL);
     assert_int_equal(columns_table_rows(columns_job_table(job)), 40 * 118);
-    columns_table *tide = columns_run_tide(job, tide_thread_pool(), &error);
+    columns_table *tide = columns_run_tide(job, tide_pool_local(), &error);
     columns_table *heap = columns_run_heap(job, &plain, &error);
-    columns_table *more = columns_run_tide(other, tide_thread_pool(), &error);
+    columns_table *more = columns_run_tide(other, tide_pool_local(), &error);
     assert_true(columns_table_equal(tide, heap));
     assert_false(columns_table_equal(tide, more));
     columns_table_destroy(tide);
@@ -136,10 +136,10 @@ static void whoever_watches_is_told_of_every_batch(void **state)
     columns_table *table = elements(200);
     columns_job *job = job_of(table, "name where mass > 1000");
     columns_watch(watch);
-    columns_table_destroy(columns_run_tide(job, tide_thread_pool(), &error));
+    columns_table_destroy(columns_run_tide(job, tide_pool_local(), &error));
     columns_watch(NULL);
     assert_int_equal(steps, (118 * 200 + 4095) / 4096);
-    columns_table_destroy(columns_run_tide(job, tide_thread_pool(), &error));
+    columns_table_destroy(columns_run_tide(job, tide_pool_local(), &error));
     assert_int_equal(steps, (118 * 200 + 4095) / 4096);
     columns_job_destroy(job);
     columns_table_destroy(table);

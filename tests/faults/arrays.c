@@ -11,23 +11,23 @@ static const int64_t shape[] = {4, 5, 6}, folded[] = {20, 6}, large[] = {40, 50,
 
 static tide_status acquire_array(struct fixture *fixture)
 {
-    return status_of(tide_acquire_array(fixture->pool, TIDE_F64, 3, shape));
+    return status_of(tide_array_acquire(fixture->pool, TIDE_F64, 3, shape));
 }
 
 static tide_status acquire_large(struct fixture *fixture)
 {
-    return status_of(tide_acquire_array(fixture->pool, TIDE_F64, 3, large));
+    return status_of(tide_array_acquire(fixture->pool, TIDE_F64, 3, large));
 }
 
 static tide_status acquire_columns(struct fixture *fixture)
 {
     return status_of(
-        tide_acquire_array_order(fixture->pool, TIDE_F64, TIDE_COLUMN_MAJOR, 3, shape));
+        tide_array_acquire_order(fixture->pool, TIDE_F64, TIDE_COLUMN_MAJOR, 3, shape));
 }
 
 static tide_status acquire_flat(struct fixture *fixture)
 {
-    return status_of(tide_acquire_array(fixture->pool, TIDE_F64, 2, folded));
+    return status_of(tide_array_acquire(fixture->pool, TIDE_F64, 2, folded));
 }
 
 static tide_status zeros(struct fixture *fixture)
@@ -62,7 +62,7 @@ static tide_status acquire_bits(struct fixture *fixture)
 /* A live array. */
 static void prepare_array(struct fixture *fixture)
 {
-    fixture->array = tide_acquire_array(fixture->pool, TIDE_F64, 3, shape);
+    fixture->array = tide_array_acquire(fixture->pool, TIDE_F64, 3, shape);
     need(fixture->array != NULL, "array");
 }
 
@@ -76,7 +76,7 @@ static void prepare_seen(struct fixture *fixture)
 
 static tide_status similar(struct fixture *fixture)
 {
-    return status_of(tide_similar(fixture->pool, fixture->array, TIDE_I32, 2, folded));
+    return status_of(tide_array_similar(fixture->pool, fixture->array, TIDE_I32, 2, folded));
 }
 
 /* ---- views ------------------------------------------------------------------------------ */
@@ -84,12 +84,12 @@ static tide_status similar(struct fixture *fixture)
 static tide_status view(struct fixture *fixture)
 {
     const int64_t start[] = {1, 4, 0}, extent[] = {2, 2, 3}, step[] = {1, -2, 2};
-    return status_of(tide_view(fixture->pool, fixture->array, start, extent, step));
+    return status_of(tide_array_view(fixture->pool, fixture->array, start, extent, step));
 }
 
 static tide_status reshape(struct fixture *fixture)
 {
-    return status_of(tide_reshape(fixture->pool, fixture->array, 2, folded));
+    return status_of(tide_array_reshape(fixture->pool, fixture->array, 2, folded));
 }
 
 /* A live array that has been viewed before. */
@@ -143,7 +143,7 @@ static tide_status drop(struct fixture *fixture)
 /* What a consumer still has is not waited for. */
 static tide_status acquire_beside(struct fixture *fixture)
 {
-    if (tide_acquire_array(fixture->pool, TIDE_F64, 3, shape) == NULL)
+    if (tide_array_acquire(fixture->pool, TIDE_F64, 3, shape) == NULL)
         return tide_error_status();
     fixture->managed->deleter(fixture->managed);
     return TIDE_OK;
@@ -222,7 +222,7 @@ static tide_status step(struct fixture *fixture)
 
 static void prepare_guarded_array(struct fixture *fixture)
 {
-    tide_report_to(quiet, NULL);
+    tide_report_set_handler(quiet, NULL);
     prepare_guard(fixture);
     prepare_array(fixture);
 }
@@ -230,7 +230,7 @@ static void prepare_guarded_array(struct fixture *fixture)
 /* An array of the root stays; one of an open level does not. */
 static tide_status escape(struct fixture *fixture)
 {
-    tide_report_to(quiet, NULL);
+    tide_report_set_handler(quiet, NULL);
     bool right = tide_escape_check(NULL) && tide_escape_check(fixture->array);
     tide_mark mark = tide_checkpoint(fixture->pool);
     void *inner = tide_acquire(fixture->pool, double, 10);
@@ -259,31 +259,31 @@ static tide_status halves(struct fixture *fixture)
 /* ---- the table -------------------------------------------------------------------------- */
 
 static const struct fault_case cases[] = {
-    {"tide_acquire_array", NULL, acquire_array, ASKS, "tide_acquire_array", 0},
-    {"tide_acquire_array, columns", NULL, acquire_columns, ASKS, "tide_acquire_array", 0},
-    {"tide_acquire_array, poison", prepare_poison, acquire_array, ASKS, NULL, 0},
-    {"tide_acquire_array, disabled", prepare_disabled, acquire_array, ASKS, NULL, 0},
-    {"tide_acquire_array, guard", prepare_guard, acquire_array, ASKS, NULL, 0},
-    {"tide_acquire_array, seen shape", prepare_seen, acquire_array, NEVER, NULL, 0},
-    {"tide_acquire_array, seen rank", prepare_seen, acquire_columns, NEVER, NULL, 0},
-    {"tide_acquire_array, new rank", prepare_seen, acquire_flat, ASKS, "tide_acquire_array", 0},
-    {"tide_acquire_array, grow", prepare_seen, acquire_large, ASKS, "tide_acquire_array", 0},
+    {"tide_array_acquire", NULL, acquire_array, ASKS, "tide_array_acquire", 0},
+    {"tide_array_acquire, columns", NULL, acquire_columns, ASKS, "tide_array_acquire", 0},
+    {"tide_array_acquire, poison", prepare_poison, acquire_array, ASKS, NULL, 0},
+    {"tide_array_acquire, disabled", prepare_disabled, acquire_array, ASKS, NULL, 0},
+    {"tide_array_acquire, guard", prepare_guard, acquire_array, ASKS, NULL, 0},
+    {"tide_array_acquire, seen shape", prepare_seen, acquire_array, NEVER, NULL, 0},
+    {"tide_array_acquire, seen rank", prepare_seen, acquire_columns, NEVER, NULL, 0},
+    {"tide_array_acquire, new rank", prepare_seen, acquire_flat, ASKS, "tide_array_acquire", 0},
+    {"tide_array_acquire, grow", prepare_seen, acquire_large, ASKS, "tide_array_acquire", 0},
     {"tide_array_zeros", NULL, zeros, ASKS, NULL, 0},
     {"tide_array_ones", NULL, ones, ASKS, NULL, 0},
     {"tide_array_fill", NULL, fill, ASKS, NULL, 0},
-    {"tide_similar", prepare_array, similar, ASKS, NULL, 0},
+    {"tide_array_similar", prepare_array, similar, ASKS, NULL, 0},
     {"tide_acquire_bits", NULL, acquire_bits, ASKS, "tide_acquire", 0},
 
-    {"tide_view", prepare_array, view, ASKS, NULL, TYPE_TOO},
-    {"tide_view, again", prepare_viewed, view, NEVER, NULL, 0},
-    {"tide_view, guard", prepare_guarded_array, view, ASKS, NULL, TYPE_TOO},
-    {"tide_reshape", prepare_array, reshape, ASKS, NULL, TYPE_TOO},
-    {"tide_reshape, after a view", prepare_viewed, reshape, NEVER, NULL, 0},
+    {"tide_array_view", prepare_array, view, ASKS, NULL, TYPE_TOO},
+    {"tide_array_view, again", prepare_viewed, view, NEVER, NULL, 0},
+    {"tide_array_view, guard", prepare_guarded_array, view, ASKS, NULL, TYPE_TOO},
+    {"tide_array_reshape", prepare_array, reshape, ASKS, NULL, TYPE_TOO},
+    {"tide_array_reshape, after a view", prepare_viewed, reshape, NEVER, NULL, 0},
     {"tide_array_contiguous, stats", prepare_array, array_questions, NEVER, NULL, 0},
 
     {"tide_array_export", prepare_array, export_array, ASKS, "tide_array_export", TYPE_TOO},
     {"a deleter", prepare_exported, drop, NEVER, NULL, 0},
-    {"tide_acquire_array beside an export", prepare_away, acquire_beside, ASKS, NULL, 0},
+    {"tide_array_acquire beside an export", prepare_away, acquire_beside, ASKS, NULL, 0},
     {"tide_array_import", NULL, import_array, ASKS, NULL, TYPE_TOO},
     {"tide_array_import, poison", prepare_poison, import_array, ASKS, NULL, TYPE_TOO},
 

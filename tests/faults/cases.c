@@ -106,7 +106,7 @@ static tide_status pool_create_named(struct fixture *fixture)
 static tide_status thread_pool(struct fixture *fixture)
 {
     (void)fixture;
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     return pool == NULL ? tide_error_status() : status_of(tide_acquire(pool, double, 4));
 }
 
@@ -373,8 +373,8 @@ static void prepare_observed(struct fixture *fixture)
 static tide_status scope_unlisted(struct fixture *fixture)
 {
     static tide_site site = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE], .name = "unlisted", .place = {.file = __FILE__}};
-    tide_scope scope __attribute__((cleanup(tide_scope_end)));
-    tide_scope_begin(&scope, fixture->pool, &site);
+    tide_scope scope __attribute__((cleanup(tide_site_leave)));
+    tide_site_enter(&scope, fixture->pool, &site);
     if (scope.pool == NULL || tide_pool_depth(fixture->pool) != 1)
         return TIDE_ERROR_STATE;
     return TIDE_OK;
@@ -573,8 +573,8 @@ static const struct fault_case cases[] = {
     {"tide_pool_create", NULL, pool_create, ASKS, "tide_pool_create", 0},
     {"tide_pool_create with options", NULL, pool_create_named, ASKS, "tide_pool_create", 0},
     {"tide_pool_destroy", prepare_small, pool_destroy, ASKS, NULL, 0},
-    {"tide_thread_pool", NULL, thread_pool, ASKS, NULL, 0},
-    {"tide_thread_pool, fresh thread", NULL, fresh_thread_pool, ASKS, NULL, 0},
+    {"tide_pool_local", NULL, thread_pool, ASKS, NULL, 0},
+    {"tide_pool_local, fresh thread", NULL, fresh_thread_pool, ASKS, NULL, 0},
     {"tide_pool_adopt", NULL, pool_adopt, NEVER, NULL, 0},
     {"tide_pool_stats, print, depth, active", prepare_mixed, pool_questions, NEVER, NULL, 0},
     {"tide_pool_check", prepare_mixed, pool_check, ASKS, "tide_pool_check", 1 << TIDE_ERROR_STATE},

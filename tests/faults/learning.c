@@ -69,7 +69,7 @@ static tide_status dispatch(struct fixture *fixture)
 {
     tide_status status = dispatch_once();
     tide_site_dispatch(fixture->site, generic, TIDE_F64, &calls);
-    return calls == 2 && tide_generic_unmet(generic) == 0 ? status : TIDE_ERROR_STATE;
+    return calls == 2 && tide_generic_set_handler(generic) == 0 ? status : TIDE_ERROR_STATE;
 }
 
 static void prepare_dispatch(struct fixture *fixture)
@@ -344,10 +344,10 @@ static tide_status learning_questions(struct fixture *fixture)
     (void)fixture;
     bool heard = true;
     tide_learning_statistics stats;
-    tide_event_set(hear, &heard);
+    tide_event_set_handler(hear, &heard);
     tide_reason_each(visit_reason, NULL);
     tide_status status = tide_settle(1000);
-    tide_event_set(NULL, NULL);
+    tide_event_set_handler(NULL, NULL);
     if (status == TIDE_OK)
         status = tide_learning_stats(&stats);
     return heard ? status : TIDE_ERROR_STATE;
@@ -374,7 +374,7 @@ static const struct fault_case cases[] = {
     {"tide_site_register_kind", NULL, register_kind, ASKS, "tide_site_register_kind", 0},
     {"TIDE_ACQUIRE_SITE", NULL, acquire_site, ASKS, "tide_acquire", 0},
     {"TIDE_ACQUIRE_SITE, guard", prepare_guard, acquire_site, ASKS, "tide_acquire", 0},
-    {"TIDE_ARRAY_SITE", NULL, array_site, ASKS, "tide_acquire_array", 0},
+    {"TIDE_ARRAY_SITE", NULL, array_site, ASKS, "tide_array_acquire", 0},
     {"TIDE_ARRAY_SITE, disabled", prepare_disabled, array_site, ASKS, "tide_acquire", 0},
     {"TIDE_FRAME_SITE", NULL, frame_site, ASKS, "tide_acquire", 0},
     {"TIDE_FRAME_SITE, guard", prepare_guard, frame_site, ASKS, "tide_acquire", 0},
@@ -390,7 +390,7 @@ static const struct fault_case cases[] = {
      "tide_site_declare", 0},
     {"tide_step, deciding", prepare_observed_sites, step, ASKS, NULL, 0},
     {"tide_settle, compiling", prepare_observed_sites, settle, ASKS, NULL, 0},
-    {"tide_event_set, reasons, stats, an idle settle", NULL, learning_questions, NEVER, NULL, 0},
+    {"tide_event_set_handler, reasons, stats, an idle settle", NULL, learning_questions, NEVER, NULL, 0},
     {"tide_keeper_start, running, stop", NULL, keeper, NEVER, NULL, 0},
 };
 

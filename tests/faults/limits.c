@@ -139,8 +139,8 @@ static void when_a_row_is_full_the_next_array_is_refused(void **state)
         skip();
     tide_pool *pool = make_pool();
     char limit[16];
-    snprintf(limit, sizeof limit, "%d", TIDE_ROW_MOST);
-    for (size_t i = 0; i < TIDE_ROW_MOST; i++)
+    snprintf(limit, sizeof limit, "%d", TIDE_ROW_MAX);
+    for (size_t i = 0; i < TIDE_ROW_MAX; i++)
         assert_non_null(tide_acquire(pool, int8_t, 1));
     assert_null(tide_acquire(pool, int8_t, 1));
     expect_full(limit);
@@ -149,7 +149,7 @@ static void when_a_row_is_full_the_next_array_is_refused(void **state)
         assert_true(a == NULL && b == NULL && c == NULL);
         assert_non_null(tide_acquire(pool, uint8_t, 1));
     }
-    assert_int_equal(tide_pool_active(pool, TIDE_I8), TIDE_ROW_MOST);
+    assert_int_equal(tide_pool_active(pool, TIDE_I8), TIDE_ROW_MAX);
     expect_valid(pool);
     assert_int_equal(tide_pool_reset(pool), TIDE_OK);
     assert_non_null(tide_acquire(pool, int8_t, 1));

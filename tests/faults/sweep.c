@@ -15,7 +15,7 @@
 
 #include "runtime/base/os.h"
 
-enum { ONCE, FOR_EVER, MODES, RUNS_MOST = 200 };
+enum { ONCE, FOR_EVER, MODES, RUNS_MAX = 200 };
 
 /* ---- faults ----------------------------------------------------------------------------- */
 
@@ -172,11 +172,11 @@ static void sweep(void **state)
     for (mode = 0; mode < MODES; mode++) {
         unsigned runs = 0;
         for (nth = 1; nth == 1 || injected->run > 0; nth++, runs++) {
-            assert_in_range(nth, 1, RUNS_MOST);
+            assert_in_range(nth, 1, RUNS_MAX);
             run_apart(one);
         }
         if (one->allocates)
-            assert_in_range(runs, 2, RUNS_MOST);
+            assert_in_range(runs, 2, RUNS_MAX);
         else
             assert_int_equal(runs, 1);
     }

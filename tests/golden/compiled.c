@@ -36,9 +36,9 @@ PATH(scope)
 {
     for (size_t i = 0; i < times; i++) {
         tide_scope scope;
-        tide_scope_begin(&scope, pool, &sites[TIDE_KIND_SCOPE]);
+        tide_site_enter(&scope, pool, &sites[TIDE_KIND_SCOPE]);
         KEEP();
-        tide_scope_end(&scope);
+        tide_site_leave(&scope);
     }
 }
 
@@ -46,12 +46,12 @@ PATH(scope_acquires)
 {
     for (size_t i = 0; i < times; i++) {
         tide_scope scope;
-        tide_scope_begin(&scope, pool, &sites[TIDE_KIND_SCOPE]);
+        tide_site_enter(&scope, pool, &sites[TIDE_KIND_SCOPE]);
         USE(tide_acquire(pool, double, 100));
         USE(tide_acquire(pool, int32_t, 100));
         USE(tide_acquire(pool, double, 100));
         USE(tide_acquire(pool, int32_t, 100));
-        tide_scope_end(&scope);
+        tide_site_leave(&scope);
     }
 }
 
@@ -62,9 +62,9 @@ PATH(scope_logged)
         tide_scope around, scope;
         tide_plan_open_frame(&around, pool, &tide_plans_general[TIDE_KIND_SCOPE],
                              &sites[TIDE_KIND_SCOPE]);
-        tide_scope_begin(&scope, pool, &sites[TIDE_KIND_SCOPE]);
+        tide_site_enter(&scope, pool, &sites[TIDE_KIND_SCOPE]);
         KEEP();
-        tide_scope_end(&scope);
+        tide_site_leave(&scope);
         tide_plan_leave_full(&around);
     }
 }
@@ -76,9 +76,9 @@ PATH(frame)
     for (size_t i = 0; i < times; i++) {
         tide_scope scope;
         void *data[4];
-        tide_scope_begin_frame(&scope, pool, &sites[TIDE_KIND_FRAME], 4, four, counts, data);
+        tide_site_enter_frame(&scope, pool, &sites[TIDE_KIND_FRAME], 4, four, counts, data);
         USE(data);
-        tide_scope_end(&scope);
+        tide_site_leave(&scope);
     }
 }
 

@@ -44,7 +44,7 @@ PATH(acquire_array)
     int64_t shape[2] = {10, 10};
     __asm__ volatile("" : "+m"(shape));
     for (size_t i = 0; i < times; i++)
-        USE(tide_acquire_array(pool, TIDE_F64, 2, shape));
+        USE(tide_array_acquire(pool, TIDE_F64, 2, shape));
 }
 
 /* Type and rank known at run time only. */
@@ -55,7 +55,7 @@ PATH(acquire_array_general)
     int ndim = 2;
     __asm__ volatile("" : "+m"(shape), "+r"(type), "+r"(ndim));
     for (size_t i = 0; i < times; i++)
-        USE(tide_acquire_array(pool, type, ndim, shape));
+        USE(tide_array_acquire(pool, type, ndim, shape));
 }
 
 static inline __attribute__((always_inline)) void *give(void *pointer)

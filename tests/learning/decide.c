@@ -21,7 +21,7 @@ static tide_site_profile profile(uint64_t uses, uint64_t other, const uint64_t o
         for (; at > 0 && p.types[at - 1].scopes < often[type - 1]; at--)
             p.types[at] = p.types[at - 1];
         p.types[at] = (tide_profile_type){
-            .type = type, .slots_most = 1, .scopes = often[type - 1], .slots = often[type - 1]};
+            .type = type, .slots_max = 1, .scopes = often[type - 1], .slots = often[type - 1]};
     }
     return p;
 }
@@ -197,7 +197,7 @@ static void the_threshold_is_a_setting(void **state)
     set("threshold", 2);
     tide_choice choice = decide_between(&far, TIDE_KIND_SCOPE, 0, 1, &plan);
     assert_int_equal(choice.what, TIDE_CHOICE_STAY);
-    set("sample_least", 201);
+    set("sample_min", 201);
     choice = decide_between(&far, TIDE_KIND_SCOPE, 0, 1, &plan);
     assert_int_equal(choice.reason, TIDE_REASON_few_samples);
 }

@@ -34,8 +34,8 @@ static void every_setting_is_listed_with_its_meaning_and_can_be_set(void **state
 {
     (void)state;
     static const char *const of_learning[] = {
-        "learn", "keeper", "window_calls", "sample_least", "threshold", "guards_most", "misses",
-        "back_off_most", "compiles", "trial", "limbo_most", "stager_deadline", "keep"};
+        "learn", "keeper", "window_calls", "sample_min", "threshold", "guards_max", "misses",
+        "back_off_max", "compiles", "trial", "limbo_max", "stager_deadline", "artefact_cache"};
     unsigned count = 0;
     double value;
     tide_tune_each(check_entry, &count);
@@ -117,7 +117,7 @@ static void listen_to(const tide_site *site)
 {
     told.site = site;
     told.count = told.retired = 0;
-    tide_event_set(note_event, &told);
+    tide_event_set_handler(note_event, &told);
 }
 
 static unsigned found_events(void)
@@ -142,7 +142,7 @@ static void a_sites_life_is_told_in_order(void **state)
 {
     (void)state;
     need_stager();
-    set("code_most", 1);
+    set("code_max", 1);
     use u = use_of("events: life", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
     listen_to(u.site);
     until(&u, TIDE_TIER_COMPILED);
@@ -171,7 +171,7 @@ static void a_sites_life_is_told_in_order(void **state)
 static void giving_up_is_told_with_the_reason(void **state)
 {
     (void)state;
-    set("guards_most", 1);
+    set("guards_max", 1);
     use u = use_of("events: gave up", TIDE_KIND_ACQUIRE, pool, 1, TIDE_F64);
     listen_to(u.site);
     for (unsigned i = 0; i < 600; i++) {
@@ -203,7 +203,7 @@ static void events_beyond_what_is_kept_are_counted(void **state)
     assert_int_equal(told.count, 1024);
     assert_true(learned().untold >= untold + MANY - 1024);
     untold = learned().untold;
-    tide_event_set(NULL, NULL);
+    tide_event_set_handler(NULL, NULL);
     for (unsigned i = 0; i < MANY; i++) {
         char name[64];
         snprintf(name, sizeof name, "events: unheard %u", i);
@@ -248,7 +248,7 @@ static void do_everything(const tide_event *event, void *user)
     case 3: expect_ok(tide_step()); break;
     default:
         busy.stop = tide_keeper_stop();
-        tide_event_set(do_everything, NULL);
+        tide_event_set_handler(do_everything, NULL);
     }
     use u = use_of("events: within", TIDE_KIND_SCOPE, pool, 1, TIDE_I64);
     use_times(&u, 30);
@@ -260,7 +260,7 @@ static void a_listener_may_step_pin_reset_and_use_sites(void **state)
     (void)state;
     need_stager();
     set("window_every", 1);
-    tide_event_set(do_everything, NULL);
+    tide_event_set_handler(do_everything, NULL);
     use u = use_of("events: listened", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
     for (unsigned i = 0; i < 30; i++) {
         use_times(&u, 200);
@@ -270,7 +270,7 @@ static void a_listener_may_step_pin_reset_and_use_sites(void **state)
     }
     assert_true(busy.calls > 20);
     assert_int_equal(busy.stop, TIDE_ERROR_STATE);
-    tide_event_set(NULL, NULL);
+    tide_event_set_handler(NULL, NULL);
     expect_ok(tide_site_reset(u.site));
     set("window_every", 100);
     until(&u, TIDE_TIER_COMPILED);
@@ -290,7 +290,7 @@ static void a_listener_may_step_at_every_event(void **state)
     enum { MANY = 20 };
     told.count = 0;
     told.site = NULL;
-    tide_event_set(step_and_note, &told);
+    tide_event_set_handler(step_and_note, &told);
     for (unsigned i = 0; i < MANY; i++) {
         char name[64];
         snprintf(name, sizeof name, "events: stepped at %u", i);

@@ -282,7 +282,7 @@ static void exit_when_published(const tide_event *event, void *user)
 static void scene_exit_from_a_listener_in_the_keeper(void)
 {
     set("keeper_period", 1);
-    tide_event_set(exit_when_published, NULL);
+    tide_event_set_handler(exit_when_published, NULL);
     use u = scene_use(0);
     expect_ok(tide_keeper_start());
     for (;;) {
@@ -293,7 +293,7 @@ static void scene_exit_from_a_listener_in_the_keeper(void)
 
 static void scene_exit_from_a_listener_while_stepping(void)
 {
-    tide_event_set(exit_when_published, NULL);
+    tide_event_set_handler(exit_when_published, NULL);
     use u = scene_use(0);
     until(&u, TIDE_TIER_COMPILED);
     exit(1);
@@ -313,7 +313,7 @@ static void scene_exit_from_a_listener_with_the_keeper_waiting(void)
 {
     use u = scene_use(0);
     set("keeper_period", 1);
-    tide_event_set(exit_when_found, NULL);
+    tide_event_set_handler(exit_when_found, NULL);
     use_times(&u, 1);
     expect_ok(tide_step());
     exit(1);

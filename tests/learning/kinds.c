@@ -155,12 +155,12 @@ static given use_and_tell(const use *u, const size_t *sizes)
     const tide_array *array;
     switch (u->site->kind) {
     case TIDE_KIND_SCOPE:
-        tide_scope_begin(&scope, u->pool, u->site);
+        tide_site_enter(&scope, u->pool, u->site);
         for (uint32_t i = 0; i < u->count; i++)
             g.data[i] = tide_acquire_type(u->pool, u->types[i], sizes[i]);
         break;
     case TIDE_KIND_FRAME:
-        tide_scope_begin_frame(&scope, u->pool, u->site, u->count, u->types, sizes, g.data);
+        tide_site_enter_frame(&scope, u->pool, u->site, u->count, u->types, sizes, g.data);
         break;
     case TIDE_KIND_ACQUIRE:
         g.data[0] = tide_site_acquire(u->site, u->pool, u->types[0], sizes[0]);
@@ -177,7 +177,7 @@ static given use_and_tell(const use *u, const size_t *sizes)
     }
     g.live = counts_of(u->pool).live;
     if (u->site->kind <= TIDE_KIND_FRAME)
-        tide_scope_end(&scope);
+        tide_site_leave(&scope);
     return g;
 }
 
@@ -286,13 +286,13 @@ static void compiled_sites_without_a_pool_refuse_as_ever(void **state)
         void *data[2] = {&scope, &scope};
         size_t sizes[2] = {1, 1};
         if (kind == TIDE_KIND_SCOPE) {
-            tide_scope_begin(&scope, NULL, site);
-            tide_scope_end(&scope);
+            tide_site_enter(&scope, NULL, site);
+            tide_site_leave(&scope);
         } else if (kind == TIDE_KIND_FRAME) {
-            tide_scope_begin_frame(&scope, NULL, site, 2, u.types, sizes, data);
+            tide_site_enter_frame(&scope, NULL, site, 2, u.types, sizes, data);
             assert_null(data[0]);
             assert_null(data[1]);
-            tide_scope_end(&scope);
+            tide_site_leave(&scope);
         } else if (kind == TIDE_KIND_ACQUIRE) {
             assert_null(tide_site_acquire(site, NULL, TIDE_F64, 1));
         } else {
@@ -457,7 +457,7 @@ static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
     assert_int_equal(tier_of(site), TIDE_TIER_FULL);
     assert_non_null(strstr(reason_of(site), "no method of the types' own"));
     assert_int_equal(dispatch_once(site, of, TIDE_I32), 10);
-    assert_int_equal(tide_generic_unmet(of), 0);
+    assert_int_equal(tide_generic_set_handler(of), 0);
 }
 
 static void a_compiled_dispatch_without_a_method_says_so(void **state)
@@ -470,7 +470,7 @@ static void a_compiled_dispatch_without_a_method_says_so(void **state)
     expect_ok(tide_generic_add(of, TIDE_F64, add_one));
     until(&u, TIDE_TIER_COMPILED);
     assert_int_equal(dispatch_once(u.site, of, TIDE_I32), 0);
-    assert_int_equal(tide_generic_unmet(of), 1);
+    assert_int_equal(tide_generic_set_handler(of), 1);
     assert_non_null(strstr(tide_error_message(), "kinds: unmet"));
     expect_executed(&u, 10);
 }

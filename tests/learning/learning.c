@@ -38,7 +38,7 @@ int learning_setup(void **state)
 int learning_teardown(void **state)
 {
     (void)state;
-    tide_event_set(NULL, NULL);
+    tide_event_set_handler(NULL, NULL);
     settle();
     return 0;
 }
@@ -106,10 +106,10 @@ static bool use_scope(const use *u)
     enum { N = 4 };
     tide_scope scope;
     bool well = true;
-    tide_scope_begin(&scope, u->pool, u->site);
+    tide_site_enter(&scope, u->pool, u->site);
     for (uint32_t i = 0; i < u->count; i++)
         well = fill(tide_acquire_type(u->pool, u->types[i], N), u->types[i], N) && well;
-    tide_scope_end(&scope);
+    tide_site_leave(&scope);
     return well;
 }
 
@@ -121,13 +121,13 @@ static bool use_frame(const use *u)
     bool well = true;
     for (uint32_t i = 0; i < u->count; i++)
         sizes[i] = 4 + i;
-    tide_scope_begin_frame(&scope, u->pool, u->site, u->count, u->types, sizes, data);
+    tide_site_enter_frame(&scope, u->pool, u->site, u->count, u->types, sizes, data);
     for (uint32_t i = 0; i < u->count; i++) {
         well = fill(data[i], u->types[i], sizes[i]) && well;
         for (uint32_t j = 0; j < i; j++)
             well = well && data[i] != data[j];
     }
-    tide_scope_end(&scope);
+    tide_site_leave(&scope);
     return well;
 }
 

@@ -34,7 +34,7 @@ typedef struct use {
     uint32_t count;
     tide_type types[USE_TYPES];
     int ndim;
-    int64_t shape[TIDE_NDIM_MOST];
+    int64_t shape[TIDE_NDIM_MAX];
     tide_generic *generic;
 } use;
 

@@ -179,9 +179,9 @@ static void open(const use *u, tide_scope *scope)
     for (uint32_t i = 0; i < u->count; i++)
         sizes[i] = 10;
     if (u->site->kind == TIDE_KIND_SCOPE)
-        tide_scope_begin(scope, u->pool, u->site);
+        tide_site_enter(scope, u->pool, u->site);
     else
-        tide_scope_begin_frame(scope, u->pool, u->site, u->count, u->types, sizes, data);
+        tide_site_enter_frame(scope, u->pool, u->site, u->count, u->types, sizes, data);
 }
 
 /* One scope of compiled code, whose end finds the code gone. `saved`: the level around has saved
@@ -210,14 +210,14 @@ static void outlive(code *c, const use *passer, bool saved, enum ending how)
     unload_inside(c, passer);
     if (how == RESET) {
         expect_ok(tide_pool_reset(pool));
-        tide_scope_end(&scope);
+        tide_site_leave(&scope);
         counts_same((counts){0, 0, 0, 0}, pool);
     } else if (how == OUTER_REWOUND) {
         expect_ok(tide_scope_leave(&outer));
-        tide_scope_end(&scope);
+        tide_site_leave(&scope);
         counts_same(at_root, pool);
     } else {
-        tide_scope_end(&scope);
+        tide_site_leave(&scope);
         counts_same(before, pool);
         expect_ok(tide_scope_leave(&outer));
         counts_same(at_root, pool);
@@ -323,12 +323,12 @@ static __attribute__((noinline)) bool use_stepping(const use *u)
     (void)tide_acquire_type(u->pool, u->types[0], 1);
     TRAP("orq $0x100");
     if (u->site->kind == TIDE_KIND_SCOPE) {
-        tide_scope_begin(&scope, u->pool, u->site);
-        tide_scope_end(&scope);
+        tide_site_enter(&scope, u->pool, u->site);
+        tide_site_leave(&scope);
     } else if (u->site->kind == TIDE_KIND_FRAME) {
-        tide_scope_begin_frame(&scope, u->pool, u->site, u->count, u->types, sizes, data);
+        tide_site_enter_frame(&scope, u->pool, u->site, u->count, u->types, sizes, data);
         well = data[0] != NULL && data[1] != NULL;
-        tide_scope_end(&scope);
+        tide_site_leave(&scope);
     } else if (u->site->kind == TIDE_KIND_ACQUIRE) {
         well = tide_site_acquire_inline(u->site, u->pool, u->types[0], 5) != NULL;
     } else {
@@ -446,10 +446,10 @@ static void *hammer(void *seed)
         tide_scope outer;
         bool nested = (random >> 40) % 4 == 0, well;
         if (nested)
-            tide_scope_begin(&outer, pool, anvil.codes[0].u.site);
+            tide_site_enter(&outer, pool, anvil.codes[0].u.site);
         well = use_once(&u) && use_once(&u);
         if (nested)
-            tide_scope_end(&outer);
+            tide_site_leave(&outer);
         if (!well || tide_pool_depth(pool) != 0)
             __atomic_store_n(&anvil.failed, true, __ATOMIC_RELAXED);
         if ((random >> 48) % 20000 == 0) {

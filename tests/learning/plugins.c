@@ -93,8 +93,8 @@ static void pass(tide_pool *pool)
     for (unsigned i = 0; i < 8; i++) {
         TIDE_SCOPE_TYPES(pool, double);
         (void)tide_acquire(pool, double, 1);
-        TIDE_SCOPE_TYPES(tide_thread_pool(), double);
-        (void)tide_acquire(tide_thread_pool(), double, 1);
+        TIDE_SCOPE_TYPES(tide_pool_local(), double);
+        (void)tide_acquire(tide_pool_local(), double, 1);
         expect_ok(tide_step());
     }
 }

@@ -110,13 +110,13 @@ static unsigned change(unsigned phase)
 static void quicken(void)
 {
     set("window_calls", 10);
-    set("sample_least", 5);
+    set("sample_min", 5);
     set("window_every", 1);
     set("decay", 0);
     set("misses", 1);
-    set("code_most", 1);
-    set("batch_most", 64);
-    set("back_off_most", 1);
+    set("code_max", 1);
+    set("batch_max", 64);
+    set("back_off_max", 1);
 }
 
 static int remove_one(const char *path, const struct stat *seen, int type, struct FTW *where)
@@ -143,7 +143,7 @@ static void ten_thousand_restagings_leave_nothing_behind(void **state)
     tide_learning_statistics before = learned();
     for (; count < wanted && phase < 100000; phase++) {
         if (count > 400)
-            set("keep", 1);
+            set("artefact_cache", 1);
         assert_int_equal(change(phase), SITES);
         tide_learning_statistics now = learned();
         count = (size_t)(now.compiled - before.compiled + now.kept - before.kept);
@@ -151,7 +151,7 @@ static void ten_thousand_restagings_leave_nothing_behind(void **state)
             early = take_measure();
     }
     measure late = take_measure();
-    set("keep", 0);
+    set("artefact_cache", 0);
     assert_true(count >= wanted);
     assert_true(learned().retired - before.retired > count / 2);
     assert_in_range(late.artefacts, 1, early.artefacts + 2 * SITES);
@@ -181,7 +181,7 @@ static void a_pool_that_nobody_uses_bounds_what_is_compiled_until_it_is_used(voi
     (void)state;
     need_stager();
     quicken();
-    set("limbo_most", 64);
+    set("limbo_max", 64);
     make_sites("58: limbo");
     tide_pool *idle = pool_of(TIDE_CHECK_NONE);
     use mine = use_of("58: idle", TIDE_KIND_SCOPE, idle, 1, TIDE_C64);
@@ -217,7 +217,7 @@ static void plans_of_one_site_are_bounded_and_it_says_so(void **state)
     (void)state;
     need_stager();
     quicken();
-    set("plans_most", 5);
+    set("plans_max", 5);
     set("misses", 1e9); /* the reason shall be the last word */
     use u = use_of("58: ever new", TIDE_KIND_ARRAY, pool, 1, TIDE_F64);
     for (int64_t n = 1; n < 40; n++) {

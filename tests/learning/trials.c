@@ -316,8 +316,8 @@ static void trials_are_held_under_threads(void **state)
     pthread_t threads[THREADS];
     need_stager();
     set("window_every", 2);
-    set("back_off_most", 2);
-    set("plans_most", 4);
+    set("back_off_max", 2);
+    set("plans_max", 4);
     for (unsigned s = 0; s < SITES; s++)
         crew.uses[s] = tried("threads", s % TIDE_KIND_COUNT);
     crew.stop = crew.failed = false;

@@ -31,7 +31,7 @@ static void work(tide_pool *pool, unsigned char **arrays)
 
 int main(void)
 {
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     tide_pool_statistics stats;
     unsigned char *arrays[10];
     for (int scope = 0; scope < 100; scope++) {

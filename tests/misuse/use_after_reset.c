@@ -21,7 +21,7 @@ int main(void)
     static int reports;
     tide_pool *pool = pool_at(TIDE_CHECK_GUARD);
     double *array = tide_acquire_type(pool, TIDE_F64, 8);
-    tide_report_to(count, &reports);
+    tide_report_set_handler(count, &reports);
     reset(pool);
     EXPECT("heard 1 of kind 3: use after rewind:");
     EXPECT("tidepool: use after rewind");

@@ -22,7 +22,7 @@ static tide_array *acquire_as(tide_pool *pool, tide_type id, const struct shape 
 {
     switch (mode) {
     case MODE_INLINE:
-        return tide_acquire_array(pool, id, shape->ndim, shape->extent);
+        return tide_array_acquire(pool, id, shape->ndim, shape->extent);
     case MODE_ZEROS:
         return tide_array_zeros(pool, id, shape->ndim, shape->extent);
     case MODE_ONES:
@@ -30,10 +30,10 @@ static tide_array *acquire_as(tide_pool *pool, tide_type id, const struct shape 
     case MODE_FILL:
         return tide_array_fill(pool, id, shape->ndim, shape->extent, model_fill_value);
     case MODE_COLD:
-        return tide_acquire_array_slow(pool, id, shape->order, shape->ndim, shape->extent,
+        return tide_array_acquire_slow(pool, id, shape->order, shape->ndim, shape->extent,
                                        TIDE_NOWHERE);
     default:
-        return tide_acquire_array_order(pool, id, shape->order, shape->ndim, shape->extent);
+        return tide_array_acquire_order(pool, id, shape->order, shape->ndim, shape->extent);
     }
 }
 
@@ -51,7 +51,7 @@ static tide_array *acquire_similar(struct machine *machine, const struct operati
         return NULL;
     shape_stride(shape);
     machine_faults(machine, op->c);
-    return tide_similar(machine->pool, of->header,
+    return tide_array_similar(machine->pool, of->header,
                         other_type ? model_types[*type].id : TIDE_NO_TYPE, shape->ndim,
                         other_shape ? shape->extent : NULL);
 }
@@ -173,7 +173,7 @@ static void take_part(struct machine *machine, const struct operation *op, size_
     for (int d = 0; d < nd->shape.ndim; d++)
         ones = ones && part.step[d] == 1;
     machine_faults(machine, op->c);
-    tide_array *view = tide_view(machine->pool, nd->header, part.start, part.extent,
+    tide_array *view = tide_array_view(machine->pool, nd->header, part.start, part.extent,
                                  ones ? NULL : part.step);
     judge_view(machine, of, view, &shape, offset, inside ? TIDE_OK : TIDE_ERROR_SIZE);
 }
@@ -188,7 +188,7 @@ static void refold(struct machine *machine, const struct operation *op, size_t o
                            : !shape_dense(&was)                       ? TIDE_ERROR_STATE
                                                                       : TIDE_OK;
     machine_faults(machine, op->c);
-    tide_array *view = tide_reshape(machine->pool, nd->header, shape.ndim, shape.extent);
+    tide_array *view = tide_array_reshape(machine->pool, nd->header, shape.ndim, shape.extent);
     judge_view(machine, of, view, &shape, 0, expected);
 }
 
@@ -299,7 +299,7 @@ static tide_status spoil(struct import *import, unsigned how)
         managed->tensor.dtype.lanes = 4;
         return TIDE_ERROR_TYPE;
     case 3:
-        managed->tensor.ndim = TIDE_NDIM_MOST + 1;
+        managed->tensor.ndim = TIDE_NDIM_MAX + 1;
         return TIDE_ERROR_SIZE;
     default:
         managed->tensor.dtype = (tide_dl_type){TIDE_DL_OPAQUE, 8, 1};

@@ -244,7 +244,7 @@ static void require(bool holds, const char *what)
 
 static tide_site *declare_site(enum form form, unsigned menu)
 {
-    tide_type ids[MENU_MOST];
+    tide_type ids[MENU_MAX];
     model_menu_ids(&model_menus[menu], ids);
     tide_site *site = found_sites[form][menu];
     require(site != NULL, "a static site is missing from the list");

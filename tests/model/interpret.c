@@ -37,13 +37,13 @@ static void observe(struct machine *machine)
         return;
     oracle_check(oracle);
     struct trace *trace = machine->trace;
-    if (trace->count == TRACE_MOST || machine_failed(machine))
+    if (trace->count == TRACE_MAX || machine_failed(machine))
         return;
     const tide_pool_statistics *now = &oracle->now;
     struct observation seen = {machine->next, machine->status,  now->depth,       now->slots_live,
                                now->slots,    now->bytes_held,  now->bytes_live,  now->allocations,
                                now->releases, now->exchanges,   oracle_digest(oracle),
-                               now->bytes_pinned, now->requests};
+                               now->bytes_exported, now->requests};
     if (machine->reference != NULL && trace->count < machine->reference->count)
         compare(machine, &seen, &machine->reference->seen[trace->count]);
     trace->seen[trace->count++] = seen;
@@ -127,7 +127,7 @@ bool machine_after(struct machine *machine, struct frame *frame, enum outcome ou
 static void enter(struct machine *machine, const struct operation *op)
 {
     const struct menu *menu = &model_menus[op->a % MENU_COUNT];
-    if (machine->depth == DEPTH_MOST || machine->oracle.level_count + 1 >= ORACLE_LEVELS)
+    if (machine->depth == DEPTH_MAX || machine->oracle.level_count + 1 >= ORACLE_LEVELS)
         return;
     enum form form = machine->form != FORM_MIXED ? machine->form : operand_form(op->a, op->c);
     struct frame frame = {.outer = machine->frame, .op = *op, .form = form, .menu = menu};
@@ -229,8 +229,8 @@ static void *interpret_on_thread(void *user)
 
 void machine_hand_over(struct machine *machine, const struct operation *op)
 {
-    enum { THREADS_MOST = 2 };
-    if (machine->threads == THREADS_MOST)
+    enum { THREADS_MAX = 2 };
+    if (machine->threads == THREADS_MAX)
         return;
     struct frame *frame = machine->frame;
     size_t end = machine->end, depth = machine->depth;

@@ -17,14 +17,14 @@
 /* What can be seen after an operation. The same in every form. */
 struct observation {
     uint64_t operation, status, depth, live, slots, bytes_held, bytes_live, allocations, releases,
-        exchanges, content, bytes_pinned, requests;
+        exchanges, content, bytes_exported, requests;
 };
 
-enum { TRACE_MOST = 4 * PROGRAM_MOST };
+enum { TRACE_MAX = 4 * PROGRAM_MAX };
 
 struct trace {
     size_t count;
-    struct observation seen[TRACE_MOST];
+    struct observation seen[TRACE_MAX];
 };
 
 /* Runs the program in one form. `trace` is filled; `reference`, when not NULL, is the trace of
@@ -59,7 +59,7 @@ struct frame {
     bool adrift;    /* turned after its level was taken away by a reset or a rewind */
 };
 
-enum { MARKS = 16, DEPTH_MOST = 24 };
+enum { MARKS = 16, DEPTH_MAX = 24 };
 
 struct kept_mark {
     tide_mark mark;

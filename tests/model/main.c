@@ -13,13 +13,13 @@
 
 #include "shrink.h"
 
-enum { FILES_MOST = 256, MANY = 20 };
+enum { FILES_MAX = 256, MANY = 20 };
 
 struct options {
     uint64_t seed;
     double operations; /* in each form */
     unsigned forms;
-    const char *files[FILES_MOST], *program;
+    const char *files[FILES_MAX], *program;
     size_t file_count;
 };
 
@@ -178,7 +178,7 @@ static struct options read_options(int count, char **words)
         case 'o': options.operations = strtod(optarg, NULL); break;
         case 'f': options.forms |= form_bit(optarg); break;
         case 'b':
-            if (options.file_count < FILES_MOST)
+            if (options.file_count < FILES_MAX)
                 options.files[options.file_count++] = optarg;
             break;
         case 'p': options.program = optarg; break;

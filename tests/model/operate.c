@@ -200,7 +200,7 @@ static tide_mark checkpoint(struct machine *machine, const struct operation *op)
 static void mark(struct machine *machine, const struct operation *op)
 {
     struct oracle *oracle = &machine->oracle;
-    if (oracle->level_count + DEPTH_MOST >= ORACLE_LEVELS)
+    if (oracle->level_count + DEPTH_MAX >= ORACLE_LEVELS)
         return;
     tide_mark made = checkpoint(machine, op);
     if (made.pool != machine->pool) {
@@ -448,22 +448,22 @@ static tide_status refuse_array(struct machine *machine, unsigned how)
     const void *made = NULL;
     switch (how) {
     case 0:
-        made = tide_acquire_array(pool, TIDE_F64, 2, negative);
+        made = tide_array_acquire(pool, TIDE_F64, 2, negative);
         break;
     case 1:
-        made = tide_acquire_array(pool, TIDE_I8, 2, product);
+        made = tide_array_acquire(pool, TIDE_I8, 2, product);
         break;
     case 2:
-        made = tide_acquire_array_order(pool, TIDE_F64, (tide_order)7, 2, part);
+        made = tide_array_acquire_order(pool, TIDE_F64, (tide_order)7, 2, part);
         break;
     case 3:
-        made = tide_array_zeros(pool, TIDE_F64, TIDE_NDIM_MOST + 1, negative);
+        made = tide_array_zeros(pool, TIDE_F64, TIDE_NDIM_MAX + 1, negative);
         break;
     case 4:
         made = tide_array_fill(pool, TIDE_F64, 2, part, NULL);
         break;
     case 5:
-        made = tide_view(pool, NULL, part, part, NULL);
+        made = tide_array_view(pool, NULL, part, part, NULL);
         break;
     case 6:
         made = tide_array_export(pool, NULL);

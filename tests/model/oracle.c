@@ -277,7 +277,7 @@ static void forget_memory(struct oracle *oracle, unsigned type)
  * the pool's count tells. */
 static void forget_types(struct oracle *oracle, unsigned meant)
 {
-    oracle->back_least = oracle->back_most = oracle->slots_unsure = 0;
+    oracle->back_min = oracle->back_max = oracle->slots_unsure = 0;
     for (unsigned type = 0; type < MODEL_TYPES; type++)
         if (type == meant || meant == MODEL_TYPES)
             forget_memory(oracle, type);
@@ -538,7 +538,7 @@ static void check_summary(struct oracle *oracle, tide_trim_summary summary, cons
     tide_pool_statistics now;
     tide_pool_stats(oracle->pool, &now);
     size_t less = oracle->now.bytes_held - now.bytes_held;
-    if (less + oracle->back_least > summary.bytes || less + oracle->back_most < summary.bytes)
+    if (less + oracle->back_min > summary.bytes || less + oracle->back_max < summary.bytes)
         oracle_wrong(oracle, "%s says %zu bytes were given back, of %zu %zu are left", what,
                      summary.bytes, oracle->now.bytes_held, now.bytes_held);
     if (oracle->now.bytes_live != now.bytes_live)
@@ -621,7 +621,7 @@ void oracle_served(struct oracle *oracle)
 
 void oracle_compacted(struct oracle *oracle, unsigned type, tide_trim_summary summary)
 {
-    oracle->back_least = oracle->back_most = 0;
+    oracle->back_min = oracle->back_max = 0;
     check_summary(oracle, summary, "compact");
     uint64_t releases = oracle->releases;
     for (unsigned i = 0; i < MODEL_TYPES; i++)
@@ -668,9 +668,9 @@ static void check_statistics(struct oracle *oracle, const tide_pool_statistics *
                      (unsigned long long)now->exchanges, (unsigned long long)oracle->allocations,
                      (unsigned long long)oracle->releases, (unsigned long long)oracle->exchanges);
     if (now->allocations - now->releases - oracle->gone != now->slots ||
-        now->bytes_pinned != oracle->bytes_pinned)
+        now->bytes_exported != oracle->bytes_exported)
         oracle_wrong(oracle, "statistics: %zu slots; %zu bytes are pinned, must be %zu", now->slots,
-                     now->bytes_pinned, oracle->bytes_pinned);
+                     now->bytes_exported, oracle->bytes_exported);
     if (now->requests != oracle->served)
         oracle_wrong(oracle, "statistics: %llu requests, must be %llu",
                      (unsigned long long)now->requests, (unsigned long long)oracle->served);

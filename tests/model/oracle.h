@@ -61,7 +61,7 @@ struct import {
 /* The array headers that a position has, by rank, and the shapes it knows. */
 enum { SEAT_WAYS = 4 };
 struct seat {
-    tide_array *headers[TIDE_NDIM_MOST + 1];
+    tide_array *headers[TIDE_NDIM_MAX + 1];
     struct shape ways[SEAT_WAYS];
     unsigned way_count, turn;
 };
@@ -128,12 +128,12 @@ struct oracle {
     struct pin *pins[ORACLE_PINS];
     struct import *imports[ORACLE_IMPORTS];
     size_t export_count, pin_count, import_count;
-    size_t bytes_pinned;
+    size_t bytes_exported;
     uint64_t gone; /* memory that has left the pool and is not back */
     uint64_t arrays, computed, headers;
     uint32_t requests; /* not served yet */
     uint64_t served;
-    size_t back_least, back_most; /* bytes that came back from consumers in a trim */
+    size_t back_min, back_max; /* bytes that came back from consumers in a trim */
     size_t slots_unsure;
     size_t exchange_bytes; /* from here on, a larger free array is taken rather than this grown */
     size_t compact_gain;   /* bytes                                                             */

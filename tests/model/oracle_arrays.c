@@ -34,7 +34,7 @@ tide_array *oracle_dead_header(const struct oracle *oracle, unsigned type)
 {
     const struct seat *seat = find_seat(oracle, type);
     tide_array *header = NULL;
-    for (int rank = 0; seat != NULL && rank <= TIDE_NDIM_MOST && header == NULL; rank++)
+    for (int rank = 0; seat != NULL && rank <= TIDE_NDIM_MAX && header == NULL; rank++)
         header = seat->headers[rank];
     return header;
 }
@@ -258,7 +258,7 @@ static struct pin *make_pin(struct oracle *oracle, struct place *place)
     pin->held = oracle->now.bytes_held - now.bytes_held;
     pin->memory = *place;
     pin->memory.copy = NULL;
-    oracle->bytes_pinned += pin->held;
+    oracle->bytes_exported += pin->held;
     oracle->gone++;
     oracle->pins[oracle->pin_count++] = pin;
     return pin;
@@ -296,7 +296,7 @@ static struct pin *unseat(struct oracle *oracle, struct place *place)
     struct pin *pin = place->pin;
     place->pin = NULL;
     pin->seated = false;
-    oracle->bytes_pinned -= pin->held;
+    oracle->bytes_exported -= pin->held;
     return pin;
 }
 
@@ -326,8 +326,8 @@ void pins_forget(struct oracle *oracle, struct place *place)
     struct pin *pin = unseat(oracle, place);
     if (pin->consumers == 0) {
         bool sure = oracle->limit_bytes == 0;
-        oracle->back_most += pin->held;
-        oracle->back_least += sure ? pin->held : 0;
+        oracle->back_max += pin->held;
+        oracle->back_min += sure ? pin->held : 0;
         oracle->slots_unsure += !sure;
         oracle->releases += sure;
         oracle->gone -= sure;

@@ -72,7 +72,7 @@ size_t program_operations(const struct program *program)
     if (program->length < PROGRAM_HEADER)
         return 0;
     size_t count = (program->length - PROGRAM_HEADER) / OPERATION_BYTES;
-    return count < PROGRAM_MOST ? count : PROGRAM_MOST;
+    return count < PROGRAM_MAX ? count : PROGRAM_MAX;
 }
 
 struct operation program_operation(const struct program *program, size_t index)
@@ -83,7 +83,7 @@ struct operation program_operation(const struct program *program, size_t index)
 
 /* ---- operands --------------------------------------------------------------------------- */
 
-static size_t at_most(size_t n, size_t bits)
+static size_t at_max(size_t n, size_t bits)
 {
     enum { MOST_BYTES = 2 << 20 };
     size_t most = (size_t)MOST_BYTES * 8 / bits;
@@ -99,13 +99,13 @@ size_t operand_count(uint8_t b, size_t bits)
         n = (size_t)(b - 191) * 512;
     else if (b >= 128)
         n = (size_t)(b - 127) * 16;
-    return at_most(n, bits);
+    return at_max(n, bits);
 }
 
 size_t operand_scope_count(uint8_t b, uint8_t c, unsigned i, size_t bits)
 {
     size_t n = (b >> i % 4) % 64;
-    return at_most(c >= 250 ? n * 400 : n, bits);
+    return at_max(c >= 250 ? n * 400 : n, bits);
 }
 
 enum fault operand_fault(uint8_t c)

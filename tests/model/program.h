@@ -77,7 +77,7 @@ enum form {
 
 extern const char *const form_names[FORM_COUNT];
 
-enum { PROGRAM_HEADER = 2, OPERATION_BYTES = 4, PROGRAM_MOST = 1024 };
+enum { PROGRAM_HEADER = 2, OPERATION_BYTES = 4, PROGRAM_MAX = 1024 };
 
 struct program {
     const uint8_t *bytes;
@@ -102,7 +102,7 @@ uint8_t operation_byte(enum operation_code code);
 const char *operation_name(enum operation_code code);
 
 /* Fills `bytes` with a program for the seed, mostly small sizes; returns its length. */
-enum { PROGRAM_BYTES = PROGRAM_HEADER + PROGRAM_MOST * OPERATION_BYTES };
+enum { PROGRAM_BYTES = PROGRAM_HEADER + PROGRAM_MAX * OPERATION_BYTES };
 size_t program_generate(uint64_t seed, uint8_t bytes[PROGRAM_BYTES]);
 
 /* Operands: what each byte means, for the interpreter and the printer alike. */

@@ -8,7 +8,7 @@
 struct shape {
     int ndim;
     tide_order order;
-    int64_t extent[TIDE_NDIM_MOST], stride[TIDE_NDIM_MOST];
+    int64_t extent[TIDE_NDIM_MAX], stride[TIDE_NDIM_MAX];
 };
 
 /* Fills in the strides of a shape without gaps. */
@@ -27,7 +27,7 @@ struct shape shape_refolded(const struct shape *of, uint8_t b);
 
 /* A part of a shape: from where, how many, how far apart in each dimension. */
 struct part {
-    int64_t start[TIDE_NDIM_MOST], extent[TIDE_NDIM_MOST], step[TIDE_NDIM_MOST];
+    int64_t start[TIDE_NDIM_MAX], extent[TIDE_NDIM_MAX], step[TIDE_NDIM_MAX];
 };
 
 struct part part_operand(const struct shape *of, uint8_t b, uint8_t c);

@@ -57,7 +57,7 @@ bool trial_fails(const struct trial *trial, const uint8_t *bytes, size_t length,
 
 /* ---- shrinking -------------------------------------------------------------------------- */
 
-enum { TRIALS_MOST = 5000 };
+enum { TRIALS_MAX = 5000 };
 
 struct shrinking {
     const struct trial *trial;
@@ -69,7 +69,7 @@ struct shrinking {
 
 static bool try(struct shrinking *state, const uint8_t *bytes, size_t length)
 {
-    if (state->trials++ >= TRIALS_MOST ||
+    if (state->trials++ >= TRIALS_MAX ||
         !trial_fails(state->trial, bytes, length, state->wrong))
         return false;
     memcpy(state->best, bytes, length);
@@ -162,7 +162,7 @@ size_t trial_shrink(const struct trial *trial, uint8_t *bytes, size_t length, ch
 {
     struct shrinking state = {.trial = trial, .best = bytes, .length = length, .wrong = wrong};
     bool progress = true;
-    while (progress && state.trials < TRIALS_MOST) {
+    while (progress && state.trials < TRIALS_MAX) {
         progress = remove_pieces(&state);
         progress |= remove_pairs(&state);
         progress |= simplify_bytes(&state);

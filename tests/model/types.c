@@ -46,7 +46,7 @@ static bool hush(tide_report_kind kind, const char *text, void *user)
 
 void model_types_prepare(void)
 {
-    tide_report_to(hush, NULL);
+    tide_report_set_handler(hush, NULL);
     model_types[MODEL_BUILTIN].id = tide_type_of(struct model_point);
     model_types[MODEL_BUILTIN + 1].id = tide_type_of(struct model_wide);
     model_types[MODEL_HEADER].id = tide_type_register(
@@ -59,7 +59,7 @@ size_t model_bytes(unsigned index, size_t n)
     return bits == 1 ? (n + 63) / 64 * 8 : n * (bits / 8);
 }
 
-void model_menu_ids(const struct menu *menu, tide_type ids[MENU_MOST])
+void model_menu_ids(const struct menu *menu, tide_type ids[MENU_MAX])
 {
     for (unsigned i = 0; i < menu->count; i++)
         ids[i] = model_types[menu->index[i]].id;

@@ -42,8 +42,8 @@ extern unsigned model_overflows;
 /* Bytes of n elements. */
 size_t model_bytes(unsigned index, size_t n);
 
-/* A menu's types in C, and their index here. At most MENU_MOST each. */
-enum { MENU_MOST = 8 };
+/* A menu's types in C, and their index here. At most MENU_MAX each. */
+enum { MENU_MAX = 8 };
 #define MODEL_MENU_0(X) X(double, TIDE_F64 - 1)
 #define MODEL_MENU_1(X) X(double, TIDE_F64 - 1) X(int32_t, TIDE_I32 - 1)
 #define MODEL_MENU_2(X) X(float, TIDE_F32 - 1) X(float, TIDE_F32 - 1) X(uint8_t, TIDE_U8 - 1)
@@ -56,13 +56,13 @@ enum { MENU_MOST = 8 };
 
 struct menu {
     unsigned count;
-    unsigned char index[MENU_MOST];
+    unsigned char index[MENU_MAX];
 };
 
 enum { MENU_COUNT = 5 };
 extern const struct menu model_menus[MENU_COUNT];
 
 /* The ids of a menu's types. */
-void model_menu_ids(const struct menu *menu, tide_type ids[MENU_MOST]);
+void model_menu_ids(const struct menu *menu, tide_type ids[MENU_MAX]);
 
 #endif

@@ -54,11 +54,11 @@ static void compare_site(const struct watch *watch, struct oracle *oracle, unsig
             continue;
         const tide_profile_type *seen = find(&profile, model_types[type].id);
         if (seen->scopes != watch->touched[menu][type] ||
-            seen->slots != watch->slots[menu][type] || seen->slots_most != watch->most[menu][type])
+            seen->slots != watch->slots[menu][type] || seen->slots_max != watch->most[menu][type])
             oracle_wrong(oracle, "profile of menu %u: %s in %llu scopes, %llu slots, most %u, must "
                          "be %llu, %llu, %u", menu, model_types[type].name,
                          (unsigned long long)seen->scopes, (unsigned long long)seen->slots,
-                         seen->slots_most, (unsigned long long)watch->touched[menu][type],
+                         seen->slots_max, (unsigned long long)watch->touched[menu][type],
                          (unsigned long long)watch->slots[menu][type], watch->most[menu][type]);
     }
 }

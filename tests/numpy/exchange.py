@@ -125,13 +125,13 @@ class Exchange(unittest.TestCase):
         with self.pool:
             array = self.pool.acquire("int64", (4, 6))
             theirs = numpy.from_dlpack(array)[1:, ::2]
-        self.assertGreater(self.pool.stats().bytes_pinned, 0)
+        self.assertGreater(self.pool.stats().bytes_exported, 0)
         allocations = self.pool.stats().allocations
         del theirs
         gc.collect()
         with self.pool:
             self.assertEqual(self.pool.acquire("int64", (4, 6)).address, array.address)
-        self.assertEqual(self.pool.stats().bytes_pinned, 0)
+        self.assertEqual(self.pool.stats().bytes_exported, 0)
         self.assertEqual(self.pool.stats().allocations, allocations)
 
     def test_numpys_array_outlives_the_pool(self):

@@ -37,7 +37,7 @@ class Header(Structure):
 class Statistics(Structure):
     _fields_ = [(name, c_size_t) for name in (
         "bytes_held", "bytes_live", "bytes_peak", "bytes_limit", "slots", "slots_live", "shelves",
-        "log_entries", "depth", "allocations", "releases", "requests", "bytes_pinned",
+        "log_entries", "depth", "allocations", "releases", "requests", "bytes_exported",
         "exchanges")]
 
 
@@ -83,9 +83,9 @@ class Library:
                 ("tide_pool_stats", c_int, [c_void_p, POINTER(Statistics)]),
                 ("tide_scope_enter", c_int, [c_void_p, c_void_p, c_void_p]),
                 ("tide_scope_leave", c_int, [c_void_p]),
-                ("tide_acquire_array_slow", POINTER(Header),
+                ("tide_array_acquire_slow", POINTER(Header),
                  [c_void_p, c_uint32, c_int, c_int, shape, c_char_p, c_char_p, c_uint32]),
-                ("tide_view", POINTER(Header), [c_void_p, POINTER(Header), shape, shape, shape]),
+                ("tide_array_view", POINTER(Header), [c_void_p, POINTER(Header), shape, shape, shape]),
                 ("tide_array_export", POINTER(Managed), [c_void_p, POINTER(Header)]),
                 ("tide_array_import", POINTER(Header), [c_void_p, c_void_p])):
             function = getattr(self.c, name)
@@ -116,7 +116,7 @@ class Array:
         self.strides = tuple(tensor.strides[: tensor.ndim])  # in elements
 
     def view(self, start, extent, step):
-        return Array(self.pool, self.pool.library.c.tide_view(
+        return Array(self.pool, self.pool.library.c.tide_array_view(
             self.pool.handle, self.header, extents(start), extents(extent), extents(step)))
 
     def __dlpack_device__(self):
@@ -140,7 +140,7 @@ class Pool:
         self.library.done(self.c.tide_pool_destroy(self.handle))
 
     def acquire(self, name, shape, order=ROW_MAJOR):
-        return Array(self, self.c.tide_acquire_array_slow(
+        return Array(self, self.c.tide_array_acquire_slow(
             self.handle, TYPES[name], order, len(shape), extents(shape), None, None, 0))
 
     def take(self, producer):

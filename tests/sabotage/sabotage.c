@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ATTEMPTS_MOST = 110 }; /* of 120 rounds of 7 sites with two plans each, at least */
+enum { ATTEMPTS_MAX = 110 }; /* of 120 rounds of 7 sites with two plans each, at least */
 
 static const char *host;
 static char folder[] = "/tmp/tidepool-sabotage-XXXXXX"; /* of the artefact directories */
@@ -180,7 +180,7 @@ static void expect_harmless(const plot *p, bool may_compile)
                  o.answer, right_answer, o.err);
     if (!may_compile && (o.compiled_sites != 0 || o.runs != 0))
         fail_msg("%u sites are compiled", o.compiled_sites);
-    if (o.ordered > ATTEMPTS_MOST || o.stagers > ATTEMPTS_MOST)
+    if (o.ordered > ATTEMPTS_MAX || o.stagers > ATTEMPTS_MAX)
         fail_msg("%" PRIu64 " orders, %" PRIu64 " stagers", o.ordered, o.stagers);
     assert_int_equal(o.sites, 7);
     assert_int_equal(entries(), 0);

@@ -71,7 +71,7 @@ static bool silence(tide_report_kind kind, const char *text, void *user)
 static int set_up(void **state)
 {
     (void)state;
-    tide_report_to(silence, NULL);
+    tide_report_set_handler(silence, NULL);
     for (int i = 0; i < 8; i++) {
         char name[16];
         snprintf(name, sizeof name, "kind %d", i);
@@ -183,8 +183,8 @@ static void enter_scope(program *p, uint32_t spec, uint32_t mix)
 
 static void enter_frame(program *p, uint32_t spec, uint32_t mix)
 {
-    size_t counts[TIDE_TYPED_MOST];
-    tide_type types[TIDE_TYPED_MOST];
+    size_t counts[TIDE_TYPED_MAX];
+    tide_type types[TIDE_TYPED_MAX];
     uint32_t count = specs[spec].item_count;
     for (uint32_t i = 0; i < count; i++) {
         types[i] = specs[spec].items[i].type;
@@ -193,7 +193,7 @@ static void enter_frame(program *p, uint32_t spec, uint32_t mix)
     if (draw(p, 8) == 0) /* not the frame that was foreseen */
         types[draw(p, count)] = 1 + draw(p, TYPES);
     for (int i = 0; i < 2; i++) {
-        void *data[TIDE_TYPED_MOST] = {NULL};
+        void *data[TIDE_TYPED_MAX] = {NULL};
         side *s = &p->sides[i];
         tide_scope *scope = &s->scopes[p->depth];
         const tide_plan *plan = plan_at(s, spec, mix);
@@ -255,7 +255,7 @@ static void acquire_array(program *p)
 {
     const tide_spec *spec = &specs[11];
     const tide_spec_item *item = &spec->items[draw(p, spec->item_count)];
-    int64_t shape[TIDE_NDIM_MOST];
+    int64_t shape[TIDE_NDIM_MAX];
     tide_type type = item->type;
     memcpy(shape, item->shape, sizeof shape);
     if (draw(p, 6) == 0)

@@ -326,11 +326,11 @@ static void test_headers_of_another_form(void **state)
 {
     (void)state;
     const int64_t shape[3] = {4, 5, 1};
-    assert_non_null(tide_acquire_array(pool, 3, 3, shape));
+    assert_non_null(tide_array_acquire(pool, 3, 3, shape));
     assert_int_equal(tide_pool_reset(pool), TIDE_OK);
     assert_non_null(array(3, 2, 4, 5));
     expect_counts(ARRAY, 0, 0);
-    assert_non_null(tide_acquire_array_order(pool, 3, TIDE_COLUMN_MAJOR, 2, shape));
+    assert_non_null(tide_array_acquire_order(pool, 3, TIDE_COLUMN_MAJOR, 2, shape));
     assert_int_equal(tide_pool_reset(pool), TIDE_OK);
     assert_non_null(array(3, 2, 4, 5));
     expect_counts(ARRAY, 0, 0);

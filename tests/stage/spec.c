@@ -66,9 +66,9 @@ static void test_longest(void **state)
     memset(spec.stem, 's', sizeof spec.stem - 1);
     for (int i = 0; i < TIDE_SPEC_ITEMS; i++) {
         spec.items[i].type = TIDE_TYPE_LIMIT - 1 - (tide_type)i;
-        spec.items[i].ndim = TIDE_NDIM_MOST;
+        spec.items[i].ndim = TIDE_NDIM_MAX;
         memset(spec.items[i].name, '\xff', TIDE_SPEC_NAME - 1);
-        for (int d = 0; d < TIDE_NDIM_MOST; d++)
+        for (int d = 0; d < TIDE_NDIM_MAX; d++)
             spec.items[i].shape[d] = INT64_MAX;
     }
     size_t used = tide_spec_write(&spec, text, TIDE_SPEC_SITE_BYTES);

@@ -187,19 +187,19 @@ static void code_is_kept(void **state)
     (void)state;
     tide_spec specs[SITES];
     tide_artefact *kept[SITES];
-    tide_setting_set(TIDE_SETTING_keep, 1);
+    tide_setting_set(TIDE_SETTING_artefact_cache, 1);
     for (unsigned i = 0; i < SITES; i++)
         specs[i] = spec_of(i);
     order_sites(1, 0, SITES);
     tide_stager_answer answer = next();
     assert_int_equal(answer.result, TIDE_STAGER_OK);
-    tide_keep_store(answer.path, specs, SITES);
+    tide_artefact_cache_store(answer.path, specs, SITES);
     assert_int_equal(unlink(answer.path), 0);
     double begin = microseconds();
-    kept[0] = tide_keep_find(&specs[0]);
+    kept[0] = tide_artefact_cache_find(&specs[0]);
     double first = microseconds();
     for (unsigned i = 1; i < SITES; i++)
-        kept[i] = tide_keep_find(&specs[i]);
+        kept[i] = tide_artefact_cache_find(&specs[i]);
     double end = microseconds();
     print_message("        found in %.0f us, each further site in %.0f us\n", first - begin,
                   (end - first) / (SITES - 1));
@@ -210,7 +210,7 @@ static void code_is_kept(void **state)
         tide_artefact_drop(kept[i]);
     }
     assert_int_equal(tide_artefact_count(), 0);
-    tide_setting_set(TIDE_SETTING_keep, 0);
+    tide_setting_set(TIDE_SETTING_artefact_cache, 0);
 }
 
 int main(int argc, char **argv)

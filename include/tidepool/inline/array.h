@@ -8,7 +8,7 @@
 
 TIDE_BEGIN_DECLS
 
-#define TIDE_NDIM_MOST 8
+#define TIDE_NDIM_MAX 8
 
 typedef enum tide_order { TIDE_ROW_MAJOR = 0, TIDE_COLUMN_MAJOR = 1 } tide_order;
 
@@ -26,12 +26,12 @@ typedef struct tide_array {
 } tide_array;
 
 /* Every other case. The place is where it was asked for, if known. The exported twin. */
-TIDE_API TIDE_COLD tide_array *tide_acquire_array_slow(tide_pool *pool, tide_type type,
+TIDE_API TIDE_COLD tide_array *tide_array_acquire_slow(tide_pool *pool, tide_type type,
                                                        tide_order order, int ndim,
                                                        const int64_t *shape,
                                                        TIDE_PLACE);
 
-/* 0 to TIDE_NDIM_MOST extents. No loop: a constant rank costs its own comparisons only, and one
+/* 0 to TIDE_NDIM_MAX extents. No loop: a constant rank costs its own comparisons only, and one
  * known at run time no counting. (GCC would warn of the comparisons that never happen, where it
  * sees how short the shape is.) */
 #pragma GCC diagnostic push
@@ -74,7 +74,7 @@ TIDE_INLINE bool tide_array_like(const tide_array *array, tide_order order, int 
     return TIDE_LIKELY(tide_same_shape(array->tensor.shape, shape, ndim));
 }
 
-TIDE_INLINE tide_array *tide_acquire_array_inline(tide_pool *pool, tide_type type,
+TIDE_INLINE tide_array *tide_array_acquire_inline(tide_pool *pool, tide_type type,
                                                   tide_order order, int ndim,
                                                   const int64_t *shape, TIDE_PLACE)
 {
@@ -91,7 +91,7 @@ TIDE_INLINE tide_array *tide_acquire_array_inline(tide_pool *pool, tide_type typ
             }
         }
     }
-    return tide_acquire_array_slow(pool, type, order, ndim, shape, TIDE_PASS_PLACE);
+    return tide_array_acquire_slow(pool, type, order, ndim, shape, TIDE_PASS_PLACE);
 }
 
 TIDE_END_DECLS

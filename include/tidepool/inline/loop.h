@@ -20,8 +20,8 @@ typedef struct tide_loop {
 } tide_loop;
 
 /* Loops go to cold code by value, so that their own copy can stay in registers. */
-TIDE_API tide_loop tide_loop_begin(tide_pool *pool, TIDE_PLACE);
-TIDE_API void tide_loop_finish(tide_loop loop);
+TIDE_API tide_loop tide_loop_enter_slow(tide_pool *pool, TIDE_PLACE);
+TIDE_API void tide_loop_leave_slow(tide_loop loop);
 
 /* An iteration that touched a new type, left an inner scope open or exchanged slots; also the
  * exported twin of tide_loop_next. */
@@ -44,9 +44,9 @@ TIDE_INLINE tide_loop tide_loop_copy(const tide_loop *made)
     return loop;
 }
 
-TIDE_INLINE tide_loop tide_loop_start(tide_pool *pool, TIDE_PLACE)
+TIDE_INLINE tide_loop tide_loop_enter(tide_pool *pool, TIDE_PLACE)
 {
-    tide_loop made = tide_loop_begin(pool, TIDE_PASS_PLACE);
+    tide_loop made = tide_loop_enter_slow(pool, TIDE_PASS_PLACE);
     return tide_loop_copy(&made);
 }
 
@@ -66,9 +66,9 @@ TIDE_INLINE void tide_loop_next(tide_loop *loop)
         entry->shelf->next = entry->next;
 }
 
-TIDE_INLINE void tide_loop_end(tide_loop *loop)
+TIDE_INLINE void tide_loop_leave(tide_loop *loop)
 {
-    tide_loop_finish(tide_loop_copy(loop));
+    tide_loop_leave_slow(tide_loop_copy(loop));
 }
 
 TIDE_END_DECLS

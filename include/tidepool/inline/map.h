@@ -4,7 +4,7 @@
 #ifndef TIDEPOOL_INLINE_MAP_H
 #define TIDEPOOL_INLINE_MAP_H
 
-#define TIDE_TYPED_MOST 8
+#define TIDE_TYPED_MAX 8
 
 /* Nine to sixteen arguments give a name that explains the compiler's complaint. */
 #define TIDE_COUNT(...)                                                                          \

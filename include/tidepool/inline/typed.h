@@ -32,10 +32,10 @@ typedef struct tide_typed_scope {
     uint64_t tag;
     uint64_t outer;
     uint32_t count;
-    tide_type types[TIDE_TYPED_MOST];
+    tide_type types[TIDE_TYPED_MAX];
     /* Each shelf's at entry. Where base is NULL these are in the log, and next[0] is its base: one
      * word less for the fast path to keep. */
-    tide_slot *next[TIDE_TYPED_MOST];
+    tide_slot *next[TIDE_TYPED_MAX];
 } tide_typed_scope;
 
 /* Cold twins; exported, so that code without macros can use them too. A scope goes by value, so
@@ -109,7 +109,7 @@ TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint3
 TIDE_INLINE void tide_typed_open_slow(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
                                       const tide_type *types, TIDE_PLACE)
 {
-    tide_type copy[TIDE_TYPED_MOST];
+    tide_type copy[TIDE_TYPED_MAX];
 #define TIDE_STEP(i) copy[i] = types[i]
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
@@ -209,9 +209,9 @@ TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint
     } else {
         tide_typed_open_slow(scope, pool, count, types, TIDE_PASS_PLACE);
     }
-    tide_type type_copy[TIDE_TYPED_MOST];
-    size_t count_copy[TIDE_TYPED_MOST];
-    void *data_copy[TIDE_TYPED_MOST];
+    tide_type type_copy[TIDE_TYPED_MAX];
+    size_t count_copy[TIDE_TYPED_MAX];
+    void *data_copy[TIDE_TYPED_MAX];
 #define TIDE_STEP(i)               \
     do {                           \
         type_copy[i] = types[i];   \

@@ -4,7 +4,7 @@
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/base/error.h"
 
-enum { ARGUMENTS_MOST = 16 };
+enum { ARGUMENTS_MAX = 16 };
 
 /* The driver's log says what is wrong with PTX; of a cubin it says nothing. */
 static tide_cu_module load(tide_device *device, const void *code)
@@ -59,11 +59,11 @@ void *tide_cuda_kernel(tide_device *device, void *module, const char *name)
 tide_status tide_cuda_launch(tide_device *device, void *stream, void *kernel, size_t groups,
                              size_t group, const tide_argument *arguments, size_t count)
 {
-    void *values[ARGUMENTS_MOST];
-    if (count > ARGUMENTS_MOST || groups > INT32_MAX || group > 1024)
+    void *values[ARGUMENTS_MAX];
+    if (count > ARGUMENTS_MAX || groups > INT32_MAX || group > 1024)
         return tide_fail(TIDE_ERROR_LIMIT, "cuLaunchKernel",
                          "%zu groups of %zu with %zu arguments; most are %d of 1024 with %d",
-                         groups, group, count, INT32_MAX, ARGUMENTS_MOST);
+                         groups, group, count, INT32_MAX, ARGUMENTS_MAX);
     for (size_t i = 0; i < count; i++)
         values[i] = (void *)(uintptr_t)arguments[i].value;
     tide_cuda_entered entered;

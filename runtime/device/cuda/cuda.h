@@ -96,7 +96,4 @@ void *tide_cuda_kernel(tide_device *device, void *module, const char *name);
 tide_status tide_cuda_launch(tide_device *device, void *stream, void *kernel, size_t groups,
                              size_t group, const tide_argument *arguments, size_t count);
 
-/* A tide_backend's `open`. */
-tide_status tide_cuda_open(tide_device *device, unsigned ordinal);
-
 #endif

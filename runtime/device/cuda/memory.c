@@ -213,7 +213,7 @@ static tide_cu_result fill_doubling(const pattern *of, tide_cu_address to, size_
 tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const void *bytes,
                            size_t pattern_bytes, size_t count)
 {
-    enum { COLUMNS_MOST = 8 }; /* about where doubling is fewer calls */
+    enum { COLUMNS_MAX = 8 }; /* about where doubling is fewer calls */
     if (count == 0)
         return TIDE_OK;
     pattern of = analyse(bytes, pattern_bytes);
@@ -223,7 +223,7 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
     if (of.units == 1)
         result = fill_column(address(data), of.unit, of.unit, unit_at(&of, 0),
                              count * (pattern_bytes / of.unit), stream);
-    else if (of.units <= COLUMNS_MOST)
+    else if (of.units <= COLUMNS_MAX)
         result = fill_columns(&of, address(data), pattern_bytes, count, stream);
     else
         result = fill_doubling(&of, address(data), pattern_bytes * count, stream);

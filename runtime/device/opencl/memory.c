@@ -8,7 +8,7 @@
 #include "runtime/device/opencl/opencl.h"
 #include "runtime/base/os.h"
 
-enum { SVM_ALIGN_MOST = 128, FILL_MOST = 128 }; /* what OpenCL promises to understand */
+enum { SVM_ALIGN_MAX = 128, FILL_MAX = 128 }; /* what OpenCL promises to understand */
 enum { WIDE = 64, WIDE_FROM = 4096 };           /* fills that are worth a wider pattern     */
 
 /* ---- what lies where ---------------------------------------------------------------------- */
@@ -139,11 +139,11 @@ static void *pin(tide_opencl_device *device, size_t bytes, size_t align)
 /* Drivers need not align further than to their largest type: what wants more is remembered. */
 static void *share(tide_opencl_device *device, size_t bytes, size_t align)
 {
-    bool far = align > SVM_ALIGN_MOST;
+    bool far = align > SVM_ALIGN_MAX;
     uint64_t flags =
         TIDE_CL_MEM_READ_WRITE | (device->memory == TIDE_OPENCL_FINE ? TIDE_CL_MEM_SVM_FINE : 0);
     void *origin = tide_opencl.clSVMAlloc(device->context, flags, far ? bytes + align : bytes,
-                                          far ? SVM_ALIGN_MOST : (uint32_t)align);
+                                          far ? SVM_ALIGN_MAX : (uint32_t)align);
     if (origin == NULL || !far)
         return origin;
     tide_opencl_span span = {.start = align_up(origin, align), .bytes = bytes, .origin = origin};
@@ -231,7 +231,7 @@ static place place_of(tide_opencl_device *device, const void *data)
 
 static bool native_pattern(size_t bytes, size_t at)
 {
-    return bytes <= FILL_MOST && (bytes & (bytes - 1)) == 0 && at % bytes == 0;
+    return bytes <= FILL_MAX && (bytes & (bytes - 1)) == 0 && at % bytes == 0;
 }
 
 /* A part of a slot: numbers are as aligned as what they stand for. */
@@ -277,9 +277,9 @@ static bool pays_wide(const tide_opencl_device *device, const void *data, size_t
 static tide_status write_pattern(tide_opencl_device *device, void *stream, const place *p,
                                  const char *pattern, size_t bytes)
 {
-    size_t base = (uintptr_t)p->address % FILL_MOST;
+    size_t base = (uintptr_t)p->address % FILL_MAX;
     for (size_t at = 0, piece; at < bytes; at += piece) {
-        for (piece = FILL_MOST; piece > bytes - at || (base + at) % piece != 0;)
+        for (piece = FILL_MAX; piece > bytes - at || (base + at) % piece != 0;)
             piece /= 2;
         TIDE_FORWARD(fill(device, stream, p, at, pattern + at, piece, piece));
     }

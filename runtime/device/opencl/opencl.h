@@ -129,7 +129,4 @@ void *tide_opencl_kernel(tide_device *, void *module, const char *name);
 tide_status tide_opencl_launch(tide_device *, void *stream, void *kernel, size_t groups,
                                size_t group, const tide_argument *arguments, size_t count);
 
-/* A tide_backend's `open`. */
-tide_status tide_opencl_open(tide_device *device, unsigned ordinal);
-
 #endif

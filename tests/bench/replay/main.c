@@ -15,8 +15,8 @@
 typedef struct options {
     const char *path;
     unsigned rounds; /* the first warms up, and is shown apart */
-    size_t bytes_most;
-    uint32_t count_most;
+    size_t bytes_max;
+    uint32_t count_max;
     bool print;
 } options;
 
@@ -85,8 +85,8 @@ static void measure_policy(const trace *t, const options *o, const char *name,
     tide_buffers *buffers =
         tide_buffers_create(NULL, &(tide_buffers_options){.name = name,
                                                           .policy = policy,
-                                                          .bytes_most = o->bytes_most,
-                                                          .count_most = o->count_most});
+                                                          .bytes_max = o->bytes_max,
+                                                          .count_max = o->count_max});
     tide_buffer *live = calloc(t->slots, sizeof *live);
     tide_buffers_statistics first = {0}, all = {0};
     double best = 0;
@@ -164,9 +164,9 @@ static bool read_options(int count, char **arguments, options *o)
         if (strcmp(a, "--rounds") == 0)
             o->rounds = (unsigned)value;
         else if (strcmp(a, "--bytes") == 0)
-            o->bytes_most = (size_t)value << 20;
+            o->bytes_max = (size_t)value << 20;
         else if (strcmp(a, "--count") == 0)
-            o->count_most = (uint32_t)value;
+            o->count_max = (uint32_t)value;
         else if (strcmp(a, "--print") == 0)
             o->print = true;
         else if (o->path == NULL && (a[0] != '-' || a[1] == '\0'))

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS_MOST = 1 << 20 };
+enum { SLOTS_MAX = 1 << 20 };
 
 /* What is known of the slots of the file while it is read. */
 typedef struct reader {
@@ -39,7 +39,7 @@ static bool room_for_one(trace *t, reader *r)
 /* Acquires and releases of a slot take turns. */
 static bool follow(trace *t, reader *r, trace_line *line, uint64_t slot)
 {
-    if (slot >= SLOTS_MOST)
+    if (slot >= SLOTS_MAX)
         return complain(r, "the slot is not below 1048576");
     if (line->acquires == (r->live[slot] != 0))
         return complain(r, line->acquires ? "the slot is acquired twice" : "the slot is not live");
@@ -93,8 +93,8 @@ static bool read_all(trace *t, reader *r, FILE *in)
 bool trace_read(const char *path, trace *out)
 {
     reader r = {.path = path,
-                .number = calloc(SLOTS_MOST, sizeof *r.number),
-                .live = calloc(SLOTS_MOST, sizeof *r.live)};
+                .number = calloc(SLOTS_MAX, sizeof *r.number),
+                .live = calloc(SLOTS_MAX, sizeof *r.live)};
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
     *out = (trace){0};
     bool good = in != NULL ? read_all(out, &r, in) : complain(&r, "cannot be opened");

@@ -120,7 +120,7 @@ static void exchange(tide_pool *pool, void *stream)
     tide_dl_managed *managed = NULL;
     {
         TIDE_SCOPE(pool);
-        tide_array *array = tide_acquire_array(pool, TIDE_F32, 1, (const int64_t[]){50});
+        tide_array *array = tide_array_acquire(pool, TIDE_F32, 1, (const int64_t[]){50});
         managed = array != NULL ? tide_array_export(pool, array) : NULL;
         note(managed != NULL ? TIDE_OK : tide_error_status());
         if (managed != NULL)

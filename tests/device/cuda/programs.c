@@ -265,7 +265,7 @@ static bool quiet(tide_report_kind kind, const char *text, void *user)
 static void also_in_a_pool_that_poisons(void **state)
 {
     (void)state;
-    tide_report_to(quiet, NULL); /* of scopes that were skipped */
+    tide_report_set_handler(quiet, NULL); /* of scopes that were skipped */
     repeat(60, (tide_pool_options){.check = TIDE_CHECK_POISON});
 }
 

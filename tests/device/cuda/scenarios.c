@@ -128,7 +128,7 @@ static void two_devices_side_by_side(void **state)
         expect(b.stream, here, 400, 1);
         expect(stream, there, 400, 2);
     }
-    tide_array *array = tide_acquire_array(pool, TIDE_F32, 1, (const int64_t[]){10});
+    tide_array *array = tide_array_acquire(pool, TIDE_F32, 1, (const int64_t[]){10});
     assert_int_equal(array->tensor.device.device_type, TIDE_DL_CUDA);
     assert_int_equal(array->tensor.device.device_id, 1);
     expect_ok(tide_pool_reset(pool));
@@ -619,9 +619,9 @@ static void views_of_device_arrays_have_their_headers_on_the_host(void **state)
     const int64_t shape[] = {6, 8}, start[] = {1, 2}, extent[] = {2, 3}, flat[] = {48};
     {
         TIDE_SCOPE(b.pool);
-        tide_array *array = tide_acquire_array(b.pool, TIDE_F32, 2, shape);
-        tide_array *view = tide_view(b.pool, array, start, extent, NULL);
-        tide_array *line = tide_reshape(b.pool, array, 1, flat);
+        tide_array *array = tide_array_acquire(b.pool, TIDE_F32, 2, shape);
+        tide_array *view = tide_array_view(b.pool, array, start, extent, NULL);
+        tide_array *line = tide_array_reshape(b.pool, array, 1, flat);
         assert_non_null(view);
         assert_non_null(line);
         assert_int_equal((char *)tide_array_data(view) - (char *)array->tensor.data, (8 + 2) * 4);
@@ -685,7 +685,7 @@ static void an_exported_array_outlives_its_pool(void **state)
     tide_dl_managed *managed = NULL;
     {
         TIDE_SCOPE(b.pool);
-        tide_array *array = tide_acquire_array(b.pool, TIDE_F16, 1, (const int64_t[]){64});
+        tide_array *array = tide_array_acquire(b.pool, TIDE_F16, 1, (const int64_t[]){64});
         put(b.stream, tide_array_data(array), 128, 1);
         managed = tide_array_export(b.pool, array);
         assert_non_null(managed);

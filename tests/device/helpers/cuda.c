@@ -14,13 +14,13 @@
 #include "runtime/base/hash.h"
 #include "runtime/base/type.h"
 
-enum { PARTS_MOST = 300, MARGIN = 32 };
+enum { PARTS_MAX = 300, MARGIN = 32 };
 
 typedef struct frame {
     size_t count, packed;
-    tide_part parts[PARTS_MOST];
-    unsigned char *wanted[PARTS_MOST], *got[PARTS_MOST], values[PARTS_MOST][16];
-    size_t all[PARTS_MOST], shifts[PARTS_MOST], offsets[PARTS_MOST];
+    tide_part parts[PARTS_MAX];
+    unsigned char *wanted[PARTS_MAX], *got[PARTS_MAX], values[PARTS_MAX][16];
+    size_t all[PARTS_MAX], shifts[PARTS_MAX], offsets[PARTS_MAX];
     unsigned char *block;
 } frame;
 
@@ -93,10 +93,10 @@ static void expect_as_wanted(const frame *f)
         assert_memory_equal(f->got[i], f->wanted[i], f->all[i]);
 }
 
-/* As jit/kernels/help.c does; the launches that were made. */
+/* As jit/kernels/modules.c does; the launches that were made. */
 static size_t run(frame *f, tide_kernel kernel)
 {
-    const tide_help help = {
+    const tide_frame_work help = {
         .parts = f->parts, .count = f->count, .block = f->block, .offsets = f->offsets};
     tide_table_place at = {0};
     tide_table table;
@@ -201,7 +201,7 @@ static void a_check_counts_damage(void **unused)
     (void)unused;
     for (size_t c = 0; c < COUNTS; c++) {
         frame *f = make_frame(counts[c]);
-        uint64_t damage[PARTS_MOST] = {0}, found;
+        uint64_t damage[PARTS_MAX] = {0}, found;
         for (size_t i = 0; i < f->count; i++)
             f->parts[i].host = f->parts[i].type == TIDE_BIT ? NULL : f->values[i];
         run(f, TIDE_KERNEL_FILL);
@@ -224,7 +224,7 @@ static void what_has_no_pattern_is_refused(void **unused)
     static uint32_t value[3] = {1, 2, 3}, zero[3];
     tide_type odd = tide_type_register("of 12 bytes, too", 12, 4);
     tide_part part = {.data = value, .host = value, .type = odd, .count = 1};
-    const tide_help help = {.parts = &part, .count = 1};
+    const tide_frame_work help = {.parts = &part, .count = 1};
     assert_false(tide_table_possible(&help, TIDE_KERNEL_FILL));
     assert_true(tide_table_possible(&help, TIDE_KERNEL_HASH));
     part.host = zero;

@@ -10,14 +10,14 @@
 #include <tidepool/device_bump.h>
 #include <tidepool/learn.h>
 
-#include "jit/kernels/help.h"
+#include "jit/kernels/modules.h"
 #include "jit/stage/nvrtc.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/type.h"
 
-enum { PARTS_MOST = 300, MARGIN = 48, SETTLE_MS = 120000 };
+enum { PARTS_MAX = 300, MARGIN = 48, SETTLE_MS = 120000 };
 
 /* A part, in an array of bytes with a margin on both sides; and what the host has of that array. */
 typedef struct place {
@@ -28,8 +28,8 @@ typedef struct place {
 typedef struct frame {
     tide_pool *pool;
     size_t count;
-    tide_part parts[PARTS_MOST];
-    place places[PARTS_MOST];
+    tide_part parts[PARTS_MAX];
+    place places[PARTS_MAX];
 } frame;
 
 static uint64_t random_state;
@@ -165,15 +165,15 @@ static void they_come_with_the_first_frame(void **unused)
     frame *f = make_frame(3, true);
     for (size_t i = 0; i < f->count; i++)
         f->parts[i].count = f->places[i].bytes != 0 ? f->parts[i].count : 0;
-    assert_false(tide_help_ready(gpu));
+    assert_false(tide_modules_ready(gpu));
     uint64_t before = launches();
     expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
     assert_int_equal(launches(), before); /* nobody waits for them */
     expect_ok(tide_settle(SETTLE_MS));
     char why[256];
-    tide_help_why(gpu, why, sizeof why);
+    tide_modules_why(gpu, why, sizeof why);
     assert_string_equal(why, "");
-    assert_true(tide_help_ready(gpu));
+    assert_true(tide_modules_ready(gpu));
     for (size_t i = 0; i < f->count; i++)
         fill_host(f, i);
     expect_as_host(f);
@@ -206,7 +206,7 @@ static void hashes_are_the_hosts(void **unused)
     (void)unused;
     for (size_t c = 0; c < 2 * COUNTS; c++) {
         frame *f = make_frame(part_counts[c / 2], c % 2);
-        uint64_t hashes[PARTS_MOST], before = launches();
+        uint64_t hashes[PARTS_MAX], before = launches();
         expect_ok(tide_hash_frame(f->pool, f->parts, f->count, hashes));
         expect_launches(before, 2 * (f->count + 15)); /* the sums, and their ends */
         for (size_t i = 0; i < f->count; i++) {
@@ -244,7 +244,7 @@ static void frames_are_packed_from_where_they_are(void **unused)
     (void)unused;
     for (size_t c = 2; c < 2 * COUNTS; c++) {
         frame *f = make_frame(part_counts[c / 2], c % 2);
-        unsigned char *got[PARTS_MOST];
+        unsigned char *got[PARTS_MAX];
         for (size_t i = 0; i < f->count; i++) {
             got[i] = malloc(f->places[i].bytes + 1);
             assert_non_null(got[i]);
@@ -283,9 +283,9 @@ static void a_check_counts_damage(void **unused)
             expect_ok(tide_upload(f->pool, (unsigned char *)f->parts[i].data + at, "\0", 1));
     }
     uint64_t *block = tide_acquire(f->pool, uint64_t, PARTS);
-    tide_help help = {
-        .kind = TIDE_HELP_CHECK, .device = gpu, .parts = f->parts, .count = PARTS, .block = block};
-    assert_int_equal(tide_hooks_policy.help(&help), TIDE_HELP_QUEUED);
+    tide_frame_work help = {
+        .kind = TIDE_FRAME_CHECK, .device = gpu, .parts = f->parts, .count = PARTS, .block = block};
+    assert_int_equal(tide_hooks_policy.help(&help), TIDE_FRAME_QUEUED);
     expect_ok(tide_download(f->pool, counted, block, sizeof counted));
     uint64_t all = 0;
     for (size_t i = 0; i < PARTS; i++) {
@@ -346,9 +346,9 @@ static void they_can_be_switched_off(void **unused)
     (void)unused;
     frame *f = make_frame(20, false);
     uint64_t before = launches();
-    expect_ok(tide_tune_set("helpers", 0));
+    expect_ok(tide_tune_set("frame_kernels", 0));
     expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
-    expect_ok(tide_tune_set("helpers", 1));
+    expect_ok(tide_tune_set("frame_kernels", 1));
     assert_int_equal(launches(), before);
     for (size_t i = 0; i < f->count; i++)
         fill_host(f, i);

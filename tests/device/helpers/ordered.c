@@ -19,8 +19,8 @@
 
 #include "emulation.h"
 #include "jit/kernels/code.h"
-#include "jit/kernels/help.h"
-#include "jit/kernels/kept.h"
+#include "jit/kernels/modules.h"
+#include "jit/kernels/cached.h"
 #include "jit/stager/locate.h"
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
@@ -134,7 +134,7 @@ static tide_device *make_device(int architecture)
 static double values[1000];
 static uint32_t words[77];
 
-static tide_helped try_fill(tide_device *device)
+static tide_frame_result try_fill(tide_device *device)
 {
     static const double one = 1.5;
     tide_part parts[] = {{.data = values, .host = (void *)&one, .type = TIDE_F64, .count = 1000},
@@ -142,7 +142,7 @@ static tide_helped try_fill(tide_device *device)
     memset(values, 0xEE, sizeof values);
     memset(words, 0xEE, sizeof words);
     return tide_hooks_policy.help(
-        &(tide_help){.kind = TIDE_HELP_FILL, .device = device, .parts = parts, .count = 2});
+        &(tide_frame_work){.kind = TIDE_FRAME_FILL_PARTS, .device = device, .parts = parts, .count = 2});
 }
 
 static void expect_filled(void)
@@ -158,9 +158,9 @@ static void expect_hash(tide_device *device)
     static _Alignas(64) uint64_t block[2];
     tide_part parts[] = {{.data = values, .type = TIDE_F64, .count = 1000},
                          {.data = words, .type = TIDE_U32, .count = 77}};
-    tide_help help = {
-        .kind = TIDE_HELP_HASH, .device = device, .parts = parts, .count = 2, .block = block};
-    assert_int_equal(tide_hooks_policy.help(&help), TIDE_HELP_QUEUED);
+    tide_frame_work help = {
+        .kind = TIDE_FRAME_HASH, .device = device, .parts = parts, .count = 2, .block = block};
+    assert_int_equal(tide_hooks_policy.help(&help), TIDE_FRAME_QUEUED);
     assert_true(block[0] == tide_hash_bytes(values, sizeof values));
     assert_true(block[1] == tide_hash_bytes(words, sizeof words));
 }
@@ -168,12 +168,12 @@ static void expect_hash(tide_device *device)
 static void settle(tide_device *device, const char *why)
 {
     char said[256];
-    assert_int_equal(try_fill(device), TIDE_HELP_ABSENT);
+    assert_int_equal(try_fill(device), TIDE_FRAME_ABSENT);
     assert_int_equal(tide_settle(SETTLE_MS), TIDE_OK);
-    tide_help_why(device, said, sizeof said);
+    tide_modules_why(device, said, sizeof said);
     if (strstr(said, why) == NULL || (why[0] == '\0' && said[0] != '\0'))
         fail_msg("'%s', not '%s'", said, why);
-    assert_int_equal(tide_help_ready(device), why[0] == '\0');
+    assert_int_equal(tide_modules_ready(device), why[0] == '\0');
 }
 
 static void the_first_frame_orders_them(void **unused)
@@ -186,15 +186,15 @@ static void the_first_frame_orders_them(void **unused)
                         "\x7f"
                         "ELF",
                         4);
-    assert_int_equal(try_fill(device), TIDE_HELP_QUEUED);
+    assert_int_equal(try_fill(device), TIDE_FRAME_QUEUED);
     assert_int_equal(driver.launches, 1);
     expect_filled();
     expect_hash(device);
     tide_hooks_policy.close(device);
     assert_int_equal(driver.unloads, 1);
-    assert_false(tide_help_ready(device));
+    assert_false(tide_modules_ready(device));
     settle(device, ""); /* opened again: all as before */
-    assert_int_equal(try_fill(device), TIDE_HELP_QUEUED);
+    assert_int_equal(try_fill(device), TIDE_FRAME_QUEUED);
     tide_hooks_policy.close(device);
 }
 
@@ -213,7 +213,7 @@ static void what_cannot_be_had_is_absent(void **unused)
     (void)unused;
     tide_device *device = make_device(13);
     settle(device, "does not know sm_13");
-    assert_int_equal(try_fill(device), TIDE_HELP_ABSENT);
+    assert_int_equal(try_fill(device), TIDE_FRAME_ABSENT);
     device = make_device(0);
     settle(device, "compute capability");
     device = make_device(90);
@@ -228,9 +228,9 @@ static void a_launch_that_fails_is_told(void **unused)
     tide_device *device = make_device(80);
     settle(device, "");
     driver.refuse_launches = 1;
-    assert_int_equal(try_fill(device), TIDE_HELP_FAILED);
+    assert_int_equal(try_fill(device), TIDE_FRAME_FAILED);
     assert_int_not_equal(tide_error_status(), TIDE_OK);
-    assert_int_equal(try_fill(device), TIDE_HELP_QUEUED);
+    assert_int_equal(try_fill(device), TIDE_FRAME_QUEUED);
     tide_hooks_policy.close(device);
 }
 
@@ -284,7 +284,7 @@ static void kept_kernels_are_found_again(void **unused)
     tide_store_start = folder; /* /tmp above it is everybody's */
     setenv("XDG_CACHE_HOME", cache, 1);
     tide_locate_environment_forget();
-    assert_int_equal(tide_tune_set("keep", 1), TIDE_OK);
+    assert_int_equal(tide_tune_set("artefact_cache", 1), TIDE_OK);
     uint64_t before = orders();
     for (int run = 0; run < 3; run++) {
         tide_device *device = make_device(90);
@@ -294,12 +294,12 @@ static void kept_kernels_are_found_again(void **unused)
             assert_int_equal(system(command), 0);
         }
         settle(device, "");
-        assert_int_equal(try_fill(device), TIDE_HELP_QUEUED);
+        assert_int_equal(try_fill(device), TIDE_FRAME_QUEUED);
         expect_filled();
         assert_int_equal(orders() - before, run == 2 ? 2 : 1);
         tide_hooks_policy.close(device);
     }
-    assert_int_equal(tide_tune_set("keep", 0), TIDE_OK);
+    assert_int_equal(tide_tune_set("artefact_cache", 0), TIDE_OK);
     snprintf(command, sizeof command, "rm -r %s", folder);
     assert_int_equal(system(command), 0);
 }
@@ -314,7 +314,7 @@ static void without_nvrtc_there_are_the_plain_ways(void **unused)
     tide_locate_environment_forget();
     tide_device *device = make_device(90);
     settle(device, "no NVRTC");
-    assert_int_equal(try_fill(device), TIDE_HELP_ABSENT);
+    assert_int_equal(try_fill(device), TIDE_FRAME_ABSENT);
     unsetenv("TIDEPOOL_NVRTC");
 }
 

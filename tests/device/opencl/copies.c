@@ -287,22 +287,22 @@ static void hashes_tell_contents_apart(void **unused)
 
 /* A stand-in for compiled helpers: does the same by many calls, and counts. */
 static size_t helped[4];
-static tide_helped next_answer;
+static tide_frame_result next_answer;
 
-static tide_helped stand_in(const tide_help *help)
+static tide_frame_result stand_in(const tide_frame_work *help)
 {
     helped[help->kind]++;
     assert_ptr_equal(help->device, gpu);
-    for (size_t i = 0; i < help->count && next_answer == TIDE_HELP_QUEUED; i++) {
+    for (size_t i = 0; i < help->count && next_answer == TIDE_FRAME_QUEUED; i++) {
         const tide_part *part = &help->parts[i];
         char *packed = help->offsets != NULL ? (char *)help->block + help->offsets[i] : NULL;
         if (packed != NULL)
             assert_int_equal(help->offsets[i] % 64, 0);
-        if (help->kind == TIDE_HELP_PACK)
+        if (help->kind == TIDE_FRAME_PACK)
             expect_ok(gpu->methods->copy(gpu, help->stream, packed, part->data, bytes_of(part)));
-        else if (help->kind == TIDE_HELP_UNPACK)
+        else if (help->kind == TIDE_FRAME_UNPACK)
             expect_ok(gpu->methods->copy(gpu, help->stream, part->data, packed, bytes_of(part)));
-        else if (help->kind == TIDE_HELP_HASH)
+        else if (help->kind == TIDE_FRAME_HASH)
             expect_ok(gpu->methods->fill(gpu, help->stream, (uint64_t *)help->block + i, &i, 8, 1));
     }
     return next_answer;
@@ -311,14 +311,14 @@ static tide_helped stand_in(const tide_help *help)
 static void helpers_are_asked_first(void **unused)
 {
     (void)unused;
-    tide_helped (*before)(const tide_help *) = tide_hooks_policy.help;
+    tide_frame_result (*before)(const tide_frame_work *) = tide_hooks_policy.help;
     tide_pool *pool = small_pool();
     tide_part parts[PARTS];
     uint64_t hashes[PARTS];
     frame_of(pool, parts, 1);
     give_host(parts, 3);
     tide_hooks_policy.help = stand_in;
-    next_answer = TIDE_HELP_QUEUED;
+    next_answer = TIDE_FRAME_QUEUED;
     expect_ok(tide_upload_frame(pool, parts, PARTS));
     for (size_t i = 0; i < PARTS; i++)
         memset(parts[i].host, 0, bytes_of(&parts[i]));
@@ -331,13 +331,13 @@ static void helpers_are_asked_first(void **unused)
     expect_ok(tide_fill_frame(pool, parts, PARTS));
     for (int kind = 0; kind < 4; kind++)
         assert_int_equal(helped[kind], 1);
-    next_answer = TIDE_HELP_FAILED;
+    next_answer = TIDE_FRAME_FAILED;
     tide_upload(NULL, NULL, NULL, 1); /* leaves a status and a message, as a helper would */
     expect_status(tide_upload_frame(pool, parts, PARTS), TIDE_ERROR_ARGUMENT);
     expect_status(tide_fill_frame(pool, parts, PARTS), TIDE_ERROR_ARGUMENT);
     expect_status(tide_hash_frame(pool, parts, PARTS, hashes), TIDE_ERROR_ARGUMENT);
     assert_int_equal(tide_pool_depth(pool), 0);
-    next_answer = TIDE_HELP_ABSENT; /* what the other tests see */
+    next_answer = TIDE_FRAME_ABSENT; /* what the other tests see */
     expect_ok(tide_hash_frame(pool, parts, 1, hashes));
     assert_true(hashes[0] == tide_hash_bytes(parts[0].host, bytes_of(&parts[0])));
     tide_hooks_policy.help = before;

@@ -38,7 +38,7 @@ static bool use_everything(tide_pool *pool)
            tide_upload_frame(pool, parts, 2) == TIDE_OK &&
            tide_download_frame(pool, parts, 2) == TIDE_OK &&
            tide_hash_frame(pool, parts, 2, hashes) == TIDE_OK && hashes[0] == hashes[1] &&
-           tide_acquire_array(pool, TIDE_F32, 1, &shape) != NULL;
+           tide_array_acquire(pool, TIDE_F32, 1, &shape) != NULL;
 }
 
 static bool attempt(void)
@@ -171,7 +171,7 @@ static void work_in_child(tide_pool *pool, uint32_t *array)
     CHILD_MUST(tide_pool_create(&(tide_pool_options){.device = gpu}) == NULL);
     CHILD_MUST(tide_pool_reset(pool) == TIDE_OK);
     CHILD_MUST(tide_pool_destroy(pool) == TIDE_OK);
-    double *host = tide_zeros(tide_thread_pool(), double, 100);
+    double *host = tide_zeros(tide_pool_local(), double, 100);
     CHILD_MUST(host != NULL && host[99] == 0);
 }
 
@@ -245,7 +245,7 @@ static int loaderless(void)
     tide_opencl_library = "libm.so.6"; /* a library, but no loader */
     refused = refused && tide_device_open("opencl:0") == NULL &&
               strstr(tide_error_message(), "clGetPlatformIDs") != NULL;
-    return refused && tide_zeros(tide_thread_pool(), double, 10) != NULL ? 7 : 1;
+    return refused && tide_zeros(tide_pool_local(), double, 10) != NULL ? 7 : 1;
 }
 
 static void without_drivers_the_message_says_so(void **unused)

@@ -236,7 +236,7 @@ static void growing_one_slot_moves_no_other(void **unused)
 static void host_and_device_scopes_nest_apart(void **unused)
 {
     (void)unused;
-    tide_pool *device = bed_pool(NULL), *host = tide_thread_pool();
+    tide_pool *device = bed_pool(NULL), *host = tide_pool_local();
     {
         TIDE_SCOPE_TYPES(host, uint32_t);
         uint32_t *mine = tide_fill(host, uint32_t, 100, 9u);

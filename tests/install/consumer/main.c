@@ -97,7 +97,7 @@ int main(int argc, char **argv)
                TIDEPOOL_VERSION_PATCH);
         return 0;
     }
-    tide_pool *pool = tide_thread_pool();
+    tide_pool *pool = tide_pool_local();
     if (argc > 1 && strcmp(argv[1], "--learn") == 0)
         return learn(pool);
     double answer = in_scope(pool, 1000);

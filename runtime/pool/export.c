@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/pool/pin.h"
+#include "runtime/pool/export.h"
 
 #include "runtime/base/assert.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/base/shim.h"
 #include "runtime/pool/streams.h"
 
-tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
+tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
     tide_pool_core *core = pool->core;
     tide_slot_record *record = tide_slot_record_of(row, slot);
-    tide_pin *pin = record->pin;
+    tide_export *pin = record->pin;
     if (pin != NULL) {
         __atomic_add_fetch(&pin->holders, 1, __ATOMIC_RELAXED);
         return pin;
@@ -19,7 +19,7 @@ tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     if (pin == NULL)
         return NULL;
     tide_device_hold_again(row->device);
-    *pin = (tide_pin){.holders = 2,
+    *pin = (tide_export){.holders = 2,
                       .data = slot->data,
                       .bytes = record->bytes,
                       .capacity = record->capacity,
@@ -32,7 +32,7 @@ tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     }
     record->pin = pin;
     core->memory.bytes_held -= record->bytes;
-    core->memory.bytes_pinned += record->bytes;
+    core->memory.bytes_exported += record->bytes;
     record->bytes = record->capacity = 0;
     slot->data = NULL;
     slot->limit = 0;
@@ -41,7 +41,7 @@ tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
 
 /* The pool and its stream may be gone: the host waits for the pool's last use, then nothing else is
  * in flight, so any stream will do. */
-static void give_back(tide_pin *pin)
+static void give_back(tide_export *pin)
 {
     tide_device *device = pin->device;
     if (device->host) /* what a checked pool forbade beyond the array's end */
@@ -60,33 +60,33 @@ static void give_back(tide_pin *pin)
     tide_os_free(pin);
 }
 
-void tide_pin_drop(tide_pin *pin)
+void tide_export_drop(tide_export *pin)
 {
     if (__atomic_sub_fetch(&pin->holders, 1, __ATOMIC_ACQ_REL) == 0)
         give_back(pin);
 }
 
 /* Without a mark the host waits now. */
-void tide_pin_leave(tide_pin *pin, void *stream)
+void tide_export_leave(tide_export *pin, void *stream)
 {
     tide_device *device = pin->device;
     pin->mark = device->methods->mark(device, stream);
     if (pin->mark == NULL)
         (void)device->methods->wait(device, stream);
-    tide_pin_drop(pin);
+    tide_export_drop(pin);
 }
 
-void tide_pin_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
+void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
     tide_pool_core *core = pool->core;
     tide_slot_record *record = tide_slot_record_of(row, slot);
-    tide_pin *pin = record->pin;
+    tide_export *pin = record->pin;
     tide_assert(pin != NULL && slot->data == NULL);
     record->pin = NULL;
-    core->memory.bytes_pinned -= pin->bytes;
+    core->memory.bytes_exported -= pin->bytes;
     if (__atomic_load_n(&pin->holders, __ATOMIC_ACQUIRE) != 1 ||
         core->memory.bytes_held + pin->bytes > core->memory.limit_bytes) {
-        tide_pin_leave(pin, tide_streams_last(pool));
+        tide_export_leave(pin, tide_streams_last(pool));
         return;
     }
     slot->data = pin->data;

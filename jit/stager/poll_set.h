@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* What the service sleeps on: the sockets and processes of all helpers, behind one descriptor. */
-#ifndef TIDEPOOL_JIT_STAGER_WATCHED_H
-#define TIDEPOOL_JIT_STAGER_WATCHED_H
+#ifndef TIDEPOOL_JIT_STAGER_POLL_SET_H
+#define TIDEPOOL_JIT_STAGER_POLL_SET_H
 
 #include <stdint.h>
 
 #include "jit/stager/process.h"
 
 /* The descriptor, readable when something happened; -1: none now. */
-int tide_watched_descriptor(void);
+int tide_poll_set_descriptor(void);
 
 /* False: one line in `error`. */
-bool tide_watched_add(const tide_helper *process, char *error, size_t room);
+bool tide_poll_set_add(const tide_process *process, char *error, size_t room);
 
 /* Whether it is also of interest that a helper takes bytes again. */
-void tide_watched_for_room(const tide_helper *process, bool wanted);
+void tide_poll_set_for_room(const tide_process *process, bool wanted);
 
 /* A descriptor of a helper, before it is closed; -1 is passed over. */
-void tide_watched_drop(int descriptor);
+void tide_poll_set_drop(int descriptor);
 
 /* Sleeps until something happens, at most so long; false: it cannot, and did not. */
-bool tide_watched_wait(int64_t most_ms);
+bool tide_poll_set_wait(int64_t most_ms);
 
 /* Forgets all. */
-void tide_watched_close(void);
+void tide_poll_set_close(void);
 
 #endif

@@ -25,10 +25,10 @@
 
 enum { STRANGER = 65533 };
 
-static tide_keep_figures figures(void)
+static tide_artefact_cache_figures figures(void)
 {
-    tide_keep_figures now;
-    tide_keep_figures_get(&now);
+    tide_artefact_cache_figures now;
+    tide_artefact_cache_figures_get(&now);
     return now;
 }
 
@@ -52,8 +52,8 @@ static void use_store(const char *start, const char *cache)
 static int begin_keep(void **state)
 {
     begin_test(state);
-    tide_setting_set(TIDE_SETTING_keep, 1);
-    tide_setting_set(TIDE_SETTING_keep_most, 64);
+    tide_setting_set(TIDE_SETTING_artefact_cache, 1);
+    tide_setting_set(TIDE_SETTING_artefact_cache_max, 64);
     use_store(folder(), in_folder("cache"));
     return 0;
 }
@@ -90,7 +90,7 @@ static void store_as(const char *stem, size_t longer)
     tide_spec spec = spec_of(stem);
     uint64_t before = figures().stored;
     make_artefact(path, longer);
-    tide_keep_store(path, &spec, 1);
+    tide_artefact_cache_store(path, &spec, 1);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(figures().stored, before + 1);
 }
@@ -98,7 +98,7 @@ static void store_as(const char *stem, size_t longer)
 static bool is_found(const char *stem)
 {
     tide_spec spec = spec_of(stem);
-    tide_artefact *artefact = tide_keep_find(&spec);
+    tide_artefact *artefact = tide_artefact_cache_find(&spec);
     bool found = artefact != NULL;
     if (found) {
         assert_non_null(tide_artefact_find(artefact, stem, "_enter"));
@@ -204,9 +204,9 @@ static void one_artefact_serves_all_its_sites(void **state)
     char path[512];
     tide_spec specs[] = {spec_of("x"), spec_of("y")};
     make_artefact(path, 0);
-    tide_keep_store(path, specs, 2);
+    tide_artefact_cache_store(path, specs, 2);
     assert_int_equal(unlink(path), 0);
-    tide_artefact *x = tide_keep_find(&specs[0]), *y = tide_keep_find(&specs[1]);
+    tide_artefact *x = tide_artefact_cache_find(&specs[0]), *y = tide_artefact_cache_find(&specs[1]);
     assert_non_null(x);
     assert_ptr_equal(x, y);
     assert_int_equal(tide_artefact_count(), 1);
@@ -221,10 +221,10 @@ static void another_spec_is_missing(void **state)
     store_as("x", 0);
     tide_spec other = spec_of("x");
     other.items[0].type = TIDE_F32;
-    assert_null(tide_keep_find(&other));
+    assert_null(tide_artefact_cache_find(&other));
     other = spec_of("x");
     other.count = true;
-    assert_null(tide_keep_find(&other));
+    assert_null(tide_artefact_cache_find(&other));
     assert_int_equal(figures().missing, missing + 2);
     assert_true(is_found("x"));
 }
@@ -242,9 +242,9 @@ static void nothing_is_kept_unless_wanted(void **state)
     (void)state;
     char path[512];
     tide_spec spec = spec_of("x");
-    tide_setting_set(TIDE_SETTING_keep, 0);
+    tide_setting_set(TIDE_SETTING_artefact_cache, 0);
     make_artefact(path, 0);
-    tide_keep_store(path, &spec, 1);
+    tide_artefact_cache_store(path, &spec, 1);
     assert_false(is_found("x"));
     assert_int_not_equal(access(in_folder("cache"), F_OK), 0);
     assert_int_equal(unlink(path), 0);
@@ -390,7 +390,7 @@ static void places_anybody_can_write_are_refused(void **state)
     char path[512];
     tide_spec spec = spec_of("x");
     make_artefact(path, 0);
-    tide_keep_store(path, &spec, 1);
+    tide_artefact_cache_store(path, &spec, 1);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(figures().failed, failed + 1);
     use_store(folder(), in_folder("cache/../cache"));
@@ -425,7 +425,7 @@ static void raised_privileges_keep_nothing(void **state)
     uint64_t failed = figures().failed;
     tide_privileges_hook = raised;
     expect_refused("x");
-    tide_keep_store(path, &spec, 1);
+    tide_artefact_cache_store(path, &spec, 1);
     tide_privileges_hook = NULL;
     assert_int_equal(figures().failed, failed + 1);
     assert_int_equal(unlink(path), 0);
@@ -458,7 +458,7 @@ static void the_oldest_go(void **state)
 {
     (void)state;
     size_t left_over;
-    tide_setting_set(TIDE_SETTING_keep_most, 1);
+    tide_setting_set(TIDE_SETTING_artefact_cache_max, 1);
     for (size_t i = 0; i < 10; i++) {
         store_as("x", 200000 + i);
         assert_in_range(store_bytes(&left_over), 1, 1 << 20);
@@ -482,7 +482,7 @@ static void a_full_disk_is_harmless(void **state)
     getrlimit(RLIMIT_FSIZE, &limit);
     little.rlim_max = limit.rlim_max;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &little), 0);
-    tide_keep_store(path, &spec, 1);
+    tide_artefact_cache_store(path, &spec, 1);
     setrlimit(RLIMIT_FSIZE, &limit);
     signal(SIGXFSZ, SIG_DFL);
     assert_int_equal(unlink(path), 0);

@@ -4,7 +4,7 @@
  * when a file is looked for; instead the file `kernels-compiler` tells the last one that was used,
  * without its options, and what another has made is not used any more. */
 #define _GNU_SOURCE
-#include "jit/kernels/kept.h"
+#include "jit/kernels/cached.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,13 +22,13 @@
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 
-enum { IDENTITY = 2048, NAME = 48, FILE_MOST = TIDE_KERNELS_CODE_MOST + TIDE_KERNELS_HEAD };
+enum { IDENTITY = 2048, NAME = 48, FILE_MAX = TIDE_KERNELS_CODE_MAX + TIDE_KERNELS_HEAD };
 
 static const char compiler_file[] = "kernels-compiler";
 
 static bool allowed(void)
 {
-    return tide_setting_get(TIDE_SETTING_keep) != 0 && !tide_privileges_raised();
+    return tide_setting_get(TIDE_SETTING_artefact_cache) != 0 && !tide_privileges_raised();
 }
 
 static void name_file(unsigned architecture, char out[NAME])
@@ -70,7 +70,7 @@ tide_kernels_file tide_kernels_kept(unsigned architecture)
         return file;
     name_file(architecture, name);
     bool good =
-        tide_store_read(store, name, FILE_MOST, &file.bytes, &bytes) == TIDE_STORE_OK &&
+        tide_store_read(store, name, FILE_MAX, &file.bytes, &bytes) == TIDE_STORE_OK &&
         tide_kernels_code_read(file.bytes, bytes, architecture, &file.code, error, sizeof error) &&
         is_compiler(store, file.code.compiler);
     close(store);
@@ -93,7 +93,7 @@ void tide_kernels_keep(unsigned architecture, const tide_kernels_file *file)
     if (is_compiler(store, compiler) ||
         tide_store_write(store, compiler_file, compiler, compiler_name(compiler)) == TIDE_STORE_OK)
         (void)tide_store_write(store, name, file->bytes, bytes);
-    tide_store_bound(store, (uint64_t)(tide_setting_get(TIDE_SETTING_keep_most) * (1 << 20)));
+    tide_store_bound(store, (uint64_t)(tide_setting_get(TIDE_SETTING_artefact_cache_max) * (1 << 20)));
     close(store);
 }
 
@@ -103,7 +103,7 @@ static char *read_file(const char *path, size_t *count)
 {
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     off_t end = file >= 0 ? lseek(file, 0, SEEK_END) : -1;
-    char *bytes = end > 0 && end <= FILE_MOST ? tide_os_resize(NULL, (size_t)end + 1) : NULL;
+    char *bytes = end > 0 && end <= FILE_MAX ? tide_os_resize(NULL, (size_t)end + 1) : NULL;
     if (bytes != NULL && pread(file, bytes, (size_t)end, 0) != end) {
         tide_os_free(bytes);
         bytes = NULL;

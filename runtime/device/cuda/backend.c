@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* A CUDA device: its primary context, which the runtime API and every other user of the process
  * shares, and a memory pool of its own that keeps what it has. Opened and closed here; what it
- * does stands in cuda_memory.c, cuda_streams.c and cuda_code.c. */
-#include "runtime/device/cuda/cuda.h"
+ * does stands in memory.c, streams.c and code.c. */
+#include "runtime/device/cuda/backend.h"
 
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/device/cuda/cuda.h"
 
 static const char call[] = "tide_device_open";
 

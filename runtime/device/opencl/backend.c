@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* OpenCL devices: found, opened, closed. Any OpenCL 2.0 driver will do; shared virtual memory is
  * used where there is some. */
-#include "runtime/device/opencl/opencl.h"
+#include "runtime/device/opencl/backend.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +9,10 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/device/opencl/opencl.h"
 #include "runtime/base/settings.h"
 
-enum { PLATFORMS_MOST = 16, DEVICES_MOST = 64 };
+enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
 
 static const char call[] = "tide_device_open";
 
@@ -20,23 +21,23 @@ static const char call[] = "tide_device_open";
 /* Devices are counted over all platforms, in the loader's order. */
 static tide_status find(unsigned ordinal, tide_cl_device *found)
 {
-    tide_cl_platform platforms[PLATFORMS_MOST];
+    tide_cl_platform platforms[PLATFORMS_MAX];
     uint32_t platform_count = 0, before = 0;
-    if (tide_opencl.clGetPlatformIDs(PLATFORMS_MOST, platforms, &platform_count) !=
+    if (tide_opencl.clGetPlatformIDs(PLATFORMS_MAX, platforms, &platform_count) !=
             TIDE_CL_SUCCESS ||
         platform_count == 0)
         return tide_fail(TIDE_ERROR_DEVICE, call,
                          "opencl:%u: %s knows no platform; is a driver installed (Debian: "
                          "pocl-opencl-icd)?",
                          ordinal, tide_opencl_library);
-    for (uint32_t i = 0; i < platform_count && i < PLATFORMS_MOST; i++) {
-        tide_cl_device devices[DEVICES_MOST];
+    for (uint32_t i = 0; i < platform_count && i < PLATFORMS_MAX; i++) {
+        tide_cl_device devices[DEVICES_MAX];
         uint32_t count = 0;
-        if (tide_opencl.clGetDeviceIDs(platforms[i], TIDE_CL_DEVICE_TYPE_ALL, DEVICES_MOST, devices,
+        if (tide_opencl.clGetDeviceIDs(platforms[i], TIDE_CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices,
                                        &count) != TIDE_CL_SUCCESS)
             continue;
-        if (count > DEVICES_MOST)
-            count = DEVICES_MOST;
+        if (count > DEVICES_MAX)
+            count = DEVICES_MAX;
         if (ordinal - before < count) {
             *found = devices[ordinal - before];
             return TIDE_OK;

@@ -6,13 +6,13 @@
  * The lock is held for moments only, and no other is taken under it. Who closes a device has the
  * lock of that, not the registry's, and waits while the unit is BUSY: so a build does not refuse a
  * close, and no device goes while something is built for it. */
-#include "jit/kernels/help.h"
+#include "jit/kernels/modules.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "jit/kernels/kept.h"
+#include "jit/kernels/cached.h"
 #include "jit/kernels/source.h"
 #include "jit/kernels/table.h"
 #include "jit/spec/spec.h"
@@ -99,7 +99,7 @@ static void let_go(unit *u, state to)
     pthread_mutex_unlock(&mutex);
 }
 
-void (*tide_help_wanted)(void);
+void (*tide_modules_wanted)(void);
 
 /* ---- wanting -------------------------------------------------------------------------------- */
 
@@ -131,7 +131,7 @@ static void want(tide_device *device)
     }
     pthread_mutex_unlock(&mutex);
     if (ours)
-        tide_help_wanted();
+        tide_modules_wanted();
 }
 
 /* ---- failing -------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static void order(unit *u)
         submit(u);
 }
 
-void tide_help_order(void)
+void tide_modules_order(void)
 {
     for (unit *u = first(); u != NULL; u = u->next)
         if (state_of(u) == WANTED && u->language == TIDE_KERNELS_CUDA && claim(u, WANTED))
@@ -225,7 +225,7 @@ static void answered(unit *u, const tide_stager_answer *answer)
         failed(u, answer->error);
 }
 
-bool tide_help_answer(const tide_stager_answer *answer)
+bool tide_modules_answer(const tide_stager_answer *answer)
 {
     for (unit *u = first(); u != NULL; u = u->next)
         if (state_of(u) == ORDERED && u->order == answer->order && claim(u, ORDERED))
@@ -241,12 +241,12 @@ static bool any(state from, state to)
     return false;
 }
 
-bool tide_help_ordered(void)
+bool tide_modules_ordered(void)
 {
     return any(ORDERED, ORDERED);
 }
 
-bool tide_help_pending(void)
+bool tide_modules_pending(void)
 {
     return any(WANTED, BUSY);
 }
@@ -301,7 +301,7 @@ static void load_file(unit *u)
     tide_os_free(file.bytes);
 }
 
-void tide_help_build(void)
+void tide_modules_build(void)
 {
     for (unit *u = first(); u != NULL; u = u->next) {
         state now = state_of(u);
@@ -332,7 +332,7 @@ static void close_device(tide_device *device)
 }
 
 /* The stager is the parent's; so are OpenCL's threads, whose devices refuse the child anyway. */
-void tide_help_forget(void)
+void tide_modules_forget(void)
 {
     mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     not_busy = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
@@ -364,7 +364,7 @@ static size_t add_buffers(const tide_table *table, const void *used[TIDE_SEGMENT
     return count;
 }
 
-static tide_status launch(const unit *u, const tide_help *help, tide_kernel kernel,
+static tide_status launch(const unit *u, const tide_frame_work *help, tide_kernel kernel,
                           const tide_table *table)
 {
     const void *used[TIDE_SEGMENTS_OPENCL];
@@ -381,7 +381,7 @@ static tide_status launch(const unit *u, const tide_help *help, tide_kernel kern
         u->language == TIDE_KERNELS_CUDA ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, arguments, count);
 }
 
-static tide_status run(const unit *u, const tide_help *help, tide_kernel kernel)
+static tide_status run(const unit *u, const tide_frame_work *help, tide_kernel kernel)
 {
     tide_table table;
     tide_table_place place = {0};
@@ -391,14 +391,14 @@ static tide_status run(const unit *u, const tide_help *help, tide_kernel kernel)
     return TIDE_OK;
 }
 
-static tide_status clear_block(const tide_help *help)
+static tide_status clear_block(const tide_frame_work *help)
 {
     static const uint64_t zero;
     return help->device->methods->fill(help->device, help->stream, help->block, &zero, sizeof zero,
                                        help->count);
 }
 
-static tide_status run_all(const unit *u, const tide_help *help, tide_kernel kernel)
+static tide_status run_all(const unit *u, const tide_frame_work *help, tide_kernel kernel)
 {
     if (kernel == TIDE_KERNEL_HASH || kernel == TIDE_KERNEL_CHECK)
         TIDE_FORWARD(clear_block(help));
@@ -406,37 +406,37 @@ static tide_status run_all(const unit *u, const tide_help *help, tide_kernel ker
     return kernel == TIDE_KERNEL_HASH ? run(u, help, TIDE_KERNEL_FINISH) : TIDE_OK;
 }
 
-static tide_helped help_frame(const tide_help *help)
+static tide_frame_result help_frame(const tide_frame_work *help)
 {
     static const tide_kernel kernels[] = {
-        [TIDE_HELP_FILL] = TIDE_KERNEL_FILL,     [TIDE_HELP_PACK] = TIDE_KERNEL_PACK,
-        [TIDE_HELP_UNPACK] = TIDE_KERNEL_UNPACK, [TIDE_HELP_HASH] = TIDE_KERNEL_HASH,
-        [TIDE_HELP_CHECK] = TIDE_KERNEL_CHECK,
+        [TIDE_FRAME_FILL_PARTS] = TIDE_KERNEL_FILL,     [TIDE_FRAME_PACK] = TIDE_KERNEL_PACK,
+        [TIDE_FRAME_UNPACK] = TIDE_KERNEL_UNPACK, [TIDE_FRAME_HASH] = TIDE_KERNEL_HASH,
+        [TIDE_FRAME_CHECK] = TIDE_KERNEL_CHECK,
     };
-    if (tide_setting_get(TIDE_SETTING_helpers) == 0)
-        return TIDE_HELP_ABSENT;
+    if (tide_setting_get(TIDE_SETTING_frame_kernels) == 0)
+        return TIDE_FRAME_ABSENT;
     const unit *u = find(help->device);
     state now = u != NULL ? state_of(u) : IDLE;
     if (now == IDLE)
         want(help->device);
     if (now != READY || !tide_table_possible(help, kernels[help->kind]))
-        return TIDE_HELP_ABSENT;
-    return run_all(u, help, kernels[help->kind]) == TIDE_OK ? TIDE_HELP_QUEUED : TIDE_HELP_FAILED;
+        return TIDE_FRAME_ABSENT;
+    return run_all(u, help, kernels[help->kind]) == TIDE_OK ? TIDE_FRAME_QUEUED : TIDE_FRAME_FAILED;
 }
 
-void tide_help_attach(void)
+void tide_modules_attach(void)
 {
     tide_hooks_policy.help = help_frame;
     tide_hooks_policy.close = close_device;
 }
 
-bool tide_help_ready(const tide_device *device)
+bool tide_modules_ready(const tide_device *device)
 {
     const unit *u = find(device);
     return u != NULL && state_of(u) == READY;
 }
 
-void tide_help_why(const tide_device *device, char *out, size_t room)
+void tide_modules_why(const tide_device *device, char *out, size_t room)
 {
     const unit *u = find(device);
     snprintf(out, room, "%s", u != NULL && state_of(u) == FAILED ? u->error : "");

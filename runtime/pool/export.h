@@ -9,12 +9,12 @@
  * it lets go; the last consumer's deleter waits for that. What a consumer queued itself it has to
  * have finished, or ordered before the pool's stream, when it runs the deleter
  * (<tidepool/array.h>). */
-#ifndef TIDEPOOL_RUNTIME_POOL_PIN_H
-#define TIDEPOOL_RUNTIME_POOL_PIN_H
+#ifndef TIDEPOOL_RUNTIME_POOL_EXPORT_H
+#define TIDEPOOL_RUNTIME_POOL_EXPORT_H
 
 #include "runtime/pool/row.h"
 
-typedef struct tide_pin {
+typedef struct tide_export {
     uint32_t holders; /* atomic */
     void *data;
     size_t bytes, capacity;
@@ -22,19 +22,19 @@ typedef struct tide_pin {
     tide_buffers *buffers; /* held; where the memory goes back to, NULL: the device */
     tide_buffer buffer;
     void *mark;          /* where the pool's own use ends; NULL while it goes on */
-} tide_pin;
+} tide_export;
 
 /* Takes the slot's memory out of the pool, or finds it taken; one holder more. NULL when there
  * is no memory for the descriptor; then nothing has changed. */
-tide_pin *tide_pin_slot(tide_pool *pool, tide_row *row, tide_slot *slot);
+tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot);
 
 /* One holder less. Any thread, even after the pool is gone. */
-void tide_pin_drop(tide_pin *pin);
+void tide_export_drop(tide_export *pin);
 
 /* The same for the slot's position, which is done with it on this stream. */
-void tide_pin_leave(tide_pin *pin, void *stream);
+void tide_export_leave(tide_export *pin, void *stream);
 
 /* The position's turn: takes the memory back if nobody else holds it, else lets go of it. */
-void tide_pin_settle(tide_pool *pool, tide_row *row, tide_slot *slot);
+void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot);
 
 #endif

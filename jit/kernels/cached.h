@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Compiled kernels kept between runs, under the same rules as artefacts (jit/cache/cache.h): off unless
- * the setting `keep` is 1; believed only where nobody else could have written; the digest is
+ * the setting `artefact_cache` is 1; believed only where nobody else could have written; the digest is
  * checked before a driver sees the code, and what it sees are the very bytes that were checked.
  *
  * Whoever holds the round lock (jit/learn/round.h) calls these. */
-#ifndef TIDEPOOL_JIT_KERNELS_KEPT_H
-#define TIDEPOOL_JIT_KERNELS_KEPT_H
+#ifndef TIDEPOOL_JIT_KERNELS_CACHED_H
+#define TIDEPOOL_JIT_KERNELS_CACHED_H
 
 #include "jit/kernels/code.h"
 
