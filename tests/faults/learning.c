@@ -375,7 +375,7 @@ static const struct fault_case cases[] = {
     {"TIDE_ACQUIRE_SITE", NULL, acquire_site, ASKS, "tide_acquire", 0},
     {"TIDE_ACQUIRE_SITE, guard", prepare_guard, acquire_site, ASKS, "tide_acquire", 0},
     {"TIDE_ARRAY_SITE", NULL, array_site, ASKS, "tide_array_acquire", 0},
-    {"TIDE_ARRAY_SITE, disabled", prepare_disabled, array_site, ASKS, "tide_acquire", 0},
+    {"TIDE_ARRAY_SITE, disabled", prepare_disabled, array_site, ASKS, "tide_array_acquire", 0},
     {"TIDE_FRAME_SITE", NULL, frame_site, ASKS, "tide_acquire", 0},
     {"TIDE_FRAME_SITE, guard", prepare_guard, frame_site, ASKS, "tide_acquire", 0},
     {"tide_scope_enter_frame", prepare_frame, enter_frame, ASKS, "tide_acquire", 0},
