@@ -19,51 +19,52 @@
 #include "runtime/base/os.h"
 
 /* Every device ever opened but the host; guarded by the registry. Known ones are never freed. */
-static tide_device *devices;
+static tide_device *device_list;
 
 /* ---- the lock ----------------------------------------------------------------------------- */
 
 /* Devices are opened and closed one at a time, and not with the registry locked: drivers load and
  * unload code for it, and the dynamic linker has a lock of its own, under which constructors of
  * modules take the registry's. This one comes before the registry's and is held across fork. */
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+static pthread_mutex_t device_changing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t device_fork_prepared = PTHREAD_ONCE_INIT;
 
-static void lock_changing(void)
+static void device_lock_changing(void)
 {
-    pthread_mutex_lock(&changing);
+    pthread_mutex_lock(&device_changing);
 }
 
-static void unlock_changing(void)
+static void device_unlock_changing(void)
 {
-    pthread_mutex_unlock(&changing);
+    pthread_mutex_unlock(&device_changing);
 }
 
-static void prepare(void)
+static void device_prepare_fork(void)
 {
-    static const tide_fork_handlers handlers = {lock_changing, unlock_changing, unlock_changing};
+    static const tide_fork_handlers handlers = {device_lock_changing, device_unlock_changing,
+                                                device_unlock_changing};
     tide_fork_register(TIDE_FORK_DEVICES, &handlers);
 }
 
-static void begin_change(void)
+static void device_begin_change(void)
 {
-    pthread_once(&prepared, prepare);
-    lock_changing();
+    pthread_once(&device_fork_prepared, device_prepare_fork);
+    device_lock_changing();
 }
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
-static tide_backend backends[TIDE_BACKENDS_MAX];
-static size_t backend_count;
+static tide_backend device_backends[TIDE_BACKENDS_MAX];
+static size_t device_backend_count;
 
 void tide_device_add_backend(tide_backend backend)
 {
-    tide_assert(backend_count < TIDE_BACKENDS_MAX && backend.open != NULL);
-    backends[backend_count++] = backend;
+    tide_assert(device_backend_count < TIDE_BACKENDS_MAX && backend.open != NULL);
+    device_backends[device_backend_count++] = backend;
 }
 
 /* The number after the prefix, or -1: a few digits and nothing else. */
-static int ordinal_of(const char *name, const char *prefix)
+static int device_ordinal_of(const char *name, const char *prefix)
 {
     size_t length = strlen(prefix), digits = 0;
     if (strncmp(name, prefix, length) != 0)
@@ -72,26 +73,26 @@ static int ordinal_of(const char *name, const char *prefix)
     return digits >= 1 && digits <= 4 && name[digits] == '\0' ? atoi(name) : -1;
 }
 
-static tide_device *find(const char *name)
+static tide_device *device_find_named(const char *name)
 {
-    tide_device *device = devices;
+    tide_device *device = device_list;
     while (device != NULL && strcmp(device->name, name) != 0)
         device = device->next;
     return device;
 }
 
 /* A device that is listed, closed and all zero but for its name. Registry locked. */
-static tide_device *listed(const char *name)
+static tide_device *device_list_closed(const char *name)
 {
-    tide_device *device = find(name);
+    tide_device *device = device_find_named(name);
     if (device == NULL) {
         device = tide_os_resize(NULL, sizeof *device);
         if (device == NULL) {
             tide_fail(TIDE_ERROR_MEMORY, "tide_device_open", "no memory to remember '%s'", name);
             return NULL;
         }
-        *device = (tide_device){.next = devices};
-        devices = device;
+        *device = (tide_device){.next = device_list};
+        device_list = device;
     }
     tide_device *next = device->next;
     *device = (tide_device){.next = next};
@@ -101,21 +102,21 @@ static tide_device *listed(const char *name)
 
 /* The device of this name, opened once more, or listed and still closed: then it is to be opened.
  */
-static tide_device *count_or_list(const char *name)
+static tide_device *device_count_or_list(const char *name)
 {
     tide_registry_lock();
-    tide_device *device = find(name);
+    tide_device *device = device_find_named(name);
     if (device != NULL && device->opened != 0)
         device->opened++;
     else
-        device = listed(name);
+        device = device_list_closed(name);
     tide_registry_unlock();
     return device;
 }
 
 /* Nobody looks at a device that is closed but for its name, so it is filled in without the
  * registry's lock. */
-static bool open_listed(tide_device *device, const tide_backend *backend, unsigned ordinal)
+static bool device_open_listed(tide_device *device, const tide_backend *backend, unsigned ordinal)
 {
     if (backend->open(device, ordinal) != TIDE_OK)
         return false;
@@ -127,26 +128,26 @@ static bool open_listed(tide_device *device, const tide_backend *backend, unsign
 }
 
 /* "cuda:007" is "cuda:7". */
-static tide_device *open_on(const tide_backend *backend, unsigned ordinal)
+static tide_device *device_open_on_backend(const tide_backend *backend, unsigned ordinal)
 {
-    char name[sizeof devices->name];
+    char name[sizeof device_list->name];
     snprintf(name, sizeof name, "%s%u", backend->prefix, ordinal);
-    begin_change();
-    tide_device *device = count_or_list(name);
-    if (device != NULL && device->opened == 0 && !open_listed(device, backend, ordinal))
+    device_begin_change();
+    tide_device *device = device_count_or_list(name);
+    if (device != NULL && device->opened == 0 && !device_open_listed(device, backend, ordinal))
         device = NULL;
-    unlock_changing();
+    device_unlock_changing();
     return device;
 }
 
 /* Says which kinds of name there are. */
-static void refuse_name(const char *name, const char *call)
+static void device_refuse_name(const char *name, const char *call)
 {
     char known[200];
     size_t used = 0;
-    for (size_t i = 0; i < backend_count; i++) {
+    for (size_t i = 0; i < device_backend_count; i++) {
         int wrote = snprintf(known + used, sizeof known - used, ", %s0 … %s9999",
-                             backends[i].prefix, backends[i].prefix);
+                             device_backends[i].prefix, device_backends[i].prefix);
         tide_assert(wrote > 0 && (size_t)wrote < sizeof known - used);
         used += (size_t)wrote;
     }
@@ -164,21 +165,21 @@ tide_device *tide_device_open(const char *name)
     tide_attach(); /* policy may name another driver */
     if (strcmp(name, tide_device_host.name) == 0)
         return &tide_device_host;
-    for (size_t i = 0; i < backend_count; i++) {
-        int ordinal = ordinal_of(name, backends[i].prefix);
+    for (size_t i = 0; i < device_backend_count; i++) {
+        int ordinal = device_ordinal_of(name, device_backends[i].prefix);
         if (ordinal >= 0)
-            return open_on(&backends[i], (unsigned)ordinal);
+            return device_open_on_backend(&device_backends[i], (unsigned)ordinal);
     }
-    refuse_name(name, call);
+    device_refuse_name(name, call);
     return NULL;
 }
 
 /* Is this one of ours, and open? Registry locked. */
-static tide_status check(const tide_device *device, const char *call)
+static tide_status device_check_open(const tide_device *device, const char *call)
 {
     if (device == &tide_device_host)
         return TIDE_OK;
-    const tide_device *known = devices;
+    const tide_device *known = device_list;
     while (known != NULL && known != device)
         known = known->next;
     if (known == NULL)
@@ -189,9 +190,9 @@ static tide_status check(const tide_device *device, const char *call)
 }
 
 /* One opening less; what is closed for the last time nobody can hold any more. Registry locked. */
-static tide_status close_once(tide_device *device, const char *call)
+static tide_status device_close_once(tide_device *device, const char *call)
 {
-    TIDE_FORWARD(check(device, call));
+    TIDE_FORWARD(device_check_open(device, call));
     uint32_t holds = __atomic_load_n(&device->holds, __ATOMIC_ACQUIRE);
     if (device->opened == 1 && holds != 0)
         return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s",
@@ -200,7 +201,7 @@ static tide_status close_once(tide_device *device, const char *call)
     return TIDE_OK;
 }
 
-static void let_go(tide_device *device)
+static void device_let_go(tide_device *device)
 {
     if (tide_hooks_policy.close != NULL)
         tide_hooks_policy.close(device);
@@ -211,21 +212,21 @@ tide_status tide_device_close(tide_device *device)
 {
     if (device == NULL || device == &tide_device_host)
         return TIDE_OK;
-    begin_change();
+    device_begin_change();
     tide_registry_lock();
-    tide_status status = close_once(device, "tide_device_close");
+    tide_status status = device_close_once(device, "tide_device_close");
     bool last = status == TIDE_OK && device->opened == 0;
     tide_registry_unlock();
     if (last)
-        let_go(device);
-    unlock_changing();
+        device_let_go(device);
+    device_unlock_changing();
     return status;
 }
 
 tide_status tide_device_hold(tide_device *device, const char *call)
 {
     tide_registry_lock();
-    tide_status status = check(device, call);
+    tide_status status = device_check_open(device, call);
     if (status == TIDE_OK)
         tide_device_hold_again(device);
     tide_registry_unlock();
@@ -252,26 +253,26 @@ tide_status tide_device_lose(tide_device *device, const char *call, const char *
 
 /* ---- what is known of it ------------------------------------------------------------------ */
 
-static uint64_t counted(const uint64_t *counter)
+static uint64_t device_read_counter(const uint64_t *counter)
 {
     return __atomic_load_n(counter, __ATOMIC_RELAXED);
 }
 
-static void describe(const tide_device *device, tide_device_information *out)
+static void device_describe(const tide_device *device, tide_device_information *out)
 {
     *out = (tide_device_information){.dl = device->dl,
                                      .host = device->host,
                                      .integrated = device->integrated,
                                      .lost = tide_device_lost(device),
                                      .bytes = device->bytes,
-                                     .allocations = counted(&device->allocations),
-                                     .releases = counted(&device->releases),
-                                     .copies = counted(&device->copies),
-                                     .fills = counted(&device->fills),
-                                     .events = counted(&device->events),
-                                     .waits = counted(&device->waits),
-                                     .launches = counted(&device->launches),
-                                     .bytes_copied = counted(&device->bytes_copied)};
+                                     .allocations = device_read_counter(&device->allocations),
+                                     .releases = device_read_counter(&device->releases),
+                                     .copies = device_read_counter(&device->copies),
+                                     .fills = device_read_counter(&device->fills),
+                                     .events = device_read_counter(&device->events),
+                                     .waits = device_read_counter(&device->waits),
+                                     .launches = device_read_counter(&device->launches),
+                                     .bytes_copied = device_read_counter(&device->bytes_copied)};
     memcpy(out->name, device->name, sizeof out->name);
     memcpy(out->description, device->description, sizeof out->description);
 }
@@ -283,9 +284,9 @@ tide_status tide_device_info(const tide_device *device, tide_device_information 
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
                          device == NULL ? "device" : "result");
     tide_registry_lock();
-    tide_status status = check(device, call);
+    tide_status status = device_check_open(device, call);
     if (status == TIDE_OK)
-        describe(device, out);
+        device_describe(device, out);
     tide_registry_unlock();
     return status;
 }

@@ -10,13 +10,13 @@
 
 static const char call[] = "tide_device_open";
 
-static void *no_buffer(tide_device *device, const void *data, size_t *offset)
+static void *cuda_no_buffer(tide_device *device, const void *data, size_t *offset)
 {
     (void)device, (void)data, (void)offset;
     return NULL;
 }
 
-static void close_device(tide_device *device);
+static void cuda_close_device(tide_device *device);
 
 static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .release = tide_cuda_release,
@@ -32,16 +32,16 @@ static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .mark_follow = tide_cuda_mark_follow,
                                             .capturing = tide_cuda_capturing,
                                             .stream_number = tide_cuda_stream_number,
-                                            .buffer = no_buffer,
+                                            .buffer = cuda_no_buffer,
                                             .load = tide_cuda_module,
                                             .unload = tide_cuda_module_drop,
                                             .kernel = tide_cuda_kernel,
                                             .launch = tide_cuda_launch,
-                                            .close = close_device};
+                                            .close = cuda_close_device};
 
 /* ---- what the driver knows of it ---------------------------------------------------------- */
 
-static tide_status find(tide_device *device, unsigned ordinal, tide_cu_device *found)
+static tide_status cuda_find_device(tide_device *device, unsigned ordinal, tide_cu_device *found)
 {
     int count = 0;
     TIDE_CUDA_TRY(device, cuDeviceGetCount, &count);
@@ -52,7 +52,7 @@ static tide_status find(tide_device *device, unsigned ordinal, tide_cu_device *f
     return TIDE_OK;
 }
 
-static tide_status describe(tide_device *device, tide_cu_device of)
+static tide_status cuda_describe_device(tide_device *device, tide_cu_device of)
 {
     int integrated = 0, pools = 0;
     TIDE_CUDA_TRY(device, cuDeviceGetName, device->description, (int)sizeof device->description,
@@ -72,7 +72,7 @@ static tide_status describe(tide_device *device, tide_cu_device of)
 
 /* By default a pool gives all free memory back at each synchronisation: re-use would cost
  * thousands of times more. */
-static tide_status set_threshold(tide_device *device)
+static tide_status cuda_set_pool_threshold(tide_device *device)
 {
     uint64_t all = UINT64_MAX;
     TIDE_CUDA_TRY(device, cuMemPoolSetAttribute, tide_cuda_of(device)->pool,
@@ -80,14 +80,14 @@ static tide_status set_threshold(tide_device *device)
     return TIDE_OK;
 }
 
-static tide_status make_pool(tide_device *device)
+static tide_status cuda_make_pool(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     const tide_cu_pool_properties properties = {
         .allocation = TIDE_CU_ALLOCATION_PINNED,
         .location = {.type = TIDE_CU_LOCATION_DEVICE, .id = cuda->ordinal}};
     TIDE_CUDA_TRY(device, cuMemPoolCreate, &cuda->pool, &properties);
-    tide_status status = set_threshold(device);
+    tide_status status = cuda_set_pool_threshold(device);
     if (status != TIDE_OK)
         (void)tide_cu.cuMemPoolDestroy(cuda->pool);
     return status;
@@ -95,27 +95,27 @@ static tide_status make_pool(tide_device *device)
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
-static tide_status retain(tide_device *device)
+static tide_status cuda_retain_context(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     TIDE_CUDA_TRY(device, cuDevicePrimaryCtxRetain, &cuda->context, cuda->ordinal);
-    tide_status status = make_pool(device);
+    tide_status status = cuda_make_pool(device);
     if (status != TIDE_OK)
         (void)tide_cu.cuDevicePrimaryCtxRelease(cuda->ordinal);
     return status;
 }
 
-static tide_status open_found(tide_device *device, unsigned ordinal)
+static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
 {
     tide_cu_device found = 0;
-    TIDE_FORWARD(find(device, ordinal, &found));
-    TIDE_FORWARD(describe(device, found));
+    TIDE_FORWARD(cuda_find_device(device, ordinal, &found));
+    TIDE_FORWARD(cuda_describe_device(device, found));
     tide_cuda *cuda = tide_os_resize(NULL, sizeof *cuda);
     if (cuda == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for device %s", device->name);
     *cuda = (tide_cuda){.ordinal = found, .lock = PTHREAD_MUTEX_INITIALIZER};
     device->own = cuda;
-    tide_status status = retain(device);
+    tide_status status = cuda_retain_context(device);
     if (status != TIDE_OK) {
         tide_os_free(cuda);
         device->own = NULL;
@@ -132,13 +132,13 @@ tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
     TIDE_FORWARD(tide_cuda_load());
     if (!tide_cuda_begin())
         return tide_fail(TIDE_ERROR_DEVICE, call, "the process is exiting");
-    tide_status status = open_found(device, ordinal);
+    tide_status status = cuda_open_found(device, ordinal);
     tide_cuda_end();
     return status;
 }
 
 /* What cannot be given back goes with the context, at the latest. */
-static void close_device(tide_device *device)
+static void cuda_close_device(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     tide_cuda_entered entered;

@@ -7,7 +7,7 @@
 enum { ARGUMENTS_MAX = 16 };
 
 /* The driver's log says what is wrong with PTX; of a cubin it says nothing. */
-static tide_cu_module load(tide_device *device, const void *code)
+static tide_cu_module cuda_load_module(tide_device *device, const void *code)
 {
     char log[256] = "";
     int options[] = {TIDE_CU_JIT_ERROR_LOG, TIDE_CU_JIT_ERROR_LOG_BYTES};
@@ -28,7 +28,7 @@ void *tide_cuda_module(tide_device *device, const void *code, size_t bytes, cons
     tide_cuda_entered entered;
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return NULL;
-    tide_cu_module module = load(device, code);
+    tide_cu_module module = cuda_load_module(device, code);
     tide_cuda_leave(entered);
     return module;
 }

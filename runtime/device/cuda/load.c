@@ -12,22 +12,23 @@
 
 tide_cu_driver tide_cu;
 
-static char library[1024] = "libcuda.so.1";
-static bool loaded;
-static uint32_t exiting, inside; /* atomic, in one order: who comes in after it has begun sees it */
+static char cuda_library[1024] = "libcuda.so.1";
+static bool cuda_loaded;
+static uint32_t cuda_exiting,
+    cuda_calls_inside; /* atomic, in one order: who comes in after it has begun sees it */
 static const char call[] = "tide_device_open";
 
 void tide_cuda_driver_set(const char *path)
 {
-    snprintf(library, sizeof library, "%s", path != NULL ? path : "libcuda.so.1");
+    snprintf(cuda_library, sizeof cuda_library, "%s", path != NULL ? path : "libcuda.so.1");
 }
 
 /* ---- exit --------------------------------------------------------------------------------- */
 
 bool tide_cuda_begin(void)
 {
-    __atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
-    if (TIDE_LIKELY(__atomic_load_n(&exiting, __ATOMIC_SEQ_CST) == 0))
+    __atomic_fetch_add(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
+    if (TIDE_LIKELY(__atomic_load_n(&cuda_exiting, __ATOMIC_SEQ_CST) == 0))
         return true;
     tide_cuda_end();
     return false;
@@ -35,17 +36,17 @@ bool tide_cuda_begin(void)
 
 void tide_cuda_end(void)
 {
-    __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_sub(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
 }
 
 /* Registered after the driver's own handlers, so run before them. Other threads may be in a call:
  * they are given time to come out, but not for ever, for they may be waiting for work that does
  * not end. */
-static void begin_exit(void)
+static void cuda_begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
-    __atomic_store_n(&exiting, 1, __ATOMIC_SEQ_CST);
-    for (int i = 0; i < TRIES && __atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0; i++)
+    __atomic_store_n(&cuda_exiting, 1, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < TRIES && __atomic_load_n(&cuda_calls_inside, __ATOMIC_SEQ_CST) != 0; i++)
         usleep(MICROSECONDS);
 }
 
@@ -61,7 +62,7 @@ static const struct {
 #undef TIDE_X
 };
 
-static tide_status resolve(tide_cu_get_proc *get_proc)
+static tide_status cuda_resolve_entries(tide_cu_get_proc *get_proc)
 {
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         int status = 0;
@@ -70,48 +71,48 @@ static tide_status resolve(tide_cu_get_proc *get_proc)
                                          TIDE_CU_PROC_LEGACY_STREAM, &status);
         if (result != TIDE_CU_SUCCESS || *entries[i].place == NULL)
             return tide_fail(TIDE_ERROR_DEVICE, call, "the CUDA driver %s has no %s of CUDA %d.%d",
-                             library, entries[i].name, entries[i].version / 1000,
+                             cuda_library, entries[i].name, entries[i].version / 1000,
                              entries[i].version % 1000 / 10);
     }
     return TIDE_OK;
 }
 
-static tide_status initialise(void)
+static tide_status cuda_initialise_driver(void)
 {
     tide_cu_result result = tide_cu.cuInit(0);
     if (result == TIDE_CU_SUCCESS)
         return TIDE_OK;
     const char *words = NULL;
     (void)tide_cu.cuGetErrorString(result, &words);
-    return tide_fail(TIDE_ERROR_DEVICE, call, "cuInit of %s fails with %d: %s", library, result,
-                     words != NULL ? words : "an error without words");
+    return tide_fail(TIDE_ERROR_DEVICE, call, "cuInit of %s fails with %d: %s", cuda_library,
+                     result, words != NULL ? words : "an error without words");
 }
 
 tide_status tide_cuda_load(void)
 {
-    if (loaded)
+    if (cuda_loaded)
         return TIDE_OK;
-    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    void *handle = dlopen(cuda_library, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
         return tide_fail(TIDE_ERROR_DEVICE, call, "no CUDA driver: %s", dlerror());
     void *symbol = dlsym(handle, "cuGetProcAddress_v2");
     if (symbol == NULL)
         return tide_fail(TIDE_ERROR_DEVICE, call,
                          "the CUDA driver %s is older than CUDA 12.0: no cuGetProcAddress_v2",
-                         library);
-    TIDE_FORWARD(resolve((tide_cu_get_proc *)symbol));
-    TIDE_FORWARD(initialise());
+                         cuda_library);
+    TIDE_FORWARD(cuda_resolve_entries((tide_cu_get_proc *)symbol));
+    TIDE_FORWARD(cuda_initialise_driver());
     static bool registered;
-    if (!registered && atexit(begin_exit) != 0)
+    if (!registered && atexit(cuda_begin_exit) != 0)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to notice the end of the process");
-    registered = loaded = true;
+    registered = cuda_loaded = true;
     return TIDE_OK;
 }
 
 /* ---- errors ------------------------------------------------------------------------------- */
 
 /* After these every call fails: the context has to be destroyed, and it is not ours alone. */
-static bool is_for_good(tide_cu_result result)
+static bool cuda_is_for_good(tide_cu_result result)
 {
     switch (result) {
     case TIDE_CU_DEINITIALIZED:
@@ -141,7 +142,7 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
     }
     name = name != NULL ? name : "unknown";
     words = words != NULL ? words : "no words";
-    if (!is_for_good(result))
+    if (!cuda_is_for_good(result))
         return tide_fail(TIDE_ERROR_DEVICE, entry, "device %s: %s (%d): %s", device->name, name,
                          result, words);
     __atomic_store_n(&device->lost, true, __ATOMIC_RELAXED);

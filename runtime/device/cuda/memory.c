@@ -7,7 +7,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 
-static tide_cu_address address(const void *data)
+static tide_cu_address cuda_address(const void *data)
 {
     return (tide_cu_address)(uintptr_t)data;
 }
@@ -16,24 +16,24 @@ static tide_cu_address address(const void *data)
 
 /* Some other thread may be capturing in a mode that forbids everybody what is not ordered by
  * streams. */
-static int relax(int mode)
+static int cuda_exchange_capture_mode(int mode)
 {
     (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
     return mode;
 }
 
-static tide_status allocate_pinned(tide_device *device, size_t bytes, void **data)
+static tide_status cuda_allocate_pinned(tide_device *device, size_t bytes, void **data)
 {
-    int mode = relax(TIDE_CU_CAPTURE_RELAXED);
+    int mode = cuda_exchange_capture_mode(TIDE_CU_CAPTURE_RELAXED);
     tide_cu_result result = tide_cu.cuMemHostAlloc(data, bytes, TIDE_CU_HOST_PORTABLE);
-    relax(mode);
+    cuda_exchange_capture_mode(mode);
     if (result == TIDE_CU_OUT_OF_MEMORY)
         return TIDE_ERROR_MEMORY;
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemHostAlloc", result);
 }
 
 /* What was given up during a capture, once its stream can take it. */
-static void release_deferred(tide_device *device, void *stream)
+static void cuda_release_deferred_on(tide_device *device, void *stream)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     if (__atomic_load_n(&cuda->deferred, __ATOMIC_RELAXED) == NULL)
@@ -41,7 +41,7 @@ static void release_deferred(tide_device *device, void *stream)
     pthread_mutex_lock(&cuda->lock);
     for (tide_cuda_deferred **place = &cuda->deferred, *one; (one = *place) != NULL;) {
         if (one->stream == stream &&
-            tide_cu.cuMemFreeAsync(address(one->data), stream) == TIDE_CU_SUCCESS) {
+            tide_cu.cuMemFreeAsync(cuda_address(one->data), stream) == TIDE_CU_SUCCESS) {
             __atomic_store_n(place, one->next, __ATOMIC_RELAXED);
             tide_os_free(one);
         } else {
@@ -51,11 +51,11 @@ static void release_deferred(tide_device *device, void *stream)
     pthread_mutex_unlock(&cuda->lock);
 }
 
-static tide_status allocate_device(tide_device *device, void *stream, size_t bytes, size_t align,
-                                   void **data)
+static tide_status cuda_allocate_device(tide_device *device, void *stream, size_t bytes,
+                                        size_t align, void **data)
 {
     tide_cu_address got = 0;
-    release_deferred(device, stream);
+    cuda_release_deferred_on(device, stream);
     tide_cu_result result = tide_cu.cuMemAllocFromPoolAsync(&got, bytes,
                                                             tide_cuda_of(device)->pool, stream);
     if (result == TIDE_CU_OUT_OF_MEMORY)
@@ -76,8 +76,8 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_status status = memory == TIDE_MEMORY_PINNED
-                             ? allocate_pinned(device, bytes, data)
-                             : allocate_device(device, stream, bytes, align, data);
+                             ? cuda_allocate_pinned(device, bytes, data)
+                             : cuda_allocate_device(device, stream, bytes, align, data);
     tide_cuda_leave(entered);
     if (status == TIDE_OK)
         tide_device_count(&device->allocations);
@@ -87,7 +87,7 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
 /* ---- release ------------------------------------------------------------------------------ */
 
 /* Without memory to remember it by, what a capture does not let go is leaked. */
-static void defer(tide_cuda *cuda, void *stream, void *data)
+static void cuda_defer_release(tide_cuda *cuda, void *stream, void *data)
 {
     tide_cuda_deferred *one = tide_os_resize(NULL, sizeof *one);
     if (one == NULL)
@@ -98,23 +98,23 @@ static void defer(tide_cuda *cuda, void *stream, void *data)
     pthread_mutex_unlock(&cuda->lock);
 }
 
-static void release_device(tide_device *device, void *stream, void *data)
+static void cuda_release_device(tide_device *device, void *stream, void *data)
 {
     if (tide_cuda_capturing(device, stream)) {
-        defer(tide_cuda_of(device), stream, data);
+        cuda_defer_release(tide_cuda_of(device), stream, data);
         return;
     }
-    release_deferred(device, stream);
-    tide_cu_result result = tide_cu.cuMemFreeAsync(address(data), stream);
+    cuda_release_deferred_on(device, stream);
+    tide_cu_result result = tide_cu.cuMemFreeAsync(cuda_address(data), stream);
     if (result != TIDE_CU_SUCCESS)
         (void)tide_cuda_fail(device, "cuMemFreeAsync", result);
 }
 
-static void release_pinned(tide_device *device, void *data)
+static void cuda_release_pinned(tide_device *device, void *data)
 {
-    int mode = relax(TIDE_CU_CAPTURE_RELAXED);
+    int mode = cuda_exchange_capture_mode(TIDE_CU_CAPTURE_RELAXED);
     tide_cu_result result = tide_cu.cuMemFreeHost(data);
-    relax(mode);
+    cuda_exchange_capture_mode(mode);
     if (result != TIDE_CU_SUCCESS)
         (void)tide_cuda_fail(device, "cuMemFreeHost", result);
 }
@@ -126,9 +126,9 @@ void tide_cuda_release(tide_device *device, void *stream, int memory, void *data
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return; /* exiting, or lost: on purpose */
     if (memory == TIDE_MEMORY_PINNED)
-        release_pinned(device, data);
+        cuda_release_pinned(device, data);
     else
-        release_device(device, stream, data);
+        cuda_release_device(device, stream, data);
     tide_cuda_leave(entered);
     tide_device_count(&device->releases);
 }
@@ -139,7 +139,7 @@ void tide_cuda_release_deferred(tide_device *device, bool reachable)
     for (tide_cuda_deferred *one = cuda->deferred; one != NULL; one = cuda->deferred) {
         cuda->deferred = one->next;
         if (reachable)
-            (void)tide_cu.cuMemFreeAsync(address(one->data), NULL);
+            (void)tide_cu.cuMemFreeAsync(cuda_address(one->data), NULL);
         tide_os_free(one);
     }
 }
@@ -152,18 +152,18 @@ typedef struct pattern {
     const unsigned char *bytes;
 } pattern;
 
-static unsigned unit_at(const pattern *of, size_t i)
+static unsigned cuda_unit_at(const pattern *of, size_t i)
 {
     unsigned value = 0;
     memcpy(&value, of->bytes + i * of->unit, of->unit); /* little-endian, as the device is */
     return value;
 }
 
-static pattern analyse(const void *bytes, size_t count)
+static pattern cuda_analyse_pattern(const void *bytes, size_t count)
 {
     pattern made = {.unit = count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1, .bytes = bytes};
     made.units = count / made.unit;
-    while (made.units > 1 && unit_at(&made, made.units - 1) == unit_at(&made, 0))
+    while (made.units > 1 && cuda_unit_at(&made, made.units - 1) == cuda_unit_at(&made, 0))
         made.units--;
     if (made.units > 1) /* not all the same */
         made.units = count / made.unit;
@@ -171,8 +171,8 @@ static pattern analyse(const void *bytes, size_t count)
 }
 
 /* `rows` times one unit, `pitch` bytes apart. */
-static tide_cu_result fill_column(tide_cu_address to, size_t pitch, size_t unit, unsigned value,
-                                  size_t rows, void *stream)
+static tide_cu_result cuda_fill_column(tide_cu_address to, size_t pitch, size_t unit,
+                                       unsigned value, size_t rows, void *stream)
 {
     const unsigned short two = (unsigned short)value;
     const unsigned char one = (unsigned char)value;
@@ -186,23 +186,25 @@ static tide_cu_result fill_column(tide_cu_address to, size_t pitch, size_t unit,
 }
 
 /* Unit by unit: as many fills as the pattern has units. */
-static tide_cu_result fill_columns(const pattern *of, tide_cu_address to, size_t pitch, size_t rows,
-                                   void *stream)
+static tide_cu_result cuda_fill_columns(const pattern *of, tide_cu_address to, size_t pitch,
+                                        size_t rows, void *stream)
 {
     tide_cu_result result = TIDE_CU_SUCCESS;
     for (size_t i = 0; i < of->units && result == TIDE_CU_SUCCESS; i++)
-        result = fill_column(to + i * of->unit, pitch, of->unit, unit_at(of, i), rows, stream);
+        result =
+            cuda_fill_column(to + i * of->unit, pitch, of->unit, cuda_unit_at(of, i), rows, stream);
     return result;
 }
 
 /* One element unit by unit, then twice as many by each copy. */
-static tide_cu_result fill_doubling(const pattern *of, tide_cu_address to, size_t bytes,
-                                    void *stream)
+static tide_cu_result cuda_fill_doubling(const pattern *of, tide_cu_address to, size_t bytes,
+                                         void *stream)
 {
     size_t done = of->unit * of->units;
     tide_cu_result result = TIDE_CU_SUCCESS;
     for (size_t i = 0; i < of->units && result == TIDE_CU_SUCCESS; i++)
-        result = fill_column(to + i * of->unit, of->unit, of->unit, unit_at(of, i), 1, stream);
+        result =
+            cuda_fill_column(to + i * of->unit, of->unit, of->unit, cuda_unit_at(of, i), 1, stream);
     for (size_t next; done < bytes && result == TIDE_CU_SUCCESS; done += next) {
         next = done < bytes - done ? done : bytes - done;
         result = tide_cu.cuMemcpyAsync(to + done, to, next, stream);
@@ -216,17 +218,17 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
     enum { COLUMNS_MAX = 8 }; /* about where doubling is fewer calls */
     if (count == 0)
         return TIDE_OK;
-    pattern of = analyse(bytes, pattern_bytes);
+    pattern of = cuda_analyse_pattern(bytes, pattern_bytes);
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_cu_result result;
     if (of.units == 1)
-        result = fill_column(address(data), of.unit, of.unit, unit_at(&of, 0),
-                             count * (pattern_bytes / of.unit), stream);
+        result = cuda_fill_column(cuda_address(data), of.unit, of.unit, cuda_unit_at(&of, 0),
+                                  count * (pattern_bytes / of.unit), stream);
     else if (of.units <= COLUMNS_MAX)
-        result = fill_columns(&of, address(data), pattern_bytes, count, stream);
+        result = cuda_fill_columns(&of, cuda_address(data), pattern_bytes, count, stream);
     else
-        result = fill_doubling(&of, address(data), pattern_bytes * count, stream);
+        result = cuda_fill_doubling(&of, cuda_address(data), pattern_bytes * count, stream);
     tide_cuda_leave(entered);
     tide_device_count(&device->fills);
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemsetAsync", result);
@@ -241,7 +243,8 @@ tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const vo
         return TIDE_OK;
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_cu_result result = tide_cu.cuMemcpyAsync(address(to), address(from), bytes, stream);
+    tide_cu_result result =
+        tide_cu.cuMemcpyAsync(cuda_address(to), cuda_address(from), bytes, stream);
     tide_cuda_leave(entered);
     tide_device_count(&device->copies);
     __atomic_fetch_add(&device->bytes_copied, bytes, __ATOMIC_RELAXED);

@@ -8,7 +8,7 @@
 
 /* ---- events ------------------------------------------------------------------------------- */
 
-static tide_cuda_mark *take_kept(tide_cuda *cuda)
+static tide_cuda_mark *cuda_take_kept_mark(tide_cuda *cuda)
 {
     pthread_mutex_lock(&cuda->lock);
     tide_cuda_mark *mark = cuda->free_marks;
@@ -18,7 +18,7 @@ static tide_cuda_mark *take_kept(tide_cuda *cuda)
     return mark;
 }
 
-static void keep(tide_cuda *cuda, tide_cuda_mark *mark)
+static void cuda_keep_mark(tide_cuda *cuda, tide_cuda_mark *mark)
 {
     pthread_mutex_lock(&cuda->lock);
     mark->next = cuda->free_marks;
@@ -27,7 +27,7 @@ static void keep(tide_cuda *cuda, tide_cuda_mark *mark)
 }
 
 /* Events belong to the context that is current when they are made. */
-static tide_status make(tide_device *device, tide_cuda_mark **made)
+static tide_status cuda_make_mark(tide_device *device, tide_cuda_mark **made)
 {
     tide_cuda_mark *mark = tide_os_resize(NULL, sizeof *mark);
     if (mark == NULL)
@@ -42,15 +42,15 @@ static tide_status make(tide_device *device, tide_cuda_mark **made)
 }
 
 /* An event that is recorded on the stream now. */
-static tide_status record(tide_device *device, void *stream, tide_cuda_mark **out)
+static tide_status cuda_record_mark(tide_device *device, void *stream, tide_cuda_mark **out)
 {
     tide_cuda *cuda = tide_cuda_of(device);
-    tide_cuda_mark *mark = take_kept(cuda);
+    tide_cuda_mark *mark = cuda_take_kept_mark(cuda);
     if (mark == NULL)
-        TIDE_FORWARD(make(device, &mark));
+        TIDE_FORWARD(cuda_make_mark(device, &mark));
     tide_cu_result result = tide_cu.cuEventRecord(mark->event, stream);
     if (result != TIDE_CU_SUCCESS) {
-        keep(cuda, mark);
+        cuda_keep_mark(cuda, mark);
         return tide_cuda_fail(device, "cuEventRecord", result);
     }
     mark->stream = stream;
@@ -72,12 +72,12 @@ void tide_cuda_marks_end(tide_device *device, bool reachable)
 
 /* ---- order -------------------------------------------------------------------------------- */
 
-static tide_status order(tide_device *device, void *before, void *after)
+static tide_status cuda_order_streams(tide_device *device, void *before, void *after)
 {
     tide_cuda_mark *mark = NULL;
-    TIDE_FORWARD(record(device, before, &mark));
+    TIDE_FORWARD(cuda_record_mark(device, before, &mark));
     tide_cu_result result = tide_cu.cuStreamWaitEvent(after, mark->event, 0);
-    keep(tide_cuda_of(device), mark);
+    cuda_keep_mark(tide_cuda_of(device), mark);
     return result == TIDE_CU_SUCCESS ? TIDE_OK
                                      : tide_cuda_fail(device, "cuStreamWaitEvent", result);
 }
@@ -86,7 +86,7 @@ tide_status tide_cuda_order(tide_device *device, void *before, void *after)
 {
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_status status = order(device, before, after);
+    tide_status status = cuda_order_streams(device, before, after);
     tide_cuda_leave(entered);
     return status;
 }
@@ -131,13 +131,13 @@ void *tide_cuda_mark_make(tide_device *device, void *stream)
     }
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return NULL;
-    (void)record(device, stream, &mark);
+    (void)cuda_record_mark(device, stream, &mark);
     tide_cuda_leave(entered);
     return mark;
 }
 
 /* A mark on a device that is lost has been passed: nothing runs there. */
-static bool is_done(tide_device *device, const tide_cuda_mark *mark)
+static bool cuda_is_mark_done(tide_device *device, const tide_cuda_mark *mark)
 {
     int mode = TIDE_CU_CAPTURE_RELAXED;
     (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
@@ -154,7 +154,7 @@ bool tide_cuda_mark_done(tide_device *device, void *mark)
     if (tide_cuda_capturing(device, ((tide_cuda_mark *)mark)->stream) ||
         tide_cuda_enter(device, &entered) != TIDE_OK)
         return false;
-    bool done = is_done(device, mark);
+    bool done = cuda_is_mark_done(device, mark);
     tide_cuda_leave(entered);
     return done;
 }
@@ -181,7 +181,7 @@ tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
 
 void tide_cuda_mark_drop(tide_device *device, void *mark)
 {
-    keep(tide_cuda_of(device), mark);
+    cuda_keep_mark(tide_cuda_of(device), mark);
 }
 
 /* ---- what a stream is --------------------------------------------------------------------- */
@@ -199,7 +199,7 @@ bool tide_cuda_capturing(tide_device *device, void *stream)
 
 /* Of a stream of this device's context. NULL is a different stream in each context. Zero is taken
  * by who has none, so numbers are one more than the driver's. */
-static uint64_t number(tide_device *device, void *stream)
+static uint64_t cuda_number_stream(tide_device *device, void *stream)
 {
     unsigned long long id = 0;
     tide_cu_context context = NULL;
@@ -219,7 +219,7 @@ uint64_t tide_cuda_stream_number(tide_device *device, void *stream)
     tide_cuda_entered entered;
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return 0;
-    uint64_t found = number(device, stream);
+    uint64_t found = cuda_number_stream(device, stream);
     tide_cuda_leave(entered);
     return found;
 }

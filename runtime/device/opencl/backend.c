@@ -19,7 +19,7 @@ static const char call[] = "tide_device_open";
 /* ---- finding ------------------------------------------------------------------------------ */
 
 /* Devices are counted over all platforms, in the loader's order. */
-static tide_status find(unsigned ordinal, tide_cl_device *found)
+static tide_status opencl_find_device(unsigned ordinal, tide_cl_device *found)
 {
     tide_cl_platform platforms[PLATFORMS_MAX];
     uint32_t platform_count = 0, before = 0;
@@ -48,14 +48,14 @@ static tide_status find(unsigned ordinal, tide_cl_device *found)
                      before);
 }
 
-static uint64_t ask_number(tide_cl_device device, uint32_t what, size_t bytes)
+static uint64_t opencl_ask_number(tide_cl_device device, uint32_t what, size_t bytes)
 {
     uint64_t answer = 0; /* little-endian: a shorter answer fills the low end */
     (void)tide_opencl.clGetDeviceInfo(device, what, bytes, &answer, NULL);
     return answer;
 }
 
-static void describe(tide_opencl_device *device, unsigned ordinal)
+static void opencl_describe_device(tide_opencl_device *device, unsigned ordinal)
 {
     tide_device *base = device->base;
     base->dl = (tide_dl_device){TIDE_DL_OPENCL, (int32_t)ordinal};
@@ -63,23 +63,25 @@ static void describe(tide_opencl_device *device, unsigned ordinal)
     (void)tide_opencl.clGetDeviceInfo(device->device, TIDE_CL_DEVICE_NAME, sizeof text, text, NULL);
     text[sizeof text - 1] = '\0';
     snprintf(base->description, sizeof base->description, "%.95s", text);
-    base->bytes = ask_number(device->device, TIDE_CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(uint64_t));
-    base->integrated =
-        ask_number(device->device, TIDE_CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(uint32_t)) != 0;
-    device->cpu = (ask_number(device->device, TIDE_CL_DEVICE_TYPE, sizeof(uint64_t)) &
+    base->bytes =
+        opencl_ask_number(device->device, TIDE_CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(uint64_t));
+    base->integrated = opencl_ask_number(device->device, TIDE_CL_DEVICE_HOST_UNIFIED_MEMORY,
+                                         sizeof(uint32_t)) != 0;
+    device->cpu = (opencl_ask_number(device->device, TIDE_CL_DEVICE_TYPE, sizeof(uint64_t)) &
                    TIDE_CL_DEVICE_TYPE_CPU) != 0;
     device->alignment =
-        ask_number(device->device, TIDE_CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(uint32_t)) / 8;
+        opencl_ask_number(device->device, TIDE_CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(uint32_t)) / 8;
     if (device->alignment < 64)
         device->alignment = 64;
 }
 
 /* Fine-grained memory of a device of its own would lie with the host, so coarse is preferred there.
  */
-static tide_status choose_memory(tide_opencl_device *device)
+static tide_status opencl_choose_memory(tide_opencl_device *device)
 {
     int wanted = (int)tide_setting_get(TIDE_SETTING_opencl_memory);
-    uint64_t svm = ask_number(device->device, TIDE_CL_DEVICE_SVM_CAPABILITIES, sizeof(uint64_t));
+    uint64_t svm =
+        opencl_ask_number(device->device, TIDE_CL_DEVICE_SVM_CAPABILITIES, sizeof(uint64_t));
     bool fine = (svm & TIDE_CL_SVM_FINE) != 0, coarse = (svm & TIDE_CL_SVM_COARSE) != 0;
     if ((wanted == TIDE_OPENCL_FINE && !fine) || (wanted == TIDE_OPENCL_COARSE && !coarse))
         return tide_fail(
@@ -96,7 +98,7 @@ static tide_status choose_memory(tide_opencl_device *device)
 
 /* ---- open and close ------------------------------------------------------------------------ */
 
-static tide_status make_queue(tide_opencl_device *device, tide_cl_queue *queue)
+static tide_status opencl_make_queue(tide_opencl_device *device, tide_cl_queue *queue)
 {
     int32_t error = TIDE_CL_SUCCESS;
     *queue = tide_opencl.clCreateCommandQueueWithProperties(device->context, device->device, NULL,
@@ -105,7 +107,7 @@ static tide_status make_queue(tide_opencl_device *device, tide_cl_queue *queue)
 }
 
 /* Gives back what there is. */
-static void stop(tide_opencl_device *device)
+static void opencl_stop_device(tide_opencl_device *device)
 {
     if (device->aside != NULL)
         (void)tide_opencl.clReleaseCommandQueue(device->aside);
@@ -115,19 +117,19 @@ static void stop(tide_opencl_device *device)
         (void)tide_opencl.clReleaseContext(device->context);
 }
 
-static tide_status start(tide_opencl_device *device, unsigned ordinal)
+static tide_status opencl_start_device(tide_opencl_device *device, unsigned ordinal)
 {
-    TIDE_FORWARD(find(ordinal, &device->device));
-    describe(device, ordinal);
-    TIDE_FORWARD(choose_memory(device));
+    TIDE_FORWARD(opencl_find_device(ordinal, &device->device));
+    opencl_describe_device(device, ordinal);
+    TIDE_FORWARD(opencl_choose_memory(device));
     int32_t error = TIDE_CL_SUCCESS;
     device->context = tide_opencl.clCreateContext(NULL, 1, &device->device, NULL, NULL, &error);
     TIDE_FORWARD(tide_opencl_check(device, error, "clCreateContext"));
-    TIDE_FORWARD(make_queue(device, &device->queue));
-    return make_queue(device, &device->aside);
+    TIDE_FORWARD(opencl_make_queue(device, &device->queue));
+    return opencl_make_queue(device, &device->aside);
 }
 
-static bool never_capturing(tide_device *device, void *stream)
+static bool opencl_never_capturing(tide_device *device, void *stream)
 {
     (void)device;
     (void)stream;
@@ -135,7 +137,7 @@ static bool never_capturing(tide_device *device, void *stream)
 }
 
 /* A driver that cannot be called any more keeps what it has. */
-static void let_go(tide_device *base)
+static void opencl_close_device(tide_device *base)
 {
     tide_opencl_device *device = tide_opencl_of(base);
     if (tide_opencl_alive(device)) {
@@ -143,7 +145,7 @@ static void let_go(tide_device *base)
         tide_opencl.clFinish(device->queue);
         tide_opencl_parents_end(device);
         tide_opencl_streams_end(device);
-        stop(device);
+        opencl_stop_device(device);
     }
     pthread_mutex_destroy(&device->lock);
     pthread_mutex_destroy(&device->launching);
@@ -166,28 +168,28 @@ static const tide_device_methods methods = {
     .mark_wait = tide_opencl_mark_wait,
     .mark_drop = tide_opencl_mark_drop,
     .mark_follow = tide_opencl_mark_follow,
-    .capturing = never_capturing,
+    .capturing = opencl_never_capturing,
     .stream_number = tide_opencl_stream_number,
     .buffer = tide_opencl_buffer,
     .load = tide_opencl_module,
     .unload = tide_opencl_module_drop,
     .kernel = tide_opencl_kernel,
     .launch = tide_opencl_launch,
-    .close = let_go,
+    .close = opencl_close_device,
 };
 
-static uint32_t first_forks; /* when a driver was first asked; by who opens a device */
-static bool asked;
+static uint32_t opencl_first_forks; /* when a driver was first asked; by who opens a device */
+static bool opencl_asked;
 
 /* A driver that was used before a fork has left its threads behind, for new devices as well. */
-static tide_status driver_works(unsigned ordinal)
+static tide_status opencl_check_forks(unsigned ordinal)
 {
     uint32_t forks = tide_opencl_forks();
-    if (!asked) {
-        asked = true;
-        first_forks = forks;
+    if (!opencl_asked) {
+        opencl_asked = true;
+        opencl_first_forks = forks;
     }
-    if (forks == first_forks)
+    if (forks == opencl_first_forks)
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_DEVICE, call,
                      "opencl:%u: OpenCL was used before this process was forked, and does not work "
@@ -198,14 +200,14 @@ static tide_status driver_works(unsigned ordinal)
 tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
 {
     TIDE_FORWARD(tide_opencl_load(call));
-    TIDE_FORWARD(driver_works(ordinal));
+    TIDE_FORWARD(opencl_check_forks(ordinal));
     tide_opencl_device *device = tide_os_resize(NULL, sizeof *device);
     if (device == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no %zu bytes for a device", sizeof *device);
     *device = (tide_opencl_device){.base = base, .forks = tide_opencl_forks()};
-    tide_status status = start(device, ordinal);
+    tide_status status = opencl_start_device(device, ordinal);
     if (status != TIDE_OK) {
-        stop(device);
+        opencl_stop_device(device);
         tide_os_free(device);
         return status;
     }

@@ -17,7 +17,7 @@ typedef struct module {
 /* ---- building ------------------------------------------------------------------------------- */
 
 /* The first words of the compiler's are enough to find the place. */
-static void build_failed(tide_opencl_device *device, tide_cl_program program, int32_t error)
+static void opencl_fail_build(tide_opencl_device *device, tide_cl_program program, int32_t error)
 {
     char *log = NULL;
     size_t bytes = 0;
@@ -34,8 +34,8 @@ static void build_failed(tide_opencl_device *device, tide_cl_program program, in
     tide_os_free(log);
 }
 
-static tide_cl_program build(tide_opencl_device *device, const char *text, size_t bytes,
-                             const char *options)
+static tide_cl_program opencl_build_program(tide_opencl_device *device, const char *text,
+                                            size_t bytes, const char *options)
 {
     int32_t error = TIDE_CL_SUCCESS;
     tide_cl_program program =
@@ -45,7 +45,7 @@ static tide_cl_program build(tide_opencl_device *device, const char *text, size_
     error = tide_opencl.clBuildProgram(program, 1, &device->device, options, NULL, NULL);
     if (error == TIDE_CL_SUCCESS)
         return program;
-    build_failed(device, program, error);
+    opencl_fail_build(device, program, error);
     (void)tide_opencl.clReleaseProgram(program);
     return NULL;
 }
@@ -60,7 +60,7 @@ void *tide_opencl_module(tide_device *base, const void *code, size_t bytes, cons
         tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no %zu bytes for a module", sizeof *made);
         return NULL;
     }
-    *made = (module){.program = build(device, code, bytes, options)};
+    *made = (module){.program = opencl_build_program(device, code, bytes, options)};
     if (made->program != NULL)
         return made;
     tide_os_free(made);
@@ -107,7 +107,7 @@ typedef struct cuttings {
     size_t count;
 } cuttings;
 
-static tide_cl_mem keep(cuttings *cut, tide_cl_mem mem)
+static tide_cl_mem opencl_keep_cutting(cuttings *cut, tide_cl_mem mem)
 {
     tide_cl_mem *mems = NULL;
     if (mem != NULL)
@@ -121,7 +121,7 @@ static tide_cl_mem keep(cuttings *cut, tide_cl_mem mem)
     return mems[cut->count++] = mem;
 }
 
-static void let_go(cuttings *cut)
+static void opencl_release_cuttings(cuttings *cut)
 {
     for (size_t i = 0; i < cut->count; i++)
         (void)tide_opencl.clReleaseMemObject(cut->mems[i]);
@@ -129,7 +129,7 @@ static void let_go(cuttings *cut)
 }
 
 /* The slot's own buffer where the address is its first, else one cut from the parent. Locked. */
-static tide_cl_mem buffer_at(tide_opencl_device *device, const char *address, cuttings *cut)
+static tide_cl_mem opencl_buffer_at(tide_opencl_device *device, const char *address, cuttings *cut)
 {
     const tide_opencl_span *span = tide_opencl_span_find(device, address);
     if (span == NULL || span->parent == NULL)
@@ -139,15 +139,16 @@ static tide_cl_mem buffer_at(tide_opencl_device *device, const char *address, cu
     tide_cl_region region = {.size = span->bytes - (size_t)(address - span->start)};
     tide_cl_mem parent = tide_opencl_parent_buffer(span->parent, address, &region.origin);
     int32_t error = TIDE_CL_SUCCESS;
-    return keep(cut, tide_opencl.clCreateSubBuffer(parent, TIDE_CL_MEM_READ_WRITE,
-                                                   TIDE_CL_BUFFER_CREATE_REGION, &region, &error));
+    return opencl_keep_cutting(cut, tide_opencl.clCreateSubBuffer(parent, TIDE_CL_MEM_READ_WRITE,
+                                                                  TIDE_CL_BUFFER_CREATE_REGION,
+                                                                  &region, &error));
 }
 
-static tide_status set_buffer(tide_opencl_device *device, tide_cl_kernel kernel, uint32_t index,
-                              const void *address, cuttings *cut)
+static tide_status opencl_set_buffer(tide_opencl_device *device, tide_cl_kernel kernel,
+                                     uint32_t index, const void *address, cuttings *cut)
 {
     pthread_mutex_lock(&device->lock);
-    tide_cl_mem mem = buffer_at(device, address, cut);
+    tide_cl_mem mem = opencl_buffer_at(device, address, cut);
     pthread_mutex_unlock(&device->lock);
     if (mem == NULL && address != NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
@@ -159,8 +160,8 @@ static tide_status set_buffer(tide_opencl_device *device, tide_cl_kernel kernel,
         "clSetKernelArg");
 }
 
-static tide_status set_argument(tide_opencl_device *device, tide_cl_kernel kernel, uint32_t index,
-                                const tide_argument *argument, cuttings *cut)
+static tide_status opencl_set_argument(tide_opencl_device *device, tide_cl_kernel kernel,
+                                       uint32_t index, const tide_argument *argument, cuttings *cut)
 {
     if (argument->bytes != 0)
         return tide_opencl_check(
@@ -169,17 +170,17 @@ static tide_status set_argument(tide_opencl_device *device, tide_cl_kernel kerne
     const void *address;
     memcpy(&address, argument->value, sizeof address);
     if (device->memory == TIDE_OPENCL_BUFFERS)
-        return set_buffer(device, kernel, index, address, cut);
+        return opencl_set_buffer(device, kernel, index, address, cut);
     return tide_opencl_check(device, tide_opencl.clSetKernelArgSVMPointer(kernel, index, address),
                              "clSetKernelArgSVMPointer");
 }
 
-static tide_status launch(tide_opencl_device *device, void *stream, tide_cl_kernel kernel,
-                          size_t groups, size_t group, const tide_argument *arguments, size_t count,
-                          cuttings *cut)
+static tide_status opencl_queue_launch(tide_opencl_device *device, void *stream,
+                                       tide_cl_kernel kernel, size_t groups, size_t group,
+                                       const tide_argument *arguments, size_t count, cuttings *cut)
 {
     for (size_t i = 0; i < count; i++)
-        TIDE_FORWARD(set_argument(device, kernel, (uint32_t)i, &arguments[i], cut));
+        TIDE_FORWARD(opencl_set_argument(device, kernel, (uint32_t)i, &arguments[i], cut));
     size_t all = groups * group;
     return tide_opencl_check(device,
                              tide_opencl.clEnqueueNDRangeKernel(tide_opencl_queue(device, stream),
@@ -196,9 +197,10 @@ tide_status tide_opencl_launch(tide_device *base, void *stream, void *kernel, si
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     cuttings cut = {0};
     pthread_mutex_lock(&device->launching);
-    tide_status status = launch(device, stream, kernel, groups, group, arguments, count, &cut);
+    tide_status status =
+        opencl_queue_launch(device, stream, kernel, groups, group, arguments, count, &cut);
     pthread_mutex_unlock(&device->launching);
-    let_go(&cut);
+    opencl_release_cuttings(&cut);
     if (status == TIDE_OK)
         tide_device_count(&base->launches);
     return status;

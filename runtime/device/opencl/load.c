@@ -12,7 +12,7 @@ tide_opencl_calls tide_opencl;
 
 const char *tide_opencl_library = "libOpenCL.so.1";
 
-static bool loaded; /* by who opens a device */
+static bool opencl_loaded; /* by who opens a device */
 
 typedef struct entry {
     const char *name;
@@ -25,7 +25,7 @@ static const entry entries[] = {
 #undef TIDE_CL
 };
 
-static tide_status find_entries(void *library, const char *call)
+static tide_status opencl_find_entries(void *library, const char *call)
 {
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         void *found = dlsym(library, entries[i].name);
@@ -39,56 +39,56 @@ static tide_status find_entries(void *library, const char *call)
 
 tide_status tide_opencl_load(const char *call)
 {
-    if (loaded)
+    if (opencl_loaded)
         return TIDE_OK;
     void *library = dlopen(tide_opencl_library, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return tide_fail(TIDE_ERROR_DEVICE, call, "no OpenCL: %s", dlerror());
-    tide_status status = find_entries(library, call);
-    loaded = status == TIDE_OK;
-    if (!loaded)
+    tide_status status = opencl_find_entries(library, call);
+    opencl_loaded = status == TIDE_OK;
+    if (!opencl_loaded)
         dlclose(library);
     return status;
 }
 
 /* ---- what is no longer to be called ------------------------------------------------------- */
 
-static uint32_t forks; /* of the process, this one being the child; atomic */
-static bool exiting;   /* atomic */
+static uint32_t opencl_forks; /* of the process, this one being the child; atomic */
+static bool opencl_exiting;   /* atomic */
 
-static void forked(void)
+static void opencl_count_fork(void)
 {
-    __atomic_add_fetch(&forks, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&opencl_forks, 1, __ATOMIC_RELAXED);
 }
 
-static void exit_begins(void)
+static void opencl_begin_exit(void)
 {
-    __atomic_store_n(&exiting, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&opencl_exiting, true, __ATOMIC_RELAXED);
 }
 
-static void watch(void)
+static void opencl_watch_process(void)
 {
-    static const tide_fork_handlers handlers = {.child = forked};
+    static const tide_fork_handlers handlers = {.child = opencl_count_fork};
     tide_fork_register(TIDE_FORK_OPENCL, &handlers);
-    (void)atexit(exit_begins);
+    (void)atexit(opencl_begin_exit);
 }
 
 uint32_t tide_opencl_forks(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch);
-    return __atomic_load_n(&forks, __ATOMIC_RELAXED);
+    pthread_once(&once, opencl_watch_process);
+    return __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED);
 }
 
 bool tide_opencl_alive(const tide_opencl_device *device)
 {
-    return device->forks == __atomic_load_n(&forks, __ATOMIC_RELAXED) &&
-           !__atomic_load_n(&exiting, __ATOMIC_RELAXED);
+    return device->forks == __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED) &&
+           !__atomic_load_n(&opencl_exiting, __ATOMIC_RELAXED);
 }
 
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call)
 {
-    if (TIDE_UNLIKELY(device->forks != __atomic_load_n(&forks, __ATOMIC_RELAXED)))
+    if (TIDE_UNLIKELY(device->forks != __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED)))
         return tide_device_lose(device->base, call,
                                 "it was opened before this process was forked, and OpenCL does not "
                                 "work in the child");
@@ -99,7 +99,7 @@ tide_status tide_opencl_usable(const tide_opencl_device *device, const char *cal
 
 /* ---- errors ------------------------------------------------------------------------------- */
 
-static const char *error_name(int32_t error)
+static const char *opencl_error_name(int32_t error)
 {
     switch (error) {
     case TIDE_CL_DEVICE_NOT_FOUND:
@@ -134,10 +134,10 @@ tide_status tide_opencl_check(const tide_opencl_device *device, int32_t error, c
     if (TIDE_LIKELY(error == TIDE_CL_SUCCESS))
         return TIDE_OK;
     if (error == TIDE_CL_DEVICE_NOT_AVAILABLE)
-        return tide_device_lose(device->base, call, error_name(error));
+        return tide_device_lose(device->base, call, opencl_error_name(error));
     bool memory =
         error == TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE || error == TIDE_CL_OUT_OF_HOST_MEMORY;
     return tide_fail(memory ? TIDE_ERROR_MEMORY : TIDE_ERROR_DEVICE, call,
                      "device %s answered %d (%s)", device->base->name, (int)error,
-                     error_name(error));
+                     opencl_error_name(error));
 }

@@ -14,7 +14,7 @@ enum { WIDE = 64, WIDE_FROM = 4096 };           /* fills that are worth a wider 
 /* ---- what lies where ---------------------------------------------------------------------- */
 
 /* The first span that starts after the address. */
-static size_t span_after(const tide_opencl_device *device, const char *data)
+static size_t opencl_span_after(const tide_opencl_device *device, const char *data)
 {
     size_t low = 0, high = device->span_count;
     while (low < high) {
@@ -37,7 +37,7 @@ bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span)
         device->spans = spans;
         device->span_room = room;
     }
-    size_t at = span_after(device, span.start);
+    size_t at = opencl_span_after(device, span.start);
     memmove(&device->spans[at + 1], &device->spans[at],
             (device->span_count - at) * sizeof *device->spans);
     device->spans[at] = span;
@@ -47,7 +47,7 @@ bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span)
 
 tide_opencl_span *tide_opencl_span_find(tide_opencl_device *device, const void *data)
 {
-    size_t at = span_after(device, data);
+    size_t at = opencl_span_after(device, data);
     if (at == 0)
         return NULL;
     tide_opencl_span *span = &device->spans[at - 1];
@@ -62,7 +62,7 @@ void tide_opencl_span_drop(tide_opencl_device *device, tide_opencl_span *span)
     memmove(span, span + 1, (device->span_count - at) * sizeof *span);
 }
 
-static bool add_locked(tide_opencl_device *device, tide_opencl_span span)
+static bool opencl_add_span(tide_opencl_device *device, tide_opencl_span span)
 {
     pthread_mutex_lock(&device->lock);
     bool added = tide_opencl_span_add(device, span);
@@ -71,7 +71,8 @@ static bool add_locked(tide_opencl_device *device, tide_opencl_span span)
 }
 
 /* The span at the address, copied; `take`: it is no longer known. False: there is none. */
-static bool span_at(tide_opencl_device *device, const void *data, bool take, tide_opencl_span *out)
+static bool opencl_copy_span(tide_opencl_device *device, const void *data, bool take,
+                             tide_opencl_span *out)
 {
     pthread_mutex_lock(&device->lock);
     tide_opencl_span *span = tide_opencl_span_find(device, data);
@@ -89,7 +90,7 @@ void *tide_opencl_buffer(tide_device *base, const void *data, size_t *offset)
     tide_opencl_device *device = tide_opencl_of(base);
     tide_opencl_span span;
     if (device->memory != TIDE_OPENCL_BUFFERS || !tide_opencl_alive(device) ||
-        !span_at(device, data, false, &span))
+        !opencl_copy_span(device, data, false, &span))
         return NULL;
     *offset = (size_t)((const char *)data - span.start);
     return span.mem;
@@ -97,12 +98,12 @@ void *tide_opencl_buffer(tide_device *base, const void *data, size_t *offset)
 
 /* ---- pinned memory ------------------------------------------------------------------------ */
 
-static char *align_up(void *address, size_t align)
+static char *opencl_align_up(void *address, size_t align)
 {
     return (char *)(((uintptr_t)address + align - 1) & ~(uintptr_t)(align - 1));
 }
 
-static void unpin(tide_opencl_device *device, const tide_opencl_span *span)
+static void opencl_unpin(tide_opencl_device *device, const tide_opencl_span *span)
 {
     (void)tide_opencl.clEnqueueUnmapMemObject(device->aside, span->mem, span->origin, 0, NULL,
                                               NULL);
@@ -111,7 +112,7 @@ static void unpin(tide_opencl_device *device, const tide_opencl_span *span)
 
 /* A buffer that the driver allocates for the host and keeps mapped is what OpenCL has for pinned.
  */
-static void *pin(tide_opencl_device *device, size_t bytes, size_t align)
+static void *opencl_pin(tide_opencl_device *device, size_t bytes, size_t align)
 {
     int32_t error = TIDE_CL_SUCCESS;
     tide_opencl_span span = {.bytes = bytes};
@@ -127,17 +128,17 @@ static void *pin(tide_opencl_device *device, size_t bytes, size_t align)
         (void)tide_opencl.clReleaseMemObject(span.mem);
         return NULL;
     }
-    span.start = align_up(span.origin, align);
-    if (add_locked(device, span))
+    span.start = opencl_align_up(span.origin, align);
+    if (opencl_add_span(device, span))
         return span.start;
-    unpin(device, &span);
+    opencl_unpin(device, &span);
     return NULL;
 }
 
 /* ---- shared virtual memory ---------------------------------------------------------------- */
 
 /* Drivers need not align further than to their largest type: what wants more is remembered. */
-static void *share(tide_opencl_device *device, size_t bytes, size_t align)
+static void *opencl_share(tide_opencl_device *device, size_t bytes, size_t align)
 {
     bool far = align > SVM_ALIGN_MAX;
     uint64_t flags =
@@ -146,15 +147,16 @@ static void *share(tide_opencl_device *device, size_t bytes, size_t align)
                                           far ? SVM_ALIGN_MAX : (uint32_t)align);
     if (origin == NULL || !far)
         return origin;
-    tide_opencl_span span = {.start = align_up(origin, align), .bytes = bytes, .origin = origin};
-    if (add_locked(device, span))
+    tide_opencl_span span = {
+        .start = opencl_align_up(origin, align), .bytes = bytes, .origin = origin};
+    if (opencl_add_span(device, span))
         return span.start;
     tide_opencl.clSVMFree(device->context, origin);
     return NULL;
 }
 
 /* After the work that is queued. Should the driver refuse, after waiting for it. */
-static void share_end(tide_opencl_device *device, void *stream, void *origin)
+static void opencl_end_share(tide_opencl_device *device, void *stream, void *origin)
 {
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     if (tide_opencl.clEnqueueSVMFree(queue, 1, &origin, NULL, NULL, 0, NULL, NULL) ==
@@ -178,11 +180,11 @@ tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, si
     if (tide_os_faulted(bytes))
         return TIDE_ERROR_MEMORY;
     if (memory == TIDE_MEMORY_PINNED)
-        *data = pin(device, bytes, align);
+        *data = opencl_pin(device, bytes, align);
     else if (device->memory == TIDE_OPENCL_BUFFERS)
         *data = tide_opencl_carve(device, stream, bytes, align);
     else
-        *data = share(device, bytes, align);
+        *data = opencl_share(device, bytes, align);
     if (*data == NULL)
         return TIDE_ERROR_MEMORY;
     tide_device_count(&base->allocations);
@@ -198,13 +200,13 @@ void tide_opencl_release(tide_device *base, void *stream, int memory, void *data
     if (!tide_opencl_alive(device))
         return;
     tide_opencl_span span = {.origin = data};
-    bool known = span_at(device, data, true, &span);
+    bool known = opencl_copy_span(device, data, true, &span);
     if (memory == TIDE_MEMORY_PINNED)
-        unpin(device, &span);
+        opencl_unpin(device, &span);
     else if (known && span.parent != NULL)
         tide_opencl_give_back(device, stream, &span);
     else
-        share_end(device, stream, span.origin);
+        opencl_end_share(device, stream, span.origin);
 }
 
 /* ---- an address as the driver takes it ----------------------------------------------------- */
@@ -215,11 +217,11 @@ typedef struct place {
     void *address;
 } place;
 
-static place place_of(tide_opencl_device *device, const void *data)
+static place opencl_place_of(tide_opencl_device *device, const void *data)
 {
     place p = {.address = (void *)(uintptr_t)data};
     tide_opencl_span span;
-    if (device->memory == TIDE_OPENCL_BUFFERS && span_at(device, data, false, &span) &&
+    if (device->memory == TIDE_OPENCL_BUFFERS && opencl_copy_span(device, data, false, &span) &&
         span.parent != NULL) {
         p.mem = span.mem;
         p.offset = (size_t)((const char *)data - span.start);
@@ -229,14 +231,15 @@ static place place_of(tide_opencl_device *device, const void *data)
 
 /* ---- fills --------------------------------------------------------------------------------- */
 
-static bool native_pattern(size_t bytes, size_t at)
+static bool opencl_is_native_pattern(size_t bytes, size_t at)
 {
     return bytes <= FILL_MAX && (bytes & (bytes - 1)) == 0 && at % bytes == 0;
 }
 
 /* A part of a slot: numbers are as aligned as what they stand for. */
-static tide_status fill(tide_opencl_device *device, void *stream, const place *p, size_t at,
-                        const void *pattern, size_t pattern_bytes, size_t bytes)
+static tide_status opencl_fill_part(tide_opencl_device *device, void *stream, const place *p,
+                                    size_t at, const void *pattern, size_t pattern_bytes,
+                                    size_t bytes)
 {
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     tide_device_count(&device->base->fills);
@@ -255,43 +258,44 @@ static tide_status fill(tide_opencl_device *device, void *stream, const place *p
 
 /* A CPU's driver stores a pattern at a time: many small ones at once are two to five times as fast.
  */
-static tide_status fill_wide(tide_opencl_device *device, void *stream, const place *p,
-                             const void *pattern, size_t pattern_bytes, size_t bytes)
+static tide_status opencl_fill_wide(tide_opencl_device *device, void *stream, const place *p,
+                                    const void *pattern, size_t pattern_bytes, size_t bytes)
 {
     char wide[WIDE];
     size_t whole = bytes / WIDE * WIDE;
     for (size_t at = 0; at < WIDE; at += pattern_bytes)
         memcpy(wide + at, pattern, pattern_bytes);
-    TIDE_FORWARD(fill(device, stream, p, 0, wide, WIDE, whole));
-    return whole == bytes ? TIDE_OK
-                          : fill(device, stream, p, whole, pattern, pattern_bytes, bytes - whole);
+    TIDE_FORWARD(opencl_fill_part(device, stream, p, 0, wide, WIDE, whole));
+    return whole == bytes
+               ? TIDE_OK
+               : opencl_fill_part(device, stream, p, whole, pattern, pattern_bytes, bytes - whole);
 }
 
-static bool pays_wide(const tide_opencl_device *device, const void *data, size_t pattern_bytes,
-                      size_t bytes)
+static bool opencl_pays_wide(const tide_opencl_device *device, const void *data,
+                             size_t pattern_bytes, size_t bytes)
 {
     return device->cpu && pattern_bytes < WIDE && bytes >= WIDE_FROM && (uintptr_t)data % WIDE == 0;
 }
 
 /* One odd pattern, piece by piece: a fill takes its pattern along, which a copy would not. */
-static tide_status write_pattern(tide_opencl_device *device, void *stream, const place *p,
-                                 const char *pattern, size_t bytes)
+static tide_status opencl_write_pattern(tide_opencl_device *device, void *stream, const place *p,
+                                        const char *pattern, size_t bytes)
 {
     size_t base = (uintptr_t)p->address % FILL_MAX;
     for (size_t at = 0, piece; at < bytes; at += piece) {
         for (piece = FILL_MAX; piece > bytes - at || (base + at) % piece != 0;)
             piece /= 2;
-        TIDE_FORWARD(fill(device, stream, p, at, pattern + at, piece, piece));
+        TIDE_FORWARD(opencl_fill_part(device, stream, p, at, pattern + at, piece, piece));
     }
     return TIDE_OK;
 }
 
 /* Then what is there is doubled until it is all there. */
-static tide_status fill_odd(tide_opencl_device *device, void *stream, const place *p,
-                            const void *pattern, size_t pattern_bytes, size_t bytes)
+static tide_status opencl_fill_odd(tide_opencl_device *device, void *stream, const place *p,
+                                   const void *pattern, size_t pattern_bytes, size_t bytes)
 {
     char *data = p->address;
-    TIDE_FORWARD(write_pattern(device, stream, p, pattern, pattern_bytes));
+    TIDE_FORWARD(opencl_write_pattern(device, stream, p, pattern, pattern_bytes));
     for (size_t done = pattern_bytes, next; done < bytes; done += next) {
         next = done < bytes - done ? done : bytes - done;
         TIDE_FORWARD(tide_opencl_copy(device->base, stream, data + done, data, next));
@@ -307,21 +311,22 @@ tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const 
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     if (count == 0)
         return TIDE_OK;
-    place p = place_of(device, data);
+    place p = opencl_place_of(device, data);
     size_t bytes = pattern_bytes * count;
     if (device->memory == TIDE_OPENCL_BUFFERS && p.mem == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no memory of device %s", data,
                          base->name);
-    if (!native_pattern(pattern_bytes, (uintptr_t)data))
-        return fill_odd(device, stream, &p, pattern, pattern_bytes, bytes);
-    return pays_wide(device, data, pattern_bytes, bytes)
-               ? fill_wide(device, stream, &p, pattern, pattern_bytes, bytes)
-               : fill(device, stream, &p, 0, pattern, pattern_bytes, bytes);
+    if (!opencl_is_native_pattern(pattern_bytes, (uintptr_t)data))
+        return opencl_fill_odd(device, stream, &p, pattern, pattern_bytes, bytes);
+    return opencl_pays_wide(device, data, pattern_bytes, bytes)
+               ? opencl_fill_wide(device, stream, &p, pattern, pattern_bytes, bytes)
+               : opencl_fill_part(device, stream, &p, 0, pattern, pattern_bytes, bytes);
 }
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
-static int32_t copy_buffers(tide_cl_queue queue, const place *to, const place *from, size_t bytes)
+static int32_t opencl_copy_buffers(tide_cl_queue queue, const place *to, const place *from,
+                                   size_t bytes)
 {
     if (to->mem != NULL && from->mem != NULL)
         return tide_opencl.clEnqueueCopyBuffer(queue, from->mem, to->mem, from->offset, to->offset,
@@ -340,14 +345,14 @@ tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const vo
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     if (bytes == 0)
         return TIDE_OK;
-    place target = place_of(device, to), source = place_of(device, from);
+    place target = opencl_place_of(device, to), source = opencl_place_of(device, from);
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     if (device->memory == TIDE_OPENCL_BUFFERS && target.mem == NULL && source.mem == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
                          "neither %p nor %p is memory of device %s", to, from, base->name);
     int32_t error =
         device->memory == TIDE_OPENCL_BUFFERS
-            ? copy_buffers(queue, &target, &source, bytes)
+            ? opencl_copy_buffers(queue, &target, &source, bytes)
             : tide_opencl.clEnqueueSVMMemcpy(queue, false, to, from, bytes, 0, NULL, NULL);
     TIDE_FORWARD(tide_opencl_check(device, error, "copy"));
     tide_device_count(&base->copies);

@@ -34,14 +34,14 @@ typedef struct tide_opencl_parent {
     size_t count, room;
 } tide_opencl_parent;
 
-static size_t round_up(size_t bytes, size_t to)
+static size_t opencl_round_up(size_t bytes, size_t to)
 {
     return (bytes + to - 1) / to * to;
 }
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-static bool part_room(tide_opencl_parent *parent)
+static bool opencl_reserve_part(tide_opencl_parent *parent)
 {
     if (parent->count < parent->room)
         return true;
@@ -55,7 +55,7 @@ static bool part_room(tide_opencl_parent *parent)
 }
 
 /* Cuts a part so that it ends after so many bytes. There must be room. */
-static void cut(tide_opencl_parent *parent, size_t at, size_t bytes)
+static void opencl_cut_part(tide_opencl_parent *parent, size_t at, size_t bytes)
 {
     part *p = &parent->parts[at];
     tide_assert(bytes < p->bytes && p->state == PART_FREE && parent->count < parent->room);
@@ -67,7 +67,7 @@ static void cut(tide_opencl_parent *parent, size_t at, size_t bytes)
 }
 
 /* Joins a free part with free neighbours. */
-static void join(tide_opencl_parent *parent, size_t at)
+static void opencl_join_parts(tide_opencl_parent *parent, size_t at)
 {
     while (at > 0 && parent->parts[at - 1].state == PART_FREE)
         at--;
@@ -79,7 +79,7 @@ static void join(tide_opencl_parent *parent, size_t at)
     parent->count -= more;
 }
 
-static void part_left(part *p)
+static void opencl_free_part(part *p)
 {
     if (p->left != NULL)
         (void)tide_opencl.clReleaseEvent(p->left);
@@ -87,7 +87,7 @@ static void part_left(part *p)
     p->state = PART_FREE;
 }
 
-static bool event_passed(tide_cl_event event)
+static bool opencl_event_passed(tide_cl_event event)
 {
     int32_t status = 1;
     return event == NULL ||
@@ -96,14 +96,14 @@ static bool event_passed(tide_cl_event event)
            status <= TIDE_CL_COMPLETE;
 }
 
-static void sweep(tide_opencl_parent *parent)
+static void opencl_sweep_parts(tide_opencl_parent *parent)
 {
     for (size_t i = parent->count; i-- > 0;) {
         part *p = &parent->parts[i];
-        if (p->state != PART_LEAVING || !event_passed(p->left))
+        if (p->state != PART_LEAVING || !opencl_event_passed(p->left))
             continue;
-        part_left(p);
-        join(parent, i);
+        opencl_free_part(p);
+        opencl_join_parts(parent, i);
         if (i > parent->count)
             i = parent->count;
     }
@@ -111,15 +111,15 @@ static void sweep(tide_opencl_parent *parent)
 
 /* ---- parents ------------------------------------------------------------------------------- */
 
-static bool empty(const tide_opencl_parent *parent)
+static bool opencl_is_parent_empty(const tide_opencl_parent *parent)
 {
     return parent->count == 1 && parent->parts[0].state == PART_FREE;
 }
 
-static void parent_free(tide_opencl_parent *parent)
+static void opencl_free_parent(tide_opencl_parent *parent)
 {
     for (size_t i = 0; i < parent->count; i++)
-        part_left(&parent->parts[i]);
+        opencl_free_part(&parent->parts[i]);
     if (parent->mem != NULL)
         (void)tide_opencl.clReleaseMemObject(parent->mem);
     if (parent->range != NULL)
@@ -128,15 +128,15 @@ static void parent_free(tide_opencl_parent *parent)
     tide_os_free(parent);
 }
 
-static bool parent_fill_in(const tide_opencl_device *device, tide_opencl_parent *parent,
-                           size_t align)
+static bool opencl_fill_in_parent(const tide_opencl_device *device, tide_opencl_parent *parent,
+                                  size_t align)
 {
     parent->range_bytes = parent->bytes + align;
     parent->range = tide_os_reserve(parent->range_bytes);
-    if (parent->range == NULL || !part_room(parent))
+    if (parent->range == NULL || !opencl_reserve_part(parent))
         return false;
     tide_os_forbid(parent->range, parent->range_bytes);
-    parent->start = (char *)round_up((uintptr_t)parent->range, align);
+    parent->start = (char *)opencl_round_up((uintptr_t)parent->range, align);
     int32_t error = TIDE_CL_SUCCESS;
     parent->mem = tide_opencl.clCreateBuffer(device->context, TIDE_CL_MEM_READ_WRITE, parent->bytes,
                                              NULL, &error);
@@ -145,14 +145,15 @@ static bool parent_fill_in(const tide_opencl_device *device, tide_opencl_parent 
     return parent->mem != NULL;
 }
 
-static tide_opencl_parent *parent_make(tide_opencl_device *device, size_t bytes, size_t align)
+static tide_opencl_parent *opencl_make_parent(tide_opencl_device *device, size_t bytes,
+                                              size_t align)
 {
     tide_opencl_parent *parent = tide_os_resize(NULL, sizeof *parent);
     if (parent == NULL)
         return NULL;
     *parent = (tide_opencl_parent){.bytes = bytes > PARENT_BYTES ? bytes : PARENT_BYTES};
-    if (!parent_fill_in(device, parent, align)) {
-        parent_free(parent);
+    if (!opencl_fill_in_parent(device, parent, align)) {
+        opencl_free_parent(parent);
         return NULL;
     }
     parent->next = device->parents;
@@ -161,19 +162,19 @@ static tide_opencl_parent *parent_make(tide_opencl_device *device, size_t bytes,
 }
 
 /* One empty parent is kept, if it is of the usual size: most likely it is wanted again. */
-static void drop_empty(tide_opencl_device *device)
+static void opencl_drop_empty_parents(tide_opencl_device *device)
 {
     bool kept = false;
     for (tide_opencl_parent **link = &device->parents; *link != NULL;) {
         tide_opencl_parent *parent = *link;
-        sweep(parent);
-        if (!empty(parent) || (!kept && parent->bytes == PARENT_BYTES)) {
-            kept |= empty(parent);
+        opencl_sweep_parts(parent);
+        if (!opencl_is_parent_empty(parent) || (!kept && parent->bytes == PARENT_BYTES)) {
+            kept |= opencl_is_parent_empty(parent);
             link = &parent->next;
             continue;
         }
         *link = parent->next;
-        parent_free(parent);
+        opencl_free_parent(parent);
     }
 }
 
@@ -182,7 +183,7 @@ void tide_opencl_parents_end(tide_opencl_device *device)
     while (device->parents != NULL) {
         tide_opencl_parent *parent = device->parents;
         device->parents = parent->next;
-        parent_free(parent);
+        opencl_free_parent(parent);
     }
 }
 
@@ -201,14 +202,14 @@ typedef struct found {
 } found;
 
 /* May the part serve the stream now? */
-static bool serves(const part *p, uint64_t stream)
+static bool opencl_part_serves(const part *p, uint64_t stream)
 {
     return p->state == PART_FREE || (p->state == PART_LEAVING && p->stream == stream);
 }
 
 /* The smallest part that fits. A part that is still leaving is taken whole, so it must not be twice
  * as large as what is wanted. */
-static found find_part(const tide_opencl_device *device, uint64_t stream, size_t bytes)
+static found opencl_find_part(const tide_opencl_device *device, uint64_t stream, size_t bytes)
 {
     found best = {NULL, 0};
     size_t best_bytes = SIZE_MAX;
@@ -216,7 +217,7 @@ static found find_part(const tide_opencl_device *device, uint64_t stream, size_t
         for (size_t i = 0; i < parent->count; i++) {
             const part *p = &parent->parts[i];
             bool whole = p->state == PART_LEAVING;
-            if (serves(p, stream) && p->bytes >= bytes && p->bytes < best_bytes &&
+            if (opencl_part_serves(p, stream) && p->bytes >= bytes && p->bytes < best_bytes &&
                 (!whole || p->bytes / 2 < bytes)) {
                 best = (found){parent, i};
                 best_bytes = p->bytes;
@@ -227,10 +228,10 @@ static found find_part(const tide_opencl_device *device, uint64_t stream, size_t
 }
 
 /* Makes the part a slot: cut to size, with a buffer of its own. */
-static void *use_part(tide_opencl_device *device, found f, size_t bytes)
+static void *opencl_use_part(tide_opencl_device *device, found f, size_t bytes)
 {
     tide_opencl_parent *parent = f.parent;
-    if (!part_room(parent))
+    if (!opencl_reserve_part(parent))
         return NULL;
     part *p = &parent->parts[f.at];
     tide_cl_region region = {p->origin, p->state == PART_FREE ? bytes : p->bytes};
@@ -246,9 +247,9 @@ static void *use_part(tide_opencl_device *device, found f, size_t bytes)
         return NULL;
     }
     if (p->state == PART_LEAVING)
-        part_left(p);
+        opencl_free_part(p);
     else if (p->bytes > bytes)
-        cut(parent, f.at, bytes);
+        opencl_cut_part(parent, f.at, bytes);
     p->state = PART_USED;
     return span.start;
 }
@@ -260,22 +261,22 @@ void *tide_opencl_carve(tide_opencl_device *device, void *stream, size_t bytes, 
     uint64_t number = tide_opencl_stream_number(device->base, stream);
     if (align < device->alignment)
         align = device->alignment;
-    bytes = round_up(bytes, align);
+    bytes = opencl_round_up(bytes, align);
     pthread_mutex_lock(&device->lock);
     for (tide_opencl_parent *parent = device->parents; parent != NULL; parent = parent->next)
-        sweep(parent);
+        opencl_sweep_parts(parent);
     /* Beyond the usual alignment every slot has a parent of its own. */
     found f = {NULL, 0};
     if (align == device->alignment)
-        f = find_part(device, number, bytes);
+        f = opencl_find_part(device, number, bytes);
     if (f.parent == NULL)
-        f.parent = parent_make(device, bytes, align);
-    void *data = f.parent != NULL ? use_part(device, f, bytes) : NULL;
+        f.parent = opencl_make_parent(device, bytes, align);
+    void *data = f.parent != NULL ? opencl_use_part(device, f, bytes) : NULL;
     pthread_mutex_unlock(&device->lock);
     return data;
 }
 
-static part *part_of(const tide_opencl_span *span)
+static part *opencl_part_of(const tide_opencl_span *span)
 {
     size_t origin = (size_t)(span->start - span->parent->start);
     part *p = span->parent->parts;
@@ -295,10 +296,10 @@ void tide_opencl_give_back(tide_opencl_device *device, void *stream, const tide_
         (void)tide_opencl.clFinish(tide_opencl_queue(device, stream));
     (void)tide_opencl.clReleaseMemObject(span->mem);
     pthread_mutex_lock(&device->lock);
-    part *p = part_of(span);
+    part *p = opencl_part_of(span);
     p->state = PART_LEAVING;
     p->left = left;
     p->stream = number;
-    drop_empty(device);
+    opencl_drop_empty_parents(device);
     pthread_mutex_unlock(&device->lock);
 }

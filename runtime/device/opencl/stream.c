@@ -8,7 +8,7 @@
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
-static bool queue_info(tide_cl_queue queue, uint32_t what, void *out, size_t bytes)
+static bool opencl_ask_queue(tide_cl_queue queue, uint32_t what, void *out, size_t bytes)
 {
     return tide_opencl.clGetCommandQueueInfo(queue, what, bytes, out, NULL) == TIDE_CL_SUCCESS;
 }
@@ -17,12 +17,13 @@ enum { STREAMS_KEPT = 256 };
 
 /* We hold on to every queue that has a number, so its handle cannot come to name another one. Of
  * very many, those that nobody else holds on to are let go: they have had their last use. */
-static void sweep(tide_opencl_device *device)
+static void opencl_sweep_queues(tide_opencl_device *device)
 {
     for (size_t i = device->stream_count; i-- > 0;) {
         uint32_t references = 2;
         tide_cl_queue queue = device->streams[i].queue;
-        if (!queue_info(queue, TIDE_CL_QUEUE_REFERENCE_COUNT, &references, sizeof references) ||
+        if (!opencl_ask_queue(queue, TIDE_CL_QUEUE_REFERENCE_COUNT, &references,
+                              sizeof references) ||
             references > 1)
             continue;
         (void)tide_opencl.clReleaseCommandQueue(queue);
@@ -30,15 +31,15 @@ static void sweep(tide_opencl_device *device)
     }
 }
 
-static tide_status check_queue(const tide_opencl_device *device, tide_cl_queue queue)
+static tide_status opencl_check_queue(const tide_opencl_device *device, tide_cl_queue queue)
 {
     tide_cl_context context = NULL;
     tide_cl_device on = NULL;
     uint64_t properties = 0;
     const char *name = device->base->name;
-    if (!queue_info(queue, TIDE_CL_QUEUE_CONTEXT, &context, sizeof context) ||
-        !queue_info(queue, TIDE_CL_QUEUE_DEVICE, &on, sizeof on) ||
-        !queue_info(queue, TIDE_CL_QUEUE_PROPERTIES, &properties, sizeof properties))
+    if (!opencl_ask_queue(queue, TIDE_CL_QUEUE_CONTEXT, &context, sizeof context) ||
+        !opencl_ask_queue(queue, TIDE_CL_QUEUE_DEVICE, &on, sizeof on) ||
+        !opencl_ask_queue(queue, TIDE_CL_QUEUE_PROPERTIES, &properties, sizeof properties))
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no command queue",
                          (void *)queue);
     if (context != device->context || on != device->device)
@@ -53,7 +54,7 @@ static tide_status check_queue(const tide_opencl_device *device, tide_cl_queue q
     return TIDE_OK;
 }
 
-static uint64_t remember(tide_opencl_device *device, tide_cl_queue queue)
+static uint64_t opencl_remember_queue(tide_opencl_device *device, tide_cl_queue queue)
 {
     static uint64_t last; /* atomic */
     if (device->stream_count == device->stream_room) {
@@ -74,7 +75,7 @@ static uint64_t remember(tide_opencl_device *device, tide_cl_queue queue)
     return number;
 }
 
-static uint64_t known_number(const tide_opencl_device *device, tide_cl_queue queue)
+static uint64_t opencl_known_number(const tide_opencl_device *device, tide_cl_queue queue)
 {
     for (size_t i = 0; i < device->stream_count; i++)
         if (device->streams[i].queue == queue)
@@ -82,14 +83,14 @@ static uint64_t known_number(const tide_opencl_device *device, tide_cl_queue que
     return 0;
 }
 
-static uint64_t number_of(tide_opencl_device *device, tide_cl_queue queue)
+static uint64_t opencl_number_queue(tide_opencl_device *device, tide_cl_queue queue)
 {
-    uint64_t known = known_number(device, queue);
+    uint64_t known = opencl_known_number(device, queue);
     if (known != 0)
         return known;
     if (device->stream_count >= STREAMS_KEPT)
-        sweep(device);
-    return check_queue(device, queue) == TIDE_OK ? remember(device, queue) : 0;
+        opencl_sweep_queues(device);
+    return opencl_check_queue(device, queue) == TIDE_OK ? opencl_remember_queue(device, queue) : 0;
 }
 
 /* A queue stays what it is when the device is lost; whatever is asked of it then says so. In a
@@ -99,9 +100,9 @@ uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
-        return known_number(device, queue);
+        return opencl_known_number(device, queue);
     pthread_mutex_lock(&device->lock);
-    uint64_t number = number_of(device, queue);
+    uint64_t number = opencl_number_queue(device, queue);
     pthread_mutex_unlock(&device->lock);
     return number;
 }
@@ -158,7 +159,7 @@ tide_status tide_opencl_wait(tide_device *base, void *stream)
 }
 
 /* Waits without the lock: a queue that is being waited for is held on to. */
-static tide_cl_queue queue_at(tide_opencl_device *device, size_t i)
+static tide_cl_queue opencl_hold_queue_at(tide_opencl_device *device, size_t i)
 {
     pthread_mutex_lock(&device->lock);
     tide_cl_queue queue = i < device->stream_count ? device->streams[i].queue : NULL;
@@ -174,7 +175,8 @@ tide_status tide_opencl_wait_all(tide_device *base)
     tide_opencl_device *device = tide_opencl_of(base);
     tide_status status = tide_opencl_wait(base, NULL);
     tide_cl_queue queue;
-    for (size_t i = 0; status == TIDE_OK && (queue = queue_at(device, i)) != NULL; i++) {
+    for (size_t i = 0; status == TIDE_OK && (queue = opencl_hold_queue_at(device, i)) != NULL;
+         i++) {
         status = tide_opencl_wait(base, queue);
         (void)tide_opencl.clReleaseCommandQueue(queue);
     }
