@@ -77,7 +77,7 @@ tide_dl_device tide_dl_device_of(const tide_device *device)
 
 /* ---- the cache of a slot ---------------------------------------------------------------- */
 
-static struct tide_array_cache *make_cache(void)
+static struct tide_array_cache *array_make_cache(void)
 {
     uint32_t ways = (uint32_t)tide_setting_get(TIDE_SETTING_array_ways);
     struct tide_array_cache *cache =
@@ -91,7 +91,7 @@ static struct tide_array_cache *make_cache(void)
     return cache;
 }
 
-static tide_array *make_header(tide_pool *pool, struct tide_array_cache *cache, tide_type type,
+static tide_array *array_make_header(tide_pool *pool, struct tide_array_cache *cache, tide_type type,
                                int ndim)
 {
     tide_array *header = tide_os_resize(NULL, sizeof *header);
@@ -108,20 +108,20 @@ static tide_array *make_header(tide_pool *pool, struct tide_array_cache *cache, 
 
 /* The slot's header of this rank, made if need be. NULL when memory is short; what was made
  * before that stays for the next attempt. */
-static tide_array *header_of(tide_pool *pool, tide_slot *slot, tide_type type, int ndim)
+static tide_array *array_header_of(tide_pool *pool, tide_slot *slot, tide_type type, int ndim)
 {
-    struct tide_array_cache *cache = slot->array != NULL ? slot->array->cache : make_cache();
+    struct tide_array_cache *cache = slot->array != NULL ? slot->array->cache : array_make_cache();
     if (cache == NULL)
         return NULL;
     tide_array *header = cache->headers[ndim];
     if (header == NULL)
-        header = make_header(pool, cache, type, ndim);
+        header = array_make_header(pool, cache, type, ndim);
     if (header == NULL && slot->array == NULL)
         tide_os_free(cache); /* nothing refers to it yet */
     return header;
 }
 
-static tide_shape_way *find_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
+static tide_shape_way *array_find_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
                            tide_order order)
 {
     for (uint32_t i = 0; i < cache->way_count; i++) {
@@ -134,7 +134,7 @@ static tide_shape_way *find_way(struct tide_array_cache *cache, int ndim, const 
 
 /* Ways are given up in turn: with one shape more than there are ways, turn-taking computes each
  * time, but so would any rule, and it costs nothing to keep. */
-static tide_shape_way *make_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
+static tide_shape_way *array_make_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
                            tide_order order, size_t length)
 {
     tide_shape_way *way = &cache->ways[cache->turn];
@@ -148,7 +148,7 @@ static tide_shape_way *make_way(struct tide_array_cache *cache, int ndim, const 
     return way;
 }
 
-static void point(tide_array *header, tide_shape_way *way, tide_slot *slot)
+static void array_point_header(tide_array *header, tide_shape_way *way, tide_slot *slot)
 {
     header->tensor.shape = way->shape;
     header->tensor.strides = way->strides;
@@ -162,7 +162,7 @@ static void point(tide_array *header, tide_shape_way *way, tide_slot *slot)
 
 /* ---- acquire ---------------------------------------------------------------------------- */
 
-static tide_status validate(tide_pool *pool, tide_type type, tide_order order, int ndim,
+static tide_status array_validate(tide_pool *pool, tide_type type, tide_order order, int ndim,
                             const int64_t *shape, size_t *length)
 {
     TIDE_FORWARD(tide_pool_use(pool, call));
@@ -176,7 +176,7 @@ static tide_status validate(tide_pool *pool, tide_type type, tide_order order, i
     return tide_shape_length(ndim, shape, length, call);
 }
 
-static void count_known(tide_pool *pool, const tide_slot *slot, tide_array *header,
+static void array_count_known(tide_pool *pool, const tide_slot *slot, tide_array *header,
                         const tide_shape_way *way)
 {
     if (slot->array == header && header->tensor.shape == way->shape)
@@ -186,32 +186,32 @@ static void count_known(tide_pool *pool, const tide_slot *slot, tide_array *head
 }
 
 /* The header is found before the slot is taken, so that a failure takes nothing. */
-static tide_array *acquire(tide_pool *pool, tide_row *row, tide_order order, int ndim,
+static tide_array *array_acquire(tide_pool *pool, tide_row *row, tide_order order, int ndim,
                            const int64_t *shape, size_t length, tide_place place)
 {
     tide_slot *slot = tide_row_fit(pool, row, length, place, call);
     if (slot == NULL)
         return NULL;
-    tide_array *header = header_of(pool, slot, row->type, ndim);
+    tide_array *header = array_header_of(pool, slot, row->type, ndim);
     if (header == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a header of %d dimensions", ndim);
         return NULL;
     }
-    tide_shape_way *way = find_way(header->cache, ndim, shape, order);
+    tide_shape_way *way = array_find_way(header->cache, ndim, shape, order);
     if (way != NULL) {
-        count_known(pool, slot, header, way);
+        array_count_known(pool, slot, header, way);
     } else {
-        way = make_way(header->cache, ndim, shape, order, length);
+        way = array_make_way(header->cache, ndim, shape, order, length);
         pool->core->headers.computed++;
     }
     tide_row_take(pool, row, slot, length, place);
-    point(header, way, slot);
+    array_point_header(header, way, slot);
     return header;
 }
 
 /* One of the slot's other shapes, in a slot that is ready: the least that cold code must do. In a
  * careful pool no slot has a limit above 0, so none passes. */
-static tide_array *take_cached(tide_pool *pool, tide_type type, tide_order order, int ndim,
+static tide_array *array_take_cached(tide_pool *pool, tide_type type, tide_order order, int ndim,
                                const int64_t *shape)
 {
     if (pool == NULL || type >= TIDE_TYPE_LIMIT || ndim < 1 || ndim > TIDE_NDIM_MAX ||
@@ -222,28 +222,28 @@ static tide_array *take_cached(tide_pool *pool, tide_type type, tide_order order
     if (slot->array == NULL)
         return NULL;
     tide_array *header = slot->array->cache->headers[ndim];
-    tide_shape_way *way = header != NULL ? find_way(header->cache, ndim, shape, order) : NULL;
+    tide_shape_way *way = header != NULL ? array_find_way(header->cache, ndim, shape, order) : NULL;
     if (way == NULL || way->length >= slot->limit || !tide_log_touch(pool, shelf, call))
         return NULL;
     shelf->next = slot + 1;
-    count_known(pool, slot, header, way);
-    point(header, way, slot);
+    array_count_known(pool, slot, header, way);
+    array_point_header(header, way, slot);
     return header;
 }
 
 tide_array *tide_array_acquire_slow(tide_pool *pool, tide_type type, tide_order order, int ndim,
                                     const int64_t *shape, TIDE_PLACE)
 {
-    tide_array *known = take_cached(pool, type, order, ndim, shape);
+    tide_array *known = array_take_cached(pool, type, order, ndim, shape);
     if (TIDE_LIKELY(known != NULL))
         return known;
     size_t length = 0;
-    if (validate(pool, type, order, ndim, shape, &length) != TIDE_OK)
+    if (array_validate(pool, type, order, ndim, shape, &length) != TIDE_OK)
         return NULL;
     tide_row *row = tide_row_ready(pool, type, call);
     if (row == NULL || !tide_log_touch(pool, row->shelf, call))
         return NULL;
-    tide_array *array = acquire(pool, row, order, ndim, shape, length,
+    tide_array *array = array_acquire(pool, row, order, ndim, shape, length,
                                 (tide_place){TIDE_PASS_PLACE});
     tide_assert_valid(pool);
     return array;

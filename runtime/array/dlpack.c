@@ -22,7 +22,7 @@ typedef struct exported_array {
     int64_t shape[TIDE_NDIM_MAX], strides[TIDE_NDIM_MAX];
 } exported_array;
 
-static void release_exported(tide_dl_managed *managed)
+static void dlpack_release_exported(tide_dl_managed *managed)
 {
     exported_array *exported = managed->manager_ctx;
     tide_export_drop(exported->pin);
@@ -31,7 +31,7 @@ static void release_exported(tide_dl_managed *managed)
 
 /* The live slot that has this header, or NULL. By address alone: what the header of an array that
  * is no longer live says is not to be trusted, and a trim may have freed it. */
-static tide_slot *live_slot(const tide_pool *pool, const tide_array *header)
+static tide_slot *dlpack_live_slot(const tide_pool *pool, const tide_array *header)
 {
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         const tide_row *row = pool->core->rows.used[i];
@@ -43,7 +43,7 @@ static tide_slot *live_slot(const tide_pool *pool, const tide_array *header)
 }
 
 /* The slot whose memory the array is, if the array is live and pooled; its row, too. */
-static tide_slot *slot_of(tide_pool *pool, const tide_array *array, tide_row **row)
+static tide_slot *dlpack_slot_of(tide_pool *pool, const tide_array *array, tide_row **row)
 {
     const char *call = "tide_array_export";
     const tide_array *root = array;
@@ -53,7 +53,7 @@ static tide_slot *slot_of(tide_pool *pool, const tide_array *array, tide_row **r
         tide_fail(TIDE_ERROR_STATE, call, "an imported array is its producer's to export");
         return NULL;
     }
-    tide_slot *slot = live_slot(pool, root);
+    tide_slot *slot = dlpack_live_slot(pool, root);
     if (slot == NULL) {
         tide_misuse(pool, TIDE_ERROR_STALE, call, "the array is not live in pool '%s'",
                     pool->core->name);
@@ -63,7 +63,7 @@ static tide_slot *slot_of(tide_pool *pool, const tide_array *array, tide_row **r
     return slot;
 }
 
-static tide_status check_export(const tide_row *row, const tide_slot *slot)
+static tide_status dlpack_check_export(const tide_row *row, const tide_slot *slot)
 {
     const char *call = "tide_array_export";
     tide_dl_type name;
@@ -76,7 +76,7 @@ static tide_status check_export(const tide_row *row, const tide_slot *slot)
     return TIDE_OK;
 }
 
-static void describe(exported_array *exported, const tide_array *array)
+static void dlpack_describe_export(exported_array *exported, const tide_array *array)
 {
     size_t ndim = (size_t)array->tensor.ndim;
     memcpy(exported->shape, array->tensor.shape, ndim * sizeof *exported->shape);
@@ -85,7 +85,7 @@ static void describe(exported_array *exported, const tide_array *array)
     managed->version.major = TIDE_DL_MAJOR;
     managed->version.minor = TIDE_DL_MINOR;
     managed->manager_ctx = exported;
-    managed->deleter = release_exported;
+    managed->deleter = dlpack_release_exported;
     managed->flags = 0;
     managed->tensor = array->tensor;
     managed->tensor.shape = exported->shape;
@@ -106,8 +106,8 @@ tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array)
         return NULL;
     }
     tide_row *row = NULL;
-    tide_slot *slot = slot_of(pool, array, &row);
-    if (slot == NULL || check_export(row, slot) != TIDE_OK)
+    tide_slot *slot = dlpack_slot_of(pool, array, &row);
+    if (slot == NULL || dlpack_check_export(row, slot) != TIDE_OK)
         return NULL;
     exported_array *exported = tide_os_resize(NULL, sizeof *exported);
     tide_export *pin = exported != NULL ? tide_export_slot(pool, row, slot) : NULL;
@@ -117,13 +117,13 @@ tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array)
         return NULL;
     }
     exported->pin = pin;
-    describe(exported, array);
+    dlpack_describe_export(exported, array);
     return &exported->managed;
 }
 
 /* ---- in --------------------------------------------------------------------------------- */
 
-static tide_type type_named(tide_dl_type name)
+static tide_type dlpack_type_named(tide_dl_type name)
 {
     tide_dl_type known;
     for (tide_type type = 1; type <= TIDE_BUILTIN_COUNT; type++)
@@ -133,7 +133,7 @@ static tide_type type_named(tide_dl_type name)
     return TIDE_NO_TYPE;
 }
 
-static tide_status check_import(const tide_pool *pool, const tide_dl_managed *managed,
+static tide_status dlpack_check_import(const tide_pool *pool, const tide_dl_managed *managed,
                                 size_t *length)
 {
     const char *call = "tide_array_import";
@@ -147,19 +147,19 @@ static tide_status check_import(const tide_pool *pool, const tide_dl_managed *ma
         return tide_fail(TIDE_ERROR_DEVICE, call, "memory of device %d:%d, pool '%s' is on %s",
                          tensor->device.device_type, tensor->device.device_id, pool->core->name,
                          pool->core->device->name);
-    if (type_named(tensor->dtype) == TIDE_NO_TYPE)
+    if (dlpack_type_named(tensor->dtype) == TIDE_NO_TYPE)
         return tide_fail(TIDE_ERROR_TYPE, call, "no type for code %u, %u bits, %u lanes",
                          tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
     TIDE_FORWARD(tide_streams_quiet(pool, call));
     return tide_shape_length(tensor->ndim, tensor->shape, length, call);
 }
 
-static tide_array *make_imported(tide_pool *pool, tide_dl_managed *managed, size_t length,
+static tide_array *dlpack_make_imported(tide_pool *pool, tide_dl_managed *managed, size_t length,
                                  TIDE_PLACE)
 {
     const tide_dl_tensor *tensor = &managed->tensor;
     size_t ndim = (size_t)tensor->ndim;
-    tide_loose_array *loose = tide_loose_acquire(pool, type_named(tensor->dtype), tensor->ndim,
+    tide_loose_array *loose = tide_loose_acquire(pool, dlpack_type_named(tensor->dtype), tensor->ndim,
                                                  "tide_array_import", TIDE_PASS_PLACE);
     if (loose == NULL)
         return NULL;
@@ -178,7 +178,7 @@ static tide_array *make_imported(tide_pool *pool, tide_dl_managed *managed, size
     return &loose->array;
 }
 
-static void give_back(tide_dl_managed *managed)
+static void dlpack_give_back(tide_dl_managed *managed)
 {
     if (managed->deleter != NULL)
         managed->deleter(managed);
@@ -194,15 +194,15 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
     size_t length = 0;
     tide_array *array = NULL;
     /* Room for the header's touch, and for the entry that gives the tensor back. */
-    if (tide_pool_use(pool, call) == TIDE_OK && check_import(pool, managed, &length) == TIDE_OK &&
+    if (tide_pool_use(pool, call) == TIDE_OK && dlpack_check_import(pool, managed, &length) == TIDE_OK &&
         tide_log_room(pool, 2, call))
-        array = make_imported(pool, managed, length, TIDE_CALLER);
+        array = dlpack_make_imported(pool, managed, length, TIDE_CALLER);
     if (array != NULL && !tide_import_remember(pool, managed)) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember the tensor");
         array = NULL;
     }
     if (array == NULL)
-        give_back(managed);
+        dlpack_give_back(managed);
     else
         tide_streams_follow(pool); /* the producer is done as far as the pool's stream can tell */
     return array;

@@ -48,7 +48,7 @@ tide_status tide_fill_elements(tide_pool *pool, void *data, tide_type type, size
     return tide_streams_ordered(pool, "tide_fill");
 }
 
-static void *filled(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)
+static void *fill_acquired(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)
 {
     void *data = TIDE_LIKELY(type < TIDE_TYPE_LIMIT)
                      ? tide_acquire_inline(pool, type, n, TIDE_PASS_PLACE)
@@ -60,7 +60,7 @@ static void *filled(tide_pool *pool, tide_type type, size_t n, const void *value
 void *tide_fill_at(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)
 {
     if (value != NULL)
-        return filled(pool, type, n, value, TIDE_PASS_PLACE);
+        return fill_acquired(pool, type, n, value, TIDE_PASS_PLACE);
     tide_fail(TIDE_ERROR_ARGUMENT, "tide_fill", "the value is NULL");
     return NULL;
 }
@@ -72,7 +72,7 @@ void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *valu
 
 void *tide_zeros_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 {
-    return filled(pool, type, n, NULL, TIDE_PASS_PLACE);
+    return fill_acquired(pool, type, n, NULL, TIDE_PASS_PLACE);
 }
 
 void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n)
@@ -81,7 +81,7 @@ void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n)
 }
 
 /* The number one, in each numeric type. */
-static const void *one(tide_type type)
+static const void *fill_number_one(tide_type type)
 {
     static const uint64_t integer = 1; /* every little-endian integer starts with it */
     static const tide_f16 f16 = {0x3C00};
@@ -108,7 +108,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "one() relies on littl
 
 const void *tide_one_of(tide_type type, const char *call)
 {
-    const void *value = one(type);
+    const void *value = fill_number_one(type);
     const tide_type_facts *facts = tide_type_find(type);
     if (value == NULL)
         tide_fail(TIDE_ERROR_TYPE, call, "%s is no numeric built-in type",
@@ -119,7 +119,7 @@ const void *tide_one_of(tide_type type, const char *call)
 void *tide_ones_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 {
     const void *value = tide_one_of(type, "tide_ones");
-    return value != NULL ? filled(pool, type, n, value, TIDE_PASS_PLACE) : NULL;
+    return value != NULL ? fill_acquired(pool, type, n, value, TIDE_PASS_PLACE) : NULL;
 }
 
 void *tide_ones_type(tide_pool *pool, tide_type type, size_t n)

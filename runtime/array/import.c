@@ -11,39 +11,39 @@ typedef struct tide_import {
     void *mark; /* NULL: none could be left so far */
 } tide_import;
 
-static void give_back(tide_dl_managed *managed)
+static void import_give_back(tide_dl_managed *managed)
 {
     if (managed->deleter != NULL)
         managed->deleter(managed);
 }
 
-static void leave_mark(const tide_pool *pool, tide_import *import)
+static void import_leave_mark(const tide_pool *pool, tide_import *import)
 {
     tide_device *device = pool->core->device;
     if (import->mark == NULL && !device->methods->capturing(device, pool->core->streams.own))
         import->mark = device->methods->mark(device, tide_streams_last(pool));
 }
 
-static void finish(const tide_pool *pool, tide_import *import)
+static void import_finish(const tide_pool *pool, tide_import *import)
 {
     tide_device *device = pool->core->device;
     if (import->mark != NULL)
         device->methods->mark_drop(device, import->mark);
-    give_back(import->managed);
+    import_give_back(import->managed);
     tide_os_free(import);
 }
 
 /* Those whose marks have been passed; in the order of their stream, so the first that is not ends
  * it. */
-static void settle(tide_pool *pool)
+static void import_settle(tide_pool *pool)
 {
     tide_device *device = pool->core->device;
     for (tide_import *import = pool->core->leaving; import != NULL; import = pool->core->leaving) {
-        leave_mark(pool, import);
+        import_leave_mark(pool, import);
         if (import->mark == NULL || !device->methods->mark_done(device, import->mark))
             return;
         pool->core->leaving = import->next;
-        finish(pool, import);
+        import_finish(pool, import);
     }
 }
 
@@ -51,7 +51,7 @@ bool tide_import_remember(tide_pool *pool, tide_dl_managed *managed)
 {
     void *entry = managed;
     if (!pool->core->device->host) {
-        settle(pool);
+        import_settle(pool);
         tide_import *import = tide_os_resize(NULL, sizeof *import);
         if (import == NULL)
             return false;
@@ -65,15 +65,15 @@ bool tide_import_remember(tide_pool *pool, tide_dl_managed *managed)
 void tide_import_undo(tide_pool *pool, const tide_entry *entry)
 {
     if (pool->core->device->host) {
-        give_back((tide_dl_managed *)(void *)entry->next);
+        import_give_back((tide_dl_managed *)(void *)entry->next);
         return;
     }
     tide_import *import = (tide_import *)(void *)entry->next, **last = &pool->core->leaving;
     while (*last != NULL)
         last = &(*last)->next;
     *last = import;
-    leave_mark(pool, import);
-    settle(pool);
+    import_leave_mark(pool, import);
+    import_settle(pool);
 }
 
 void tide_import_finish(tide_pool *pool)
@@ -81,11 +81,11 @@ void tide_import_finish(tide_pool *pool)
     tide_device *device = pool->core->device;
     for (tide_import *import = pool->core->leaving; import != NULL; import = pool->core->leaving) {
         pool->core->leaving = import->next;
-        leave_mark(pool, import);
+        import_leave_mark(pool, import);
         if (import->mark == NULL)
             (void)device->methods->wait_all(device); /* if it cannot, nothing runs there */
         else
             (void)device->methods->mark_wait(device, import->mark);
-        finish(pool, import);
+        import_finish(pool, import);
     }
 }

@@ -13,7 +13,7 @@
 
 /* ---- filled ----------------------------------------------------------------------------- */
 
-static tide_array *filled(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
+static tide_array *view_acquire_filled(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
                           const void *value, TIDE_PLACE)
 {
     tide_array *array = tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape,
@@ -25,20 +25,20 @@ static tide_array *filled(tide_pool *pool, tide_type type, int ndim, const int64
 
 tide_array *tide_array_zeros(tide_pool *pool, tide_type type, int ndim, const int64_t *shape)
 {
-    return filled(pool, type, ndim, shape, NULL, TIDE_CALLER);
+    return view_acquire_filled(pool, type, ndim, shape, NULL, TIDE_CALLER);
 }
 
 tide_array *tide_array_ones(tide_pool *pool, tide_type type, int ndim, const int64_t *shape)
 {
     const void *one = tide_one_of(type, "tide_array_ones");
-    return one != NULL ? filled(pool, type, ndim, shape, one, TIDE_CALLER) : NULL;
+    return one != NULL ? view_acquire_filled(pool, type, ndim, shape, one, TIDE_CALLER) : NULL;
 }
 
 tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
                             const void *value)
 {
     if (value != NULL)
-        return filled(pool, type, ndim, shape, value, TIDE_CALLER);
+        return view_acquire_filled(pool, type, ndim, shape, value, TIDE_CALLER);
     tide_fail(TIDE_ERROR_ARGUMENT, "tide_array_fill", "the value is NULL");
     return NULL;
 }
@@ -90,7 +90,7 @@ bool tide_loose_live(const tide_pool *pool, const tide_array *array)
 }
 
 /* Shares the memory of `array` from `offset` elements on. */
-static void share(tide_loose_array *loose, const tide_array *array, int64_t offset)
+static void view_share(tide_loose_array *loose, const tide_array *array, int64_t offset)
 {
     size_t size = tide_type_find(array->type)->size;
     loose->array.tensor.data = array->tensor.data;
@@ -119,7 +119,7 @@ bool tide_array_contiguous(const tide_array *array, tide_order order)
 /* ---- view and reshape ------------------------------------------------------------------- */
 
 /* Are the elements start, start + step, … (extent of them) all within 0 … size - 1? */
-static bool within(int64_t size, int64_t start, int64_t extent, int64_t step)
+static bool view_within(int64_t size, int64_t start, int64_t extent, int64_t step)
 {
     int64_t last, span;
     if (extent == 0)
@@ -129,7 +129,7 @@ static bool within(int64_t size, int64_t start, int64_t extent, int64_t step)
            !__builtin_add_overflow(start, span, &last) && last >= 0 && last < size;
 }
 
-static tide_status check_view(const tide_array *array, const int64_t *start,
+static tide_status view_check(const tide_array *array, const int64_t *start,
                               const int64_t *extent, const int64_t *step)
 {
     const char *call = "tide_array_view";
@@ -138,7 +138,7 @@ static tide_status check_view(const tide_array *array, const int64_t *start,
                          array == NULL ? "array" : start == NULL ? "start" : "extent");
     for (int d = 0; d < array->tensor.ndim; d++) {
         int64_t by = step != NULL ? step[d] : 1;
-        if (!within(array->tensor.shape[d], start[d], extent[d], by))
+        if (!view_within(array->tensor.shape[d], start[d], extent[d], by))
             return tide_fail(TIDE_ERROR_SIZE, call,
                              "dimension %d: %lld elements from %lld by %lld, it has %lld", d,
                              (long long)extent[d], (long long)start[d], (long long)by,
@@ -149,7 +149,7 @@ static tide_status check_view(const tide_array *array, const int64_t *start,
 }
 
 /* A step that is never taken may be anything, and must not overflow the stride. */
-static int64_t step_of(const int64_t *extent, const int64_t *step, int d)
+static int64_t view_step_of(const int64_t *extent, const int64_t *step, int d)
 {
     return step != NULL && extent[d] > 1 ? step[d] : 1;
 }
@@ -157,7 +157,7 @@ static int64_t step_of(const int64_t *extent, const int64_t *step, int d)
 tide_array *tide_array_view(tide_pool *pool, const tide_array *array, const int64_t *start,
                       const int64_t *extent, const int64_t *step)
 {
-    if (check_view(array, start, extent, step) != TIDE_OK)
+    if (view_check(array, start, extent, step) != TIDE_OK)
         return NULL;
     int ndim = array->tensor.ndim;
     tide_loose_array *view =
@@ -169,10 +169,10 @@ tide_array *tide_array_view(tide_pool *pool, const tide_array *array, const int6
     for (int d = 0; d < ndim; d++) {
         offset += extent[d] > 0 ? start[d] * array->tensor.strides[d] : 0;
         view->shape[d] = extent[d];
-        view->strides[d] = array->tensor.strides[d] * step_of(extent, step, d);
+        view->strides[d] = array->tensor.strides[d] * view_step_of(extent, step, d);
         view->array.length *= (size_t)extent[d];
     }
-    share(view, array, offset);
+    view_share(view, array, offset);
     return &view->array;
 }
 
@@ -201,6 +201,6 @@ tide_array *tide_array_reshape(tide_pool *pool, const tide_array *array, int ndi
         memcpy(made->shape, shape, (size_t)ndim * sizeof *shape);
     tide_shape_strides(ndim, shape, (tide_order)array->order, made->strides);
     made->array.length = length;
-    share(made, array, 0);
+    view_share(made, array, 0);
     return &made->array;
 }

@@ -28,7 +28,7 @@ void tide_general_frame(tide_scope *scope, tide_pool *pool, uint32_t count, cons
 
 /* The shelves that a compiled frame kept in the scope: each different type's, in the order in which
  * they first stand in the plan. It did not claim them, so `saved_at` is what it was. */
-static void put_back(const tide_scope *scope)
+static void frame_put_back(const tide_scope *scope)
 {
     const tide_type *types = scope->plan->types;
     uint32_t distinct = 0;
@@ -50,7 +50,7 @@ void tide_general_frame_leave(tide_scope *scope)
         !tide_level_close(pool, tide_scope_base(scope), scope->tag, scope->outer))
         return;
     if (!tide_scope_logged(scope))
-        put_back(scope);
+        frame_put_back(scope);
 }
 
 tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t count,

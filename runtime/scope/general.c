@@ -47,7 +47,7 @@ tide_array *tide_general_array_slow(tide_pool *pool, tide_type type, int ndim,
 }
 
 /* NULL with a message unless the site is of this kind. */
-static tide_site *of_kind(tide_site *site, tide_kind kind, const char *call)
+static tide_site *general_site_of_kind(tide_site *site, tide_kind kind, const char *call)
 {
     if (site == NULL)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is NULL");
@@ -60,14 +60,14 @@ static tide_site *of_kind(tide_site *site, tide_kind kind, const char *call)
 
 void *tide_site_acquire(tide_site *site, tide_pool *pool, tide_type type, size_t n)
 {
-    site = of_kind(site, TIDE_KIND_ACQUIRE, "tide_site_acquire");
+    site = general_site_of_kind(site, TIDE_KIND_ACQUIRE, "tide_site_acquire");
     return site != NULL ? tide_site_acquire_inline(site, pool, type, n) : NULL;
 }
 
 tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type type, int ndim,
                                     const int64_t *shape)
 {
-    site = of_kind(site, TIDE_KIND_ARRAY, "tide_site_acquire_array");
+    site = general_site_of_kind(site, TIDE_KIND_ARRAY, "tide_site_acquire_array");
     return site != NULL ? tide_site_array_inline(site, pool, type, ndim, shape) : NULL;
 }
 

@@ -25,7 +25,7 @@ struct tide_generic {
 
 /* The youngest; from it all are reached, so that one whose maker was unloaded is not lost. Guarded
  * by the registry. */
-static tide_generic *youngest;
+static tide_generic *generic_youngest;
 
 tide_generic *tide_generic_create(const char *name)
 {
@@ -43,14 +43,14 @@ tide_generic *tide_generic_create(const char *name)
     memset(made, 0, sizeof *made);
     memcpy(made->name, name, length);
     tide_registry_lock();
-    made->older = youngest;
-    youngest = made;
+    made->older = generic_youngest;
+    generic_youngest = made;
     tide_registry_unlock();
     return made;
 }
 
 /* The page of a type, made if there is none, the registry locked; NULL when memory is short. */
-static tide_method **page_for(tide_generic *generic, tide_type type)
+static tide_method **generic_page_for(tide_generic *generic, tide_type type)
 {
     tide_method **page = generic->pages[type / PAGE_TYPES];
     if (page == NULL && (page = tide_os_resize(NULL, PAGE_TYPES * sizeof *page)) != NULL) {
@@ -60,12 +60,12 @@ static tide_method **page_for(tide_generic *generic, tide_type type)
     return page;
 }
 
-static tide_status add(tide_generic *generic, tide_type type, tide_method *method)
+static tide_status generic_add_method(tide_generic *generic, tide_type type, tide_method *method)
 {
     tide_method **page;
     if (type == TIDE_ALL_TYPES)
         __atomic_store_n(&generic->fallback, method, __ATOMIC_RELEASE);
-    else if ((page = page_for(generic, type)) != NULL)
+    else if ((page = generic_page_for(generic, type)) != NULL)
         __atomic_store_n(&page[type % PAGE_TYPES], method, __ATOMIC_RELEASE);
     else
         return tide_fail(TIDE_ERROR_MEMORY, "tide_generic_add", "no memory for method %u of '%s'",
@@ -83,7 +83,7 @@ tide_status tide_generic_add(tide_generic *generic, tide_type type, tide_method 
         return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type,
                          tide_type_count());
     tide_registry_lock();
-    tide_status status = add(generic, type, method);
+    tide_status status = generic_add_method(generic, type, method);
     tide_registry_unlock();
     return status;
 }
@@ -110,14 +110,14 @@ tide_method **tide_generic_place(const tide_generic *generic, tide_type type)
                : NULL;
 }
 
-TIDE_INLINE tide_method *look_up(const tide_generic *generic, tide_type type)
+TIDE_INLINE tide_method *generic_look_up(const tide_generic *generic, tide_type type)
 {
     tide_method **place = tide_generic_place(generic, type);
     return TIDE_LIKELY(place != NULL) ? __atomic_load_n(place, __ATOMIC_ACQUIRE)
                                       : __atomic_load_n(&generic->fallback, __ATOMIC_ACQUIRE);
 }
 
-static TIDE_COLD void unmet(tide_generic *generic, tide_type type, const char *call)
+static TIDE_COLD void generic_report_unmet(tide_generic *generic, tide_type type, const char *call)
 {
     if (generic == NULL) {
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the generic function is NULL");
@@ -129,7 +129,7 @@ static TIDE_COLD void unmet(tide_generic *generic, tide_type type, const char *c
 
 tide_method *tide_generic_find(const tide_generic *generic, tide_type type)
 {
-    tide_method *method = generic != NULL ? look_up(generic, type) : NULL;
+    tide_method *method = generic != NULL ? generic_look_up(generic, type) : NULL;
     if (generic == NULL)
         tide_fail(TIDE_ERROR_ARGUMENT, "tide_generic_find", "the generic function is NULL");
     else if (method == NULL)
@@ -143,9 +143,9 @@ void tide_general_dispatch(tide_generic *generic, tide_type type, void *args,
 {
     (void)site;
     tide_plan_missed(plan);
-    tide_method *method = TIDE_LIKELY(generic != NULL) ? look_up(generic, type) : NULL;
+    tide_method *method = TIDE_LIKELY(generic != NULL) ? generic_look_up(generic, type) : NULL;
     if (TIDE_UNLIKELY(method == NULL)) {
-        unmet(generic, type, "TIDE_DISPATCH");
+        generic_report_unmet(generic, type, "TIDE_DISPATCH");
         return;
     }
     method(args);

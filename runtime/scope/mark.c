@@ -46,23 +46,23 @@ void tide_mark_close(tide_pool *pool, size_t position, tide_place caller)
     tide_assert_valid(pool);
 }
 
-static const tide_mark refused;
+static const tide_mark mark_refused;
 
-static tide_mark open_mark(tide_pool *pool, const char *call, tide_place caller)
+static tide_mark mark_open_level(tide_pool *pool, const char *call, tide_place caller)
 {
     if (tide_level_admit(pool, call) != TIDE_OK)
-        return refused;
+        return mark_refused;
     tide_mark mark = {.pool = pool, .position = (size_t)(pool->log_top - pool->core->log.start)};
     mark.serial = tide_mark_push(pool, call);
     if (mark.serial == 0)
-        return refused;
+        return mark_refused;
     tide_level_open_at(pool, caller);
     return mark;
 }
 
 tide_mark tide_checkpoint(tide_pool *pool)
 {
-    return open_mark(pool, "tide_checkpoint", (tide_place){TIDE_CALLER});
+    return mark_open_level(pool, "tide_checkpoint", (tide_place){TIDE_CALLER});
 }
 
 tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t count)
@@ -70,21 +70,21 @@ tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t 
     const char *call = "tide_checkpoint_types";
     if (types == NULL && count != 0) {
         tide_fail(TIDE_ERROR_ARGUMENT, call, "types is NULL, count is %zu", count);
-        return refused;
+        return mark_refused;
     }
     for (size_t i = 0; i < count; i++)
         if (tide_type_find(types[i]) == NULL) {
             tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", types[i],
                       tide_type_count());
-            return refused;
+            return mark_refused;
         }
-    tide_mark mark = open_mark(pool, call, (tide_place){TIDE_CALLER});
+    tide_mark mark = mark_open_level(pool, call, (tide_place){TIDE_CALLER});
     for (size_t i = 0; mark.pool != NULL && i < count; i++) {
         tide_shelf *shelf = &pool->shelves[types[i]];
         /* A shelf not yet set up has nothing to save; its first acquire will. */
         if (shelf->saved_at != 0 && !tide_log_touch(pool, shelf, call)) {
             tide_mark_close(pool, mark.position, (tide_place){TIDE_CALLER});
-            return refused;
+            return mark_refused;
         }
     }
     return mark;

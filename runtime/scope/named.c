@@ -14,7 +14,7 @@ typedef struct named_site {
     char name[];
 } named_site;
 
-static tide_site *find_named(const char *name)
+static tide_site *named_find(const char *name)
 {
     tide_site *const *sites;
     size_t count = tide_site_list(&sites);
@@ -26,7 +26,7 @@ static tide_site *find_named(const char *name)
     return NULL;
 }
 
-static tide_site *make_named(const char *name, tide_kind kind)
+static tide_site *named_make(const char *name, tide_kind kind)
 {
     size_t length = strlen(name) + 1;
     named_site *made = tide_os_resize(NULL, sizeof *made + length);
@@ -41,20 +41,20 @@ static tide_site *make_named(const char *name, tide_kind kind)
 }
 
 /* Registry locked. */
-static tide_site *find_or_make(const char *name, tide_kind kind, const char *call)
+static tide_site *named_find_or_make(const char *name, tide_kind kind, const char *call)
 {
-    tide_site *site = find_named(name);
+    tide_site *site = named_find(name);
     if (site != NULL && site->kind != kind) {
         tide_fail(TIDE_ERROR_NAME, call, "site '%s' is of kind %s, not %s", name,
                   tide_kind_name(site->kind), tide_kind_name(kind));
         return NULL;
     }
-    if (site == NULL && (site = make_named(name, kind)) == NULL)
+    if (site == NULL && (site = named_make(name, kind)) == NULL)
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for site '%s'", name);
     return site;
 }
 
-static tide_site *register_site(const char *name, tide_kind kind, const char *call)
+static tide_site *named_register(const char *name, tide_kind kind, const char *call)
 {
     if (name == NULL || name[0] == '\0') {
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is %s", name == NULL ? "NULL" : "empty");
@@ -66,17 +66,17 @@ static tide_site *register_site(const char *name, tide_kind kind, const char *ca
         return NULL;
     }
     tide_registry_lock();
-    tide_site *site = find_or_make(name, kind, call);
+    tide_site *site = named_find_or_make(name, kind, call);
     tide_registry_unlock();
     return site;
 }
 
 tide_site *tide_site_register(const char *name)
 {
-    return register_site(name, TIDE_KIND_SCOPE, "tide_site_register");
+    return named_register(name, TIDE_KIND_SCOPE, "tide_site_register");
 }
 
 tide_site *tide_site_register_kind(const char *name, tide_kind kind)
 {
-    return register_site(name, kind, "tide_site_register_kind");
+    return named_register(name, kind, "tide_site_register_kind");
 }

@@ -17,7 +17,7 @@
 /* ---- shared ----------------------------------------------------------------------------- */
 
 /* Fills the scope and opens its level. What to save is the plan's business. */
-TIDE_INLINE void open_scope(tide_scope *scope, tide_pool *pool, const tide_plan *plan)
+TIDE_INLINE void plan_open_scope(tide_scope *scope, tide_pool *pool, const tide_plan *plan)
 {
     scope->pool = pool;
     scope->base = tide_base_mark(pool->log_top);
@@ -26,7 +26,7 @@ TIDE_INLINE void open_scope(tide_scope *scope, tide_pool *pool, const tide_plan 
     scope->plan = plan;
 }
 
-TIDE_INLINE tide_entry *save(tide_entry *top, tide_shelf *shelf, uint64_t tag)
+TIDE_INLINE tide_entry *plan_save(tide_entry *top, tide_shelf *shelf, uint64_t tag)
 {
     *top = (tide_entry){shelf, shelf->next, shelf->saved_at};
     shelf->saved_at = tag;
@@ -46,21 +46,21 @@ void tide_scope_refuse(tide_scope *scope, const tide_plan *plan)
 
 /* A pool whose log shows no room: it is careful, something was requested of it, or the log is
  * full. Nothing is saved now; the first touches will. */
-static TIDE_COLD void enter_without_room(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+static TIDE_COLD void plan_enter_without_room(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                                          const tide_site *site)
 {
     if (tide_level_admit(pool, "TIDE_SCOPE") != TIDE_OK) {
         tide_scope_refuse(scope, plan);
         return;
     }
-    open_scope(scope, pool, plan);
+    plan_open_scope(scope, pool, plan);
     if (pool->core->careful)
         tide_levels_push(&pool->core->levels, scope->tag, site->place);
 }
 
 /* Did the scope touch a shelf that its plan had not saved? Of `saved` entries the plan knew. (Those
  * of a scope left open inside count too: that is rare, and a miss too many does no harm.) */
-static TIDE_COLD void count_miss(const tide_scope *scope, ptrdiff_t saved)
+static TIDE_COLD void plan_count_miss(const tide_scope *scope, ptrdiff_t saved)
 {
     for (const tide_entry *entry = tide_scope_base(scope); entry < scope->pool->log_top; entry++)
         if (tide_shelf_real(scope->pool, entry->shelf) && --saved < 0) {
@@ -69,7 +69,7 @@ static TIDE_COLD void count_miss(const tide_scope *scope, ptrdiff_t saved)
         }
 }
 
-static TIDE_COLD void leave_slow(const tide_scope *scope)
+static TIDE_COLD void plan_leave_slow(const tide_scope *scope)
 {
     if (scope->pool != tide_pool_refusing())
         tide_level_close(scope->pool, tide_scope_base(scope), scope->tag, scope->outer);
@@ -78,19 +78,19 @@ static TIDE_COLD void leave_slow(const tide_scope *scope)
 /* The guard: the open level is this scope's own, so nothing was left open in it, and the pool is
  * not careful (its log_room is the log's start). Entries that are no shelf's state want more
  * than two stores: cold code sees to them. */
-TIDE_INLINE void leave(tide_scope *scope)
+TIDE_INLINE void plan_leave(tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
     tide_entry *base = tide_scope_base(scope);
     if (TIDE_UNLIKELY(pool->tag != scope->tag || base >= tide_log_open(pool))) {
-        leave_slow(scope);
+        plan_leave_slow(scope);
         return;
     }
     for (tide_entry *top = pool->log_top; top != base;) {
         tide_shelf *shelf = (--top)->shelf;
         if (TIDE_UNLIKELY(!tide_shelf_real(pool, shelf))) {
             pool->log_top = top + 1;
-            leave_slow(scope);
+            plan_leave_slow(scope);
             return;
         }
         shelf->next = top->next;
@@ -106,20 +106,20 @@ void tide_plan_enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *p
                           tide_site *site)
 {
     if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <= (ptrdiff_t)pool->core->rows.used_count)) {
-        enter_without_room(scope, pool, plan, site);
+        plan_enter_without_room(scope, pool, plan, site);
         return;
     }
-    open_scope(scope, pool, plan);
+    plan_open_scope(scope, pool, plan);
     tide_entry *top = pool->log_top;
     tide_row **used = pool->core->rows.used, **end = used + pool->core->rows.used_count;
     for (; used != end; used++)
-        top = save(top, (*used)->shelf, scope->tag);
+        top = plan_save(top, (*used)->shelf, scope->tag);
     pool->log_top = top;
 }
 
 void tide_plan_leave_full(tide_scope *scope)
 {
-    leave(scope);
+    plan_leave(scope);
 }
 
 /* The level of a frame whose arrays are touched one by one. */
@@ -127,48 +127,48 @@ void tide_plan_open_frame(tide_scope *scope, tide_pool *pool, const tide_plan *p
                           tide_site *site)
 {
     if (TIDE_UNLIKELY(pool->log_top >= tide_log_open(pool)))
-        enter_without_room(scope, pool, plan, site);
+        plan_enter_without_room(scope, pool, plan, site);
     else
-        open_scope(scope, pool, plan);
+        plan_open_scope(scope, pool, plan);
 }
 
 /* ---- table, any number of types ----------------------------------------------------------- */
 
-TIDE_INLINE tide_shelf *shelf_at(tide_pool *pool, uint32_t offset)
+TIDE_INLINE tide_shelf *plan_shelf_at(tide_pool *pool, uint32_t offset)
 {
     return (tide_shelf *)(void *)((char *)pool + offset);
 }
 
-static void enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
+static void plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
     if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <= (ptrdiff_t)plan->type_count)) {
-        enter_without_room(scope, pool, plan, site);
+        plan_enter_without_room(scope, pool, plan, site);
         return;
     }
-    open_scope(scope, pool, plan);
+    plan_open_scope(scope, pool, plan);
     tide_entry *top = pool->log_top;
     for (uint32_t i = 0; i < plan->type_count; i++) {
-        tide_shelf *shelf = shelf_at(pool, plan->shelves[i]);
+        tide_shelf *shelf = plan_shelf_at(pool, plan->shelves[i]);
         if (TIDE_LIKELY(shelf->saved_at != 0)) /* else it is not set up: nothing to save yet */
-            top = save(top, shelf, scope->tag);
+            top = plan_save(top, shelf, scope->tag);
     }
     pool->log_top = top;
 }
 
-static void leave_table(tide_scope *scope)
+static void plan_leave_table(tide_scope *scope)
 {
     const tide_plan *plan = scope->plan;
     if (TIDE_UNLIKELY(plan->counts != NULL && scope->pool->log_top - tide_scope_base(scope) >
                                                   (ptrdiff_t)plan->type_count))
-        count_miss(scope, plan->type_count);
-    leave(scope);
+        plan_count_miss(scope, plan->type_count);
+    plan_leave(scope);
 }
 
 /* ---- table, one to four types ------------------------------------------------------------- */
 
 /* Like an inlined typed scope: shelves that the level around has saved are kept in the scope,
  * not in the log. tidepool/inline/typed.h says when, and why that is safe. */
-TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+TIDE_INLINE void plan_enter_saving(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                               tide_site *site, uint32_t count)
 {
     tide_shelf *shelves[TIDE_TYPED_MAX];
@@ -176,13 +176,13 @@ TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_pla
     uint64_t outer = ready ? pool->tag : 0;
 #define TIDE_STEP(i)                                        \
     do {                                                    \
-        shelves[i] = shelf_at(pool, plan->shelves[i]);      \
+        shelves[i] = plan_shelf_at(pool, plan->shelves[i]);      \
         ready = ready && shelves[i]->saved_at == outer;     \
     } while (0)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
     if (TIDE_UNLIKELY(!ready)) {
-        enter_table(scope, pool, plan, site);
+        plan_enter_table(scope, pool, plan, site);
         return;
     }
     uint64_t tag = tide_tag_inner(pool);
@@ -203,55 +203,55 @@ TIDE_INLINE void enter_saving(tide_scope *scope, tide_pool *pool, const tide_pla
 }
 
 /* The log first, which something was written to; then the scope's own. */
-static TIDE_COLD void leave_kept_slow(const tide_scope *scope)
+static TIDE_COLD void plan_leave_kept_slow(const tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
     if (pool == tide_pool_refusing())
         return;
     if (scope->plan->counts != NULL)
-        count_miss(scope, 0);
+        plan_count_miss(scope, 0);
     if (!tide_level_close(pool, scope->base, scope->tag, scope->outer))
         return;
     for (uint32_t i = 0; i < scope->plan->type_count; i++)
-        *shelf_at(pool, scope->plan->shelves[i]) =
+        *plan_shelf_at(pool, scope->plan->shelves[i]) =
             (tide_shelf){.next = scope->saved[i], .saved_at = scope->outer};
 }
 
 /* Where the guard of a faster leave has failed: no need to ask again. */
-static void leave_saving_slow(tide_scope *scope)
+static void plan_leave_saving_slow(tide_scope *scope)
 {
     if (tide_scope_logged(scope))
-        leave_table(scope);
+        plan_leave_table(scope);
     else
-        leave_kept_slow(scope);
+        plan_leave_kept_slow(scope);
 }
 
-TIDE_INLINE void leave_saving(tide_scope *scope, uint32_t count)
+TIDE_INLINE void plan_leave_saving(tide_scope *scope, uint32_t count)
 {
     tide_pool *pool = scope->pool;
     if (TIDE_UNLIKELY(pool->tag != scope->tag || pool->log_top != scope->base)) {
-        leave_saving_slow(scope);
+        plan_leave_saving_slow(scope);
         return;
     }
     const uint32_t *shelves = scope->plan->shelves;
     uint64_t outer = scope->outer;
     pool->tag = outer;
 #define TIDE_STEP(i)                                                         \
-    *shelf_at(pool, shelves[i]) =                                            \
+    *plan_shelf_at(pool, shelves[i]) =                                            \
         (tide_shelf){.next = scope->saved[(i) % TIDE_SCOPE_SAVED], .saved_at = outer}
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
 }
 
 #define TIDE_SAVING(count)                                                                        \
-    static void enter_##count(tide_scope *scope, tide_pool *pool, const tide_plan *plan,          \
+    static void plan_enter_##count(tide_scope *scope, tide_pool *pool, const tide_plan *plan,          \
                               tide_site *site)                                                    \
     {                                                                                             \
-        enter_saving(scope, pool, plan, site, count);                                             \
+        plan_enter_saving(scope, pool, plan, site, count);                                             \
     }                                                                                             \
-    static void leave_##count(tide_scope *scope)                                                  \
+    static void plan_leave_##count(tide_scope *scope)                                                  \
     {                                                                                             \
-        leave_saving(scope, count);                                                               \
+        plan_leave_saving(scope, count);                                                               \
     }
 TIDE_SAVING(1)
 TIDE_SAVING(2)
@@ -261,38 +261,38 @@ TIDE_SAVING(4)
 static const struct {
     tide_enter_function *enter;
     tide_leave_function *leave;
-} saving[TIDE_SCOPE_SAVED + 1] = {{enter_table, leave_table},
-                                  {enter_1, leave_1},
-                                  {enter_2, leave_2},
-                                  {enter_3, leave_3},
-                                  {enter_4, leave_4}};
+} plan_saving[TIDE_SCOPE_SAVED + 1] = {{plan_enter_table, plan_leave_table},
+                                  {plan_enter_1, plan_leave_1},
+                                  {plan_enter_2, plan_leave_2},
+                                  {plan_enter_3, plan_leave_3},
+                                  {plan_enter_4, plan_leave_4}};
 
 /* The table's code for so many types. */
-static uint32_t form_of(uint32_t type_count)
+static uint32_t plan_form_of(uint32_t type_count)
 {
     return type_count <= TIDE_SCOPE_SAVED ? type_count : 0;
 }
 
 void tide_plan_use_table(tide_plan *plan)
 {
-    uint32_t form = form_of(plan->type_count);
-    __atomic_store_n(&plan->enter, saving[form].enter, __ATOMIC_RELAXED);
-    __atomic_store_n(&plan->leave, saving[form].leave, __ATOMIC_RELAXED);
+    uint32_t form = plan_form_of(plan->type_count);
+    __atomic_store_n(&plan->enter, plan_saving[form].enter, __ATOMIC_RELAXED);
+    __atomic_store_n(&plan->leave, plan_saving[form].leave, __ATOMIC_RELAXED);
 }
 
 /* The guard of a faster enter has failed: that of the table would, too. */
 void tide_plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                            tide_site *site)
 {
-    enter_table(scope, pool, plan, site);
+    plan_enter_table(scope, pool, plan, site);
 }
 
 void tide_plan_leave_table(tide_scope *scope)
 {
-    if (form_of(scope->plan->type_count) != 0)
-        leave_saving_slow(scope);
+    if (plan_form_of(scope->plan->type_count) != 0)
+        plan_leave_saving_slow(scope);
     else
-        leave_table(scope);
+        plan_leave_table(scope);
 }
 
 /* ---- making tables ------------------------------------------------------------------------ */
@@ -302,9 +302,9 @@ typedef struct table_plan {
     tide_type types[]; /* then the shelves' offsets */
 } table_plan;
 
-static void *tables; /* every table plan ever made, by its types */
+static void *plan_tables; /* every table plan ever made, by its types */
 
-static int compare_tables(const void *left, const void *right)
+static int plan_compare_tables(const void *left, const void *right)
 {
     const tide_plan *a = left, *b = right;
     if (a->type_count != b->type_count)
@@ -312,16 +312,16 @@ static int compare_tables(const void *left, const void *right)
     return a->type_count == 0 ? 0 : memcmp(a->types, b->types, a->type_count * sizeof *a->types);
 }
 
-static int compare_types(const void *left, const void *right)
+static int plan_compare_types(const void *left, const void *right)
 {
     tide_type a = *(const tide_type *)left, b = *(const tide_type *)right;
     return (a > b) - (a < b);
 }
 
-static uint32_t sort_distinct(tide_type *types, size_t count)
+static uint32_t plan_sort_distinct(tide_type *types, size_t count)
 {
     uint32_t distinct = 0;
-    qsort(types, count, sizeof *types, compare_types);
+    qsort(types, count, sizeof *types, plan_compare_types);
     for (size_t i = 0; i < count; i++)
         if (distinct == 0 || types[distinct - 1] != types[i])
             types[distinct++] = types[i];
@@ -329,14 +329,14 @@ static uint32_t sort_distinct(tide_type *types, size_t count)
 }
 
 /* Memory for `count` types, of which the plan may turn out to have fewer. */
-static table_plan *make_table(const tide_type *types, size_t count)
+static table_plan *plan_make_table(const tide_type *types, size_t count)
 {
     table_plan *made = tide_os_resize(NULL, sizeof *made + 2 * count * sizeof *types);
     if (made == NULL)
         return NULL;
     if (count != 0)
         memcpy(made->types, types, count * sizeof *types);
-    uint32_t distinct = sort_distinct(made->types, count), *shelves = made->types + distinct;
+    uint32_t distinct = plan_sort_distinct(made->types, count), *shelves = made->types + distinct;
     for (uint32_t i = 0; i < distinct; i++)
         shelves[i] = tide_plan_shelf(made->types[i]);
     made->plan = (tide_plan){.tier = TIDE_TIER_TABLE,
@@ -349,10 +349,10 @@ static table_plan *make_table(const tide_type *types, size_t count)
 
 const tide_plan *tide_plan_table(const tide_type *types, size_t count, const char *call)
 {
-    table_plan *made = make_table(types, count);
+    table_plan *made = plan_make_table(types, count);
     if (made != NULL) {
         tide_plan *const *found =
-            tide_os_faulted(sizeof(void *)) ? NULL : tsearch(made, &tables, compare_tables);
+            tide_os_faulted(sizeof(void *)) ? NULL : tsearch(made, &plan_tables, plan_compare_tables);
         if (found == NULL || *found != &made->plan)
             tide_os_free(made);
         if (found != NULL)

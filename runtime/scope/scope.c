@@ -7,7 +7,7 @@
 #include "runtime/scope/mark.h"
 #include "runtime/scope/plan.h"
 
-static tide_site shared = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
+static tide_site scope_shared_site = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
                            .name = "(scope without a site)"};
 
 tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope)
@@ -15,7 +15,7 @@ tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope
     const char *call = "tide_scope_enter";
     if (scope == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
-    site = site != NULL ? site : &shared;
+    site = site != NULL ? site : &scope_shared_site;
     *scope = (tide_scope){0};
     if (site->kind != TIDE_KIND_SCOPE)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is of kind %s, not scope",

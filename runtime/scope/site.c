@@ -14,22 +14,22 @@
 static struct {
     tide_site **sites;
     size_t count, room;
-} list;
+} site_list;
 
 enum { SITE_NEW = 0, SITE_LISTED = 1 };
 
 /* ---- listing ---------------------------------------------------------------------------- */
 
-static bool reserve(void)
+static bool site_reserve(void)
 {
-    if (list.count < list.room)
+    if (site_list.count < site_list.room)
         return true;
-    size_t room = list.room == 0 ? 64 : list.room * 2;
-    tide_site **sites = tide_os_resize(list.sites, room * sizeof *sites);
+    size_t room = site_list.room == 0 ? 64 : site_list.room * 2;
+    tide_site **sites = tide_os_resize(site_list.sites, room * sizeof *sites);
     if (sites == NULL)
         return false;
-    list.sites = sites;
-    list.room = room;
+    site_list.sites = sites;
+    site_list.room = room;
     return true;
 }
 
@@ -38,7 +38,7 @@ bool tide_site_enlist(tide_site *site)
     tide_assert((unsigned)site->kind < TIDE_KIND_COUNT);
     if (site->state == SITE_LISTED)
         return true;
-    if (!reserve())
+    if (!site_reserve())
         return false;
     tide_site_record *record = tide_os_resize(NULL, sizeof *record);
     if (record == NULL)
@@ -46,8 +46,8 @@ bool tide_site_enlist(tide_site *site)
     *record = (tide_site_record){0};
     site->record = record;
     site->state = SITE_LISTED;
-    tide_assert(list.count < list.room);
-    list.sites[list.count++] = site;
+    tide_assert(site_list.count < site_list.room);
+    site_list.sites[site_list.count++] = site;
     return true;
 }
 
@@ -59,7 +59,7 @@ void tide_site_forget(tide_site *site, bool going)
         tide_hooks_profile.forget(site, going);
 }
 
-static void delist(tide_site *site)
+static void site_delist(tide_site *site)
 {
     tide_site_forget(site, true);
     tide_os_free(site->record);
@@ -70,7 +70,7 @@ static void delist(tide_site *site)
 
 /* ---- publishing ------------------------------------------------------------------------- */
 
-static const tide_plan *table_of(const tide_site *site, const char *call)
+static const tide_plan *site_table_of(const tide_site *site, const char *call)
 {
     const tide_site_record *record = site->record;
     if (site->kind != TIDE_KIND_SCOPE) {
@@ -88,7 +88,7 @@ const tide_plan *tide_site_plan(const tide_site *site, tide_tier tier, const cha
     if (tier == TIDE_TIER_FULL)
         return &tide_plans_general[site->kind];
     if (tier == TIDE_TIER_TABLE)
-        return table_of(site, call);
+        return site_table_of(site, call);
     if (tier == TIDE_TIER_COMPILED && site->record->compiled != NULL)
         return site->record->compiled;
     tide_fail(TIDE_ERROR_STATE, call, "the site has no plan of tier %d (%s)", (int)tier,
@@ -97,7 +97,7 @@ const tide_plan *tide_site_plan(const tide_site *site, tide_tier tier, const cha
 }
 
 /* A pin to compiled code outlasts the code: until there is some again the next best is used. */
-static tide_tier tier_wanted(const tide_site *site)
+static tide_tier site_tier_wanted(const tide_site *site)
 {
     const tide_site_record *record = site->record;
     if (record->pinned && (record->pin != TIDE_TIER_COMPILED || record->compiled != NULL))
@@ -114,7 +114,7 @@ static tide_tier tier_wanted(const tide_site *site)
 void tide_site_publish(tide_site *site)
 {
     tide_assert(site->state == SITE_LISTED);
-    const tide_plan *plan = tide_site_plan(site, tier_wanted(site), "tide_site_publish");
+    const tide_plan *plan = tide_site_plan(site, site_tier_wanted(site), "tide_site_publish");
     if (plan == NULL)
         plan = &tide_plans_general[site->kind];
     if (tide_hooks_policy.publish != NULL)
@@ -139,8 +139,8 @@ void tide_site_arrive(tide_site *site)
 
 size_t tide_site_list(tide_site *const **sites)
 {
-    *sites = list.sites;
-    return list.count;
+    *sites = site_list.sites;
+    return site_list.count;
 }
 
 /* ---- modules ---------------------------------------------------------------------------- */
@@ -162,18 +162,18 @@ void tide_module_leave(const void *anchor)
         return;
     tide_registry_lock();
     size_t kept = 0;
-    for (size_t i = 0; i < list.count; i++) {
-        uintptr_t address = (uintptr_t)list.sites[i];
+    for (size_t i = 0; i < site_list.count; i++) {
+        uintptr_t address = (uintptr_t)site_list.sites[i];
         if (address >= first && address < last)
-            delist(list.sites[i]);
+            site_delist(site_list.sites[i]);
         else
-            list.sites[kept++] = list.sites[i];
+            site_list.sites[kept++] = site_list.sites[i];
     }
-    list.count = kept;
+    site_list.count = kept;
     if (kept == 0) {
-        tide_os_free(list.sites);
-        list.sites = NULL;
-        list.room = 0;
+        tide_os_free(site_list.sites);
+        site_list.sites = NULL;
+        site_list.room = 0;
     }
     tide_registry_unlock();
 }
@@ -183,7 +183,7 @@ void tide_module_leave(const void *anchor)
 size_t tide_site_count(void)
 {
     tide_registry_lock();
-    size_t count = list.count;
+    size_t count = site_list.count;
     tide_registry_unlock();
     return count;
 }
@@ -191,12 +191,12 @@ size_t tide_site_count(void)
 void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
 {
     tide_registry_lock();
-    for (size_t i = 0; i < list.count && visit(list.sites[i], user); i++)
+    for (size_t i = 0; i < site_list.count && visit(site_list.sites[i], user); i++)
         continue;
     tide_registry_unlock();
 }
 
-static void describe(const tide_site *site, tide_site_information *out)
+static void site_describe(const tide_site *site, tide_site_information *out)
 {
     if (site->record == NULL)
         return;
@@ -229,7 +229,7 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
     };
     for (uint32_t i = 0; i < plan->type_count && i < TIDE_SITE_TYPES; i++)
         out->types[i] = plan->types[i];
-    describe(site, out);
+    site_describe(site, out);
     tide_registry_unlock();
     return TIDE_OK;
 }

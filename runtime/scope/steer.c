@@ -9,7 +9,7 @@
 #include "runtime/base/type.h"
 
 /* Locks the registry and lists the site, or fails with the registry unlocked. */
-static tide_status begin(tide_site *site, const char *call)
+static tide_status steer_begin(tide_site *site, const char *call)
 {
     if (site == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is NULL");
@@ -23,7 +23,7 @@ static tide_status begin(tide_site *site, const char *call)
     return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to list the site");
 }
 
-static tide_status declare(tide_site *site, const tide_type *types, size_t count, const char *call)
+static tide_status steer_declare(tide_site *site, const tide_type *types, size_t count, const char *call)
 {
     const tide_plan *plan = tide_plan_table(types, count, call);
     if (plan == NULL)
@@ -46,8 +46,8 @@ tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t co
     if (site != NULL && site->kind != TIDE_KIND_SCOPE)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "a site of kind %s declares no types",
                          tide_kind_name(site->kind));
-    TIDE_FORWARD(begin(site, call));
-    tide_status status = declare(site, types, count, call);
+    TIDE_FORWARD(steer_begin(site, call));
+    tide_status status = steer_declare(site, types, count, call);
     tide_registry_unlock();
     return status;
 }
@@ -55,7 +55,7 @@ tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t co
 tide_status tide_site_pin(tide_site *site, tide_tier tier)
 {
     const char *call = "tide_site_pin";
-    TIDE_FORWARD(begin(site, call));
+    TIDE_FORWARD(steer_begin(site, call));
     bool possible = tide_site_plan(site, tier, call) != NULL;
     if (possible) {
         site->record->pinned = true;
@@ -68,7 +68,7 @@ tide_status tide_site_pin(tide_site *site, tide_tier tier)
 
 tide_status tide_site_unpin(tide_site *site)
 {
-    TIDE_FORWARD(begin(site, "tide_site_unpin"));
+    TIDE_FORWARD(steer_begin(site, "tide_site_unpin"));
     site->record->pinned = false;
     tide_site_publish(site);
     tide_registry_unlock();
@@ -77,7 +77,7 @@ tide_status tide_site_unpin(tide_site *site)
 
 tide_status tide_site_reset(tide_site *site)
 {
-    TIDE_FORWARD(begin(site, "tide_site_reset"));
+    TIDE_FORWARD(steer_begin(site, "tide_site_reset"));
     site->record->pinned = false;
     site->record->declared = NULL;
     site->record->table = site->record->compiled = NULL;

@@ -71,7 +71,7 @@ tide_loop tide_loop_enter_slow(tide_pool *pool, TIDE_PLACE)
 }
 
 /* Did this iteration only touch new types? Then they stay saved, and the next one is fast. */
-static bool only_touched(const tide_loop *loop)
+static bool typed_loop_only_touched(const tide_loop *loop)
 {
     const tide_pool *pool = loop->pool;
     if (pool->tag != loop->tag || pool->core->careful || pool->core->streams.foreign_count != 0)
@@ -83,7 +83,7 @@ static bool only_touched(const tide_loop *loop)
 }
 
 /* What the next iterations put back: the log's entries, the first two kept in the loop. */
-static tide_loop learned(tide_loop loop)
+static tide_loop typed_loop_learn(tide_loop loop)
 {
     tide_pool *pool = loop.pool;
     loop.top = pool->log_top;
@@ -99,7 +99,7 @@ static tide_loop learned(tide_loop loop)
 
 /* Otherwise everything since the loop's base is undone: levels left open, exchanges, the saved
  * shelves, which the next iteration touches anew. */
-static tide_loop undone(tide_loop loop)
+static tide_loop typed_loop_undo(tide_loop loop)
 {
     tide_pool *pool = loop.pool;
     tide_place place = {TIDE_NOWHERE};
@@ -118,11 +118,11 @@ tide_loop tide_loop_next_slow(tide_loop loop)
     tide_pool *pool = loop.pool;
     if (pool == tide_pool_refusing() || (pool->tag != loop.tag && tide_abandoned(pool, loop.tag)))
         return loop;
-    if (!only_touched(&loop))
-        return undone(loop);
+    if (!typed_loop_only_touched(&loop))
+        return typed_loop_undo(loop);
     for (tide_entry *entry = loop.base; entry != pool->log_top; entry++)
         entry->shelf->next = entry->next;
-    return learned(loop);
+    return typed_loop_learn(loop);
 }
 
 void tide_loop_leave_slow(tide_loop loop)
