@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The words that emitters write with. libgccjit remembers every error itself and makes all later
- * calls do nothing, so nothing here is checked: whoever compiles asks once, at the end. */
+/* The runtime's structures as libgccjit's types, and the helpers that emitters write with.
+ * libgccjit remembers every error itself, so nothing of its is checked here: stage_compile asks
+ * once, at the end. What the asserts hold to is the emitters' own order of calls. */
 #include "jit/stage/emit.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/base/assert.h"
 
@@ -27,6 +30,11 @@ typedef enum structure {
 #undef STAGE_X
     STRUCTURES
 } structure;
+
+_Static_assert(structure_shelf < structure_pool, "a pool's field holds shelves: they come first");
+_Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8, "a word is of 8 bytes, as a pointer is");
+_Static_assert(sizeof(tide_type) == 4, "STAGE_TYPE is of 4 bytes");
+_Static_assert(sizeof(long) == 8, "stage_constant hands words over as long");
 
 typedef struct field_fact {
     structure structure;
@@ -55,23 +63,24 @@ static const struct_fact struct_facts[STRUCTURES] = {
 #undef STAGE_X
 };
 
-enum { FIELDS_MAX = 32 };
+enum { FIELDS_MAX = 32 }; /* most of one structure, padding included */
 
-static gcc_jit_type *array_of(stage_emit *e, gcc_jit_type *element, int count)
+static gcc_jit_type *emit_array_type(stage_emit *e, gcc_jit_type *element, int count)
 {
     return gcc_jit_context_new_array_type(e->context, NULL, element, count);
 }
 
-static gcc_jit_field *padding(stage_emit *e, size_t bytes, size_t at)
+static gcc_jit_field *emit_padding(stage_emit *e, size_t bytes, size_t at)
 {
     char name[32];
+    tide_assert(bytes > 0 && bytes <= INT_MAX);
     snprintf(name, sizeof name, "unused_%zu", at);
     gcc_jit_type *byte = gcc_jit_context_get_int_type(e->context, 1, 0);
-    return gcc_jit_context_new_field(e->context, NULL, array_of(e, byte, (int)bytes), name);
+    return gcc_jit_context_new_field(e->context, NULL, emit_array_type(e, byte, (int)bytes), name);
 }
 
 /* The named fields at their places, and padding between them. */
-static void complete(stage_emit *e, structure which, gcc_jit_struct *made)
+static void emit_complete_struct(stage_emit *e, structure which, gcc_jit_struct *made)
 {
     const struct_fact *fact = &struct_facts[which];
     gcc_jit_field *fields[FIELDS_MAX];
@@ -82,18 +91,20 @@ static void complete(stage_emit *e, structure which, gcc_jit_struct *made)
         if (field->structure != which)
             continue;
         tide_assert(field->offset >= at && count + 3 < FIELDS_MAX);
+        tide_assert(e->types[field->type] != NULL); /* made before the structure that holds it */
         if (field->offset > at)
-            fields[count++] = padding(e, field->offset - at, at);
+            fields[count++] = emit_padding(e, field->offset - at, at);
         fields[count++] = e->fields[f] =
             gcc_jit_context_new_field(e->context, NULL, e->types[field->type], field->name);
         at = field->offset + field->size;
     }
+    tide_assert(at > 0 && at <= fact->size);
     if (at < fact->size)
-        fields[count++] = padding(e, fact->size - at, at);
+        fields[count++] = emit_padding(e, fact->size - at, at);
     gcc_jit_struct_set_fields(made, NULL, count, fields);
 }
 
-static void make_scalars(stage_emit *e)
+static void emit_make_scalars(stage_emit *e)
 {
     gcc_jit_type **t = e->types;
     t[STAGE_NOTHING] = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_VOID);
@@ -124,7 +135,12 @@ static const struct function_fact {
 #undef STAGE_X
 };
 
-static int param_count(const struct function_fact *fact)
+enum { FUNCTIONS = sizeof function_facts / sizeof *function_facts };
+_Static_assert((int)FUNCTIONS == STAGE_SHELVES - STAGE_ENTER_FUNCTION,
+               "one type for each function");
+_Static_assert(STAGE_PARAMS_MAX == 6, "six parameters are the most that go in registers");
+
+static int emit_param_count(const struct function_fact *fact)
 {
     int count = 0;
     while (count < STAGE_PARAMS_MAX && fact->params[count].name != NULL)
@@ -132,50 +148,51 @@ static int param_count(const struct function_fact *fact)
     return count;
 }
 
-static void make_functions(stage_emit *e)
+static void emit_make_function_types(stage_emit *e)
 {
-    for (size_t i = 0; i < sizeof function_facts / sizeof *function_facts; i++) {
+    for (size_t i = 0; i < FUNCTIONS; i++) {
         const struct function_fact *fact = &function_facts[i];
         gcc_jit_type *params[STAGE_PARAMS_MAX];
-        for (int p = 0; p < param_count(fact); p++)
+        for (int p = 0; p < emit_param_count(fact); p++)
             params[p] = e->types[fact->params[p].type];
         e->types[fact->type] = gcc_jit_context_new_function_ptr_type(
-            e->context, NULL, e->types[fact->gives], param_count(fact), params, 0);
+            e->context, NULL, e->types[fact->gives], emit_param_count(fact), params, 0);
     }
 }
 
-static void make_types(stage_emit *e)
+/* Pointers before the structures they point to: the structures hold pointers to each other. */
+static void emit_make_types(stage_emit *e)
 {
     gcc_jit_struct *structs[STRUCTURES];
-    make_scalars(e);
+    emit_make_scalars(e);
     for (int i = 0; i < STRUCTURES; i++) {
         structs[i] = gcc_jit_context_new_opaque_struct(e->context, NULL, struct_facts[i].name);
         gcc_jit_type *type = gcc_jit_struct_as_type(structs[i]);
         e->types[struct_facts[i].pointer] = gcc_jit_type_get_pointer(type);
     }
-    make_functions(e);
+    emit_make_function_types(e);
     gcc_jit_type *method = gcc_jit_type_get_pointer(e->types[STAGE_METHOD_FUNCTION]);
-    e->types[STAGE_SAVED] = array_of(e, e->types[STAGE_SLOT], TIDE_SCOPE_SAVED);
-    e->types[STAGE_METHODS] = array_of(e, method, TIDE_PLAN_METHODS);
+    e->types[STAGE_SAVED] = emit_array_type(e, e->types[STAGE_SLOT], TIDE_SCOPE_SAVED);
+    e->types[STAGE_METHODS] = emit_array_type(e, method, TIDE_PLAN_METHODS);
     for (int i = 0; i < STRUCTURES; i++) {
-        complete(e, (structure)i, structs[i]);
+        emit_complete_struct(e, (structure)i, structs[i]);
         if (i == structure_shelf)
             e->types[STAGE_SHELVES] =
-                array_of(e, gcc_jit_struct_as_type(structs[i]), TIDE_TYPE_LIMIT);
+                emit_array_type(e, gcc_jit_struct_as_type(structs[i]), TIDE_TYPE_LIMIT);
     }
 }
 
 /* ---- what every artefact exports ------------------------------------------------------------ */
 
-static void export_word(stage_emit *e, const char *name, uint64_t value)
+static void emit_export_word(stage_emit *e, const char *name, uint64_t value)
 {
-    gcc_jit_type *type = array_of(e, gcc_jit_type_get_const(e->types[STAGE_WORD]), 1);
+    gcc_jit_type *type = emit_array_type(e, gcc_jit_type_get_const(e->types[STAGE_WORD]), 1);
     gcc_jit_lvalue *global =
         gcc_jit_context_new_global(e->context, NULL, GCC_JIT_GLOBAL_EXPORTED, type, name);
     gcc_jit_global_set_initializer(global, &value, sizeof value);
 }
 
-static void export_attach(stage_emit *e)
+static void emit_export_attach(stage_emit *e)
 {
     stage_body body = stage_function(e, STAGE_ATTACH_FUNCTION, "tide_artefact", "attach");
     gcc_jit_block_add_assignment(body.here, NULL, e->runtime, body.params[0]);
@@ -184,29 +201,34 @@ static void export_attach(stage_emit *e)
 
 void stage_begin(stage_emit *e, gcc_jit_context *context)
 {
+    tide_assert(context != NULL);
     *e = (stage_emit){.context = context};
-    make_types(e);
+    emit_make_types(e);
     e->expect = gcc_jit_context_get_builtin_function(context, "__builtin_expect");
     e->fetch_add = gcc_jit_context_get_builtin_function(context, "__atomic_fetch_add_8");
     e->runtime = gcc_jit_context_new_global(context, NULL, GCC_JIT_GLOBAL_INTERNAL,
                                             e->types[STAGE_RUNTIME], "tide_artefact_runtime");
-    export_word(e, "tide_artefact_magic", TIDE_ARTEFACT_MAGIC);
-    export_word(e, "tide_artefact_layout", tide_compiled_layout());
-    export_attach(e);
+    emit_export_word(e, "tide_artefact_magic", TIDE_ARTEFACT_MAGIC);
+    emit_export_word(e, "tide_artefact_layout", tide_compiled_layout());
+    emit_export_attach(e);
 }
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
-static stage_body make_function(stage_emit *e, stage_type type, enum gcc_jit_function_kind kind,
-                                const char *stem, const char *suffix)
+/* A function with its first block, in which its writing begins. */
+static stage_body emit_begin_function(stage_emit *e, stage_type type,
+                                      enum gcc_jit_function_kind kind, const char *stem,
+                                      const char *suffix)
 {
     const struct function_fact *fact = function_facts;
     while (fact->type != type)
         fact++;
+    tide_assert(fact < function_facts + FUNCTIONS);
     char name[TIDE_SPEC_STEM + 32];
+    tide_assert(strlen(stem) < TIDE_SPEC_STEM && strlen(suffix) < 32);
     snprintf(name, sizeof name, "%s_%s", stem, suffix);
     gcc_jit_param *params[STAGE_PARAMS_MAX];
-    stage_body body = {.e = e, .param_count = param_count(fact)};
+    stage_body body = {.e = e, .param_count = emit_param_count(fact)};
     for (int p = 0; p < body.param_count; p++)
         params[p] = gcc_jit_context_new_param(e->context, NULL, e->types[fact->params[p].type],
                                               fact->params[p].name);
@@ -222,12 +244,12 @@ static stage_body make_function(stage_emit *e, stage_type type, enum gcc_jit_fun
 
 stage_body stage_function(stage_emit *e, stage_type type, const char *stem, const char *suffix)
 {
-    return make_function(e, type, GCC_JIT_FUNCTION_EXPORTED, stem, suffix);
+    return emit_begin_function(e, type, GCC_JIT_FUNCTION_EXPORTED, stem, suffix);
 }
 
 stage_body stage_other_form(stage_emit *e, stage_type type, const char *stem, const char *suffix)
 {
-    return make_function(e, type, GCC_JIT_FUNCTION_INTERNAL, stem, suffix);
+    return emit_begin_function(e, type, GCC_JIT_FUNCTION_INTERNAL, stem, suffix);
 }
 
 gcc_jit_block *stage_block(const stage_body *body, const char *name)
@@ -239,6 +261,7 @@ void stage_guard(stage_body *body, gcc_jit_rvalue *left, enum gcc_jit_comparison
                  gcc_jit_rvalue *right, gcc_jit_block *otherwise)
 {
     gcc_jit_context *context = body->e->context;
+    tide_assert(body->here != NULL && otherwise != body->here);
     gcc_jit_type *number = gcc_jit_context_get_type(context, GCC_JIT_TYPE_LONG);
     gcc_jit_rvalue *args[2] = {
         gcc_jit_context_new_cast(context, NULL,
@@ -260,6 +283,7 @@ void stage_guard(stage_body *body, gcc_jit_rvalue *left, enum gcc_jit_comparison
 void stage_return(stage_body *body, gcc_jit_rvalue *value)
 {
     tide_assert((value != NULL) == body->gives);
+    tide_assert(body->here != NULL); /* a block ends once */
     if (value != NULL)
         gcc_jit_block_end_with_return(body->here, NULL, value);
     else
@@ -267,8 +291,10 @@ void stage_return(stage_body *body, gcc_jit_rvalue *value)
     body->here = NULL;
 }
 
-static void end_with_call(stage_body *body, gcc_jit_rvalue *call)
+/* The function ends in a jump to another one, with its own value if it gives one. */
+static void emit_end_with_call(stage_body *body, gcc_jit_rvalue *call)
 {
+    tide_assert(body->here != NULL);
     gcc_jit_rvalue_set_bool_require_tail_call(call, 1);
     if (!body->gives)
         gcc_jit_block_add_eval(body->here, NULL, call);
@@ -277,19 +303,22 @@ static void end_with_call(stage_body *body, gcc_jit_rvalue *call)
 
 void stage_tail_call(stage_body *body, gcc_jit_rvalue *target, int count, gcc_jit_rvalue **args)
 {
-    end_with_call(body, gcc_jit_context_new_call_through_ptr(body->e->context, NULL, target, count,
-                                                             args));
+    tide_assert(count > 0 && count <= STAGE_PARAMS_MAX);
+    emit_end_with_call(
+        body, gcc_jit_context_new_call_through_ptr(body->e->context, NULL, target, count, args));
 }
 
 void stage_go_on_in(stage_body *body, const stage_body *other)
 {
-    tide_assert(body->param_count == other->param_count);
-    end_with_call(body, gcc_jit_context_new_call(body->e->context, NULL, other->function,
-                                                 body->param_count, body->params));
+    tide_assert(body->param_count == other->param_count && body->gives == other->gives);
+    tide_assert(body->e == other->e && body->function != other->function);
+    emit_end_with_call(body, gcc_jit_context_new_call(body->e->context, NULL, other->function,
+                                                      body->param_count, body->params));
 }
 
 void stage_give_up(stage_body *body, stage_field general)
 {
+    tide_assert(field_facts[general].structure == structure_runtime);
     gcc_jit_rvalue *runtime = gcc_jit_lvalue_as_rvalue(body->e->runtime);
     stage_tail_call(body, stage_load(body->e, runtime, general), body->param_count, body->params);
 }
@@ -297,6 +326,7 @@ void stage_give_up(stage_body *body, stage_field general)
 void stage_count(stage_body *body, gcc_jit_rvalue *plan)
 {
     stage_emit *e = body->e;
+    tide_assert(body->here != NULL);
     gcc_jit_rvalue *counts = stage_load(e, plan, AT(plan, counts));
     gcc_jit_rvalue *runs =
         gcc_jit_lvalue_get_address(stage_place(e, counts, AT(plan_counts, runs)), NULL);
@@ -318,8 +348,9 @@ gcc_jit_rvalue *stage_keep(stage_body *body, gcc_jit_rvalue *value, const char *
     char name[64];
     va_list args;
     va_start(args, format);
-    vsnprintf(name, sizeof name, format, args);
+    int wrote = vsnprintf(name, sizeof name, format, args);
     va_end(args);
+    tide_assert(wrote > 0 && (size_t)wrote < sizeof name && body->here != NULL);
     gcc_jit_lvalue *local =
         gcc_jit_function_new_local(body->function, NULL, gcc_jit_rvalue_get_type(value), name);
     gcc_jit_block_add_assignment(body->here, NULL, local, value);
@@ -330,7 +361,7 @@ gcc_jit_rvalue *stage_constant(stage_emit *e, stage_type type, uint64_t value)
 {
     if (type == STAGE_WORD || type == STAGE_EXTENT || type == STAGE_TYPE || type == STAGE_RANK)
         return gcc_jit_context_new_rvalue_from_long(e->context, e->types[type], (long)value);
-    tide_assert(value == 0);
+    tide_assert(value == 0); /* of the other types only NULL is a constant */
     return gcc_jit_context_null(e->context, e->types[type]);
 }
 
@@ -342,6 +373,7 @@ gcc_jit_rvalue *stage_binary(stage_emit *e, enum gcc_jit_binary_op op, gcc_jit_r
 
 gcc_jit_lvalue *stage_place(stage_emit *e, gcc_jit_rvalue *pointer, stage_field field)
 {
+    tide_assert(field < STAGE_FIELD_COUNT && e->fields[field] != NULL);
     return gcc_jit_rvalue_dereference_field(pointer, NULL, e->fields[field]);
 }
 
@@ -353,6 +385,7 @@ gcc_jit_rvalue *stage_load(stage_emit *e, gcc_jit_rvalue *pointer, stage_field f
 void stage_store(stage_body *body, gcc_jit_rvalue *pointer, stage_field field,
                  gcc_jit_rvalue *value)
 {
+    tide_assert(body->here != NULL);
     gcc_jit_block_add_assignment(body->here, NULL, stage_place(body->e, pointer, field), value);
 }
 
@@ -369,11 +402,13 @@ gcc_jit_rvalue *stage_ahead(stage_emit *e, gcc_jit_rvalue *pointer, uint32_t ind
 
 gcc_jit_rvalue *stage_shelf(stage_emit *e, gcc_jit_rvalue *pool, tide_type type)
 {
+    tide_assert(type != TIDE_NO_TYPE && type < TIDE_TYPE_LIMIT);
     return stage_ahead(e, stage_load(e, pool, AT(pool, shelves)), type);
 }
 
 gcc_jit_rvalue *stage_marked(stage_emit *e, gcc_jit_rvalue *base, int by)
 {
+    tide_assert(by == 1 || by == -1);
     gcc_jit_type *bytes =
         gcc_jit_type_get_pointer(gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_CHAR));
     gcc_jit_lvalue *byte = gcc_jit_context_new_array_access(

@@ -3,8 +3,11 @@
  * shelf at a constant distance. A type that was not foreseen is a miss; one that was, in a pool
  * that is not ready for it, is not. */
 #include "jit/stage/emit.h"
+#include "runtime/base/assert.h"
 
-static void take(stage_body *body, const tide_spec *spec, tide_type type, gcc_jit_block *slow)
+/* The type is known from here on: its shelf's next slot, or `slow`. Ends the block. */
+static void acquire_take_slot(stage_body *body, const tide_spec *spec, tide_type type,
+                              gcc_jit_block *slow)
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *pool = body->params[0], *shelf = stage_shelf(e, pool, type);
@@ -21,13 +24,15 @@ static void take(stage_body *body, const tide_spec *spec, tide_type type, gcc_ji
 
 void stage_emit_acquire(stage_emit *e, const tide_spec *spec)
 {
+    tide_assert(spec->kind == TIDE_KIND_ACQUIRE && !spec->nested && spec->item_count > 0);
     stage_body body = stage_function(e, STAGE_ACQUIRE_FUNCTION, spec->stem, "acquire");
     gcc_jit_block *slow = stage_block(&body, "slow"), *other = NULL;
     for (uint32_t i = 0; i < spec->item_count; i++) {
         other = stage_block(&body, "other");
         stage_guard(&body, body.params[1], GCC_JIT_COMPARISON_EQ,
                     stage_constant(e, STAGE_TYPE, spec->items[i].type), other);
-        take(&body, spec, spec->items[i].type, slow);
+        acquire_take_slot(&body, spec, spec->items[i].type, slow);
+        tide_assert(body.here == NULL && other != slow);
         body.here = other;
     }
     stage_give_up(&body, AT(runtime, acquire));

@@ -16,47 +16,52 @@
  * extent: there the shape's own memory is not looked at. From rank 2 on each extent counts: no
  * product of the request's can stand for them, since it may overflow. */
 #include "jit/stage/emit.h"
+#include "runtime/base/assert.h"
 
-enum { POOL, TYPE, RANK, SHAPE, PLAN };
+enum { POOL, TYPE, RANK, SHAPE, PLAN }; /* the parameters, as STAGE_FUNCTIONS has them */
 
-static bool same_pair(const tide_spec_item *a, const tide_spec_item *b)
+/* Of one type and rank: such items share their guards. */
+static bool array_same_pair(const tide_spec_item *a, const tide_spec_item *b)
 {
     return a->type == b->type && a->ndim == b->ndim;
 }
 
-static gcc_jit_rvalue *extent(stage_body *body, gcc_jit_rvalue *shape, int d)
+static gcc_jit_rvalue *array_extent(stage_body *body, gcc_jit_rvalue *shape, int d)
 {
+    tide_assert(d >= 0 && d < TIDE_NDIM_MAX);
     return gcc_jit_lvalue_as_rvalue(stage_element(body->e, shape, (uint32_t)d));
 }
 
-static gcc_jit_rvalue *as_word(stage_body *body, gcc_jit_rvalue *value)
+static gcc_jit_rvalue *array_as_word(stage_body *body, gcc_jit_rvalue *value)
 {
     return gcc_jit_context_new_cast(body->e->context, NULL, value, body->e->types[STAGE_WORD]);
 }
 
 /* The header has the request's shape; gives its length, in the cheapest form. */
-static gcc_jit_rvalue *guard_shape(stage_body *body, gcc_jit_rvalue *header, int ndim,
-                                   gcc_jit_block *unready)
+static gcc_jit_rvalue *array_guard_shape(stage_body *body, gcc_jit_rvalue *header, int ndim,
+                                         gcc_jit_block *unready)
 {
     stage_emit *e = body->e;
+    tide_assert(ndim >= 0 && ndim <= TIDE_NDIM_MAX);
     if (ndim == 0)
         return stage_constant(e, STAGE_WORD, 1);
     gcc_jit_rvalue *length = stage_load(e, header, AT(array, length));
     if (ndim == 1) {
-        gcc_jit_rvalue *wanted =
-            stage_keep(body, as_word(body, extent(body, body->params[SHAPE], 0)), "wanted");
+        gcc_jit_rvalue *wanted = stage_keep(
+            body, array_as_word(body, array_extent(body, body->params[SHAPE], 0)), "wanted");
         stage_guard(body, wanted, GCC_JIT_COMPARISON_EQ, length, unready);
         return wanted;
     }
     gcc_jit_rvalue *shape = stage_keep(body, stage_load(e, header, AT(array, shape)), "last_shape");
     for (int d = 0; d < ndim; d++)
-        stage_guard(body, extent(body, body->params[SHAPE], d), GCC_JIT_COMPARISON_EQ,
-                    extent(body, shape, d), unready);
+        stage_guard(body, array_extent(body, body->params[SHAPE], d), GCC_JIT_COMPARISON_EQ,
+                    array_extent(body, shape, d), unready);
     return length;
 }
 
-static void take(stage_body *body, const tide_spec *spec, const tide_spec_item *item,
-                 gcc_jit_block *unready)
+/* A hit, as the head of this file says; else `unready`. Ends the block. */
+static void array_take_slot(stage_body *body, const tide_spec *spec, const tide_spec_item *item,
+                            gcc_jit_block *unready)
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *pool = body->params[POOL], *shelf = stage_shelf(e, pool, item->type);
@@ -68,7 +73,7 @@ static void take(stage_body *body, const tide_spec *spec, const tide_spec_item *
     stage_guard(body, stage_load(e, header, AT(array, form)), GCC_JIT_COMPARISON_EQ,
                 stage_constant(e, STAGE_WORD, tide_array_form(TIDE_ROW_MAJOR, item->ndim)),
                 unready);
-    gcc_jit_rvalue *length = guard_shape(body, header, item->ndim, unready);
+    gcc_jit_rvalue *length = array_guard_shape(body, header, item->ndim, unready);
     stage_guard(body, length, GCC_JIT_COMPARISON_LT, stage_load(e, slot, AT(slot, limit)),
                 unready);
     if (spec->count)
@@ -80,21 +85,22 @@ static void take(stage_body *body, const tide_spec *spec, const tide_spec_item *
 }
 
 /* Cold: was the shape foreseen? */
-static void tell_apart(stage_body *body, const tide_spec *spec, uint32_t first,
-                       gcc_jit_block *slow, gcc_jit_block *miss)
+static void array_tell_slow_from_miss(stage_body *body, const tide_spec *spec, uint32_t first,
+                                      gcc_jit_block *slow, gcc_jit_block *miss)
 {
     stage_emit *e = body->e;
     const tide_spec_item *items = spec->items;
+    tide_assert(first < spec->item_count && slow != miss);
     if (items[first].ndim == 0) { /* there is but one such shape */
         gcc_jit_block_end_with_jump(body->here, NULL, slow);
         return;
     }
     for (uint32_t i = first; i < spec->item_count; i++) {
-        if (!same_pair(&items[i], &items[first]))
+        if (!array_same_pair(&items[i], &items[first]))
             continue;
         gcc_jit_block *other = stage_block(body, "other_shape");
         for (int d = 0; d < items[i].ndim; d++)
-            stage_guard(body, extent(body, body->params[SHAPE], d), GCC_JIT_COMPARISON_EQ,
+            stage_guard(body, array_extent(body, body->params[SHAPE], d), GCC_JIT_COMPARISON_EQ,
                         stage_constant(e, STAGE_EXTENT, (uint64_t)items[i].shape[d]), other);
         gcc_jit_block_end_with_jump(body->here, NULL, slow);
         body->here = other;
@@ -104,10 +110,11 @@ static void tell_apart(stage_body *body, const tide_spec *spec, uint32_t first,
 
 /* The end of a pair's cold path. Type and rank are known there: said as constants they need not
  * outlive the guards in registers, of which six parameters leave three. */
-static void give_up(stage_body *body, gcc_jit_block *block, const tide_spec_item *item,
-                    stage_field general)
+static void array_give_up(stage_body *body, gcc_jit_block *block, const tide_spec_item *item,
+                          stage_field general)
 {
     gcc_jit_rvalue *type = body->params[TYPE], *rank = body->params[RANK];
+    tide_assert(general == AT(runtime, array) || general == AT(runtime, array_slow));
     body->here = block;
     body->params[TYPE] = stage_constant(body->e, STAGE_TYPE, item->type);
     body->params[RANK] = stage_constant(body->e, STAGE_RANK, (uint64_t)item->ndim);
@@ -117,7 +124,7 @@ static void give_up(stage_body *body, gcc_jit_block *block, const tide_spec_item
 }
 
 /* One type and rank; goes on, in body->here, for all others. */
-static void emit_pair(stage_body *body, const tide_spec *spec, uint32_t first)
+static void array_emit_pair(stage_body *body, const tide_spec *spec, uint32_t first)
 {
     stage_emit *e = body->e;
     const tide_spec_item *item = &spec->items[first];
@@ -129,23 +136,27 @@ static void emit_pair(stage_body *body, const tide_spec *spec, uint32_t first)
                 stage_constant(e, STAGE_RANK, (uint64_t)item->ndim), other);
     stage_guard(body, body->params[SHAPE], GCC_JIT_COMPARISON_NE,
                 stage_constant(e, STAGE_EXTENTS, 0), miss);
-    take(body, spec, item, unready);
+    array_take_slot(body, spec, item, unready);
+    tide_assert(body->here == NULL);
     body->here = unready;
-    tell_apart(body, spec, first, slow, miss);
-    give_up(body, miss, item, AT(runtime, array));
-    give_up(body, slow, item, AT(runtime, array_slow));
+    array_tell_slow_from_miss(body, spec, first, slow, miss);
+    array_give_up(body, miss, item, AT(runtime, array));
+    array_give_up(body, slow, item, AT(runtime, array_slow));
     body->here = other;
 }
 
 void stage_emit_array(stage_emit *e, const tide_spec *spec)
 {
     stage_body body = stage_function(e, STAGE_ARRAY_FUNCTION, spec->stem, "array");
+    tide_assert(spec->kind == TIDE_KIND_ARRAY && !spec->nested && spec->item_count > 0);
+    tide_assert(body.param_count == PLAN + 2); /* the site is the last */
     for (uint32_t i = 0; i < spec->item_count; i++) {
         uint32_t first = 0;
-        while (!same_pair(&spec->items[first], &spec->items[i]))
+        while (!array_same_pair(&spec->items[first], &spec->items[i]))
             first++;
+        tide_assert(first <= i);
         if (first == i)
-            emit_pair(&body, spec, first);
+            array_emit_pair(&body, spec, first);
     }
     stage_give_up(&body, AT(runtime, array));
 }

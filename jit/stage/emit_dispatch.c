@@ -2,12 +2,15 @@
 /* Dispatches: for the generic function the plan was made for, a jump to each foreseen type's
  * method, read from its place: methods may be replaced. */
 #include "jit/stage/emit.h"
+#include "runtime/base/assert.h"
 
-enum { GENERIC, TYPE, ARGS, PLAN };
+enum { GENERIC, TYPE, ARGS, PLAN }; /* the parameters, as STAGE_FUNCTIONS has them */
 
-static void jump(stage_body *body, uint32_t index)
+/* To the method that stands at this place of the plan now. Ends the block. */
+static void dispatch_jump(stage_body *body, uint32_t index)
 {
     stage_emit *e = body->e;
+    tide_assert(index < TIDE_PLAN_METHODS);
     gcc_jit_rvalue *methods = stage_load(e, body->params[PLAN], AT(plan, methods));
     gcc_jit_rvalue *place = gcc_jit_lvalue_as_rvalue(stage_element(e, methods, index));
     gcc_jit_rvalue *method =
@@ -17,6 +20,8 @@ static void jump(stage_body *body, uint32_t index)
 
 void stage_emit_dispatch(stage_emit *e, const tide_spec *spec)
 {
+    tide_assert(spec->kind == TIDE_KIND_DISPATCH && !spec->nested);
+    tide_assert(spec->item_count > 0 && spec->item_count <= TIDE_PLAN_METHODS);
     stage_body body = stage_function(e, STAGE_DISPATCH_FUNCTION, spec->stem, "dispatch");
     gcc_jit_block *general = stage_block(&body, "general");
     stage_guard(&body, body.params[GENERIC], GCC_JIT_COMPARISON_EQ,
@@ -28,7 +33,8 @@ void stage_emit_dispatch(stage_emit *e, const tide_spec *spec)
                     stage_constant(e, STAGE_TYPE, spec->items[i].type), other);
         if (spec->count)
             stage_count(&body, body.params[PLAN]);
-        jump(&body, i);
+        dispatch_jump(&body, i);
+        tide_assert(body.here == NULL);
         body.here = other;
     }
     stage_give_up(&body, AT(runtime, dispatch));

@@ -8,6 +8,7 @@
 #include <tidepool/inline/map.h>
 
 #include "jit/stage/emit.h"
+#include "runtime/base/assert.h"
 
 /* The arrays of a frame, by different type: the i-th is of types[of[i]] and comes after repeats[i]
  * others. */
@@ -18,27 +19,34 @@ typedef struct frame {
     uint32_t taken[TIDE_SCOPE_SAVED]; /* slots of each type, in all */
 } frame;
 
-static frame analyse(const tide_spec *spec)
+_Static_assert(TIDE_TYPED_MAX <= TIDE_SPEC_ITEMS, "a spec holds every frame");
+
+/* Sorts the arrays by type: arrays of one type lie in slots that follow each other. */
+static frame frame_analyse(const tide_spec *spec)
 {
     frame f = {.count = spec->item_count};
+    tide_assert(f.count > 0 && f.count <= TIDE_TYPED_MAX);
     for (uint32_t i = 0; i < f.count; i++) {
         uint32_t k = 0;
         while (k < f.distinct && f.types[k] != spec->items[i].type)
             k++;
+        tide_assert(k < TIDE_SCOPE_SAVED); /* the reader refuses frames of more types */
         if (k == f.distinct)
             f.types[f.distinct++] = spec->items[i].type;
         f.of[i] = k;
         f.repeats[i] = f.taken[k]++;
     }
+    tide_assert(f.distinct > 0 && f.distinct <= f.count);
     return f;
 }
 
+/* What the guards load, and the stores after them use. */
 typedef struct loaded {
     gcc_jit_rvalue *top, *outer, *next[TIDE_SCOPE_SAVED];
 } loaded;
 
 /* Is it the frame that was foreseen? */
-static void guard_types(stage_body *body, const frame *f, gcc_jit_block *general)
+static void frame_guard_types(stage_body *body, const frame *f, gcc_jit_block *general)
 {
     stage_emit *e = body->e;
     stage_guard(body, body->params[2], GCC_JIT_COMPARISON_EQ,
@@ -50,7 +58,7 @@ static void guard_types(stage_body *body, const frame *f, gcc_jit_block *general
 }
 
 /* May the level open without the log? */
-static void guard_pool(stage_body *body, const frame *f, loaded *l, gcc_jit_block *general)
+static void frame_guard_pool(stage_body *body, const frame *f, loaded *l, gcc_jit_block *general)
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *pool = body->params[1];
@@ -67,7 +75,7 @@ static void guard_pool(stage_body *body, const frame *f, loaded *l, gcc_jit_bloc
 }
 
 /* Is each array's slot large enough? Past the sentinel all is zero, and nothing fits into that. */
-static void guard_slots(stage_body *body, const frame *f, loaded *l, gcc_jit_block *general)
+static void frame_guard_slots(stage_body *body, const frame *f, loaded *l, gcc_jit_block *general)
 {
     stage_emit *e = body->e;
     for (uint32_t i = 0; i < f->count; i++) {
@@ -81,8 +89,8 @@ static void guard_slots(stage_body *body, const frame *f, loaded *l, gcc_jit_blo
 
 /* A load that is not merged with the one before. Six parameters must outlive the last guard, which
  * leaves three registers: a word that lived across the guards, too, would cost a push and a pop. */
-static gcc_jit_rvalue *load_again(stage_body *body, stage_field field, stage_type type,
-                                  const char *name)
+static gcc_jit_rvalue *frame_load_again(stage_body *body, stage_field field, stage_type type,
+                                        const char *name)
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *place =
@@ -97,7 +105,7 @@ static gcc_jit_rvalue *load_again(stage_body *body, stage_field field, stage_typ
 }
 
 /* Each address is stored as it is loaded, for want of registers. */
-static void give(stage_body *body, const frame *f, const loaded *l)
+static void frame_give_data(stage_body *body, const frame *f, const loaded *l)
 {
     stage_emit *e = body->e;
     for (uint32_t i = 0; i < f->count; i++) {
@@ -107,13 +115,14 @@ static void give(stage_body *body, const frame *f, const loaded *l)
     }
 }
 
-static void take(stage_body *body, const frame *f, loaded *l)
+/* All guards have passed: opens the level and moves the shelves on. Ends the block. */
+static void frame_take_slots(stage_body *body, const frame *f, loaded *l)
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *scope = body->params[0], *pool = body->params[1];
-    give(body, f, l);
-    l->top = load_again(body, AT(pool, log_top), STAGE_ENTRY, "same_top");
-    l->outer = load_again(body, AT(pool, tag), STAGE_WORD, "same_outer");
+    frame_give_data(body, f, l);
+    l->top = frame_load_again(body, AT(pool, log_top), STAGE_ENTRY, "same_top");
+    l->outer = frame_load_again(body, AT(pool, tag), STAGE_WORD, "same_outer");
     gcc_jit_rvalue *tag = stage_inner_tag(body, pool, l->outer);
     stage_fill_scope(body, scope, pool, l->top, l->outer, tag);
     stage_store(body, pool, AT(pool, tag), tag);
@@ -125,35 +134,38 @@ static void take(stage_body *body, const frame *f, loaded *l)
     stage_return(body, NULL);
 }
 
-static void emit_enter(stage_emit *e, const tide_spec *spec, const frame *f)
+static void frame_emit_enter(stage_emit *e, const tide_spec *spec, const frame *f)
 {
     loaded l;
     stage_body body = stage_function(e, STAGE_FRAME_FUNCTION, spec->stem, "frame");
     gcc_jit_block *general = stage_block(&body, "general");
-    guard_types(&body, f, general);
-    guard_pool(&body, f, &l, general);
-    guard_slots(&body, f, &l, general);
+    frame_guard_types(&body, f, general);
+    frame_guard_pool(&body, f, &l, general);
+    frame_guard_slots(&body, f, &l, general);
     if (spec->count)
         stage_count(&body, stage_load(e, body.params[0], AT(scope, plan)));
-    take(&body, f, &l);
+    frame_take_slots(&body, f, &l);
+    tide_assert(body.here == NULL);
     body.here = general;
     stage_give_up(&body, AT(runtime, frame));
 }
 
-static void emit_leave(stage_emit *e, const tide_spec *spec, const frame *f)
+static void frame_emit_leave(stage_emit *e, const tide_spec *spec, const frame *f)
 {
     stage_body body = stage_function(e, STAGE_LEAVE_FUNCTION, spec->stem, "leave");
     gcc_jit_block *general = stage_block(&body, "general");
     stage_guard_level(&body, general);
     stage_guard_log(&body, general);
     stage_put_back(&body, f->distinct, f->types, false);
+    tide_assert(body.here == NULL);
     body.here = general;
     stage_give_up(&body, AT(runtime, frame_leave));
 }
 
 void stage_emit_frame(stage_emit *e, const tide_spec *spec)
 {
-    frame f = analyse(spec);
-    emit_enter(e, spec, &f);
-    emit_leave(e, spec, &f);
+    tide_assert(spec->kind == TIDE_KIND_FRAME && !spec->nested);
+    frame f = frame_analyse(spec);
+    frame_emit_enter(e, spec, &f);
+    frame_emit_leave(e, spec, &f);
 }
