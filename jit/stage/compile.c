@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One context for each request, with all its sites: half of what a compile costs is the linker's,
- * and is paid once. */
+/* From a request to an artefact: its text is read, its sites are emitted, libgccjit compiles them.
+ * All sites of a request share one context: half of what a compile costs is the linker's, and is
+ * paid once. */
 #include "jit/stage/compile.h"
 
 #include <inttypes.h>
@@ -9,21 +10,25 @@
 #include <string.h>
 
 #include "jit/stage/emit.h"
+#include "runtime/base/assert.h"
 
-static __attribute__((format(printf, 2, 3))) bool failed(char error[STAGE_ERROR_BYTES],
-                                                         const char *format, ...)
+/* Writes one line to `error`; gives false, for the caller to return. */
+static __attribute__((format(printf, 2, 3))) bool compile_failed(char error[STAGE_ERROR_BYTES],
+                                                                 const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     vsnprintf(error, STAGE_ERROR_BYTES, format, args);
     va_end(args);
     error[strcspn(error, "\r\n")] = '\0'; /* the answer is one line */
+    tide_assert(strlen(error) < STAGE_ERROR_BYTES && strpbrk(error, "\r\n") == NULL);
     return false;
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static bool known_stem(const stage_request *request, const char *stem)
+/* Two sites of one stem would export the same symbols. */
+static bool compile_stem_is_taken(const stage_request *request, const char *stem)
 {
     for (uint32_t i = 0; i < request->count; i++)
         if (strcmp(request->specs[i].stem, stem) == 0)
@@ -31,44 +36,52 @@ static bool known_stem(const stage_request *request, const char *stem)
     return strcmp(stem, "tide_artefact") == 0; /* whose symbols would be those of the artefact */
 }
 
-static bool read_sites(tide_spec_reader *reader, stage_request *out, char error[STAGE_ERROR_BYTES])
+/* All sites up to the end of the text; there must be one at least. */
+static bool compile_read_sites(tide_spec_reader *reader, stage_request *out,
+                               char error[STAGE_ERROR_BYTES])
 {
     for (tide_spec spec; tide_spec_read(reader, &spec); out->specs[out->count++] = spec) {
         if (spec.item_count == 0)
-            return out->count > 0 || failed(error, "the text has no sites");
+            return out->count > 0 || compile_failed(error, "the text has no sites");
         if (out->count == TIDE_SPEC_SITES)
-            return failed(error, "line %" PRIu32 ": more than %d sites", reader->line,
-                          TIDE_SPEC_SITES);
-        if (known_stem(out, spec.stem))
-            return failed(error, "line %" PRIu32 ": stem '%s' is taken", reader->line, spec.stem);
+            return compile_failed(error, "line %" PRIu32 ": more than %d sites", reader->line,
+                                  TIDE_SPEC_SITES);
+        if (compile_stem_is_taken(out, spec.stem))
+            return compile_failed(error, "line %" PRIu32 ": stem '%s' is taken", reader->line,
+                                  spec.stem);
+        tide_assert(out->count < TIDE_SPEC_SITES && spec.item_count <= TIDE_SPEC_ITEMS);
     }
-    return failed(error, "%s", reader->error);
+    return compile_failed(error, "%s", reader->error);
 }
 
 bool stage_read(const char *text, stage_request *out, char error[STAGE_ERROR_BYTES])
 {
     tide_spec_reader reader = {.text = text};
     uint64_t layout, own = tide_compiled_layout();
+    tide_assert(text != NULL && out != NULL && error != NULL);
     out->count = 0;
     if (!tide_spec_read_head(&reader, &layout))
-        return failed(error, "%s", reader.error);
+        return compile_failed(error, "%s", reader.error);
     if (layout != own)
-        return failed(error,
-                      "the spec is for layout %016" PRIx64 ", this stager knows %016" PRIx64
-                      ": library and stager are of different builds",
-                      layout, own);
-    return read_sites(&reader, out, error);
+        return compile_failed(error,
+                              "the spec is for layout %016" PRIx64 ", this stager knows %016" PRIx64
+                              ": library and stager are of different builds",
+                              layout, own);
+    return compile_read_sites(&reader, out, error);
 }
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-static void emit_site(stage_emit *e, const tide_spec *spec)
+static void compile_emit_site(stage_emit *e, const tide_spec *spec)
 {
     static void (*const emitters[TIDE_KIND_COUNT])(stage_emit *, const tide_spec *) = {
         [TIDE_KIND_SCOPE] = stage_emit_scope,       [TIDE_KIND_FRAME] = stage_emit_frame,
         [TIDE_KIND_ACQUIRE] = stage_emit_acquire,   [TIDE_KIND_ARRAY] = stage_emit_array,
         [TIDE_KIND_DISPATCH] = stage_emit_dispatch,
     };
+    _Static_assert(TIDE_KIND_COUNT == 5, "each kind has an emitter in the table");
+    tide_assert(spec->kind < TIDE_KIND_COUNT && emitters[spec->kind] != NULL);
+    tide_assert(spec->item_count > 0 && spec->item_count <= TIDE_SPEC_ITEMS);
     emitters[spec->kind](e, spec);
 }
 
@@ -90,7 +103,7 @@ static const char *const idle_passes[] = {
  * are cheaper than computing both conditions for one. Nothing is imported, so nothing needs to be
  * linked. A function that is aligned costs a cycle less; how far is left to the compiler, for options
  * whose value is a string are read again by the next compile after libgccjit 12 has freed them. */
-static void set_options(gcc_jit_context *context)
+static void compile_set_options(gcc_jit_context *context)
 {
     static const char *const compiler[] = {"-foptimize-sibling-calls", "-fno-stack-protector",
                                            "-fno-inline", "-falign-functions",
@@ -109,8 +122,9 @@ static void set_options(gcc_jit_context *context)
 #endif
 }
 
-static void write_out(gcc_jit_context *context, stage_output output, const char *path)
+static void compile_write_out(gcc_jit_context *context, stage_output output, const char *path)
 {
+    tide_assert(path != NULL && output <= STAGE_OUTPUT_C);
     if (output == STAGE_OUTPUT_C)
         gcc_jit_context_dump_to_file(context, path, 0);
     else
@@ -125,17 +139,18 @@ bool stage_compile(const stage_request *request, stage_output output, const char
                    char error[STAGE_ERROR_BYTES])
 {
     stage_emit e;
+    tide_assert(request->count > 0 && request->count <= TIDE_SPEC_SITES);
     gcc_jit_context *context = gcc_jit_context_acquire();
     if (context == NULL)
-        return failed(error, "libgccjit gives no context");
-    set_options(context);
+        return compile_failed(error, "libgccjit gives no context");
+    compile_set_options(context);
     stage_begin(&e, context);
     for (uint32_t i = 0; i < request->count; i++)
-        emit_site(&e, &request->specs[i]);
+        compile_emit_site(&e, &request->specs[i]);
     if (gcc_jit_context_get_first_error(context) == NULL)
-        write_out(context, output, path);
+        compile_write_out(context, output, path);
     const char *first = gcc_jit_context_get_first_error(context);
-    bool good = first == NULL || failed(error, "libgccjit: %s", first);
+    bool good = first == NULL || compile_failed(error, "libgccjit: %s", first);
     gcc_jit_context_release(context);
     return good;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From an order for kernels to a file of them. */
+/* From an order for kernels of devices to a file of them; the same by hand, on stdout. */
 #include "jit/stage/kernels.h"
 
 #include <stdio.h>
@@ -9,12 +9,16 @@
 #include "jit/kernels/code.h"
 #include "jit/kernels/source.h"
 #include "jit/stage/nvrtc.h"
+#include "runtime/base/assert.h"
 #include "runtime/scope/compiled.h"
 
 enum { DEADLINE_MS = 8000 }; /* below the library's own, after which the whole process goes */
 
-/* Past the two lines of the head. */
-static const char *body(const char *text)
+_Static_assert(sizeof((stage_cuda_code){0}.compiler) <= TIDE_KERNELS_COMPILER,
+               "the file's head holds what the compiler is called");
+
+/* Past the two lines of the head; NULL: there are fewer. */
+static const char *kernels_order_line(const char *text)
 {
     for (int line = 0; line < 2 && text != NULL; line++) {
         text = strchr(text, '\n');
@@ -25,13 +29,17 @@ static const char *body(const char *text)
 
 bool stage_orders_kernels(const char *text)
 {
-    const char *order = body(text);
+    tide_assert(text != NULL);
+    const char *order = kernels_order_line(text);
     return order != NULL && strncmp(order, "kernels ", strlen("kernels ")) == 0;
 }
 
-static bool write_file(const char *path, const char *head, size_t head_bytes,
-                       const stage_cuda_code *made)
+/* A new file, whole or not there. */
+static bool kernels_write_file(const char *path, const char *head, size_t head_bytes,
+                               const stage_cuda_code *made)
 {
+    tide_assert(head_bytes > 0 && head_bytes < TIDE_KERNELS_HEAD);
+    tide_assert(made->code != NULL && made->bytes > 0);
     FILE *file = fopen(path, "wbx");
     if (file == NULL)
         return false;
@@ -43,7 +51,7 @@ static bool write_file(const char *path, const char *head, size_t head_bytes,
     return good;
 }
 
-static bool compile(unsigned architecture, const char *path, char error[STAGE_ERROR_BYTES])
+static bool kernels_compile(unsigned architecture, const char *path, char error[STAGE_ERROR_BYTES])
 {
     static char source[TIDE_KERNELS_SOURCE_BYTES];
     char head[TIDE_KERNELS_HEAD];
@@ -53,7 +61,7 @@ static bool compile(unsigned architecture, const char *path, char error[STAGE_ER
         return false;
     size_t bytes = tide_kernels_head_write(architecture, made.compiler, made.kind, made.code,
                                            made.bytes, head);
-    bool good = write_file(path, head, bytes, &made);
+    bool good = kernels_write_file(path, head, bytes, &made);
     if (!good)
         snprintf(error, STAGE_ERROR_BYTES, "%s cannot be written", path);
     free(made.code);
@@ -70,16 +78,17 @@ bool stage_kernels(const char *text, const char *path, char error[STAGE_ERROR_BY
         return false;
     }
     return tide_kernels_order_read(reader.text, &architecture, error, STAGE_ERROR_BYTES) &&
-           compile(architecture, path, error);
+           kernels_compile(architecture, path, error);
 }
 
 /* ---- by hand -------------------------------------------------------------------------------- */
 
-static int show_architectures(void)
+static int kernels_show_architectures(void)
 {
     int all[64];
     char error[STAGE_ERROR_BYTES];
     size_t count = stage_nvrtc_architectures(all, sizeof all / sizeof *all, error, sizeof error);
+    tide_assert(count <= sizeof all / sizeof *all);
     for (size_t i = 0; i < count; i++)
         printf("%d\n", all[i]);
     if (count == 0)
@@ -87,7 +96,7 @@ static int show_architectures(void)
     return count == 0;
 }
 
-static int show_code(const char *architecture)
+static int kernels_show_code(const char *architecture)
 {
     static char source[TIDE_KERNELS_SOURCE_BYTES];
     char error[STAGE_ERROR_BYTES];
@@ -106,11 +115,12 @@ static int show_code(const char *architecture)
 int stage_kernels_show(int count, char **args)
 {
     static char source[TIDE_KERNELS_SOURCE_BYTES];
+    tide_assert(count >= 0);
     bool cuda = count > 0 && strcmp(args[0], "cuda") == 0;
     if (count == 1 && strcmp(args[0], "--architectures") == 0)
-        return show_architectures();
+        return kernels_show_architectures();
     if (count == 2 && cuda)
-        return show_code(args[1]);
+        return kernels_show_code(args[1]);
     if (count != 1 || (!cuda && strcmp(args[0], "opencl") != 0)) {
         fputs("usage: tidepool-stage --kernels cuda|opencl | cuda ARCHITECTURE | --architectures\n",
               stderr);

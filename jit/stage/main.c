@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool-stage: the only program of this project that knows a compiler. */
+/* tidepool-stage: the only program of this project that knows a compiler. Here: its command line,
+ * and what it has in place of the library's way to die. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NVRTC's few functions, declared here: building needs no toolkit.
+/* The CUDA run-time compiler, NVRTC: loaded if it is there, asked for code. Its few functions are
+ * declared here: building needs no toolkit.
  *
  * A cubin is asked for, not PTX: a driver refuses PTX of a compiler newer than itself. Only a
  * device newer than the compiler gets PTX, which its driver, newer still, translates. */
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "runtime/base/assert.h"
 
 enum { CANCELLED = 16, ARCHITECTURES_MAX = 64 };
 
@@ -52,7 +55,7 @@ static const char *const places[] = {"libnvrtc.so.13",
 
 /* TIDEPOOL_NVRTC names another library, or "none". (The stager is not used under raised
  * privileges.) */
-static void *open_library(void)
+static void *nvrtc_open_library(void)
 {
     const char *named = getenv("TIDEPOOL_NVRTC");
     void *library = NULL;
@@ -63,31 +66,34 @@ static void *open_library(void)
     return library;
 }
 
-static bool find(void *library, const char *name, void *function)
+/* `function` points to a pointer to a function, whatever its type. */
+static bool nvrtc_find(void *library, const char *name, void *function)
 {
     void *found = dlsym(library, name);
+    _Static_assert(sizeof found == sizeof nvrtc.nvrtcVersion, "POSIX: of one size");
     memcpy(function, &found, sizeof found);
     return found != NULL;
 }
 
-static bool find_all(void *library)
+static bool nvrtc_find_all(void *library)
 {
-    bool all = find(library, "nvrtcGetErrorString", &nvrtc.nvrtcGetErrorString);
-    (void)find(library, "nvrtcSetFlowCallback", &nvrtc.nvrtcSetFlowCallback);
-#define X(name, arguments) all = find(library, #name, &nvrtc.name) && all;
+    bool all = nvrtc_find(library, "nvrtcGetErrorString", &nvrtc.nvrtcGetErrorString);
+    (void)nvrtc_find(library, "nvrtcSetFlowCallback", &nvrtc.nvrtcSetFlowCallback);
+#define X(name, arguments) all = nvrtc_find(library, #name, &nvrtc.name) && all;
     ENTRIES(X)
 #undef X
     return all && nvrtc.nvrtcVersion(&nvrtc.major, &nvrtc.minor) == 0;
 }
 
-/* Once; it stays. */
-static bool load(char *error, size_t room)
+/* Once; it stays. False: one line in `error`. */
+static bool nvrtc_load(char *error, size_t room)
 {
     static void *library;
     static bool whole;
+    tide_assert(error != NULL && room > 0);
     if (library == NULL) {
-        library = open_library();
-        whole = library != NULL && find_all(library);
+        library = nvrtc_open_library();
+        whole = library != NULL && nvrtc_find_all(library);
     }
     if (library == NULL)
         snprintf(error, room, "no NVRTC: %s",
@@ -95,13 +101,15 @@ static bool load(char *error, size_t room)
                                                   : "libnvrtc.so.13 and older ones are not found");
     else if (!whole)
         snprintf(error, room, "no NVRTC: the library that was found lacks entry points of 11.2");
+    tide_assert(!whole || library != NULL);
     return whole;
 }
 
 size_t stage_nvrtc_architectures(int *out, size_t most, char *error, size_t room)
 {
     int count = 0, all[ARCHITECTURES_MAX];
-    if (!load(error, room))
+    tide_assert(out != NULL && most > 0);
+    if (!nvrtc_load(error, room))
         return 0;
     if (nvrtc.nvrtcGetNumSupportedArchs(&count) != 0 || count <= 0 || count > ARCHITECTURES_MAX ||
         nvrtc.nvrtcGetSupportedArchs(all) != 0) {
@@ -117,7 +125,7 @@ size_t stage_nvrtc_architectures(int *out, size_t most, char *error, size_t room
 
 /* The architecture itself, as a cubin; the newest there is, as PTX, for a newer device. 0: neither.
  */
-static int choose(unsigned architecture, bool *cubin, char *error, size_t room)
+static int nvrtc_choose_target(unsigned architecture, bool *cubin, char *error, size_t room)
 {
     int all[ARCHITECTURES_MAX], newest = 0;
     size_t count = stage_nvrtc_architectures(all, ARCHITECTURES_MAX, error, room);
@@ -138,7 +146,7 @@ static int choose(unsigned architecture, bool *cubin, char *error, size_t room)
 
 /* Of the processor's time: on a loaded machine nothing hangs that takes long. What does hang, the
  * library will end with the whole process. */
-static int64_t now_ms(void)
+static int64_t nvrtc_now_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -146,16 +154,18 @@ static int64_t now_ms(void)
 }
 
 /* Asked now and then while it compiles: 1 cancels. */
-static int is_late(void *deadline, void *unused)
+static int nvrtc_is_late(void *deadline, void *unused)
 {
     (void)unused;
-    return now_ms() >= *(const int64_t *)deadline;
+    return nvrtc_now_ms() >= *(const int64_t *)deadline;
 }
 
-static void take_log(program made, const char *what, char *error, size_t room)
+/* The first of the compiler's complaints, as one printable line. */
+static void nvrtc_take_log(program made, const char *what, char *error, size_t room)
 {
     size_t bytes = 0;
     char *log = NULL;
+    tide_assert(room > 0);
     if (nvrtc.nvrtcGetProgramLogSize(made, &bytes) == 0 && bytes > 1)
         log = calloc(1, bytes + 1);
     if (log != NULL)
@@ -168,7 +178,9 @@ static void take_log(program made, const char *what, char *error, size_t room)
             error[i] = ' ';
 }
 
-static bool fetch(program made, bool cubin, stage_cuda_code *out, char *error, size_t room)
+/* Copies the code out of the program. */
+static bool nvrtc_fetch_code(program made, bool cubin, stage_cuda_code *out, char *error,
+                             size_t room)
 {
     int (*size)(program, size_t *) = cubin ? nvrtc.nvrtcGetCUBINSize : nvrtc.nvrtcGetPTXSize;
     int (*get)(program, char *) = cubin ? nvrtc.nvrtcGetCUBIN : nvrtc.nvrtcGetPTX;
@@ -184,24 +196,26 @@ static bool fetch(program made, bool cubin, stage_cuda_code *out, char *error, s
     return false;
 }
 
-static bool compile(program made, int target, bool cubin, int deadline_ms, stage_cuda_code *out,
-                    char *error, size_t room)
+/* Within the deadline, where the compiler asks whether it is over. */
+static bool nvrtc_compile(program made, int target, bool cubin, int deadline_ms,
+                          stage_cuda_code *out, char *error, size_t room)
 {
     char option[32];
     const char *const options[] = {option, "-std=c++14"};
-    int64_t deadline = now_ms() + deadline_ms;
+    tide_assert(target != 0 && deadline_ms > 0);
+    int64_t deadline = nvrtc_now_ms() + deadline_ms;
     snprintf(option, sizeof option, "-arch=%s_%d", cubin ? "sm" : "compute", target);
     snprintf(out->compiler, sizeof out->compiler, "nvrtc %d.%d %s %s", nvrtc.major, nvrtc.minor,
              options[0], options[1]);
     if (nvrtc.nvrtcSetFlowCallback != NULL)
-        (void)nvrtc.nvrtcSetFlowCallback(made, is_late, &deadline);
+        (void)nvrtc.nvrtcSetFlowCallback(made, nvrtc_is_late, &deadline);
     int result = nvrtc.nvrtcCompileProgram(made, 2, options);
     if (result == 0)
-        return fetch(made, cubin, out, error, room);
+        return nvrtc_fetch_code(made, cubin, out, error, room);
     if (result == CANCELLED)
         snprintf(error, room, "NVRTC was cancelled after %d ms", deadline_ms);
     else
-        take_log(made, nvrtc.nvrtcGetErrorString(result), error, room);
+        nvrtc_take_log(made, nvrtc.nvrtcGetErrorString(result), error, room);
     return false;
 }
 
@@ -210,7 +224,9 @@ bool stage_nvrtc_compile(const char *source, unsigned architecture, int deadline
 {
     bool cubin;
     program made;
-    int target = load(error, room) ? choose(architecture, &cubin, error, room) : 0;
+    tide_assert(source != NULL && out != NULL);
+    int target =
+        nvrtc_load(error, room) ? nvrtc_choose_target(architecture, &cubin, error, room) : 0;
     if (target == 0)
         return false;
     int result = nvrtc.nvrtcCreateProgram(&made, source, "tidepool.cu", 0, NULL, NULL);
@@ -219,7 +235,8 @@ bool stage_nvrtc_compile(const char *source, unsigned architecture, int deadline
         return false;
     }
     out->kind = cubin ? "cubin" : "ptx";
-    bool good = compile(made, target, cubin, deadline_ms, out, error, room);
+    bool good = nvrtc_compile(made, target, cubin, deadline_ms, out, error, room);
     (void)nvrtc.nvrtcDestroyProgram(&made);
+    tide_assert(!good || (out->code != NULL && out->bytes > 0));
     return good;
 }

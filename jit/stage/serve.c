@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The protocol. Lines, and texts of known length:
+/* The stager as the library uses it: orders in, answers out. Lines, and texts of known length:
  *
  *   we    hello VERSION              once
  *   host  order ID BYTES, the bytes  a request (jit/spec/spec.h)
@@ -26,9 +26,15 @@
 
 #include "jit/stage/compile.h"
 #include "jit/stage/kernels.h"
+#include "runtime/base/assert.h"
 #include "runtime/scope/compiled.h"
 
 enum { TEXT_MAX = TIDE_SPEC_SITE_BYTES * (TIDE_SPEC_SITES + 1), PATH_BYTES = 512 };
+
+_Static_assert(sizeof "/u18446744073709551615.so" <= 32, "what serve_prepare leaves for a name");
+_Static_assert(STAGE_ERROR_BYTES > sizeof "error 18446744073709551615 " &&
+                   PATH_BYTES > sizeof "error 18446744073709551615 \n",
+               "an answer's line has room for its words beside a path or an error");
 
 typedef enum result { GO_ON, BYE, HOST_GONE, NO_SENSE } result;
 
@@ -38,7 +44,7 @@ static struct host {
     const char *directory;
     char text[TEXT_MAX + 1];
     stage_request request;
-} host;
+} serve_host;
 
 const char *stage_version(void)
 {
@@ -47,6 +53,7 @@ const char *stage_version(void)
              TIDEPOOL_VERSION_MAJOR, TIDEPOOL_VERSION_MINOR, TIDEPOOL_VERSION_PATCH,
              tide_compiled_layout(), gcc_jit_version_major(), gcc_jit_version_minor(),
              gcc_jit_version_patchlevel());
+    tide_assert(strpbrk(version, " \n") == NULL); /* one word of a line */
     return version;
 }
 
@@ -54,7 +61,7 @@ const char *stage_version(void)
 
 /* Waits for SIGTERM, in a thread: a handler would not do, since libgccjit's driver installs its own
  * while it links. Only a leader's group is its own; a stager started by hand shares its shell's. */
-static void *watch_for_end(void *nothing)
+static void *serve_watch_for_end(void *nothing)
 {
     sigset_t end;
     int got;
@@ -68,7 +75,8 @@ static void *watch_for_end(void *nothing)
     return nothing;
 }
 
-static bool start_watch(void)
+/* Before any other thread is: they inherit the blocked signal. */
+static bool serve_start_watch(void)
 {
     sigset_t end;
     pthread_t thread;
@@ -76,10 +84,11 @@ static bool start_watch(void)
     sigaddset(&end, SIGTERM);
     signal(SIGPIPE, SIG_IGN);
     return (errno = pthread_sigmask(SIG_BLOCK, &end, NULL)) == 0 &&
-           (errno = pthread_create(&thread, NULL, watch_for_end, NULL)) == 0;
+           (errno = pthread_create(&thread, NULL, serve_watch_for_end, NULL)) == 0;
 }
 
-static int remove_one(const char *path, const struct stat *status, int what, struct FTW *where)
+static int serve_remove_one(const char *path, const struct stat *status, int what,
+                            struct FTW *where)
 {
     (void)status;
     (void)what;
@@ -89,18 +98,21 @@ static int remove_one(const char *path, const struct stat *status, int what, str
 }
 
 /* libgccjit's temporary folders lie in there too, whole if a compile was cut short. */
-static void remove_directory(void)
+static void serve_remove_directory(void)
 {
-    nftw(host.directory, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    tide_assert(serve_host.directory != NULL);
+    nftw(serve_host.directory, serve_remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 /* ---- talking -------------------------------------------------------------------------------- */
 
-static result say(const char *line)
+/* The whole line, or the host is gone. */
+static result serve_say(const char *line)
 {
     size_t left = strlen(line);
+    tide_assert(left > 0 && line[left - 1] == '\n' && serve_host.out >= 0);
     while (left > 0) {
-        ssize_t wrote = write(host.out, line, left);
+        ssize_t wrote = write(serve_host.out, line, left);
         if (wrote < 0 && errno != EINTR)
             return HOST_GONE;
         line += wrote > 0 ? wrote : 0;
@@ -109,30 +121,33 @@ static result say(const char *line)
     return GO_ON;
 }
 
-static bool make(const char *path, char error[STAGE_ERROR_BYTES])
+/* What the order asks for, as a file. */
+static bool serve_make(const char *path, char error[STAGE_ERROR_BYTES])
 {
-    if (stage_orders_kernels(host.text))
-        return stage_kernels(host.text, path, error);
-    return stage_read(host.text, &host.request, error) &&
-           stage_compile(&host.request, STAGE_OUTPUT_LIBRARY, path, error);
+    if (stage_orders_kernels(serve_host.text))
+        return stage_kernels(serve_host.text, path, error);
+    return stage_read(serve_host.text, &serve_host.request, error) &&
+           stage_compile(&serve_host.request, STAGE_OUTPUT_LIBRARY, path, error);
 }
 
-static result answer(uint64_t order)
+static result serve_answer(uint64_t order)
 {
     char path[PATH_BYTES], error[STAGE_ERROR_BYTES], line[PATH_BYTES + STAGE_ERROR_BYTES];
-    snprintf(path, sizeof path, "%s/u%" PRIu64 ".so", host.directory, order);
-    if (!make(path, error))
+    tide_assert(strlen(serve_host.directory) <= PATH_BYTES - 32);
+    snprintf(path, sizeof path, "%s/u%" PRIu64 ".so", serve_host.directory, order);
+    if (!serve_make(path, error))
         snprintf(line, sizeof line, "error %" PRIu64 " %s\n", order, error);
     else
         snprintf(line, sizeof line, "ok %" PRIu64 " %s\n", order, path);
-    return say(line);
+    return serve_say(line);
 }
 
-static result refuse(uint64_t order, const char *why)
+static result serve_refuse(uint64_t order, const char *why)
 {
     char line[STAGE_ERROR_BYTES];
+    tide_assert(strlen(why) < sizeof line - 32);
     snprintf(line, sizeof line, "error %" PRIu64 " %s\n", order, why);
-    return say(line);
+    return serve_say(line);
 }
 
 /* One request. What is no order, or is longer than any, leaves no way to find the next one. */
@@ -141,43 +156,47 @@ static result serve_one(void)
     char line[80], rest;
     uint64_t order;
     size_t bytes;
-    if (fgets(line, sizeof line, host.in) == NULL)
+    tide_assert(serve_host.in != NULL);
+    if (fgets(line, sizeof line, serve_host.in) == NULL)
         return HOST_GONE;
     if (strcmp(line, "bye\n") == 0)
         return BYE;
     if (sscanf(line, "order %" SCNu64 " %zu%c", &order, &bytes, &rest) != 3 || rest != '\n')
         return NO_SENSE;
     if (bytes > TEXT_MAX) {
-        refuse(order, "the request is longer than any can be");
+        serve_refuse(order, "the request is longer than any can be");
         return NO_SENSE;
     }
-    if (fread(host.text, 1, bytes, host.in) != bytes)
+    if (fread(serve_host.text, 1, bytes, serve_host.in) != bytes)
         return HOST_GONE;
-    host.text[bytes] = '\0';
-    return strlen(host.text) == bytes ? answer(order) : refuse(order, "the text has a byte 0");
+    serve_host.text[bytes] = '\0';
+    return strlen(serve_host.text) == bytes ? serve_answer(order)
+                                            : serve_refuse(order, "the text has a byte 0");
 }
 
 /* The assembler and the linker must not read orders, nor write what looks like answers. */
-static bool take_over_streams(void)
+static bool serve_take_over_streams(void)
 {
+    tide_assert(serve_host.in == NULL); /* they are taken over once */
     int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    host.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    host.in = in >= 0 ? fdopen(in, "r") : NULL;
-    return host.in != NULL && host.out >= 0 && null >= 0 && dup2(null, STDIN_FILENO) == 0 &&
-           dup2(STDERR_FILENO, STDOUT_FILENO) == 1;
+    serve_host.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    serve_host.in = in >= 0 ? fdopen(in, "r") : NULL;
+    return serve_host.in != NULL && serve_host.out >= 0 && null >= 0 &&
+           dup2(null, STDIN_FILENO) == 0 && dup2(STDERR_FILENO, STDOUT_FILENO) == 1;
 }
 
-static bool prepare(const char *directory)
+/* Directory, streams and the thread that waits for the end. False: it has said why. */
+static bool serve_prepare(const char *directory)
 {
-    host.directory = directory;
+    serve_host.directory = directory;
     if (strlen(directory) > PATH_BYTES - 32) {
         fprintf(stderr, "tidepool-stage: the directory's name has %zu bytes, limit %d\n",
                 strlen(directory), PATH_BYTES - 32);
         return false;
     }
     if (setenv("TMPDIR", directory, 1) != 0 || access(directory, W_OK | X_OK) != 0 ||
-        !take_over_streams() || !start_watch()) {
+        !serve_take_over_streams() || !serve_start_watch()) {
         fprintf(stderr, "tidepool-stage: %s: %s\n", directory, strerror(errno));
         return false;
     }
@@ -187,16 +206,16 @@ static bool prepare(const char *directory)
 int stage_serve(const char *directory)
 {
     char hello[80];
-    if (!prepare(directory))
+    if (!serve_prepare(directory))
         return 1;
     snprintf(hello, sizeof hello, "hello %s\n", stage_version());
-    result said = say(hello);
+    result said = serve_say(hello);
     while (said == GO_ON)
         said = serve_one();
     if (said == NO_SENSE)
         fprintf(stderr, "tidepool-stage: a line on stdin is no order\n");
     if (said == HOST_GONE)
-        remove_directory();
-    fclose(host.in);
+        serve_remove_directory();
+    fclose(serve_host.in);
     return said == NO_SENSE;
 }
