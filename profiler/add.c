@@ -7,13 +7,13 @@
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 
-static uint64_t sum(uint64_t left, uint64_t right)
+static uint64_t add_saturating(uint64_t left, uint64_t right)
 {
     return left > UINT64_MAX - right ? UINT64_MAX : left + right;
 }
 
 /* Rounded down: so figures that are parts of another stay so, and old ones fade to nothing. */
-static uint64_t weigh(uint64_t count, double weight)
+static uint64_t add_weigh(uint64_t count, double weight)
 {
     if (weight == 1)
         return count;
@@ -23,7 +23,7 @@ static uint64_t weigh(uint64_t count, double weight)
 
 /* ---- types ------------------------------------------------------------------------------ */
 
-static int compare_types(const void *left, const void *right)
+static int add_compare_types(const void *left, const void *right)
 {
     const tide_profile_type *a = left, *b = right;
     if (a->scopes != b->scopes)
@@ -38,8 +38,8 @@ static void add_type(tide_profile_type *all, uint32_t *count, tide_profile_type 
     for (uint32_t i = 0; i < *count; i++) {
         if (all[i].type != type.type)
             continue;
-        all[i].scopes = sum(all[i].scopes, type.scopes);
-        all[i].slots = sum(all[i].slots, type.slots);
+        all[i].scopes = add_saturating(all[i].scopes, type.scopes);
+        all[i].slots = add_saturating(all[i].slots, type.slots);
         if (all[i].slots_max < type.slots_max)
             all[i].slots_max = type.slots_max;
         return;
@@ -54,20 +54,20 @@ static void add_types(tide_site_profile *into, const tide_site_profile *from, do
     memcpy(all, into->types, count * sizeof *all);
     for (uint32_t i = 0; i < from->type_count; i++) {
         tide_profile_type type = from->types[i];
-        type.scopes = weigh(type.scopes, weight);
-        type.slots = weigh(type.slots, weight);
+        type.scopes = add_weigh(type.scopes, weight);
+        type.slots = add_weigh(type.slots, weight);
         add_type(all, &count, type);
     }
-    qsort(all, count, sizeof *all, compare_types);
+    qsort(all, count, sizeof *all, add_compare_types);
     into->type_count = count < TIDE_PROFILE_TYPES ? count : TIDE_PROFILE_TYPES;
     memcpy(into->types, all, into->type_count * sizeof *all);
     for (uint32_t i = into->type_count; i < count; i++)
-        into->other = sum(into->other, all[i].scopes);
+        into->other = add_saturating(into->other, all[i].scopes);
 }
 
 /* ---- patterns --------------------------------------------------------------------------- */
 
-static int compare_words(const tide_profile_pattern *a, const tide_profile_pattern *b)
+static int add_compare_words(const tide_profile_pattern *a, const tide_profile_pattern *b)
 {
     if (a->length != b->length)
         return a->length < b->length ? -1 : 1;
@@ -77,12 +77,12 @@ static int compare_words(const tide_profile_pattern *a, const tide_profile_patte
     return 0;
 }
 
-static int compare_patterns(const void *left, const void *right)
+static int add_compare_patterns(const void *left, const void *right)
 {
     const tide_profile_pattern *a = left, *b = right;
     if (a->scopes != b->scopes)
         return a->scopes > b->scopes ? -1 : 1;
-    return compare_words(a, b);
+    return add_compare_words(a, b);
 }
 
 static void add_pattern(tide_profile_pattern *all, uint32_t *count, tide_profile_pattern pattern)
@@ -90,9 +90,9 @@ static void add_pattern(tide_profile_pattern *all, uint32_t *count, tide_profile
     if (pattern.scopes == 0)
         return;
     for (uint32_t i = 0; i < *count; i++) {
-        if (compare_words(&all[i], &pattern) != 0)
+        if (add_compare_words(&all[i], &pattern) != 0)
             continue;
-        all[i].scopes = sum(all[i].scopes, pattern.scopes);
+        all[i].scopes = add_saturating(all[i].scopes, pattern.scopes);
         return;
     }
     all[(*count)++] = pattern;
@@ -105,14 +105,14 @@ static void add_patterns(tide_site_profile *into, const tide_site_profile *from,
     memcpy(all, into->patterns, count * sizeof *all);
     for (uint32_t i = 0; i < from->pattern_count; i++) {
         tide_profile_pattern pattern = from->patterns[i];
-        pattern.scopes = weigh(pattern.scopes, weight);
+        pattern.scopes = add_weigh(pattern.scopes, weight);
         add_pattern(all, &count, pattern);
     }
-    qsort(all, count, sizeof *all, compare_patterns);
+    qsort(all, count, sizeof *all, add_compare_patterns);
     into->pattern_count = count < TIDE_PROFILE_PATTERNS ? count : TIDE_PROFILE_PATTERNS;
     memcpy(into->patterns, all, into->pattern_count * sizeof *all);
     for (uint32_t i = into->pattern_count; i < count; i++)
-        into->pattern_other = sum(into->pattern_other, all[i].scopes);
+        into->pattern_other = add_saturating(into->pattern_other, all[i].scopes);
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
@@ -121,10 +121,11 @@ void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, do
 {
     tide_assert(weight >= 0 && into != from);
     tide_assert(into->type_count <= TIDE_PROFILE_TYPES && from->type_count <= TIDE_PROFILE_TYPES);
-    into->scopes = sum(into->scopes, weigh(from->scopes, weight));
-    into->other = sum(into->other, weigh(from->other, weight));
-    into->pattern_other = sum(into->pattern_other, weigh(from->pattern_other, weight));
-    into->nested = sum(into->nested, weigh(from->nested, weight));
+    into->scopes = add_saturating(into->scopes, add_weigh(from->scopes, weight));
+    into->other = add_saturating(into->other, add_weigh(from->other, weight));
+    into->pattern_other =
+        add_saturating(into->pattern_other, add_weigh(from->pattern_other, weight));
+    into->nested = add_saturating(into->nested, add_weigh(from->nested, weight));
     add_types(into, from, weight);
     add_patterns(into, from, weight);
 }

@@ -6,13 +6,13 @@
 #include "profiler/tally.h"
 #include "profiler/window.h"
 #include "runtime/base/error.h"
-#include "runtime/base/registry.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/registry.h"
 
 /* ---- the seam --------------------------------------------------------------------------- */
 
 /* Without memory the site is not observed. */
-static const tide_plan *publish(tide_site *site, const tide_plan *plan)
+static const tide_plan *attach_publish(tide_site *site, const tide_plan *plan)
 {
     bool always = tide_observe_always_on();
     if (!(always ? tide_tally_ensure(site) != NULL : tide_window_open(site)))
@@ -21,7 +21,7 @@ static const tide_plan *publish(tide_site *site, const tide_plan *plan)
     return wrapper != NULL ? wrapper : plan;
 }
 
-static void forget(tide_site *site, bool going)
+static void attach_forget(tide_site *site, bool going)
 {
     tide_tally *tally = tide_tally_of(site);
     if (going)
@@ -30,7 +30,7 @@ static void forget(tide_site *site, bool going)
         tide_tally_clear(tally);
 }
 
-static void describe(const tide_site *site, tide_site_information *out)
+static void attach_describe(const tide_site *site, tide_site_information *out)
 {
     tide_tally *tally = tide_tally_of(site);
     if (tally == NULL)
@@ -46,12 +46,13 @@ static void describe(const tide_site *site, tide_site_information *out)
 
 void tide_profile_attach(void)
 {
-    tide_hooks_profile = (tide_hooks){.publish = publish, .forget = forget, .describe = describe};
+    tide_hooks_profile = (tide_hooks){
+        .publish = attach_publish, .forget = attach_forget, .describe = attach_describe};
 }
 
 /* ---- everything ------------------------------------------------------------------------- */
 
-static bool republish(tide_site *site, void *user)
+static bool attach_republish(tide_site *site, void *user)
 {
     tide_status *status = user;
     bool wanted = tide_observe_always_on();
@@ -61,8 +62,8 @@ static bool republish(tide_site *site, void *user)
         possible = possible && (!wanted || tide_observe_wraps(site->plan));
     }
     if (!possible)
-        *status = tide_fail(TIDE_ERROR_MEMORY, "tide_profile_observe",
-                            "no memory to observe a site");
+        *status =
+            tide_fail(TIDE_ERROR_MEMORY, "tide_profile_observe", "no memory to observe a site");
     return true;
 }
 
@@ -72,7 +73,7 @@ tide_status tide_profile_observe(bool on)
     tide_attach();
     tide_registry_lock();
     tide_observe_always(on);
-    tide_site_each(republish, &status);
+    tide_site_each(attach_republish, &status);
     tide_registry_unlock();
     return status;
 }

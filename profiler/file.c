@@ -13,22 +13,22 @@
 #include "profiler/loaded.h"
 #include "profiler/text.h"
 #include "runtime/base/error.h"
+#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
-#include "runtime/base/hooks.h"
 
 /* Says what the system says of a path. */
-static tide_status system_fails(const char *call, const char *what, const char *path)
+static tide_status file_system_failed(const char *call, const char *what, const char *path)
 {
-    char words[128];
-    const char *said = strerror_r(errno, words, sizeof words);
+    char buffer[128];
+    const char *said = strerror_r(errno, buffer, sizeof buffer);
     return tide_fail(TIDE_ERROR_FILE, call, "cannot %s '%.200s': %s", what, path, said);
 }
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-static tide_status read_up_to(int file, char *bytes, size_t room, size_t *length,
-                              const char *path, const char *call)
+static tide_status file_read_up_to(int file, char *bytes, size_t room, size_t *length,
+                                   const char *path, const char *call)
 {
     *length = 0;
     while (*length < room) {
@@ -36,7 +36,7 @@ static tide_status read_up_to(int file, char *bytes, size_t room, size_t *length
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return system_fails(call, "read", path);
+            return file_system_failed(call, "read", path);
         if (got == 0)
             break;
         *length += (size_t)got;
@@ -45,11 +45,11 @@ static tide_status read_up_to(int file, char *bytes, size_t room, size_t *length
 }
 
 /* A file that grows while it is read lacks its end, and is refused for that. */
-static tide_status read_open(int file, tide_text *text, const char *path, const char *call)
+static tide_status file_read_open(int file, tide_text *text, const char *path, const char *call)
 {
     struct stat facts;
     if (fstat(file, &facts) != 0)
-        return system_fails(call, "look at", path);
+        return file_system_failed(call, "look at", path);
     if (!S_ISREG(facts.st_mode))
         return tide_fail(TIDE_ERROR_FILE, call, "'%.200s' is not a plain file", path);
     if (facts.st_size < 0 || (uintmax_t)facts.st_size > TIDE_TEXT_BYTES)
@@ -60,64 +60,64 @@ static tide_status read_open(int file, tide_text *text, const char *path, const 
     if (text->bytes == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for %zu bytes of '%.200s'", text->room,
                          path);
-    return read_up_to(file, text->bytes, text->room, &text->length, path, call);
+    return file_read_up_to(file, text->bytes, text->room, &text->length, path, call);
 }
 
 /* Not blocking, for what is no plain file may never answer. */
-static tide_status read_file(const char *path, tide_text *text, const char *call)
+static tide_status file_read(const char *path, tide_text *text, const char *call)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0)
-        return system_fails(call, "open", path);
-    tide_status status = read_open(file, text, path, call);
+        return file_system_failed(call, "open", path);
+    tide_status status = file_read_open(file, text, path, call);
     close(file);
     return status;
 }
 
-/* What the file says, added to what `known` has already. */
-static tide_status read_known(const char *path, tide_profile_set *known, const char *call)
+/* What the file says, added to what `set` has already. */
+static tide_status file_read_set(const char *path, tide_profile_set *set, const char *call)
 {
     tide_text text = {0};
-    tide_status status = read_file(path, &text, call);
+    tide_status status = file_read(path, &text, call);
     if (status == TIDE_OK)
-        status = tide_text_read(text.bytes, text.length, known, path, call);
+        status = tide_text_read(text.bytes, text.length, set, path, call);
     tide_os_free(text.bytes);
     return status;
 }
 
-static tide_status take_in(const char *path, bool merge, const char *call)
+static tide_status file_load(const char *path, bool merge, const char *call)
 {
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
     tide_attach();
-    tide_profile_set *known = tide_profile_set_create(call);
-    if (known == NULL)
+    tide_profile_set *set = tide_profile_set_create(call);
+    if (set == NULL)
         return TIDE_ERROR_MEMORY;
-    tide_status status = read_known(path, known, call);
+    tide_status status = file_read_set(path, set, call);
     tide_registry_lock();
     if (status == TIDE_OK && merge)
-        status = tide_loaded_copy(known, call);
+        status = tide_loaded_copy(set, call);
     if (status == TIDE_OK)
-        tide_loaded_replace(known);
+        tide_loaded_replace(set);
     tide_registry_unlock();
     if (status != TIDE_OK)
-        tide_profile_set_destroy(known);
+        tide_profile_set_destroy(set);
     return status;
 }
 
 tide_status tide_profile_load(const char *path)
 {
-    return take_in(path, false, "tide_profile_load");
+    return file_load(path, false, "tide_profile_load");
 }
 
 tide_status tide_profile_merge(const char *path)
 {
-    return take_in(path, true, "tide_profile_merge");
+    return file_load(path, true, "tide_profile_merge");
 }
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
-static bool write_all(int file, const tide_text *text)
+static bool file_write_all(int file, const tide_text *text)
 {
     for (size_t done = 0; done < text->length;) {
         ssize_t wrote = write(file, text->bytes + done, text->length - done);
@@ -129,7 +129,7 @@ static bool write_all(int file, const tide_text *text)
 }
 
 /* A name beside the path that nobody has: the descriptor, or -1. */
-static int create_beside(const char *path, char *name, size_t room)
+static int file_create_beside(const char *path, char *name, size_t room)
 {
     static unsigned turn;
     enum { TRIES = 100 };
@@ -146,7 +146,7 @@ static int create_beside(const char *path, char *name, size_t room)
 
 /* So that the renaming itself outlasts a crash. A system that cannot do that for folders has done
  * all it can. */
-static void sync_folder(char *name)
+static void file_sync_folder(char *name)
 {
     char *slash = strrchr(name, '/');
     if (slash != NULL)
@@ -158,48 +158,48 @@ static void sync_folder(char *name)
     close(folder);
 }
 
-static tide_status write_beside(const char *path, char *name, size_t room, const tide_text *text,
-                                const char *call)
+static tide_status file_write_beside(const char *path, char *name, size_t room,
+                                     const tide_text *text, const char *call)
 {
-    int file = create_beside(path, name, room);
+    int file = file_create_beside(path, name, room);
     if (file < 0)
-        return system_fails(call, "create", name);
+        return file_system_failed(call, "create", name);
     tide_status status = TIDE_OK;
-    if (!write_all(file, text))
-        status = system_fails(call, "write", name);
+    if (!file_write_all(file, text))
+        status = file_system_failed(call, "write", name);
     if (close(file) != 0 && status == TIDE_OK)
-        status = system_fails(call, "close", name);
+        status = file_system_failed(call, "close", name);
     if (status == TIDE_OK && rename(name, path) != 0)
-        status = system_fails(call, "rename to", path);
+        status = file_system_failed(call, "rename to", path);
     if (status != TIDE_OK)
         (void)unlink(name);
     else
-        sync_folder(name);
+        file_sync_folder(name);
     return status;
 }
 
-static tide_status write_file(const char *path, const tide_text *text, const char *call)
+static tide_status file_write(const char *path, const tide_text *text, const char *call)
 {
     size_t room = strlen(path) + 64;
     char *name = tide_os_resize(NULL, room);
     if (name == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a name beside '%.200s'", path);
-    tide_status status = write_beside(path, name, room, text, call);
+    tide_status status = file_write_beside(path, name, room, text, call);
     tide_os_free(name);
     return status;
 }
 
 /* The registry is not held while the system works. */
-static tide_status save(const char *path, tide_profile_set *known, const char *call)
+static tide_status file_save(const char *path, tide_profile_set *set, const char *call)
 {
     tide_text text = {0};
     tide_registry_lock();
-    tide_status status = tide_loaded_collect(known, call);
+    tide_status status = tide_loaded_collect(set, call);
     tide_registry_unlock();
     if (status == TIDE_OK)
-        status = tide_text_write(known, &text, call);
+        status = tide_text_write(set, &text, call);
     if (status == TIDE_OK)
-        status = write_file(path, &text, call);
+        status = file_write(path, &text, call);
     tide_os_free(text.bytes);
     return status;
 }
@@ -210,10 +210,10 @@ tide_status tide_profile_save(const char *path)
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
     tide_attach();
-    tide_profile_set *known = tide_profile_set_create(call);
-    if (known == NULL)
+    tide_profile_set *set = tide_profile_set_create(call);
+    if (set == NULL)
         return TIDE_ERROR_MEMORY;
-    tide_status status = save(path, known, call);
-    tide_profile_set_destroy(known);
+    tide_status status = file_save(path, set, call);
+    tide_profile_set_destroy(set);
     return status;
 }

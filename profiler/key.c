@@ -3,19 +3,19 @@
 
 #include <string.h>
 
-static const char *or_empty(const char *text)
+static const char *key_or_empty(const char *text)
 {
     return text != NULL ? text : "";
 }
 
 tide_key tide_key_of(const tide_site *site)
 {
-    return (tide_key){site->kind, site->place.line, or_empty(site->name),
-                      or_empty(site->place.file),
-                      site->place.file != NULL ? or_empty(site->place.function) : ""};
+    return (tide_key){site->kind, site->place.line, key_or_empty(site->name),
+                      key_or_empty(site->place.file),
+                      site->place.file != NULL ? key_or_empty(site->place.function) : ""};
 }
 
-static const char *last_part(const char *path)
+static const char *key_last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
@@ -28,7 +28,7 @@ int tide_key_compare_loosely(const tide_key *left, const tide_key *right)
     int order = strcmp(left->function, right->function);
     if (order == 0)
         order = strcmp(left->name, right->name);
-    return order != 0 ? order : strcmp(last_part(left->file), last_part(right->file));
+    return order != 0 ? order : strcmp(key_last_part(left->file), key_last_part(right->file));
 }
 
 int tide_key_compare(const tide_key *left, const tide_key *right)

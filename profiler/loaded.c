@@ -7,18 +7,18 @@
 #include "profiler/window.h"
 #include "runtime/scope/site.h"
 
-static tide_profile_set *kept; /* guarded by the registry; NULL: nothing */
+static tide_profile_set *loaded_set; /* guarded by the registry; NULL: nothing */
 
-void tide_loaded_replace(tide_profile_set *known)
+void tide_loaded_replace(tide_profile_set *set)
 {
-    tide_profile_set_destroy(kept);
-    kept = known;
+    tide_profile_set_destroy(loaded_set);
+    loaded_set = set;
 }
 
 /* ---- which site ------------------------------------------------------------------------- */
 
 /* Does the loose key name one site of this program alone? */
-static bool alone(const tide_key *key)
+static bool loaded_key_is_unique(const tide_key *key)
 {
     tide_site *const *sites;
     size_t count = tide_site_list(&sites), same = 0;
@@ -30,20 +30,20 @@ static bool alone(const tide_key *key)
 }
 
 /* What is kept of a site, or NULL. */
-static tide_profile_set_site *kept_of(const tide_site *site)
+static tide_profile_set_site *loaded_find(const tide_site *site)
 {
-    if (kept == NULL)
+    if (loaded_set == NULL)
         return NULL;
     tide_key key = tide_key_of(site);
-    tide_profile_set_site *found = tide_profile_set_find(kept, &key);
+    tide_profile_set_site *found = tide_profile_set_find(loaded_set, &key);
     if (found != NULL)
         return found;
-    found = tide_profile_set_find_loosely(kept, &key);
-    return found != NULL && alone(&key) ? found : NULL;
+    found = tide_profile_set_find_loosely(loaded_set, &key);
+    return found != NULL && loaded_key_is_unique(&key) ? found : NULL;
 }
 
 /* All that was seen of it in this process. False: nothing. */
-static bool seen_of(const tide_site *site, tide_site_profile *out)
+static bool loaded_seen_of(const tide_site *site, tide_site_profile *out)
 {
     tide_tally *tally = tide_tally_of(site);
     if (tally == NULL)
@@ -57,54 +57,56 @@ static bool seen_of(const tide_site *site, tide_site_profile *out)
 /* A first window that is still filling says less than what was loaded. */
 bool tide_profile_prior(tide_site *site, tide_site_profile *out)
 {
-    const tide_profile_set_site *known = kept_of(site);
+    const tide_profile_set_site *loaded = loaded_find(site);
     const tide_tally *tally = tide_tally_of(site);
-    if (known == NULL || (tally != NULL && tally->before.scopes != 0))
+    if (loaded == NULL || (tally != NULL && tally->before.scopes != 0))
         return false;
-    return tide_profile_set_resolve(kept, known, out);
+    return tide_profile_set_resolve(loaded_set, loaded, out);
 }
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static tide_status copy(tide_profile_set *to, const tide_profile_set_site *site, const char *call)
+static tide_status loaded_copy_site(tide_profile_set *to, const tide_profile_set_site *site,
+                                    const char *call)
 {
-    return tide_profile_set_add(to, &site->key, &site->profile, kept, call);
+    return tide_profile_set_add(to, &site->key, &site->profile, loaded_set, call);
 }
 
 tide_status tide_loaded_copy(tide_profile_set *to, const char *call)
 {
     tide_status status = TIDE_OK;
-    for (uint32_t i = 0; kept != NULL && status == TIDE_OK && i < kept->site_count; i++)
-        status = copy(to, kept->sites[i], call);
+    for (uint32_t i = 0; loaded_set != NULL && status == TIDE_OK && i < loaded_set->site_count; i++)
+        status = loaded_copy_site(to, loaded_set->sites[i], call);
     return status;
 }
 
 /* As far as what was seen leaves room. */
-static tide_status copy_rest(tide_profile_set *to, const char *call)
+static tide_status loaded_copy_rest(tide_profile_set *to, const char *call)
 {
     tide_status status = TIDE_OK;
-    for (uint32_t i = 0; kept != NULL && status == TIDE_OK && i < kept->site_count; i++)
-        if (!kept->sites[i]->superseded && to->site_count < TIDE_PROFILE_SET_SITES)
-            status = copy(to, kept->sites[i], call);
+    for (uint32_t i = 0; loaded_set != NULL && status == TIDE_OK && i < loaded_set->site_count; i++)
+        if (!loaded_set->sites[i]->superseded && to->site_count < TIDE_PROFILE_SET_SITES)
+            status = loaded_copy_site(to, loaded_set->sites[i], call);
     return status;
 }
 
-static bool fits(const tide_key *key)
+static bool loaded_key_fits(const tide_key *key)
 {
     return strlen(key->name) <= TIDE_KEY_STRING_MAX && strlen(key->file) <= TIDE_KEY_STRING_MAX &&
            strlen(key->function) <= TIDE_KEY_STRING_MAX;
 }
 
-static tide_status collect_site(const tide_site *site, tide_profile_set *to, const char *call)
+static tide_status loaded_collect_site(const tide_site *site, tide_profile_set *to,
+                                       const char *call)
 {
     tide_site_profile seen;
     tide_key key = tide_key_of(site);
-    if (!seen_of(site, &seen))
+    if (!loaded_seen_of(site, &seen))
         return TIDE_OK;
-    tide_profile_set_site *known = kept_of(site);
-    if (known != NULL)
-        known->superseded = true;
-    return fits(&key) ? tide_profile_set_add(to, &key, &seen, NULL, call) : TIDE_OK;
+    tide_profile_set_site *loaded = loaded_find(site);
+    if (loaded != NULL)
+        loaded->superseded = true;
+    return loaded_key_fits(&key) ? tide_profile_set_add(to, &key, &seen, NULL, call) : TIDE_OK;
 }
 
 tide_status tide_loaded_collect(tide_profile_set *to, const char *call)
@@ -112,9 +114,9 @@ tide_status tide_loaded_collect(tide_profile_set *to, const char *call)
     tide_site *const *sites;
     size_t count = tide_site_list(&sites);
     tide_status status = TIDE_OK;
-    for (uint32_t i = 0; kept != NULL && i < kept->site_count; i++)
-        kept->sites[i]->superseded = false;
+    for (uint32_t i = 0; loaded_set != NULL && i < loaded_set->site_count; i++)
+        loaded_set->sites[i]->superseded = false;
     for (size_t i = 0; i < count && status == TIDE_OK; i++)
-        status = collect_site(sites[i], to, call);
-    return status == TIDE_OK ? copy_rest(to, call) : status;
+        status = loaded_collect_site(sites[i], to, call);
+    return status == TIDE_OK ? loaded_copy_rest(to, call) : status;
 }

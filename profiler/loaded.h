@@ -6,7 +6,7 @@
 #include "profiler/profile_set.h"
 
 /* Replaces what is kept. NULL: nothing. Registry locked. */
-void tide_loaded_replace(tide_profile_set *known);
+void tide_loaded_replace(tide_profile_set *set);
 
 /* Adds a copy of what is kept to `to`. Registry locked. */
 tide_status tide_loaded_copy(tide_profile_set *to, const char *call);

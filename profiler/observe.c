@@ -20,8 +20,8 @@
 #include <tidepool/generic.h>
 #include <tidepool/scope.h>
 
-#include "profiler/touches.h"
 #include "profiler/tally.h"
+#include "profiler/touches.h"
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
@@ -33,19 +33,19 @@ typedef struct observing_plan {
     const tide_plan *wrapped;
 } observing_plan;
 
-static void *wrappers; /* by the plan they wrap; guarded by the registry */
-static bool always;    /* atomic; stored with the registry locked */
+static void *observe_wrappers;  /* by the plan they wrap; guarded by the registry */
+static bool observe_everything; /* atomic; stored with the registry locked */
 
 void (*tide_window_filled)(void);
 
 void tide_observe_always(bool on)
 {
-    __atomic_store_n(&always, on, __ATOMIC_RELAXED);
+    __atomic_store_n(&observe_everything, on, __ATOMIC_RELAXED);
 }
 
 bool tide_observe_always_on(void)
 {
-    return __atomic_load_n(&always, __ATOMIC_RELAXED);
+    return __atomic_load_n(&observe_everything, __ATOMIC_RELAXED);
 }
 
 /* ---- one use ---------------------------------------------------------------------------- */
@@ -58,19 +58,19 @@ typedef struct use {
     bool last;         /* of its window           */
 } use;
 
-static bool window_open(const tide_tally *tally)
+static bool observe_window_open(const tide_tally *tally)
 {
     return tally != NULL && __atomic_load_n(&tally->remaining, __ATOMIC_RELAXED) > 0;
 }
 
-static void unwrap(tide_site *site, const observing_plan *self)
+static void observe_unwrap(tide_site *site, const observing_plan *self)
 {
     const tide_plan *in_force = &self->plan;
     if (tide_observe_always_on() ||
-        !__atomic_compare_exchange_n(&site->plan, &in_force, self->wrapped, false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        !__atomic_compare_exchange_n(&site->plan, &in_force, self->wrapped, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
         return;
-    if (tide_observe_always_on() || window_open(tide_tally_of(site))) {
+    if (tide_observe_always_on() || observe_window_open(tide_tally_of(site))) {
         in_force = self->wrapped;
         __atomic_compare_exchange_n(&site->plan, &in_force, &self->plan, false, __ATOMIC_ACQ_REL,
                                     __ATOMIC_RELAXED);
@@ -78,7 +78,7 @@ static void unwrap(tide_site *site, const observing_plan *self)
 }
 
 /* Tickets left before this one; 0: there was none. */
-static int64_t take_ticket(tide_tally *tally)
+static int64_t observe_take_ticket(tide_tally *tally)
 {
     if (__atomic_load_n(&tally->remaining, __ATOMIC_RELAXED) <= 0)
         return 0;
@@ -88,55 +88,56 @@ static int64_t take_ticket(tide_tally *tally)
 
 /* `known`: there is something to count. A use without it takes a ticket all the same, so that a
  * site whose every use fails is not observed for ever. */
-static use begin(tide_site *site, const tide_plan *plan, bool known)
+static use observe_begin_use(tide_site *site, const tide_plan *plan, bool known)
 {
     use u = {.site = site, .self = (const observing_plan *)plan};
     tide_tally *tally = tide_tally_of(site);
-    int64_t ticket = tally != NULL ? take_ticket(tally) : 0;
+    int64_t ticket = tally != NULL ? observe_take_ticket(tally) : 0;
     u.last = ticket == 1;
     if (ticket != 0)
         tide_rate_ticket(&tally->rate, u.last);
     if (ticket == 0 && !tide_observe_always_on())
-        unwrap(site, u.self);
+        observe_unwrap(site, u.self);
     else if (tally != NULL && known)
         u.shard = tide_tally_enter(tally);
     return u;
 }
 
-static void end(const use *u)
+static void observe_end_use(const use *u)
 {
     if (u->shard != NULL)
         tide_shard_leave(u->shard);
     if (TIDE_LIKELY(!u->last))
         return;
-    unwrap(u->site, u->self);
+    observe_unwrap(u->site, u->self);
     void (*filled)(void) = __atomic_load_n(&tide_window_filled, __ATOMIC_RELAXED);
     if (filled != NULL)
         filled();
 }
 
-static const tide_plan *wrapped_by(const tide_plan *plan)
+static const tide_plan *observe_wrapped_by(const tide_plan *plan)
 {
     return ((const observing_plan *)plan)->wrapped;
 }
 
 /* ---- scopes ----------------------------------------------------------------------------- */
 
-static void enter(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
+static void observe_enter(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                          tide_site *site)
 {
-    const tide_plan *wrapped = wrapped_by(plan);
+    const tide_plan *wrapped = observe_wrapped_by(plan);
     __atomic_load_n(&wrapped->enter, __ATOMIC_RELAXED)(scope, pool, wrapped, site);
     scope->plan = plan;
     scope->site = site;
 }
 
-static void leave(tide_scope *scope)
+static void observe_leave(tide_scope *scope)
 {
-    const tide_plan *wrapped = wrapped_by(scope->plan);
-    use u = begin(scope->site, scope->plan, tide_touches_known(scope));
+    const tide_plan *wrapped = observe_wrapped_by(scope->plan);
+    use u = observe_begin_use(scope->site, scope->plan, tide_touches_known(scope));
     if (u.shard != NULL)
         tide_touches_count(u.shard, scope);
-    end(&u);
+    observe_end_use(&u);
     scope->plan = wrapped;
     __atomic_load_n(&wrapped->leave, __ATOMIC_RELAXED)(scope);
 }
@@ -144,7 +145,7 @@ static void leave(tide_scope *scope)
 /* ---- frames ----------------------------------------------------------------------------- */
 
 /* Slots of the i-th array's type, if it is the first of them; else 0. */
-static uint32_t slots_of(const tide_type *types, uint32_t count, uint32_t i)
+static uint32_t observe_slots_of(const tide_type *types, uint32_t count, uint32_t i)
 {
     uint32_t slots = 0;
     for (uint32_t j = 0; j < count; j++) {
@@ -155,12 +156,12 @@ static uint32_t slots_of(const tide_type *types, uint32_t count, uint32_t i)
     return slots;
 }
 
-static void count_frame(tide_shard *shard, uint32_t count, const tide_type *types)
+static void observe_count_frame(tide_shard *shard, uint32_t count, const tide_type *types)
 {
     int64_t words[TIDE_PATTERN_WORDS];
     tide_shard_count(shard);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t slots = slots_of(types, count, i);
+        uint32_t slots = observe_slots_of(types, count, i);
         if (slots != 0)
             tide_shard_count_type(shard, types[i], slots);
         if (i < TIDE_PATTERN_WORDS)
@@ -170,18 +171,18 @@ static void count_frame(tide_shard *shard, uint32_t count, const tide_type *type
 }
 
 /* All that is to be known of a frame is known when it is entered: it leaves by the wrapped plan. */
-static void frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide_type *types,
-                  const size_t *counts, void **data)
+static void observe_frame(tide_scope *scope, tide_pool *pool, uint32_t count,
+                          const tide_type *types, const size_t *counts, void **data)
 {
-    const tide_plan *plan = scope->plan, *wrapped = wrapped_by(plan);
+    const tide_plan *plan = scope->plan, *wrapped = observe_wrapped_by(plan);
     tide_site *site = scope->site;
     scope->plan = wrapped;
     __atomic_load_n(&wrapped->frame, __ATOMIC_RELAXED)(scope, pool, count, types, counts, data);
     bool given = scope->pool != tide_pool_refusing() && (count == 0 || data[0] != NULL);
-    use u = begin(site, plan, given);
+    use u = observe_begin_use(site, plan, given);
     if (u.shard != NULL)
-        count_frame(u.shard, count, types);
-    end(&u);
+        observe_count_frame(u.shard, count, types);
+    observe_end_use(&u);
 }
 
 /* ---- acquires and dispatches ------------------------------------------------------------ */
@@ -190,37 +191,37 @@ static void frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide
 static void observe_type(tide_site *site, const tide_plan *plan, tide_type type,
                          const tide_generic *generic, bool given)
 {
-    use u = begin(site, plan, given);
+    use u = observe_begin_use(site, plan, given);
     if (u.shard != NULL) {
         tide_shard_count(u.shard);
         tide_shard_count_type(u.shard, type, 1);
         if (generic != NULL)
             tide_shard_count_pattern(u.shard, &(int64_t){(int64_t)(intptr_t)generic}, 1);
     }
-    end(&u);
+    observe_end_use(&u);
 }
 
-static void *acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
-                     tide_site *site)
+static void *observe_acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
+                             tide_site *site)
 {
-    const tide_plan *wrapped = wrapped_by(plan);
+    const tide_plan *wrapped = observe_wrapped_by(plan);
     void *data = __atomic_load_n(&wrapped->acquire, __ATOMIC_RELAXED)(pool, type, n, wrapped, site);
     observe_type(site, plan, type, NULL, data != NULL);
     return data;
 }
 
 /* Before the method runs, which may use the site itself, or never return. */
-static void dispatch(tide_generic *generic, tide_type type, void *args, const tide_plan *plan,
-                     tide_site *site)
+static void observe_dispatch(tide_generic *generic, tide_type type, void *args,
+                             const tide_plan *plan, tide_site *site)
 {
-    const tide_plan *wrapped = wrapped_by(plan);
-    bool met = generic != NULL && tide_type_find(type) != NULL &&
-               tide_generic_find(generic, type) != NULL;
+    const tide_plan *wrapped = observe_wrapped_by(plan);
+    bool met =
+        generic != NULL && tide_type_find(type) != NULL && tide_generic_find(generic, type) != NULL;
     observe_type(site, plan, type, generic, met);
     __atomic_load_n(&wrapped->dispatch, __ATOMIC_RELAXED)(generic, type, args, wrapped, site);
 }
 
-static void count_array(tide_shard *shard, tide_type type, int ndim, const int64_t *shape)
+static void observe_count_array(tide_shard *shard, tide_type type, int ndim, const int64_t *shape)
 {
     int64_t words[2 + TIDE_NDIM_MAX] = {type, ndim};
     _Static_assert(2 + TIDE_NDIM_MAX <= TIDE_PATTERN_WORDS, "every shape is a pattern");
@@ -231,16 +232,16 @@ static void count_array(tide_shard *shard, tide_type type, int ndim, const int64
     tide_shard_count_pattern(shard, words, (uint32_t)(2 + ndim));
 }
 
-static tide_array *array(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
-                         const tide_plan *plan, tide_site *site)
+static tide_array *observe_array(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
+                                 const tide_plan *plan, tide_site *site)
 {
-    const tide_plan *wrapped = wrapped_by(plan);
-    tide_array *made = __atomic_load_n(&wrapped->array, __ATOMIC_RELAXED)(pool, type, ndim, shape,
-                                                                         wrapped, site);
-    use u = begin(site, plan, made != NULL);
+    const tide_plan *wrapped = observe_wrapped_by(plan);
+    tide_array *made =
+        __atomic_load_n(&wrapped->array, __ATOMIC_RELAXED)(pool, type, ndim, shape, wrapped, site);
+    use u = observe_begin_use(site, plan, made != NULL);
     if (u.shard != NULL)
-        count_array(u.shard, type, ndim, shape);
-    end(&u);
+        observe_count_array(u.shard, type, ndim, shape);
+    observe_end_use(&u);
     return made;
 }
 
@@ -248,9 +249,11 @@ static tide_array *array(tide_pool *pool, tide_type type, int ndim, const int64_
 
 /* A plan's first code pointer serves as `enter` whatever its kind: they share a place. */
 static const tide_plan observing_plans[TIDE_KIND_COUNT] = {
-    [TIDE_KIND_SCOPE] = {.enter = enter}, [TIDE_KIND_FRAME] = {.frame = frame},
-    [TIDE_KIND_ACQUIRE] = {.acquire = acquire}, [TIDE_KIND_ARRAY] = {.array = array},
-    [TIDE_KIND_DISPATCH] = {.dispatch = dispatch},
+    [TIDE_KIND_SCOPE] = {.enter = observe_enter},
+    [TIDE_KIND_FRAME] = {.frame = observe_frame},
+    [TIDE_KIND_ACQUIRE] = {.acquire = observe_acquire},
+    [TIDE_KIND_ARRAY] = {.array = observe_array},
+    [TIDE_KIND_DISPATCH] = {.dispatch = observe_dispatch},
 };
 
 bool tide_observe_wraps(const tide_plan *plan)
@@ -258,7 +261,7 @@ bool tide_observe_wraps(const tide_plan *plan)
     return __atomic_load_n(&plan->enter, __ATOMIC_RELAXED) == observing_plans[plan->kind].enter;
 }
 
-static int compare(const void *left, const void *right)
+static int observe_compare(const void *left, const void *right)
 {
     const tide_plan *a = ((const observing_plan *)left)->wrapped;
     const tide_plan *b = ((const observing_plan *)right)->wrapped;
@@ -266,14 +269,14 @@ static int compare(const void *left, const void *right)
 }
 
 /* Tier, types and shelves are those of the plan in force, for whoever asks what that is. */
-static observing_plan *make(const tide_plan *plan)
+static observing_plan *observe_make_plan(const tide_plan *plan)
 {
     observing_plan *made = tide_os_resize(NULL, sizeof *made);
     if (made == NULL)
         return NULL;
     *made = (observing_plan){
         .plan = {.enter = observing_plans[plan->kind].enter,
-                 .leave = plan->kind == TIDE_KIND_SCOPE ? leave : NULL,
+                 .leave = plan->kind == TIDE_KIND_SCOPE ? observe_leave : NULL,
                  .kind = plan->kind,
                  .tier = plan->tier,
                  .type_count = plan->type_count,
@@ -288,13 +291,14 @@ const tide_plan *tide_observe_wrap(const tide_plan *plan)
 {
     tide_assert(!tide_observe_wraps(plan));
     observing_plan key = {.wrapped = plan};
-    observing_plan *const *found = tfind(&key, &wrappers, compare);
+    observing_plan *const *found = tfind(&key, &observe_wrappers, observe_compare);
     if (found != NULL)
         return &(*found)->plan;
-    observing_plan *made = make(plan);
+    observing_plan *made = observe_make_plan(plan);
     if (made == NULL)
         return NULL;
-    found = tide_os_faulted(sizeof(void *)) ? NULL : tsearch(made, &wrappers, compare);
+    found =
+        tide_os_faulted(sizeof(void *)) ? NULL : tsearch(made, &observe_wrappers, observe_compare);
     if (found == NULL)
         tide_os_free(made);
     return found != NULL ? &(*found)->plan : NULL;
@@ -304,10 +308,10 @@ const tide_plan *tide_observe_wrap(const tide_plan *plan)
 void tide_observe_drop(const tide_plan *plan)
 {
     observing_plan key = {.wrapped = plan};
-    observing_plan *const *found = tfind(&key, &wrappers, compare);
+    observing_plan *const *found = tfind(&key, &observe_wrappers, observe_compare);
     if (found == NULL)
         return;
     observing_plan *made = *found;
-    tdelete(&key, &wrappers, compare);
+    tdelete(&key, &observe_wrappers, observe_compare);
     tide_os_free(made);
 }

@@ -13,29 +13,29 @@
 
 tide_profile_set *tide_profile_set_create(const char *call)
 {
-    tide_profile_set *known = tide_os_resize(NULL, sizeof *known);
-    if (known != NULL)
-        memset(known, 0, sizeof *known);
+    tide_profile_set *set = tide_os_resize(NULL, sizeof *set);
+    if (set != NULL)
+        memset(set, 0, sizeof *set);
     else
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a profile");
-    return known;
+    return set;
 }
 
-void tide_profile_set_destroy(tide_profile_set *known)
+void tide_profile_set_destroy(tide_profile_set *set)
 {
-    if (known == NULL)
+    if (set == NULL)
         return;
-    for (uint32_t i = 0; i < known->type_count; i++)
-        tide_os_free((char *)known->types[i].name);
-    for (uint32_t i = 0; i < known->site_count; i++)
-        tide_os_free(known->sites[i]);
-    tide_os_free(known->types);
-    tide_os_free(known->sites);
-    tide_os_free(known);
+    for (uint32_t i = 0; i < set->type_count; i++)
+        tide_os_free((char *)set->types[i].name);
+    for (uint32_t i = 0; i < set->site_count; i++)
+        tide_os_free(set->sites[i]);
+    tide_os_free(set->types);
+    tide_os_free(set->sites);
+    tide_os_free(set);
 }
 
 /* Room for one element more in an array; doubles. */
-static bool reserve(void **array, uint32_t *room, uint32_t count, size_t size)
+static bool set_reserve(void **array, uint32_t *room, uint32_t count, size_t size)
 {
     if (count < *room)
         return true;
@@ -48,7 +48,7 @@ static bool reserve(void **array, uint32_t *room, uint32_t count, size_t size)
     return true;
 }
 
-static char *copy_string(const char *text)
+static char *set_copy_string(const char *text)
 {
     size_t bytes = strlen(text) + 1;
     char *copy = tide_os_resize(NULL, bytes);
@@ -57,33 +57,35 @@ static char *copy_string(const char *text)
 
 /* ---- types ------------------------------------------------------------------------------ */
 
-static uint32_t append_type(tide_profile_set *known, const tide_type_facts *facts, const char *call)
+static uint32_t set_append_type(tide_profile_set *set, const tide_type_facts *facts,
+                                const char *call)
 {
-    if (known->type_count == TIDE_PROFILE_SET_TYPES) {
+    if (set->type_count == TIDE_PROFILE_SET_TYPES) {
         tide_fail(TIDE_ERROR_LIMIT, call, "more than %d types", TIDE_PROFILE_SET_TYPES);
         return 0;
     }
-    void *types = known->types;
-    bool room = reserve(&types, &known->type_room, known->type_count, sizeof *facts);
-    known->types = types;
-    char *name = room ? copy_string(facts->name) : NULL;
+    void *types = set->types;
+    bool room = set_reserve(&types, &set->type_room, set->type_count, sizeof *facts);
+    set->types = types;
+    char *name = room ? set_copy_string(facts->name) : NULL;
     if (name == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for type '%.64s'", facts->name);
         return 0;
     }
-    known->types[known->type_count] = (tide_type_facts){name, facts->size, facts->align};
-    return ++known->type_count;
+    set->types[set->type_count] = (tide_type_facts){name, facts->size, facts->align};
+    return ++set->type_count;
 }
 
-uint32_t tide_profile_set_type(tide_profile_set *known, const tide_type_facts *facts, const char *call)
+uint32_t tide_profile_set_type(tide_profile_set *set, const tide_type_facts *facts,
+                               const char *call)
 {
-    for (uint32_t i = 0; i < known->type_count; i++) {
-        const tide_type_facts *there = &known->types[i];
+    for (uint32_t i = 0; i < set->type_count; i++) {
+        const tide_type_facts *there = &set->types[i];
         if (there->size == facts->size && there->align == facts->align &&
             strcmp(there->name, facts->name) == 0)
             return i + 1;
     }
-    return append_type(known, facts, call);
+    return set_append_type(set, facts, call);
 }
 
 /* ---- from one table of types to another ------------------------------------------------- */
@@ -97,7 +99,7 @@ typedef struct translation {
     bool in_part; /* patterns that cannot be told in the other types may be left out */
 } translation;
 
-static tide_type into_table(const translation *self, tide_type type)
+static tide_type set_type_into_table(const translation *self, tide_type type)
 {
     const tide_type_facts *facts =
         self->from != NULL ? &self->from->types[type - 1] : tide_type_find(type);
@@ -105,27 +107,27 @@ static tide_type into_table(const translation *self, tide_type type)
     return tide_profile_set_type(self->to, facts, self->call);
 }
 
-static tide_type into_process(const translation *self, tide_type type)
+static tide_type set_type_into_process(const translation *self, tide_type type)
 {
     return tide_type_known(&self->from->types[type - 1]);
 }
 
 /* How many of a pattern's words are types. */
-static uint32_t type_words(tide_kind kind, const tide_profile_pattern *pattern)
+static uint32_t set_type_words(tide_kind kind, const tide_profile_pattern *pattern)
 {
     return kind == TIDE_KIND_ARRAY ? 1 : pattern->length;
 }
 
-static int compare_words(const void *left, const void *right)
+static int set_compare_words(const void *left, const void *right)
 {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);
 }
 
-static bool translate_pattern(const translation *how, tide_kind kind,
-                              tide_profile_pattern *pattern)
+static bool set_translate_pattern(const translation *how, tide_kind kind,
+                                  tide_profile_pattern *pattern)
 {
-    uint32_t count = type_words(kind, pattern);
+    uint32_t count = set_type_words(kind, pattern);
     for (uint32_t i = 0; i < count; i++) {
         tide_type type = how->type(how, (tide_type)pattern->words[i]);
         if (type == TIDE_NO_TYPE)
@@ -133,12 +135,12 @@ static bool translate_pattern(const translation *how, tide_kind kind,
         pattern->words[i] = type;
     }
     if (kind == TIDE_KIND_SCOPE)
-        qsort(pattern->words, count, sizeof *pattern->words, compare_words);
+        qsort(pattern->words, count, sizeof *pattern->words, set_compare_words);
     return true;
 }
 
 /* False when it cannot be done. */
-static bool translate(const translation *how, tide_kind kind, tide_site_profile *profile)
+static bool set_translate(const translation *how, tide_kind kind, tide_site_profile *profile)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < profile->type_count; i++)
@@ -146,7 +148,7 @@ static bool translate(const translation *how, tide_kind kind, tide_site_profile 
             return false;
     for (uint32_t i = 0; i < profile->pattern_count; i++) {
         tide_profile_pattern pattern = profile->patterns[i];
-        if (translate_pattern(how, kind, &pattern))
+        if (set_translate_pattern(how, kind, &pattern))
             profile->patterns[kept++] = pattern;
         else if (how->in_part)
             profile->pattern_other += pattern.scopes;
@@ -158,13 +160,13 @@ static bool translate(const translation *how, tide_kind kind, tide_site_profile 
 }
 
 /* The order of equals depends on the numbers of types: adding to nothing puts it right. */
-bool tide_profile_set_resolve(const tide_profile_set *known, const tide_profile_set_site *site,
-                        tide_site_profile *out)
+bool tide_profile_set_resolve(const tide_profile_set *set, const tide_profile_set_site *site,
+                              tide_site_profile *out)
 {
-    const translation how = {.type = into_process, .from = known, .in_part = true};
+    const translation how = {.type = set_type_into_process, .from = set, .in_part = true};
     tide_site_profile profile = site->profile;
     memset(out, 0, sizeof *out);
-    if (!translate(&how, site->key.kind, &profile))
+    if (!set_translate(&how, site->key.kind, &profile))
         return false;
     tide_profile_add(out, &profile, 1);
     return true;
@@ -173,13 +175,13 @@ bool tide_profile_set_resolve(const tide_profile_set *known, const tide_profile_
 /* ---- sites ------------------------------------------------------------------------------ */
 
 /* How many sites come before the first for which `compare` says that it is not below the key. */
-static uint32_t lower_bound(const tide_profile_set *known, const tide_key *key,
-                            int (*compare)(const tide_key *left, const tide_key *right))
+static uint32_t set_lower_bound(const tide_profile_set *set, const tide_key *key,
+                                int (*compare)(const tide_key *left, const tide_key *right))
 {
-    uint32_t from = 0, to = known->site_count;
+    uint32_t from = 0, to = set->site_count;
     while (from < to) {
         uint32_t middle = from + (to - from) / 2;
-        if (compare(&known->sites[middle]->key, key) < 0)
+        if (compare(&set->sites[middle]->key, key) < 0)
             from = middle + 1;
         else
             to = middle;
@@ -187,25 +189,25 @@ static uint32_t lower_bound(const tide_profile_set *known, const tide_key *key,
     return from;
 }
 
-tide_profile_set_site *tide_profile_set_find(const tide_profile_set *known, const tide_key *key)
+tide_profile_set_site *tide_profile_set_find(const tide_profile_set *set, const tide_key *key)
 {
-    uint32_t at = lower_bound(known, key, tide_key_compare);
-    return at < known->site_count && tide_key_compare(&known->sites[at]->key, key) == 0
-               ? known->sites[at]
-               : NULL;
+    uint32_t at = set_lower_bound(set, key, tide_key_compare);
+    return at < set->site_count && tide_key_compare(&set->sites[at]->key, key) == 0 ? set->sites[at]
+                                                                                    : NULL;
 }
 
-tide_profile_set_site *tide_profile_set_find_loosely(const tide_profile_set *known, const tide_key *key)
+tide_profile_set_site *tide_profile_set_find_loosely(const tide_profile_set *set,
+                                                     const tide_key *key)
 {
-    uint32_t at = lower_bound(known, key, tide_key_compare_loosely);
-    if (at == known->site_count || tide_key_compare_loosely(&known->sites[at]->key, key) != 0)
+    uint32_t at = set_lower_bound(set, key, tide_key_compare_loosely);
+    if (at == set->site_count || tide_key_compare_loosely(&set->sites[at]->key, key) != 0)
         return NULL;
-    bool alone = at + 1 == known->site_count ||
-                 tide_key_compare_loosely(&known->sites[at + 1]->key, key) != 0;
-    return alone ? known->sites[at] : NULL;
+    bool alone =
+        at + 1 == set->site_count || tide_key_compare_loosely(&set->sites[at + 1]->key, key) != 0;
+    return alone ? set->sites[at] : NULL;
 }
 
-static const char *append_string(char **at, const char *text)
+static const char *set_append_string(char **at, const char *text)
 {
     char *copy = *at;
     size_t bytes = strlen(text) + 1;
@@ -215,7 +217,7 @@ static const char *append_string(char **at, const char *text)
 }
 
 /* NULL when memory is short. */
-static tide_profile_set_site *make_site(const tide_key *key)
+static tide_profile_set_site *set_make_site(const tide_key *key)
 {
     size_t bytes = strlen(key->name) + strlen(key->file) + strlen(key->function) + 3;
     tide_profile_set_site *made = tide_os_resize(NULL, sizeof *made + bytes);
@@ -223,44 +225,45 @@ static tide_profile_set_site *make_site(const tide_key *key)
         return NULL;
     char *at = made->strings;
     memset(made, 0, sizeof *made);
-    made->key = (tide_key){key->kind, key->line, append_string(&at, key->name),
-                           append_string(&at, key->file), append_string(&at, key->function)};
+    made->key =
+        (tide_key){key->kind, key->line, set_append_string(&at, key->name),
+                   set_append_string(&at, key->file), set_append_string(&at, key->function)};
     return made;
 }
 
-static tide_profile_set_site *insert(tide_profile_set *known, const tide_key *key, const char *call)
+static tide_profile_set_site *set_insert_site(tide_profile_set *set, const tide_key *key,
+                                              const char *call)
 {
-    if (known->site_count == TIDE_PROFILE_SET_SITES) {
+    if (set->site_count == TIDE_PROFILE_SET_SITES) {
         tide_fail(TIDE_ERROR_LIMIT, call, "more than %d sites", TIDE_PROFILE_SET_SITES);
         return NULL;
     }
-    void *sites = known->sites;
-    bool room = reserve(&sites, &known->site_room, known->site_count, sizeof *known->sites);
-    known->sites = sites;
-    tide_profile_set_site *made = room ? make_site(key) : NULL;
+    void *sites = set->sites;
+    bool room = set_reserve(&sites, &set->site_room, set->site_count, sizeof *set->sites);
+    set->sites = sites;
+    tide_profile_set_site *made = room ? set_make_site(key) : NULL;
     if (made == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for what is known of a site");
         return NULL;
     }
-    uint32_t at = lower_bound(known, key, tide_key_compare);
-    memmove(&known->sites[at + 1], &known->sites[at],
-            (known->site_count - at) * sizeof *known->sites);
-    known->site_count++;
-    return known->sites[at] = made;
+    uint32_t at = set_lower_bound(set, key, tide_key_compare);
+    memmove(&set->sites[at + 1], &set->sites[at], (set->site_count - at) * sizeof *set->sites);
+    set->site_count++;
+    return set->sites[at] = made;
 }
 
-tide_status tide_profile_set_add(tide_profile_set *known, const tide_key *key,
-                           const tide_site_profile *profile, const tide_profile_set *table,
-                           const char *call)
+tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
+                                 const tide_site_profile *profile, const tide_profile_set *table,
+                                 const char *call)
 {
-    const translation how = {into_table, table, known, call, false};
+    const translation how = {set_type_into_table, table, set, call, false};
     tide_site_profile own = *profile;
     if (key->kind == TIDE_KIND_DISPATCH) /* an address says nothing elsewhere */
         own.pattern_count = own.pattern_other = 0;
-    if (!translate(&how, key->kind, &own))
+    if (!set_translate(&how, key->kind, &own))
         return tide_error_status();
-    tide_profile_set_site *site = tide_profile_set_find(known, key);
-    if (site == NULL && (site = insert(known, key, call)) == NULL)
+    tide_profile_set_site *site = tide_profile_set_find(set, key);
+    if (site == NULL && (site = set_insert_site(set, key, call)) == NULL)
         return tide_error_status();
     tide_profile_add(&site->profile, &own, 1);
     return TIDE_OK;

@@ -21,33 +21,35 @@ typedef struct tide_profile_set_site {
 } tide_profile_set_site;
 
 typedef struct tide_profile_set {
-    tide_type_facts *types; /* names are its own */
+    tide_type_facts *types;        /* names are its own */
     tide_profile_set_site **sites; /* by strict key     */
     uint32_t type_count, type_room, site_count, site_room;
 } tide_profile_set;
 
 /* NULL with a message when memory is short. */
 tide_profile_set *tide_profile_set_create(const char *call);
-void tide_profile_set_destroy(tide_profile_set *known);
+void tide_profile_set_destroy(tide_profile_set *set);
 
 /* The type's number in the table, which it enters if it is new. 0 with a message when memory or the
  * table's room is short. */
-uint32_t tide_profile_set_type(tide_profile_set *known, const tide_type_facts *facts, const char *call);
+uint32_t tide_profile_set_type(tide_profile_set *set, const tide_type_facts *facts,
+                               const char *call);
 
 /* Adds a profile to what is known of its key. Its types are those of `table`, or of this process
  * (NULL). TIDE_ERROR_MEMORY or TIDE_ERROR_LIMIT; the set is then fit to be destroyed only. */
-tide_status tide_profile_set_add(tide_profile_set *known, const tide_key *key,
-                           const tide_site_profile *profile, const tide_profile_set *table,
-                           const char *call);
+tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
+                                 const tide_site_profile *profile, const tide_profile_set *table,
+                                 const char *call);
 
 /* The site of that strict key; NULL if there is none. */
-tide_profile_set_site *tide_profile_set_find(const tide_profile_set *known, const tide_key *key);
+tide_profile_set_site *tide_profile_set_find(const tide_profile_set *set, const tide_key *key);
 
 /* The site of that loose key; NULL unless there is exactly one. */
-tide_profile_set_site *tide_profile_set_find_loosely(const tide_profile_set *known, const tide_key *key);
+tide_profile_set_site *tide_profile_set_find_loosely(const tide_profile_set *set,
+                                                     const tide_key *key);
 
 /* The profile in types of this process. False if one of them is not registered (yet). */
-bool tide_profile_set_resolve(const tide_profile_set *known, const tide_profile_set_site *site,
-                        tide_site_profile *out);
+bool tide_profile_set_resolve(const tide_profile_set *set, const tide_profile_set_site *site,
+                              tide_site_profile *out);
 
 #endif

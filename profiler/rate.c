@@ -4,14 +4,14 @@
 
 #include <time.h>
 
-static uint64_t monotonic(void)
+static uint64_t rate_monotonic(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec + 1;
 }
 
-uint64_t (*tide_rate_clock)(void) = monotonic;
+uint64_t (*tide_rate_clock)(void) = rate_monotonic;
 
 void tide_rate_begin(tide_rate *rate)
 {

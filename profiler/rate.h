@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How often a site is used, estimated: nothing counts uses outside windows, but a window tells how fast
- * it filled. Between two windows the site is taken to go on as in the later one. */
+/* How often a site is used, estimated: nothing counts uses outside windows, but a window tells how
+ * fast it filled. Between two windows the site is taken to go on as in the later one. */
 #ifndef TIDEPOOL_PROFILER_RATE_H
 #define TIDEPOOL_PROFILER_RATE_H
 
@@ -8,9 +8,10 @@
 #include <stdint.h>
 
 typedef struct tide_rate {
-    uint64_t first_ns, last_ns; /* atomic: of the open window's first and last ticket; 0: none yet */
-    uint64_t begun_ns;          /* when it was begun. Registry locked, as are all below */
-    uint64_t seen_ns;           /* up to when `calls` goes                              */
+    uint64_t first_ns,
+        last_ns;       /* atomic: of the open window's first and last ticket; 0: none yet */
+    uint64_t begun_ns; /* when it was begun. Registry locked, as are all below */
+    uint64_t seen_ns;  /* up to when `calls` goes                              */
     double calls, per_second;
 } tide_rate;
 

@@ -16,9 +16,9 @@
 #include "runtime/pool/core.h"
 
 typedef struct reader {
-    tide_tokens words;
+    tide_tokens tokens;
     tide_profile_set table; /* the file's types */
-    tide_profile_set *known;
+    tide_profile_set *set;
     bool in_site;
     uint32_t sites;
     uint64_t patterned; /* uses of the site whose pattern was told */
@@ -30,7 +30,7 @@ typedef struct reader {
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
-static bool type_possible(const tide_type_facts *facts)
+static bool read_type_possible(const tide_type_facts *facts)
 {
     bool bit = facts->size == 0 && facts->align == 8 && strcmp(facts->name, "bit") == 0;
     return facts->name[0] != '\0' && (facts->align & (facts->align - 1)) == 0 &&
@@ -41,75 +41,77 @@ static bool read_type(reader *r)
 {
     uint64_t size, align;
     if (r->in_site || r->sites != 0)
-        return tide_tokens_bad(&r->words, "a type after the first site");
-    if (!tide_tokens_number(&r->words, "the size", 0, INT64_MAX, &size) ||
-        !tide_tokens_number(&r->words, "the alignment", 1, 4096, &align) ||
-        !tide_tokens_string(&r->words, "the name", r->name))
+        return tide_tokens_bad(&r->tokens, "a type after the first site");
+    if (!tide_tokens_number(&r->tokens, "the size", 0, INT64_MAX, &size) ||
+        !tide_tokens_number(&r->tokens, "the alignment", 1, 4096, &align) ||
+        !tide_tokens_string(&r->tokens, "the name", r->name))
         return false;
     tide_type_facts facts = {r->name, size, align};
-    if (!type_possible(&facts))
-        return tide_tokens_bad(&r->words, "no type has this name, size and alignment");
-    uint32_t count = r->table.type_count, id = tide_profile_set_type(&r->table, &facts, r->words.call);
+    if (!read_type_possible(&facts))
+        return tide_tokens_bad(&r->tokens, "no type has this name, size and alignment");
+    uint32_t count = r->table.type_count,
+             id = tide_profile_set_type(&r->table, &facts, r->tokens.call);
     if (id == 0)
-        return tide_tokens_failed(&r->words);
-    return id > count ? tide_tokens_nothing_more(&r->words)
-                      : tide_tokens_bad(&r->words, "the type was named before, as number %u", id);
+        return tide_tokens_failed(&r->tokens);
+    return id > count ? tide_tokens_nothing_more(&r->tokens)
+                      : tide_tokens_bad(&r->tokens, "the type was named before, as number %u", id);
 }
 
 static bool read_kind(reader *r)
 {
-    if (!tide_tokens_blank(&r->words, "a kind"))
+    if (!tide_tokens_blank(&r->tokens, "a kind"))
         return false;
     for (int kind = 0; kind < TIDE_KIND_COUNT; kind++)
-        if (tide_tokens_starts(&r->words, tide_kind_name((tide_kind)kind))) {
+        if (tide_tokens_starts(&r->tokens, tide_kind_name((tide_kind)kind))) {
             r->key.kind = (tide_kind)kind;
             return true;
         }
-    return tide_tokens_bad(&r->words, "no such kind of site");
+    return tide_tokens_bad(&r->tokens, "no such kind of site");
 }
 
 /* What was read of a site goes to what is known. */
-static bool finish_site(reader *r)
+static bool read_finish_site(reader *r)
 {
     if (!r->in_site)
         return true;
     r->in_site = false;
-    return tide_profile_set_add(r->known, &r->key, &r->profile, &r->table, r->words.call) == TIDE_OK ||
-           tide_tokens_failed(&r->words);
+    return tide_profile_set_add(r->set, &r->key, &r->profile, &r->table, r->tokens.call) ==
+               TIDE_OK ||
+           tide_tokens_failed(&r->tokens);
 }
 
 static bool read_site(reader *r)
 {
     uint64_t line;
     tide_site_profile *profile = &r->profile;
-    if (!finish_site(r))
+    if (!read_finish_site(r))
         return false;
     memset(profile, 0, sizeof *profile);
-    if (!read_kind(r) || !tide_tokens_number(&r->words, "the line", 0, UINT32_MAX, &line) ||
-        !tide_tokens_number(&r->words, "the count of uses", 1, TIDE_TEXT_COUNT_MAX,
-                           &profile->scopes) ||
-        !tide_tokens_number(&r->words, "the count of others", 0, TIDE_TEXT_COUNT_MAX,
-                           &profile->other) ||
-        !tide_tokens_number(&r->words, "the count of other patterns", 0, profile->scopes,
-                           &profile->pattern_other) ||
-        !tide_tokens_string(&r->words, "the name", r->name) ||
-        !tide_tokens_string(&r->words, "the file", r->file) ||
-        !tide_tokens_string(&r->words, "the function", r->function))
+    if (!read_kind(r) || !tide_tokens_number(&r->tokens, "the line", 0, UINT32_MAX, &line) ||
+        !tide_tokens_number(&r->tokens, "the count of uses", 1, TIDE_TEXT_COUNT_MAX,
+                            &profile->scopes) ||
+        !tide_tokens_number(&r->tokens, "the count of others", 0, TIDE_TEXT_COUNT_MAX,
+                            &profile->other) ||
+        !tide_tokens_number(&r->tokens, "the count of other patterns", 0, profile->scopes,
+                            &profile->pattern_other) ||
+        !tide_tokens_string(&r->tokens, "the name", r->name) ||
+        !tide_tokens_string(&r->tokens, "the file", r->file) ||
+        !tide_tokens_string(&r->tokens, "the function", r->function))
         return false;
     r->key = (tide_key){r->key.kind, (uint32_t)line, r->name, r->file, r->function};
     r->patterned = profile->pattern_other;
     r->in_site = true;
     r->sites++;
-    return tide_tokens_nothing_more(&r->words);
+    return tide_tokens_nothing_more(&r->tokens);
 }
 
 static bool read_nested(reader *r)
 {
     if (!r->in_site || r->key.kind != TIDE_KIND_SCOPE || r->profile.nested != 0)
-        return tide_tokens_bad(&r->words, "nested uses of no scope, or for the second time");
-    return tide_tokens_number(&r->words, "the count of nested uses", 1, r->profile.scopes,
-                             &r->profile.nested) &&
-           tide_tokens_nothing_more(&r->words);
+        return tide_tokens_bad(&r->tokens, "nested uses of no scope, or for the second time");
+    return tide_tokens_number(&r->tokens, "the count of nested uses", 1, r->profile.scopes,
+                              &r->profile.nested) &&
+           tide_tokens_nothing_more(&r->tokens);
 }
 
 static bool read_uses(reader *r)
@@ -117,35 +119,35 @@ static bool read_uses(reader *r)
     tide_site_profile *profile = &r->profile;
     uint64_t type, scopes, slots, most;
     if (!r->in_site)
-        return tide_tokens_bad(&r->words, "uses of no site");
+        return tide_tokens_bad(&r->tokens, "uses of no site");
     if (profile->type_count == TIDE_PROFILE_TYPES)
-        return tide_tokens_bad(&r->words, "more than %d types", TIDE_PROFILE_TYPES);
-    if (!tide_tokens_number(&r->words, "the type", 1, r->table.type_count, &type) ||
-        !tide_tokens_number(&r->words, "the count of uses", 1, profile->scopes, &scopes) ||
-        !tide_tokens_number(&r->words, "the count of slots", scopes, scopes * TIDE_ROW_MAX,
-                           &slots) ||
-        !tide_tokens_number(&r->words, "the most slots", (slots + scopes - 1) / scopes,
-                           TIDE_ROW_MAX, &most))
+        return tide_tokens_bad(&r->tokens, "more than %d types", TIDE_PROFILE_TYPES);
+    if (!tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &type) ||
+        !tide_tokens_number(&r->tokens, "the count of uses", 1, profile->scopes, &scopes) ||
+        !tide_tokens_number(&r->tokens, "the count of slots", scopes, scopes * TIDE_ROW_MAX,
+                            &slots) ||
+        !tide_tokens_number(&r->tokens, "the most slots", (slots + scopes - 1) / scopes,
+                            TIDE_ROW_MAX, &most))
         return false;
     for (uint32_t i = 0; i < profile->type_count; i++)
         if (profile->types[i].type == type)
-            return tide_tokens_bad(&r->words, "type %" PRIu64 " for the second time", type);
+            return tide_tokens_bad(&r->tokens, "type %" PRIu64 " for the second time", type);
     profile->types[profile->type_count++] =
         (tide_profile_type){(tide_type)type, (uint32_t)most, scopes, slots};
-    return tide_tokens_nothing_more(&r->words);
+    return tide_tokens_nothing_more(&r->tokens);
 }
 
 static bool read_types_of(reader *r, tide_profile_pattern *pattern, uint32_t most)
 {
     uint64_t word;
-    while (!tide_tokens_at_end(&r->words)) {
+    while (!tide_tokens_at_end(&r->tokens)) {
         if (pattern->length == most)
-            return tide_tokens_bad(&r->words, "a pattern of more than %u types", most);
-        if (!tide_tokens_number(&r->words, "the type", 1, r->table.type_count, &word))
+            return tide_tokens_bad(&r->tokens, "a pattern of more than %u types", most);
+        if (!tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &word))
             return false;
         for (uint32_t i = 0; r->key.kind == TIDE_KIND_SCOPE && i < pattern->length; i++)
             if (pattern->words[i] == (int64_t)word)
-                return tide_tokens_bad(&r->words, "type %" PRIu64 " twice in a set", word);
+                return tide_tokens_bad(&r->tokens, "type %" PRIu64 " twice in a set", word);
         pattern->words[pattern->length++] = (int64_t)word;
     }
     return true;
@@ -155,18 +157,18 @@ static bool read_shape(reader *r, tide_profile_pattern *pattern)
 {
     uint64_t type, rank, extent;
     size_t length;
-    if (!tide_tokens_number(&r->words, "the type", 1, r->table.type_count, &type) ||
-        !tide_tokens_number(&r->words, "the rank", 0, TIDE_NDIM_MAX, &rank))
+    if (!tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &type) ||
+        !tide_tokens_number(&r->tokens, "the rank", 0, TIDE_NDIM_MAX, &rank))
         return false;
     pattern->words[pattern->length++] = (int64_t)type;
     pattern->words[pattern->length++] = (int64_t)rank;
     for (uint64_t i = 0; i < rank; i++) {
-        if (!tide_tokens_number(&r->words, "the extent", 0, INT64_MAX, &extent))
+        if (!tide_tokens_number(&r->tokens, "the extent", 0, INT64_MAX, &extent))
             return false;
         pattern->words[pattern->length++] = (int64_t)extent;
     }
-    if (tide_shape_length((int)rank, &pattern->words[2], &length, r->words.call) != TIDE_OK)
-        return tide_tokens_bad(&r->words, "the extents overflow");
+    if (tide_shape_length((int)rank, &pattern->words[2], &length, r->tokens.call) != TIDE_OK)
+        return tide_tokens_bad(&r->tokens, "the extents overflow");
     return true;
 }
 
@@ -175,38 +177,38 @@ static bool read_pattern(reader *r)
     tide_site_profile *profile = &r->profile;
     tide_profile_pattern pattern = {0};
     if (!r->in_site)
-        return tide_tokens_bad(&r->words, "a pattern of no site");
+        return tide_tokens_bad(&r->tokens, "a pattern of no site");
     if (profile->pattern_count == TIDE_PROFILE_PATTERNS)
-        return tide_tokens_bad(&r->words, "more than %d patterns", TIDE_PROFILE_PATTERNS);
+        return tide_tokens_bad(&r->tokens, "more than %d patterns", TIDE_PROFILE_PATTERNS);
     if (r->patterned == profile->scopes)
-        return tide_tokens_bad(&r->words, "a pattern more than there were uses");
-    if (!tide_tokens_number(&r->words, "the count of uses", 1, profile->scopes - r->patterned,
-                           &pattern.scopes))
+        return tide_tokens_bad(&r->tokens, "a pattern more than there were uses");
+    if (!tide_tokens_number(&r->tokens, "the count of uses", 1, profile->scopes - r->patterned,
+                            &pattern.scopes))
         return false;
     r->patterned += pattern.scopes;
     if (r->key.kind == TIDE_KIND_ACQUIRE || r->key.kind == TIDE_KIND_DISPATCH)
-        return tide_tokens_bad(&r->words, "sites of kind %s have no patterns",
-                              tide_kind_name(r->key.kind));
+        return tide_tokens_bad(&r->tokens, "sites of kind %s have no patterns",
+                               tide_kind_name(r->key.kind));
     if (r->key.kind == TIDE_KIND_ARRAY   ? !read_shape(r, &pattern)
         : r->key.kind == TIDE_KIND_FRAME ? !read_types_of(r, &pattern, TIDE_TYPED_MAX)
                                          : !read_types_of(r, &pattern, TIDE_PATTERN_WORDS))
         return false;
     profile->patterns[profile->pattern_count++] = pattern;
-    return tide_tokens_nothing_more(&r->words);
+    return tide_tokens_nothing_more(&r->tokens);
 }
 
 static bool read_end(reader *r)
 {
     uint64_t count;
-    if (!finish_site(r) ||
-        !tide_tokens_number(&r->words, "the count of sites", 0, UINT32_MAX, &count))
+    if (!read_finish_site(r) ||
+        !tide_tokens_number(&r->tokens, "the count of sites", 0, UINT32_MAX, &count))
         return false;
     if (count != r->sites)
-        return tide_tokens_bad(&r->words, "%" PRIu64 " sites were announced, %u came", count,
-                              r->sites);
-    if (r->words.next != r->words.text_end)
-        return tide_tokens_bad(&r->words, "more after the end");
-    return tide_tokens_nothing_more(&r->words);
+        return tide_tokens_bad(&r->tokens, "%" PRIu64 " sites were announced, %u came", count,
+                               r->sites);
+    if (r->tokens.next != r->tokens.text_end)
+        return tide_tokens_bad(&r->tokens, "more after the end");
+    return tide_tokens_nothing_more(&r->tokens);
 }
 
 /* ---- the whole text --------------------------------------------------------------------- */
@@ -214,13 +216,13 @@ static bool read_end(reader *r)
 static bool read_header(reader *r)
 {
     uint64_t version;
-    if (!tide_tokens_line(&r->words))
+    if (!tide_tokens_line(&r->tokens))
         return false;
-    if (!tide_tokens_starts(&r->words, "tidepool") || !tide_tokens_blank(&r->words, "what it is") ||
-        !tide_tokens_starts(&r->words, "profile"))
-        return tide_tokens_bad(&r->words, "not a profile");
-    return tide_tokens_number(&r->words, "the version", 1, 1, &version) &&
-           tide_tokens_nothing_more(&r->words);
+    if (!tide_tokens_starts(&r->tokens, "tidepool") ||
+        !tide_tokens_blank(&r->tokens, "what it is") || !tide_tokens_starts(&r->tokens, "profile"))
+        return tide_tokens_bad(&r->tokens, "not a profile");
+    return tide_tokens_number(&r->tokens, "the version", 1, 1, &version) &&
+           tide_tokens_nothing_more(&r->tokens);
 }
 
 static bool read_line(reader *r)
@@ -234,45 +236,45 @@ static bool read_line(reader *r)
                  {"uses", read_uses},
                  {"pattern", read_pattern}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        if (tide_tokens_starts(&r->words, lines[i].word))
+        if (tide_tokens_starts(&r->tokens, lines[i].word))
             return lines[i].read(r);
-    return tide_tokens_bad(&r->words, "does not start with a word that is known");
+    return tide_tokens_bad(&r->tokens, "does not start with a word that is known");
 }
 
 static bool read_lines(reader *r)
 {
     for (;;) {
-        if (!tide_tokens_line(&r->words))
+        if (!tide_tokens_line(&r->tokens))
             return false;
-        if (tide_tokens_starts(&r->words, "end"))
+        if (tide_tokens_starts(&r->tokens, "end"))
             return read_end(r);
         if (!read_line(r))
             return false;
     }
 }
 
-static void drop_table(tide_profile_set *table)
+static void read_drop_table(tide_profile_set *table)
 {
     for (uint32_t i = 0; i < table->type_count; i++)
         tide_os_free((char *)table->types[i].name);
     tide_os_free(table->types);
 }
 
-tide_status tide_text_read(const char *bytes, size_t length, tide_profile_set *known, const char *path,
-                           const char *call)
+tide_status tide_text_read(const char *bytes, size_t length, tide_profile_set *set,
+                           const char *path, const char *call)
 {
     reader *r = tide_os_resize(NULL, sizeof *r);
     if (r == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to read '%.200s'", path);
     memset(r, 0, sizeof *r);
-    r->words.call = call;
-    r->words.path = path;
-    r->words.next = bytes;
-    r->words.text_end = bytes + length;
-    r->known = known;
+    r->tokens.call = call;
+    r->tokens.path = path;
+    r->tokens.next = bytes;
+    r->tokens.text_end = bytes + length;
+    r->set = set;
     bool well = read_header(r) && read_lines(r);
-    tide_status status = well ? TIDE_OK : r->words.status;
-    drop_table(&r->table);
+    tide_status status = well ? TIDE_OK : r->tokens.status;
+    read_drop_table(&r->table);
     tide_os_free(r);
     return status;
 }

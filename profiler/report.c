@@ -10,27 +10,27 @@
 
 enum { PATTERNS_SHOWN = 4 };
 
-static const char *base_name(const char *path)
+static const char *report_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
 }
 
-static double percent(uint64_t part, uint64_t whole)
+static double report_percent(uint64_t part, uint64_t whole)
 {
     return 100 * (double)part / (double)whole;
 }
 
-static void print_type(FILE *out, const tide_profile_type *type, uint64_t uses)
+static void report_type(FILE *out, const tide_profile_type *type, uint64_t uses)
 {
     fprintf(out, "    %-16s in %5.1f %% of uses, %.2f slots each, at most %" PRIu32 "\n",
-            tide_type_name(type->type), percent(type->scopes, uses),
+            tide_type_name(type->type), report_percent(type->scopes, uses),
             (double)type->slots / (double)type->scopes, type->slots_max);
 }
 
 /* ---- patterns --------------------------------------------------------------------------- */
 
-static void print_list(FILE *out, const tide_profile_pattern *pattern, char open, char close)
+static void report_list(FILE *out, const tide_profile_pattern *pattern, char open, char close)
 {
     fputc(open, out);
     for (uint32_t i = 0; i < pattern->length; i++)
@@ -38,7 +38,7 @@ static void print_list(FILE *out, const tide_profile_pattern *pattern, char open
     fputc(close, out);
 }
 
-static void print_shape(FILE *out, const tide_profile_pattern *pattern)
+static void report_shape(FILE *out, const tide_profile_pattern *pattern)
 {
     fprintf(out, "%s[", tide_type_name((tide_type)pattern->words[0]));
     for (uint32_t i = 2; i < pattern->length; i++)
@@ -47,20 +47,19 @@ static void print_shape(FILE *out, const tide_profile_pattern *pattern)
 }
 
 /* A set in braces, a sequence in parentheses, a shape behind its type, a function by its name. */
-static void print_pattern(FILE *out, tide_kind kind, const tide_profile_pattern *pattern)
+static void report_pattern(FILE *out, tide_kind kind, const tide_profile_pattern *pattern)
 {
     if (kind == TIDE_KIND_SCOPE)
-        print_list(out, pattern, '{', '}');
+        report_list(out, pattern, '{', '}');
     else if (kind == TIDE_KIND_FRAME)
-        print_list(out, pattern, '(', ')');
+        report_list(out, pattern, '(', ')');
     else if (kind == TIDE_KIND_ARRAY)
-        print_shape(out, pattern);
+        report_shape(out, pattern);
     else
-        fprintf(out, "%s()",
-                tide_generic_name((const tide_generic *)(intptr_t)pattern->words[0]));
+        fprintf(out, "%s()", tide_generic_name((const tide_generic *)(intptr_t)pattern->words[0]));
 }
 
-static void print_patterns(FILE *out, tide_kind kind, const tide_site_profile *profile)
+static void report_patterns(FILE *out, tide_kind kind, const tide_site_profile *profile)
 {
     uint64_t others = profile->pattern_other;
     for (uint32_t i = 0; i < profile->pattern_count; i++) {
@@ -70,26 +69,26 @@ static void print_patterns(FILE *out, tide_kind kind, const tide_site_profile *p
             continue;
         }
         fputs("    ", out);
-        print_pattern(out, kind, pattern);
-        fprintf(out, " %.0f %%\n", percent(pattern->scopes, profile->scopes));
+        report_pattern(out, kind, pattern);
+        fprintf(out, " %.0f %%\n", report_percent(pattern->scopes, profile->scopes));
     }
     if (others != 0)
-        fprintf(out, "    other patterns %.0f %%\n", percent(others, profile->scopes));
+        fprintf(out, "    other patterns %.0f %%\n", report_percent(others, profile->scopes));
 }
 
 /* ---- sites ------------------------------------------------------------------------------ */
 
-static void print_head(FILE *out, const tide_site_information *info, uint64_t uses)
+static void report_head(FILE *out, const tide_site_information *info, uint64_t uses)
 {
     fprintf(out, "  %s", info->name);
     if (info->file[0] != '\0')
-        fprintf(out, " (%s:%" PRIu32 ")", base_name(info->file), info->line);
+        fprintf(out, " (%s:%" PRIu32 ")", report_base_name(info->file), info->line);
     fprintf(out, ", %s, %s%s: %" PRIu64 " uses seen, %" PRIu64 " misses\n",
-            tide_kind_name(info->kind), tide_tier_name(info->tier),
-            info->pinned ? " (pinned)" : "", uses, info->misses);
+            tide_kind_name(info->kind), tide_tier_name(info->tier), info->pinned ? " (pinned)" : "",
+            uses, info->misses);
 }
 
-static bool print_site(tide_site *site, void *user)
+static bool report_site(tide_site *site, void *user)
 {
     FILE *out = user;
     tide_site_information info;
@@ -97,12 +96,12 @@ static bool print_site(tide_site *site, void *user)
     if (tide_site_info(site, &info) != TIDE_OK || tide_profile_site(site, &profile) != TIDE_OK ||
         profile.scopes == 0)
         return true;
-    print_head(out, &info, profile.scopes);
+    report_head(out, &info, profile.scopes);
     for (uint32_t i = 0; i < profile.type_count; i++)
-        print_type(out, &profile.types[i], profile.scopes);
+        report_type(out, &profile.types[i], profile.scopes);
     if (profile.other != 0)
         fprintf(out, "    other types: %" PRIu64 " touches\n", profile.other);
-    print_patterns(out, info.kind, &profile);
+    report_patterns(out, info.kind, &profile);
     return true;
 }
 
@@ -111,6 +110,6 @@ tide_status tide_profile_print(FILE *out)
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_profile_print", "the file is NULL");
     fprintf(out, "call sites that were observed:\n");
-    tide_site_each(print_site, out);
+    tide_site_each(report_site, out);
     return TIDE_OK;
 }

@@ -27,14 +27,14 @@ void tide_shard_leave(tide_shard *shard)
     (void)inside;
 }
 
-static bool close_shard(tide_shard *shard)
+static bool shard_close(tide_shard *shard)
 {
     int64_t nobody = 0;
     return __atomic_compare_exchange_n(&shard->inside, &nobody, CLOSED, false, __ATOMIC_ACQUIRE,
                                        __ATOMIC_RELAXED);
 }
 
-static void open_shard(tide_shard *shard)
+static void shard_open(tide_shard *shard)
 {
     __atomic_fetch_sub(&shard->inside, CLOSED, __ATOMIC_RELEASE);
 }
@@ -43,12 +43,12 @@ static void open_shard(tide_shard *shard)
 
 /* Released, so that who takes a type's count away finds the use it belongs to counted as well: no
  * sum of types or patterns ever exceeds the uses. */
-static void add(uint64_t *counter, uint64_t amount)
+static void shard_add(uint64_t *counter, uint64_t amount)
 {
     __atomic_fetch_add(counter, amount, __ATOMIC_RELEASE);
 }
 
-static void raise_to(uint32_t *most, uint32_t value)
+static void shard_raise_to(uint32_t *most, uint32_t value)
 {
     uint32_t seen = __atomic_load_n(most, __ATOMIC_RELAXED);
     while (seen < value && !__atomic_compare_exchange_n(most, &seen, value, true, __ATOMIC_RELAXED,
@@ -58,18 +58,17 @@ static void raise_to(uint32_t *most, uint32_t value)
 
 void tide_shard_count(tide_shard *shard)
 {
-    add(&shard->scopes, 1);
+    shard_add(&shard->scopes, 1);
 }
 
 /* The place of a type, claimed on first sight; NULL when all are taken. */
-static tide_shard_type *type_place(tide_shard *shard, tide_type type)
+static tide_shard_type *shard_claim_type_place(tide_shard *shard, tide_type type)
 {
     for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
         tide_shard_type *place = &shard->types[i];
         tide_type seen = __atomic_load_n(&place->type, __ATOMIC_RELAXED);
-        if (seen == TIDE_NO_TYPE &&
-            __atomic_compare_exchange_n(&place->type, &seen, type, false, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED))
+        if (seen == TIDE_NO_TYPE && __atomic_compare_exchange_n(&place->type, &seen, type, false,
+                                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             return place;
         if (seen == type)
             return place;
@@ -80,18 +79,18 @@ static tide_shard_type *type_place(tide_shard *shard, tide_type type)
 void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots)
 {
     tide_assert(type != TIDE_NO_TYPE && slots != 0);
-    tide_shard_type *place = type_place(shard, type);
+    tide_shard_type *place = shard_claim_type_place(shard, type);
     if (place == NULL) {
-        add(&shard->other, 1);
+        shard_add(&shard->other, 1);
         return;
     }
-    raise_to(&place->slots_max, slots);
-    add(&place->slots, slots);
-    add(&place->scopes, 1);
+    shard_raise_to(&place->slots_max, slots);
+    shard_add(&place->slots, slots);
+    shard_add(&place->scopes, 1);
 }
 
 /* FNV-1a, but never one of the two values with a meaning of their own. */
-static uint64_t hash_of(const int64_t *words, uint32_t length)
+static uint64_t shard_hash_of(const int64_t *words, uint32_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ length;
     for (uint32_t i = 0; i < length; i++) {
@@ -101,8 +100,8 @@ static uint64_t hash_of(const int64_t *words, uint32_t length)
     return hash > PLACE_CLAIMED ? hash : hash + 2;
 }
 
-static void write_pattern(tide_shard_pattern *place, const int64_t *words, uint32_t length,
-                          uint64_t hash)
+static void shard_write_pattern(tide_shard_pattern *place, const int64_t *words, uint32_t length,
+                                uint64_t hash)
 {
     place->length = length;
     if (length != 0)
@@ -112,16 +111,17 @@ static void write_pattern(tide_shard_pattern *place, const int64_t *words, uint3
 
 /* A place that another thread is writing at this moment is passed over: at worst one pattern has
  * two places, which the reader adds up. */
-static tide_shard_pattern *pattern_place(tide_shard *shard, const int64_t *words, uint32_t length)
+static tide_shard_pattern *shard_claim_pattern_place(tide_shard *shard, const int64_t *words,
+                                                     uint32_t length)
 {
-    uint64_t hash = hash_of(words, length);
+    uint64_t hash = shard_hash_of(words, length);
     for (uint32_t i = 0; i < TIDE_PROFILE_PATTERNS; i++) {
         tide_shard_pattern *place = &shard->patterns[i];
         uint64_t seen = __atomic_load_n(&place->hash, __ATOMIC_ACQUIRE);
         if (seen == PLACE_FREE &&
-            __atomic_compare_exchange_n(&place->hash, &seen, PLACE_CLAIMED, false,
-                                        __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-            write_pattern(place, words, length, hash);
+            __atomic_compare_exchange_n(&place->hash, &seen, PLACE_CLAIMED, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_ACQUIRE)) {
+            shard_write_pattern(place, words, length, hash);
             return place;
         }
         if (seen == hash && place->length == length &&
@@ -134,30 +134,30 @@ static tide_shard_pattern *pattern_place(tide_shard *shard, const int64_t *words
 void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t length)
 {
     tide_shard_pattern *place =
-        length <= TIDE_PATTERN_WORDS ? pattern_place(shard, words, length) : NULL;
-    add(place != NULL ? &place->scopes : &shard->pattern_other, 1);
+        length <= TIDE_PATTERN_WORDS ? shard_claim_pattern_place(shard, words, length) : NULL;
+    shard_add(place != NULL ? &place->scopes : &shard->pattern_other, 1);
 }
 
 void tide_shard_count_nested(tide_shard *shard)
 {
-    add(&shard->nested, 1);
+    shard_add(&shard->nested, 1);
 }
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
-static uint64_t take(uint64_t *counter)
+static uint64_t shard_take_counter(uint64_t *counter)
 {
     return __atomic_exchange_n(counter, 0, __ATOMIC_ACQUIRE);
 }
 
-static void take_types(tide_shard *shard, tide_site_profile *seen, bool closed)
+static void shard_take_types(tide_shard *shard, tide_site_profile *seen, bool closed)
 {
     for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
         tide_shard_type *place = &shard->types[i];
         tide_profile_type type = {
             .type = __atomic_load_n(&place->type, __ATOMIC_RELAXED),
-            .scopes = take(&place->scopes),
-            .slots = take(&place->slots),
+            .scopes = shard_take_counter(&place->scopes),
+            .slots = shard_take_counter(&place->slots),
             .slots_max = __atomic_exchange_n(&place->slots_max, 0, __ATOMIC_RELAXED),
         };
         if (type.scopes != 0)
@@ -167,13 +167,14 @@ static void take_types(tide_shard *shard, tide_site_profile *seen, bool closed)
     }
 }
 
-static void take_patterns(tide_shard *shard, tide_site_profile *seen, bool closed)
+static void shard_take_patterns(tide_shard *shard, tide_site_profile *seen, bool closed)
 {
     for (uint32_t i = 0; i < TIDE_PROFILE_PATTERNS; i++) {
         tide_shard_pattern *place = &shard->patterns[i];
         if (__atomic_load_n(&place->hash, __ATOMIC_ACQUIRE) <= PLACE_CLAIMED)
             continue;
-        tide_profile_pattern pattern = {.scopes = take(&place->scopes), .length = place->length};
+        tide_profile_pattern pattern = {.scopes = shard_take_counter(&place->scopes),
+                                        .length = place->length};
         memcpy(pattern.words, place->words, place->length * sizeof *place->words);
         if (pattern.scopes != 0)
             seen->patterns[seen->pattern_count++] = pattern;
@@ -182,18 +183,18 @@ static void take_patterns(tide_shard *shard, tide_site_profile *seen, bool close
     }
 }
 
-/* The uses last: see add(). */
+/* The uses last: see shard_add(). */
 void tide_shard_harvest(tide_shard *shard, tide_site_profile *into)
 {
     tide_site_profile seen = {0};
-    bool closed = close_shard(shard);
-    take_types(shard, &seen, closed);
-    take_patterns(shard, &seen, closed);
-    seen.other = take(&shard->other);
-    seen.pattern_other = take(&shard->pattern_other);
-    seen.nested = take(&shard->nested);
-    seen.scopes = take(&shard->scopes);
+    bool closed = shard_close(shard);
+    shard_take_types(shard, &seen, closed);
+    shard_take_patterns(shard, &seen, closed);
+    seen.other = shard_take_counter(&shard->other);
+    seen.pattern_other = shard_take_counter(&shard->pattern_other);
+    seen.nested = shard_take_counter(&shard->nested);
+    seen.scopes = shard_take_counter(&shard->scopes);
     if (closed)
-        open_shard(shard);
+        shard_open(shard);
     tide_profile_add(into, &seen, 1);
 }

@@ -48,7 +48,7 @@ void tide_tally_discard(tide_site *site)
 /* ---- shards ----------------------------------------------------------------------------- */
 
 /* Threads are numbered as they first count something. */
-static uint32_t thread_number(void)
+static uint32_t tally_thread_number(void)
 {
     static uint32_t numbers;
     static _Thread_local uint32_t mine; /* one more than the number; 0: none yet */
@@ -57,33 +57,32 @@ static uint32_t thread_number(void)
     return mine - 1;
 }
 
-static TIDE_COLD tide_shard *make_shard(tide_shard **place)
+static TIDE_COLD tide_shard *tally_make_shard(tide_shard **place)
 {
     tide_shard *made = tide_os_resize(NULL, sizeof *made), *there = NULL;
     if (made == NULL)
         return NULL;
     memset(made, 0, sizeof *made);
-    if (__atomic_compare_exchange_n(place, &there, made, false, __ATOMIC_ACQ_REL,
-                                    __ATOMIC_ACQUIRE))
+    if (__atomic_compare_exchange_n(place, &there, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return made;
     tide_os_free(made);
     return there;
 }
 
-static tide_shard *shard_at(tide_tally *tally, uint32_t i)
+static tide_shard *tally_shard_at(tide_tally *tally, uint32_t i)
 {
     tide_shard **place = &tally->shards[i % TIDE_TALLY_SHARDS];
     tide_shard *shard = __atomic_load_n(place, __ATOMIC_ACQUIRE);
     if (TIDE_UNLIKELY(shard == NULL))
-        shard = make_shard(place);
+        shard = tally_make_shard(place);
     return shard != NULL ? shard : &tally->first;
 }
 
 /* One shard at most is closed at a time, so the second try is as good as certain. */
 tide_shard *tide_tally_enter(tide_tally *tally)
 {
-    for (uint32_t i = thread_number(), tries = 0; tries < TIDE_TALLY_SHARDS; i++, tries++) {
-        tide_shard *shard = shard_at(tally, i);
+    for (uint32_t i = tally_thread_number(), tries = 0; tries < TIDE_TALLY_SHARDS; i++, tries++) {
+        tide_shard *shard = tally_shard_at(tally, i);
         if (TIDE_LIKELY(tide_shard_enter(shard)))
             return shard;
     }

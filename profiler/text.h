@@ -21,8 +21,8 @@
 
 /* Largest text, longest line, in bytes; largest count. Products of such a count with the slots of a
  * row do not overflow. */
-#define TIDE_TEXT_BYTES      ((size_t)32 << 20)
-#define TIDE_TEXT_LINE       ((size_t)64 << 10)
+#define TIDE_TEXT_BYTES     ((size_t)32 << 20)
+#define TIDE_TEXT_LINE      ((size_t)64 << 10)
 #define TIDE_TEXT_COUNT_MAX UINT64_C(100000000000000)
 
 typedef struct tide_text {
@@ -32,11 +32,11 @@ typedef struct tide_text {
 
 /* Writes the set. TIDE_ERROR_MEMORY, or TIDE_ERROR_LIMIT if the text would be too large. The bytes
  * are the caller's to free, whatever happened. */
-tide_status tide_text_write(const tide_profile_set *known, tide_text *out, const char *call);
+tide_status tide_text_write(const tide_profile_set *set, tide_text *out, const char *call);
 
 /* Adds what the text says to the set. TIDE_ERROR_FILE with line and reason (the message names
  * `path`), TIDE_ERROR_MEMORY, TIDE_ERROR_LIMIT; the set is then fit to be destroyed only. */
-tide_status tide_text_read(const char *bytes, size_t length, tide_profile_set *known, const char *path,
-                           const char *call);
+tide_status tide_text_read(const char *bytes, size_t length, tide_profile_set *set,
+                           const char *path, const char *call);
 
 #endif

@@ -12,134 +12,134 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 
-bool tide_tokens_bad(tide_tokens *w, const char *format, ...)
+bool tide_tokens_bad(tide_tokens *t, const char *format, ...)
 {
     char reason[200];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(reason, sizeof reason, format, arguments);
     va_end(arguments);
-    w->status =
-        tide_fail(TIDE_ERROR_FILE, w->call, "'%.200s', line %u: %s", w->path, w->line, reason);
+    t->status =
+        tide_fail(TIDE_ERROR_FILE, t->call, "'%.200s', line %u: %s", t->path, t->line, reason);
     return false;
 }
 
-bool tide_tokens_failed(tide_tokens *w)
+bool tide_tokens_failed(tide_tokens *t)
 {
-    w->status = tide_error_status();
+    t->status = tide_error_status();
     return false;
 }
 
-bool tide_tokens_at_end(const tide_tokens *w)
+bool tide_tokens_at_end(const tide_tokens *t)
 {
-    return w->at == w->end;
+    return t->at == t->end;
 }
 
-bool tide_tokens_blank(tide_tokens *w, const char *what)
+bool tide_tokens_blank(tide_tokens *t, const char *what)
 {
-    if (tide_tokens_at_end(w) || *w->at != ' ')
-        return tide_tokens_bad(w, "a blank and %s are missing", what);
-    w->at++;
+    if (tide_tokens_at_end(t) || *t->at != ' ')
+        return tide_tokens_bad(t, "a blank and %s are missing", what);
+    t->at++;
     return true;
 }
 
-bool tide_tokens_starts(tide_tokens *w, const char *word)
+bool tide_tokens_starts(tide_tokens *t, const char *word)
 {
     size_t length = strlen(word);
-    if ((size_t)(w->end - w->at) < length || memcmp(w->at, word, length) != 0 ||
-        (w->at + length != w->end && w->at[length] != ' '))
+    if ((size_t)(t->end - t->at) < length || memcmp(t->at, word, length) != 0 ||
+        (t->at + length != t->end && t->at[length] != ' '))
         return false;
-    w->at += length;
+    t->at += length;
     return true;
 }
 
-bool tide_tokens_number(tide_tokens *w, const char *what, uint64_t least, uint64_t most,
-                       uint64_t *out)
+bool tide_tokens_number(tide_tokens *t, const char *what, uint64_t least, uint64_t most,
+                        uint64_t *out)
 {
     uint64_t value = 0;
-    if (!tide_tokens_blank(w, what))
+    if (!tide_tokens_blank(t, what))
         return false;
-    const char *start = w->at;
-    for (; !tide_tokens_at_end(w) && *w->at >= '0' && *w->at <= '9'; w->at++) {
-        uint64_t digit = (uint64_t)(*w->at - '0');
+    const char *start = t->at;
+    for (; !tide_tokens_at_end(t) && *t->at >= '0' && *t->at <= '9'; t->at++) {
+        uint64_t digit = (uint64_t)(*t->at - '0');
         if (value > (UINT64_MAX - digit) / 10)
-            return tide_tokens_bad(w, "%s does not fit 64 bits", what);
+            return tide_tokens_bad(t, "%s does not fit 64 bits", what);
         value = value * 10 + digit;
     }
-    if (w->at == start || (!tide_tokens_at_end(w) && *w->at != ' '))
-        return tide_tokens_bad(w, "%s is not a number", what);
+    if (t->at == start || (!tide_tokens_at_end(t) && *t->at != ' '))
+        return tide_tokens_bad(t, "%s is not a number", what);
     if (value < least || value > most)
-        return tide_tokens_bad(w, "%s is %" PRIu64 ", must be from %" PRIu64 " to %" PRIu64, what,
-                              value, least, most);
+        return tide_tokens_bad(t, "%s is %" PRIu64 ", must be from %" PRIu64 " to %" PRIu64, what,
+                               value, least, most);
     *out = value;
     return true;
 }
 
-static int hex_digit(char c)
+static int tokens_hex_digit(char c)
 {
     const char *digits = "0123456789abcdef", *found = c != '\0' ? strchr(digits, c) : NULL;
     return found != NULL ? (int)(found - digits) : -1;
 }
 
 /* What follows a backslash. 0: nothing that can be. */
-static char unescape(tide_tokens *w)
+static char tokens_unescape(tide_tokens *t)
 {
-    if (tide_tokens_at_end(w))
+    if (tide_tokens_at_end(t))
         return '\0';
-    char c = *w->at++;
+    char c = *t->at++;
     if (c == 'n' || c == 't')
         return c == 'n' ? '\n' : '\t';
     if (c == '\\' || c == '"')
         return c;
-    if (c != 'x' || w->end - w->at < 2)
+    if (c != 'x' || t->end - t->at < 2)
         return '\0';
-    int high = hex_digit(w->at[0]), low = hex_digit(w->at[1]);
-    w->at += 2;
+    int high = tokens_hex_digit(t->at[0]), low = tokens_hex_digit(t->at[1]);
+    t->at += 2;
     return high >= 0 && low >= 0 ? (char)(high * 16 + low) : '\0';
 }
 
-bool tide_tokens_string(tide_tokens *w, const char *what, char *out)
+bool tide_tokens_string(tide_tokens *t, const char *what, char *out)
 {
     size_t length = 0;
-    if (!tide_tokens_blank(w, what))
+    if (!tide_tokens_blank(t, what))
         return false;
-    if (tide_tokens_at_end(w) || *w->at++ != '"')
-        return tide_tokens_bad(w, "%s does not start with a quote", what);
-    while (!tide_tokens_at_end(w) && *w->at != '"') {
-        char c = *w->at++;
-        if (c == '\\' && (c = unescape(w)) == '\0')
-            return tide_tokens_bad(w, "%s has an escape that is none", what);
+    if (tide_tokens_at_end(t) || *t->at++ != '"')
+        return tide_tokens_bad(t, "%s does not start with a quote", what);
+    while (!tide_tokens_at_end(t) && *t->at != '"') {
+        char c = *t->at++;
+        if (c == '\\' && (c = tokens_unescape(t)) == '\0')
+            return tide_tokens_bad(t, "%s has an escape that is none", what);
         else if (c == '\0')
-            return tide_tokens_bad(w, "%s has a byte 0", what);
+            return tide_tokens_bad(t, "%s has a byte 0", what);
         tide_assert(length <= TIDE_KEY_STRING_MAX);
         if (length == TIDE_KEY_STRING_MAX)
-            return tide_tokens_bad(w, "%s is longer than %d bytes", what, TIDE_KEY_STRING_MAX);
+            return tide_tokens_bad(t, "%s is longer than %d bytes", what, TIDE_KEY_STRING_MAX);
         out[length++] = c;
     }
-    if (tide_tokens_at_end(w))
-        return tide_tokens_bad(w, "%s does not end with a quote", what);
-    w->at++;
+    if (tide_tokens_at_end(t))
+        return tide_tokens_bad(t, "%s does not end with a quote", what);
+    t->at++;
     out[length] = '\0';
     return true;
 }
 
-bool tide_tokens_nothing_more(tide_tokens *w)
+bool tide_tokens_nothing_more(tide_tokens *t)
 {
-    return tide_tokens_at_end(w) || tide_tokens_bad(w, "more on the line than belongs there");
+    return tide_tokens_at_end(t) || tide_tokens_bad(t, "more on the line than belongs there");
 }
 
-bool tide_tokens_line(tide_tokens *w)
+bool tide_tokens_line(tide_tokens *t)
 {
-    tide_assert(w->next <= w->text_end);
-    w->line++;
-    size_t left = (size_t)(w->text_end - w->next);
-    const char *end = left != 0 ? memchr(w->next, '\n', left) : NULL;
+    tide_assert(t->next <= t->text_end);
+    t->line++;
+    size_t left = (size_t)(t->text_end - t->next);
+    const char *end = left != 0 ? memchr(t->next, '\n', left) : NULL;
     if (end == NULL)
-        return tide_tokens_bad(w, left == 0 ? "the end is missing" : "the line does not end");
-    if ((size_t)(end - w->next) > TIDE_TEXT_LINE)
-        return tide_tokens_bad(w, "longer than %zu bytes", TIDE_TEXT_LINE);
-    w->at = w->next;
-    w->end = end;
-    w->next = end + 1;
+        return tide_tokens_bad(t, left == 0 ? "the end is missing" : "the line does not end");
+    if ((size_t)(end - t->next) > TIDE_TEXT_LINE)
+        return tide_tokens_bad(t, "longer than %zu bytes", TIDE_TEXT_LINE);
+    t->at = t->next;
+    t->end = end;
+    t->next = end + 1;
     return true;
 }

@@ -21,31 +21,31 @@ typedef struct tide_tokens {
 } tide_tokens;
 
 /* Refuses, and returns false, for the caller to return. */
-__attribute__((format(printf, 2, 3))) bool tide_tokens_bad(tide_tokens *words, const char *format,
-                                                          ...);
+__attribute__((format(printf, 2, 3))) bool tide_tokens_bad(tide_tokens *tokens, const char *format,
+                                                           ...);
 
 /* The same where something else failed, which said so. */
-bool tide_tokens_failed(tide_tokens *words);
+bool tide_tokens_failed(tide_tokens *tokens);
 
 /* Goes on to the next line. */
-bool tide_tokens_line(tide_tokens *words);
+bool tide_tokens_line(tide_tokens *tokens);
 
 /* Takes the line's first word, if it is this one; else false, and nothing is refused. */
-bool tide_tokens_starts(tide_tokens *words, const char *word);
+bool tide_tokens_starts(tide_tokens *tokens, const char *word);
 
-bool tide_tokens_blank(tide_tokens *words, const char *what);
+bool tide_tokens_blank(tide_tokens *tokens, const char *what);
 
 /* A blank and a number from `least` to `most`. */
-bool tide_tokens_number(tide_tokens *words, const char *what, uint64_t least, uint64_t most,
-                       uint64_t *out);
+bool tide_tokens_number(tide_tokens *tokens, const char *what, uint64_t least, uint64_t most,
+                        uint64_t *out);
 
 /* A blank and a string; `out` has room for TIDE_KEY_STRING_MAX bytes and the end. */
-bool tide_tokens_string(tide_tokens *words, const char *what, char *out);
+bool tide_tokens_string(tide_tokens *tokens, const char *what, char *out);
 
 /* Has the line been taken whole? */
-bool tide_tokens_at_end(const tide_tokens *words);
+bool tide_tokens_at_end(const tide_tokens *tokens);
 
 /* The same; else refuses. */
-bool tide_tokens_nothing_more(tide_tokens *words);
+bool tide_tokens_nothing_more(tide_tokens *tokens);
 
 #endif

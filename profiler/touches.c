@@ -10,7 +10,7 @@ typedef struct type_set {
     int64_t words[TIDE_PATTERN_WORDS];
 } type_set;
 
-static void insert(type_set *set, tide_type type)
+static void touches_insert_type(type_set *set, tide_type type)
 {
     if (set->length++ >= TIDE_PATTERN_WORDS)
         return;
@@ -21,28 +21,28 @@ static void insert(type_set *set, tide_type type)
 }
 
 /* A shelf that the plan saved and the scope did not need counts for nothing. */
-static void count_slots(tide_shard *shard, type_set *set, tide_type type, const tide_slot *now,
-                        const tide_slot *then)
+static void touches_count_slots(tide_shard *shard, type_set *set, tide_type type,
+                                const tide_slot *now, const tide_slot *then)
 {
     uint32_t slots = (uint32_t)(now - then);
     if (slots == 0)
         return;
     tide_shard_count_type(shard, type, slots);
-    insert(set, type);
+    touches_insert_type(set, type);
 }
 
 /* What the plan kept in the scope instead of the log. */
-static void count_saved(tide_shard *shard, type_set *set, const tide_scope *scope)
+static void touches_count_saved(tide_shard *shard, type_set *set, const tide_scope *scope)
 {
     const tide_plan *plan = scope->plan;
     for (uint32_t i = 0; i < plan->type_count; i++)
-        count_slots(shard, set, plan->types[i], scope->pool->shelves[plan->types[i]].next,
-                    scope->saved[i]);
+        touches_count_slots(shard, set, plan->types[i], scope->pool->shelves[plan->types[i]].next,
+                            scope->saved[i]);
 }
 
 /* Did the scope, or an entry below this one, save the same shelf already? Then a level left open
  * saved it again, and the older state counts all of it. */
-static bool stands_below(const tide_scope *scope, const tide_entry *entry)
+static bool touches_saved_below(const tide_scope *scope, const tide_entry *entry)
 {
     for (const tide_entry *below = tide_scope_base(scope); below != entry; below++)
         if (below->shelf == entry->shelf)
@@ -70,14 +70,14 @@ void tide_touches_count(tide_shard *shard, const tide_scope *scope)
     type_set set = {0};
     tide_shard_count(shard);
     for (const tide_entry *entry = tide_scope_base(scope); entry < pool->log_top; entry++) {
-        if (!tide_shelf_real(pool, entry->shelf) || (leaked && stands_below(scope, entry)))
+        if (!tide_shelf_real(pool, entry->shelf) || (leaked && touches_saved_below(scope, entry)))
             continue;
-        count_slots(shard, &set, tide_row_of(pool, entry->shelf)->type, entry->shelf->next,
-                    entry->next);
+        touches_count_slots(shard, &set, tide_row_of(pool, entry->shelf)->type, entry->shelf->next,
+                            entry->next);
         nested = nested || (entry->saved_at != scope->outer && entry->shelf->next != entry->next);
     }
     if (!tide_scope_logged(scope))
-        count_saved(shard, &set, scope);
+        touches_count_saved(shard, &set, scope);
     if (nested)
         tide_shard_count_nested(shard);
     tide_shard_count_pattern(shard, set.words, set.length);

@@ -38,7 +38,7 @@ void tide_window_end(tide_site *site)
 
 /* A use that another thread is counting may have its types seen here and itself the next time: no
  * type is shown in more uses than there were. */
-static void level(tide_site_profile *profile)
+static void window_cap_types(tide_site_profile *profile)
 {
     for (uint32_t i = 0; i < profile->type_count; i++)
         if (profile->types[i].scopes > profile->scopes)
@@ -56,5 +56,5 @@ void tide_window_take(tide_site *site, tide_site_profile *out)
     memset(&tally->recent, 0, sizeof tally->recent);
     tide_rate_taken(&tally->rate, out->scopes);
     tide_profile_add(&tally->before, out, 1);
-    level(out);
+    window_cap_types(out);
 }

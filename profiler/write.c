@@ -19,14 +19,14 @@ typedef struct writer {
     tide_status status;
 } writer;
 
-static bool reserve(writer *w, size_t more)
+static bool write_reserve(writer *w, size_t more)
 {
     tide_text *text = w->text;
     if (w->status != TIDE_OK)
         return false;
     if (text->length + more > TIDE_TEXT_BYTES) {
-        w->status = tide_fail(TIDE_ERROR_LIMIT, w->call, "the profile exceeds %zu bytes",
-                              TIDE_TEXT_BYTES);
+        w->status =
+            tide_fail(TIDE_ERROR_LIMIT, w->call, "the profile exceeds %zu bytes", TIDE_TEXT_BYTES);
         return false;
     }
     if (text->length + more <= text->room)
@@ -42,10 +42,10 @@ static bool reserve(writer *w, size_t more)
     return true;
 }
 
-static __attribute__((format(printf, 2, 3))) void put(writer *w, const char *format, ...)
+static __attribute__((format(printf, 2, 3))) void write_format(writer *w, const char *format, ...)
 {
     enum { MOST = 256 };
-    if (!reserve(w, MOST))
+    if (!write_reserve(w, MOST))
         return;
     va_list arguments;
     va_start(arguments, format);
@@ -53,91 +53,92 @@ static __attribute__((format(printf, 2, 3))) void put(writer *w, const char *for
     va_end(arguments);
 }
 
-static void put_byte(writer *w, unsigned char byte)
+static void write_byte(writer *w, unsigned char byte)
 {
     if (byte == '"' || byte == '\\')
-        put(w, "\\%c", byte);
+        write_format(w, "\\%c", byte);
     else if (byte == '\n' || byte == '\t')
-        put(w, byte == '\n' ? "\\n" : "\\t");
+        write_format(w, byte == '\n' ? "\\n" : "\\t");
     else if (byte < ' ' || byte == 0x7f)
-        put(w, "\\x%02x", byte);
+        write_format(w, "\\x%02x", byte);
     else
-        put(w, "%c", byte);
+        write_format(w, "%c", byte);
 }
 
-static void put_string(writer *w, const char *text)
+static void write_string(writer *w, const char *text)
 {
-    put(w, " \"");
+    write_format(w, " \"");
     for (; *text != '\0'; text++)
-        put_byte(w, (unsigned char)*text);
-    put(w, "\"");
+        write_byte(w, (unsigned char)*text);
+    write_format(w, "\"");
 }
 
 /* ---- figures ---------------------------------------------------------------------------- */
 
-static uint64_t at_max(uint64_t value, uint64_t most)
+static uint64_t write_at_most(uint64_t value, uint64_t most)
 {
     return value < most ? value : most;
 }
 
 /* Figures that were taken while uses were under way may be out of step by those uses; they are put
  * in step, for the reader takes nothing that cannot be. */
-static void put_type(writer *w, const tide_profile_type *type, uint64_t uses)
+static void write_type(writer *w, const tide_profile_type *type, uint64_t uses)
 {
-    uint64_t scopes = at_max(type->scopes, uses);
-    uint64_t slots = at_max(type->slots, scopes * TIDE_ROW_MAX);
+    uint64_t scopes = write_at_most(type->scopes, uses);
+    uint64_t slots = write_at_most(type->slots, scopes * TIDE_ROW_MAX);
     slots = slots < scopes ? scopes : slots;
     uint64_t least = (slots + scopes - 1) / scopes;
-    uint64_t most = at_max(type->slots_max, TIDE_ROW_MAX);
-    put(w, "uses %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", type->type, scopes, slots,
-        most < least ? least : most);
+    uint64_t most = write_at_most(type->slots_max, TIDE_ROW_MAX);
+    write_format(w, "uses %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", type->type, scopes,
+                 slots, most < least ? least : most);
 }
 
 /* `left`: uses that no pattern was shown for yet. */
-static void put_pattern(writer *w, const tide_profile_pattern *pattern, uint64_t *left)
+static void write_pattern(writer *w, const tide_profile_pattern *pattern, uint64_t *left)
 {
-    uint64_t scopes = at_max(pattern->scopes, *left);
+    uint64_t scopes = write_at_most(pattern->scopes, *left);
     if (scopes == 0)
         return;
     *left -= scopes;
-    put(w, "pattern %" PRIu64, scopes);
+    write_format(w, "pattern %" PRIu64, scopes);
     for (uint32_t i = 0; i < pattern->length; i++)
-        put(w, " %" PRId64, pattern->words[i]);
-    put(w, "\n");
+        write_format(w, " %" PRId64, pattern->words[i]);
+    write_format(w, "\n");
 }
 
-static void put_site(writer *w, const tide_profile_set_site *site)
+static void write_site(writer *w, const tide_profile_set_site *site)
 {
     const tide_site_profile *profile = &site->profile;
-    uint64_t uses = at_max(profile->scopes, TIDE_TEXT_COUNT_MAX), left = uses;
-    uint64_t pattern_other = at_max(profile->pattern_other, left);
+    uint64_t uses = write_at_most(profile->scopes, TIDE_TEXT_COUNT_MAX), left = uses;
+    uint64_t pattern_other = write_at_most(profile->pattern_other, left);
     left -= pattern_other;
-    put(w, "site %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64, tide_kind_name(site->key.kind),
-        site->key.line, uses, at_max(profile->other, TIDE_TEXT_COUNT_MAX), pattern_other);
-    put_string(w, site->key.name);
-    put_string(w, site->key.file);
-    put_string(w, site->key.function);
-    put(w, "\n");
+    write_format(w, "site %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64,
+                 tide_kind_name(site->key.kind), site->key.line, uses,
+                 write_at_most(profile->other, TIDE_TEXT_COUNT_MAX), pattern_other);
+    write_string(w, site->key.name);
+    write_string(w, site->key.file);
+    write_string(w, site->key.function);
+    write_format(w, "\n");
     if (profile->nested != 0 && site->key.kind == TIDE_KIND_SCOPE)
-        put(w, "nested %" PRIu64 "\n", at_max(profile->nested, uses));
+        write_format(w, "nested %" PRIu64 "\n", write_at_most(profile->nested, uses));
     for (uint32_t i = 0; i < profile->type_count; i++)
-        put_type(w, &profile->types[i], uses);
+        write_type(w, &profile->types[i], uses);
     for (uint32_t i = 0; i < profile->pattern_count; i++)
-        put_pattern(w, &profile->patterns[i], &left);
+        write_pattern(w, &profile->patterns[i], &left);
 }
 
-tide_status tide_text_write(const tide_profile_set *known, tide_text *out, const char *call)
+tide_status tide_text_write(const tide_profile_set *set, tide_text *out, const char *call)
 {
     writer w = {out, call, TIDE_OK};
     *out = (tide_text){0};
-    put(&w, "tidepool profile 1\n");
-    for (uint32_t i = 0; i < known->type_count; i++) {
-        put(&w, "type %zu %zu", known->types[i].size, known->types[i].align);
-        put_string(&w, known->types[i].name);
-        put(&w, "\n");
+    write_format(&w, "tidepool profile 1\n");
+    for (uint32_t i = 0; i < set->type_count; i++) {
+        write_format(&w, "type %zu %zu", set->types[i].size, set->types[i].align);
+        write_string(&w, set->types[i].name);
+        write_format(&w, "\n");
     }
-    for (uint32_t i = 0; i < known->site_count; i++)
-        put_site(&w, known->sites[i]);
-    put(&w, "end %" PRIu32 "\n", known->site_count);
+    for (uint32_t i = 0; i < set->site_count; i++)
+        write_site(&w, set->sites[i]);
+    write_format(&w, "end %" PRIu32 "\n", set->site_count);
     return w.status;
 }

@@ -14,8 +14,8 @@
 #include "jit/stager/directory.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
-#include "runtime/scope/compiled.h"
 #include "runtime/base/os.h"
+#include "runtime/scope/compiled.h"
 
 struct tide_artefact {
     struct tide_artefact *next;
@@ -27,38 +27,40 @@ struct tide_artefact {
     char path[];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static tide_artefact *loaded;
-static size_t loaded_count;
+static pthread_mutex_t artefact_mutex = PTHREAD_MUTEX_INITIALIZER;
+static tide_artefact *artefact_list;
+static size_t artefact_list_count;
 
 /* ---- the lock, and fork ------------------------------------------------------------------- */
 
-static void unlock_list(void)
+static void artefact_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&artefact_mutex);
 }
 
-static void lock_for_fork(void)
+static void artefact_lock_for_fork(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&artefact_mutex);
 }
 
-static void prepare(void)
+static void artefact_prepare(void)
 {
-    static const tide_fork_handlers handlers = {lock_for_fork, unlock_list, unlock_list};
+    static const tide_fork_handlers handlers = {artefact_lock_for_fork, artefact_unlock,
+                                                artefact_unlock};
     tide_fork_register(TIDE_FORK_ARTEFACTS, &handlers);
 }
 
-static void lock_list(void)
+static void artefact_lock(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, prepare);
-    pthread_mutex_lock(&lock);
+    pthread_once(&once, artefact_prepare);
+    pthread_mutex_lock(&artefact_mutex);
 }
 
 /* ---- checking ----------------------------------------------------------------------------- */
 
-static bool check_number(void *handle, const char *name, uint64_t wanted, char *error, size_t room)
+static bool artefact_check_number(void *handle, const char *name, uint64_t wanted, char *error,
+                                  size_t room)
 {
     const uint64_t *found = dlsym(handle, name);
     if (found == NULL)
@@ -70,13 +72,14 @@ static bool check_number(void *handle, const char *name, uint64_t wanted, char *
 }
 
 /* Nothing of the artefact runs before this says so. */
-static bool check(void *handle, char *error, size_t room)
+static bool artefact_check(void *handle, char *error, size_t room)
 {
-    return check_number(handle, "tide_artefact_magic", TIDE_ARTEFACT_MAGIC, error, room) &&
-           check_number(handle, "tide_artefact_layout", tide_compiled_layout(), error, room);
+    return artefact_check_number(handle, "tide_artefact_magic", TIDE_ARTEFACT_MAGIC, error, room) &&
+           artefact_check_number(handle, "tide_artefact_layout", tide_compiled_layout(), error,
+                                 room);
 }
 
-static bool attach(void *handle, char *error, size_t room)
+static bool artefact_attach(void *handle, char *error, size_t room)
 {
     void (*function)(const tide_runtime *);
     *(void **)&function = dlsym(handle, "tide_artefact_attach");
@@ -90,20 +93,20 @@ static bool attach(void *handle, char *error, size_t room)
 
 /* ---- loading ------------------------------------------------------------------------------ */
 
-static void *open_checked(const char *path, char *error, size_t room)
+static void *artefact_open_checked(const char *path, char *error, size_t room)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *why = dlerror();
         snprintf(error, room, "artefact refused: %s", why != NULL ? why : path);
-    } else if (!check(handle, error, room) || !attach(handle, error, room)) {
+    } else if (!artefact_check(handle, error, room) || !artefact_attach(handle, error, room)) {
         dlclose(handle);
         handle = NULL;
     }
     return handle;
 }
 
-static tide_artefact *make(const char *path, char *error, size_t room)
+static tide_artefact *artefact_make(const char *path, char *error, size_t room)
 {
     size_t bytes = strlen(path) + 1;
     tide_artefact *artefact = tide_os_resize(NULL, sizeof *artefact + bytes);
@@ -116,13 +119,13 @@ static tide_artefact *make(const char *path, char *error, size_t room)
     return artefact;
 }
 
-static void add(tide_artefact *artefact)
+static void artefact_enlist(tide_artefact *artefact)
 {
-    lock_list();
-    artefact->next = loaded;
-    loaded = artefact;
-    loaded_count++;
-    unlock_list();
+    artefact_lock();
+    artefact->next = artefact_list;
+    artefact_list = artefact;
+    artefact_list_count++;
+    artefact_unlock();
 }
 
 tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error, size_t room)
@@ -130,16 +133,16 @@ tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error,
     tide_assert(path[0] == '/'); /* or the dynamic linker would search for it */
     if (temporary && !tide_directory_holds(path, error, room))
         return NULL;
-    tide_artefact *artefact = make(path, error, room);
+    tide_artefact *artefact = artefact_make(path, error, room);
     if (artefact == NULL)
         return NULL;
-    artefact->handle = open_checked(path, error, room);
+    artefact->handle = artefact_open_checked(path, error, room);
     if (artefact->handle == NULL) {
         tide_os_free(artefact);
         return NULL;
     }
     artefact->temporary = temporary ? getpid() : 0;
-    add(artefact);
+    artefact_enlist(artefact);
     return artefact;
 }
 
@@ -154,22 +157,22 @@ void *tide_artefact_find(const tide_artefact *artefact, const char *stem, const 
 
 void tide_artefact_set_label(tide_artefact *artefact, const tide_artefact_label *label)
 {
-    lock_list();
+    artefact_lock();
     artefact->label = *label;
     artefact->labelled = true;
-    unlock_list();
+    artefact_unlock();
 }
 
 tide_artefact *tide_artefact_labelled(const tide_artefact_label *label)
 {
-    lock_list();
-    tide_artefact *artefact = loaded;
+    artefact_lock();
+    tide_artefact *artefact = artefact_list;
     while (artefact != NULL &&
            !(artefact->labelled && memcmp(&artefact->label, label, sizeof *label) == 0))
         artefact = artefact->next;
     if (artefact != NULL)
         artefact->uses++;
-    unlock_list();
+    artefact_unlock();
     return artefact;
 }
 
@@ -177,32 +180,32 @@ tide_artefact *tide_artefact_labelled(const tide_artefact_label *label)
 
 void tide_artefact_use(tide_artefact *artefact)
 {
-    lock_list();
+    artefact_lock();
     tide_assert(artefact->uses > 0);
     artefact->uses++;
-    unlock_list();
+    artefact_unlock();
 }
 
 /* True when that was the last use. */
-static bool give_up_use(tide_artefact *artefact)
+static bool artefact_give_up_use(tide_artefact *artefact)
 {
-    lock_list();
+    artefact_lock();
     tide_assert(artefact->uses > 0);
     bool last = --artefact->uses == 0;
     if (last) {
-        tide_artefact **link = &loaded;
+        tide_artefact **link = &artefact_list;
         while (*link != artefact)
             link = &(*link)->next;
         *link = artefact->next;
-        loaded_count--;
+        artefact_list_count--;
     }
-    unlock_list();
+    artefact_unlock();
     return last;
 }
 
 void tide_artefact_drop(tide_artefact *artefact)
 {
-    if (!give_up_use(artefact))
+    if (!artefact_give_up_use(artefact))
         return;
     dlclose(artefact->handle);
     if (artefact->temporary == getpid()) /* a forked child leaves its parent's files alone */
@@ -212,8 +215,8 @@ void tide_artefact_drop(tide_artefact *artefact)
 
 size_t tide_artefact_count(void)
 {
-    lock_list();
-    size_t count = loaded_count;
-    unlock_list();
+    artefact_lock();
+    size_t count = artefact_list_count;
+    artefact_unlock();
     return count;
 }

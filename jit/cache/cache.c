@@ -19,7 +19,8 @@
  * loaded. Whatever happens to the file in the store meanwhile does not matter. A sealed memfd would
  * give the same, and against our own user too (who could as well attach a debugger), but perf and
  * gdb find symbols by file names, and a memfd has none that they can open. The digest (XXH3, 128
- * bits) is against damage, not against forgery: that nobody else could write is jit/cache/store.h's. */
+ * bits) is against damage, not against forgery: that nobody else could write is
+ * jit/cache/store.h's. */
 #define _GNU_SOURCE
 #include "jit/cache/cache.h"
 
@@ -34,11 +35,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "jit/stager/directory.h"
 #include "jit/cache/identity.h"
+#include "jit/cache/store.h"
+#include "jit/stager/directory.h"
 #include "jit/stager/privilege.h"
 #include "jit/stager/stager.h"
-#include "jit/cache/store.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
@@ -54,11 +55,11 @@ enum {
 
 static const char first_line[] = "tidepool-kept 1\n";
 
-static tide_artefact_cache_figures figures;
+static tide_artefact_cache_figures cache_figures;
 
 /* ---- digests ------------------------------------------------------------------------------ */
 
-static tide_artefact_label digest(const void *bytes, size_t count)
+static tide_artefact_label cache_digest(const void *bytes, size_t count)
 {
     tide_artefact_label out;
     XXH128_canonical_t canonical;
@@ -68,15 +69,15 @@ static tide_artefact_label digest(const void *bytes, size_t count)
     return out;
 }
 
-static void write_hex(const tide_artefact_label *label, char out[HEX])
+static void cache_write_hex(const tide_artefact_label *label, char out[HEX])
 {
     for (size_t i = 0; i < sizeof label->bytes; i++)
         snprintf(out + 2 * i, 3, "%02x", label->bytes[i]);
 }
 
-static void name_file(const tide_artefact_label *label, const char *kind, char out[NAME])
+static void cache_name_file(const tide_artefact_label *label, const char *kind, char out[NAME])
 {
-    write_hex(label, out);
+    cache_write_hex(label, out);
     strcpy(out + HEX - 1, kind);
 }
 
@@ -88,35 +89,35 @@ typedef struct entry {
 } entry;
 
 /* All that the key is made of. */
-static size_t write_identity(const tide_spec *spec, char out[IDENTITY])
+static size_t cache_write_identity(const tide_spec *spec, char out[IDENTITY])
 {
     size_t at = tide_identity_write(out, 1024);
     at += tide_spec_write_head(out + at, TIDE_SPEC_SITE_BYTES);
     return at + tide_spec_write(spec, out + at, TIDE_SPEC_SITE_BYTES);
 }
 
-static void name_entry(const char *identity, size_t bytes, char out[NAME])
+static void cache_name_entry(const char *identity, size_t bytes, char out[NAME])
 {
-    tide_artefact_label key = digest(identity, bytes);
-    name_file(&key, ".spec", out);
+    tide_artefact_label key = cache_digest(identity, bytes);
+    cache_name_file(&key, ".spec", out);
 }
 
 /* The whole file for this spec, were its code in an artefact of this digest and size. */
-static void write_entry(entry *out, const char *compiler, const tide_artefact_label *code,
-                        size_t code_bytes, const char *identity)
+static void cache_write_entry(entry *out, const char *compiler, const tide_artefact_label *code,
+                              size_t code_bytes, const char *identity)
 {
     char hex[HEX];
-    write_hex(code, hex);
+    cache_write_hex(code, hex);
     int at = snprintf(out->text, sizeof out->text, "%scompiler %s\nartefact %s %zu\n%s", first_line,
                       compiler, hex, code_bytes, identity);
     tide_assert(at > 0 && (size_t)at + HEX + 16 < sizeof out->text);
-    tide_artefact_label all = digest(out->text, (size_t)at);
-    write_hex(&all, hex);
+    tide_artefact_label all = cache_digest(out->text, (size_t)at);
+    cache_write_hex(&all, hex);
     at += snprintf(out->text + at, sizeof out->text - (size_t)at, "digest %s\n", hex);
     out->bytes = (size_t)at;
 }
 
-static bool read_hex(const char *text, tide_artefact_label *out)
+static bool cache_read_hex(const char *text, tide_artefact_label *out)
 {
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < 2 * sizeof out->bytes; i++) {
@@ -131,27 +132,27 @@ static bool read_hex(const char *text, tide_artefact_label *out)
 
 /* Which artefact the entry names. Nothing is believed piecemeal: the entry that would be written
  * from what was read must be the one that was read. */
-static bool read_entry(const char *text, size_t bytes, const char *compiler, const char *identity,
-                       tide_artefact_label *code, size_t *code_bytes)
+static bool cache_read_entry(const char *text, size_t bytes, const char *compiler,
+                             const char *identity, tide_artefact_label *code, size_t *code_bytes)
 {
     entry expected;
     const char *line = strstr(text, "\nartefact ");
-    if (line == NULL || !read_hex(line + strlen("\nartefact "), code))
+    if (line == NULL || !cache_read_hex(line + strlen("\nartefact "), code))
         return false;
     *code_bytes = strtoull(line + strlen("\nartefact ") + HEX - 1, NULL, 10);
-    write_entry(&expected, compiler, code, *code_bytes, identity);
+    cache_write_entry(&expected, compiler, code, *code_bytes, identity);
     return expected.bytes == bytes && memcmp(expected.text, text, bytes) == 0;
 }
 
 /* ---- the compiler ------------------------------------------------------------------------- */
 
-static bool is_line(const char *text)
+static bool cache_is_line(const char *text)
 {
     return text[0] != '\0' && strchr(text, '\n') == NULL && strlen(text) < COMPILER;
 }
 
 /* What this process's stager has said; else what the store remembers. */
-static bool know_compiler(int store, char out[COMPILER])
+static bool cache_know_compiler(int store, char out[COMPILER])
 {
     char *text;
     size_t bytes;
@@ -162,10 +163,10 @@ static bool know_compiler(int store, char out[COMPILER])
         return false;
     memcpy(out, text, bytes + 1);
     tide_os_free(text);
-    return is_line(out);
+    return cache_is_line(out);
 }
 
-static bool remember_compiler(int store, const char *compiler)
+static bool cache_remember_compiler(int store, const char *compiler)
 {
     char *text = NULL;
     size_t bytes;
@@ -178,7 +179,7 @@ static bool remember_compiler(int store, const char *compiler)
 /* ---- finding ------------------------------------------------------------------------------ */
 
 /* The bytes, in a file of the private directory. False: there is none. */
-static bool copy_to_directory(const char *bytes, size_t count, char *path, size_t room)
+static bool cache_copy_to_directory(const char *bytes, size_t count, char *path, size_t room)
 {
     static unsigned copies;
     char error[256];
@@ -204,10 +205,11 @@ static bool copy_to_directory(const char *bytes, size_t count, char *path, size_
     return done;
 }
 
-static tide_artefact *load_bytes(const char *bytes, size_t count, const tide_artefact_label *label)
+static tide_artefact *cache_load_bytes(const char *bytes, size_t count,
+                                       const tide_artefact_label *label)
 {
     char path[TIDE_DIRECTORY_PATH + 64], error[256];
-    if (!copy_to_directory(bytes, count, path, sizeof path))
+    if (!cache_copy_to_directory(bytes, count, path, sizeof path))
         return NULL;
     tide_artefact *artefact = tide_artefact_load(path, true, error, sizeof error);
     if (artefact != NULL)
@@ -217,51 +219,52 @@ static tide_artefact *load_bytes(const char *bytes, size_t count, const tide_art
     return artefact;
 }
 
-static tide_store_result load_code(int store, const tide_artefact_label *label, size_t expected,
-                                   tide_artefact **out)
+static tide_store_result cache_load_code(int store, const tide_artefact_label *label,
+                                         size_t expected, tide_artefact **out)
 {
     char name[NAME], *bytes;
     size_t count;
     *out = tide_artefact_labelled(label); /* as code for another of its sites */
     if (*out != NULL)
         return TIDE_STORE_OK;
-    name_file(label, ".code", name);
+    cache_name_file(label, ".code", name);
     tide_store_result result = tide_store_read(store, name, CODE_MAX, &bytes, &count);
     if (result != TIDE_STORE_OK)
         return result;
-    tide_artefact_label found = digest(bytes, count);
+    tide_artefact_label found = cache_digest(bytes, count);
     bool whole = count == expected && memcmp(&found, label, sizeof found) == 0;
     if (whole)
-        *out = load_bytes(bytes, count, label);
+        *out = cache_load_bytes(bytes, count, label);
     tide_os_free(bytes);
     return *out != NULL ? TIDE_STORE_OK : TIDE_STORE_REFUSED;
 }
 
-static tide_store_result find_in(int store, const tide_spec *spec, tide_artefact **out)
+static tide_store_result cache_find_in(int store, const tide_spec *spec, tide_artefact **out)
 {
     char identity[IDENTITY], name[NAME], compiler[COMPILER], *text;
     size_t bytes, code_bytes;
     tide_artefact_label code;
-    name_entry(identity, write_identity(spec, identity), name);
+    cache_name_entry(identity, cache_write_identity(spec, identity), name);
     tide_store_result result = tide_store_read(store, name, ENTRY, &text, &bytes);
     if (result != TIDE_STORE_OK)
         return result;
-    bool usable = know_compiler(store, compiler) &&
-                  read_entry(text, bytes, compiler, identity, &code, &code_bytes);
+    bool usable = cache_know_compiler(store, compiler) &&
+                  cache_read_entry(text, bytes, compiler, identity, &code, &code_bytes);
     tide_os_free(text);
-    return usable ? load_code(store, &code, code_bytes, out) : TIDE_STORE_REFUSED;
+    return usable ? cache_load_code(store, &code, code_bytes, out) : TIDE_STORE_REFUSED;
 }
 
-static bool has_code(const tide_artefact *artefact, const tide_spec *spec)
+static bool cache_has_code(const tide_artefact *artefact, const tide_spec *spec)
 {
-    static const char *const suffixes[TIDE_KIND_COUNT] = {
-        [TIDE_KIND_SCOPE] = "_enter",     [TIDE_KIND_FRAME] = "_frame",
-        [TIDE_KIND_ACQUIRE] = "_acquire", [TIDE_KIND_ARRAY] = "_array",
-        [TIDE_KIND_DISPATCH] = "_dispatch"};
+    static const char *const suffixes[TIDE_KIND_COUNT] = {[TIDE_KIND_SCOPE] = "_enter",
+                                                          [TIDE_KIND_FRAME] = "_frame",
+                                                          [TIDE_KIND_ACQUIRE] = "_acquire",
+                                                          [TIDE_KIND_ARRAY] = "_array",
+                                                          [TIDE_KIND_DISPATCH] = "_dispatch"};
     return tide_artefact_find(artefact, spec->stem, suffixes[spec->kind]) != NULL;
 }
 
-static tide_store_result find(const tide_spec *spec, tide_artefact **out)
+static tide_store_result cache_find(const tide_spec *spec, tide_artefact **out)
 {
     int store;
     if (tide_privileges_raised())
@@ -269,9 +272,9 @@ static tide_store_result find(const tide_spec *spec, tide_artefact **out)
     tide_store_result result = tide_store_open(false, &store);
     if (result != TIDE_STORE_OK)
         return result;
-    result = find_in(store, spec, out);
+    result = cache_find_in(store, spec, out);
     close(store);
-    if (*out != NULL && !has_code(*out, spec)) {
+    if (*out != NULL && !cache_has_code(*out, spec)) {
         tide_artefact_drop(*out);
         *out = NULL;
         result = TIDE_STORE_REFUSED;
@@ -282,46 +285,48 @@ static tide_store_result find(const tide_spec *spec, tide_artefact **out)
 tide_artefact *tide_artefact_cache_find(const tide_spec *spec)
 {
     tide_artefact *artefact = NULL;
-    tide_store_result result =
-        tide_setting_get(TIDE_SETTING_artefact_cache) != 0 ? find(spec, &artefact) : TIDE_STORE_MISSING;
-    figures.found += result == TIDE_STORE_OK;
-    figures.missing += result == TIDE_STORE_MISSING;
-    figures.refused += result != TIDE_STORE_OK && result != TIDE_STORE_MISSING;
+    tide_store_result result = tide_setting_get(TIDE_SETTING_artefact_cache) != 0
+                                   ? cache_find(spec, &artefact)
+                                   : TIDE_STORE_MISSING;
+    cache_figures.found += result == TIDE_STORE_OK;
+    cache_figures.missing += result == TIDE_STORE_MISSING;
+    cache_figures.refused += result != TIDE_STORE_OK && result != TIDE_STORE_MISSING;
     tide_assert((artefact != NULL) == (result == TIDE_STORE_OK));
     return artefact;
 }
 
 /* ---- storing ------------------------------------------------------------------------------ */
 
-static bool store_spec(int store, const tide_spec *spec, const char *compiler,
-                       const tide_artefact_label *code, size_t code_bytes)
+static bool cache_store_spec(int store, const tide_spec *spec, const char *compiler,
+                             const tide_artefact_label *code, size_t code_bytes)
 {
     char identity[IDENTITY], name[NAME];
     entry made;
-    name_entry(identity, write_identity(spec, identity), name);
-    write_entry(&made, compiler, code, code_bytes, identity);
+    cache_name_entry(identity, cache_write_identity(spec, identity), name);
+    cache_write_entry(&made, compiler, code, code_bytes, identity);
     return tide_store_write(store, name, made.text, made.bytes) == TIDE_STORE_OK;
 }
 
 /* Code before the entries that name it. */
-static size_t store_all(int store, const char *bytes, size_t count, const tide_spec *specs,
-                        size_t spec_count)
+static size_t cache_store_all(int store, const char *bytes, size_t count, const tide_spec *specs,
+                              size_t spec_count)
 {
     char name[NAME];
     const char *compiler = tide_stager_version();
-    tide_artefact_label label = digest(bytes, count);
+    tide_artefact_label label = cache_digest(bytes, count);
     size_t stored = 0;
-    name_file(&label, ".code", name);
-    if (!is_line(compiler) || !remember_compiler(store, compiler) ||
+    cache_name_file(&label, ".code", name);
+    if (!cache_is_line(compiler) || !cache_remember_compiler(store, compiler) ||
         tide_store_write(store, name, bytes, count) != TIDE_STORE_OK)
         return 0;
     for (size_t i = 0; i < spec_count; i++)
-        stored += store_spec(store, &specs[i], compiler, &label, count);
-    tide_store_bound(store, (uint64_t)(tide_setting_get(TIDE_SETTING_artefact_cache_max) * (1 << 20)));
+        stored += cache_store_spec(store, &specs[i], compiler, &label, count);
+    tide_store_bound(store,
+                     (uint64_t)(tide_setting_get(TIDE_SETTING_artefact_cache_max) * (1 << 20)));
     return stored;
 }
 
-static char *read_artefact(const char *path, size_t *count)
+static char *cache_read_artefact(const char *path, size_t *count)
 {
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     off_t end = file >= 0 ? lseek(file, 0, SEEK_END) : -1;
@@ -342,17 +347,17 @@ void tide_artefact_cache_store(const char *path, const tide_spec *specs, size_t 
     size_t bytes_count, stored = 0;
     if (tide_setting_get(TIDE_SETTING_artefact_cache) == 0)
         return;
-    char *bytes = tide_privileges_raised() ? NULL : read_artefact(path, &bytes_count);
+    char *bytes = tide_privileges_raised() ? NULL : cache_read_artefact(path, &bytes_count);
     if (bytes != NULL && tide_store_open(true, &store) == TIDE_STORE_OK) {
-        stored = store_all(store, bytes, bytes_count, specs, count);
+        stored = cache_store_all(store, bytes, bytes_count, specs, count);
         close(store);
     }
     tide_os_free(bytes);
-    figures.stored += stored;
-    figures.failed += count - stored;
+    cache_figures.stored += stored;
+    cache_figures.failed += count - stored;
 }
 
 void tide_artefact_cache_figures_get(tide_artefact_cache_figures *out)
 {
-    *out = figures;
+    *out = cache_figures;
 }

@@ -32,28 +32,28 @@ typedef struct build {
 
 /* ---- the library -------------------------------------------------------------------------- */
 
-static size_t aligned(size_t bytes)
+static size_t identity_aligned(size_t bytes)
 {
     return (bytes + 3) & ~(size_t)3;
 }
 
 /* Looks through one note segment. */
-static void read_notes(const char *notes, size_t bytes, build *out)
+static void identity_read_notes(const char *notes, size_t bytes, build *out)
 {
     ElfW(Nhdr) note;
     for (size_t at = 0; at + sizeof note <= bytes;) {
         memcpy(&note, notes + at, sizeof note);
-        size_t name = at + sizeof note, text = name + aligned(note.n_namesz);
+        size_t name = at + sizeof note, text = name + identity_aligned(note.n_namesz);
         if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
             memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz <= ID_MAX) {
             memcpy(out->id, notes + text, note.n_descsz);
             out->bytes = note.n_descsz;
         }
-        at = text + aligned(note.n_descsz);
+        at = text + identity_aligned(note.n_descsz);
     }
 }
 
-static bool contains(const struct dl_phdr_info *info, uintptr_t address)
+static bool identity_contains(const struct dl_phdr_info *info, uintptr_t address)
 {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
@@ -64,40 +64,40 @@ static bool contains(const struct dl_phdr_info *info, uintptr_t address)
     return false;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *user)
+static int identity_visit(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;
     build *out = user;
-    if (!contains(info, out->own))
+    if (!identity_contains(info, out->own))
         return 0;
     snprintf(out->name, sizeof out->name, "%s",
              info->dlpi_name[0] != '\0' ? info->dlpi_name : "/proc/self/exe");
     for (int i = 0; i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_NOTE)
-            read_notes((const char *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
-                       info->dlpi_phdr[i].p_memsz, out);
+            identity_read_notes((const char *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
+                                info->dlpi_phdr[i].p_memsz, out);
     return 1;
 }
 
-static size_t write_build(char *out, size_t room)
+static size_t identity_write_build(char *out, size_t room)
 {
-    build found = {.own = (uintptr_t)write_build};
+    build found = {.own = (uintptr_t)identity_write_build};
     struct stat seen = {.st_size = 0};
     int at = snprintf(out, room, "library %d.%d.%d ", TIDEPOOL_VERSION_MAJOR,
                       TIDEPOOL_VERSION_MINOR, TIDEPOOL_VERSION_PATCH);
-    dl_iterate_phdr(visit, &found);
+    dl_iterate_phdr(identity_visit, &found);
     for (size_t i = 0; i < found.bytes; i++)
         at += snprintf(out + at, room - (size_t)at, "%02x", found.id[i]);
     if (found.bytes == 0 && stat(found.name, &seen) == 0)
-        at += snprintf(out + at, room - (size_t)at, "%s %lld %lld.%09ld", found.name,
-                       (long long)seen.st_size, (long long)seen.st_mtim.tv_sec,
-                       seen.st_mtim.tv_nsec);
+        at +=
+            snprintf(out + at, room - (size_t)at, "%s %lld %lld.%09ld", found.name,
+                     (long long)seen.st_size, (long long)seen.st_mtim.tv_sec, seen.st_mtim.tv_nsec);
     return (size_t)at + (size_t)snprintf(out + at, room - (size_t)at, "\n");
 }
 
 /* ---- the processor ------------------------------------------------------------------------ */
 
-static bool tells_features(const char *line)
+static bool identity_tells_features(const char *line)
 {
     static const char *const names[] = {"vendor_id", "cpu family", "model", "flags",
                                         "Features",  "CPU ",       "isa",   "cpu\t"};
@@ -108,7 +108,7 @@ static bool tells_features(const char *line)
 }
 
 /* Of the first processor: lines that do not change from one moment to the next. */
-static uint64_t hash_processor(void)
+static uint64_t identity_hash_processor(void)
 {
     char line[8192];
     uint64_t hash = getauxval(AT_HWCAP) ^ (uint64_t)getauxval(AT_HWCAP2) << 32;
@@ -116,7 +116,7 @@ static uint64_t hash_processor(void)
     if (file == NULL)
         return hash;
     while (fgets(line, sizeof line, file) != NULL && line[0] != '\n')
-        if (tells_features(line))
+        if (identity_tells_features(line))
             hash = XXH3_64bits_withSeed(line, strlen(line), hash);
     fclose(file);
     return hash;
@@ -128,9 +128,9 @@ size_t tide_identity_write(char *out, size_t room)
     static bool known;
     struct utsname system;
     if (!known)
-        processor = hash_processor();
+        processor = identity_hash_processor();
     known = true;
-    size_t at = write_build(out, room);
+    size_t at = identity_write_build(out, room);
     const char *machine = uname(&system) == 0 ? system.machine : "?";
     at += (size_t)snprintf(out + at, room - at, "cpu %s %016" PRIx64 "\n", machine, processor);
     return at;

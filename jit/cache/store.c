@@ -28,25 +28,25 @@ const char *tide_store_start = "/";
 
 /* ---- the way to it ------------------------------------------------------------------------ */
 
-static tide_store_result result_of(int number)
+static tide_store_result store_result_of(int number)
 {
     if (number == ENOENT)
         return TIDE_STORE_MISSING;
     return number == ELOOP || number == ENOTDIR ? TIDE_STORE_REFUSED : TIDE_STORE_FAILED;
 }
 
-static bool believed_on_the_way(const struct stat *seen)
+static bool store_believed_on_the_way(const struct stat *seen)
 {
     return S_ISDIR(seen->st_mode) && (seen->st_uid == 0 || seen->st_uid == geteuid()) &&
            (seen->st_mode & 022) == 0;
 }
 
-static bool believed_at_the_end(const struct stat *seen)
+static bool store_believed_at_the_end(const struct stat *seen)
 {
     return S_ISDIR(seen->st_mode) && seen->st_uid == geteuid() && (seen->st_mode & 07777) == 0700;
 }
 
-static tide_store_result look(int folder, bool (*believed)(const struct stat *seen))
+static tide_store_result store_check_folder(int folder, bool (*believed)(const struct stat *seen))
 {
     struct stat seen;
     if (fstat(folder, &seen) != 0)
@@ -55,44 +55,45 @@ static tide_store_result look(int folder, bool (*believed)(const struct stat *se
 }
 
 /* Goes one folder further; *folder is the new one, or -1. */
-static tide_store_result step(int *folder, const char *name, bool make, bool last)
+static tide_store_result store_step(int *folder, const char *name, bool make, bool last)
 {
     int from = *folder, way = last ? O_RDONLY : O_PATH;
     if (make && mkdirat(from, name, 0700) != 0 && errno != EEXIST) {
-        tide_store_result failed = result_of(errno);
+        tide_store_result failed = store_result_of(errno);
         close(from);
         *folder = -1;
         return failed == TIDE_STORE_MISSING ? TIDE_STORE_FAILED : failed;
     }
     *folder = openat(from, name, way | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    tide_store_result result = *folder < 0 ? result_of(errno) : TIDE_STORE_OK;
+    tide_store_result result = *folder < 0 ? store_result_of(errno) : TIDE_STORE_OK;
     close(from);
-    return result != TIDE_STORE_OK
-               ? result
-               : look(*folder, last ? believed_at_the_end : believed_on_the_way);
+    return result != TIDE_STORE_OK ? result
+                                   : store_check_folder(*folder, last ? store_believed_at_the_end
+                                                                      : store_believed_on_the_way);
 }
 
-static bool is_plain(const char *name)
+static bool store_is_plain_name(const char *name)
 {
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
 /* Walks the path, which is cut to pieces; the last two folders may be made. */
-static tide_store_result walk(int *folder, char *path, bool make)
+static tide_store_result store_walk(int *folder, char *path, bool make)
 {
     char *rest = NULL, *name = strtok_r(path, "/", &rest);
-    tide_store_result result = look(*folder, believed_on_the_way);
+    tide_store_result result = store_check_folder(*folder, store_believed_on_the_way);
     while (result == TIDE_STORE_OK && name != NULL) {
         char *after = strtok_r(NULL, "/", &rest);
         bool last = after == NULL, last_two = last || *rest == '\0';
-        result = is_plain(name) ? step(folder, name, make && last_two, last) : TIDE_STORE_REFUSED;
+        result = store_is_plain_name(name) ? store_step(folder, name, make && last_two, last)
+                                           : TIDE_STORE_REFUSED;
         name = after;
     }
     return result;
 }
 
 /* The path below tide_store_start; false: there is no home, or it is too long. */
-static bool find_path(char *path, size_t room)
+static bool store_find_path(char *path, size_t room)
 {
     const tide_locate_environment *said = tide_locate_environment_get();
     const char *base = said->cache != NULL ? said->cache : said->home;
@@ -108,12 +109,12 @@ tide_store_result tide_store_open(bool make, int *store)
 {
     char path[4096];
     *store = -1;
-    if (!find_path(path, sizeof path))
+    if (!store_find_path(path, sizeof path))
         return TIDE_STORE_REFUSED;
     int folder = open(tide_store_start, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
-        return result_of(errno);
-    tide_store_result result = walk(&folder, path, make);
+        return store_result_of(errno);
+    tide_store_result result = store_walk(&folder, path, make);
     if (result == TIDE_STORE_OK)
         *store = folder;
     else if (folder >= 0)
@@ -123,13 +124,13 @@ tide_store_result tide_store_open(bool make, int *store)
 
 /* ---- files -------------------------------------------------------------------------------- */
 
-static bool believed_file(const struct stat *seen)
+static bool store_believed_file(const struct stat *seen)
 {
     return S_ISREG(seen->st_mode) && seen->st_uid == geteuid() && seen->st_nlink == 1 &&
            (seen->st_mode & 07777) == 0600;
 }
 
-static bool read_exactly(int file, char *to, size_t bytes)
+static bool store_read_exactly(int file, char *to, size_t bytes)
 {
     while (bytes > 0) {
         ssize_t got = read(file, to, bytes);
@@ -143,19 +144,19 @@ static bool read_exactly(int file, char *to, size_t bytes)
     return true;
 }
 
-static tide_store_result read_open(int file, size_t most, char **text, size_t *bytes)
+static tide_store_result store_read_open(int file, size_t most, char **text, size_t *bytes)
 {
     struct stat seen;
     if (fstat(file, &seen) != 0)
         return TIDE_STORE_FAILED;
-    if (!believed_file(&seen) || (uint64_t)seen.st_size > most)
+    if (!store_believed_file(&seen) || (uint64_t)seen.st_size > most)
         return TIDE_STORE_REFUSED;
     *bytes = (size_t)seen.st_size;
     *text = tide_os_resize(NULL, *bytes + 1);
     if (*text == NULL)
         return TIDE_STORE_FAILED;
     (*text)[*bytes] = '\0';
-    if (read_exactly(file, *text, *bytes))
+    if (store_read_exactly(file, *text, *bytes))
         return TIDE_STORE_OK;
     tide_os_free(*text);
     *text = NULL;
@@ -169,13 +170,13 @@ tide_store_result tide_store_read(int store, const char *name, size_t most, char
     int file = openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     *text = NULL;
     if (file < 0)
-        return result_of(errno);
-    tide_store_result result = read_open(file, most, text, bytes);
+        return store_result_of(errno);
+    tide_store_result result = store_read_open(file, most, text, bytes);
     close(file);
     return result;
 }
 
-static bool write_exactly(int file, const char *text, size_t bytes)
+static bool store_write_exactly(int file, const char *text, size_t bytes)
 {
     while (bytes > 0) {
         ssize_t put = write(file, text, bytes);
@@ -197,7 +198,8 @@ tide_store_result tide_store_write(int store, const char *name, const void *text
     int file = openat(store, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)
         return TIDE_STORE_FAILED;
-    bool done = fchmod(file, 0600) == 0 && write_exactly(file, text, bytes) && fsync(file) == 0;
+    bool done =
+        fchmod(file, 0600) == 0 && store_write_exactly(file, text, bytes) && fsync(file) == 0;
     done = close(file) == 0 && done && renameat(store, temporary, store, name) == 0;
     if (!done)
         (void)unlinkat(store, temporary, 0);
@@ -218,13 +220,12 @@ typedef struct listing {
     uint64_t bytes;
 } listing;
 
-static bool make_room(listing *list)
+static bool store_make_room(listing *list)
 {
     if (list->count < list->room)
         return true;
     size_t room = list->room != 0 ? list->room * 2 : 64;
-    stored *files =
-        room <= FILES_MAX ? tide_os_resize(list->files, room * sizeof *files) : NULL;
+    stored *files = room <= FILES_MAX ? tide_os_resize(list->files, room * sizeof *files) : NULL;
     if (files == NULL)
         return false;
     list->files = files;
@@ -232,23 +233,23 @@ static bool make_room(listing *list)
     return true;
 }
 
-static bool left_over(const char *name, const struct stat *seen)
+static bool store_is_left_over(const char *name, const struct stat *seen)
 {
     return strncmp(name, temporary_mark, strlen(temporary_mark)) == 0 &&
            seen->st_mtim.tv_sec + OLD < time(NULL);
 }
 
 /* What is not a file of ours is none of our business. */
-static void list_file(int store, const char *name, listing *list)
+static void store_list_file(int store, const char *name, listing *list)
 {
     struct stat seen;
     if (fstatat(store, name, &seen, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(seen.st_mode))
         return;
-    if (left_over(name, &seen)) {
+    if (store_is_left_over(name, &seen)) {
         (void)unlinkat(store, name, 0);
         return;
     }
-    if (name[0] == '.' || strlen(name) >= sizeof list->files->name || !make_room(list))
+    if (name[0] == '.' || strlen(name) >= sizeof list->files->name || !store_make_room(list))
         return;
     stored *file = &list->files[list->count++];
     file->changed = seen.st_mtim;
@@ -257,7 +258,7 @@ static void list_file(int store, const char *name, listing *list)
     list->bytes += file->bytes;
 }
 
-static void list_store(int store, listing *list)
+static void store_list_files(int store, listing *list)
 {
     int copy = openat(store, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = copy >= 0 ? fdopendir(copy) : NULL;
@@ -267,11 +268,11 @@ static void list_store(int store, listing *list)
         return;
     }
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        list_file(store, entry->d_name, list);
+        store_list_file(store, entry->d_name, list);
     closedir(folder);
 }
 
-static int older_first(const void *left, const void *right)
+static int store_older_first(const void *left, const void *right)
 {
     const struct timespec *a = &((const stored *)left)->changed,
                           *b = &((const stored *)right)->changed;
@@ -283,9 +284,9 @@ static int older_first(const void *left, const void *right)
 void tide_store_bound(int store, uint64_t most)
 {
     listing list = {0};
-    list_store(store, &list);
+    store_list_files(store, &list);
     if (list.bytes > most) {
-        qsort(list.files, list.count, sizeof *list.files, older_first);
+        qsort(list.files, list.count, sizeof *list.files, store_older_first);
         for (size_t i = 0; i < list.count && list.bytes > most; i++)
             if (unlinkat(store, list.files[i].name, 0) == 0)
                 list.bytes -= list.files[i].bytes;

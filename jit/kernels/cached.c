@@ -14,10 +14,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "jit/stager/directory.h"
 #include "jit/cache/identity.h"
-#include "jit/stager/privilege.h"
 #include "jit/cache/store.h"
+#include "jit/stager/directory.h"
+#include "jit/stager/privilege.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
@@ -26,12 +26,12 @@ enum { IDENTITY = 2048, NAME = 48, FILE_MAX = TIDE_KERNELS_CODE_MAX + TIDE_KERNE
 
 static const char compiler_file[] = "kernels-compiler";
 
-static bool allowed(void)
+static bool cached_allowed(void)
 {
     return tide_setting_get(TIDE_SETTING_artefact_cache) != 0 && !tide_privileges_raised();
 }
 
-static void name_file(unsigned architecture, char out[NAME])
+static void cached_name_file(unsigned architecture, char out[NAME])
 {
     char identity[IDENTITY], order[TIDE_KERNELS_LINE];
     size_t bytes = tide_identity_write(identity, sizeof identity - sizeof order);
@@ -43,36 +43,36 @@ static void name_file(unsigned architecture, char out[NAME])
 }
 
 /* "nvrtc 13.0 -arch=…": of that, who it is. */
-static size_t compiler_name(const char *compiler)
+static size_t cached_compiler_length(const char *compiler)
 {
     const char *options = strstr(compiler, " -");
     return options != NULL ? (size_t)(options - compiler) : strlen(compiler);
 }
 
-static bool is_compiler(int store, const char *compiler)
+static bool cached_is_compiler(int store, const char *compiler)
 {
     char *text = NULL;
     size_t bytes;
     bool same = tide_store_read(store, compiler_file, TIDE_KERNELS_COMPILER, &text, &bytes) ==
                     TIDE_STORE_OK &&
-                bytes == compiler_name(compiler) && memcmp(text, compiler, bytes) == 0;
+                bytes == cached_compiler_length(compiler) && memcmp(text, compiler, bytes) == 0;
     tide_os_free(text);
     return same;
 }
 
-tide_kernels_file tide_kernels_kept(unsigned architecture)
+tide_kernels_file tide_kernels_cached_find(unsigned architecture)
 {
     tide_kernels_file file = {0};
     char name[NAME], error[160];
     size_t bytes = 0;
     int store;
-    if (!allowed() || tide_store_open(false, &store) != TIDE_STORE_OK)
+    if (!cached_allowed() || tide_store_open(false, &store) != TIDE_STORE_OK)
         return file;
-    name_file(architecture, name);
+    cached_name_file(architecture, name);
     bool good =
         tide_store_read(store, name, FILE_MAX, &file.bytes, &bytes) == TIDE_STORE_OK &&
         tide_kernels_code_read(file.bytes, bytes, architecture, &file.code, error, sizeof error) &&
-        is_compiler(store, file.code.compiler);
+        cached_is_compiler(store, file.code.compiler);
     close(store);
     if (!good) {
         tide_os_free(file.bytes);
@@ -81,25 +81,27 @@ tide_kernels_file tide_kernels_kept(unsigned architecture)
     return file;
 }
 
-void tide_kernels_keep(unsigned architecture, const tide_kernels_file *file)
+void tide_kernels_cached_store(unsigned architecture, const tide_kernels_file *file)
 {
     char name[NAME];
     const char *compiler = file->code.compiler;
     int store;
-    if (!allowed() || tide_store_open(true, &store) != TIDE_STORE_OK)
+    if (!cached_allowed() || tide_store_open(true, &store) != TIDE_STORE_OK)
         return;
-    name_file(architecture, name);
+    cached_name_file(architecture, name);
     size_t bytes = (size_t)(file->code.code - file->bytes) + file->code.bytes;
-    if (is_compiler(store, compiler) ||
-        tide_store_write(store, compiler_file, compiler, compiler_name(compiler)) == TIDE_STORE_OK)
+    if (cached_is_compiler(store, compiler) ||
+        tide_store_write(store, compiler_file, compiler, cached_compiler_length(compiler)) ==
+            TIDE_STORE_OK)
         (void)tide_store_write(store, name, file->bytes, bytes);
-    tide_store_bound(store, (uint64_t)(tide_setting_get(TIDE_SETTING_artefact_cache_max) * (1 << 20)));
+    tide_store_bound(store,
+                     (uint64_t)(tide_setting_get(TIDE_SETTING_artefact_cache_max) * (1 << 20)));
     close(store);
 }
 
 /* ---- what the stager has just made ---------------------------------------------------------- */
 
-static char *read_file(const char *path, size_t *count)
+static char *cached_read_file(const char *path, size_t *count)
 {
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     off_t end = file >= 0 ? lseek(file, 0, SEEK_END) : -1;
@@ -123,7 +125,7 @@ tide_kernels_file tide_kernels_fetch(const char *path, unsigned architecture, ch
     size_t bytes;
     if (!tide_directory_holds(path, error, room))
         return file;
-    file.bytes = read_file(path, &bytes);
+    file.bytes = cached_read_file(path, &bytes);
     (void)unlink(path);
     if (file.bytes == NULL)
         snprintf(error, room, "%.100s cannot be read", path);

@@ -15,7 +15,7 @@
 
 static const char first_line[] = "tidepool-kernels 1\n";
 
-static uint64_t hash_source(void)
+static uint64_t code_hash_source(void)
 {
     char text[TIDE_KERNELS_SOURCE_BYTES];
     return XXH3_64bits(text, tide_kernels_source(TIDE_KERNELS_CUDA, text, sizeof text));
@@ -24,7 +24,7 @@ static uint64_t hash_source(void)
 void tide_kernels_order_write(unsigned architecture, char out[TIDE_KERNELS_LINE])
 {
     int wrote = snprintf(out, TIDE_KERNELS_LINE, "kernels cuda %u %016" PRIx64 "\n", architecture,
-                         hash_source());
+                         code_hash_source());
     tide_assert(wrote > 0 && wrote < TIDE_KERNELS_LINE);
     (void)wrote;
 }
@@ -48,8 +48,8 @@ bool tide_kernels_order_read(const char *text, unsigned *architecture, char *err
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static void digest(const char *head, size_t head_bytes, const void *code, size_t bytes,
-                   char out[40])
+static void code_digest(const char *head, size_t head_bytes, const void *code, size_t bytes,
+                        char out[40])
 {
     XXH3_state_t state;
     XXH128_canonical_t canonical;
@@ -70,13 +70,13 @@ size_t tide_kernels_head_write(unsigned architecture, const char *compiler, cons
     int at = snprintf(out, TIDE_KERNELS_HEAD, "%s%scompiler %s\ncode %s %zu\n", first_line, order,
                       compiler, kind, bytes);
     tide_assert(at > 0 && at < TIDE_KERNELS_HEAD - 48);
-    digest(out, (size_t)at, code, bytes, hex);
+    code_digest(out, (size_t)at, code, bytes, hex);
     return (size_t)at +
            (size_t)snprintf(out + at, TIDE_KERNELS_HEAD - (size_t)at, "digest %s\n", hex);
 }
 
 /* Copies what stands between this word and the line's end. */
-static bool line_of(const char *file, const char *word, char *out, size_t room)
+static bool code_line_of(const char *file, const char *word, char *out, size_t room)
 {
     const char *line = strstr(file, word);
     size_t length = line != NULL ? strcspn(line + strlen(word), "\n") : room;
@@ -87,7 +87,7 @@ static bool line_of(const char *file, const char *word, char *out, size_t room)
     return true;
 }
 
-static bool refused(char *error, size_t room, const char *why)
+static bool code_refused(char *error, size_t room, const char *why)
 {
     snprintf(error, room, "kernels refused: %s", why);
     return false;
@@ -102,15 +102,15 @@ bool tide_kernels_code_read(const char *file, size_t bytes, unsigned architectur
     const char *end = strstr(start, "\ndigest ");
     size_t head_bytes = end != NULL ? (size_t)(end - start) + strlen("\ndigest \n") + 32 : 0;
     if (head_bytes == 0 || head_bytes >= bytes ||
-        !line_of(start, "\ncompiler ", out->compiler, sizeof out->compiler) ||
-        !line_of(start, "\ncode ", kind, sizeof kind))
-        return refused(error, room, "the file is none of kernels");
+        !code_line_of(start, "\ncompiler ", out->compiler, sizeof out->compiler) ||
+        !code_line_of(start, "\ncode ", kind, sizeof kind))
+        return code_refused(error, room, "the file is none of kernels");
     kind[strcspn(kind, " ")] = '\0';
     out->code = file + head_bytes;
     out->bytes = bytes - head_bytes;
     size_t expected =
         tide_kernels_head_write(architecture, out->compiler, kind, out->code, out->bytes, head);
     if (expected != head_bytes || memcmp(head, file, head_bytes) != 0)
-        return refused(error, room, "the file is damaged, or of other kernels");
+        return code_refused(error, room, "the file is damaged, or of other kernels");
     return true;
 }

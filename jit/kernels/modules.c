@@ -17,11 +17,11 @@
 #include "jit/kernels/table.h"
 #include "jit/spec/spec.h"
 #include "runtime/base/assert.h"
-#include "runtime/device/cuda/cuda.h"
-#include "runtime/device/device.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/device/device.h"
 
 enum { TRIES = 3, CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
@@ -51,29 +51,29 @@ typedef struct unit {
     char error[256];
 } unit;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t not_busy = PTHREAD_COND_INITIALIZER;
-static unit *units; /* atomic; never freed, as devices are not */
-static uint64_t orders;
+static pthread_mutex_t modules_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t modules_not_busy = PTHREAD_COND_INITIALIZER;
+static unit *modules_units; /* atomic; never freed, as devices are not */
+static uint64_t modules_orders;
 
-static state state_of(const unit *u)
+static state modules_state_of(const unit *u)
 {
     return __atomic_load_n(&u->state, __ATOMIC_ACQUIRE);
 }
 
-static void move(unit *u, state to)
+static void modules_move(unit *u, state to)
 {
     __atomic_store_n(&u->state, to, __ATOMIC_RELEASE);
 }
 
-static unit *first(void)
+static unit *modules_first(void)
 {
-    return __atomic_load_n(&units, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&modules_units, __ATOMIC_ACQUIRE);
 }
 
-static unit *find(const tide_device *device)
+static unit *modules_find(const tide_device *device)
 {
-    unit *u = first();
+    unit *u = modules_first();
     while (u != NULL && u->device != device)
         u = u->next;
     return u;
@@ -81,22 +81,22 @@ static unit *find(const tide_device *device)
 
 /* Takes a unit in hand, if it is still in this state. (Its device is there, then: closing makes it
  * IDLE before.) */
-static bool claim(unit *u, state from)
+static bool modules_claim(unit *u, state from)
 {
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&modules_mutex);
     bool ours = u->state == from;
     if (ours)
-        move(u, BUSY);
-    pthread_mutex_unlock(&mutex);
+        modules_move(u, BUSY);
+    pthread_mutex_unlock(&modules_mutex);
     return ours;
 }
 
-static void let_go(unit *u, state to)
+static void modules_let_go(unit *u, state to)
 {
-    pthread_mutex_lock(&mutex);
-    move(u, to);
-    pthread_cond_broadcast(&not_busy);
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&modules_mutex);
+    modules_move(u, to);
+    pthread_cond_broadcast(&modules_not_busy);
+    pthread_mutex_unlock(&modules_mutex);
 }
 
 void (*tide_modules_wanted)(void);
@@ -104,32 +104,32 @@ void (*tide_modules_wanted)(void);
 /* ---- wanting -------------------------------------------------------------------------------- */
 
 /* Locked. */
-static unit *find_or_make(tide_device *device)
+static unit *modules_find_or_make(tide_device *device)
 {
-    unit *u = find(device);
+    unit *u = modules_find(device);
     if (u != NULL)
         return u;
     u = tide_os_resize(NULL, sizeof *u);
     if (u == NULL)
         return NULL;
-    *u = (unit){.next = units, .device = device};
-    __atomic_store_n(&units, u, __ATOMIC_RELEASE);
+    *u = (unit){.next = modules_units, .device = device};
+    __atomic_store_n(&modules_units, u, __ATOMIC_RELEASE);
     return u;
 }
 
-static void want(tide_device *device)
+static void modules_want(tide_device *device)
 {
-    pthread_mutex_lock(&mutex);
-    unit *u = find_or_make(device);
+    pthread_mutex_lock(&modules_mutex);
+    unit *u = modules_find_or_make(device);
     bool ours = u != NULL && u->state == IDLE;
     if (ours) {
         u->language =
             device->dl.device_type == TIDE_DL_CUDA ? TIDE_KERNELS_CUDA : TIDE_KERNELS_OPENCL;
         u->tries = 0;
         u->error[0] = '\0';
-        move(u, WANTED);
+        modules_move(u, WANTED);
     }
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&modules_mutex);
     if (ours)
         tide_modules_wanted();
 }
@@ -137,7 +137,7 @@ static void want(tide_device *device)
 /* ---- failing -------------------------------------------------------------------------------- */
 
 /* What the program does without is said once. */
-static void say_once(const unit *u)
+static void modules_say_once(const unit *u)
 {
     static bool said;
     char line[480];
@@ -149,16 +149,16 @@ static void say_once(const unit *u)
     tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
-static void failed(unit *u, const char *why)
+static void modules_failed(unit *u, const char *why)
 {
     snprintf(u->error, sizeof u->error, "%s", why);
-    say_once(u); /* as long as it is BUSY: the device is there */
-    let_go(u, FAILED);
+    modules_say_once(u); /* as long as it is BUSY: the device is there */
+    modules_let_go(u, FAILED);
 }
 
 /* ---- the stager ----------------------------------------------------------------------------- */
 
-static bool find_architecture(unit *u)
+static bool modules_find_architecture(unit *u)
 {
     int major = 0, minor = 0, of = tide_cuda_of(u->device)->ordinal;
     if (tide_cu.cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, of) != TIDE_CU_SUCCESS ||
@@ -168,92 +168,94 @@ static bool find_architecture(unit *u)
     return major > 0;
 }
 
-static void submit(unit *u)
+static void modules_submit(unit *u)
 {
     char text[TIDE_SPEC_SITE_BYTES];
     size_t bytes = tide_spec_write_head(text, sizeof text);
     tide_kernels_order_write(u->architecture, text + bytes);
-    u->order = order_mark | ++orders;
+    u->order = order_mark | ++modules_orders;
     u->tries++;
     tide_stager_submit(u->order, text, strlen(text));
-    let_go(u, ORDERED);
+    modules_let_go(u, ORDERED);
 }
 
-static void order(unit *u)
+static void modules_order_unit(unit *u)
 {
-    if (!find_architecture(u)) {
-        failed(u, "the driver does not tell its compute capability");
+    if (!modules_find_architecture(u)) {
+        modules_failed(u, "the driver does not tell its compute capability");
         return;
     }
-    u->file = tide_kernels_kept(u->architecture);
+    u->file = tide_kernels_cached_find(u->architecture);
     if (u->file.bytes != NULL)
-        let_go(u, ARRIVED);
+        modules_let_go(u, ARRIVED);
     else
-        submit(u);
+        modules_submit(u);
 }
 
 void tide_modules_order(void)
 {
-    for (unit *u = first(); u != NULL; u = u->next)
-        if (state_of(u) == WANTED && u->language == TIDE_KERNELS_CUDA && claim(u, WANTED))
-            order(u);
+    for (unit *u = modules_first(); u != NULL; u = u->next)
+        if (modules_state_of(u) == WANTED && u->language == TIDE_KERNELS_CUDA &&
+            modules_claim(u, WANTED))
+            modules_order_unit(u);
 }
 
-static void arrived(unit *u, const tide_stager_answer *answer)
+static void modules_arrived(unit *u, const tide_stager_answer *answer)
 {
     char error[256];
     u->file = tide_kernels_fetch(answer->path, u->architecture, error, sizeof error);
     if (u->file.bytes == NULL) {
-        failed(u, error);
+        modules_failed(u, error);
         return;
     }
-    tide_kernels_keep(u->architecture, &u->file);
-    let_go(u, ARRIVED);
+    tide_kernels_cached_store(u->architecture, &u->file);
+    modules_let_go(u, ARRIVED);
 }
 
 /* A stager that was lost may do better the next time; one that says no, or is not there, will not.
  */
-static void answered(unit *u, const tide_stager_answer *answer)
+static void modules_answered(unit *u, const tide_stager_answer *answer)
 {
     bool lost = answer->result == TIDE_STAGER_LATE || answer->result == TIDE_STAGER_DIED ||
                 answer->result == TIDE_STAGER_GARBAGE;
     if (answer->result == TIDE_STAGER_OK)
-        arrived(u, answer);
+        modules_arrived(u, answer);
     else if (lost && u->tries < TRIES)
-        let_go(u, WANTED);
+        modules_let_go(u, WANTED);
     else
-        failed(u, answer->error);
+        modules_failed(u, answer->error);
 }
 
 bool tide_modules_answer(const tide_stager_answer *answer)
 {
-    for (unit *u = first(); u != NULL; u = u->next)
-        if (state_of(u) == ORDERED && u->order == answer->order && claim(u, ORDERED))
-            answered(u, answer);
+    for (unit *u = modules_first(); u != NULL; u = u->next)
+        if (modules_state_of(u) == ORDERED && u->order == answer->order &&
+            modules_claim(u, ORDERED))
+            modules_answered(u, answer);
     return (answer->order & order_mark) != 0;
 }
 
-static bool any(state from, state to)
+static bool modules_any_in(state from, state to)
 {
-    for (const unit *u = first(); u != NULL; u = u->next)
-        if (state_of(u) >= from && state_of(u) <= to)
+    for (const unit *u = modules_first(); u != NULL; u = u->next)
+        if (modules_state_of(u) >= from && modules_state_of(u) <= to)
             return true;
     return false;
 }
 
 bool tide_modules_ordered(void)
 {
-    return any(ORDERED, ORDERED);
+    return modules_any_in(ORDERED, ORDERED);
 }
 
 bool tide_modules_pending(void)
 {
-    return any(WANTED, BUSY);
+    return modules_any_in(WANTED, BUSY);
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
 
-static bool find_kernels(unit *u)
+static bool modules_find_kernels(unit *u)
 {
     bool all = true;
     for (tide_kernel kernel = 0; all && kernel < TIDE_KERNEL_COUNT; kernel++) {
@@ -265,12 +267,12 @@ static bool find_kernels(unit *u)
     return all;
 }
 
-static void load(unit *u, const char *code, size_t bytes, const char *options)
+static void modules_load(unit *u, const char *code, size_t bytes, const char *options)
 {
     const tide_device_methods *methods = u->device->methods;
     u->module = methods->load(u->device, code, bytes, options);
-    if (u->module != NULL && find_kernels(u)) {
-        let_go(u, READY);
+    if (u->module != NULL && modules_find_kernels(u)) {
+        modules_let_go(u, READY);
         return;
     }
     char why[256];
@@ -278,55 +280,55 @@ static void load(unit *u, const char *code, size_t bytes, const char *options)
     if (u->module != NULL)
         methods->unload(u->device, u->module);
     u->module = NULL;
-    failed(u, why);
+    modules_failed(u, why);
 }
 
-static void build_source(unit *u)
+static void modules_build_source(unit *u)
 {
     char *text = tide_os_resize(NULL, TIDE_KERNELS_SOURCE_BYTES);
     if (text == NULL) {
-        failed(u, "no memory for the source of its kernels");
+        modules_failed(u, "no memory for the source of its kernels");
         return;
     }
     size_t bytes = tide_kernels_source(TIDE_KERNELS_OPENCL, text, TIDE_KERNELS_SOURCE_BYTES);
-    load(u, text, bytes, "-cl-std=CL1.2");
+    modules_load(u, text, bytes, "-cl-std=CL1.2");
     tide_os_free(text);
 }
 
-static void load_file(unit *u)
+static void modules_load_file(unit *u)
 {
     tide_kernels_file file = u->file;
     u->file.bytes = NULL;
-    load(u, file.code.code, file.code.bytes, NULL);
+    modules_load(u, file.code.code, file.code.bytes, NULL);
     tide_os_free(file.bytes);
 }
 
 void tide_modules_build(void)
 {
-    for (unit *u = first(); u != NULL; u = u->next) {
-        state now = state_of(u);
-        if (now == WANTED && u->language == TIDE_KERNELS_OPENCL && claim(u, WANTED))
-            build_source(u);
-        else if (now == ARRIVED && claim(u, ARRIVED))
-            load_file(u);
+    for (unit *u = modules_first(); u != NULL; u = u->next) {
+        state now = modules_state_of(u);
+        if (now == WANTED && u->language == TIDE_KERNELS_OPENCL && modules_claim(u, WANTED))
+            modules_build_source(u);
+        else if (now == ARRIVED && modules_claim(u, ARRIVED))
+            modules_load_file(u);
     }
 }
 
 /* Nobody can want anything for the device any more, so what is IDLE then stays so. */
-static void close_device(tide_device *device)
+static void modules_close_device(tide_device *device)
 {
-    pthread_mutex_lock(&mutex);
-    unit *u = find(device);
+    pthread_mutex_lock(&modules_mutex);
+    unit *u = modules_find(device);
     while (u != NULL && u->state == BUSY)
-        pthread_cond_wait(&not_busy, &mutex);
+        pthread_cond_wait(&modules_not_busy, &modules_mutex);
     void *module = u != NULL ? u->module : NULL;
     if (u != NULL) {
         tide_os_free(u->file.bytes);
         u->file.bytes = NULL;
         u->module = NULL;
-        move(u, IDLE);
+        modules_move(u, IDLE);
     }
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&modules_mutex);
     if (module != NULL)
         device->methods->unload(device, module);
 }
@@ -334,24 +336,24 @@ static void close_device(tide_device *device)
 /* The stager is the parent's; so are OpenCL's threads, whose devices refuse the child anyway. */
 void tide_modules_forget(void)
 {
-    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    not_busy = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    for (unit *u = units; u != NULL; u = u->next) {
+    modules_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    modules_not_busy = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    for (unit *u = modules_units; u != NULL; u = u->next) {
         if (u->state == ORDERED || u->state == BUSY)
-            move(u, u->state == BUSY ? FAILED : WANTED);
+            modules_move(u, u->state == BUSY ? FAILED : WANTED);
     }
 }
 
 /* ---- helping -------------------------------------------------------------------------------- */
 
-static size_t table_size(const unit *u)
+static size_t modules_table_size(const unit *u)
 {
     return u->language == TIDE_KERNELS_CUDA ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL;
 }
 
 /* OpenCL: places of the table that are not used get a buffer of one that is. */
-static size_t add_buffers(const tide_table *table, const void *used[TIDE_SEGMENTS_OPENCL],
-                          tide_argument *arguments, size_t count)
+static size_t modules_add_buffers(const tide_table *table, const void *used[TIDE_SEGMENTS_OPENCL],
+                                  tide_argument *arguments, size_t count)
 {
     const void *any_buffer = NULL;
     for (size_t i = 0; i < table->segments.count; i++)
@@ -364,80 +366,83 @@ static size_t add_buffers(const tide_table *table, const void *used[TIDE_SEGMENT
     return count;
 }
 
-static tide_status launch(const unit *u, const tide_frame_work *help, tide_kernel kernel,
-                          const tide_table *table)
+static tide_status modules_launch(const unit *u, const tide_frame_work *work, tide_kernel kernel,
+                                  const tide_table *table)
 {
     const void *used[TIDE_SEGMENTS_OPENCL];
     tide_argument arguments[2 + TIDE_SEGMENTS_OPENCL];
     size_t count = 0;
-    arguments[count++] = (tide_argument){&table->segments, tide_segments_bytes(table_size(u))};
+    arguments[count++] =
+        (tide_argument){&table->segments, tide_segments_bytes(modules_table_size(u))};
     if (kernel != TIDE_KERNEL_FILL)
-        arguments[count++] = (tide_argument){&help->block, 0};
+        arguments[count++] = (tide_argument){&work->block, 0};
     if (u->language == TIDE_KERNELS_OPENCL && kernel != TIDE_KERNEL_FINISH)
-        count = add_buffers(table, used, arguments, count);
-    return help->device->methods->launch(
-        help->device, help->stream, u->kernels[kernel],
+        count = modules_add_buffers(table, used, arguments, count);
+    return work->device->methods->launch(
+        work->device, work->stream, u->kernels[kernel],
         kernel == TIDE_KERNEL_FINISH ? 1 : table->groups,
         u->language == TIDE_KERNELS_CUDA ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, arguments, count);
 }
 
-static tide_status run(const unit *u, const tide_frame_work *help, tide_kernel kernel)
+static tide_status modules_run_kernel(const unit *u, const tide_frame_work *work,
+                                      tide_kernel kernel)
 {
     tide_table table;
     tide_table_place place = {0};
-    while (tide_table_next(help, kernel, u->language, table_size(u), &place, &table))
+    while (tide_table_next(work, kernel, u->language, modules_table_size(u), &place, &table))
         if (table.groups != 0 || kernel == TIDE_KERNEL_FINISH)
-            TIDE_FORWARD(launch(u, help, kernel, &table));
+            TIDE_FORWARD(modules_launch(u, work, kernel, &table));
     return TIDE_OK;
 }
 
-static tide_status clear_block(const tide_frame_work *help)
+static tide_status modules_clear_block(const tide_frame_work *work)
 {
     static const uint64_t zero;
-    return help->device->methods->fill(help->device, help->stream, help->block, &zero, sizeof zero,
-                                       help->count);
+    return work->device->methods->fill(work->device, work->stream, work->block, &zero, sizeof zero,
+                                       work->count);
 }
 
-static tide_status run_all(const unit *u, const tide_frame_work *help, tide_kernel kernel)
+static tide_status modules_run_work(const unit *u, const tide_frame_work *work, tide_kernel kernel)
 {
     if (kernel == TIDE_KERNEL_HASH || kernel == TIDE_KERNEL_CHECK)
-        TIDE_FORWARD(clear_block(help));
-    TIDE_FORWARD(run(u, help, kernel));
-    return kernel == TIDE_KERNEL_HASH ? run(u, help, TIDE_KERNEL_FINISH) : TIDE_OK;
+        TIDE_FORWARD(modules_clear_block(work));
+    TIDE_FORWARD(modules_run_kernel(u, work, kernel));
+    return kernel == TIDE_KERNEL_HASH ? modules_run_kernel(u, work, TIDE_KERNEL_FINISH) : TIDE_OK;
 }
 
-static tide_frame_result help_frame(const tide_frame_work *help)
+static tide_frame_result modules_help(const tide_frame_work *work)
 {
     static const tide_kernel kernels[] = {
-        [TIDE_FRAME_FILL_PARTS] = TIDE_KERNEL_FILL,     [TIDE_FRAME_PACK] = TIDE_KERNEL_PACK,
-        [TIDE_FRAME_UNPACK] = TIDE_KERNEL_UNPACK, [TIDE_FRAME_HASH] = TIDE_KERNEL_HASH,
+        [TIDE_FRAME_FILL_PARTS] = TIDE_KERNEL_FILL, [TIDE_FRAME_PACK] = TIDE_KERNEL_PACK,
+        [TIDE_FRAME_UNPACK] = TIDE_KERNEL_UNPACK,   [TIDE_FRAME_HASH] = TIDE_KERNEL_HASH,
         [TIDE_FRAME_CHECK] = TIDE_KERNEL_CHECK,
     };
     if (tide_setting_get(TIDE_SETTING_frame_kernels) == 0)
         return TIDE_FRAME_ABSENT;
-    const unit *u = find(help->device);
-    state now = u != NULL ? state_of(u) : IDLE;
+    const unit *u = modules_find(work->device);
+    state now = u != NULL ? modules_state_of(u) : IDLE;
     if (now == IDLE)
-        want(help->device);
-    if (now != READY || !tide_table_possible(help, kernels[help->kind]))
+        modules_want(work->device);
+    if (now != READY || !tide_table_possible(work, kernels[work->kind]))
         return TIDE_FRAME_ABSENT;
-    return run_all(u, help, kernels[help->kind]) == TIDE_OK ? TIDE_FRAME_QUEUED : TIDE_FRAME_FAILED;
+    return modules_run_work(u, work, kernels[work->kind]) == TIDE_OK ? TIDE_FRAME_QUEUED
+                                                                     : TIDE_FRAME_FAILED;
 }
 
 void tide_modules_attach(void)
 {
-    tide_hooks_policy.help = help_frame;
-    tide_hooks_policy.close = close_device;
+    tide_hooks_policy.help = modules_help;
+    tide_hooks_policy.close = modules_close_device;
 }
 
 bool tide_modules_ready(const tide_device *device)
 {
-    const unit *u = find(device);
-    return u != NULL && state_of(u) == READY;
+    const unit *u = modules_find(device);
+    return u != NULL && modules_state_of(u) == READY;
 }
 
 void tide_modules_why(const tide_device *device, char *out, size_t room)
 {
-    const unit *u = find(device);
-    snprintf(out, room, "%s", u != NULL && state_of(u) == FAILED ? u->error : "");
+    const unit *u = modules_find(device);
+    snprintf(out, room, "%s", u != NULL && modules_state_of(u) == FAILED ? u->error : "");
 }

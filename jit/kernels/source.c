@@ -218,8 +218,8 @@ static const char *const actions[TIDE_KERNEL_COUNT] = {
                          "        hash_chunk(DATA, s.bytes, s.shift, s.low, chunk));\n",
 };
 
-static void put_parameters(tide_text *t, tide_kernels_language language, tide_kernel kernel,
-                           size_t size)
+static void source_put_parameters(tide_text *t, tide_kernels_language language, tide_kernel kernel,
+                                  size_t size)
 {
     tide_text_put(t, "(TABLE segments table");
     if (kernel != TIDE_KERNEL_FILL)
@@ -231,7 +231,7 @@ static void put_parameters(tide_text *t, tide_kernels_language language, tide_ke
 }
 
 /* OpenCL: a segment's buffer is the parameter of its number. */
-static void put_data(tide_text *t, tide_kernels_language language, size_t size)
+static void source_put_data(tide_text *t, tide_kernels_language language, size_t size)
 {
     if (language == TIDE_KERNELS_CUDA) {
         tide_text_put(t, "    U8 *DATA = (U8 *)s.data;\n");
@@ -243,36 +243,36 @@ static void put_data(tide_text *t, tide_kernels_language language, size_t size)
     tide_text_put(t, "p%zu);\n", size - 1);
 }
 
-static void put_entry(tide_text *t, tide_kernels_language language, tide_kernel kernel,
-                      size_t size)
+static void source_put_entry(tide_text *t, tide_kernels_language language, tide_kernel kernel,
+                             size_t size)
 {
     tide_text_put(t, "ENTRY tide_%s", tide_kernel_names[kernel]);
-    put_parameters(t, language, kernel, size);
+    source_put_parameters(t, language, kernel, size);
     if (kernel == TIDE_KERNEL_FINISH) {
         tide_text_put(t, "    GLOBAL U64 *sums = (GLOBAL U64 *)block + table.base;\n"
-                    "    for (U32 i = ITEM; i < table.count; i += GROUP)\n"
-                    "        sums[i] = mix(sums[i] + table.all[i].bytes * HASH_STEP);\n}\n");
+                         "    for (U32 i = ITEM; i < table.count; i += GROUP)\n"
+                         "        sums[i] = mix(sums[i] + table.all[i].bytes * HASH_STEP);\n}\n");
         return;
     }
     if (kernel == TIDE_KERNEL_CHECK || kernel == TIDE_KERNEL_HASH)
         tide_text_put(t, "    SUMS\n");
     tide_text_put(t, "    U32 i = find(table.all, table.count, CHUNK_INDEX);\n"
-                "    const segment s = table.all[i];\n"
-                "    U64 chunk = CHUNK_INDEX - s.first;\n");
-    put_data(t, language, size);
+                     "    const segment s = table.all[i];\n"
+                     "    U64 chunk = CHUNK_INDEX - s.first;\n");
+    source_put_data(t, language, size);
     tide_text_put(t, "%s}\n", actions[kernel]);
 }
 
-static void put_table(tide_text *t, tide_kernels_language language, size_t size)
+static void source_put_table(tide_text *t, tide_kernels_language language, size_t size)
 {
     tide_text_put(
         t, "typedef struct segments {\n    U32 count, base;\n    segment all[%zu];\n} segments;\n",
         size);
     for (tide_kernel kernel = 0; kernel < TIDE_KERNEL_COUNT; kernel++)
-        put_entry(t, language, kernel, size);
+        source_put_entry(t, language, kernel, size);
 }
 
-static void put_common(tide_text *t)
+static void source_put_common(tide_text *t)
 {
     static const char *const units[] = {"V16", "U32", "U8"};
     tide_text_put(t, "%s%s%s", segment_text, fill, check);
@@ -296,10 +296,10 @@ size_t tide_kernels_source(tide_kernels_language language, char *out, size_t roo
     tide_text t = {out, room, 0};
     tide_text_put(&t, "/* Tidepool: kernels for frames, interface %d. */\n", TIDE_KERNELS_ABI);
     tide_text_put(&t, "#define GROUP %d\n#define CHUNK_MOVE %d\n#define CHUNK_READ %d\n",
-             cuda ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, TIDE_CHUNK_MOVE, TIDE_CHUNK_READ);
+                  cuda ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, TIDE_CHUNK_MOVE, TIDE_CHUNK_READ);
     tide_text_put(&t, "#define HASH_STEP ((U64)0x9E3779B97F4A7C15)\n%s",
-             cuda ? prelude_cuda : prelude_opencl);
-    put_common(&t);
-    put_table(&t, language, cuda ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL);
+                  cuda ? prelude_cuda : prelude_opencl);
+    source_put_common(&t);
+    source_put_table(&t, language, cuda ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL);
     return t.used;
 }

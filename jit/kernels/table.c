@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/device/device.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/type.h"
+#include "runtime/device/device.h"
 
 enum { PATTERN = 16 };
 
-static size_t part_bytes(const tide_part *part)
+static size_t table_part_bytes(const tide_part *part)
 {
     size_t bytes = 0;
     bool fits = tide_type_bytes(tide_type_find(part->type), part->count, &bytes);
@@ -26,13 +26,13 @@ typedef struct pattern {
     unsigned char bytes[PATTERN];
 } pattern;
 
-static bool patterned(tide_kernel kernel)
+static bool table_has_pattern(tide_kernel kernel)
 {
     return kernel == TIDE_KERNEL_FILL || kernel == TIDE_KERNEL_CHECK;
 }
 
 /* Has the value a period that 16 is a multiple of? */
-static bool pattern_of(const tide_part *part, pattern *out)
+static bool table_pattern_of(const tide_part *part, pattern *out)
 {
     size_t size = part->type == TIDE_BIT ? 1 : tide_type_find(part->type)->size;
     const unsigned char *value = part->host, truth = UINT8_MAX;
@@ -49,17 +49,17 @@ static bool pattern_of(const tide_part *part, pattern *out)
     return PATTERN % size == 0 || zeros == size;
 }
 
-bool tide_table_possible(const tide_frame_work *help, tide_kernel kernel)
+bool tide_table_possible(const tide_frame_work *work, tide_kernel kernel)
 {
     pattern unused;
-    for (size_t i = 0; i < help->count && patterned(kernel); i++)
-        if (help->parts[i].count != 0 && !pattern_of(&help->parts[i], &unused))
+    for (size_t i = 0; i < work->count && table_has_pattern(kernel); i++)
+        if (work->parts[i].count != 0 && !table_pattern_of(&work->parts[i], &unused))
             return false;
     return true;
 }
 
 /* As it stands at addresses that 16 divides, if an element starts `shift` bytes beyond one. */
-static void rotate(const pattern *from, uint32_t shift, tide_segment *out)
+static void table_rotate(const pattern *from, uint32_t shift, tide_segment *out)
 {
     unsigned char turned[PATTERN];
     for (size_t k = 0; k < PATTERN; k++)
@@ -73,7 +73,7 @@ static void rotate(const pattern *from, uint32_t shift, tide_segment *out)
 /* A kernel that reaches its buffers by parameters gets the start of the slot, which is one for
  * sure, or where pointers are what they seem the nearest address that 16 divides: slots start at
  * such. */
-static void *locate(const tide_device *device, const void *data, uint64_t *offset)
+static void *table_locate(const tide_device *device, const void *data, uint64_t *offset)
 {
     size_t within = 0;
     if (device->methods->buffer((tide_device *)(uintptr_t)device, data, &within) == NULL)
@@ -82,10 +82,10 @@ static void *locate(const tide_device *device, const void *data, uint64_t *offse
     return (void *)((uintptr_t)data - within);
 }
 
-static uint32_t groups_of(const tide_segment *segment, tide_kernel kernel)
+static uint32_t table_groups_of(const tide_segment *segment, tide_kernel kernel)
 {
     uint64_t chunk = tide_kernel_chunk(kernel);
-    uint64_t bytes = segment->bytes + (patterned(kernel) ? segment->shift : 0);
+    uint64_t bytes = segment->bytes + (table_has_pattern(kernel) ? segment->shift : 0);
     tide_assert(segment->bytes / chunk < INT32_MAX);
     if (kernel == TIDE_KERNEL_FINISH)
         return 0;
@@ -93,7 +93,7 @@ static uint32_t groups_of(const tide_segment *segment, tide_kernel kernel)
 }
 
 typedef struct builder {
-    const tide_frame_work *help;
+    const tide_frame_work *work;
     tide_kernel kernel;
     tide_kernels_language language;
     size_t most;
@@ -101,21 +101,21 @@ typedef struct builder {
 } builder;
 
 /* A segment for these bytes, not yet with what belongs to them. */
-static tide_segment *begin(const builder *b, const void *data, size_t bytes)
+static tide_segment *table_begin_segment(const builder *b, const void *data, size_t bytes)
 {
     tide_segments *all = &b->out->segments;
     tide_segment *made = &all->segment[all->count];
     *made = (tide_segment){.data = (uintptr_t)data, .bytes = bytes, .first = b->out->groups};
     if (b->language == TIDE_KERNELS_OPENCL)
         b->out->buffers[all->count] =
-            bytes != 0 ? locate(b->help->device, data, &made->data) : NULL;
+            bytes != 0 ? table_locate(b->work->device, data, &made->data) : NULL;
     made->shift = (uint32_t)(made->data % PATTERN);
     return made;
 }
 
-static bool end(const builder *b, tide_segment *made)
+static bool table_end_segment(const builder *b, tide_segment *made)
 {
-    uint32_t groups = groups_of(made, b->kernel);
+    uint32_t groups = table_groups_of(made, b->kernel);
     if (groups > INT32_MAX - b->out->groups)
         return false; /* the next launch's */
     b->out->groups += groups;
@@ -123,23 +123,25 @@ static bool end(const builder *b, tide_segment *made)
     return true;
 }
 
-static bool add_pattern(const builder *b, const void *data, size_t bytes, const pattern *value)
+static bool table_add_pattern(const builder *b, const void *data, size_t bytes,
+                              const pattern *value)
 {
-    tide_segment *made = begin(b, data, bytes);
-    rotate(value, made->shift, made);
-    return end(b, made);
+    tide_segment *made = table_begin_segment(b, data, bytes);
+    table_rotate(value, made->shift, made);
+    return table_end_segment(b, made);
 }
 
 /* Of bits the whole words, then, as a segment of its own, the last one: bits beyond the end are 0.
  */
-static bool add_filled(const builder *b, const tide_part *part, bool *half)
+static bool table_add_filled(const builder *b, const tide_part *part, bool *half)
 {
     pattern value;
-    bool possible = pattern_of(part, &value);
-    size_t bytes = part_bytes(part), tail = part->type == TIDE_BIT && part->count % 64 != 0 ? 8 : 0;
+    bool possible = table_pattern_of(part, &value);
+    size_t bytes = table_part_bytes(part),
+           tail = part->type == TIDE_BIT && part->count % 64 != 0 ? 8 : 0;
     tide_assert(possible);
     (void)possible;
-    if (!*half && bytes > tail && !add_pattern(b, part->data, bytes - tail, &value))
+    if (!*half && bytes > tail && !table_add_pattern(b, part->data, bytes - tail, &value))
         return false;
     if (tail == 0)
         return true;
@@ -151,52 +153,53 @@ static bool add_filled(const builder *b, const tide_part *part, bool *half)
     words[0] &= mask;
     words[1] &= mask;
     memcpy(value.bytes, words, sizeof words);
-    return add_pattern(b, (char *)part->data + bytes - tail, tail, &value);
+    return table_add_pattern(b, (char *)part->data + bytes - tail, tail, &value);
 }
 
-static bool add_part(const builder *b, size_t index)
+static bool table_add_plain(const builder *b, size_t index)
 {
-    const tide_part *part = &b->help->parts[index];
-    tide_segment *made = begin(b, part->data, part_bytes(part));
+    const tide_part *part = &b->work->parts[index];
+    tide_segment *made = table_begin_segment(b, part->data, table_part_bytes(part));
     if (b->kernel == TIDE_KERNEL_HASH)
         made->low = part->type == TIDE_BIT ? tide_hash_mask(part->count) : UINT64_MAX;
     if (b->kernel == TIDE_KERNEL_PACK || b->kernel == TIDE_KERNEL_UNPACK)
-        made->low = b->help->offsets[index];
-    return end(b, made);
+        made->low = b->work->offsets[index];
+    return table_end_segment(b, made);
 }
 
 /* A check counts by parts, so that a part must be one segment: of bits all words must be alike. */
-static bool add_checked(const builder *b, size_t index)
+static bool table_add_checked(const builder *b, size_t index)
 {
     pattern value;
-    const tide_part *part = &b->help->parts[index];
-    bool possible = pattern_of(part, &value);
+    const tide_part *part = &b->work->parts[index];
+    bool possible = table_pattern_of(part, &value);
     tide_assert(possible);
     (void)possible;
-    return add_pattern(b, part->data, part_bytes(part), &value);
+    return table_add_pattern(b, part->data, table_part_bytes(part), &value);
 }
 
-static bool add(const builder *b, tide_table_place *place)
+static bool table_add_next(const builder *b, tide_table_place *place)
 {
-    const tide_part *part = &b->help->parts[place->part];
+    const tide_part *part = &b->work->parts[place->part];
     if (b->kernel == TIDE_KERNEL_CHECK)
-        return add_checked(b, place->part);
+        return table_add_checked(b, place->part);
     if (b->kernel != TIDE_KERNEL_FILL)
-        return add_part(b, place->part);
-    return part->count == 0 || add_filled(b, part, &place->half);
+        return table_add_plain(b, place->part);
+    return part->count == 0 || table_add_filled(b, part, &place->half);
 }
 
-bool tide_table_next(const tide_frame_work *help, tide_kernel kernel, tide_kernels_language language,
-                     size_t most, tide_table_place *place, tide_table *out)
+bool tide_table_next(const tide_frame_work *work, tide_kernel kernel,
+                     tide_kernels_language language, size_t most, tide_table_place *place,
+                     tide_table *out)
 {
-    const builder b = {help, kernel, language, most, out};
-    if (place->part == help->count)
+    const builder b = {work, kernel, language, most, out};
+    if (place->part == work->count)
         return false;
     /* Only what is used is written: a small frame shall not pay for a large table. */
     out->segments.count = 0;
     out->segments.base = (uint32_t)place->part;
     out->groups = 0;
-    while (place->part < help->count && out->segments.count < most && add(&b, place)) {
+    while (place->part < work->count && out->segments.count < most && table_add_next(&b, place)) {
         place->part++;
         place->half = false;
     }

@@ -20,11 +20,12 @@ typedef struct tide_table_place {
 } tide_table_place;
 
 /* Can kernels do it? Elements of 1, 2, 4, 8 or 16 bytes have a pattern, and zero has one always. */
-bool tide_table_possible(const tide_frame_work *help, tide_kernel kernel);
+bool tide_table_possible(const tide_frame_work *work, tide_kernel kernel);
 
 /* Writes the next table, of `most` segments at most (in OpenCL TIDE_SEGMENTS_OPENCL), and moves the
  * place on. False: there was nothing left. */
-bool tide_table_next(const tide_frame_work *help, tide_kernel kernel, tide_kernels_language language,
-                     size_t most, tide_table_place *place, tide_table *out);
+bool tide_table_next(const tide_frame_work *work, tide_kernel kernel,
+                     tide_kernels_language language, size_t most, tide_table_place *place,
+                     tide_table *out);
 
 #endif

@@ -21,27 +21,26 @@ static const char *const kinds[TIDE_KIND_COUNT] = {"scope", "frame", "acquire", 
                                                    "dispatch"};
 
 /* Most items of each kind: a frame is limited by its macro, a dispatch by its plan. */
-static const uint32_t most_items[TIDE_KIND_COUNT] = {TIDE_SPEC_ITEMS, TIDE_TYPED_MAX,
-                                                     TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS,
-                                                     TIDE_PLAN_METHODS};
+static const uint32_t most_items[TIDE_KIND_COUNT] = {
+    TIDE_SPEC_ITEMS, TIDE_TYPED_MAX, TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS, TIDE_PLAN_METHODS};
 
 /* Part of an identifier, whatever the locale says. */
-static bool ascii_word(char c)
+static bool spec_is_word_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-static bool plain(char c)
+static bool spec_is_plain(char c)
 {
-    return ascii_word(c) || (c != '\0' && strchr(".-*", c) != NULL);
+    return spec_is_word_byte(c) || (c != '\0' && strchr(".-*", c) != NULL);
 }
 
-static void put_name(tide_text *t, const char *name)
+static void spec_put_name(tide_text *t, const char *name)
 {
     for (size_t i = 0; i < TIDE_SPEC_NAME && name[i] != '\0'; i++)
-        tide_text_put(t, plain(name[i]) ? "%c" : "%%%02X", (unsigned char)name[i]);
+        tide_text_put(t, spec_is_plain(name[i]) ? "%c" : "%%%02X", (unsigned char)name[i]);
     if (name[0] == '\0')
         tide_text_put(t, "*"); /* no type has this name, and something must stand here */
 }
@@ -58,13 +57,13 @@ size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES && spec->item_count <= TIDE_SPEC_ITEMS);
     tide_text t = {out, room, 0};
-    tide_text_put(&t, "site %s %s\n%s%s", kinds[spec->kind], spec->stem, spec->count ? "count\n" : "",
-             spec->nested ? "nested\n" : "");
+    tide_text_put(&t, "site %s %s\n%s%s", kinds[spec->kind], spec->stem,
+                  spec->count ? "count\n" : "", spec->nested ? "nested\n" : "");
     for (uint32_t i = 0; i < spec->item_count; i++) {
         const tide_spec_item *item = &spec->items[i];
         bool array = spec->kind == TIDE_KIND_ARRAY;
         tide_text_put(&t, array ? "array " : "type ");
-        put_name(&t, item->name);
+        spec_put_name(&t, item->name);
         tide_text_put(&t, " %" PRIu32, item->type);
         if (array)
             tide_text_put(&t, " %d", item->ndim);
@@ -78,8 +77,8 @@ size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
 
 /* ---- reading lines and words -------------------------------------------------------------- */
 
-static __attribute__((format(printf, 2, 3))) bool bad(tide_spec_reader *reader, const char *format,
-                                                      ...)
+static __attribute__((format(printf, 2, 3))) bool spec_bad(tide_spec_reader *reader,
+                                                           const char *format, ...)
 {
     char what[160];
     va_list args;
@@ -94,16 +93,17 @@ static __attribute__((format(printf, 2, 3))) bool bad(tide_spec_reader *reader, 
 }
 
 /* The next line, without its end, moved past. */
-static bool next_line(tide_spec_reader *reader, char line[LINE_MAX])
+static bool spec_next_line(tide_spec_reader *reader, char line[LINE_MAX])
 {
     const char *end = strchr(reader->text, '\n');
     reader->line++;
     if (end == NULL)
-        return bad(reader, "%s", reader->text[0] == '\0' ? "the text ends too soon"
-                                                         : "the line does not end");
+        return spec_bad(reader, "%s",
+                        reader->text[0] == '\0' ? "the text ends too soon"
+                                                : "the line does not end");
     size_t length = (size_t)(end - reader->text);
     if (length >= LINE_MAX)
-        return bad(reader, "%zu bytes, limit %d", length, LINE_MAX - 1);
+        return spec_bad(reader, "%zu bytes, limit %d", length, LINE_MAX - 1);
     memcpy(line, reader->text, length);
     line[length] = '\0';
     reader->text = end + 1;
@@ -111,7 +111,7 @@ static bool next_line(tide_spec_reader *reader, char line[LINE_MAX])
 }
 
 /* Cuts the next word off *rest: words stand one blank apart. NULL: there is none. */
-static char *next_word(char **rest)
+static char *spec_next_word(char **rest)
 {
     char *word = *rest;
     if (word == NULL || *word == '\0' || *word == ' ')
@@ -124,7 +124,7 @@ static char *next_word(char **rest)
 }
 
 /* Decimal digits, no sign, no leading zero. */
-static bool number(const char *word, uint64_t limit, uint64_t *out)
+static bool spec_read_number(const char *word, uint64_t limit, uint64_t *out)
 {
     *out = 0;
     if (word == NULL || (word[0] == '0' && word[1] != '\0'))
@@ -136,24 +136,24 @@ static bool number(const char *word, uint64_t limit, uint64_t *out)
     return *out <= limit;
 }
 
-static int hex_digit(char c)
+static int spec_hex_digit(char c)
 {
     static const char digits[] = "0123456789ABCDEF";
     const char *at = c != '\0' ? strchr(digits, c) : NULL;
     return at != NULL ? (int)(at - digits) : -1;
 }
 
-static bool name(const char *word, char out[TIDE_SPEC_NAME])
+static bool spec_read_name(const char *word, char out[TIDE_SPEC_NAME])
 {
     size_t used = 0;
     if (word == NULL)
         return false;
     for (const char *c = word; *c != '\0'; c++) {
         bool escaped = *c == '%';
-        int high = escaped ? hex_digit(c[1]) : 0;
-        int low = escaped && high >= 0 ? hex_digit(c[2]) : 0;
+        int high = escaped ? spec_hex_digit(c[1]) : 0;
+        int low = escaped && high >= 0 ? spec_hex_digit(c[2]) : 0;
         char byte = escaped ? (char)(high * 16 + low) : *c;
-        if (high < 0 || low < 0 || byte == '\0' || plain(byte) == escaped ||
+        if (high < 0 || low < 0 || byte == '\0' || spec_is_plain(byte) == escaped ||
             used == TIDE_SPEC_NAME - 1)
             return false;
         out[used++] = byte;
@@ -165,12 +165,12 @@ static bool name(const char *word, char out[TIDE_SPEC_NAME])
     return true;
 }
 
-static bool identifier(const char *word)
+static bool spec_is_identifier(const char *word)
 {
     if (word == NULL || (word[0] >= '0' && word[0] <= '9') || strlen(word) >= TIDE_SPEC_STEM)
         return false;
     for (const char *c = word; *c != '\0'; c++)
-        if (!ascii_word(*c))
+        if (!spec_is_word_byte(*c))
             return false;
     return true;
 }
@@ -180,101 +180,105 @@ static bool identifier(const char *word)
 bool tide_spec_read_head(tide_spec_reader *reader, uint64_t *layout)
 {
     char line[LINE_MAX];
-    if (!next_line(reader, line))
+    if (!spec_next_line(reader, line))
         return false;
     if (strcmp(line, "tidepool-spec 1") != 0)
-        return bad(reader, "'%.40s' is not 'tidepool-spec 1'", line);
-    if (!next_line(reader, line))
+        return spec_bad(reader, "'%.40s' is not 'tidepool-spec 1'", line);
+    if (!spec_next_line(reader, line))
         return false;
     const char *digits = line + strlen("layout ");
     if (strncmp(line, "layout ", strlen("layout ")) != 0 || strlen(digits) != 16 ||
         strspn(digits, "0123456789abcdef") != 16)
-        return bad(reader, "'%.40s' is not 'layout' and 16 hex digits", line);
+        return spec_bad(reader, "'%.40s' is not 'layout' and 16 hex digits", line);
     return sscanf(digits, "%" SCNx64, layout) == 1;
 }
 
-static bool read_site(tide_spec_reader *reader, char *rest, tide_spec *out)
+static bool spec_read_site(tide_spec_reader *reader, char *rest, tide_spec *out)
 {
-    char *site = next_word(&rest), *kind = next_word(&rest), *stem = next_word(&rest);
+    char *site = spec_next_word(&rest), *kind = spec_next_word(&rest),
+         *stem = spec_next_word(&rest);
     if (site == NULL || strcmp(site, "site") != 0 || kind == NULL)
-        return bad(reader, "'%.40s' is not 'site', a kind and a stem", site == NULL ? "" : site);
+        return spec_bad(reader, "'%.40s' is not 'site', a kind and a stem",
+                        site == NULL ? "" : site);
     while (out->kind < TIDE_KIND_COUNT && strcmp(kinds[out->kind], kind) != 0)
         out->kind++;
     if (out->kind == TIDE_KIND_COUNT)
-        return bad(reader, "'%.40s' is not a kind of site", kind);
-    if (!identifier(stem) || rest != NULL)
-        return bad(reader, "stem '%.70s' is not an identifier of 1 to %d bytes",
-                   stem == NULL ? "" : stem, TIDE_SPEC_STEM - 1);
+        return spec_bad(reader, "'%.40s' is not a kind of site", kind);
+    if (!spec_is_identifier(stem) || rest != NULL)
+        return spec_bad(reader, "stem '%.70s' is not an identifier of 1 to %d bytes",
+                        stem == NULL ? "" : stem, TIDE_SPEC_STEM - 1);
     memcpy(out->stem, stem, strlen(stem) + 1);
     return true;
 }
 
-static bool read_shape(tide_spec_reader *reader, char **rest, tide_spec_item *item)
+static bool spec_read_shape(tide_spec_reader *reader, char **rest, tide_spec_item *item)
 {
     uint64_t value;
-    if (!number(next_word(rest), TIDE_NDIM_MAX, &value))
-        return bad(reader, "the rank is not a number up to %d", TIDE_NDIM_MAX);
+    if (!spec_read_number(spec_next_word(rest), TIDE_NDIM_MAX, &value))
+        return spec_bad(reader, "the rank is not a number up to %d", TIDE_NDIM_MAX);
     item->ndim = (int)value;
     for (int d = 0; d < item->ndim; d++) {
-        if (!number(next_word(rest), INT64_MAX, &value))
-            return bad(reader, "extent %d is not a number up to %" PRId64, d, INT64_MAX);
+        if (!spec_read_number(spec_next_word(rest), INT64_MAX, &value))
+            return spec_bad(reader, "extent %d is not a number up to %" PRId64, d, INT64_MAX);
         item->shape[d] = (int64_t)value;
     }
     return true;
 }
 
-static bool read_item(tide_spec_reader *reader, char *rest, tide_spec *out)
+static bool spec_read_item(tide_spec_reader *reader, char *rest, tide_spec *out)
 {
-    const char *word = out->kind == TIDE_KIND_ARRAY ? "array" : "type", *got = next_word(&rest);
+    const char *word = out->kind == TIDE_KIND_ARRAY ? "array" : "type",
+               *got = spec_next_word(&rest);
     uint64_t type;
     if (got == NULL || strcmp(got, word) != 0)
-        return bad(reader, "'%.40s' where '%s' or 'end' should stand", got == NULL ? "" : got,
-                   word);
+        return spec_bad(reader, "'%.40s' where '%s' or 'end' should stand", got == NULL ? "" : got,
+                        word);
     if (out->item_count == most_items[out->kind])
-        return bad(reader, "more than %" PRIu32 " items, the limit of a site of kind %s",
-                   most_items[out->kind], kinds[out->kind]);
+        return spec_bad(reader, "more than %" PRIu32 " items, the limit of a site of kind %s",
+                        most_items[out->kind], kinds[out->kind]);
     tide_spec_item *item = &out->items[out->item_count];
-    if (!name(next_word(&rest), item->name))
-        return bad(reader, "the name of the type cannot be read");
-    if (!number(next_word(&rest), TIDE_TYPE_LIMIT - 1, &type) || type == TIDE_NO_TYPE)
-        return bad(reader, "the type is not a number from 1 to %u", TIDE_TYPE_LIMIT - 1);
+    if (!spec_read_name(spec_next_word(&rest), item->name))
+        return spec_bad(reader, "the name of the type cannot be read");
+    if (!spec_read_number(spec_next_word(&rest), TIDE_TYPE_LIMIT - 1, &type) ||
+        type == TIDE_NO_TYPE)
+        return spec_bad(reader, "the type is not a number from 1 to %u", TIDE_TYPE_LIMIT - 1);
     item->type = (tide_type)type;
-    if (out->kind == TIDE_KIND_ARRAY && !read_shape(reader, &rest, item))
+    if (out->kind == TIDE_KIND_ARRAY && !spec_read_shape(reader, &rest, item))
         return false;
     if (rest != NULL)
-        return bad(reader, "'%.40s' after the end of the item", rest);
+        return spec_bad(reader, "'%.40s' after the end of the item", rest);
     out->item_count++;
     return true;
 }
 
 /* ---- what a site may be ------------------------------------------------------------------- */
 
-static bool same_item(const tide_spec_item *a, const tide_spec_item *b)
+static bool spec_same_item(const tide_spec_item *a, const tide_spec_item *b)
 {
     return a->type == b->type && a->ndim == b->ndim &&
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0;
 }
 
-static bool sound(tide_spec_reader *reader, const tide_spec *spec)
+static bool spec_check_site(tide_spec_reader *reader, const tide_spec *spec)
 {
     uint32_t distinct = 0;
     for (uint32_t i = 0; i < spec->item_count; i++) {
         uint32_t first = 0;
-        while (!same_item(&spec->items[first], &spec->items[i]))
+        while (!spec_same_item(&spec->items[first], &spec->items[i]))
             first++;
         distinct += first == i;
         if (first != i && spec->kind != TIDE_KIND_FRAME)
-            return bad(reader, "items %" PRIu32 " and %" PRIu32 " are the same", first, i);
+            return spec_bad(reader, "items %" PRIu32 " and %" PRIu32 " are the same", first, i);
         if (spec->kind == TIDE_KIND_SCOPE && i > 0 && spec->items[i].type < spec->items[i - 1].type)
-            return bad(reader, "the types of a scope do not ascend at %" PRIu32, i);
+            return spec_bad(reader, "the types of a scope do not ascend at %" PRIu32, i);
     }
     if (distinct == 0)
-        return bad(reader, "the site has no items");
+        return spec_bad(reader, "the site has no items");
     if (spec->kind == TIDE_KIND_FRAME && distinct > TIDE_SCOPE_SAVED)
-        return bad(reader, "%" PRIu32 " different types, a compiled frame has %d at most", distinct,
-                   TIDE_SCOPE_SAVED);
+        return spec_bad(reader, "%" PRIu32 " different types, a compiled frame has %d at most",
+                        distinct, TIDE_SCOPE_SAVED);
     if (spec->nested && (spec->kind != TIDE_KIND_SCOPE || spec->item_count > TIDE_SCOPE_SAVED))
-        return bad(reader, "only a scope of %d types at most can be nested", TIDE_SCOPE_SAVED);
+        return spec_bad(reader, "only a scope of %d types at most can be nested", TIDE_SCOPE_SAVED);
     return true;
 }
 
@@ -284,16 +288,16 @@ bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)
     *out = (tide_spec){0};
     if (reader->text[0] == '\0')
         return true;
-    if (!next_line(reader, line) || !read_site(reader, line, out))
+    if (!spec_next_line(reader, line) || !spec_read_site(reader, line, out))
         return false;
-    while (next_line(reader, line)) {
+    while (spec_next_line(reader, line)) {
         if (strcmp(line, "end") == 0)
-            return sound(reader, out);
+            return spec_check_site(reader, out);
         if (strcmp(line, "count") == 0 && out->item_count == 0 && !out->count)
             out->count = true;
         else if (strcmp(line, "nested") == 0 && out->item_count == 0 && !out->nested)
             out->nested = true;
-        else if (!read_item(reader, line, out))
+        else if (!spec_read_item(reader, line, out))
             return false;
     }
     return false;
