@@ -18,14 +18,14 @@
 #include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 
-/* Every device ever opened but the host; guarded by the registry. Known ones are never freed. */
+/* Every device ever opened except the host. Guarded by the registry; never freed. */
 static tide_device *device_list;
 
 /* ---- the lock ----------------------------------------------------------------------------- */
 
-/* Devices are opened and closed one at a time, and not with the registry locked: drivers load and
- * unload code for it, and the dynamic linker has a lock of its own, under which constructors of
- * modules take the registry's. This one comes before the registry's and is held across fork. */
+/* One device is opened or closed at a time. The registry's lock cannot be held for that: drivers
+ * load and unload code, so they take the dynamic linker's lock, and under that lock constructors of
+ * modules take the registry's. This lock comes before the registry's and is held across fork. */
 static pthread_mutex_t device_changing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t device_fork_prepared = PTHREAD_ONCE_INIT;
 
@@ -54,12 +54,16 @@ static void device_begin_change(void)
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
+enum { DIGITS_MAX = 4 }; /* of a device's number */
+
 static tide_backend device_backends[TIDE_BACKENDS_MAX];
 static size_t device_backend_count;
 
 void tide_device_add_backend(tide_backend backend)
 {
     tide_assert(device_backend_count < TIDE_BACKENDS_MAX && backend.open != NULL);
+    tide_assert(strlen(backend.prefix) > 0 &&
+                strlen(backend.prefix) + DIGITS_MAX < sizeof device_list->name);
     device_backends[device_backend_count++] = backend;
 }
 
@@ -70,7 +74,7 @@ static int device_ordinal_of(const char *name, const char *prefix)
     if (strncmp(name, prefix, length) != 0)
         return -1;
     for (name += length; isdigit((unsigned char)name[digits]); digits++) {}
-    return digits >= 1 && digits <= 4 && name[digits] == '\0' ? atoi(name) : -1;
+    return digits >= 1 && digits <= DIGITS_MAX && name[digits] == '\0' ? atoi(name) : -1;
 }
 
 static tide_device *device_find_named(const char *name)
@@ -81,7 +85,8 @@ static tide_device *device_find_named(const char *name)
     return device;
 }
 
-/* A device that is listed, closed and all zero but for its name. Registry locked. */
+/* The listed, closed device of this name, all zero but for the name; listed now if it is new.
+ * Registry locked. */
 static tide_device *device_list_closed(const char *name)
 {
     tide_device *device = device_find_named(name);
@@ -94,13 +99,14 @@ static tide_device *device_list_closed(const char *name)
         *device = (tide_device){.next = device_list};
         device_list = device;
     }
+    tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
     tide_device *next = device->next;
     *device = (tide_device){.next = next};
     snprintf(device->name, sizeof device->name, "%s", name);
     return device;
 }
 
-/* The device of this name, opened once more, or listed and still closed: then it is to be opened.
+/* The device of this name. It is counted once more if it is open; else the caller has to open it.
  */
 static tide_device *device_count_or_list(const char *name)
 {
@@ -114,10 +120,11 @@ static tide_device *device_count_or_list(const char *name)
     return device;
 }
 
-/* Nobody looks at a device that is closed but for its name, so it is filled in without the
- * registry's lock. */
+/* Of a closed device others read only the name and that it is closed, so the backend may fill it in
+ * without the registry's lock. */
 static bool device_open_listed(tide_device *device, const tide_backend *backend, unsigned ordinal)
 {
+    tide_assert(device->opened == 0 && device->methods == NULL);
     if (backend->open(device, ordinal) != TIDE_OK)
         return false;
     tide_assert(device->methods != NULL && device->holds == 0);
@@ -127,10 +134,11 @@ static bool device_open_listed(tide_device *device, const tide_backend *backend,
     return true;
 }
 
-/* "cuda:007" is "cuda:7". */
+/* Builds the name anew: "cuda:007" is "cuda:7". */
 static tide_device *device_open_on_backend(const tide_backend *backend, unsigned ordinal)
 {
     char name[sizeof device_list->name];
+    tide_assert(ordinal <= 9999); /* so it has at most DIGITS_MAX digits: the name fits */
     snprintf(name, sizeof name, "%s%u", backend->prefix, ordinal);
     device_begin_change();
     tide_device *device = device_count_or_list(name);
@@ -162,7 +170,7 @@ tide_device *tide_device_open(const char *name)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is NULL");
         return NULL;
     }
-    tide_attach(); /* policy may name another driver */
+    tide_attach(); /* adds the backends; policy may name another driver */
     if (strcmp(name, tide_device_host.name) == 0)
         return &tide_device_host;
     for (size_t i = 0; i < device_backend_count; i++) {
@@ -189,7 +197,7 @@ static tide_status device_check_open(const tide_device *device, const char *call
     return TIDE_OK;
 }
 
-/* One opening less; what is closed for the last time nobody can hold any more. Registry locked. */
+/* Counts one opening less. Once the count is 0 nobody can take a hold. Registry locked. */
 static tide_status device_close_once(tide_device *device, const char *call)
 {
     TIDE_FORWARD(device_check_open(device, call));
@@ -197,12 +205,16 @@ static tide_status device_close_once(tide_device *device, const char *call)
     if (device->opened == 1 && holds != 0)
         return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s",
                          holds, device->name);
+    tide_assert(device->opened > 0);
     device->opened--;
     return TIDE_OK;
 }
 
+/* After the last closing. Policy first, while the methods still work. */
 static void device_let_go(tide_device *device)
 {
+    tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
+    tide_assert(device->methods != NULL && device != &tide_device_host);
     if (tide_hooks_policy.close != NULL)
         tide_hooks_policy.close(device);
     device->methods->close(device);
@@ -227,6 +239,7 @@ tide_status tide_device_hold(tide_device *device, const char *call)
 {
     tide_registry_lock();
     tide_status status = device_check_open(device, call);
+    tide_assert(status != TIDE_OK || device->methods != NULL);
     if (status == TIDE_OK)
         tide_device_hold_again(device);
     tide_registry_unlock();
@@ -235,7 +248,9 @@ tide_status tide_device_hold(tide_device *device, const char *call)
 
 void tide_device_hold_again(tide_device *device)
 {
-    __atomic_fetch_add(&device->holds, 1, __ATOMIC_RELAXED);
+    uint32_t before = __atomic_fetch_add(&device->holds, 1, __ATOMIC_RELAXED);
+    tide_assert(before < UINT32_MAX);
+    (void)before;
 }
 
 void tide_device_drop(tide_device *device)
@@ -247,11 +262,17 @@ void tide_device_drop(tide_device *device)
 
 tide_status tide_device_lose(tide_device *device, const char *call, const char *words)
 {
+    tide_assert(device != &tide_device_host && call != NULL && words != NULL);
     __atomic_store_n(&device->lost, true, __ATOMIC_RELAXED);
     return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost: %s", device->name, words);
 }
 
 /* ---- what is known of it ------------------------------------------------------------------ */
+
+_Static_assert(sizeof((tide_device){0}.name) == sizeof((tide_device_information){0}.name) &&
+                   sizeof((tide_device){0}.description) ==
+                       sizeof((tide_device_information){0}.description),
+               "device_describe copies them whole");
 
 static uint64_t device_read_counter(const uint64_t *counter)
 {
@@ -273,6 +294,7 @@ static void device_describe(const tide_device *device, tide_device_information *
                                      .waits = device_read_counter(&device->waits),
                                      .launches = device_read_counter(&device->launches),
                                      .bytes_copied = device_read_counter(&device->bytes_copied)};
+    tide_assert(memchr(device->name, '\0', sizeof device->name) != NULL);
     memcpy(out->name, device->name, sizeof out->name);
     memcpy(out->description, device->description, sizeof out->description);
 }

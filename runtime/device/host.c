@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* The host as a device: aligned memory of the process. From HUGE_FROM on a slot has a mapping of
- * its own with huge pages advised: its first touch then costs a sixth to a half, random access to
- * it nine tenths at 2 MiB and six at 16 and more (the benchmark's cases `huge-…` measure both).
- * HUGE_FROM is where it begins to pay: one huge page.
+/* The host as a device: aligned memory of the process. Its one stream is the calling thread: work
+ * is done when it is queued, so nothing needs an order.
  *
- * Its one stream is the calling thread: what is queued is done at once, so nothing needs an order.
- */
+ * From HUGE_FROM on a slot has a mapping of its own, with huge pages advised. Then the first touch
+ * takes a sixth to a half of the time, and random access nine tenths at 2 MiB, six tenths from 16
+ * MiB on (the benchmark's cases `huge-…` measure both). HUGE_FROM is one huge page: there it begins
+ * to pay. */
 #include <string.h>
 
-#include "runtime/device/device.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/device/device.h"
 
 enum { HUGE_FROM = 2 << 20 };
+
+_Static_assert((HUGE_FROM & (HUGE_FROM - 1)) == 0, "mappings are aligned to one huge page");
 
 static tide_status host_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
 {
     (void)device, (void)stream, (void)memory;
+    tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
+    tide_assert(align <= HUGE_FROM); /* a mapping is aligned to no more */
     *data = bytes >= HUGE_FROM ? tide_os_map_huge(bytes) : tide_os_aligned(bytes, align);
     return *data != NULL ? TIDE_OK : TIDE_ERROR_MEMORY;
 }
@@ -25,18 +30,20 @@ static tide_status host_allocate(tide_device *device, void *stream, int memory, 
 static void host_release(tide_device *device, void *stream, int memory, void *data, size_t bytes)
 {
     (void)device, (void)stream, (void)memory;
+    tide_assert(data != NULL);
     if (bytes >= HUGE_FROM)
         tide_os_unmap_huge(data, bytes);
     else
         tide_os_free(data);
 }
 
-/* Doubles what is filled already: a few large copies, whatever the size of the pattern. */
+/* Doubles the filled part: a few large copies, whatever the size of the pattern. */
 static tide_status host_fill(tide_device *device, void *stream, void *data, const void *pattern,
                              size_t pattern_bytes, size_t count)
 {
     (void)device, (void)stream;
     char *to = data;
+    tide_assert(pattern_bytes > 0 && count <= SIZE_MAX / pattern_bytes);
     size_t bytes = pattern_bytes * count;
     if (bytes == 0)
         return TIDE_OK;
@@ -47,6 +54,7 @@ static tide_status host_fill(tide_device *device, void *stream, void *data, cons
     memcpy(to, pattern, pattern_bytes);
     for (size_t done = pattern_bytes, next; done < bytes; done += next) {
         next = done < bytes - done ? done : bytes - done;
+        tide_assert(next > 0 && next <= done); /* source and target do not overlap */
         memcpy(to + done, to, next);
     }
     return TIDE_OK;
@@ -56,6 +64,7 @@ static tide_status host_copy(tide_device *device, void *stream, void *to, const 
                              size_t bytes)
 {
     (void)device, (void)stream;
+    tide_assert(bytes == 0 || (to != NULL && from != NULL));
     memmove(to, from, bytes);
     return TIDE_OK;
 }
@@ -78,7 +87,7 @@ static tide_status host_wait_all(tide_device *device)
     return TIDE_OK;
 }
 
-/* Every place of the host's stream has been passed. */
+/* The device itself stands for every mark: all places of the host's stream have been passed. */
 static void *host_mark(tide_device *device, void *stream)
 {
     (void)stream;
@@ -88,18 +97,21 @@ static void *host_mark(tide_device *device, void *stream)
 static bool host_mark_done(tide_device *device, void *mark)
 {
     (void)device, (void)mark;
+    tide_assert(mark == device);
     return true;
 }
 
 static tide_status host_mark_wait(tide_device *device, void *mark)
 {
     (void)device, (void)mark;
+    tide_assert(mark == device);
     return TIDE_OK;
 }
 
 static void host_mark_drop(tide_device *device, void *mark)
 {
     (void)device, (void)mark;
+    tide_assert(mark == device);
 }
 
 static tide_status host_mark_follow(tide_device *device, void *mark, void *stream)
@@ -153,6 +165,7 @@ static tide_status host_launch(tide_device *device, void *stream, void *kernel, 
     return tide_fail(TIDE_ERROR_DEVICE, "tide_device", "the host runs no kernels");
 }
 
+/* For the table only: the host is never closed. */
 static void host_close(tide_device *device)
 {
     (void)device;
