@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What we use of the CUDA driver, declared here so that building needs no toolkit and running no
- * driver: entry points are asked of cuGetProcAddress, each at the version whose parameters stand
- * here. Names without a version can mean another ABI tomorrow. tests/device compares all this with
- * cuda.h. */
+/* What we use of the CUDA driver, declared here: building needs no toolkit, and the driver is
+ * loaded, not linked. cuGetProcAddress is asked for each entry point at the version whose
+ * parameters stand here, because a name without a version can mean another ABI tomorrow.
+ * tests/device compares all this with the toolkit's cuda.h. */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_CUDA_API_H
 #define TIDEPOOL_RUNTIME_DEVICE_CUDA_API_H
 
@@ -29,6 +29,12 @@ typedef struct tide_cu_pool_properties {
     unsigned short usage;
     unsigned char reserved[54];
 } tide_cu_pool_properties;
+
+_Static_assert(offsetof(tide_cu_pool_properties, security) == 16 &&
+                   offsetof(tide_cu_pool_properties, reserved) == 34 &&
+                   sizeof(tide_cu_pool_properties) == 88,
+               "laid out as the driver's");
+_Static_assert(sizeof(tide_cu_address) == sizeof(void *), "device addresses travel as pointers");
 
 enum { /* results */
     TIDE_CU_SUCCESS = 0,
@@ -124,7 +130,7 @@ typedef struct tide_cu_driver {
 #undef TIDE_X
 } tide_cu_driver;
 
-/* The one name that is looked up in the library itself. */
+/* The one name that is looked up in the library itself: it finds all others. */
 typedef tide_cu_result tide_cu_get_proc(const char *name, void **function, int version,
                                         uint64_t flags, int *status);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A CUDA device: its primary context, which the runtime API and every other user of the process
- * shares, and a memory pool of its own that keeps what it has. Opened and closed here; what it
- * does stands in memory.c, streams.c and code.c. */
+/* CUDA devices: opened and closed. A device has its primary context, shared with the runtime API
+ * and every other user in the process, and a memory pool of its own. What it does stands in
+ * memory.c, streams.c and code.c. */
 #include "runtime/device/cuda/backend.h"
 
 #include "runtime/base/error.h"
@@ -44,6 +44,7 @@ static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
 static tide_status cuda_find_device(tide_device *device, unsigned ordinal, tide_cu_device *found)
 {
     int count = 0;
+    tide_assert(ordinal <= INT32_MAX); /* the driver's are of type int */
     TIDE_CUDA_TRY(device, cuDeviceGetCount, &count);
     if (ordinal >= (unsigned)count)
         return tide_fail(TIDE_ERROR_DEVICE, call, "no device cuda:%u: the driver knows %d", ordinal,
@@ -70,8 +71,8 @@ static tide_status cuda_describe_device(tide_device *device, tide_cu_device of)
 
 /* ---- its memory pool ---------------------------------------------------------------------- */
 
-/* By default a pool gives all free memory back at each synchronisation: re-use would cost
- * thousands of times more. */
+/* The pool keeps all free memory. By default it gives that back at each synchronisation, and re-use
+ * would cost thousands of times more. */
 static tide_status cuda_set_pool_threshold(tide_device *device)
 {
     uint64_t all = UINT64_MAX;
@@ -86,6 +87,7 @@ static tide_status cuda_make_pool(tide_device *device)
     const tide_cu_pool_properties properties = {
         .allocation = TIDE_CU_ALLOCATION_PINNED,
         .location = {.type = TIDE_CU_LOCATION_DEVICE, .id = cuda->ordinal}};
+    tide_assert(cuda->pool == NULL);
     TIDE_CUDA_TRY(device, cuMemPoolCreate, &cuda->pool, &properties);
     tide_status status = cuda_set_pool_threshold(device);
     if (status != TIDE_OK)
@@ -95,9 +97,11 @@ static tide_status cuda_make_pool(tide_device *device)
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
+/* Its primary context, and the memory pool; on failure neither. */
 static tide_status cuda_retain_context(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
+    tide_assert(cuda->context == NULL);
     TIDE_CUDA_TRY(device, cuDevicePrimaryCtxRetain, &cuda->context, cuda->ordinal);
     tide_status status = cuda_make_pool(device);
     if (status != TIDE_OK)
@@ -108,6 +112,7 @@ static tide_status cuda_retain_context(tide_device *device)
 static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
 {
     tide_cu_device found = 0;
+    tide_assert(device->own == NULL && device->methods == NULL && device->opened == 0);
     TIDE_FORWARD(cuda_find_device(device, ordinal, &found));
     TIDE_FORWARD(cuda_describe_device(device, found));
     tide_cuda *cuda = tide_os_resize(NULL, sizeof *cuda);
@@ -137,11 +142,12 @@ tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
     return status;
 }
 
-/* What cannot be given back goes with the context, at the latest. */
+/* Memory that cannot be given back goes with the context, at the latest. */
 static void cuda_close_device(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     tide_cuda_entered entered;
+    tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
     bool reachable = tide_cuda_enter(device, &entered) == TIDE_OK;
     if (reachable)
         (void)tide_cu.cuCtxSynchronize();
@@ -155,6 +161,7 @@ static void cuda_close_device(tide_device *device)
         (void)tide_cu.cuDevicePrimaryCtxRelease(cuda->ordinal);
         tide_cuda_end();
     }
+    tide_assert(cuda->deferred == NULL && cuda->free_marks == NULL);
     pthread_mutex_destroy(&cuda->lock);
     tide_os_free(cuda);
     device->own = NULL;

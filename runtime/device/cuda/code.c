@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Code for a CUDA device: cubins or PTX become modules, modules have kernels, kernels are
- * launched. */
-#include "runtime/device/cuda/cuda.h"
+/* Code for CUDA devices: modules made from cubins or PTX, their kernels by name, and launches. */
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/device/cuda/cuda.h"
 
 enum { ARGUMENTS_MAX = 16 };
 
@@ -13,6 +13,7 @@ static tide_cu_module cuda_load_module(tide_device *device, const void *code)
     int options[] = {TIDE_CU_JIT_ERROR_LOG, TIDE_CU_JIT_ERROR_LOG_BYTES};
     void *values[] = {log, (void *)(uintptr_t)sizeof log};
     tide_cu_module module = NULL;
+    tide_assert(code != NULL);
     tide_cu_result result = tide_cu.cuModuleLoadDataEx(&module, code, 2, options, values);
     if (result == TIDE_CU_SUCCESS)
         return module;
@@ -36,6 +37,7 @@ void *tide_cuda_module(tide_device *device, const void *code, size_t bytes, cons
 void tide_cuda_module_drop(tide_device *device, void *module)
 {
     tide_cuda_entered entered;
+    tide_assert(module != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return;
     (void)tide_cu.cuModuleUnload(module);
@@ -46,6 +48,7 @@ void *tide_cuda_kernel(tide_device *device, void *module, const char *name)
 {
     tide_cuda_entered entered;
     tide_cu_function function = NULL;
+    tide_assert(module != NULL && name != NULL);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return NULL;
     tide_cu_result result = tide_cu.cuModuleGetFunction(&function, module, name);
@@ -55,7 +58,7 @@ void *tide_cuda_kernel(tide_device *device, void *module, const char *name)
     return result == TIDE_CU_SUCCESS ? function : NULL;
 }
 
-/* Kernels know the size of each argument. */
+/* The driver reads each argument's size from the kernel, so an address goes like a value. */
 tide_status tide_cuda_launch(tide_device *device, void *stream, void *kernel, size_t groups,
                              size_t group, const tide_argument *arguments, size_t count)
 {
@@ -64,8 +67,11 @@ tide_status tide_cuda_launch(tide_device *device, void *stream, void *kernel, si
         return tide_fail(TIDE_ERROR_LIMIT, "cuLaunchKernel",
                          "%zu groups of %zu with %zu arguments; most are %d of 1024 with %d",
                          groups, group, count, INT32_MAX, ARGUMENTS_MAX);
-    for (size_t i = 0; i < count; i++)
+    tide_assert(kernel != NULL && groups > 0 && group > 0);
+    for (size_t i = 0; i < count; i++) {
+        tide_assert(arguments[i].value != NULL);
         values[i] = (void *)(uintptr_t)arguments[i].value;
+    }
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_cu_result result = tide_cu.cuLaunchKernel(kernel, (unsigned)groups, 1, 1, (unsigned)group,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* CUDA devices, through the driver: what their files share. */
+/* CUDA devices, through the driver: what the files of this folder share. */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_CUDA_CUDA_H
 #define TIDEPOOL_RUNTIME_DEVICE_CUDA_CUDA_H
 
 #include <pthread.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"
 
-/* An event, while it is a mark or waits to be one. */
+/* An event: a mark, or kept in the list of free ones. */
 typedef struct tide_cuda_mark {
     struct tide_cuda_mark *next;
     tide_cu_event event;
@@ -24,7 +25,7 @@ typedef struct tide_cuda_deferred {
 typedef struct tide_cuda {
     tide_cu_device ordinal;
     tide_cu_context context; /* the primary one: programs that use the runtime API share it */
-    tide_cu_pool pool;       /* its own, keeping what it has */
+    tide_cu_pool pool;       /* its own: it keeps memory that is given back */
     pthread_mutex_t lock;    /* of what follows */
     tide_cuda_mark *free_marks;
     tide_cuda_deferred *deferred;
@@ -33,20 +34,20 @@ typedef struct tide_cuda {
 /* The driver's entry points: filled once, by the first device. */
 extern tide_cu_driver tide_cu;
 
-/* Which library the driver is, in place of libcuda.so.1; before the first device is opened. NULL:
- * the usual one. */
+/* The file to load as the driver; NULL: libcuda.so.1. No effect once the driver is loaded. */
 void tide_cuda_driver_set(const char *path);
 
-/* Loads the driver, once; by who opens a device. */
+/* Loads the driver, unless it is loaded. Called while a device is opened: by one thread at a time.
+ */
 tide_status tide_cuda_load(void);
 
-/* Around calls of the driver; false, and no call may follow, once the process has begun to exit.
- * Drivers are torn down in no particular order: what there still is is left to the system. May be
- * nested. */
+/* Stand around calls of the driver; may be nested. `begin` is false once the process has begun to
+ * exit: then neither a call nor `end` may follow. Drivers are torn down in no particular order, so
+ * the system takes back what is left. */
 bool tide_cuda_begin(void);
 void tide_cuda_end(void);
 
-/* The failure of an entry point, in the driver's words. What a context does not survive loses the
+/* The failure of an entry point, in the driver's words. An error that no context survives loses the
  * device. */
 tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_result result);
 
@@ -57,18 +58,19 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
             return tide_cuda_fail(device, #entry, result_);              \
     } while (0)
 
-/* Makes the device's context current, whatever was; `entered` says what is to be done to leave it
- * so. Begins and ends as above. TIDE_ERROR_DEVICE while the process exits. */
+/* Make the device's context current, and restore the one before: `entered` says how. They include
+ * `begin` and `end`. TIDE_ERROR_DEVICE, and nothing to leave, while the process exits. */
 typedef enum tide_cuda_entered { TIDE_CUDA_WAS_CURRENT, TIDE_CUDA_PUSHED } tide_cuda_entered;
 tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered);
 void tide_cuda_leave(tide_cuda_entered entered);
 
 static inline tide_cuda *tide_cuda_of(const tide_device *device)
 {
+    tide_assert(device->own != NULL); /* it is open, or being opened */
     return device->own;
 }
 
-/* The methods: cuda_memory.c, cuda_streams.c, cuda_code.c. */
+/* runtime/device/cuda/memory.c */
 tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                size_t align, void **data);
 void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
@@ -76,8 +78,10 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
                            size_t pattern_bytes, size_t count);
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
                            size_t bytes);
-void tide_cuda_release_deferred(tide_device *device, bool reachable); /* all of it; it is idle */
+/* All deferred memory, of a device that is idle. Not `reachable`: the driver may not be called. */
+void tide_cuda_release_deferred(tide_device *device, bool reachable);
 
+/* runtime/device/cuda/streams.c */
 tide_status tide_cuda_order(tide_device *device, void *before, void *after);
 tide_status tide_cuda_wait(tide_device *device, void *stream);
 tide_status tide_cuda_wait_all(tide_device *device);
@@ -88,8 +92,9 @@ tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
 void tide_cuda_mark_drop(tide_device *device, void *mark);
 bool tide_cuda_capturing(tide_device *device, void *stream);
 uint64_t tide_cuda_stream_number(tide_device *device, void *stream);
-void tide_cuda_marks_end(tide_device *device, bool reachable);
+void tide_cuda_marks_end(tide_device *device, bool reachable); /* all kept events; as above */
 
+/* runtime/device/cuda/code.c */
 void *tide_cuda_module(tide_device *device, const void *code, size_t bytes, const char *options);
 void tide_cuda_module_drop(tide_device *device, void *module);
 void *tide_cuda_kernel(tide_device *device, void *module, const char *name);

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA driver: loaded when the first device is opened, never unloaded, and let alone once the
- * process has begun to exit. */
+/* The CUDA driver: loaded when the first device is opened, never unloaded, and no longer called
+ * once the process has begun to exit. Also its errors, and its current context. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/device/cuda/cuda.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/device/cuda/cuda.h"
 
 tide_cu_driver tide_cu;
 
 static char cuda_library[1024] = "libcuda.so.1";
-static bool cuda_loaded;
-static uint32_t cuda_exiting,
-    cuda_calls_inside; /* atomic, in one order: who comes in after it has begun sees it */
+static bool cuda_loaded; /* written where devices are opened, one at a time */
+
+/* Atomic and sequentially consistent: either a thread that enters sees that exit has begun, or the
+ * exiting thread sees it inside. */
+static uint32_t cuda_exiting, cuda_calls_inside;
 static const char call[] = "tide_device_open";
 
 void tide_cuda_driver_set(const char *path)
@@ -36,12 +39,13 @@ bool tide_cuda_begin(void)
 
 void tide_cuda_end(void)
 {
-    __atomic_fetch_sub(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
+    uint32_t before = __atomic_fetch_sub(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
+    tide_assert(before > 0);
+    (void)before;
 }
 
-/* Registered after the driver's own handlers, so run before them. Other threads may be in a call:
- * they are given time to come out, but not for ever, for they may be waiting for work that does
- * not end. */
+/* Registered after the driver's own handlers, so it runs before them. Threads that are in a call
+ * get time to come out; not for ever, because they may wait for work that does not end. */
 static void cuda_begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
@@ -62,8 +66,13 @@ static const struct {
 #undef TIDE_X
 };
 
+_Static_assert(sizeof entries / sizeof *entries == sizeof tide_cu / sizeof(void *),
+               "each entry point has its line");
+
+/* A failure leaves some entry points filled in; nobody calls them, for no device is open. */
 static tide_status cuda_resolve_entries(tide_cu_get_proc *get_proc)
 {
+    tide_assert(!cuda_loaded); /* else other threads may be calling through them */
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         int status = 0;
         *entries[i].place = NULL;
@@ -111,7 +120,7 @@ tide_status tide_cuda_load(void)
 
 /* ---- errors ------------------------------------------------------------------------------- */
 
-/* After these every call fails: the context has to be destroyed, and it is not ours alone. */
+/* After these errors every call fails until the context is destroyed, and it is not ours alone. */
 static bool cuda_is_for_good(tide_cu_result result)
 {
     switch (result) {
@@ -135,6 +144,7 @@ static bool cuda_is_for_good(tide_cu_result result)
 tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_result result)
 {
     const char *name = NULL, *words = NULL;
+    tide_assert(result != TIDE_CU_SUCCESS);
     if (tide_cuda_begin()) {
         (void)tide_cu.cuGetErrorName(result, &name);
         (void)tide_cu.cuGetErrorString(result, &words);
@@ -155,6 +165,7 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
 tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
 {
     tide_cu_context wanted = tide_cuda_of(device)->context, current = NULL;
+    tide_assert(cuda_loaded);
     *entered = TIDE_CUDA_WAS_CURRENT;
     if (TIDE_UNLIKELY(!tide_cuda_begin()))
         return tide_fail(TIDE_ERROR_DEVICE, device->name, "the process is exiting");
@@ -172,6 +183,7 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
 void tide_cuda_leave(tide_cuda_entered entered)
 {
     tide_cu_context popped = NULL;
+    tide_assert(entered == TIDE_CUDA_WAS_CURRENT || entered == TIDE_CUDA_PUSHED);
     if (entered == TIDE_CUDA_PUSHED)
         (void)tide_cu.cuCtxPopCurrent(&popped);
     tide_cuda_end();

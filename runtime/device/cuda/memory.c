@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of a CUDA device: from the driver's stream-ordered allocator, so that neither getting nor
- * giving back waits; filled and copied on a stream. */
+/* Memory of a CUDA device: allocated, released, filled and copied. It comes from the driver's
+ * stream-ordered allocator, so neither allocating nor releasing waits. */
 #include <string.h>
 
-#include "runtime/device/cuda/cuda.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/device/cuda/cuda.h"
 
 static tide_cu_address cuda_address(const void *data)
 {
@@ -14,8 +15,8 @@ static tide_cu_address cuda_address(const void *data)
 
 /* ---- allocate ----------------------------------------------------------------------------- */
 
-/* Some other thread may be capturing in a mode that forbids everybody what is not ordered by
- * streams. */
+/* Sets the thread's capture mode and returns the one before. While another thread captures, the
+ * driver may forbid calls that no stream orders to every thread that is not in relaxed mode. */
 static int cuda_exchange_capture_mode(int mode)
 {
     (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
@@ -32,7 +33,7 @@ static tide_status cuda_allocate_pinned(tide_device *device, size_t bytes, void 
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemHostAlloc", result);
 }
 
-/* What was given up during a capture, once its stream can take it. */
+/* Releases memory that was given up while its stream was captured. Called outside of captures. */
 static void cuda_release_deferred_on(tide_device *device, void *stream)
 {
     tide_cuda *cuda = tide_cuda_of(device);
@@ -40,6 +41,7 @@ static void cuda_release_deferred_on(tide_device *device, void *stream)
         return;
     pthread_mutex_lock(&cuda->lock);
     for (tide_cuda_deferred **place = &cuda->deferred, *one; (one = *place) != NULL;) {
+        tide_assert(one->data != NULL);
         if (one->stream == stream &&
             tide_cu.cuMemFreeAsync(cuda_address(one->data), stream) == TIDE_CU_SUCCESS) {
             __atomic_store_n(place, one->next, __ATOMIC_RELAXED);
@@ -74,6 +76,8 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
                                size_t align, void **data)
 {
     tide_cuda_entered entered;
+    tide_assert(memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_PINNED);
+    tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_status status = memory == TIDE_MEMORY_PINNED
                              ? cuda_allocate_pinned(device, bytes, data)
@@ -86,7 +90,7 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
 
 /* ---- release ------------------------------------------------------------------------------ */
 
-/* Without memory to remember it by, what a capture does not let go is leaked. */
+/* Remembers memory that a capture does not let go. Without memory for that it is leaked. */
 static void cuda_defer_release(tide_cuda *cuda, void *stream, void *data)
 {
     tide_cuda_deferred *one = tide_os_resize(NULL, sizeof *one);
@@ -123,8 +127,10 @@ void tide_cuda_release(tide_device *device, void *stream, int memory, void *data
 {
     (void)bytes;
     tide_cuda_entered entered;
+    tide_assert(data != NULL);
+    tide_assert(memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_PINNED);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
-        return; /* exiting, or lost: on purpose */
+        return; /* exiting, or lost: the memory stays the driver's */
     if (memory == TIDE_MEMORY_PINNED)
         cuda_release_pinned(device, data);
     else
@@ -138,6 +144,7 @@ void tide_cuda_release_deferred(tide_device *device, bool reachable)
     tide_cuda *cuda = tide_cuda_of(device);
     for (tide_cuda_deferred *one = cuda->deferred; one != NULL; one = cuda->deferred) {
         cuda->deferred = one->next;
+        tide_assert(one->data != NULL);
         if (reachable)
             (void)tide_cu.cuMemFreeAsync(cuda_address(one->data), NULL);
         tide_os_free(one);
@@ -155,27 +162,33 @@ typedef struct pattern {
 static unsigned cuda_unit_at(const pattern *of, size_t i)
 {
     unsigned value = 0;
+    tide_assert(i < of->units && of->unit <= sizeof value);
     memcpy(&value, of->bytes + i * of->unit, of->unit); /* little-endian, as the device is */
     return value;
 }
 
+/* The widest units that divide the pattern. If all units are alike, one stands for all. */
 static pattern cuda_analyse_pattern(const void *bytes, size_t count)
 {
     pattern made = {.unit = count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1, .bytes = bytes};
+    tide_assert(count > 0);
     made.units = count / made.unit;
     while (made.units > 1 && cuda_unit_at(&made, made.units - 1) == cuda_unit_at(&made, 0))
         made.units--;
     if (made.units > 1) /* not all the same */
         made.units = count / made.unit;
+    tide_assert(made.units == 1 || made.units * made.unit == count);
     return made;
 }
 
-/* `rows` times one unit, `pitch` bytes apart. */
+/* Stores one unit `rows` times, `pitch` bytes apart. */
 static tide_cu_result cuda_fill_column(tide_cu_address to, size_t pitch, size_t unit,
                                        unsigned value, size_t rows, void *stream)
 {
     const unsigned short two = (unsigned short)value;
     const unsigned char one = (unsigned char)value;
+    tide_assert((unit == 1 || unit == 2 || unit == 4) && rows > 0);
+    tide_assert(pitch >= unit && pitch % unit == 0);
     if (pitch == unit)
         return unit == 4   ? tide_cu.cuMemsetD32Async(to, value, rows, stream)
                : unit == 2 ? tide_cu.cuMemsetD16Async(to, two, rows, stream)
@@ -185,7 +198,7 @@ static tide_cu_result cuda_fill_column(tide_cu_address to, size_t pitch, size_t 
                        : tide_cu.cuMemsetD2D8Async(to, pitch, one, 1, rows, stream);
 }
 
-/* Unit by unit: as many fills as the pattern has units. */
+/* One fill for each unit of the pattern: it stores that unit in all elements. */
 static tide_cu_result cuda_fill_columns(const pattern *of, tide_cu_address to, size_t pitch,
                                         size_t rows, void *stream)
 {
@@ -196,17 +209,19 @@ static tide_cu_result cuda_fill_columns(const pattern *of, tide_cu_address to, s
     return result;
 }
 
-/* One element unit by unit, then twice as many by each copy. */
+/* Writes one element unit by unit; then each copy doubles the elements there are. */
 static tide_cu_result cuda_fill_doubling(const pattern *of, tide_cu_address to, size_t bytes,
                                          void *stream)
 {
     size_t done = of->unit * of->units;
     tide_cu_result result = TIDE_CU_SUCCESS;
+    tide_assert(of->units > 1 && done <= bytes && bytes % done == 0);
     for (size_t i = 0; i < of->units && result == TIDE_CU_SUCCESS; i++)
         result =
             cuda_fill_column(to + i * of->unit, of->unit, of->unit, cuda_unit_at(of, i), 1, stream);
     for (size_t next; done < bytes && result == TIDE_CU_SUCCESS; done += next) {
         next = done < bytes - done ? done : bytes - done;
+        tide_assert(next > 0 && next <= done); /* source and target do not overlap */
         result = tide_cu.cuMemcpyAsync(to + done, to, next, stream);
     }
     return result;
@@ -216,8 +231,10 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
                            size_t pattern_bytes, size_t count)
 {
     enum { COLUMNS_MAX = 8 }; /* about where doubling is fewer calls */
+    tide_assert(pattern_bytes > 0 && count <= SIZE_MAX / pattern_bytes);
     if (count == 0)
         return TIDE_OK;
+    tide_assert(data != NULL);
     pattern of = cuda_analyse_pattern(bytes, pattern_bytes);
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
@@ -241,6 +258,7 @@ tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const vo
 {
     if (bytes == 0)
         return TIDE_OK;
+    tide_assert(to != NULL && from != NULL);
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_cu_result result =

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams of a CUDA device: ordered by events, waited for, marked. Events are kept and used again:
- * one may be recorded anew as soon as whoever waits for it has been told so, since a wait is for
- * the recording there was when it was queued. */
-#include "runtime/device/cuda/cuda.h"
+/* Streams of a CUDA device: ordered by events, waited for, marked.
+ *
+ * Events are kept and used again. An event may be recorded anew as soon as the wait for it is
+ * queued: a wait is for the recording that there was at that moment. */
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/device/cuda/cuda.h"
 
 /* ---- events ------------------------------------------------------------------------------- */
 
+/* NULL: none is kept. */
 static tide_cuda_mark *cuda_take_kept_mark(tide_cuda *cuda)
 {
     pthread_mutex_lock(&cuda->lock);
@@ -21,12 +24,13 @@ static tide_cuda_mark *cuda_take_kept_mark(tide_cuda *cuda)
 static void cuda_keep_mark(tide_cuda *cuda, tide_cuda_mark *mark)
 {
     pthread_mutex_lock(&cuda->lock);
+    tide_assert(mark != NULL && mark != cuda->free_marks); /* else it was dropped twice */
     mark->next = cuda->free_marks;
     cuda->free_marks = mark;
     pthread_mutex_unlock(&cuda->lock);
 }
 
-/* Events belong to the context that is current when they are made. */
+/* An event belongs to the context that is current when it is made. */
 static tide_status cuda_make_mark(tide_device *device, tide_cuda_mark **made)
 {
     tide_cuda_mark *mark = tide_os_resize(NULL, sizeof *mark);
@@ -41,7 +45,7 @@ static tide_status cuda_make_mark(tide_device *device, tide_cuda_mark **made)
     return TIDE_OK;
 }
 
-/* An event that is recorded on the stream now. */
+/* A kept or new event, recorded on the stream now. */
 static tide_status cuda_record_mark(tide_device *device, void *stream, tide_cuda_mark **out)
 {
     tide_cuda *cuda = tide_cuda_of(device);
@@ -93,7 +97,7 @@ tide_status tide_cuda_order(tide_device *device, void *before, void *after)
 
 /* ---- wait --------------------------------------------------------------------------------- */
 
-/* Waiting for a stream that is being captured would spoil the capture. */
+/* A wait for a stream that is being captured would spoil the capture. */
 tide_status tide_cuda_wait(tide_device *device, void *stream)
 {
     tide_cuda_entered entered;
@@ -120,7 +124,7 @@ tide_status tide_cuda_wait_all(tide_device *device)
 
 /* ---- marks -------------------------------------------------------------------------------- */
 
-/* An event that a capture recorded is a part of the graph: nobody could ask for it. */
+/* An event recorded in a capture becomes a part of the graph: nobody could query it. */
 void *tide_cuda_mark_make(tide_device *device, void *stream)
 {
     tide_cuda_mark *mark = NULL;
@@ -136,7 +140,7 @@ void *tide_cuda_mark_make(tide_device *device, void *stream)
     return mark;
 }
 
-/* A mark on a device that is lost has been passed: nothing runs there. */
+/* A mark on a lost device counts as passed: nothing runs there. */
 static bool cuda_is_mark_done(tide_device *device, const tide_cuda_mark *mark)
 {
     int mode = TIDE_CU_CAPTURE_RELAXED;
@@ -151,6 +155,7 @@ static bool cuda_is_mark_done(tide_device *device, const tide_cuda_mark *mark)
 bool tide_cuda_mark_done(tide_device *device, void *mark)
 {
     tide_cuda_entered entered;
+    tide_assert(mark != NULL);
     if (tide_cuda_capturing(device, ((tide_cuda_mark *)mark)->stream) ||
         tide_cuda_enter(device, &entered) != TIDE_OK)
         return false;
@@ -162,6 +167,7 @@ bool tide_cuda_mark_done(tide_device *device, void *mark)
 tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
 {
     tide_cuda_entered entered;
+    tide_assert(mark != NULL);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_cu_result result = tide_cu.cuEventSynchronize(((tide_cuda_mark *)mark)->event);
     tide_cuda_leave(entered);
@@ -173,10 +179,12 @@ tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
 tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
 {
     tide_cuda_entered entered;
+    tide_assert(mark != NULL);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
     tide_cu_result result = tide_cu.cuStreamWaitEvent(stream, ((tide_cuda_mark *)mark)->event, 0);
     tide_cuda_leave(entered);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuStreamWaitEvent", result);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK
+                                     : tide_cuda_fail(device, "cuStreamWaitEvent", result);
 }
 
 void tide_cuda_mark_drop(tide_device *device, void *mark)
@@ -197,8 +205,8 @@ bool tide_cuda_capturing(tide_device *device, void *stream)
     return result == TIDE_CU_SUCCESS && state != TIDE_CU_CAPTURE_NONE;
 }
 
-/* Of a stream of this device's context. NULL is a different stream in each context. Zero is taken
- * by who has none, so numbers are one more than the driver's. */
+/* 0 for a stream of another context. NULL is a different stream in each context. 0 stands for "no
+ * stream", so numbers are one more than the driver's. */
 static uint64_t cuda_number_stream(tide_device *device, void *stream)
 {
     unsigned long long id = 0;
