@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Instances of buffers: created, shared, held, aged, forked, destroyed. */
+/* The life of an instance of buffers: created, shared, held, aged, forked, destroyed. */
 #include "runtime/buffers/buffers.h"
 
 #include <stdio.h>
@@ -7,51 +7,22 @@
 
 #include <tidepool/device.h>
 
-#include "runtime/base/assert.h"
-#include "runtime/buffers/depot.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
+#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
-#include "runtime/base/hooks.h"
 #include "runtime/base/settings.h"
+#include "runtime/buffers/depot.h"
 
 #define RECORDS_BYTES (TIDE_BUFFER_MAX * sizeof(tide_buffer_record))
 
-static tide_buffers *instances; /* guarded by the registry, as are */
-static uint64_t created;
-static uint64_t ticks; /* atomic: releases read it */
-
-/* ---- the list ------------------------------------------------------------------------------- */
-
-static void enlist(tide_buffers *buffers)
-{
-    buffers->next = instances;
-    buffers->link = &instances;
-    if (instances != NULL)
-        instances->link = &buffers->next;
-    instances = buffers;
-}
-
-static void delist(tide_buffers *buffers)
-{
-    *buffers->link = buffers->next;
-    if (buffers->next != NULL)
-        buffers->next->link = buffers->link;
-}
-
-void tide_buffers_each(void (*visit)(tide_buffers *buffers, void *user), void *user)
-{
-    tide_registry_lock();
-    for (tide_buffers *b = instances; b != NULL; b = b->next)
-        visit(b, user);
-    tide_registry_unlock();
-}
+/* ---- held ----------------------------------------------------------------------------------- */
 
 tide_status tide_buffers_hold(tide_buffers *buffers, const char *call)
 {
     tide_registry_lock();
-    tide_buffers *known = instances;
+    tide_buffers *known = tide_buffers_first();
     while (known != NULL && known != buffers)
         known = known->next;
     if (known != NULL)
@@ -65,6 +36,7 @@ tide_status tide_buffers_hold(tide_buffers *buffers, const char *call)
 void tide_buffers_hold_again(tide_buffers *buffers)
 {
     tide_registry_lock();
+    tide_assert(buffers->users > 0); /* the caller's hold */
     buffers->users++;
     tide_registry_unlock();
 }
@@ -79,40 +51,40 @@ void tide_buffers_drop(tide_buffers *buffers)
 
 /* ---- fork ----------------------------------------------------------------------------------- */
 
-/* The child finds every instance whole: nobody was in its depot or in a magazine. What threads
- * cached that the child does not have is found there by whoever misses. */
-static void before_fork(void)
+/* The child finds every instance whole: nobody was in its depot or in a magazine. Magazines of
+ * threads that the child does not have stay, and misses find what is cached there. */
+static void buffers_before_fork(void)
 {
-    for (tide_buffers *b = instances; b != NULL; b = b->next) {
+    for (tide_buffers *b = tide_buffers_first(); b != NULL; b = b->next) {
         pthread_mutex_lock(&b->mutex);
         tide_magazines_stop(b);
     }
 }
 
-static void after_fork(void)
+static void buffers_after_fork(void)
 {
-    for (tide_buffers *b = instances; b != NULL; b = b->next) {
+    for (tide_buffers *b = tide_buffers_first(); b != NULL; b = b->next) {
         tide_magazines_resume(b);
         pthread_mutex_unlock(&b->mutex);
     }
 }
 
-
-/* A thread that was just finding out that it must wait said that it was busy, and is not there to
- * take it back. */
-static void after_fork_in_child(void)
+/* A thread may have said that it was busy, before it found that it must wait. In the child it is
+ * not there to take that back. */
+static void buffers_after_fork_in_child(void)
 {
-    for (tide_buffers *b = instances; b != NULL; b = b->next)
+    for (tide_buffers *b = tide_buffers_first(); b != NULL; b = b->next)
         for (tide_magazine *m = b->magazines; m != NULL; m = m->next)
             __atomic_store_n(&m->busy, 0, __ATOMIC_RELAXED);
-    after_fork();
+    buffers_after_fork();
 }
 
-static const tide_fork_handlers around_fork = {before_fork, after_fork, after_fork_in_child};
+static const tide_fork_handlers buffers_around_fork = {buffers_before_fork, buffers_after_fork,
+                                                       buffers_after_fork_in_child};
 
 /* ---- create --------------------------------------------------------------------------------- */
 
-static tide_status validate(const tide_buffers_options *options)
+static tide_status buffers_validate_options(const tide_buffers_options *options)
 {
     const char *call = "tide_buffers_create";
     if ((unsigned)options->policy > TIDE_BUFFERS_LIST)
@@ -125,23 +97,22 @@ static tide_status validate(const tide_buffers_options *options)
     return TIDE_OK;
 }
 
-static void set_bounds(tide_buffers *buffers, const tide_buffers_options *options)
+static void buffers_set_bounds(tide_buffers *buffers, const tide_buffers_options *options)
 {
     buffers->bytes_max = options->bytes_max != 0
-                              ? options->bytes_max
-                              : (size_t)(tide_setting_get(TIDE_SETTING_buffers_bytes) * 1048576);
+                             ? options->bytes_max
+                             : (size_t)(tide_setting_get(TIDE_SETTING_buffers_bytes) * 1048576);
     buffers->count_max = options->count_max != 0
-                              ? options->count_max
-                              : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_count);
-    buffers->age_max = options->age_max != 0
-                            ? options->age_max
-                            : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_age);
+                             ? options->count_max
+                             : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_count);
+    buffers->age_max = options->age_max != 0 ? options->age_max
+                                             : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_age);
     if (tide_setting_get(TIDE_SETTING_disable) != 0)
-        buffers->count_max = 0;
+        buffers->count_max = 0; /* nothing is cached */
 }
 
-static void set_options(tide_buffers *buffers, tide_device *device,
-                        const tide_buffers_options *options)
+static void buffers_set_options(tide_buffers *buffers, tide_device *device,
+                                const tide_buffers_options *options)
 {
     snprintf(buffers->name, sizeof buffers->name, "%s",
              options->name != NULL ? options->name : "buffers");
@@ -155,11 +126,11 @@ static void set_options(tide_buffers *buffers, tide_device *device,
     buffers->careful = tide_setting_get(TIDE_SETTING_check) >= 1;
     buffers->record_free = TIDE_NO_RECORD;
     pthread_mutex_init(&buffers->mutex, NULL);
-    set_bounds(buffers, options);
+    buffers_set_bounds(buffers, options);
 }
 
 /* The stream's number; a device that is lost, or has no such stream, is refused. */
-static tide_status find_stream(tide_buffers *buffers)
+static tide_status buffers_find_stream(tide_buffers *buffers)
 {
     tide_device *device = buffers->device;
     const char *call = "tide_buffers_create";
@@ -172,8 +143,10 @@ static tide_status find_stream(tide_buffers *buffers)
                            buffers->stream);
 }
 
-static tide_buffers *make(tide_device *device, const tide_buffers_options *options)
+/* An instance that is in no list yet, and whose stream has not been checked. */
+static tide_buffers *buffers_make(tide_device *device, const tide_buffers_options *options)
 {
+    tide_assert(tide_buffer_key(options->flags) < TIDE_BUFFER_KEYS);
     tide_buffers *buffers = tide_os_aligned(sizeof *buffers, 64);
     tide_buffer_record *records = buffers != NULL ? tide_os_reserve(RECORDS_BYTES) : NULL;
     if (records == NULL) {
@@ -182,14 +155,16 @@ static tide_buffers *make(tide_device *device, const tide_buffers_options *optio
         tide_os_free(buffers);
         return NULL;
     }
+    tide_assert((uintptr_t)records % sizeof *records == 0);
     memset(buffers, 0, sizeof *buffers);
     buffers->records = records;
-    set_options(buffers, device, options);
+    buffers_set_options(buffers, device, options);
     return buffers;
 }
 
-static void unmake(tide_buffers *buffers)
+static void buffers_unmake(tide_buffers *buffers)
 {
+    tide_assert(buffers->magazines == NULL && buffers->bytes_held == 0);
     for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++)
         tide_os_free(buffers->depot[i]);
     tide_os_unreserve(buffers->records, RECORDS_BYTES);
@@ -204,12 +179,13 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
     device = device != NULL ? device : &tide_device_host;
     tide_attach();
     tide_fence_prepare();
-    tide_fork_register(TIDE_FORK_BUFFERS, &around_fork);
-    if (validate(options) != TIDE_OK || tide_device_hold(device, "tide_buffers_create") != TIDE_OK)
+    tide_fork_register(TIDE_FORK_BUFFERS, &buffers_around_fork);
+    if (buffers_validate_options(options) != TIDE_OK ||
+        tide_device_hold(device, "tide_buffers_create") != TIDE_OK)
         return NULL;
-    tide_buffers *buffers = make(device, options);
-    if (buffers != NULL && find_stream(buffers) != TIDE_OK) {
-        unmake(buffers);
+    tide_buffers *buffers = buffers_make(device, options);
+    if (buffers != NULL && buffers_find_stream(buffers) != TIDE_OK) {
+        buffers_unmake(buffers);
         buffers = NULL;
     }
     if (buffers == NULL) {
@@ -217,16 +193,16 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
         return NULL;
     }
     tide_registry_lock();
-    buffers->number = ++created;
-    enlist(buffers);
+    tide_buffers_enlist(buffers);
     tide_registry_unlock();
     return buffers;
 }
 
 /* ---- shared --------------------------------------------------------------------------------- */
 
-/* Pinned memory is a context's, which devices may have in common; all other a device's. */
-static bool serves(const tide_buffers *buffers, tide_device *device, uint32_t kind)
+/* Pinned memory belongs to a context, which devices may have in common; all other memory belongs to
+ * one device. */
+static bool buffers_shared_serves(const tide_buffers *buffers, tide_device *device, uint32_t kind)
 {
     if (buffers->shares == 0 || buffers->shared_kind != kind)
         return false;
@@ -235,10 +211,10 @@ static bool serves(const tide_buffers *buffers, tide_device *device, uint32_t ki
             tide_device_context(buffers->device) == tide_device_context(device));
 }
 
-static tide_buffers *find_shared(tide_device *device, uint32_t kind)
+static tide_buffers *buffers_find_shared(tide_device *device, uint32_t kind)
 {
-    tide_buffers *buffers = instances;
-    while (buffers != NULL && !serves(buffers, device, kind))
+    tide_buffers *buffers = tide_buffers_first();
+    while (buffers != NULL && !buffers_shared_serves(buffers, device, kind))
         buffers = buffers->next;
     return buffers;
 }
@@ -254,9 +230,10 @@ tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind)
     if (tide_device_hold(device, call) != TIDE_OK)
         return NULL;
     tide_registry_lock();
-    tide_buffers *buffers = find_shared(device, kind);
+    tide_buffers *buffers = buffers_find_shared(device, kind);
     if (buffers == NULL) {
         static const char *const kinds[] = {"", " pinned", " host"};
+        _Static_assert(sizeof kinds / sizeof *kinds == TIDE_BUFFER_KINDS, "each kind has a name");
         char name[sizeof buffers->name];
         snprintf(name, sizeof name, "%.20s%s", device->name, kinds[kind]);
         buffers = tide_buffers_create(device, &(tide_buffers_options){.name = name, .flags = kind});
@@ -272,7 +249,8 @@ tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind)
 
 /* ---- destroy -------------------------------------------------------------------------------- */
 
-static tide_status check_unused(tide_buffers *buffers)
+/* May the instance end? Registry locked. */
+static tide_status buffers_check_unused(tide_buffers *buffers)
 {
     const char *call = "tide_buffers_destroy";
     tide_buffers_statistics now;
@@ -287,16 +265,18 @@ static tide_status check_unused(tide_buffers *buffers)
     return TIDE_OK;
 }
 
-static void end(tide_buffers *buffers)
+/* What is cached goes back; then the instance goes. Registry locked. */
+static void buffers_end(tide_buffers *buffers)
 {
     tide_device *device = buffers->device;
-    delist(buffers);
+    tide_assert(buffers->users == 0 && buffers->shares <= 1);
+    tide_buffers_delist(buffers);
     tide_depot_trim(buffers, 0, true);
     tide_assert(buffers->bytes_held == 0);
     pthread_mutex_lock(&buffers->mutex);
     tide_magazines_end(buffers);
     pthread_mutex_unlock(&buffers->mutex);
-    unmake(buffers);
+    buffers_unmake(buffers);
     tide_device_drop(device);
 }
 
@@ -309,9 +289,9 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
     if (buffers->shares > 1) {
         buffers->shares--;
     } else {
-        status = check_unused(buffers);
+        status = buffers_check_unused(buffers);
         if (status == TIDE_OK)
-            end(buffers);
+            buffers_end(buffers);
     }
     tide_registry_unlock();
     return status;
@@ -319,13 +299,8 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
 
 /* ---- age ------------------------------------------------------------------------------------ */
 
-uint64_t tide_buffers_now(void)
-{
-    return __atomic_load_n(&ticks, __ATOMIC_RELAXED);
-}
-
-/* Looking stops all threads, so it is done eight times in the longest age. */
-static void age(tide_buffers *buffers, void *user)
+/* To look for old buffers stops all threads, so it is done eight times in the longest age. */
+static void buffers_trim_aged(tide_buffers *buffers, void *user)
 {
     uint64_t now = *(const uint64_t *)user;
     if (now - buffers->aged < (buffers->age_max + 7) / 8)
@@ -337,8 +312,8 @@ static void age(tide_buffers *buffers, void *user)
 
 void tide_buffers_tick(void)
 {
-    uint64_t now = __atomic_add_fetch(&ticks, 1, __ATOMIC_RELAXED);
-    tide_buffers_each(age, &now);
+    uint64_t now = tide_buffers_advance();
+    tide_buffers_each(buffers_trim_aged, &now);
 }
 
 tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_min)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The depot: what all threads share, behind the instance's mutex. Magazines come here when they are
- * empty or full; here places are given out, memory is taken from the device and given back. */
+ * empty or full; here permits are given out, memory is taken from the device and given back. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_DEPOT_H
 #define TIDEPOOL_RUNTIME_BUFFERS_DEPOT_H
 
-#include "runtime/buffers/magazine.h"
 #include "runtime/buffers/hand_over.h"
+#include "runtime/buffers/magazine.h"
 
 /* One acquire. */
 typedef struct tide_want {
@@ -20,17 +20,14 @@ typedef struct tide_want {
 uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide_want *want);
 
 /* What the cell could not give: from the depot, another's cell, or the device. TIDE_NO_RECORD with
- * a message. Counted. The magazine is the thread's, or NULL. */
+ * a message when there is none. Counted. The magazine is the thread's, or NULL. */
 uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want,
                             bool *hit);
 
-/* Keeps what the cell had no place for, or gives it back. Counted. `keep` false: it must not be
+/* Keeps what the cell had no credit for, or gives it back. Counted. `keep` false: it must not be
  * kept. */
 void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t slot,
                         const tide_hand_over *passing, bool keep);
-
-/* Everything in a magazine, its places and counts become the depot's. By its thread, mutex held. */
-void tide_depot_collect(tide_buffers *buffers, tide_magazine *magazine);
 
 /* Gives back what has been cached for so many ticks. `wait`: also what must be waited for. */
 tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait);

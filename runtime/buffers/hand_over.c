@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+/* A buffer passes from the stream of its last use to the stream of its next, by a mark; and the
+ * memory of buffers comes from the device and goes back in that order. */
 #include "runtime/buffers/hand_over.h"
 
-#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/shim.h"
 
 enum { ALIGN = 64 };
 
+_Static_assert(TIDE_BUCKET_MIN % ALIGN == 0, "every size is a multiple of the alignment");
+
 tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void *stream,
-                              tide_hand_over *out, const char *call)
+                                tide_hand_over *out, const char *call)
 {
+    tide_assert(key < TIDE_BUFFER_KEYS && out != NULL);
     tide_device *device = buffers->device;
     *out = (tide_hand_over){.stream = stream, .number = 1};
     if (tide_buffer_kind(key) == TIDE_BUFFER_HOST)
@@ -24,18 +28,19 @@ tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void 
 
 /* ---- marks ------------------------------------------------------------------------------ */
 
-static void forget(const tide_buffers *buffers, tide_buffer_record *record)
+static void hand_over_drop_mark(const tide_buffers *buffers, tide_buffer_record *record)
 {
+    tide_assert(record->mark != NULL);
     buffers->device->methods->mark_drop(buffers->device, record->mark);
     record->mark = NULL;
 }
 
-/* The host waits for pinned memory that cannot be marked: only then may it be given back. */
+/* Where pinned memory cannot be marked the host waits: only then may it be given back. */
 bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *record,
-                        const tide_hand_over *passing)
+                          const tide_hand_over *passing)
 {
     tide_device *device = buffers->device;
-    tide_assert(record->mark == NULL);
+    tide_assert(record->mark == NULL && !tide_handle_live(record));
     if (tide_buffer_plain(buffers, record->key))
         return true;
     record->stream = passing->number;
@@ -48,52 +53,58 @@ bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *recor
 bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record)
 {
     tide_device *device = buffers->device;
+    tide_assert(!tide_handle_live(record));
     if (record->mark == NULL)
         return true;
     if (!device->methods->mark_done(device, record->mark))
         return false;
-    forget(buffers, record);
+    hand_over_drop_mark(buffers, record);
     return true;
 }
 
-static bool follow(const tide_buffers *buffers, tide_buffer_record *record, void *stream)
+/* The stream waits for the mark, which is then gone. False: the device cannot. */
+static bool hand_over_follow_mark(const tide_buffers *buffers, tide_buffer_record *record,
+                                  void *stream)
 {
     tide_device *device = buffers->device;
+    tide_assert(record->mark != NULL);
     if (device->methods->mark_follow == NULL ||
         device->methods->mark_follow(device, record->mark, stream) != TIDE_OK)
         return false;
-    forget(buffers, record);
+    hand_over_drop_mark(buffers, record);
     return true;
 }
 
 bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *record,
-                        const tide_hand_over *passing)
+                          const tide_hand_over *passing)
 {
     tide_device *device = buffers->device;
+    tide_assert(!tide_handle_live(record));
     if (record->mark == NULL)
         return true;
     bool pinned = tide_buffer_kind(record->key) == TIDE_BUFFER_PINNED;
     if (!pinned && record->stream == passing->number) {
-        forget(buffers, record);
+        hand_over_drop_mark(buffers, record);
         return true;
     }
     if (device->methods->capturing(device, passing->stream))
         return false;
     if (tide_hand_over_over(buffers, record))
         return true;
-    return !pinned && follow(buffers, record, passing->stream);
+    return !pinned && hand_over_follow_mark(buffers, record, passing->stream);
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
 
-static tide_device *source(const tide_buffers *buffers, unsigned key)
+/* Whose memory buffers of the key are. */
+static tide_device *hand_over_device_of(const tide_buffers *buffers, unsigned key)
 {
     return tide_buffer_kind(key) == TIDE_BUFFER_HOST ? &tide_device_host : buffers->device;
 }
 
-/* A device that shares the host's memory gets what the host can see, too, unless that is what it
- * has anyway. (OpenCL's pinned memory is no memory that kernels take.) */
-static int memory_of(const tide_buffers *buffers, unsigned key)
+/* On a device that shares the host's memory, buffers of the device are pinned memory, which the
+ * host can see; OpenCL's are not, since kernels do not take its pinned memory. */
+static int hand_over_memory_of(const tide_buffers *buffers, unsigned key)
 {
     const tide_device *device = buffers->device;
     bool visible = device->integrated && !device->host && device->dl.device_type == TIDE_DL_CUDA;
@@ -103,16 +114,17 @@ static int memory_of(const tide_buffers *buffers, unsigned key)
 }
 
 tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
-                                  const tide_hand_over *passing, const char *call, void **data)
+                                    const tide_hand_over *passing, const char *call, void **data)
 {
-    tide_device *device = source(buffers, key);
+    tide_assert(bytes != 0 && bytes % TIDE_BUCKET_MIN == 0);
+    tide_device *device = hand_over_device_of(buffers, key);
     if (!tide_buffer_plain(buffers, key) && device->methods->capturing(device, passing->stream))
         return tide_fail(TIDE_ERROR_STATE, call,
                          "a graph is captured on the stream, and no buffer of %zu bytes of '%s' "
                          "was last used there",
                          bytes, buffers->name);
-    tide_status status = device->methods->allocate(device, passing->stream, memory_of(buffers, key),
-                                                   bytes, ALIGN, data);
+    tide_status status = device->methods->allocate(
+        device, passing->stream, hand_over_memory_of(buffers, key), bytes, ALIGN, data);
     return status == TIDE_OK || status == TIDE_ERROR_MEMORY
                ? status
                : tide_fail(status, call, "%s", tide_error_message());
@@ -127,8 +139,9 @@ tide_status tide_hand_over_quiet(const tide_buffers *buffers, const char *call)
                      buffers->name);
 }
 
-/* The instance's own stream, or any when it is gone and all work with it. */
-static void *own_stream(const tide_buffers *buffers)
+/* The instance's own stream. If it is gone the host waits for the whole device, and NULL, any
+ * stream, is returned. */
+static void *hand_over_own_stream(const tide_buffers *buffers)
 {
     tide_device *device = buffers->device;
     if (device->methods->stream_number(device, buffers->stream) == buffers->stream_number)
@@ -137,36 +150,40 @@ static void *own_stream(const tide_buffers *buffers)
     return NULL;
 }
 
-/* Only what is not ordered by a stream must be waited for. */
-static void *settle(const tide_buffers *buffers, tide_buffer_record *record, int memory)
+/* A stream on which the memory may be given back. The host waits only where no stream can wait for
+ * the mark. */
+static void *hand_over_settle(const tide_buffers *buffers, tide_buffer_record *record, int memory)
 {
     tide_device *device = buffers->device;
-    void *stream = own_stream(buffers);
+    void *stream = hand_over_own_stream(buffers);
     if (tide_hand_over_over(buffers, record))
         return stream;
-    if (memory == TIDE_MEMORY_DEVICE && follow(buffers, record, stream))
+    if (memory == TIDE_MEMORY_DEVICE && hand_over_follow_mark(buffers, record, stream))
         return stream;
     (void)device->methods->mark_wait(device, record->mark);
-    forget(buffers, record);
+    hand_over_drop_mark(buffers, record);
+    tide_assert(record->mark == NULL);
     return stream;
 }
 
 void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record,
-                       const tide_hand_over *passing)
+                         const tide_hand_over *passing)
 {
-    tide_device *device = source(buffers, record->key);
-    int memory = memory_of(buffers, record->key);
+    tide_assert(!tide_handle_live(record));
+    tide_device *device = hand_over_device_of(buffers, record->key);
+    int memory = hand_over_memory_of(buffers, record->key);
     size_t bytes = tide_handle_bytes(buffers, record);
     void *stream = NULL;
     if (tide_buffer_plain(buffers, record->key)) {
+        tide_assert(record->mark == NULL);
         if (buffers->careful)
             tide_shim_release(record->data, bytes);
     } else if (passing != NULL && memory == TIDE_MEMORY_DEVICE) {
         stream = passing->stream;
         if (record->mark != NULL)
-            forget(buffers, record);
+            hand_over_drop_mark(buffers, record);
     } else {
-        stream = settle(buffers, record, memory);
+        stream = hand_over_settle(buffers, record, memory);
     }
     device->methods->release(device, stream, memory, record->data, bytes);
 }

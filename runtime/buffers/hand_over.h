@@ -2,13 +2,13 @@
 /* A buffer passes from one stream to the next. Its release leaves a mark in the stream of its last
  * use, before anybody can see it again; its next acquire goes behind that mark:
  *
- *   the same stream      runs its work in order: nothing to do
- *   another stream       waits for the mark, by one event; the host does not
- *   pinned memory        the host itself will write it: not handed out before the mark has been
- * passed memory given back    on the stream of the mark, or on one that waits for it
+ *   the same stream    runs its work in order: nothing to do
+ *   another stream     waits for the mark, by one event; the host does not
+ *   pinned memory      the host itself will write it: not handed out before the mark was passed
+ *   given back         on the stream of the mark, or on one that waits for it
  *
- * The host's own memory, and devices that do at once what is queued, need none of this (plain
- * keys). */
+ * Plain keys need none of this: the host's own memory, and devices that do at once what is queued
+ * (tide_buffer_plain). */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_HAND_OVER_H
 #define TIDEPOOL_RUNTIME_BUFFERS_HAND_OVER_H
 
@@ -22,30 +22,31 @@ typedef struct tide_hand_over {
 
 /* Refuses a stream that the device does not have. */
 tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void *stream,
-                              tide_hand_over *out, const char *call);
+                                tide_hand_over *out, const char *call);
 
 /* Marks where the buffer's last use ends. False: that cannot be marked, so the buffer must be given
  * back, on that very stream. */
 bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *record,
-                        const tide_hand_over *passing);
+                          const tide_hand_over *passing);
 
-/* May the buffer be used by what will be queued on the stream? Orders the stream, if need be. */
+/* May the buffer be used by what will be queued on the stream? Orders the stream, if need be.
+ * True: the mark is gone. */
 bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *record,
-                        const tide_hand_over *passing);
+                          const tide_hand_over *passing);
 
-/* Is nothing that was queued before its release left? */
+/* Is all over that was queued before its release? True: the mark is gone. */
 bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record);
 
 /* ---- memory ---- */
 
 /* TIDE_ERROR_MEMORY, without a message, when there is none. */
 tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
-                                  const tide_hand_over *passing, const char *call, void **data);
+                                    const tide_hand_over *passing, const char *call, void **data);
 
-/* Gives the memory of a buffer back that nobody else can see: on the stream on which it was
+/* Gives back the memory of a buffer that nobody else can see: on the stream on which it was
  * released just now, or (NULL) on the instance's own. */
 void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record,
-                       const tide_hand_over *passing);
+                         const tide_hand_over *passing);
 
 /* TIDE_ERROR_STATE while the instance's own stream is captured: nothing may be given back. */
 tide_status tide_hand_over_quiet(const tide_buffers *buffers, const char *call);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* Records of buffers, taken for new buffers and given back when their memory is gone. */
 #include "runtime/buffers/handle.h"
 
-#include "runtime/base/assert.h"
-
 /* Even, and different for each record of each instance. */
-static uint64_t first_generation(const tide_buffers *buffers, uint32_t slot)
+static uint64_t handle_first_generation(const tide_buffers *buffers, uint32_t slot)
 {
+    tide_assert(buffers->number != 0);
     uint64_t x = buffers->number * 0x9E3779B97F4A7C15u + slot + (uintptr_t)buffers;
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
     x = (x ^ x >> 27) * 0x94D049BB133111EBu;
@@ -16,13 +16,16 @@ uint32_t tide_handle_take(tide_buffers *buffers)
 {
     uint32_t slot = buffers->record_free;
     if (slot != TIDE_NO_RECORD) {
+        tide_assert(slot < buffers->record_count);
+        tide_assert(!tide_handle_live(tide_handle_at(buffers, slot)));
         buffers->record_free = tide_handle_at(buffers, slot)->next;
         return slot;
     }
     slot = buffers->record_count;
     if (slot == TIDE_BUFFER_MAX)
         return TIDE_NO_RECORD;
-    tide_handle_at(buffers, slot)->generation = first_generation(buffers, slot);
+    tide_assert(tide_handle_at(buffers, slot)->generation == 0); /* never used */
+    tide_handle_at(buffers, slot)->generation = handle_first_generation(buffers, slot);
     __atomic_store_n(&buffers->record_count, slot + 1, __ATOMIC_RELEASE);
     return slot;
 }
@@ -30,6 +33,7 @@ uint32_t tide_handle_take(tide_buffers *buffers)
 void tide_handle_give(tide_buffers *buffers, uint32_t slot)
 {
     tide_buffer_record *record = tide_handle_at(buffers, slot);
+    tide_assert(slot < buffers->record_count && slot != buffers->record_free);
     tide_assert((record->generation & 1) == 0 && record->mark == NULL);
     __atomic_store_n(&record->data, NULL, __ATOMIC_RELAXED);
     record->next = buffers->record_free;

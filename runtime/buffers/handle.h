@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Records and the handles that name them. A handle is good while its generation is the record's:
- * the record's is odd while the buffer is live and grows by one with each acquire and each release,
- * also when the record serves another buffer, so no handle is ever good again. It starts anywhere,
- * so that a handle of another instance, or one that somebody made up, is not good either. */
+/* Records and the handles that name them. A handle is good while its generation is the record's.
+ * The record's generation is odd while the buffer is live and grows by one with each acquire and
+ * each release, also when the record serves another buffer. So a handle that has been released is
+ * never good again. Generations start anywhere, so that neither a handle of another instance nor
+ * one that somebody made up is good. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_HANDLE_H
 #define TIDEPOOL_RUNTIME_BUFFERS_HANDLE_H
 
-#include "runtime/buffers/buffers.h"
+#include "runtime/buffers/instance.h"
 
 /* A record for a new buffer, or TIDE_NO_RECORD: there are TIDE_BUFFER_MAX already. Mutex held. */
 uint32_t tide_handle_take(tide_buffers *buffers);
+
+/* The record stands for no memory any more, and is free. Mutex held. */
 void tide_handle_give(tide_buffers *buffers, uint32_t slot);
 
 TIDE_INLINE tide_buffer_record *tide_handle_at(const tide_buffers *buffers, uint32_t slot)
 {
+    tide_assert(slot < TIDE_BUFFER_MAX);
     return &buffers->records[slot];
 }
 
@@ -21,6 +25,7 @@ TIDE_INLINE tide_buffer_record *tide_handle_at(const tide_buffers *buffers, uint
 TIDE_INLINE tide_buffer_record *tide_handle_of(const tide_buffers *buffers, tide_buffer handle)
 {
     uint32_t count = __atomic_load_n(&buffers->record_count, __ATOMIC_ACQUIRE);
+    tide_assert(count <= TIDE_BUFFER_MAX);
     return TIDE_LIKELY(handle.slot < count) ? &buffers->records[handle.slot] : NULL;
 }
 
@@ -30,21 +35,35 @@ TIDE_INLINE bool tide_handle_good(const tide_buffer_record *record, tide_buffer 
            __atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) == handle.generation;
 }
 
+/* For assertions of who has the record for itself: then nobody else can change the answer. */
+TIDE_INLINE bool tide_handle_live(const tide_buffer_record *record)
+{
+    return (__atomic_load_n(&record->generation, __ATOMIC_RELAXED) & 1) != 0;
+}
+
 /* The buffer becomes live. Nobody else can see it. */
 TIDE_INLINE tide_buffer tide_handle_begin(tide_buffers *buffers, tide_buffer_record *record)
 {
     uint64_t generation = __atomic_load_n(&record->generation, __ATOMIC_RELAXED) + 1;
+    tide_assert((generation & 1) != 0);
     __atomic_store_n(&record->generation, generation, __ATOMIC_RELEASE);
     return (tide_buffer){(uint64_t)(record - buffers->records), generation};
 }
 
-/* It is no longer. Of all who try with a handle one succeeds. */
+/* The buffer is live no more. Of all who try with one handle exactly one succeeds. */
 TIDE_INLINE bool tide_handle_end(tide_buffer_record *record, tide_buffer handle)
 {
     return (handle.generation & 1) != 0 &&
            __atomic_compare_exchange_n(&record->generation, &handle.generation,
                                        handle.generation + 1, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED);
+}
+
+/* Bytes of its memory. */
+static inline size_t tide_handle_bytes(const tide_buffers *buffers,
+                                       const tide_buffer_record *record)
+{
+    return tide_bucket_bytes(buffers->policy, record->bucket);
 }
 
 #endif

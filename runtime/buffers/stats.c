@@ -3,40 +3,44 @@
  * magazine. */
 #include <string.h>
 
-#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/buffers/magazine.h"
 
 /* ---- adding up; stopped --------------------------------------------------------------------- */
 
-static void add_counts(tide_bucket_statistics *out, const tide_buffer_counts *counts)
+static void stats_add_counts(tide_bucket_statistics *out, const tide_buffer_counts *counts)
 {
     out->hits += counts->hits;
     out->releases += counts->releases;
     out->bytes_asked += counts->asked;
 }
 
-static tide_bucket_statistics add_bucket(const tide_buffers *buffers, unsigned key, unsigned bucket)
+static tide_bucket_statistics stats_of_bucket(const tide_buffers *buffers, unsigned key,
+                                              unsigned bucket)
 {
+    tide_assert(buffers->stopped == 1);
     const tide_depot_bucket *depot = &buffers->depot[key][bucket];
     tide_bucket_statistics out = {.bytes = tide_bucket_bytes(buffers->policy, bucket),
                                   .flags = tide_buffer_flags(key),
                                   .cached = depot->cached,
                                   .misses = depot->misses,
                                   .dropped = depot->dropped};
-    add_counts(&out, &depot->counts);
+    stats_add_counts(&out, &depot->counts);
     for (const tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
         if (m->cells[key] == NULL)
             continue;
-        add_counts(&out, &m->cells[key][bucket].counts);
+        stats_add_counts(&out, &m->cells[key][bucket].counts);
+        tide_assert(tide_cell_held(&m->cells[key][bucket]) <=
+                    tide_cell_credit(&m->cells[key][bucket]));
         out.cached += tide_cell_held(&m->cells[key][bucket]);
     }
-    tide_assert(out.hits + out.misses >= out.releases && out.cached <= depot->places);
+    tide_assert(out.hits + out.misses >= out.releases && out.cached <= depot->permits);
+    tide_assert(depot->permits <= buffers->count_max && out.dropped <= out.releases);
     out.live = (size_t)(out.hits + out.misses - out.releases);
     return out;
 }
 
-static void add_total(tide_buffers_statistics *out, const tide_bucket_statistics *bucket)
+static void stats_add_total(tide_buffers_statistics *out, const tide_bucket_statistics *bucket)
 {
     out->hits += bucket->hits;
     out->misses += bucket->misses;
@@ -50,25 +54,28 @@ static void add_total(tide_buffers_statistics *out, const tide_bucket_statistics
     out->bytes_given += (bucket->hits + bucket->misses) * bucket->bytes;
 }
 
-static void add_all(const tide_buffers *buffers, tide_buffers_statistics *out,
-                    tide_bucket_statistics *buckets, size_t room)
+/* Into `out` all buckets in use, into `buckets` (or NULL) as many as there is room for. */
+static void stats_add_all(const tide_buffers *buffers, tide_buffers_statistics *out,
+                          tide_bucket_statistics *buckets, size_t room)
 {
     unsigned count = tide_bucket_count(buffers->policy);
     for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++) {
         for (unsigned b = 0; buffers->depot[key] != NULL && b < count; b++) {
-            tide_bucket_statistics bucket = add_bucket(buffers, key, b);
+            tide_bucket_statistics bucket = stats_of_bucket(buffers, key, b);
             if (bucket.hits + bucket.misses == 0)
                 continue;
             if (buckets != NULL && out->buckets < room)
                 buckets[out->buckets] = bucket;
             out->buckets++;
-            add_total(out, &bucket);
+            stats_add_total(out, &bucket);
         }
     }
 }
 
-static double part(uint64_t of, uint64_t all)
+/* 0: there are none. */
+static double stats_ratio(uint64_t of, uint64_t all)
 {
+    tide_assert(of <= all);
     return all == 0 ? 0 : (double)of / (double)all;
 }
 
@@ -87,17 +94,19 @@ tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *o
     out->pressed = buffers->pressed;
     out->failed = buffers->failed;
     out->bytes_high = buffers->bytes_high;
-    add_all(buffers, out, buckets, room);
+    stats_add_all(buffers, out, buckets, room);
+    tide_assert(out->bytes_cached <= buffers->bytes_permitted &&
+                buffers->bytes_permitted <= buffers->bytes_max);
     tide_magazines_resume(buffers);
     pthread_mutex_unlock(&buffers->mutex);
-    out->hit_rate = part(out->hits, out->hits + out->misses);
-    out->waste = part(out->bytes_given - out->bytes_asked, out->bytes_given);
+    out->hit_rate = stats_ratio(out->hits, out->hits + out->misses);
+    out->waste = stats_ratio(out->bytes_given - out->bytes_asked, out->bytes_given);
     return TIDE_OK;
 }
 
 /* ---- a page --------------------------------------------------------------------------------- */
 
-static void print_bytes(FILE *out, size_t bytes)
+static void stats_print_bytes(FILE *out, size_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     unsigned unit = 0;
@@ -107,26 +116,29 @@ static void print_bytes(FILE *out, size_t bytes)
     fprintf(out, unit == 0 ? "%8.0f %-3s" : "%8.1f %-3s", value, units[unit]);
 }
 
-static void print_bucket(FILE *out, const tide_bucket_statistics *b)
+static void stats_print_bucket(FILE *out, const tide_bucket_statistics *b)
 {
     static const char *const kinds[] = {"device", "pinned", "host"};
+    _Static_assert(sizeof kinds / sizeof *kinds == TIDE_BUFFER_KINDS, "each kind has a name");
+    tide_assert((b->flags & 0xFF) < TIDE_BUFFER_KINDS);
     uint64_t acquires = b->hits + b->misses;
-    print_bytes(out, b->bytes);
+    stats_print_bytes(out, b->bytes);
     fprintf(out, "  %-6s %3u %9zu %9zu %11llu %11llu %9llu %7.2f%% %6.1f%%\n",
             kinds[b->flags & 0xFF], b->flags >> 8, b->live, b->cached, (unsigned long long)b->hits,
             (unsigned long long)b->misses, (unsigned long long)b->dropped,
-            100 * part(b->hits, acquires),
-            100 * part(acquires * b->bytes - b->bytes_asked, acquires * b->bytes));
+            100 * stats_ratio(b->hits, acquires),
+            100 * stats_ratio(acquires * b->bytes - b->bytes_asked, acquires * b->bytes));
 }
 
-static void print_totals(const tide_buffers *buffers, const tide_buffers_statistics *s, FILE *out)
+static void stats_print_totals(const tide_buffers *buffers, const tide_buffers_statistics *s,
+                               FILE *out)
 {
     fprintf(out, "buffers '%s' on %s: %zu live,", buffers->name, buffers->device->name, s->live);
-    print_bytes(out, s->bytes_live);
+    stats_print_bytes(out, s->bytes_live);
     fprintf(out, "; %zu cached,", s->cached);
-    print_bytes(out, s->bytes_cached);
+    stats_print_bytes(out, s->bytes_cached);
     fprintf(out, "; most held");
-    print_bytes(out, s->bytes_high);
+    stats_print_bytes(out, s->bytes_high);
     fprintf(
         out,
         "\n%.2f%% of %llu acquires hit; %.1f%% wasted; %llu dropped, %llu trimmed, %llu refused, "
@@ -145,10 +157,10 @@ tide_status tide_buffers_print(tide_buffers *buffers, FILE *out)
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffers_print", "the file is NULL");
     TIDE_FORWARD(tide_buffers_stats(buffers, &s, buckets, LINES));
-    print_totals(buffers, &s, out);
+    stats_print_totals(buffers, &s, out);
     fprintf(out, "      bucket  memory tag      live    cached        hits      misses   dropped "
                  "hit rate  waste\n");
     for (size_t i = 0; i < s.buckets && i < LINES; i++)
-        print_bucket(out, &buckets[i]);
+        stats_print_bucket(out, &buckets[i]);
     return TIDE_OK;
 }

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* Cells, the depot's buckets, and how buffers and permits go from one to the other. A cell is used
+ * by its thread, in its magazine or with the mutex held, or by who has stopped all magazines
+ * (runtime/buffers/instance.h, 1 and 2). A bucket of the depot is used with the mutex held. */
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_CELL_H
+#define TIDEPOOL_RUNTIME_BUFFERS_CELL_H
+
+#include "runtime/buffers/handle.h"
+
+/* ---- cells ---- */
+
+TIDE_INLINE unsigned tide_cell_held(const tide_cell *cell)
+{
+    return __atomic_load_n(&cell->held, __ATOMIC_RELAXED);
+}
+
+TIDE_INLINE unsigned tide_cell_credit(const tide_cell *cell)
+{
+    return __atomic_load_n(&cell->credit, __ATOMIC_RELAXED);
+}
+
+TIDE_INLINE void tide_cell_hold(tide_cell *cell, unsigned held)
+{
+    tide_assert(held <= TIDE_CELL_SLOTS);
+    __atomic_store_n(&cell->held, (uint16_t)held, __ATOMIC_RELAXED);
+}
+
+TIDE_INLINE void tide_cell_trust(tide_cell *cell, unsigned credit)
+{
+    tide_assert(credit <= TIDE_CELL_SLOTS);
+    __atomic_store_n(&cell->credit, (uint16_t)credit, __ATOMIC_RELAXED);
+}
+
+/* The cell has an idle credit for it. */
+TIDE_INLINE void tide_cell_push(tide_cell *cell, uint32_t slot)
+{
+    unsigned held = tide_cell_held(cell);
+    tide_assert(held < tide_cell_credit(cell) && slot < TIDE_BUFFER_MAX);
+    cell->slots[held] = slot;
+    tide_cell_hold(cell, held + 1);
+}
+
+/* Takes the entry out, and closes the gap. Its credit stays, idle. */
+TIDE_INLINE uint32_t tide_cell_take(tide_cell *cell, unsigned at)
+{
+    tide_assert(at < tide_cell_held(cell));
+    uint32_t slot = cell->slots[at];
+    unsigned held = tide_cell_held(cell) - 1;
+    for (; at < held; at++)
+        cell->slots[at] = cell->slots[at + 1];
+    tide_cell_hold(cell, held);
+    return slot;
+}
+
+/* ---- permits and lists of the depot ---- */
+
+/* NULL: no buffer of the key was ever acquired. */
+static inline tide_depot_bucket *tide_depot_at(const tide_buffers *buffers, unsigned key,
+                                               unsigned bucket)
+{
+    tide_assert(key < TIDE_BUFFER_KEYS && bucket < TIDE_BUCKETS);
+    return buffers->depot[key] != NULL ? &buffers->depot[key][bucket] : NULL;
+}
+
+static inline void tide_permits_give(tide_buffers *buffers, tide_depot_bucket *depot,
+                                     unsigned count, size_t bytes)
+{
+    tide_assert(depot->permits >= count && buffers->bytes_permitted >= count * bytes);
+    depot->permits -= count;
+    buffers->bytes_permitted -= count * bytes;
+}
+
+/* The list has a permit for it. */
+static inline void tide_depot_push(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t slot)
+{
+    tide_assert(!tide_handle_live(tide_handle_at(buffers, slot)));
+    tide_handle_at(buffers, slot)->next = depot->first;
+    depot->first = slot;
+    depot->cached++;
+    tide_assert(depot->cached <= depot->permits);
+}
+
+/* ---- from cells to the depot ---- */
+
+/* A cell's credits that stand for no buffer are given up. True if there were any. */
+static inline bool tide_cell_settle(tide_buffers *buffers, tide_cell *cell, unsigned key,
+                                    unsigned bucket)
+{
+    unsigned held = tide_cell_held(cell), idle = tide_cell_credit(cell) - held;
+    tide_assert(held <= tide_cell_credit(cell));
+    if (idle == 0)
+        return false;
+    tide_cell_trust(cell, held);
+    tide_permits_give(buffers, tide_depot_at(buffers, key, bucket), idle,
+                      tide_bucket_bytes(buffers->policy, bucket));
+    return true;
+}
+
+/* All of it, permits included. */
+static inline void tide_cell_empty(tide_buffers *buffers, tide_cell *cell, unsigned key,
+                                   unsigned bucket)
+{
+    tide_depot_bucket *depot = tide_depot_at(buffers, key, bucket);
+    tide_cell_settle(buffers, cell, key, bucket);
+    while (tide_cell_held(cell) > 0)
+        tide_depot_push(buffers, depot, tide_cell_take(cell, 0));
+    tide_cell_trust(cell, 0);
+}
+
+#endif
