@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* The host's side of memory that kernels allocate from: an array of the pool with a head that tells
- * how far it is used. Whether it sufficed is known when the stream has got there; so leaving waits.
- */
+ * how far it is used. Only when the stream has come to the end is it known whether the memory was
+ * enough; so leaving waits. */
 #include <stddef.h>
 
 #include <tidepool/acquire.h>
 #include <tidepool/device.h>
 #include <tidepool/device_bump.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/scope/mark.h"
 #include "runtime/pool/core.h"
+#include "runtime/scope/mark.h"
 
 _Static_assert(sizeof(tide_bump) <= TIDE_BUMP_HEAD && TIDE_BUMP_HEAD % TIDE_BUMP_ALIGN == 0,
                "the memory follows the head");
+_Static_assert(sizeof(tide_bump_word) == sizeof(uint64_t), "kernels add to words of 64 bits");
+_Static_assert((TIDE_BUMP_ALIGN & (TIDE_BUMP_ALIGN - 1)) == 0, "an alignment is a power of two");
 
 /* The text of the header, as it is installed. */
 __asm__(".pushsection .rodata\n"
@@ -30,13 +33,17 @@ const char *tide_bump_source(void)
     return tide_bump_text;
 }
 
-static tide_status prepare(tide_pool *pool, size_t bytes, tide_bump_scope *scope, const char *call)
+/* The array, with its head on the way to it. Nothing is rewound when that fails. */
+static tide_status bump_prepare(tide_pool *pool, size_t bytes, tide_bump_scope *scope,
+                                const char *call)
 {
+    tide_assert(scope->bump == NULL && scope->mark.pool == pool);
     size_t capacity, all;
     if (__builtin_add_overflow(bytes, (size_t)TIDE_BUMP_ALIGN - 1, &capacity) ||
         __builtin_add_overflow(capacity, (size_t)TIDE_BUMP_HEAD, &all))
         return tide_fail(TIDE_ERROR_SIZE, call, "%zu bytes overflow size_t", bytes);
     capacity -= capacity % TIDE_BUMP_ALIGN;
+    tide_assert(capacity >= bytes && capacity % TIDE_BUMP_ALIGN == 0 && capacity < all);
     const tide_bump head = {.capacity = capacity};
     tide_bump *bump = tide_acquire_type(pool, TIDE_U64, all / sizeof(uint64_t) + 1);
     if (bump == NULL)
@@ -54,7 +61,8 @@ tide_status tide_bump_enter(tide_pool *pool, size_t bytes, tide_bump_scope *scop
     *scope = (tide_bump_scope){.pool = pool, .mark = tide_checkpoint(pool)};
     if (scope->mark.pool == NULL)
         return tide_error_status();
-    tide_status status = prepare(pool, bytes, scope, call);
+    tide_assert(tide_mark_open(pool, scope->mark.position, scope->mark.serial));
+    tide_status status = bump_prepare(pool, bytes, scope, call);
     if (status == TIDE_OK)
         return TIDE_OK;
     (void)tide_rewind(pool, scope->mark); /* the message stays that of the failure */
@@ -62,8 +70,8 @@ tide_status tide_bump_enter(tide_pool *pool, size_t bytes, tide_bump_scope *scop
     return status;
 }
 
-/* How it went. */
-static tide_status report(tide_bump_scope *scope, const tide_bump *head, const char *call)
+/* What kernels asked for, into the scope; refused if it was more than there was. */
+static tide_status bump_report(tide_bump_scope *scope, const tide_bump *head, const char *call)
 {
     scope->asked = (size_t)(head->used + head->too_much);
     scope->refused = (size_t)head->refused;
@@ -89,5 +97,5 @@ tide_status tide_bump_leave(tide_bump_scope *scope)
     scope->bump = NULL;
     if (read != TIDE_OK || rewound != TIDE_OK)
         return read != TIDE_OK ? read : rewound;
-    return report(scope, &head, call);
+    return bump_report(scope, &head, call);
 }

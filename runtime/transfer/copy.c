@@ -5,18 +5,19 @@
 
 #include <tidepool/device.h>
 
-#include "runtime/transfer/copy.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/pool/row.h"
-#include "runtime/transfer/pinned_ring.h"
 #include "runtime/pool/streams.h"
+#include "runtime/transfer/copy.h"
+#include "runtime/transfer/pinned_ring.h"
 
 /* ---- what may be copied --------------------------------------------------------------------- */
 
 /* In a careful pool, memory of a slot must be of a live array, and end with it. What is no slot's
  * may be an imported array or the user's own. */
-static tide_status check_row(const tide_pool *pool, const tide_row *row, const char *data,
-                             size_t bytes, const char *call)
+static tide_status copy_check_row(const tide_pool *pool, const tide_row *row, const char *data,
+                                  size_t bytes, const char *call)
 {
     for (uint32_t i = 0; i < row->count; i++) {
         const tide_slot *slot = &row->slots[i];
@@ -26,6 +27,8 @@ static tide_status check_row(const tide_pool *pool, const tide_row *row, const c
             continue;
         size_t used = 0, at = (size_t)(data - start);
         tide_type_bytes(tide_type_find(row->type), record->length, &used);
+        tide_assert(at < record->bytes);
+        tide_assert(!record->live || used <= record->bytes || record->pin != NULL);
         if (!record->live)
             return tide_misuse(pool, TIDE_ERROR_STALE, call, "%p is in no live array of pool '%s'",
                                (const void *)data, pool->core->name);
@@ -40,6 +43,7 @@ static tide_status check_row(const tide_pool *pool, const tide_row *row, const c
 tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t bytes, const char *call)
 {
     const tide_pool_core *core = pool->core;
+    tide_assert(bytes != 0 && call != NULL);
     if (data == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "a pointer to %zu bytes is NULL", bytes);
     if (bytes > SIZE_MAX / 2 || (uintptr_t)data > UINTPTR_MAX - bytes)
@@ -47,12 +51,13 @@ tide_status tide_copy_check(const tide_pool *pool, const void *data, size_t byte
                          data);
     if (core->careful)
         for (uint32_t i = 0; i < core->rows.used_count; i++)
-            TIDE_FORWARD(check_row(pool, core->rows.used[i], data, bytes, call));
+            TIDE_FORWARD(copy_check_row(pool, core->rows.used[i], data, bytes, call));
     return TIDE_OK;
 }
 
-static tide_status admit(tide_pool *pool, const void *to, const void *from, size_t bytes,
-                         const char *call)
+/* May the call go on? What holds for all three copies; to copy nothing may be from and to NULL. */
+static tide_status copy_admit(tide_pool *pool, const void *to, const void *from, size_t bytes,
+                              const char *call)
 {
     TIDE_FORWARD(tide_pool_use(pool, call));
     if (bytes == 0)
@@ -68,7 +73,7 @@ static tide_status admit(tide_pool *pool, const void *to, const void *from, size
 tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes)
 {
     const char *call = "tide_upload";
-    TIDE_FORWARD(admit(pool, to, from, bytes, call));
+    TIDE_FORWARD(copy_admit(pool, to, from, bytes, call));
     if (bytes == 0)
         return TIDE_OK;
     TIDE_FORWARD(tide_copy_check(pool, to, bytes, call));
@@ -86,7 +91,7 @@ tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t byte
 tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t bytes)
 {
     const char *call = "tide_download";
-    TIDE_FORWARD(admit(pool, to, from, bytes, call));
+    TIDE_FORWARD(copy_admit(pool, to, from, bytes, call));
     if (bytes == 0)
         return TIDE_OK;
     TIDE_FORWARD(tide_copy_check(pool, from, bytes, call));
@@ -99,9 +104,11 @@ tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t by
     return tide_ring_read(pool, from, bytes, &piece, 1, call);
 }
 
-/* Work that is queued has no order within a copy. */
-static tide_status check_apart(const char *to, const char *from, size_t bytes, const char *call)
+/* A device copies the bytes of one copy in any order, so the two sides must not overlap. */
+static tide_status copy_check_apart(const char *to, const char *from, size_t bytes,
+                                    const char *call)
 {
+    tide_assert(to != NULL && from != NULL && bytes != 0);
     size_t apart = to > from ? (size_t)(to - from) : (size_t)(from - to);
     return apart >= bytes
                ? TIDE_OK
@@ -112,12 +119,12 @@ static tide_status check_apart(const char *to, const char *from, size_t bytes, c
 tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes)
 {
     const char *call = "tide_copy";
-    TIDE_FORWARD(admit(pool, to, from, bytes, call));
+    TIDE_FORWARD(copy_admit(pool, to, from, bytes, call));
     if (bytes == 0)
         return TIDE_OK;
     TIDE_FORWARD(tide_copy_check(pool, to, bytes, call));
     TIDE_FORWARD(tide_copy_check(pool, from, bytes, call));
-    TIDE_FORWARD(check_apart(to, from, bytes, call));
+    TIDE_FORWARD(copy_check_apart(to, from, bytes, call));
     tide_device *device = pool->core->device;
     tide_streams_gather(pool);
     TIDE_FORWARD(device->methods->copy(device, pool->core->streams.own, to, from, bytes));

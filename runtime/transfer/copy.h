@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* What may be copied: the check that all copies of arrays have in common. */
 #ifndef TIDEPOOL_RUNTIME_TRANSFER_COPY_H
 #define TIDEPOOL_RUNTIME_TRANSFER_COPY_H
 

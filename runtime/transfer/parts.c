@@ -1,31 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /* Whole frames: all parts copied in one transfer, filled or hashed in one launch.
  *
- * In one transfer: on the device the parts lie packed in a block, itself an array of the pool for
- * as long as the call takes; helpers pack and unpack it in one launch, copies within the device
- * where there are none. Much data gains nothing from packing: it goes part by part. */
+ * For one transfer the parts lie packed in a block on the device, itself an array of the pool for
+ * as long as the call takes. Helpers pack and unpack it in one launch; where there are none, copies
+ * within the device do. Much data gains nothing from packing: it goes part by part. */
 #include <string.h>
 
 #include <tidepool/acquire.h>
 #include <tidepool/device.h>
 #include <tidepool/mark.h>
 
-#include "runtime/base/assert.h"
-#include "runtime/transfer/copy.h"
-#include "runtime/base/error.h"
 #include "runtime/array/fill.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/hooks.h"
-#include "runtime/transfer/pinned_ring.h"
-#include "runtime/pool/streams.h"
 #include "runtime/base/type.h"
+#include "runtime/pool/streams.h"
+#include "runtime/transfer/copy.h"
+#include "runtime/transfer/pinned_ring.h"
 
-enum { PACK_ALIGN = 64, PACK_MAX = 16 << 20, HASH_PIECE = 256 << 10 };
+enum { PACK_ALIGN = 64, PACK_MAX = 16 << 20, HASH_PIECE = 256 << 10 }; /* bytes */
+
+_Static_assert(HASH_PIECE % sizeof(uint64_t) == 0, "pieces that are hashed are of whole words");
+_Static_assert(PACK_MAX % PACK_ALIGN == 0, "a part that ends within the limit is padded within it");
+_Static_assert(sizeof(tide_piece) + sizeof(size_t) <= sizeof(tide_part),
+               "bytes for as many pieces as there are parts in memory do not overflow");
+_Static_assert(sizeof(tide_piece) % _Alignof(size_t) == 0, "offsets may follow the pieces");
 
 /* ---- what a frame is ------------------------------------------------------------------------ */
 
 /* Sizes have been checked where this is asked. */
-static size_t part_bytes(const tide_part *part)
+static size_t parts_bytes_of(const tide_part *part)
 {
     size_t bytes = 0;
     bool fits = tide_type_bytes(tide_type_find(part->type), part->count, &bytes);
@@ -34,8 +40,9 @@ static size_t part_bytes(const tide_part *part)
     return bytes;
 }
 
-static tide_status check_part(const tide_pool *pool, const tide_part *part, size_t index, bool host,
-                              const char *call)
+/* `host`: the part's pointer to the host is used. */
+static tide_status parts_check_one(const tide_pool *pool, const tide_part *part, size_t index,
+                                   bool host, const char *call)
 {
     const tide_type_facts *facts = tide_type_find(part->type);
     size_t bytes = 0;
@@ -51,32 +58,36 @@ static tide_status check_part(const tide_pool *pool, const tide_part *part, size
     return tide_copy_check(pool, part->data, bytes, call);
 }
 
-static tide_status check(tide_pool *pool, const tide_part *parts, size_t count, bool host,
-                         const char *call)
+static tide_status parts_check(tide_pool *pool, const tide_part *parts, size_t count, bool host,
+                               const char *call)
 {
     TIDE_FORWARD(tide_pool_use(pool, call));
     if (count != 0 && parts == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %zu parts are NULL", count);
     for (size_t i = 0; i < count; i++)
-        TIDE_FORWARD(check_part(pool, &parts[i], i, host, call));
+        TIDE_FORWARD(parts_check_one(pool, &parts[i], i, host, call));
     return tide_streams_own(pool, call);
 }
 
 /* ---- helpers -------------------------------------------------------------------------------- */
 
-static tide_frame_result help(const tide_pool *pool, tide_frame_work_kind kind, const tide_part *parts,
-                        size_t count, void *block, const size_t *offsets)
+/* One launch for all parts, if policy has made a helper for them. */
+static tide_frame_result parts_ask_help(const tide_pool *pool, tide_frame_work_kind kind,
+                                        const tide_part *parts, size_t count, void *block,
+                                        const size_t *offsets)
 {
-    const tide_frame_work help = {.kind = kind,
-                            .device = pool->core->device,
-                            .stream = pool->core->streams.own,
-                            .parts = parts,
-                            .count = count,
-                            .block = block,
-                            .offsets = offsets};
+    const tide_frame_work work = {.kind = kind,
+                                  .device = pool->core->device,
+                                  .stream = pool->core->streams.own,
+                                  .parts = parts,
+                                  .count = count,
+                                  .block = block,
+                                  .offsets = offsets};
+    tide_assert(count >= 1 && (block != NULL) == (kind != TIDE_FRAME_FILL_PARTS));
+    tide_assert((offsets != NULL) == (kind == TIDE_FRAME_PACK || kind == TIDE_FRAME_UNPACK));
     if (tide_hooks_policy.help == NULL || pool->core->device->host)
         return TIDE_FRAME_ABSENT;
-    return tide_hooks_policy.help(&help);
+    return tide_hooks_policy.help(&work);
 }
 
 /* ---- packing -------------------------------------------------------------------------------- */
@@ -89,15 +100,19 @@ typedef struct packing {
     tide_piece *pieces;
 } packing;
 
-static bool pack_begin(packing *pack, const tide_part *parts, size_t count)
+/* False: there is too much to be packed, or no memory for the list of pieces. Ended in any case by
+ * parts_pack_end. */
+static bool parts_pack_begin(packing *pack, const tide_part *parts, size_t count)
 {
+    tide_assert(parts != NULL && count >= 2);
     *pack = (packing){.parts = parts, .count = count};
     pack->pieces = tide_os_resize(NULL, count * (sizeof *pack->pieces + sizeof *pack->offsets));
     if (pack->pieces == NULL)
         return false;
     pack->offsets = (size_t *)(void *)(pack->pieces + count);
     for (size_t i = 0; i < count; i++) {
-        size_t bytes = part_bytes(&parts[i]);
+        size_t bytes = parts_bytes_of(&parts[i]);
+        tide_assert(pack->bytes % PACK_ALIGN == 0);
         pack->offsets[i] = pack->bytes;
         pack->pieces[i] = (tide_piece){parts[i].host, pack->bytes, bytes};
         if (bytes > PACK_MAX || pack->bytes > PACK_MAX)
@@ -107,59 +122,61 @@ static bool pack_begin(packing *pack, const tide_part *parts, size_t count)
     return pack->bytes <= PACK_MAX;
 }
 
-static void pack_end(packing *pack)
+static void parts_pack_end(packing *pack)
 {
     tide_os_free(pack->pieces);
 }
 
-/* One by one, within the device. */
-static tide_status copy_parts(tide_pool *pool, const packing *pack, char *block, bool out)
+/* Between the block and the parts one by one, within the device. `out`: out of the block. */
+static tide_status parts_copy_each(tide_pool *pool, const packing *pack, char *block, bool out)
 {
     tide_device *device = pool->core->device;
     for (size_t i = 0; i < pack->count; i++) {
         void *packed = block + pack->offsets[i], *data = pack->parts[i].data;
         if (pack->pieces[i].bytes == 0)
             continue;
+        tide_assert(pack->offsets[i] + pack->pieces[i].bytes <= pack->bytes);
         TIDE_FORWARD(device->methods->copy(device, pool->core->streams.own, out ? data : packed,
                                            out ? packed : data, pack->pieces[i].bytes));
     }
     return TIDE_OK;
 }
 
-static tide_status move_parts(tide_pool *pool, const packing *pack, char *block, bool out)
+static tide_status parts_move_packed(tide_pool *pool, const packing *pack, char *block, bool out)
 {
-    switch (help(pool, out ? TIDE_FRAME_UNPACK : TIDE_FRAME_PACK, pack->parts, pack->count, block,
-                 pack->offsets)) {
+    switch (parts_ask_help(pool, out ? TIDE_FRAME_UNPACK : TIDE_FRAME_PACK, pack->parts,
+                           pack->count, block, pack->offsets)) {
     case TIDE_FRAME_QUEUED:
         return TIDE_OK;
     case TIDE_FRAME_FAILED:
         return tide_error_status();
     default:
-        return copy_parts(pool, pack, block, out);
+        return parts_copy_each(pool, pack, block, out);
     }
 }
 
-static tide_status upload_packed(tide_pool *pool, const packing *pack, char *block,
-                                 const char *call)
+static tide_status parts_upload_packed(tide_pool *pool, const packing *pack, char *block,
+                                       const char *call)
 {
     TIDE_FORWARD(tide_ring_write(pool, block, pack->bytes, pack->pieces, pack->count, call));
-    return move_parts(pool, pack, block, true);
+    return parts_move_packed(pool, pack, block, true);
 }
 
-static tide_status download_packed(tide_pool *pool, const packing *pack, char *block,
-                                   const char *call)
+static tide_status parts_download_packed(tide_pool *pool, const packing *pack, char *block,
+                                         const char *call)
 {
-    TIDE_FORWARD(move_parts(pool, pack, block, false));
+    TIDE_FORWARD(parts_move_packed(pool, pack, block, false));
     return tide_ring_read(pool, block, pack->bytes, pack->pieces, pack->count, call);
 }
 
 /* ---- a block for a while -------------------------------------------------------------------- */
 
-/* Device memory from the pool itself. What is in flight when it is rewound is the pool's usual
- * case. */
-static void *block_begin(tide_pool *pool, size_t bytes, tide_mark *mark)
+/* Device memory from the pool itself, in a level of its own; NULL, and the thread's last failure
+ * stays what it was, when there is none. It may be rewound with work in flight, like any array. */
+static void *parts_block_begin(tide_pool *pool, size_t bytes, tide_mark *mark)
 {
     tide_failure before;
+    tide_assert(bytes != 0);
     tide_failure_keep(&before);
     *mark = tide_checkpoint(pool);
     void *block = NULL;
@@ -173,8 +190,10 @@ static void *block_begin(tide_pool *pool, size_t bytes, tide_mark *mark)
     return NULL;
 }
 
-static tide_status block_end(tide_pool *pool, tide_mark mark, tide_status status)
+/* The first of two failures counts. */
+static tide_status parts_block_end(tide_pool *pool, tide_mark mark, tide_status status)
 {
+    tide_assert(mark.pool == pool);
     tide_status rewound = tide_rewind(pool, mark);
     return status != TIDE_OK ? status : rewound;
 }
@@ -183,20 +202,21 @@ static tide_status block_end(tide_pool *pool, tide_mark mark, tide_status status
 
 typedef tide_status move_one(tide_pool *pool, const tide_part *part, size_t bytes);
 
-static tide_status upload_one(tide_pool *pool, const tide_part *part, size_t bytes)
+static tide_status parts_upload_one(tide_pool *pool, const tide_part *part, size_t bytes)
 {
     return tide_upload(pool, part->data, part->host, bytes);
 }
 
-static tide_status download_one(tide_pool *pool, const tide_part *part, size_t bytes)
+static tide_status parts_download_one(tide_pool *pool, const tide_part *part, size_t bytes)
 {
     return tide_download(pool, part->host, part->data, bytes);
 }
 
-static tide_status move_each(tide_pool *pool, const tide_part *parts, size_t count, move_one *move)
+static tide_status parts_move_each(tide_pool *pool, const tide_part *parts, size_t count,
+                                   move_one *move)
 {
     for (size_t i = 0; i < count; i++)
-        TIDE_FORWARD(move(pool, &parts[i], part_bytes(&parts[i])));
+        TIDE_FORWARD(move(pool, &parts[i], parts_bytes_of(&parts[i])));
     return TIDE_OK;
 }
 
@@ -204,49 +224,52 @@ typedef tide_status move_packed(tide_pool *pool, const packing *pack, char *bloc
                                 const char *call);
 
 /* Packed if there is little of it and memory for a block, else part by part. */
-static tide_status move_frame(tide_pool *pool, const tide_part *parts, size_t count, move_one *one,
-                              move_packed *packed, const char *call)
+static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, size_t count,
+                                    move_one *one, move_packed *packed, const char *call)
 {
-    TIDE_FORWARD(check(pool, parts, count, true, call));
+    TIDE_FORWARD(parts_check(pool, parts, count, true, call));
     if (pool->core->device->host || count < 2)
-        return move_each(pool, parts, count, one);
+        return parts_move_each(pool, parts, count, one);
     packing pack;
     tide_mark mark;
     void *block = NULL;
-    if (pack_begin(&pack, parts, count) && pack.bytes != 0)
-        block = block_begin(pool, pack.bytes, &mark);
+    if (parts_pack_begin(&pack, parts, count) && pack.bytes != 0)
+        block = parts_block_begin(pool, pack.bytes, &mark);
     tide_status status;
     if (block == NULL) {
-        status = move_each(pool, parts, count, one);
+        status = parts_move_each(pool, parts, count, one);
     } else {
         tide_streams_gather(pool);
         status = packed(pool, &pack, block, call);
         tide_streams_follow(pool);
-        status = block_end(pool, mark, status);
+        status = parts_block_end(pool, mark, status);
     }
-    pack_end(&pack);
+    parts_pack_end(&pack);
     return status;
 }
 
 tide_status tide_upload_frame(tide_pool *pool, const tide_part *parts, size_t count)
 {
-    return move_frame(pool, parts, count, upload_one, upload_packed, "tide_upload_frame");
+    return parts_move_frame(pool, parts, count, parts_upload_one, parts_upload_packed,
+                            "tide_upload_frame");
 }
 
 tide_status tide_download_frame(tide_pool *pool, const tide_part *parts, size_t count)
 {
-    return move_frame(pool, parts, count, download_one, download_packed, "tide_download_frame");
+    return parts_move_frame(pool, parts, count, parts_download_one, parts_download_packed,
+                            "tide_download_frame");
 }
 
 /* ---- fill ----------------------------------------------------------------------------------- */
 
 tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t count)
 {
-    TIDE_FORWARD(check(pool, parts, count, false, "tide_fill_frame"));
+    TIDE_FORWARD(parts_check(pool, parts, count, false, "tide_fill_frame"));
     if (count == 0)
         return TIDE_OK;
     tide_streams_gather(pool);
-    tide_frame_result helped = help(pool, TIDE_FRAME_FILL_PARTS, parts, count, NULL, NULL);
+    tide_frame_result helped =
+        parts_ask_help(pool, TIDE_FRAME_FILL_PARTS, parts, count, NULL, NULL);
     if (helped == TIDE_FRAME_FAILED)
         return tide_error_status();
     if (helped == TIDE_FRAME_QUEUED)
@@ -260,14 +283,16 @@ tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t coun
 
 /* ---- hash ----------------------------------------------------------------------------------- */
 
-/* By the host, piece by piece. Of bits the last word is the last piece. */
-static tide_status hash_downloaded(tide_pool *pool, const tide_part *part, char *buffer,
-                                   uint64_t *hash)
+/* By the host, piece by piece. The last word of bits is a piece of its own, since part of it does
+ * not count. */
+static tide_status parts_hash_downloaded(tide_pool *pool, const tide_part *part, char *buffer,
+                                         uint64_t *hash)
 {
     tide_hash sum = {0};
-    size_t bytes = part_bytes(part), n;
+    size_t bytes = parts_bytes_of(part), n;
     bool masked = part->type == TIDE_BIT && part->count % 64 != 0;
     size_t plain = masked ? bytes - sizeof(uint64_t) : bytes;
+    tide_assert(plain <= bytes);
     for (size_t at = 0; at < plain; at += n) {
         n = plain - at < HASH_PIECE ? plain - at : HASH_PIECE;
         TIDE_FORWARD(tide_download(pool, buffer, (char *)part->data + at, n));
@@ -279,12 +304,13 @@ static tide_status hash_downloaded(tide_pool *pool, const tide_part *part, char 
         word &= tide_hash_mask(part->count);
         tide_hash_more(&sum, &word, sizeof word);
     }
+    tide_assert(sum.bytes == bytes);
     *hash = tide_hash_end(&sum);
     return TIDE_OK;
 }
 
-static tide_status hash_by_host(tide_pool *pool, const tide_part *parts, size_t count,
-                                uint64_t *hashes, const char *call)
+static tide_status parts_hash_by_host(tide_pool *pool, const tide_part *parts, size_t count,
+                                      uint64_t *hashes, const char *call)
 {
     char *buffer = tide_os_resize(NULL, HASH_PIECE);
     if (buffer == NULL)
@@ -292,35 +318,35 @@ static tide_status hash_by_host(tide_pool *pool, const tide_part *parts, size_t 
                          pool->core->name);
     tide_status status = TIDE_OK;
     for (size_t i = 0; i < count && status == TIDE_OK; i++)
-        status = hash_downloaded(pool, &parts[i], buffer, &hashes[i]);
+        status = parts_hash_downloaded(pool, &parts[i], buffer, &hashes[i]);
     tide_os_free(buffer);
     return status;
 }
 
-/* TIDE_FRAME_QUEUED: the hashes are there. */
-static tide_frame_result hash_by_device(tide_pool *pool, const tide_part *parts, size_t count,
-                                  uint64_t *hashes)
+/* TIDE_FRAME_QUEUED: the hashes are on the host. */
+static tide_frame_result parts_hash_by_device(tide_pool *pool, const tide_part *parts, size_t count,
+                                              uint64_t *hashes)
 {
     tide_mark mark;
     if (tide_hooks_policy.help == NULL)
         return TIDE_FRAME_ABSENT;
-    void *block = block_begin(pool, count * sizeof *hashes, &mark);
+    void *block = parts_block_begin(pool, count * sizeof *hashes, &mark);
     if (block == NULL)
         return TIDE_FRAME_ABSENT;
     tide_streams_gather(pool);
-    tide_frame_result helped = help(pool, TIDE_FRAME_HASH, parts, count, block, NULL);
+    tide_frame_result helped = parts_ask_help(pool, TIDE_FRAME_HASH, parts, count, block, NULL);
     tide_status status = TIDE_OK;
     if (helped == TIDE_FRAME_QUEUED)
         status = tide_download(pool, hashes, block, count * sizeof *hashes);
     tide_streams_follow(pool);
-    status = block_end(pool, mark, status);
+    status = parts_block_end(pool, mark, status);
     return status == TIDE_OK ? helped : TIDE_FRAME_FAILED;
 }
 
 tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t count, uint64_t *hashes)
 {
     const char *call = "tide_hash_frame";
-    TIDE_FORWARD(check(pool, parts, count, false, call));
+    TIDE_FORWARD(parts_check(pool, parts, count, false, call));
     if (count != 0 && hashes == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
     if (count == 0)
@@ -330,12 +356,12 @@ tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t coun
             hashes[i] = tide_hash_elements(parts[i].data, parts[i].type, parts[i].count);
         return TIDE_OK;
     }
-    switch (hash_by_device(pool, parts, count, hashes)) {
+    switch (parts_hash_by_device(pool, parts, count, hashes)) {
     case TIDE_FRAME_QUEUED:
         return TIDE_OK;
     case TIDE_FRAME_FAILED:
         return tide_error_status();
     default:
-        return hash_by_host(pool, parts, count, hashes, call);
+        return parts_hash_by_host(pool, parts, count, hashes, call);
     }
 }

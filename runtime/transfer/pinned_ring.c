@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The ring of pinned chunks through which a pool copies between the host and its device: pieces go
+ * into a chunk and on to the device, or from the device into a chunk and on to the pieces. */
 #include "runtime/transfer/pinned_ring.h"
 
 #include <string.h>
@@ -8,7 +10,10 @@
 #include "runtime/base/settings.h"
 #include "runtime/pool/streams.h"
 
-enum { CHUNKS = 4, CHUNK_ALIGN = 4096, PIECE_ALIGN = 64 };
+enum { CHUNKS = 4, CHUNK_ALIGN = 4096, PIECE_ALIGN = 64 }; /* in bytes, but for the first */
+
+_Static_assert(CHUNKS >= 2, "one chunk is filled while another is in flight");
+_Static_assert(CHUNK_ALIGN % PIECE_ALIGN == 0, "what is aligned in a chunk is aligned in memory");
 
 typedef struct chunk {
     char *data; /* NULL: not needed so far */
@@ -24,7 +29,8 @@ typedef struct tide_pinned_ring {
 
 /* ---- the ring ------------------------------------------------------------------------------ */
 
-static tide_pinned_ring *ready(tide_pool *pool, const char *call)
+/* The pool's ring, made on first use; NULL with a message when there is no memory. */
+static tide_pinned_ring *ring_make_ready(tide_pool *pool, const char *call)
 {
     tide_pool_core *core = pool->core;
     if (core->ring != NULL)
@@ -36,12 +42,15 @@ static tide_pinned_ring *ready(tide_pool *pool, const char *call)
         return NULL;
     }
     *made = (tide_pinned_ring){.bytes = (size_t)tide_setting_get(TIDE_SETTING_staging) * 1024};
+    tide_assert(made->bytes >= PIECE_ALIGN && made->bytes % PIECE_ALIGN == 0);
     return core->ring = made;
 }
 
 /* TIDE_ERROR_MEMORY, without a message, when there is none. */
-static tide_status give_memory(const tide_pool_core *core, const tide_pinned_ring *ring, chunk *c)
+static tide_status ring_give_memory(const tide_pool_core *core, const tide_pinned_ring *ring,
+                                    chunk *c)
 {
+    tide_assert(c >= ring->chunks && c < ring->chunks + CHUNKS);
     if (c->data != NULL)
         return TIDE_OK;
     void *data = NULL;
@@ -54,22 +63,25 @@ static tide_status give_memory(const tide_pool_core *core, const tide_pinned_rin
 
 /* The chunk after the current one. Where there is no memory for one more, the first serves again.
  */
-static tide_status next_chunk(const tide_pool_core *core, tide_pinned_ring *ring, uint32_t *next)
+static tide_status ring_next_chunk(const tide_pool_core *core, tide_pinned_ring *ring,
+                                   uint32_t *next)
 {
+    tide_assert(ring->current < CHUNKS && ring->chunks[0].data != NULL);
     *next = (ring->current + 1) % CHUNKS;
-    tide_status status = give_memory(core, ring, &ring->chunks[*next]);
+    tide_status status = ring_give_memory(core, ring, &ring->chunks[*next]);
     if (status != TIDE_ERROR_MEMORY)
         return status;
     *next = 0;
     return TIDE_OK;
 }
 
-/* Without a mark the host waits at once. */
-static tide_status close_chunk(const tide_pool_core *core, tide_pinned_ring *ring)
+/* The current chunk is done with: a mark goes with what is in flight there. Without a mark the host
+ * waits at once. */
+static tide_status ring_close_chunk(const tide_pool_core *core, tide_pinned_ring *ring)
 {
     tide_device *device = core->device;
     chunk *c = &ring->chunks[ring->current];
-    tide_assert(c->mark == NULL);
+    tide_assert(c->mark == NULL && ring->used <= ring->bytes);
     if (ring->used == 0)
         return TIDE_OK;
     c->mark = device->methods->mark(device, core->streams.own);
@@ -79,28 +91,33 @@ static tide_status close_chunk(const tide_pool_core *core, tide_pinned_ring *rin
     return TIDE_OK;
 }
 
-static tide_status open_chunk(const tide_pool_core *core, tide_pinned_ring *ring, uint32_t next)
+/* The chunk becomes current once its mark has been passed. */
+static tide_status ring_open_chunk(const tide_pool_core *core, tide_pinned_ring *ring,
+                                   uint32_t next)
 {
     tide_device *device = core->device;
     chunk *c = &ring->chunks[next];
-    tide_assert(ring->used == 0);
+    tide_assert(next < CHUNKS && c->data != NULL && ring->used == 0);
     if (c->mark != NULL) {
         if (!device->methods->mark_done(device, c->mark))
             TIDE_FORWARD(device->methods->mark_wait(device, c->mark));
         device->methods->mark_drop(device, c->mark);
         c->mark = NULL;
     }
+    tide_assert(c->mark == NULL);
     ring->current = next;
     return TIDE_OK;
 }
 
 /* Is there no room left in the current chunk? */
-static bool full(const tide_pinned_ring *ring)
+static bool ring_chunk_full(const tide_pinned_ring *ring)
 {
+    tide_assert(ring->used <= ring->bytes && ring->used % PIECE_ALIGN == 0);
     return ring->bytes - ring->used < PIECE_ALIGN;
 }
 
-static tide_status begin(tide_pool *pool, tide_pinned_ring **ring, const char *call)
+/* The ring, with memory for its current chunk. Refused while a graph is captured. */
+static tide_status ring_begin(tide_pool *pool, tide_pinned_ring **ring, const char *call)
 {
     const tide_pool_core *core = pool->core;
     if (core->device->methods->capturing(core->device, core->streams.own))
@@ -108,28 +125,30 @@ static tide_status begin(tide_pool *pool, tide_pinned_ring **ring, const char *c
                          "a graph is captured on the stream of pool '%s': its replays would copy "
                          "what happens to be staged then",
                          core->name);
-    *ring = ready(pool, call);
+    *ring = ring_make_ready(pool, call);
     if (*ring == NULL)
         return TIDE_ERROR_MEMORY;
-    tide_status status = give_memory(core, *ring, &(*ring)->chunks[(*ring)->current]);
+    tide_status status = ring_give_memory(core, *ring, &(*ring)->chunks[(*ring)->current]);
     if (status == TIDE_ERROR_MEMORY)
         tide_fail(status, call, "no %zu bytes of pinned memory for copies of pool '%s'",
                   (*ring)->bytes, core->name);
     return status;
 }
 
-static size_t round_up(size_t bytes, size_t to)
+static size_t ring_round_up(size_t bytes, size_t to)
 {
     return (bytes + to - 1) / to * to;
 }
 
 /* ---- pieces -------------------------------------------------------------------------------- */
 
-/* Copies the part of the pieces that lies in [at, at + bytes) of the block to or from `staged`.
- * `first` is where to look from; moved on past pieces that end before. */
-static void move_pieces(const tide_piece *pieces, size_t count, size_t *first, char *staged,
-                        size_t at, size_t bytes, bool out)
+/* Copies what the pieces have in [at, at + bytes) of the block; `out`: from `staged` to the pieces,
+ * else the other way round. `first` is the piece to look from; it is moved on past pieces that end
+ * before. */
+static void ring_move_pieces(const tide_piece *pieces, size_t count, size_t *first, char *staged,
+                             size_t at, size_t bytes, bool out)
 {
+    tide_assert(bytes != 0 && *first <= count);
     while (*first < count && pieces[*first].at + pieces[*first].bytes <= at)
         ++*first;
     for (size_t i = *first; i < count && pieces[i].at < at + bytes; i++) {
@@ -138,6 +157,7 @@ static void move_pieces(const tide_piece *pieces, size_t count, size_t *first, c
         size_t end = p->at + p->bytes < at + bytes ? p->at + p->bytes : at + bytes;
         if (begin >= end)
             continue;
+        tide_assert(begin >= at && end <= at + bytes && end - begin <= p->bytes);
         if (out)
             memcpy(p->host + (begin - p->at), staged + (begin - at), end - begin);
         else
@@ -147,38 +167,42 @@ static void move_pieces(const tide_piece *pieces, size_t count, size_t *first, c
 
 /* ---- to the device -------------------------------------------------------------------------- */
 
-static tide_status advance(const tide_pool_core *core, tide_pinned_ring *ring)
+/* The next chunk becomes current. */
+static tide_status ring_advance(const tide_pool_core *core, tide_pinned_ring *ring)
 {
     uint32_t next = 0;
-    TIDE_FORWARD(next_chunk(core, ring, &next));
-    TIDE_FORWARD(close_chunk(core, ring));
-    return open_chunk(core, ring, next);
+    TIDE_FORWARD(ring_next_chunk(core, ring, &next));
+    TIDE_FORWARD(ring_close_chunk(core, ring));
+    return ring_open_chunk(core, ring, next);
 }
 
 tide_status tide_ring_write(tide_pool *pool, void *block, size_t bytes, const tide_piece *pieces,
-                               size_t count, const char *call)
+                            size_t count, const char *call)
 {
     const tide_pool_core *core = pool->core;
     tide_pinned_ring *ring = NULL;
-    TIDE_FORWARD(begin(pool, &ring, call));
+    tide_assert(block != NULL && bytes != 0 && count != 0);
+    TIDE_FORWARD(ring_begin(pool, &ring, call));
     size_t first = 0;
     for (size_t at = 0, n; at < bytes; at += n) {
-        if (full(ring))
-            TIDE_FORWARD(advance(core, ring));
+        if (ring_chunk_full(ring))
+            TIDE_FORWARD(ring_advance(core, ring));
         n = ring->bytes - ring->used;
         n = n < bytes - at ? n : bytes - at;
+        tide_assert(n != 0);
         char *staged = ring->chunks[ring->current].data + ring->used;
-        move_pieces(pieces, count, &first, staged, at, n, false);
-        ring->used += round_up(n, PIECE_ALIGN);
-        TIDE_FORWARD(
-            core->device->methods->copy(core->device, core->streams.own, (char *)block + at, staged, n));
+        ring_move_pieces(pieces, count, &first, staged, at, n, false);
+        ring->used += ring_round_up(n, PIECE_ALIGN);
+        tide_assert(ring->used <= ring->bytes);
+        TIDE_FORWARD(core->device->methods->copy(core->device, core->streams.own,
+                                                 (char *)block + at, staged, n));
     }
     return TIDE_OK;
 }
 
 /* ---- from the device ------------------------------------------------------------------------ */
 
-/* What has been queued and not yet been handed on. */
+/* A copy into a chunk that has been queued and not yet been handed on to the pieces. */
 typedef struct arrival {
     char *staged;
     size_t at, bytes;
@@ -194,8 +218,10 @@ typedef struct reading {
     uint32_t oldest, waiting;
 } reading;
 
-static tide_status arrive(reading *r)
+/* Waits for the oldest arrival and copies it to the pieces. Gone in any case. */
+static tide_status ring_hand_on_oldest(reading *r)
 {
+    tide_assert(r->waiting > 0 && r->waiting <= CHUNKS && r->oldest < CHUNKS);
     tide_device *device = r->core->device;
     arrival *a = &r->arrivals[r->oldest];
     tide_status status = TIDE_OK;
@@ -206,11 +232,12 @@ static tide_status arrive(reading *r)
     r->oldest = (r->oldest + 1) % CHUNKS;
     r->waiting--;
     if (status == TIDE_OK)
-        move_pieces(r->pieces, r->count, &r->first, a->staged, a->at, a->bytes, true);
+        ring_move_pieces(r->pieces, r->count, &r->first, a->staged, a->at, a->bytes, true);
     return status;
 }
 
-static bool awaited(const reading *r, uint32_t index)
+/* Is anything still to be handed on from the chunk? */
+static bool ring_chunk_awaited(const reading *r, uint32_t index)
 {
     for (uint32_t i = 0; i < r->waiting; i++)
         if (r->arrivals[(r->oldest + i) % CHUNKS].chunk == index)
@@ -219,25 +246,27 @@ static bool awaited(const reading *r, uint32_t index)
 }
 
 /* The next chunk, once what is still to be read from it has been handed on. */
-static tide_status advance_reading(reading *r, tide_pinned_ring *ring)
+static tide_status ring_advance_reading(reading *r, tide_pinned_ring *ring)
 {
     uint32_t next = 0;
-    TIDE_FORWARD(next_chunk(r->core, ring, &next));
-    TIDE_FORWARD(close_chunk(r->core, ring));
-    while (awaited(r, next))
-        TIDE_FORWARD(arrive(r));
-    return open_chunk(r->core, ring, next);
+    TIDE_FORWARD(ring_next_chunk(r->core, ring, &next));
+    TIDE_FORWARD(ring_close_chunk(r->core, ring));
+    while (ring_chunk_awaited(r, next))
+        TIDE_FORWARD(ring_hand_on_oldest(r));
+    return ring_open_chunk(r->core, ring, next);
 }
 
-static tide_status queue(reading *r, tide_pinned_ring *ring, const char *from, size_t at, size_t n)
+/* Queues the copy of the block's n bytes from `at` on, into the current chunk. */
+static tide_status ring_queue_read(reading *r, tide_pinned_ring *ring, const char *from, size_t at,
+                                   size_t n)
 {
     tide_device *device = r->core->device;
-    tide_assert(r->waiting < CHUNKS);
+    tide_assert(r->waiting < CHUNKS && n != 0 && n <= ring->bytes - ring->used);
     arrival a = {.staged = ring->chunks[ring->current].data + ring->used,
                  .at = at,
                  .bytes = n,
                  .chunk = ring->current};
-    ring->used += round_up(n, PIECE_ALIGN);
+    ring->used += ring_round_up(n, PIECE_ALIGN);
     TIDE_FORWARD(device->methods->copy(device, r->core->streams.own, a.staged, from, n));
     a.mark = device->methods->mark(device, r->core->streams.own);
     if (a.mark == NULL)
@@ -246,31 +275,33 @@ static tide_status queue(reading *r, tide_pinned_ring *ring, const char *from, s
     return TIDE_OK;
 }
 
-static tide_status read_all(reading *r, tide_pinned_ring *ring, const char *from, size_t bytes)
+/* On failure some arrivals may still be waiting. */
+static tide_status ring_read_all(reading *r, tide_pinned_ring *ring, const char *from, size_t bytes)
 {
     for (size_t at = 0, n; at < bytes; at += n) {
-        if (full(ring))
-            TIDE_FORWARD(advance_reading(r, ring));
+        if (ring_chunk_full(ring))
+            TIDE_FORWARD(ring_advance_reading(r, ring));
         n = ring->bytes - ring->used;
         n = n < bytes - at ? n : bytes - at;
         if (r->waiting == CHUNKS)
-            TIDE_FORWARD(arrive(r));
-        TIDE_FORWARD(queue(r, ring, from + at, at, n));
+            TIDE_FORWARD(ring_hand_on_oldest(r));
+        TIDE_FORWARD(ring_queue_read(r, ring, from + at, at, n));
     }
     while (r->waiting > 0)
-        TIDE_FORWARD(arrive(r));
+        TIDE_FORWARD(ring_hand_on_oldest(r));
     return TIDE_OK;
 }
 
 tide_status tide_ring_read(tide_pool *pool, const void *block, size_t bytes,
-                              const tide_piece *pieces, size_t count, const char *call)
+                           const tide_piece *pieces, size_t count, const char *call)
 {
     tide_pinned_ring *ring = NULL;
-    TIDE_FORWARD(begin(pool, &ring, call));
+    tide_assert(block != NULL && bytes != 0 && count != 0);
+    TIDE_FORWARD(ring_begin(pool, &ring, call));
     reading r = {.core = pool->core, .pieces = pieces, .count = count};
     uint32_t current = ring->current;
     size_t used = ring->used;
-    tide_status status = read_all(&r, ring, block, bytes);
+    tide_status status = ring_read_all(&r, ring, block, bytes);
     for (; r.waiting > 0; r.waiting--, r.oldest = (r.oldest + 1) % CHUNKS)
         if (r.arrivals[r.oldest].mark != NULL)
             pool->core->device->methods->mark_drop(pool->core->device, r.arrivals[r.oldest].mark);
@@ -281,7 +312,7 @@ tide_status tide_ring_read(tide_pool *pool, const void *block, size_t bytes,
 
 /* ---- end ----------------------------------------------------------------------------------- */
 
-/* A device that cannot be waited for runs nothing any more. */
+/* If the wait fails the device runs nothing any more, so the chunks can go all the same. */
 void tide_ring_end(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Between memory of the host that may be any, and a device: through pinned memory of the pool's
+/* Copies between any memory of the host and a device. They go through pinned memory of the pool's
  * own, which the device reads or writes by itself while the host goes on.
  *
- * A ring of up to four chunks. One is current; what is staged goes behind what has been, so nothing
- * in it is overwritten. When it is full a mark of the stream goes with it, and the next chunk
- * becomes current once its own mark has been passed: all copies from or to it came before that
- * mark. So the host waits only when the whole ring is in flight, and pays one event for a chunk,
- * not for a copy. */
+ * A ring has up to four chunks, of which one is current. What is staged goes behind what has been
+ * staged there, so nothing in the chunk is overwritten. When the chunk is full it gets a mark of
+ * the stream. The next chunk becomes current once its own mark has been passed: all copies from or
+ * to it came before that mark. So the host waits only when the whole ring is in flight, and pays
+ * one event for a chunk, not for a copy. */
 #ifndef TIDEPOOL_RUNTIME_TRANSFER_PINNED_RING_H
 #define TIDEPOOL_RUNTIME_TRANSFER_PINNED_RING_H
 
