@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Adding profiles: what both have seen is added up, the most frequent of all keep a place. What
- * comes out does not depend on anything but the two. */
+/* Adds one profile to another. What both saw is summed; the most frequent types and patterns keep
+ * a place. The result depends on the two profiles and the weight only. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 
+/* The sum, or the largest number if the sum does not fit. */
 static uint64_t add_saturating(uint64_t left, uint64_t right)
 {
     return left > UINT64_MAX - right ? UINT64_MAX : left + right;
 }
 
-/* Rounded down: so figures that are parts of another stay so, and old ones fade to nothing. */
+/* Rounded down: a part stays no larger than its whole, and old figures fade to nothing. */
 static uint64_t add_weigh(uint64_t count, double weight)
 {
     if (weight == 1)
@@ -23,6 +24,7 @@ static uint64_t add_weigh(uint64_t count, double weight)
 
 /* ---- types ------------------------------------------------------------------------------ */
 
+/* The most frequent first; of equals the smaller number first. */
 static int add_compare_types(const void *left, const void *right)
 {
     const tide_profile_type *a = left, *b = right;
@@ -31,6 +33,7 @@ static int add_compare_types(const void *left, const void *right)
     return (a->type > b->type) - (a->type < b->type);
 }
 
+/* Adds a type to the array, or its figures to those that the array has of it. */
 static void add_type(tide_profile_type *all, uint32_t *count, tide_profile_type type)
 {
     if (type.scopes == 0)
@@ -44,6 +47,7 @@ static void add_type(tide_profile_type *all, uint32_t *count, tide_profile_type 
             all[i].slots_max = type.slots_max;
         return;
     }
+    tide_assert(*count < 2 * TIDE_PROFILE_TYPES);
     all[(*count)++] = type;
 }
 
@@ -61,6 +65,7 @@ static void add_types(tide_site_profile *into, const tide_site_profile *from, do
     qsort(all, count, sizeof *all, add_compare_types);
     into->type_count = count < TIDE_PROFILE_TYPES ? count : TIDE_PROFILE_TYPES;
     memcpy(into->types, all, into->type_count * sizeof *all);
+    tide_assert(count == 0 || into->types[0].scopes >= all[count - 1].scopes);
     for (uint32_t i = into->type_count; i < count; i++)
         into->other = add_saturating(into->other, all[i].scopes);
 }
@@ -87,6 +92,7 @@ static int add_compare_patterns(const void *left, const void *right)
 
 static void add_pattern(tide_profile_pattern *all, uint32_t *count, tide_profile_pattern pattern)
 {
+    tide_assert(pattern.length <= TIDE_PATTERN_WORDS);
     if (pattern.scopes == 0)
         return;
     for (uint32_t i = 0; i < *count; i++) {
@@ -95,6 +101,7 @@ static void add_pattern(tide_profile_pattern *all, uint32_t *count, tide_profile
         all[i].scopes = add_saturating(all[i].scopes, pattern.scopes);
         return;
     }
+    tide_assert(*count < 2 * TIDE_PROFILE_PATTERNS);
     all[(*count)++] = pattern;
 }
 
@@ -121,6 +128,8 @@ void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, do
 {
     tide_assert(weight >= 0 && into != from);
     tide_assert(into->type_count <= TIDE_PROFILE_TYPES && from->type_count <= TIDE_PROFILE_TYPES);
+    tide_assert(into->pattern_count <= TIDE_PROFILE_PATTERNS);
+    tide_assert(from->pattern_count <= TIDE_PROFILE_PATTERNS);
     into->scopes = add_saturating(into->scopes, add_weigh(from->scopes, weight));
     into->other = add_saturating(into->other, add_weigh(from->other, weight));
     into->pattern_other =

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* The seam to the runtime, observation of everything, and what was seen of a site. */
+/* The seam to the runtime: the functions that it calls when a plan is published, a site is
+ * forgotten or its figures are asked for. Also the calls that observe every site and that read one
+ * profile. */
 #include <string.h>
 
 #include "profiler/observe.h"
 #include "profiler/tally.h"
 #include "profiler/window.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/registry.h"
 
 /* ---- the seam --------------------------------------------------------------------------- */
 
-/* Without memory the site is not observed. */
+/* The plan to run: the given one, or one that wraps and observes it. Without memory the site is not
+ * observed. */
 static const tide_plan *attach_publish(tide_site *site, const tide_plan *plan)
 {
+    tide_assert(plan != NULL && plan->kind == site->kind);
     bool always = tide_observe_always_on();
     if (!(always ? tide_tally_ensure(site) != NULL : tide_window_open(site)))
         return plan;
     const tide_plan *wrapper = tide_observe_wrap(plan);
+    tide_assert(wrapper == NULL || tide_observe_wraps(wrapper));
     return wrapper != NULL ? wrapper : plan;
 }
 
@@ -40,18 +46,21 @@ static void attach_describe(const tide_site *site, tide_site_information *out)
     out->calls = tide_rate_calls(&tally->rate);
     if (out->calls < (double)out->samples)
         out->calls = (double)out->samples;
+    tide_assert(out->calls >= (double)out->samples);
     out->calls_per_second = tally->rate.per_second;
     out->observed = tide_observe_always_on() || tide_window_open(site);
 }
 
 void tide_profile_attach(void)
 {
+    tide_assert(tide_hooks_profile.publish == NULL);
     tide_hooks_profile = (tide_hooks){
         .publish = attach_publish, .forget = attach_forget, .describe = attach_describe};
 }
 
 /* ---- everything ------------------------------------------------------------------------- */
 
+/* Publishes the site again, so that it is observed or no longer. */
 static bool attach_republish(tide_site *site, void *user)
 {
     tide_status *status = user;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Profiles in files: read whole or not at all, written beside and renamed. */
+/* Profiles in files. A file is taken whole or not at all; a new one is written beside the old one
+ * and then renamed, so that no reader ever sees half of it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +13,17 @@
 
 #include "profiler/loaded.h"
 #include "profiler/text.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 
-/* Says what the system says of a path. */
+/* Bytes that a temporary name is longer than the path, the 0 included, and some to spare. */
+enum { FILE_SUFFIX = 64 };
+_Static_assert(FILE_SUFFIX > sizeof ".-.tmp" + 20 + 10, "a process and a count, in decimal");
+
+/* Fails with the system's own words about the path. */
 static tide_status file_system_failed(const char *call, const char *what, const char *path)
 {
     char buffer[128];
@@ -27,6 +33,7 @@ static tide_status file_system_failed(const char *call, const char *what, const 
 
 /* ---- reading ---------------------------------------------------------------------------- */
 
+/* Reads until the file ends or the room is full. */
 static tide_status file_read_up_to(int file, char *bytes, size_t room, size_t *length,
                                    const char *path, const char *call)
 {
@@ -40,14 +47,16 @@ static tide_status file_read_up_to(int file, char *bytes, size_t room, size_t *l
         if (got == 0)
             break;
         *length += (size_t)got;
+        tide_assert(*length <= room);
     }
     return TIDE_OK;
 }
 
-/* A file that grows while it is read lacks its end, and is refused for that. */
+/* A file that grows while it is read lacks its last line here. The parser refuses it for that. */
 static tide_status file_read_open(int file, tide_text *text, const char *path, const char *call)
 {
     struct stat facts;
+    tide_assert(text->bytes == NULL);
     if (fstat(file, &facts) != 0)
         return file_system_failed(call, "look at", path);
     if (!S_ISREG(facts.st_mode))
@@ -63,7 +72,7 @@ static tide_status file_read_open(int file, tide_text *text, const char *path, c
     return file_read_up_to(file, text->bytes, text->room, &text->length, path, call);
 }
 
-/* Not blocking, for what is no plain file may never answer. */
+/* O_NONBLOCK: a pipe or a device would let us wait, perhaps for ever. */
 static tide_status file_read(const char *path, tide_text *text, const char *call)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -74,7 +83,7 @@ static tide_status file_read(const char *path, tide_text *text, const char *call
     return status;
 }
 
-/* What the file says, added to what `set` has already. */
+/* Adds what the file says to the set. */
 static tide_status file_read_set(const char *path, tide_profile_set *set, const char *call)
 {
     tide_text text = {0};
@@ -85,6 +94,7 @@ static tide_status file_read_set(const char *path, tide_profile_set *set, const 
     return status;
 }
 
+/* The set is made before the registry is locked; the registry then only takes it over. */
 static tide_status file_load(const char *path, bool merge, const char *call)
 {
     if (path == NULL)
@@ -119,6 +129,7 @@ tide_status tide_profile_merge(const char *path)
 
 static bool file_write_all(int file, const tide_text *text)
 {
+    tide_assert(text->length <= TIDE_TEXT_BYTES);
     for (size_t done = 0; done < text->length;) {
         ssize_t wrote = write(file, text->bytes + done, text->length - done);
         if (wrote < 0 && errno != EINTR)
@@ -128,7 +139,7 @@ static bool file_write_all(int file, const tide_text *text)
     return fsync(file) == 0;
 }
 
-/* A name beside the path that nobody has: the descriptor, or -1. */
+/* Makes a file beside the path, of a name that nobody has. Its descriptor, or -1. */
 static int file_create_beside(const char *path, char *name, size_t room)
 {
     static unsigned turn;
@@ -136,7 +147,9 @@ static int file_create_beside(const char *path, char *name, size_t room)
     int file = -1;
     for (int i = 0; i < TRIES; i++) {
         unsigned number = __atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED);
-        snprintf(name, room, "%s.%ld-%u.tmp", path, (long)getpid(), number);
+        int length = snprintf(name, room, "%s.%ld-%u.tmp", path, (long)getpid(), number);
+        tide_assert(length > 0 && (size_t)length < room);
+        (void)length;
         file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (file >= 0 || errno != EEXIST)
             break;
@@ -144,10 +157,11 @@ static int file_create_beside(const char *path, char *name, size_t room)
     return file;
 }
 
-/* So that the renaming itself outlasts a crash. A system that cannot do that for folders has done
- * all it can. */
+/* After this the rename, too, outlasts a crash. Not every file system can do this for a folder, so
+ * a failure is no error. `name` is cut off at its last slash. */
 static void file_sync_folder(char *name)
 {
+    tide_assert(name[0] != '\0');
     char *slash = strrchr(name, '/');
     if (slash != NULL)
         slash[slash == name] = '\0';
@@ -158,6 +172,7 @@ static void file_sync_folder(char *name)
     close(folder);
 }
 
+/* Writes a temporary file and renames it. Whatever fails, the temporary file goes. */
 static tide_status file_write_beside(const char *path, char *name, size_t room,
                                      const tide_text *text, const char *call)
 {
@@ -180,7 +195,7 @@ static tide_status file_write_beside(const char *path, char *name, size_t room,
 
 static tide_status file_write(const char *path, const tide_text *text, const char *call)
 {
-    size_t room = strlen(path) + 64;
+    size_t room = strlen(path) + FILE_SUFFIX;
     char *name = tide_os_resize(NULL, room);
     if (name == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a name beside '%.200s'", path);
@@ -189,13 +204,14 @@ static tide_status file_write(const char *path, const tide_text *text, const cha
     return status;
 }
 
-/* The registry is not held while the system works. */
+/* The registry is locked only while the profile is collected, not while the system works. */
 static tide_status file_save(const char *path, tide_profile_set *set, const char *call)
 {
     tide_text text = {0};
     tide_registry_lock();
     tide_status status = tide_loaded_collect(set, call);
     tide_registry_unlock();
+    tide_assert(set->site_count <= TIDE_PROFILE_SET_SITES);
     if (status == TIDE_OK)
         status = tide_text_write(set, &text, call);
     if (status == TIDE_OK)

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
+/* What files said of this program's sites: found again by key, and put together with what was seen
+ * since, for a file to be written. */
 #include "profiler/loaded.h"
 
 #include <string.h>
 
 #include "profiler/tally.h"
 #include "profiler/window.h"
+#include "runtime/base/assert.h"
 #include "runtime/scope/site.h"
 
 static tide_profile_set *loaded_set; /* guarded by the registry; NULL: nothing */
 
 void tide_loaded_replace(tide_profile_set *set)
 {
+    tide_assert(set == NULL || set != loaded_set);
     tide_profile_set_destroy(loaded_set);
     loaded_set = set;
 }
@@ -29,20 +33,21 @@ static bool loaded_key_is_unique(const tide_key *key)
     return same < 2;
 }
 
-/* What is kept of a site, or NULL. */
+/* What was loaded of a site, or NULL. */
 static tide_profile_set_site *loaded_find(const tide_site *site)
 {
     if (loaded_set == NULL)
         return NULL;
     tide_key key = tide_key_of(site);
     tide_profile_set_site *found = tide_profile_set_find(loaded_set, &key);
+    tide_assert(found == NULL || found->key.kind == site->kind);
     if (found != NULL)
         return found;
     found = tide_profile_set_find_loosely(loaded_set, &key);
     return found != NULL && loaded_key_is_unique(&key) ? found : NULL;
 }
 
-/* All that was seen of it in this process. False: nothing. */
+/* All that this process has seen of the site. False: nothing. */
 static bool loaded_seen_of(const tide_site *site, tide_site_profile *out)
 {
     tide_tally *tally = tide_tally_of(site);
@@ -54,7 +59,8 @@ static bool loaded_seen_of(const tide_site *site, tide_site_profile *out)
     return out->scopes != 0;
 }
 
-/* A first window that is still filling says less than what was loaded. */
+/* What was loaded counts until a window has been taken: a first one that is still filling says
+ * less. */
 bool tide_profile_prior(tide_site *site, tide_site_profile *out)
 {
     const tide_profile_set_site *loaded = loaded_find(site);
@@ -66,9 +72,11 @@ bool tide_profile_prior(tide_site *site, tide_site_profile *out)
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
+/* Adds one loaded site to another set. */
 static tide_status loaded_copy_site(tide_profile_set *to, const tide_profile_set_site *site,
                                     const char *call)
 {
+    tide_assert(to != loaded_set);
     return tide_profile_set_add(to, &site->key, &site->profile, loaded_set, call);
 }
 
@@ -80,7 +88,7 @@ tide_status tide_loaded_copy(tide_profile_set *to, const char *call)
     return status;
 }
 
-/* As far as what was seen leaves room. */
+/* Adds the loaded sites of which nothing was seen, as long as there is room. */
 static tide_status loaded_copy_rest(tide_profile_set *to, const char *call)
 {
     tide_status status = TIDE_OK;
@@ -90,12 +98,14 @@ static tide_status loaded_copy_rest(tide_profile_set *to, const char *call)
     return status;
 }
 
+/* A file takes no longer strings. */
 static bool loaded_key_fits(const tide_key *key)
 {
     return strlen(key->name) <= TIDE_KEY_STRING_MAX && strlen(key->file) <= TIDE_KEY_STRING_MAX &&
            strlen(key->function) <= TIDE_KEY_STRING_MAX;
 }
 
+/* Adds what was seen of a site. What was loaded of it is then superseded. */
 static tide_status loaded_collect_site(const tide_site *site, tide_profile_set *to,
                                        const char *call)
 {
@@ -114,6 +124,7 @@ tide_status tide_loaded_collect(tide_profile_set *to, const char *call)
     tide_site *const *sites;
     size_t count = tide_site_list(&sites);
     tide_status status = TIDE_OK;
+    tide_assert(to != loaded_set);
     for (uint32_t i = 0; loaded_set != NULL && i < loaded_set->site_count; i++)
         loaded_set->sites[i]->superseded = false;
     for (size_t i = 0; i < count && status == TIDE_OK; i++)

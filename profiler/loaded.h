@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What files said of this program's sites: kept until another file is loaded in its place. */
+/* What files said of this program's sites. It stays until another file is loaded in its place. */
 #ifndef TIDEPOOL_PROFILER_LOADED_H
 #define TIDEPOOL_PROFILER_LOADED_H
 
 #include "profiler/profile_set.h"
 
-/* Replaces what is kept. NULL: nothing. Registry locked. */
+/* Replaces what was loaded, and owns the set from now on. NULL: nothing. Registry locked. */
 void tide_loaded_replace(tide_profile_set *set);
 
-/* Adds a copy of what is kept to `to`. Registry locked. */
+/* Adds a copy of what was loaded to `to`. Registry locked. */
 tide_status tide_loaded_copy(tide_profile_set *to, const char *call);
 
-/* Adds to `to` what was seen of the program's sites, and what is kept of sites of which nothing was
- * seen, as far as the set's limits leave room for it. Registry locked. */
+/* Adds to `to` what was seen of the program's sites, and what was loaded of sites of which nothing
+ * was seen, as far as the set's limits leave room for it. Registry locked. */
 tide_status tide_loaded_collect(tide_profile_set *to, const char *call);
 
 #endif

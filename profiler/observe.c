@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Observation by plan swap: an observing plan has the plan it wraps do the work, and counts what
- * it saw of it. A site that is not observed runs its plan unwrapped.
+/* Observation by plan swap: an observing plan lets the plan that it wraps do the work, and counts
+ * what it saw. A site that is not observed runs its plan unwrapped.
  *
- * Which uses are counted. A window of n uses hands out n tickets, one for each use; who takes the
- * last one, and who comes by later and finds none left, publishes the wrapped plan again:
+ * Which uses are counted. A window of n uses hands out n tickets, one for each use. The use that
+ * takes the last one publishes the wrapped plan again, and so does any use that finds none left:
  *
- *  1. It does so by compare-and-swap from this wrapper to the plan it wraps, which never
- *     changes: so whatever was published since stays.
- *  2. If the site was published in a new window in the meantime, and as this same wrapper, the
- *     swap has taken that window's wrapper away. The swap then has read what that publication
- *     stored, so it sees the new window's tickets, and swaps back.
- *  3. If the last ticket goes between the publisher's look at the window and its store, the
- *     wrapper comes into force without a window; the next use of the site finds no ticket. */
+ *  1. The wrapped plan is published by compare-and-swap from this wrapper, and a wrapper always
+ *     wraps the same plan. So whatever was published since then stays.
+ *  2. Meanwhile the site may have been published for a new window, with this same wrapper. The swap
+ *     has then taken the new window's wrapper away. But it has also read what that publication
+ *     stored, so it sees the new window's tickets and swaps back.
+ *  3. The last ticket may go after a publisher has looked at the window and before it stores the
+ *     wrapper. The wrapper is then in force without a window; the next use finds no ticket and
+ *     takes it away. */
 #include "profiler/observe.h"
 
 #include <search.h>
@@ -27,11 +28,14 @@
 #include "runtime/base/os.h"
 #include "runtime/base/type.h"
 
-/* One wrapper for each plan that was ever observed: plans are few and kept as long as they. */
+/* One wrapper for each plan that was ever observed. Plans are few; a wrapper lives as long as its
+ * plan. */
 typedef struct observing_plan {
     tide_plan plan;
     const tide_plan *wrapped;
 } observing_plan;
+
+_Static_assert(offsetof(observing_plan, plan) == 0, "a plan is cast to the wrapper that holds it");
 
 static void *observe_wrappers;  /* by the plan they wrap; guarded by the registry */
 static bool observe_everything; /* atomic; stored with the registry locked */
@@ -63,8 +67,11 @@ static bool observe_window_open(const tide_tally *tally)
     return tally != NULL && __atomic_load_n(&tally->remaining, __ATOMIC_RELAXED) > 0;
 }
 
+/* Publishes the wrapped plan again, unless another one was published or the site is to be observed
+ * on: steps 1 and 2 above. */
 static void observe_unwrap(tide_site *site, const observing_plan *self)
 {
+    tide_assert(tide_observe_wraps(&self->plan) && !tide_observe_wraps(self->wrapped));
     const tide_plan *in_force = &self->plan;
     if (tide_observe_always_on() ||
         !__atomic_compare_exchange_n(&site->plan, &in_force, self->wrapped, false, __ATOMIC_ACQ_REL,
@@ -77,7 +84,7 @@ static void observe_unwrap(tide_site *site, const observing_plan *self)
     }
 }
 
-/* Tickets left before this one; 0: there was none. */
+/* How many tickets were left, this one included; 0: there was none. */
 static int64_t observe_take_ticket(tide_tally *tally)
 {
     if (__atomic_load_n(&tally->remaining, __ATOMIC_RELAXED) <= 0)
@@ -86,13 +93,15 @@ static int64_t observe_take_ticket(tide_tally *tally)
     return ticket > 0 ? ticket : 0;
 }
 
-/* `known`: there is something to count. A use without it takes a ticket all the same, so that a
- * site whose every use fails is not observed for ever. */
+/* `known`: there is something to count. A use without it takes a ticket, too: else a site whose
+ * every use fails would be observed for ever. */
 static use observe_begin_use(tide_site *site, const tide_plan *plan, bool known)
 {
     use u = {.site = site, .self = (const observing_plan *)plan};
+    tide_assert(plan->kind == site->kind && tide_observe_wraps(plan));
     tide_tally *tally = tide_tally_of(site);
     int64_t ticket = tally != NULL ? observe_take_ticket(tally) : 0;
+    tide_assert(ticket >= 0);
     u.last = ticket == 1;
     if (ticket != 0)
         tide_rate_ticket(&tally->rate, u.last);
@@ -103,6 +112,7 @@ static use observe_begin_use(tide_site *site, const tide_plan *plan, bool known)
     return u;
 }
 
+/* The use that filled the window ends it, and tells policy. */
 static void observe_end_use(const use *u)
 {
     if (u->shard != NULL)
@@ -117,6 +127,7 @@ static void observe_end_use(const use *u)
 
 static const tide_plan *observe_wrapped_by(const tide_plan *plan)
 {
+    tide_assert(tide_observe_wraps(plan));
     return ((const observing_plan *)plan)->wrapped;
 }
 
@@ -131,6 +142,7 @@ static void observe_enter(tide_scope *scope, tide_pool *pool, const tide_plan *p
     scope->site = site;
 }
 
+/* Counts before the wrapped plan leaves: afterwards the log tells nothing. */
 static void observe_leave(tide_scope *scope)
 {
     const tide_plan *wrapped = observe_wrapped_by(scope->plan);
@@ -144,7 +156,7 @@ static void observe_leave(tide_scope *scope)
 
 /* ---- frames ----------------------------------------------------------------------------- */
 
-/* Slots of the i-th array's type, if it is the first of them; else 0. */
+/* How many arrays have the i-th one's type, if that is the first of them; else 0. */
 static uint32_t observe_slots_of(const tide_type *types, uint32_t count, uint32_t i)
 {
     uint32_t slots = 0;
@@ -153,6 +165,7 @@ static uint32_t observe_slots_of(const tide_type *types, uint32_t count, uint32_
             return 0;
         slots += types[j] == types[i];
     }
+    tide_assert(slots >= 1 && slots <= count - i);
     return slots;
 }
 
@@ -170,7 +183,7 @@ static void observe_count_frame(tide_shard *shard, uint32_t count, const tide_ty
     tide_shard_count_pattern(shard, words, count);
 }
 
-/* All that is to be known of a frame is known when it is entered: it leaves by the wrapped plan. */
+/* All that a frame tells is known when it is entered, so it leaves by the wrapped plan. */
 static void observe_frame(tide_scope *scope, tide_pool *pool, uint32_t count,
                           const tide_type *types, const size_t *counts, void **data)
 {
@@ -187,7 +200,7 @@ static void observe_frame(tide_scope *scope, tide_pool *pool, uint32_t count,
 
 /* ---- acquires and dispatches ------------------------------------------------------------ */
 
-/* Of a dispatch, the pattern is which generic function it was. */
+/* The pattern of a dispatch is the address of its generic function. */
 static void observe_type(tide_site *site, const tide_plan *plan, tide_type type,
                          const tide_generic *generic, bool given)
 {
@@ -210,7 +223,7 @@ static void *observe_acquire(tide_pool *pool, tide_type type, size_t n, const ti
     return data;
 }
 
-/* Before the method runs, which may use the site itself, or never return. */
+/* Counts before the method runs: it may use the site itself, or never return. */
 static void observe_dispatch(tide_generic *generic, tide_type type, void *args,
                              const tide_plan *plan, tide_site *site)
 {
@@ -225,6 +238,7 @@ static void observe_count_array(tide_shard *shard, tide_type type, int ndim, con
 {
     int64_t words[2 + TIDE_NDIM_MAX] = {type, ndim};
     _Static_assert(2 + TIDE_NDIM_MAX <= TIDE_PATTERN_WORDS, "every shape is a pattern");
+    tide_assert(ndim >= 0 && ndim <= TIDE_NDIM_MAX);
     for (int i = 0; i < ndim; i++)
         words[2 + i] = shape[i];
     tide_shard_count(shard);
@@ -247,7 +261,7 @@ static tide_array *observe_array(tide_pool *pool, tide_type type, int ndim, cons
 
 /* ---- wrapping --------------------------------------------------------------------------- */
 
-/* A plan's first code pointer serves as `enter` whatever its kind: they share a place. */
+/* The code pointers of all kinds share one place in a plan, so `enter` stands for any of them. */
 static const tide_plan observing_plans[TIDE_KIND_COUNT] = {
     [TIDE_KIND_SCOPE] = {.enter = observe_enter},
     [TIDE_KIND_FRAME] = {.frame = observe_frame},
@@ -256,8 +270,16 @@ static const tide_plan observing_plans[TIDE_KIND_COUNT] = {
     [TIDE_KIND_DISPATCH] = {.dispatch = observe_dispatch},
 };
 
+_Static_assert(TIDE_KIND_COUNT == 5, "observing_plans has a row for each kind");
+_Static_assert(offsetof(tide_plan, frame) == offsetof(tide_plan, enter) &&
+                   offsetof(tide_plan, acquire) == offsetof(tide_plan, enter) &&
+                   offsetof(tide_plan, array) == offsetof(tide_plan, enter) &&
+                   offsetof(tide_plan, dispatch) == offsetof(tide_plan, enter),
+               "one pointer stands for all kinds");
+
 bool tide_observe_wraps(const tide_plan *plan)
 {
+    tide_assert((unsigned)plan->kind < TIDE_KIND_COUNT);
     return __atomic_load_n(&plan->enter, __ATOMIC_RELAXED) == observing_plans[plan->kind].enter;
 }
 
@@ -268,7 +290,7 @@ static int observe_compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Tier, types and shelves are those of the plan in force, for whoever asks what that is. */
+/* Tier, types and shelves are the wrapped plan's, for whoever asks what the site runs. */
 static observing_plan *observe_make_plan(const tide_plan *plan)
 {
     observing_plan *made = tide_os_resize(NULL, sizeof *made);
@@ -301,10 +323,11 @@ const tide_plan *tide_observe_wrap(const tide_plan *plan)
         tide_os_faulted(sizeof(void *)) ? NULL : tsearch(made, &observe_wrappers, observe_compare);
     if (found == NULL)
         tide_os_free(made);
+    tide_assert(found == NULL || *found == made);
     return found != NULL ? &(*found)->plan : NULL;
 }
 
-/* The plan's address may come back as another plan's. */
+/* Another plan may later get the address of this one: it must not find this wrapper. */
 void tide_observe_drop(const tide_plan *plan)
 {
     observing_plan key = {.wrapped = plan};
@@ -312,6 +335,7 @@ void tide_observe_drop(const tide_plan *plan)
     if (found == NULL)
         return;
     observing_plan *made = *found;
+    tide_assert(made->wrapped == plan);
     tdelete(&key, &observe_wrappers, observe_compare);
     tide_os_free(made);
 }

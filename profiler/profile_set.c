@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Sets of profiles by key. Sites are sorted, so that they are found by bisection; types of one
+ * table are translated to those of another, or to those of the process. */
 #include "profiler/profile_set.h"
 
 #include <stdlib.h>
@@ -34,9 +36,13 @@ void tide_profile_set_destroy(tide_profile_set *set)
     tide_os_free(set);
 }
 
-/* Room for one element more in an array; doubles. */
+_Static_assert(TIDE_PROFILE_SET_SITES <= UINT32_MAX / 2 && TIDE_PROFILE_SET_TYPES <= UINT32_MAX / 2,
+               "a doubled room does not wrap");
+
+/* Makes room for one more element; doubles. */
 static bool set_reserve(void **array, uint32_t *room, uint32_t count, size_t size)
 {
+    tide_assert(count <= *room);
     if (count < *room)
         return true;
     uint32_t wanted = *room == 0 ? 16 : *room * 2;
@@ -45,6 +51,7 @@ static bool set_reserve(void **array, uint32_t *room, uint32_t count, size_t siz
         return false;
     *array = made;
     *room = wanted;
+    tide_assert(count < *room);
     return true;
 }
 
@@ -72,6 +79,7 @@ static uint32_t set_append_type(tide_profile_set *set, const tide_type_facts *fa
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for type '%.64s'", facts->name);
         return 0;
     }
+    tide_assert(set->type_count < set->type_room);
     set->types[set->type_count] = (tide_type_facts){name, facts->size, facts->align};
     return ++set->type_count;
 }
@@ -90,17 +98,18 @@ uint32_t tide_profile_set_type(tide_profile_set *set, const tide_type_facts *fac
 
 /* ---- from one table of types to another ------------------------------------------------- */
 
-/* Turns types of one table into another's. TIDE_NO_TYPE: it cannot. */
+/* How types of one table become types of another. TIDE_NO_TYPE: this type cannot. */
 typedef struct translation {
     tide_type (*type)(const struct translation *self, tide_type type);
     const tide_profile_set *from;
     tide_profile_set *to;
     const char *call;
-    bool in_part; /* patterns that cannot be told in the other types may be left out */
+    bool in_part; /* patterns with a type that cannot be translated may be left out */
 } translation;
 
 static tide_type set_type_into_table(const translation *self, tide_type type)
 {
+    tide_assert(self->from == NULL || (type >= 1 && type <= self->from->type_count));
     const tide_type_facts *facts =
         self->from != NULL ? &self->from->types[type - 1] : tide_type_find(type);
     tide_assert(facts != NULL);
@@ -109,12 +118,15 @@ static tide_type set_type_into_table(const translation *self, tide_type type)
 
 static tide_type set_type_into_process(const translation *self, tide_type type)
 {
+    tide_assert(type >= 1 && type <= self->from->type_count);
     return tide_type_known(&self->from->types[type - 1]);
 }
 
-/* How many of a pattern's words are types. */
+/* How many of a pattern's words are types: the first, where it is a shape; else all. */
 static uint32_t set_type_words(tide_kind kind, const tide_profile_pattern *pattern)
 {
+    tide_assert(pattern->length <= TIDE_PATTERN_WORDS && kind != TIDE_KIND_DISPATCH);
+    tide_assert(kind != TIDE_KIND_ARRAY || pattern->length >= 2);
     return kind == TIDE_KIND_ARRAY ? 1 : pattern->length;
 }
 
@@ -124,6 +136,7 @@ static int set_compare_words(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
+/* The set of types that a scope touched stays ascending. */
 static bool set_translate_pattern(const translation *how, tide_kind kind,
                                   tide_profile_pattern *pattern)
 {
@@ -139,10 +152,12 @@ static bool set_translate_pattern(const translation *how, tide_kind kind,
     return true;
 }
 
-/* False when it cannot be done. */
+/* False when a type, or a pattern that may not be left out, cannot be translated. */
 static bool set_translate(const translation *how, tide_kind kind, tide_site_profile *profile)
 {
     uint32_t kept = 0;
+    tide_assert(profile->type_count <= TIDE_PROFILE_TYPES);
+    tide_assert(profile->pattern_count <= TIDE_PROFILE_PATTERNS);
     for (uint32_t i = 0; i < profile->type_count; i++)
         if ((profile->types[i].type = how->type(how, profile->types[i].type)) == TIDE_NO_TYPE)
             return false;
@@ -155,11 +170,13 @@ static bool set_translate(const translation *how, tide_kind kind, tide_site_prof
         else
             return false;
     }
+    tide_assert(kept <= profile->pattern_count);
     profile->pattern_count = kept;
     return true;
 }
 
-/* The order of equals depends on the numbers of types: adding to nothing puts it right. */
+/* Equally frequent types are ordered by number, and the numbers have changed: adding the profile to
+ * an empty one sorts it again. */
 bool tide_profile_set_resolve(const tide_profile_set *set, const tide_profile_set_site *site,
                               tide_site_profile *out)
 {
@@ -174,7 +191,7 @@ bool tide_profile_set_resolve(const tide_profile_set *set, const tide_profile_se
 
 /* ---- sites ------------------------------------------------------------------------------ */
 
-/* How many sites come before the first for which `compare` says that it is not below the key. */
+/* The place of the first site that `compare` does not put before the key. */
 static uint32_t set_lower_bound(const tide_profile_set *set, const tide_key *key,
                                 int (*compare)(const tide_key *left, const tide_key *right))
 {
@@ -186,6 +203,7 @@ static uint32_t set_lower_bound(const tide_profile_set *set, const tide_key *key
         else
             to = middle;
     }
+    tide_assert(from == to && to <= set->site_count);
     return from;
 }
 
@@ -207,6 +225,7 @@ tide_profile_set_site *tide_profile_set_find_loosely(const tide_profile_set *set
     return alone ? set->sites[at] : NULL;
 }
 
+/* Copies the string to *at and moves *at past it. */
 static const char *set_append_string(char **at, const char *text)
 {
     char *copy = *at;
@@ -228,9 +247,11 @@ static tide_profile_set_site *set_make_site(const tide_key *key)
     made->key =
         (tide_key){key->kind, key->line, set_append_string(&at, key->name),
                    set_append_string(&at, key->file), set_append_string(&at, key->function)};
+    tide_assert(at == made->strings + bytes);
     return made;
 }
 
+/* Adds a site to the sorted list; its key is not there yet. NULL with a message. */
 static tide_profile_set_site *set_insert_site(tide_profile_set *set, const tide_key *key,
                                               const char *call)
 {
@@ -247,6 +268,9 @@ static tide_profile_set_site *set_insert_site(tide_profile_set *set, const tide_
         return NULL;
     }
     uint32_t at = set_lower_bound(set, key, tide_key_compare);
+    tide_assert(set->site_count < set->site_room);
+    tide_assert(at == 0 || tide_key_compare(&set->sites[at - 1]->key, key) < 0);
+    tide_assert(at == set->site_count || tide_key_compare(&set->sites[at]->key, key) > 0);
     memmove(&set->sites[at + 1], &set->sites[at], (set->site_count - at) * sizeof *set->sites);
     set->site_count++;
     return set->sites[at] = made;
@@ -258,6 +282,7 @@ tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
 {
     const translation how = {set_type_into_table, table, set, call, false};
     tide_site_profile own = *profile;
+    tide_assert(table != set && (unsigned)key->kind < TIDE_KIND_COUNT);
     if (key->kind == TIDE_KIND_DISPATCH) /* an address says nothing elsewhere */
         own.pattern_count = own.pattern_other = 0;
     if (!set_translate(&how, key->kind, &own))

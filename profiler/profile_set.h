@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known of sites, apart from the sites and types of this process: profiles by key, over a
- * table of types of their own. It is what a file holds, and what is kept of one that was loaded.
+/* A set of profiles: each under the key of its site, with types numbered by a table of the set's
+ * own. So it does not depend on the sites and types of this process. It is what a file holds, and
+ * what is in memory of a file that was loaded.
  *
  * Its size is bounded by the limits below: some 40 MiB, whatever a file says. */
 #ifndef TIDEPOOL_PROFILER_PROFILE_SET_H
@@ -12,6 +13,8 @@
 #include "runtime/base/type.h"
 
 enum { TIDE_PROFILE_SET_SITES = 16384, TIDE_PROFILE_SET_TYPES = 8192 };
+
+_Static_assert(TIDE_PROFILE_SET_TYPES < TIDE_TYPE_LIMIT, "a number in the table fits a tide_type");
 
 typedef struct tide_profile_set_site {
     tide_key key;
@@ -35,7 +38,7 @@ void tide_profile_set_destroy(tide_profile_set *set);
 uint32_t tide_profile_set_type(tide_profile_set *set, const tide_type_facts *facts,
                                const char *call);
 
-/* Adds a profile to what is known of its key. Its types are those of `table`, or of this process
+/* Adds a profile to what the set has of its key. Its types are those of `table`, or of this process
  * (NULL). TIDE_ERROR_MEMORY or TIDE_ERROR_LIMIT; the set is then fit to be destroyed only. */
 tide_status tide_profile_set_add(tide_profile_set *set, const tide_key *key,
                                  const tide_site_profile *profile, const tide_profile_set *table,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Text from a file, which may be anything: every word is checked before it is believed, and what
- * cannot be is refused with its line and why. */
+/* Parses the text of a profile. A file may hold anything, so every word is checked before it is
+ * used; bad text is refused with its line and the reason. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,14 @@
 #include "profiler/text.h"
 #include "profiler/tokenizer.h"
 #include "runtime/array/array.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/pool/core.h"
+
+_Static_assert(TIDE_TEXT_COUNT_MAX <= UINT64_MAX / TIDE_ROW_MAX, "uses times slots fit 64 bits");
+_Static_assert(TIDE_TYPED_MAX <= TIDE_PATTERN_WORDS, "the types of a frame are a pattern");
+_Static_assert(2 + TIDE_NDIM_MAX <= TIDE_PATTERN_WORDS, "a shape is a pattern");
 
 typedef struct reader {
     tide_tokens tokens;
@@ -21,7 +26,7 @@ typedef struct reader {
     tide_profile_set *set;
     bool in_site;
     uint32_t sites;
-    uint64_t patterned; /* uses of the site whose pattern was told */
+    uint64_t patterned; /* uses of the site whose pattern has been read */
     tide_key key;
     tide_site_profile profile;
     char name[TIDE_KEY_STRING_MAX + 1], file[TIDE_KEY_STRING_MAX + 1],
@@ -30,6 +35,7 @@ typedef struct reader {
 
 /* ---- lines ------------------------------------------------------------------------------ */
 
+/* Could a program have registered such a type? Bits are the one type without a size. */
 static bool read_type_possible(const tide_type_facts *facts)
 {
     bool bit = facts->size == 0 && facts->align == 8 && strcmp(facts->name, "bit") == 0;
@@ -51,6 +57,7 @@ static bool read_type(reader *r)
         return tide_tokens_bad(&r->tokens, "no type has this name, size and alignment");
     uint32_t count = r->table.type_count,
              id = tide_profile_set_type(&r->table, &facts, r->tokens.call);
+    tide_assert(id <= r->table.type_count && r->table.type_count <= TIDE_PROFILE_SET_TYPES);
     if (id == 0)
         return tide_tokens_failed(&r->tokens);
     return id > count ? tide_tokens_nothing_more(&r->tokens)
@@ -69,11 +76,12 @@ static bool read_kind(reader *r)
     return tide_tokens_bad(&r->tokens, "no such kind of site");
 }
 
-/* What was read of a site goes to what is known. */
+/* The site has been read: adds it to the set. */
 static bool read_finish_site(reader *r)
 {
     if (!r->in_site)
         return true;
+    tide_assert(r->profile.scopes >= 1 && r->patterned <= r->profile.scopes);
     r->in_site = false;
     return tide_profile_set_add(r->set, &r->key, &r->profile, &r->table, r->tokens.call) ==
                TIDE_OK ||
@@ -132,14 +140,18 @@ static bool read_uses(reader *r)
     for (uint32_t i = 0; i < profile->type_count; i++)
         if (profile->types[i].type == type)
             return tide_tokens_bad(&r->tokens, "type %" PRIu64 " for the second time", type);
+    tide_assert(slots >= scopes && most <= TIDE_ROW_MAX &&
+                profile->type_count < TIDE_PROFILE_TYPES);
     profile->types[profile->type_count++] =
         (tide_profile_type){(tide_type)type, (uint32_t)most, scopes, slots};
     return tide_tokens_nothing_more(&r->tokens);
 }
 
+/* The types of a scope, each once, or of a frame, in the order of its arrays. */
 static bool read_types_of(reader *r, tide_profile_pattern *pattern, uint32_t most)
 {
     uint64_t word;
+    tide_assert(pattern->length == 0 && most <= TIDE_PATTERN_WORDS);
     while (!tide_tokens_at_end(&r->tokens)) {
         if (pattern->length == most)
             return tide_tokens_bad(&r->tokens, "a pattern of more than %u types", most);
@@ -153,6 +165,7 @@ static bool read_types_of(reader *r, tide_profile_pattern *pattern, uint32_t mos
     return true;
 }
 
+/* The type, the rank and the extents of an array. */
 static bool read_shape(reader *r, tide_profile_pattern *pattern)
 {
     uint64_t type, rank, extent;
@@ -186,6 +199,7 @@ static bool read_pattern(reader *r)
                             &pattern.scopes))
         return false;
     r->patterned += pattern.scopes;
+    tide_assert(r->patterned <= profile->scopes);
     if (r->key.kind == TIDE_KIND_ACQUIRE || r->key.kind == TIDE_KIND_DISPATCH)
         return tide_tokens_bad(&r->tokens, "sites of kind %s have no patterns",
                                tide_kind_name(r->key.kind));
@@ -193,6 +207,7 @@ static bool read_pattern(reader *r)
         : r->key.kind == TIDE_KIND_FRAME ? !read_types_of(r, &pattern, TIDE_TYPED_MAX)
                                          : !read_types_of(r, &pattern, TIDE_PATTERN_WORDS))
         return false;
+    tide_assert(profile->pattern_count < TIDE_PROFILE_PATTERNS);
     profile->patterns[profile->pattern_count++] = pattern;
     return tide_tokens_nothing_more(&r->tokens);
 }
@@ -225,6 +240,7 @@ static bool read_header(reader *r)
            tide_tokens_nothing_more(&r->tokens);
 }
 
+/* Any line but the first and the last. */
 static bool read_line(reader *r)
 {
     static const struct {
@@ -253,8 +269,10 @@ static bool read_lines(reader *r)
     }
 }
 
+/* The table of types is a set without sites, inside the reader. */
 static void read_drop_table(tide_profile_set *table)
 {
+    tide_assert(table->site_count == 0 && table->sites == NULL);
     for (uint32_t i = 0; i < table->type_count; i++)
         tide_os_free((char *)table->types[i].name);
     tide_os_free(table->types);
@@ -273,6 +291,7 @@ tide_status tide_text_read(const char *bytes, size_t length, tide_profile_set *s
     r->tokens.text_end = bytes + length;
     r->set = set;
     bool well = read_header(r) && read_lines(r);
+    tide_assert(well == (r->tokens.status == TIDE_OK));
     tide_status status = well ? TIDE_OK : r->tokens.status;
     read_drop_table(&r->table);
     tide_os_free(r);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The profile as a page for a person. */
+/* Prints the profile as a page for a person. */
 #include <inttypes.h>
 #include <string.h>
 
 #include <tidepool/generic.h>
 #include <tidepool/profile.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 
 enum { PATTERNS_SHOWN = 4 };
@@ -18,11 +19,13 @@ static const char *report_base_name(const char *path)
 
 static double report_percent(uint64_t part, uint64_t whole)
 {
+    tide_assert(whole != 0);
     return 100 * (double)part / (double)whole;
 }
 
 static void report_type(FILE *out, const tide_profile_type *type, uint64_t uses)
 {
+    tide_assert(type->scopes != 0);
     fprintf(out, "    %-16s in %5.1f %% of uses, %.2f slots each, at most %" PRIu32 "\n",
             tide_type_name(type->type), report_percent(type->scopes, uses),
             (double)type->slots / (double)type->scopes, type->slots_max);
@@ -40,6 +43,7 @@ static void report_list(FILE *out, const tide_profile_pattern *pattern, char ope
 
 static void report_shape(FILE *out, const tide_profile_pattern *pattern)
 {
+    tide_assert(pattern->length >= 2 && pattern->length == 2 + (uint64_t)pattern->words[1]);
     fprintf(out, "%s[", tide_type_name((tide_type)pattern->words[0]));
     for (uint32_t i = 2; i < pattern->length; i++)
         fprintf(out, "%s%" PRId64, i == 2 ? "" : ",", pattern->words[i]);
@@ -49,6 +53,8 @@ static void report_shape(FILE *out, const tide_profile_pattern *pattern)
 /* A set in braces, a sequence in parentheses, a shape behind its type, a function by its name. */
 static void report_pattern(FILE *out, tide_kind kind, const tide_profile_pattern *pattern)
 {
+    tide_assert(pattern->length <= TIDE_PATTERN_WORDS && kind != TIDE_KIND_ACQUIRE);
+    tide_assert(kind != TIDE_KIND_DISPATCH || pattern->length == 1);
     if (kind == TIDE_KIND_SCOPE)
         report_list(out, pattern, '{', '}');
     else if (kind == TIDE_KIND_FRAME)

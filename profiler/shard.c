@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Counts of one site without locks: threads add, one reader takes away. shard.h has the proof. */
 #include "profiler/shard.h"
 
 #include <string.h>
@@ -9,6 +10,8 @@
 #define CLOSED (INT64_MIN / 2)
 
 enum { PLACE_FREE = 0, PLACE_CLAIMED = 1 };
+
+_Static_assert(PLACE_FREE == 0 && TIDE_NO_TYPE == 0, "in a shard of zeros every place is free");
 
 /* ---- in and out ------------------------------------------------------------------------- */
 
@@ -27,6 +30,7 @@ void tide_shard_leave(tide_shard *shard)
     (void)inside;
 }
 
+/* Makes the shard the reader's own, if nobody is inside. */
 static bool shard_close(tide_shard *shard)
 {
     int64_t nobody = 0;
@@ -36,13 +40,15 @@ static bool shard_close(tide_shard *shard)
 
 static void shard_open(tide_shard *shard)
 {
-    __atomic_fetch_sub(&shard->inside, CLOSED, __ATOMIC_RELEASE);
+    int64_t inside = __atomic_fetch_sub(&shard->inside, CLOSED, __ATOMIC_RELEASE);
+    tide_assert(inside < 0);
+    (void)inside;
 }
 
 /* ---- counting --------------------------------------------------------------------------- */
 
-/* Released, so that who takes a type's count away finds the use it belongs to counted as well: no
- * sum of types or patterns ever exceeds the uses. */
+/* Released: who takes a type's count away also finds the use that it belongs to. So neither a type
+ * nor the patterns ever show more uses than there were. */
 static void shard_add(uint64_t *counter, uint64_t amount)
 {
     __atomic_fetch_add(counter, amount, __ATOMIC_RELEASE);
@@ -56,12 +62,14 @@ static void shard_raise_to(uint32_t *most, uint32_t value)
         continue;
 }
 
+/* While a thread is inside, nobody can close the shard: `inside` is above 0 for as long. */
 void tide_shard_count(tide_shard *shard)
 {
+    tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
     shard_add(&shard->scopes, 1);
 }
 
-/* The place of a type, claimed on first sight; NULL when all are taken. */
+/* The place of a type, claimed when the type is first seen; NULL when all places are taken. */
 static tide_shard_type *shard_claim_type_place(tide_shard *shard, tide_type type)
 {
     for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
@@ -79,6 +87,7 @@ static tide_shard_type *shard_claim_type_place(tide_shard *shard, tide_type type
 void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots)
 {
     tide_assert(type != TIDE_NO_TYPE && slots != 0);
+    tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
     tide_shard_type *place = shard_claim_type_place(shard, type);
     if (place == NULL) {
         shard_add(&shard->other, 1);
@@ -89,7 +98,7 @@ void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots)
     shard_add(&place->scopes, 1);
 }
 
-/* FNV-1a, but never one of the two values with a meaning of their own. */
+/* FNV-1a of the words, but never PLACE_FREE or PLACE_CLAIMED. */
 static uint64_t shard_hash_of(const int64_t *words, uint32_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ length;
@@ -100,17 +109,20 @@ static uint64_t shard_hash_of(const int64_t *words, uint32_t length)
     return hash > PLACE_CLAIMED ? hash : hash + 2;
 }
 
+/* The place was claimed by this thread; the hash publishes what stands in it. */
 static void shard_write_pattern(tide_shard_pattern *place, const int64_t *words, uint32_t length,
                                 uint64_t hash)
 {
+    tide_assert(hash > PLACE_CLAIMED && length <= TIDE_PATTERN_WORDS);
+    tide_assert(__atomic_load_n(&place->hash, __ATOMIC_RELAXED) == PLACE_CLAIMED);
     place->length = length;
     if (length != 0)
         memcpy(place->words, words, length * sizeof *words);
     __atomic_store_n(&place->hash, hash, __ATOMIC_RELEASE);
 }
 
-/* A place that another thread is writing at this moment is passed over: at worst one pattern has
- * two places, which the reader adds up. */
+/* Passes over a place that another thread is writing just now. At worst one pattern then has two
+ * places, and the reader adds them up. */
 static tide_shard_pattern *shard_claim_pattern_place(tide_shard *shard, const int64_t *words,
                                                      uint32_t length)
 {
@@ -133,6 +145,7 @@ static tide_shard_pattern *shard_claim_pattern_place(tide_shard *shard, const in
 
 void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t length)
 {
+    tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
     tide_shard_pattern *place =
         length <= TIDE_PATTERN_WORDS ? shard_claim_pattern_place(shard, words, length) : NULL;
     shard_add(place != NULL ? &place->scopes : &shard->pattern_other, 1);
@@ -140,6 +153,7 @@ void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t 
 
 void tide_shard_count_nested(tide_shard *shard)
 {
+    tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
     shard_add(&shard->nested, 1);
 }
 
@@ -150,6 +164,7 @@ static uint64_t shard_take_counter(uint64_t *counter)
     return __atomic_exchange_n(counter, 0, __ATOMIC_ACQUIRE);
 }
 
+/* In a closed shard the places become free again. */
 static void shard_take_types(tide_shard *shard, tide_site_profile *seen, bool closed)
 {
     for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
@@ -160,6 +175,7 @@ static void shard_take_types(tide_shard *shard, tide_site_profile *seen, bool cl
             .slots = shard_take_counter(&place->slots),
             .slots_max = __atomic_exchange_n(&place->slots_max, 0, __ATOMIC_RELAXED),
         };
+        tide_assert(seen->type_count < TIDE_PROFILE_TYPES);
         if (type.scopes != 0)
             seen->types[seen->type_count++] = type;
         if (closed)
@@ -175,7 +191,9 @@ static void shard_take_patterns(tide_shard *shard, tide_site_profile *seen, bool
             continue;
         tide_profile_pattern pattern = {.scopes = shard_take_counter(&place->scopes),
                                         .length = place->length};
+        tide_assert(pattern.length <= TIDE_PATTERN_WORDS);
         memcpy(pattern.words, place->words, place->length * sizeof *place->words);
+        tide_assert(seen->pattern_count < TIDE_PROFILE_PATTERNS);
         if (pattern.scopes != 0)
             seen->patterns[seen->pattern_count++] = pattern;
         if (closed)
@@ -183,7 +201,7 @@ static void shard_take_patterns(tide_shard *shard, tide_site_profile *seen, bool
     }
 }
 
-/* The uses last: see shard_add(). */
+/* Takes the uses last: shard_add says why. */
 void tide_shard_harvest(tide_shard *shard, tide_site_profile *into)
 {
     tide_site_profile seen = {0};

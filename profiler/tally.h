@@ -11,6 +11,9 @@
 
 enum { TIDE_TALLY_SHARDS = 8 };
 
+_Static_assert((TIDE_TALLY_SHARDS & (TIDE_TALLY_SHARDS - 1)) == 0,
+               "numbers of threads that wrap at 2^32 go on with the next shard");
+
 typedef struct tide_tally {
     int64_t remaining; /* atomic: uses until the window is full; else 0 or less */
     tide_rate rate;    /* how fast windows fill                               */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known, as text and back.
+/* A set of profiles as text, and back.
  *
  *   tidepool profile 1
  *   type 8 8 "f64"                            size, alignment; numbered from 1 in this order
@@ -24,6 +24,9 @@
 #define TIDE_TEXT_BYTES     ((size_t)32 << 20)
 #define TIDE_TEXT_LINE      ((size_t)64 << 10)
 #define TIDE_TEXT_COUNT_MAX UINT64_C(100000000000000)
+
+_Static_assert(3 * 4 * TIDE_KEY_STRING_MAX + 1024 <= TIDE_TEXT_LINE,
+               "a site fits a line even if each byte of its three strings is escaped");
 
 typedef struct tide_text {
     char *bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Words taken from a line, one after the other. */
+/* Takes words from a line of text, one after the other, and refuses what is not as it should be. */
 #include "profiler/tokenizer.h"
 
 #include <inttypes.h>
@@ -21,17 +21,20 @@ bool tide_tokens_bad(tide_tokens *t, const char *format, ...)
     va_end(arguments);
     t->status =
         tide_fail(TIDE_ERROR_FILE, t->call, "'%.200s', line %u: %s", t->path, t->line, reason);
+    tide_assert(t->status != TIDE_OK);
     return false;
 }
 
 bool tide_tokens_failed(tide_tokens *t)
 {
     t->status = tide_error_status();
+    tide_assert(t->status != TIDE_OK);
     return false;
 }
 
 bool tide_tokens_at_end(const tide_tokens *t)
 {
+    tide_assert(t->at <= t->end);
     return t->at == t->end;
 }
 
@@ -46,6 +49,7 @@ bool tide_tokens_blank(tide_tokens *t, const char *what)
 bool tide_tokens_starts(tide_tokens *t, const char *word)
 {
     size_t length = strlen(word);
+    tide_assert(length != 0 && t->at <= t->end);
     if ((size_t)(t->end - t->at) < length || memcmp(t->at, word, length) != 0 ||
         (t->at + length != t->end && t->at[length] != ' '))
         return false;
@@ -60,6 +64,7 @@ bool tide_tokens_number(tide_tokens *t, const char *what, uint64_t least, uint64
     if (!tide_tokens_blank(t, what))
         return false;
     const char *start = t->at;
+    tide_assert(start <= t->end);
     for (; !tide_tokens_at_end(t) && *t->at >= '0' && *t->at <= '9'; t->at++) {
         uint64_t digit = (uint64_t)(*t->at - '0');
         if (value > (UINT64_MAX - digit) / 10)
@@ -71,6 +76,7 @@ bool tide_tokens_number(tide_tokens *t, const char *what, uint64_t least, uint64
     if (value < least || value > most)
         return tide_tokens_bad(t, "%s is %" PRIu64 ", must be from %" PRIu64 " to %" PRIu64, what,
                                value, least, most);
+    tide_assert(t->at > start && t->at <= t->end);
     *out = value;
     return true;
 }
@@ -81,7 +87,7 @@ static int tokens_hex_digit(char c)
     return found != NULL ? (int)(found - digits) : -1;
 }
 
-/* What follows a backslash. 0: nothing that can be. */
+/* The byte that an escape stands for; *at is behind the backslash. 0: there is no such escape. */
 static char tokens_unescape(tide_tokens *t)
 {
     if (tide_tokens_at_end(t))
@@ -95,6 +101,7 @@ static char tokens_unescape(tide_tokens *t)
         return '\0';
     int high = tokens_hex_digit(t->at[0]), low = tokens_hex_digit(t->at[1]);
     t->at += 2;
+    tide_assert(t->at <= t->end && high < 16 && low < 16);
     return high >= 0 && low >= 0 ? (char)(high * 16 + low) : '\0';
 }
 
@@ -141,5 +148,6 @@ bool tide_tokens_line(tide_tokens *t)
     t->at = t->next;
     t->end = end;
     t->next = end + 1;
+    tide_assert(t->at <= t->end && t->next <= t->text_end);
     return true;
 }

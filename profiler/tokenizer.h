@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that may be anything, taken line by line and word by word; text.h shows of what kinds.
+/* A tokenizer for text that may be anything: takes it line by line and word by word. text.h shows
+ * which lines and words there are.
  *
- * Whatever cannot be taken is refused: the call returns false, and the status and the message are
- * set, with the file, the line and why. `what` names the word in such a message. */
+ * What cannot be taken is refused: the call returns false and sets the status and a message with
+ * the file, the line and the reason. `what` names the word in such a message. */
 #ifndef TIDEPOOL_PROFILER_TOKENIZER_H
 #define TIDEPOOL_PROFILER_TOKENIZER_H
 
@@ -24,7 +25,7 @@ typedef struct tide_tokens {
 __attribute__((format(printf, 2, 3))) bool tide_tokens_bad(tide_tokens *tokens, const char *format,
                                                            ...);
 
-/* The same where something else failed, which said so. */
+/* The same after another call has failed and set the message. */
 bool tide_tokens_failed(tide_tokens *tokens);
 
 /* Goes on to the next line. */
@@ -33,6 +34,7 @@ bool tide_tokens_line(tide_tokens *tokens);
 /* Takes the line's first word, if it is this one; else false, and nothing is refused. */
 bool tide_tokens_starts(tide_tokens *tokens, const char *word);
 
+/* One blank; `what` comes after it. */
 bool tide_tokens_blank(tide_tokens *tokens, const char *what);
 
 /* A blank and a number from `least` to `most`. */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* Reads from the undo log what a scope touched, just before the scope ends, and counts it. */
 #include "profiler/touches.h"
 
+#include "runtime/base/assert.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
 
-/* The scope's types, ascending, as far as a pattern has room; `length` counts them all. */
+/* The types that a scope touched, ascending, as many as a pattern has room for; `length` counts
+ * all. */
 typedef struct type_set {
     uint32_t length;
     int64_t words[TIDE_PATTERN_WORDS];
@@ -12,15 +15,17 @@ typedef struct type_set {
 
 static void touches_insert_type(type_set *set, tide_type type)
 {
+    tide_assert(type != TIDE_NO_TYPE && type < TIDE_TYPE_LIMIT);
     if (set->length++ >= TIDE_PATTERN_WORDS)
         return;
     uint32_t at = set->length - 1;
     for (; at > 0 && set->words[at - 1] > (int64_t)type; at--)
         set->words[at] = set->words[at - 1];
+    tide_assert(at < TIDE_PATTERN_WORDS && (at == 0 || set->words[at - 1] <= (int64_t)type));
     set->words[at] = type;
 }
 
-/* A shelf that the plan saved and the scope did not need counts for nothing. */
+/* A shelf that was saved and not used counts for nothing. */
 static void touches_count_slots(tide_shard *shard, type_set *set, tide_type type,
                                 const tide_slot *now, const tide_slot *then)
 {
@@ -31,17 +36,18 @@ static void touches_count_slots(tide_shard *shard, type_set *set, tide_type type
     touches_insert_type(set, type);
 }
 
-/* What the plan kept in the scope instead of the log. */
+/* Counts the shelves that the plan saved in the scope itself, not in the log. */
 static void touches_count_saved(tide_shard *shard, type_set *set, const tide_scope *scope)
 {
     const tide_plan *plan = scope->plan;
+    tide_assert(!tide_scope_logged(scope) && plan->type_count <= TIDE_SCOPE_SAVED);
     for (uint32_t i = 0; i < plan->type_count; i++)
         touches_count_slots(shard, set, plan->types[i], scope->pool->shelves[plan->types[i]].next,
                             scope->saved[i]);
 }
 
-/* Did the scope, or an entry below this one, save the same shelf already? Then a level left open
- * saved it again, and the older state counts all of it. */
+/* Did the scope, or an entry below this one, save the same shelf before? Then a level that was left
+ * open saved it again, and the older state accounts for all slots. */
 static bool touches_saved_below(const tide_scope *scope, const tide_entry *entry)
 {
     for (const tide_entry *below = tide_scope_base(scope); below != entry; below++)
@@ -61,11 +67,12 @@ bool tide_touches_known(const tide_scope *scope)
            (pool->tag == scope->tag || !tide_abandoned(pool, scope->tag));
 }
 
-/* An inner scope's entry can only stand among those of a scope that was left open; the tag says
- * whether there is one, and the quadratic look back is only for that case. */
+/* A shelf has two entries only if a scope inside was left open. The tag tells whether one was; only
+ * then each entry is compared with all entries below it. */
 void tide_touches_count(tide_shard *shard, const tide_scope *scope)
 {
     const tide_pool *pool = scope->pool;
+    tide_assert(tide_touches_known(scope));
     bool leaked = pool->tag != scope->tag, nested = false;
     type_set set = {0};
     tide_shard_count(shard);

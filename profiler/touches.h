@@ -9,7 +9,7 @@
 /* Is there anything to be read? Not of a scope that was refused or abandoned. */
 bool tide_touches_known(const tide_scope *scope);
 
-/* Counts the scope in a shard that was entered. */
+/* Counts the scope in a shard that was entered. Only of a scope with something to be read. */
 void tide_touches_count(tide_shard *shard, const tide_scope *scope);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens, ends and reads the windows of a site; the use that fills one closes it (observe.c). */
 #include "profiler/window.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
 
 bool tide_window_begin(tide_site *site, uint64_t uses)
 {
-    tide_assert(uses > 0);
+    tide_assert(uses > 0 && site->record != NULL);
     tide_tally *tally = tide_tally_ensure(site);
     if (tally == NULL)
         return false;
@@ -18,6 +19,7 @@ bool tide_window_begin(tide_site *site, uint64_t uses)
         return false; /* most likely this plan is the one to be wrapped */
     tide_rate_begin(&tally->rate);
     int64_t tickets = uses < INT64_MAX ? (int64_t)uses : INT64_MAX;
+    tide_assert(tickets > 0);
     __atomic_store_n(&tally->remaining, tickets, __ATOMIC_RELAXED);
     return true;
 }
@@ -36,8 +38,8 @@ void tide_window_end(tide_site *site)
     tide_site_publish(site);
 }
 
-/* A use that another thread is counting may have its types seen here and itself the next time: no
- * type is shown in more uses than there were. */
+/* While another thread counts a use, the types of that use may be seen now and the use itself the
+ * next time. No type is shown with more uses than there were. */
 static void window_cap_types(tide_site_profile *profile)
 {
     for (uint32_t i = 0; i < profile->type_count; i++)
@@ -53,6 +55,7 @@ void tide_window_take(tide_site *site, tide_site_profile *out)
         return;
     tide_tally_harvest(tally);
     *out = tally->recent;
+    tide_assert(out->type_count <= TIDE_PROFILE_TYPES);
     memset(&tally->recent, 0, sizeof tally->recent);
     tide_rate_taken(&tally->rate, out->scopes);
     tide_profile_add(&tally->before, out, 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Windows: a site is observed for so many uses, then it is not.
  *
- * A window opens by publishing an observing plan, which wraps the one in force; the use that fills
- * it publishes the wrapped plan again, with one compare-and-swap, in whatever thread it is.
- * Outside a window nothing is observed and nothing costs. What is counted lies in shards by
- * thread; whoever takes it adds them up. */
+ * A window opens when an observing plan is published, which wraps the plan in force. The use that
+ * fills the window publishes the wrapped plan again, with one compare-and-swap, in any thread.
+ * Outside a window nothing is observed and nothing costs. Each thread counts in its own shard, and
+ * whoever takes the figures adds the shards up. */
 #ifndef TIDEPOOL_PROFILER_WINDOW_H
 #define TIDEPOOL_PROFILER_WINDOW_H
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* What is known, written as text that the reader will take. */
+/* Writes a set of profiles as text that read.c accepts. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "profiler/text.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/pool/core.h"
 
 /* ---- a buffer that grows ---------------------------------------------------------------- */
 
-/* A failure stays: what is written after it is nothing. */
+/* After a failure nothing more is written, and the status stays. */
 typedef struct writer {
     tide_text *text;
     const char *call;
@@ -29,9 +30,11 @@ static bool write_reserve(writer *w, size_t more)
             tide_fail(TIDE_ERROR_LIMIT, w->call, "the profile exceeds %zu bytes", TIDE_TEXT_BYTES);
         return false;
     }
+    tide_assert(text->length <= text->room);
     if (text->length + more <= text->room)
         return true;
     size_t room = 2 * text->room + more + 4096;
+    tide_assert(room - text->length >= more);
     char *bytes = tide_os_resize(text->bytes, room);
     if (bytes == NULL) {
         w->status = tide_fail(TIDE_ERROR_MEMORY, w->call, "no memory for %zu bytes of text", room);
@@ -49,10 +52,13 @@ static __attribute__((format(printf, 2, 3))) void write_format(writer *w, const 
         return;
     va_list arguments;
     va_start(arguments, format);
-    w->text->length += (size_t)vsnprintf(w->text->bytes + w->text->length, MOST, format, arguments);
+    int wrote = vsnprintf(w->text->bytes + w->text->length, MOST, format, arguments);
     va_end(arguments);
+    tide_assert(wrote >= 0 && wrote < MOST);
+    w->text->length += (size_t)wrote;
 }
 
+/* One byte of a string, escaped where it must be. */
 static void write_byte(writer *w, unsigned char byte)
 {
     if (byte == '"' || byte == '\\')
@@ -80,11 +86,12 @@ static uint64_t write_at_most(uint64_t value, uint64_t most)
     return value < most ? value : most;
 }
 
-/* Figures that were taken while uses were under way may be out of step by those uses; they are put
- * in step, for the reader takes nothing that cannot be. */
+/* Figures that were taken during a use may be out of step by that use. They are put in step,
+ * because the reader refuses figures that cannot be. */
 static void write_type(writer *w, const tide_profile_type *type, uint64_t uses)
 {
     uint64_t scopes = write_at_most(type->scopes, uses);
+    tide_assert(scopes != 0);
     uint64_t slots = write_at_most(type->slots, scopes * TIDE_ROW_MAX);
     slots = slots < scopes ? scopes : slots;
     uint64_t least = (slots + scopes - 1) / scopes;
@@ -93,13 +100,14 @@ static void write_type(writer *w, const tide_profile_type *type, uint64_t uses)
                  slots, most < least ? least : most);
 }
 
-/* `left`: uses that no pattern was shown for yet. */
+/* `left`: uses for which no pattern has been written yet. */
 static void write_pattern(writer *w, const tide_profile_pattern *pattern, uint64_t *left)
 {
     uint64_t scopes = write_at_most(pattern->scopes, *left);
     if (scopes == 0)
         return;
     *left -= scopes;
+    tide_assert(pattern->length <= TIDE_PATTERN_WORDS);
     write_format(w, "pattern %" PRIu64, scopes);
     for (uint32_t i = 0; i < pattern->length; i++)
         write_format(w, " %" PRId64, pattern->words[i]);
@@ -112,6 +120,7 @@ static void write_site(writer *w, const tide_profile_set_site *site)
     uint64_t uses = write_at_most(profile->scopes, TIDE_TEXT_COUNT_MAX), left = uses;
     uint64_t pattern_other = write_at_most(profile->pattern_other, left);
     left -= pattern_other;
+    tide_assert(uses != 0 && profile->type_count <= TIDE_PROFILE_TYPES && left <= uses);
     write_format(w, "site %s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64,
                  tide_kind_name(site->key.kind), site->key.line, uses,
                  write_at_most(profile->other, TIDE_TEXT_COUNT_MAX), pattern_other);
@@ -140,5 +149,6 @@ tide_status tide_text_write(const tide_profile_set *set, tide_text *out, const c
     for (uint32_t i = 0; i < set->site_count; i++)
         write_site(&w, set->sites[i]);
     write_format(&w, "end %" PRIu32 "\n", set->site_count);
+    tide_assert(w.status != TIDE_OK || out->length <= TIDE_TEXT_BYTES);
     return w.status;
 }
