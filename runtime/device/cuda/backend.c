@@ -44,7 +44,7 @@ static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
 static tide_status cuda_find_device(tide_device *device, unsigned ordinal, tide_cu_device *found)
 {
     int count = 0;
-    tide_assert(ordinal <= INT32_MAX); /* the driver's are of type int */
+    tide_assert(ordinal <= INT32_MAX); /* it goes to the driver as an int */
     TIDE_CUDA_TRY(device, cuDeviceGetCount, &count);
     if (ordinal >= (unsigned)count)
         return tide_fail(TIDE_ERROR_DEVICE, call, "no device cuda:%u: the driver knows %d", ordinal,

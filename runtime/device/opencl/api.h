@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What we use of OpenCL 2.0 and later, declared here so that building needs no header of its own
- * and running no library: the entry points are looked up in the ICD loader when first asked for.
- * Same layout and values as Khronos' cl.h; tests/device compares the two. */
+/* What we use of OpenCL 2.0 and later, declared here: building needs no header of OpenCL, and the
+ * ICD loader is loaded, not linked. Layouts and values are those of Khronos' cl.h; tests/device
+ * compares the two. */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_OPENCL_API_H
 #define TIDEPOOL_RUNTIME_DEVICE_OPENCL_API_H
 
@@ -20,6 +20,10 @@ typedef struct cl_kernel_ *tide_cl_kernel;
 typedef struct tide_cl_region {
     size_t origin, size;
 } tide_cl_region;
+
+_Static_assert(offsetof(tide_cl_region, size) == sizeof(size_t) &&
+                   sizeof(tide_cl_region) == 2 * sizeof(size_t),
+               "laid out as the driver's cl_buffer_region");
 
 /* results */
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* OpenCL devices: found, opened, closed. Any OpenCL 2.0 driver will do; shared virtual memory is
- * used where there is some. */
+/* OpenCL devices: found, opened, closed. Any driver from OpenCL 2.0 on will do; shared virtual
+ * memory is used where there is some. */
 #include "runtime/device/opencl/backend.h"
 
 #include <stdio.h>
@@ -38,6 +38,7 @@ static tide_status opencl_find_device(unsigned ordinal, tide_cl_device *found)
             continue;
         if (count > DEVICES_MAX)
             count = DEVICES_MAX;
+        tide_assert(ordinal >= before); /* else an earlier platform would have had it */
         if (ordinal - before < count) {
             *found = devices[ordinal - before];
             return TIDE_OK;
@@ -48,9 +49,11 @@ static tide_status opencl_find_device(unsigned ordinal, tide_cl_device *found)
                      before);
 }
 
+/* 0 when the driver does not answer. */
 static uint64_t opencl_ask_number(tide_cl_device device, uint32_t what, size_t bytes)
 {
     uint64_t answer = 0; /* little-endian: a shorter answer fills the low end */
+    tide_assert(bytes <= sizeof answer);
     (void)tide_opencl.clGetDeviceInfo(device, what, bytes, &answer, NULL);
     return answer;
 }
@@ -62,6 +65,7 @@ static void opencl_describe_device(tide_opencl_device *device, unsigned ordinal)
     char text[256] = "";
     (void)tide_opencl.clGetDeviceInfo(device->device, TIDE_CL_DEVICE_NAME, sizeof text, text, NULL);
     text[sizeof text - 1] = '\0';
+    _Static_assert(sizeof base->description > 95, "so many characters fit");
     snprintf(base->description, sizeof base->description, "%.95s", text);
     base->bytes =
         opencl_ask_number(device->device, TIDE_CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(uint64_t));
@@ -75,8 +79,8 @@ static void opencl_describe_device(tide_opencl_device *device, unsigned ordinal)
         device->alignment = 64;
 }
 
-/* Fine-grained memory of a device of its own would lie with the host, so coarse is preferred there.
- */
+/* Coarse-grained memory is preferred on a device with memory of its own: fine-grained memory would
+ * lie with the host. */
 static tide_status opencl_choose_memory(tide_opencl_device *device)
 {
     int wanted = (int)tide_setting_get(TIDE_SETTING_opencl_memory);
@@ -93,6 +97,7 @@ static tide_status opencl_choose_memory(tide_opencl_device *device)
                      : fine && device->base->integrated ? TIDE_OPENCL_FINE
                      : coarse                           ? TIDE_OPENCL_COARSE
                                                         : TIDE_OPENCL_BUFFERS;
+    tide_assert(device->memory >= TIDE_OPENCL_FINE && device->memory <= TIDE_OPENCL_BUFFERS);
     return TIDE_OK;
 }
 
@@ -101,14 +106,16 @@ static tide_status opencl_choose_memory(tide_opencl_device *device)
 static tide_status opencl_make_queue(tide_opencl_device *device, tide_cl_queue *queue)
 {
     int32_t error = TIDE_CL_SUCCESS;
+    tide_assert(*queue == NULL);
     *queue = tide_opencl.clCreateCommandQueueWithProperties(device->context, device->device, NULL,
                                                             &error);
     return tide_opencl_check(device, error, "clCreateCommandQueueWithProperties");
 }
 
-/* Gives back what there is. */
+/* Gives back what there is of queues and context: opening may have failed between them. */
 static void opencl_stop_device(tide_opencl_device *device)
 {
+    tide_assert(device->parents == NULL && device->stream_count == 0);
     if (device->aside != NULL)
         (void)tide_opencl.clReleaseCommandQueue(device->aside);
     if (device->queue != NULL)
@@ -119,6 +126,7 @@ static void opencl_stop_device(tide_opencl_device *device)
 
 static tide_status opencl_start_device(tide_opencl_device *device, unsigned ordinal)
 {
+    tide_assert(device->context == NULL && device->base != NULL);
     TIDE_FORWARD(opencl_find_device(ordinal, &device->device));
     opencl_describe_device(device, ordinal);
     TIDE_FORWARD(opencl_choose_memory(device));
@@ -136,10 +144,11 @@ static bool opencl_never_capturing(tide_device *device, void *stream)
     return false;
 }
 
-/* A driver that cannot be called any more keeps what it has. */
+/* A driver that can no longer be called keeps what it has. */
 static void opencl_close_device(tide_device *base)
 {
     tide_opencl_device *device = tide_opencl_of(base);
+    tide_assert(base->opened == 0 && __atomic_load_n(&base->holds, __ATOMIC_RELAXED) == 0);
     if (tide_opencl_alive(device)) {
         tide_assert(device->span_count == 0);
         tide_opencl.clFinish(device->queue);
@@ -178,10 +187,12 @@ static const tide_device_methods methods = {
     .close = opencl_close_device,
 };
 
-static uint32_t opencl_first_forks; /* when a driver was first asked; by who opens a device */
+/* Written where devices are opened, one at a time. */
+static uint32_t opencl_first_forks; /* tide_opencl_forks() when a driver was first asked */
 static bool opencl_asked;
 
-/* A driver that was used before a fork has left its threads behind, for new devices as well. */
+/* A driver that was used before a fork has left its threads with the parent: new devices do not
+ * work either. */
 static tide_status opencl_check_forks(unsigned ordinal)
 {
     uint32_t forks = tide_opencl_forks();
@@ -189,6 +200,7 @@ static tide_status opencl_check_forks(unsigned ordinal)
         opencl_asked = true;
         opencl_first_forks = forks;
     }
+    tide_assert(forks >= opencl_first_forks);
     if (forks == opencl_first_forks)
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_DEVICE, call,
@@ -199,6 +211,7 @@ static tide_status opencl_check_forks(unsigned ordinal)
 
 tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
 {
+    tide_assert(base->own == NULL && base->methods == NULL && base->opened == 0);
     TIDE_FORWARD(tide_opencl_load(call));
     TIDE_FORWARD(opencl_check_forks(ordinal));
     tide_opencl_device *device = tide_os_resize(NULL, sizeof *device);

@@ -5,22 +5,23 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/device/opencl/opencl.h"
 #include "runtime/base/os.h"
+#include "runtime/device/opencl/opencl.h"
 
 typedef struct module {
     tide_cl_program program;
-    tide_cl_kernel *kernels;
+    tide_cl_kernel *kernels; /* every one that was asked for; released with the module */
     size_t count;
 } module;
 
 /* ---- building ------------------------------------------------------------------------------- */
 
-/* The first words of the compiler's are enough to find the place. */
+/* Fails with the start of the compiler's log: enough to find the place. */
 static void opencl_fail_build(tide_opencl_device *device, tide_cl_program program, int32_t error)
 {
     char *log = NULL;
     size_t bytes = 0;
+    tide_assert(error != TIDE_CL_SUCCESS);
     if (tide_opencl.clGetProgramBuildInfo(program, device->device, TIDE_CL_PROGRAM_BUILD_LOG, 0,
                                           NULL, &bytes) == TIDE_CL_SUCCESS)
         log = tide_os_resize(NULL, bytes + 1);
@@ -34,6 +35,7 @@ static void opencl_fail_build(tide_opencl_device *device, tide_cl_program progra
     tide_os_free(log);
 }
 
+/* NULL: failed, with the message. */
 static tide_cl_program opencl_build_program(tide_opencl_device *device, const char *text,
                                             size_t bytes, const char *options)
 {
@@ -53,6 +55,7 @@ static tide_cl_program opencl_build_program(tide_opencl_device *device, const ch
 void *tide_opencl_module(tide_device *base, const void *code, size_t bytes, const char *options)
 {
     tide_opencl_device *device = tide_opencl_of(base);
+    tide_assert(code != NULL && bytes > 0);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
         return NULL;
     module *made = tide_os_resize(NULL, sizeof *made);
@@ -70,6 +73,8 @@ void *tide_opencl_module(tide_device *base, const void *code, size_t bytes, cons
 void tide_opencl_module_drop(tide_device *base, void *handle)
 {
     module *gone = handle;
+    tide_assert(gone != NULL && gone->program != NULL);
+    tide_assert(gone->count == 0 || gone->kernels != NULL);
     if (tide_opencl_alive(tide_opencl_of(base))) {
         for (size_t i = 0; i < gone->count; i++)
             (void)tide_opencl.clReleaseKernel(gone->kernels[i]);
@@ -83,6 +88,7 @@ void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
 {
     tide_opencl_device *device = tide_opencl_of(base);
     module *from = handle;
+    tide_assert(from != NULL && from->program != NULL && name != NULL);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
         return NULL;
     tide_cl_kernel *kernels = tide_os_resize(from->kernels, (from->count + 1) * sizeof *kernels);
@@ -101,12 +107,14 @@ void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
 
 /* ---- launching ------------------------------------------------------------------------------ */
 
-/* Buffers that are cut for one launch: kept until it is queued, which keeps them from then on. */
+/* Buffers that are cut for one launch. They are kept until it is queued: from then on the driver
+ * keeps them. */
 typedef struct cuttings {
     tide_cl_mem *mems;
     size_t count;
 } cuttings;
 
+/* The buffer, or NULL when there is none or no memory to remember it by: then it is released. */
 static tide_cl_mem opencl_keep_cutting(cuttings *cut, tide_cl_mem mem)
 {
     tide_cl_mem *mems = NULL;
@@ -128,12 +136,15 @@ static void opencl_release_cuttings(cuttings *cut)
     tide_os_free(cut->mems);
 }
 
-/* The slot's own buffer where the address is its first, else one cut from the parent. Locked. */
+/* The slot's own buffer if the address is the slot's first, else a buffer cut from the parent.
+ * Device locked. */
 static tide_cl_mem opencl_buffer_at(tide_opencl_device *device, const char *address, cuttings *cut)
 {
     const tide_opencl_span *span = tide_opencl_span_find(device, address);
     if (span == NULL || span->parent == NULL)
         return NULL;
+    tide_assert(span->mem != NULL && span->start <= address);
+    tide_assert((size_t)(address - span->start) < span->bytes);
     if (address == span->start)
         return span->mem;
     tide_cl_region region = {.size = span->bytes - (size_t)(address - span->start)};
@@ -147,6 +158,7 @@ static tide_cl_mem opencl_buffer_at(tide_opencl_device *device, const char *addr
 static tide_status opencl_set_buffer(tide_opencl_device *device, tide_cl_kernel kernel,
                                      uint32_t index, const void *address, cuttings *cut)
 {
+    tide_assert(device->memory == TIDE_OPENCL_BUFFERS);
     pthread_mutex_lock(&device->lock);
     tide_cl_mem mem = opencl_buffer_at(device, address, cut);
     pthread_mutex_unlock(&device->lock);
@@ -163,6 +175,7 @@ static tide_status opencl_set_buffer(tide_opencl_device *device, tide_cl_kernel 
 static tide_status opencl_set_argument(tide_opencl_device *device, tide_cl_kernel kernel,
                                        uint32_t index, const tide_argument *argument, cuttings *cut)
 {
+    tide_assert(argument->value != NULL);
     if (argument->bytes != 0)
         return tide_opencl_check(
             device, tide_opencl.clSetKernelArg(kernel, index, argument->bytes, argument->value),
@@ -181,6 +194,7 @@ static tide_status opencl_queue_launch(tide_opencl_device *device, void *stream,
 {
     for (size_t i = 0; i < count; i++)
         TIDE_FORWARD(opencl_set_argument(device, kernel, (uint32_t)i, &arguments[i], cut));
+    tide_assert(groups <= SIZE_MAX / group);
     size_t all = groups * group;
     return tide_opencl_check(device,
                              tide_opencl.clEnqueueNDRangeKernel(tide_opencl_queue(device, stream),
@@ -193,7 +207,8 @@ tide_status tide_opencl_launch(tide_device *base, void *stream, void *kernel, si
                                size_t group, const tide_argument *arguments, size_t count)
 {
     tide_opencl_device *device = tide_opencl_of(base);
-    tide_assert(groups > 0 && group > 0);
+    tide_assert(kernel != NULL && groups > 0 && group > 0);
+    tide_assert(count <= UINT32_MAX && (count == 0 || arguments != NULL));
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     cuttings cut = {0};
     pthread_mutex_lock(&device->launching);

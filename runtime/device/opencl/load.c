@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The ICD loader, loaded when the first OpenCL device is asked for and never let go: drivers do not
- * survive that. What its errors are called. */
+/* The ICD loader: loaded when the first OpenCL device is asked for, and never unloaded, because
+ * drivers would not survive that. Also: when they may no longer be called; their errors in words.
+ */
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/device/opencl/opencl.h"
@@ -12,7 +14,7 @@ tide_opencl_calls tide_opencl;
 
 const char *tide_opencl_library = "libOpenCL.so.1";
 
-static bool opencl_loaded; /* by who opens a device */
+static bool opencl_loaded; /* written where devices are opened, one at a time */
 
 typedef struct entry {
     const char *name;
@@ -25,8 +27,13 @@ static const entry entries[] = {
 #undef TIDE_CL
 };
 
+_Static_assert(sizeof entries / sizeof *entries == sizeof tide_opencl / sizeof(void *),
+               "each entry point has its line");
+
+/* A failure leaves some entry points filled in; nobody calls them, for no device is open. */
 static tide_status opencl_find_entries(void *library, const char *call)
 {
+    tide_assert(!opencl_loaded); /* else other threads may be calling through them */
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         void *found = dlsym(library, entries[i].name);
         if (found == NULL)
@@ -51,9 +58,9 @@ tide_status tide_opencl_load(const char *call)
     return status;
 }
 
-/* ---- what is no longer to be called ------------------------------------------------------- */
+/* ---- when the driver may no longer be called ---------------------------------------------- */
 
-static uint32_t opencl_forks; /* of the process, this one being the child; atomic */
+static uint32_t opencl_forks; /* between the process that asked first and this one; atomic */
 static bool opencl_exiting;   /* atomic */
 
 static void opencl_count_fork(void)
@@ -82,12 +89,14 @@ uint32_t tide_opencl_forks(void)
 
 bool tide_opencl_alive(const tide_opencl_device *device)
 {
+    tide_assert(device->forks <= __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED));
     return device->forks == __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED) &&
            !__atomic_load_n(&opencl_exiting, __ATOMIC_RELAXED);
 }
 
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call)
 {
+    tide_assert(device->base != NULL && call != NULL);
     if (TIDE_UNLIKELY(device->forks != __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED)))
         return tide_device_lose(device->base, call,
                                 "it was opened before this process was forked, and OpenCL does not "

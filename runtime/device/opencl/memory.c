@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of OpenCL devices: shared virtual memory, or numbers that stand for parts of buffers, and
- * pinned host memory; fills and copies of each. */
+/* Memory of OpenCL devices: allocated, released, filled and copied. It is shared virtual memory, or
+ * numbers that stand for parts of buffers (parent.c), or pinned memory of the host. */
 #include <string.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/device/opencl/opencl.h"
 #include "runtime/base/os.h"
+#include "runtime/device/opencl/opencl.h"
 
-enum { SVM_ALIGN_MAX = 128, FILL_MAX = 128 }; /* what OpenCL promises to understand */
-enum { WIDE = 64, WIDE_FROM = 4096 };           /* fills that are worth a wider pattern     */
+enum { SVM_ALIGN_MAX = 128, FILL_MAX = 128 }; /* what every OpenCL understands        */
+enum { WIDE = 64, WIDE_FROM = 4096 };         /* fills that are worth a wider pattern */
+
+_Static_assert((FILL_MAX & (FILL_MAX - 1)) == 0, "patterns of fills are powers of two");
+_Static_assert((WIDE & (WIDE - 1)) == 0 && WIDE <= (int)FILL_MAX,
+               "a wide pattern is one of a fill");
+_Static_assert(WIDE_FROM >= WIDE, "a wide fill has at least one wide pattern");
 
 /* ---- what lies where ---------------------------------------------------------------------- */
 
@@ -24,6 +29,8 @@ static size_t opencl_span_after(const tide_opencl_device *device, const char *da
         else
             low = middle + 1;
     }
+    tide_assert(low <= device->span_count);
+    tide_assert(low == 0 || device->spans[low - 1].start <= data);
     return low;
 }
 
@@ -37,7 +44,10 @@ bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span)
         device->spans = spans;
         device->span_room = room;
     }
+    tide_assert(device->span_count < device->span_room);
     size_t at = opencl_span_after(device, span.start);
+    tide_assert(span.parent == NULL || at == 0 ||
+                device->spans[at - 1].start + device->spans[at - 1].bytes <= span.start);
     memmove(&device->spans[at + 1], &device->spans[at],
             (device->span_count - at) * sizeof *device->spans);
     device->spans[at] = span;
@@ -59,6 +69,7 @@ void tide_opencl_span_drop(tide_opencl_device *device, tide_opencl_span *span)
     size_t at = (size_t)(span - device->spans);
     tide_assert(at < device->span_count);
     device->span_count--;
+    tide_assert(span->start != NULL);
     memmove(span, span + 1, (device->span_count - at) * sizeof *span);
 }
 
@@ -70,7 +81,7 @@ static bool opencl_add_span(tide_opencl_device *device, tide_opencl_span span)
     return added;
 }
 
-/* The span at the address, copied; `take`: it is no longer known. False: there is none. */
+/* A copy of the span at the address; `take`: the table forgets it. False: there is none. */
 static bool opencl_copy_span(tide_opencl_device *device, const void *data, bool take,
                              tide_opencl_span *out)
 {
@@ -100,18 +111,20 @@ void *tide_opencl_buffer(tide_device *base, const void *data, size_t *offset)
 
 static char *opencl_align_up(void *address, size_t align)
 {
+    tide_assert((align & (align - 1)) == 0 && (uintptr_t)address <= UINTPTR_MAX - align);
     return (char *)(((uintptr_t)address + align - 1) & ~(uintptr_t)(align - 1));
 }
 
 static void opencl_unpin(tide_opencl_device *device, const tide_opencl_span *span)
 {
+    tide_assert(span->mem != NULL && span->origin != NULL && span->parent == NULL);
     (void)tide_opencl.clEnqueueUnmapMemObject(device->aside, span->mem, span->origin, 0, NULL,
                                               NULL);
     (void)tide_opencl.clReleaseMemObject(span->mem);
 }
 
-/* A buffer that the driver allocates for the host and keeps mapped is what OpenCL has for pinned.
- */
+/* OpenCL has no call for pinned memory. A buffer that the driver allocates for the host, mapped as
+ * long as it lives, is the same. */
 static void *opencl_pin(tide_opencl_device *device, size_t bytes, size_t align)
 {
     int32_t error = TIDE_CL_SUCCESS;
@@ -129,6 +142,7 @@ static void *opencl_pin(tide_opencl_device *device, size_t bytes, size_t align)
         return NULL;
     }
     span.start = opencl_align_up(span.origin, align);
+    tide_assert((size_t)(span.start - (char *)span.origin) < align); /* so it ends in the buffer */
     if (opencl_add_span(device, span))
         return span.start;
     opencl_unpin(device, &span);
@@ -137,10 +151,13 @@ static void *opencl_pin(tide_opencl_device *device, size_t bytes, size_t align)
 
 /* ---- shared virtual memory ---------------------------------------------------------------- */
 
-/* Drivers need not align further than to their largest type: what wants more is remembered. */
+/* Drivers need not align further than to their largest type. Memory that wants more starts within a
+ * larger piece, and its span remembers where that starts. */
 static void *opencl_share(tide_opencl_device *device, size_t bytes, size_t align)
 {
     bool far = align > SVM_ALIGN_MAX;
+    tide_assert(device->memory == TIDE_OPENCL_FINE || device->memory == TIDE_OPENCL_COARSE);
+    tide_assert(bytes <= SIZE_MAX - align);
     uint64_t flags =
         TIDE_CL_MEM_READ_WRITE | (device->memory == TIDE_OPENCL_FINE ? TIDE_CL_MEM_SVM_FINE : 0);
     void *origin = tide_opencl.clSVMAlloc(device->context, flags, far ? bytes + align : bytes,
@@ -155,10 +172,11 @@ static void *opencl_share(tide_opencl_device *device, size_t bytes, size_t align
     return NULL;
 }
 
-/* After the work that is queued. Should the driver refuse, after waiting for it. */
+/* Frees it after the work that is queued. If the driver refuses, the host waits for that work. */
 static void opencl_end_share(tide_opencl_device *device, void *stream, void *origin)
 {
     tide_cl_queue queue = tide_opencl_queue(device, stream);
+    tide_assert(device->memory != TIDE_OPENCL_BUFFERS && origin != NULL);
     if (tide_opencl.clEnqueueSVMFree(queue, 1, &origin, NULL, NULL, 0, NULL, NULL) ==
         TIDE_CL_SUCCESS) {
         (void)tide_opencl.clFlush(queue);
@@ -170,11 +188,14 @@ static void opencl_end_share(tide_opencl_device *device, void *stream, void *ori
 
 /* ---- allocate and release ------------------------------------------------------------------ */
 
-/* Memory of many drivers is lazy: creating never fails for want of it, so tests need the fault. */
+/* Many drivers take memory when it is first used, so creating it does not fail; tests need the
+ * fault. */
 tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
 {
     tide_opencl_device *device = tide_opencl_of(base);
+    tide_assert(memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_PINNED);
+    tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     *data = NULL;
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     if (tide_os_faulted(bytes))
@@ -196,11 +217,14 @@ void tide_opencl_release(tide_device *base, void *stream, int memory, void *data
 {
     tide_opencl_device *device = tide_opencl_of(base);
     (void)bytes;
+    tide_assert(data != NULL);
     tide_device_count(&base->releases);
     if (!tide_opencl_alive(device))
         return;
     tide_opencl_span span = {.origin = data};
     bool known = opencl_copy_span(device, data, true, &span);
+    tide_assert(!known || span.start == data);
+    tide_assert(known || (memory == TIDE_MEMORY_DEVICE && device->memory != TIDE_OPENCL_BUFFERS));
     if (memory == TIDE_MEMORY_PINNED)
         opencl_unpin(device, &span);
     else if (known && span.parent != NULL)
@@ -236,12 +260,15 @@ static bool opencl_is_native_pattern(size_t bytes, size_t at)
     return bytes <= FILL_MAX && (bytes & (bytes - 1)) == 0 && at % bytes == 0;
 }
 
-/* A part of a slot: numbers are as aligned as what they stand for. */
+/* Fills a part of a slot. A number is as aligned as the memory that it stands for, so callers judge
+ * the alignment by the address. */
 static tide_status opencl_fill_part(tide_opencl_device *device, void *stream, const place *p,
                                     size_t at, const void *pattern, size_t pattern_bytes,
                                     size_t bytes)
 {
     tide_cl_queue queue = tide_opencl_queue(device, stream);
+    tide_assert(pattern_bytes <= FILL_MAX && (pattern_bytes & (pattern_bytes - 1)) == 0);
+    tide_assert(bytes > 0 && bytes % pattern_bytes == 0);
     tide_device_count(&device->base->fills);
     if (p->mem != NULL)
         return tide_opencl_check(device,
@@ -256,13 +283,14 @@ static tide_status opencl_fill_part(tide_opencl_device *device, void *stream, co
                              "clEnqueueSVMMemFill");
 }
 
-/* A CPU's driver stores a pattern at a time: many small ones at once are two to five times as fast.
- */
+/* The driver of a CPU stores one pattern at a time. One wide pattern of many small ones is two to
+ * five times as fast. */
 static tide_status opencl_fill_wide(tide_opencl_device *device, void *stream, const place *p,
                                     const void *pattern, size_t pattern_bytes, size_t bytes)
 {
     char wide[WIDE];
     size_t whole = bytes / WIDE * WIDE;
+    tide_assert(WIDE % pattern_bytes == 0 && whole > 0);
     for (size_t at = 0; at < WIDE; at += pattern_bytes)
         memcpy(wide + at, pattern, pattern_bytes);
     TIDE_FORWARD(opencl_fill_part(device, stream, p, 0, wide, WIDE, whole));
@@ -277,7 +305,8 @@ static bool opencl_pays_wide(const tide_opencl_device *device, const void *data,
     return device->cpu && pattern_bytes < WIDE && bytes >= WIDE_FROM && (uintptr_t)data % WIDE == 0;
 }
 
-/* One odd pattern, piece by piece: a fill takes its pattern along, which a copy would not. */
+/* Writes an odd pattern once, piece by piece. By fills: the driver takes a fill's pattern along,
+ * while the source of a copy would have to stay. */
 static tide_status opencl_write_pattern(tide_opencl_device *device, void *stream, const place *p,
                                         const char *pattern, size_t bytes)
 {
@@ -285,16 +314,18 @@ static tide_status opencl_write_pattern(tide_opencl_device *device, void *stream
     for (size_t at = 0, piece; at < bytes; at += piece) {
         for (piece = FILL_MAX; piece > bytes - at || (base + at) % piece != 0;)
             piece /= 2;
+        tide_assert(piece > 0 && piece <= bytes - at);
         TIDE_FORWARD(opencl_fill_part(device, stream, p, at, pattern + at, piece, piece));
     }
     return TIDE_OK;
 }
 
-/* Then what is there is doubled until it is all there. */
+/* Writes the pattern once; then each copy doubles what is there. */
 static tide_status opencl_fill_odd(tide_opencl_device *device, void *stream, const place *p,
                                    const void *pattern, size_t pattern_bytes, size_t bytes)
 {
     char *data = p->address;
+    tide_assert(bytes >= pattern_bytes && bytes % pattern_bytes == 0);
     TIDE_FORWARD(opencl_write_pattern(device, stream, p, pattern, pattern_bytes));
     for (size_t done = pattern_bytes, next; done < bytes; done += next) {
         next = done < bytes - done ? done : bytes - done;
@@ -307,7 +338,7 @@ tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const 
                              size_t pattern_bytes, size_t count)
 {
     tide_opencl_device *device = tide_opencl_of(base);
-    tide_assert(pattern_bytes > 0);
+    tide_assert(pattern_bytes > 0 && count <= SIZE_MAX / pattern_bytes);
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     if (count == 0)
         return TIDE_OK;
@@ -325,9 +356,11 @@ tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const 
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
+/* At least one side is a buffer; the other may be memory of the host. */
 static int32_t opencl_copy_buffers(tide_cl_queue queue, const place *to, const place *from,
                                    size_t bytes)
 {
+    tide_assert(to->mem != NULL || from->mem != NULL);
     if (to->mem != NULL && from->mem != NULL)
         return tide_opencl.clEnqueueCopyBuffer(queue, from->mem, to->mem, from->offset, to->offset,
                                                bytes, 0, NULL, NULL);
@@ -345,6 +378,7 @@ tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const vo
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     if (bytes == 0)
         return TIDE_OK;
+    tide_assert(to != NULL && from != NULL);
     place target = opencl_place_of(device, to), source = opencl_place_of(device, from);
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     if (device->memory == TIDE_OPENCL_BUFFERS && target.mem == NULL && source.mem == NULL)

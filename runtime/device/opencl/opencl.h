@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of an OpenCL device: what its files share. */
+/* OpenCL devices, through the ICD loader: what the files of this folder share. */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_OPENCL_OPENCL_H
 #define TIDEPOOL_RUNTIME_DEVICE_OPENCL_OPENCL_H
 
 #include <pthread.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/device/device.h"
 #include "runtime/device/opencl/api.h"
 
@@ -20,18 +21,19 @@ extern tide_opencl_calls tide_opencl;
 /* The loader's file. A test may name another one, before anything is opened. */
 extern const char *tide_opencl_library;
 
-/* Finds the loader and its entry points, once; by who opens a device. */
+/* Finds the loader and its entry points, unless they are found. Called while a device is opened: by
+ * one thread at a time. */
 tide_status tide_opencl_load(const char *call);
 
 /* How slots lie in the device: values of the setting `opencl_memory`. */
 enum {
     TIDE_OPENCL_BEST = 0,   /* fine where the host's memory is shared, else coarse, else buffers */
     TIDE_OPENCL_FINE = 1,   /* fine-grained shared virtual memory                                */
-    TIDE_OPENCL_COARSE = 2, /* coarse-grained; the host never touches it either way              */
+    TIDE_OPENCL_COARSE = 2, /* coarse-grained; the host touches neither kind                     */
     TIDE_OPENCL_BUFFERS = 3 /* parent buffers and sub-buffers; pointers are numbers              */
 };
 
-/* Memory that cannot be given back by its address alone. Sorted by address. */
+/* Memory that cannot be given back by its address alone. A device's table is sorted by address. */
 typedef struct tide_opencl_span {
     char *start;
     size_t bytes;
@@ -49,12 +51,12 @@ typedef struct tide_opencl_device {
     tide_device *base;
     tide_cl_device device;
     tide_cl_context context;
-    tide_cl_queue queue; /* what NULL stands for */
-    tide_cl_queue aside; /* for what must not wait for anybody's work */
+    tide_cl_queue queue; /* the one that NULL stands for */
+    tide_cl_queue aside; /* for calls that must not wait for anybody's work */
     int memory;          /* TIDE_OPENCL_FINE to BUFFERS */
     size_t alignment;    /* of sub-buffers, in bytes    */
     bool cpu;            /* runs where we run           */
-    uint32_t forks;      /* of this process when it was opened */
+    uint32_t forks;      /* tide_opencl_forks() when it was opened */
 
     pthread_mutex_t lock; /* guards what follows */
     tide_opencl_span *spans;
@@ -67,6 +69,7 @@ typedef struct tide_opencl_device {
 
 static inline tide_opencl_device *tide_opencl_of(const tide_device *device)
 {
+    tide_assert(device->own != NULL); /* it is open */
     return device->own;
 }
 
@@ -75,17 +78,17 @@ static inline tide_cl_queue tide_opencl_queue(const tide_opencl_device *device, 
     return stream != NULL ? (tide_cl_queue)stream : device->queue;
 }
 
-/* Refuses a device that is lost, or that a fork has left behind: its driver's threads stayed in the
- * parent, and the first call that waits for them would wait for ever. */
+/* Refuses a device that is lost, and in a child one that the parent opened: the driver's threads
+ * stayed in the parent, and the first call that waits for them would wait for ever. */
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call);
 
-/* How often this process came about by a fork since it was first asked. */
+/* How many forks lie between the process that asked first and this one. */
 uint32_t tide_opencl_forks(void);
 
-/* May the driver still be called to give things back? Not in a child, not once exit has begun. */
+/* May the driver still be called, to give things back? Not in a child; not once exit has begun. */
 bool tide_opencl_alive(const tide_opencl_device *device);
 
-/* TIDE_OK, or the message of the driver's error. Notices the loss of the device. */
+/* TIDE_OK, or fails with the driver's error in words; an error that says so loses the device. */
 tide_status tide_opencl_check(const tide_opencl_device *device, int32_t error, const char *call);
 
 /* runtime/device/opencl/memory.c */

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Without shared virtual memory: slots are sub-buffers of larger buffers, cut at the alignment that
- * the device wants. A slot's pointer is an address that nothing else has and nobody can read: it
- * lies in a reserved range, one for each parent, so that sums and differences of pointers mean what
- * they say.
+/* Slots of OpenCL devices without shared virtual memory: sub-buffers, cut from larger buffers
+ * (their parents) at the alignment that the device wants.
  *
- * A part that was given back may still be in use by work that was queued before. It carries an
- * event of that stream until this has happened, and meanwhile serves the same stream only, which
- * comes after that work by itself. */
+ * A slot's pointer is a number. It lies in a range of addresses that is reserved for its parent and
+ * that nobody can read, so sums and differences of pointers are right, and nothing else has them.
+ *
+ * Work that was queued earlier may still use a part that was given back. Such a part carries an
+ * event of that stream. Until the event has passed the part serves only the same stream, whose new
+ * work comes after the old by itself. */
 #include <string.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/device/opencl/opencl.h"
 #include "runtime/base/os.h"
+#include "runtime/device/opencl/opencl.h"
 
 enum { PARENT_BYTES = 8 << 20 };
 
@@ -20,27 +21,48 @@ typedef enum part_state { PART_FREE, PART_LEAVING, PART_USED } part_state;
 typedef struct part {
     size_t origin, bytes;
     part_state state;
-    tide_cl_event left; /* leaving: when it is free ...            */
-    uint64_t stream;    /* ... for streams other than this one     */
+    tide_cl_event left; /* leaving: once it has passed, the part is free; NULL: it has */
+    uint64_t stream;    /* leaving: the number of the one stream that it still serves  */
 } part;
 
 typedef struct tide_opencl_parent {
     struct tide_opencl_parent *next;
     tide_cl_mem mem;
     size_t bytes;
-    char *range, *start; /* as it was reserved; of the first byte's number */
+    char *range; /* the reserved addresses */
+    char *start; /* in it, aligned: the first byte's number */
     size_t range_bytes;
-    part *parts; /* by origin, without gaps */
+    part *parts; /* by origin, without gaps; no two neighbours are free */
     size_t count, room;
 } tide_opencl_parent;
 
+_Static_assert(PART_FREE == 0, "a part that is only given its size is free");
+
 static size_t opencl_round_up(size_t bytes, size_t to)
 {
+    tide_assert(to > 0 && bytes <= SIZE_MAX - to);
     return (bytes + to - 1) / to * to;
 }
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
+/* What `parts` promises, for assertions. */
+__attribute__((unused)) static bool opencl_are_parts_valid(const tide_opencl_parent *parent)
+{
+    size_t end = 0;
+    bool after_free = false;
+    for (size_t i = 0; i < parent->count; i++) {
+        const part *p = &parent->parts[i];
+        bool is_free = p->state == PART_FREE;
+        if (p->origin != end || p->bytes == 0 || (is_free && after_free))
+            return false;
+        end += p->bytes;
+        after_free = is_free;
+    }
+    return end == parent->bytes;
+}
+
+/* Room for one part more. False: no memory. */
 static bool opencl_reserve_part(tide_opencl_parent *parent)
 {
     if (parent->count < parent->room)
@@ -54,21 +76,24 @@ static bool opencl_reserve_part(tide_opencl_parent *parent)
     return true;
 }
 
-/* Cuts a part so that it ends after so many bytes. There must be room. */
+/* Cuts a free part in two; the first gets so many bytes. There must be room for one part more. */
 static void opencl_cut_part(tide_opencl_parent *parent, size_t at, size_t bytes)
 {
     part *p = &parent->parts[at];
-    tide_assert(bytes < p->bytes && p->state == PART_FREE && parent->count < parent->room);
+    tide_assert(at < parent->count && parent->count < parent->room);
+    tide_assert(bytes > 0 && bytes < p->bytes && p->state == PART_FREE);
     memmove(p + 1, p, (parent->count - at) * sizeof *p);
     parent->count++;
     p[0].bytes = bytes;
     p[1].origin += bytes;
     p[1].bytes -= bytes;
+    tide_assert(p[0].origin + p[0].bytes == p[1].origin && p[1].state == PART_FREE);
 }
 
-/* Joins a free part with free neighbours. */
+/* Joins a free part with the free parts before and after it. */
 static void opencl_join_parts(tide_opencl_parent *parent, size_t at)
 {
+    tide_assert(at < parent->count && parent->parts[at].state == PART_FREE);
     while (at > 0 && parent->parts[at - 1].state == PART_FREE)
         at--;
     part *first = &parent->parts[at];
@@ -77,16 +102,20 @@ static void opencl_join_parts(tide_opencl_parent *parent, size_t at)
         first->bytes += first[++more].bytes;
     memmove(first + 1, first + 1 + more, (parent->count - at - 1 - more) * sizeof *first);
     parent->count -= more;
+    tide_assert(at < parent->count);
 }
 
+/* The part has left, or will never be asked for again. */
 static void opencl_free_part(part *p)
 {
+    tide_assert(p->state != PART_USED);
     if (p->left != NULL)
         (void)tide_opencl.clReleaseEvent(p->left);
     p->left = NULL;
     p->state = PART_FREE;
 }
 
+/* An event that failed, or that the driver does not know, has passed as well. */
 static bool opencl_event_passed(tide_cl_event event)
 {
     int32_t status = 1;
@@ -96,6 +125,7 @@ static bool opencl_event_passed(tide_cl_event event)
            status <= TIDE_CL_COMPLETE;
 }
 
+/* Frees the parts whose events have passed. */
 static void opencl_sweep_parts(tide_opencl_parent *parent)
 {
     for (size_t i = parent->count; i-- > 0;) {
@@ -107,6 +137,7 @@ static void opencl_sweep_parts(tide_opencl_parent *parent)
         if (i > parent->count)
             i = parent->count;
     }
+    tide_assert(opencl_are_parts_valid(parent));
 }
 
 /* ---- parents ------------------------------------------------------------------------------- */
@@ -128,6 +159,7 @@ static void opencl_free_parent(tide_opencl_parent *parent)
     tide_os_free(parent);
 }
 
+/* One free part, the whole. False: no memory or no addresses; what there is stays in the parent. */
 static bool opencl_fill_in_parent(const tide_opencl_device *device, tide_opencl_parent *parent,
                                   size_t align)
 {
@@ -137,6 +169,7 @@ static bool opencl_fill_in_parent(const tide_opencl_device *device, tide_opencl_
         return false;
     tide_os_forbid(parent->range, parent->range_bytes);
     parent->start = (char *)opencl_round_up((uintptr_t)parent->range, align);
+    tide_assert(parent->start + parent->bytes <= parent->range + parent->range_bytes);
     int32_t error = TIDE_CL_SUCCESS;
     parent->mem = tide_opencl.clCreateBuffer(device->context, TIDE_CL_MEM_READ_WRITE, parent->bytes,
                                              NULL, &error);
@@ -161,7 +194,7 @@ static tide_opencl_parent *opencl_make_parent(tide_opencl_device *device, size_t
     return parent;
 }
 
-/* One empty parent is kept, if it is of the usual size: most likely it is wanted again. */
+/* Keeps one empty parent, if it has the usual size: most likely it is wanted again. */
 static void opencl_drop_empty_parents(tide_opencl_device *device)
 {
     bool kept = false;
@@ -190,6 +223,8 @@ void tide_opencl_parents_end(tide_opencl_device *device)
 tide_cl_mem tide_opencl_parent_buffer(const tide_opencl_parent *parent, const void *data,
                                       size_t *offset)
 {
+    tide_assert((const char *)data >= parent->start &&
+                (const char *)data < parent->start + parent->bytes);
     *offset = (size_t)((const char *)data - parent->start);
     return parent->mem;
 }
@@ -208,7 +243,7 @@ static bool opencl_part_serves(const part *p, uint64_t stream)
 }
 
 /* The smallest part that fits. A part that is still leaving is taken whole, so it must not be twice
- * as large as what is wanted. */
+ * as large as the wanted bytes, or larger. */
 static found opencl_find_part(const tide_opencl_device *device, uint64_t stream, size_t bytes)
 {
     found best = {NULL, 0};
@@ -227,13 +262,16 @@ static found opencl_find_part(const tide_opencl_device *device, uint64_t stream,
     return best;
 }
 
-/* Makes the part a slot: cut to size, with a buffer of its own. */
+/* Makes the part a slot: cut to size, with a buffer of its own. NULL: no memory, nothing changed.
+ */
 static void *opencl_use_part(tide_opencl_device *device, found f, size_t bytes)
 {
     tide_opencl_parent *parent = f.parent;
+    tide_assert(f.at < parent->count && bytes > 0);
     if (!opencl_reserve_part(parent))
         return NULL;
     part *p = &parent->parts[f.at];
+    tide_assert(p->state != PART_USED && bytes <= p->bytes);
     tide_cl_region region = {p->origin, p->state == PART_FREE ? bytes : p->bytes};
     int32_t error = TIDE_CL_SUCCESS;
     tide_cl_mem mem = tide_opencl.clCreateSubBuffer(parent->mem, TIDE_CL_MEM_READ_WRITE,
@@ -251,16 +289,18 @@ static void *opencl_use_part(tide_opencl_device *device, found f, size_t bytes)
     else if (p->bytes > bytes)
         opencl_cut_part(parent, f.at, bytes);
     p->state = PART_USED;
+    tide_assert(p->bytes == span.bytes && opencl_are_parts_valid(parent));
     return span.start;
 }
 
-/* Alignment beyond the device's own is met by the number, and by the address as far as the driver
- * aligns parents. */
+/* An alignment beyond the device's own holds for the number; for the memory behind it, as far as
+ * the driver aligns parents. */
 void *tide_opencl_carve(tide_opencl_device *device, void *stream, size_t bytes, size_t align)
 {
     uint64_t number = tide_opencl_stream_number(device->base, stream);
     if (align < device->alignment)
         align = device->alignment;
+    tide_assert(device->memory == TIDE_OPENCL_BUFFERS && bytes > 0);
     bytes = opencl_round_up(bytes, align);
     pthread_mutex_lock(&device->lock);
     for (tide_opencl_parent *parent = device->parents; parent != NULL; parent = parent->next)
@@ -276,8 +316,10 @@ void *tide_opencl_carve(tide_opencl_device *device, void *stream, size_t bytes, 
     return data;
 }
 
+/* The part that the span is the slot of. */
 static part *opencl_part_of(const tide_opencl_span *span)
 {
+    tide_assert(span->start >= span->parent->start);
     size_t origin = (size_t)(span->start - span->parent->start);
     part *p = span->parent->parts;
     while (p->origin != origin)
@@ -286,11 +328,13 @@ static part *opencl_part_of(const tide_opencl_span *span)
     return p;
 }
 
-/* Work that is queued keeps the buffers it uses; what must not be is that others use them, too.
- * Should the driver refuse the event, the part is free once the stream has been waited for. */
+/* The driver keeps the buffers of queued work alive, but only the part's state keeps other streams
+ * out of the memory. If the driver refuses the event, the host waits for the stream: then the part
+ * is free. */
 void tide_opencl_give_back(tide_opencl_device *device, void *stream, const tide_opencl_span *span)
 {
     uint64_t number = tide_opencl_stream_number(device->base, stream);
+    tide_assert(span->mem != NULL && span->parent != NULL);
     tide_cl_event left = tide_opencl_mark(device->base, stream);
     if (left == NULL)
         (void)tide_opencl.clFinish(tide_opencl_queue(device, stream));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Queues of OpenCL devices: which is which, what comes after what, and how far each is. Events are
- * polled: a callback would come on another thread, where little may be called. */
+/* Queues of OpenCL devices: their numbers, their order, waiting for them and marks in them. Events
+ * are polled: a callback would come on another thread, where little may be called. */
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/device/opencl/opencl.h"
 #include "runtime/base/os.h"
+#include "runtime/device/opencl/opencl.h"
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
@@ -15,11 +15,12 @@ static bool opencl_ask_queue(tide_cl_queue queue, uint32_t what, void *out, size
 
 enum { STREAMS_KEPT = 256 };
 
-/* We hold on to every queue that has a number, so its handle cannot come to name another one. Of
- * very many, those that nobody else holds on to are let go: they have had their last use. */
+/* We hold every queue that has a number, so its handle cannot come to name another queue. This
+ * releases those that nobody else holds: nobody can use them again. Device locked. */
 static void opencl_sweep_queues(tide_opencl_device *device)
 {
     for (size_t i = device->stream_count; i-- > 0;) {
+        tide_assert(i < device->stream_count);
         uint32_t references = 2;
         tide_cl_queue queue = device->streams[i].queue;
         if (!opencl_ask_queue(queue, TIDE_CL_QUEUE_REFERENCE_COUNT, &references,
@@ -31,6 +32,7 @@ static void opencl_sweep_queues(tide_opencl_device *device)
     }
 }
 
+/* It must be an in-order queue of this device. */
 static tide_status opencl_check_queue(const tide_opencl_device *device, tide_cl_queue queue)
 {
     tide_cl_context context = NULL;
@@ -54,6 +56,7 @@ static tide_status opencl_check_queue(const tide_opencl_device *device, tide_cl_
     return TIDE_OK;
 }
 
+/* Holds the queue and gives it its number; 0 with a message. Device locked. */
 static uint64_t opencl_remember_queue(tide_opencl_device *device, tide_cl_queue queue)
 {
     static uint64_t last; /* atomic */
@@ -71,6 +74,7 @@ static uint64_t opencl_remember_queue(tide_opencl_device *device, tide_cl_queue 
                           "clRetainCommandQueue") != TIDE_OK)
         return 0;
     uint64_t number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    tide_assert(number != 0 && device->stream_count < device->stream_room);
     device->streams[device->stream_count++] = (tide_opencl_stream){queue, number};
     return number;
 }
@@ -85,6 +89,7 @@ static uint64_t opencl_known_number(const tide_opencl_device *device, tide_cl_qu
 
 static uint64_t opencl_number_queue(tide_opencl_device *device, tide_cl_queue queue)
 {
+    tide_assert(device->stream_count <= device->stream_room);
     uint64_t known = opencl_known_number(device, queue);
     if (known != 0)
         return known;
@@ -93,8 +98,8 @@ static uint64_t opencl_number_queue(tide_opencl_device *device, tide_cl_queue qu
     return opencl_check_queue(device, queue) == TIDE_OK ? opencl_remember_queue(device, queue) : 0;
 }
 
-/* A queue stays what it is when the device is lost; whatever is asked of it then says so. In a
- * child a lock may be held by a thread that is not there, but nothing changes any more either. */
+/* A queue keeps its number when the device is lost: calls that use the queue then fail. In a child
+ * no lock is taken, because a thread of the parent may hold it; nothing changes there any more. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
     tide_opencl_device *device = tide_opencl_of(base);
@@ -109,6 +114,7 @@ uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 
 void tide_opencl_streams_end(tide_opencl_device *device)
 {
+    tide_assert(device->base->opened == 0);
     for (size_t i = 0; i < device->stream_count; i++)
         (void)tide_opencl.clReleaseCommandQueue(device->streams[i].queue);
     device->stream_count = 0;
@@ -116,7 +122,7 @@ void tide_opencl_streams_end(tide_opencl_device *device)
 
 /* ---- order ---------------------------------------------------------------------------------- */
 
-/* A queue that another one waits for must be told to begin: nobody else will. */
+/* Flushes the queue, because another queue may wait for the mark and nobody else would start it. */
 void *tide_opencl_mark(tide_device *base, void *stream)
 {
     tide_opencl_device *device = tide_opencl_of(base);
@@ -158,7 +164,7 @@ tide_status tide_opencl_wait(tide_device *base, void *stream)
                              "clFinish");
 }
 
-/* Waits without the lock: a queue that is being waited for is held on to. */
+/* The queue is held for the caller, who waits for it without the lock. NULL: there are no more. */
 static tide_cl_queue opencl_hold_queue_at(tide_opencl_device *device, size_t i)
 {
     pthread_mutex_lock(&device->lock);
@@ -169,7 +175,7 @@ static tide_cl_queue opencl_hold_queue_at(tide_opencl_device *device, size_t i)
     return queue;
 }
 
-/* OpenCL has no call for a whole device: these are the queues that we have been told of. */
+/* OpenCL has no call for a whole device: the host waits for each queue that has a number. */
 tide_status tide_opencl_wait_all(tide_device *base)
 {
     tide_opencl_device *device = tide_opencl_of(base);
@@ -183,11 +189,12 @@ tide_status tide_opencl_wait_all(tide_device *base)
     return status;
 }
 
-/* An event that failed has been passed, too. */
+/* An event that failed has passed as well. */
 bool tide_opencl_mark_done(tide_device *base, void *mark)
 {
     tide_opencl_device *device = tide_opencl_of(base);
     int32_t status = TIDE_CL_COMPLETE;
+    tide_assert(mark != NULL);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
         return false;
     return tide_opencl.clGetEventInfo(mark, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL) ==
@@ -199,6 +206,7 @@ tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
 {
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
+    tide_assert(mark != NULL);
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     tide_device_count(&base->waits);
     return tide_opencl_check(device, tide_opencl.clWaitForEvents(1, &event), "clWaitForEvents");
@@ -208,6 +216,7 @@ tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
 {
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
+    tide_assert(mark != NULL);
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     return tide_opencl_check(device,
                              tide_opencl.clEnqueueBarrierWithWaitList(
@@ -217,6 +226,7 @@ tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
 
 void tide_opencl_mark_drop(tide_device *base, void *mark)
 {
+    tide_assert(mark != NULL);
     if (tide_opencl_alive(tide_opencl_of(base)))
         (void)tide_opencl.clReleaseEvent(mark);
 }
