@@ -14,6 +14,8 @@
 __attribute__((noreturn, cold)) void tide_assert_failed(const char *what, const char *file,
                                                         int line);
 
+/* At level 0 the compiler still reads the condition, but nothing evaluates it: what it names counts
+ * as used, and what it calls is not called. */
 #if TIDE_ASSERT_LEVEL >= 1
 #define tide_assert(condition) \
     (TIDE_LIKELY(condition) ? (void)0 : tide_assert_failed(#condition, __FILE__, __LINE__))

@@ -10,8 +10,8 @@ __attribute__((format(printf, 3, 4), cold)) tide_status tide_fail(tide_status st
                                                                   const char *call,
                                                                   const char *format, ...);
 
-/* The thread's last failure, for calls that fail inside and then succeed another way: those leave it
- * alone. */
+/* The thread's last failure, for calls that fail inside and then succeed another way: those leave
+ * it alone. */
 typedef struct tide_failure {
     char message[512];
     tide_status status;

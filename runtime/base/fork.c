@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The handlers of all ranks, called around fork in the order of the ranks. */
 #include "runtime/base/fork.h"
 
 #include <pthread.h>
@@ -7,10 +8,11 @@
 
 #include "runtime/base/assert.h"
 
-static const tide_fork_handlers *handlers_of[TIDE_FORK_RANKS]; /* atomic each */
+static const tide_fork_handlers *fork_handlers[TIDE_FORK_RANKS]; /* each is atomic */
 
-/* The ranks that this thread prepared: one registered in the middle of a fork must not be let go of
- * without having been taken. A thread's own, for two threads may fork at once. */
+/* The ranks that this thread prepared. A rank may be registered in the middle of a fork: its lock
+ * has not been taken, so it must not be let go of. Each thread has its own, for two may fork at
+ * once. */
 static _Thread_local uint32_t fork_prepared;
 
 _Static_assert(TIDE_FORK_RANKS <= 32, "fork_prepared has a bit for each rank");
@@ -20,7 +22,7 @@ static void fork_prepare(void)
     fork_prepared = 0;
     for (int rank = 0; rank < TIDE_FORK_RANKS; rank++) {
         const tide_fork_handlers *handlers =
-            __atomic_load_n(&handlers_of[rank], __ATOMIC_ACQUIRE);
+            __atomic_load_n(&fork_handlers[rank], __ATOMIC_ACQUIRE);
         if (handlers == NULL)
             continue;
         if (handlers->prepare != NULL)
@@ -32,15 +34,15 @@ static void fork_prepare(void)
 static void fork_parent(void)
 {
     for (int rank = TIDE_FORK_RANKS; rank-- > 0;)
-        if ((fork_prepared >> rank & 1) != 0 && handlers_of[rank]->parent != NULL)
-            handlers_of[rank]->parent();
+        if ((fork_prepared >> rank & 1) != 0 && fork_handlers[rank]->parent != NULL)
+            fork_handlers[rank]->parent();
 }
 
 static void fork_child(void)
 {
     for (int rank = TIDE_FORK_RANKS; rank-- > 0;)
-        if ((fork_prepared >> rank & 1) != 0 && handlers_of[rank]->child != NULL)
-            handlers_of[rank]->child();
+        if ((fork_prepared >> rank & 1) != 0 && fork_handlers[rank]->child != NULL)
+            fork_handlers[rank]->child();
 }
 
 static void fork_install(void)
@@ -52,6 +54,8 @@ void tide_fork_register(tide_fork_rank rank, const tide_fork_handlers *handlers)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     tide_assert((unsigned)rank < TIDE_FORK_RANKS && handlers != NULL);
-    __atomic_store_n(&handlers_of[rank], handlers, __ATOMIC_RELEASE);
+    tide_assert(__atomic_load_n(&fork_handlers[rank], __ATOMIC_ACQUIRE) == NULL ||
+                __atomic_load_n(&fork_handlers[rank], __ATOMIC_ACQUIRE) == handlers);
+    __atomic_store_n(&fork_handlers[rank], handlers, __ATOMIC_RELEASE);
     pthread_once(&once, fork_install);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The reference that every device's hash is compared with. */
+/* The hash of bytes and of elements, by the host. Every device's hash must agree with this one. */
 #include "runtime/base/hash.h"
 
 #include <string.h>
@@ -7,7 +7,8 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/type.h"
 
-static uint64_t mix(uint64_t x)
+/* MurmurHash3's last step: each bit of x changes about half of the result's bits. */
+static uint64_t hash_mix(uint64_t x)
 {
     x ^= x >> 33;
     x *= UINT64_C(0xFF51AFD7ED558CCD);
@@ -16,27 +17,30 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 33;
 }
 
-static uint64_t term(uint64_t word, size_t i)
+/* What word i adds to the sum. */
+static uint64_t hash_term(uint64_t word, size_t i)
 {
-    return mix(word + ((uint64_t)i + 1) * TIDE_HASH_STEP);
+    return hash_mix(word + ((uint64_t)i + 1) * TIDE_HASH_STEP);
 }
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are little-endian");
+_Static_assert(TIDE_HASH_STEP % 2 == 1, "no two positions add the same multiple of the step");
 
 void tide_hash_more(tide_hash *hash, const void *data, size_t bytes)
 {
     const char *from = data;
     uint64_t sum = hash->sum, word;
     size_t before = hash->bytes / sizeof word, whole = bytes / sizeof word;
-    tide_assert(hash->bytes % sizeof word == 0);
+    tide_assert(hash->bytes % sizeof word == 0); /* only the last piece may end inside a word */
+    tide_assert(data != NULL || bytes == 0);
     for (size_t i = 0; i < whole; i++) {
         memcpy(&word, from + i * sizeof word, sizeof word);
-        sum += term(word, before + i);
+        sum += hash_term(word, before + i);
     }
     if (bytes % sizeof word != 0) {
         word = 0;
         memcpy(&word, from + whole * sizeof word, bytes % sizeof word);
-        sum += term(word, before + whole);
+        sum += hash_term(word, before + whole);
     }
     hash->sum = sum;
     hash->bytes += bytes;
@@ -44,7 +48,7 @@ void tide_hash_more(tide_hash *hash, const void *data, size_t bytes)
 
 uint64_t tide_hash_end(const tide_hash *hash)
 {
-    return mix(hash->sum + (uint64_t)hash->bytes * TIDE_HASH_STEP);
+    return hash_mix(hash->sum + (uint64_t)hash->bytes * TIDE_HASH_STEP);
 }
 
 uint64_t tide_hash_bytes(const void *data, size_t bytes)
@@ -54,6 +58,7 @@ uint64_t tide_hash_bytes(const void *data, size_t bytes)
     return tide_hash_end(&hash);
 }
 
+/* The last word is masked, for its bits beyond the end count as 0. */
 static uint64_t hash_bits(const uint64_t *words, size_t n)
 {
     tide_hash hash = {0};
@@ -67,6 +72,7 @@ uint64_t tide_hash_elements(const void *data, tide_type type, size_t n)
 {
     if (type == TIDE_BIT)
         return hash_bits(data, n);
+    tide_assert(tide_type_find(type) != NULL);
     size_t bytes = 0;
     bool fits = tide_type_bytes(tide_type_find(type), n, &bytes);
     tide_assert(fits);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The seams through which the runtime meets what stands above it: a table of callbacks, and one
- * call that lets policy set the defaults before anything is made.
+/* The hooks through which the runtime meets what stands above it: two tables of functions, one of
+ * the profiler and one of policy. One call attaches them, and lets policy set the defaults, before
+ * anything is made.
  *
- * The third seam is the plan pointer of each site (tidepool/site.h). Beyond these the runtime
- * knows no profile, no policy and no environment. */
+ * Each site has one hook more, its plan pointer (tidepool/site.h). Beyond these the runtime knows
+ * no profile, no policy and no environment. */
 #ifndef TIDEPOOL_RUNTIME_BASE_HOOKS_H
 #define TIDEPOOL_RUNTIME_BASE_HOOKS_H
 
@@ -13,12 +14,14 @@
 /* ---- helpers of devices: kernels that policy has made for a frame's types and shapes ---- */
 
 typedef enum tide_frame_work_kind {
-    TIDE_FRAME_FILL_PARTS,   /* each part with copies of the value at its `host`, NULL: zero           */
-    TIDE_FRAME_PACK,   /* the parts into the block, each at its offset                           */
-    TIDE_FRAME_UNPACK, /* the other way round                                                    */
-    TIDE_FRAME_HASH,   /* tide_hash_elements (runtime/base/hash.h) of each part to the block, as uint64_t  */
-    TIDE_FRAME_CHECK   /* to the block, as uint64_t: of each part the bytes that are not as TIDE_FRAME_FILL_PARTS
-                         would leave them (of bits all words, those beyond the end as well)        */
+    TIDE_FRAME_FILL_PARTS, /* each part with copies of the value at its `host`, NULL: zero */
+    TIDE_FRAME_PACK,       /* the parts into the block, each at its offset                 */
+    TIDE_FRAME_UNPACK,     /* the other way round                                          */
+    TIDE_FRAME_HASH,       /* to the block, as uint64_t, of each part: tide_hash_elements
+                              (runtime/base/hash.h)                                        */
+    TIDE_FRAME_CHECK       /* to the block, as uint64_t, of each part: the bytes that are not as
+                              TIDE_FRAME_FILL_PARTS would leave them. Of bits all words count,
+                              with the bits beyond the end                                 */
 } tide_frame_work_kind;
 
 typedef struct tide_frame_work {
@@ -53,15 +56,16 @@ typedef struct tide_hooks {
     void (*describe)(const tide_site *site, tide_site_information *out);
 } tide_hooks;
 
-/* What the profiler and policy want to hear; each may leave members NULL. Set while the seam is
- * attached, before any site is published, and not changed again. */
+/* What the profiler and policy want to hear; each may leave members NULL. Set by attaching, before
+ * any site is published, and not changed again. */
 extern tide_hooks tide_hooks_profile, tide_hooks_policy;
 
-/* Defined by policy, declared here by who needs it: called once before the first pool, setting
- * or published site of the process. */
+/* Attaches the hooks and all else that the runtime is told from above. Policy defines it
+ * (jit/attach.c). Called once, before the first pool, setting or published site of the process. */
 void tide_attach_all(void);
 
-/* Makes that call, the first time. Any thread. */
+/* Runs tide_attach_all, once in the process: a second caller waits until the first has attached.
+ * Any thread. */
 void tide_attach(void);
 
 #endif

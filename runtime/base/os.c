@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Linux, through libc. */
+/* Linux and the C library: memory, mappings, threads, loaded modules, standard error. */
 #define _GNU_SOURCE
 #include "runtime/base/os.h"
 
@@ -15,13 +15,18 @@
 
 bool (*tide_os_fault)(size_t bytes);
 
+/* A process names each of its threads with up to 16 bytes, and refuses a shorter buffer. */
+_Static_assert(TIDE_OS_NAME_BYTES >= 16, "the name of a thread fits");
+
 bool tide_os_faulted(size_t bytes)
 {
     return TIDE_UNLIKELY(tide_os_fault != NULL) && tide_os_fault(bytes);
 }
 
-static void unmap(void *start, size_t bytes)
+/* For a whole mapping, or for an end of one. */
+static void os_unmap(void *start, size_t bytes)
 {
+    tide_assert(start != NULL && bytes > 0);
     int failed = munmap(start, bytes);
     tide_assert(!failed);
     (void)failed;
@@ -31,6 +36,7 @@ static void unmap(void *start, size_t bytes)
  * of them would cost megabytes for every pool. */
 void *tide_os_reserve(size_t bytes)
 {
+    tide_assert(bytes > 0);
     if (tide_os_faulted(bytes))
         return NULL;
     void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -45,11 +51,12 @@ void *tide_os_reserve(size_t bytes)
 void tide_os_unreserve(void *start, size_t bytes)
 {
     tide_shim_unroot(start, bytes);
-    unmap(start, bytes);
+    os_unmap(start, bytes);
 }
 
 void *tide_os_map_guarded(size_t bytes, size_t guard)
 {
+    tide_assert(bytes > 0 && guard > 0 && bytes % guard == 0); /* so the guard begins a page */
     if (tide_os_faulted(bytes))
         return NULL;
     char *start = mmap(NULL, bytes + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -58,26 +65,29 @@ void *tide_os_map_guarded(size_t bytes, size_t guard)
         return NULL;
     if (mprotect(start + bytes, guard, PROT_NONE) == 0)
         return start;
-    unmap(start, bytes + guard);
+    os_unmap(start, bytes + guard);
     return NULL;
 }
 
-/* Neighbours that look alike are one mapping to the kernel, and it may have none left for what
- * a hole would part: then the addresses stay forbidden for good. */
+/* To the kernel, neighbours that look alike are one mapping. A hole in it makes two, and the
+ * process may have as many as it may: then the kernel refuses, and the addresses stay forbidden for
+ * good. */
 void tide_os_unmap_guarded(void *start, size_t bytes)
 {
     (void)munmap(start, bytes);
 }
 
-/* The kernel may refuse either when a process has as many mappings as it may: then the memory
- * stays as it is. (A fresh mapping over the old one would be one call, but leave a hole if it
- * failed, for another thread's memory to fill.) */
+/* The kernel may refuse the first call, when the process has as many mappings as it may: then the
+ * memory can still be read and written. (One call could do both: a fresh mapping over the old one.
+ * But should that fail, it may leave a hole, and another thread's memory could come to lie
+ * there.) */
 void tide_os_forbid(void *start, size_t bytes)
 {
     (void)mprotect(start, bytes, PROT_NONE);
     (void)madvise(start, bytes, MADV_DONTNEED);
 }
 
+/* Maps 2 MiB too much, so that an aligned part of the size asked for lies in it; the ends go. */
 void *tide_os_map_huge(size_t bytes)
 {
     const size_t huge = (size_t)2 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
@@ -89,20 +99,22 @@ void *tide_os_map_huge(size_t bytes)
     if (start == MAP_FAILED)
         return NULL;
     char *aligned = start + (huge - (uintptr_t)start % huge) % huge;
+    tide_assert((uintptr_t)aligned % huge == 0 && aligned < start + huge);
     if (aligned != start)
-        unmap(start, (size_t)(aligned - start));
-    unmap(aligned + bytes, (size_t)(start + bytes + huge - (aligned + bytes)));
+        os_unmap(start, (size_t)(aligned - start));
+    os_unmap(aligned + bytes, (size_t)(start + bytes + huge - (aligned + bytes)));
     (void)madvise(aligned, bytes, MADV_HUGEPAGE);
     return aligned;
 }
 
 void tide_os_unmap_huge(void *start, size_t bytes)
 {
-    unmap(start, bytes);
+    os_unmap(start, bytes);
 }
 
 void *tide_os_resize(void *old, size_t bytes)
 {
+    tide_assert(bytes > 0); /* realloc to 0 bytes would free, and look like a failure */
     return tide_os_faulted(bytes) ? NULL : realloc(old, bytes);
 }
 
@@ -113,6 +125,7 @@ void tide_os_free(void *memory)
 
 void *tide_os_aligned(size_t bytes, size_t align)
 {
+    tide_assert(bytes > 0 && align >= sizeof(void *) && (align & (align - 1)) == 0);
     void *memory = NULL;
     if (tide_os_faulted(bytes) || posix_memalign(&memory, align, bytes) != 0)
         return NULL;
@@ -126,6 +139,7 @@ uintptr_t tide_os_thread(void)
 
 void tide_os_thread_name(char name[TIDE_OS_NAME_BYTES])
 {
+    tide_assert(name != NULL);
     if (pthread_getname_np(pthread_self(), name, TIDE_OS_NAME_BYTES) != 0)
         strcpy(name, "?");
 }
@@ -145,7 +159,9 @@ typedef struct module_query {
     uintptr_t address, first, last;
 } module_query;
 
-static int visit_module(struct dl_phdr_info *info, size_t size, void *user)
+/* From the first byte of the module's segments to the end of the last; 1, which ends the search, if
+ * the address lies there. */
+static int os_visit_module(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;
     module_query *query = user;
@@ -170,8 +186,9 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *user)
 bool tide_os_module(const void *address, uintptr_t *first, uintptr_t *last)
 {
     module_query query = {.address = (uintptr_t)address};
-    if (dl_iterate_phdr(visit_module, &query) == 0)
+    if (dl_iterate_phdr(os_visit_module, &query) == 0)
         return false;
+    tide_assert(query.first <= query.address && query.address < query.last);
     *first = query.first;
     *last = query.last;
     return true;

@@ -1,36 +1,43 @@
 /* SPDX-License-Identifier: MIT */
+/* The one lock of what is process-wide, and how it passes a fork. */
 #define _GNU_SOURCE
 #include "runtime/base/registry.h"
 
 #include <pthread.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
 
-static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+static pthread_mutex_t registry_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_once_t registry_prepared = PTHREAD_ONCE_INIT;
 
-/* A recursive mutex remembers its owner's thread id, which fork changes: the child cannot
- * unlock what its parent locked, so it starts with a fresh one. The unlock is for
- * ThreadSanitizer, which else takes the old lock for held. */
-static void child(void)
+/* A recursive mutex remembers its owner's thread id, and fork changes that id: the child cannot
+ * unlock what its parent locked, so it starts with a fresh mutex. The unlock fails, but tells
+ * ThreadSanitizer that the old mutex is no longer held. */
+static void registry_renew_in_child(void)
 {
-    (void)pthread_mutex_unlock(&mutex);
-    mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    (void)pthread_mutex_unlock(&registry_mutex);
+    registry_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
-static void prepare(void)
+static void registry_prepare(void)
 {
-    static const tide_fork_handlers handlers = {tide_registry_lock, tide_registry_unlock, child};
+    static const tide_fork_handlers handlers = {tide_registry_lock, tide_registry_unlock,
+                                                registry_renew_in_child};
     tide_fork_register(TIDE_FORK_REGISTRY, &handlers);
 }
 
 void tide_registry_lock(void)
 {
-    pthread_once(&prepared, prepare);
-    pthread_mutex_lock(&mutex);
+    pthread_once(&registry_prepared, registry_prepare);
+    int failed = pthread_mutex_lock(&registry_mutex);
+    tide_assert(!failed); /* recursive: the owner may lock it again */
+    (void)failed;
 }
 
+/* Its result is not looked at: a thread that forked with the lock held unlocks the child's fresh
+ * mutex, which nobody holds. */
 void tide_registry_unlock(void)
 {
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&registry_mutex);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/* Tells AddressSanitizer, LeakSanitizer and Valgrind what is live, where they are there. */
 #include "runtime/base/shim.h"
+
+#include "runtime/base/assert.h"
 
 #ifdef TIDE_HAVE_VALGRIND
 #include <valgrind/memcheck.h>
@@ -8,6 +11,7 @@
 #define VALGRIND_MAKE_MEM_UNDEFINED(start, bytes) ((void)(start), (void)(bytes))
 #endif
 
+/* NULL where the program has no such sanitizer. */
 #define TIDE_WEAK __attribute__((weak, visibility("default")))
 
 TIDE_WEAK void __asan_poison_memory_region(void const volatile *start, size_t bytes);
@@ -15,13 +19,13 @@ TIDE_WEAK void __asan_unpoison_memory_region(void const volatile *start, size_t 
 TIDE_WEAK void __lsan_register_root_region(const void *start, size_t bytes);
 TIDE_WEAK void __lsan_unregister_root_region(const void *start, size_t bytes);
 
-static void asan_poison(void *start, size_t bytes)
+static void shim_asan_poison(void *start, size_t bytes)
 {
     if (__asan_poison_memory_region != NULL)
         __asan_poison_memory_region(start, bytes);
 }
 
-static void asan_unpoison(void *start, size_t bytes)
+static void shim_asan_unpoison(void *start, size_t bytes)
 {
     if (__asan_unpoison_memory_region != NULL)
         __asan_unpoison_memory_region(start, bytes);
@@ -29,20 +33,22 @@ static void asan_unpoison(void *start, size_t bytes)
 
 void tide_shim_live(void *data, size_t used, size_t bytes)
 {
+    tide_assert(data != NULL && used <= bytes);
     tide_shim_dead(data, bytes);
-    asan_unpoison(data, used);
+    shim_asan_unpoison(data, used);
     (void)VALGRIND_MAKE_MEM_UNDEFINED(data, used);
 }
 
 void tide_shim_dead(void *data, size_t bytes)
 {
-    asan_poison(data, bytes);
+    tide_assert(data != NULL && bytes > 0);
+    shim_asan_poison(data, bytes);
     (void)VALGRIND_MAKE_MEM_NOACCESS(data, bytes);
 }
 
 void tide_shim_release(void *data, size_t bytes)
 {
-    asan_unpoison(data, bytes);
+    shim_asan_unpoison(data, bytes);
     (void)VALGRIND_MAKE_MEM_UNDEFINED(data, bytes);
 }
 

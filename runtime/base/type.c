@@ -20,6 +20,8 @@ static const tide_type_facts builtin[TIDE_BUILTIN_COUNT + 1] = {
 #undef TIDE_X
 };
 
+_Static_assert(CHUNK * CHUNKS == TIDE_TYPE_LIMIT, "each number has its place in a chunk");
+
 /* A registered type; never freed, so that facts may be held for good. */
 typedef struct registered_type {
     tide_type_facts facts;
@@ -28,21 +30,23 @@ typedef struct registered_type {
 } registered_type;
 
 /* Chunks are published by the count, which is stored last and read first. */
-static const tide_type_facts **chunks[CHUNKS];
-static _Atomic tide_type last = TIDE_BUILTIN_COUNT;
-static void *tree;
+static const tide_type_facts **type_chunks[CHUNKS];
+static _Atomic tide_type type_last = TIDE_BUILTIN_COUNT;
+static void *type_tree;
 
 const tide_type_facts *tide_type_find(tide_type type)
 {
     if (type <= TIDE_BUILTIN_COUNT)
         return type == TIDE_NO_TYPE ? NULL : &builtin[type];
-    if (type > atomic_load_explicit(&last, memory_order_acquire))
+    if (type > atomic_load_explicit(&type_last, memory_order_acquire))
         return NULL;
-    return chunks[type / CHUNK][type % CHUNK];
+    tide_assert(type < TIDE_TYPE_LIMIT && type_chunks[type / CHUNK] != NULL);
+    return type_chunks[type / CHUNK][type % CHUNK];
 }
 
 bool tide_type_bytes(const tide_type_facts *facts, size_t n, size_t *bytes)
 {
+    tide_assert(facts != NULL && bytes != NULL);
     if (facts->size == 0) { /* nothing overflows, but a negative count shall be one here, too */
         *bytes = (n / 64 + (n % 64 != 0)) * 8;
         return n <= PTRDIFF_MAX;
@@ -52,12 +56,14 @@ bool tide_type_bytes(const tide_type_facts *facts, size_t n, size_t *bytes)
 
 size_t tide_type_fit(const tide_type_facts *facts, size_t bytes)
 {
+    tide_assert(facts != NULL);
     if (facts->size != 0)
         return bytes / facts->size;
     return bytes > SIZE_MAX / 8 ? SIZE_MAX : bytes * 8;
 }
 
-static int compare(const void *left, const void *right)
+/* Size, alignment and name are a type's identity. */
+static int type_compare(const void *left, const void *right)
 {
     const tide_type_facts *a = &((const registered_type *)left)->facts;
     const tide_type_facts *b = &((const registered_type *)right)->facts;
@@ -68,8 +74,9 @@ static int compare(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-static tide_type find_builtin(const tide_type_facts *facts)
+static tide_type type_find_builtin(const tide_type_facts *facts)
 {
+    tide_assert(facts->name != NULL);
     for (tide_type type = 1; type <= TIDE_BUILTIN_COUNT; type++)
         if (builtin[type].size == facts->size && builtin[type].align == facts->align &&
             strcmp(builtin[type].name, facts->name) == 0)
@@ -77,7 +84,7 @@ static tide_type find_builtin(const tide_type_facts *facts)
     return TIDE_NO_TYPE;
 }
 
-static registered_type *make(const tide_type_facts *facts)
+static registered_type *type_make_registered(const tide_type_facts *facts)
 {
     size_t length = strlen(facts->name) + 1;
     registered_type *made = tide_os_resize(NULL, sizeof *made + length);
@@ -90,40 +97,43 @@ static registered_type *make(const tide_type_facts *facts)
 }
 
 /* Gives `made` the next number. False when memory is short; then nothing has changed. */
-static bool publish(registered_type *made)
+static bool type_publish(registered_type *made)
 {
-    tide_type type = atomic_load_explicit(&last, memory_order_relaxed) + 1;
-    const tide_type_facts ***chunk = &chunks[type / CHUNK];
+    tide_type type = atomic_load_explicit(&type_last, memory_order_relaxed) + 1;
+    tide_assert(type > TIDE_BUILTIN_COUNT && type < TIDE_TYPE_LIMIT);
+    const tide_type_facts ***chunk = &type_chunks[type / CHUNK];
     if (*chunk == NULL && (*chunk = tide_os_resize(NULL, CHUNK * sizeof **chunk)) == NULL)
         return false;
-    if (tide_os_faulted(sizeof(void *)) || tsearch(made, &tree, compare) == NULL)
+    if (tide_os_faulted(sizeof(void *)) || tsearch(made, &type_tree, type_compare) == NULL)
         return false;
     made->type = type;
+    tide_assert(type_last == type - 1); /* the registry is locked: nobody else took the number */
     (*chunk)[type % CHUNK] = &made->facts;
-    atomic_store_explicit(&last, type, memory_order_release);
+    atomic_store_explicit(&type_last, type, memory_order_release);
     return true;
 }
 
-static tide_type find_or_make(const tide_type_facts *facts)
+/* With the registry locked. */
+static tide_type type_find_or_make(const tide_type_facts *facts)
 {
     registered_type key = {.facts = *facts};
-    registered_type *const *found = tfind(&key, &tree, compare);
+    registered_type *const *found = tfind(&key, &type_tree, type_compare);
     if (found != NULL)
         return (*found)->type;
-    if (atomic_load_explicit(&last, memory_order_relaxed) + 1 >= TIDE_TYPE_LIMIT) {
+    if (atomic_load_explicit(&type_last, memory_order_relaxed) + 1 >= TIDE_TYPE_LIMIT) {
         tide_fail(TIDE_ERROR_LIMIT, "tide_type_register", "no number left for '%s', limit %u",
                   facts->name, TIDE_TYPE_LIMIT - 1);
         return TIDE_NO_TYPE;
     }
-    registered_type *made = make(facts);
-    if (made != NULL && publish(made))
+    registered_type *made = type_make_registered(facts);
+    if (made != NULL && type_publish(made))
         return made->type;
     tide_os_free(made);
     tide_fail(TIDE_ERROR_MEMORY, "tide_type_register", "no memory to register '%s'", facts->name);
     return TIDE_NO_TYPE;
 }
 
-static tide_status validate(const tide_type_facts *facts)
+static tide_status type_validate(const tide_type_facts *facts)
 {
     const char *call = "tide_type_register";
     if (facts->name == NULL || facts->name[0] == '\0')
@@ -144,25 +154,25 @@ static tide_status validate(const tide_type_facts *facts)
 tide_type tide_type_register(const char *name, size_t size, size_t align)
 {
     tide_type_facts facts = {name, size, align};
-    if (validate(&facts) != TIDE_OK)
+    if (type_validate(&facts) != TIDE_OK)
         return TIDE_NO_TYPE;
-    tide_type type = find_builtin(&facts);
+    tide_type type = type_find_builtin(&facts);
     if (type != TIDE_NO_TYPE)
         return type;
     tide_registry_lock();
-    type = find_or_make(&facts);
+    type = type_find_or_make(&facts);
     tide_registry_unlock();
     return type;
 }
 
 tide_type tide_type_known(const tide_type_facts *facts)
 {
-    tide_type type = find_builtin(facts);
+    tide_type type = type_find_builtin(facts);
     if (type != TIDE_NO_TYPE)
         return type;
     registered_type key = {.facts = *facts};
     tide_registry_lock();
-    registered_type *const *found = tfind(&key, &tree, compare);
+    registered_type *const *found = tfind(&key, &type_tree, type_compare);
     type = found != NULL ? (*found)->type : TIDE_NO_TYPE;
     tide_registry_unlock();
     return type;
@@ -170,12 +180,13 @@ tide_type tide_type_known(const tide_type_facts *facts)
 
 tide_type tide_type_learn(tide_type *cell, const char *name, size_t size, size_t align)
 {
+    tide_assert(cell != NULL);
     tide_type type = tide_type_register(name, size, align);
     __atomic_store_n(cell, type, __ATOMIC_RELAXED);
     return type;
 }
 
-static const tide_type_facts *facts_or_fail(tide_type type, const char *call)
+static const tide_type_facts *type_facts_or_fail(tide_type type, const char *call)
 {
     const tide_type_facts *facts = tide_type_find(type);
     if (facts == NULL)
@@ -185,23 +196,23 @@ static const tide_type_facts *facts_or_fail(tide_type type, const char *call)
 
 const char *tide_type_name(tide_type type)
 {
-    const tide_type_facts *facts = facts_or_fail(type, "tide_type_name");
+    const tide_type_facts *facts = type_facts_or_fail(type, "tide_type_name");
     return facts != NULL ? facts->name : NULL;
 }
 
 size_t tide_type_size(tide_type type)
 {
-    const tide_type_facts *facts = facts_or_fail(type, "tide_type_size");
+    const tide_type_facts *facts = type_facts_or_fail(type, "tide_type_size");
     return facts != NULL ? facts->size : 0;
 }
 
 size_t tide_type_align(tide_type type)
 {
-    const tide_type_facts *facts = facts_or_fail(type, "tide_type_align");
+    const tide_type_facts *facts = type_facts_or_fail(type, "tide_type_align");
     return facts != NULL ? facts->align : 0;
 }
 
 uint32_t tide_type_count(void)
 {
-    return atomic_load_explicit(&last, memory_order_acquire);
+    return atomic_load_explicit(&type_last, memory_order_acquire);
 }
