@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Guarded arrays: their mappings and their quarantine, the handler of faults and its reports, and
+ * which acquires are guarded. */
 #define _GNU_SOURCE
 #include "runtime/check/guard.h"
 
@@ -15,14 +17,16 @@
 #include "runtime/check/report.h"
 #include "runtime/base/settings.h"
 
-/* MOST: a live array takes two mappings, of the 65530 that Linux lets a process have by default;
- * the program wants some, too. */
+/* MOST is the number of guarded arrays, live or in quarantine. A live one takes two mappings of the
+ * 65530 that Linux lets a process have by default, and the program wants some, too. */
 enum { PAGE = 4096, MOST = 30000, END_PATTERN = 0xA5 };
+
+_Static_assert(2 * MOST < 65530, "guarded arrays leave mappings to the program");
 
 typedef enum guard_state { FREE = 0, LIVE, REWOUND } guard_state;
 
-/* Read by the fault handler without a lock: `state` is stored last when an entry is filled. An
- * entry that is filled anew meanwhile is none that the fault was about. */
+/* The fault handler reads entries without a lock: `state` is stored last when one is filled. The
+ * fault is not about an entry that is filled anew meanwhile. */
 struct tide_guard {
     uint32_t state;
     tide_type type;
@@ -42,18 +46,20 @@ static struct {
     tide_guard *free;
     tide_guard *oldest, *youngest; /* the quarantine */
     uint32_t quarantined;
-} all;
+} guard_all;
 
 /* What handled faults before us. */
-static struct sigaction previous;
+static struct sigaction guard_previous_action;
 
 /* ---- the report ------------------------------------------------------------------------- */
 
-static tide_guard *find(const char *address)
+/* The entry whose mapping, guard page included, has this address. No lock, for the fault
+ * handler. */
+static tide_guard *guard_find_address(const char *address)
 {
-    uint32_t count = __atomic_load_n(&all.count, __ATOMIC_ACQUIRE);
+    uint32_t count = __atomic_load_n(&guard_all.count, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
-        tide_guard *guard = &all.entries[i];
+        tide_guard *guard = &guard_all.entries[i];
         if (__atomic_load_n(&guard->state, __ATOMIC_ACQUIRE) != FREE && address >= guard->map &&
             address < guard->map + guard->bytes + PAGE)
             return guard;
@@ -61,12 +67,15 @@ static tide_guard *find(const char *address)
     return NULL;
 }
 
-static const char *type_name(const tide_guard *guard)
+_Static_assert(FREE == 0, "entries that were never used are free");
+
+static const char *guard_type_name(const tide_guard *guard)
 {
     return tide_type_find(guard->type)->name;
 }
 
-static void report_use_after_rewind(const tide_guard *guard, const char *address, const void *code)
+static void guard_report_use_after_rewind(const tide_guard *guard, const char *address,
+                                          const void *code)
 {
     char thread[TIDE_OS_NAME_BYTES];
     tide_os_thread_name(thread);
@@ -75,13 +84,13 @@ static void report_use_after_rewind(const tide_guard *guard, const char *address
                 "  acquired  %s\n"
                 "  rewound   %s %s\n"
                 "  used      %s by thread '%s'",
-                address - guard->data, guard->n, type_name(guard), guard->used, guard->pool,
+                address - guard->data, guard->n, guard_type_name(guard), guard->used, guard->pool,
                 tide_place_text(guard->acquired).text,
                 guard->rewound.file != NULL ? "with the scope opened at" : "by a call at",
                 tide_place_text(guard->rewound).text, tide_code_text(code).text, thread);
 }
 
-static void report_overflow(const tide_guard *guard, const char *address, const void *code)
+static void guard_report_overflow(const tide_guard *guard, const char *address, const void *code)
 {
     char thread[TIDE_OS_NAME_BYTES];
     tide_os_thread_name(thread);
@@ -90,11 +99,12 @@ static void report_overflow(const tide_guard *guard, const char *address, const 
                 "  acquired  %s\n"
                 "  rewound   not yet: it is live\n"
                 "  used      %s by thread '%s'",
-                address - guard->data, guard->n, type_name(guard), guard->used, guard->pool,
+                address - guard->data, guard->n, guard_type_name(guard), guard->used, guard->pool,
                 tide_place_text(guard->acquired).text, tide_code_text(code).text, thread);
 }
 
-static const void *code_of(const void *context)
+/* Where the access was made; NULL: not known on this machine. */
+static const void *guard_faulting_code(const void *context)
 {
     const ucontext_t *state = context;
 #if defined(__x86_64__)
@@ -107,114 +117,129 @@ static const void *code_of(const void *context)
 #endif
 }
 
-/* Whatever handled faults before goes on doing so, ours among them; a handler of its own stays
- * behind us, for it may survive the fault. The default action ends the program when the access
- * is tried again; a signal that was sent has no access to try, and is sent again. */
-static void pass_on(int signal, siginfo_t *info, void *context)
+/* Gives every fault, ours too, to what handled faults before. A handler of the program is called,
+ * and ours stays in front of it, for the program may survive the fault. Else the default action is
+ * set: it ends the program when the access is tried again. A signal that was sent has no access to
+ * try, so it is sent again. */
+static void guard_pass_fault_on(int signal, siginfo_t *info, void *context)
 {
-    if ((previous.sa_flags & SA_SIGINFO) != 0) {
-        previous.sa_sigaction(signal, info, context);
-    } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-        previous.sa_handler(signal);
+    if ((guard_previous_action.sa_flags & SA_SIGINFO) != 0) {
+        guard_previous_action.sa_sigaction(signal, info, context);
+    } else if (guard_previous_action.sa_handler != SIG_DFL &&
+               guard_previous_action.sa_handler != SIG_IGN) {
+        guard_previous_action.sa_handler(signal);
     } else if (info->si_code > 0) {
         sigaction(SIGSEGV, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    } else if (previous.sa_handler == SIG_DFL) {
-        sigaction(SIGSEGV, &previous, NULL);
+    } else if (guard_previous_action.sa_handler == SIG_DFL) {
+        sigaction(SIGSEGV, &guard_previous_action, NULL);
         raise(signal);
     }
 }
 
-static void on_fault(int signal, siginfo_t *info, void *context)
+static void guard_on_fault(int signal, siginfo_t *info, void *context)
 {
     int error = errno;
-    const tide_guard *guard = info->si_code > 0 ? find(info->si_addr) : NULL;
+    const tide_guard *guard = info->si_code > 0 ? guard_find_address(info->si_addr) : NULL;
     if (guard != NULL && guard->state == REWOUND)
-        report_use_after_rewind(guard, info->si_addr, code_of(context));
+        guard_report_use_after_rewind(guard, info->si_addr, guard_faulting_code(context));
     else if (guard != NULL)
-        report_overflow(guard, info->si_addr, code_of(context));
-    pass_on(signal, info, context);
+        guard_report_overflow(guard, info->si_addr, guard_faulting_code(context));
+    guard_pass_fault_on(signal, info, context);
     errno = error;
 }
 
-static void install(void)
+static void guard_install_handler(void)
 {
-    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct sigaction action = {.sa_sigaction = guard_on_fault,
+                               .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGSEGV, NULL, &previous); /* known before the first fault can come by */
+    sigaction(SIGSEGV, NULL, &guard_previous_action); /* known before the first fault can come by */
     sigaction(SIGSEGV, &action, NULL);
 }
 
 void tide_guard_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, install);
+    pthread_once(&once, guard_install_handler);
 }
 
-/* ---- entries and the quarantine --------------------------------------------------------- */
+/* ---- entries and the quarantine: the registry is locked ---------------------------------- */
 
-static void put_entry(tide_guard *guard)
+static void guard_put_entry(tide_guard *guard)
 {
-    guard->next = all.free;
-    all.free = guard;
+    tide_assert(guard->state == FREE);
+    guard->next = guard_all.free;
+    guard_all.free = guard;
 }
 
-static void release_oldest(void)
+/* FREE is stored before the addresses may serve again: the handler must not take what comes to lie
+ * there for this array. */
+static void guard_release_oldest(void)
 {
-    tide_guard *guard = all.oldest;
-    all.oldest = guard->next;
-    if (all.oldest == NULL)
-        all.youngest = NULL;
-    all.quarantined--;
+    tide_guard *guard = guard_all.oldest;
+    tide_assert(guard != NULL && guard->state == REWOUND && guard_all.quarantined > 0);
+    guard_all.oldest = guard->next;
+    if (guard_all.oldest == NULL)
+        guard_all.youngest = NULL;
+    guard_all.quarantined--;
     __atomic_store_n(&guard->state, FREE, __ATOMIC_RELEASE);
     tide_os_unmap_guarded(guard->map, guard->bytes + PAGE);
-    put_entry(guard);
+    guard_put_entry(guard);
 }
 
-static void quarantine(tide_guard *guard)
+static void guard_quarantine(tide_guard *guard)
 {
+    tide_assert(guard->state == REWOUND && guard != guard_all.youngest);
     guard->next = NULL;
-    if (all.youngest != NULL)
-        all.youngest->next = guard;
+    if (guard_all.youngest != NULL)
+        guard_all.youngest->next = guard;
     else
-        all.oldest = guard;
-    all.youngest = guard;
-    all.quarantined++;
-    while (all.quarantined > (uint32_t)tide_setting_get(TIDE_SETTING_quarantine))
-        release_oldest();
+        guard_all.oldest = guard;
+    guard_all.youngest = guard;
+    guard_all.quarantined++;
+    while (guard_all.quarantined > (uint32_t)tide_setting_get(TIDE_SETTING_quarantine))
+        guard_release_oldest();
+    tide_assert((guard_all.oldest == NULL) == (guard_all.quarantined == 0));
 }
 
-/* Arrays that are live come before those in quarantine. */
-static tide_guard *take_entry(void)
+/* An entry to fill, or NULL. Live arrays come before those in quarantine: the oldest of these gives
+ * its entry up if there is no other. */
+static tide_guard *guard_take_entry(void)
 {
-    if (all.entries == NULL)
-        all.entries = tide_os_reserve(MOST * sizeof *all.entries);
-    if (all.entries == NULL)
+    if (guard_all.entries == NULL)
+        guard_all.entries = tide_os_reserve(MOST * sizeof *guard_all.entries);
+    if (guard_all.entries == NULL)
         return NULL;
-    if (all.free == NULL && all.count == MOST && all.oldest != NULL)
-        release_oldest();
-    tide_guard *guard = all.free;
+    if (guard_all.free == NULL && guard_all.count == MOST && guard_all.oldest != NULL)
+        guard_release_oldest();
+    tide_guard *guard = guard_all.free;
     if (guard != NULL)
-        all.free = guard->next;
-    else if (all.count < MOST)
-        guard = &all.entries[all.count];
+        guard_all.free = guard->next;
+    else if (guard_all.count < MOST)
+        guard = &guard_all.entries[guard_all.count];
+    tide_assert(guard_all.count <= MOST && (guard == NULL || guard->state == FREE));
     return guard;
 }
 
-static char *map_array(size_t bytes)
+/* If the system has no more mappings, the quarantine gives all of its own up. */
+static char *guard_map_array(size_t bytes)
 {
+    tide_assert(bytes > 0 && bytes % PAGE == 0);
     char *map = tide_os_map_guarded(bytes, PAGE);
-    if (map != NULL || all.oldest == NULL)
+    if (map != NULL || guard_all.oldest == NULL)
         return map;
-    while (all.oldest != NULL)
-        release_oldest();
+    while (guard_all.oldest != NULL)
+        guard_release_oldest();
     return tide_os_map_guarded(bytes, PAGE);
 }
 
 /* ---- one array -------------------------------------------------------------------------- */
 
-static void fill(tide_guard *guard, const char *pool_name, tide_type type, size_t n, size_t used,
-                 size_t tail, tide_place acquired)
+/* Publishes the entry. The array begins `tail` bytes before the guard page. */
+static void guard_fill(tide_guard *guard, const char *pool_name, tide_type type, size_t n,
+                       size_t used, size_t tail, tide_place acquired)
 {
+    tide_assert(guard->state == FREE && used <= tail && tail <= guard->bytes);
     guard->type = type;
     guard->n = n;
     guard->used = used;
@@ -224,37 +249,40 @@ static void fill(tide_guard *guard, const char *pool_name, tide_type type, size_
     snprintf(guard->pool, sizeof guard->pool, "%s", pool_name);
     memset(guard->data + used, END_PATTERN, tail - used);
     __atomic_store_n(&guard->state, LIVE, __ATOMIC_RELEASE);
-    if (guard == &all.entries[all.count])
-        __atomic_store_n(&all.count, all.count + 1, __ATOMIC_RELEASE);
+    if (guard == &guard_all.entries[guard_all.count])
+        __atomic_store_n(&guard_all.count, guard_all.count + 1, __ATOMIC_RELEASE);
 }
 
 /* From the array's first byte to the guard page. */
-static size_t tail_bytes(size_t used, size_t align)
+static size_t guard_tail_bytes(size_t used, size_t align)
 {
+    tide_assert(align > 0 && (align & (align - 1)) == 0);
     return used == 0 ? align : (used + align - 1) / align * align;
 }
 
 size_t tide_guard_size(size_t used, size_t align)
 {
-    return (tail_bytes(used, align) + PAGE - 1) / PAGE * PAGE;
+    return (guard_tail_bytes(used, align) + PAGE - 1) / PAGE * PAGE;
 }
 
 tide_guard *tide_guard_create(const char *pool_name, tide_type type, size_t n, size_t used,
                               size_t align, tide_place acquired, void **data)
 {
+    tide_assert(pool_name != NULL && data != NULL);
     if (align > PAGE || used > SIZE_MAX / 2)
         return NULL;
-    size_t tail = tail_bytes(used, align), bytes = tide_guard_size(used, align);
+    size_t tail = guard_tail_bytes(used, align), bytes = tide_guard_size(used, align);
     tide_registry_lock();
-    tide_guard *guard = take_entry();
-    char *map = guard != NULL ? map_array(bytes) : NULL;
+    tide_guard *guard = guard_take_entry();
+    char *map = guard != NULL ? guard_map_array(bytes) : NULL;
     if (map != NULL) {
         guard->map = map;
         guard->bytes = bytes;
-        fill(guard, pool_name, type, n, used, tail, acquired);
+        guard_fill(guard, pool_name, type, n, used, tail, acquired);
         *data = guard->data;
-    } else if (guard != NULL && guard != &all.entries[all.count]) {
-        put_entry(guard);
+        tide_assert((uintptr_t)guard->data % align == 0);
+    } else if (guard != NULL && guard != &guard_all.entries[guard_all.count]) {
+        guard_put_entry(guard);
     }
     tide_registry_unlock();
     return map != NULL ? guard : NULL;
@@ -265,9 +293,9 @@ size_t tide_guard_bytes(const tide_guard *guard)
     return guard->bytes;
 }
 
-/* The page that the array begins in starts with zeros; the gap between its last byte and the guard
- * page with the pattern that `fill` put there. The first byte that is neither, or NULL. */
-static const char *find_damage(const tide_guard *guard)
+/* Before the array its first page holds zeros; between its last byte and the guard page lies the
+ * pattern that guard_fill put there. Returns a byte that was changed, or NULL. */
+static const char *guard_find_damage(const tide_guard *guard)
 {
     const char *end = guard->map + guard->bytes;
     for (const char *byte = guard->data; byte-- > guard->map;)
@@ -279,34 +307,34 @@ static const char *find_damage(const tide_guard *guard)
     return NULL;
 }
 
-static void verify_gaps(const tide_guard *guard)
+static void guard_verify_gaps(const tide_guard *guard)
 {
-    const char *byte = find_damage(guard);
+    const char *byte = guard_find_damage(guard);
     if (byte != NULL)
         tide_report(TIDE_REPORT_OVERFLOW,
                     "written %s: byte %td of an array of %zu %.60s (%zu bytes) in pool '%s'\n"
                     "  acquired  %s\n"
                     "  found     when it was rewound",
                     byte < guard->data ? "before the start" : "past the end", byte - guard->data,
-                    guard->n, type_name(guard), guard->used, guard->pool,
+                    guard->n, guard_type_name(guard), guard->used, guard->pool,
                     tide_place_text(guard->acquired).text);
 }
 
 void tide_guard_retire(tide_guard *guard, tide_place rewound)
 {
-    tide_assert(guard->state == LIVE);
-    verify_gaps(guard);
+    tide_assert(guard->state == LIVE); /* each array is retired once, by the owner of its pool */
+    guard_verify_gaps(guard);
     tide_registry_lock();
     guard->rewound = rewound;
     __atomic_store_n(&guard->state, REWOUND, __ATOMIC_RELEASE);
     tide_os_forbid(guard->map, guard->bytes);
-    quarantine(guard);
+    guard_quarantine(guard);
     tide_registry_unlock();
 }
 
 /* ---- which acquires --------------------------------------------------------------------- */
 
-/* Another number at each call, and in each run of the program. */
+/* Another number at each call. The address makes it another one in each run of the program. */
 static uint64_t guard_random(void)
 {
     static uint64_t state;
@@ -317,13 +345,15 @@ static uint64_t guard_random(void)
     return x ^ x >> 31;
 }
 
-/* One in each round of so many, at a random place in it: a fixed step would meet the same
- * acquire of a loop each time, and the others never. */
+/* Draws which acquire of the next round is guarded: one in `every`, at a random place. A fixed step
+ * would meet the same acquire of a loop each time, and the others never. */
 static void guard_draw(tide_guard_turns *turns)
 {
+    tide_assert(turns->every != 0 && turns->in == 0 && turns->rest < turns->every);
     uint32_t at = 1 + (uint32_t)(guard_random() % turns->every);
     turns->in = turns->rest + at;
     turns->rest = turns->every - at;
+    tide_assert(turns->in > 0 && turns->rest < turns->every);
 }
 
 bool tide_guard_due(tide_guard_turns *turns)

@@ -28,7 +28,8 @@ bool tide_guard_due(tide_guard_turns *turns);
 /* Installs the fault handler, once. */
 void tide_guard_prepare(void);
 
-/* A guarded array of `used` bytes; *data is its first. The name is copied. NULL when memory is short. */
+/* A guarded array of `used` bytes; *data is its first byte. The name is copied. NULL when memory or
+ * mappings are short. */
 tide_guard *tide_guard_create(const char *pool_name, tide_type type, size_t n, size_t used,
                               size_t align, tide_place acquired, void **data);
 

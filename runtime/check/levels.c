@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The stack of open levels and their places, and the report of those that were left open. */
 #include "runtime/check/levels.h"
 
 #include "runtime/base/assert.h"
@@ -7,7 +8,9 @@
 
 void tide_levels_push(tide_levels *levels, uint64_t tag, tide_place place)
 {
-    tide_assert(levels->count <= levels->room);
+    tide_assert(levels->count <= levels->room && tide_level(tag) > 0);
+    tide_assert(levels->count == 0 ||
+                tide_level(levels->open[levels->count - 1].tag) < tide_level(tag));
     if (levels->count == levels->room) {
         uint32_t room = levels->room == 0 ? 16 : levels->room * 2;
         tide_open_level *open = tide_os_resize(levels->open, room * sizeof *open);
@@ -16,6 +19,7 @@ void tide_levels_push(tide_levels *levels, uint64_t tag, tide_place place)
         levels->open = open;
         levels->room = room;
     }
+    tide_assert(levels->count < levels->room);
     levels->open[levels->count++] = (tide_open_level){tag, place};
 }
 
@@ -28,8 +32,10 @@ static void levels_report_leak(const tide_levels *levels, const tide_open_level 
                     tide_place_text(leaked->place).text, levels->reported_of);
 }
 
+/* Levels are compared, not tags: a level may be closed under another epoch's tag. */
 tide_place tide_levels_pop(tide_levels *levels, uint64_t tag)
 {
+    tide_assert(tide_level(tag) > 0);
     while (levels->count > 0) {
         const tide_open_level *top = &levels->open[levels->count - 1];
         if (tide_level(top->tag) < tide_level(tag))

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Reports: to the user's function or to standard error, and places of the source in words. Nothing
+ * allocates memory here, for the handler of faults reports, too. */
 #define _GNU_SOURCE
 #include "runtime/check/report.h"
 
@@ -7,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 
 /* ---- where reports go ------------------------------------------------------------------- */
@@ -14,16 +17,17 @@
 static struct {
     tide_report_function function;
     void *user;
-} target;
+} report_target;
 
 void tide_report_set_handler(tide_report_function function, void *user)
 {
-    __atomic_store_n(&target.user, user, __ATOMIC_RELAXED);
-    __atomic_store_n(&target.function, function, __ATOMIC_RELEASE);
+    __atomic_store_n(&report_target.user, user, __ATOMIC_RELAXED);
+    __atomic_store_n(&report_target.function, function, __ATOMIC_RELEASE);
 }
 
 void tide_report(tide_report_kind kind, const char *format, ...)
 {
+    tide_assert((unsigned)kind <= TIDE_REPORT_OVERFLOW && format != NULL);
     char line[1024] = "tidepool: ";
     char *text = line + strlen(line);
     size_t most = sizeof line - strlen(line) - 1; /* the last byte is for the line's end */
@@ -32,9 +36,11 @@ void tide_report(tide_report_kind kind, const char *format, ...)
     int wanted = vsnprintf(text, most, format, arguments);
     va_end(arguments);
     size_t bytes = wanted < 0 ? 0 : (size_t)wanted < most ? (size_t)wanted : most - 1;
-    tide_report_function function = __atomic_load_n(&target.function, __ATOMIC_ACQUIRE);
-    if (function != NULL && !function(kind, text, __atomic_load_n(&target.user, __ATOMIC_RELAXED)))
+    tide_report_function function = __atomic_load_n(&report_target.function, __ATOMIC_ACQUIRE);
+    if (function != NULL &&
+        !function(kind, text, __atomic_load_n(&report_target.user, __ATOMIC_RELAXED)))
         return;
+    tide_assert(text + bytes < line + sizeof line);
     text[bytes] = '\n';
     tide_os_write_error(line, (size_t)(text - line) + bytes + 1);
 }
@@ -42,16 +48,22 @@ void tide_report(tide_report_kind kind, const char *format, ...)
 /* ---- places ----------------------------------------------------------------------------- */
 
 /* The strings of a place lie in the module it was compiled into, which may have been unloaded. */
-static bool is_loaded(const char *text)
+static bool report_is_loaded(const char *text)
 {
     uintptr_t first, last;
     return tide_os_module(text, &first, &last);
 }
 
-static const char *end_of(const char *path)
+enum { PATH_MOST = 160 };
+
+_Static_assert(PATH_MOST + sizeof ":4294967295 in " + 70 <= sizeof((tide_report_text *)0)->text,
+               "the longest place fits: path, line, and 70 bytes of the function's name");
+
+/* The end of a path tells more than its beginning. */
+static const char *report_path_end(const char *path)
 {
     size_t length = strlen(path);
-    return length > 160 ? path + length - 160 : path;
+    return length > PATH_MOST ? path + length - PATH_MOST : path;
 }
 
 tide_report_text tide_place_text(tide_place place)
@@ -61,12 +73,12 @@ tide_report_text tide_place_text(tide_place place)
         return tide_code_text(place.function - 1); /* the call, not what it returns to */
     if (place.file == NULL)
         snprintf(words.text, sizeof words.text, "an unnamed place");
-    else if (!is_loaded(place.file) || !is_loaded(place.function))
+    else if (!report_is_loaded(place.file) || !report_is_loaded(place.function))
         snprintf(words.text, sizeof words.text, "line %u of code that has been unloaded",
                  place.line);
     else
-        snprintf(words.text, sizeof words.text, "%s:%u in %.70s", end_of(place.file), place.line,
-                 place.function);
+        snprintf(words.text, sizeof words.text, "%s:%u in %.70s", report_path_end(place.file),
+                 place.line, place.function);
     return words;
 }
 
@@ -83,9 +95,10 @@ tide_report_text tide_code_text(const void *code)
     if (!known)
         snprintf(words.text, sizeof words.text, "%p", code);
     else if (info.dli_sname == NULL)
-        snprintf(words.text, sizeof words.text, "%s+%#zx", end_of(info.dli_fname), from_module);
+        snprintf(words.text, sizeof words.text, "%s+%#zx", report_path_end(info.dli_fname),
+                 from_module);
     else
         snprintf(words.text, sizeof words.text, "%.70s+%#zx (%s+%#zx)", info.dli_sname,
-                 from_symbol, end_of(info.dli_fname), from_module);
+                 from_symbol, report_path_end(info.dli_fname), from_module);
     return words;
 }
