@@ -11,8 +11,8 @@
 
 static const char call[] = "tide_acquire";
 
-static TIDE_COLD void *acquire_cold(tide_pool *pool, tide_type type, size_t n,
-                                    tide_place place)
+/* Any acquire, in any pool: checks what was asked, and does all of it. */
+static TIDE_COLD void *acquire_cold(tide_pool *pool, tide_type type, size_t n, tide_place place)
 {
     if (tide_pool_use(pool, call) != TIDE_OK)
         return NULL;
@@ -31,6 +31,7 @@ static TIDE_COLD void *acquire_cold(tide_pool *pool, tide_type type, size_t n,
     if (slot == NULL)
         return NULL;
     void *data = tide_row_take(pool, row, slot, n, place);
+    tide_assert(data != NULL && row->shelf->saved_at == pool->tag);
     tide_assert_valid(pool);
     return data;
 }
@@ -45,6 +46,7 @@ void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
         if (TIDE_LIKELY(shelf->saved_at != 0 && top < tide_log_open(pool))) {
             tide_slot *slot = shelf->next;
             if (TIDE_LIKELY(n < slot->limit)) {
+                tide_assert(slot->data != NULL && !pool->core->careful);
                 if (shelf->saved_at != pool->tag) {
                     *top = (tide_entry){shelf, slot, shelf->saved_at};
                     pool->log_top = top + 1;

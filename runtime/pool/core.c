@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose a pool is, and which pools there are. */
+/* Whose a pool is, how a call of a foreign thread is refused, and the list of all pools. */
 #include "runtime/pool/core.h"
 
 #include <stdarg.h>
@@ -12,29 +12,31 @@
 
 /* ---- the list of all pools -------------------------------------------------------------- */
 
-static tide_pool *pools; /* guarded by the registry */
-static uint64_t created; /* the same */
+static tide_pool *core_all_pools; /* guarded by the registry */
+static uint64_t core_pools_created; /* guarded likewise */
 
 uint64_t tide_pool_numbers(void)
 {
-    return created;
+    return core_pools_created;
 }
 
 void tide_pool_enlist(tide_pool *pool)
 {
     tide_registry_lock();
-    pool->core->list.number = ++created;
-    pool->core->list.next = pools;
-    pool->core->list.link = &pools;
-    if (pools != NULL)
-        pools->core->list.link = &pool->core->list.next;
-    pools = pool;
+    tide_assert(pool->core->list.number == 0 && pool->core->list.link == NULL);
+    pool->core->list.number = ++core_pools_created;
+    pool->core->list.next = core_all_pools;
+    pool->core->list.link = &core_all_pools;
+    if (core_all_pools != NULL)
+        core_all_pools->core->list.link = &pool->core->list.next;
+    core_all_pools = pool;
     tide_registry_unlock();
 }
 
 void tide_pool_delist(tide_pool *pool)
 {
     tide_registry_lock();
+    tide_assert(pool->core->list.number != 0 && *pool->core->list.link == pool);
     *pool->core->list.link = pool->core->list.next;
     if (pool->core->list.next != NULL)
         pool->core->list.next->core->list.link = pool->core->list.link;
@@ -43,8 +45,9 @@ void tide_pool_delist(tide_pool *pool)
 
 void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user)
 {
+    tide_assert(visit != NULL);
     tide_registry_lock();
-    for (tide_pool *pool = pools; pool != NULL; pool = pool->core->list.next)
+    for (tide_pool *pool = core_all_pools; pool != NULL; pool = pool->core->list.next)
         visit(pool, user);
     tide_registry_unlock();
 }
@@ -67,14 +70,15 @@ tide_status tide_pool_use(const tide_pool *pool, const char *call)
     char name[TIDE_OS_NAME_BYTES];
     tide_os_thread_name(name);
     return tide_misuse(pool, TIDE_ERROR_THREAD, call,
-                     "pool '%s' belongs to thread '%s' (%#zx), not to thread '%s' (%#zx)",
-                     core->name, core->owner.name, (size_t)tide_pool_owner(core), name,
-                     (size_t)tide_os_thread());
+                       "pool '%s' belongs to thread '%s' (%#zx), not to thread '%s' (%#zx)",
+                       core->name, core->owner.name, (size_t)tide_pool_owner(core), name,
+                       (size_t)tide_os_thread());
 }
 
 tide_status tide_misuse(const tide_pool *pool, tide_status status, const char *call,
                         const char *format, ...)
 {
+    tide_assert(pool != NULL && status != TIDE_OK);
     char text[400];
     va_list arguments;
     va_start(arguments, format);

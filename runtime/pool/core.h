@@ -14,11 +14,12 @@
 
 #include <tidepool/buffers.h>
 
+#include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 #include "runtime/check/guard.h"
 #include "runtime/check/levels.h"
 #include "runtime/device/device.h"
 #include "runtime/pool/abandon.h"
-#include "runtime/base/os.h"
 
 enum {
     TIDE_ROW_SLOTS = 65536, /* the sentinel and the zero slots that a frame may read included */
@@ -32,6 +33,14 @@ enum {
     TIDE_LOG_ENTRIES = 1 << 20,
     TIDE_FOREIGN_MAX = 16 /* streams beside its own that a pool can be used on */
 };
+
+/* What fast paths and rows rely on. A pool begins a page. */
+_Static_assert(offsetof(tide_pool, unused_) <= 64, "what guards read shares one cache line");
+_Static_assert(sizeof(tide_shelf) == 16 && offsetof(tide_pool, shelves[1]) % 64 == 0,
+               "shelves 1 to 4 fill one cache line");
+_Static_assert(TIDE_ROW_BYTES % 4096 == 64, "rows start a page and a line apart");
+_Static_assert(TIDE_EXTENT_MAX * TIDE_EXTENT_ROWS == TIDE_TYPE_LIMIT, "each type finds a row");
+_Static_assert(sizeof(tide_slot) == 24 && sizeof(tide_entry) == 24, "neither has a gap");
 
 /* The cold side of a shelf: its slots, and what is known of them. All zero until first use. */
 typedef struct tide_row {
@@ -52,7 +61,7 @@ typedef struct tide_slot_record {
     size_t bytes;    /* of that memory                                      */
     size_t peak;     /* largest request since the last compact, in elements */
     tide_buffer buffer; /* whose memory it is, where the pool draws from buffers: else none */
-    struct tide_export *pin; /* exported memory that may come back, or NULL: runtime/pool/export.h */
+    struct tide_export *pin; /* exported memory, or NULL: runtime/pool/export.h */
 
     /* Careful pools only: */
     size_t length;   /* elements asked for                                    */
@@ -71,7 +80,7 @@ typedef struct tide_foreign {
 /* What stands in the undo log beside shelves: entries of shelves that exist only there. `next` and
  * `saved_at` of an entry mean what its kind says; restoring the shelf itself is harmless. */
 typedef enum tide_undo_kind {
-    TIDE_UNDO_MARK,     /* `next` is the mark's serial, `saved_at` the tag around it. Undone: nothing */
+    TIDE_UNDO_MARK,     /* `next` is its serial, `saved_at` the tag around it. Undone: nothing   */
     TIDE_UNDO_EXCHANGE, /* two slots change places again                                         */
     TIDE_UNDO_IMPORT,   /* a foreign tensor is given back                                        */
     TIDE_UNDO_STREAM,   /* the youngest of `streams.foreign` is declared no more                 */
@@ -100,7 +109,7 @@ typedef struct tide_owner {
 
 /* What was asked for from outside; runtime/pool/request.h. */
 typedef struct tide_pool_requests {
-    uint32_t asked; /* TIDE_REQUEST_… bits, set by any thread, served where a scope opens at the root */
+    uint32_t asked; /* TIDE_REQUEST_… bits: set by any thread, served where a root scope opens */
     uint64_t served;
     uint64_t passes;      /* how often the owner came by when asked to; atomic */
     uint64_t pass_wanted; /* whoever asks waits for this one, and for so many  */
@@ -161,7 +170,7 @@ typedef struct tide_pool_core {
     tide_pool_rows rows;
 
     /* What rooms above keep in a pool, and end with it (tide_pool_ending). */
-    struct tide_import *leaving;     /* foreign tensors of a device to be given back, oldest first */
+    struct tide_import *leaving;   /* a device's foreign tensors to be given back, oldest first */
     struct tide_pinned_ring *ring; /* pinned memory for copies, or NULL */
 } tide_pool_core;
 
@@ -171,18 +180,23 @@ static inline bool tide_shelf_real(const tide_pool *pool, const tide_shelf *shel
     return shelf < pool->shelves + TIDE_TYPE_LIMIT;
 }
 
+/* The row of a type's shelf. */
 static inline tide_row *tide_row_of(const tide_pool *pool, const tide_shelf *shelf)
 {
+    tide_assert(shelf >= pool->shelves && tide_shelf_real(pool, shelf));
     return &pool->core->rows.by_type[shelf - pool->shelves];
 }
 
 static inline tide_slot_record *tide_slot_record_of(const tide_row *row, const tide_slot *slot)
 {
+    tide_assert(slot >= row->slots && slot - row->slots < (ptrdiff_t)row->records_room);
     return &row->records[slot - row->slots];
 }
 
+/* Slots that are live: those before `next`. */
 static inline uint32_t tide_row_live(const tide_row *row)
 {
+    tide_assert(row->shelf != NULL && row->shelf->next >= row->slots);
     return (uint32_t)(row->shelf->next - row->slots);
 }
 
@@ -193,6 +207,7 @@ static inline uintptr_t tide_pool_owner(const tide_pool_core *core)
 
 static inline size_t tide_depth(const tide_pool *pool)
 {
+    tide_assert(tide_level(pool->tag) >= tide_level(TIDE_TAG_ROOT));
     return tide_level(pool->tag) - tide_level(TIDE_TAG_ROOT);
 }
 

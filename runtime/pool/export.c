@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Memory of a slot that is exported: taken from the pool, held, given back or taken again. */
 #include "runtime/pool/export.h"
 
 #include "runtime/base/assert.h"
@@ -11,6 +12,8 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     tide_pool_core *core = pool->core;
     tide_slot_record *record = tide_slot_record_of(row, slot);
     tide_export *pin = record->pin;
+    tide_assert(slot < row->shelf->next && record->guard == NULL);
+    tide_assert((slot->data != NULL) == (pin == NULL)); /* its memory is the slot's or exported */
     if (pin != NULL) {
         __atomic_add_fetch(&pin->holders, 1, __ATOMIC_RELAXED);
         return pin;
@@ -20,10 +23,10 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
         return NULL;
     tide_device_hold_again(row->device);
     *pin = (tide_export){.holders = 2,
-                      .data = slot->data,
-                      .bytes = record->bytes,
-                      .capacity = record->capacity,
-                      .device = row->device};
+                         .data = slot->data,
+                         .bytes = record->bytes,
+                         .capacity = record->capacity,
+                         .device = row->device};
     if (record->buffer.generation != 0) {
         tide_buffers_hold_again(core->buffers);
         pin->buffers = core->buffers;
@@ -31,6 +34,7 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
         record->buffer = (tide_buffer){0};
     }
     record->pin = pin;
+    tide_assert(core->memory.bytes_held >= record->bytes);
     core->memory.bytes_held -= record->bytes;
     core->memory.bytes_exported += record->bytes;
     record->bytes = record->capacity = 0;
@@ -39,11 +43,12 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     return pin;
 }
 
-/* The pool and its stream may be gone: the host waits for the pool's last use, then nothing else is
- * in flight, so any stream will do. */
-static void give_back(tide_export *pin)
+/* The pool and its stream may be gone. The host waits for the pool's last use; then nothing is in
+ * flight any more, so the memory is released on any stream. */
+static void export_give_back(tide_export *pin)
 {
     tide_device *device = pin->device;
+    tide_assert(pin->holders == 0 && pin->data != NULL);
     if (device->host) /* what a checked pool forbade beyond the array's end */
         tide_shim_release(pin->data, pin->bytes);
     if (pin->mark != NULL) {
@@ -62,14 +67,17 @@ static void give_back(tide_export *pin)
 
 void tide_export_drop(tide_export *pin)
 {
-    if (__atomic_sub_fetch(&pin->holders, 1, __ATOMIC_ACQ_REL) == 0)
-        give_back(pin);
+    uint32_t left = __atomic_sub_fetch(&pin->holders, 1, __ATOMIC_ACQ_REL);
+    tide_assert(left != UINT32_MAX);
+    if (left == 0)
+        export_give_back(pin);
 }
 
 /* Without a mark the host waits now. */
 void tide_export_leave(tide_export *pin, void *stream)
 {
     tide_device *device = pin->device;
+    tide_assert(pin->mark == NULL); /* the position lets go once */
     pin->mark = device->methods->mark(device, stream);
     if (pin->mark == NULL)
         (void)device->methods->wait(device, stream);
@@ -81,7 +89,8 @@ void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
     tide_pool_core *core = pool->core;
     tide_slot_record *record = tide_slot_record_of(row, slot);
     tide_export *pin = record->pin;
-    tide_assert(pin != NULL && slot->data == NULL);
+    tide_assert(pin != NULL && slot->data == NULL && slot >= row->shelf->next);
+    tide_assert(core->memory.bytes_exported >= pin->bytes && record->bytes == 0);
     record->pin = NULL;
     core->memory.bytes_exported -= pin->bytes;
     if (__atomic_load_n(&pin->holders, __ATOMIC_ACQUIRE) != 1 ||

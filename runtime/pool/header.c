@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* The headers that a slot keeps, freed; and the type of headers that are arrays of a pool
+ * themselves. */
 #include "runtime/pool/header.h"
 
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
+
+_Static_assert(offsetof(tide_loose_array, array) == 0, "a loose header begins its slot's memory");
+_Static_assert(TIDE_NO_TYPE == 0, "a cell that was never set leads to a row that is never set up");
 
 void tide_header_forget(tide_pool *pool, tide_slot *slot)
 {

@@ -16,8 +16,13 @@
 #include <tidepool/inline/array.h>
 #include <tidepool/inline/map.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/pool/row.h"
+
+_Static_assert(TIDE_ROW_MAX + TIDE_TYPED_MAX <= TIDE_ROW_SLOTS,
+               "a frame reads slots beyond the last one of a full row");
+_Static_assert(TIDE_ROW_MAX < TIDE_ROW_SLOTS, "a full row has its sentinel");
 
 static const char call[] = "tide_pool_check";
 
@@ -29,7 +34,8 @@ static const char call[] = "tide_pool_check";
         }                                                 \
     } while (0)
 
-static bool check_slot(const tide_pool *pool, const tide_row *row, uint32_t i)
+/* Invariants 1 to 3, of one slot. */
+static bool invariants_check_slot(const tide_pool *pool, const tide_row *row, uint32_t i)
 {
     const tide_type_facts *facts = tide_type_find(row->type);
     const tide_slot *slot = &row->slots[i];
@@ -51,12 +57,13 @@ static bool check_slot(const tide_pool *pool, const tide_row *row, uint32_t i)
     return true;
 }
 
-static bool is_zero(const tide_slot *slot)
+static bool invariants_is_zero(const tide_slot *slot)
 {
     return slot->data == NULL && slot->limit == 0 && slot->array == NULL;
 }
 
-static bool check_row(const tide_pool *pool, const tide_row *row, size_t *bytes)
+/* Adds what the row's slots hold to *bytes. */
+static bool invariants_check_row(const tide_pool *pool, const tide_row *row, size_t *bytes)
 {
     const tide_type_facts *facts = tide_type_find(row->type);
     HOLDS(facts != NULL, "a row has unknown type %u", row->type);
@@ -65,18 +72,18 @@ static bool check_row(const tide_pool *pool, const tide_row *row, size_t *bytes)
     HOLDS(row->shelf->next >= row->slots && row->shelf->next <= row->slots + row->count,
           "next of %s is %td, of %u slots", facts->name, row->shelf->next - row->slots, row->count);
     for (uint32_t i = 0; i < row->count; i++) {
-        if (!check_slot(pool, row, i))
+        if (!invariants_check_slot(pool, row, i))
             return false;
         *bytes += row->records[i].bytes;
     }
     for (uint32_t i = row->count; i < row->count + TIDE_TYPED_MAX; i++)
-        HOLDS(is_zero(&row->slots[i]), "%s: slot %u beyond the last of %u is not zero",
+        HOLDS(invariants_is_zero(&row->slots[i]), "%s: slot %u beyond the last of %u is not zero",
               facts->name, i, row->count);
     return true;
 }
 
 /* The state of `shelf` that the entry above this one (or the shelf itself) holds. */
-static tide_entry state_above(const tide_pool *pool, const tide_entry *entry)
+static tide_entry invariants_state_above(const tide_pool *pool, const tide_entry *entry)
 {
     for (const tide_entry *above = entry + 1; above < pool->log_top; above++)
         if (above->shelf == entry->shelf)
@@ -84,14 +91,16 @@ static tide_entry state_above(const tide_pool *pool, const tide_entry *entry)
     return (tide_entry){entry->shelf, entry->shelf->next, entry->shelf->saved_at};
 }
 
-static bool check_log(const tide_pool *pool)
+/* Invariant 5. */
+static bool invariants_check_log(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
-    HOLDS(pool->log_top >= core->log.start && pool->log_top <= core->log.end, "the log's top is outside");
+    HOLDS(pool->log_top >= core->log.start && pool->log_top <= core->log.end,
+          "the log's top is outside");
     for (const tide_entry *entry = pool->log_top; entry-- > core->log.start;) {
         if (!tide_shelf_real(pool, entry->shelf))
             continue;
-        tide_entry above = state_above(pool, entry);
+        tide_entry above = invariants_state_above(pool, entry);
         HOLDS(tide_level(entry->saved_at) < tide_level(above.saved_at),
               "entry %td of the log restores level %u, what follows it %u", entry - core->log.start,
               tide_level(entry->saved_at), tide_level(above.saved_at));
@@ -106,7 +115,7 @@ bool tide_pool_invariants_hold(const tide_pool *pool)
     size_t bytes = 0;
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         const tide_row *row = pool->core->rows.used[i];
-        if (!check_row(pool, row, &bytes))
+        if (!invariants_check_row(pool, row, &bytes))
             return false;
         HOLDS(tide_level(row->shelf->saved_at) <= tide_level(pool->tag),
               "%s was saved at level %u, the open one is %u", tide_type_find(row->type)->name,
@@ -114,7 +123,7 @@ bool tide_pool_invariants_hold(const tide_pool *pool)
     }
     HOLDS(bytes == pool->core->memory.bytes_held, "slots hold %zu bytes, the pool says %zu", bytes,
           pool->core->memory.bytes_held);
-    return check_log(pool);
+    return invariants_check_log(pool);
 }
 
 /* ---- overlap ---------------------------------------------------------------------------- */
@@ -123,13 +132,13 @@ typedef struct extent {
     uintptr_t first, last;
 } extent;
 
-static int compare_extents(const void *left, const void *right)
+static int invariants_compare_extents(const void *left, const void *right)
 {
     const extent *a = left, *b = right;
     return (a->first > b->first) - (a->first < b->first);
 }
 
-static size_t collect(const tide_pool *pool, extent *extents)
+static size_t invariants_collect_extents(const tide_pool *pool, extent *extents)
 {
     size_t count = 0;
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
@@ -142,7 +151,8 @@ static size_t collect(const tide_pool *pool, extent *extents)
     return count;
 }
 
-static bool check_overlap(const tide_pool *pool)
+/* Sorts the memory of all slots, then compares neighbours: the one check that allocates. */
+static bool invariants_check_overlap(const tide_pool *pool)
 {
     size_t most = 1;
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
@@ -152,8 +162,9 @@ static bool check_overlap(const tide_pool *pool)
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory to compare %zu slots", most);
         return false;
     }
-    size_t count = collect(pool, extents), i = 1;
-    qsort(extents, count, sizeof *extents, compare_extents);
+    size_t count = invariants_collect_extents(pool, extents), i = 1;
+    tide_assert(count < most);
+    qsort(extents, count, sizeof *extents, invariants_compare_extents);
     while (i < count && extents[i - 1].last <= extents[i].first)
         i++;
     bool apart = i >= count;
@@ -166,5 +177,6 @@ static bool check_overlap(const tide_pool *pool)
 tide_status tide_pool_check(const tide_pool *pool)
 {
     TIDE_FORWARD(tide_pool_use(pool, call));
-    return tide_pool_invariants_hold(pool) && check_overlap(pool) ? TIDE_OK : tide_error_status();
+    return tide_pool_invariants_hold(pool) && invariants_check_overlap(pool) ? TIDE_OK
+                                                                             : tide_error_status();
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Levels open and close here by their cold paths; one loop puts back what the undo log holds. */
 #include "runtime/pool/level.h"
 
 #include "runtime/base/assert.h"
@@ -17,25 +18,29 @@ static void level_retire_above(tide_pool *pool, tide_entry *base)
 }
 
 /* What is to be done for an entry that is no shelf's state; a mark stands for nothing. */
-static tide_undo *undo_of[TIDE_UNDO_COUNT] = {
+static tide_undo *level_undo_of[TIDE_UNDO_COUNT] = {
     [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo,
     [TIDE_UNDO_STREAM] = tide_streams_undo,
 };
 
 void tide_level_set_undo(tide_undo_kind kind, tide_undo *undo)
 {
-    tide_assert(kind < TIDE_UNDO_COUNT && (undo_of[kind] == NULL || undo_of[kind] == undo));
-    undo_of[kind] = undo;
+    tide_assert(kind < TIDE_UNDO_COUNT && undo != NULL);
+    tide_assert(level_undo_of[kind] == NULL || level_undo_of[kind] == undo);
+    level_undo_of[kind] = undo;
 }
 
+/* The entry's shelf tells its kind. */
 static void level_undo(tide_pool *pool, const tide_entry *entry)
 {
     ptrdiff_t kind = entry->shelf - pool->core->log.undo;
     tide_assert(kind >= 0 && kind < TIDE_UNDO_COUNT);
-    if (undo_of[kind] != NULL)
-        undo_of[kind](pool, entry);
+    if (level_undo_of[kind] != NULL)
+        level_undo_of[kind](pool, entry);
 }
 
+/* From the youngest entry down to `base`. An undo finds its own entry gone, the older ones
+ * there. */
 static void level_put_back(tide_pool *pool, const tide_entry *base)
 {
     while (pool->log_top != base) {
@@ -47,7 +52,8 @@ static void level_put_back(tide_pool *pool, const tide_entry *base)
     }
 }
 
-/* Streams first: what a careful pool then does to the arrays is queued like any other work. */
+/* Streams are joined first: what a careful pool does to the arrays is then queued like other
+ * work. */
 static TIDE_COLD void level_put_back_attended(tide_pool *pool, tide_entry *base)
 {
     bool joined = tide_streams_join(pool, base);
@@ -61,10 +67,12 @@ static TIDE_COLD void level_put_back_attended(tide_pool *pool, tide_entry *base)
 void tide_log_rewind(tide_pool *pool, tide_entry *base)
 {
     tide_assert(base >= pool->core->log.start && base <= pool->log_top);
+    tide_assert(pool->log_top <= pool->core->log.end);
     if (TIDE_UNLIKELY(pool->core->attended))
         level_put_back_attended(pool, base);
     else
         level_put_back(pool, base);
+    tide_assert(pool->log_top == base);
 }
 
 /* ---- levels ----------------------------------------------------------------------------- */
@@ -79,6 +87,7 @@ tide_status tide_level_admit(tide_pool *pool, const char *call)
 uint64_t tide_level_open_at(tide_pool *pool, tide_place place)
 {
     uint64_t tag = tide_level_open(pool);
+    tide_assert(pool->tag == tag && tide_level(tag) > tide_level(TIDE_TAG_ROOT));
     if (pool->core->careful)
         tide_levels_push(&pool->core->levels, tag, place);
     return tag;
@@ -88,7 +97,8 @@ bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t 
 {
     if (TIDE_UNLIKELY(pool->tag != tag) && tide_abandoned(pool, tag))
         return false;
-    tide_assert(tide_level(pool->tag) >= tide_level(tag));
+    tide_assert(tide_level(pool->tag) >= tide_level(tag)); /* younger ones may be open still */
+    tide_assert(tide_level(tag) == tide_level(outer) + 1);
     if (pool->core->careful)
         pool->core->levels.closing = tide_levels_pop(&pool->core->levels, tag);
     tide_log_rewind(pool, base);

@@ -10,42 +10,46 @@
 #include "runtime/base/error.h"
 #include "runtime/pool/pool.h"
 
-static _Thread_local tide_pool *current;
-static pthread_key_t key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool have_key;
+static _Thread_local tide_pool *local_pool;
+static pthread_key_t local_key;
+static pthread_once_t local_once = PTHREAD_ONCE_INIT;
+static bool local_have_key;
 
-/* Runs at thread exit. A scope entered in a later destructor of the same thread makes a new
- * pool, which the next round of destructors discards. */
-static void discard(void *pool)
+/* Runs when the thread ends. A later destructor of the same thread may enter a scope and so make a
+ * new pool: the next round of destructors discards it. */
+static void local_discard(void *pool)
 {
-    current = NULL;
+    tide_assert(pool != NULL && pool == local_pool);
+    local_pool = NULL;
     tide_pool_discard(pool, (tide_place){TIDE_NOWHERE});
 }
 
-static void make_key(void)
+static void local_make_key(void)
 {
-    have_key = pthread_key_create(&key, discard) == 0;
+    local_have_key = pthread_key_create(&local_key, local_discard) == 0;
 }
 
-static tide_pool *make_pool(void)
+/* The key's destructor ends the pool, so without it the thread gets none. */
+static tide_pool *local_make_pool(void)
 {
-    pthread_once(&once, make_key);
+    tide_assert(local_pool == NULL);
+    pthread_once(&local_once, local_make_key);
     char name[TIDE_OS_NAME_BYTES];
     tide_os_thread_name(name);
-    tide_pool *pool = have_key ? tide_pool_create(&(tide_pool_options){.name = name}) : NULL;
+    tide_pool *pool = local_have_key ? tide_pool_create(&(tide_pool_options){.name = name}) : NULL;
     if (pool == NULL)
         return NULL;
-    if (tide_os_faulted(sizeof(void *)) || pthread_setspecific(key, pool) != 0) {
+    if (tide_os_faulted(sizeof(void *)) || pthread_setspecific(local_key, pool) != 0) {
         tide_pool_discard(pool, (tide_place){TIDE_NOWHERE});
         tide_fail(TIDE_ERROR_MEMORY, "tide_pool_local", "thread '%s' cannot keep a pool", name);
         return NULL;
     }
+    tide_assert(tide_pool_owner(pool->core) == tide_os_thread());
     pool->core->owner.local = true;
-    return current = pool;
+    return local_pool = pool;
 }
 
 tide_pool *tide_pool_local(void)
 {
-    return TIDE_LIKELY(current != NULL) ? current : make_pool();
+    return TIDE_LIKELY(local_pool != NULL) ? local_pool : local_make_pool();
 }

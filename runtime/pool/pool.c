@@ -35,19 +35,27 @@ enum {
     RESERVED = PAGES(ROWS_AT + TIDE_EXTENT_BYTES)
 };
 
+_Static_assert(CORE_AT >= sizeof(tide_pool), "the log's own shelves lie behind those of the types");
+_Static_assert(CORE_AT % PAGE == 0 && ROWS_AT % PAGE == 0, "each part begins a page");
+_Static_assert(TIDE_CHECK_NONE + 2 == TIDE_CHECK_GUARD, "the setting counts from TIDE_CHECK_NONE");
+
+_Static_assert(offsetof(tide_pool, shelves) % sizeof(tide_refusing_head[0]) == 0,
+               "whole words stand for the head of a pool");
+
 /* As much of a pool as a guard reads. No level has the tag 0. */
 uint64_t tide_refusing_head[offsetof(tide_pool, shelves) / sizeof(uint64_t)];
 
 /* ---- create ----------------------------------------------------------------------------- */
 
-static tide_check check_level(tide_check asked)
+/* The setting decides where the options do not. */
+static tide_check pool_check_level(tide_check asked)
 {
     if (asked != TIDE_CHECK_DEFAULT)
         return asked;
     return (tide_check)(TIDE_CHECK_NONE + (int)tide_setting_get(TIDE_SETTING_check));
 }
 
-static size_t limit_bytes(size_t asked)
+static size_t pool_limit_bytes(size_t asked)
 {
     if (asked != 0)
         return asked;
@@ -55,7 +63,7 @@ static size_t limit_bytes(size_t asked)
     return mebibytes > 0 ? (size_t)(mebibytes * 1048576) : SIZE_MAX;
 }
 
-static tide_status validate(const tide_pool_options *options)
+static tide_status pool_validate_options(const tide_pool_options *options)
 {
     const char *call = "tide_pool_create";
     if ((unsigned)options->check > TIDE_CHECK_GUARD)
@@ -67,7 +75,7 @@ static tide_status validate(const tide_pool_options *options)
 }
 
 /* Holds the buffers that a new pool draws from; NULL if none. Finds the pool's device. */
-static tide_status hold_buffers(const tide_pool_options *options, tide_device **device)
+static tide_status pool_hold_buffers(const tide_pool_options *options, tide_device **device)
 {
     const char *call = "tide_pool_create";
     *device = options->device != NULL ? options->device : &tide_device_host;
@@ -75,6 +83,7 @@ static tide_status hold_buffers(const tide_pool_options *options, tide_device **
         return TIDE_OK;
     TIDE_FORWARD(tide_buffers_hold(options->buffers, call));
     tide_device *theirs = options->buffers->device;
+    tide_assert(theirs != NULL);
     if (options->device == NULL || options->device == theirs) {
         *device = theirs;
         return TIDE_OK;
@@ -84,23 +93,24 @@ static tide_status hold_buffers(const tide_pool_options *options, tide_device **
                      options->buffers->name, theirs->name, options->device->name);
 }
 
-static void drop_buffers(tide_buffers *buffers)
+static void pool_drop_buffers(tide_buffers *buffers)
 {
     if (buffers != NULL)
         tide_buffers_drop(buffers);
 }
 
 /* The device of a new pool, held for it, and its stream's number. */
-static tide_device *hold_device(const tide_pool_options *options, uint64_t *stream_number)
+static tide_device *pool_hold_device(const tide_pool_options *options, uint64_t *stream_number)
 {
     const char *call = "tide_pool_create";
     tide_device *device = NULL;
-    if (hold_buffers(options, &device) != TIDE_OK)
+    if (pool_hold_buffers(options, &device) != TIDE_OK)
         return NULL;
     if (tide_device_hold(device, call) != TIDE_OK) {
-        drop_buffers(options->buffers);
+        pool_drop_buffers(options->buffers);
         return NULL;
     }
+    tide_assert(device->methods != NULL); /* a device that is held is open */
     *stream_number = device->methods->stream_number(device, options->stream);
     if (!tide_device_lost(device) && *stream_number != 0)
         return device;
@@ -110,18 +120,19 @@ static tide_device *hold_device(const tide_pool_options *options, uint64_t *stre
         tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", device->name,
                   options->stream);
     tide_device_drop(device);
-    drop_buffers(options->buffers);
+    pool_drop_buffers(options->buffers);
     return NULL;
 }
 
-static void set_options(tide_pool_core *core, const tide_pool_options *options)
+static void pool_set_options(tide_pool_core *core, const tide_pool_options *options)
 {
     snprintf(core->name, sizeof core->name, "%s", options->name != NULL ? options->name : "pool");
     core->streams.own = options->stream;
     core->buffers = options->buffers;
-    core->memory.limit_bytes = limit_bytes(options->limit_bytes);
-    core->check = check_level(options->check);
+    core->memory.limit_bytes = pool_limit_bytes(options->limit_bytes);
+    core->check = pool_check_level(options->check);
     core->disabled = options->disabled || tide_setting_get(TIDE_SETTING_disable) != 0;
+    tide_assert(core->check >= TIDE_CHECK_NONE && core->check <= TIDE_CHECK_GUARD);
     core->careful = core->disabled || core->check >= TIDE_CHECK_POISON;
     if (core->check >= TIDE_CHECK_GUARD && core->device->host)
         core->guards.every = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
@@ -135,16 +146,16 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     const tide_pool_options defaults = {0};
     options = options != NULL ? options : &defaults;
     tide_attach();
-    if (validate(options) != TIDE_OK)
+    if (pool_validate_options(options) != TIDE_OK)
         return NULL;
     uint64_t stream_number = 0;
-    tide_device *device = hold_device(options, &stream_number);
+    tide_device *device = pool_hold_device(options, &stream_number);
     if (device == NULL)
         return NULL;
     char *start = tide_os_reserve(RESERVED);
     if (start == NULL) {
         tide_device_drop(device);
-        drop_buffers(options->buffers);
+        pool_drop_buffers(options->buffers);
         tide_fail(TIDE_ERROR_MEMORY, "tide_pool_create", "no %zu bytes of address space",
                   (size_t)RESERVED);
         return NULL;
@@ -160,8 +171,9 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     core->rows.extent_count = 1;
     core->device = device;
     core->streams.own_number = stream_number;
-    set_options(core, options);
+    pool_set_options(core, options);
     tide_pool_own(core);
+    tide_assert(tide_shelf_real(pool, pool->shelves) && !tide_shelf_real(pool, core->log.undo));
     pool->tag = TIDE_TAG_ROOT;
     pool->log_top = core->log.start;
     pool->log_room = core->careful ? core->log.start : core->log.end;
@@ -175,19 +187,19 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
 
 /* ---- what ends with a pool -------------------------------------------------------------- */
 
-static tide_pool_ending endings[TIDE_ENDINGS_MAX];
-static size_t ending_count;
+static tide_pool_ending pool_endings[TIDE_ENDINGS_MAX];
+static size_t pool_ending_count;
 
 void tide_pool_add_ending(tide_pool_ending ending)
 {
-    tide_assert(ending_count < TIDE_ENDINGS_MAX && ending.destroy != NULL);
-    endings[ending_count++] = ending;
+    tide_assert(pool_ending_count < TIDE_ENDINGS_MAX && ending.destroy != NULL);
+    pool_endings[pool_ending_count++] = ending;
 }
 
 static void pool_run_endings(tide_pool *pool, bool destroyed)
 {
-    for (size_t i = 0; i < ending_count; i++) {
-        void (*end)(tide_pool *) = destroyed ? endings[i].destroy : endings[i].empty;
+    for (size_t i = 0; i < pool_ending_count; i++) {
+        void (*end)(tide_pool *) = destroyed ? pool_endings[i].destroy : pool_endings[i].empty;
         if (end != NULL)
             end(pool);
     }
@@ -195,22 +207,26 @@ static void pool_run_endings(tide_pool *pool, bool destroyed)
 
 /* ---- rewind everything ------------------------------------------------------------------ */
 
-static void reset_row(tide_pool *pool, tide_row *row)
+static void pool_reset_row(tide_pool *pool, tide_row *row)
 {
+    tide_assert(tide_row_live(row) <= row->count);
     if (pool->core->careful)
         tide_row_retire(pool, row, row->slots);
     row->shelf->next = row->slots;
     row->shelf->saved_at = TIDE_TAG_ROOT;
 }
 
-static void reset(tide_pool *pool, tide_place caller)
+/* The log first, for its entries undo more than shelves. Then arrays of the root, which no entry
+ * has. */
+static void pool_rewind_all(tide_pool *pool, tide_place caller)
 {
     tide_levels_clear(&pool->core->levels);
     pool->core->levels.closing = caller;
     tide_log_rewind(pool, pool->core->log.start);
+    tide_assert(pool->core->streams.foreign_count == 0); /* each had its entry in the log */
     tide_streams_settle(pool);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
-        reset_row(pool, pool->core->rows.used[i]);
+        pool_reset_row(pool, pool->core->rows.used[i]);
     if (pool->tag != TIDE_TAG_ROOT)
         tide_abandon(pool, tide_level(TIDE_TAG_ROOT));
     pool->tag = TIDE_TAG_ROOT;
@@ -221,7 +237,7 @@ tide_status tide_pool_reset(tide_pool *pool)
 {
     TIDE_FORWARD(tide_pool_use(pool, "tide_pool_reset"));
     tide_request_pass_by(pool);
-    reset(pool, (tide_place){TIDE_CALLER});
+    pool_rewind_all(pool, (tide_place){TIDE_CALLER});
     return TIDE_OK;
 }
 
@@ -230,7 +246,7 @@ tide_status tide_pool_empty(tide_pool *pool)
     const char *call = "tide_pool_empty";
     TIDE_FORWARD(tide_pool_use(pool, call));
     TIDE_FORWARD(tide_streams_quiet(pool, call));
-    reset(pool, (tide_place){TIDE_CALLER});
+    pool_rewind_all(pool, (tide_place){TIDE_CALLER});
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     pool_run_endings(pool, false);
     tide_assert(pool->core->memory.bytes_held == 0);
@@ -246,9 +262,10 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
     if (core->check >= TIDE_CHECK_POISON)
         __atomic_sub_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
     tide_pool_own(core); /* a thread's pool may be discarded by whoever ends the process */
-    reset(pool, caller);
+    pool_rewind_all(pool, caller);
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     pool_run_endings(pool, true);
+    tide_assert(!core->device->host || core->memory.bytes_held == 0); /* devices may be capturing */
     for (uint32_t i = 0; i < core->rows.used_count; i++)
         tide_os_free(core->rows.used[i]->records);
     tide_levels_free(&core->levels);
@@ -258,7 +275,7 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
     tide_buffers *buffers = core->buffers;
     tide_os_unreserve(pool, RESERVED);
     tide_device_drop(device);
-    drop_buffers(buffers);
+    pool_drop_buffers(buffers);
 }
 
 tide_status tide_pool_destroy(tide_pool *pool)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of arrays that stop being live in a careful pool: poisoned, or freed at once. */
+/* Arrays of careful pools that stop being live: poisoned, or their memory given back at once. */
 #include <string.h>
 
 #include "runtime/base/assert.h"
@@ -10,9 +10,9 @@
 /* All ones: NaN in every floating type, -1 or the largest value in the integers. */
 enum { POISON = 0xFF };
 
-/* On the pool's stream: after all that used the array, before all that will. Should the device refuse,
- * the array goes unpoisoned. */
-static void poison_device(const tide_pool *pool, void *data, size_t bytes)
+/* On the pool's stream: after all that used the array, before all that will use its memory. If the
+ * device refuses, the array is not poisoned. */
+static void retire_poison_device(const tide_pool *pool, void *data, size_t bytes)
 {
     tide_device *device = pool->core->device;
     const unsigned char pattern = POISON;
@@ -20,11 +20,12 @@ static void poison_device(const tide_pool *pool, void *data, size_t bytes)
         (void)device->methods->fill(device, pool->core->streams.own, data, &pattern, 1, bytes);
 }
 
-static void retire(tide_pool *pool, tide_row *row, tide_slot *slot)
+static void retire_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
     tide_pool_core *core = pool->core;
     tide_slot_record *record = tide_slot_record_of(row, slot);
     size_t used = 0;
+    tide_assert(record->live && slot < row->shelf->next);
     tide_type_bytes(tide_type_find(row->type), record->length, &used);
     tide_assert(used <= record->bytes || record->pin != NULL);
     record->live = false;
@@ -34,17 +35,19 @@ static void retire(tide_pool *pool, tide_row *row, tide_slot *slot)
     if (core->disabled || record->guard != NULL) {
         tide_slot_hollow(pool, row, slot);
     } else if (core->poison && row->device->host) {
+        tide_assert(slot->data != NULL && used <= record->bytes);
         memset(slot->data, POISON, used);
         tide_shim_dead(slot->data, record->bytes);
     } else if (core->poison) {
-        poison_device(pool, slot->data, used);
+        retire_poison_device(pool, slot->data, used);
     }
 }
 
 void tide_row_retire(tide_pool *pool, tide_row *row, tide_slot *first)
 {
-    tide_assert(pool->core->careful);
+    tide_assert(pool->core->careful); /* else the records do not say what is live */
+    tide_assert(first >= row->slots && first <= row->slots + row->count);
     for (tide_slot *slot = first; slot < row->shelf->next; slot++)
         if (tide_slot_record_of(row, slot)->live)
-            retire(pool, row, slot);
+            retire_slot(pool, row, slot);
 }

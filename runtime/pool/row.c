@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How a row gets its slots and a slot its memory. */
+/* Rows of slots: how a row is set up, how a slot gets memory and gives it back, and which slot
+ * serves a request: the next one, grown, or exchanged for a larger free one. */
 #include "runtime/pool/row.h"
 
 #include <tidepool/inline/array.h>
@@ -17,11 +18,17 @@
 
 enum { MIN_ALIGN = 64 };
 
+_Static_assert(TIDE_ROW_SLOTS <= UINT32_MAX && TIDE_TYPE_LIMIT <= UINT32_MAX,
+               "an exchange is one word of the log: type and distance");
+
 /* ---- rows ------------------------------------------------------------------------------- */
 
-static tide_slot *take_slots(tide_pool_core *core)
+/* Slots of one row more. The last extent may have none left: then another is reserved. */
+static tide_slot *row_reserve_slots(tide_pool_core *core)
 {
+    tide_assert(core->rows.taken < TIDE_TYPE_LIMIT);
     uint32_t extent = core->rows.taken / TIDE_EXTENT_ROWS;
+    tide_assert(extent < TIDE_EXTENT_MAX && extent <= core->rows.extent_count);
     if (extent == core->rows.extent_count) {
         char *made = tide_os_reserve(TIDE_EXTENT_BYTES);
         if (made == NULL)
@@ -37,38 +44,43 @@ tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
 {
     tide_pool_core *core = pool->core;
     tide_row *row = &core->rows.by_type[type];
+    tide_assert(type != TIDE_NO_TYPE && tide_type_find(type) != NULL);
     if (TIDE_LIKELY(row->shelf != NULL))
         return row;
-    tide_slot *slots = take_slots(core);
+    tide_slot *slots = row_reserve_slots(core);
     if (slots == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no address space for slots of %s in pool '%s'",
                   tide_type_find(type)->name, core->name);
         return NULL;
     }
+    tide_assert(row->count == 0 && (uintptr_t)slots % 64 == 0);
     row->type = type;
     row->slots = slots;
     row->device = tide_header_is(type) ? &tide_device_host : core->device;
     row->shelf = &pool->shelves[type];
     *row->shelf = (tide_shelf){.next = slots, .saved_at = TIDE_TAG_ROOT};
+    tide_assert(core->rows.used_count < core->rows.taken); /* a row's slots were taken for it */
     core->rows.used[core->rows.used_count++] = row;
     return row;
 }
 
 /* ---- memory of one slot ----------------------------------------------------------------- */
 
-static size_t slot_align(const tide_type_facts *facts)
+static size_t row_slot_align(const tide_type_facts *facts)
 {
     return facts->align > MIN_ALIGN ? facts->align : MIN_ALIGN;
 }
 
-static size_t round_up(size_t bytes, size_t to)
+static size_t row_round_up(size_t bytes, size_t to)
 {
+    tide_assert(to > 0 && bytes <= SIZE_MAX - to);
     return (bytes + to - 1) / to * to;
 }
 
-static void give_memory_back(const tide_pool *pool, const tide_row *row, const tide_slot *slot,
+static void row_give_memory_back(const tide_pool *pool, const tide_row *row, const tide_slot *slot,
                              const tide_slot_record *record)
 {
+    tide_assert(slot->data != NULL && record->bytes > 0);
     void *stream = tide_streams_last(pool);
     if (record->buffer.generation == 0) {
         row->device->methods->release(row->device, stream, TIDE_MEMORY_DEVICE, slot->data,
@@ -85,16 +97,18 @@ void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
     tide_slot_record *record = tide_slot_record_of(row, slot);
     tide_pool_core *core = pool->core;
     if (record->pin != NULL) {
+        tide_assert(slot->data == NULL && core->memory.bytes_exported >= record->pin->bytes);
         core->memory.bytes_exported -= record->pin->bytes;
         tide_export_leave(record->pin, tide_streams_last(pool));
     } else if (record->guard != NULL) {
+        tide_assert(core->memory.bytes_held >= record->bytes && !record->live);
         tide_guard_retire(record->guard, core->levels.closing);
         core->memory.bytes_held -= record->bytes;
         core->memory.releases++;
     } else if (slot->data != NULL) {
         if (core->careful && row->device->host)
             tide_shim_release(slot->data, record->bytes);
-        give_memory_back(pool, row, slot, record);
+        row_give_memory_back(pool, row, slot, record);
         tide_assert(core->memory.bytes_held >= record->bytes);
         core->memory.bytes_held -= record->bytes;
         core->memory.releases++;
@@ -114,7 +128,7 @@ typedef struct asked {
 
 /* Grows geometrically, so that sizes that creep upward do not allocate each time; exactly to
  * the request for a new slot, or where the pool's limit leaves no room for more. */
-static size_t grown_bytes(const tide_pool_core *core, const tide_slot_record *record,
+static size_t row_grown_bytes(const tide_pool_core *core, const tide_slot_record *record,
                           size_t wanted, size_t room)
 {
     size_t generous = record->bytes + record->bytes / 4;
@@ -122,49 +136,52 @@ static size_t grown_bytes(const tide_pool_core *core, const tide_slot_record *re
 }
 
 /* What the pool's limit leaves for a slot whose present memory goes back. */
-static size_t room_beside(const tide_pool_core *core, const tide_slot_record *record)
+static size_t row_room_beside(const tide_pool_core *core, const tide_slot_record *record)
 {
     tide_assert(core->memory.bytes_held - record->bytes <= core->memory.limit_bytes);
     return core->memory.limit_bytes - (core->memory.bytes_held - record->bytes);
 }
 
 /* Does the row draw from buffers? They are aligned to MIN_ALIGN, and hold no headers. */
-static bool draws(const tide_pool_core *core, const tide_row *row, size_t align)
+static bool row_draws_buffers(const tide_pool_core *core, const tide_row *row, size_t align)
 {
     return core->buffers != NULL && row->device == core->device && align <= MIN_ALIGN;
 }
 
-/* All that a buffer for so many bytes has, where there is room for that. */
-static size_t whole_buffer(const tide_pool_core *core, size_t bytes, size_t room)
+/* The whole size of a buffer for so many bytes, where the limit has room for that. */
+static size_t row_whole_buffer(const tide_pool_core *core, size_t bytes, size_t room)
 {
     size_t whole = tide_buffers_round_up(core->buffers, bytes);
     return whole > bytes && whole <= room ? whole : bytes;
 }
 
 /* How many bytes to allocate for the request; refuses what cannot be. */
-static tide_status size_memory(const tide_pool *pool, const tide_row *row,
+static tide_status row_size_memory(const tide_pool *pool, const tide_row *row,
                                const tide_slot_record *record, const asked *ask, size_t align,
                                size_t *bytes)
 {
     const tide_pool_core *core = pool->core;
     const char *type = tide_type_find(row->type)->name;
-    size_t room = room_beside(core, record);
+    size_t room = row_room_beside(core, record);
     if (ask->bytes > SIZE_MAX / 2)
         return tide_fail(TIDE_ERROR_SIZE, ask->call, "%zu bytes of %s exceed the address space",
                          ask->bytes, type);
-    size_t wanted = ask->bytes == 0 ? align : round_up(ask->bytes, align);
+    size_t wanted = ask->bytes == 0 ? align : row_round_up(ask->bytes, align);
     if (wanted > room)
         return tide_fail(TIDE_ERROR_LIMIT, ask->call,
                          "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu "
                          "bytes",
-                         wanted, type, core->name, core->memory.bytes_held, core->memory.limit_bytes);
-    *bytes = round_up(grown_bytes(core, record, wanted, room / align * align), align);
-    if (draws(core, row, align) && !core->disabled)
-        *bytes = whole_buffer(core, *bytes, room);
+                         wanted, type, core->name, core->memory.bytes_held,
+                         core->memory.limit_bytes);
+    *bytes = row_round_up(row_grown_bytes(core, record, wanted, room / align * align), align);
+    if (row_draws_buffers(core, row, align) && !core->disabled)
+        *bytes = row_whole_buffer(core, *bytes, room);
+    tide_assert(*bytes >= ask->bytes && *bytes > 0 && *bytes <= room);
     return TIDE_OK;
 }
 
-static tide_status draw(const tide_pool_core *core, size_t bytes, const char *call,
+/* A buffer of at least so many bytes, held until it is released. */
+static tide_status row_draw_buffer(const tide_pool_core *core, size_t bytes, const char *call,
                         tide_buffer *buffer, void **data)
 {
     tide_buffers *buffers = core->buffers;
@@ -173,11 +190,12 @@ static tide_status draw(const tide_pool_core *core, size_t bytes, const char *ca
     if (buffer->generation == 0)
         return tide_fail(tide_error_status(), call, "%s", tide_error_message());
     *data = tide_buffer_pointer(buffers, *buffer);
+    tide_assert(*data != NULL);
     return TIDE_OK;
 }
 
 /* Memory of the row's device. A pool whose stream is gone, or being recorded, gets none. */
-static tide_status allocate_on(const tide_pool *pool, const tide_row *row, size_t bytes,
+static tide_status row_allocate_on(const tide_pool *pool, const tide_row *row, size_t bytes,
                                size_t align, const char *call, tide_buffer *buffer, void **data)
 {
     const tide_pool_core *core = pool->core;
@@ -186,10 +204,10 @@ static tide_status allocate_on(const tide_pool *pool, const tide_row *row, size_
         TIDE_FORWARD(tide_streams_own(pool, call));
         TIDE_FORWARD(tide_streams_quiet(pool, call));
     }
-    if (draws(core, row, align))
-        return draw(core, bytes, call, buffer, data);
-    tide_status status = device->methods->allocate(device, core->streams.own, TIDE_MEMORY_DEVICE, bytes,
-                                                   align, data);
+    if (row_draws_buffers(core, row, align))
+        return row_draw_buffer(core, bytes, call, buffer, data);
+    tide_status status = device->methods->allocate(device, core->streams.own, TIDE_MEMORY_DEVICE,
+                                                   bytes, align, data);
     if (status == TIDE_ERROR_MEMORY)
         return tide_fail(status, call, "device %s has no %zu bytes for %s in pool '%s'",
                          device->name, bytes, tide_type_find(row->type)->name, core->name);
@@ -197,28 +215,31 @@ static tide_status allocate_on(const tide_pool *pool, const tide_row *row, size_
 }
 
 /* New memory for a slot; the old is released only once the new is there. */
-static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
+static tide_status row_allocate(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
 {
     tide_pool_core *core = pool->core;
     const tide_type_facts *facts = tide_type_find(row->type);
     tide_slot_record *record = tide_slot_record_of(row, slot);
-    size_t align = slot_align(facts), bytes = 0;
-    TIDE_FORWARD(size_memory(pool, row, record, ask, align, &bytes));
+    size_t align = row_slot_align(facts), bytes = 0;
+    TIDE_FORWARD(row_size_memory(pool, row, record, ask, align, &bytes));
     tide_guard *guard = NULL;
     void *data = NULL;
     tide_buffer buffer = {0};
-    if (ask->guarded && tide_guard_size(ask->bytes, align) <= room_beside(core, record))
-        guard = tide_guard_create(core->name, row->type, ask->n, ask->bytes, align, ask->place, &data);
+    if (ask->guarded && tide_guard_size(ask->bytes, align) <= row_room_beside(core, record))
+        guard = tide_guard_create(core->name, row->type, ask->n, ask->bytes, align, ask->place,
+                                  &data);
     if (guard != NULL)
         bytes = tide_guard_bytes(guard);
     else
-        TIDE_FORWARD(allocate_on(pool, row, bytes, align, ask->call, &buffer, &data));
+        TIDE_FORWARD(row_allocate_on(pool, row, bytes, align, ask->call, &buffer, &data));
+    tide_assert((uintptr_t)data % align == 0 && data != NULL && bytes >= ask->bytes);
     tide_slot_hollow(pool, row, slot);
     slot->data = data;
     record->guard = guard;
     record->buffer = buffer;
     record->bytes = bytes;
     record->capacity = guard != NULL ? ask->n : tide_type_fit(facts, bytes);
+    tide_assert(record->capacity >= ask->n);
     core->memory.bytes_held += bytes;
     if (core->memory.bytes_held > core->memory.bytes_peak)
         core->memory.bytes_peak = core->memory.bytes_held;
@@ -231,7 +252,7 @@ static tide_status allocate(tide_pool *pool, tide_row *row, tide_slot *slot, con
 /* ---- finding a slot that fits ----------------------------------------------------------- */
 
 /* Room in `records` for one slot more. */
-static bool reserve_record(tide_row *row)
+static bool row_reserve_record(tide_row *row)
 {
     if (row->count < row->records_room)
         return true;
@@ -244,7 +265,8 @@ static bool reserve_record(tide_row *row)
     return true;
 }
 
-static tide_slot *append(tide_pool *pool, tide_row *row, const asked *ask)
+/* A new slot in the sentinel's place; what follows it is the new sentinel. */
+static tide_slot *row_append(tide_pool *pool, tide_row *row, const asked *ask)
 {
     const char *type = tide_type_find(row->type)->name;
     if (row->count == TIDE_ROW_MAX) {
@@ -253,7 +275,7 @@ static tide_slot *append(tide_pool *pool, tide_row *row, const asked *ask)
                   row->count, type, pool->core->name, TIDE_ROW_MAX);
         return NULL;
     }
-    if (!reserve_record(row)) {
+    if (!row_reserve_record(row)) {
         tide_fail(TIDE_ERROR_MEMORY, ask->call,
                   "no memory to remember slot %u of %s in pool '%s'", row->count, type,
                   pool->core->name);
@@ -261,15 +283,17 @@ static tide_slot *append(tide_pool *pool, tide_row *row, const asked *ask)
     }
     tide_slot *slot = &row->slots[row->count];
     tide_assert(slot->data == NULL && slot->limit == 0 && slot->array == NULL);
+    tide_assert(slot == row->shelf->next); /* else a free slot would have served */
     row->records[row->count] = (tide_slot_record){0};
-    if (allocate(pool, row, slot, ask) != TIDE_OK)
+    if (row_allocate(pool, row, slot, ask) != TIDE_OK)
         return NULL;
     row->count++;
+    tide_assert(row->count <= TIDE_ROW_MAX && row->slots[row->count].limit == 0);
     return slot;
 }
 
 /* The smallest free slot after `slot` that holds n elements, or NULL. */
-static tide_slot *find_larger(const tide_row *row, const tide_slot *slot, size_t n)
+static tide_slot *row_find_larger(const tide_row *row, const tide_slot *slot, size_t n)
 {
     tide_slot *best = NULL;
     size_t best_capacity = SIZE_MAX;
@@ -285,22 +309,24 @@ static tide_slot *find_larger(const tide_row *row, const tide_slot *slot, size_t
 }
 
 /* The inlined path hands the slot's last header out as it is. */
-static void point_header(const tide_slot *slot)
+static void row_point_header(const tide_slot *slot)
 {
     if (slot->array != NULL)
         slot->array->tensor.data = slot->data;
 }
 
-static void swap_slots(tide_row *row, tide_slot *left, tide_slot *right)
+/* Exchanges memory and records. Headers stay: each points to the memory that its slot has now. */
+static void row_swap_slots(tide_row *row, tide_slot *left, tide_slot *right)
 {
+    tide_assert(left < right && right < row->slots + row->count);
     void *data = left->data;
     size_t limit = left->limit;
     left->data = right->data;
     left->limit = right->limit;
     right->data = data;
     right->limit = limit;
-    point_header(left);
-    point_header(right);
+    row_point_header(left);
+    row_point_header(right);
     tide_slot_record *a = tide_slot_record_of(row, left), *b = tide_slot_record_of(row, right);
     tide_slot_record record = *a;
     *a = *b;
@@ -308,25 +334,27 @@ static void swap_slots(tide_row *row, tide_slot *left, tide_slot *right)
 }
 
 /* Exchanges the slot for a larger free one further along, if growing it would waste much. The
- * exchange is undone with the level it happened in, like everything else that the level did:
- * else sizes that alternate between two positions would leave the large slot where the small
- * size is asked for next, and end with two large ones. At the root it is for good. */
-static bool exchange(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
+ * exchange is undone with the level it happened in, like all else that the level did. (Else sizes
+ * that alternate between two positions would leave the large slot where the small size is asked for
+ * next, and would end with two large ones.) At the root it is for good. */
+static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
 {
     tide_pool_core *core = pool->core;
     if ((double)ask->bytes < tide_setting_get(TIDE_SETTING_exchange) * 1024 || core->disabled ||
         ask->guarded)
         return false;
-    tide_slot *larger = find_larger(row, slot, ask->n);
+    tide_slot *larger = row_find_larger(row, slot, ask->n);
     if (larger == NULL)
         return false;
     if (pool->tag != TIDE_TAG_ROOT) {
         if (pool->log_top == core->log.end)
             return false;
         uint64_t distance = (uint64_t)(larger - slot);
-        tide_log_push(pool, &core->log.undo[TIDE_UNDO_EXCHANGE], slot, (uint64_t)row->type << 32 | distance);
+        tide_assert(distance > 0 && distance < TIDE_ROW_SLOTS);
+        tide_log_push(pool, &core->log.undo[TIDE_UNDO_EXCHANGE], slot,
+                      (uint64_t)row->type << 32 | distance);
     }
-    swap_slots(row, slot, larger);
+    row_swap_slots(row, slot, larger);
     core->memory.exchanges++;
     return true;
 }
@@ -335,16 +363,17 @@ void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
 {
     tide_row *row = &pool->core->rows.by_type[entry->saved_at >> 32];
     tide_slot *slot = entry->next, *larger = slot + (uint32_t)entry->saved_at;
-    tide_assert(slot >= row->slots && slot < larger);
+    tide_assert(row->shelf != NULL && slot >= row->slots && slot < larger);
     if (larger < row->slots + row->count) /* else a trim has taken it */
-        swap_slots(row, slot, larger);
+        row_swap_slots(row, slot, larger);
 }
 
-static tide_slot *fit(tide_pool *pool, tide_row *row, const asked *ask)
+/* The slot at `next`, or the one that takes its place, with memory for the request. */
+static tide_slot *row_fit(tide_pool *pool, tide_row *row, const asked *ask)
 {
     tide_slot *slot = row->shelf->next;
     if (slot == row->slots + row->count)
-        return append(pool, row, ask);
+        return row_append(pool, row, ask);
     const tide_slot_record *record = tide_slot_record_of(row, slot);
     if (record->pin != NULL && tide_streams_quiet(pool, ask->call) != TIDE_OK)
         return NULL;
@@ -352,16 +381,17 @@ static tide_slot *fit(tide_pool *pool, tide_row *row, const asked *ask)
         tide_export_settle(pool, row, slot);
     if (slot->data != NULL && ask->n <= record->capacity && !ask->guarded)
         return slot;
-    if (exchange(pool, row, slot, ask))
+    if (row_exchange(pool, row, slot, ask))
         return slot;
-    return allocate(pool, row, slot, ask) == TIDE_OK ? slot : NULL;
+    return row_allocate(pool, row, slot, ask) == TIDE_OK ? slot : NULL;
 }
 
-/* New memory may be what leaves the pool unordered: then it stays, but nobody gets it. */
+/* Getting new memory may leave the pool unordered: then the slot keeps it, but nobody gets it. */
 tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place place,
                         const char *call)
 {
     const tide_type_facts *facts = tide_type_find(row->type);
+    tide_assert(facts != NULL && row->shelf != NULL && call != NULL);
     asked ask = {.n = n, .place = place, .call = call};
     if (!tide_type_bytes(facts, n, &ask.bytes)) {
         tide_fail(TIDE_ERROR_SIZE, call, "%zu elements of %s (%zu bits each) overflow size_t", n,
@@ -371,7 +401,8 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
     if (tide_streams_ordered(pool, call) != TIDE_OK)
         return NULL;
     ask.guarded = tide_guard_due(&pool->core->guards);
-    tide_slot *slot = fit(pool, row, &ask);
+    tide_slot *slot = row_fit(pool, row, &ask);
+    tide_assert(slot == NULL || (slot == row->shelf->next && slot->data != NULL));
     return tide_streams_ordered(pool, call) == TIDE_OK ? slot : NULL;
 }
 
@@ -380,13 +411,14 @@ void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n,
 {
     tide_assert(slot == row->shelf->next && slot->data != NULL);
     tide_slot_record *record = tide_slot_record_of(row, slot);
-    tide_assert(n <= record->capacity);
+    tide_assert(n <= record->capacity && record->pin == NULL);
     if (n > record->peak)
         record->peak = n;
     row->shelf->next = slot + 1;
     if (!pool->core->careful) {
+        tide_assert(record->peak <= record->capacity && record->guard == NULL);
         slot->limit = record->peak + 1;
-        point_header(slot);
+        row_point_header(slot);
         return slot->data;
     }
     record->live = true;

@@ -2,15 +2,15 @@
 /* What a pool holds, as numbers and as a page for a person. All derived when asked for. */
 #include <inttypes.h>
 
-#include "runtime/pool/invariants.h"
 #include "runtime/base/error.h"
+#include "runtime/pool/invariants.h"
 #include "runtime/pool/row.h"
 
 typedef struct row_totals {
     size_t slots, live, bytes, bytes_live;
 } row_totals;
 
-static row_totals total(const tide_row *row)
+static row_totals stats_of_row(const tide_row *row)
 {
     row_totals totals = {.live = tide_row_live(row)};
     for (uint32_t i = 0; i < row->count; i++) {
@@ -62,7 +62,7 @@ tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
         .bytes_exported = core->memory.bytes_exported,
     };
     for (uint32_t i = 0; i < core->rows.used_count; i++) {
-        row_totals totals = total(core->rows.used[i]);
+        row_totals totals = stats_of_row(core->rows.used[i]);
         out->slots += totals.slots;
         out->slots_live += totals.live;
         out->bytes_live += totals.bytes_live;
@@ -70,7 +70,7 @@ tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
     return TIDE_OK;
 }
 
-static void print_bytes(FILE *out, size_t bytes)
+static void stats_print_bytes(FILE *out, size_t bytes)
 {
     if (bytes < 10240)
         fprintf(out, "%8zu B  ", bytes);
@@ -80,7 +80,7 @@ static void print_bytes(FILE *out, size_t bytes)
         fprintf(out, "%8.1f MiB", (double)bytes / 1048576);
 }
 
-static void print_head(const tide_pool *pool, const tide_pool_statistics *stats, FILE *out)
+static void stats_print_head(const tide_pool *pool, const tide_pool_statistics *stats, FILE *out)
 {
     const tide_pool_core *core = pool->core;
     fprintf(out, "pool '%s' of thread '%s' on %s, depth %zu\n", core->name, core->owner.name,
@@ -88,12 +88,12 @@ static void print_head(const tide_pool *pool, const tide_pool_statistics *stats,
     if (core->streams.foreign_count != 0)
         fprintf(out, "  used on %u streams beside its own\n", core->streams.foreign_count);
     fprintf(out, "  holds ");
-    print_bytes(out, stats->bytes_held);
+    stats_print_bytes(out, stats->bytes_held);
     fprintf(out, " in %zu slots, most so far ", stats->slots);
-    print_bytes(out, stats->bytes_peak);
+    stats_print_bytes(out, stats->bytes_peak);
     if (stats->bytes_limit != 0) {
         fprintf(out, ", limit ");
-        print_bytes(out, stats->bytes_limit);
+        stats_print_bytes(out, stats->bytes_limit);
     }
     fprintf(out, "\n  allocated %" PRIu64 " times, released %" PRIu64 ", exchanged %" PRIu64 "\n",
             stats->allocations, stats->releases, stats->exchanges);
@@ -105,15 +105,15 @@ tide_status tide_pool_print(const tide_pool *pool, FILE *out)
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_print", "the file is NULL");
     TIDE_FORWARD(tide_pool_stats(pool, &stats));
-    print_head(pool, &stats, out);
+    stats_print_head(pool, &stats, out);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         const tide_row *row = pool->core->rows.used[i];
-        row_totals totals = total(row);
+        row_totals totals = stats_of_row(row);
         fprintf(out, "  %-16s %6zu of %6zu slots live, ", tide_type_find(row->type)->name,
                 totals.live, totals.slots);
-        print_bytes(out, totals.bytes_live);
+        stats_print_bytes(out, totals.bytes_live);
         fprintf(out, " of ");
-        print_bytes(out, totals.bytes);
+        stats_print_bytes(out, totals.bytes);
         fputc('\n', out);
     }
     return TIDE_OK;

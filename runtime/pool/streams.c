@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A pool's stream and those declared beside it: how each is ordered after the others, and what is
+ * asked of them. The proof is in runtime/pool/streams.h. */
 #include "runtime/pool/streams.h"
 
 #include <tidepool/device.h>
@@ -11,14 +13,16 @@
 
 /* ---- order -------------------------------------------------------------------------------- */
 
-static bool is_known(const tide_pool_core *core, const tide_foreign *foreign)
+/* Is the handle still of the stream that was declared? */
+static bool streams_is_known(const tide_pool_core *core, const tide_foreign *foreign)
 {
     return core->device->methods->stream_number(core->device, foreign->stream) == foreign->number;
 }
 
 /* Every acquire comes by cold code from now on. */
-static void hide_limits(tide_pool *pool)
+static void streams_hide_limits(tide_pool *pool)
 {
+    tide_assert(pool->core->streams.unordered);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         const tide_row *row = pool->core->rows.used[i];
         for (tide_slot *slot = row->slots; slot < row->slots + row->count; slot++)
@@ -26,8 +30,8 @@ static void hide_limits(tide_pool *pool)
     }
 }
 
-/* Without events the host can still wait. */
-static void wait_instead(tide_pool *pool)
+/* Where events failed the host waits for all work. If it cannot, the pool is unordered. */
+static void streams_wait_instead(tide_pool *pool)
 {
     tide_device *device = pool->core->device;
     pool->core->streams.unordered = device->methods->wait_all(device) != TIDE_OK;
@@ -36,47 +40,53 @@ static void wait_instead(tide_pool *pool)
 void tide_streams_settle(tide_pool *pool)
 {
     if (TIDE_UNLIKELY(pool->core->streams.unordered))
-        wait_instead(pool);
+        streams_wait_instead(pool);
 }
 
-/* A stream that is gone, or says nothing of itself, may have had work that no event can be put
- * behind. */
-static tide_status order(const tide_pool_core *core, const tide_foreign *foreign, bool join)
+/* Fails for a stream that is gone: it may have had work, and no event can be queued behind that. */
+static tide_status streams_order(const tide_pool_core *core, const tide_foreign *foreign, bool join)
 {
+    tide_assert(foreign->number != 0 && foreign->number != core->streams.own_number);
     void *before = join ? foreign->stream : core->streams.own;
     void *after = join ? core->streams.own : foreign->stream;
-    return is_known(core, foreign) ? core->device->methods->order(core->device, before, after)
-                                   : TIDE_ERROR_STATE;
+    return streams_is_known(core, foreign)
+               ? core->device->methods->order(core->device, before, after)
+               : TIDE_ERROR_STATE;
 }
 
-/* Waiting for the device is waiting for all of them. */
-static void order_all(tide_pool *pool, bool join)
+/* One wait for the device is a wait for all of them, so the first failure ends the loop. */
+static void streams_order_all(tide_pool *pool, bool join)
 {
     const tide_pool_core *core = pool->core;
+    tide_assert(core->streams.foreign_count <= TIDE_FOREIGN_MAX);
     for (uint32_t i = 0; i < core->streams.foreign_count; i++)
-        if (order(core, &core->streams.foreign[i], join) != TIDE_OK) {
-            wait_instead(pool);
+        if (streams_order(core, &core->streams.foreign[i], join) != TIDE_OK) {
+            streams_wait_instead(pool);
             return;
         }
 }
 
 /* ---- rewinds ------------------------------------------------------------------------------ */
 
-/* An entry whose shelf is where it was frees nothing; foreign tensors are given back. */
-static bool matters(const tide_pool *pool, const tide_entry *entry)
+/* Does undoing the entry free memory or end a declaration? A shelf that is where it was frees
+ * nothing. An import gives its tensor back. */
+static bool streams_entry_matters(const tide_pool *pool, const tide_entry *entry)
 {
     if (tide_shelf_real(pool, entry->shelf))
         return entry->shelf->next > entry->next;
-    return entry->shelf == &pool->core->log.undo[TIDE_UNDO_STREAM] || entry->shelf == &pool->core->log.undo[TIDE_UNDO_IMPORT];
+    return entry->shelf == &pool->core->log.undo[TIDE_UNDO_STREAM] ||
+           entry->shelf == &pool->core->log.undo[TIDE_UNDO_IMPORT];
 }
 
 bool tide_streams_join(tide_pool *pool, const tide_entry *base)
 {
+    tide_assert(base >= pool->core->log.start && base <= pool->log_top);
     if (pool->core->streams.foreign_count == 0)
         return false;
+    tide_assert(pool->core->attended);
     for (const tide_entry *entry = base; entry != pool->log_top; entry++)
-        if (matters(pool, entry)) {
-            order_all(pool, true);
+        if (streams_entry_matters(pool, entry)) {
+            streams_order_all(pool, true);
             return true;
         }
     return false;
@@ -84,15 +94,16 @@ bool tide_streams_join(tide_pool *pool, const tide_entry *base)
 
 void tide_streams_part(tide_pool *pool)
 {
-    order_all(pool, false);
+    streams_order_all(pool, false);
     if (TIDE_UNLIKELY(pool->core->streams.unordered))
-        hide_limits(pool);
+        streams_hide_limits(pool);
 }
 
 void tide_streams_undo(tide_pool *pool, const tide_entry *entry)
 {
     (void)entry;
-    tide_assert(pool->core->streams.foreign_count > 0);
+    tide_assert(entry->shelf == &pool->core->log.undo[TIDE_UNDO_STREAM]);
+    tide_assert(pool->core->streams.foreign_count > 0 && pool->core->attended);
     if (--pool->core->streams.foreign_count == 0) {
         pool->core->attended = pool->core->careful;
         tide_log_reopen(pool);
@@ -108,13 +119,14 @@ void tide_streams_follow(tide_pool *pool)
 void tide_streams_gather(tide_pool *pool)
 {
     if (TIDE_UNLIKELY(pool->core->streams.foreign_count != 0))
-        order_all(pool, true);
+        streams_order_all(pool, true);
 }
 
 tide_status tide_streams_own(const tide_pool *pool, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    if (core->device->methods->stream_number(core->device, core->streams.own) == core->streams.own_number)
+    if (core->device->methods->stream_number(core->device, core->streams.own) ==
+        core->streams.own_number)
         return TIDE_OK;
     if (tide_device_lost(core->device))
         return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", core->device->name);
@@ -125,7 +137,8 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call)
 void *tide_streams_last(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
-    if (core->device->methods->stream_number(core->device, core->streams.own) == core->streams.own_number)
+    if (core->device->methods->stream_number(core->device, core->streams.own) ==
+        core->streams.own_number)
         return core->streams.own;
     (void)core->device->methods->wait_all(core->device); /* if it cannot, nothing runs there */
     return NULL;
@@ -153,7 +166,7 @@ tide_status tide_streams_ordered(const tide_pool *pool, const char *call)
 
 /* ---- declare ------------------------------------------------------------------------------ */
 
-static bool is_declared(const tide_pool_core *core, const tide_foreign *foreign)
+static bool streams_is_declared(const tide_pool_core *core, const tide_foreign *foreign)
 {
     for (uint32_t i = 0; i < core->streams.foreign_count; i++)
         if (core->streams.foreign[i].number == foreign->number)
@@ -161,8 +174,9 @@ static bool is_declared(const tide_pool_core *core, const tide_foreign *foreign)
     return false;
 }
 
-/* At the root no rewind would end it. */
-static tide_status check(const tide_pool *pool, const char *call, const tide_foreign *foreign)
+/* Refused at the root, for no rewind would end the declaration there. */
+static tide_status streams_check_declaration(const tide_pool *pool, const char *call,
+                                             const tide_foreign *foreign)
 {
     const tide_pool_core *core = pool->core;
     if (pool->tag == TIDE_TAG_ROOT)
@@ -173,7 +187,8 @@ static tide_status check(const tide_pool *pool, const char *call, const tide_for
     return tide_streams_own(pool, call);
 }
 
-static tide_status declare(tide_pool *pool, const char *call, const tide_foreign *foreign)
+/* Orders the stream after the pool's, and remembers it for as long as the open level lasts. */
+static tide_status streams_declare(tide_pool *pool, const char *call, const tide_foreign *foreign)
 {
     tide_pool_core *core = pool->core;
     if (core->streams.foreign_count == TIDE_FOREIGN_MAX)
@@ -182,10 +197,11 @@ static tide_status declare(tide_pool *pool, const char *call, const tide_foreign
     if (!tide_log_room(pool, 1, call))
         return TIDE_ERROR_LIMIT;
     TIDE_FORWARD(core->device->methods->order(core->device, core->streams.own, foreign->stream));
+    tide_assert(foreign->number != 0 && pool->tag != TIDE_TAG_ROOT);
     core->streams.foreign[core->streams.foreign_count++] = *foreign;
     core->attended = true;
     tide_log_push(pool, &core->log.undo[TIDE_UNDO_STREAM], NULL, 0);
-    tide_log_reopen(pool); /* or rather: close */
+    tide_log_reopen(pool); /* which closes it now that a stream is declared */
     return TIDE_OK;
 }
 
@@ -196,12 +212,12 @@ tide_status tide_pool_use_on(tide_pool *pool, void *stream)
     tide_pool_core *core = pool->core;
     tide_foreign foreign = {.stream = stream,
                             .number = core->device->methods->stream_number(core->device, stream)};
-    TIDE_FORWARD(check(pool, call, &foreign));
+    TIDE_FORWARD(streams_check_declaration(pool, call, &foreign));
     if (foreign.number == core->streams.own_number)
         return TIDE_OK;
-    if (is_declared(core, &foreign))
+    if (streams_is_declared(core, &foreign))
         return core->device->methods->order(core->device, core->streams.own, stream);
-    return declare(pool, call, &foreign);
+    return streams_declare(pool, call, &foreign);
 }
 
 /* ---- what a user asks of a pool's device -------------------------------------------------- */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Rewind while work is in flight: why no kernel ever sees another array's bytes.
  *
- * A pool is bound to the stream A (core->streams.own). A rewind makes slots free on the host's clock,
- * while kernels that use them are still queued or running. Let s be a slot, k a piece of work
- * (kernel, copy, fill) that was queued to use what s held before a rewind, k' one that uses what s
- * holds when it has been handed out again. To show: k is over before k' begins.
+ * A pool is bound to the stream A (core->streams.own). A rewind makes slots free on the host's
+ * clock, while kernels that use them are still queued or running. Let s be a slot, k a piece of
+ * work (kernel, copy, fill) that was queued to use what s held before a rewind, k' one that uses
+ * what s holds when it has been handed out again. To show: k is over before k' begins.
  *
  *  1. Only A declared or used. k was queued on A before the rewind, which is before s was handed
  *     out again, which is before k' was queued on A. A stream runs its work in order. No event, no
@@ -20,17 +20,18 @@
  *     before what A parts with, which is before k'. All joins come before all parts, so one event
  *     for each direction and stream orders each with every other.
  *  4. When L itself is rewound its declarations end: they stand in the undo log as entries of a
- *     shelf of their own (core->log.undo[TIDE_UNDO_STREAM]), so whatever rewinds L (its scope, an older one that
- *     finds L left open, a mark, a loop's next iteration, a reset) takes them back in the one loop
- *     of runtime/pool/log.c. The join has been queued by then, and the pool's user may not use B for
- *     its arrays any more: 1 again.
+ *     shelf of their own (core->log.undo[TIDE_UNDO_STREAM]), so whatever rewinds L (its scope, an
+ *     older one that finds L left open, a mark, a loop's next iteration, a reset) takes them back
+ *     in the one loop of runtime/pool/level.c. The join has been queued by then, and the pool's
+ *     user may not use B for its arrays any more: 1 again.
  *  5. Nothing rewinds past this. While anything is declared the log is closed to fast paths
- *     (log_room is its start, as for requests: runtime/pool/request.h), so every scope opened meanwhile
- *     is opened by cold code, which writes its shelves to the log, and closed by tide_log_rewind.
+ *     (log_room is its start, as for requests: runtime/pool/request.h), so every scope opened
+ *     meanwhile is opened by cold code, which writes its shelves to the log, and closed by
+ *     tide_log_rewind.
  *     A scope opened by a fast path before the declaration, at L or below, has the declaration's
  *     entry above its base: its leave finds the log longer than it was and goes to cold code too.
- *     A loop puts shelves back without looking at log_room: runtime/scope/typed.c lets no loop learn
- *     what to put back while anything is declared, and a declaration made in an iteration
+ *     A loop puts shelves back without looking at log_room: runtime/scope/typed.c lets no loop
+ *     learn what to put back while anything is declared, and a declaration made in an iteration
  *     lengthens the log, which the guard sees.
  *  6. Memory that a slot gets while anything is declared is ready on A only: "B after A" is queued
  *     behind the allocation, behind fills that are part of an acquire, and behind an import.

@@ -10,28 +10,34 @@
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
 
-static void give_back(tide_pool *pool, tide_row *row, tide_slot *slot,
-                      tide_trim_summary *summary)
+/* Exported memory becomes the slot's again if its consumer is done; then it is ours to give
+ * back. */
+static void trim_give_back(tide_pool *pool, tide_row *row, tide_slot *slot,
+                           tide_trim_summary *summary)
 {
+    tide_assert(slot >= row->shelf->next && slot < row->slots + row->count); /* it is free */
     if (tide_slot_record_of(row, slot)->pin != NULL)
-        tide_export_settle(pool, row, slot); /* if its consumer is done, it is ours to give back */
+        tide_export_settle(pool, row, slot);
     if (slot->data == NULL)
         return;
     summary->slots++;
     summary->bytes += tide_slot_record_of(row, slot)->bytes;
     tide_slot_hollow(pool, row, slot);
+    tide_assert(slot->data == NULL && slot->limit == 0);
 }
 
+/* Takes slots away, too: those that are free lie behind those that are live. */
 static void trim_row(tide_pool *pool, tide_row *row, tide_trim_summary *summary)
 {
     for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++)
-        give_back(pool, row, slot, summary);
+        trim_give_back(pool, row, slot, summary);
     while (row->count > tide_row_live(row))
         tide_header_forget(pool, &row->slots[--row->count]);
+    tide_assert(row->shelf->next == row->slots + row->count);
 }
 
 /* Does the slot hold far more than was asked of it since the last compact? */
-static bool is_wasteful(const tide_row *row, const tide_slot_record *record)
+static bool trim_is_wasteful(const tide_row *row, const tide_slot_record *record)
 {
     size_t used = 0;
     tide_type_bytes(tide_type_find(row->type), record->peak, &used);
@@ -41,19 +47,19 @@ static bool is_wasteful(const tide_row *row, const tide_slot_record *record)
 
 /* Afterwards every free slot shows a limit of 0, so that its next use comes by cold code once and
  * starts a new peak. */
-static void compact_row(tide_pool *pool, tide_row *row, tide_trim_summary *summary)
+static void trim_compact_row(tide_pool *pool, tide_row *row, tide_trim_summary *summary)
 {
     for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++) {
         tide_slot_record *record = tide_slot_record_of(row, slot);
-        if (is_wasteful(row, record))
-            give_back(pool, row, slot, summary);
+        if (trim_is_wasteful(row, record))
+            trim_give_back(pool, row, slot, summary);
         record->peak = 0;
         slot->limit = 0;
     }
 }
 
-static tide_trim_summary each_row(tide_pool *pool, tide_type type, const char *call,
-                                    void (*work)(tide_pool *, tide_row *, tide_trim_summary *))
+static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const char *call,
+                                       void (*work)(tide_pool *, tide_row *, tide_trim_summary *))
 {
     tide_trim_summary summary = {0};
     if (tide_pool_use(pool, call) != TIDE_OK || tide_streams_quiet(pool, call) != TIDE_OK)
@@ -73,10 +79,10 @@ static tide_trim_summary each_row(tide_pool *pool, tide_type type, const char *c
 
 tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type)
 {
-    return each_row(pool, type, "tide_pool_trim", trim_row);
+    return trim_each_row(pool, type, "tide_pool_trim", trim_row);
 }
 
 tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type)
 {
-    return each_row(pool, type, "tide_pool_compact", compact_row);
+    return trim_each_row(pool, type, "tide_pool_compact", trim_compact_row);
 }
