@@ -2,8 +2,9 @@
 /* What compiled code and the library agree on.
  *
  * Compiled code is handed a table of pointers to the general path of each kind of site, and never
- * imports a symbol. It knows the layout of what it works on as constants; an artefact exports the
- * hash of that layout, and is refused where the library's own is another. Each artefact exports
+ * imports a symbol. It knows the layout of what it works on as constants. An artefact exports the
+ * hash of that layout, and is refused where the library's own hash is another. Each artefact
+ * exports
  *
  *   uint64_t tide_artefact_magic, tide_artefact_layout;      constants, checked before all else
  *   void tide_artefact_attach(const tide_runtime *runtime);  called once, before any other code
@@ -14,20 +15,19 @@
  * work or calls the general path, having changed nothing. What it leaves in a scope is what the
  * library's own plans leave there, so that either can end what the other began:
  *
- *   a scope of up to TIDE_SCOPE_SAVED types    as a table plan (runtime/scope/plan.c): no log, `saved`
- *   a frame of as many different types         the same, without claiming the shelves: `saved` in
- *                                              the order in which the types first stand in the plan
- *   more types                                 entries in the log */
+ *   a scope of up to TIDE_SCOPE_SAVED types    as a table plan (runtime/scope/plan.c): no log,
+ * `saved` a frame of as many different types         the same, without claiming the shelves:
+ * `saved` in the order in which the types first stand in the plan more types entries in the log */
 #ifndef TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
 #define TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
 
 #include <tidepool/array.h>
 #include <tidepool/site.h>
 
-/* The general path of each kind. Each counts a miss if it was the plan's guard that failed, not the
- * plan itself that is general. Leaves handle whatever `enter` or `frame`, compiled or not, left.
- * The two `slow` ones are for what the guard foresaw, type or shape, in a pool that is not ready
- * for it (a first touch, a slot too small): no miss. */
+/* The general path of each kind. Each counts a miss if a guard of the plan failed, not if the plan
+ * is itself the general one. Each way to leave handles whatever `enter` or `frame`, compiled or
+ * not, left. The two `slow` ones count no miss: they are for a type or shape that the guard
+ * foresaw, in a pool that is not ready for it (a first touch, a slot too small). */
 typedef struct tide_runtime {
     tide_enter_function *enter;
     tide_leave_function *leave;

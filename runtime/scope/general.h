@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The general path of each kind of site: what its general plan runs, and where compiled code goes
- * when a guard fails. Those of scopes are in runtime/scope/plan.h. */
+/* The general path of each kind of site: its general plan runs it, and compiled code goes there
+ * when a guard fails. The general path of scopes is in runtime/scope/plan.h. */
 #ifndef TIDEPOOL_RUNTIME_SCOPE_GENERAL_H
 #define TIDEPOOL_RUNTIME_SCOPE_GENERAL_H
 
@@ -17,7 +17,7 @@ tide_array_function tide_general_array_slow;
 
 tide_dispatch_function tide_general_dispatch;
 
-/* A guard failed, if the plan counts such things. */
+/* Counts that a guard of the plan failed, if the plan counts that. */
 static inline void tide_plan_missed(const tide_plan *plan)
 {
     if (plan->counts != NULL)

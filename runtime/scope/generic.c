@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Generic functions by the general path: methods by type, in pages, which any thread may read while
- * another adds to them. */
+/* Generic functions by the general path: methods by type, in pages that any thread may read while
+ * another one adds to them. */
 #include <tidepool/generic.h>
 
 #include <string.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/scope/general.h"
-#include "runtime/scope/generic.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/type.h"
+#include "runtime/scope/general.h"
+#include "runtime/scope/generic.h"
 
-/* A page of methods stays where it is for good: compiled code holds the addresses of its places. */
+/* A page of methods stays where it is for good: compiled code holds addresses of places in it. */
 enum { PAGE_TYPES = 256, PAGES = TIDE_TYPE_LIMIT / PAGE_TYPES };
+_Static_assert(TIDE_TYPE_LIMIT % PAGE_TYPES == 0, "every type has a place in a page");
+_Static_assert(TIDE_ALL_TYPES >= TIDE_TYPE_LIMIT, "no type is taken for the fallback");
 
 struct tide_generic {
     tide_method **pages[PAGES]; /* atomic each; NULL until one of its types has a method */
@@ -23,8 +26,8 @@ struct tide_generic {
     char name[];
 };
 
-/* The youngest; from it all are reached, so that one whose maker was unloaded is not lost. Guarded
- * by the registry. */
+/* All generic functions, from the youngest to the oldest: one whose maker was unloaded is still
+ * reached, so it is no leak. Guarded by the registry. */
 static tide_generic *generic_youngest;
 
 tide_generic *tide_generic_create(const char *name)
@@ -49,9 +52,10 @@ tide_generic *tide_generic_create(const char *name)
     return made;
 }
 
-/* The page of a type, made if there is none, the registry locked; NULL when memory is short. */
+/* The page of a type, made if there is none. NULL when memory is short. Registry locked. */
 static tide_method **generic_page_for(tide_generic *generic, tide_type type)
 {
+    tide_assert(generic != NULL && type / PAGE_TYPES < PAGES);
     tide_method **page = generic->pages[type / PAGE_TYPES];
     if (page == NULL && (page = tide_os_resize(NULL, PAGE_TYPES * sizeof *page)) != NULL) {
         memset(page, 0, PAGE_TYPES * sizeof *page);
@@ -63,6 +67,7 @@ static tide_method **generic_page_for(tide_generic *generic, tide_type type)
 static tide_status generic_add_method(tide_generic *generic, tide_type type, tide_method *method)
 {
     tide_method **page;
+    tide_assert(method != NULL); /* a place that was filled is never NULL again */
     if (type == TIDE_ALL_TYPES)
         __atomic_store_n(&generic->fallback, method, __ATOMIC_RELEASE);
     else if ((page = generic_page_for(generic, type)) != NULL)
@@ -102,6 +107,7 @@ uint64_t tide_generic_set_handler(const tide_generic *generic)
 
 tide_method **tide_generic_place(const tide_generic *generic, tide_type type)
 {
+    tide_assert(generic != NULL);
     tide_method **page = type < TIDE_TYPE_LIMIT
                              ? __atomic_load_n(&generic->pages[type / PAGE_TYPES], __ATOMIC_ACQUIRE)
                              : NULL;
@@ -117,6 +123,7 @@ TIDE_INLINE tide_method *generic_look_up(const tide_generic *generic, tide_type 
                                       : __atomic_load_n(&generic->fallback, __ATOMIC_ACQUIRE);
 }
 
+/* Says that there is no method, or no generic function, to call. */
 static TIDE_COLD void generic_report_unmet(tide_generic *generic, tide_type type, const char *call)
 {
     if (generic == NULL) {
@@ -142,6 +149,7 @@ void tide_general_dispatch(tide_generic *generic, tide_type type, void *args,
                            const tide_plan *plan, tide_site *site)
 {
     (void)site;
+    tide_assert(plan != NULL);
     tide_plan_missed(plan);
     tide_method *method = TIDE_LIKELY(generic != NULL) ? generic_look_up(generic, type) : NULL;
     if (TIDE_UNLIKELY(method == NULL)) {

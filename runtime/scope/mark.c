@@ -1,29 +1,34 @@
 /* SPDX-License-Identifier: MIT */
+/* Marks: levels that are opened and rewound by a value, and how they prove that they are open. */
 #include "runtime/scope/mark.h"
 
 #include <tidepool/mark.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/base/error.h"
 #include "runtime/check/levels.h"
+#include "runtime/check/report.h"
+#include "runtime/pool/invariants.h"
 #include "runtime/pool/level.h"
 #include "runtime/pool/log.h"
-#include "runtime/check/report.h"
 #include "runtime/pool/row.h"
+#include "runtime/scope/nesting.h"
 
 uint64_t tide_mark_push(tide_pool *pool, const char *call)
 {
     if (!tide_log_room(pool, 1, call))
         return 0;
     uint64_t serial = ++pool->core->log.mark_serial;
+    tide_assert(serial != 0); /* which stands for "refused" */
     tide_log_push(pool, &pool->core->log.undo[TIDE_UNDO_MARK], (tide_slot *)(uintptr_t)serial, pool->tag);
+    tide_assert(tide_mark_open(pool, (size_t)(pool->log_top - pool->core->log.start) - 1, serial));
     return serial;
 }
 
 bool tide_mark_open(const tide_pool *pool, size_t position, uint64_t serial)
 {
     const tide_pool_core *core = pool->core;
+    tide_assert(tide_log_has(pool, pool->log_top));
     if (serial == 0 || position >= (size_t)(pool->log_top - core->log.start))
         return false;
     const tide_entry *entry = &core->log.start[position];
@@ -34,18 +39,22 @@ void tide_mark_close(tide_pool *pool, size_t position, tide_place caller)
 {
     tide_entry *entry = &pool->core->log.start[position];
     uint64_t outer = entry->saved_at;
+    tide_assert(entry < pool->log_top && entry->shelf == &pool->core->log.undo[TIDE_UNDO_MARK]);
+    tide_assert(outer != 0 && tide_level(pool->tag) >= tide_level(outer));
     bool younger = tide_level(pool->tag) > tide_level(outer) + 1;
     if (pool->core->careful) {
         (void)tide_levels_pop(&pool->core->levels, outer + 1);
         pool->core->levels.closing = caller;
     }
     tide_log_rewind(pool, entry);
+    tide_assert(pool->log_top == entry);
     if (younger)
         tide_abandon(pool, tide_level(outer));
     pool->tag = outer;
     tide_assert_valid(pool);
 }
 
+/* What a failed checkpoint returns: of no pool, so that it is never rewound. */
 static const tide_mark mark_refused;
 
 static tide_mark mark_open_level(tide_pool *pool, const char *call, tide_place caller)
@@ -57,6 +66,7 @@ static tide_mark mark_open_level(tide_pool *pool, const char *call, tide_place c
     if (mark.serial == 0)
         return mark_refused;
     tide_level_open_at(pool, caller);
+    tide_assert(tide_tag_nests(pool->tag, pool->core->log.start[mark.position].saved_at));
     return mark;
 }
 
@@ -86,6 +96,7 @@ tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t 
             tide_mark_close(pool, mark.position, (tide_place){TIDE_CALLER});
             return mark_refused;
         }
+        tide_assert(shelf->saved_at == 0 || shelf->saved_at == pool->tag);
     }
     return mark;
 }

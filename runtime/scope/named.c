@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Sites that the program makes at run time, by name: for callers that have no place in a source.
- * They are never unlisted, unlike those of modules. */
+/* Sites that the program makes at run time, by name, for callers that have no place in a source.
+ * Unlike the sites of modules they are never unlisted. */
 #include <string.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
-#include "runtime/scope/plan.h"
 #include "runtime/base/registry.h"
+#include "runtime/scope/plan.h"
 #include "runtime/scope/site.h"
 
 typedef struct named_site {
@@ -14,12 +15,14 @@ typedef struct named_site {
     char name[];
 } named_site;
 
+/* The site of this name, or NULL. Static sites may have the same name; they have a place. */
 static tide_site *named_find(const char *name)
 {
     tide_site *const *sites;
     size_t count = tide_site_list(&sites);
     for (size_t i = 0; i < count; i++) {
         tide_site *site = sites[i];
+        tide_assert(site->record != NULL); /* as every site in the list has */
         if (site->place.file == NULL && site->name != NULL && strcmp(site->name, name) == 0)
             return site;
     }
@@ -28,6 +31,7 @@ static tide_site *named_find(const char *name)
 
 static tide_site *named_make(const char *name, tide_kind kind)
 {
+    tide_assert((unsigned)kind < TIDE_KIND_COUNT && name[0] != '\0');
     size_t length = strlen(name) + 1;
     named_site *made = tide_os_resize(NULL, sizeof *made + length);
     if (made == NULL)
@@ -40,7 +44,7 @@ static tide_site *named_make(const char *name, tide_kind kind)
     return NULL;
 }
 
-/* Registry locked. */
+/* NULL with a message if the site is of another kind, or memory is short. Registry locked. */
 static tide_site *named_find_or_make(const char *name, tide_kind kind, const char *call)
 {
     tide_site *site = named_find(name);
@@ -51,6 +55,7 @@ static tide_site *named_find_or_make(const char *name, tide_kind kind, const cha
     }
     if (site == NULL && (site = named_make(name, kind)) == NULL)
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for site '%s'", name);
+    tide_assert(site == NULL || site->kind == kind);
     return site;
 }
 

@@ -5,8 +5,8 @@
 
 #include <tidepool/site.h>
 
-/* By kind of site: what it runs as long as nothing is known of it. A scope's saves every shelf the
- * pool has. */
+/* What a site runs as long as nothing is known of it, by kind. A scope's plan saves every shelf
+ * that the pool has. (They are made in kind.c.) */
 extern const tide_plan tide_plans_general[TIDE_KIND_COUNT];
 
 tide_enter_function tide_plan_enter_full;
@@ -15,25 +15,26 @@ tide_leave_function tide_plan_leave_full;
 /* Opens the level of a frame and saves nothing. */
 tide_enter_function tide_plan_open_frame;
 
-/* The table plan of a set of types, made on first demand and kept for good: sites with the same
- * types share it, and a scope may be inside it at any time. The types must exist; repeats are
- * fine. NULL with a message when memory is short. Registry locked. */
+/* The table plan of a set of types. It is made on first demand and kept for good: sites with the
+ * same types share it, and a scope may be inside it at any time. The types must exist; they may
+ * repeat. NULL with a message when memory is short. Registry locked. */
 const tide_plan *tide_plan_table(const tide_type *types, size_t count, const char *call);
 
-/* Gives a scope's plan whose types and shelves are filled in the code of a table. */
+/* Gives a scope's plan the code of a table. Its types and shelves have been filled in. */
 void tide_plan_use_table(tide_plan *plan);
 
-/* What a table of the plan's types does, whatever code the plan itself has. */
+/* Enter and leave as a table of the plan's types would, whatever code the plan itself has. */
 tide_enter_function tide_plan_enter_table;
 tide_leave_function tide_plan_leave_table;
 
 /* Where a type's shelf lies in a pool, in bytes. */
 static inline uint32_t tide_plan_shelf(tide_type type)
 {
+    _Static_assert(sizeof(tide_pool) <= UINT32_MAX, "the place of every shelf fits");
     return (uint32_t)(offsetof(tide_pool, shelves) + type * sizeof(tide_shelf));
 }
 
-/* Fills a scope that is refused: it does nothing when it ends. */
+/* Fills in a scope that is refused: it does nothing when it ends. The plan is one to leave by. */
 void tide_scope_refuse(tide_scope *scope, const tide_plan *plan);
 
 #endif
