@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames as sites, by the general path: a level, and its arrays one after the other. */
+/* Frames as sites, by the general path: opens a level, acquires its arrays one after the other. */
 #include <tidepool/scope.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/scope/general.h"
 #include "runtime/pool/level.h"
+#include "runtime/scope/general.h"
+#include "runtime/scope/kind.h"
 #include "runtime/scope/mark.h"
+#include "runtime/scope/nesting.h"
 #include "runtime/scope/plan.h"
 
-/* The level saves nothing at once: each array's own first touch does. A refused scope has no pool
- * to acquire from. */
+/* The level saves nothing when it opens: each array's own first touch does. A refused scope has no
+ * pool to acquire from. */
 void tide_general_frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide_type *types,
                         const size_t *counts, void **data)
 {
     const tide_plan *plan = scope->plan;
     tide_site *site = scope->site;
+    tide_assert(pool != NULL && plan != NULL && site != NULL);
     tide_plan_missed(plan);
     tide_plan_open_frame(scope, pool, plan, site);
+    tide_assert(scope->plan == plan &&
+                (scope->pool == pool || scope->pool == tide_pool_refusing()));
     scope->site = site; /* a refused one was cleared */
     for (uint32_t i = 0; i < count; i++)
         data[i] = NULL;
@@ -26,26 +31,31 @@ void tide_general_frame(tide_scope *scope, tide_pool *pool, uint32_t count, cons
                                 site->place.function, site->place.line);
 }
 
-/* The shelves that a compiled frame kept in the scope: each different type's, in the order in which
- * they first stand in the plan. It did not claim them, so `saved_at` is what it was. */
+/* Puts back the shelves that a compiled frame kept in the scope: one for each different type, in
+ * the order in which the types first stand in the plan. */
 static void frame_put_back(const tide_scope *scope)
 {
     const tide_type *types = scope->plan->types;
     uint32_t distinct = 0;
+    tide_assert(scope->pool->tag == scope->outer && scope->pool->log_top == scope->base);
+    tide_assert(scope->plan->type_count <= TIDE_TYPED_MAX);
     for (uint32_t i = 0; i < scope->plan->type_count; i++) {
         uint32_t first = 0;
         while (types[first] != types[i])
             first++;
-        tide_assert(first != i || distinct < TIDE_SCOPE_SAVED);
-        if (first == i)
-            scope->pool->shelves[types[i]] =
-                (tide_shelf){.next = scope->saved[distinct++], .saved_at = scope->outer};
+        if (first != i)
+            continue;
+        tide_shelf *shelf = &scope->pool->shelves[types[i]];
+        tide_assert(distinct < TIDE_SCOPE_SAVED);
+        tide_assert(tide_shelf_moved_on(shelf, scope->saved[distinct], scope->outer));
+        *shelf = (tide_shelf){.next = scope->saved[distinct++], .saved_at = scope->outer};
     }
 }
 
 void tide_general_frame_leave(tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
+    tide_assert(pool == tide_pool_refusing() || tide_scope_nests(scope));
     if (pool == tide_pool_refusing() ||
         !tide_level_close(pool, tide_scope_base(scope), scope->tag, scope->outer))
         return;
@@ -61,9 +71,7 @@ tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t co
     if (scope == NULL || site == NULL || (count != 0 && (types == NULL || counts == NULL ||
                                                           data == NULL)))
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "a scope, a site or the arrays' data are NULL");
-    if (site->kind != TIDE_KIND_FRAME)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is of kind %s, not frame",
-                         tide_kind_name(site->kind));
+    TIDE_FORWARD(tide_kind_expect(site, TIDE_KIND_FRAME, call));
     if (count > TIDE_TYPED_MAX)
         return tide_fail(TIDE_ERROR_LIMIT, call, "%u arrays, a frame has %d at most", count,
                          TIDE_TYPED_MAX);
@@ -74,5 +82,7 @@ tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t co
         return TIDE_ERROR_LIMIT;
     tide_site_enter_frame(scope, pool, site, count, types, counts, data);
     scope->serial = serial;
+    tide_assert(scope->pool == tide_pool_refusing() ||
+                tide_mark_open(pool, tide_mark_below(scope), serial));
     return count == 0 || data[0] != NULL ? TIDE_OK : tide_error_status();
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/* The general path of acquires and arrays as sites, and the table of general paths that compiled
+ * code is handed. */
 #include "runtime/scope/general.h"
 
 #include <tidepool/callsite.h>
 
-#include "runtime/scope/compiled.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/pool/log.h"
+#include "runtime/scope/compiled.h"
 #include "runtime/scope/plan.h"
 
 /* ---- acquires --------------------------------------------------------------------------- */
@@ -13,6 +16,7 @@
 void *tide_general_acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
                            tide_site *site)
 {
+    tide_assert(plan != NULL && site != NULL);
     tide_place place = site->place;
     tide_plan_missed(plan);
     return type < TIDE_TYPE_LIMIT
@@ -24,6 +28,7 @@ void *tide_general_acquire_slow(tide_pool *pool, tide_type type, size_t n, const
                                 tide_site *site)
 {
     (void)plan;
+    tide_assert(type < TIDE_TYPE_LIMIT); /* the code's guard has found it among its types */
     tide_place place = site->place;
     return tide_acquire_slow(pool, type, n, place.file, place.function, place.line);
 }
@@ -31,6 +36,7 @@ void *tide_general_acquire_slow(tide_pool *pool, tide_type type, size_t n, const
 tide_array *tide_general_array(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
                                const tide_plan *plan, tide_site *site)
 {
+    tide_assert(plan != NULL && site != NULL);
     tide_place place = site->place;
     tide_plan_missed(plan);
     return tide_array_acquire_inline(pool, type, TIDE_ROW_MAJOR, ndim, shape, place.file,
@@ -41,14 +47,16 @@ tide_array *tide_general_array_slow(tide_pool *pool, tide_type type, int ndim,
                                     const int64_t *shape, const tide_plan *plan, tide_site *site)
 {
     (void)plan;
+    tide_assert(type < TIDE_TYPE_LIMIT && ndim >= 0 && ndim <= TIDE_NDIM_MAX);
     tide_place place = site->place;
     return tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, place.file,
                                    place.function, place.line);
 }
 
-/* NULL with a message unless the site is of this kind. */
+/* Returns the site, or NULL with a message unless it is of this kind. */
 static tide_site *general_site_of_kind(tide_site *site, tide_kind kind, const char *call)
 {
+    tide_assert((unsigned)kind < TIDE_KIND_COUNT);
     if (site == NULL)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is NULL");
     else if (site->kind != kind)
@@ -73,6 +81,9 @@ tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type 
 
 /* ---- the table handed to compiled code -------------------------------------------------- */
 
+_Static_assert(sizeof(tide_runtime) == 9 * sizeof(tide_enter_function *),
+               "every member of the table below is a function, and each is filled in");
+
 const tide_runtime tide_runtime_general = {
     .enter = tide_plan_enter_table,
     .leave = tide_plan_leave_table,
@@ -83,18 +94,4 @@ const tide_runtime tide_runtime_general = {
     .array = tide_general_array,
     .array_slow = tide_general_array_slow,
     .dispatch = tide_general_dispatch,
-};
-
-/* ---- general plans ---------------------------------------------------------------------- */
-
-const tide_plan tide_plans_general[TIDE_KIND_COUNT] = {
-    [TIDE_KIND_SCOPE] = {.enter = tide_plan_enter_full,
-                         .leave = tide_plan_leave_full,
-                         .kind = TIDE_KIND_SCOPE},
-    [TIDE_KIND_FRAME] = {.frame = tide_general_frame,
-                         .leave = tide_general_frame_leave,
-                         .kind = TIDE_KIND_FRAME},
-    [TIDE_KIND_ACQUIRE] = {.acquire = tide_general_acquire, .kind = TIDE_KIND_ACQUIRE},
-    [TIDE_KIND_ARRAY] = {.array = tide_general_array, .kind = TIDE_KIND_ARRAY},
-    [TIDE_KIND_DISPATCH] = {.dispatch = tide_general_dispatch, .kind = TIDE_KIND_DISPATCH},
 };

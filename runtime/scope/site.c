@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of sites, which plan each of them runs, and what they are asked. */
+/* The list of sites, the plan that each of them runs, and what may be asked about them. */
 #include "runtime/scope/site.h"
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/os.h"
-#include "runtime/scope/plan.h"
-#include "runtime/base/registry.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/os.h"
+#include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
+#include "runtime/scope/kind.h"
+#include "runtime/scope/plan.h"
 
 /* In order of discovery. Guarded by the registry. */
 static struct {
@@ -20,6 +21,7 @@ enum { SITE_NEW = 0, SITE_LISTED = 1 };
 
 /* ---- listing ---------------------------------------------------------------------------- */
 
+/* Room in the list for one more. */
 static bool site_reserve(void)
 {
     if (site_list.count < site_list.room)
@@ -30,12 +32,14 @@ static bool site_reserve(void)
         return false;
     site_list.sites = sites;
     site_list.room = room;
+    tide_assert(site_list.count < site_list.room);
     return true;
 }
 
 bool tide_site_enlist(tide_site *site)
 {
     tide_assert((unsigned)site->kind < TIDE_KIND_COUNT);
+    tide_assert((site->state == SITE_LISTED) == (site->record != NULL));
     if (site->state == SITE_LISTED)
         return true;
     if (!site_reserve())
@@ -59,8 +63,10 @@ void tide_site_forget(tide_site *site, bool going)
         tide_hooks_profile.forget(site, going);
 }
 
+/* The site's module is being unloaded. (Should it stay after all, the site arrives again.) */
 static void site_delist(tide_site *site)
 {
+    tide_assert(site->state == SITE_LISTED && site->record != NULL);
     tide_site_forget(site, true);
     tide_os_free(site->record);
     site->record = NULL;
@@ -70,10 +76,13 @@ static void site_delist(tide_site *site)
 
 /* ---- publishing ------------------------------------------------------------------------- */
 
+/* The types learned are newer than those declared. Without any, a table of none: every type is
+ * saved when it is touched. */
 static const tide_plan *site_table_of(const tide_site *site, const char *call)
 {
     const tide_site_record *record = site->record;
-    if (site->kind != TIDE_KIND_SCOPE) {
+    tide_assert(record != NULL);
+    if (!tide_kind_has_tables(site->kind)) {
         tide_fail(TIDE_ERROR_STATE, call, "a site of kind %s has no plan of tier table",
                   tide_kind_name(site->kind));
         return NULL;
@@ -85,6 +94,7 @@ static const tide_plan *site_table_of(const tide_site *site, const char *call)
 
 const tide_plan *tide_site_plan(const tide_site *site, tide_tier tier, const char *call)
 {
+    tide_assert(site->record != NULL && (unsigned)site->kind < TIDE_KIND_COUNT);
     if (tier == TIDE_TIER_FULL)
         return &tide_plans_general[site->kind];
     if (tier == TIDE_TIER_TABLE)
@@ -96,7 +106,7 @@ const tide_plan *tide_site_plan(const tide_site *site, tide_tier tier, const cha
     return NULL;
 }
 
-/* A pin to compiled code outlasts the code: until there is some again the next best is used. */
+/* A pin to compiled code outlasts the code: until there is new code, the next best tier is used. */
 static tide_tier site_tier_wanted(const tide_site *site)
 {
     const tide_site_record *record = site->record;
@@ -104,7 +114,7 @@ static tide_tier site_tier_wanted(const tide_site *site)
         return record->pin;
     if (record->compiled != NULL)
         return TIDE_TIER_COMPILED;
-    if (site->kind != TIDE_KIND_SCOPE)
+    if (!tide_kind_has_tables(site->kind))
         return TIDE_TIER_FULL;
     if (record->declared != NULL || record->table != NULL)
         return TIDE_TIER_TABLE;
@@ -121,6 +131,8 @@ void tide_site_publish(tide_site *site)
         plan = tide_hooks_policy.publish(site, plan);
     if (tide_hooks_profile.publish != NULL)
         plan = tide_hooks_profile.publish(site, plan);
+    tide_assert(plan != NULL && plan->kind == site->kind &&
+                plan != &tide_plans_arriving[site->kind]);
     __atomic_store_n(&site->plan, plan, __ATOMIC_RELEASE);
 }
 
@@ -139,6 +151,7 @@ void tide_site_arrive(tide_site *site)
 
 size_t tide_site_list(tide_site *const **sites)
 {
+    tide_assert(site_list.count <= site_list.room);
     *sites = site_list.sites;
     return site_list.count;
 }
@@ -160,6 +173,7 @@ void tide_module_leave(const void *anchor)
     uintptr_t first, last;
     if (!tide_os_module(anchor, &first, &last))
         return;
+    tide_assert(first < last);
     tide_registry_lock();
     size_t kept = 0;
     for (size_t i = 0; i < site_list.count; i++) {
@@ -196,6 +210,7 @@ void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
     tide_registry_unlock();
 }
 
+/* What profile and policy know of it. */
 static void site_describe(const tide_site *site, tide_site_information *out)
 {
     if (site->record == NULL)
@@ -212,6 +227,7 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_site_info", "the %s is NULL",
                          site == NULL ? "site" : "result");
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
+    tide_assert(plan != NULL && (plan->type_count == 0 || plan->types != NULL));
     const char *function = site->place.function != NULL ? site->place.function : "";
     tide_registry_lock();
     *out = (tide_site_information){
@@ -234,14 +250,9 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
     return TIDE_OK;
 }
 
-const char *tide_kind_name(tide_kind kind)
-{
-    static const char *const names[] = {"scope", "frame", "acquire", "array", "dispatch"};
-    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
-}
-
 const char *tide_tier_name(tide_tier tier)
 {
     static const char *const names[] = {"full", "table", "compiled"};
+    _Static_assert(sizeof names / sizeof *names == TIDE_TIER_COMPILED + 1, "each tier has a name");
     return (unsigned)tier < sizeof names / sizeof *names ? names[tier] : "unknown";
 }

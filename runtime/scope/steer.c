@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What a person may say to a site: the types it uses, the tier it stays at, to begin anew. */
+/* What a program may say to a site: which types it uses, which tier it stays at, to begin anew. */
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/scope/plan.h"
-#include "runtime/base/registry.h"
 #include "runtime/base/hooks.h"
-#include "runtime/scope/site.h"
+#include "runtime/base/registry.h"
 #include "runtime/base/type.h"
+#include "runtime/scope/kind.h"
+#include "runtime/scope/plan.h"
+#include "runtime/scope/site.h"
 
 /* Locks the registry and lists the site, or fails with the registry unlocked. */
 static tide_status steer_begin(tide_site *site, const char *call)
@@ -16,18 +17,22 @@ static tide_status steer_begin(tide_site *site, const char *call)
     tide_attach();
     tide_registry_lock();
     if (tide_site_enlist(site)) {
-        tide_assert(site->record != NULL);
+        tide_assert(site->record != NULL && (unsigned)site->kind < TIDE_KIND_COUNT);
         return TIDE_OK;
     }
     tide_registry_unlock();
     return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to list the site");
 }
 
-static tide_status steer_declare(tide_site *site, const tide_type *types, size_t count, const char *call)
+/* Registry locked. */
+static tide_status steer_declare(tide_site *site, const tide_type *types, size_t count,
+                                 const char *call)
 {
+    tide_assert(tide_kind_has_tables(site->kind));
     const tide_plan *plan = tide_plan_table(types, count, call);
     if (plan == NULL)
         return TIDE_ERROR_MEMORY;
+    tide_assert(plan->type_count <= count && plan->tier == TIDE_TIER_TABLE);
     site->record->declared = plan;
     site->record->table = site->record->compiled = NULL; /* were for other types */
     tide_site_publish(site);
@@ -43,7 +48,7 @@ tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t co
         if (tide_type_find(types[i]) == NULL)
             return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", types[i],
                              tide_type_count());
-    if (site != NULL && site->kind != TIDE_KIND_SCOPE)
+    if (site != NULL && !tide_kind_has_tables(site->kind))
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "a site of kind %s declares no types",
                          tide_kind_name(site->kind));
     TIDE_FORWARD(steer_begin(site, call));

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* What differs by a site's kind alone, made from the rows of kind.h. */
+#include "runtime/scope/kind.h"
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/scope/general.h"
+#include "runtime/scope/plan.h"
+
+/* ---- the rows ----------------------------------------------------------------------------- */
+
+#define KIND_ROW(K, ...) KIND_ROW_##K,
+enum { TIDE_KINDS(KIND_ROW) KIND_ROWS };
+_Static_assert(KIND_ROWS == (int)TIDE_KIND_COUNT, "each kind has one row");
+
+#define KIND_STANDS(K, ...) (int)KIND_ROW_##K == (int)TIDE_KIND_##K &&
+_Static_assert(TIDE_KINDS(KIND_STANDS) true, "the rows stand in the order of the kinds");
+
+/* ---- plans -------------------------------------------------------------------------------- */
+
+#define KIND_GENERAL(K, text, member, general, ending) \
+    [TIDE_KIND_##K] = {.member = general, .leave = ending, .kind = TIDE_KIND_##K},
+const tide_plan tide_plans_general[TIDE_KIND_COUNT] = {TIDE_KINDS(KIND_GENERAL)};
+
+/* No scope is ever inside one of these, so they have no way to leave: entering goes through to a
+ * real plan. */
+#define KIND_ARRIVING(K, text, member, general, ending) \
+    [TIDE_KIND_##K] = {.member = tide_arrive_##member, .kind = TIDE_KIND_##K},
+const tide_plan tide_plans_arriving[TIDE_KIND_COUNT] = {TIDE_KINDS(KIND_ARRIVING)};
+
+_Static_assert(TIDE_TIER_FULL == 0, "plans that name no tier are of the full tier");
+_Static_assert(sizeof(tide_enter_function *) == sizeof(tide_dispatch_function *) &&
+                   offsetof(tide_plan, enter) == offsetof(tide_plan, dispatch),
+               "whoever stores a plan's code as `enter` stores it for every kind");
+
+/* ---- words -------------------------------------------------------------------------------- */
+
+#define KIND_NAME(K, text, ...) [TIDE_KIND_##K] = text,
+static const char *const kind_names[TIDE_KIND_COUNT] = {TIDE_KINDS(KIND_NAME)};
+
+const char *tide_kind_name(tide_kind kind)
+{
+    return (unsigned)kind < TIDE_KIND_COUNT ? kind_names[kind] : "unknown";
+}
+
+tide_status tide_kind_expect(const tide_site *site, tide_kind kind, const char *call)
+{
+    tide_assert(site != NULL && (unsigned)kind < TIDE_KIND_COUNT);
+    if (site->kind == kind)
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is of kind %s, not %s",
+                     tide_kind_name(site->kind), tide_kind_name(kind));
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The kinds of sites, one row each. Whatever differs by kind alone is made from these rows: names,
+ * general plans, the plans that static sites start with (kind.c). */
+#ifndef TIDEPOOL_RUNTIME_SCOPE_KIND_H
+#define TIDEPOOL_RUNTIME_SCOPE_KIND_H
+
+#include <tidepool/site.h>
+
+/* In the order of tide_kind: the kind; its name; the member of a plan that a use of the site calls;
+ * the general path of that, and of leaving, if a use opens a level. */
+#define TIDE_KINDS(X)                                                      \
+    X(SCOPE, "scope", enter, tide_plan_enter_full, tide_plan_leave_full)   \
+    X(FRAME, "frame", frame, tide_general_frame, tide_general_frame_leave) \
+    X(ACQUIRE, "acquire", acquire, tide_general_acquire, NULL)             \
+    X(ARRAY, "array", array, tide_general_array, NULL)                     \
+    X(DISPATCH, "dispatch", dispatch, tide_general_dispatch, NULL)
+
+/* What static sites start with, for each member of a plan: runtime/scope/arrive.c. */
+tide_enter_function tide_arrive_enter;
+tide_frame_function tide_arrive_frame;
+tide_acquire_function tide_arrive_acquire;
+tide_array_function tide_arrive_array;
+tide_dispatch_function tide_arrive_dispatch;
+
+/* Can sites of this kind have plans of tier table? Such a table lists the shelves to save. */
+static inline bool tide_kind_has_tables(tide_kind kind)
+{
+    return kind == TIDE_KIND_SCOPE;
+}
+
+/* TIDE_ERROR_ARGUMENT with a message unless the site is of this kind. */
+tide_status tide_kind_expect(const tide_site *site, tide_kind kind, const char *call);
+
+#endif
