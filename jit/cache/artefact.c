@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Loaded artefacts: one list, one lock, counts of uses. The dynamic linker is called outside the
- * lock; an artefact whose last use went has left the list by then, so nobody finds it any more. */
+/* Loaded artefacts: one list, one lock, and a count of uses each. The dynamic linker is called
+ * without the lock; by then an artefact without uses has left the list, so nobody can find it. */
 #define _GNU_SOURCE
 #include "jit/cache/artefact.h"
 
@@ -16,6 +16,8 @@
 #include "runtime/base/fork.h"
 #include "runtime/base/os.h"
 #include "runtime/scope/compiled.h"
+
+_Static_assert(sizeof(tide_artefact_label) == 16, "labels are compared as bytes");
 
 struct tide_artefact {
     struct tide_artefact *next;
@@ -62,6 +64,7 @@ static void artefact_lock(void)
 static bool artefact_check_number(void *handle, const char *name, uint64_t wanted, char *error,
                                   size_t room)
 {
+    tide_assert(handle != NULL);
     const uint64_t *found = dlsym(handle, name);
     if (found == NULL)
         snprintf(error, room, "artefact refused: it has no %s", name);
@@ -71,7 +74,7 @@ static bool artefact_check_number(void *handle, const char *name, uint64_t wante
     return found != NULL && *found == wanted;
 }
 
-/* Nothing of the artefact runs before this says so. */
+/* Is the artefact made for this library? Nothing in it is called before. */
 static bool artefact_check(void *handle, char *error, size_t room)
 {
     return artefact_check_number(handle, "tide_artefact_magic", TIDE_ARTEFACT_MAGIC, error, room) &&
@@ -93,6 +96,7 @@ static bool artefact_attach(void *handle, char *error, size_t room)
 
 /* ---- loading ------------------------------------------------------------------------------ */
 
+/* Loads, checks and attaches. NULL: one line in `error`, and nothing stays loaded. */
 static void *artefact_open_checked(const char *path, char *error, size_t room)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -116,11 +120,13 @@ static tide_artefact *artefact_make(const char *path, char *error, size_t room)
     }
     *artefact = (tide_artefact){.uses = 1};
     memcpy(artefact->path, path, bytes);
+    tide_assert(artefact->path[bytes - 1] == '\0' && !artefact->labelled);
     return artefact;
 }
 
 static void artefact_enlist(tide_artefact *artefact)
 {
+    tide_assert(artefact->handle != NULL && artefact->uses == 1);
     artefact_lock();
     artefact->next = artefact_list;
     artefact_list = artefact;
@@ -130,7 +136,7 @@ static void artefact_enlist(tide_artefact *artefact)
 
 tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error, size_t room)
 {
-    tide_assert(path[0] == '/'); /* or the dynamic linker would search for it */
+    tide_assert(path[0] == '/'); /* else the dynamic linker would search for it */
     if (temporary && !tide_directory_holds(path, error, room))
         return NULL;
     tide_artefact *artefact = artefact_make(path, error, room);
@@ -148,6 +154,7 @@ tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error,
 
 void *tide_artefact_find(const tide_artefact *artefact, const char *stem, const char *suffix)
 {
+    tide_assert(artefact->handle != NULL);
     char name[128];
     int length = snprintf(name, sizeof name, "%s%s", stem, suffix);
     return length > 0 && (size_t)length < sizeof name ? dlsym(artefact->handle, name) : NULL;
@@ -158,6 +165,7 @@ void *tide_artefact_find(const tide_artefact *artefact, const char *stem, const 
 void tide_artefact_set_label(tide_artefact *artefact, const tide_artefact_label *label)
 {
     artefact_lock();
+    tide_assert(artefact->uses > 0 && !artefact->labelled);
     artefact->label = *label;
     artefact->labelled = true;
     artefact_unlock();
@@ -170,6 +178,7 @@ tide_artefact *tide_artefact_labelled(const tide_artefact_label *label)
     while (artefact != NULL &&
            !(artefact->labelled && memcmp(&artefact->label, label, sizeof *label) == 0))
         artefact = artefact->next;
+    tide_assert(artefact == NULL || artefact->uses > 0);
     if (artefact != NULL)
         artefact->uses++;
     artefact_unlock();
@@ -186,7 +195,7 @@ void tide_artefact_use(tide_artefact *artefact)
     artefact_unlock();
 }
 
-/* True when that was the last use. */
+/* Takes one use away; the last one takes the artefact out of the list. True: it was the last. */
 static bool artefact_give_up_use(tide_artefact *artefact)
 {
     artefact_lock();
@@ -194,8 +203,11 @@ static bool artefact_give_up_use(tide_artefact *artefact)
     bool last = --artefact->uses == 0;
     if (last) {
         tide_artefact **link = &artefact_list;
-        while (*link != artefact)
+        tide_assert(artefact_list_count > 0);
+        while (*link != artefact) {
+            tide_assert(*link != NULL); /* an artefact with uses is in the list */
             link = &(*link)->next;
+        }
         *link = artefact->next;
         artefact_list_count--;
     }
@@ -207,6 +219,7 @@ void tide_artefact_drop(tide_artefact *artefact)
 {
     if (!artefact_give_up_use(artefact))
         return;
+    tide_assert(artefact->uses == 0);
     dlclose(artefact->handle);
     if (artefact->temporary == getpid()) /* a forked child leaves its parent's files alone */
         (void)unlink(artefact->path);

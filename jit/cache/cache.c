@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Artefacts kept between runs.
+/* The cache of artefacts, which outlives the process: entries by key, and the code that they name.
  *
  * What lies in the store, as files of text but for the code:
  *
- *   KEY.spec     who may use which code: the compiler, the artefact's digest and size, and all that
- *                the key was made of: library, processor, layout, spec; then a digest of it all
- *   DIGEST.code  an artefact; as many specs name it as it holds sites
- *   compiler     what the last stager that compiled anything for this store called itself
+ *   KEY.spec     an entry: the compiler, the artefact's digest and size, and all that the key was
+ *                made of (library, processor, layout, spec); then a digest of it all
+ *   DIGEST.code  an artefact; one entry for each of its sites names it
+ *   compiler     the name of the last compiler that made anything for this store
  *
- * The compiler is not part of the key, because a lookup comes before any stager has been started:
- * that is what keeping is for. It is a line of the entry instead, compared with what this process's
- * stager has said, or else with the file `compiler`; so the first compile by another compiler puts
- * all older entries out of use. Until then code of the older one runs, which is no less right: what
- * it must agree with is the layout, and that stands in the key and in the artefact itself.
+ * The compiler is not part of the key, because a lookup comes before any stager has been started,
+ * and without a stager nobody says which compiler there is. It is a line of the entry instead. That
+ * line is compared with what this process's stager has said, or else with the file `compiler`; so
+ * the first compile by another compiler puts all older entries out of use. Until then code of the
+ * older compiler runs. That is no less right: code must agree with the layout, and the layout
+ * stands in the key and in the artefact itself.
  *
- * What is mapped is what was checked. The file is read whole, once; the digest is that of the bytes
- * read; these bytes are written to a new file in the process's private directory, and that is
- * loaded. Whatever happens to the file in the store meanwhile does not matter. A sealed memfd would
- * give the same, and against our own user too (who could as well attach a debugger), but perf and
- * gdb find symbols by file names, and a memfd has none that they can open. The digest (XXH3, 128
- * bits) is against damage, not against forgery: that nobody else could write is
- * jit/cache/store.h's. */
+ * The bytes that are mapped are the bytes that were checked. A file is read once, whole, and its
+ * digest compared; the bytes are written to a new file in the process's private directory, and that
+ * file is loaded. So it does not matter what happens to the file in the store meanwhile. (A sealed
+ * memfd would do the same, but perf and gdb could not open it to find symbols.) The digest (XXH3,
+ * 128 bits) is against damage, not against forgery: jit/cache/store.h keeps others from writing. */
 #define _GNU_SOURCE
 #include "jit/cache/cache.h"
 
@@ -53,6 +52,10 @@ enum {
     CODE_MAX = 64 << 20
 };
 
+_Static_assert(HEX == 2 * sizeof(tide_artefact_label) + 1, "two digits a byte, and a 0");
+_Static_assert(ENTRY >= IDENTITY + COMPILER + 2 * HEX + 128,
+               "an entry is its identity and four lines");
+
 static const char first_line[] = "tidepool-kept 1\n";
 
 static tide_artefact_cache_figures cache_figures;
@@ -75,8 +78,10 @@ static void cache_write_hex(const tide_artefact_label *label, char out[HEX])
         snprintf(out + 2 * i, 3, "%02x", label->bytes[i]);
 }
 
+/* The file of this digest and kind (".code"). */
 static void cache_name_file(const tide_artefact_label *label, const char *kind, char out[NAME])
 {
+    tide_assert(HEX + strlen(kind) <= NAME);
     cache_write_hex(label, out);
     strcpy(out + HEX - 1, kind);
 }
@@ -88,11 +93,12 @@ typedef struct entry {
     char text[ENTRY];
 } entry;
 
-/* All that the key is made of. */
+/* Writes all that the key is made of. */
 static size_t cache_write_identity(const tide_spec *spec, char out[IDENTITY])
 {
     size_t at = tide_identity_write(out, 1024);
     at += tide_spec_write_head(out + at, TIDE_SPEC_SITE_BYTES);
+    tide_assert(at + TIDE_SPEC_SITE_BYTES <= IDENTITY);
     return at + tide_spec_write(spec, out + at, TIDE_SPEC_SITE_BYTES);
 }
 
@@ -102,7 +108,7 @@ static void cache_name_entry(const char *identity, size_t bytes, char out[NAME])
     cache_name_file(&key, ".spec", out);
 }
 
-/* The whole file for this spec, were its code in an artefact of this digest and size. */
+/* Writes the entry as it is if the spec's code is in an artefact of this digest and size. */
 static void cache_write_entry(entry *out, const char *compiler, const tide_artefact_label *code,
                               size_t code_bytes, const char *identity)
 {
@@ -114,6 +120,7 @@ static void cache_write_entry(entry *out, const char *compiler, const tide_artef
     tide_artefact_label all = cache_digest(out->text, (size_t)at);
     cache_write_hex(&all, hex);
     at += snprintf(out->text + at, sizeof out->text - (size_t)at, "digest %s\n", hex);
+    tide_assert((size_t)at < sizeof out->text);
     out->bytes = (size_t)at;
 }
 
@@ -130,8 +137,8 @@ static bool cache_read_hex(const char *text, tide_artefact_label *out)
     return true;
 }
 
-/* Which artefact the entry names. Nothing is believed piecemeal: the entry that would be written
- * from what was read must be the one that was read. */
+/* Which artefact the entry names. The entry is believed as a whole: it must be the very one that
+ * would be written from what was read of it. */
 static bool cache_read_entry(const char *text, size_t bytes, const char *compiler,
                              const char *identity, tide_artefact_label *code, size_t *code_bytes)
 {
@@ -146,12 +153,13 @@ static bool cache_read_entry(const char *text, size_t bytes, const char *compile
 
 /* ---- the compiler ------------------------------------------------------------------------- */
 
+/* Can it stand in an entry, as a line that is not empty? */
 static bool cache_is_line(const char *text)
 {
     return text[0] != '\0' && strchr(text, '\n') == NULL && strlen(text) < COMPILER;
 }
 
-/* What this process's stager has said; else what the store remembers. */
+/* The compiler in use: what this process's stager has said; else what the store remembers. */
 static bool cache_know_compiler(int store, char out[COMPILER])
 {
     char *text;
@@ -161,6 +169,7 @@ static bool cache_know_compiler(int store, char out[COMPILER])
         return true;
     if (tide_store_read(store, "compiler", COMPILER - 1, &text, &bytes) != TIDE_STORE_OK)
         return false;
+    tide_assert(bytes < COMPILER && text[bytes] == '\0');
     memcpy(out, text, bytes + 1);
     tide_os_free(text);
     return cache_is_line(out);
@@ -178,7 +187,7 @@ static bool cache_remember_compiler(int store, const char *compiler)
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
-/* The bytes, in a file of the private directory. False: there is none. */
+/* Writes the bytes to a new file of the private directory. False: nothing is left there. */
 static bool cache_copy_to_directory(const char *bytes, size_t count, char *path, size_t room)
 {
     static unsigned copies;
@@ -186,7 +195,9 @@ static bool cache_copy_to_directory(const char *bytes, size_t count, char *path,
     const char *directory = tide_directory_get(error, sizeof error);
     if (directory == NULL)
         return false;
-    snprintf(path, room, "%s/kept-%ld-%u.so", directory, (long)getpid(), copies++);
+    int length = snprintf(path, room, "%s/kept-%ld-%u.so", directory, (long)getpid(), copies++);
+    tide_assert(length > 0 && (size_t)length < room);
+    (void)length;
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)
         return false;
@@ -198,6 +209,7 @@ static bool cache_copy_to_directory(const char *bytes, size_t count, char *path,
         if (put <= 0)
             break;
         at += (size_t)put;
+        tide_assert(at <= count);
     }
     bool done = close(file) == 0 && at == count;
     if (!done)
@@ -219,12 +231,14 @@ static tide_artefact *cache_load_bytes(const char *bytes, size_t count,
     return artefact;
 }
 
+/* The artefact of this label: one that is loaded already, or from the store. */
 static tide_store_result cache_load_code(int store, const tide_artefact_label *label,
                                          size_t expected, tide_artefact **out)
 {
     char name[NAME], *bytes;
     size_t count;
-    *out = tide_artefact_labelled(label); /* as code for another of its sites */
+    tide_assert(*out == NULL);
+    *out = tide_artefact_labelled(label); /* loaded for another of its sites */
     if (*out != NULL)
         return TIDE_STORE_OK;
     cache_name_file(label, ".code", name);
@@ -232,6 +246,7 @@ static tide_store_result cache_load_code(int store, const tide_artefact_label *l
     if (result != TIDE_STORE_OK)
         return result;
     tide_artefact_label found = cache_digest(bytes, count);
+    tide_assert(count <= CODE_MAX);
     bool whole = count == expected && memcmp(&found, label, sizeof found) == 0;
     if (whole)
         *out = cache_load_bytes(bytes, count, label);
@@ -256,6 +271,7 @@ static tide_store_result cache_find_in(int store, const tide_spec *spec, tide_ar
 
 static bool cache_has_code(const tide_artefact *artefact, const tide_spec *spec)
 {
+    tide_assert((unsigned)spec->kind < TIDE_KIND_COUNT);
     static const char *const suffixes[TIDE_KIND_COUNT] = {[TIDE_KIND_SCOPE] = "_enter",
                                                           [TIDE_KIND_FRAME] = "_frame",
                                                           [TIDE_KIND_ACQUIRE] = "_acquire",
@@ -307,7 +323,7 @@ static bool cache_store_spec(int store, const tide_spec *spec, const char *compi
     return tide_store_write(store, name, made.text, made.bytes) == TIDE_STORE_OK;
 }
 
-/* Code before the entries that name it. */
+/* Writes the code before the entries that name it. Returns how many entries were written. */
 static size_t cache_store_all(int store, const char *bytes, size_t count, const tide_spec *specs,
                               size_t spec_count)
 {
@@ -321,6 +337,7 @@ static size_t cache_store_all(int store, const char *bytes, size_t count, const 
         return 0;
     for (size_t i = 0; i < spec_count; i++)
         stored += cache_store_spec(store, &specs[i], compiler, &label, count);
+    tide_assert(stored <= spec_count);
     tide_store_bound(store,
                      (uint64_t)(tide_setting_get(TIDE_SETTING_artefact_cache_max) * (1 << 20)));
     return stored;
@@ -345,6 +362,7 @@ void tide_artefact_cache_store(const char *path, const tide_spec *specs, size_t 
 {
     int store;
     size_t bytes_count, stored = 0;
+    tide_assert(count <= TIDE_SPEC_SITES);
     if (tide_setting_get(TIDE_SETTING_artefact_cache) == 0)
         return;
     char *bytes = tide_privileges_raised() ? NULL : cache_read_artefact(path, &bytes_count);
@@ -352,6 +370,7 @@ void tide_artefact_cache_store(const char *path, const tide_spec *specs, size_t 
         stored = cache_store_all(store, bytes, bytes_count, specs, count);
         close(store);
     }
+    tide_assert(stored <= count);
     tide_os_free(bytes);
     cache_figures.stored += stored;
     cache_figures.failed += count - stored;

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Artefacts kept between runs: off unless the setting `artefact_cache` is 1. The rules: under
- * $XDG_CACHE_HOME (or ~/.cache), never in /tmp; refused under raised privileges and where owner,
- * mode or any ancestor is wrong; opened without following links; written to a temporary name,
- * synced, renamed; the digest is checked before the code is mapped, and what is mapped is a private
- * copy of the very bytes that were checked; keyed by library build, CPU, layout and spec, and used
- * only if it names the compiler that is in use.
+/* A cache of artefacts between runs, off unless the setting `artefact_cache` is 1. Its rules:
+ *
+ *  - It lies under $XDG_CACHE_HOME (or ~/.cache), never in /tmp.
+ *  - It is refused under raised privileges, and where an owner, a mode or any folder above is
+ * wrong.
+ *  - Files are opened without following links; they are written to a temporary name, synced,
+ * renamed.
+ *  - The digest is checked before the code is mapped, and what is mapped is a private copy of the
+ *    very bytes that were checked.
+ *  - The key is library build, processor, layout and spec. An entry is used only if it names the
+ *    compiler that is in use.
  *
  * Whoever holds the round lock (jit/learn/round.h) calls these. */
 #ifndef TIDEPOOL_JIT_CACHE_CACHE_H
@@ -17,8 +22,8 @@
  * none that can be trusted. */
 tide_artefact *tide_artefact_cache_find(const tide_spec *spec);
 
-/* Keeps the artefact's file under each of the specs' keys. Failing is harmless and silent but for
- * the count. */
+/* Stores the artefact's file under the key of each spec. A failure is harmless: it is counted and
+ * nothing is said. At most TIDE_SPEC_SITES specs. */
 void tide_artefact_cache_store(const char *path, const tide_spec *specs, size_t count);
 
 typedef struct tide_artefact_cache_figures {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The library's build is its GNU build id: a digest that the linker makes of all its code (of the
- * program's, if the library is linked into one). Without one, the file's name, size and time must
- * do. The processor is what the kernel says of it: names and features, as the compiler was free to
- * use them all. */
+/* Names the library's build and the processor. The build is the GNU build id, a digest that the
+ * linker makes of all code (of the program's, if the library is linked into it); without one it is
+ * the file's name, size and time. The processor is what the kernel says of its names and features,
+ * since the compiler may use all of them. */
 #define _GNU_SOURCE
 #include "jit/cache/identity.h"
 
@@ -21,6 +21,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "runtime/base/assert.h"
+
 enum { ID_MAX = 64 };
 
 typedef struct build {
@@ -37,7 +39,7 @@ static size_t identity_aligned(size_t bytes)
     return (bytes + 3) & ~(size_t)3;
 }
 
-/* Looks through one note segment. */
+/* Looks for the build id in one segment of notes. */
 static void identity_read_notes(const char *notes, size_t bytes, build *out)
 {
     ElfW(Nhdr) note;
@@ -64,10 +66,12 @@ static bool identity_contains(const struct dl_phdr_info *info, uintptr_t address
     return false;
 }
 
+/* Reads the notes of the module that holds `own`, and ends the walk there. */
 static int identity_visit(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;
     build *out = user;
+    tide_assert(out->bytes == 0);
     if (!identity_contains(info, out->own))
         return 0;
     snprintf(out->name, sizeof out->name, "%s",
@@ -86,12 +90,14 @@ static size_t identity_write_build(char *out, size_t room)
     int at = snprintf(out, room, "library %d.%d.%d ", TIDEPOOL_VERSION_MAJOR,
                       TIDEPOOL_VERSION_MINOR, TIDEPOOL_VERSION_PATCH);
     dl_iterate_phdr(identity_visit, &found);
+    tide_assert(at > 0 && found.bytes <= ID_MAX);
     for (size_t i = 0; i < found.bytes; i++)
         at += snprintf(out + at, room - (size_t)at, "%02x", found.id[i]);
     if (found.bytes == 0 && stat(found.name, &seen) == 0)
         at +=
             snprintf(out + at, room - (size_t)at, "%s %lld %lld.%09ld", found.name,
                      (long long)seen.st_size, (long long)seen.st_mtim.tv_sec, seen.st_mtim.tv_nsec);
+    tide_assert((size_t)at + 2 <= room);
     return (size_t)at + (size_t)snprintf(out + at, room - (size_t)at, "\n");
 }
 
@@ -107,7 +113,7 @@ static bool identity_tells_features(const char *line)
     return false;
 }
 
-/* Of the first processor: lines that do not change from one moment to the next. */
+/* Hashes the lines of the first processor that do not change from one moment to the next. */
 static uint64_t identity_hash_processor(void)
 {
     char line[8192];
@@ -133,5 +139,6 @@ size_t tide_identity_write(char *out, size_t room)
     size_t at = identity_write_build(out, room);
     const char *machine = uname(&system) == 0 ? system.machine : "?";
     at += (size_t)snprintf(out + at, room - at, "cpu %s %016" PRIx64 "\n", machine, processor);
+    tide_assert(at < room);
     return at;
 }

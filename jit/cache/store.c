@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A folder that is believed. The way to it is walked one name at a time, each from the descriptor
- * of the folder before it, so that what was looked at is what was gone through. */
+/* A folder of files that nobody else can write to. The path to it is walked one name at a time,
+ * each opened from the folder before it; so the folders that were checked are the folders that are
+ * used. */
 #define _GNU_SOURCE
 #include "jit/cache/store.h"
 
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "jit/stager/locate.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 
 enum {
@@ -28,6 +30,7 @@ const char *tide_store_start = "/";
 
 /* ---- the way to it ------------------------------------------------------------------------ */
 
+/* What an errno means for the store. */
 static tide_store_result store_result_of(int number)
 {
     if (number == ENOENT)
@@ -54,9 +57,10 @@ static tide_store_result store_check_folder(int folder, bool (*believed)(const s
     return believed(&seen) ? TIDE_STORE_OK : TIDE_STORE_REFUSED;
 }
 
-/* Goes one folder further; *folder is the new one, or -1. */
+/* Goes one folder further and closes the one before; *folder is the new one, or -1. */
 static tide_store_result store_step(int *folder, const char *name, bool make, bool last)
 {
+    tide_assert(*folder >= 0 && name[0] != '\0' && strchr(name, '/') == NULL);
     int from = *folder, way = last ? O_RDONLY : O_PATH;
     if (make && mkdirat(from, name, 0700) != 0 && errno != EEXIST) {
         tide_store_result failed = store_result_of(errno);
@@ -67,6 +71,7 @@ static tide_store_result store_step(int *folder, const char *name, bool make, bo
     *folder = openat(from, name, way | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     tide_store_result result = *folder < 0 ? store_result_of(errno) : TIDE_STORE_OK;
     close(from);
+    tide_assert((result == TIDE_STORE_OK) == (*folder >= 0));
     return result != TIDE_STORE_OK ? result
                                    : store_check_folder(*folder, last ? store_believed_at_the_end
                                                                       : store_believed_on_the_way);
@@ -77,9 +82,10 @@ static bool store_is_plain_name(const char *name)
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* Walks the path, which is cut to pieces; the last two folders may be made. */
+/* Walks the path, and cuts it to pieces on the way. With `make` the last two folders are made. */
 static tide_store_result store_walk(int *folder, char *path, bool make)
 {
+    tide_assert(*folder >= 0);
     char *rest = NULL, *name = strtok_r(path, "/", &rest);
     tide_store_result result = store_check_folder(*folder, store_believed_on_the_way);
     while (result == TIDE_STORE_OK && name != NULL) {
@@ -115,6 +121,7 @@ tide_store_result tide_store_open(bool make, int *store)
     if (folder < 0)
         return store_result_of(errno);
     tide_store_result result = store_walk(&folder, path, make);
+    tide_assert(result != TIDE_STORE_OK || folder >= 0);
     if (result == TIDE_STORE_OK)
         *store = folder;
     else if (folder >= 0)
@@ -144,9 +151,11 @@ static bool store_read_exactly(int file, char *to, size_t bytes)
     return true;
 }
 
+/* *text stays NULL unless all of the file was read. */
 static tide_store_result store_read_open(int file, size_t most, char **text, size_t *bytes)
 {
     struct stat seen;
+    tide_assert(*text == NULL);
     if (fstat(file, &seen) != 0)
         return TIDE_STORE_FAILED;
     if (!store_believed_file(&seen) || (uint64_t)seen.st_size > most)
@@ -163,15 +172,17 @@ static tide_store_result store_read_open(int file, size_t most, char **text, siz
     return TIDE_STORE_REFUSED;
 }
 
-/* A pipe or a device in the file's place must not make us wait: O_NONBLOCK. */
+/* O_NONBLOCK: a pipe or a device in the file's place must not make us wait. */
 tide_store_result tide_store_read(int store, const char *name, size_t most, char **text,
                                   size_t *bytes)
 {
     int file = openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     *text = NULL;
+    tide_assert(store >= 0 && strchr(name, '/') == NULL);
     if (file < 0)
         return store_result_of(errno);
     tide_store_result result = store_read_open(file, most, text, bytes);
+    tide_assert((result == TIDE_STORE_OK) == (*text != NULL));
     close(file);
     return result;
 }
@@ -194,6 +205,7 @@ tide_store_result tide_store_write(int store, const char *name, const void *text
 {
     static unsigned count;
     char temporary[64];
+    tide_assert(store >= 0 && name[0] != '.' && strchr(name, '/') == NULL);
     snprintf(temporary, sizeof temporary, "%s%ld-%u", temporary_mark, (long)getpid(), count++);
     int file = openat(store, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0)
@@ -222,6 +234,7 @@ typedef struct listing {
 
 static bool store_make_room(listing *list)
 {
+    tide_assert(list->count <= list->room && list->room <= FILES_MAX);
     if (list->count < list->room)
         return true;
     size_t room = list->room != 0 ? list->room * 2 : 64;
@@ -230,16 +243,18 @@ static bool store_make_room(listing *list)
         return false;
     list->files = files;
     list->room = room;
+    tide_assert(list->count < list->room);
     return true;
 }
 
+/* Is it the temporary file of a writer that is gone? */
 static bool store_is_left_over(const char *name, const struct stat *seen)
 {
     return strncmp(name, temporary_mark, strlen(temporary_mark)) == 0 &&
            seen->st_mtim.tv_sec + OLD < time(NULL);
 }
 
-/* What is not a file of ours is none of our business. */
+/* Lists a file; removes one that a writer left over. Whatever is not a plain file is let alone. */
 static void store_list_file(int store, const char *name, listing *list)
 {
     struct stat seen;
@@ -288,8 +303,10 @@ void tide_store_bound(int store, uint64_t most)
     if (list.bytes > most) {
         qsort(list.files, list.count, sizeof *list.files, store_older_first);
         for (size_t i = 0; i < list.count && list.bytes > most; i++)
-            if (unlinkat(store, list.files[i].name, 0) == 0)
+            if (unlinkat(store, list.files[i].name, 0) == 0) {
+                tide_assert(list.bytes >= list.files[i].bytes);
                 list.bytes -= list.files[i].bytes;
+            }
     }
     tide_os_free(list.files);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A kept file is called by a digest of what it depends on: the library's build, the interface and
- * source of the kernels, the architecture. The compiler is no part of that, for none has been asked
- * when a file is looked for; instead the file `kernels-compiler` tells the last one that was used,
- * without its options, and what another has made is not used any more. */
+/* Compiled kernels in the cache folder. A file's name is a digest of what its code depends on: the
+ * library's build, the kernels' interface and source, the architecture. The compiler is not part of
+ * the name, because no compiler has been asked yet when a file is looked for. Instead the file
+ * `kernels-compiler` names the last one that was used, without its options; what another compiler
+ * has made is not used any more. */
 #define _GNU_SOURCE
 #include "jit/kernels/cached.h"
 
@@ -26,6 +27,8 @@ enum { IDENTITY = 2048, NAME = 48, FILE_MAX = TIDE_KERNELS_CODE_MAX + TIDE_KERNE
 
 static const char compiler_file[] = "kernels-compiler";
 
+_Static_assert(NAME >= 32 + sizeof ".kernels", "a digest of 128 bits, in hex");
+
 static bool cached_allowed(void)
 {
     return tide_setting_get(TIDE_SETTING_artefact_cache) != 0 && !tide_privileges_raised();
@@ -36,19 +39,21 @@ static void cached_name_file(unsigned architecture, char out[NAME])
     char identity[IDENTITY], order[TIDE_KERNELS_LINE];
     size_t bytes = tide_identity_write(identity, sizeof identity - sizeof order);
     tide_kernels_order_write(architecture, order);
+    tide_assert(bytes + strlen(order) < sizeof identity);
     memcpy(identity + bytes, order, strlen(order) + 1);
     XXH128_hash_t hash = XXH3_128bits(identity, strlen(identity));
     snprintf(out, NAME, "%016llx%016llx.kernels", (unsigned long long)hash.high64,
              (unsigned long long)hash.low64);
 }
 
-/* "nvrtc 13.0 -arch=…": of that, who it is. */
+/* Of "nvrtc 13.0 -arch=…" the length of the compiler's name, without its options. */
 static size_t cached_compiler_length(const char *compiler)
 {
     const char *options = strstr(compiler, " -");
     return options != NULL ? (size_t)(options - compiler) : strlen(compiler);
 }
 
+/* Is it the compiler that the folder names as the last one? */
 static bool cached_is_compiler(int store, const char *compiler)
 {
     char *text = NULL;
@@ -78,11 +83,13 @@ tide_kernels_file tide_kernels_cached_find(unsigned architecture)
         tide_os_free(file.bytes);
         file.bytes = NULL;
     }
+    tide_assert(file.bytes == NULL || file.code.code + file.code.bytes == file.bytes + bytes);
     return file;
 }
 
 void tide_kernels_cached_store(unsigned architecture, const tide_kernels_file *file)
 {
+    tide_assert(file->bytes != NULL && file->code.code > file->bytes && file->code.bytes != 0);
     char name[NAME];
     const char *compiler = file->code.compiler;
     int store;
@@ -90,6 +97,7 @@ void tide_kernels_cached_store(unsigned architecture, const tide_kernels_file *f
         return;
     cached_name_file(architecture, name);
     size_t bytes = (size_t)(file->code.code - file->bytes) + file->code.bytes;
+    tide_assert(bytes <= FILE_MAX);
     if (cached_is_compiler(store, compiler) ||
         tide_store_write(store, compiler_file, compiler, cached_compiler_length(compiler)) ==
             TIDE_STORE_OK)
@@ -101,6 +109,7 @@ void tide_kernels_cached_store(unsigned architecture, const tide_kernels_file *f
 
 /* ---- what the stager has just made ---------------------------------------------------------- */
 
+/* All of the file and a final 0; NULL when it is empty, too large or cannot be read. */
 static char *cached_read_file(const char *path, size_t *count)
 {
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -115,6 +124,7 @@ static char *cached_read_file(const char *path, size_t *count)
     if (file >= 0)
         close(file);
     *count = bytes != NULL ? (size_t)end : 0;
+    tide_assert(*count <= FILE_MAX && (bytes != NULL) == (*count != 0));
     return bytes;
 }
 

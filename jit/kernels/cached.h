@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled kernels kept between runs, under the same rules as artefacts (jit/cache/cache.h): off
- * unless the setting `artefact_cache` is 1; believed only where nobody else could have written; the
- * digest is checked before a driver sees the code, and what it sees are the very bytes that were
- * checked.
+/* A cache of compiled kernels between runs, under the same rules as artefacts (jit/cache/cache.h):
+ * off unless the setting `artefact_cache` is 1; believed only where nobody else could have written;
+ * the digest is checked before a driver sees the code, and what it sees are the very bytes that
+ * were checked.
  *
  * Whoever holds the round lock (jit/learn/round.h) calls these. */
 #ifndef TIDEPOOL_JIT_KERNELS_CACHED_H
@@ -16,10 +16,10 @@ typedef struct tide_kernels_file {
     tide_kernels_code code;
 } tide_kernels_file;
 
-/* NULL bytes: there is none that can be trusted. */
+/* The cached file for this architecture. NULL bytes: there is none that can be trusted. */
 tide_kernels_file tide_kernels_cached_find(unsigned architecture);
 
-/* Keeps a file that was checked. Failing is harmless and silent. */
+/* Stores a file that was checked. A failure is harmless, and nothing is said. */
 void tide_kernels_cached_store(unsigned architecture, const tide_kernels_file *file);
 
 /* The file at a path in the process's private directory, checked and removed. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One writer; what is read must be what would have been written. */
+/* Compiled kernels as a file, and the order for one. What is read must be the very bytes that would
+ * be written. */
 #include "jit/kernels/code.h"
 
 #include <inttypes.h>
@@ -14,6 +15,11 @@
 #include "runtime/base/assert.h"
 
 static const char first_line[] = "tidepool-kernels 1\n";
+
+_Static_assert(TIDE_KERNELS_LINE > sizeof "kernels cuda  \n" + 10 + 16, "an order fits its line");
+_Static_assert(TIDE_KERNELS_HEAD >
+                   sizeof first_line + TIDE_KERNELS_LINE + TIDE_KERNELS_COMPILER + 128,
+               "the lines before the code fit");
 
 static uint64_t code_hash_source(void)
 {
@@ -56,6 +62,7 @@ static void code_digest(const char *head, size_t head_bytes, const void *code, s
     XXH3_128bits_reset(&state);
     XXH3_128bits_update(&state, head, head_bytes);
     XXH3_128bits_update(&state, code, bytes);
+    _Static_assert(2 * sizeof canonical.digest < 40, "two digits a byte, and a 0");
     XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
     for (size_t i = 0; i < sizeof canonical.digest; i++)
         snprintf(out + 2 * i, 3, "%02x", canonical.digest[i]);
@@ -65,6 +72,7 @@ size_t tide_kernels_head_write(unsigned architecture, const char *compiler, cons
                                const void *code, size_t bytes, char out[TIDE_KERNELS_HEAD])
 {
     char order[TIDE_KERNELS_LINE], hex[40];
+    tide_assert(strchr(kind, '\n') == NULL && strchr(kind, ' ') == NULL);
     tide_assert(strlen(compiler) < TIDE_KERNELS_COMPILER && strchr(compiler, '\n') == NULL);
     tide_kernels_order_write(architecture, order);
     int at = snprintf(out, TIDE_KERNELS_HEAD, "%s%scompiler %s\ncode %s %zu\n", first_line, order,
@@ -75,13 +83,14 @@ size_t tide_kernels_head_write(unsigned architecture, const char *compiler, cons
            (size_t)snprintf(out + at, TIDE_KERNELS_HEAD - (size_t)at, "digest %s\n", hex);
 }
 
-/* Copies what stands between this word and the line's end. */
+/* Copies what stands between this word and the end of its line. */
 static bool code_line_of(const char *file, const char *word, char *out, size_t room)
 {
     const char *line = strstr(file, word);
     size_t length = line != NULL ? strcspn(line + strlen(word), "\n") : room;
     if (length >= room)
         return false;
+    tide_assert(line != NULL && length < room);
     memcpy(out, line + strlen(word), length);
     out[length] = '\0';
     return true;
@@ -108,6 +117,7 @@ bool tide_kernels_code_read(const char *file, size_t bytes, unsigned architectur
     kind[strcspn(kind, " ")] = '\0';
     out->code = file + head_bytes;
     out->bytes = bytes - head_bytes;
+    tide_assert(out->bytes != 0 && out->code + out->bytes == file + bytes);
     size_t expected =
         tide_kernels_head_write(architecture, out->compiler, kind, out->code, out->bytes, head);
     if (expected != head_bytes || memcmp(head, file, head_bytes) != 0)

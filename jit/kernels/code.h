@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled kernels as a file, and the order for one: the stager writes it, the library reads it,
- * and it may be kept between runs. A file is believed whole or not at all:
+/* Compiled kernels as a file, and the order for one: the stager writes the file, the library reads
+ * it and may cache it between runs. A file is believed whole or not at all:
  *
  *   tidepool-kernels 1
  *   kernels cuda 90 3f0e…        what was ordered: language, architecture, hash of the source

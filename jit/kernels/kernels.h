@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels of devices and the library agree on: a frame as a table of segments, which
- * travels as a parameter of the launch, so that nothing must be allocated or copied for it.
+/* What the kernels and the library agree on: a frame is a table of segments. The table is a
+ * parameter of the launch, so nothing must be allocated or copied for it.
  *
- * The types of a frame are in the table too, as patterns of 16 bytes and masks: what a kernel does
- * is bound by memory, and one module serves every frame. Only the size of the table is fixed in
- * code.
+ * The types of a frame are in the table, too, as patterns of 16 bytes and masks. So one module
+ * serves every frame; memory limits these kernels, and constants would not make them faster. Only
+ * the size of the table is fixed in code.
  *
  *   segment   one part of a frame
  *   chunk     as many bytes of a segment as one group of threads deals with
@@ -75,6 +75,14 @@ static inline uint64_t tide_kernel_chunk(tide_kernel kernel)
 }
 
 _Static_assert(sizeof(tide_segment) == 40, "as the kernels see it");
+_Static_assert(offsetof(tide_segments, segment) == 8, "as the kernels see it");
+_Static_assert(TIDE_CHUNK_MOVE % (16 * TIDE_GROUP_CUDA) == 0 &&
+                   TIDE_CHUNK_MOVE % (16 * TIDE_GROUP_OPENCL) == 0 &&
+                   TIDE_CHUNK_READ % (16 * TIDE_GROUP_CUDA) == 0 &&
+                   TIDE_CHUNK_READ % (16 * TIDE_GROUP_OPENCL) == 0,
+               "each thread of a group takes as many words of a chunk");
+_Static_assert(TIDE_GROUP_CUDA % 32 == 0, "sums are added up by whole warps");
+_Static_assert((TIDE_GROUP_OPENCL & (TIDE_GROUP_OPENCL - 1)) == 0, "sums are added up by halves");
 _Static_assert(sizeof(tide_segments) + sizeof(uint64_t) <= 4096, "the classic limit of CUDA");
 _Static_assert(offsetof(tide_segments, segment) +
                        TIDE_SEGMENTS_OPENCL * (sizeof(tide_segment) + 8) + sizeof(uint64_t) <=

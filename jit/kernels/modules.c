@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A device's kernels move through the states of `state` under the lock; the step that others rely
- * on, to READY, is released and acquired. What takes long, and whatever may reach the dynamic
- * linker (drivers load code with it), is done without the lock, by whoever has made the unit BUSY.
+/* The kernels of each device: wanted, ordered, loaded, launched.
  *
- * The lock is held for moments only, and no other is taken under it. Who closes a device has the
- * lock of that, not the registry's, and waits while the unit is BUSY: so a build does not refuse a
- * close, and no device goes while something is built for it. */
+ * A device's kernels are a unit. A unit changes its state under the lock; the change to READY is
+ * released, and frames acquire it. Slow work, and all that may reach the dynamic linker (drivers
+ * load code with it), is done without the lock by the thread that has made the unit BUSY.
+ *
+ * The lock is held for moments only, and no other lock is taken under it. A thread that closes a
+ * device holds the lock of devices, not the registry's, and waits while the unit is BUSY. So a
+ * close never fails because of a build, and no device goes while something is built for it. */
 #include "jit/kernels/modules.h"
 
 #include <pthread.h>
@@ -25,18 +27,21 @@
 
 enum { TRIES = 3, CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
-/* Orders of sites are numbered from 1. */
+/* In the number of each order for kernels; orders for sites are numbered from 1. */
 static const uint64_t order_mark = UINT64_C(1) << 63;
 
 typedef enum state {
-    IDLE,    /* nobody has wanted them                         */
+    IDLE,    /* no frame has wanted the kernels yet            */
     WANTED,  /* to be looked for, ordered or built             */
     ORDERED, /* CUDA: with the stager                          */
     ARRIVED, /* CUDA: the file is here, to be loaded           */
-    BUSY,    /* somebody is about it, without the lock         */
+    BUSY,    /* one thread works on it, without the lock       */
     READY,
     FAILED
 } state;
+
+_Static_assert(IDLE == 0 && WANTED < ORDERED && ORDERED < ARRIVED && ARRIVED < BUSY && BUSY < READY,
+               "what is on its way lies between WANTED and BUSY");
 
 typedef struct unit {
     struct unit *next;
@@ -79,10 +84,11 @@ static unit *modules_find(const tide_device *device)
     return u;
 }
 
-/* Takes a unit in hand, if it is still in this state. (Its device is there, then: closing makes it
- * IDLE before.) */
+/* Makes the unit BUSY if it is still in this state. Its device is open then, because a close makes
+ * the unit IDLE first. */
 static bool modules_claim(unit *u, state from)
 {
+    tide_assert(from != BUSY && from != IDLE);
     pthread_mutex_lock(&modules_mutex);
     bool ours = u->state == from;
     if (ours)
@@ -91,9 +97,11 @@ static bool modules_claim(unit *u, state from)
     return ours;
 }
 
+/* The thread that made the unit BUSY is done with it. */
 static void modules_let_go(unit *u, state to)
 {
     pthread_mutex_lock(&modules_mutex);
+    tide_assert(u->state == BUSY && to != BUSY && to != IDLE);
     modules_move(u, to);
     pthread_cond_broadcast(&modules_not_busy);
     pthread_mutex_unlock(&modules_mutex);
@@ -103,7 +111,7 @@ void (*tide_modules_wanted)(void);
 
 /* ---- wanting -------------------------------------------------------------------------------- */
 
-/* Locked. */
+/* Under the lock. NULL when memory is short. */
 static unit *modules_find_or_make(tide_device *device)
 {
     unit *u = modules_find(device);
@@ -117,12 +125,15 @@ static unit *modules_find_or_make(tide_device *device)
     return u;
 }
 
+/* A frame wants kernels: has whoever does the rounds started, once for each unit. */
 static void modules_want(tide_device *device)
 {
+    tide_assert(tide_modules_wanted != NULL);
     pthread_mutex_lock(&modules_mutex);
     unit *u = modules_find_or_make(device);
     bool ours = u != NULL && u->state == IDLE;
     if (ours) {
+        tide_assert(u->module == NULL && u->file.bytes == NULL);
         u->language =
             device->dl.device_type == TIDE_DL_CUDA ? TIDE_KERNELS_CUDA : TIDE_KERNELS_OPENCL;
         u->tries = 0;
@@ -136,7 +147,7 @@ static void modules_want(tide_device *device)
 
 /* ---- failing -------------------------------------------------------------------------------- */
 
-/* What the program does without is said once. */
+/* Says on stderr, once, that frames do without kernels. */
 static void modules_say_once(const unit *u)
 {
     static bool said;
@@ -152,7 +163,8 @@ static void modules_say_once(const unit *u)
 static void modules_failed(unit *u, const char *why)
 {
     snprintf(u->error, sizeof u->error, "%s", why);
-    modules_say_once(u); /* as long as it is BUSY: the device is there */
+    tide_assert(modules_state_of(u) == BUSY && u->module == NULL);
+    modules_say_once(u); /* while it is BUSY, the device is there */
     modules_let_go(u, FAILED);
 }
 
@@ -171,7 +183,9 @@ static bool modules_find_architecture(unit *u)
 static void modules_submit(unit *u)
 {
     char text[TIDE_SPEC_SITE_BYTES];
+    tide_assert(u->language == TIDE_KERNELS_CUDA && u->architecture != 0);
     size_t bytes = tide_spec_write_head(text, sizeof text);
+    tide_assert(bytes + TIDE_KERNELS_LINE <= sizeof text);
     tide_kernels_order_write(u->architecture, text + bytes);
     u->order = order_mark | ++modules_orders;
     u->tries++;
@@ -179,8 +193,10 @@ static void modules_submit(unit *u)
     modules_let_go(u, ORDERED);
 }
 
+/* Takes the kernels from the cache, or orders them from the stager. */
 static void modules_order_unit(unit *u)
 {
+    tide_assert(modules_state_of(u) == BUSY && u->file.bytes == NULL);
     if (!modules_find_architecture(u)) {
         modules_failed(u, "the driver does not tell its compute capability");
         return;
@@ -200,8 +216,10 @@ void tide_modules_order(void)
             modules_order_unit(u);
 }
 
+/* The stager has made a file: reads it, and caches it. */
 static void modules_arrived(unit *u, const tide_stager_answer *answer)
 {
+    tide_assert(answer->result == TIDE_STAGER_OK && u->file.bytes == NULL);
     char error[256];
     u->file = tide_kernels_fetch(answer->path, u->architecture, error, sizeof error);
     if (u->file.bytes == NULL) {
@@ -212,8 +230,8 @@ static void modules_arrived(unit *u, const tide_stager_answer *answer)
     modules_let_go(u, ARRIVED);
 }
 
-/* A stager that was lost may do better the next time; one that says no, or is not there, will not.
- */
+/* An order whose stager was lost is sent again, up to TRIES times. A refusal, or no stager, is
+ * final. */
 static void modules_answered(unit *u, const tide_stager_answer *answer)
 {
     bool lost = answer->result == TIDE_STAGER_LATE || answer->result == TIDE_STAGER_DIED ||
@@ -229,12 +247,13 @@ static void modules_answered(unit *u, const tide_stager_answer *answer)
 bool tide_modules_answer(const tide_stager_answer *answer)
 {
     for (unit *u = modules_first(); u != NULL; u = u->next)
-        if (modules_state_of(u) == ORDERED && u->order == answer->order &&
+        if (modules_state_of(u) == ORDERED && u->order == answer->request &&
             modules_claim(u, ORDERED))
             modules_answered(u, answer);
-    return (answer->order & order_mark) != 0;
+    return (answer->request & order_mark) != 0;
 }
 
+/* Is a unit in one of these states? */
 static bool modules_any_in(state from, state to)
 {
     for (const unit *u = modules_first(); u != NULL; u = u->next)
@@ -258,6 +277,7 @@ bool tide_modules_pending(void)
 static bool modules_find_kernels(unit *u)
 {
     bool all = true;
+    tide_assert(u->module != NULL);
     for (tide_kernel kernel = 0; all && kernel < TIDE_KERNEL_COUNT; kernel++) {
         char name[32];
         tide_kernels_name(kernel, name, sizeof name);
@@ -267,9 +287,11 @@ static bool modules_find_kernels(unit *u)
     return all;
 }
 
+/* Loads the code, a cubin or a source, and makes the unit READY or FAILED. */
 static void modules_load(unit *u, const char *code, size_t bytes, const char *options)
 {
     const tide_device_methods *methods = u->device->methods;
+    tide_assert(modules_state_of(u) == BUSY && u->module == NULL && bytes != 0);
     u->module = methods->load(u->device, code, bytes, options);
     if (u->module != NULL && modules_find_kernels(u)) {
         modules_let_go(u, READY);
@@ -298,6 +320,7 @@ static void modules_build_source(unit *u)
 static void modules_load_file(unit *u)
 {
     tide_kernels_file file = u->file;
+    tide_assert(file.bytes != NULL);
     u->file.bytes = NULL;
     modules_load(u, file.code.code, file.code.bytes, NULL);
     tide_os_free(file.bytes);
@@ -314,7 +337,7 @@ void tide_modules_build(void)
     }
 }
 
-/* Nobody can want anything for the device any more, so what is IDLE then stays so. */
+/* No frame can want kernels for the device any more, so the unit stays IDLE. */
 static void modules_close_device(tide_device *device)
 {
     pthread_mutex_lock(&modules_mutex);
@@ -333,7 +356,8 @@ static void modules_close_device(tide_device *device)
         device->methods->unload(device, module);
 }
 
-/* The stager is the parent's; so are OpenCL's threads, whose devices refuse the child anyway. */
+/* The stager and OpenCL's threads stay with the parent. What was ordered is wanted again; what was
+ * being built has failed, and the child has no devices anyway. */
 void tide_modules_forget(void)
 {
     modules_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -344,18 +368,19 @@ void tide_modules_forget(void)
     }
 }
 
-/* ---- helping -------------------------------------------------------------------------------- */
+/* ---- launching ------------------------------------------------------------------------------ */
 
 static size_t modules_table_size(const unit *u)
 {
     return u->language == TIDE_KERNELS_CUDA ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL;
 }
 
-/* OpenCL: places of the table that are not used get a buffer of one that is. */
+/* OpenCL: a place of the table that is not used gets the buffer of one that is. */
 static size_t modules_add_buffers(const tide_table *table, const void *used[TIDE_SEGMENTS_OPENCL],
                                   tide_argument *arguments, size_t count)
 {
     const void *any_buffer = NULL;
+    tide_assert(table->segments.count <= TIDE_SEGMENTS_OPENCL);
     for (size_t i = 0; i < table->segments.count; i++)
         any_buffer = table->buffers[i] != NULL ? table->buffers[i] : any_buffer;
     for (size_t i = 0; i < TIDE_SEGMENTS_OPENCL; i++) {
@@ -372,18 +397,22 @@ static tide_status modules_launch(const unit *u, const tide_frame_work *work, ti
     const void *used[TIDE_SEGMENTS_OPENCL];
     tide_argument arguments[2 + TIDE_SEGMENTS_OPENCL];
     size_t count = 0;
+    tide_assert(table->segments.count != 0 && u->kernels[kernel] != NULL);
+    tide_assert(kernel == TIDE_KERNEL_FILL || work->block != NULL);
     arguments[count++] =
         (tide_argument){&table->segments, tide_segments_bytes(modules_table_size(u))};
     if (kernel != TIDE_KERNEL_FILL)
         arguments[count++] = (tide_argument){&work->block, 0};
     if (u->language == TIDE_KERNELS_OPENCL && kernel != TIDE_KERNEL_FINISH)
         count = modules_add_buffers(table, used, arguments, count);
+    tide_assert(count <= sizeof arguments / sizeof *arguments);
     return work->device->methods->launch(
         work->device, work->stream, u->kernels[kernel],
         kernel == TIDE_KERNEL_FINISH ? 1 : table->groups,
         u->language == TIDE_KERNELS_CUDA ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, arguments, count);
 }
 
+/* Launches the kernel on as many tables as the frame takes. */
 static tide_status modules_run_kernel(const unit *u, const tide_frame_work *work,
                                       tide_kernel kernel)
 {
@@ -395,6 +424,7 @@ static tide_status modules_run_kernel(const unit *u, const tide_frame_work *work
     return TIDE_OK;
 }
 
+/* Hashes and checks add to the block: it starts with zeros. */
 static tide_status modules_clear_block(const tide_frame_work *work)
 {
     static const uint64_t zero;
@@ -410,6 +440,7 @@ static tide_status modules_run_work(const unit *u, const tide_frame_work *work, 
     return kernel == TIDE_KERNEL_HASH ? modules_run_kernel(u, work, TIDE_KERNEL_FINISH) : TIDE_OK;
 }
 
+/* The runtime's hook. A frame that comes before its kernels are READY goes the plain way. */
 static tide_frame_result modules_help(const tide_frame_work *work)
 {
     static const tide_kernel kernels[] = {
@@ -417,6 +448,7 @@ static tide_frame_result modules_help(const tide_frame_work *work)
         [TIDE_FRAME_UNPACK] = TIDE_KERNEL_UNPACK,   [TIDE_FRAME_HASH] = TIDE_KERNEL_HASH,
         [TIDE_FRAME_CHECK] = TIDE_KERNEL_CHECK,
     };
+    tide_assert((size_t)work->kind < sizeof kernels / sizeof *kernels && work->count != 0);
     if (tide_setting_get(TIDE_SETTING_frame_kernels) == 0)
         return TIDE_FRAME_ABSENT;
     const unit *u = modules_find(work->device);

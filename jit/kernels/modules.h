@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels that help with frames, for each device: wanted by the first frame, ordered and loaded by
- * the keeper (or tide_step), used by every frame from then on. Nobody waits: until they are there,
- * and where they cannot be had, the runtime has its plain ways, and that is said once.
+/* The kernels of each device: the first frame wants them, the keeper (or tide_step) has them made
+ * and loads them, and frames use them from then on. Nobody waits. Until they are READY, or where
+ * they cannot be had, the runtime fills and copies part by part; the second is said once on stderr.
  *
- * CUDA's are compiled by the stager; OpenCL's by the driver, in the round, without its lock. */
+ * The stager compiles CUDA's kernels. The driver compiles OpenCL's, in a round but without its
+ * lock. */
 #ifndef TIDEPOOL_JIT_KERNELS_MODULES_H
 #define TIDEPOOL_JIT_KERNELS_MODULES_H
 
@@ -16,9 +17,9 @@ extern void (*tide_modules_wanted)(void);
 /* Sets the callbacks of the runtime. */
 void tide_modules_attach(void);
 
-/* The parts of a round. With the round lock held: orders what is wanted; takes an answer, if it is
- * one to such an order; are there orders out? Without it: loads and builds; is anything on its way?
- */
+/* The parts of a round. With the round lock held: order sends orders for what is wanted; answer
+ * takes an answer if it is to such an order; ordered says whether any has no answer yet. Without
+ * the round lock: build loads and builds; pending says whether anything is on its way. */
 void tide_modules_order(void);
 bool tide_modules_answer(const tide_stager_answer *answer);
 bool tide_modules_ordered(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The texts of kernels. What a chunk's work is stands here once, in words that each language's
- * prelude explains (GLOBAL, U64, ITEM …); what is written for each kernel is its entry: where parts
- * come from differs, since OpenCL's buffers must each be a parameter.
+/* Writes the source of the kernels. The work on one chunk stands here once, in words that the
+ * prelude of each language defines (GLOBAL, U64, ITEM …). Each kernel has an entry of its own,
+ * because in OpenCL each buffer must be a parameter.
  *
- * All functions are short: a compiler's time grows faster than their length. */
+ * The kernels' functions are short: a compiler's time grows faster than their length. */
 #include "jit/kernels/source.h"
 
 #include <stdio.h>
@@ -11,13 +11,15 @@
 #include "jit/spec/text.h"
 #include "runtime/base/assert.h"
 
+_Static_assert(TIDE_KERNEL_COUNT == 6, "each kernel has a name, and all but the last an action");
+
 const char *const tide_kernel_names[TIDE_KERNEL_COUNT] = {"fill",   "check", "pack",
                                                           "unpack", "hash",  "finish"};
 
 /* ---- preludes ------------------------------------------------------------------------------- */
 
-/* Tables are parameters in constant memory; where the compiler knows how to say so, taking their
- * address makes no copy. */
+/* Tables are parameters in constant memory. With __grid_constant__ the compiler makes no copy when
+ * an address of one is taken. */
 static const char prelude_cuda[] =
     "typedef unsigned char U8;\n"
     "typedef unsigned int U32;\n"
@@ -103,8 +105,8 @@ static const char segment_text[] = "typedef struct segment {\n"
                                    "    return (U8)((k < 8 ? low : high) >> (k % 8 * 8));\n"
                                    "}\n";
 
-/* Words of 16 bytes from the aligned address on; those at either end may be the segment's in part.
- */
+/* Writes words of 16 bytes from an aligned address on. The first and the last may be only partly
+ * the segment's. */
 static const char fill[] =
     "INLINE void fill_edge(GLOBAL U8 *start, U64 at, U64 from, U64 end, U64 low, U64 high)\n"
     "{\n"
@@ -151,7 +153,7 @@ static const char check[] =
     "    return wrong;\n"
     "}\n";
 
-/* Written for each unit that two addresses may have in common. */
+/* Written once for each unit in which both addresses may be aligned. */
 static const char copy[] =
     "INLINE void copy_%s(GLOBAL const U8 *from, GLOBAL U8 *to, U64 bytes, U64 chunk)\n"
     "{\n"
@@ -207,7 +209,7 @@ static const char hash[] =
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* What is done once segment and chunk are known: DATA is the segment's start. */
+/* What an entry does once segment and chunk are known. DATA is the segment's start. */
 static const char *const actions[TIDE_KERNEL_COUNT] = {
     [TIDE_KERNEL_FILL] = "    fill_chunk(DATA, s.bytes, s.shift, s.low, s.high, chunk);\n",
     [TIDE_KERNEL_CHECK] = "    ADD((GLOBAL U64 *)block + table.base + i,\n"
@@ -218,9 +220,11 @@ static const char *const actions[TIDE_KERNEL_COUNT] = {
                          "        hash_chunk(DATA, s.bytes, s.shift, s.low, chunk));\n",
 };
 
+/* The table, the block, and in OpenCL as many buffers as the table has segments. */
 static void source_put_parameters(tide_text *t, tide_kernels_language language, tide_kernel kernel,
                                   size_t size)
 {
+    tide_assert(kernel < TIDE_KERNEL_COUNT && size <= TIDE_SEGMENTS_MANY);
     tide_text_put(t, "(TABLE segments table");
     if (kernel != TIDE_KERNEL_FILL)
         tide_text_put(t, ", GLOBAL U8 *block");
@@ -233,6 +237,7 @@ static void source_put_parameters(tide_text *t, tide_kernels_language language, 
 /* OpenCL: a segment's buffer is the parameter of its number. */
 static void source_put_data(tide_text *t, tide_kernels_language language, size_t size)
 {
+    tide_assert(size != 0);
     if (language == TIDE_KERNELS_CUDA) {
         tide_text_put(t, "    U8 *DATA = (U8 *)s.data;\n");
         return;
@@ -254,6 +259,7 @@ static void source_put_entry(tide_text *t, tide_kernels_language language, tide_
                          "        sums[i] = mix(sums[i] + table.all[i].bytes * HASH_STEP);\n}\n");
         return;
     }
+    tide_assert(actions[kernel] != NULL);
     if (kernel == TIDE_KERNEL_CHECK || kernel == TIDE_KERNEL_HASH)
         tide_text_put(t, "    SUMS\n");
     tide_text_put(t, "    U32 i = find(table.all, table.count, CHUNK_INDEX);\n"
@@ -301,5 +307,6 @@ size_t tide_kernels_source(tide_kernels_language language, char *out, size_t roo
                   cuda ? prelude_cuda : prelude_opencl);
     source_put_common(&t);
     source_put_table(&t, language, cuda ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL);
+    tide_assert(t.used < TIDE_KERNELS_SOURCE_BYTES);
     return t.used;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Turns a frame into the tables of its launches: segments, patterns, and the groups of each. */
 #include "jit/kernels/table.h"
 
 #include <string.h>
@@ -9,6 +10,9 @@
 #include "runtime/device/device.h"
 
 enum { PATTERN = 16 };
+
+_Static_assert(PATTERN == sizeof(((tide_segment *)0)->low) + sizeof(((tide_segment *)0)->high),
+               "a segment holds a pattern");
 
 static size_t table_part_bytes(const tide_part *part)
 {
@@ -21,21 +25,24 @@ static size_t table_part_bytes(const tide_part *part)
 
 /* ---- patterns ------------------------------------------------------------------------------- */
 
-/* What is written, from an element's start on. */
+/* The bytes to be written, from the start of an element on. */
 typedef struct pattern {
     unsigned char bytes[PATTERN];
 } pattern;
 
+/* Does the kernel need a pattern? */
 static bool table_has_pattern(tide_kernel kernel)
 {
     return kernel == TIDE_KERNEL_FILL || kernel == TIDE_KERNEL_CHECK;
 }
 
-/* Has the value a period that 16 is a multiple of? */
+/* The pattern of a part's value. False: 16 bytes are no whole number of elements, and it is not
+ * zero. */
 static bool table_pattern_of(const tide_part *part, pattern *out)
 {
     size_t size = part->type == TIDE_BIT ? 1 : tide_type_find(part->type)->size;
     const unsigned char *value = part->host, truth = UINT8_MAX;
+    tide_assert(size != 0);
     memset(out, 0, sizeof *out);
     if (value == NULL || (part->type == TIDE_BIT && !*(const bool *)part->host))
         return true;
@@ -58,10 +65,12 @@ bool tide_table_possible(const tide_frame_work *work, tide_kernel kernel)
     return true;
 }
 
-/* As it stands at addresses that 16 divides, if an element starts `shift` bytes beyond one. */
+/* Turns the pattern to what stands at addresses that 16 divides; elements start `shift` bytes after
+ * such an address. */
 static void table_rotate(const pattern *from, uint32_t shift, tide_segment *out)
 {
     unsigned char turned[PATTERN];
+    tide_assert(shift < PATTERN);
     for (size_t k = 0; k < PATTERN; k++)
         turned[k] = from->bytes[(k - shift) % PATTERN];
     memcpy(&out->low, turned, sizeof out->low);
@@ -70,18 +79,20 @@ static void table_rotate(const pattern *from, uint32_t shift, tide_segment *out)
 
 /* ---- segments ------------------------------------------------------------------------------- */
 
-/* A kernel that reaches its buffers by parameters gets the start of the slot, which is one for
- * sure, or where pointers are what they seem the nearest address that 16 divides: slots start at
- * such. */
+/* OpenCL: the start of the buffer that a kernel gets as a parameter, and the data's offset in it.
+ * Either the device knows the buffer; or its pointers are addresses, and the start is the nearest
+ * one that 16 divides (a slot starts at such an address). */
 static void *table_locate(const tide_device *device, const void *data, uint64_t *offset)
 {
     size_t within = 0;
     if (device->methods->buffer((tide_device *)(uintptr_t)device, data, &within) == NULL)
         within = (uintptr_t)data % PATTERN;
+    tide_assert(within <= (uintptr_t)data);
     *offset = within;
     return (void *)((uintptr_t)data - within);
 }
 
+/* How many groups of threads deal with the segment. */
 static uint32_t table_groups_of(const tide_segment *segment, tide_kernel kernel)
 {
     uint64_t chunk = tide_kernel_chunk(kernel);
@@ -100,24 +111,29 @@ typedef struct builder {
     tide_table *out;
 } builder;
 
-/* A segment for these bytes, not yet with what belongs to them. */
+/* Starts a segment for these bytes. The caller adds what belongs to them, and ends it. */
 static tide_segment *table_begin_segment(const builder *b, const void *data, size_t bytes)
 {
     tide_segments *all = &b->out->segments;
+    tide_assert(all->count < b->most);
     tide_segment *made = &all->segment[all->count];
     *made = (tide_segment){.data = (uintptr_t)data, .bytes = bytes, .first = b->out->groups};
     if (b->language == TIDE_KERNELS_OPENCL)
         b->out->buffers[all->count] =
             bytes != 0 ? table_locate(b->work->device, data, &made->data) : NULL;
     made->shift = (uint32_t)(made->data % PATTERN);
+    tide_assert(made->first == b->out->groups && made->shift < PATTERN);
     return made;
 }
 
+/* False: the launch has no groups left, so the segment goes into the next one. */
 static bool table_end_segment(const builder *b, tide_segment *made)
 {
     uint32_t groups = table_groups_of(made, b->kernel);
+    tide_assert(made == &b->out->segments.segment[b->out->segments.count]);
+    tide_assert(b->out->groups <= INT32_MAX);
     if (groups > INT32_MAX - b->out->groups)
-        return false; /* the next launch's */
+        return false;
     b->out->groups += groups;
     b->out->segments.count++;
     return true;
@@ -131,8 +147,8 @@ static bool table_add_pattern(const builder *b, const void *data, size_t bytes,
     return table_end_segment(b, made);
 }
 
-/* Of bits the whole words, then, as a segment of its own, the last one: bits beyond the end are 0.
- */
+/* Bits are filled in two segments: the whole words, then the last word, in which bits beyond the
+ * end are 0. `half`: only the last word is left. */
 static bool table_add_filled(const builder *b, const tide_part *part, bool *half)
 {
     pattern value;
@@ -167,7 +183,7 @@ static bool table_add_plain(const builder *b, size_t index)
     return table_end_segment(b, made);
 }
 
-/* A check counts by parts, so that a part must be one segment: of bits all words must be alike. */
+/* A check counts by parts, so each part is one segment. Of bits all words must be alike. */
 static bool table_add_checked(const builder *b, size_t index)
 {
     pattern value;
@@ -180,6 +196,7 @@ static bool table_add_checked(const builder *b, size_t index)
 
 static bool table_add_next(const builder *b, tide_table_place *place)
 {
+    tide_assert(place->part < b->work->count);
     const tide_part *part = &b->work->parts[place->part];
     if (b->kernel == TIDE_KERNEL_CHECK)
         return table_add_checked(b, place->part);
@@ -193,6 +210,8 @@ bool tide_table_next(const tide_frame_work *work, tide_kernel kernel,
                      tide_table *out)
 {
     const builder b = {work, kernel, language, most, out};
+    tide_assert(place->part <= work->count && most != 0 && most <= TIDE_SEGMENTS_MANY);
+    tide_assert(language == TIDE_KERNELS_CUDA || most <= TIDE_SEGMENTS_OPENCL);
     if (place->part == work->count)
         return false;
     /* Only what is used is written: a small frame shall not pay for a large table. */
@@ -203,5 +222,6 @@ bool tide_table_next(const tide_frame_work *work, tide_kernel kernel,
         place->part++;
         place->half = false;
     }
+    tide_assert(out->segments.count != 0 || place->part > out->segments.base); /* it moves on */
     return true;
 }

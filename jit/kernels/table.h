@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From a frame to the tables of its launches: which segments, where each lies, which groups deal
- * with it. Arithmetic only; it launches nothing. */
+/* Makes the tables of a frame's launches: its segments, where each lies, which groups deal with it.
+ * Arithmetic only; nothing is launched. */
 #ifndef TIDEPOOL_JIT_KERNELS_TABLE_H
 #define TIDEPOOL_JIT_KERNELS_TABLE_H
 
@@ -19,7 +19,8 @@ typedef struct tide_table_place {
     bool half; /* of an array of bits only the last word is left */
 } tide_table_place;
 
-/* Can kernels do it? Elements of 1, 2, 4, 8 or 16 bytes have a pattern, and zero has one always. */
+/* Can kernels do this work? Elements of 1, 2, 4, 8 or 16 bytes have a pattern, and zero has one
+ * always. */
 bool tide_table_possible(const tide_frame_work *work, tide_kernel kernel);
 
 /* Writes the next table, of `most` segments at most (in OpenCL TIDE_SEGMENTS_OPENCL), and moves the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Specs as text: one writer, one strict reader. It accepts what the writer writes and nothing more,
- * so that two specs are the same if and only if their texts are. */
+/* Specs as text: one writer and one strict reader. The reader accepts what the writer writes and
+ * nothing else, so two specs are the same if and only if their texts are. */
 #include "jit/spec/spec.h"
 
 #include <inttypes.h>
@@ -16,15 +16,25 @@
 
 enum { LINE_MAX = 512, NAME_ESCAPED = 3 * TIDE_SPEC_NAME };
 
-/* As they stand in the text. */
+_Static_assert(sizeof "array  65535 8\n" + NAME_ESCAPED + 20 * TIDE_NDIM_MAX < LINE_MAX,
+               "the longest line of a site can be read again");
+_Static_assert(TIDE_SPEC_ITEMS *(sizeof "array  65535 8\n" + NAME_ESCAPED + 20 * TIDE_NDIM_MAX) +
+                       256 <
+                   TIDE_SPEC_SITE_BYTES,
+               "the longest site fits the room that callers must give");
+_Static_assert(TIDE_KIND_COUNT == 5, "kinds and most_items have a row for each kind");
+_Static_assert(TIDE_TYPED_MAX <= TIDE_SPEC_ITEMS, "a spec has room for any frame");
+_Static_assert((int)TIDE_PLAN_METHODS <= (int)TIDE_SPEC_ITEMS, "a spec has room for any dispatch");
+
+/* The kinds as they stand in the text. */
 static const char *const kinds[TIDE_KIND_COUNT] = {"scope", "frame", "acquire", "array",
                                                    "dispatch"};
 
-/* Most items of each kind: a frame is limited by its macro, a dispatch by its plan. */
+/* Most items of a site of each kind. A frame is limited by its macro, a dispatch by its plan. */
 static const uint32_t most_items[TIDE_KIND_COUNT] = {
     TIDE_SPEC_ITEMS, TIDE_TYPED_MAX, TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS, TIDE_PLAN_METHODS};
 
-/* Part of an identifier, whatever the locale says. */
+/* May it stand in an identifier? Unlike isalnum, this does not depend on the locale. */
 static bool spec_is_word_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -32,6 +42,7 @@ static bool spec_is_word_byte(char c)
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
+/* Is it written as it is, and not as %XX? */
 static bool spec_is_plain(char c)
 {
     return spec_is_word_byte(c) || (c != '\0' && strchr(".-*", c) != NULL);
@@ -39,6 +50,7 @@ static bool spec_is_plain(char c)
 
 static void spec_put_name(tide_text *t, const char *name)
 {
+    tide_assert(memchr(name, '\0', TIDE_SPEC_NAME) != NULL);
     for (size_t i = 0; i < TIDE_SPEC_NAME && name[i] != '\0'; i++)
         tide_text_put(t, spec_is_plain(name[i]) ? "%c" : "%%%02X", (unsigned char)name[i]);
     if (name[0] == '\0')
@@ -56,12 +68,14 @@ size_t tide_spec_write_head(char *out, size_t room)
 size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
 {
     tide_assert(room >= TIDE_SPEC_SITE_BYTES && spec->item_count <= TIDE_SPEC_ITEMS);
+    tide_assert((unsigned)spec->kind < TIDE_KIND_COUNT && spec->stem[0] != '\0');
     tide_text t = {out, room, 0};
     tide_text_put(&t, "site %s %s\n%s%s", kinds[spec->kind], spec->stem,
                   spec->count ? "count\n" : "", spec->nested ? "nested\n" : "");
     for (uint32_t i = 0; i < spec->item_count; i++) {
         const tide_spec_item *item = &spec->items[i];
         bool array = spec->kind == TIDE_KIND_ARRAY;
+        tide_assert(!array || (item->ndim >= 0 && item->ndim <= TIDE_NDIM_MAX));
         tide_text_put(&t, array ? "array " : "type ");
         spec_put_name(&t, item->name);
         tide_text_put(&t, " %" PRIu32, item->type);
@@ -77,6 +91,7 @@ size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
 
 /* ---- reading lines and words -------------------------------------------------------------- */
 
+/* Refuses the text: one line of printable characters in reader->error. Returns false. */
 static __attribute__((format(printf, 2, 3))) bool spec_bad(tide_spec_reader *reader,
                                                            const char *format, ...)
 {
@@ -92,7 +107,7 @@ static __attribute__((format(printf, 2, 3))) bool spec_bad(tide_spec_reader *rea
     return false;
 }
 
-/* The next line, without its end, moved past. */
+/* Copies the next line without its end, and moves past it. */
 static bool spec_next_line(tide_spec_reader *reader, char line[LINE_MAX])
 {
     const char *end = strchr(reader->text, '\n');
@@ -104,13 +119,15 @@ static bool spec_next_line(tide_spec_reader *reader, char line[LINE_MAX])
     size_t length = (size_t)(end - reader->text);
     if (length >= LINE_MAX)
         return spec_bad(reader, "%zu bytes, limit %d", length, LINE_MAX - 1);
+    tide_assert(length < LINE_MAX && memchr(reader->text, '\0', length) == NULL);
     memcpy(line, reader->text, length);
     line[length] = '\0';
     reader->text = end + 1;
     return true;
 }
 
-/* Cuts the next word off *rest: words stand one blank apart. NULL: there is none. */
+/* Cuts the next word off *rest, which becomes NULL after the last word. Words stand one blank
+ * apart. NULL: there is no word. */
 static char *spec_next_word(char **rest)
 {
     char *word = *rest;
@@ -123,7 +140,7 @@ static char *spec_next_word(char **rest)
     return word;
 }
 
-/* Decimal digits, no sign, no leading zero. */
+/* Reads decimal digits without sign or leading zero. */
 static bool spec_read_number(const char *word, uint64_t limit, uint64_t *out)
 {
     *out = 0;
@@ -143,6 +160,7 @@ static int spec_hex_digit(char c)
     return at != NULL ? (int)(at - digits) : -1;
 }
 
+/* Reads a name back. What could have been written in another way is refused. */
 static bool spec_read_name(const char *word, char out[TIDE_SPEC_NAME])
 {
     size_t used = 0;
@@ -159,6 +177,7 @@ static bool spec_read_name(const char *word, char out[TIDE_SPEC_NAME])
         out[used++] = byte;
         c += escaped ? 2 : 0;
     }
+    tide_assert(used < TIDE_SPEC_NAME);
     out[used] = '\0';
     if (strcmp(out, "*") == 0)
         out[0] = '\0';
@@ -207,6 +226,7 @@ static bool spec_read_site(tide_spec_reader *reader, char *rest, tide_spec *out)
     if (!spec_is_identifier(stem) || rest != NULL)
         return spec_bad(reader, "stem '%.70s' is not an identifier of 1 to %d bytes",
                         stem == NULL ? "" : stem, TIDE_SPEC_STEM - 1);
+    tide_assert(strlen(stem) < sizeof out->stem);
     memcpy(out->stem, stem, strlen(stem) + 1);
     return true;
 }
@@ -236,6 +256,7 @@ static bool spec_read_item(tide_spec_reader *reader, char *rest, tide_spec *out)
     if (out->item_count == most_items[out->kind])
         return spec_bad(reader, "more than %" PRIu32 " items, the limit of a site of kind %s",
                         most_items[out->kind], kinds[out->kind]);
+    tide_assert(out->item_count < TIDE_SPEC_ITEMS);
     tide_spec_item *item = &out->items[out->item_count];
     if (!spec_read_name(spec_next_word(&rest), item->name))
         return spec_bad(reader, "the name of the type cannot be read");
@@ -255,10 +276,12 @@ static bool spec_read_item(tide_spec_reader *reader, char *rest, tide_spec *out)
 
 static bool spec_same_item(const tide_spec_item *a, const tide_spec_item *b)
 {
+    tide_assert(a->ndim >= 0 && a->ndim <= TIDE_NDIM_MAX);
     return a->type == b->type && a->ndim == b->ndim &&
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0;
 }
 
+/* Every rule that concerns more than one line of a site. */
 static bool spec_check_site(tide_spec_reader *reader, const tide_spec *spec)
 {
     uint32_t distinct = 0;
@@ -272,6 +295,7 @@ static bool spec_check_site(tide_spec_reader *reader, const tide_spec *spec)
         if (spec->kind == TIDE_KIND_SCOPE && i > 0 && spec->items[i].type < spec->items[i - 1].type)
             return spec_bad(reader, "the types of a scope do not ascend at %" PRIu32, i);
     }
+    tide_assert(distinct <= spec->item_count);
     if (distinct == 0)
         return spec_bad(reader, "the site has no items");
     if (spec->kind == TIDE_KIND_FRAME && distinct > TIDE_SCOPE_SAVED)
@@ -285,6 +309,7 @@ static bool spec_check_site(tide_spec_reader *reader, const tide_spec *spec)
 bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)
 {
     char line[LINE_MAX];
+    tide_assert(reader->text != NULL);
     *out = (tide_spec){0};
     if (reader->text[0] == '\0')
         return true;

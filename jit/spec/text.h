@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text written bit by bit into room that whoever gives it knows to be enough. */
+/* Text that is written piece by piece. The caller gives the room and knows that it is enough. */
 #ifndef TIDEPOOL_JIT_SPEC_TEXT_H
 #define TIDEPOOL_JIT_SPEC_TEXT_H
 
@@ -10,6 +10,7 @@ typedef struct tide_text {
     size_t room, used; /* bytes; a 0 stands at out[used] once something was written */
 } tide_text;
 
+/* Appends, and a final 0. */
 __attribute__((format(printf, 2, 3))) void tide_text_put(tide_text *text, const char *format, ...);
 
 #endif
