@@ -47,7 +47,7 @@ TIDE_API void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_ty
                                  void *args);
 
 /* Calls that found no method, since it was created. */
-TIDE_API uint64_t tide_generic_set_handler(const tide_generic *generic);
+TIDE_API uint64_t tide_generic_unmet(const tide_generic *generic);
 
 /* A site should always be used with the same generic function: its compiled code is for one, and
  * tests which it is given. */
