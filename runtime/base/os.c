@@ -23,15 +23,6 @@ bool tide_os_faulted(size_t bytes)
     return TIDE_UNLIKELY(tide_os_fault != NULL) && tide_os_fault(bytes);
 }
 
-/* For a whole mapping, or for an end of one. */
-static void os_unmap(void *start, size_t bytes)
-{
-    tide_assert(start != NULL && bytes > 0);
-    int failed = munmap(start, bytes);
-    tide_assert(!failed);
-    (void)failed;
-}
-
 /* No huge pages here: a pool touches a few lines of a large range, and one huge page for each
  * of them would cost megabytes for every pool. */
 void *tide_os_reserve(size_t bytes)
@@ -51,7 +42,7 @@ void *tide_os_reserve(size_t bytes)
 void tide_os_unreserve(void *start, size_t bytes)
 {
     tide_shim_unroot(start, bytes);
-    os_unmap(start, bytes);
+    (void)munmap(start, bytes);
 }
 
 void *tide_os_map_guarded(size_t bytes, size_t guard)
@@ -65,7 +56,7 @@ void *tide_os_map_guarded(size_t bytes, size_t guard)
         return NULL;
     if (mprotect(start + bytes, guard, PROT_NONE) == 0)
         return start;
-    os_unmap(start, bytes + guard);
+    (void)munmap(start, bytes + guard);
     return NULL;
 }
 
@@ -101,15 +92,15 @@ void *tide_os_map_huge(size_t bytes)
     char *aligned = start + (huge - (uintptr_t)start % huge) % huge;
     tide_assert((uintptr_t)aligned % huge == 0 && aligned < start + huge);
     if (aligned != start)
-        os_unmap(start, (size_t)(aligned - start));
-    os_unmap(aligned + bytes, (size_t)(start + bytes + huge - (aligned + bytes)));
+        (void)munmap(start, (size_t)(aligned - start));
+    (void)munmap(aligned + bytes, (size_t)(start + bytes + huge - (aligned + bytes)));
     (void)madvise(aligned, bytes, MADV_HUGEPAGE);
     return aligned;
 }
 
 void tide_os_unmap_huge(void *start, size_t bytes)
 {
-    os_unmap(start, bytes);
+    (void)munmap(start, bytes);
 }
 
 void *tide_os_resize(void *old, size_t bytes)
