@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Fills in the tables of the runtime's lower rooms with what its higher rooms do. */
 #include "runtime/attach.h"
 
 #include "runtime/array/import.h"

@@ -28,6 +28,7 @@ tide_status tide_shape_length(int ndim, const int64_t *shape, size_t *length, co
         return tide_fail(TIDE_ERROR_SIZE, caller, "%d dimensions, limit %d", ndim, TIDE_NDIM_MAX);
     if (ndim > 0 && shape == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, caller, "the shape is NULL");
+    tide_assert(length != NULL);
     size_t product = 1, largest = 1;
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0)
@@ -40,6 +41,7 @@ tide_status tide_shape_length(int ndim, const int64_t *shape, size_t *length, co
                              (long long)shape[i]);
         product *= (size_t)shape[i];
     }
+    tide_assert(product <= largest && largest <= INT64_MAX);
     *length = product;
     return TIDE_OK;
 }
@@ -47,10 +49,12 @@ tide_status tide_shape_length(int ndim, const int64_t *shape, size_t *length, co
 void tide_shape_strides(int ndim, const int64_t *shape, tide_order order, int64_t *strides)
 {
     int64_t stride = 1;
+    tide_assert(ndim >= 0 && ndim <= TIDE_NDIM_MAX);
     for (int i = 0; i < ndim; i++) {
         int d = order == TIDE_ROW_MAJOR ? ndim - 1 - i : i;
         strides[d] = stride;
         stride *= shape[d] > 0 ? shape[d] : 1;
+        tide_assert(stride > 0); /* tide_shape_length has found that it does not overflow */
     }
 }
 
@@ -62,10 +66,12 @@ bool tide_dl_type_of(tide_type type, tide_dl_type *out)
         [TIDE_U32] = TIDE_DL_UINT,    [TIDE_U64] = TIDE_DL_UINT,    [TIDE_F16] = TIDE_DL_FLOAT,
         [TIDE_BF16] = TIDE_DL_BFLOAT, [TIDE_F32] = TIDE_DL_FLOAT,   [TIDE_F64] = TIDE_DL_FLOAT,
         [TIDE_C64] = TIDE_DL_COMPLEX, [TIDE_C128] = TIDE_DL_COMPLEX, [TIDE_BOOL] = TIDE_DL_BOOL};
+    _Static_assert(TIDE_NO_TYPE == 0, "built-in types are numbered from 1 to their count");
     if (type == TIDE_NO_TYPE || type > TIDE_BUILTIN_COUNT || type == TIDE_BIT) {
         *out = (tide_dl_type){TIDE_DL_OPAQUE, 8, 1};
         return false;
     }
+    tide_assert(tide_type_find(type)->size - 1 < UINT8_MAX / 8); /* which also refuses 0 */
     *out = (tide_dl_type){codes[type], (uint8_t)(tide_type_find(type)->size * 8), 1};
     return true;
 }
@@ -77,9 +83,11 @@ tide_dl_device tide_dl_device_of(const tide_device *device)
 
 /* ---- the cache of a slot ---------------------------------------------------------------- */
 
+/* With all ways empty. NULL when memory is short. */
 static struct tide_array_cache *array_make_cache(void)
 {
     uint32_t ways = (uint32_t)tide_setting_get(TIDE_SETTING_array_ways);
+    tide_assert(ways > 0); /* else there is none to give up: array_make_way */
     struct tide_array_cache *cache =
         tide_os_resize(NULL, sizeof *cache + ways * sizeof cache->ways[0]);
     if (cache == NULL)
@@ -91,9 +99,10 @@ static struct tide_array_cache *array_make_cache(void)
     return cache;
 }
 
-static tide_array *array_make_header(tide_pool *pool, struct tide_array_cache *cache, tide_type type,
-                               int ndim)
+static tide_array *array_make_header(tide_pool *pool, struct tide_array_cache *cache,
+                                     tide_type type, int ndim)
 {
+    tide_assert(ndim >= 0 && ndim <= TIDE_NDIM_MAX && cache->headers[ndim] == NULL);
     tide_array *header = tide_os_resize(NULL, sizeof *header);
     if (header == NULL)
         return NULL;
@@ -113,16 +122,19 @@ static tide_array *array_header_of(tide_pool *pool, tide_slot *slot, tide_type t
     struct tide_array_cache *cache = slot->array != NULL ? slot->array->cache : array_make_cache();
     if (cache == NULL)
         return NULL;
+    tide_assert(ndim >= 0 && ndim <= TIDE_NDIM_MAX);
     tide_array *header = cache->headers[ndim];
     if (header == NULL)
         header = array_make_header(pool, cache, type, ndim);
     if (header == NULL && slot->array == NULL)
         tide_os_free(cache); /* nothing refers to it yet */
+    tide_assert(header == NULL || (header->type == type && header->tensor.ndim == ndim));
     return header;
 }
 
-static tide_shape_way *array_find_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
-                           tide_order order)
+/* The way that remembers this shape, or NULL. */
+static tide_shape_way *array_find_way(struct tide_array_cache *cache, int ndim,
+                                      const int64_t *shape, tide_order order)
 {
     for (uint32_t i = 0; i < cache->way_count; i++) {
         tide_shape_way *way = &cache->ways[i];
@@ -132,11 +144,12 @@ static tide_shape_way *array_find_way(struct tide_array_cache *cache, int ndim, 
     return NULL;
 }
 
-/* Ways are given up in turn: with one shape more than there are ways, turn-taking computes each
- * time, but so would any rule, and it costs nothing to keep. */
-static tide_shape_way *array_make_way(struct tide_array_cache *cache, int ndim, const int64_t *shape,
-                           tide_order order, size_t length)
+/* Ways are given up in turn. With one shape more than there are ways, each use then computes anew.
+ * Any other rule has such a case too, and this one costs nothing. */
+static tide_shape_way *array_make_way(struct tide_array_cache *cache, int ndim,
+                                      const int64_t *shape, tide_order order, size_t length)
 {
+    tide_assert(cache->turn < cache->way_count && ndim >= 0 && ndim <= TIDE_NDIM_MAX);
     tide_shape_way *way = &cache->ways[cache->turn];
     cache->turn = (cache->turn + 1) % cache->way_count;
     way->ndim = ndim;
@@ -148,8 +161,12 @@ static tide_shape_way *array_make_way(struct tide_array_cache *cache, int ndim, 
     return way;
 }
 
+/* Makes the header that of an array in this slot, of the way's shape. */
 static void array_point_header(tide_array *header, tide_shape_way *way, tide_slot *slot)
 {
+    tide_assert(way->ndim == header->tensor.ndim && slot->data != NULL);
+    tide_assert(slot->array == NULL || slot->array->cache == header->cache);
+    tide_assert(header->base == NULL); /* it is its slot's own */
     header->tensor.shape = way->shape;
     header->tensor.strides = way->strides;
     header->tensor.data = slot->data;
@@ -162,8 +179,9 @@ static void array_point_header(tide_array *header, tide_shape_way *way, tide_slo
 
 /* ---- acquire ---------------------------------------------------------------------------- */
 
+/* What tide_array_acquire refuses; else the number of elements. */
 static tide_status array_validate(tide_pool *pool, tide_type type, tide_order order, int ndim,
-                            const int64_t *shape, size_t *length)
+                                  const int64_t *shape, size_t *length)
 {
     TIDE_FORWARD(tide_pool_use(pool, call));
     if (type == TIDE_NO_TYPE || tide_type_find(type) == NULL)
@@ -176,8 +194,9 @@ static tide_status array_validate(tide_pool *pool, tide_type type, tide_order or
     return tide_shape_length(ndim, shape, length, call);
 }
 
+/* Counts that the shape was known: as the slot's last one, or as another of its ways. */
 static void array_count_known(tide_pool *pool, const tide_slot *slot, tide_array *header,
-                        const tide_shape_way *way)
+                              const tide_shape_way *way)
 {
     if (slot->array == header && header->tensor.shape == way->shape)
         header->hits++;
@@ -187,11 +206,12 @@ static void array_count_known(tide_pool *pool, const tide_slot *slot, tide_array
 
 /* The header is found before the slot is taken, so that a failure takes nothing. */
 static tide_array *array_acquire(tide_pool *pool, tide_row *row, tide_order order, int ndim,
-                           const int64_t *shape, size_t length, tide_place place)
+                                 const int64_t *shape, size_t length, tide_place place)
 {
     tide_slot *slot = tide_row_fit(pool, row, length, place, call);
     if (slot == NULL)
         return NULL;
+    tide_assert(slot == row->shelf->next && row->shelf->saved_at == pool->tag);
     tide_array *header = array_header_of(pool, slot, row->type, ndim);
     if (header == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a header of %d dimensions", ndim);
@@ -204,15 +224,16 @@ static tide_array *array_acquire(tide_pool *pool, tide_row *row, tide_order orde
         way = array_make_way(header->cache, ndim, shape, order, length);
         pool->core->headers.computed++;
     }
+    tide_assert(way->length == length);
     tide_row_take(pool, row, slot, length, place);
     array_point_header(header, way, slot);
     return header;
 }
 
-/* One of the slot's other shapes, in a slot that is ready: the least that cold code must do. In a
- * careful pool no slot has a limit above 0, so none passes. */
+/* Takes a slot that is ready and remembers this shape: the least that cold code must do. NULL,
+ * nothing taken, for any other. In a careful pool every slot's limit is 0, so none passes. */
 static tide_array *array_take_cached(tide_pool *pool, tide_type type, tide_order order, int ndim,
-                               const int64_t *shape)
+                                     const int64_t *shape)
 {
     if (pool == NULL || type >= TIDE_TYPE_LIMIT || ndim < 1 || ndim > TIDE_NDIM_MAX ||
         shape == NULL || pool->shelves[type].saved_at == 0)
@@ -225,6 +246,7 @@ static tide_array *array_take_cached(tide_pool *pool, tide_type type, tide_order
     tide_shape_way *way = header != NULL ? array_find_way(header->cache, ndim, shape, order) : NULL;
     if (way == NULL || way->length >= slot->limit || !tide_log_touch(pool, shelf, call))
         return NULL;
+    tide_assert(!pool->core->careful && shelf->next == slot && shelf->saved_at == pool->tag);
     shelf->next = slot + 1;
     array_count_known(pool, slot, header, way);
     array_point_header(header, way, slot);
@@ -243,8 +265,8 @@ tide_array *tide_array_acquire_slow(tide_pool *pool, tide_type type, tide_order 
     tide_row *row = tide_row_ready(pool, type, call);
     if (row == NULL || !tide_log_touch(pool, row->shelf, call))
         return NULL;
-    tide_array *array = array_acquire(pool, row, order, ndim, shape, length,
-                                (tide_place){TIDE_PASS_PLACE});
+    tide_array *array =
+        array_acquire(pool, row, order, ndim, shape, length, (tide_place){TIDE_PASS_PLACE});
     tide_assert_valid(pool);
     return array;
 }

@@ -13,17 +13,20 @@
 tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
                                      TIDE_PLACE);
 
-/* Is this array, a loose one, still live in this pool? The younger, the sooner it is found. */
+/* Is this array a loose one that is still live in this pool? A young one is found sooner. */
 bool tide_loose_live(const tide_pool *pool, const tide_array *array);
 
-/* Elements of a shape, refusing a bad rank, a negative extent, an overflow. */
+/* The elements of a shape. Refuses a bad rank, a negative extent and a product that overflows, also
+ * if another extent is 0. */
 tide_status tide_shape_length(int ndim, const int64_t *shape, size_t *length, const char *call);
 
-/* Strides, in elements, of a shape without gaps. */
+/* Strides, in elements, of a shape without gaps that tide_shape_length accepts. */
 void tide_shape_strides(int ndim, const int64_t *shape, tide_order order, int64_t *strides);
 
-/* DLPack's name for a type. False for those it has none for. */
+/* DLPack's name for a type. False for a type that has none there; *out is opaque bytes then. */
 bool tide_dl_type_of(tide_type type, tide_dl_type *out);
+
+/* DLPack's name for a device. */
 tide_dl_device tide_dl_device_of(const tide_device *device);
 
 #endif

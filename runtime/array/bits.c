@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Counting packed bits. */
 #include <tidepool/bits.h>
 
 size_t tide_bits_count(const uint64_t *bits, size_t n)

@@ -22,6 +22,7 @@ typedef struct exported_array {
     int64_t shape[TIDE_NDIM_MAX], strides[TIDE_NDIM_MAX];
 } exported_array;
 
+/* The deleter: a consumer is done with the array. Any thread. */
 static void dlpack_release_exported(tide_dl_managed *managed)
 {
     exported_array *exported = managed->manager_ctx;
@@ -29,12 +30,13 @@ static void dlpack_release_exported(tide_dl_managed *managed)
     tide_os_free(exported);
 }
 
-/* The live slot that has this header, or NULL. By address alone: what the header of an array that
- * is no longer live says is not to be trusted, and a trim may have freed it. */
+/* The live slot that has this header, or NULL. It is found by its address alone: an array that is
+ * no longer live may say anything in its header, and a trim may have freed that. */
 static tide_slot *dlpack_live_slot(const tide_pool *pool, const tide_array *header)
 {
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         const tide_row *row = pool->core->rows.used[i];
+        tide_assert(row->shelf->next >= row->slots && tide_row_live(row) <= row->count);
         for (tide_slot *slot = row->shelf->next; slot-- > row->slots;)
             if (slot->array == header)
                 return slot;
@@ -42,7 +44,8 @@ static tide_slot *dlpack_live_slot(const tide_pool *pool, const tide_array *head
     return NULL;
 }
 
-/* The slot whose memory the array is, if the array is live and pooled; its row, too. */
+/* The slot whose memory the array is, and its row. NULL with a message unless the array is live and
+ * of this pool. */
 static tide_slot *dlpack_slot_of(tide_pool *pool, const tide_array *array, tide_row **row)
 {
     const char *call = "tide_array_export";
@@ -60,6 +63,8 @@ static tide_slot *dlpack_slot_of(tide_pool *pool, const tide_array *array, tide_
         return NULL;
     }
     *row = &pool->core->rows.by_type[root->type];
+    tide_assert((*row)->shelf != NULL && slot >= (*row)->slots && slot < (*row)->shelf->next);
+    tide_assert(slot->data != NULL || tide_slot_record_of(*row, slot)->pin != NULL);
     return slot;
 }
 
@@ -79,6 +84,7 @@ static tide_status dlpack_check_export(const tide_row *row, const tide_slot *slo
 static void dlpack_describe_export(exported_array *exported, const tide_array *array)
 {
     size_t ndim = (size_t)array->tensor.ndim;
+    tide_assert(ndim <= TIDE_NDIM_MAX && exported->pin != NULL);
     memcpy(exported->shape, array->tensor.shape, ndim * sizeof *exported->shape);
     memcpy(exported->strides, array->tensor.strides, ndim * sizeof *exported->strides);
     tide_dl_managed *managed = &exported->managed;
@@ -123,6 +129,7 @@ tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array)
 
 /* ---- in --------------------------------------------------------------------------------- */
 
+/* The built-in type that DLPack gives this name, or TIDE_NO_TYPE. */
 static tide_type dlpack_type_named(tide_dl_type name)
 {
     tide_dl_type known;
@@ -134,7 +141,7 @@ static tide_type dlpack_type_named(tide_dl_type name)
 }
 
 static tide_status dlpack_check_import(const tide_pool *pool, const tide_dl_managed *managed,
-                                size_t *length)
+                                       size_t *length)
 {
     const char *call = "tide_array_import";
     const tide_dl_tensor *tensor = &managed->tensor;
@@ -155,12 +162,13 @@ static tide_status dlpack_check_import(const tide_pool *pool, const tide_dl_mana
 }
 
 static tide_array *dlpack_make_imported(tide_pool *pool, tide_dl_managed *managed, size_t length,
-                                 TIDE_PLACE)
+                                        TIDE_PLACE)
 {
     const tide_dl_tensor *tensor = &managed->tensor;
     size_t ndim = (size_t)tensor->ndim;
-    tide_loose_array *loose = tide_loose_acquire(pool, dlpack_type_named(tensor->dtype), tensor->ndim,
-                                                 "tide_array_import", TIDE_PASS_PLACE);
+    tide_assert(ndim <= TIDE_NDIM_MAX && dlpack_type_named(tensor->dtype) != TIDE_NO_TYPE);
+    tide_loose_array *loose = tide_loose_acquire(
+        pool, dlpack_type_named(tensor->dtype), tensor->ndim, "tide_array_import", TIDE_PASS_PLACE);
     if (loose == NULL)
         return NULL;
     loose->array.tensor.data = tensor->data;
@@ -175,6 +183,7 @@ static tide_array *dlpack_make_imported(tide_pool *pool, tide_dl_managed *manage
     bool row = tide_array_contiguous(&loose->array, TIDE_ROW_MAJOR);
     bool column = tide_array_contiguous(&loose->array, TIDE_COLUMN_MAJOR);
     loose->array.order = !row && column ? TIDE_COLUMN_MAJOR : TIDE_ROW_MAJOR;
+    tide_assert(loose->array.base == NULL && tide_loose_live(pool, &loose->array));
     return &loose->array;
 }
 
@@ -194,8 +203,8 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
     size_t length = 0;
     tide_array *array = NULL;
     /* Room for the header's touch, and for the entry that gives the tensor back. */
-    if (tide_pool_use(pool, call) == TIDE_OK && dlpack_check_import(pool, managed, &length) == TIDE_OK &&
-        tide_log_room(pool, 2, call))
+    if (tide_pool_use(pool, call) == TIDE_OK &&
+        dlpack_check_import(pool, managed, &length) == TIDE_OK && tide_log_room(pool, 2, call))
         array = dlpack_make_imported(pool, managed, length, TIDE_CALLER);
     if (array != NULL && !tide_import_remember(pool, managed)) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember the tensor");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arrays that start with a value. */
+/* Acquires that start with a value, and the filling that they and N-D arrays share. */
 #include <string.h>
 
 #include <tidepool/acquire.h>
@@ -15,6 +15,7 @@
 static tide_status fill_bits(tide_device *device, void *stream, uint64_t *words, size_t n,
                              bool value)
 {
+    tide_assert(n > 0);
     const uint64_t all = value ? UINT64_MAX : 0;
     const uint64_t last = value ? ((uint64_t)1 << n % 64) - 1 : 0;
     if (n >= 64)
@@ -23,18 +24,22 @@ static tide_status fill_bits(tide_device *device, void *stream, uint64_t *words,
                        : device->methods->fill(device, stream, words + n / 64, &last, 8, 1);
 }
 
+/* Queues the fill. Where the size overflows there is no such array, so nothing to fill. */
 static tide_status fill_on(tide_device *device, void *stream, void *data, tide_type type, size_t n,
                            const void *value)
 {
     static const uint8_t zero;
     const tide_type_facts *facts = tide_type_find(type);
     size_t bytes = 0;
+    tide_assert(facts != NULL && device->methods->fill != NULL);
     if (n == 0 || !tide_type_bytes(facts, n, &bytes))
         return TIDE_OK;
+    tide_assert(bytes > 0);
     if (value == NULL)
         return device->methods->fill(device, stream, data, &zero, 1, bytes);
     if (type == TIDE_BIT)
         return fill_bits(device, stream, data, n, *(const bool *)value);
+    tide_assert(facts->size > 0 && bytes == n * facts->size);
     return device->methods->fill(device, stream, data, value, facts->size, n);
 }
 
@@ -80,7 +85,7 @@ void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n)
     return tide_zeros_at(pool, type, n, TIDE_CALLER);
 }
 
-/* The number one, in each numeric type. */
+/* The number one, in each numeric type; NULL for other types. */
 static const void *fill_number_one(tide_type type)
 {
     static const uint64_t integer = 1; /* every little-endian integer starts with it */
@@ -104,7 +109,7 @@ static const void *fill_number_one(tide_type type)
     }
 }
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "one() relies on little-endian integers");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "`integer` above relies on it");
 
 const void *tide_one_of(tide_type type, const char *call)
 {

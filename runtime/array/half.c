@@ -4,6 +4,11 @@
 
 #include <tidepool/half.h>
 
+#include "runtime/base/assert.h"
+
+_Static_assert(sizeof(float) == sizeof(uint32_t), "a float's bits are taken as one word");
+_Static_assert(sizeof(tide_f16) == 2 && sizeof(tide_bf16) == 2, "arrays of them have no gaps");
+
 static uint32_t half_bits_of(float value)
 {
     uint32_t bits;
@@ -32,9 +37,10 @@ float tide_f16_to_float(tide_f16 value)
 }
 
 /* Drops the lowest `shift` bits, rounding to nearest, ties to even. A carry out of the fraction
- * raises the exponent, which is just what rounding up to the next power of two means. */
+ * raises the exponent: the number is rounded up to a power of two, as it should be. */
 static uint32_t half_round_off(uint32_t value, uint32_t shift)
 {
+    tide_assert(shift >= 1 && shift < 32 && value <= UINT32_MAX - ((uint32_t)1 << (shift - 1)));
     uint32_t half = (uint32_t)1 << (shift - 1), odd = value >> shift & 1;
     return (value + half - 1 + odd) >> shift;
 }
@@ -52,6 +58,7 @@ tide_f16 tide_f16_from_float(float value)
     if (magnitude < 0x33000000) /* below half of the least subnormal */
         return (tide_f16){sign};
     uint32_t exponent = magnitude >> 23, fraction = (magnitude & 0x7FFFFF) | 0x800000;
+    tide_assert(exponent >= 102 && exponent < 113); /* 2^-25 to below 2^-14: subnormal */
     return (tide_f16){(uint16_t)(sign | half_round_off(fraction, 126 - exponent))};
 }
 

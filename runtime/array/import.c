@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/* Foreign tensors in a scope: remembered in the undo log, given back when their scope has ended
+ * and, on a device, when the pool's stream has come past that. */
 #include "runtime/array/import.h"
+
+#include "runtime/base/assert.h"
 
 #include "runtime/pool/log.h"
 #include "runtime/pool/streams.h"
@@ -17,15 +21,19 @@ static void import_give_back(tide_dl_managed *managed)
         managed->deleter(managed);
 }
 
+/* Leaves a mark in the pool's stream, unless there is one or a graph is being captured. */
 static void import_leave_mark(const tide_pool *pool, tide_import *import)
 {
     tide_device *device = pool->core->device;
+    tide_assert(!device->host);
     if (import->mark == NULL && !device->methods->capturing(device, pool->core->streams.own))
         import->mark = device->methods->mark(device, tide_streams_last(pool));
 }
 
+/* Its mark has been passed, or nothing runs that could use it. It is in no list any more. */
 static void import_finish(const tide_pool *pool, tide_import *import)
 {
+    tide_assert(import->managed != NULL && pool->core->leaving != import);
     tide_device *device = pool->core->device;
     if (import->mark != NULL)
         device->methods->mark_drop(device, import->mark);
@@ -33,8 +41,8 @@ static void import_finish(const tide_pool *pool, tide_import *import)
     tide_os_free(import);
 }
 
-/* Those whose marks have been passed; in the order of their stream, so the first that is not ends
- * it. */
+/* Gives back those whose marks have been passed. They stand in the order of their stream, so the
+ * first mark that has not been passed ends the search. */
 static void import_settle(tide_pool *pool)
 {
     tide_device *device = pool->core->device;
@@ -49,6 +57,7 @@ static void import_settle(tide_pool *pool)
 
 bool tide_import_remember(tide_pool *pool, tide_dl_managed *managed)
 {
+    tide_assert(managed != NULL && pool->log_top < pool->core->log.end);
     void *entry = managed;
     if (!pool->core->device->host) {
         import_settle(pool);
@@ -64,11 +73,14 @@ bool tide_import_remember(tide_pool *pool, tide_dl_managed *managed)
 
 void tide_import_undo(tide_pool *pool, const tide_entry *entry)
 {
+    tide_assert(entry->next != NULL && entry->shelf == &pool->core->log.undo[TIDE_UNDO_IMPORT]);
+    tide_assert(entry == pool->log_top); /* it has been taken from the log */
     if (pool->core->device->host) {
         import_give_back((tide_dl_managed *)(void *)entry->next);
         return;
     }
     tide_import *import = (tide_import *)(void *)entry->next, **last = &pool->core->leaving;
+    tide_assert(import->next == NULL && import->mark == NULL);
     while (*last != NULL)
         last = &(*last)->next;
     *last = import;

@@ -13,8 +13,9 @@
 
 /* ---- filled ----------------------------------------------------------------------------- */
 
-static tide_array *view_acquire_filled(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
-                          const void *value, TIDE_PLACE)
+/* An array whose elements are copies of *value; value NULL: zero. */
+static tide_array *view_acquire_filled(tide_pool *pool, tide_type type, int ndim,
+                                       const int64_t *shape, const void *value, TIDE_PLACE)
 {
     tide_array *array = tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape,
                                                 TIDE_PASS_PLACE);
@@ -68,6 +69,7 @@ tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, 
     tide_loose_array *loose = tide_acquire_inline(pool, tide_header_type(), 1, TIDE_PASS_PLACE);
     if (loose == NULL)
         return NULL;
+    tide_assert(type != TIDE_NO_TYPE && ndim >= 0 && ndim <= TIDE_NDIM_MAX);
     memset(loose, 0, sizeof *loose);
     loose->array.type = type;
     loose->array.tensor.ndim = ndim;
@@ -83,6 +85,7 @@ bool tide_loose_live(const tide_pool *pool, const tide_array *array)
     const tide_row *row = tide_header_row(pool);
     if (row->shelf == NULL)
         return false;
+    tide_assert(row->shelf->next >= row->slots && tide_header_is(row->type));
     for (const tide_slot *slot = row->shelf->next; slot-- > row->slots;)
         if (slot->data == array)
             return true;
@@ -129,8 +132,8 @@ static bool view_within(int64_t size, int64_t start, int64_t extent, int64_t ste
            !__builtin_add_overflow(start, span, &last) && last >= 0 && last < size;
 }
 
-static tide_status view_check(const tide_array *array, const int64_t *start,
-                              const int64_t *extent, const int64_t *step)
+static tide_status view_check(const tide_array *array, const int64_t *start, const int64_t *extent,
+                              const int64_t *step)
 {
     const char *call = "tide_array_view";
     if (array == NULL || start == NULL || extent == NULL)
@@ -148,7 +151,7 @@ static tide_status view_check(const tide_array *array, const int64_t *start,
     return tide_shape_length(array->tensor.ndim, extent, &length, call);
 }
 
-/* A step that is never taken may be anything, and must not overflow the stride. */
+/* A step that is never taken may have any value. It counts as 1, or the stride could overflow. */
 static int64_t view_step_of(const int64_t *extent, const int64_t *step, int d)
 {
     return step != NULL && extent[d] > 1 ? step[d] : 1;
@@ -202,5 +205,6 @@ tide_array *tide_array_reshape(tide_pool *pool, const tide_array *array, int ndi
     tide_shape_strides(ndim, shape, (tide_order)array->order, made->strides);
     made->array.length = length;
     view_share(made, array, 0);
+    tide_assert(tide_array_contiguous(&made->array, (tide_order)made->array.order));
     return &made->array;
 }
