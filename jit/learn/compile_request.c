@@ -1,72 +1,79 @@
 /* SPDX-License-Identifier: MIT */
+/* Plans that are wanted as code, on their way to the stager and back. Requests travel in batches;
+ * a batch is what the stager sees as one request. */
 #include "jit/learn/compile_request.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "jit/cache/cache.h"
+#include "jit/kernels/modules.h"
 #include "jit/learn/budget.h"
 #include "jit/learn/event.h"
-#include "jit/kernels/modules.h"
-#include "jit/cache/cache.h"
 #include "jit/learn/limbo.h"
+#include "jit/learn/watch.h"
 #include "jit/stager/locate.h"
 #include "jit/stager/stager.h"
-#include "jit/learn/watch.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/site.h"
 
 /* One plan on its way, and what became of it. */
-typedef struct item {
+typedef struct request {
     uint64_t learner; /* its number: the learner itself may be gone by then */
-    uint64_t order;   /* it was first sent with                             */
+    uint64_t batch;   /* number of the first one it was in                  */
     uint32_t plan;
     tide_spec spec;
-    tide_artefact *artefact; /* once it has come; NULL: it will not, for `reason` */
+    tide_artefact *artefact; /* once it has come; NULL: not yet, or never, for `reason` */
     tide_reason reason;
-} item;
+} request;
 
-typedef struct order {
-    struct order *next;
+typedef struct batch {
+    struct batch *next;
     uint64_t number;
     uint32_t count, room;
     char error[256]; /* the stager's or the loader's, if it failed */
-    item items[];
-} order;
+    request requests[];
+} batch;
 
-/* Guarded by the lock of the round: what is gathered, what is with the stager, what has come. */
-static order *gathered, *out, *arrived;
-static uint64_t orders_made;
+/* Guarded by the lock of the round: what is gathered, what the stager has, what has come. */
+static batch *request_gathered, *request_out, *request_arrived;
+static uint64_t request_batches_made;
+
+_Static_assert(sizeof((batch *)0)->error == sizeof((tide_stager_answer *)0)->error,
+               "an answer's error is copied whole");
 
 /* ---- gathering -------------------------------------------------------------------------- */
 
-static order *make_order(void)
+static batch *request_make_batch(void)
 {
     uint32_t room = (uint32_t)tide_setting_get(TIDE_SETTING_batch_max);
-    order *made = tide_os_resize(NULL, sizeof *made + room * sizeof(item));
+    tide_assert(room >= 1 && room <= TIDE_SPEC_SITES);
+    batch *made = tide_os_resize(NULL, sizeof *made + room * sizeof(request));
     if (made == NULL)
         return NULL;
-    *made = (order){.number = ++orders_made, .room = room};
+    *made = (batch){.number = ++request_batches_made, .room = room};
     return made;
 }
 
-/* An order's stems must differ: they become symbols of one file. */
-static bool holds_stem(const order *o, const char *stem)
+/* A batch's stems must differ: they become symbols of one file. */
+static bool request_batch_holds(const batch *b, const char *stem)
 {
-    for (uint32_t i = 0; i < o->count; i++)
-        if (strcmp(o->items[i].spec.stem, stem) == 0)
+    for (uint32_t i = 0; i < b->count; i++)
+        if (strcmp(b->requests[i].spec.stem, stem) == 0)
             return true;
     return false;
 }
 
-static order *order_for(const char *stem)
+/* The first batch that has room for the stem, or a new one; NULL without memory. */
+static batch *request_batch_for(const char *stem)
 {
-    order **last = &gathered;
+    batch **last = &request_gathered;
     for (; *last != NULL; last = &(*last)->next)
-        if ((*last)->count < (*last)->room && !holds_stem(*last, stem))
+        if ((*last)->count < (*last)->room && !request_batch_holds(*last, stem))
             return *last;
-    return *last = make_order();
+    return *last = request_make_batch();
 }
 
 void tide_compile_request_gather(tide_site *site, uint64_t round)
@@ -74,183 +81,203 @@ void tide_compile_request_gather(tide_site *site, uint64_t round)
     tide_learner *learner = site->record->learner;
     if (learner == NULL || learner->in_force == TIDE_NO_PLAN)
         return;
+    tide_assert(learner->in_force < learner->plan_count);
     tide_learned *plan = learner->plans[learner->in_force];
     if (plan->state != TIDE_CODE_WANTED || round < plan->retry_round)
         return;
+    tide_assert(plan->artefact == NULL);
     tide_reason why_not = tide_budget_take(round);
-    order *o = why_not == TIDE_REASON_none ? order_for(plan->stem) : NULL;
-    if (o == NULL) {
+    batch *b = why_not == TIDE_REASON_none ? request_batch_for(plan->stem) : NULL;
+    if (b == NULL) {
         tide_watch_failed(learner, learner->in_force, round,
                           why_not != TIDE_REASON_none ? why_not : TIDE_REASON_no_memory, "");
         return;
     }
-    tide_assert(o->count < o->room);
-    item *it = &o->items[o->count++];
-    *it = (item){
-        .learner = learner->number, .order = o->number, .plan = learner->in_force};
-    tide_learner_spec(learner, plan, &it->spec);
-    plan->state = TIDE_CODE_ORDERED;
-    plan->order = o->number;
+    tide_assert(b->count < b->room);
+    request *r = &b->requests[b->count++];
+    *r = (request){.learner = learner->number, .batch = b->number, .plan = learner->in_force};
+    tide_learner_spec(learner, plan, &r->spec);
+    plan->state = TIDE_CODE_REQUESTED;
+    plan->batch = b->number;
     learner->reason = TIDE_REASON_ordered;
     tide_count(ordered);
-    tide_event_note(TIDE_EVENT_STAGED, site,
-                    __atomic_load_n(&site->plan, __ATOMIC_RELAXED)->tier, TIDE_REASON_ordered, "");
+    tide_event_note(TIDE_EVENT_STAGED, site, __atomic_load_n(&site->plan, __ATOMIC_RELAXED)->tier,
+                    TIDE_REASON_ordered, "");
 }
 
 /* ---- sending ---------------------------------------------------------------------------- */
 
-static void push(order **list, order *o)
+static void request_push(batch **list, batch *b)
 {
+    tide_assert(b->count > 0 && b->count <= b->room);
     while (*list != NULL)
         list = &(*list)->next;
-    o->next = NULL;
-    *list = o;
+    b->next = NULL;
+    *list = b;
 }
 
-static void fail_all(order *o, tide_reason reason)
+/* Requests that have their artefact already stay as they are. */
+static void request_fail_all(batch *b, tide_reason reason)
 {
-    for (uint32_t i = 0; i < o->count; i++)
-        if (o->items[i].artefact == NULL)
-            o->items[i].reason = reason;
+    tide_assert(reason != TIDE_REASON_none);
+    for (uint32_t i = 0; i < b->count; i++)
+        if (b->requests[i].artefact == NULL)
+            b->requests[i].reason = reason;
 }
 
-/* Those found are given their artefact; true when there is none left to compile. */
-static bool find_kept(order *o)
+/* Gives each request its artefact if that was kept; true when none is left to compile. */
+static bool request_find_kept(batch *b)
 {
     bool keeping = tide_setting_get(TIDE_SETTING_artefact_cache) != 0, all = keeping;
-    for (uint32_t i = 0; keeping && i < o->count; i++) {
-        item *it = &o->items[i];
-        if (it->artefact == NULL && (it->artefact = tide_artefact_cache_find(&it->spec)) != NULL)
+    for (uint32_t i = 0; keeping && i < b->count; i++) {
+        request *r = &b->requests[i];
+        if (r->artefact == NULL && (r->artefact = tide_artefact_cache_find(&r->spec)) != NULL)
             tide_count(kept);
-        all = all && it->artefact != NULL;
+        all = all && r->artefact != NULL;
     }
     return all;
 }
 
-static bool submit(const order *o)
+/* False: no memory. */
+static bool request_submit(const batch *b)
 {
-    size_t room = TIDE_SPEC_SITE_BYTES * ((size_t)o->count + 1);
+    size_t room = TIDE_SPEC_SITE_BYTES * ((size_t)b->count + 1);
     char *text = tide_os_resize(NULL, room);
     if (text == NULL)
         return false;
     size_t bytes = tide_spec_write_head(text, room);
-    for (uint32_t i = 0; i < o->count; i++)
-        if (o->items[i].artefact == NULL)
-            bytes += tide_spec_write(&o->items[i].spec, text + bytes, room - bytes);
-    tide_stager_submit(o->number, text, bytes);
+    for (uint32_t i = 0; i < b->count; i++)
+        if (b->requests[i].artefact == NULL) {
+            tide_assert(room - bytes >= TIDE_SPEC_SITE_BYTES);
+            bytes += tide_spec_write(&b->requests[i].spec, text + bytes, room - bytes);
+        }
+    tide_assert(bytes < room);
+    tide_stager_submit(b->number, text, bytes);
     tide_os_free(text);
     return true;
 }
 
 void tide_compile_request_send(void)
 {
-    while (gathered != NULL) {
-        order *o = gathered;
-        gathered = o->next;
-        if (find_kept(o)) {
-            push(&arrived, o);
-        } else if (submit(o)) {
-            push(&out, o);
+    while (request_gathered != NULL) {
+        batch *b = request_gathered;
+        request_gathered = b->next;
+        if (request_find_kept(b)) {
+            request_push(&request_arrived, b);
+        } else if (request_submit(b)) {
+            request_push(&request_out, b);
         } else {
-            fail_all(o, TIDE_REASON_no_memory);
-            push(&arrived, o);
+            request_fail_all(b, TIDE_REASON_no_memory);
+            request_push(&request_arrived, b);
         }
     }
 }
 
 /* ---- receiving -------------------------------------------------------------------------- */
 
-static order *take_out(uint64_t number)
+/* Of what the stager has; NULL: it was forgotten meanwhile. */
+static batch *request_take_batch(uint64_t number)
 {
-    for (order **at = &out; *at != NULL; at = &(*at)->next)
+    for (batch **at = &request_out; *at != NULL; at = &(*at)->next)
         if ((*at)->number == number) {
-            order *found = *at;
+            batch *found = *at;
             *at = found->next;
             return found;
         }
     return NULL;
 }
 
-static tide_reason reason_of(tide_stager_result result)
+static tide_reason request_reason_of(tide_stager_result result)
 {
     switch (result) {
-    case TIDE_STAGER_OK: return TIDE_REASON_none;
-    case TIDE_STAGER_MISSING: return TIDE_REASON_stager_missing;
-    case TIDE_STAGER_FAILED: return TIDE_REASON_compile_failed;
-    case TIDE_STAGER_LATE: return TIDE_REASON_stager_late;
-    case TIDE_STAGER_DIED: return TIDE_REASON_stager_died;
-    case TIDE_STAGER_GARBAGE: return TIDE_REASON_stager_garbage;
-    case TIDE_STAGER_REFUSED: return TIDE_REASON_stager_refused;
+    case TIDE_STAGER_OK:
+        return TIDE_REASON_none;
+    case TIDE_STAGER_MISSING:
+        return TIDE_REASON_stager_missing;
+    case TIDE_STAGER_FAILED:
+        return TIDE_REASON_compile_failed;
+    case TIDE_STAGER_LATE:
+        return TIDE_REASON_stager_late;
+    case TIDE_STAGER_DIED:
+        return TIDE_REASON_stager_died;
+    case TIDE_STAGER_GARBAGE:
+        return TIDE_REASON_stager_garbage;
+    case TIDE_STAGER_REFUSED:
+        return TIDE_REASON_stager_refused;
     }
     return TIDE_REASON_compile_failed;
 }
 
-/* What the program does without is said once, unless it was asked for; then events and reasons say it. */
-static void say_once(tide_reason reason, const char *error)
+/* Says once what the program has to do without, unless the program asked for that: then only events
+ * and reasons say it. */
+static void request_say_once(tide_reason reason, const char *error)
 {
     static bool said;
     if (said || reason != TIDE_REASON_stager_missing || tide_locate_environment_get()->none)
         return;
     said = true;
+    tide_assert(error != NULL);
     char line[400];
     int length = snprintf(line, sizeof line, "tidepool: nothing will be compiled (%s): %s\n", error,
                           tide_reason_words(reason));
     tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
-static void keep(const order *o, const char *path)
+static void request_keep_artefact(const batch *b, const char *path)
 {
     tide_spec specs[TIDE_SPEC_SITES];
     size_t count = 0;
-    for (uint32_t i = 0; i < o->count; i++)
-        if (o->items[i].artefact == NULL) {
+    for (uint32_t i = 0; i < b->count; i++)
+        if (b->requests[i].artefact == NULL) {
             tide_assert(count < TIDE_SPEC_SITES);
-            specs[count++] = o->items[i].spec;
+            specs[count++] = b->requests[i].spec;
         }
     tide_artefact_cache_store(path, specs, count);
 }
 
-/* Every item that is compiled here has a use of the artefact; the one it was loaded with goes to
- * the first. */
-static void load(order *o, const char *path)
+/* Each request that was compiled holds a use of the artefact. The first one takes the use with
+ * which it was loaded. */
+static void request_load(batch *b, const char *path)
 {
-    tide_artefact *artefact = tide_artefact_load(path, true, o->error, sizeof o->error);
+    tide_artefact *artefact = tide_artefact_load(path, true, b->error, sizeof b->error);
     bool first = true;
     if (artefact == NULL) {
-        fail_all(o, TIDE_REASON_load_failed);
+        request_fail_all(b, TIDE_REASON_load_failed);
         return;
     }
     if (tide_setting_get(TIDE_SETTING_artefact_cache) != 0)
-        keep(o, path);
-    for (uint32_t i = 0; i < o->count; i++)
-        if (o->items[i].artefact == NULL) {
+        request_keep_artefact(b, path);
+    for (uint32_t i = 0; i < b->count; i++)
+        if (b->requests[i].artefact == NULL) {
             if (!first)
                 tide_artefact_use(artefact);
-            o->items[i].artefact = artefact;
+            b->requests[i].artefact = artefact;
             first = false;
             tide_count(compiled);
         }
 }
 
-/* One site may have spoilt it for all: each is sent again by itself. False: there was but one, or
- * no memory. */
-static bool split(order *o)
+/* One site may have made it fail for all, so each is sent again in a batch of its own. False: there
+ * was one only, or no memory. */
+static bool request_split(batch *b)
 {
     uint32_t moved = 0;
-    for (; o->count > 1 && moved < o->count; moved++) {
-        order *single = make_order();
+    for (; b->count > 1 && moved < b->count; moved++) {
+        batch *single = request_make_batch();
         if (single == NULL)
             break;
         single->room = 1; /* nothing joins it */
-        single->items[single->count++] = o->items[moved];
-        push(&gathered, single);
+        single->requests[single->count++] = b->requests[moved];
+        request_push(&request_gathered, single);
     }
-    memmove(o->items, o->items + moved, (o->count - moved) * sizeof *o->items);
-    o->count -= moved;
+    memmove(b->requests, b->requests + moved, (b->count - moved) * sizeof *b->requests);
+    tide_assert(moved <= b->count);
+    b->count -= moved;
     return moved != 0;
 }
 
-static bool of_one_site(tide_stager_result result)
+/* Is this a failure that one site of a batch can cause? */
+static bool request_one_may_be_at_fault(tide_stager_result result)
 {
     return result == TIDE_STAGER_FAILED || result == TIDE_STAGER_DIED ||
            result == TIDE_STAGER_LATE || result == TIDE_STAGER_GARBAGE;
@@ -259,38 +286,42 @@ static bool of_one_site(tide_stager_result result)
 void tide_compile_request_receive(int timeout_ms, uint64_t round)
 {
     tide_stager_answer answer;
-    while ((out != NULL || tide_modules_ordered()) && tide_stager_poll(&answer, timeout_ms)) {
+    tide_assert(timeout_ms >= 0);
+    while ((request_out != NULL || tide_modules_ordered()) &&
+           tide_stager_poll(&answer, timeout_ms)) {
         timeout_ms = 0;
         if (tide_modules_answer(&answer))
             continue;
-        order *o = take_out(answer.order);
-        if (o == NULL)
+        batch *b = request_take_batch(answer.request);
+        if (b == NULL)
             continue;
-        tide_reason reason = reason_of(answer.result);
+        tide_reason reason = request_reason_of(answer.result);
         bool few = tide_budget_note(answer.result == TIDE_STAGER_OK, round);
-        if (of_one_site(answer.result) && few && split(o) && o->count == 0) {
-            tide_os_free(o);
+        if (request_one_may_be_at_fault(answer.result) && few && request_split(b) &&
+            b->count == 0) {
+            tide_os_free(b);
             continue;
         }
         if (answer.result == TIDE_STAGER_OK)
-            load(o, answer.path);
+            request_load(b, answer.path);
         else
-            fail_all(o, reason);
+            request_fail_all(b, reason);
         if (answer.result != TIDE_STAGER_OK)
-            memcpy(o->error, answer.error, sizeof o->error);
-        say_once(reason, answer.error);
-        push(&arrived, o);
+            memcpy(b->error, answer.error, sizeof b->error);
+        request_say_once(reason, answer.error);
+        request_push(&request_arrived, b);
     }
 }
 
 bool tide_compile_request_pending(void)
 {
-    return gathered != NULL || out != NULL || arrived != NULL;
+    return request_gathered != NULL || request_out != NULL || request_arrived != NULL;
 }
 
 /* ---- installing ------------------------------------------------------------------------- */
 
-static tide_learner *find_learner(uint64_t number)
+/* NULL: its site was unloaded meanwhile. */
+static tide_learner *request_find_learner(uint64_t number)
 {
     tide_site *const *sites;
     size_t count = tide_site_list(&sites);
@@ -302,67 +333,74 @@ static tide_learner *find_learner(uint64_t number)
     return NULL;
 }
 
-static void find_code(const item *it, void **enter, void **leave)
+/* *enter is NULL unless all the functions of the kind are there. */
+static void request_find_code(const request *r, void **enter, void **leave)
 {
-    static const char *const suffixes[TIDE_KIND_COUNT] = {
-        [TIDE_KIND_SCOPE] = "_enter",     [TIDE_KIND_FRAME] = "_frame",
-        [TIDE_KIND_ACQUIRE] = "_acquire", [TIDE_KIND_ARRAY] = "_array",
-        [TIDE_KIND_DISPATCH] = "_dispatch"};
-    *enter = tide_artefact_find(it->artefact, it->spec.stem, suffixes[it->spec.kind]);
+    static const char *const suffixes[TIDE_KIND_COUNT] = {[TIDE_KIND_SCOPE] = "_enter",
+                                                          [TIDE_KIND_FRAME] = "_frame",
+                                                          [TIDE_KIND_ACQUIRE] = "_acquire",
+                                                          [TIDE_KIND_ARRAY] = "_array",
+                                                          [TIDE_KIND_DISPATCH] = "_dispatch"};
+    _Static_assert(TIDE_KIND_COUNT == 5, "each kind has a suffix");
+    tide_assert(r->artefact != NULL && r->spec.kind < TIDE_KIND_COUNT);
+    *enter = tide_artefact_find(r->artefact, r->spec.stem, suffixes[r->spec.kind]);
     *leave = NULL;
-    if (it->spec.kind <= TIDE_KIND_FRAME) {
-        *leave = tide_artefact_find(it->artefact, it->spec.stem, "_leave");
+    if (r->spec.kind <= TIDE_KIND_FRAME) {
+        *leave = tide_artefact_find(r->artefact, r->spec.stem, "_leave");
         if (*leave == NULL)
             *enter = NULL;
     }
 }
 
-static void install_item(const order *o, const item *it, uint64_t round)
+/* The plan may have been dropped, or wanted anew, since the request was made. Then its code goes to
+ * limbo, unused. */
+static void request_install(const batch *b, const request *r, uint64_t round)
 {
-    tide_learner *learner = find_learner(it->learner);
-    tide_assert(learner == NULL || it->plan < learner->plan_count);
-    tide_learned *plan = learner != NULL ? learner->plans[it->plan] : NULL;
+    tide_learner *learner = request_find_learner(r->learner);
+    tide_assert(learner == NULL || r->plan < learner->plan_count);
+    tide_learned *plan = learner != NULL ? learner->plans[r->plan] : NULL;
     void *enter = NULL, *leave = NULL;
-    if (it->artefact != NULL)
-        find_code(it, &enter, &leave);
-    if (plan == NULL || plan->state != TIDE_CODE_ORDERED || plan->order != it->order) {
-        if (it->artefact != NULL)
-            tide_limbo_add(it->artefact, false);
+    if (r->artefact != NULL)
+        request_find_code(r, &enter, &leave);
+    if (plan == NULL || plan->state != TIDE_CODE_REQUESTED || plan->batch != r->batch) {
+        if (r->artefact != NULL)
+            tide_limbo_add(r->artefact, false);
         return;
     }
     if (enter == NULL) {
-        if (it->artefact != NULL)
-            tide_limbo_add(it->artefact, false);
+        if (r->artefact != NULL)
+            tide_limbo_add(r->artefact, false);
         tide_count(failed);
-        tide_watch_failed(learner, it->plan, round,
-                          it->reason != TIDE_REASON_none ? it->reason : TIDE_REASON_load_failed,
-                          o->error);
+        tide_watch_failed(learner, r->plan, round,
+                          r->reason != TIDE_REASON_none ? r->reason : TIDE_REASON_load_failed,
+                          b->error);
         return;
     }
-    tide_learned_load(learner, plan, it->artefact, enter, leave);
+    tide_assert(r->artefact != NULL && plan->artefact == NULL);
+    tide_learned_load(learner, plan, r->artefact, enter, leave);
     if (plan->state == TIDE_CODE_LOADED)
-        tide_watch_loaded(learner, it->plan, round);
+        tide_watch_loaded(learner, r->plan, round);
 }
 
 void tide_compile_request_install(uint64_t round)
 {
-    while (arrived != NULL) {
-        order *o = arrived;
-        arrived = o->next;
-        for (uint32_t i = 0; i < o->count; i++)
-            install_item(o, &o->items[i], round);
-        tide_os_free(o);
+    while (request_arrived != NULL) {
+        batch *b = request_arrived;
+        request_arrived = b->next;
+        for (uint32_t i = 0; i < b->count; i++)
+            request_install(b, &b->requests[i], round);
+        tide_os_free(b);
     }
 }
 
-/* The plans are wanted again: the child may have a stager of its own. */
+/* The plans will be wanted again: the child may have a stager of its own. */
 void tide_compile_request_forget(void)
 {
-    for (order *o = out; o != NULL; o = o->next)
-        fail_all(o, TIDE_REASON_stager_died);
-    while (out != NULL) {
-        order *o = out;
-        out = o->next;
-        push(&arrived, o);
+    for (batch *b = request_out; b != NULL; b = b->next)
+        request_fail_all(b, TIDE_REASON_stager_died);
+    while (request_out != NULL) {
+        batch *b = request_out;
+        request_out = b->next;
+        request_push(&request_arrived, b);
     }
 }

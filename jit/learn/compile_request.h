@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Orders: plans that are wanted as code, gathered with the registry locked, sent to the stager or
- * found among the kept artefacts without it, and handed to their sites when they come back, if
- * those still exist. */
+/* Compile requests: plans that are wanted as code. They are gathered into batches with the registry
+ * locked; each batch is then sent to the stager, or found among the kept artefacts. What comes back
+ * is handed to the sites, if those still exist. */
 #ifndef TIDEPOOL_JIT_LEARN_COMPILE_REQUEST_H
 #define TIDEPOOL_JIT_LEARN_COMPILE_REQUEST_H
 
@@ -10,7 +10,7 @@
 /* Takes note of the site's wanted plan, if the budget allows it. Registry locked. */
 void tide_compile_request_gather(tide_site *site, uint64_t round);
 
-/* Sends what was gathered. Registry not locked; no more are the next two. */
+/* Sends what was gathered. Registry not locked, nor for the next two. */
 void tide_compile_request_send(void);
 
 /* Takes the stager's answers and loads what they name; waits at most so long for the first. */
@@ -19,10 +19,10 @@ void tide_compile_request_receive(int timeout_ms, uint64_t round);
 /* Is anything out or waiting to be installed? */
 bool tide_compile_request_pending(void);
 
-/* Hands over what has come. Registry locked. */
+/* Gives the sites what has come. Registry locked. */
 void tide_compile_request_install(uint64_t round);
 
-/* After a fork, in the child: what is out will not come. Registry locked. */
+/* After a fork, in the child: what the stager has will not come. Registry locked. */
 void tide_compile_request_forget(void);
 
 #endif

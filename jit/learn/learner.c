@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Makes and frees learners and plans, gives plans their code and takes it away, puts plans in
+ * force. What to do with a site is decided elsewhere (jit/learn/watch.c). */
 #include "jit/learn/learner.h"
 
 #include <ctype.h>
@@ -12,19 +14,27 @@
 #include "profiler/observe.h"
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/hooks.h"
+#include "runtime/base/os.h"
+#include "runtime/base/settings.h"
 #include "runtime/scope/compiled.h"
 #include "runtime/scope/generic.h"
-#include "runtime/base/os.h"
 #include "runtime/scope/plan.h"
-#include "runtime/base/hooks.h"
-#include "runtime/base/settings.h"
 #include "runtime/scope/site.h"
+
+/* "tide_", a part of the name, "_", 16 digits. */
+enum { NAME_PART = 32 };
+
+_Static_assert(sizeof "tide_" + NAME_PART + 16 <= TIDE_SPEC_STEM, "every stem fits");
+_Static_assert(sizeof((tide_item *)0)->shape == sizeof((tide_spec_item *)0)->shape,
+               "shapes are copied as they are");
 
 /* ---- making ----------------------------------------------------------------------------- */
 
 tide_learner *tide_learner_of(tide_site *site)
 {
     static uint64_t made; /* guarded by the registry */
+    tide_assert(site->record != NULL);
     if (site->record->learner != NULL)
         return site->record->learner;
     tide_learner *learner = tide_os_resize(NULL, sizeof *learner);
@@ -36,44 +46,48 @@ tide_learner *tide_learner_of(tide_site *site)
     return learner;
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text)
+/* FNV-1a; NULL and "" are the same. The 0xff keeps two texts apart. */
+static uint64_t learner_hash_text(uint64_t hash, const char *text)
 {
     for (; text != NULL && *text != '\0'; text++)
         hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
     return (hash ^ 0xff) * UINT64_C(0x100000001b3);
 }
 
-static uint64_t hash_number(uint64_t hash, uint64_t number)
+static uint64_t learner_hash_number(uint64_t hash, uint64_t number)
 {
     return (hash ^ number) * UINT64_C(0x100000001b3);
 }
 
-/* A name that tells the site to who reads it in a profiler, and the plan apart from all others: the
- * same in every run, so that kept artefacts fit. */
-static void name_stem(const tide_site *site, tide_learned *plan)
+/* The stem names the site to a reader of a native profile, and is different for each plan. It is
+ * the same in every run, so that kept artefacts fit. */
+static void learner_name_stem(const tide_site *site, tide_learned *plan)
 {
     const char *name = site->name != NULL ? site->name : site->place.function;
-    uint64_t hash = hash_number(UINT64_C(0xcbf29ce484222325), site->kind);
-    hash = hash_text(hash_text(hash, site->name), site->place.file);
-    hash = hash_number(hash_text(hash, site->place.function), site->place.line);
-    hash = hash_number(hash, plan->items.nested);
+    uint64_t hash = learner_hash_number(UINT64_C(0xcbf29ce484222325), site->kind);
+    hash = learner_hash_text(learner_hash_text(hash, site->name), site->place.file);
+    hash = learner_hash_number(learner_hash_text(hash, site->place.function), site->place.line);
+    hash = learner_hash_number(hash, plan->items.nested);
     for (uint32_t i = 0; i < plan->items.count; i++) {
         const tide_item *item = &plan->items.items[i];
-        hash = hash_number(hash_number(hash, item->type), (uint64_t)item->ndim);
+        hash = learner_hash_number(learner_hash_number(hash, item->type), (uint64_t)item->ndim);
         for (int32_t d = 0; d < item->ndim; d++)
-            hash = hash_number(hash, (uint64_t)item->shape[d]);
+            hash = learner_hash_number(hash, (uint64_t)item->shape[d]);
     }
-    char clean[32];
+    char clean[NAME_PART];
     size_t at = 0;
     for (; name != NULL && name[at] != '\0' && at < sizeof clean - 1; at++)
         clean[at] = (char)(isalnum((unsigned char)name[at]) ? name[at] : '_');
+    tide_assert(at < sizeof clean);
     clean[at] = '\0';
     snprintf(plan->stem, sizeof plan->stem, "tide_%s_%016" PRIx64, clean, hash);
 }
 
 /* What both of the plan's tiers say of its types. */
-static tide_plan describe_plan(const tide_learner *learner, tide_learned *plan, tide_tier tier)
+static tide_plan learner_describe_plan(const tide_learner *learner, tide_learned *plan,
+                                       tide_tier tier)
 {
+    tide_assert(plan->items.count <= TIDE_ITEMS_MAX);
     return (tide_plan){.kind = learner->site->kind,
                        .tier = tier,
                        .type_count = plan->items.count,
@@ -81,9 +95,10 @@ static tide_plan describe_plan(const tide_learner *learner, tide_learned *plan, 
                        .shelves = plan->shelves};
 }
 
-/* Leads a compiled plan's pointers to the general path. Whoever is in the scope leaves by it. */
-static void turn_to_general(tide_plan *plan)
+/* Leads a compiled plan's pointers to the general path. A scope that is open leaves by it. */
+static void learner_turn_to_general(tide_plan *plan)
 {
+    tide_assert(plan->kind < TIDE_KIND_COUNT && plan->tier == TIDE_TIER_COMPILED);
     const tide_plan *general = &tide_plans_general[plan->kind];
     if (plan->kind == TIDE_KIND_SCOPE) {
         tide_plan_use_table(plan);
@@ -93,8 +108,9 @@ static void turn_to_general(tide_plan *plan)
     __atomic_store_n(&plan->leave, general->leave, __ATOMIC_RELEASE);
 }
 
-static tide_learned *make_plan(tide_learner *learner, const tide_items *items)
+static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *items)
 {
+    tide_assert(items->count <= TIDE_ITEMS_MAX);
     tide_learned *plan = tide_os_resize(NULL, sizeof *plan);
     if (plan == NULL)
         return NULL;
@@ -104,20 +120,23 @@ static tide_learned *make_plan(tide_learner *learner, const tide_items *items)
         plan->types[i] = items->items[i].type;
         plan->shelves[i] = tide_plan_shelf(plan->types[i]);
     }
-    plan->table = describe_plan(learner, plan, TIDE_TIER_TABLE);
+    plan->table = learner_describe_plan(learner, plan, TIDE_TIER_TABLE);
     plan->table.counts = &plan->table_counts;
     if (learner->site->kind == TIDE_KIND_SCOPE)
         tide_plan_use_table(&plan->table);
-    plan->code = describe_plan(learner, plan, TIDE_TIER_COMPILED);
+    plan->code = learner_describe_plan(learner, plan, TIDE_TIER_COMPILED);
     plan->code.counts = &plan->code_counts;
-    turn_to_general(&plan->code);
+    learner_turn_to_general(&plan->code);
     tide_trial_prepare(learner, plan);
-    name_stem(learner->site, plan);
+    learner_name_stem(learner->site, plan);
+    tide_assert(plan->state == TIDE_CODE_NONE && plan->artefact == NULL);
     return plan;
 }
 
-static bool reserve(tide_learner *learner)
+/* Room for one plan more. */
+static bool learner_reserve(tide_learner *learner)
 {
+    tide_assert(learner->plan_count <= learner->plan_room);
     if (learner->plan_count < learner->plan_room)
         return true;
     uint32_t room = learner->plan_room == 0 ? 4 : learner->plan_room * 2;
@@ -126,6 +145,7 @@ static bool reserve(tide_learner *learner)
         return false;
     learner->plans = plans;
     learner->plan_room = room;
+    tide_assert(learner->plan_count < learner->plan_room);
     return true;
 }
 
@@ -136,9 +156,10 @@ tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, 
         if (tide_items_same(kind, &learner->plans[*number]->items, items))
             return learner->plans[*number];
     if (learner->plan_count >= (uint32_t)tide_setting_get(TIDE_SETTING_plans_max) ||
-        !reserve(learner))
+        !learner_reserve(learner))
         return NULL;
-    tide_learned *plan = make_plan(learner, items);
+    tide_learned *plan = learner_make_plan(learner, items);
+    tide_assert(*number == learner->plan_count);
     if (plan != NULL)
         learner->plans[learner->plan_count++] = plan;
     return plan;
@@ -146,29 +167,29 @@ tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, 
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-/* A dispatch's code calls methods where its generic function keeps them. */
-static bool find_methods(const tide_learner *learner, tide_learned *plan)
+/* A dispatch's code calls methods from where its generic function keeps them. False: some type has
+ * no method of its own. */
+static bool learner_find_methods(const tide_learner *learner, tide_learned *plan)
 {
     if (learner->site->kind != TIDE_KIND_DISPATCH)
         return true;
     plan->code.generic = learner->generic;
     for (uint32_t i = 0; i < plan->items.count && i < TIDE_PLAN_METHODS; i++) {
-        plan->code.methods[i] = learner->generic != NULL
-                                    ? tide_generic_place(learner->generic, plan->types[i])
-                                    : NULL;
+        plan->code.methods[i] =
+            learner->generic != NULL ? tide_generic_place(learner->generic, plan->types[i]) : NULL;
         if (plan->code.methods[i] == NULL)
             return false;
     }
     return plan->items.count <= TIDE_PLAN_METHODS;
 }
 
-/* Only what somebody may see later is written before the pointers: the release is for plans that
- * were published before, lost their code, and now get it again. */
+/* The pointers are written last, with release: the plan may have been published before, have lost
+ * its code, and get it again now. Then uses read it at this very moment. */
 void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact *artefact,
                        void *enter, void *leave)
 {
-    tide_assert(plan->artefact == NULL && enter != NULL);
-    if (!find_methods(learner, plan)) {
+    tide_assert(plan->artefact == NULL && artefact != NULL && enter != NULL);
+    if (!learner_find_methods(learner, plan)) {
         plan->state = TIDE_CODE_NONE;
         learner->reason = TIDE_REASON_no_method;
         tide_limbo_add(artefact, false);
@@ -190,7 +211,8 @@ void tide_learned_unload(tide_learner *learner, tide_learned *plan)
 {
     if (plan->artefact == NULL)
         return;
-    turn_to_general(&plan->code);
+    tide_assert(plan->state >= TIDE_CODE_LOADED);
+    learner_turn_to_general(&plan->code);
     tide_limbo_add(plan->artefact, learner->site->kind == TIDE_KIND_DISPATCH);
     plan->artefact = NULL;
     plan->state = TIDE_CODE_NONE;
@@ -199,6 +221,7 @@ void tide_learned_unload(tide_learner *learner, tide_learned *plan)
 
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out)
 {
+    tide_assert(plan->items.count <= TIDE_SPEC_ITEMS);
     memset(out, 0, sizeof *out);
     out->kind = learner->site->kind;
     out->count = tide_setting_get(TIDE_SETTING_count_runs) != 0;
@@ -217,7 +240,7 @@ void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, ti
 
 /* ---- in force --------------------------------------------------------------------------- */
 
-static uint64_t misses_of(const tide_learned *plan)
+static uint64_t learner_misses_of(const tide_learned *plan)
 {
     return __atomic_load_n(&plan->table_counts.misses, __ATOMIC_RELAXED) +
            __atomic_load_n(&plan->code_counts.misses, __ATOMIC_RELAXED);
@@ -227,21 +250,22 @@ void tide_learner_counts(const tide_learner *learner, tide_plan_counts *out)
 {
     *out = (tide_plan_counts){0};
     for (uint32_t i = 0; i < learner->plan_count; i++) {
-        out->misses += misses_of(learner->plans[i]);
+        out->misses += learner_misses_of(learner->plans[i]);
         out->runs += __atomic_load_n(&learner->plans[i]->code_counts.runs, __ATOMIC_RELAXED);
     }
 }
 
 void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason)
 {
+    tide_assert(number == TIDE_NO_PLAN || number < learner->plan_count);
     tide_site_record *record = learner->site->record;
     tide_learned *plan = number != TIDE_NO_PLAN ? learner->plans[number] : NULL;
-    tide_assert(number == TIDE_NO_PLAN || number < learner->plan_count);
+    tide_assert(plan == NULL || plan->state != TIDE_CODE_ADOPTED || plan->artefact != NULL);
     bool scope = learner->site->kind == TIDE_KIND_SCOPE;
     record->table = plan != NULL && scope ? &plan->table : NULL;
     record->compiled = plan != NULL && plan->state == TIDE_CODE_ADOPTED ? &plan->code : NULL;
     learner->in_force = number;
-    learner->misses_seen = plan != NULL ? misses_of(plan) : 0;
+    learner->misses_seen = plan != NULL ? learner_misses_of(plan) : 0;
     learner->reason = reason;
     const tide_plan *before = __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED);
     tide_site_publish(learner->site);
@@ -252,10 +276,10 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
     }
 }
 
-/* ---- the seam --------------------------------------------------------------------------- */
+/* ---- the hooks -------------------------------------------------------------------------- */
 
 /* A site's first plan: it is observed from its very first use, unless its types are known. */
-static void welcome(tide_site *site)
+static void learner_welcome(tide_site *site)
 {
     tide_learner *learner = tide_learner_of(site);
     if (learner == NULL)
@@ -268,19 +292,21 @@ static void welcome(tide_site *site)
         tide_window_begin(site, (uint64_t)tide_setting_get(TIDE_SETTING_window_calls));
 }
 
-static const tide_plan *publish(tide_site *site, const tide_plan *plan)
+/* The hook: which plan the site gets in place of the one that the runtime would publish. */
+static const tide_plan *learner_publish(tide_site *site, const tide_plan *plan)
 {
     tide_learner *learner = site->record->learner;
     if (tide_setting_get(TIDE_SETTING_learn) != 0 && !tide_site_arrived(site) &&
         (learner == NULL || learner->reason == TIDE_REASON_none || learner->prior))
-        welcome(site);
+        learner_welcome(site);
     if (learner == NULL || learner->in_force == TIDE_NO_PLAN)
         return plan;
+    tide_assert(learner->in_force < learner->plan_count);
     return tide_trial_wrap(learner->plans[learner->in_force], plan);
 }
 
-/* Of a site that is going, so nobody can be inside. */
-static void free_plan(tide_learner *learner, tide_learned *plan)
+/* Its site is going, so nobody can be inside. */
+static void learner_free_plan(tide_learner *learner, tide_learned *plan)
 {
     tide_learned_unload(learner, plan);
     tide_observe_drop(&plan->table);
@@ -289,16 +315,16 @@ static void free_plan(tide_learner *learner, tide_learned *plan)
     tide_os_free(plan);
 }
 
-static void free_learner(tide_learner *learner)
+static void learner_free(tide_learner *learner)
 {
     for (uint32_t i = 0; i < learner->plan_count; i++)
-        free_plan(learner, learner->plans[i]);
+        learner_free_plan(learner, learner->plans[i]);
     tide_os_free(learner->plans);
     tide_os_free(learner);
 }
 
 /* The plans stay: scopes may be inside, and the next profile may want them again. */
-static void start_again(tide_learner *learner)
+static void learner_start_again(tide_learner *learner)
 {
     if (learner->in_force != TIDE_NO_PLAN)
         tide_trial_end(learner, learner->plans[learner->in_force]);
@@ -308,22 +334,24 @@ static void start_again(tide_learner *learner)
     learner->misses_max = (uint64_t)tide_setting_get(TIDE_SETTING_misses);
     learner->prior = false;
     learner->reason = TIDE_REASON_reset;
+    tide_assert(learner->in_force == TIDE_NO_PLAN);
 }
 
-static void forget(tide_site *site, bool going)
+static void learner_forget(tide_site *site, bool going)
 {
     tide_learner *learner = site->record->learner;
     if (learner == NULL)
         return;
+    tide_assert(learner->site == site);
     if (!going) {
-        start_again(learner);
+        learner_start_again(learner);
         return;
     }
     site->record->learner = NULL;
-    free_learner(learner);
+    learner_free(learner);
 }
 
-static void describe(const tide_site *site, tide_site_information *out)
+static void learner_describe(const tide_site *site, tide_site_information *out)
 {
     const tide_learner *learner = site->record->learner;
     if (learner == NULL)
@@ -339,5 +367,7 @@ static void describe(const tide_site *site, tide_site_information *out)
 
 void tide_learners_attach(void)
 {
-    tide_hooks_policy = (tide_hooks){.publish = publish, .forget = forget, .describe = describe};
+    tide_assert(tide_hooks_policy.publish == NULL); /* once */
+    tide_hooks_policy = (tide_hooks){
+        .publish = learner_publish, .forget = learner_forget, .describe = learner_describe};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the service sleeps on: the sockets and processes of all helpers, behind one descriptor. */
+/* What the service sleeps on: the sockets and processes of all workers, behind one descriptor. */
 #ifndef TIDEPOOL_JIT_STAGER_POLL_SET_H
 #define TIDEPOOL_JIT_STAGER_POLL_SET_H
 
@@ -13,10 +13,10 @@ int tide_poll_set_descriptor(void);
 /* False: one line in `error`. */
 bool tide_poll_set_add(const tide_process *process, char *error, size_t room);
 
-/* Whether it is also of interest that a helper takes bytes again. */
+/* `wanted`: wakes, too, when the worker takes bytes again. */
 void tide_poll_set_for_room(const tide_process *process, bool wanted);
 
-/* A descriptor of a helper, before it is closed; -1 is passed over. */
+/* Takes a descriptor of a worker out, before it is closed; -1 is passed over. */
 void tide_poll_set_drop(int descriptor);
 
 /* Sleeps until something happens, at most so long; false: it cannot, and did not. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Raised privileges, as the kernel tells them. */
+/* Does the program run with raised privileges? The kernel says it in the auxiliary vector. */
 #include "jit/stager/privilege.h"
 
 #include <stddef.h>

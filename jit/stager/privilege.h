@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the program runs with more rights than whoever started it: then it starts no stager and
+/* Does the program run with more rights than the user who started it? Then it starts no stager, and
  * loads no code that lay on a disk. */
 #ifndef TIDEPOOL_JIT_STAGER_PRIVILEGE_H
 #define TIDEPOOL_JIT_STAGER_PRIVILEGE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One helper process: started, talked to in lines, signalled, collected. It knows processes and
- * sockets, and nothing of orders. Nothing here blocks.
+/* One worker process: it is started, talked to in lines, signalled, and collected. This file knows
+ * processes and sockets, and no requests. Nothing here blocks.
  *
- * The program may collect all children, or have the system do it: nothing here relies on learning
- * how the helper ended, and no signal goes to a process that may be another's. */
+ * The program may collect all children, or have the system do it. So nothing here relies on how the
+ * process ended, and no signal goes to a process that may be another's. */
 #ifndef TIDEPOOL_JIT_STAGER_PROCESS_H
 #define TIDEPOOL_JIT_STAGER_PROCESS_H
 
@@ -14,20 +14,20 @@
 enum { TIDE_PROCESS_LINE = 1024 }; /* most bytes of a line, its end included */
 
 typedef struct tide_process {
-    pid_t pid;   /* of the process, and of its group; 0: none */
-    int process; /* a descriptor of it, readable once it has ended; -1 where the system has none */
-    int socket;  /* -1: closed */
+    pid_t pid;  /* of the process, and of its group; 0: none */
+    int pidfd;  /* a descriptor of it, readable once it has ended; -1 where the system has none */
+    int socket; /* -1: closed */
     size_t filled, used;
     char line[TIDE_PROCESS_LINE];
 } tide_process;
 
 /* Starts `program --serve directory`. False: one line in `error`. */
-bool tide_process_start(tide_process *helper, const char *program, const char *directory, char *error,
-                       size_t room);
+bool tide_process_start(tide_process *process, const char *program, const char *directory,
+                        char *error, size_t room);
 
-/* Sends as much as the system takes now; the bytes taken. What cannot be sent because the helper
- * is gone is seen when reading. */
-size_t tide_process_send(tide_process *helper, const char *bytes, size_t count);
+/* Sends as much as the system takes now; the bytes taken. That the process is gone is seen when
+ * reading. */
+size_t tide_process_send(tide_process *process, const char *bytes, size_t count);
 
 typedef enum tide_process_reading {
     TIDE_PROCESS_GOT,  /* a line, without its end */
@@ -37,16 +37,16 @@ typedef enum tide_process_reading {
 } tide_process_reading;
 
 /* The next line; it lasts until the next call. */
-tide_process_reading tide_process_read(tide_process *helper, const char **line);
+tide_process_reading tide_process_read(tide_process *process, const char **line);
 
 /* Asks it to end; ends it and what it has started. */
-void tide_process_terminate(tide_process *helper);
-void tide_process_kill(tide_process *helper);
+void tide_process_terminate(tide_process *process);
+void tide_process_kill(tide_process *process);
 
-bool tide_process_ended(const tide_process *helper);
+bool tide_process_ended(const tide_process *process);
 
 /* Collects one that has ended, kills what it left running, and forgets it. */
-void tide_process_collect(tide_process *helper);
+void tide_process_collect(tide_process *process);
 
 /* Moves a descriptor (-1 is passed on) out of the places of the standard streams: a program that
  * has closed those may read from them, print to them or put others there. -1 with errno: it is
@@ -54,7 +54,7 @@ void tide_process_collect(tide_process *helper);
 int tide_process_lift(int descriptor);
 
 /* Closes our end of the connection, or everything, without a word. */
-void tide_process_hang_up(tide_process *helper);
-void tide_process_forget(tide_process *helper);
+void tide_process_hang_up(tide_process *process);
+void tide_process_forget(tide_process *process);
 
 #endif

@@ -1,28 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Two lists: orders that are not answered, waiting or under way, and answers. */
+/* Two lists: requests that are not answered yet (they wait, or a worker has them), and answers. A
+ * request that is lost with its worker waits once more, and only once. */
 #define _GNU_SOURCE
 #include "jit/stager/queue.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 
-enum { UNSTORED = 256 }; /* orders for which there was no memory, and no answer fetched yet */
+enum {
+    UNSTORED = 256, /* requests for which there was no memory, and no answer fetched yet */
+    LINE = 64       /* most bytes of the line that announces a request */
+};
+
+_Static_assert(sizeof "order 18446744073709551615 18446744073709551615\n" <= LINE,
+               "the longest announcement fits");
 
 typedef struct queue {
     tide_queued *first, **last;
     size_t count;
 } queue;
 
-static queue pending = {.last = &pending.first}, answered = {.last = &answered.first};
-static uint64_t unstored[UNSTORED];
-static size_t unstored_count;
+static queue queue_pending = {.last = &queue_pending.first},
+             queue_answered = {.last = &queue_answered.first};
+static uint64_t queue_unstored[UNSTORED];
+static size_t queue_unstored_count;
 
 /* ---- lists -------------------------------------------------------------------------------- */
 
-static void append(queue *to, tide_queued *one)
+static void queue_append(queue *to, tide_queued *one)
 {
     tide_assert(*to->last == NULL);
     one->next = NULL;
@@ -31,8 +40,9 @@ static void append(queue *to, tide_queued *one)
     to->count++;
 }
 
-static void take_out(queue *from, tide_queued *one)
+static void queue_take_out(queue *from, tide_queued *one)
 {
+    tide_assert(from->count > 0);
     tide_queued **link = &from->first;
     while (*link != one) {
         tide_assert(*link != NULL);
@@ -42,21 +52,22 @@ static void take_out(queue *from, tide_queued *one)
     if (from->last == &one->next)
         from->last = link;
     from->count--;
+    tide_assert((from->first == NULL) == (from->count == 0) && *from->last == NULL);
 }
 
-static void clear(queue *all)
+static void queue_clear_list(queue *all)
 {
     while (all->first != NULL) {
         tide_queued *one = all->first;
-        take_out(all, one);
+        queue_take_out(all, one);
         tide_os_free(one);
     }
     tide_assert(all->count == 0);
 }
 
-/* ---- orders ------------------------------------------------------------------------------- */
+/* ---- requests ----------------------------------------------------------------------------- */
 
-static uint64_t count_sites(const char *text, size_t bytes)
+static uint64_t queue_count_sites(const char *text, size_t bytes)
 {
     static const char word[] = "\nsite ";
     uint64_t count = 0;
@@ -68,16 +79,19 @@ static uint64_t count_sites(const char *text, size_t bytes)
     return count;
 }
 
-static tide_queued *make(uint64_t id, const char *specs, size_t bytes)
+/* The announcing line and the specs, as they go to a worker. NULL without memory. */
+static tide_queued *queue_make_entry(uint64_t id, const char *specs, size_t bytes)
 {
-    char announced[64];
+    char announced[LINE];
     int length =
         snprintf(announced, sizeof announced, "order %llu %zu\n", (unsigned long long)id, bytes);
+    tide_assert(length > 0 && (size_t)length < sizeof announced);
     tide_queued *one = tide_os_resize(NULL, sizeof *one + (size_t)length + bytes);
     if (one == NULL)
         return NULL;
-    *one = (tide_queued){
-        .sites = count_sites(specs, bytes), .bytes = (size_t)length + bytes, .answer.order = id};
+    *one = (tide_queued){.sites = queue_count_sites(specs, bytes),
+                         .bytes = (size_t)length + bytes,
+                         .answer.request = id};
     memcpy(one->message, announced, (size_t)length);
     memcpy(one->message + length, specs, bytes);
     return one;
@@ -85,104 +99,114 @@ static tide_queued *make(uint64_t id, const char *specs, size_t bytes)
 
 void tide_queue_add(uint64_t id, const char *specs, size_t bytes)
 {
-    tide_queued *one = make(id, specs, bytes);
+    tide_assert(specs != NULL);
+    tide_queued *one = queue_make_entry(id, specs, bytes);
     if (one != NULL)
-        append(&pending, one);
-    else if (unstored_count < UNSTORED)
-        unstored[unstored_count++] = id;
+        queue_append(&queue_pending, one);
+    else if (queue_unstored_count < UNSTORED)
+        queue_unstored[queue_unstored_count++] = id;
 }
 
 tide_queued *tide_queue_first(void)
 {
-    return pending.first;
+    return queue_pending.first;
 }
 
 tide_queued *tide_queue_after(const tide_queued *one)
 {
+    tide_assert(one != NULL);
     return one->next;
 }
 
-tide_queued *tide_queue_head(const void *helper)
+tide_queued *tide_queue_head(const void *worker)
 {
-    tide_queued *one = pending.first;
-    while (one != NULL && one->helper != helper)
+    tide_queued *one = queue_pending.first;
+    while (one != NULL && one->worker != worker)
         one = one->next;
     return one;
 }
 
-tide_queued *tide_queue_find(const void *helper, uint64_t id)
+tide_queued *tide_queue_find(const void *worker, uint64_t id)
 {
-    tide_queued *one = pending.first;
-    while (one != NULL && (one->helper != helper || one->answer.order != id))
+    tide_queued *one = queue_pending.first;
+    while (one != NULL && (one->worker != worker || one->answer.request != id))
         one = one->next;
     return one;
 }
 
-void tide_queue_take_back(const void *helper, tide_queued *guilty, tide_stager_result result,
+void tide_queue_take_back(const void *worker, tide_queued *guilty, tide_stager_result result,
                           const char *text)
 {
-    tide_assert(helper != NULL && (guilty == NULL || guilty->helper == helper));
-    tide_queued *suspect = tide_queue_head(helper);
+    tide_assert(worker != NULL && (guilty == NULL || guilty->worker == worker));
+    tide_queued *suspect = tide_queue_head(worker);
     bool to_end = suspect != NULL && suspect != guilty && !suspect->again;
     if (guilty != NULL)
         tide_queue_answer(guilty, result, text);
-    for (tide_queued *one = pending.first, *next; one != NULL; one = next) {
+    for (tide_queued *one = queue_pending.first, *next; one != NULL; one = next) {
         next = one->next;
-        if (one->helper != helper)
+        if (one->worker != worker)
             continue;
-        one->helper = NULL;
+        tide_assert(one->sent <= one->bytes);
+        one->worker = NULL;
         if (one->again)
             tide_queue_answer(one, TIDE_STAGER_DIED, text);
         one->again = true;
     }
     if (to_end) {
-        take_out(&pending, suspect);
-        append(&pending, suspect);
+        queue_take_out(&queue_pending, suspect);
+        queue_append(&queue_pending, suspect);
     }
-    tide_assert(tide_queue_head(helper) == NULL);
+    tide_assert(tide_queue_head(worker) == NULL); /* it owes nothing any more */
 }
 
 /* ---- answers ------------------------------------------------------------------------------ */
 
 void tide_queue_answer(tide_queued *one, tide_stager_result result, const char *text)
 {
+    tide_assert(text != NULL && result <= TIDE_STAGER_REFUSED);
+    tide_assert(result != TIDE_STAGER_OK ||
+                strlen(text) < sizeof one->answer.path); /* a path whole */
     char *to = result == TIDE_STAGER_OK ? one->answer.path : one->answer.error;
     size_t room = result == TIDE_STAGER_OK ? sizeof one->answer.path : sizeof one->answer.error;
     one->answer.result = result;
     snprintf(to, room, "%s", text);
-    take_out(&pending, one);
-    append(&answered, one);
+    queue_take_out(&queue_pending, one);
+    queue_append(&queue_answered, one);
 }
 
+/* The last that had no memory comes first: nobody promises an order of answers. */
 bool tide_queue_fetch(tide_stager_answer *out)
 {
-    tide_queued *one = answered.first;
+    tide_assert(out != NULL && queue_unstored_count <= UNSTORED);
+    tide_queued *one = queue_answered.first;
     if (one != NULL) {
         *out = one->answer;
-        take_out(&answered, one);
+        queue_take_out(&queue_answered, one);
         tide_os_free(one);
         return true;
     }
-    if (unstored_count == 0)
+    if (queue_unstored_count == 0)
         return false;
-    *out = (tide_stager_answer){.order = unstored[--unstored_count], .result = TIDE_STAGER_DIED};
+    *out = (tide_stager_answer){.request = queue_unstored[--queue_unstored_count],
+                                .result = TIDE_STAGER_DIED};
     snprintf(out->error, sizeof out->error, "no memory for the order");
     return true;
 }
 
 size_t tide_queue_open(void)
 {
-    return pending.count;
+    return queue_pending.count;
 }
 
 size_t tide_queue_count(void)
 {
-    return pending.count + answered.count + unstored_count;
+    return queue_pending.count + queue_answered.count + queue_unstored_count;
 }
 
 void tide_queue_clear(void)
 {
-    clear(&pending);
-    clear(&answered);
-    unstored_count = 0;
+    queue_clear_list(&queue_pending);
+    queue_clear_list(&queue_answered);
+    queue_unstored_count = 0;
+    tide_assert(tide_queue_count() == 0);
 }

@@ -1,101 +1,106 @@
 /* SPDX-License-Identifier: MIT */
-/* One look at everything: what was said is heard, what is late is ended, what waits is given and
- * sent. Submitting looks; polling looks, and sleeps in between.
+/* One look at everything: hears what workers said, ends what is late, gives out and sends what
+ * waits. Submitting looks; polling looks, and sleeps in between.
  *
- * A stager works on one order after the other, so the deadline is the head's: it runs from when the
- * order could be begun, which is when it was given or when the one before it was answered. */
+ * A worker works on one request after the other, so the deadline is that of its head. It runs from
+ * when the head could be begun: when it was given, or when the one before it was answered. */
 #include "jit/stager/stager.h"
 
-#include "jit/stager/workers.h"
 #include "jit/stager/directory.h"
-#include "jit/stager/queue.h"
 #include "jit/stager/poll_set.h"
 #include "jit/stager/protocol.h"
+#include "jit/stager/queue.h"
+#include "jit/stager/workers.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
 
-/* ---- giving orders to helpers ------------------------------------------------------------- */
+/* ---- giving requests to workers ----------------------------------------------------------- */
 
-static void give(tide_worker *member, tide_queued *one)
+static void stager_give(tide_worker *worker, tide_queued *one)
 {
-    tide_assert(member->role == TIDE_WORKER_READY && one->helper == NULL);
-    if (tide_queue_head(member) == NULL)
-        member->since = tide_workers_now();
-    one->helper = member;
+    tide_assert(worker->state == TIDE_WORKER_READY && one->worker == NULL);
+    if (tide_queue_head(worker) == NULL)
+        worker->since = tide_workers_now();
+    one->worker = worker;
     one->sent = 0;
-    member->sites += one->sites;
+    worker->sites += one->sites;
+    tide_assert(tide_queue_head(worker) != NULL);
 }
 
-static void refuse_waiting(tide_stager_result result, const char *error)
+static void stager_refuse_waiting(tide_stager_result result, const char *error)
 {
+    tide_assert(result != TIDE_STAGER_OK);
     for (tide_queued *one; (one = tide_queue_head(NULL)) != NULL;)
         tide_queue_answer(one, result, error);
 }
 
-/* Our directory is gone or can no longer be trusted, and with it whatever helpers make. */
-static void leave_directory(const char *why)
+/* Our directory is gone or cannot be trusted any more, nor can what workers make in it. */
+static void stager_leave_directory(const char *why)
 {
     tide_workers_lose_all(why);
     tide_directory_remove();
+    tide_assert(!tide_directory_made());
 }
 
-static void give_waiting(void)
+static void stager_give_waiting(void)
 {
     char error[256] = "";
     tide_stager_result result;
     if (tide_queue_head(NULL) != NULL && tide_directory_made() &&
         !tide_directory_sound(error, sizeof error))
-        leave_directory(error);
+        stager_leave_directory(error);
     for (tide_queued *one; (one = tide_queue_head(NULL)) != NULL;) {
-        tide_worker *member = tide_workers_serving(&result, error, sizeof error);
-        if (member == NULL)
-            refuse_waiting(result, error);
+        tide_worker *worker = tide_workers_serving(&result, error, sizeof error);
+        if (worker == NULL)
+            stager_refuse_waiting(result, error);
         else
-            give(member, one);
+            stager_give(worker, one);
     }
+    tide_assert(tide_queue_head(NULL) == NULL); /* each is given or answered */
 }
 
 /* ---- one look at everything --------------------------------------------------------------- */
 
-/* When something must be done about it, in milliseconds from when it began what it is at; false:
- * nothing need be done. */
-static bool time_limit(const tide_worker *member, double *limit)
+/* Until when a worker may go on, in milliseconds from `since`; false: as long as it likes. */
+static bool stager_time_limit(const tide_worker *worker, double *limit)
 {
-    bool doomed = member->role == TIDE_WORKER_TERMINATING;
-    *limit = doomed ? TIDE_WORKERS_GRACE : tide_setting_get(TIDE_SETTING_stager_deadline);
-    return doomed ? !member->killed
-                  : member->role == TIDE_WORKER_DRAINING || tide_queue_head(member) != NULL;
+    bool terminating = worker->state == TIDE_WORKER_TERMINATING;
+    tide_assert(worker->state != TIDE_WORKER_FREE);
+    *limit = terminating ? TIDE_WORKERS_GRACE : tide_setting_get(TIDE_SETTING_stager_deadline);
+    return terminating ? !worker->killed
+                       : worker->state == TIDE_WORKER_DRAINING || tide_queue_head(worker) != NULL;
 }
 
-static void check_time(tide_worker *member)
+static void stager_check_time(tide_worker *worker)
 {
     double limit;
-    if (!time_limit(member, &limit) || (double)(tide_workers_now() - member->since) < limit)
+    if (!stager_time_limit(worker, &limit) || (double)(tide_workers_now() - worker->since) < limit)
         return;
-    if (member->role == TIDE_WORKER_TERMINATING)
-        tide_workers_kill(member);
+    if (worker->state == TIDE_WORKER_TERMINATING)
+        tide_workers_kill(worker);
     else
-        tide_workers_lose_late(member);
+        tide_workers_lose_late(worker);
 }
 
-static void attend_one(tide_worker *member)
+static void stager_attend_worker(tide_worker *worker)
 {
-    bool ended = tide_process_ended(&member->process);
-    tide_protocol_listen(member);
-    if (ended && tide_workers_works(member)) /* though what it started may hold its socket */
-        tide_workers_lose_ended(member);
-    if (member->role != TIDE_WORKER_FREE)
-        check_time(member);
-    if (member->role == TIDE_WORKER_TERMINATING)
-        tide_workers_collect(member);
+    tide_assert(worker->state != TIDE_WORKER_FREE);
+    bool ended = tide_process_ended(&worker->process);
+    tide_protocol_listen(worker);
+    if (ended && tide_workers_works(worker)) /* though what it started may hold its socket */
+        tide_workers_lose_ended(worker);
+    if (worker->state != TIDE_WORKER_FREE)
+        stager_check_time(worker);
+    if (worker->state == TIDE_WORKER_TERMINATING)
+        tide_workers_collect(worker);
 }
 
-static void attend(void)
+static void stager_attend(void)
 {
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-        if (tide_workers[i].role != TIDE_WORKER_FREE)
-            attend_one(&tide_workers[i]);
-    give_waiting();
+        if (tide_workers[i].state != TIDE_WORKER_FREE)
+            stager_attend_worker(&tide_workers[i]);
+    stager_give_waiting();
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
         if (tide_workers_works(&tide_workers[i]))
             tide_poll_set_for_room(&tide_workers[i].process, !tide_protocol_send(&tide_workers[i]));
@@ -105,21 +110,23 @@ static void attend(void)
 
 void tide_stager_submit(uint64_t id, const char *specs, size_t bytes)
 {
-    tide_worker_figures.orders++;
-    attend(); /* so that it is not given to one that died while idle */
+    tide_assert(specs != NULL);
+    tide_worker_figures.requests++;
+    stager_attend(); /* so that it is not given to one that died while idle */
     tide_queue_add(id, specs, bytes);
-    attend();
+    stager_attend();
 }
 
 /* How long it is worth sleeping: to the nearest time at which something must be done. */
-static int64_t until_due(int64_t most)
+static int64_t stager_until_due(int64_t most)
 {
+    tide_assert(most > 0);
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++) {
-        const tide_worker *member = &tide_workers[i];
+        const tide_worker *worker = &tide_workers[i];
         double limit;
-        if (member->role == TIDE_WORKER_FREE || !time_limit(member, &limit))
+        if (worker->state == TIDE_WORKER_FREE || !stager_time_limit(worker, &limit))
             continue;
-        int64_t left = member->since + (int64_t)limit - tide_workers_now();
+        int64_t left = worker->since + (int64_t)limit - tide_workers_now();
         if (left < most)
             most = left;
     }
@@ -129,13 +136,14 @@ static int64_t until_due(int64_t most)
 bool tide_stager_poll(tide_stager_answer *out, int timeout_ms)
 {
     int64_t end = tide_workers_real_time() + timeout_ms;
-    attend();
+    tide_assert(out != NULL);
+    stager_attend();
     while (!tide_queue_fetch(out)) {
         int64_t left = end - tide_workers_real_time();
         if (left <= 0 || tide_queue_open() == 0)
             return false;
-        (void)tide_poll_set_wait(until_due(left));
-        attend();
+        (void)tide_poll_set_wait(stager_until_due(left));
+        stager_attend();
     }
     return true;
 }
@@ -157,8 +165,8 @@ const char *tide_stager_version(void)
 
 int tide_stager_process(void)
 {
-    const tide_worker *member = tide_workers_find(TIDE_WORKER_READY);
-    return member != NULL ? (int)member->process.pid : 0;
+    const tide_worker *worker = tide_workers_find(TIDE_WORKER_READY);
+    return worker != NULL ? (int)worker->process.pid : 0;
 }
 
 void tide_stager_figures_get(tide_stager_figures *out)
@@ -173,13 +181,14 @@ void tide_stager_stop(bool directory)
     tide_workers_dismiss();
     tide_queue_clear();
     tide_poll_set_close();
+    tide_assert(tide_stager_pending() == 0 && tide_stager_process() == 0);
     if (directory)
         tide_directory_remove();
 }
 
-/* After the library's other destructors, which may still have to hand back artefacts. A process
- * that was made behind our back is none of those that may clean up. */
-__attribute__((destructor(101))) static void leave(void)
+/* Runs after the library's other destructors, which may still hand back artefacts. Only the process
+ * that started the workers may end them: not a child that was made without our fork handlers. */
+__attribute__((destructor(101))) static void stager_leave_at_exit(void)
 {
     if (tide_workers_is_ours())
         tide_stager_stop(false);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The stager as a service: a helper process that is started when first needed, takes orders,
- * answers in its own time, and is recycled, killed and replaced without the program noticing.
+/* The stager as a service: a worker process that is started when first needed, takes requests, and
+ * answers in its own time. It is recycled, killed and replaced, and the program does not notice.
  *
- * Not thread-safe: whoever holds the round lock (jit/learn/round.h) calls it. Nothing here blocks longer
- * than it is told to.
+ * Not thread-safe: whoever holds the round lock (jit/learn/round.h) calls it. Nothing here blocks
+ * longer than it is told to.
  *
- * An order whose stager is lost through no fault of its own is given to another one once. At exit,
- * and after all else that the library does there, the helper is ended and the directory removed; a
+ * A request whose worker is lost through no fault of its own is given to another one once. At exit,
+ * after all else that the library does there, the worker is ended and the directory removed. A
  * forked child has neither, and makes its own when it needs them. */
 #ifndef TIDEPOOL_JIT_STAGER_STAGER_H
 #define TIDEPOOL_JIT_STAGER_STAGER_H
@@ -17,40 +17,40 @@
 
 typedef enum tide_stager_result {
     TIDE_STAGER_OK = 0,
-    TIDE_STAGER_MISSING,  /* there is no stager program, or it cannot be started        */
-    TIDE_STAGER_FAILED,   /* it answered with an error: the spec cannot be compiled     */
-    TIDE_STAGER_LATE,     /* no answer within the deadline: it was killed               */
-    TIDE_STAGER_DIED,     /* it went away with the order                                */
-    TIDE_STAGER_GARBAGE,  /* it answered something that is no answer: it was killed     */
-    TIDE_STAGER_REFUSED   /* the artefact directory cannot be had, raised privileges …  */
+    TIDE_STAGER_MISSING, /* there is no stager program, or it cannot be started        */
+    TIDE_STAGER_FAILED,  /* it answered with an error: the spec cannot be compiled     */
+    TIDE_STAGER_LATE,    /* no answer within the deadline: it was killed               */
+    TIDE_STAGER_DIED,    /* it went away with the request                              */
+    TIDE_STAGER_GARBAGE, /* it answered something that is no answer: it was killed     */
+    TIDE_STAGER_REFUSED  /* the artefact directory cannot be had, raised privileges …  */
 } tide_stager_result;
 
 typedef struct tide_stager_answer {
-    uint64_t order;
+    uint64_t request;
     tide_stager_result result;
     char path[512];  /* of the artefact, in the process's private directory; if OK */
     char error[256]; /* one line for a person; if not OK                           */
 } tide_stager_answer;
 
-/* Hands over an order: specs with their head. It may fail at once, which comes back as an answer
- * like any other; so this itself cannot fail. The text is copied. */
-void tide_stager_submit(uint64_t order, const char *specs, size_t bytes);
+/* Hands over a request: specs with their head. This itself cannot fail: what goes wrong at once
+ * comes back as an answer, like anything else. The text is copied. */
+void tide_stager_submit(uint64_t request, const char *specs, size_t bytes);
 
 /* The next answer, waiting at most so long for one; false: none. */
 bool tide_stager_poll(tide_stager_answer *out, int timeout_ms);
 
-/* Orders whose answer has not been fetched yet. */
+/* Requests whose answer has not been fetched yet. */
 size_t tide_stager_pending(void);
 
 /* A descriptor that becomes readable when tide_stager_poll should be called; -1: none now. */
 int tide_stager_descriptor(void);
 
-/* Ends the helper, kindly and then not, forgets all orders, and removes the private directory if
+/* Ends the worker, kindly and then not, forgets all requests, and removes the private directory if
  * `directory` says so. */
 void tide_stager_stop(bool directory);
 
 typedef struct tide_stager_figures {
-    uint64_t started, orders, answers, failed, late, died, garbage, recycled;
+    uint64_t started, requests, answers, failed, late, died, garbage, recycled;
 } tide_stager_figures;
 
 /* started: processes; late, died, garbage, recycled: why they went; failed: errors as answers. */
@@ -59,7 +59,7 @@ void tide_stager_figures_get(tide_stager_figures *out);
 /* What the last stager that said hello calls itself; "" while none has. */
 const char *tide_stager_version(void);
 
-/* The process of the stager that takes orders; 0: none. For tests and reports. */
+/* The worker that takes new requests, as a process; 0: none. For tests and reports. */
 int tide_stager_process(void);
 
 /* For tests: when not NULL, tells the milliseconds by which deadlines are measured. */

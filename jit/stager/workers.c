@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of helpers: started when first needed, recycled, lost, ended. */
+/* The life of workers: they are started when first needed, recycled, lost, and ended. */
 #define _GNU_SOURCE
 #include "jit/stager/workers.h"
 
@@ -11,21 +11,24 @@
 
 #include "jit/stager/directory.h"
 #include "jit/stager/locate.h"
-#include "jit/stager/privilege.h"
 #include "jit/stager/poll_set.h"
+#include "jit/stager/privilege.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/settings.h"
 
 enum {
-    LEAVE_KINDLY = 100, /* milliseconds that dismissing waits for an idle helper … */
+    LEAVE_KINDLY = 100, /* milliseconds that dismissing waits for an idle worker … */
     LEAVE = 1000        /* … and for one that was killed */
 };
 
 tide_worker tide_workers[TIDE_WORKERS_MAX];
 tide_stager_figures tide_worker_figures;
 int64_t (*tide_stager_clock)(void);
-static pid_t owner; /* who started the helpers */
+
+_Static_assert(TIDE_WORKER_FREE == 0, "places that are all zero are free");
+
+static pid_t workers_owner; /* who started the workers */
 
 int64_t tide_workers_real_time(void)
 {
@@ -39,94 +42,99 @@ int64_t tide_workers_now(void)
     return tide_stager_clock != NULL ? tide_stager_clock() : tide_workers_real_time();
 }
 
-tide_worker *tide_workers_find(tide_worker_state role)
+tide_worker *tide_workers_find(tide_worker_state state)
 {
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-        if (tide_workers[i].role == role)
+        if (tide_workers[i].state == state)
             return &tide_workers[i];
     return NULL;
 }
 
-bool tide_workers_works(const tide_worker *member)
+bool tide_workers_works(const tide_worker *worker)
 {
-    return member->role == TIDE_WORKER_READY || member->role == TIDE_WORKER_DRAINING;
+    return worker->state == TIDE_WORKER_READY || worker->state == TIDE_WORKER_DRAINING;
 }
 
-bool tide_workers_tell_to_go(tide_worker *member)
+bool tide_workers_tell_to_go(tide_worker *worker)
 {
     static const char bye[] = "bye\n";
     size_t length = strlen(bye);
-    member->bye_sent +=
-        tide_process_send(&member->process, bye + member->bye_sent, length - member->bye_sent);
-    tide_assert(member->bye_sent <= length);
-    return member->bye_sent == length;
+    tide_assert(worker->state != TIDE_WORKER_FREE && worker->bye_sent <= length);
+    worker->bye_sent +=
+        tide_process_send(&worker->process, bye + worker->bye_sent, length - worker->bye_sent);
+    tide_assert(worker->bye_sent <= length);
+    return worker->bye_sent == length;
 }
 
 /* ---- ending ------------------------------------------------------------------------------- */
 
-void tide_workers_kill(tide_worker *member)
+void tide_workers_kill(tide_worker *worker)
 {
-    tide_assert(member->role != TIDE_WORKER_FREE);
-    tide_process_kill(&member->process);
-    member->killed = true;
+    tide_assert(worker->state != TIDE_WORKER_FREE);
+    tide_process_kill(&worker->process);
+    worker->killed = true;
 }
 
-static void release(tide_worker *member)
+static void workers_release_place(tide_worker *worker)
 {
-    member->role = TIDE_WORKER_FREE;
-    member->killed = false;
+    tide_assert(worker->state == TIDE_WORKER_TERMINATING && worker->process.pid == 0);
+    worker->state = TIDE_WORKER_FREE;
+    worker->killed = false;
 }
 
-void tide_workers_collect(tide_worker *member)
+void tide_workers_collect(tide_worker *worker)
 {
-    tide_assert(member->role == TIDE_WORKER_TERMINATING);
-    if (!tide_process_ended(&member->process))
+    tide_assert(worker->state == TIDE_WORKER_TERMINATING);
+    if (!tide_process_ended(&worker->process))
         return;
-    tide_poll_set_drop(member->process.process);
-    tide_process_collect(&member->process);
-    release(member);
+    tide_poll_set_drop(worker->process.pidfd);
+    tide_process_collect(&worker->process);
+    workers_release_place(worker);
 }
 
-/* The connection stays open, unwatched, until the process is gone, unless that has been told "bye":
- * whoever sees the end of its input without it takes us for dead and removes our directory. */
-static void doom(tide_worker *member, tide_ending how)
+/* The connection stays open, unwatched, until the process is gone, unless it was told "bye". A
+ * worker that sees the end of its input without "bye" believes that we are dead, and removes our
+ * directory.
+ */
+static void workers_terminate(tide_worker *worker, tide_ending how)
 {
-    tide_assert(tide_queue_head(member) == NULL);
-    member->role = TIDE_WORKER_TERMINATING;
-    member->since = tide_workers_now();
-    tide_poll_set_drop(member->process.socket);
+    tide_assert(tide_workers_works(worker) && tide_queue_head(worker) == NULL);
+    worker->state = TIDE_WORKER_TERMINATING;
+    worker->since = tide_workers_now();
+    tide_poll_set_drop(worker->process.socket);
     if (how == TIDE_LET_GO)
-        tide_process_hang_up(&member->process);
+        tide_process_hang_up(&worker->process);
     else if (how == TIDE_TERMINATE)
-        tide_process_terminate(&member->process);
+        tide_process_terminate(&worker->process);
     else
-        tide_workers_kill(member);
-    tide_workers_collect(member);
+        tide_workers_kill(worker);
+    tide_workers_collect(worker);
 }
 
-void tide_workers_lose(tide_worker *member, tide_queued *guilty, tide_stager_result result,
-                    const char *text, tide_ending how)
+void tide_workers_lose(tide_worker *worker, tide_queued *guilty, tide_stager_result result,
+                       const char *text, tide_ending how)
 {
-    tide_assert(tide_workers_works(member));
-    tide_queue_take_back(member, guilty, result, text);
-    doom(member, how);
+    tide_assert(tide_workers_works(worker) && result != TIDE_STAGER_OK);
+    tide_queue_take_back(worker, guilty, result, text);
+    workers_terminate(worker, how);
 }
 
-void tide_workers_lose_late(tide_worker *member)
+void tide_workers_lose_late(tide_worker *worker)
 {
     char text[160];
     tide_worker_figures.late++;
     snprintf(text, sizeof text, "the stager was killed: no answer within %g ms",
              tide_setting_get(TIDE_SETTING_stager_deadline));
-    tide_workers_lose(member, tide_queue_head(member), TIDE_STAGER_LATE, text, TIDE_TERMINATE);
+    tide_workers_lose(worker, tide_queue_head(worker), TIDE_STAGER_LATE, text, TIDE_TERMINATE);
 }
 
-void tide_workers_lose_ended(tide_worker *member)
+void tide_workers_lose_ended(tide_worker *worker)
 {
-    bool expected = member->role == TIDE_WORKER_DRAINING && tide_queue_head(member) == NULL;
+    tide_assert(tide_workers_works(worker));
+    bool expected = worker->state == TIDE_WORKER_DRAINING && tide_queue_head(worker) == NULL;
     tide_worker_figures.died += !expected;
-    tide_workers_lose(member, NULL, TIDE_STAGER_DIED, "the stager died with the order",
-                   expected ? TIDE_LET_GO : TIDE_KILL);
+    tide_workers_lose(worker, NULL, TIDE_STAGER_DIED, "the stager died with the order",
+                      expected ? TIDE_LET_GO : TIDE_KILL);
 }
 
 void tide_workers_lose_all(const char *why)
@@ -138,49 +146,52 @@ void tide_workers_lose_all(const char *why)
 
 /* ---- starting ----------------------------------------------------------------------------- */
 
-/* Whoever forks holds the lock under which all this is used (jit/learn/round.h), so it is whole. The
- * helpers are the parent's: they are left without a word. */
-static void forget_in_child(void)
+/* Whoever forks holds the lock under which all this is used (jit/learn/round.h), so it is whole.
+ * The workers are the parent's: the child leaves them without a word. */
+static void workers_forget_in_child(void)
 {
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-        if (tide_workers[i].role != TIDE_WORKER_FREE)
+        if (tide_workers[i].state != TIDE_WORKER_FREE)
             tide_process_forget(&tide_workers[i].process);
     memset(tide_workers, 0, sizeof tide_workers);
     tide_queue_clear();
     tide_poll_set_close();
 }
 
-static void start_first(void)
+static void workers_prepare(void)
 {
-    static const tide_fork_handlers handlers = {.child = forget_in_child};
+    static const tide_fork_handlers handlers = {.child = workers_forget_in_child};
     tide_fork_register(TIDE_FORK_WORKERS, &handlers);
-    owner = getpid();
+    workers_owner = getpid();
 }
 
-/* NULL: one line in `error`. */
-static tide_worker *start(const char *program, const char *directory, char *error, size_t room)
+/* Only one worker takes new requests, so none may be ready before. NULL: one line in `error`. */
+static tide_worker *workers_start_in_free_place(const char *program, const char *directory,
+                                                char *error, size_t room)
 {
-    tide_worker *member = tide_workers_find(TIDE_WORKER_FREE);
-    if (member == NULL) {
+    tide_assert(tide_workers_find(TIDE_WORKER_READY) == NULL);
+    tide_worker *worker = tide_workers_find(TIDE_WORKER_FREE);
+    if (worker == NULL) {
         snprintf(error, room, "the stager cannot be started: %d earlier ones do not end",
                  TIDE_WORKERS_MAX);
         return NULL;
     }
-    start_first();
-    if (!tide_process_start(&member->process, program, directory, error, room))
+    workers_prepare();
+    if (!tide_process_start(&worker->process, program, directory, error, room))
         return NULL;
-    *member =
-        (tide_worker){.role = TIDE_WORKER_READY, .since = tide_workers_now(), .process = member->process};
+    *worker = (tide_worker){
+        .state = TIDE_WORKER_READY, .since = tide_workers_now(), .process = worker->process};
     tide_worker_figures.started++;
-    if (tide_poll_set_add(&member->process, error, room))
-        return member;
-    doom(member, TIDE_KILL);
+    tide_assert(tide_queue_head(worker) == NULL); /* nothing is left of who had the place before */
+    if (tide_poll_set_add(&worker->process, error, room))
+        return worker;
+    workers_terminate(worker, TIDE_KILL);
     return NULL;
 }
 
 /* The directory comes last: a program that has no stager has no use for it, and nobody to remove it
  * should it crash. */
-static tide_worker *start_anew(tide_stager_result *result, char *error, size_t room)
+static tide_worker *workers_start(tide_stager_result *result, char *error, size_t room)
 {
     char program[4096];
     *result = TIDE_STAGER_MISSING;
@@ -191,91 +202,96 @@ static tide_worker *start_anew(tide_stager_result *result, char *error, size_t r
     if (directory == NULL)
         return NULL;
     *result = TIDE_STAGER_MISSING;
-    return start(program, directory, error, room);
+    return workers_start_in_free_place(program, directory, error, room);
 }
 
 /* One that has done its part goes, unless the one before it has not gone yet. */
-static void recycle(void)
+static void workers_recycle(void)
 {
-    tide_worker *member = tide_workers_find(TIDE_WORKER_READY);
-    if (member == NULL || tide_workers_find(TIDE_WORKER_DRAINING) != NULL ||
-        (double)member->sites < tide_setting_get(TIDE_SETTING_stager_recycle))
+    tide_worker *worker = tide_workers_find(TIDE_WORKER_READY);
+    if (worker == NULL || tide_workers_find(TIDE_WORKER_DRAINING) != NULL ||
+        (double)worker->sites < tide_setting_get(TIDE_SETTING_stager_recycle))
         return;
-    member->role = TIDE_WORKER_DRAINING;
+    worker->state = TIDE_WORKER_DRAINING;
     tide_worker_figures.recycled++;
+    tide_assert(tide_workers_find(TIDE_WORKER_READY) == NULL);
 }
 
 tide_worker *tide_workers_serving(tide_stager_result *result, char *error, size_t room)
 {
+    tide_assert(error != NULL && room > 0);
     *result = TIDE_STAGER_REFUSED;
     if (tide_privileges_raised()) {
         snprintf(error, room, "no stager: the program runs with raised privileges");
         return NULL;
     }
-    recycle();
-    tide_worker *member = tide_workers_find(TIDE_WORKER_READY);
-    return member != NULL ? member : start_anew(result, error, room);
+    workers_recycle();
+    tide_worker *worker = tide_workers_find(TIDE_WORKER_READY);
+    return worker != NULL ? worker : workers_start(result, error, room);
 }
 
 /* ---- leaving ------------------------------------------------------------------------------ */
 
-static bool all_ended(void)
+static bool workers_all_ended(void)
 {
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-        if (tide_workers[i].role != TIDE_WORKER_FREE)
+        if (tide_workers[i].state != TIDE_WORKER_FREE)
             return false;
     return true;
 }
 
-/* Waits for doomed helpers to end; sleeps by process descriptors, or in short steps. */
-static void wait_for_ends(int most_ms)
+/* Waits for terminating workers to end. It sleeps on their descriptors, or in short steps. */
+static void workers_wait_for_ends(int most_ms)
 {
+    tide_assert(most_ms > 0);
     int64_t end = tide_workers_real_time() + most_ms;
     for (;;) {
         for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-            if (tide_workers[i].role == TIDE_WORKER_TERMINATING)
+            if (tide_workers[i].state == TIDE_WORKER_TERMINATING)
                 tide_workers_collect(&tide_workers[i]);
         int64_t left = end - tide_workers_real_time();
-        if (all_ended() || left <= 0)
+        if (workers_all_ended() || left <= 0)
             return;
         if (!tide_poll_set_wait(left < 5 ? left : 5))
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* nothing is watched */
     }
 }
 
-/* One that is idle is told to go; one at work would go on writing into the directory. */
-static void dismiss(tide_worker *member)
+/* An idle worker is told to go. One at work is killed: it would go on writing into the directory.
+ */
+static void workers_dismiss_one(tide_worker *worker)
 {
-    bool idle = tide_queue_head(member) == NULL && member->role == TIDE_WORKER_READY;
-    if (member->role == TIDE_WORKER_TERMINATING)
+    bool idle = tide_queue_head(worker) == NULL && worker->state == TIDE_WORKER_READY;
+    if (worker->state == TIDE_WORKER_TERMINATING)
         return;
-    member->role = TIDE_WORKER_TERMINATING;
-    member->since = tide_workers_now();
-    tide_poll_set_drop(member->process.socket);
-    if (idle && tide_workers_tell_to_go(member))
-        tide_process_hang_up(&member->process);
+    worker->state = TIDE_WORKER_TERMINATING;
+    worker->since = tide_workers_now();
+    tide_poll_set_drop(worker->process.socket);
+    if (idle && tide_workers_tell_to_go(worker))
+        tide_process_hang_up(&worker->process);
     else
-        tide_workers_kill(member);
+        tide_workers_kill(worker);
 }
 
 void tide_workers_dismiss(void)
 {
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-        if (tide_workers[i].role != TIDE_WORKER_FREE)
-            dismiss(&tide_workers[i]);
-    wait_for_ends(LEAVE_KINDLY);
+        if (tide_workers[i].state != TIDE_WORKER_FREE)
+            workers_dismiss_one(&tide_workers[i]);
+    workers_wait_for_ends(LEAVE_KINDLY);
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-        if (tide_workers[i].role != TIDE_WORKER_FREE)
+        if (tide_workers[i].state != TIDE_WORKER_FREE)
             tide_workers_kill(&tide_workers[i]);
-    wait_for_ends(LEAVE);
+    workers_wait_for_ends(LEAVE);
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
-        if (tide_workers[i].role != TIDE_WORKER_FREE) {
+        if (tide_workers[i].state != TIDE_WORKER_FREE) {
             tide_process_forget(&tide_workers[i].process);
-            release(&tide_workers[i]);
+            workers_release_place(&tide_workers[i]);
         }
+    tide_assert(workers_all_ended());
 }
 
 bool tide_workers_is_ours(void)
 {
-    return owner == getpid();
+    return workers_owner == getpid();
 }

@@ -133,7 +133,7 @@ static void a_forked_child_starts_its_own(void **state)
         order(7, "text");
         CHILD_MUST(count_directories() == 2);
         CHILD_MUST(tide_stager_poll(&answer, PATIENCE));
-        CHILD_MUST(answer.order == 7 && answer.result == TIDE_STAGER_OK);
+        CHILD_MUST(answer.request == 7 && answer.result == TIDE_STAGER_OK);
         CHILD_MUST(access(answer.path, R_OK) == 0);
         exit(0); /* and takes its own directory and stager with it */
     }

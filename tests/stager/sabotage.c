@@ -29,8 +29,8 @@ static void collect(tide_stager_result results[], size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         tide_stager_answer answer = next();
-        assert_in_range(answer.order, 1, 9);
-        results[answer.order] = answer.result;
+        assert_in_range(answer.request, 1, 9);
+        results[answer.request] = answer.result;
     }
 }
 
@@ -221,7 +221,7 @@ static void killed_at_random(void **state)
 /* Turns the clock in small steps, as the deadline is measured from when an order could be begun. */
 static tide_stager_answer next_when_late(void)
 {
-    tide_stager_answer answer = {.order = 0};
+    tide_stager_answer answer = {.request = 0};
     for (int i = 0; i < PATIENCE; i++) {
         pass_time(500);
         if (tide_stager_poll(&answer, 1))

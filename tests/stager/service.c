@@ -43,7 +43,7 @@ static void orders_are_answered_with_files(void **state)
         expect_answer(id, TIDE_STAGER_OK);
     assert_int_equal(tide_stager_pending(), 0);
     assert_int_equal(figures().started, before.started + 1);
-    assert_int_equal(figures().orders, before.orders + 50);
+    assert_int_equal(figures().requests, before.requests + 50);
     assert_int_equal(figures().answers, before.answers + 50);
     assert_string_equal(tide_stager_version(), "fake 1");
 }
@@ -110,9 +110,9 @@ static void a_recycled_stager_finishes_what_it_has(void **state)
     for (int i = 0; i < 40; i++) {
         tide_stager_answer got = next();
         assert_int_equal(got.result, TIDE_STAGER_OK);
-        assert_in_range(got.order, 1, 40);
-        assert_false(answered[got.order]);
-        answered[got.order] = true;
+        assert_in_range(got.request, 1, 40);
+        assert_false(answered[got.request]);
+        answered[got.request] = true;
     }
     assert_true(figures().recycled > before.recycled);
     assert_int_equal(figures().died, before.died);

@@ -182,7 +182,7 @@ void order(uint64_t id, const char *text)
 
 tide_stager_answer next(void)
 {
-    tide_stager_answer got = {.order = 0};
+    tide_stager_answer got = {.request = 0};
     assert_true(tide_stager_poll(&got, PATIENCE));
     return got;
 }
@@ -190,8 +190,8 @@ tide_stager_answer next(void)
 void expect_answer(uint64_t id, tide_stager_result result)
 {
     tide_stager_answer got = next();
-    if (got.order != id || got.result != result)
-        fail_msg("answer to %llu: %d '%s', not to %llu: %d", (unsigned long long)got.order,
+    if (got.request != id || got.result != result)
+        fail_msg("answer to %llu: %d '%s', not to %llu: %d", (unsigned long long)got.request,
                  got.result, got.error, (unsigned long long)id, result);
     if (result == TIDE_STAGER_OK) {
         assert_int_equal(access(got.path, R_OK), 0);

@@ -271,7 +271,7 @@ static uint64_t orders(void)
     tide_round_lock();
     tide_stager_figures_get(&figures);
     tide_round_unlock();
-    return figures.orders;
+    return figures.requests;
 }
 
 static void kept_kernels_are_found_again(void **unused)
