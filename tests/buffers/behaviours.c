@@ -142,7 +142,7 @@ static void a_full_bucket_drops_and_counts(void **state)
     assert_int_equal(s.live, 0);
     assert_int_equal(s.bytes_cached, 16 * KIB);
     assert_int_equal(s.bytes_high, 40 * KIB);
-    cycle(buffers, 5, 2000); /* another bucket has places of its own */
+    cycle(buffers, 5, 2000); /* another bucket has permits of its own */
     assert_int_equal(stats_of(buffers).cached, 21);
     cycle(buffers, 16, 1000);
     s = stats_of(buffers);
@@ -159,7 +159,7 @@ static void a_cache_full_by_bytes_drops_and_counts(void **state)
     tide_buffers_statistics s = stats_of(buffers);
     assert_int_equal(s.bytes_cached, 10 * KIB);
     assert_int_equal(s.dropped, 2);
-    tide_buffer one = acquired(buffers, 1000); /* its place is free for any other bucket */
+    tide_buffer one = acquired(buffers, 1000); /* its permit is free for any other bucket */
     cycle(buffers, 1, 512);
     assert_int_equal(stats_of(buffers).dropped, 2);
     expect_ok(tide_buffer_release(buffers, one));
@@ -171,7 +171,7 @@ static void a_cache_full_by_bytes_drops_and_counts(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-/* A thread that acquired many keeps no places that another needs. */
+/* A thread that acquired many keeps no permits that another needs. */
 static void *release_all(void *argument)
 {
     struct {
