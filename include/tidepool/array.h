@@ -51,8 +51,8 @@ TIDE_API tide_array *tide_array_view(tide_pool *pool, const tide_array *array, c
 TIDE_API tide_array *tide_array_reshape(tide_pool *pool, const tide_array *array, int ndim,
                                   const int64_t *shape);
 
-/* Do the elements lie without gaps in this order? Where an extent is 1 its stride does not matter;
- * of no elements the answer is yes. */
+/* Do the elements lie without gaps in this order? The stride of an extent of 1 does not matter. For
+ * an array of no elements the answer is yes. */
 TIDE_API bool tide_array_contiguous(const tide_array *array, tide_order order);
 
 /* Address of element 0. */
@@ -71,10 +71,10 @@ TIDE_INLINE void *tide_array_data(const tide_array *array)
  * (TIDE_ERROR_STATE). */
 TIDE_API tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array);
 
-/* Takes a producer's tensor for the rest of the scope, without a copy; its deleter runs when the
- * scope ends (on a device once the pool's stream has come past that, without anybody waiting; on
- * failure at once, so the tensor is consumed either way). Its flags are not kept: do not write to
- * what the producer calls read-only. NULL with a message for another major version,
+/* Takes a producer's tensor for the rest of the scope, without a copy. Its deleter runs when the
+ * scope ends; on a device, once the pool's stream has come past that end, and nobody waits. On
+ * failure it runs at once, so the tensor is consumed either way. Its flags are not kept: do not
+ * write to what the producer calls read-only. NULL with a message for another major version,
  * memory that is not on the pool's device, a type or rank we do not have. */
 TIDE_API tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed);
 

@@ -27,8 +27,8 @@
 TIDE_BEGIN_DECLS
 
 /* Scopes for FFI. *scope is filled and must stay where it is until it is left. A NULL site is
- * one shared, unnamed site. Leaving twice, or after an older scope or mark took it along, is
- * TIDE_ERROR_STALE and changes nothing. */
+ * one shared, unnamed site. Leaving it twice, or after an older scope or mark has taken it along,
+ * is TIDE_ERROR_STALE and changes nothing. */
 TIDE_API tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope);
 TIDE_API tide_status tide_scope_leave(tide_scope *scope);
 
@@ -39,8 +39,8 @@ TIDE_API tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, ui
                                             const tide_type *types, const size_t *counts,
                                             void **data, tide_scope *scope);
 
-/* For TIDE_SCOPE and TIDE_FRAME_SITE. Without a pool no plan is asked: what a plan runs then always
- * belongs to some pool, which is how the library knows when nobody is inside (jit/learn/limbo.h). */
+/* Enters a TIDE_SCOPE or a TIDE_FRAME_SITE that has no pool. No plan is asked, so what a plan runs
+ * always belongs to some pool. That tells when nobody is inside a plan (jit/learn/limbo.h). */
 TIDE_API TIDE_COLD void tide_scope_without_pool(tide_scope *scope);
 
 TIDE_INLINE void tide_site_enter(tide_scope *scope, tide_pool *pool, tide_site *site)
@@ -131,8 +131,8 @@ TIDE_END_DECLS
     TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)              \
     struct tide_frame_needs_a_semicolon_
 
-/* The same as a call site of its own, entered by one call: less code where it stands, and for types
- * that are known at run time only (frames of an FFI: tide_scope_enter_frame). */
+/* The same as a call site of its own, entered by one call. It needs less code where it stands, and
+ * its types may be known at run time only (frames of an FFI: tide_scope_enter_frame). */
 #define TIDE_FRAME_SITE(pool, ...) TIDE_FRAME_SITE_AT(TIDE_UNIQUE(tide_frame_), pool, __VA_ARGS__)
 #define TIDE_FRAME_SITE_AT(frame, pool, ...)                                               \
     TIDE_SITE(TIDE_PASTE(frame, _site), TIDE_KIND_FRAME, NULL);                            \

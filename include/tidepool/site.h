@@ -62,8 +62,8 @@ typedef struct tide_plan_counts {
     uint64_t runs;   /* uses of compiled code, if it was compiled to count (setting count_runs) */
 } tide_plan_counts;
 
-/* What a site runs. Immutable once published, but for the two pointers to code: when compiled code
- * is retired they turn to the general path, which understands what the compiled one left. */
+/* What a site runs. Once published, only its two pointers to code change: when compiled code is
+ * retired they are set to the general path, which understands what the compiled code left. */
 struct tide_plan {
     union { /* by kind; read with one relaxed atomic load */
         tide_enter_function *enter;
@@ -99,9 +99,9 @@ struct tide_scope {
     uint64_t serial;       /* of its mark; scopes entered by function only              */
 };
 
-/* What a scope saved at entry, it kept in `saved`, or it wrote it to the log. In the second case
- * `base` is marked in its lowest bit: it equals no log's top then, so the one guard of the first
- * case, that nothing was logged since, tells the two apart as well. */
+/* What a scope saves at entry, it keeps in `saved` or writes to the log. In the second case the
+ * lowest bit of `base` is set, so it equals no log's top. The one guard of the first case (nothing
+ * was logged since) therefore tells the two cases apart as well. */
 TIDE_INLINE tide_entry *tide_base_mark(tide_entry *base)
 {
     return (tide_entry *)(void *)((char *)base + 1);
@@ -127,8 +127,8 @@ struct tide_site {
     struct tide_site_record *record; /* what the library knows of it; NULL until listed */
 };
 
-/* What static sites start with, by kind: it lists the site, gives it its first real plan, and does
- * what was asked by that. */
+/* The plans that static sites start with, by kind. Each lists the site, gives it its first real
+ * plan, and does by that plan what was asked. */
 extern TIDE_API_DATA const tide_plan tide_plans_arriving[TIDE_KIND_COUNT];
 
 enum { TIDE_SITE_TYPES = 16 };
@@ -144,9 +144,9 @@ typedef struct tide_site_information {
     bool observed;        /* a window is open                                         */
     uint32_t type_count;  /* of the plan in force                                     */
     tide_type types[TIDE_SITE_TYPES]; /* the first of them                            */
-    double calls;         /* uses in all, and a second: estimated from how fast windows of      */
-    double calls_per_second; /* observation fill. Being observed slows a use by up to 0.1 µs,
-                                so that of a very hot site is too low; never below `samples` */
+    double calls;         /* uses in all. This and the next are estimated from how fast windows */
+    double calls_per_second; /* of observation fill. Being observed slows a use by up to 0.1 µs,
+                                so they are too low for very hot sites; never below `samples` */
     uint64_t samples;     /* uses seen by the profiler                                */
     uint64_t misses;      /* uses that a guard sent to the general path, all plans    */
     uint64_t runs;        /* uses of compiled code, as far as it was compiled to count */

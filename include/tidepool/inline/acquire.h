@@ -7,13 +7,14 @@
 
 TIDE_BEGIN_DECLS
 
-/* First touch, growth, checks and every error. The place is where it was asked for, if known. */
+/* The cold side: first touch, growth, checks and every error. The place says where the array was
+ * asked for, if that is known. */
 TIDE_API TIDE_COLD void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n,
                                            TIDE_PLACE);
 
-/* One question decides: did the open level save this shelf already? If so the next slot is
- * ours as soon as it is large enough. Nothing is less than the sentinel's limit of 0, so it is
- * never handed out, not even for n = 0. */
+/* One question decides: did the open level save this shelf already? If so, the next slot is ours
+ * if it is large enough. No n is less than the sentinel's limit of 0, so the sentinel is never
+ * handed out, not even for n = 0. */
 TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n,
                                       TIDE_PLACE)
 {

@@ -13,8 +13,8 @@ TIDE_BEGIN_DECLS
 typedef enum tide_order { TIDE_ROW_MAJOR = 0, TIDE_COLUMN_MAJOR = 1 } tide_order;
 
 typedef struct tide_array {
-    tide_dl_tensor tensor; /* first: an array's address is a DLTensor's. Of the header last used
-                              in a slot, `data` follows the slot's (cold code sees to it)   */
+    tide_dl_tensor tensor; /* first: an array's address is a DLTensor's. In the header that a
+                              slot used last, `data` is the slot's (cold code sees to it)   */
     tide_type type;
     uint32_t order;        /* tide_order the strides follow                       */
     uint64_t form;         /* rank and order in one word, for the inlined path    */
@@ -25,15 +25,15 @@ typedef struct tide_array {
     struct tide_array_cache *cache;
 } tide_array;
 
-/* Every other case. The place is where it was asked for, if known. The exported twin. */
+/* Every other case; the exported twin. The place says where the array was asked for, if known. */
 TIDE_API TIDE_COLD tide_array *tide_array_acquire_slow(tide_pool *pool, tide_type type,
                                                        tide_order order, int ndim,
                                                        const int64_t *shape,
                                                        TIDE_PLACE);
 
-/* 0 to TIDE_NDIM_MAX extents. No loop: a constant rank costs its own comparisons only, and one
- * known at run time no counting. (GCC would warn of the comparisons that never happen, where it
- * sees how short the shape is.) */
+/* Compares 0 to TIDE_NDIM_MAX extents without a loop: a constant rank costs only its own
+ * comparisons, and a rank that is known at run time needs no counter. (Where GCC sees how short a
+ * shape is, it would warn of comparisons that never happen.) */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Warray-bounds"
 TIDE_INLINE bool tide_same_shape(const int64_t *left, const int64_t *right, int ndim)

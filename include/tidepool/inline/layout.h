@@ -26,8 +26,8 @@ typedef struct tide_place {
     uint32_t line;
 } tide_place;
 
-/* This place, as three arguments: constants in registers, which nobody loads before a cold path is
- * called with them. (A structure would be built in memory on the fast path; a static one in an
+/* This place, as three arguments. They are constants, loaded only where a cold path is called with
+ * them. (A structure would be built in memory on the fast path; a static one in an
  * inline C++ function would keep a shared library from ever being unloaded.) */
 #define TIDE_HERE       __FILE__, __builtin_FUNCTION(), __LINE__
 #define TIDE_NOWHERE    NULL, NULL, 0
@@ -68,8 +68,8 @@ struct tide_pool {
     tide_shelf shelves[TIDE_TYPE_LIMIT]; /* by type */
 };
 
-/* Stands for a pool in scopes that were refused: no level has its tag, so that leaving one takes
- * the cold path, which then does nothing. */
+/* Stands for a pool in scopes that were refused. No level has its tag, so leaving such a scope
+ * takes the cold path, which does nothing. */
 extern TIDE_API_DATA uint64_t tide_refusing_head[]; /* as much of a pool as a guard reads */
 
 TIDE_INLINE tide_pool *tide_pool_refusing(void)

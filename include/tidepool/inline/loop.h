@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop scope: what the first iteration saved stays in the log, each later iteration only
- * puts `next` back from there. */
+/* The loop scope. What the first iteration saved stays in the log; each later iteration only puts
+ * `next` back from there. */
 #ifndef TIDEPOOL_INLINE_LOOP_H
 #define TIDEPOOL_INLINE_LOOP_H
 
@@ -15,19 +15,19 @@ typedef struct tide_loop {
     uint64_t tag;
     uint64_t outer;
     tide_entry *rest;      /* entries from here to `top` are more than the two below; or `top` */
-    tide_shelf *shelf[2];  /* the first two entries, in registers with luck; the pool's shelf  */
-    tide_slot *next[2];    /* of no type stands where there are fewer                          */
+    tide_shelf *shelf[2];  /* the first two entries, in registers with luck. Where there are   */
+    tide_slot *next[2];    /* fewer, the pool's shelf of no type stands in                     */
 } tide_loop;
 
 /* Loops go to cold code by value, so that their own copy can stay in registers. */
 TIDE_API tide_loop tide_loop_enter_slow(tide_pool *pool, TIDE_PLACE);
 TIDE_API void tide_loop_leave_slow(tide_loop loop);
 
-/* An iteration that touched a new type, left an inner scope open or exchanged slots; also the
+/* Ends an iteration that touched a new type, left an inner scope open or exchanged slots. Also the
  * exported twin of tide_loop_next. */
 TIDE_API TIDE_COLD tide_loop tide_loop_next_slow(tide_loop loop);
 
-/* What goes to a function by value, or comes from one, lies in memory: its own copy need not. */
+/* A loop that a function is given, or returns, by value lies in memory. This copy need not. */
 TIDE_INLINE tide_loop tide_loop_copy(const tide_loop *made)
 {
     tide_loop loop;
@@ -50,8 +50,8 @@ TIDE_INLINE tide_loop tide_loop_enter(tide_pool *pool, TIDE_PLACE)
     return tide_loop_copy(&made);
 }
 
-/* With the level and the length of the log as they should be, every shelf stands in the log at
- * most once above the base, so the order of putting back does not matter. */
+/* If the level and the length of the log are as they should be, each shelf stands in the log at
+ * most once above the base. So shelves may be put back in any order. */
 TIDE_INLINE void tide_loop_next(tide_loop *loop)
 {
     tide_pool *pool = loop->pool;

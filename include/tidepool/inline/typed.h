@@ -16,7 +16,7 @@
  *
  * Where the level around has not saved a shelf, the cold twin writes the log as usual.
  *
- * All loops here run over constants, written as cascades (TIDE_EACH_TYPED) so that any
+ * All loops here run over constants. They are written as cascades (TIDE_EACH_TYPED), so that any
  * optimiser unrolls them, folds the tests for repeated types and keeps the scope in registers. */
 #ifndef TIDEPOOL_INLINE_TYPED_H
 #define TIDEPOOL_INLINE_TYPED_H
@@ -33,13 +33,13 @@ typedef struct tide_typed_scope {
     uint64_t outer;
     uint32_t count;
     tide_type types[TIDE_TYPED_MAX];
-    /* Each shelf's at entry. Where base is NULL these are in the log, and next[0] is its base: one
-     * word less for the fast path to keep. */
+    /* `next` of each shelf at entry. Where `base` is NULL they are in the log instead, and next[0]
+     * is the log as it was at entry: so the fast path has one word less to keep. */
     tide_slot *next[TIDE_TYPED_MAX];
 } tide_typed_scope;
 
-/* Cold twins; exported, so that code without macros can use them too. A scope goes by value, so
- * that its own copy can stay in registers. */
+/* Cold twins; exported, so that code without macros can use them too. What they fill in or read is
+ * a copy of the scope, so that the scope itself can stay in registers. */
 TIDE_API TIDE_COLD tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count,
                                                           const tide_type *types,
                                                           TIDE_PLACE);
@@ -105,7 +105,7 @@ TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint3
     return true;
 }
 
-/* The other way in. Copies, so that `types` itself need not be in memory. */
+/* Opens the level by the cold twin. It is given copies, so that `types` need not be in memory. */
 TIDE_INLINE void tide_typed_open_slow(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
                                       const tide_type *types, TIDE_PLACE)
 {
@@ -225,7 +225,7 @@ TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint
 #undef TIDE_STEP
 }
 
-/* What a frame did not claim it need not give back. */
+/* A frame claimed no shelf, so it puts back `next` alone. */
 TIDE_INLINE void tide_frame_leave(tide_typed_scope *scope)
 {
     tide_pool *pool = scope->pool;
