@@ -53,7 +53,7 @@ static tide_status file_read_up_to(int file, char *bytes, size_t room, size_t *l
 }
 
 /* A file that grows while it is read lacks its last line here. The parser refuses it for that. */
-static tide_status file_read_open(int file, tide_text *text, const char *path, const char *call)
+static tide_status file_read_open(int file, tide_profile_text *text, const char *path, const char *call)
 {
     struct stat facts;
     tide_assert(text->bytes == NULL);
@@ -73,7 +73,7 @@ static tide_status file_read_open(int file, tide_text *text, const char *path, c
 }
 
 /* O_NONBLOCK: a pipe or a device would let us wait, perhaps for ever. */
-static tide_status file_read(const char *path, tide_text *text, const char *call)
+static tide_status file_read(const char *path, tide_profile_text *text, const char *call)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (file < 0)
@@ -86,10 +86,10 @@ static tide_status file_read(const char *path, tide_text *text, const char *call
 /* Adds what the file says to the set. */
 static tide_status file_read_set(const char *path, tide_profile_set *set, const char *call)
 {
-    tide_text text = {0};
+    tide_profile_text text = {0};
     tide_status status = file_read(path, &text, call);
     if (status == TIDE_OK)
-        status = tide_text_read(text.bytes, text.length, set, path, call);
+        status = tide_profile_text_read(text.bytes, text.length, set, path, call);
     tide_os_free(text.bytes);
     return status;
 }
@@ -127,7 +127,7 @@ tide_status tide_profile_merge(const char *path)
 
 /* ---- writing ---------------------------------------------------------------------------- */
 
-static bool file_write_all(int file, const tide_text *text)
+static bool file_write_all(int file, const tide_profile_text *text)
 {
     tide_assert(text->length <= TIDE_TEXT_BYTES);
     for (size_t done = 0; done < text->length;) {
@@ -174,7 +174,7 @@ static void file_sync_folder(char *name)
 
 /* Writes a temporary file and renames it. Whatever fails, the temporary file goes. */
 static tide_status file_write_beside(const char *path, char *name, size_t room,
-                                     const tide_text *text, const char *call)
+                                     const tide_profile_text *text, const char *call)
 {
     int file = file_create_beside(path, name, room);
     if (file < 0)
@@ -193,7 +193,7 @@ static tide_status file_write_beside(const char *path, char *name, size_t room,
     return status;
 }
 
-static tide_status file_write(const char *path, const tide_text *text, const char *call)
+static tide_status file_write(const char *path, const tide_profile_text *text, const char *call)
 {
     size_t room = strlen(path) + FILE_SUFFIX;
     char *name = tide_os_resize(NULL, room);
@@ -207,13 +207,13 @@ static tide_status file_write(const char *path, const tide_text *text, const cha
 /* The registry is locked only while the profile is collected, not while the system works. */
 static tide_status file_save(const char *path, tide_profile_set *set, const char *call)
 {
-    tide_text text = {0};
+    tide_profile_text text = {0};
     tide_registry_lock();
     tide_status status = tide_loaded_collect(set, call);
     tide_registry_unlock();
     tide_assert(set->site_count <= TIDE_PROFILE_SET_SITES);
     if (status == TIDE_OK)
-        status = tide_text_write(set, &text, call);
+        status = tide_profile_text_write(set, &text, call);
     if (status == TIDE_OK)
         status = file_write(path, &text, call);
     tide_os_free(text.bytes);

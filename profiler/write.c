@@ -15,14 +15,14 @@
 
 /* After a failure nothing more is written, and the status stays. */
 typedef struct writer {
-    tide_text *text;
+    tide_profile_text *text;
     const char *call;
     tide_status status;
 } writer;
 
 static bool write_reserve(writer *w, size_t more)
 {
-    tide_text *text = w->text;
+    tide_profile_text *text = w->text;
     if (w->status != TIDE_OK)
         return false;
     if (text->length + more > TIDE_TEXT_BYTES) {
@@ -136,10 +136,10 @@ static void write_site(writer *w, const tide_profile_set_site *site)
         write_pattern(w, &profile->patterns[i], &left);
 }
 
-tide_status tide_text_write(const tide_profile_set *set, tide_text *out, const char *call)
+tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_text *out, const char *call)
 {
     writer w = {out, call, TIDE_OK};
-    *out = (tide_text){0};
+    *out = (tide_profile_text){0};
     write_format(&w, "tidepool profile 1\n");
     for (uint32_t i = 0; i < set->type_count; i++) {
         write_format(&w, "type %zu %zu", set->types[i].size, set->types[i].align);

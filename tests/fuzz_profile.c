@@ -40,16 +40,16 @@ static tide_profile_set *read_all(const char *bytes, size_t length)
 {
     tide_profile_set *known = tide_profile_set_create("fuzz");
     need(known != NULL);
-    if (tide_text_read(bytes, length, known, "fuzz", "fuzz") == TIDE_OK)
+    if (tide_profile_text_read(bytes, length, known, "fuzz", "fuzz") == TIDE_OK)
         return known;
     tide_profile_set_destroy(known);
     return NULL;
 }
 
-static tide_text write_again(tide_profile_set *known)
+static tide_profile_text write_again(tide_profile_set *known)
 {
-    tide_text text;
-    need(tide_text_write(known, &text, "fuzz") == TIDE_OK);
+    tide_profile_text text;
+    need(tide_profile_text_write(known, &text, "fuzz") == TIDE_OK);
     tide_profile_set_destroy(known);
     return text;
 }
@@ -68,10 +68,10 @@ static void check(const char *bytes, size_t length)
     if (known == NULL)
         return;
     resolve_all(known);
-    tide_text once = write_again(known);
+    tide_profile_text once = write_again(known);
     known = read_all(once.bytes, once.length);
     need(known != NULL);
-    tide_text twice = write_again(known);
+    tide_profile_text twice = write_again(known);
     need(once.length == twice.length && memcmp(once.bytes, twice.bytes, once.length) == 0);
     tide_os_free(once.bytes);
     tide_os_free(twice.bytes);

@@ -78,7 +78,7 @@ static void a_call_runs_the_method_of_its_type(void **state)
     assert_int_equal(called(generic, TIDE_F64), 1);
     assert_int_equal(called(generic, TIDE_I32), 2);
     assert_ptr_equal(tide_generic_find(generic, TIDE_F64), method_1);
-    assert_int_equal(tide_generic_set_handler(generic), 0);
+    assert_int_equal(tide_generic_unmet(generic), 0);
 }
 
 static void a_method_is_replaced(void **state)
@@ -115,16 +115,16 @@ static void a_call_without_a_method_is_counted_and_said(void **state)
     const tide_type without[] = {TIDE_F32, tide_type_count(), TIDE_TYPE_LIMIT, UINT32_MAX - 1};
     for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
         struct call call = {0, 0};
-        uint64_t unmet = tide_generic_set_handler(generic);
+        uint64_t unmet = tide_generic_unmet(generic);
         for (size_t w = 0; w < WAYS; w++)
             ways[w](generic, without[i], &call);
         assert_int_equal(call.times, 0);
         assert_int_equal(tide_error_status(), TIDE_ERROR_TYPE);
         assert_non_null(strstr(tide_error_message(), "'poor' has no method for type"));
-        assert_int_equal(tide_generic_set_handler(generic), unmet + WAYS);
+        assert_int_equal(tide_generic_unmet(generic), unmet + WAYS);
         assert_null(tide_generic_find(generic, without[i]));
         assert_int_equal(tide_error_status(), TIDE_ERROR_TYPE);
-        assert_int_equal(tide_generic_set_handler(generic), unmet + WAYS); /* asking is no call */
+        assert_int_equal(tide_generic_unmet(generic), unmet + WAYS); /* asking is no call */
     }
 }
 
@@ -183,7 +183,7 @@ static void a_call_of_nothing_runs_nothing(void **state)
     }
     assert_null(tide_generic_find(NULL, TIDE_F64));
     assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
-    assert_int_equal(tide_generic_set_handler(NULL), 0);
+    assert_int_equal(tide_generic_unmet(NULL), 0);
     tide_site_dispatch(NULL, generic, TIDE_F64, &call);
     assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
     tide_site_dispatch(tide_site_register("generics: a scope's"), generic, TIDE_F64, &call);
@@ -362,7 +362,7 @@ static void methods_are_added_while_others_call(void **state)
     for (size_t i = 0; i < CALLERS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(crowd.wrong, 0);
-    assert_int_equal(tide_generic_set_handler(crowd.generic), 0);
+    assert_int_equal(tide_generic_unmet(crowd.generic), 0);
     expect_ok(tide_settle(60000));
 }
 

@@ -189,7 +189,7 @@ static void prove_results(dispatch_state *s, bench_use_function *use, uint64_t o
 static void warm(dispatch_state *s)
 {
     bench_compiled_warm(&s->compiled);
-    s->unmet = tide_generic_set_handler(s->generic);
+    s->unmet = tide_generic_unmet(s->generic);
     tide_learning_stats(&s->warm);
 }
 
@@ -222,7 +222,7 @@ static bool verify(void *state, uint64_t operations)
         bench_complain("dispatch: the site left tier full");
         return false;
     }
-    if (tide_generic_set_handler(s->generic) != s->unmet) {
+    if (tide_generic_unmet(s->generic) != s->unmet) {
         bench_complain("dispatch: calls found no method");
         return false;
     }
@@ -374,7 +374,7 @@ static bool learning_verify(void *state, uint64_t operations)
 {
     dispatch_state *s = state;
     (void)operations;
-    if (tide_generic_set_handler(s->generic) == s->unmet)
+    if (tide_generic_unmet(s->generic) == s->unmet)
         return true;
     bench_complain("dispatch: calls found no method");
     return false;

@@ -69,7 +69,7 @@ static tide_status dispatch(struct fixture *fixture)
 {
     tide_status status = dispatch_once();
     tide_site_dispatch(fixture->site, generic, TIDE_F64, &calls);
-    return calls == 2 && tide_generic_set_handler(generic) == 0 ? status : TIDE_ERROR_STATE;
+    return calls == 2 && tide_generic_unmet(generic) == 0 ? status : TIDE_ERROR_STATE;
 }
 
 static void prepare_dispatch(struct fixture *fixture)

@@ -457,7 +457,7 @@ static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
     assert_int_equal(tier_of(site), TIDE_TIER_FULL);
     assert_non_null(strstr(reason_of(site), "no method of the types' own"));
     assert_int_equal(dispatch_once(site, of, TIDE_I32), 10);
-    assert_int_equal(tide_generic_set_handler(of), 0);
+    assert_int_equal(tide_generic_unmet(of), 0);
 }
 
 static void a_compiled_dispatch_without_a_method_says_so(void **state)
@@ -470,7 +470,7 @@ static void a_compiled_dispatch_without_a_method_says_so(void **state)
     expect_ok(tide_generic_add(of, TIDE_F64, add_one));
     until(&u, TIDE_TIER_COMPILED);
     assert_int_equal(dispatch_once(u.site, of, TIDE_I32), 0);
-    assert_int_equal(tide_generic_set_handler(of), 1);
+    assert_int_equal(tide_generic_unmet(of), 1);
     assert_non_null(strstr(tide_error_message(), "kinds: unmet"));
     expect_executed(&u, 10);
 }
