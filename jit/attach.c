@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What stands below is told of what stands above, in one place. The one upward arrow of the library
- * leads here: runtime/base/hooks.c calls tide_attach_all, once, before anything is made. */
+/* Tells each room below what stands above it, in this one place. The one upward arrow of the
+ * library leads here: runtime/base/hooks.c calls tide_attach_all, once, before anything is made. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 

@@ -10,14 +10,17 @@
 #include "runtime/base/settings.h"
 
 enum {
-    FAILED_FEW = 3, /* orders in a row that may fail before there is a rest … */
+    FAILED_FEW = 3, /* batches in a row that may fail before there is a rest … */
     FIRST_REST = 8, /* … of so many rounds, doubled by each one more          */
     DOUBLINGS = 20  /* more than that is beyond any limit                     */
 };
 
-static uint64_t failed_in_a_row, rest_until; /* until which round none are sent */
+_Static_assert(DOUBLINGS < 60, "the longest rest, FIRST_REST << DOUBLINGS, is no overflow");
 
-static bool within_budget(void)
+static uint64_t budget_failed_in_a_row, budget_rest_until; /* until which round none are sent */
+
+/* The bucket holds what was not spent in the last minute, a whole minute's worth at most. */
+static bool budget_spend_one(void)
 {
     static double left = -1, filled;
     struct timespec now;
@@ -32,26 +35,28 @@ static bool within_budget(void)
     if (left < 1)
         return false;
     left -= 1;
+    tide_assert(left >= 0 && left < most);
     return true;
 }
 
 tide_reason tide_budget_take(uint64_t round)
 {
-    if (round < rest_until)
+    if (round < budget_rest_until)
         return TIDE_REASON_backing_off;
     if (tide_limbo_count() >= (size_t)tide_setting_get(TIDE_SETTING_limbo_max))
         return TIDE_REASON_limbo_full;
-    return within_budget() ? TIDE_REASON_none : TIDE_REASON_budget;
+    return budget_spend_one() ? TIDE_REASON_none : TIDE_REASON_budget;
 }
 
 bool tide_budget_note(bool good, uint64_t round)
 {
-    failed_in_a_row = good ? 0 : failed_in_a_row + 1;
-    if (failed_in_a_row < FAILED_FEW)
+    budget_failed_in_a_row = good ? 0 : budget_failed_in_a_row + 1;
+    if (budget_failed_in_a_row < FAILED_FEW)
         return true;
     uint64_t most = (uint64_t)tide_setting_get(TIDE_SETTING_back_off_max);
-    uint64_t doublings = failed_in_a_row - FAILED_FEW;
+    uint64_t doublings = budget_failed_in_a_row - FAILED_FEW;
     uint64_t rest = doublings < DOUBLINGS ? (uint64_t)FIRST_REST << doublings : most;
-    rest_until = round + (rest < most ? rest : most);
+    budget_rest_until = round + (rest < most ? rest : most);
+    tide_assert(budget_rest_until > round);
     return false;
 }

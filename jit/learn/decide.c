@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The cost model: from the figures of a site to the plan it should have. Pure: no site, no lock. */
 #include "jit/learn/decide.h"
 
 #include <stdlib.h>
@@ -23,10 +24,15 @@ tide_thresholds tide_thresholds_now(void)
     };
 }
 
+_Static_assert((int)TIDE_PATTERN_WORDS <= (int)TIDE_ITEMS_MAX, "the types of a frame are items");
+_Static_assert((int)TIDE_PROFILE_PATTERNS <= (int)TIDE_ITEMS_MAX,
+               "all patterns of a profile can be candidates");
+
 /* ---- items ------------------------------------------------------------------------------ */
 
-static bool same_item(tide_kind kind, const tide_item *a, const tide_item *b)
+static bool decide_same_item(tide_kind kind, const tide_item *a, const tide_item *b)
 {
+    tide_assert(kind < TIDE_KIND_COUNT && a->ndim >= 0 && a->ndim <= TIDE_NDIM_MAX);
     return a->type == b->type &&
            (kind != TIDE_KIND_ARRAY ||
             (a->ndim == b->ndim &&
@@ -38,29 +44,31 @@ bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b)
     if (a->count != b->count || a->nested != b->nested)
         return false;
     for (uint32_t i = 0; i < a->count; i++)
-        if (!same_item(kind, &a->items[i], &b->items[i]))
+        if (!decide_same_item(kind, &a->items[i], &b->items[i]))
             return false;
     return true;
 }
 
-/* The item that a pattern of an array site stands for: type, rank, extents. */
-static tide_item item_of_array(const tide_profile_pattern *pattern)
+/* A profile may come from a file: is this a type, a rank and as many extents? */
+static bool decide_is_array(const tide_profile_pattern *pattern)
 {
+    return pattern->length >= 2 && pattern->words[1] >= 0 && pattern->words[1] <= TIDE_NDIM_MAX &&
+           pattern->length == 2 + (uint32_t)pattern->words[1];
+}
+
+/* The item that a pattern of an array site stands for: type, rank, extents. */
+static tide_item decide_item_of_array(const tide_profile_pattern *pattern)
+{
+    tide_assert(decide_is_array(pattern));
     tide_item item = {.type = (tide_type)pattern->words[0], .ndim = (int32_t)pattern->words[1]};
     for (int32_t d = 0; d < item.ndim; d++)
         item.shape[d] = pattern->words[2 + d];
     return item;
 }
 
-static bool sane_array(const tide_profile_pattern *pattern)
+static tide_items decide_items_of_frame(const tide_profile_pattern *pattern)
 {
-    return pattern->length >= 2 && pattern->words[1] >= 0 &&
-           pattern->words[1] <= TIDE_NDIM_MAX &&
-           pattern->length == 2 + (uint32_t)pattern->words[1];
-}
-
-static tide_items items_of_frame(const tide_profile_pattern *pattern)
-{
+    tide_assert(pattern->length <= TIDE_PATTERN_WORDS);
     tide_items items = {.count = pattern->length};
     for (uint32_t i = 0; i < pattern->length; i++)
         items.items[i].type = (tide_type)pattern->words[i];
@@ -69,21 +77,21 @@ static tide_items items_of_frame(const tide_profile_pattern *pattern)
 
 /* ---- how often -------------------------------------------------------------------------- */
 
-static double part(uint64_t count, const tide_site_profile *seen)
+static double decide_part_of_uses(uint64_t count, const tide_site_profile *seen)
 {
     return seen->scopes == 0 ? 0 : (double)count / (double)seen->scopes;
 }
 
-/* Of a scope's uses: those that touched the type. */
-static double touched(const tide_site_profile *seen, tide_type type)
+/* The part of a scope's uses that touched the type. */
+static double decide_part_touching(const tide_site_profile *seen, tide_type type)
 {
     for (uint32_t i = 0; i < seen->type_count; i++)
         if (seen->types[i].type == type)
-            return part(seen->types[i].scopes, seen);
+            return decide_part_of_uses(seen->types[i].scopes, seen);
     return 0;
 }
 
-static bool in_items(const tide_items *items, tide_type type)
+static bool decide_in_items(const tide_items *items, tide_type type)
 {
     for (uint32_t i = 0; i < items->count; i++)
         if (items->items[i].type == type)
@@ -91,47 +99,49 @@ static bool in_items(const tide_items *items, tide_type type)
     return false;
 }
 
-/* Of an array site's uses: those of exactly this shape. */
-static double shaped(const tide_site_profile *seen, const tide_item *item)
+/* The part of an array site's uses that had exactly this shape. */
+static double decide_part_shaped(const tide_site_profile *seen, const tide_item *item)
 {
     for (uint32_t i = 0; i < seen->pattern_count; i++) {
         const tide_profile_pattern *pattern = &seen->patterns[i];
-        if (!sane_array(pattern))
+        if (!decide_is_array(pattern))
             continue;
-        tide_item that = item_of_array(pattern);
-        if (same_item(TIDE_KIND_ARRAY, &that, item))
-            return part(pattern->scopes, seen);
+        tide_item that = decide_item_of_array(pattern);
+        if (decide_same_item(TIDE_KIND_ARRAY, &that, item))
+            return decide_part_of_uses(pattern->scopes, seen);
     }
     return 0;
 }
 
-static double framed(const tide_site_profile *seen, const tide_items *items)
+/* The part of a frame's uses that had exactly these types. */
+static double decide_part_framed(const tide_site_profile *seen, const tide_items *items)
 {
     for (uint32_t i = 0; i < seen->pattern_count; i++) {
-        tide_items that = items_of_frame(&seen->patterns[i]);
+        tide_items that = decide_items_of_frame(&seen->patterns[i]);
         if (tide_items_same(TIDE_KIND_FRAME, &that, items))
-            return part(seen->patterns[i].scopes, seen);
+            return decide_part_of_uses(seen->patterns[i].scopes, seen);
     }
     return 0;
 }
 
 /* ---- what it costs ---------------------------------------------------------------------- */
 
-static double cost_of_scope(const tide_site_profile *seen, const tide_items *items,
-                            const tide_thresholds *at)
+static double decide_cost_of_scope(const tide_site_profile *seen, const tide_items *items,
+                                   const tide_thresholds *at)
 {
-    double cost = items->count * at->save + part(seen->other, seen) * at->touch;
+    double cost = items->count * at->save + decide_part_of_uses(seen->other, seen) * at->touch;
     if (items->count != 0 && !items->nested)
-        cost += part(seen->nested, seen) * at->save; /* by the log, with loops */
+        cost += decide_part_of_uses(seen->nested, seen) * at->save; /* by the log, with loops */
     for (uint32_t i = 0; i < seen->type_count; i++)
-        if (!in_items(items, seen->types[i].type))
-            cost += part(seen->types[i].scopes, seen) * at->touch;
+        if (!decide_in_items(items, seen->types[i].type))
+            cost += decide_part_of_uses(seen->types[i].scopes, seen) * at->touch;
     return cost;
 }
 
 /* One guard after the other; `often` says how often each holds. */
-static double cost_of_chain(const double *often, uint32_t count, const tide_thresholds *at)
+static double decide_cost_of_chain(const double *often, uint32_t count, const tide_thresholds *at)
 {
+    tide_assert(count <= TIDE_ITEMS_MAX);
     double cost = 0, rest = 1;
     for (uint32_t i = 0; i < count; i++) {
         cost += often[i] * (i * at->skip + at->hit);
@@ -144,21 +154,22 @@ double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items
                  const tide_thresholds *at)
 {
     double often[TIDE_ITEMS_MAX];
+    tide_assert(kind < TIDE_KIND_COUNT && items->count <= TIDE_ITEMS_MAX);
     if (kind == TIDE_KIND_SCOPE)
-        return cost_of_scope(seen, items, at);
+        return decide_cost_of_scope(seen, items, at);
     if (kind == TIDE_KIND_FRAME) {
-        often[0] = framed(seen, items);
-        return cost_of_chain(often, items->count != 0, at);
+        often[0] = decide_part_framed(seen, items);
+        return decide_cost_of_chain(often, items->count != 0, at);
     }
     for (uint32_t i = 0; i < items->count; i++)
-        often[i] = kind == TIDE_KIND_ARRAY ? shaped(seen, &items->items[i])
-                                           : touched(seen, items->items[i].type);
-    return cost_of_chain(often, items->count, at);
+        often[i] = kind == TIDE_KIND_ARRAY ? decide_part_shaped(seen, &items->items[i])
+                                           : decide_part_touching(seen, items->items[i].type);
+    return decide_cost_of_chain(often, items->count, at);
 }
 
 /* ---- the ideal plan --------------------------------------------------------------------- */
 
-static int by_type(const void *left, const void *right)
+static int decide_by_type(const void *left, const void *right)
 {
     tide_type a = ((const tide_item *)left)->type, b = ((const tide_item *)right)->type;
     return (a > b) - (a < b);
@@ -169,14 +180,17 @@ static int by_type(const void *left, const void *right)
 #define NESTED_OFTEN 0.1
 
 /* A type is worth saving if its touches would cost more. */
-static void ideal_scope(const tide_site_profile *seen, const tide_thresholds *at, tide_choice *out)
+static void decide_ideal_scope(const tide_site_profile *seen, const tide_thresholds *at,
+                               tide_choice *out)
 {
     tide_items *items = &out->items;
+    tide_assert(items->count == 0 && seen->type_count <= TIDE_PROFILE_TYPES);
     for (uint32_t i = 0; i < seen->type_count; i++)
-        if (part(seen->types[i].scopes, seen) * at->touch > at->save)
+        if (decide_part_of_uses(seen->types[i].scopes, seen) * at->touch > at->save)
             items->items[items->count++].type = seen->types[i].type;
-    qsort(items->items, items->count, sizeof *items->items, by_type);
-    items->nested = items->count <= TIDE_SCOPE_SAVED && part(seen->nested, seen) > NESTED_OFTEN;
+    qsort(items->items, items->count, sizeof *items->items, decide_by_type);
+    items->nested =
+        items->count <= TIDE_SCOPE_SAVED && decide_part_of_uses(seen->nested, seen) > NESTED_OFTEN;
     out->compile = items->count <= at->types_max;
     out->reason = out->compile ? TIDE_REASON_decided : TIDE_REASON_many_types;
     if (items->count == 0) {
@@ -185,35 +199,37 @@ static void ideal_scope(const tide_site_profile *seen, const tide_thresholds *at
     }
 }
 
-/* What a chain might test for, the most frequent first, as the profile has them. */
-static uint32_t candidates(tide_kind kind, const tide_site_profile *seen, tide_item *out,
-                           double *often)
+/* What a chain might test for, in the order of the profile: the most frequent first. */
+static uint32_t decide_candidates(tide_kind kind, const tide_site_profile *seen, tide_item *out,
+                                  double *often)
 {
     uint32_t count = 0;
+    tide_assert(seen->type_count <= TIDE_PROFILE_TYPES);
+    tide_assert(seen->pattern_count <= TIDE_PROFILE_PATTERNS);
     if (kind != TIDE_KIND_ARRAY) {
         for (; count < seen->type_count; count++) {
             out[count] = (tide_item){.type = seen->types[count].type};
-            often[count] = part(seen->types[count].scopes, seen);
+            often[count] = decide_part_of_uses(seen->types[count].scopes, seen);
         }
         return count;
     }
     for (uint32_t i = 0; i < seen->pattern_count; i++)
-        if (sane_array(&seen->patterns[i])) {
-            out[count] = item_of_array(&seen->patterns[i]);
-            often[count++] = part(seen->patterns[i].scopes, seen);
+        if (decide_is_array(&seen->patterns[i])) {
+            out[count] = decide_item_of_array(&seen->patterns[i]);
+            often[count++] = decide_part_of_uses(seen->patterns[i].scopes, seen);
         }
     return count;
 }
 
-/* As many guards as pay for themselves, tried from none upward. */
-static void ideal_chain(tide_kind kind, const tide_site_profile *seen, const tide_thresholds *at,
-                        tide_choice *out)
+/* As many guards as cost least, tried from one upward. */
+static void decide_ideal_chain(tide_kind kind, const tide_site_profile *seen,
+                               const tide_thresholds *at, tide_choice *out)
 {
     tide_item items[TIDE_ITEMS_MAX];
     double often[TIDE_ITEMS_MAX], least = at->dynamic;
-    uint32_t count = candidates(kind, seen, items, often), best = 0;
+    uint32_t count = decide_candidates(kind, seen, items, often), best = 0;
     for (uint32_t guards = 1; guards <= count && guards <= at->guards_max; guards++) {
-        double cost = cost_of_chain(often, guards, at);
+        double cost = decide_cost_of_chain(often, guards, at);
         if (cost < least) {
             least = cost;
             best = guards;
@@ -221,18 +237,19 @@ static void ideal_chain(tide_kind kind, const tide_site_profile *seen, const tid
     }
     uint64_t other = kind == TIDE_KIND_ARRAY ? seen->pattern_other : seen->other;
     bool many = count > at->guards_max && often[at->guards_max] > at->other_max;
+    tide_assert(best <= count && best <= at->guards_max);
     out->items.count = best;
     memcpy(out->items.items, items, best * sizeof *items);
-    if (best != 0 && !many && part(other, seen) <= at->other_max)
+    if (best != 0 && !many && decide_part_of_uses(other, seen) <= at->other_max)
         return;
     out->what = TIDE_CHOICE_STAY;
-    out->reason = many                                  ? TIDE_REASON_megamorphic
-                  : part(other, seen) > at->other_max ? TIDE_REASON_others
-                                                        : TIDE_REASON_general_better;
+    out->reason = many                                               ? TIDE_REASON_megamorphic
+                  : decide_part_of_uses(other, seen) > at->other_max ? TIDE_REASON_others
+                                                                     : TIDE_REASON_general_better;
 }
 
-/* Types that differ: as many as these a compiled frame keeps in its scope. */
-static uint32_t distinct(const tide_items *items)
+/* How many different types there are: a compiled frame keeps one place for each in its scope. */
+static uint32_t decide_count_distinct(const tide_items *items)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < items->count; i++) {
@@ -241,15 +258,17 @@ static uint32_t distinct(const tide_items *items)
             first++;
         count += first == i;
     }
+    tide_assert(count <= items->count);
     return count;
 }
 
 /* A frame's code is for one sequence of types. */
-static void ideal_frame(const tide_site_profile *seen, const tide_thresholds *at, tide_choice *out)
+static void decide_ideal_frame(const tide_site_profile *seen, const tide_thresholds *at,
+                               tide_choice *out)
 {
     if (seen->pattern_count != 0)
-        out->items = items_of_frame(&seen->patterns[0]);
-    if (distinct(&out->items) > TIDE_SCOPE_SAVED) {
+        out->items = decide_items_of_frame(&seen->patterns[0]);
+    if (decide_count_distinct(&out->items) > TIDE_SCOPE_SAVED) {
         out->what = TIDE_CHOICE_STAY;
         out->reason = TIDE_REASON_many_types;
         return;
@@ -260,27 +279,27 @@ static void ideal_frame(const tide_site_profile *seen, const tide_thresholds *at
     }
 }
 
-static void ideal(tide_kind kind, const tide_site_profile *seen, const tide_thresholds *at,
-                  tide_choice *out)
+static void decide_ideal(tide_kind kind, const tide_site_profile *seen, const tide_thresholds *at,
+                         tide_choice *out)
 {
-    *out = (tide_choice){
-        .what = TIDE_CHOICE_NEW, .reason = TIDE_REASON_decided, .compile = true};
+    *out = (tide_choice){.what = TIDE_CHOICE_NEW, .reason = TIDE_REASON_decided, .compile = true};
     if (kind == TIDE_KIND_SCOPE)
-        ideal_scope(seen, at, out);
+        decide_ideal_scope(seen, at, out);
     else if (kind == TIDE_KIND_FRAME)
-        ideal_frame(seen, at, out);
+        decide_ideal_frame(seen, at, out);
     else
-        ideal_chain(kind, seen, at, out);
+        decide_ideal_chain(kind, seen, at, out);
 }
 
 /* ---- deciding --------------------------------------------------------------------------- */
 
-/* The cheapest earlier plan, if it is good enough; the one in force if there is nothing between
- * them. */
-static void prefer_earlier(tide_kind kind, const tide_site_profile *seen,
-                           const tide_items *const *earlier, uint32_t count, uint32_t in_force,
-                           const tide_thresholds *at, tide_choice *out)
+/* Takes the cheapest earlier plan, if it is good enough. Of two that cost the same it takes the one
+ * in force. */
+static void decide_prefer_earlier(tide_kind kind, const tide_site_profile *seen,
+                                  const tide_items *const *earlier, uint32_t count,
+                                  uint32_t in_force, const tide_thresholds *at, tide_choice *out)
 {
+    tide_assert(out->what == TIDE_CHOICE_NEW);
     uint32_t best = in_force;
     double least = in_force != TIDE_NO_PLAN ? tide_cost(kind, seen, earlier[in_force], at) : 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -292,6 +311,7 @@ static void prefer_earlier(tide_kind kind, const tide_site_profile *seen,
     }
     if (best == TIDE_NO_PLAN || least > out->cost * at->threshold)
         return;
+    tide_assert(best < count);
     out->what = best == in_force ? TIDE_CHOICE_STAY : TIDE_CHOICE_OLD;
     out->reason = best == in_force ? TIDE_REASON_kept : TIDE_REASON_reused;
     out->old = best;
@@ -306,7 +326,7 @@ void tide_decide(tide_kind kind, const tide_site_profile *seen, const tide_items
         *out = (tide_choice){.what = TIDE_CHOICE_STAY, .reason = TIDE_REASON_few_samples};
         return;
     }
-    ideal(kind, seen, at, out);
+    decide_ideal(kind, seen, at, out);
     if (out->what == TIDE_CHOICE_STAY) {
         if (kind != TIDE_KIND_SCOPE && in_force != TIDE_NO_PLAN &&
             tide_cost(kind, seen, earlier[in_force], at) > at->dynamic * at->threshold)
@@ -314,8 +334,7 @@ void tide_decide(tide_kind kind, const tide_site_profile *seen, const tide_items
         return;
     }
     out->cost = tide_cost(kind, seen, &out->items, at);
-    out->cost_in_force = in_force != TIDE_NO_PLAN
-                             ? tide_cost(kind, seen, earlier[in_force], at)
-                             : tide_cost(kind, seen, &(tide_items){0}, at);
-    prefer_earlier(kind, seen, earlier, earlier_count, in_force, at, out);
+    out->cost_in_force = in_force != TIDE_NO_PLAN ? tide_cost(kind, seen, earlier[in_force], at)
+                                                  : tide_cost(kind, seen, &(tide_items){0}, at);
+    decide_prefer_earlier(kind, seen, earlier, earlier_count, in_force, at, out);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Deciding: from what was observed of a site to what its plan should be. Pure: no site, no lock, no
+/* Deciding: what plan should a site have, after what was observed of it? Pure: no site, no lock, no
  * clock; figures in, choice out.
  *
  * The cost model is in the manner of Catwalk.jl: what a use costs on average under a plan, in units

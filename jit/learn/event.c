@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Queues what happens in a round, and tells the listener at its end; counts what happened. */
 #include "jit/learn/event.h"
 
 #include <pthread.h>
@@ -16,30 +17,33 @@ typedef struct noted {
     char name[NAME], detail[DETAIL];
 } noted;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static noted queue[QUEUE]; /* of this round; guarded by the mutex, as is all below */
-static size_t count, told;
-static tide_event_function *listener;
-static void *listener_user;
+static pthread_mutex_t event_mutex = PTHREAD_MUTEX_INITIALIZER;
+static noted event_queue[QUEUE]; /* of this round; guarded by the mutex, as is all below */
+static size_t event_count, event_told;
+static tide_event_function *event_listener;
+static void *event_listener_user;
 
 tide_learning_statistics tide_learning_figures;
 
+_Static_assert(sizeof tide_learning_figures % sizeof(uint64_t) == 0, "all of it is counters");
+
 void tide_event_set_handler(tide_event_function *function, void *user)
 {
-    pthread_mutex_lock(&mutex);
-    listener = function;
-    listener_user = user;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&event_mutex);
+    event_listener = function;
+    event_listener_user = user;
+    pthread_mutex_unlock(&event_mutex);
 }
 
 const char *tide_event_name(tide_event_kind kind)
 {
     static const char *const names[] = {"found",  "staged",  "published",
                                         "missed", "retired", "gave up"};
+    _Static_assert(sizeof names / sizeof *names == TIDE_EVENT_GAVE_UP + 1, "each kind has a name");
     return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
 
-static const char *name_of(const tide_site *site)
+static const char *event_name_of_site(const tide_site *site)
 {
     if (site == NULL)
         return "";
@@ -51,35 +55,37 @@ static const char *name_of(const tide_site *site)
 void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide_reason reason,
                      const char *detail)
 {
-    pthread_mutex_lock(&mutex);
-    if (listener == NULL) {
+    tide_assert(kind <= TIDE_EVENT_GAVE_UP && reason < TIDE_REASON_COUNT && detail != NULL);
+    pthread_mutex_lock(&event_mutex);
+    if (event_listener == NULL) {
         /* nobody to tell */
-    } else if (count < QUEUE) {
-        noted *at = &queue[count++];
+    } else if (event_count < QUEUE) {
+        noted *at = &event_queue[event_count++];
         at->event = (tide_event){
             .kind = kind, .site = site, .tier = tier, .reason = tide_reason_words(reason)};
-        snprintf(at->name, sizeof at->name, "%s", name_of(site));
+        snprintf(at->name, sizeof at->name, "%s", event_name_of_site(site));
         snprintf(at->detail, sizeof at->detail, "%s", detail);
     } else {
         tide_count(untold);
     }
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&event_mutex);
 }
 
-/* One at a time, unlocked while it is told: the listener may do what it likes. Should it make a
- * round of its own, that one tells what is left of this, too. */
-static bool take(noted *out, tide_event_function **function, void **user)
+/* Takes one event. Nothing is locked while it is told, so the listener may do what it likes. If it
+ * makes a round of its own, that round also tells what is left of this one. */
+static bool event_take_next(noted *out, tide_event_function **function, void **user)
 {
-    pthread_mutex_lock(&mutex);
-    bool more = told < count && listener != NULL;
+    pthread_mutex_lock(&event_mutex);
+    tide_assert(event_told <= event_count && event_count <= QUEUE);
+    bool more = event_told < event_count && event_listener != NULL;
     if (more) {
-        *out = queue[told++];
-        *function = listener;
-        *user = listener_user;
+        *out = event_queue[event_told++];
+        *function = event_listener;
+        *user = event_listener_user;
     } else {
-        count = told = 0;
+        event_count = event_told = 0;
     }
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&event_mutex);
     return more;
 }
 
@@ -88,7 +94,7 @@ void tide_events_tell(uint64_t round)
     noted next;
     tide_event_function *function;
     void *user;
-    while (take(&next, &function, &user)) {
+    while (event_take_next(&next, &function, &user)) {
         next.event.round = round;
         next.event.name = next.name;
         next.event.detail = next.detail;
@@ -98,7 +104,7 @@ void tide_events_tell(uint64_t round)
 
 void tide_event_forget(void)
 {
-    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    event_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
 tide_status tide_learning_stats(tide_learning_statistics *out)
@@ -106,7 +112,6 @@ tide_status tide_learning_stats(tide_learning_statistics *out)
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_learning_stats", "the result is NULL");
     uint64_t *to = (uint64_t *)out, *from = (uint64_t *)&tide_learning_figures;
-    _Static_assert(sizeof *out % sizeof *to == 0, "all of it is counters");
     for (size_t i = 0; i < sizeof *out / sizeof *to; i++)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
     out->artefacts = tide_artefact_count();

@@ -14,7 +14,7 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
 /* Tells what was noted, in order. No lock held but that of the round. */
 void tide_events_tell(uint64_t round);
 
-/* After a fork, in the child: whoever was just setting a listener is not there any more. */
+/* After a fork, in the child: another thread may have held the lock, and is not there any more. */
 void tide_event_forget(void);
 
 /* The figures; each member atomic: tide_count(won). */

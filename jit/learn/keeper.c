@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The thread that does the rounds: it starts, rests between rounds, and ends with the program. */
 #define _GNU_SOURCE
 #include "jit/learn/keeper.h"
 
@@ -13,6 +14,7 @@
 
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
@@ -30,14 +32,14 @@ static struct {
     bool refused; /* stopped by the program: only it starts it again */
 } keeper;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t wake; /* on the monotonic clock */
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t keeper_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t keeper_wake; /* on the monotonic clock */
+static pthread_once_t keeper_once = PTHREAD_ONCE_INIT;
 
 /* ---- the thread ------------------------------------------------------------------------- */
 
-/* Locked. Until the next round is due or the keeper is to stop. */
-static void rest(double ms)
+/* Locked. Sleeps until the next round is due or the keeper is to stop. */
+static void keeper_rest(double ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -47,32 +49,35 @@ static void rest(double ms)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
-    while (!keeper.stopping && pthread_cond_timedwait(&wake, &mutex, &until) == 0)
+    tide_assert(ms > 0 && until.tv_nsec >= 0 && until.tv_nsec < 1000000000);
+    while (!keeper.stopping && pthread_cond_timedwait(&keeper_wake, &keeper_mutex, &until) == 0)
         continue;
 }
 
-static void *keep(void *unused)
+static void *keeper_run(void *unused)
 {
     (void)unused;
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&keeper_mutex);
+    tide_assert(keeper.running); /* set before the lock was let go */
     for (unsigned quiet = 0; !keeper.stopping;) {
-        pthread_mutex_unlock(&mutex);
+        pthread_mutex_unlock(&keeper_mutex);
         bool busy = tide_round_run(0);
         quiet = busy ? 0 : quiet + 1;
-        pthread_mutex_lock(&mutex);
-        rest(tide_setting_get(TIDE_SETTING_keeper_period) * (quiet > QUIET ? SLOWER : 1));
+        pthread_mutex_lock(&keeper_mutex);
+        keeper_rest(tide_setting_get(TIDE_SETTING_keeper_period) * (quiet > QUIET ? SLOWER : 1));
     }
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&keeper_mutex);
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
-static int create(void)
+/* Locked. The thread blocks all signals: they are for the program's own threads. */
+static int keeper_create_thread(void)
 {
+    tide_assert(!keeper.running);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&keeper.thread, NULL, keep, NULL);
+    int error = pthread_create(&keeper.thread, NULL, keeper_run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error == 0)
         pthread_setname_np(keeper.thread, "tide-keeper");
@@ -81,82 +86,83 @@ static int create(void)
 
 /* ---- starting and stopping -------------------------------------------------------------- */
 
-static void stop(void)
+static void keeper_stop_thread(void)
 {
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&keeper_mutex);
     bool ours = keeper.running && !keeper.stopping;
     if (ours) {
         keeper.stopping = true;
-        pthread_cond_broadcast(&wake);
+        pthread_cond_broadcast(&keeper_wake);
     }
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&keeper_mutex);
     if (!ours)
         return;
     pthread_join(keeper.thread, NULL);
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&keeper_mutex);
+    tide_assert(keeper.running && keeper.stopping); /* nobody else ends or starts it meanwhile */
     keeper.running = keeper.stopping = false;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&keeper_mutex);
 }
 
-/* The helper process and its files go with the program. When a listener calls exit, its thread
- * holds the round: the keeper, should it be another, waits for that and does nothing any more. */
-static void at_exit(void)
+/* The worker process and its files go with the program. If a listener calls exit, its thread holds
+ * the round: the keeper, if that is another thread, waits for it and does no more. */
+static void keeper_at_exit(void)
 {
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&keeper_mutex);
     keeper.refused = true;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&keeper_mutex);
     if (!tide_round_held())
-        stop();
+        keeper_stop_thread();
     tide_round_lock();
     tide_stager_stop(true);
     tide_round_unlock();
 }
 
-static void prepare_clock(void)
+static void keeper_prepare_clock(void)
 {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&wake, &attributes);
+    pthread_cond_init(&keeper_wake, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
-/* The parent's thread does not exist here. What it held it held for the parent. */
+/* In the child of a fork: the parent's thread is not here, nor is what it held. */
 static void keeper_forget(void)
 {
-    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    keeper_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     keeper.running = keeper.stopping = false;
-    prepare_clock();
+    keeper_prepare_clock();
 }
 
-static void prepare(void)
+static void keeper_prepare(void)
 {
     static const tide_fork_handlers handlers = {.child = keeper_forget};
     tide_fork_register(TIDE_FORK_KEEPER, &handlers);
-    prepare_clock();
-    atexit(at_exit);
+    keeper_prepare_clock();
+    atexit(keeper_at_exit);
 }
 
 /* Zero or an error number. */
-static int start(bool by_program)
+static int keeper_start_thread(bool by_program)
 {
     int error = 0;
     tide_attach();
-    pthread_once(&once, prepare);
-    pthread_mutex_lock(&mutex);
+    pthread_once(&keeper_once, keeper_prepare);
+    pthread_mutex_lock(&keeper_mutex);
     if (by_program)
         keeper.refused = false;
     if (!keeper.running && !keeper.refused) {
-        error = create();
+        error = keeper_create_thread();
         keeper.running = error == 0;
     }
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&keeper_mutex);
     return error;
 }
 
 tide_status tide_keeper_start(void)
 {
-    int error = start(true);
+    int error = keeper_start_thread(true);
     return error == 0 ? TIDE_OK
                       : tide_fail(TIDE_ERROR_MEMORY, "tide_keeper_start", "no thread: %s",
                                   strerror(error));
@@ -164,26 +170,26 @@ tide_status tide_keeper_start(void)
 
 tide_status tide_keeper_stop(void)
 {
-    pthread_once(&once, prepare);
+    pthread_once(&keeper_once, keeper_prepare);
     if (tide_round_held())
         return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a listener to events");
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&keeper_mutex);
     keeper.refused = true;
-    pthread_mutex_unlock(&mutex);
-    stop();
+    pthread_mutex_unlock(&keeper_mutex);
+    keeper_stop_thread();
     return TIDE_OK;
 }
 
 bool tide_keeper_running(void)
 {
-    pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&keeper_mutex);
     bool running = keeper.running;
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&keeper_mutex);
     return running;
 }
 
 void tide_keeper_wanted(void)
 {
     if (tide_setting_get(TIDE_SETTING_keeper) != 0)
-        (void)start(false);
+        (void)keeper_start_thread(false);
 }

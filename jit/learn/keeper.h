@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The keeper: the background thread that does the rounds.
  *
- * It is started by the first window that fills, that is, by the first site that is used often
- * enough; a program without one never has the thread. */
+ * The first window that fills starts it, so the first site that is used often enough. A program
+ * without such a site never has the thread. */
 #ifndef TIDEPOOL_JIT_LEARN_KEEPER_H
 #define TIDEPOOL_JIT_LEARN_KEEPER_H
 

@@ -278,7 +278,7 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
 
 /* ---- the hooks -------------------------------------------------------------------------- */
 
-/* A site's first plan: it is observed from its very first use, unless its types are known. */
+/* The site gets its first plan, and is observed from its first use, unless its types are known. */
 static void learner_welcome(tide_site *site)
 {
     tide_learner *learner = tide_learner_of(site);

@@ -84,8 +84,8 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
 /* The spec of a plan. */
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out);
 
-/* Gives a plan its loaded code, and takes it away again: the plan's pointers then lead to the
- * general path, and the artefact goes to limbo. */
+/* Gives a plan its loaded code, and takes it away again. Without code, the plan's pointers lead to
+ * the general path; the artefact goes to limbo. */
 void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact *artefact,
                        void *enter, void *leave);
 void tide_learned_unload(tide_learner *learner, tide_learned *plan);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The words of each reason: a table made from jit/learn/reasons.def. */
 #include "jit/learn/reason.h"
 
 #include <tidepool/learn.h>
@@ -12,6 +13,8 @@ static const struct {
 #include "jit/learn/reasons.def"
 #undef TIDE_REASON
 };
+
+_Static_assert(TIDE_REASON_none == 0, "a reason that nobody set is none");
 
 const char *tide_reason_words(tide_reason reason)
 {

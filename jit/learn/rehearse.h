@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Rehearsals: one for each kind of site. Each is given a use that is about to be made, does the
- * same some dozens of times by the plan in force and by the candidate in turn, and says the least
- * time of each. Nothing remains of it: scopes it opened are left, slots it took are put back. None
- * is possible in a pool that checks, without slots that stand ready, or of a use that the candidate
- * did not foresee. Methods of generic functions are not called: stand-ins are.
+/* Rehearsals: one for each kind of site. Each is given a use that is about to be made. It does the
+ * same some dozens of times, by the plan in force and by the candidate in turn, and says the least
+ * time of each. Nothing remains of it: scopes are left, slots are put back. A rehearsal is not
+ * possible in a pool that checks, where no slots stand ready, or of a use that the candidate did
+ * not foresee. It never calls methods of generic functions: it calls stand-ins.
  *
- * Any thread that makes a use calls them, several of them at a time. */
+ * Any thread that makes a use calls these, several threads at a time. */
 #ifndef TIDEPOOL_JIT_LEARN_REHEARSE_H
 #define TIDEPOOL_JIT_LEARN_REHEARSE_H
 
@@ -17,18 +17,18 @@
 extern uint64_t (*tide_rehearse_clock)(void);
 
 typedef struct tide_rehearsed {
-    bool fit; /* one was possible */
+    bool fit; /* a rehearsal was possible */
     uint64_t control_ns, candidate_ns;
 } tide_rehearsed;
 
 tide_rehearsed tide_rehearse_scope(const tide_trial *trial, tide_pool *pool, tide_site *site);
-tide_rehearsed tide_rehearse_frame(const tide_trial *trial, tide_pool *pool, tide_site *site, uint32_t count,
-                                   const tide_type *types);
+tide_rehearsed tide_rehearse_frame(const tide_trial *trial, tide_pool *pool, tide_site *site,
+                                   uint32_t count, const tide_type *types);
 tide_rehearsed tide_rehearse_acquire(const tide_trial *trial, tide_pool *pool, tide_type type,
                                      tide_site *site);
 tide_rehearsed tide_rehearse_array(const tide_trial *trial, tide_pool *pool, tide_type type,
                                    int ndim, const int64_t *shape, tide_site *site);
-tide_rehearsed tide_rehearse_dispatch(const tide_trial *trial, tide_generic *generic, tide_type type,
-                                      tide_site *site);
+tide_rehearsed tide_rehearse_dispatch(const tide_trial *trial, tide_generic *generic,
+                                      tide_type type, tide_site *site);
 
 #endif

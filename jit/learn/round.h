@@ -12,11 +12,11 @@
 /* A round that waits at most so long for the stager. Returns whether something was going on. */
 bool tide_round_run(int wait_ms);
 
-/* Takes the lock; tide_round_run takes it too (it may be taken again by who has it). */
+/* Takes the lock, as tide_round_run does; the thread that has it may take it again. */
 void tide_round_lock(void);
 void tide_round_unlock(void);
 
-/* By this thread? It is inside a listener to events, then. */
+/* Does this thread hold it? Then it is inside a listener to events. */
 bool tide_round_held(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Trials: compiled code against the plan in force, timed on the site's own uses.
  *
- * While a trial is open the site runs a plan that, before each of its next few uses, rehearses it
- * by either plan (jit/learn/rehearse.h). Then the use goes on by the plan in force. A use of which no
- * rehearsal is possible only counts. */
+ * While a trial is open the site runs a plan of the trial's own. Before each of its next few uses
+ * it rehearses the use by either plan (jit/learn/rehearse.h); then the use goes on by the plan in
+ * force. A use that cannot be rehearsed is counted all the same. */
 #ifndef TIDEPOOL_JIT_LEARN_TRIAL_H
 #define TIDEPOOL_JIT_LEARN_TRIAL_H
 
@@ -21,7 +21,7 @@ const tide_plan *tide_trial_wrap(tide_learned *learned, const tide_plan *plan);
 /* Have all its uses been made? */
 bool tide_trial_done(const tide_learned *plan);
 
-/* What they say, once done: whether the candidate won; *reason tells. */
+/* Did the candidate win? The trial is done; *reason says how it went. */
 bool tide_trial_won(const tide_learned *plan, tide_reason *reason);
 
 /* Ends it, done or not; the next publish no longer wraps. */

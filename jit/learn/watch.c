@@ -23,7 +23,7 @@ static uint64_t watch_setting(tide_setting which)
 
 /* ---- leaving alone ---------------------------------------------------------------------- */
 
-/* Up to a quarter more, so that sites which failed together do not come back together. */
+/* Up to a quarter more: sites that failed together shall not come back together. */
 static uint64_t watch_with_jitter(uint64_t rounds)
 {
     static uint64_t state = UINT64_C(0x9e3779b97f4a7c15); /* guarded by the registry */
@@ -34,7 +34,7 @@ static uint64_t watch_with_jitter(uint64_t rounds)
     return rounds + state % (rounds / 4 + 1);
 }
 
-/* Twice as long as the last time, up to a limit; never for good. */
+/* Leaves a plan alone, twice as long as the last time, up to a limit; never for good. */
 static void watch_leave_alone(tide_learned *plan, uint64_t round)
 {
     uint64_t most = watch_setting(TIDE_SETTING_back_off_max);
@@ -206,7 +206,7 @@ static bool watch_worth_code(const tide_learner *learner, uint32_t number)
            learner->plans[number]->items.count <= watch_setting(TIDE_SETTING_types_max);
 }
 
-/* `because`: a reason that comes before that of the choice, or none. */
+/* `because`: the reason to give in place of the choice's own; none: its own. */
 static void watch_act(tide_learner *learner, const tide_choice *choice, uint64_t round,
                       tide_reason because)
 {
@@ -275,7 +275,7 @@ static void watch_drop_window(tide_learner *learner)
     learner->window = false;
 }
 
-/* Full, or open for too long. */
+/* Takes the window if it is full, or has been open for too long. */
 static void watch_take_window(tide_learner *learner, uint64_t round)
 {
     if (!learner->window)

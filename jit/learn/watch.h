@@ -9,13 +9,13 @@
 /* Registry locked. */
 void tide_watch(tide_site *site, uint64_t round);
 
-/* The code of a plan has come; or it has not, for this reason (`detail`: in somebody's words, or
- * ""). Registry locked. */
+/* The code of a plan has come; or it will not, for this reason. `detail` is what the stager or the
+ * system said, or "". Registry locked. */
 void tide_watch_loaded(tide_learner *learner, uint32_t number, uint64_t round);
 void tide_watch_failed(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason,
                        const char *detail);
 
-/* Is something to be done with the site that needs no more uses of it? Registry locked. */
+/* Can something be done with the site that needs no more uses of it? Registry locked. */
 bool tide_watch_pending(const tide_site *site, uint64_t round);
 
 #endif

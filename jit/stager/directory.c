@@ -74,7 +74,7 @@ static bool directory_make_in(const char *parent, char *error, size_t room)
     return true;
 }
 
-/* The first of the usual places that lets us. */
+/* In the first of the usual places that lets us. */
 static bool directory_make(char *error, size_t room)
 {
     const tide_locate_environment *said = tide_locate_environment_get();

@@ -18,10 +18,10 @@ const char *tide_directory_get(char *error, size_t room);
 /* Has it been made? */
 bool tide_directory_made(void);
 
-/* Is what lies at its path still the directory that was made, ours, and closed to others? */
+/* Is the directory at its path still the one that was made, ours, and closed to others? */
 bool tide_directory_sound(char *error, size_t room);
 
-/* Is the path one of a regular file of ours, directly in the directory, and that sound? */
+/* Is this the path of a regular file of ours, directly in the directory, and is that sound? */
 bool tide_directory_holds(const char *path, char *error, size_t room);
 
 /* Removes it with all that lies in it; the next one will be another. */

@@ -20,7 +20,7 @@
 static tide_locate_environment locate_environment;
 static bool locate_environment_read;
 
-/* NULL, too, without memory: as if it were not set. */
+/* NULL if not set; also without memory. */
 static char *locate_copy(const char *text)
 {
     size_t bytes = text != NULL ? strlen(text) + 1 : 0;
@@ -28,7 +28,7 @@ static char *locate_copy(const char *text)
     return copied != NULL ? memcpy(copied, text, bytes) : NULL;
 }
 
-/* A relative one would move with the program's working directory. */
+/* NULL unless absolute: a relative one would move with the program's working directory. */
 static char *locate_copy_folder(const char *name)
 {
     const char *value = secure_getenv(name);
@@ -86,8 +86,8 @@ void tide_locate_environment_forget(void)
 
 /* ---- the library's own place -------------------------------------------------------------- */
 
-/* The file that holds this code: the shared library, or the program that it was linked into (whose
- * name as the dynamic linker knows it is whatever the program was called by). */
+/* The file that holds this code: the shared library, or the program that it was linked into. (The
+ * dynamic linker knows the program only by the name with which it was called.) */
 static bool locate_own_file(char out[PATH_MAX])
 {
     Dl_info info;

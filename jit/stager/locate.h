@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the stager program is, and what of the environment decides where things are. */
+/* Where the stager program is, and the part of the environment that says where things are. */
 #ifndef TIDEPOOL_JIT_STAGER_LOCATE_H
 #define TIDEPOOL_JIT_STAGER_LOCATE_H
 
@@ -16,8 +16,8 @@ typedef struct tide_locate_environment {
     bool verbose; /* TIDEPOOL_STAGER_VERBOSE: its complaints are to be seen */
 } tide_locate_environment;
 
-/* Reads the environment, the first time only: while other threads run, a program's setenv may pull
- * it away under whoever reads it. What cannot be used is said on stderr, so once. */
+/* Reads the environment, the first time only: while other threads run, a program's setenv may free
+ * what is being read. Complains on stderr, so once, of values that cannot be used. */
 const tide_locate_environment *tide_locate_environment_get(void);
 
 /* Forgets what was read. For tests. */

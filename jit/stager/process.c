@@ -122,7 +122,7 @@ void tide_process_forget(tide_process *process)
 
 /* ---- starting ----------------------------------------------------------------------------- */
 
-/* Standard streams, and nothing else that is open here. */
+/* Standard streams, and nothing else that is open in the program. */
 static int process_describe_files(posix_spawn_file_actions_t *files, int socket, bool verbose)
 {
     int failed = posix_spawn_file_actions_adddup2(files, socket, STDIN_FILENO);
@@ -135,8 +135,8 @@ static int process_describe_files(posix_spawn_file_actions_t *files, int socket,
     return failed;
 }
 
-/* A group of its own, so that it can be killed with all that it starts and no ^C meant for the
- * program reaches it; signals as in a fresh process. */
+/* It gets a group of its own: it can be killed with all that it starts, and a ^C for the program
+ * does not reach it. Signals are as in a fresh process. */
 static int process_describe_attributes(posix_spawnattr_t *attributes)
 {
     sigset_t every, blocked;

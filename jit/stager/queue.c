@@ -174,7 +174,6 @@ void tide_queue_answer(tide_queued *one, tide_stager_result result, const char *
     queue_append(&queue_answered, one);
 }
 
-/* The last that had no memory comes first: nobody promises an order of answers. */
 bool tide_queue_fetch(tide_stager_answer *out)
 {
     tide_assert(out != NULL && queue_unstored_count <= UNSTORED);

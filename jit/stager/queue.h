@@ -17,8 +17,7 @@ typedef struct tide_queued {
     char message[]; /* the line that announces it, and the specs */
 } tide_queued;
 
-/* A new request at the end of those that wait. Without memory for it, it is answered with an error.
- */
+/* A new request, behind those that wait. Without memory for it, it is answered with an error. */
 void tide_queue_add(uint64_t id, const char *specs, size_t bytes);
 
 /* The requests that wait or are under way, first come, first served; NULL: no more. */

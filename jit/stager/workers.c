@@ -92,10 +92,8 @@ void tide_workers_collect(tide_worker *worker)
     workers_release_place(worker);
 }
 
-/* The connection stays open, unwatched, until the process is gone, unless it was told "bye". A
- * worker that sees the end of its input without "bye" believes that we are dead, and removes our
- * directory.
- */
+/* The connection stays open, unwatched, until the process is gone, unless it was told "bye".
+ * Without "bye", a worker that sees the end of its input takes us for dead and removes our files. */
 static void workers_terminate(tide_worker *worker, tide_ending how)
 {
     tide_assert(tide_workers_works(worker) && tide_queue_head(worker) == NULL);
@@ -182,15 +180,15 @@ static tide_worker *workers_start_in_free_place(const char *program, const char 
     *worker = (tide_worker){
         .state = TIDE_WORKER_READY, .since = tide_workers_now(), .process = worker->process};
     tide_worker_figures.started++;
-    tide_assert(tide_queue_head(worker) == NULL); /* nothing is left of who had the place before */
+    tide_assert(tide_queue_head(worker) == NULL); /* of an earlier worker in this place */
     if (tide_poll_set_add(&worker->process, error, room))
         return worker;
     workers_terminate(worker, TIDE_KILL);
     return NULL;
 }
 
-/* The directory comes last: a program that has no stager has no use for it, and nobody to remove it
- * should it crash. */
+/* The directory comes last: without a stager the program has no use for it, and nobody would remove
+ * it after a crash. */
 static tide_worker *workers_start(tide_stager_result *result, char *error, size_t room)
 {
     char program[4096];
@@ -257,8 +255,7 @@ static void workers_wait_for_ends(int most_ms)
     }
 }
 
-/* An idle worker is told to go. One at work is killed: it would go on writing into the directory.
- */
+/* An idle worker is told to go. One at work is killed: it would still write into our directory. */
 static void workers_dismiss_one(tide_worker *worker)
 {
     bool idle = tide_queue_head(worker) == NULL && worker->state == TIDE_WORKER_READY;

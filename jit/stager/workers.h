@@ -21,7 +21,7 @@ typedef enum tide_worker_state {
     TIDE_WORKER_FREE = 0,   /* no process has the place               */
     TIDE_WORKER_READY,      /* takes new requests                     */
     TIDE_WORKER_DRAINING,   /* takes none, and answers those it has   */
-    TIDE_WORKER_TERMINATING /* has none, and ends                    */
+    TIDE_WORKER_TERMINATING /* has none, and only has to end         */
 } tide_worker_state;
 
 typedef struct tide_worker {
@@ -57,7 +57,7 @@ typedef enum tide_ending { TIDE_LET_GO, TIDE_TERMINATE, TIDE_KILL } tide_ending;
 void tide_workers_lose(tide_worker *worker, tide_queued *guilty, tide_stager_result result,
                        const char *text, tide_ending how);
 
-/* Why it is lost: it was late with its head; it went by itself, as it was told, or not. */
+/* Two causes of loss: it was late with its head; its process ended, as it was told to or not. */
 void tide_workers_lose_late(tide_worker *worker);
 void tide_workers_lose_ended(tide_worker *worker);
 
