@@ -98,7 +98,7 @@ const char *tide_generic_name(const tide_generic *generic)
     return generic != NULL ? generic->name : "";
 }
 
-uint64_t tide_generic_set_handler(const tide_generic *generic)
+uint64_t tide_generic_unmet(const tide_generic *generic)
 {
     return generic != NULL ? __atomic_load_n(&generic->unmet, __ATOMIC_RELAXED) : 0;
 }
