@@ -93,7 +93,7 @@ void tide_workers_collect(tide_worker *worker)
 }
 
 /* The connection stays open, unwatched, until the process is gone, unless it was told "bye".
- * Without "bye", a worker that sees the end of its input takes us for dead and removes our files. */
+ * Without that, a worker that sees the end of its input takes us for dead and removes our files. */
 static void workers_terminate(tide_worker *worker, tide_ending how)
 {
     tide_assert(tide_workers_works(worker) && tide_queue_head(worker) == NULL);
