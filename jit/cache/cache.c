@@ -272,12 +272,7 @@ static tide_store_result cache_find_in(int store, const tide_spec *spec, tide_ar
 static bool cache_has_code(const tide_artefact *artefact, const tide_spec *spec)
 {
     tide_assert((unsigned)spec->kind < TIDE_KIND_COUNT);
-    static const char *const suffixes[TIDE_KIND_COUNT] = {[TIDE_KIND_SCOPE] = "_enter",
-                                                          [TIDE_KIND_FRAME] = "_frame",
-                                                          [TIDE_KIND_ACQUIRE] = "_acquire",
-                                                          [TIDE_KIND_ARRAY] = "_array",
-                                                          [TIDE_KIND_DISPATCH] = "_dispatch"};
-    return tide_artefact_find(artefact, spec->stem, suffixes[spec->kind]) != NULL;
+    return tide_artefact_find(artefact, spec->stem, tide_spec_suffix(spec->kind)) != NULL;
 }
 
 static tide_store_result cache_find(const tide_spec *spec, tide_artefact **out)

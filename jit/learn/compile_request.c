@@ -17,6 +17,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
+#include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
 
 /* One plan on its way, and what became of it. */
@@ -336,16 +337,10 @@ static tide_learner *request_find_learner(uint64_t number)
 /* *enter is NULL unless all the functions of the kind are there. */
 static void request_find_code(const request *r, void **enter, void **leave)
 {
-    static const char *const suffixes[TIDE_KIND_COUNT] = {[TIDE_KIND_SCOPE] = "_enter",
-                                                          [TIDE_KIND_FRAME] = "_frame",
-                                                          [TIDE_KIND_ACQUIRE] = "_acquire",
-                                                          [TIDE_KIND_ARRAY] = "_array",
-                                                          [TIDE_KIND_DISPATCH] = "_dispatch"};
-    _Static_assert(TIDE_KIND_COUNT == 5, "each kind has a suffix");
     tide_assert(r->artefact != NULL && r->spec.kind < TIDE_KIND_COUNT);
-    *enter = tide_artefact_find(r->artefact, r->spec.stem, suffixes[r->spec.kind]);
+    *enter = tide_artefact_find(r->artefact, r->spec.stem, tide_spec_suffix(r->spec.kind));
     *leave = NULL;
-    if (r->spec.kind <= TIDE_KIND_FRAME) {
+    if (tide_kind_opens_level(r->spec.kind)) {
         *leave = tide_artefact_find(r->artefact, r->spec.stem, "_leave");
         if (*leave == NULL)
             *enter = NULL;

@@ -13,6 +13,7 @@
 #include "jit/spec/text.h"
 #include "runtime/base/assert.h"
 #include "runtime/scope/compiled.h"
+#include "runtime/scope/kind.h"
 
 enum { LINE_MAX = 512, NAME_ESCAPED = 3 * TIDE_SPEC_NAME };
 
@@ -22,13 +23,21 @@ _Static_assert(TIDE_SPEC_ITEMS *(sizeof "array  65535 8\n" + NAME_ESCAPED + 20 *
                        256 <
                    TIDE_SPEC_SITE_BYTES,
                "the longest site fits the room that callers must give");
-_Static_assert(TIDE_KIND_COUNT == 5, "kinds and most_items have a row for each kind");
+_Static_assert(TIDE_KIND_COUNT == 5, "most_items has a row for each kind");
 _Static_assert(TIDE_TYPED_MAX <= TIDE_SPEC_ITEMS, "a spec has room for any frame");
 _Static_assert((int)TIDE_PLAN_METHODS <= (int)TIDE_SPEC_ITEMS, "a spec has room for any dispatch");
 
 /* The kinds as they stand in the text. */
-static const char *const kinds[TIDE_KIND_COUNT] = {"scope", "frame", "acquire", "array",
-                                                   "dispatch"};
+#define SPEC_KIND_NAME(K, name, ...) [TIDE_KIND_##K] = name,
+static const char *const kinds[TIDE_KIND_COUNT] = {TIDE_KINDS(SPEC_KIND_NAME)};
+
+const char *tide_spec_suffix(tide_kind kind)
+{
+#define SPEC_SUFFIX(K, name, member, ...) [TIDE_KIND_##K] = "_" #member,
+    static const char *const suffixes[TIDE_KIND_COUNT] = {TIDE_KINDS(SPEC_SUFFIX)};
+    tide_assert((unsigned)kind < TIDE_KIND_COUNT);
+    return suffixes[kind];
+}
 
 /* Most items of a site of each kind. A frame is limited by its macro, a dispatch by its plan. */
 static const uint32_t most_items[TIDE_KIND_COUNT] = {

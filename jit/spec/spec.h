@@ -49,6 +49,10 @@ typedef struct tide_spec {
     tide_spec_item items[TIDE_SPEC_ITEMS];
 } tide_spec;
 
+/* What follows the stem in the name of the function that a use of the site calls: "_enter" … If the
+ * kind opens levels there is one called STEM_leave as well. */
+const char *tide_spec_suffix(tide_kind kind);
+
 /* Writes the lines that stand before all sites, or those of one site, and a final 0. Returns the
  * bytes written without it; `room` must be TIDE_SPEC_SITE_BYTES at least. */
 size_t tide_spec_write_head(char *out, size_t room);

@@ -28,6 +28,12 @@ static inline bool tide_kind_has_tables(tide_kind kind)
     return kind == TIDE_KIND_SCOPE;
 }
 
+/* Does a use of such a site open a level, which a second function leaves? */
+static inline bool tide_kind_opens_level(tide_kind kind)
+{
+    return kind == TIDE_KIND_SCOPE || kind == TIDE_KIND_FRAME;
+}
+
 /* TIDE_ERROR_ARGUMENT with a message unless the site is of this kind. */
 tide_status tide_kind_expect(const tide_site *site, tide_kind kind, const char *call);
 
