@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays made from arrays and from values: zeros, ones, fill, similar, view, reshape. */
 #include "arrays_support.h"
+#include "random.h"
 
 /* ---- filled ---- */
 
@@ -235,34 +236,27 @@ static void views_show_the_elements_named(const scene *s)
     form_repeat(s->form, s->pool, 3, view_both_orders, NULL);
 }
 
-static uint32_t random_below(uint32_t *seed, uint32_t limit)
-{
-    *seed = *seed * 1664525 + 1013904223;
-    return (uint32_t)((uint64_t)(*seed >> 8) * limit >> 24);
-}
-
 /* Any part that lies within a dimension of that size. */
-static void random_part(uint32_t *seed, int64_t size, int64_t *start, int64_t *extent,
-                        int64_t *step)
+static void random_part(rng *random, int64_t size, int64_t *start, int64_t *extent, int64_t *step)
 {
-    *start = random_below(seed, (uint32_t)size);
-    *step = (int64_t)random_below(seed, 7) - 3;
+    *start = (int64_t)rng_below(random, (uint64_t)size);
+    *step = (int64_t)rng_below(random, 7) - 3;
     int64_t room = *step > 0 ? (size - 1 - *start) / *step + 1 : *step < 0 ? *start / -*step + 1 : 4;
-    *extent = 1 + random_below(seed, (uint32_t)room);
+    *extent = 1 + (int64_t)rng_below(random, (uint64_t)room);
 }
 
 static void view_views_of_views(tide_pool *pool, void *state)
 {
-    uint32_t *seed = state;
-    int ndim = (int)random_below(seed, 5) + 1;
+    rng *random = state;
+    int ndim = (int)rng_below(random, 5) + 1;
     int64_t shape[PLACES], start[PLACES], extent[PLACES], step[PLACES];
     for (int d = 0; d < ndim; d++)
-        shape[d] = 1 + random_below(seed, 6);
-    tide_order order = random_below(seed, 2) == 0 ? TIDE_ROW_MAJOR : TIDE_COLUMN_MAJOR;
+        shape[d] = 1 + (int64_t)rng_below(random, 6);
+    tide_order order = rng_below(random, 2) == 0 ? TIDE_ROW_MAJOR : TIDE_COLUMN_MAJOR;
     tide_array *array = take_array(pool, TIDE_I16, order, ndim, shape);
     for (int depth = 0; depth < 4; depth++) {
         for (int d = 0; d < ndim; d++)
-            random_part(seed, array->tensor.shape[d], &start[d], &extent[d], &step[d]);
+            random_part(random, array->tensor.shape[d], &start[d], &extent[d], &step[d]);
         tide_array *view = tide_array_view(pool, array, start, extent, step);
         expect_view(view, array, start, extent, step);
         array = view;
@@ -271,8 +265,8 @@ static void view_views_of_views(tide_pool *pool, void *state)
 
 static void views_of_views_show_the_elements_named(const scene *s)
 {
-    uint32_t seed = 1;
-    form_repeat(s->form, s->pool, 40, view_views_of_views, &seed);
+    rng random = {1};
+    form_repeat(s->form, s->pool, 40, view_views_of_views, &random);
 }
 
 static void write_through_views(tide_pool *pool, void *state)

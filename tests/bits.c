@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Packed bits: where they lie, what is counted, and nothing beyond the last word. */
 #include "arrays_support.h"
+#include "random.h"
 
 static const size_t lengths[] = {0, 1, 2, 63, 64, 65, 100, 127, 128, 129, 191, 192, 1000};
 enum { LENGTHS = sizeof lengths / sizeof lengths[0], WORDS = 16 };
@@ -203,11 +204,10 @@ static void random_changes_are_those_of_an_array_of_bools(void **state)
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_GUARD);
     struct shadow shadow = {.bits = tide_zeros_type(pool, TIDE_BIT, 64 * WORDS)};
-    uint32_t seed = 1;
+    rng random = {1};
     for (int round = 0; round < 4000; round++) {
-        seed = seed * 1664525 + 1013904223;
-        size_t i = seed >> 22;
-        unsigned what = seed >> 8 & 3;
+        size_t i = rng_below(&random, 64 * WORDS);
+        unsigned what = (unsigned)rng_below(&random, 4);
         shadow.is[i] = what == 0 || what == 2;
         if (what == 0)
             tide_bit_set(shadow.bits, i);

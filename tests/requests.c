@@ -2,6 +2,7 @@
 /* Memory that follows the work: what compact takes for waste, and trims and compacts asked for
  * from anywhere, which the owner does where it next opens a scope at the root. */
 #include "arrays_support.h"
+#include "random.h"
 
 #include <pthread.h>
 
@@ -326,15 +327,9 @@ static void *ask_all_the_time(void *state)
 }
 
 struct work {
-    uint32_t seed;
+    rng random;
     uint64_t sum;
 };
-
-static uint32_t next_random(uint32_t *seed)
-{
-    *seed = *seed * 1664525 + 1013904223;
-    return *seed >> 8;
-}
 
 /* Arrays of several types and sizes, all written before any is read. */
 static void work_once(tide_pool *pool, struct work *w, int depth)
@@ -344,9 +339,9 @@ static void work_once(tide_pool *pool, struct work *w, int depth)
     size_t bytes[ARRAYS];
     for (unsigned i = 0; i < ARRAYS; i++) {
         static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_U8, TIDE_F32};
-        tide_type type = types[next_random(&w->seed) % 4];
-        size_t n = next_random(&w->seed) % (next_random(&w->seed) % 8 == 0 ? 20000 : 50);
-        data[i] = take(pool, type, n, next_random(&w->seed) % 1000);
+        tide_type type = types[rng_below(&w->random, 4)];
+        size_t n = rng_below(&w->random, rng_below(&w->random, 8) == 0 ? 20000 : 50);
+        data[i] = take(pool, type, n, (unsigned)rng_below(&w->random, 1000));
         bytes[i] = n * tide_type_size(type);
     }
     if (depth > 0) {
@@ -365,7 +360,7 @@ static void work(tide_pool *pool, void *state)
 
 static uint64_t work_on(const scene *s)
 {
-    struct work w = {.seed = 1};
+    struct work w = {.random = {1}};
     size_t rounds = scaled(40, 10);
     for (size_t i = 0; i < rounds; i++) {
         form_run(s->form, s->pool, work, &w);

@@ -5,6 +5,7 @@
  * ThreadSanitizer the stamps, plain words, show a buffer that is in two hands. */
 #define _GNU_SOURCE
 #include "bed.h"
+#include "tests/random.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -28,7 +29,7 @@ typedef struct board {
 typedef struct worker {
     tide_buffers *buffers;
     board *board;
-    uint64_t random;
+    rng random;
     unsigned long rounds;
     held own[HELD];
     tide_buffer old[OLD];
@@ -38,9 +39,7 @@ typedef struct worker {
 
 static uint64_t draw(worker *w)
 {
-    w->random ^= w->random << 13;
-    w->random ^= w->random >> 7;
-    return w->random ^= w->random << 17;
+    return rng_next(&w->random);
 }
 
 /* ---- what a thread does -----------------------------------------------------------------------
@@ -190,7 +189,7 @@ static void run(tide_buffers_options options, uint64_t seed)
     for (size_t i = 0; i < THREADS; i++) {
         workers[i] = (worker){.buffers = buffers,
                               .board = &all,
-                              .random = seed * 0x9E3779B97F4A7C15u + i + 1,
+                              .random = {seed * THREADS + i},
                               .rounds = scaled(ROUNDS) / THREADS};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }

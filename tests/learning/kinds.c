@@ -3,6 +3,7 @@
  * told anything, executed, missed when they should be, and with the results of the general path. */
 #define _GNU_SOURCE
 #include "learning.h"
+#include "tests/random.h"
 
 #include <stdio.h>
 
@@ -135,9 +136,8 @@ static void a_frame_entered_by_call_is_compiled_too(void **state)
 
 static uint32_t random_below(uint32_t limit)
 {
-    static uint64_t state = 1;
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33) % limit;
+    static rng random = {1};
+    return (uint32_t)rng_below(&random, limit);
 }
 
 /* What a use gave: addresses in order. */

@@ -17,6 +17,7 @@
 
 #include "jit/learn/limbo.h"
 #include "runtime/pool/core.h"
+#include "tests/random.h"
 
 static const tide_kind kinds_with_pools[] = {TIDE_KIND_SCOPE, TIDE_KIND_FRAME, TIDE_KIND_ACQUIRE,
                                              TIDE_KIND_ARRAY};
@@ -437,14 +438,13 @@ static struct {
 /* Uses every site, nested at times, with a pool that is replaced now and then. */
 static void *hammer(void *seed)
 {
-    uint64_t random = (uint64_t)(uintptr_t)seed * 2654435761u + 1;
+    rng random = {(uintptr_t)seed};
     tide_pool *pool = tide_pool_create(NULL);
     for (uint64_t i = 0; !__atomic_load_n(&anvil.stop, __ATOMIC_RELAXED); i++) {
-        random = random * 6364136223846793005u + 1442695040888963407u;
-        use u = anvil.codes[(random >> 33) % POOLED].u;
+        use u = anvil.codes[rng_below(&random, POOLED)].u;
         u.pool = pool;
         tide_scope outer;
-        bool nested = (random >> 40) % 4 == 0, well;
+        bool nested = rng_below(&random, 4) == 0, well;
         if (nested)
             tide_site_enter(&outer, pool, anvil.codes[0].u.site);
         well = use_once(&u) && use_once(&u);
@@ -452,7 +452,7 @@ static void *hammer(void *seed)
             tide_site_leave(&outer);
         if (!well || tide_pool_depth(pool) != 0)
             __atomic_store_n(&anvil.failed, true, __ATOMIC_RELAXED);
-        if ((random >> 48) % 20000 == 0) {
+        if (rng_below(&random, 20000) == 0) {
             tide_pool_destroy(pool);
             pool = tide_pool_create(NULL);
         }

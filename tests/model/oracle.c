@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/pool/row.h"
+#include "tests/random.h"
 
 void oracle_begin(struct oracle *oracle, tide_pool *pool)
 {
@@ -106,11 +107,9 @@ bool place_intact(const struct place *place)
 /* A pattern that no other array of the program has. `copy` has room for a word more. */
 void place_scramble(struct place *place, uint64_t seed)
 {
-    uint64_t word = seed * 0x9e3779b97f4a7c15u + 1;
-    for (size_t i = 0; i < witness_bytes(place->bytes); i += sizeof word) {
-        word ^= word << 13;
-        word ^= word >> 7;
-        word ^= word << 17;
+    rng random = {seed};
+    for (size_t i = 0; i < witness_bytes(place->bytes); i += sizeof(uint64_t)) {
+        uint64_t word = rng_next(&random);
         memcpy(place->copy + i, &word, sizeof word);
     }
     place_write(place);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "shape.h"
+#include "tests/random.h"
 #include "types.h"
 
 static const unsigned char weights[OPERATION_COUNT] = {
@@ -131,18 +132,10 @@ enum form operand_form(uint8_t a, uint8_t c)
 
 /* ---- from a seed ------------------------------------------------------------------------ */
 
-uint64_t model_random(uint64_t *state) /* splitmix64 */
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* Large arrays are rare, or the machine would do nothing but fill them. */
-static uint8_t random_size(uint64_t *state)
+static uint8_t random_size(rng *random)
 {
-    uint64_t r = model_random(state);
+    uint64_t r = rng_next(random);
     unsigned byte = (unsigned)(r >> 16), in_1024 = r % 1024;
     if (in_1024 < 4)
         return (uint8_t)(240 + byte % 16);
@@ -154,15 +147,15 @@ static uint8_t random_size(uint64_t *state)
 }
 
 /* A program often keeps to few types, so that their rows grow long. */
-static uint8_t random_type(uint64_t *state, unsigned types)
+static uint8_t random_type(rng *random, unsigned types)
 {
-    return (uint8_t)(model_random(state) % types);
+    return (uint8_t)(rng_next(random) % types);
 }
 
 /* And often to few shapes, so that they come back. */
-static uint8_t random_shape(uint64_t *state, unsigned shapes)
+static uint8_t random_shape(rng *random, unsigned shapes)
 {
-    return (uint8_t)(model_random(state) % shapes * 37);
+    return (uint8_t)(rng_next(random) % shapes * 37);
 }
 
 static bool takes_type(enum operation_code code)
@@ -172,21 +165,21 @@ static bool takes_type(enum operation_code code)
 
 size_t program_generate(uint64_t seed, uint8_t bytes[PROGRAM_BYTES])
 {
-    uint64_t state = seed;
-    size_t count = 8 + model_random(&state) % 400;
-    unsigned few = 1 + (unsigned)(model_random(&state) % 24);
-    unsigned types = model_random(&state) % 2 != 0 ? 256 : few;
-    unsigned shapes = model_random(&state) % 4 != 0 ? 2 + few % 6 : 256;
-    bytes[0] = (uint8_t)model_random(&state);
-    bytes[1] = (uint8_t)model_random(&state);
+    rng random = {seed};
+    size_t count = 8 + rng_next(&random) % 400;
+    unsigned few = 1 + (unsigned)(rng_next(&random) % 24);
+    unsigned types = rng_next(&random) % 2 != 0 ? 256 : few;
+    unsigned shapes = rng_next(&random) % 4 != 0 ? 2 + few % 6 : 256;
+    bytes[0] = (uint8_t)rng_next(&random);
+    bytes[1] = (uint8_t)rng_next(&random);
     for (size_t i = 0; i < count; i++) {
         uint8_t *at = bytes + PROGRAM_HEADER + i * OPERATION_BYTES;
-        uint64_t r = model_random(&state);
+        uint64_t r = rng_next(&random);
         at[0] = (uint8_t)r;
         bool typed = takes_type(code_of(at[0]));
-        at[1] = typed ? random_type(&state, types) : (uint8_t)(r >> 8);
-        at[2] = code_of(at[0]) == OPERATION_ARRAY ? random_shape(&state, shapes)
-                                                  : random_size(&state);
+        at[1] = typed ? random_type(&random, types) : (uint8_t)(r >> 8);
+        at[2] = code_of(at[0]) == OPERATION_ARRAY ? random_shape(&random, shapes)
+                                                  : random_size(&random);
         at[3] = (uint8_t)(r >> 16);
     }
     return PROGRAM_HEADER + count * OPERATION_BYTES;

@@ -132,6 +132,4 @@ enum form operand_form(uint8_t a, uint8_t c);
 /* The program for a person, indented by scope; [in brackets] a scope's form where they mix. */
 void program_print(const struct program *program, FILE *out);
 
-uint64_t model_random(uint64_t *state);
-
 #endif

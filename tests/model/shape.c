@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "program.h"
+#include "tests/random.h"
 
 static int dimension_inward(const struct shape *shape, int i)
 {
@@ -63,9 +63,9 @@ static void fit(struct shape *shape, size_t bits)
 struct shape shape_operand(uint8_t b, tide_order order, size_t bits)
 {
     struct shape shape = {.ndim = b % 9, .order = order};
-    uint64_t state = b;
+    rng random = {b};
     for (int d = 0; d < shape.ndim; d++) {
-        uint64_t r = model_random(&state);
+        uint64_t r = rng_next(&random);
         shape.extent[d] = (int64_t)(1 + r % (shape.ndim > 3 ? 3 : 9));
         if (r >> 32 < UINT32_MAX / 14)
             shape.extent[d] = 0;
@@ -81,11 +81,11 @@ struct shape shape_operand(uint8_t b, tide_order order, size_t bits)
 struct shape shape_refolded(const struct shape *of, uint8_t b)
 {
     static const int64_t factors[] = {1, 2, 3, 4, 5, 7, 8, 9};
-    uint64_t state = b;
+    rng random = {b};
     struct shape shape = {.ndim = b % 9, .order = of->order};
     int64_t rest = (int64_t)shape_length(of);
     for (int d = 0; d < shape.ndim; d++) {
-        int64_t factor = factors[model_random(&state) % 8];
+        int64_t factor = factors[rng_next(&random) % 8];
         bool last = d == shape.ndim - 1;
         shape.extent[d] = last ? rest : rest % factor == 0 ? factor : 1;
         rest /= shape.extent[d] > 0 ? shape.extent[d] : 1;
@@ -101,16 +101,16 @@ struct shape shape_refolded(const struct shape *of, uint8_t b)
 struct part part_operand(const struct shape *of, uint8_t b, uint8_t c)
 {
     struct part part = {0};
-    uint64_t state = (uint64_t)b << 8 | c;
+    rng random = {(uint64_t)b << 8 | c};
     for (int d = 0; d < of->ndim; d++) {
-        int64_t size = of->extent[d], step = (int64_t)(model_random(&state) % 6) - 2;
+        int64_t size = of->extent[d], step = (int64_t)(rng_next(&random) % 6) - 2;
         bool back = step < 0;
-        int64_t start = size > 0 ? (int64_t)(model_random(&state) % (uint64_t)size) : 0;
+        int64_t start = size > 0 ? (int64_t)(rng_next(&random) % (uint64_t)size) : 0;
         int64_t ahead = back ? start : size - 1 - start;
         int64_t room = size == 0 ? 0 : step == 0 ? 3 : ahead / (back ? -step : step) + 1;
         part.start[d] = start;
         part.step[d] = step;
-        part.extent[d] = room > 0 ? 1 + (int64_t)(model_random(&state) % (uint64_t)room) : 0;
+        part.extent[d] = room > 0 ? 1 + (int64_t)(rng_next(&random) % (uint64_t)room) : 0;
     }
     if (c % 16 == 15 && of->ndim > 0) /* often outside */
         part.extent[b % of->ndim] += (int64_t)(b % 5) - 2;

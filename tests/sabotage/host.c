@@ -21,6 +21,8 @@
 
 #include <tidepool/tidepool.h>
 
+#include "../random.h"
+
 enum { ROUNDS = 120, PHASE = 60, USES = 60 };
 
 static tide_pool *pool;
@@ -190,9 +192,8 @@ static void kill_children(void)
 
 static void sabotage(const char *how, unsigned round)
 {
-    static unsigned random = 1;
-    random = random * 1103515245 + 12345;
-    if ((random >> 16) % 5 != 0 && round != 1)
+    static rng random = {1};
+    if (rng_below(&random, 5) != 0 && round != 1)
         return;
     if (strcmp(how, "kill") == 0)
         kill_children();

@@ -11,9 +11,10 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
+#include "runtime/pool/core.h"
 #include "runtime/scope/general.h"
 #include "runtime/scope/plan.h"
-#include "runtime/pool/core.h"
+#include "tests/random.h"
 
 enum { DEPTH = 12, TYPES = TIDE_BUILTIN_COUNT + 8, OPERATIONS = 4000, MIXES = 3 };
 
@@ -108,16 +109,16 @@ typedef struct side {
 
 typedef struct program {
     side sides[2];
-    uint64_t random;
-    uint32_t depth, frames;
+    rng random;
+    uint32_t depth, frames; /* frames: open in the pools */
+    uint32_t abandoned;     /* so many scopes, the outermost ones, were open at the last reset */
     bool is_frame[DEPTH];
     uint32_t operation;
 } program;
 
 static uint32_t draw(program *p, uint32_t below)
 {
-    p->random = p->random * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return (uint32_t)((p->random >> 33) % below);
+    return (uint32_t)rng_below(&p->random, below);
 }
 
 static const tide_plan *plan_at(const side *s, uint32_t spec, uint32_t mix)
@@ -221,13 +222,19 @@ static void enter(program *p)
         enter_scope(p, spec, mix);
 }
 
-/* `levels` at once: all but the last, outermost one are skipped. */
+/* `levels` at once: all but the last, outermost one are skipped. One that was abandoned ends nothing:
+ * what was opened after the reset stays open in the pools. */
 static void leave(program *p, uint32_t levels)
 {
+    uint32_t frames = 0;
     if (p->depth < levels)
         return;
     for (uint32_t level = 0; level < levels; level++)
-        p->frames -= p->is_frame[--p->depth];
+        frames += p->is_frame[--p->depth];
+    if (p->depth >= p->abandoned)
+        p->frames -= frames;
+    else
+        p->abandoned = p->depth;
     for (int i = 0; i < 2; i++) {
         tide_scope *scope = &p->sides[i].scopes[p->depth];
         scope->plan->leave(scope);
@@ -275,9 +282,18 @@ static void acquire_array(program *p)
     }
 }
 
+static void abandon(program *p)
+{
+    p->abandoned = p->depth;
+    p->frames = 0;
+    memset(p->is_frame, 0, sizeof p->is_frame);
+}
+
 static void disturb(program *p)
 {
     uint32_t what = draw(p, 40);
+    if (what == 0)
+        abandon(p);
     for (int i = 0; i < 2; i++) {
         tide_pool *pool = p->sides[i].pool;
         if (what == 0)
@@ -332,7 +348,7 @@ static void compare_statistics(const program *p)
 
 static void run(const tide_pool_options *options, uint64_t seed)
 {
-    program p = {.random = seed};
+    program p = {.random = {seed}};
     for (int i = 0; i < 2; i++) {
         p.sides[i].compiled = i == 0;
         p.sides[i].pool = tide_pool_create(options);

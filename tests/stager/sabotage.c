@@ -16,6 +16,7 @@
 
 #include "jit/stager/locate.h"
 #include "runtime/base/settings.h"
+#include "tests/random.h"
 
 static tide_stager_figures figures(void)
 {
@@ -192,14 +193,13 @@ static void killed_at_random(void **state)
 {
     (void)state;
     size_t times = (size_t)(200 * scale()), answered = 0, sent = 0;
-    unsigned random = 1;
+    rng random = {1};
     tide_stager_answer answer;
     for (size_t i = 0; i < times; i++) {
         for (int k = 0; k < 3; k++)
             order(++sent, "text");
-        random = random * 1103515245 + 12345;
-        for (unsigned spin = (random >> 16) % 8; spin > 0; spin--) {
-            if (tide_stager_poll(&answer, (int)(random >> 20) % 2)) {
+        for (uint64_t spin = rng_below(&random, 8); spin > 0; spin--) {
+            if (tide_stager_poll(&answer, (int)rng_below(&random, 2))) {
                 assert_true(answer.result == TIDE_STAGER_OK || answer.result == TIDE_STAGER_DIED);
                 answered++;
             }

@@ -6,6 +6,7 @@
 #include <tidepool/buffers.h>
 
 #include "runtime/device/device.h"
+#include "tests/random.h"
 
 enum { BYTES = 4096 };
 
@@ -117,19 +118,18 @@ static void whatever_the_streams_nothing_overlaps(void **state)
         scene s = begin(seed);
         void *streams[STREAMS], *data[HELD] = {0}, *on[HELD];
         tide_buffer held[HELD];
-        uint32_t random = seed * 2654435761u;
+        rng random = {seed};
         for (int i = 0; i < STREAMS; i++)
             streams[i] = fake_stream_create(0);
         for (int step = 0; step < STEPS; step++) {
-            random = random * 1664525u + 1013904223u;
-            unsigned i = (random >> 8) % HELD;
+            size_t i = rng_below(&random, HELD);
             if (data[i] != NULL) {
                 expect(on[i], data[i], BYTES, (uint8_t)i);
                 expect_ok(tide_buffer_release_on(s.buffers, held[i], on[i]));
                 data[i] = NULL;
                 continue;
             }
-            on[i] = streams[(random >> 16) % STREAMS];
+            on[i] = streams[rng_below(&random, STREAMS)];
             held[i] = take(&s, 0, on[i], &data[i]);
             put(on[i], data[i], BYTES, (uint8_t)i);
         }

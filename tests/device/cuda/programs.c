@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "support.h"
+#include "tests/random.h"
 
 enum { STREAMS = 3, ARRAYS = 24, DEEPEST = 5 };
 
@@ -25,14 +26,13 @@ typedef struct program {
     unsigned declared;
     used_array arrays[ARRAYS];
     unsigned count, steps;
-    uint32_t random;
+    rng random;
     bool forgetful; /* says nothing of other streams */
 } program;
 
 static uint32_t draw(program *p, uint32_t below)
 {
-    p->random = p->random * 1664525u + 1013904223u;
-    return (p->random >> 8) % below;
+    return (uint32_t)rng_below(&p->random, below);
 }
 
 /* ---- steps -------------------------------------------------------------------------------- */
@@ -222,7 +222,7 @@ static void between(program *p)
 
 static void run(uint32_t seed, bool forgetful, tide_pool_options options)
 {
-    program p = {.random = seed * 7919 + 1, .forgetful = forgetful, .declared = 1};
+    program p = {.random = {seed}, .forgetful = forgetful, .declared = 1};
     p.bench = bench_start_with(seed, options);
     p.streams[0] = p.bench.stream;
     for (int i = 1; i < STREAMS; i++)

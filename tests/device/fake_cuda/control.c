@@ -40,9 +40,7 @@ void fake_unlock(void)
 
 uint32_t fake_random(void)
 {
-    fake.random ^= fake.random << 13;
-    fake.random ^= fake.random >> 17;
-    return fake.random ^= fake.random << 5;
+    return (uint32_t)rng_next(&fake.random);
 }
 
 void fake_complain(const char *format, ...)
@@ -176,7 +174,7 @@ void fake_reset(unsigned devices, uint32_t seed)
     fake_lock();
     forget();
     fake.devices = devices;
-    fake.random = seed * 2654435761u | 1;
+    fake.random = (rng){seed};
     fake.limit = (size_t)256 << 20;
     model_reset();
     memory_reset();

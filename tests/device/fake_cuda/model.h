@@ -7,6 +7,7 @@
 
 #include "fake_cuda.h"
 #include "runtime/device/cuda/api.h"
+#include "tests/random.h"
 
 enum { OPS = 4096, WORDS = OPS / 64, NODES = 256, STREAMS = 64, DEVICES = 4, EVENTS = 256 };
 
@@ -91,7 +92,7 @@ typedef struct world {
     event events[EVENTS];
     set known; /* what the host has seen done: all that is queued from now on comes after it */
     uint64_t stream_numbers;
-    uint32_t random;
+    rng random;
     size_t limit, live_bytes;
     unsigned captures; /* active ones */
     char hazard[256], violation[256];

@@ -13,6 +13,7 @@
 #include "jit/kernels/table.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/type.h"
+#include "tests/random.h"
 
 enum { PARTS_MAX = 300, MARGIN = 32 };
 
@@ -24,14 +25,11 @@ typedef struct frame {
     unsigned char *block;
 } frame;
 
-static uint64_t random_state = 88172645463325252u;
+static rng draws = {1};
 
 static uint64_t chance(uint64_t limit)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % limit;
+    return rng_below(&draws, limit);
 }
 
 static size_t bytes_of(const tide_part *part)

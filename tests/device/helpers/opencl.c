@@ -12,10 +12,11 @@
 
 #include "jit/kernels/modules.h"
 #include "jit/stage/nvrtc.h"
-#include "runtime/device/cuda/cuda.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/type.h"
+#include "runtime/device/cuda/cuda.h"
+#include "tests/random.h"
 
 enum { PARTS_MAX = 300, MARGIN = 48, SETTLE_MS = 120000 };
 
@@ -32,14 +33,11 @@ typedef struct frame {
     place places[PARTS_MAX];
 } frame;
 
-static uint64_t random_state;
+static rng draws = {1};
 
 static uint64_t chance(uint64_t limit)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % limit;
+    return rng_below(&draws, limit);
 }
 
 static size_t bytes_of(const tide_part *part)
@@ -519,7 +517,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(kernels_allocate),
         cmocka_unit_test(scopes_of_the_allocator_are_scopes),
     };
-    random_state = 88172645463325252u;
     if (argc > 1 && strcmp(argv[1], "cuda") == 0)
         return on_cuda(tests, sizeof tests / sizeof *tests);
     return BED_MAIN("kernels on OpenCL", tests);

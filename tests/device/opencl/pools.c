@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools, scopes and arrays of an OpenCL device: the same bookkeeping, other memory. */
 #include "bed.h"
+#include "tests/random.h"
 
 #include <math.h>
 
@@ -267,18 +268,12 @@ typedef struct piece {
     uint32_t value;
 } piece;
 
-static uint32_t random_below(uint32_t *state, uint32_t most)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return (*state >> 8) % most;
-}
-
-static void take_piece(piece *p, void *queue, uint32_t *random)
+static void take_piece(piece *p, void *queue, rng *random)
 {
     static const size_t aligns[] = {64, 64, 128, 4096};
-    size_t align = aligns[random_below(random, 4)];
-    *p = (piece){.queue = queue, .value = *random};
-    p->bytes = 64 * (1 + random_below(random, random_below(random, 8) == 0 ? 200000 : 300));
+    size_t align = aligns[rng_below(random, 4)];
+    *p = (piece){.queue = queue, .value = (uint32_t)rng_next(random)};
+    p->bytes = 64 * (1 + rng_below(random, rng_below(random, 8) == 0 ? 200000 : 300));
     void *data = NULL;
     expect_ok(gpu->methods->allocate(gpu, queue, TIDE_MEMORY_DEVICE, p->bytes, align, &data));
     p->data = data;
@@ -314,13 +309,13 @@ static void memory_in_two_hands_never_overlaps(void **unused)
     void *queues[2] = {bed_queue(), bed_queue()};
     tide_pool *pool = bed_pool(NULL);
     piece pieces[PIECES] = {0};
-    uint32_t random = 1;
+    rng random = {1};
     for (size_t round = 0; round < scaled(2000, 200); round++) {
-        piece *p = &pieces[random_below(&random, PIECES)];
+        piece *p = &pieces[rng_below(&random, PIECES)];
         if (p->data != NULL) {
             give_piece(p, pool);
         } else {
-            take_piece(p, queues[random_below(&random, 2)], &random);
+            take_piece(p, queues[rng_below(&random, 2)], &random);
             expect_apart(pieces, p);
         }
     }
