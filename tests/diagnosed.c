@@ -53,17 +53,6 @@ typedef struct outcome {
     char said[1 << 14], reported[1 << 14]; /* stdout, stderr */
 } outcome;
 
-/* Both pipes hold all that these programs say, so one is read after the other. */
-static void read_all(int from, char *text, size_t bytes)
-{
-    size_t length = 0;
-    ssize_t got;
-    while ((got = read(from, text + length, bytes - 1 - length)) > 0)
-        length += (size_t)got;
-    text[length] = 0;
-    close(from);
-}
-
 static void become(const char *program, int out, int err)
 {
     char path[512];
@@ -82,15 +71,14 @@ static void run_program(const char *program, outcome *result)
     int out[2], err[2];
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
     assert_int_equal(pipe2(err, O_CLOEXEC), 0);
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(0);
     if (child == 0)
         become(program, out[1], err[1]);
     close(out[1]);
     close(err[1]);
-    read_all(out[0], result->said, sizeof result->said);
-    read_all(err[0], result->reported, sizeof result->reported);
+    /* Both pipes hold all that these programs say, so one is read after the other. */
+    read_to_end(out[0], result->said, sizeof result->said);
+    read_to_end(err[0], result->reported, sizeof result->reported);
     assert_int_equal(waitpid(child, &result->status, 0), child);
 }
 

@@ -9,33 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a child says by its exit status; cmocka stays with the parent. */
-#define CHILD_MUST(condition)                                                        \
-    do {                                                                             \
-        if (!(condition)) {                                                          \
-            fprintf(stderr, "child: %s: %s\n", #condition, tide_error_message());    \
-            _exit(1);                                                                \
-        }                                                                            \
-    } while (0)
-
-/* Zero when the child ended well; a child that hangs is ended by its alarm. */
-static int wait_for(pid_t child)
-{
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static pid_t fork_with_alarm(void)
-{
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        alarm(60);
-    return child;
-}
-
 /* ---- the child uses what it inherited, and what is new ---- */
 
 static void touch_in_child(tide_pool *pool, void *state)
@@ -81,7 +54,7 @@ static void a_child_of_an_idle_pool_works_on(const scene *s)
 {
     double *kept = take(s->pool, TIDE_F64, 10, 1);
     counts before = counts_of(s->pool);
-    pid_t child = fork_with_alarm();
+    pid_t child = fork_child(60);
     if (child == 0) {
         work_in_child(s->form, s->pool);
         work_in_a_thread_of_the_child(s->form);
@@ -89,7 +62,7 @@ static void a_child_of_an_idle_pool_works_on(const scene *s)
         CHILD_MUST(tide_pool_destroy(s->pool) == TIDE_OK);
         _exit(0);
     }
-    assert_int_equal(wait_for(child), 0);
+    expect_child_ends_well(child);
     counts_same(before, s->pool);
     expect_bytes(kept, 10 * sizeof *kept, 1);
     expect_ok(tide_pool_reset(s->pool));
@@ -106,7 +79,7 @@ static void fork_inside(tide_pool *pool, void *state)
 {
     struct split *split = state;
     uint8_t *before = take(pool, TIDE_F64, 10, 1);
-    split->child = fork_with_alarm();
+    split->child = fork_child(60);
     if (split->child == 0) {
         fill_bytes(before, 10 * sizeof(double), 99); /* the parent must not see this */
         work_in_child(split->form, pool);
@@ -114,7 +87,7 @@ static void fork_inside(tide_pool *pool, void *state)
     }
     take(pool, TIDE_I32, 10, 2);
     expect_bytes(before, 10 * sizeof(double), 1);
-    assert_int_equal(wait_for(split->child), 0);
+    expect_child_ends_well(split->child);
     expect_bytes(before, 10 * sizeof(double), 1);
     CHECK_POOL(pool);
 }
@@ -142,7 +115,7 @@ static void *fork_from_a_thread(void *state)
 {
     tide_pool *pool = tide_pool_local();
     tide_mark mark = tide_checkpoint(pool);
-    pid_t child = fork_with_alarm();
+    pid_t child = fork_child(60);
     if (child == 0) {
         size_t times = 0;
         CHILD_MUST(tide_pool_local() == pool);
@@ -164,7 +137,7 @@ static void a_thread_that_forks_keeps_its_pool_in_the_child(void **state)
     pid_t child = 0;
     assert_int_equal(pthread_create(&thread, NULL, fork_from_a_thread, &child), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(wait_for(child), 0);
+    expect_child_ends_well(child);
 }
 
 static bool stop_hammering;
@@ -196,12 +169,12 @@ static void forks_while_another_thread_holds_locks(void **state)
     stop_hammering = false;
     assert_int_equal(pthread_create(&thread, NULL, hammer, NULL), 0);
     for (size_t i = 0; i < scaled(100, 10); i++) {
-        pid_t child = fork_with_alarm();
+        pid_t child = fork_child(60);
         if (child == 0) {
             work_in_child(form_at(i % form_count()), pool);
             _exit(0);
         }
-        assert_int_equal(wait_for(child), 0);
+        expect_child_ends_well(child);
         CHECK_POOL(pool);
     }
     __atomic_store_n(&stop_hammering, true, __ATOMIC_RELAXED);
@@ -213,7 +186,7 @@ static void a_grandchild_works_too(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_POISON);
-    pid_t child = fork_with_alarm();
+    pid_t child = fork_child(60);
     if (child == 0) {
         work_in_child(form_at(0), pool);
         pid_t grandchild = fork();
@@ -225,7 +198,7 @@ static void a_grandchild_works_too(void **state)
         CHILD_MUST(waitpid(grandchild, &status, 0) == grandchild && status == 0);
         _exit(0);
     }
-    assert_int_equal(wait_for(child), 0);
+    expect_child_ends_well(child);
     expect_ok(tide_pool_destroy(pool));
 }
 

@@ -509,14 +509,6 @@ tide_type fresh_type(void)
 
 /* ---- the run ---- */
 
-size_t scaled(size_t count, size_t least)
-{
-    const char *text = getenv("TIDE_TEST_SCALE");
-    double scale = text == NULL ? 1 : atof(text);
-    size_t wanted = (size_t)((double)count * (scale > 0 ? scale : 1));
-    return wanted < least ? least : wanted;
-}
-
 #if defined(__has_feature)
 #define HAS(feature) __has_feature(feature)
 #else

@@ -30,6 +30,8 @@
 
 #include <tidepool/tidepool.h>
 
+#include "support.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -173,9 +175,6 @@ void read_behind(const void *from, void *to, size_t bytes);
 tide_type fresh_type(void);
 
 /* ---- the run ---- */
-
-/* A count, shrunk by the environment's TIDE_TEST_SCALE (a fraction), but not below `least`. */
-size_t scaled(size_t count, size_t least);
 
 bool have_stager(void);     /* can sites be compiled here?                                      */
 bool under_sanitizer(void); /* AddressSanitizer or ThreadSanitizer: memory figures mean nothing */

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/os.h"
@@ -491,11 +490,8 @@ static void a_child_has_guards_of_its_own(void **state)
     tide_pool *pool = guarded_pool(1, 16);
     tide_mark mark = tide_checkpoint(pool);
     char *data = take(pool, TIDE_U8, 100, 1);
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(60);
     if (child == 0) {
-        alarm(60);
         bool good = tide_rewind(pool, mark) == TIDE_OK && !reachable(data);
         for (int i = 0; good && i < 100; i++) {
             tide_mark again = tide_checkpoint(pool);
@@ -505,9 +501,7 @@ static void a_child_has_guards_of_its_own(void **state)
         }
         _exit(good && tide_pool_destroy(pool) == TIDE_OK ? 0 : 1);
     }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    expect_child_ends_well(child);
     expect_bytes(data, 100, 1);
     expect_ok(tide_rewind(pool, mark));
     assert_false(reachable(data));

@@ -17,26 +17,11 @@ typedef struct outcome {
     char output[1 << 18];
 } outcome;
 
-static void read_all(int from, outcome *out)
-{
-    size_t length = 0;
-    ssize_t got;
-    char rest[512];
-    while (length + 1 < sizeof out->output &&
-           (got = read(from, out->output + length, sizeof out->output - 1 - length)) > 0)
-        length += (size_t)got;
-    while (read(from, rest, sizeof rest) > 0)
-        continue;
-    out->output[length] = 0;
-}
-
 static void run_program(char *const arguments[], outcome *out)
 {
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(0);
     if (child == 0) {
         dup2(ends[1], STDOUT_FILENO);
         dup2(ends[1], STDERR_FILENO);
@@ -44,8 +29,7 @@ static void run_program(char *const arguments[], outcome *out)
         _exit(127);
     }
     close(ends[1]);
-    read_all(ends[0], out);
-    close(ends[0]);
+    read_to_end(ends[0], out->output, sizeof out->output);
     assert_int_equal(waitpid(child, &out->status, 0), child);
 }
 

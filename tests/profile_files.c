@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "profiler/window.h"
@@ -229,16 +228,12 @@ static int start_anew(void **state)
 /* Fails the test if the other process does. */
 static void run_other(const char *role, const char *path)
 {
-    int result = 0;
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(0);
     if (child == 0) {
         execl(own_path, own_path, role, path, (char *)NULL);
         _exit(127);
     }
-    assert_int_equal(waitpid(child, &result, 0), child);
-    assert_true(WIFEXITED(result));
-    assert_int_equal(WEXITSTATUS(result), 0);
+    expect_child_ends_well(child);
 }
 
 #define NEED(holds)                                                                   \

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const char *program;
@@ -86,9 +85,7 @@ static void run_with(const char *name, const char *value, char *said, size_t roo
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(0);
     if (child == 0) {
         setenv(name, value, 1);
         dup2(ends[1], STDOUT_FILENO);
@@ -98,15 +95,8 @@ static void run_with(const char *name, const char *value, char *said, size_t roo
         _exit(127);
     }
     close(ends[1]);
-    size_t length = 0;
-    ssize_t got;
-    while ((got = read(ends[0], said + length, room - 1 - length)) > 0)
-        length += (size_t)got;
-    said[length] = 0;
-    close(ends[0]);
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    read_to_end(ends[0], said, room);
+    expect_child_ends_well(child);
 }
 
 static void expect_said(const char *name, const char *value, const char *words)

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "tests/support.h"
+
 #include <tidepool/tidepool.h>
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
@@ -60,14 +62,6 @@ static inline void expect_unchanged(tide_buffers *buffers, const tide_buffers_st
     tide_buffers_statistics now = stats_of(buffers), was = *before;
     now.refused = was.refused = 0; /* it is counted */
     assert_memory_equal(&now, &was, sizeof now);
-}
-
-/* TIDE_TEST_SCALE shortens long tests. */
-static inline unsigned long scaled(unsigned long count)
-{
-    const char *scale = getenv("TIDE_TEST_SCALE");
-    double scaled = (double)count * (scale != NULL ? atof(scale) : 1);
-    return scaled < 1 ? 1 : (unsigned long)scaled;
 }
 
 #endif

@@ -42,7 +42,7 @@ static void *be_frequent(void *argument)
 static void one_of_two_always_sees_the_other(void **state)
 {
     (void)state;
-    words w = {.rounds = scaled(20000)};
+    words w = {.rounds = scaled(20000, 1)};
     pthread_t thread;
     tide_fence_prepare();
     assert_int_equal(pthread_create(&thread, NULL, be_frequent, &w), 0);

@@ -190,7 +190,7 @@ static void run(tide_buffers_options options, uint64_t seed)
         workers[i] = (worker){.buffers = buffers,
                               .board = &all,
                               .random = {seed * THREADS + i},
-                              .rounds = scaled(ROUNDS) / THREADS};
+                              .rounds = scaled(ROUNDS, 1) / THREADS};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     for (unsigned i = 0; __atomic_load_n(&finished, __ATOMIC_RELAXED) < THREADS; i++) {
@@ -255,7 +255,7 @@ static void of_many_releases_at_once_one_wins(void **state)
 {
     (void)state;
     enum { RACERS = 4 };
-    race r = {.buffers = made(NULL), .rounds = scaled(5000)};
+    race r = {.buffers = made(NULL), .rounds = scaled(5000, 1)};
     pthread_t threads[RACERS];
     pthread_barrier_init(&r.barrier, NULL, RACERS);
     for (size_t i = 0; i < RACERS; i++)
@@ -329,15 +329,13 @@ static void a_forked_child_goes_on(void **state)
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, use_until_told, buffers), 0);
     for (unsigned i = 0; i < 20; i++) {
-        pid_t child = fork();
+        pid_t child = fork_child(0);
         if (child == 0) {
             use_once(buffers);
             tide_buffers_trim(buffers, 0);
             _exit(stats_of(buffers).cached == 0 ? 0 : 1);
         }
-        int status = 1;
-        assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
+        expect_child_ends_well(child);
     }
     __atomic_store_n(&stop_forking, true, __ATOMIC_RELAXED);
     for (size_t i = 0; i < 2; i++)

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "runtime/base/os.h"
+#include "tests/support.h"
 
 enum { ONCE, FOR_EVER, MODES, RUNS_MAX = 200 };
 
@@ -154,16 +154,13 @@ static void run_apart(const struct fault_case *one)
 {
     injected->run = 0;
     injected->wrong[0] = '\0';
-    fflush(NULL);
-    pid_t child = fork();
-    assert_int_not_equal(child, -1);
+    pid_t child = fork_child(0);
     if (child == 0)
         run(one);
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
+    int status = wait_for_child(child);
     if (status != 0)
-        fail_msg("%s, allocation %u fails %s: status %#x: %s", one->name, nth,
-                 mode == ONCE ? "once" : "for ever", (unsigned)status, injected->wrong);
+        fail_msg("%s, allocation %u fails %s: status %d: %s", one->name, nth,
+                 mode == ONCE ? "once" : "for ever", status, injected->wrong);
 }
 
 static void sweep(void **state)

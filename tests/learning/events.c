@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <stdio.h>
 
-static tide_pool *pool;
-
 /* ---- settings ---------------------------------------------------------------------------- */
 
 static bool check_entry(const tide_tune_entry *entry, void *user)
@@ -50,7 +48,7 @@ static void learning_can_be_switched_off_and_on(void **state)
     (void)state;
     need_stager();
     set("learn", 0);
-    use u = use_of("events: off", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+    use u = use_of("events: off", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     learn_windows(&u, 5);
     assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
     assert_int_equal(info_of(u.site).samples, 0);
@@ -143,7 +141,7 @@ static void a_sites_life_is_told_in_order(void **state)
     (void)state;
     need_stager();
     set("code_max", 1);
-    use u = use_of("events: life", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+    use u = use_of("events: life", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     listen_to(u.site);
     until(&u, TIDE_TIER_COMPILED);
     unsigned found = next_told(0, TIDE_EVENT_FOUND);
@@ -172,7 +170,7 @@ static void giving_up_is_told_with_the_reason(void **state)
 {
     (void)state;
     set("guards_max", 1);
-    use u = use_of("events: gave up", TIDE_KIND_ACQUIRE, pool, 1, TIDE_F64);
+    use u = use_of("events: gave up", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
     listen_to(u.site);
     for (unsigned i = 0; i < 600; i++) {
         u.types[0] = i % 2 == 0 ? TIDE_F64 : TIDE_I32;
@@ -196,7 +194,7 @@ static void events_beyond_what_is_kept_are_counted(void **state)
     for (unsigned i = 0; i < MANY; i++) {
         char name[64];
         snprintf(name, sizeof name, "events: many %u", i);
-        use u = use_of(name, TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
         use_times(&u, 1);
     }
     expect_ok(tide_step());
@@ -207,7 +205,7 @@ static void events_beyond_what_is_kept_are_counted(void **state)
     for (unsigned i = 0; i < MANY; i++) {
         char name[64];
         snprintf(name, sizeof name, "events: unheard %u", i);
-        use u = use_of(name, TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
         use_times(&u, 1);
     }
     listen_to(NULL);
@@ -250,7 +248,7 @@ static void do_everything(const tide_event *event, void *user)
         busy.stop = tide_keeper_stop();
         tide_event_set_handler(do_everything, NULL);
     }
-    use u = use_of("events: within", TIDE_KIND_SCOPE, pool, 1, TIDE_I64);
+    use u = use_of("events: within", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_I64);
     use_times(&u, 30);
     busy.depth--;
 }
@@ -261,7 +259,7 @@ static void a_listener_may_step_pin_reset_and_use_sites(void **state)
     need_stager();
     set("window_every", 1);
     tide_event_set_handler(do_everything, NULL);
-    use u = use_of("events: listened", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+    use u = use_of("events: listened", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     for (unsigned i = 0; i < 30; i++) {
         use_times(&u, 200);
         expect_ok(tide_step());
@@ -294,7 +292,7 @@ static void a_listener_may_step_at_every_event(void **state)
     for (unsigned i = 0; i < MANY; i++) {
         char name[64];
         snprintf(name, sizeof name, "events: stepped at %u", i);
-        use u = use_of(name, TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
         use_times(&u, 1);
     }
     expect_ok(tide_step());
@@ -342,7 +340,7 @@ static void pins_and_resets_may_come_at_any_time(void **state)
         pthread_t threads[3];
         void *well;
         snprintf(name, sizeof name, "events: steered %s", tide_kind_name(kind));
-        use u = use_of(name, kind, pool, 2, TIDE_F64, TIDE_I32);
+        use u = use_of(name, kind, learning_pool, 2, TIDE_F64, TIDE_I32);
         __atomic_store_n(&stop_steering, false, __ATOMIC_RELAXED);
         assert_int_equal(pthread_create(&threads[0], NULL, steer, u.site), 0);
         assert_int_equal(pthread_create(&threads[1], NULL, use_on, &u), 0);
@@ -363,21 +361,6 @@ static void pins_and_resets_may_come_at_any_time(void **state)
     }
 }
 
-static int make_pool(void **state)
-{
-    (void)state;
-    pool = pool_of(TIDE_CHECK_NONE);
-    return 0;
-}
-
-static int drop_pool(void **state)
-{
-    (void)state;
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,5 +375,6 @@ int main(void)
         LEARNING_TEST(pins_and_resets_may_come_at_any_time),
         LEARNING_TEST(events_beyond_what_is_kept_are_counted),
     };
-    return cmocka_run_group_tests_name("learning: events", tests, make_pool, drop_pool);
+    return cmocka_run_group_tests_name("learning: events", tests, learning_make_pool,
+                                       learning_drop_pool);
 }

@@ -16,8 +16,6 @@
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
 
-static tide_pool *pool;
-
 /* Of a sanitizer's own threads nothing is known: then only keepers count. */
 static bool counts_as_task(const char *task)
 {
@@ -78,7 +76,7 @@ static void no_thread_appears_before_some_window_is_full(void **state)
     for (unsigned i = 0; i < SITES; i++) {
         char name[64];
         snprintf(name, sizeof name, "keeper: seldom %u", i);
-        uses[i] = use_of(name, i % TIDE_KIND_COUNT, pool, 2, TIDE_F64, TIDE_I32);
+        uses[i] = use_of(name, i % TIDE_KIND_COUNT, learning_pool, 2, TIDE_F64, TIDE_I32);
         use_times(&uses[i], WINDOW - 1);
     }
     assert_false(tide_keeper_running());
@@ -101,7 +99,7 @@ static void a_stopped_keeper_comes_back_only_when_called(void **state)
     set("keeper", 1);
     expect_ok(tide_keeper_stop());
     expect_ok(tide_keeper_stop());
-    use u = use_of("keeper: stopped", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+    use u = use_of("keeper: stopped", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     use_times(&u, 1000);
     assert_false(tide_keeper_running());
     expect_ok(tide_keeper_start());
@@ -165,7 +163,7 @@ static void write_program(use *out, const char *way)
     for (unsigned i = 0; i < PROGRAM; i++) {
         char name[64];
         snprintf(name, sizeof name, "keeper: program %u %s", i, way);
-        out[i] = use_of(name, sites[i].kind, pool, 0);
+        out[i] = use_of(name, sites[i].kind, learning_pool, 0);
         out[i].count = sites[i].count;
         memcpy(out[i].types, sites[i].types, sizeof sites[i].types);
     }
@@ -202,46 +200,31 @@ static void keeper_and_hand_come_to_the_same_plans(void **state)
 /* All of a scene's files lie here. */
 static char folder[] = "/tmp/tidepool-scene-XXXXXX";
 
-static size_t entries(void)
-{
-    size_t count = 0;
-    DIR *list = opendir(folder);
-    assert_non_null(list);
-    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
-        count += entry->d_name[0] != '.';
-    closedir(list);
-    return count;
-}
-
 /* Plays a scene in a process of its own, which must end by itself with that status; then no
  * process and no file of it may be left. */
 static void play(const char *name, int expected)
 {
-    int status;
     need_stager();
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(100);
     if (child == 0) {
         setenv("XDG_RUNTIME_DIR", folder, 1);
         setenv("TMPDIR", folder, 1);
-        alarm(100);
         execl(self, "scene", name, (char *)NULL);
         _exit(126);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != expected)
-        fail_msg("scene '%s': exit %d, signal %d", name, WEXITSTATUS(status), WTERMSIG(status));
-    while (waitpid(-1, &status, 0) > 0) /* what it left behind has become ours */
+    int status = wait_for_child(child);
+    if (status != expected)
+        fail_msg("scene '%s': status %d", name, status);
+    while (waitpid(-1, NULL, 0) > 0) /* what it left behind has become ours */
         continue;
-    assert_int_equal(entries(), 0);
+    assert_int_equal(count_entries(folder, NULL), 0);
 }
 
 static use scene_use(unsigned i)
 {
     char name[32];
     snprintf(name, sizeof name, "scene %u", i);
-    return use_of(name, TIDE_KIND_SCOPE, pool, 2, TIDE_F64, TIDE_I32);
+    return use_of(name, TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
 }
 
 /* So that many compiles are under way. */
@@ -356,7 +339,7 @@ static tide_site *late;
 
 static void use_sites_at_exit(void)
 {
-    use u = {.site = late, .pool = pool, .count = 1, .types = {TIDE_F64}};
+    use u = {.site = late, .pool = learning_pool, .count = 1, .types = {TIDE_F64}};
     for (unsigned i = 0; i < 500; i++)
         if (!use_once(&u))
             _exit(1);
@@ -411,7 +394,7 @@ static void programs_end_well_whatever_learning_does(void **state)
 static int play_scene(const char *name)
 {
     settings_of_tests();
-    pool = tide_pool_create(NULL);
+    learning_pool = tide_pool_create(NULL);
     for (unsigned i = 0; i < SCENES; i++)
         if (strcmp(scenes[i].name, name) == 0)
             scenes[i].play();
@@ -419,14 +402,6 @@ static int play_scene(const char *name)
 }
 
 /* ---- fork -------------------------------------------------------------------------------- */
-
-#define CHILD_MUST(condition)                                                          \
-    do {                                                                               \
-        if (!(condition)) {                                                            \
-            fprintf(stderr, "child: %s: %s\n", #condition, tide_error_message());      \
-            _exit(1);                                                                  \
-        }                                                                              \
-    } while (0)
 
 static uint64_t stagers_at_fork;
 
@@ -436,7 +411,8 @@ static void learn_in_child(unsigned number)
     char name[64];
     uint64_t runs = 0;
     snprintf(name, sizeof name, "born in child %u", number);
-    use u = {.site = tide_site_register(name), .pool = pool, .count = 1, .types = {TIDE_F64}};
+    use u = {
+        .site = tide_site_register(name), .pool = learning_pool, .count = 1, .types = {TIDE_F64}};
     CHILD_MUST(u.site != NULL);
     CHILD_MUST(!tide_keeper_running());
     for (unsigned i = 0; i < 40 && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
@@ -452,25 +428,13 @@ static void learn_in_child(unsigned number)
         CHILD_MUST(use_once(&u));
     CHILD_MUST(runs_of(u.site) == runs + 100);
     CHILD_MUST(learned().stagers > stagers_at_fork);
-    CHILD_MUST(tide_pool_check(pool) == TIDE_OK);
+    CHILD_MUST(tide_pool_check(learning_pool) == TIDE_OK);
 }
 
-static int wait_for(pid_t child)
+static pid_t fork_learner(void)
 {
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static pid_t fork_with_alarm(void)
-{
-    fflush(NULL);
     stagers_at_fork = learned().stagers;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        alarm(100);
-    return child;
+    return fork_child(100);
 }
 
 /* Compiled code that the parent had goes on in the child. */
@@ -478,13 +442,13 @@ static void parent_and_child_both_learn_on_after_a_fork(void **state)
 {
     (void)state;
     need_stager();
-    use known = use_of("fork: known", TIDE_KIND_SCOPE, pool, 2, TIDE_F64, TIDE_I32);
-    use ordered = use_of("fork: ordered", TIDE_KIND_SCOPE, pool, 2, TIDE_F32, TIDE_I32);
+    use known = use_of("fork: known", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
+    use ordered = use_of("fork: ordered", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F32, TIDE_I32);
     until(&known, TIDE_TIER_COMPILED);
     use_times(&ordered, 200);
     expect_ok(tide_step()); /* its compile is under way, but nobody is told */
     assert_string_equal(reason_of(ordered.site), "sent to the stager");
-    pid_t child = fork_with_alarm();
+    pid_t child = fork_learner();
     if (child == 0) {
         uint64_t runs = runs_of(known.site);
         for (unsigned i = 0; i < 100; i++)
@@ -500,12 +464,12 @@ static void parent_and_child_both_learn_on_after_a_fork(void **state)
         exit(0);
     }
     settle();
-    assert_int_equal(wait_for(child), 0);
+    expect_child_ends_well(child);
     until(&ordered, TIDE_TIER_COMPILED);
     assert_int_equal(info_of(ordered.site).compiles, 1);
     expect_executed(&ordered, 100);
     expect_executed(&known, 100);
-    use later = use_of("fork: later", TIDE_KIND_SCOPE, pool, 1, TIDE_U8);
+    use later = use_of("fork: later", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_U8);
     until(&later, TIDE_TIER_COMPILED);
 }
 
@@ -520,10 +484,10 @@ static void forks_beside_a_busy_keeper_harm_nobody(void **state)
     for (unsigned i = 0; i < scaled(40, 4); i++) {
         char name[64];
         snprintf(name, sizeof name, "fork: beside %u", i);
-        use u = use_of(name, i % TIDE_KIND_COUNT, pool, 2, TIDE_F64, TIDE_I32);
+        use u = use_of(name, i % TIDE_KIND_COUNT, learning_pool, 2, TIDE_F64, TIDE_I32);
         use_times(&u, 220);
         usleep(i * 397 % 3000);
-        pid_t child = fork_with_alarm();
+        pid_t child = fork_learner();
         if (child == 0) {
             for (unsigned j = 0; j < 300; j++)
                 CHILD_MUST(use_once(&u));
@@ -533,7 +497,7 @@ static void forks_beside_a_busy_keeper_harm_nobody(void **state)
             exit(0);
         }
         until_kept(&u, TIDE_TIER_COMPILED);
-        assert_int_equal(wait_for(child), 0);
+        expect_child_ends_well(child);
     }
     expect_ok(tide_keeper_stop());
 }
@@ -548,12 +512,12 @@ static void a_child_gets_a_keeper_of_its_own(void **state)
         skip();
     }
     expect_ok(tide_keeper_start());
-    pid_t child = fork_with_alarm();
+    pid_t child = fork_learner();
     if (child == 0) {
         set("keeper", 1);
         set("keeper_period", 1);
         CHILD_MUST(!tide_keeper_running());
-        use u = use_of("fork: kept", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+        use u = use_of("fork: kept", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
         for (unsigned i = 0; i < PATIENCE_MS && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
             for (unsigned j = 0; j < 50; j++)
                 CHILD_MUST(use_once(&u));
@@ -563,24 +527,9 @@ static void a_child_gets_a_keeper_of_its_own(void **state)
         CHILD_MUST(tier_of(u.site) == TIDE_TIER_COMPILED);
         exit(0);
     }
-    assert_int_equal(wait_for(child), 0);
+    expect_child_ends_well(child);
     assert_true(tide_keeper_running());
     expect_ok(tide_keeper_stop());
-}
-
-static int make_pool(void **state)
-{
-    (void)state;
-    pool = pool_of(TIDE_CHECK_NONE);
-    return 0;
-}
-
-static int drop_pool(void **state)
-{
-    (void)state;
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
-    return 0;
 }
 
 int main(int argc, char **argv)
@@ -598,5 +547,6 @@ int main(int argc, char **argv)
     };
     if (argc > 1)
         return play_scene(argv[1]);
-    return cmocka_run_group_tests_name("learning: keeper", tests, make_pool, drop_pool);
+    return cmocka_run_group_tests_name("learning: keeper", tests, learning_make_pool,
+                                       learning_drop_pool);
 }

@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 
-static tide_pool *pool;
 static tide_generic *generic;
 
 /* ---- as written in a program ------------------------------------------------------------- */
@@ -24,32 +23,33 @@ static void add_ten(void *args)
 
 static bool written_scope(tide_type type)
 {
-    TIDE_SCOPE(pool);
-    return tide_acquire_type(pool, type, 5) != NULL && tide_acquire(pool, float, 3) != NULL;
+    TIDE_SCOPE(learning_pool);
+    return tide_acquire_type(learning_pool, type, 5) != NULL &&
+           tide_acquire(learning_pool, float, 3) != NULL;
 }
 
 static bool written_frame(tide_type type)
 {
     (void)type;
-    TIDE_FRAME_SITE(pool, (double, a, 10), (int32_t, b, 20), (double, c, 30));
+    TIDE_FRAME_SITE(learning_pool, (double, a, 10), (int32_t, b, 20), (double, c, 30));
     a[9] = b[19] = c[29] = 1;
     return (void *)a != (void *)b && a != c;
 }
 
 static bool written_acquire(tide_type type)
 {
-    TIDE_SCOPE_TYPES(pool, double);
-    double *first = tide_acquire(pool, double, 1);
-    void *second = TIDE_ACQUIRE_SITE(pool, type, 9);
+    TIDE_SCOPE_TYPES(learning_pool, double);
+    double *first = tide_acquire(learning_pool, double, 1);
+    void *second = TIDE_ACQUIRE_SITE(learning_pool, type, 9);
     return second != NULL && second != first;
 }
 
 static bool written_array(tide_type type)
 {
     const int64_t shape[] = {2, 3, 4};
-    TIDE_SCOPE_TYPES(pool, double);
-    double *first = tide_acquire(pool, double, 1);
-    const tide_array *array = TIDE_ARRAY_SITE(pool, type, 3, shape);
+    TIDE_SCOPE_TYPES(learning_pool, double);
+    double *first = tide_acquire(learning_pool, double, 1);
+    const tide_array *array = TIDE_ARRAY_SITE(learning_pool, type, 3, shape);
     return array != NULL && array->tensor.data != first && array->tensor.shape[2] == 4;
 }
 
@@ -120,7 +120,7 @@ static void a_frame_entered_by_call_is_compiled_too(void **state)
     for (unsigned i = 0; i < 1000; i++) {
         tide_scope scope;
         void *data[3];
-        expect_ok(tide_scope_enter_frame(pool, site, 3, types, sizes, data, &scope));
+        expect_ok(tide_scope_enter_frame(learning_pool, site, 3, types, sizes, data, &scope));
         assert_true(data[0] != NULL && data[1] != NULL && data[2] != NULL && data[0] != data[2]);
         expect_ok(tide_scope_leave(&scope));
         if (i < 800 && i % 100 == 99)
@@ -219,7 +219,7 @@ static void compiled_code_gives_what_the_general_path_gives(void **state)
     for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
         char name[64];
         snprintf(name, sizeof name, "kinds: twin %s", tide_kind_name(kind));
-        use a = use_of(name, kind, pool, 3, TIDE_F64, TIDE_I32, TIDE_F64);
+        use a = use_of(name, kind, learning_pool, 3, TIDE_F64, TIDE_I32, TIDE_F64);
         snprintf(name, sizeof name, "kinds: general twin %s", tide_kind_name(kind));
         tide_site *general = tide_site_register_kind(name, kind);
         expect_ok(tide_site_pin(general, TIDE_TIER_FULL));
@@ -232,17 +232,17 @@ static void compiled_code_gives_what_the_general_path_gives(void **state)
             vary(&u, sizes);
             v = u;
             v.site = general;
-            tide_mark mark = tide_checkpoint(pool);
+            tide_mark mark = tide_checkpoint(learning_pool);
             for (uint32_t t = 0; t < u.count && i % 4 != 0; t++)
-                (void)tide_acquire_type(pool, u.types[t], 1);
+                (void)tide_acquire_type(learning_pool, u.types[t], 1);
             (void)use_and_rewind(&v, sizes); /* grows what must grow */
             given first = use_and_rewind(&u, sizes), second = use_and_rewind(&v, sizes);
             assert_true(first.well && second.well);
             assert_int_equal(first.live, second.live);
             assert_memory_equal(first.data, second.data, sizeof first.data);
-            tide_rewind(pool, mark);
+            tide_rewind(learning_pool, mark);
         }
-        CHECK_POOL(pool);
+        CHECK_POOL(learning_pool);
         assert_true(runs_of(a.site) > runs + 100);
         assert_true(misses_of(a.site) > misses + 100);
     }
@@ -257,7 +257,7 @@ static void misses_are_counted_one_for_each_use(void **state)
     for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
         char name[64];
         snprintf(name, sizeof name, "kinds: misses %s", tide_kind_name(kind));
-        use u = use_of(name, kind, pool, 2, TIDE_F64, TIDE_I32), other = u;
+        use u = use_of(name, kind, learning_pool, 2, TIDE_F64, TIDE_I32), other = u;
         other.types[0] = TIDE_U64;
         other.shape[1] = 6;
         until(&u, TIDE_TIER_COMPILED);
@@ -279,7 +279,7 @@ static void compiled_sites_without_a_pool_refuse_as_ever(void **state)
     for (tide_kind kind = 0; kind < TIDE_KIND_DISPATCH; kind++) {
         char name[64];
         snprintf(name, sizeof name, "kinds: no pool %s", tide_kind_name(kind));
-        use u = use_of(name, kind, pool, 2, TIDE_F64, TIDE_I32);
+        use u = use_of(name, kind, learning_pool, 2, TIDE_F64, TIDE_I32);
         until(&u, TIDE_TIER_COMPILED);
         tide_site *site = u.site;
         tide_scope scope;
@@ -324,7 +324,7 @@ static void a_megamorphic_site_stays_general_and_says_why(void **state)
     for (tide_kind kind = TIDE_KIND_ACQUIRE; kind < TIDE_KIND_COUNT; kind++) {
         char name[64];
         snprintf(name, sizeof name, "kinds: mega %s", tide_kind_name(kind));
-        use u = use_of(name, kind, pool, 1, TIDE_F64);
+        use u = use_of(name, kind, learning_pool, 1, TIDE_F64);
         uint64_t ordered = learned().ordered;
         use_each(&u, types, 6, 1200);
         assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
@@ -343,7 +343,7 @@ static void two_to_four_types_make_a_chain_of_guards(void **state)
         for (unsigned count = 2; count <= 3; count++) {
             char name[64];
             snprintf(name, sizeof name, "kinds: %u of %s", count, tide_kind_name(kind));
-            use u = use_of(name, kind, pool, 1, TIDE_F64);
+            use u = use_of(name, kind, learning_pool, 1, TIDE_F64);
             use_each(&u, types, count, 1200);
             assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
             assert_int_equal(info_of(u.site).type_count, count);
@@ -361,8 +361,8 @@ static void two_to_four_types_make_a_chain_of_guards(void **state)
 static void a_frame_of_many_types_stays_general_and_says_why(void **state)
 {
     (void)state;
-    use u = use_of("kinds: wide frame", TIDE_KIND_FRAME, pool, 5, TIDE_F64, TIDE_I32, TIDE_F32,
-                   TIDE_U8, TIDE_I64);
+    use u = use_of("kinds: wide frame", TIDE_KIND_FRAME, learning_pool, 5, TIDE_F64, TIDE_I32,
+                   TIDE_F32, TIDE_U8, TIDE_I64);
     uint64_t ordered = learned().ordered;
     learn_windows(&u, 5);
     assert_int_equal(learned().ordered, ordered);
@@ -374,8 +374,8 @@ static void a_frame_of_many_types_stays_general_and_says_why(void **state)
 static void a_scope_of_many_types_stays_at_its_table(void **state)
 {
     (void)state;
-    use u = use_of("kinds: wide scope", TIDE_KIND_SCOPE, pool, 10, TIDE_F64, TIDE_I32, TIDE_F32,
-                   TIDE_U8, TIDE_I64, TIDE_U16, TIDE_I8, TIDE_U32, TIDE_I16, TIDE_U64);
+    use u = use_of("kinds: wide scope", TIDE_KIND_SCOPE, learning_pool, 10, TIDE_F64, TIDE_I32,
+                   TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16, TIDE_I8, TIDE_U32, TIDE_I16, TIDE_U64);
     uint64_t ordered = learned().ordered;
     learn_windows(&u, 5);
     assert_int_equal(learned().ordered, ordered);
@@ -475,21 +475,6 @@ static void a_compiled_dispatch_without_a_method_says_so(void **state)
     expect_executed(&u, 10);
 }
 
-static int make_pool(void **state)
-{
-    (void)state;
-    pool = pool_of(TIDE_CHECK_NONE);
-    return 0;
-}
-
-static int drop_pool(void **state)
-{
-    (void)state;
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,5 +493,6 @@ int main(void)
         LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),
         LEARNING_TEST(a_compiled_dispatch_without_a_method_says_so),
     };
-    return cmocka_run_group_tests_name("learning: kinds", tests, make_pool, drop_pool);
+    return cmocka_run_group_tests_name("learning: kinds", tests, learning_make_pool,
+                                       learning_drop_pool);
 }

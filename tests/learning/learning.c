@@ -43,6 +43,23 @@ int learning_teardown(void **state)
     return 0;
 }
 
+tide_pool *learning_pool;
+
+int learning_make_pool(void **state)
+{
+    (void)state;
+    learning_pool = pool_of(TIDE_CHECK_NONE);
+    return 0;
+}
+
+int learning_drop_pool(void **state)
+{
+    (void)state;
+    CHECK_POOL(learning_pool);
+    expect_ok(tide_pool_destroy(learning_pool));
+    return 0;
+}
+
 static bool stager_built(void)
 {
     const char *stager = getenv("TIDEPOOL_STAGER");

@@ -21,6 +21,12 @@ int learning_teardown(void **state);
 #define LEARNING_TEST(function) \
     cmocka_unit_test_setup_teardown(function, learning_setup, learning_teardown)
 
+/* One pool for all tests of a program, which checks nothing: the group's setup and teardown. The
+ * pool must be sound when it goes. */
+extern tide_pool *learning_pool;
+int learning_make_pool(void **state);
+int learning_drop_pool(void **state);
+
 /* Skips the test when this build has no stager. */
 void need_stager(void);
 

@@ -8,15 +8,13 @@
 
 #include "alike.h"
 
-static tide_pool *pool;
-
 /* ---- 51, 62: one type -------------------------------------------------------------------- */
 
 static void a_site_with_one_type_gets_a_plan_of_exactly_that_type(void **state)
 {
     (void)state;
     need_stager();
-    use u = use_of("51: one type", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+    use u = use_of("51: one type", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     learn_windows(&u, 1);
     expect_ok(tide_step());
     learn_windows(&u, 1);
@@ -32,7 +30,7 @@ static void executions_are_counted_not_attempts(void **state)
 {
     (void)state;
     need_stager();
-    use u = use_of("62: counted", TIDE_KIND_SCOPE, pool, 2, TIDE_F64, TIDE_I32);
+    use u = use_of("62: counted", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
     until(&u, TIDE_TIER_COMPILED);
     expect_executed(&u, 1000);
     use careful = u;
@@ -51,7 +49,7 @@ static void without_the_setting_nothing_is_counted(void **state)
     (void)state;
     need_stager();
     set("count_runs", 0);
-    use u = use_of("62: not counted", TIDE_KIND_SCOPE, pool, 1, TIDE_F32);
+    use u = use_of("62: not counted", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F32);
     until(&u, TIDE_TIER_COMPILED);
     use_times(&u, 1000);
     assert_int_equal(runs_of(u.site), 0);
@@ -64,7 +62,7 @@ static void a_type_of_one_use_in_a_thousand_is_not_in_the_plan(void **state)
     (void)state;
     need_stager();
     set("window_calls", 2000);
-    use u = use_of("52: rare", TIDE_KIND_SCOPE, pool, 2, TIDE_F64, TIDE_I32), rare = u;
+    use u = use_of("52: rare", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32), rare = u;
     rare.types[rare.count++] = TIDE_I8;
     for (unsigned i = 0; i < 4; i++) {
         for (unsigned j = 0; j < 1000; j++)
@@ -80,7 +78,7 @@ static void a_type_of_one_use_in_a_thousand_is_not_in_the_plan(void **state)
     use_times(&rare, 10); /* use_once checks that all of it was rewound */
     assert_int_equal(runs_of(u.site), runs + 10);
     assert_int_equal(misses_of(u.site), misses + 10);
-    assert_int_equal(tide_pool_active(pool, TIDE_I8), 0);
+    assert_int_equal(tide_pool_active(learning_pool, TIDE_I8), 0);
     expect_executed(&u, 100);
 }
 
@@ -90,7 +88,8 @@ static void types_that_change_are_missed_and_learned_and_found_again(void **stat
 {
     (void)state;
     need_stager();
-    use first = use_of("53: phases", TIDE_KIND_SCOPE, pool, 2, TIDE_F64, TIDE_I32), second = first;
+    use first = use_of("53: phases", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32),
+        second = first;
     second.types[0] = TIDE_F32;
     second.types[1] = TIDE_U16;
     until(&first, TIDE_TIER_COMPILED);
@@ -140,7 +139,7 @@ static void two_sites_with_one_function_name_have_profiles_of_their_own(void **s
     need_stager();
     for (unsigned i = 0; i < 4; i++) {
         for (unsigned j = 0; j < 200; j++)
-            assert_true(alike_reals(pool, 5) && alike_integers(pool, 5));
+            assert_true(alike_reals(learning_pool, 5) && alike_integers(learning_pool, 5));
         settle();
         expect_ok(tide_step());
     }
@@ -149,13 +148,13 @@ static void two_sites_with_one_function_name_have_profiles_of_their_own(void **s
     assert_int_equal(alike.count, 2);
     assert_string_equal(info_of(alike.sites[0]).file, info_of(alike.sites[1]).file);
     for (unsigned i = 0; i < 2; i++) {
-        assert_true(alike_reals(pool, 5));
+        assert_true(alike_reals(learning_pool, 5));
         uint64_t runs = runs_of(alike.sites[i]), other = runs_of(alike.sites[1 - i]);
         assert_int_equal(tier_of(alike.sites[i]), TIDE_TIER_COMPILED);
         bool reals = info_of(alike.sites[i]).types[0] == TIDE_F64;
         expect_types(alike.sites[i], 1, reals ? TIDE_F64 : TIDE_I32);
         for (unsigned j = 0; j < 100; j++)
-            assert_true(reals ? alike_reals(pool, 5) : alike_integers(pool, 5));
+            assert_true(reals ? alike_reals(learning_pool, 5) : alike_integers(learning_pool, 5));
         assert_int_equal(runs_of(alike.sites[i]), runs + 100);
         assert_int_equal(runs_of(alike.sites[1 - i]), other);
     }
@@ -169,7 +168,7 @@ static void a_tiny_profile_decides_nothing(void **state)
     (void)state;
     set("window_calls", 10);
     set("window_every", 1);
-    use u = use_of("55: tiny", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+    use u = use_of("55: tiny", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     uint64_t windows = learned().windows, ordered = learned().ordered;
     learn_windows(&u, 20);
     assert_true(learned().windows >= windows + 5);
@@ -182,7 +181,7 @@ static void a_tiny_profile_decides_nothing(void **state)
 static void an_empty_profile_decides_nothing(void **state)
 {
     (void)state;
-    use u = use_of("55: empty", TIDE_KIND_SCOPE, pool, 0);
+    use u = use_of("55: empty", TIDE_KIND_SCOPE, learning_pool, 0);
     uint64_t ordered = learned().ordered;
     learn_windows(&u, 10);
     assert_int_equal(learned().ordered, ordered);
@@ -196,7 +195,7 @@ static void a_site_that_is_seldom_used_is_decided_when_its_window_gets_old(void 
     (void)state;
     need_stager();
     set("window_rounds", 3);
-    use u = use_of("55: seldom", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+    use u = use_of("55: seldom", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     use_times(&u, 60);
     for (unsigned i = 0; i < 6; i++)
         expect_ok(tide_step());
@@ -230,7 +229,7 @@ static void types_that_alternate_do_not_compile_without_end(void **state)
         for (size_t p = 0; p < sizeof periods / sizeof *periods; p++) {
             char name[64];
             snprintf(name, sizeof name, "56: %s %zu", tide_kind_name(kind), periods[p]);
-            use a = use_of(name, kind, pool, 2, TIDE_F64, TIDE_I32), b = a;
+            use a = use_of(name, kind, learning_pool, 2, TIDE_F64, TIDE_I32), b = a;
             b.types[0] = TIDE_I32;
             b.types[1] = TIDE_F32;
             uint64_t compiles = alternate(&a, &b, scaled(100000, 5000), periods[p]);
@@ -246,9 +245,9 @@ static void a_pinned_site_stays_where_it_is(void **state)
 {
     (void)state;
     need_stager();
-    use full = use_of("59: full", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
-    use table = use_of("59: table", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
-    use code = use_of("59: compiled", TIDE_KIND_SCOPE, pool, 1, TIDE_F64), changed = code;
+    use full = use_of("59: full", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use table = use_of("59: table", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use code = use_of("59: compiled", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64), changed = code;
     changed.types[0] = TIDE_I64;
     expect_ok(tide_site_pin(full.site, TIDE_TIER_FULL));
     until(&table, TIDE_TIER_COMPILED);
@@ -282,28 +281,13 @@ static void a_pinned_site_stays_where_it_is(void **state)
 static void a_tier_that_the_site_does_not_have_cannot_be_pinned(void **state)
 {
     (void)state;
-    use u = use_of("59: none", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
-    use a = use_of("59: acquire", TIDE_KIND_ACQUIRE, pool, 1, TIDE_F64);
+    use u = use_of("59: none", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use a = use_of("59: acquire", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
     use_times(&u, 1);
     expect_status(tide_site_pin(u.site, TIDE_TIER_COMPILED), TIDE_ERROR_STATE);
     expect_status(tide_site_pin(a.site, TIDE_TIER_TABLE), TIDE_ERROR_STATE);
     assert_false(info_of(u.site).pinned);
     assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
-}
-
-static int make_pool(void **state)
-{
-    (void)state;
-    pool = pool_of(TIDE_CHECK_NONE);
-    return 0;
-}
-
-static int drop_pool(void **state)
-{
-    (void)state;
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
-    return 0;
 }
 
 int main(void)
@@ -322,5 +306,6 @@ int main(void)
         LEARNING_TEST(a_pinned_site_stays_where_it_is),
         LEARNING_TEST(a_tier_that_the_site_does_not_have_cannot_be_pinned),
     };
-    return cmocka_run_group_tests_name("learning: observed", tests, make_pool, drop_pool);
+    return cmocka_run_group_tests_name("learning: observed", tests, learning_make_pool,
+                                       learning_drop_pool);
 }

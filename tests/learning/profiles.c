@@ -9,12 +9,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SITES = 5 };
 
-static tide_pool *pool;
 static use uses[SITES];
 
 /* The same sites in every process. */
@@ -23,7 +21,7 @@ static void make_sites(void)
     for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
         char name[64];
         snprintf(name, sizeof name, "profiles: %s", tide_kind_name(kind));
-        uses[kind] = use_of(name, kind, pool, 3, TIDE_F64, TIDE_I32, TIDE_F64);
+        uses[kind] = use_of(name, kind, learning_pool, 3, TIDE_F64, TIDE_I32, TIDE_F64);
     }
 }
 
@@ -122,15 +120,15 @@ static void be_lied_to(const char *path)
 static int be_the_other(const char *path, const char *what)
 {
     settings_of_tests();
-    pool = tide_pool_create(NULL);
-    MUST(pool != NULL);
+    learning_pool = tide_pool_create(NULL);
+    MUST(learning_pool != NULL);
     if (strcmp(what, "know") == 0)
         know_at_once(path);
     else if (strcmp(what, "refuse") == 0)
         refuse_and_go_on(path);
     else
         be_lied_to(path);
-    MUST(tide_pool_check(pool) == TIDE_OK);
+    MUST(tide_pool_check(learning_pool) == TIDE_OK);
     return 0;
 }
 
@@ -140,18 +138,12 @@ static char folder[] = "/tmp/tidepool-profiles-XXXXXX", good[64], bad[64];
 
 static void in_another_process(const char *path, const char *what)
 {
-    int status;
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(200);
     if (child == 0) {
-        alarm(200);
         execl(self, "profiles", path, what, (char *)NULL);
         _exit(126);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    expect_child_ends_well(child);
 }
 
 static void learn_and_save(void)
@@ -240,22 +232,18 @@ static void a_file_that_lies_costs_speed_only(void **state)
 
 static int prepare(void **state)
 {
-    (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(good, sizeof good, "%s/good", folder);
     snprintf(bad, sizeof bad, "%s/bad", folder);
-    pool = pool_of(TIDE_CHECK_NONE);
-    return 0;
+    return learning_make_pool(state);
 }
 
 static int clean(void **state)
 {
-    (void)state;
     unlink(good);
     unlink(bad);
     rmdir(folder);
-    expect_ok(tide_pool_destroy(pool));
-    return 0;
+    return learning_drop_pool(state);
 }
 
 int main(int argc, char **argv)

@@ -16,8 +16,6 @@
 
 enum { SITES = 48, PHASES = 6 };
 
-static tide_pool *pool;
-
 /* ---- what may not grow ------------------------------------------------------------------- */
 
 typedef struct measure {
@@ -77,7 +75,7 @@ static void make_sites(const char *purpose)
     for (unsigned i = 0; i < SITES; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s %u", purpose, i);
-        sites[i] = use_of(name, i % TIDE_KIND_DISPATCH, pool, 1, TIDE_F64);
+        sites[i] = use_of(name, i % TIDE_KIND_DISPATCH, learning_pool, 1, TIDE_F64);
     }
 }
 
@@ -219,7 +217,7 @@ static void plans_of_one_site_are_bounded_and_it_says_so(void **state)
     quicken();
     set("plans_max", 5);
     set("misses", 1e9); /* the reason shall be the last word */
-    use u = use_of("58: ever new", TIDE_KIND_ARRAY, pool, 1, TIDE_F64);
+    use u = use_of("58: ever new", TIDE_KIND_ARRAY, learning_pool, 1, TIDE_F64);
     for (int64_t n = 1; n < 40; n++) {
         u.shape[0] = n;
         for (unsigned i = 0; i < 4; i++) {
@@ -250,21 +248,6 @@ static void compiles_a_minute_are_bounded(void **state)
     assert_int_equal(change(0), SITES);
 }
 
-static int make_pool(void **state)
-{
-    (void)state;
-    pool = pool_of(TIDE_CHECK_NONE);
-    return 0;
-}
-
-static int drop_pool(void **state)
-{
-    (void)state;
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,5 +256,6 @@ int main(void)
         LEARNING_TEST(compiles_a_minute_are_bounded),
         LEARNING_TEST(ten_thousand_restagings_leave_nothing_behind),
     };
-    return cmocka_run_group_tests_name("learning: restaging", tests, make_pool, drop_pool);
+    return cmocka_run_group_tests_name("learning: restaging", tests, learning_make_pool,
+                                       learning_drop_pool);
 }

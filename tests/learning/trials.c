@@ -9,8 +9,6 @@
 
 #include "jit/learn/rehearse.h"
 
-static tide_pool *pool;
-
 /* ---- the clock --------------------------------------------------------------------------- */
 
 /* A rehearsal looks at the clock four times: around the plan in force, then around the
@@ -64,7 +62,7 @@ static use tried(const char *purpose, tide_kind kind)
 {
     char name[64];
     snprintf(name, sizeof name, "trials: %s %s", purpose, tide_kind_name(kind));
-    return use_of(name, kind, pool, 2, TIDE_F64, TIDE_I32);
+    return use_of(name, kind, learning_pool, 2, TIDE_F64, TIDE_I32);
 }
 
 #define EACH_KIND(kind) for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++)
@@ -243,8 +241,9 @@ static void a_rehearsal_leaves_the_pool_as_it_was(void **state)
         use u = tried("traceless", kind);
         tide_scope outer;
         open_trial(&u);
-        expect_ok(tide_scope_enter(pool, NULL, &outer));
-        uint8_t *kept = take(pool, TIDE_F64, 50, 1), *other = take(pool, TIDE_C128, 50, 2);
+        expect_ok(tide_scope_enter(learning_pool, NULL, &outer));
+        uint8_t *kept = take(learning_pool, TIDE_F64, 50, 1),
+                *other = take(learning_pool, TIDE_C128, 50, 2);
         uint64_t won = learned().won;
         use plain = u;
         char name[64];
@@ -253,16 +252,16 @@ static void a_rehearsal_leaves_the_pool_as_it_was(void **state)
         expect_ok(tide_site_pin(plain.site, TIDE_TIER_FULL));
         use_times(&plain, 3);
         for (unsigned i = 0; i < 8; i++) {
-            snapshot before = snapshot_take(pool);
+            snapshot before = snapshot_take(learning_pool);
             use_times(&u, 1);
             if (kind != TIDE_KIND_ARRAY && kind < TIDE_KIND_ACQUIRE)
-                snapshot_same(&before, pool);
-            assert_int_equal(before.tag, pool->tag);
-            assert_ptr_equal(before.log_top, pool->log_top);
-            assert_memory_equal(before.shelves, pool->shelves,
+                snapshot_same(&before, learning_pool);
+            assert_int_equal(before.tag, learning_pool->tag);
+            assert_ptr_equal(before.log_top, learning_pool->log_top);
+            assert_memory_equal(before.shelves, learning_pool->shelves,
                                 before.shelf_count * sizeof *before.shelves);
             snapshot_drop(&before);
-            CHECK_POOL(pool);
+            CHECK_POOL(learning_pool);
         }
         expect_bytes(kept, 50 * sizeof(double), 1);
         expect_bytes(other, 50 * 16, 2);
@@ -279,9 +278,9 @@ static void a_rehearsal_is_no_use_of_an_array(void **state)
     use u = tried("hits", TIDE_KIND_ARRAY);
     open_trial(&u);
     tide_array_statistics before, after;
-    expect_ok(tide_array_stats(pool, &before));
+    expect_ok(tide_array_stats(learning_pool, &before));
     use_times(&u, 8);
-    expect_ok(tide_array_stats(pool, &after));
+    expect_ok(tide_array_stats(learning_pool, &after));
     assert_int_equal(after.recent + after.cached + after.computed,
                      before.recent + before.cached + before.computed + 8);
 }
@@ -342,21 +341,6 @@ static void trials_are_held_under_threads(void **state)
     assert_true(learned().won + learned().lost > won + lost);
 }
 
-static int make_pool(void **state)
-{
-    (void)state;
-    pool = pool_of(TIDE_CHECK_NONE);
-    return 0;
-}
-
-static int drop_pool(void **state)
-{
-    (void)state;
-    CHECK_POOL(pool);
-    expect_ok(tide_pool_destroy(pool));
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,5 +355,6 @@ int main(void)
         TRIAL_TEST(a_rehearsal_is_no_use_of_an_array),
         TRIAL_TEST(trials_are_held_under_threads),
     };
-    return cmocka_run_group_tests_name("learning: trials", tests, make_pool, drop_pool);
+    return cmocka_run_group_tests_name("learning: trials", tests, learning_make_pool,
+                                       learning_drop_pool);
 }

@@ -97,16 +97,6 @@ static void become_host(const plot *p, const int out[2], const int err[2])
     _exit(125);
 }
 
-static void read_all(int from, char *to, size_t room)
-{
-    size_t at = 0;
-    ssize_t got;
-    while (at + 1 < room && (got = read(from, to + at, room - 1 - at)) > 0)
-        at += (size_t)got;
-    to[at] = '\0';
-    close(from);
-}
-
 static uint64_t figure(const outcome *o, const char *name)
 {
     char quoted[64];
@@ -131,36 +121,22 @@ static void read_figures(outcome *o)
         o->lines_said += *c == '\n';
 }
 
-static size_t entries(void)
-{
-    size_t count = 0;
-    DIR *list = opendir(folder);
-    assert_non_null(list);
-    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
-        count += entry->d_name[0] != '.';
-    closedir(list);
-    return count;
-}
-
 static outcome run(const plot *p)
 {
     outcome o = {0};
-    int out[2], err[2], status;
+    int out[2], err[2];
     assert_int_equal(pipe2(out, O_CLOEXEC), 0);
     assert_int_equal(pipe2(err, O_CLOEXEC), 0);
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(0);
     if (child == 0)
         become_host(p, out, err);
     close(out[1]);
     close(err[1]);
-    read_all(out[0], o.out, sizeof o.out);
-    assert_int_equal(waitpid(child, &status, 0), child);
+    read_to_end(out[0], o.out, sizeof o.out);
+    o.status = wait_for_child(child);
     while (waitpid(-1, NULL, 0) > 0) /* what it left has become ours, and must end by itself */
         continue;
-    read_all(err[0], o.err, sizeof o.err);
-    o.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    read_to_end(err[0], o.err, sizeof o.err);
     o.skipped = o.status == CANNOT_MOUNT;
     if (o.status == 0)
         read_figures(&o);
@@ -183,7 +159,7 @@ static void expect_harmless(const plot *p, bool may_compile)
     if (o.ordered > ATTEMPTS_MAX || o.stagers > ATTEMPTS_MAX)
         fail_msg("%" PRIu64 " orders, %" PRIu64 " stagers", o.ordered, o.stagers);
     assert_int_equal(o.sites, 7);
-    assert_int_equal(entries(), 0);
+    assert_int_equal(count_entries(folder, NULL), 0);
     if (getenv("TIDE_TEST_TELL") != NULL)
         print_message("%s%s", o.out, o.err);
 }
@@ -351,7 +327,7 @@ static void unharmed_it_compiles(void **state)
     assert_true(o.runs > 10000);
     assert_int_equal(o.failed, 0);
     assert_int_equal(o.stagers, 1);
-    assert_int_equal(entries(), 0);
+    assert_int_equal(count_entries(folder, NULL), 0);
 }
 
 static void with_a_keeper_it_is_the_same(void **state)

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static struct service {
@@ -35,8 +34,7 @@ static void start_with(const char *path)
     assert_int_equal(pipe(in) | pipe(out), 0);
     strcpy(service.folder, "/tmp/tidepool-serve-XXXXXX");
     assert_non_null(mkdtemp(service.folder));
-    service.process = fork();
-    assert_true(service.process >= 0);
+    service.process = fork_child(0);
     if (service.process == 0)
         become_stager(in[0], out[1], path);
     setpgid(service.process, service.process);
@@ -60,13 +58,12 @@ static int start(void **state)
 /* Its exit status, 128 and the signal if it was killed. */
 static int end(void)
 {
-    int status;
     if (service.to != NULL)
         fclose(service.to);
     service.to = NULL;
-    assert_int_equal(waitpid(service.process, &status, 0), service.process);
+    int status = wait_for_child(service.process);
     fclose(service.from);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return status;
 }
 
 static bool folder_exists(void)

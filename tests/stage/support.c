@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/scope/plan.h"
@@ -91,20 +90,14 @@ static void become(const char *const *args, const int ends[2])
 
 int run_program(const char *const *args, char *said, size_t room)
 {
-    int ends[2], status;
-    size_t used = 0;
+    int ends[2];
     assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(0);
     if (child == 0)
         become(args, ends);
     close(ends[1]);
-    for (ssize_t got; used + 1 < room && (got = read(ends[0], said + used, room - 1 - used)) > 0;)
-        used += (size_t)got;
-    said[used] = '\0';
-    close(ends[0]);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    read_to_end(ends[0], said, room);
+    return wait_for_child(child);
 }
 
 /* ---- compiled code ---- */

@@ -16,6 +16,7 @@
 
 #include "jit/spec/spec.h"
 #include "runtime/scope/compiled.h"
+#include "tests/support.h"
 
 extern const char *stager; /* the program; from the command line */
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "jit/cache/artefact.h"
@@ -202,15 +201,12 @@ static void a_forked_child_leaves_the_file(void **state)
     const char *path = module_in_directory("right");
     tide_artefact *artefact = tide_artefact_load(path, true, error, sizeof error);
     assert_non_null(artefact);
-    fflush(NULL);
-    pid_t child = fork();
+    pid_t child = fork_child(0);
     if (child == 0) {
         tide_artefact_drop(artefact);
         exit(tide_artefact_count() != 0);
     }
-    int status = 1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    expect_child_ends_well(child);
     assert_int_equal(access(path, F_OK), 0);
     tide_artefact_drop(artefact);
 }

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -134,25 +133,13 @@ static const char *file_with(const char *ending)
 
 static void in_a_process_of_its_own(void (*work)(void))
 {
-    int status = 1;
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(0);
     if (child == 0) {
         work();
         exit(0);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    expect_child_ends_well(child);
 }
-
-#define CHILD_MUST(condition)                                       \
-    do {                                                            \
-        if (!(condition)) {                                         \
-            fprintf(stderr, "child: not %s\n", #condition);         \
-            exit(1);                                                \
-        }                                                           \
-    } while (0)
 
 static void store_x(void)
 {

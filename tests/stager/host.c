@@ -84,22 +84,6 @@ static void a_program_that_collects_every_child(void **state)
 
 /* ---- fork --------------------------------------------------------------------------------- */
 
-#define CHILD_MUST(condition)                                   \
-    do {                                                        \
-        if (!(condition)) {                                     \
-            fprintf(stderr, "child: not %s\n", #condition);     \
-            exit(1);                                            \
-        }                                                       \
-    } while (0)
-
-static void wait_for(pid_t child)
-{
-    int status = 1;
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
-}
-
 static void a_forked_child_has_nothing_of_it(void **state)
 {
     (void)state;
@@ -108,15 +92,14 @@ static void a_forked_child_has_nothing_of_it(void **state)
     for (uint64_t id = 2; id <= 9; id++)
         order(id, "text");
     int process = tide_stager_process();
-    fflush(NULL);
-    pid_t child = fork();
+    pid_t child = fork_child(0);
     if (child == 0) {
         CHILD_MUST(tide_stager_pending() == 0);
         CHILD_MUST(tide_stager_descriptor() == -1);
         CHILD_MUST(tide_stager_process() == 0);
         exit(0); /* leaves with all destructors: the parent's directory stays */
     }
-    wait_for(child);
+    expect_child_ends_well(child);
     assert_int_equal(tide_stager_process(), process);
     for (uint64_t id = 2; id <= 9; id++)
         expect_answer(id, TIDE_STAGER_OK);
@@ -126,8 +109,7 @@ static void a_forked_child_starts_its_own(void **state)
 {
     (void)state;
     order(1, "text");
-    fflush(NULL);
-    pid_t child = fork();
+    pid_t child = fork_child(0);
     if (child == 0) {
         tide_stager_answer answer;
         order(7, "text");
@@ -137,7 +119,7 @@ static void a_forked_child_starts_its_own(void **state)
         CHILD_MUST(access(answer.path, R_OK) == 0);
         exit(0); /* and takes its own directory and stager with it */
     }
-    wait_for(child);
+    expect_child_ends_well(child);
     assert_int_equal(count_directories(), 1);
     expect_answer(1, TIDE_STAGER_OK);
     serve_some(2, 3);
@@ -164,7 +146,7 @@ static void a_forked_child_does_not_keep_the_stager(void **state)
         }
         _exit(0); /* no destructors: as if it had crashed */
     }
-    wait_for(parent);
+    expect_child_ends_well(parent);
     for (int i = 0; i < 5000 && count_processes() + count_directories() > 0; i++)
         usleep(1000); /* the stager sees the end of its input, and cleans up */
     assert_int_equal(count_processes(), 0);
@@ -177,8 +159,7 @@ static void a_forked_child_does_not_keep_the_stager(void **state)
 
 static void run_and_leave(const char *behaviour, void (*leave)(int))
 {
-    fflush(NULL);
-    pid_t child = fork();
+    pid_t child = fork_child(0);
     if (child == 0) {
         tide_stager_answer answer;
         use_fake(behaviour);
@@ -187,7 +168,7 @@ static void run_and_leave(const char *behaviour, void (*leave)(int))
         tide_stager_poll(&answer, 0);
         leave(0);
     }
-    wait_for(child);
+    expect_child_ends_well(child);
 }
 
 static void nothing_is_left_at_exit(void **state)
@@ -218,8 +199,7 @@ static void processes_run_out(void **state)
     if (geteuid() != 0) {
         skip();
     }
-    fflush(NULL);
-    pid_t child = fork();
+    pid_t child = fork_child(0);
     if (child == 0) {
         struct rlimit none = {1, 1};
         tide_stager_answer answer;
@@ -232,7 +212,7 @@ static void processes_run_out(void **state)
         tide_stager_stop(true);
         _exit(0); /* a leak checker would want a process to check with */
     }
-    wait_for(child);
+    expect_child_ends_well(child);
     assert_int_equal(chown(in_folder("run"), 0, 0), 0);
 }
 

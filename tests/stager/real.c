@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -106,7 +105,7 @@ static void recycling_loses_nothing(void **state)
 static void killed_at_random(void **state)
 {
     (void)state;
-    size_t times = (size_t)(20 * scale()) + 2, sent = 0;
+    size_t times = scaled(20, 0) + 2, sent = 0;
     for (size_t i = 0; i < times; i++) {
         tide_stager_answer answer;
         order_sites(++sent, 0, 1);
@@ -157,10 +156,7 @@ static void a_full_disk_is_an_error(void **state)
 {
     enum { NO_RIGHTS = 77 };
     (void)state;
-    int status = 1;
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(0);
     if (child == 0) {
         if (unshare(CLONE_NEWNS) != 0 ||
             mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0 ||
@@ -168,8 +164,8 @@ static void a_full_disk_is_an_error(void **state)
             _exit(NO_RIGHTS);
         compile_on_a_full_disk();
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_RIGHTS) {
+    int status = wait_for_child(child);
+    if (status == NO_RIGHTS) {
         skip();
     }
     assert_int_equal(status, 0);

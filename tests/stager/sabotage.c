@@ -192,7 +192,7 @@ static void leaves_a_child(void **state)
 static void killed_at_random(void **state)
 {
     (void)state;
-    size_t times = (size_t)(200 * scale()), answered = 0, sent = 0;
+    size_t times = scaled(200, 0), answered = 0, sent = 0;
     rng random = {1};
     tide_stager_answer answer;
     for (size_t i = 0; i < times; i++) {

@@ -111,23 +111,6 @@ static bool comes_from_fake(const char *pid)
     return got > 0 && strncmp(line, root, strlen(root)) == 0;
 }
 
-static size_t count_entries(const char *path, bool (*counts)(const char *name))
-{
-    size_t count = 0;
-    DIR *list = opendir(path);
-    assert_non_null(list);
-    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
-        count += entry->d_name[0] != '.' && counts(entry->d_name);
-    closedir(list);
-    return count;
-}
-
-static bool any(const char *name)
-{
-    (void)name;
-    return true;
-}
-
 size_t count_processes(void)
 {
     return count_entries("/proc", comes_from_fake);
@@ -135,7 +118,7 @@ size_t count_processes(void)
 
 size_t count_directories(void)
 {
-    return count_entries(in_folder("run"), any);
+    return count_entries(in_folder("run"), NULL);
 }
 
 /* ---- each test ---------------------------------------------------------------------------- */
@@ -200,10 +183,4 @@ void expect_answer(uint64_t id, tide_stager_result result)
         assert_int_not_equal(strlen(got.error), 0);
         assert_null(strchr(got.error, '\n'));
     }
-}
-
-double scale(void)
-{
-    const char *text = getenv("TIDE_TEST_SCALE");
-    return text != NULL ? atof(text) : 1;
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "jit/stager/stager.h"
+#include "tests/support.h"
 
 enum { PATIENCE = 60000 }; /* milliseconds after which a test has failed; none waits for them */
 
@@ -51,7 +52,5 @@ void expect_answer(uint64_t id, tide_stager_result result);
 bool have_children(void);
 size_t count_processes(void);
 size_t count_directories(void);
-
-double scale(void);
 
 #endif

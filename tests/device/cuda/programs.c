@@ -313,7 +313,7 @@ static void undeclared_work_is_mostly_found_out(void **state)
 {
     (void)state;
     unsigned found = 0;
-    const uint32_t programs = scaled(100, 20);
+    const uint32_t programs = (uint32_t)scaled(100, 20);
     for (uint32_t seed = 1; seed <= programs; seed++) {
         run(seed, true, (tide_pool_options){0});
         found += fake_hazard() != NULL;

@@ -118,10 +118,3 @@ tide_status try_bump(tide_device *device, void *stream, uint8_t *data)
     device->methods->unload(device, module);
     return status;
 }
-
-uint32_t scaled(uint32_t count, uint32_t least)
-{
-    const char *text = getenv("TIDE_TEST_SCALE");
-    double scale = text == NULL ? 1 : atof(text), wanted = count * (scale > 0 ? scale : 1);
-    return wanted < least ? least : (uint32_t)wanted;
-}

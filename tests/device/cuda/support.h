@@ -15,6 +15,7 @@
 #include <tidepool/tidepool.h>
 
 #include "fake_cuda.h"
+#include "tests/support.h"
 
 /* A driver as new, its first device, a stream and a pool on it. */
 typedef struct bench {
@@ -46,9 +47,6 @@ void expect_pattern(void *stream, void *data, const void *pattern, size_t bytes,
 
 /* Loads the fake's one kernel and launches it on 128 bytes: each becomes 5 more. */
 tide_status try_bump(tide_device *device, void *stream, uint8_t *data);
-
-/* So many, fewer where tests run slowly ($TIDE_TEST_SCALE), but at least that. */
-uint32_t scaled(uint32_t count, uint32_t least);
 
 tide_device_information info_of(const tide_device *device);
 

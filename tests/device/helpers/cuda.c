@@ -13,7 +13,7 @@
 #include "jit/kernels/table.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/type.h"
-#include "tests/random.h"
+#include "tests/device/helpers/parts.h"
 
 enum { PARTS_MAX = 300, MARGIN = 32 };
 
@@ -24,20 +24,6 @@ typedef struct frame {
     size_t all[PARTS_MAX], shifts[PARTS_MAX], offsets[PARTS_MAX];
     unsigned char *block;
 } frame;
-
-static rng draws = {1};
-
-static uint64_t chance(uint64_t limit)
-{
-    return rng_below(&draws, limit);
-}
-
-static size_t bytes_of(const tide_part *part)
-{
-    size_t bytes = 0;
-    assert_true(tide_type_bytes(tide_type_find(part->type), part->count, &bytes));
-    return bytes;
-}
 
 static void *make(size_t bytes)
 {

@@ -16,7 +16,7 @@
 #include "runtime/base/hooks.h"
 #include "runtime/base/type.h"
 #include "runtime/device/cuda/cuda.h"
-#include "tests/random.h"
+#include "tests/device/helpers/parts.h"
 
 enum { PARTS_MAX = 300, MARGIN = 48, SETTLE_MS = 120000 };
 
@@ -32,20 +32,6 @@ typedef struct frame {
     tide_part parts[PARTS_MAX];
     place places[PARTS_MAX];
 } frame;
-
-static rng draws = {1};
-
-static uint64_t chance(uint64_t limit)
-{
-    return rng_below(&draws, limit);
-}
-
-static size_t bytes_of(const tide_part *part)
-{
-    size_t bytes = 0;
-    assert_true(tide_type_bytes(tide_type_find(part->type), part->count, &bytes));
-    return bytes;
-}
 
 /* ---- frames --------------------------------------------------------------------------------- */
 

@@ -152,14 +152,6 @@ static void a_lost_device_can_be_left(void **unused)
 /* ---- fork -------------------------------------------------------------------------------------
  */
 
-#define CHILD_MUST(condition)                                                     \
-    do {                                                                          \
-        if (!(condition)) {                                                       \
-            fprintf(stderr, "child: %s: %s\n", #condition, tide_error_message()); \
-            _exit(1);                                                             \
-        }                                                                         \
-    } while (0)
-
 static void work_in_child(tide_pool *pool, uint32_t *array)
 {
     uint32_t words[10];
@@ -182,17 +174,12 @@ static void a_forked_child_is_told_and_does_not_hang(void **unused)
     tide_pool *pool = bed_pool(NULL);
     uint32_t *array = tide_acquire(pool, uint32_t, 10);
     fill_by_upload(pool, array, 10, 1);
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
+    pid_t child = fork_child(60);
     if (child == 0) {
-        alarm(60);
         work_in_child(pool, array);
         _exit(0);
     }
-    int status = -1;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    expect_child_ends_well(child);
     expect_words(pool, array, 10, 1);
     expect_ok(tide_pool_reset(pool));
     expect_ok(tide_pool_destroy(pool));
