@@ -2,6 +2,7 @@
 /* Estimates how often a site is used from how fast its windows fill. */
 #define _GNU_SOURCE
 #include "profiler/rate.h"
+#include "profiler/test_hooks.h"
 
 #include <time.h>
 

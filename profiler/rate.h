@@ -27,7 +27,4 @@ void tide_rate_taken(tide_rate *rate, uint64_t uses);
 /* Uses up to now. Registry locked. */
 double tide_rate_calls(const tide_rate *rate);
 
-/* For tests: the clock, in nanoseconds; never 0. */
-extern uint64_t (*tide_rate_clock)(void);
-
 #endif

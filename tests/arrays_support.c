@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "arrays_support.h"
 
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 
 /* ---- headers ---- */
 

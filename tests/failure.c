@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 
 static size_t fail_from = SIZE_MAX; /* requests of this many bytes and more are refused */
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "jit/stager/locate.h"
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 
 #if defined(TIDE_HAVE_VALGRIND)
 #include <valgrind/valgrind.h>

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 
 enum { PAGE = 4096 };
 

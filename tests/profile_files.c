@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "profiler/window.h"
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 #include "runtime/base/registry.h"
 #include "runtime/scope/site.h"
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "profiler/rate.h"
+#include "profiler/test_hooks.h"
 #include "profiler/window.h"
 #include "runtime/base/registry.h"
 #include "runtime/scope/site.h"

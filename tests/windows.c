@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "profiler/window.h"
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 #include "runtime/scope/plan.h"
 #include "runtime/base/registry.h"
 #include "runtime/scope/site.h"

@@ -4,6 +4,7 @@
  * used. */
 #define _GNU_SOURCE
 #include "jit/cache/store.h"
+#include "jit/cache/test_hooks.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -33,7 +33,4 @@ tide_store_result tide_store_write(int store, const char *name, const void *text
 /* Removes the oldest files until the rest has at most so many bytes. */
 void tide_store_bound(int store, uint64_t most);
 
-/* For tests: the folder from which on folders are looked at; "/" otherwise. */
-extern const char *tide_store_start;
-
 #endif

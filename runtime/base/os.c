@@ -2,6 +2,7 @@
 /* Linux and the C library: memory, mappings, threads, loaded modules, standard error. */
 #define _GNU_SOURCE
 #include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 
 #include <link.h>
 #include <pthread.h>

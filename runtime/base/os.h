@@ -5,10 +5,7 @@
 
 #include <tidepool/config.h>
 
-/* For tests: when not NULL, asked before every allocation and mapping; true makes it fail. */
-extern bool (*tide_os_fault)(size_t bytes);
-
-/* True when a test wants the next allocation (made elsewhere on our behalf) to fail. */
+/* True when a test (test_hooks.h) wants the next allocation, made elsewhere on our behalf, to fail. */
 bool tide_os_faulted(size_t bytes);
 
 /* Address space that is zero and costs memory only where it is touched. NULL when refused. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "runtime/buffers/buckets.h"
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 
 /* ---- handles -------------------------------------------------------------------------------- */
 

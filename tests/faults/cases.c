@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 #include "sweep.h"
 
 struct novel { /* a type that no process has met before its case */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "jit/stager/locate.h"
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 #include "sweep.h"
 
 static const int64_t shape[] = {4, 5, 6};

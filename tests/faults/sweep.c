@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 #include "tests/support.h"
 
 enum { ONCE, FOR_EVER, MODES, RUNS_MAX = 200 };

@@ -11,7 +11,7 @@
 
 #include "oracle.h"
 #include "program.h"
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 #include "watch.h"
 
 /* What can be seen after an operation. The same in every form. */

@@ -15,7 +15,7 @@
 #include "jit/cache/artefact.h"
 #include "jit/stager/directory.h"
 #include "runtime/scope/compiled.h"
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 
 static char error[256];
 

@@ -20,6 +20,7 @@
 #include "jit/stager/locate.h"
 #include "jit/stager/privilege.h"
 #include "jit/cache/store.h"
+#include "jit/cache/test_hooks.h"
 #include "runtime/base/settings.h"
 
 enum { STRANGER = 65533 };

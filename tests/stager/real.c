@@ -18,6 +18,7 @@
 #include "jit/stager/locate.h"
 #include "jit/spec/spec.h"
 #include "jit/cache/store.h"
+#include "jit/cache/test_hooks.h"
 #include "runtime/base/settings.h"
 
 enum { SITES = 16 };

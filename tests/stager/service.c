@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "jit/stager/privilege.h"
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 #include "runtime/base/settings.h"
 
 static tide_stager_figures figures(void)

@@ -7,7 +7,7 @@
 #include "support.h"
 
 #include "runtime/device/cuda/cuda.h"
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 
 enum { PASSING = 999, FATAL = 719, MOST = 400 };
 

@@ -25,6 +25,7 @@
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
 #include "jit/cache/store.h"
+#include "jit/cache/test_hooks.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
 #include "runtime/base/hash.h"

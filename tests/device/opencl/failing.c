@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
 
 /* ---- no memory ------------------------------------------------------------------------------- */
 
