@@ -3,6 +3,7 @@
  * of times by either plan in turn, in the same pool in the same state. */
 #define _GNU_SOURCE
 #include "jit/learn/rehearse.h"
+#include "jit/learn/test_hooks.h"
 
 #include <pthread.h>
 #include <string.h>

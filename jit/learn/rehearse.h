@@ -13,9 +13,6 @@
 
 #include "jit/learn/learner.h"
 
-/* The clock, in nanoseconds; tests put their own here. */
-extern uint64_t (*tide_rehearse_clock)(void);
-
 typedef struct tide_rehearsed {
     bool fit; /* a rehearsal was possible */
     uint64_t control_ns, candidate_ns;

@@ -3,6 +3,7 @@
  * executed; if the environment names one, that is the only place. */
 #define _GNU_SOURCE
 #include "jit/stager/locate.h"
+#include "jit/stager/test_hooks.h"
 
 #include <dlfcn.h>
 #include <limits.h>

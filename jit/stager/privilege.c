@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Does the program run with raised privileges? The kernel says it in the auxiliary vector. */
 #include "jit/stager/privilege.h"
+#include "jit/stager/test_hooks.h"
 
 #include <stddef.h>
 #include <sys/auxv.h>

@@ -8,7 +8,4 @@
 
 bool tide_privileges_raised(void);
 
-/* For tests: when not NULL, answers in the system's place. */
-extern bool (*tide_privileges_hook)(void);
-
 #endif

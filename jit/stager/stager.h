@@ -62,7 +62,4 @@ const char *tide_stager_version(void);
 /* The worker that takes new requests, as a process; 0: none. For tests and reports. */
 int tide_stager_process(void);
 
-/* For tests: when not NULL, tells the milliseconds by which deadlines are measured. */
-extern int64_t (*tide_stager_clock)(void);
-
 #endif

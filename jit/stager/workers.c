@@ -13,6 +13,7 @@
 #include "jit/stager/locate.h"
 #include "jit/stager/poll_set.h"
 #include "jit/stager/privilege.h"
+#include "jit/stager/test_hooks.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/settings.h"

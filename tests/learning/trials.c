@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "jit/learn/rehearse.h"
+#include "jit/learn/test_hooks.h"
 
 /* ---- the clock --------------------------------------------------------------------------- */
 

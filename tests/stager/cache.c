@@ -18,6 +18,7 @@
 #include "jit/stager/directory.h"
 #include "jit/cache/cache.h"
 #include "jit/stager/locate.h"
+#include "jit/stager/test_hooks.h"
 #include "jit/stager/privilege.h"
 #include "jit/cache/store.h"
 #include "jit/cache/test_hooks.h"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "jit/stager/locate.h"
+#include "jit/stager/test_hooks.h"
 
 static char path[PATH_MAX], error[256];
 

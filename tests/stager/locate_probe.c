@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The library inside a shared object that can be put anywhere. */
 #include "jit/stager/locate.h"
+#include "jit/stager/test_hooks.h"
 
 bool probe(char *path, size_t room, char *error, size_t error_room);
 

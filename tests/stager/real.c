@@ -16,6 +16,7 @@
 #include "jit/cache/artefact.h"
 #include "jit/cache/cache.h"
 #include "jit/stager/locate.h"
+#include "jit/stager/test_hooks.h"
 #include "jit/spec/spec.h"
 #include "jit/cache/store.h"
 #include "jit/cache/test_hooks.h"

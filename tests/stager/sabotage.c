@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "jit/stager/locate.h"
+#include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
 #include "tests/random.h"
 

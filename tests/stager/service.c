@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "jit/stager/privilege.h"
+#include "jit/stager/test_hooks.h"
 #include "runtime/base/test_hooks.h"
 #include "runtime/base/settings.h"
 

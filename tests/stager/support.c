@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "jit/stager/locate.h"
+#include "jit/stager/test_hooks.h"
 #include "jit/stager/privilege.h"
 #include "runtime/base/settings.h"
 

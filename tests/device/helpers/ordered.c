@@ -22,6 +22,7 @@
 #include "jit/kernels/modules.h"
 #include "jit/kernels/cached.h"
 #include "jit/stager/locate.h"
+#include "jit/stager/test_hooks.h"
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
 #include "jit/cache/store.h"
