@@ -53,7 +53,8 @@ static tide_status file_read_up_to(int file, char *bytes, size_t room, size_t *l
 }
 
 /* A file that grows while it is read lacks its last line here. The parser refuses it for that. */
-static tide_status file_read_open(int file, tide_profile_text *text, const char *path, const char *call)
+static tide_status file_read_open(int file, tide_profile_text *text, const char *path,
+                                  const char *call)
 {
     struct stat facts;
     tide_assert(text->bytes == NULL);

@@ -279,7 +279,7 @@ static void read_drop_table(tide_profile_set *table)
 }
 
 tide_status tide_profile_text_read(const char *bytes, size_t length, tide_profile_set *set,
-                           const char *path, const char *call)
+                                   const char *path, const char *call)
 {
     reader *r = tide_os_resize(NULL, sizeof *r);
     if (r == NULL)

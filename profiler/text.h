@@ -35,11 +35,12 @@ typedef struct tide_profile_text {
 
 /* Writes the set. TIDE_ERROR_MEMORY, or TIDE_ERROR_LIMIT if the text would be too large. The bytes
  * are the caller's to free, whatever happened. */
-tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_text *out, const char *call);
+tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_text *out,
+                                    const char *call);
 
 /* Adds what the text says to the set. TIDE_ERROR_FILE with line and reason (the message names
  * `path`), TIDE_ERROR_MEMORY, TIDE_ERROR_LIMIT; the set is then fit to be destroyed only. */
 tide_status tide_profile_text_read(const char *bytes, size_t length, tide_profile_set *set,
-                           const char *path, const char *call);
+                                   const char *path, const char *call);
 
 #endif

@@ -136,7 +136,8 @@ static void write_site(writer *w, const tide_profile_set_site *site)
         write_pattern(w, &profile->patterns[i], &left);
 }
 
-tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_text *out, const char *call)
+tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_text *out,
+                                    const char *call)
 {
     writer w = {out, call, TIDE_OK};
     *out = (tide_profile_text){0};

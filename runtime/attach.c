@@ -19,6 +19,5 @@ void tide_runtime_attach(void)
 
     /* Foreign tensors outlive a pool that is only emptied: their owners still read them. */
     tide_pool_add_ending((tide_pool_ending){.destroy = tide_import_finish});
-    tide_pool_add_ending(
-        (tide_pool_ending){.empty = tide_ring_end, .destroy = tide_ring_end});
+    tide_pool_add_ending((tide_pool_ending){.empty = tide_ring_end, .destroy = tide_ring_end});
 }

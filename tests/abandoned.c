@@ -8,9 +8,9 @@ enum removal { BY_RESET, BY_EMPTY, BY_OUTER_MARK, BY_OUTER_SCOPE, REMOVAL_COUNT 
 
 struct removed {
     enum removal how;
-    tide_mark outer_mark;   /* opened before the form's scope */
+    tide_mark outer_mark; /* opened before the form's scope */
     tide_scope outer_scope;
-    const form *inner;      /* opened after the removal, and left open or ended */
+    const form *inner; /* opened after the removal, and left open or ended */
     tide_mark left_open[2];
     tide_scope left_entered;
     uint8_t *kept; /* acquired after the removal */
@@ -144,9 +144,8 @@ static void remove_then_fill_the_log(tide_pool *pool, void *state)
 static void a_removed_scope_is_not_taken_for_a_newer_one(const scene *s)
 {
     for (size_t i = 0; i < REMOVAL_COUNT * 10; i++) {
-        struct same_length l = {.removed = {.how = (enum removal)(i / 10)},
-                                .marks = 1 + i % 2,
-                                .touches = i % 10 / 2};
+        struct same_length l = {
+            .removed = {.how = (enum removal)(i / 10)}, .marks = 1 + i % 2, .touches = i % 10 / 2};
         note("removal %zu, marks %zu, touches %zu", i / 10, l.marks, l.touches);
         open_around(&l.removed, s->pool);
         run_removed(s->form, s->pool, remove_then_fill_the_log, &l);
@@ -273,7 +272,7 @@ static void a_removed_loop_runs_on_without_rewinding(void **state)
         tide_pool *pool = pool_of(how % 2 ? TIDE_CHECK_POISON : TIDE_CHECK_NONE);
         open_around(&l.removed, pool);
         TIDE_LOOP(pool, i, 5)
-            remove_in_the_second_round(pool, &l);
+        remove_in_the_second_round(pool, &l);
         assert_int_equal(l.round, 5);
         expect_kept(&l.removed, pool, 2, 4);
         expect_ok(tide_rewind(pool, l.removed.left_open[0]));

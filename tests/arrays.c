@@ -56,7 +56,7 @@ static void same_rank_again_gives_the_same_header_and_another_rank_another(const
 static void ask_every_rank(tide_pool *pool, void *state)
 {
     static const int64_t extents[2][TIDE_NDIM_MAX] = {{2, 3, 1, 4, 2, 1, 3, 2},
-                                                       {1, 5, 2, 2, 3, 4, 1, 1}};
+                                                      {1, 5, 2, 2, 3, 4, 1, 1}};
     tide_type type = *(const tide_type *)state;
     tide_array *all[RANKS * 4];
     size_t count = 0;
@@ -216,7 +216,7 @@ static void outer_and_inner(tide_pool *pool, void *state)
 static void an_inner_scope_leaves_outer_headers_alone(const scene *s)
 {
     EACH_FORM(inner)
-        form_run(s->form, s->pool, outer_and_inner, (void *)(uintptr_t)inner);
+    form_run(s->form, s->pool, outer_and_inner, (void *)(uintptr_t)inner);
 }
 
 static const struct {
@@ -304,8 +304,8 @@ static void expect_bad(tide_pool *pool, const struct bad *bad)
 {
     note("%d dimensions, '%s'", bad->ndim, bad->words);
     tide_pool_statistics before = stats_of(pool);
-    assert_null(tide_array_acquire_order(pool, bad->type, (tide_order)bad->order, bad->ndim,
-                                         bad->shape));
+    assert_null(
+        tide_array_acquire_order(pool, bad->type, (tide_order)bad->order, bad->ndim, bad->shape));
     expect_error(bad->why, bad->words);
     expect_error(bad->why, "tide_array_acquire");
     CHECK_POOL(pool);
@@ -388,8 +388,9 @@ static void the_exported_twin_refuses_and_gives_the_same(void **state)
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     tide_array *array = TAKE(pool, TIDE_F64, 3, 4);
     expect_ok(tide_pool_reset(pool));
-    assert_ptr_equal(tide_array_acquire_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(3, 4),
-                                             TIDE_NOWHERE), array);
+    assert_ptr_equal(
+        tide_array_acquire_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(3, 4), TIDE_NOWHERE),
+        array);
     assert_int_equal(tide_pool_active(pool, TIDE_F64), 1);
     assert_null(tide_array_acquire_slow(pool, TIDE_F64, TIDE_ROW_MAJOR, 2, NULL, TIDE_NOWHERE));
     expect_error(TIDE_ERROR_ARGUMENT, "NULL");
@@ -521,9 +522,9 @@ static void expect_counts(const tide_pool *pool, uint64_t recent, uint64_t cache
     assert_int_equal(stats.headers, headers);
 }
 
-#define ALONE(pool, ...)                                                   \
-    do {                                                                   \
-        expect_ok(tide_pool_reset(pool));                                  \
+#define ALONE(pool, ...)                                                                     \
+    do {                                                                                     \
+        expect_ok(tide_pool_reset(pool));                                                    \
         take_array((pool), TIDE_F64, TIDE_ROW_MAJOR, RANK(__VA_ARGS__), SHAPE(__VA_ARGS__)); \
     } while (0)
 
@@ -569,7 +570,7 @@ static void the_first_touch_in_a_scope_counts_as_recent_too(void **state)
     }
     expect_counts(pool, 9, 0, 1, 1);
     TIDE_LOOP(pool, i, 10)
-        TAKE(pool, TIDE_F64, 3, 4);
+    TAKE(pool, TIDE_F64, 3, 4);
     expect_counts(pool, 19, 0, 1, 1);
     expect_ok(tide_pool_destroy(pool));
 }

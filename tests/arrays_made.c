@@ -118,19 +118,19 @@ static void make_similar(tide_pool *pool, void *state)
     expect_array(same, TIDE_F64, TIDE_ROW_MAJOR, 2, SHAPE(3, 4));
     assert_true(same != like && tide_array_data(same) != tide_array_data(like));
     assert_null(same->base);
-    expect_array(tide_array_similar(pool, columns, TIDE_NO_TYPE, 0, NULL), TIDE_I16, TIDE_COLUMN_MAJOR, 3,
-                 SHAPE(5, 2, 3));
-    expect_array(tide_array_similar(pool, columns, TIDE_C128, 0, NULL), TIDE_C128, TIDE_COLUMN_MAJOR, 3,
-                 SHAPE(5, 2, 3));
-    expect_array(tide_array_similar(pool, like, TIDE_NO_TYPE, 1, SHAPE(7)), TIDE_F64, TIDE_ROW_MAJOR, 1,
-                 SHAPE(7));
+    expect_array(tide_array_similar(pool, columns, TIDE_NO_TYPE, 0, NULL), TIDE_I16,
+                 TIDE_COLUMN_MAJOR, 3, SHAPE(5, 2, 3));
+    expect_array(tide_array_similar(pool, columns, TIDE_C128, 0, NULL), TIDE_C128,
+                 TIDE_COLUMN_MAJOR, 3, SHAPE(5, 2, 3));
+    expect_array(tide_array_similar(pool, like, TIDE_NO_TYPE, 1, SHAPE(7)), TIDE_F64,
+                 TIDE_ROW_MAJOR, 1, SHAPE(7));
     expect_array(tide_array_similar(pool, columns, TIDE_BF16, 4, SHAPE(1, 2, 3, 4)), TIDE_BF16,
                  TIDE_COLUMN_MAJOR, 4, SHAPE(1, 2, 3, 4));
     expect_array(tide_array_similar(pool, same, TIDE_BOOL, 9, NULL), TIDE_BOOL, TIDE_ROW_MAJOR, 2,
                  SHAPE(3, 4)); /* without a shape the rank does not count */
     tide_array *every_other = tide_array_view(pool, like, SHAPE(0, 0), SHAPE(2, 2), SHAPE(2, 2));
-    expect_array(tide_array_similar(pool, every_other, TIDE_NO_TYPE, 0, NULL), TIDE_F64, TIDE_ROW_MAJOR,
-                 2, SHAPE(2, 2));
+    expect_array(tide_array_similar(pool, every_other, TIDE_NO_TYPE, 0, NULL), TIDE_F64,
+                 TIDE_ROW_MAJOR, 2, SHAPE(2, 2));
 }
 
 static void similar_takes_type_shape_and_order_from_its_model(const scene *s)
@@ -210,11 +210,11 @@ static void view_this(tide_pool *pool, tide_array *array)
     VIEW(pool, array, SHAPE(0, 1), SHAPE(2, 3), SHAPE(2, 2));   /* every other */
     VIEW(pool, array, SHAPE(3, 5), SHAPE(4, 6), SHAPE(-1, -1)); /* backwards */
     VIEW(pool, array, SHAPE(3, 4), SHAPE(2, 3), SHAPE(-2, -2));
-    VIEW(pool, array, SHAPE(2, 3), SHAPE(5, 7), SHAPE(0, 0));   /* one, many times */
-    VIEW(pool, array, SHAPE(2, 0), SHAPE(9, 6), SHAPE(0, 1));   /* a row, repeated */
-    VIEW(pool, array, SHAPE(3, 5), SHAPE(1, 1), NULL);          /* the last */
-    VIEW(pool, array, SHAPE(0, 0), SHAPE(0, 0), NULL);          /* none */
-    VIEW(pool, array, SHAPE(4, 6), SHAPE(0, 0), NULL);          /* none, past the last */
+    VIEW(pool, array, SHAPE(2, 3), SHAPE(5, 7), SHAPE(0, 0)); /* one, many times */
+    VIEW(pool, array, SHAPE(2, 0), SHAPE(9, 6), SHAPE(0, 1)); /* a row, repeated */
+    VIEW(pool, array, SHAPE(3, 5), SHAPE(1, 1), NULL);        /* the last */
+    VIEW(pool, array, SHAPE(0, 0), SHAPE(0, 0), NULL);        /* none */
+    VIEW(pool, array, SHAPE(4, 6), SHAPE(0, 0), NULL);        /* none, past the last */
     VIEW(pool, array, SHAPE(1, 6), SHAPE(2, 0), NULL);
     VIEW(pool, array, SHAPE(1, 1), SHAPE(1, 1), SHAPE(INT64_MAX, INT64_MIN)); /* never taken */
     VIEW(pool, array, SHAPE(1, 1), SHAPE(0, 2), SHAPE(INT64_MIN, 1));
@@ -241,7 +241,9 @@ static void random_part(rng *random, int64_t size, int64_t *start, int64_t *exte
 {
     *start = (int64_t)rng_below(random, (uint64_t)size);
     *step = (int64_t)rng_below(random, 7) - 3;
-    int64_t room = *step > 0 ? (size - 1 - *start) / *step + 1 : *step < 0 ? *start / -*step + 1 : 4;
+    int64_t room = *step > 0   ? (size - 1 - *start) / *step + 1
+                   : *step < 0 ? *start / -*step + 1
+                               : 4;
     *extent = 1 + (int64_t)rng_below(random, (uint64_t)room);
 }
 
@@ -414,8 +416,8 @@ static void reshape_both_ways(tide_pool *pool, void *state)
     *(int32_t *)element(array, SHAPE(3, 5)) = -9;
     assert_int_equal(*(int32_t *)element(cube, SHAPE(1, 2, 3)), -9);
     assert_int_equal(*(int32_t *)element(flat, SHAPE(23)), -9);
-    expect_array(tide_array_reshape(pool, array, 8, SHAPE(1, 2, 1, 3, 1, 2, 2, 1)), TIDE_I32, order, 8,
-                 SHAPE(1, 2, 1, 3, 1, 2, 2, 1));
+    expect_array(tide_array_reshape(pool, array, 8, SHAPE(1, 2, 1, 3, 1, 2, 2, 1)), TIDE_I32, order,
+                 8, SHAPE(1, 2, 1, 3, 1, 2, 2, 1));
     expect_array(array, TIDE_I32, order, 2, SHAPE(4, 6)); /* itself as before */
 }
 
@@ -451,7 +453,8 @@ static void reshape_nothing(tide_pool *pool, void *state)
 {
     (void)state;
     tide_array *none = TAKE(pool, TIDE_F64, 0, 3);
-    expect_array(tide_array_reshape(pool, none, 1, SHAPE(0)), TIDE_F64, TIDE_ROW_MAJOR, 1, SHAPE(0));
+    expect_array(tide_array_reshape(pool, none, 1, SHAPE(0)), TIDE_F64, TIDE_ROW_MAJOR, 1,
+                 SHAPE(0));
     expect_array(tide_array_reshape(pool, none, 3, SHAPE(5, 0, 2)), TIDE_F64, TIDE_ROW_MAJOR, 3,
                  SHAPE(5, 0, 2));
     tide_array *array = TAKE(pool, TIDE_F64, 4, 6);
@@ -531,10 +534,14 @@ static void look_for_gaps(tide_pool *pool, void *state)
     expect_contiguous(tide_array_view(pool, array, SHAPE(1, 2), SHAPE(1, 3), NULL), true, true);
     expect_contiguous(tide_array_view(pool, array, SHAPE(1, 2), SHAPE(3, 1), NULL), false, false);
     expect_contiguous(tide_array_view(pool, columns, SHAPE(1, 2), SHAPE(3, 1), NULL), true, true);
-    expect_contiguous(tide_array_view(pool, array, SHAPE(0, 0), SHAPE(1, 3), SHAPE(1, 2)), false, false);
-    expect_contiguous(tide_array_view(pool, array, SHAPE(0, 5), SHAPE(1, 6), SHAPE(1, -1)), false, false);
-    expect_contiguous(tide_array_view(pool, array, SHAPE(0, 5), SHAPE(1, 1), SHAPE(3, -9)), true, true);
-    expect_contiguous(tide_array_view(pool, array, SHAPE(0, 0), SHAPE(0, 3), SHAPE(1, 2)), true, true);
+    expect_contiguous(tide_array_view(pool, array, SHAPE(0, 0), SHAPE(1, 3), SHAPE(1, 2)), false,
+                      false);
+    expect_contiguous(tide_array_view(pool, array, SHAPE(0, 5), SHAPE(1, 6), SHAPE(1, -1)), false,
+                      false);
+    expect_contiguous(tide_array_view(pool, array, SHAPE(0, 5), SHAPE(1, 1), SHAPE(3, -9)), true,
+                      true);
+    expect_contiguous(tide_array_view(pool, array, SHAPE(0, 0), SHAPE(0, 3), SHAPE(1, 2)), true,
+                      true);
 }
 
 static void contiguous_in_which_order(const scene *s)

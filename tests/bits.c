@@ -96,7 +96,8 @@ static void a_hundred_bits_are_packed(void **state)
 static void take_bits_and_bools(tide_pool *pool, void *state)
 {
     (void)state;
-    size_t bits_live = tide_pool_active(pool, TIDE_BIT), bools_live = tide_pool_active(pool, TIDE_BOOL);
+    size_t bits_live = tide_pool_active(pool, TIDE_BIT),
+           bools_live = tide_pool_active(pool, TIDE_BOOL);
     uint64_t *bits = tide_acquire_bits(pool, 100);
     assert_int_equal(tide_pool_active(pool, TIDE_BIT), bits_live + 1);
     assert_int_equal(tide_pool_active(pool, TIDE_BOOL), bools_live);
@@ -127,8 +128,8 @@ static void bools_and_bits_have_shelves_of_their_own(const scene *s)
 static void take_too_many(tide_pool *pool, void *state)
 {
     (void)state;
-    const size_t many[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 62, SIZE_MAX - 63, SIZE_MAX - 64,
-                           SIZE_MAX / 2, (size_t)-100};
+    const size_t many[] = {SIZE_MAX,      SIZE_MAX - 1, SIZE_MAX - 62, SIZE_MAX - 63,
+                           SIZE_MAX - 64, SIZE_MAX / 2, (size_t)-100};
     tide_pool_statistics before = stats_of(pool);
     for (size_t i = 0; i < sizeof many / sizeof many[0]; i++) {
         assert_null(tide_acquire_bits(pool, many[i]));

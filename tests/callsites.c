@@ -51,8 +51,7 @@ static tide_status frame_by_call(tide_pool *pool, size_t n, frame_body *body, vo
     const size_t sizes[] = {n, n, n};
     void *data[3];
     tide_scope scope;
-    tide_status status =
-        tide_scope_enter_frame(pool, frame_site(), 3, types, sizes, data, &scope);
+    tide_status status = tide_scope_enter_frame(pool, frame_site(), 3, types, sizes, data, &scope);
     if (status != TIDE_OK && data[0] != NULL)
         return TIDE_ERROR_STATE;
     body(pool, data, n, state);
@@ -71,8 +70,8 @@ static const acquire_way *const acquire_ways[] = {acquire_ways_c, acquire_ways_c
 static const array_way *const array_ways[] = {array_ways_c, array_ways_cpp};
 static const frame_way *const frame_ways[] = {frame_ways_c, frame_ways_cpp};
 
-#define EACH_WAY(type, way)                                    \
-    for (size_t way##_t = 0; way##_t < 2; way##_t++)           \
+#define EACH_WAY(type, way)                          \
+    for (size_t way##_t = 0; way##_t < 2; way##_t++) \
         for (const type##_way *way = type##_ways[way##_t]; way->name != NULL; way++)
 
 /* ---- learning ----------------------------------------------------------------------------- */
@@ -93,12 +92,12 @@ static void use_all(tide_pool *pool)
         take(pool, TIDE_I32, 1, 1);
         tide_type type = i % 4 != 0 ? TIDE_F64 : TIDE_I32;
         EACH_WAY(acquire, way)
-            assert_non_null(way->acquire(pool, type, 10));
+        assert_non_null(way->acquire(pool, type, 10));
         EACH_WAY(array, way)
-            assert_non_null(i % 4 != 0 ? way->acquire(pool, TIDE_F64, 2, usual_shape)
-                                       : way->acquire(pool, TIDE_I32, 3, other_shape));
+        assert_non_null(i % 4 != 0 ? way->acquire(pool, TIDE_F64, 2, usual_shape)
+                                   : way->acquire(pool, TIDE_I32, 3, other_shape));
         EACH_WAY(frame, way)
-            expect_ok(way->run(pool, 10, nothing, NULL));
+        expect_ok(way->run(pool, 10, nothing, NULL));
         expect_ok(tide_rewind(pool, mark));
     }
 }
@@ -147,11 +146,11 @@ static void each_way_is_a_site_of_its_own(void **state)
     use_all(pool);
     size_t ways = 0;
     EACH_WAY(acquire, way)
-        ways++;
+    ways++;
     EACH_WAY(array, way)
-        ways++;
+    ways++;
     EACH_WAY(frame, way)
-        ways++;
+    ways++;
     assert_int_equal(count_sites(false).sites, ways);
     assert_int_equal(count_sites(false).compiled, 0);
     expect_ok(tide_pool_destroy(pool));
@@ -326,8 +325,8 @@ static void a_refused_array_changes_nothing(tide_pool *pool)
         expect_refused(pool, way->acquire(pool, TIDE_F64, 2, negative), TIDE_ERROR_SIZE, &before);
         expect_refused(pool, way->acquire(pool, TIDE_F64, 2, vast), TIDE_ERROR_SIZE, &before);
         expect_refused(pool, way->acquire(pool, TIDE_F64, -1, ones), TIDE_ERROR_SIZE, &before);
-        expect_refused(pool, way->acquire(pool, TIDE_F64, TIDE_NDIM_MAX + 1, ones),
-                       TIDE_ERROR_SIZE, &before);
+        expect_refused(pool, way->acquire(pool, TIDE_F64, TIDE_NDIM_MAX + 1, ones), TIDE_ERROR_SIZE,
+                       &before);
         expect_refused(pool, way->acquire(pool, TIDE_F64, 2, NULL), TIDE_ERROR_ARGUMENT, &before);
         expect_refused(pool, way->acquire(pool, TIDE_BIT, 2, usual_shape), TIDE_ERROR_TYPE,
                        &before);
@@ -422,8 +421,8 @@ static void a_frames_types_may_change_from_call_to_call(tide_pool *pool)
             counts before = counts_of(pool);
             void *data[8];
             tide_scope scope;
-            expect_ok(tide_scope_enter_frame(pool, frame_site(), count, types[i], sizes, data,
-                                             &scope));
+            expect_ok(
+                tide_scope_enter_frame(pool, frame_site(), count, types[i], sizes, data, &scope));
             for (uint32_t k = 0; k < count; k++)
                 fill_bytes(data[k], sizes[k] * tide_type_size(types[i][k]), k);
             for (uint32_t k = 0; k < count; k++)
@@ -518,9 +517,9 @@ static void *intrude(void *state)
     size_t given = 0;
     bool called = false;
     EACH_WAY(acquire, way)
-        given += way->acquire(pool, TIDE_F64, 10) != NULL;
+    given += way->acquire(pool, TIDE_F64, 10) != NULL;
     EACH_WAY(array, way)
-        given += way->acquire(pool, TIDE_F64, 2, usual_shape) != NULL;
+    given += way->acquire(pool, TIDE_F64, 2, usual_shape) != NULL;
     frame_by_macro(pool, 10, expect_none, &called);
     given += !called;
     return given == 0 && tide_error_status() == TIDE_ERROR_THREAD ? pool : NULL;
@@ -546,7 +545,9 @@ static const struct {
     const char *name;
     behaviour *run;
 } behaviours[] = {
+/* clang-format off */
 #define B(function) {#function, function}
+    /* clang-format on */
     B(each_type_and_size_is_given),
     B(a_refused_acquire_changes_nothing),
     B(each_shape_is_given),

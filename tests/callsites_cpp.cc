@@ -7,7 +7,8 @@ inline void *acquire_inline(tide_pool *pool, tide_type type, size_t n)
     return TIDE_ACQUIRE_SITE(pool, type, n);
 }
 
-namespace {
+namespace
+{
 
 template <int number> void *acquire_in_template(tide_pool *pool, tide_type type, size_t n)
 {
@@ -51,10 +52,8 @@ const acquire_way acquire_ways_cpp[] = {
 
 const array_way array_ways_cpp[] = {
     {"c++ template", array_in_template<int64_t>},
-    {"c++ lambda",
-     [](tide_pool *pool, tide_type type, int ndim, const int64_t *shape) {
-         return TIDE_ARRAY_SITE(pool, type, ndim, shape);
-     }},
+    {"c++ lambda", [](tide_pool *pool, tide_type type, int ndim,
+                      const int64_t *shape) { return TIDE_ARRAY_SITE(pool, type, ndim, shape); }},
     {nullptr, nullptr},
 };
 

@@ -49,7 +49,7 @@ enum { MISTAKES = sizeof mistakes / sizeof *mistakes };
 /* ---- running ---- */
 
 typedef struct outcome {
-    int status; /* as waitpid says */
+    int status;                            /* as waitpid says */
     char said[1 << 14], reported[1 << 14]; /* stdout, stderr */
 } outcome;
 

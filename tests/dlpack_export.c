@@ -91,10 +91,10 @@ static void every_type_has_its_name_in_dlpack(void **state)
         tide_type type;
         uint8_t code, bits;
     } names[] = {
-        {TIDE_I8, 0, 8},    {TIDE_I16, 0, 16},   {TIDE_I32, 0, 32},  {TIDE_I64, 0, 64},
-        {TIDE_U8, 1, 8},    {TIDE_U16, 1, 16},   {TIDE_U32, 1, 32},  {TIDE_U64, 1, 64},
-        {TIDE_F16, 2, 16},  {TIDE_F32, 2, 32},   {TIDE_F64, 2, 64},  {TIDE_BF16, 4, 16},
-        {TIDE_C64, 5, 64},  {TIDE_C128, 5, 128}, {TIDE_BOOL, 6, 8},
+        {TIDE_I8, 0, 8},   {TIDE_I16, 0, 16},   {TIDE_I32, 0, 32}, {TIDE_I64, 0, 64},
+        {TIDE_U8, 1, 8},   {TIDE_U16, 1, 16},   {TIDE_U32, 1, 32}, {TIDE_U64, 1, 64},
+        {TIDE_F16, 2, 16}, {TIDE_F32, 2, 32},   {TIDE_F64, 2, 64}, {TIDE_BF16, 4, 16},
+        {TIDE_C64, 5, 64}, {TIDE_C128, 5, 128}, {TIDE_BOOL, 6, 8},
     };
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

@@ -67,9 +67,10 @@ static void use_imported(tide_pool *pool, void *state)
     assert_true(*(double *)element(array, SHAPE(2, 4)) == 43);
     tide_array *view = tide_array_view(pool, array, SHAPE(2, 3), SHAPE(1, 1), NULL);
     assert_ptr_equal(tide_array_data(view), &producer->numbers[15]);
-    assert_ptr_equal(tide_array_data(tide_array_reshape(pool, array, 1, SHAPE(24))), producer->numbers);
-    expect_array(tide_array_similar(pool, array, TIDE_NO_TYPE, 0, NULL), TIDE_F64, TIDE_ROW_MAJOR, 2,
-                 SHAPE(4, 6));
+    assert_ptr_equal(tide_array_data(tide_array_reshape(pool, array, 1, SHAPE(24))),
+                     producer->numbers);
+    expect_array(tide_array_similar(pool, array, TIDE_NO_TYPE, 0, NULL), TIDE_F64, TIDE_ROW_MAJOR,
+                 2, SHAPE(4, 6));
     tide_pool_trim(pool, TIDE_ALL_TYPES);
     tide_pool_compact(pool, TIDE_ALL_TYPES);
     assert_int_equal(producer->deleted, 0);
@@ -472,8 +473,9 @@ static void import_badly(tide_pool *pool, void *state)
     }
     produce(p)->tensor.device.device_id = 1;
     expect_no_import(pool, p, TIDE_ERROR_DEVICE, "1:1");
-    static const tide_dl_type unknown[] = {{2, 64, 2}, {2, 64, 0}, {2, 8, 1}, {0, 4, 1}, {3, 8, 1},
-                                           {5, 32, 1}, {6, 1, 1},  {7, 8, 1}, {255, 255, 1}};
+    static const tide_dl_type unknown[] = {{2, 64, 2}, {2, 64, 0}, {2, 8, 1},
+                                           {0, 4, 1},  {3, 8, 1},  {5, 32, 1},
+                                           {6, 1, 1},  {7, 8, 1},  {255, 255, 1}};
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
         produce(p)->tensor.dtype = unknown[i];
         expect_no_import(pool, p, TIDE_ERROR_TYPE, "lanes");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pointers that leave the scope that will rewind them: reported, and nothing else is. */
-#include "forms.h"
 #include "escape.h"
+#include "forms.h"
 #include "reports.h"
 
 #include <pthread.h>

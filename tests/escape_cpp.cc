@@ -2,7 +2,8 @@
 /* TIDE_RETURN in C++: templates, and types that are no pointers to numbers. */
 #include "escape.h"
 
-namespace {
+namespace
+{
 
 struct vertex {
     float x, y;

@@ -8,7 +8,8 @@
 
 extern "C" const form forms_c_exceptions[]; // tests/forms_c_exceptions.c
 
-namespace {
+namespace
+{
 
 struct Thrown : std::runtime_error {
     using std::runtime_error::runtime_error;

@@ -138,9 +138,8 @@ static void hit_the_limit(tide_pool *pool, void *state)
 
 static void at_the_byte_limit_an_acquire_names_it(const scene *s)
 {
-    const tide_pool_options options = {.limit_bytes = 32123,
-                                       .check = s->kind->check,
-                                       .disabled = s->kind->disabled};
+    const tide_pool_options options = {
+        .limit_bytes = 32123, .check = s->kind->check, .disabled = s->kind->disabled};
     tide_pool *pool = tide_pool_create(&options);
     char limit[] = "32123";
     assert_non_null(pool);

@@ -9,14 +9,14 @@ static void expect_each(const void *data, size_t n, size_t size, const void *val
 }
 
 /* After dirt of the same type in the same slots. */
-#define FILLS(pool, T, one_value, some_value)                            \
-    do {                                                                 \
-        const T zero_ = 0, one_ = (one_value), some_ = (some_value);     \
+#define FILLS(pool, T, one_value, some_value)                                 \
+    do {                                                                      \
+        const T zero_ = 0, one_ = (one_value), some_ = (some_value);          \
         T *zeros_ = tide_zeros(pool, T, 37), *ones_ = tide_ones(pool, T, 37); \
-        T *some__ = tide_fill(pool, T, 37, some_value);                  \
-        expect_each(zeros_, 37, sizeof(T), &zero_);                      \
-        expect_each(ones_, 37, sizeof(T), &one_);                        \
-        expect_each(some__, 37, sizeof(T), &some_);                      \
+        T *some__ = tide_fill(pool, T, 37, some_value);                       \
+        expect_each(zeros_, 37, sizeof(T), &zero_);                           \
+        expect_each(ones_, 37, sizeof(T), &one_);                             \
+        expect_each(some__, 37, sizeof(T), &some_);                           \
     } while (0)
 
 static void fill_integers_and_reals(tide_pool *pool, void *state)

@@ -16,10 +16,8 @@
 #endif
 
 static const pool_kind kinds[] = {
-    {"unchecked", TIDE_CHECK_NONE, false, false},
-    {"warm", TIDE_CHECK_NONE, false, true},
-    {"poison", TIDE_CHECK_POISON, false, false},
-    {"disabled", TIDE_CHECK_NONE, true, false},
+    {"unchecked", TIDE_CHECK_NONE, false, false}, {"warm", TIDE_CHECK_NONE, false, true},
+    {"poison", TIDE_CHECK_POISON, false, false},  {"disabled", TIDE_CHECK_NONE, true, false},
     {"guarded", TIDE_CHECK_GUARD, false, false},
 };
 enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
@@ -124,8 +122,8 @@ static void introduce(const form *f, tide_pool *pool)
         expect_ok(tide_site_pin(form_site(f), f->tier));
 }
 
-#define EACH_COMPILED(f, table)                                      \
-    for (const form *f = (table); f->name != NULL; f++)              \
+#define EACH_COMPILED(f, table)                         \
+    for (const form *f = (table); f->name != NULL; f++) \
         if (f->tier == TIDE_TIER_COMPILED)
 
 static void use_often(const form *f, tide_pool *pool)
@@ -156,8 +154,7 @@ static void pin_compiled(const form *f, tide_pool *pool)
 {
     tide_site_information info = info_of(f);
     if (info.tier != TIDE_TIER_COMPILED)
-        fail_msg("%s is not compiled, but %s: %s", f->name, tide_tier_name(info.tier),
-                 info.reason);
+        fail_msg("%s is not compiled, but %s: %s", f->name, tide_tier_name(info.tier), info.reason);
     expect_ok(tide_site_pin(form_site(f), TIDE_TIER_COMPILED));
     for (int i = 0; i < 10 && info_of(f).observed; i++)
         use_often(f, pool);
@@ -169,7 +166,7 @@ static void compile(const form *table, tide_pool *pool)
     for (int i = 0; i < 10 && compile_some(table, pool); i++)
         continue;
     EACH_COMPILED(f, table)
-        pin_compiled(f, pool);
+    pin_compiled(f, pool);
 }
 
 /* Sites of the other tiers are not to be observed: they come before learning is switched on. */
@@ -321,8 +318,8 @@ static void note_runs(void)
 {
     size_t i = 0;
     EACH_FORM(f)
-        if (f->tier == TIDE_TIER_COMPILED && i < COMPILED_MAX)
-            runs_before[i++] = info_of(f).runs;
+    if (f->tier == TIDE_TIER_COMPILED && i < COMPILED_MAX)
+        runs_before[i++] = info_of(f).runs;
 }
 
 /* In warm pools its guards hold. */
@@ -410,8 +407,8 @@ tide_pool_statistics stats_of(const tide_pool *pool)
 
 snapshot snapshot_take(const tide_pool *pool)
 {
-    snapshot s = {pool->tag,      pool->epoch, pool->log_top, pool->log_room,
-                  tide_type_count() + 1, NULL, stats_of(pool)};
+    snapshot s = {pool->tag, pool->epoch,   pool->log_top, pool->log_room, tide_type_count() + 1,
+                  NULL,      stats_of(pool)};
     s.shelves = malloc(s.shelf_count * sizeof *s.shelves);
     assert_non_null(s.shelves);
     memcpy(s.shelves, pool->shelves, s.shelf_count * sizeof *s.shelves);

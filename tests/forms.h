@@ -73,8 +73,8 @@ tide_site *form_site(const form *f);
 /* Does the form save every shelf the pool has, touched or not? */
 bool form_saves_all(const form *f);
 
-#define EACH_FORM(inner)                                                                 \
-    for (size_t inner##_i = 0; inner##_i < form_count(); inner##_i++)                    \
+#define EACH_FORM(inner)                                              \
+    for (size_t inner##_i = 0; inner##_i < form_count(); inner##_i++) \
         for (const form *inner = form_at(inner##_i); inner != NULL; inner = NULL)
 
 /* Fails the running test unless the plan is of that tier. Forms call it for the scope itself. */
@@ -108,15 +108,17 @@ typedef struct form_case {
     bool slots_stay; /* about slots that are used again: not for disabled or guarded pools */
 } form_case;
 
-#define CASE(function)       {#function, function, false}
+/* clang-format off */
+#define CASE(function) {#function, function, false}
 #define CASE_SLOTS(function) {#function, function, true}
+/* clang-format on */
 
 /* Runs cases × forms × kinds, then `others` (plain tests); returns what main should. */
 int forms_main(const char *group, const form_case *cases, size_t case_count,
                const struct CMUnitTest *others, size_t other_count);
 
-#define FORMS_MAIN(group, cases, others)                                     \
-    forms_main(group, cases, sizeof(cases) / sizeof((cases)[0]), others,     \
+#define FORMS_MAIN(group, cases, others)                                 \
+    forms_main(group, cases, sizeof(cases) / sizeof((cases)[0]), others, \
                sizeof(others) / sizeof((others)[0]))
 
 /* A word on where a test is, printed if it fails. */
@@ -130,9 +132,8 @@ tide_pool *pool_of(tide_check check);
 #define CHECK_POOL(pool) check_pool((pool), __FILE__, __LINE__)
 void check_pool(const tide_pool *pool, const char *file, int line);
 
-#define expect_ok(call) expect_status(call, TIDE_OK)
-#define expect_status(call, expected) \
-    check_status((call), (expected), #call, __FILE__, __LINE__)
+#define expect_ok(call)               expect_status(call, TIDE_OK)
+#define expect_status(call, expected) check_status((call), (expected), #call, __FILE__, __LINE__)
 void check_status(tide_status got, tide_status expected, const char *call, const char *file,
                   int line);
 

@@ -8,36 +8,36 @@
 #endif
 
 /* The tiers of a form with a site: name, tier, whether its types are declared. */
-#define FORMS_TIERS(X)                        \
-    X(full, TIDE_TIER_FULL, false)            \
-    X(table, TIDE_TIER_TABLE, true)           \
-    X(undeclared, TIDE_TIER_TABLE, false)     \
+#define FORMS_TIERS(X)                    \
+    X(full, TIDE_TIER_FULL, false)        \
+    X(table, TIDE_TIER_TABLE, true)       \
+    X(undeclared, TIDE_TIER_TABLE, false) \
     X(compiled, TIDE_TIER_COMPILED, true)
 
 /* The pool is refused or NULL: nothing was entered, so the plan need not say anything. */
-#define FORMS_SCOPE(name, tier, declared)                                                  \
-    static tide_status run_scope_##name(tide_pool *pool, form_body *body, void *state)     \
-    {                                                                                      \
-        TIDE_SCOPE_AT(scope, pool, FORMS_LANGUAGE " scope/" #name);                        \
-        if (pool != NULL)                                                                  \
-            expect_tier(scope.plan, tier);                                                 \
-        body(pool, state);                                                                 \
-        return TIDE_OK;                                                                    \
+#define FORMS_SCOPE(name, tier, declared)                                              \
+    static tide_status run_scope_##name(tide_pool *pool, form_body *body, void *state) \
+    {                                                                                  \
+        TIDE_SCOPE_AT(scope, pool, FORMS_LANGUAGE " scope/" #name);                    \
+        if (pool != NULL)                                                              \
+            expect_tier(scope.plan, tier);                                             \
+        body(pool, state);                                                             \
+        return TIDE_OK;                                                                \
     }
 
-#define FORMS_CALL(name, tier, declared)                                                   \
-    static tide_status run_call_##name(tide_pool *pool, form_body *body, void *state)      \
-    {                                                                                      \
-        static tide_site *site;                                                            \
-        if (site == NULL)                                                                  \
-            site = tide_site_register(FORMS_LANGUAGE " call/" #name);                      \
-        assert_non_null(site);                                                             \
-        tide_scope scope;                                                                  \
-        tide_status entered = tide_scope_enter(pool, site, &scope);                        \
-        if (entered == TIDE_OK)                                                            \
-            expect_tier(scope.plan, tier);                                                 \
-        body(pool, state);                                                                 \
-        return entered == TIDE_OK ? tide_scope_leave(&scope) : entered;                    \
+#define FORMS_CALL(name, tier, declared)                                              \
+    static tide_status run_call_##name(tide_pool *pool, form_body *body, void *state) \
+    {                                                                                 \
+        static tide_site *site;                                                       \
+        if (site == NULL)                                                             \
+            site = tide_site_register(FORMS_LANGUAGE " call/" #name);                 \
+        assert_non_null(site);                                                        \
+        tide_scope scope;                                                             \
+        tide_status entered = tide_scope_enter(pool, site, &scope);                   \
+        if (entered == TIDE_OK)                                                       \
+            expect_tier(scope.plan, tier);                                            \
+        body(pool, state);                                                            \
+        return entered == TIDE_OK ? tide_scope_leave(&scope) : entered;               \
     }
 
 FORMS_TIERS(FORMS_SCOPE)
@@ -62,25 +62,25 @@ static tide_status run_frame(tide_pool *pool, form_body *body, void *state)
 }
 
 /* A frame's site has no name but its function's, which therefore tells the tables apart. */
-#define FORMS_FRAME_TIERS(X)     \
-    X(general, TIDE_TIER_FULL)   \
+#define FORMS_FRAME_TIERS(X)   \
+    X(general, TIDE_TIER_FULL) \
     X(compiled, TIDE_TIER_COMPILED)
 #define FORMS_FRAME_FUNCTION(name) TIDE_PASTE(FORMS_TABLE, _frame_##name)
 #define FORMS_TEXT(macro)          FORMS_TEXT_(macro)
 #define FORMS_TEXT_(text)          #text
 
-#define FORMS_FRAME_SITE(name, tier)                                                          \
-    static tide_status FORMS_FRAME_FUNCTION(name)(tide_pool *pool, form_body *body, void *state) \
-    {                                                                                         \
-        TIDE_FRAME_SITE_AT(frame, pool, (double, reals, 7), (int32_t, integers, 5));          \
-        if (pool != NULL)                                                                     \
-            expect_tier(frame.plan, tier);                                                    \
-        if (forms_of_the_host && reals != NULL && integers != NULL) {                         \
-            fill_bytes(reals, 7 * sizeof *reals, 1);                                          \
-            fill_bytes(integers, 5 * sizeof *integers, 2);                                    \
-        }                                                                                     \
-        body(pool, state);                                                                    \
-        return TIDE_OK;                                                                       \
+#define FORMS_FRAME_SITE(name, tier)                                                               \
+    static tide_status FORMS_FRAME_FUNCTION(name)(tide_pool * pool, form_body * body, void *state) \
+    {                                                                                              \
+        TIDE_FRAME_SITE_AT(frame, pool, (double, reals, 7), (int32_t, integers, 5));               \
+        if (pool != NULL)                                                                          \
+            expect_tier(frame.plan, tier);                                                         \
+        if (forms_of_the_host && reals != NULL && integers != NULL) {                              \
+            fill_bytes(reals, 7 * sizeof *reals, 1);                                               \
+            fill_bytes(integers, 5 * sizeof *integers, 2);                                         \
+        }                                                                                          \
+        body(pool, state);                                                                         \
+        return TIDE_OK;                                                                            \
     }
 
 FORMS_FRAME_TIERS(FORMS_FRAME_SITE)
@@ -99,7 +99,7 @@ static tide_status run_loop(tide_pool *pool, form_body *body, void *state)
 static void repeat_loop(tide_pool *pool, size_t count, form_body *body, void *state)
 {
     TIDE_LOOP(pool, i, count)
-        body(pool, state);
+    body(pool, state);
 }
 
 static tide_status run_mark(tide_pool *pool, form_body *body, void *state)
@@ -119,23 +119,41 @@ static tide_status run_mark_types(tide_pool *pool, form_body *body, void *state)
     return status == TIDE_OK ? tide_rewind(pool, mark) : status;
 }
 
-#define FORMS_ROW_SCOPE(name, tier, declared)                                            \
-    {FORMS_LANGUAGE " scope/" #name, FORMS_LANGUAGE " scope/" #name, TIDE_KIND_SCOPE, tier, \
-     declared, true, run_scope_##name, NULL},
-#define FORMS_ROW_CALL(name, tier, declared)                                              \
-    {FORMS_LANGUAGE " call/" #name, FORMS_LANGUAGE " call/" #name, TIDE_KIND_SCOPE, tier,  \
-     declared, false, run_call_##name, NULL},
-#define FORMS_ROW_FRAME(name, tier)                                                       \
-    {FORMS_LANGUAGE " frame-site/" #name, FORMS_TEXT(FORMS_FRAME_FUNCTION(name)),          \
-     TIDE_KIND_FRAME, tier, false, true, FORMS_FRAME_FUNCTION(name), NULL},
-#define FORMS_ROW(name, block, run, repeat)                                               \
+#define FORMS_ROW_SCOPE(name, tier, declared) \
+    {FORMS_LANGUAGE " scope/" #name,          \
+     FORMS_LANGUAGE " scope/" #name,          \
+     TIDE_KIND_SCOPE,                         \
+     tier,                                    \
+     declared,                                \
+     true,                                    \
+     run_scope_##name,                        \
+     NULL},
+#define FORMS_ROW_CALL(name, tier, declared) \
+    {FORMS_LANGUAGE " call/" #name,          \
+     FORMS_LANGUAGE " call/" #name,          \
+     TIDE_KIND_SCOPE,                        \
+     tier,                                   \
+     declared,                               \
+     false,                                  \
+     run_call_##name,                        \
+     NULL},
+#define FORMS_ROW_FRAME(name, tier)          \
+    {FORMS_LANGUAGE " frame-site/" #name,    \
+     FORMS_TEXT(FORMS_FRAME_FUNCTION(name)), \
+     TIDE_KIND_FRAME,                        \
+     tier,                                   \
+     false,                                  \
+     true,                                   \
+     FORMS_FRAME_FUNCTION(name),             \
+     NULL},
+/* clang-format off */
+#define FORMS_ROW(name, block, run, repeat) \
     {FORMS_LANGUAGE " " name, NULL, TIDE_KIND_SCOPE, TIDE_TIER_FULL, false, block, run, repeat}
+/* clang-format on */
 
 const form FORMS_TABLE[] = {
-    FORMS_TIERS(FORMS_ROW_SCOPE)
-    FORMS_TIERS(FORMS_ROW_CALL)
-    FORMS_FRAME_TIERS(FORMS_ROW_FRAME)
-    FORMS_ROW("types", true, run_types, NULL),
+    FORMS_TIERS(FORMS_ROW_SCOPE) FORMS_TIERS(FORMS_ROW_CALL) FORMS_FRAME_TIERS(FORMS_ROW_FRAME)
+        FORMS_ROW("types", true, run_types, NULL),
     FORMS_ROW("frame", true, run_frame, NULL),
     FORMS_ROW("loop", true, run_loop, repeat_loop),
     FORMS_ROW("mark", false, run_mark, NULL),

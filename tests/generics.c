@@ -11,12 +11,12 @@ struct call {
     unsigned method, times;
 };
 
-#define METHOD(number)                                \
-    static void method_##number(void *args)           \
-    {                                                 \
-        struct call *call = args;                     \
-        call->method = number;                        \
-        call->times++;                                \
+#define METHOD(number)                      \
+    static void method_##number(void *args) \
+    {                                       \
+        struct call *call = args;           \
+        call->method = number;              \
+        call->times++;                      \
     }
 METHOD(1)
 METHOD(2)
@@ -337,7 +337,8 @@ static void *call_on(void *state)
 /* So often, and until the others have called so often. */
 static void add_on(size_t rounds)
 {
-    for (size_t i = 0; i < rounds || __atomic_load_n(&crowd.calls, __ATOMIC_RELAXED) < rounds; i++) {
+    for (size_t i = 0; i < rounds || __atomic_load_n(&crowd.calls, __ATOMIC_RELAXED) < rounds;
+         i++) {
         expect_ok(tide_generic_add(crowd.generic, TIDE_F64, i % 2 ? method_1 : method_3));
         expect_ok(tide_generic_add(crowd.generic, TIDE_I32, i % 2 ? method_2 : method_4));
         expect_ok(tide_generic_add(crowd.generic, TIDE_ALL_TYPES, method_1));

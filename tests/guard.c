@@ -207,8 +207,8 @@ static void the_bytes_limit_holds_for_guarded_arrays(void **state)
 {
     (void)state;
     expect_ok(tide_tune_set("guard_sample", 1));
-    tide_pool *pool = tide_pool_create(
-        &(tide_pool_options){.check = TIDE_CHECK_GUARD, .limit_bytes = 10 * PAGE});
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_GUARD, .limit_bytes = 10 * PAGE});
     assert_non_null(pool);
     while (tide_acquire(pool, double, 8) != NULL)
         assert_true(stats_of(pool).bytes_held <= 10 * PAGE);

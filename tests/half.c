@@ -179,30 +179,30 @@ static void known_roundings(void **state)
         {0.0f, 0x0000, 0x0000},
         {1.0f, 0x3C00, 0x3F80},
         {-2.0f, 0xC000, 0xC000},
-        {1.0f + 0x1p-11f, 0x3C00, 0x3F80},             /* tie: down to even */
-        {1.0f + 0x3p-11f, 0x3C02, 0x3F80},             /* tie: up to even   */
-        {1.0f + 0x1p-11f + 0x1p-23f, 0x3C01, 0x3F80},  /* just above a tie  */
+        {1.0f + 0x1p-11f, 0x3C00, 0x3F80},            /* tie: down to even */
+        {1.0f + 0x3p-11f, 0x3C02, 0x3F80},            /* tie: up to even   */
+        {1.0f + 0x1p-11f + 0x1p-23f, 0x3C01, 0x3F80}, /* just above a tie  */
         {1.0f + 0x1p-8f, 0x3C04, 0x3F80},
         {1.0f + 0x3p-8f, 0x3C0C, 0x3F82},
         {2049.0f, 0x6800, 0x4500},
         {2051.0f, 0x6802, 0x4500},
-        {65504.0f, 0x7BFF, 0x4780},                    /* the largest f16   */
+        {65504.0f, 0x7BFF, 0x4780}, /* the largest f16   */
         {65519.996f, 0x7BFF, 0x4780},
-        {65520.0f, 0x7C00, 0x4780},                    /* from here on infinite */
+        {65520.0f, 0x7C00, 0x4780}, /* from here on infinite */
         {-65520.0f, 0xFC00, 0xC780},
         {1e10f, 0x7C00, 0x5015},
-        {3.4028235e38f, 0x7C00, 0x7F80},               /* the largest float */
-        {0x1p-14f, 0x0400, 0x3880},                    /* the least normal  */
-        {0x1p-24f, 0x0001, 0x3380},                    /* the least of all  */
-        {0x1p-25f, 0x0000, 0x3300},                    /* tie: to zero      */
+        {3.4028235e38f, 0x7C00, 0x7F80}, /* the largest float */
+        {0x1p-14f, 0x0400, 0x3880},      /* the least normal  */
+        {0x1p-24f, 0x0001, 0x3380},      /* the least of all  */
+        {0x1p-25f, 0x0000, 0x3300},      /* tie: to zero      */
         {0x1.000002p-25f, 0x0001, 0x3300},
         {-0x1p-26f, 0x8000, 0xB280},
-        {0x3p-25f, 0x0002, 0x33C0},                    /* tie: to even      */
-        {0x1.ff8p-15f, 0x03FF, 0x3880},                /* the largest subnormal */
-        {0x1.ffcp-15f, 0x0400, 0x3880},                /* tie: up to normal */
+        {0x3p-25f, 0x0002, 0x33C0},     /* tie: to even      */
+        {0x1.ff8p-15f, 0x03FF, 0x3880}, /* the largest subnormal */
+        {0x1.ffcp-15f, 0x0400, 0x3880}, /* tie: up to normal */
         {0x1p-126f, 0x0000, 0x0080},
         {0x1p-133f, 0x0000, 0x0001},
-        {0x1p-134f, 0x0000, 0x0000},                   /* tie: to zero      */
+        {0x1p-134f, 0x0000, 0x0000}, /* tie: to zero      */
         {0x1p-149f, 0x0000, 0x0000},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {

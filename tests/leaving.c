@@ -13,99 +13,80 @@ static double use(tide_pool *pool)
     return reals[0];
 }
 
-#define IN_SCOPE(k, ...)      \
-    {                         \
-        TIDE_SCOPE(pool);     \
-        use(pool);            \
-        __VA_ARGS__           \
-    }
-#define IN_TYPES(k, ...)                          \
-    {                                             \
-        TIDE_SCOPE_TYPES(pool, double, int32_t);  \
-        use(pool);                                \
-        __VA_ARGS__                               \
-    }
-#define IN_FRAME(k, ...)                                                                   \
-    {                                                                                      \
-        TIDE_FRAME(pool, (double, TIDE_PASTE(a, k), 9), (int32_t, TIDE_PASTE(b, k), 9));   \
-        TIDE_PASTE(a, k)[8] = TIDE_PASTE(b, k)[8] = 1;                                     \
-        use(pool);                                                                         \
-        __VA_ARGS__                                                                        \
-    }
-#define IN_LOOP(k, ...)                     \
-    TIDE_LOOP(pool, TIDE_PASTE(i, k), 2)    \
-    {                                       \
-        use(pool);                          \
-        __VA_ARGS__                         \
+/* clang-format off */
+#define IN_SCOPE(k, ...) {TIDE_SCOPE(pool); use(pool); __VA_ARGS__}
+#define IN_TYPES(k, ...) {TIDE_SCOPE_TYPES(pool, double, int32_t); use(pool); __VA_ARGS__}
+#define IN_FRAME(k, ...) {TIDE_FRAME(pool, (double, TIDE_PASTE(a, k), 9), (int32_t, TIDE_PASTE(b, k), 9)); TIDE_PASTE(a, k)[8] = TIDE_PASTE(b, k)[8] = 1; use(pool); __VA_ARGS__}
+/* clang-format on */
+#define IN_LOOP(k, ...)                  \
+    TIDE_LOOP(pool, TIDE_PASTE(i, k), 2) \
+    {                                    \
+        use(pool);                       \
+        __VA_ARGS__                      \
     }
 
 /* Ways out of `IN`, from inside one scope and from inside three. */
-#define EXITS(form, IN)                                            \
-    static void form##_falls_off(tide_pool *pool)                  \
-    {                                                              \
-        IN(1, IN(2, IN(3, use(pool);)))                            \
-    }                                                              \
-    static void form##_return_1(tide_pool *pool)                   \
-    {                                                              \
-        IN(1, return;)                                             \
-    }                                                              \
-    static void form##_return_3(tide_pool *pool)                   \
-    {                                                              \
-        IN(1, IN(2, IN(3, return;)))                               \
-    }                                                              \
-    static void form##_break_1(tide_pool *pool)                    \
-    {                                                              \
-        for (int i = 0; i < 3; i++)                                \
-            IN(1, break;)                                          \
-    }                                                              \
-    static void form##_break_3(tide_pool *pool)                    \
-    {                                                              \
-        for (int i = 0; i < 3; i++)                                \
-            IN(1, IN(2, IN(3, if (i == 1) break;)))                \
-    }                                                              \
-    static void form##_continue_1(tide_pool *pool)                 \
-    {                                                              \
-        for (int i = 0; i < 3; i++)                                \
-            IN(1, if (i < 2) continue;)                            \
-    }                                                              \
-    static void form##_continue_3(tide_pool *pool)                 \
-    {                                                              \
-        for (int i = 0; i < 3; i++)                                \
-            IN(1, IN(2, IN(3, if (i < 2) continue;)))              \
-    }                                                              \
-    static void form##_goto_1(tide_pool *pool)                     \
-    {                                                              \
-        IN(1, goto out;)                                           \
-    out:                                                           \
-        CHECK_POOL(pool);                                          \
-    }                                                              \
-    static void form##_goto_3(tide_pool *pool)                     \
-    {                                                              \
-        IN(1, IN(2, IN(3, goto out;)))                             \
-    out:                                                           \
-        CHECK_POOL(pool);                                          \
-    }                                                              \
-    static void form##_goto_back(tide_pool *pool)                  \
-    {                                                              \
-        int times = 0;                                             \
-    again:                                                         \
-        assert_int_equal(tide_pool_depth(pool), 1);                \
-        IN(1, IN(2, if (times++ < 3) goto again;))                 \
-    }                                                              \
-    static void form##_switch(tide_pool *pool)                     \
-    {                                                              \
-        for (int i = 0; i < 3; i++) {                              \
-            switch (i) {                                           \
-            case 0:                                                \
-                IN(1, break;)                                      \
-                break;                                             \
-            case 1:                                                \
-                IN(1, IN(2, continue;))                            \
-                break;                                             \
-            default:                                               \
-                IN(1, return;)                                     \
-            }                                                      \
-        }                                                          \
+#define EXITS(form, IN)                               \
+    static void form##_falls_off(tide_pool *pool)     \
+    {                                                 \
+        IN(1, IN(2, IN(3, use(pool);)))               \
+    }                                                 \
+    static void form##_return_1(tide_pool *pool)      \
+    {                                                 \
+        IN(1, return;)                                \
+    }                                                 \
+    static void form##_return_3(tide_pool *pool)      \
+    {                                                 \
+        IN(1, IN(2, IN(3, return;)))                  \
+    }                                                 \
+    static void form##_break_1(tide_pool *pool)       \
+    {                                                 \
+        for (int i = 0; i < 3; i++)                   \
+            IN(1, break;)                             \
+    }                                                 \
+    static void form##_break_3(tide_pool *pool)       \
+    {                                                 \
+        for (int i = 0; i < 3; i++)                   \
+            IN(1, IN(2, IN(3, if (i == 1) break;)))   \
+    }                                                 \
+    static void form##_continue_1(tide_pool *pool)    \
+    {                                                 \
+        for (int i = 0; i < 3; i++)                   \
+            IN(1, if (i < 2) continue;)               \
+    }                                                 \
+    static void form##_continue_3(tide_pool *pool)    \
+    {                                                 \
+        for (int i = 0; i < 3; i++)                   \
+            IN(1, IN(2, IN(3, if (i < 2) continue;))) \
+    }                                                 \
+    static void form##_goto_1(tide_pool *pool)        \
+    {                                                 \
+        IN(1, goto out;)                              \
+    out:                                              \
+        CHECK_POOL(pool);                             \
+    }                                                 \
+    static void form##_goto_3(tide_pool *pool)        \
+    {                                                 \
+        IN(1, IN(2, IN(3, goto out;)))                \
+    out:                                              \
+        CHECK_POOL(pool);                             \
+    }                                                 \
+    static void form##_goto_back(tide_pool *pool)     \
+    {                                                 \
+        int times = 0;                                \
+    again:                                            \
+        assert_int_equal(tide_pool_depth(pool), 1);   \
+        IN(1, IN(2, if (times++ < 3) goto again;))    \
+    }                                                 \
+    static void form##_switch(tide_pool *pool)        \
+    {                                                 \
+        for (int i = 0; i < 3; i++) {                 \
+            switch (i) {                              \
+            case 0: IN(1, break;) break;              \
+            case 1: IN(1, IN(2, continue;)) break;    \
+            default: IN(1, return;)                   \
+            }                                         \
+        }                                             \
     }
 
 EXITS(scope, IN_SCOPE)
@@ -135,14 +116,16 @@ struct way_out {
     const char *name;
     void (*run)(tide_pool *pool);
 };
+/* clang-format off */
 #define WAY(name) {#name, name}
-#define WAYS(form)                                                                        \
-    WAY(form##_falls_off), WAY(form##_return_1), WAY(form##_return_3), WAY(form##_break_1), \
-        WAY(form##_break_3), WAY(form##_continue_1), WAY(form##_continue_3),              \
-        WAY(form##_goto_1), WAY(form##_goto_3), WAY(form##_goto_back), WAY(form##_switch)
+/* clang-format on */
+#define WAYS(form)                                                                               \
+    WAY(form##_falls_off), WAY(form##_return_1), WAY(form##_return_3), WAY(form##_break_1),      \
+        WAY(form##_break_3), WAY(form##_continue_1), WAY(form##_continue_3), WAY(form##_goto_1), \
+        WAY(form##_goto_3), WAY(form##_goto_back), WAY(form##_switch)
 
 static const struct way_out ways[] = {
-    WAYS(scope), WAYS(types), WAYS(frame), WAYS(loop),
+    WAYS(scope),       WAYS(types),      WAYS(frame),     WAYS(loop),
     WAY(mixed_return), WAY(mixed_break), WAY(mixed_goto),
 };
 

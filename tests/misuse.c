@@ -36,7 +36,8 @@ static void run_program(char *const arguments[], outcome *out)
 static void expect_exit(const outcome *out, int status)
 {
     if (!WIFEXITED(out->status) || WEXITSTATUS(out->status) != status)
-        fail_msg("ended with %#x, not by exit(%d):\n%s", (unsigned)out->status, status, out->output);
+        fail_msg("ended with %#x, not by exit(%d):\n%s", (unsigned)out->status, status,
+                 out->output);
 }
 
 static void expect_words(const outcome *out, const char *words)

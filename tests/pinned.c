@@ -19,8 +19,8 @@ enum { LARGE = 8 << 20, SMALL = 5 << 20 };
 static tide_dl_managed *export_part(tide_pool *pool)
 {
     const int64_t large = LARGE, small = SMALL;
-    TIDE_LOOP (pool, i, 1)
-        assert_non_null(tide_array_acquire(pool, TIDE_U8, 1, &large));
+    TIDE_LOOP(pool, i, 1)
+    assert_non_null(tide_array_acquire(pool, TIDE_U8, 1, &large));
     tide_mark mark = tide_checkpoint(pool);
     tide_array *array = tide_array_acquire(pool, TIDE_U8, 1, &small);
     assert_non_null(array);

@@ -11,7 +11,9 @@ typedef struct place {
     void (*run)(tide_pool *pool);
 } place;
 
+/* clang-format off */
 #define PLACE(function) {#function, function}
+/* clang-format on */
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,8 +39,8 @@ static inline void in_an_inline_function(tide_pool *pool)
     assert_int_equal(use_here(pool), 1);
 }
 
-#define SCOPE_FROM_A_MACRO(pool, n)                     \
-    TIDE_SCOPE(pool);                                   \
+#define SCOPE_FROM_A_MACRO(pool, n) \
+    TIDE_SCOPE(pool);               \
     double *from_macro = tide_acquire(pool, double, n)
 
 static inline void in_a_macro(tide_pool *pool)
@@ -55,10 +57,22 @@ static inline void in_a_macro(tide_pool *pool)
 
 static inline void twice_on_one_line(tide_pool *pool)
 {
-    TIDE_SCOPE(pool); use_here(pool); TIDE_SCOPE(pool); use_here(pool); TWO_SCOPES(pool);
-    TIDE_FRAME(pool, (int, a, 3)); TIDE_FRAME(pool, (int, b, 3)); assert_true(a != b);
+    TIDE_SCOPE(pool);
+    use_here(pool);
+    TIDE_SCOPE(pool);
+    use_here(pool);
+    TWO_SCOPES(pool);
+    TIDE_FRAME(pool, (int, a, 3));
+    TIDE_FRAME(pool, (int, b, 3));
+    assert_true(a != b);
     assert_int_equal(use_here(pool), 6);
-    { TIDE_SCOPE(pool); { TIDE_SCOPE(pool); assert_int_equal(use_here(pool), 8); } }
+    {
+        TIDE_SCOPE(pool);
+        {
+            TIDE_SCOPE(pool);
+            assert_int_equal(use_here(pool), 8);
+        }
+    }
     assert_int_equal(use_here(pool), 6);
 }
 
@@ -136,9 +150,7 @@ static inline void in_a_switch(tide_pool *pool)
             assert_int_equal(use_here(pool), 1);
             continue;
         }
-        default:
-            TIDE_LOOP(pool, j, 2)
-                use_here(pool);
+        default: TIDE_LOOP(pool, j, 2) use_here(pool);
         }
         assert_int_equal(tide_pool_depth(pool), 0);
     }
@@ -190,13 +202,13 @@ static inline void a_loop_counts_like_a_for_loop(tide_pool *pool)
     assert_int_equal(rounds, 6);
     assert_int_equal(seen, 0 + 1 + 3 + 4 + 5 + 6);
     TIDE_LOOP(pool, i, 0)
-        rounds += i + 1;
+    rounds += i + 1;
     assert_int_equal(rounds, 6);
     for (int outer = 0; outer < 3; outer++)
         TIDE_LOOP(pool, i, 3)
-            TIDE_LOOP(pool, j, 3)
-                if (j < i)
-                    rounds += use_here(pool) == 2;
+    TIDE_LOOP(pool, j, 3)
+    if (j < i)
+        rounds += use_here(pool) == 2;
     assert_int_equal(rounds, 6 + 3 * 3);
 }
 
@@ -245,11 +257,11 @@ static inline void a_frame_that_grows(tide_pool *pool)
     }
 }
 
-#define PLACES_OF_BOTH                                                                    \
-    PLACE(in_an_inline_function), PLACE(in_a_macro), PLACE(twice_on_one_line),            \
-        PLACE(nested_in_one_function), PLACE(recursively),                                \
-        PLACE(in_a_statement_expression), PLACE(in_a_switch),                             \
-        PLACE(arguments_are_evaluated_once), PLACE(a_loop_counts_like_a_for_loop),        \
-        PLACE(eight_of_each), PLACE(types_of_their_own), PLACE(a_frame_that_grows)
+#define PLACES_OF_BOTH                                                                         \
+    PLACE(in_an_inline_function), PLACE(in_a_macro), PLACE(twice_on_one_line),                 \
+        PLACE(nested_in_one_function), PLACE(recursively), PLACE(in_a_statement_expression),   \
+        PLACE(in_a_switch), PLACE(arguments_are_evaluated_once),                               \
+        PLACE(a_loop_counts_like_a_for_loop), PLACE(eight_of_each), PLACE(types_of_their_own), \
+        PLACE(a_frame_that_grows)
 
 #endif

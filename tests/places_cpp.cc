@@ -7,7 +7,8 @@
 #include <initializer_list>
 #include <thread>
 
-namespace {
+namespace
+{
 
 template <class T> T sum_of(tide_pool *pool, size_t n)
 {

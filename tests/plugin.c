@@ -30,7 +30,7 @@ static size_t without_a_site(tide_pool *pool)
     size_t got = 0;
     TIDE_FRAME(pool, (double, a, 3), (struct only_in_the_plugin, b, 3));
     TIDE_LOOP(pool, i, 2)
-        got += tide_acquire(pool, short, 1 + i) != NULL;
+    got += tide_acquire(pool, short, 1 + i) != NULL;
     return a != NULL && b != NULL && got == 2 ? 2 : 0;
 }
 

@@ -5,7 +5,8 @@
 
 #include "plugin_inline.h"
 
-namespace {
+namespace
+{
 
 struct OnlyInThePlugin {
     double a, b, c;
@@ -18,8 +19,14 @@ template <class T> size_t templated(tide_pool *pool)
 }
 
 struct Global {
-    Global() { plugin_run_alone(); }
-    ~Global() { plugin_run_alone(); }
+    Global()
+    {
+        plugin_run_alone();
+    }
+    ~Global()
+    {
+        plugin_run_alone();
+    }
 };
 
 Global global;

@@ -45,7 +45,8 @@ static int note_range(struct dl_phdr_info *info, size_t size, void *user)
             continue;
         uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
         first = start < first ? start : first;
-        last = start + info->dlpi_phdr[i].p_memsz > last ? start + info->dlpi_phdr[i].p_memsz : last;
+        last =
+            start + info->dlpi_phdr[i].p_memsz > last ? start + info->dlpi_phdr[i].p_memsz : last;
     }
     if (inside < first || inside >= last)
         return 0;

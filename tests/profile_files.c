@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "profiler/window.h"
-#include "runtime/base/test_hooks.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/test_hooks.h"
 #include "runtime/scope/site.h"
 
 static const char *own_path; /* of this program */
@@ -206,8 +206,8 @@ static void forget_program(void)
         const char *function;
         tide_kind kind;
         unsigned count;
-    } sites[] = {{"step", TIDE_KIND_SCOPE, 2},    {"frame", TIDE_KIND_FRAME, 1},
-                 {"others", TIDE_KIND_ACQUIRE, 1}, {"others", TIDE_KIND_ARRAY, 1},
+    } sites[] = {{"step", TIDE_KIND_SCOPE, 2},      {"frame", TIDE_KIND_FRAME, 1},
+                 {"others", TIDE_KIND_ACQUIRE, 1},  {"others", TIDE_KIND_ARRAY, 1},
                  {"others", TIDE_KIND_DISPATCH, 1}, {"particles", TIDE_KIND_SCOPE, 1}};
     for (size_t i = 0; i < sizeof sites / sizeof *sites; i++)
         for (unsigned j = 0; j < sites[i].count; j++)
@@ -236,13 +236,12 @@ static void run_other(const char *role, const char *path)
     expect_child_ends_well(child);
 }
 
-#define NEED(holds)                                                                   \
-    do {                                                                              \
-        if (!(holds)) {                                                               \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #holds,            \
-                    tide_error_message());                                            \
-            return EXIT_FAILURE;                                                      \
-        }                                                                             \
+#define NEED(holds)                                                                               \
+    do {                                                                                          \
+        if (!(holds)) {                                                                           \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #holds, tide_error_message()); \
+            return EXIT_FAILURE;                                                                  \
+        }                                                                                         \
     } while (0)
 
 static int record(const char *path)
@@ -302,8 +301,8 @@ static void what_one_process_saw_another_knows(void **state)
 static char file_words[2048];
 
 /* A profile of one scope of a site, which touched so many doubles. */
-static const char *one_site(const char *name, uint32_t line, const char *file,
-                            const char *function, unsigned uses)
+static const char *one_site(const char *name, uint32_t line, const char *file, const char *function,
+                            unsigned uses)
 {
     snprintf(file_words, sizeof file_words,
              "tidepool profile 1\ntype 8 8 \"f64\"\nsite scope %u %u 0 0 \"%s\" \"%s\" \"%s\"\n"
@@ -318,8 +317,7 @@ static void a_site_is_found_though_lines_and_folders_moved(void **state)
 {
     (void)state;
     tide_site *site = find("particles", TIDE_KIND_SCOPE, 0);
-    const char *moved =
-        one_site(particle_name, 7, "/elsewhere/profile_files.c", "particles", 9);
+    const char *moved = one_site(particle_name, 7, "/elsewhere/profile_files.c", "particles", 9);
     expect_ok(tide_profile_load(write_text("moved", moved)));
     expect_prior(site, 9, TIDE_F64, 18);
     expect_ok(tide_profile_load(
@@ -408,8 +406,8 @@ static void saving_keeps_what_was_loaded(void **state)
     tide_site *ran = find("particles", TIDE_KIND_SCOPE, 0);
     expect_ok(tide_profile_load(write_text("late", one_site("late", 0, "", "", 9))));
     expect_ok(tide_profile_merge(write_text("gone", one_site("gone", 5, "gone.c", "gone", 3))));
-    expect_ok(tide_profile_merge(write_text(
-        "ran", one_site(particle_name, 1, "old/profile_files.c", "particles", 1000))));
+    expect_ok(tide_profile_merge(
+        write_text("ran", one_site(particle_name, 1, "old/profile_files.c", "particles", 1000))));
     run_program(6);
     expect_ok(tide_profile_save(path_of("kept")));
     text kept = read_text(path_of("kept"));
@@ -494,8 +492,9 @@ static const struct {
     {"tidepool profile 1\nsite scope 1 1 0 0 \"\" \"\"\nend 1\n", "and the function are missing"},
     {"tidepool profile 1\nsite scope 1 1 0 0 \"\" \"\" \"\"\ntype 8 8 \"x\"\nend 1\n",
      "line 3: a type after the first site"},
-#define SITE(kind, count) "tidepool profile 1\ntype 8 8 \"x\"\ntype 4 4 \"y\"\nsite " kind \
-                          " 1 " count " 0 0 \"\" \"\" \"\"\n"
+#define SITE(kind, count)                                                        \
+    "tidepool profile 1\ntype 8 8 \"x\"\ntype 4 4 \"y\"\nsite " kind " 1 " count \
+    " 0 0 \"\" \"\" \"\"\n"
     {SITE("scope", "5") "uses 3 1 1 1\nend 1\n", "line 5: the type is 3, must be from 1 to 2"},
     {SITE("scope", "5") "uses 0 1 1 1\nend 1\n", "line 5: the type is 0"},
     {SITE("scope", "5") "uses 1 6 6 1\nend 1\n", "line 5: the count of uses is 6, must be from 1"},
@@ -812,9 +811,14 @@ static void the_page_shows_patterns_in_words(void **state)
 {
     (void)state;
     static const char *const lines[] = {
-        "step (profile_files.c:", ", scope, full: 4 uses seen, 0 misses\n",
-        "    {f64} 100 %\n", "    {i32} 100 %\n", "    (f32, i32, f32) 100 %\n",
-        "    f64[100,200] 100 %\n", "    generic of files() 100 %\n", ", acquire, full: 4 uses",
+        "step (profile_files.c:",
+        ", scope, full: 4 uses seen, 0 misses\n",
+        "    {f64} 100 %\n",
+        "    {i32} 100 %\n",
+        "    (f32, i32, f32) 100 %\n",
+        "    f64[100,200] 100 %\n",
+        "    generic of files() 100 %\n",
+        ", acquire, full: 4 uses",
         "    {struct particle} 100 %\n",
     };
     char *page = NULL;

@@ -283,10 +283,10 @@ struct intruder {
     char message[512];
 };
 
-#define REFUSED(i, call)                                                             \
-    do {                                                                             \
-        (i)->times++;                                                                \
-        (i)->refused += (call) && tide_error_status() == TIDE_ERROR_THREAD;          \
+#define REFUSED(i, call)                                                    \
+    do {                                                                    \
+        (i)->times++;                                                       \
+        (i)->refused += (call) && tide_error_status() == TIDE_ERROR_THREAD; \
     } while (0)
 
 static void acquire_as_an_intruder(tide_pool *pool, void *state)

@@ -191,8 +191,7 @@ static size_t entries_of_two_touched(const scene *s, tide_pool *pool)
     among.before.shelves[TIDE_F64] = pool->shelves[TIDE_F64];
     among.before.shelves[TIDE_I32] = pool->shelves[TIDE_I32];
     for (uint32_t type = 1; type < among.before.shelf_count; type++)
-        assert_memory_equal(&pool->shelves[type], &among.before.shelves[type],
-                            sizeof(tide_shelf));
+        assert_memory_equal(&pool->shelves[type], &among.before.shelves[type], sizeof(tide_shelf));
     snapshot_drop(&among.before);
     CHECK_POOL(pool);
     return among.entries;
@@ -210,7 +209,8 @@ static void of_hundreds_of_types_only_those_touched_are_saved(const scene *s)
     for (unsigned i = 0; i < MANY; i++)
         take(s->pool, types[i], 2, i);
     size_t few = entries_of_two_touched(s, small), many = entries_of_two_touched(s, s->pool);
-    if (form_saves_all(s->form) && s->kind->check == TIDE_CHECK_NONE) /* a pool that checks saves at the touch */
+    if (form_saves_all(s->form) &&
+        s->kind->check == TIDE_CHECK_NONE) /* a pool that checks saves at the touch */
         assert_true(many >= MANY && few < 10);
     else
         assert_true(many == few && few <= 3); /* two shelves, and a mark's own entry */

@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 #include "profiler/window.h"
+#include "runtime/base/registry.h"
 #include "runtime/base/test_hooks.h"
 #include "runtime/scope/plan.h"
-#include "runtime/base/registry.h"
 #include "runtime/scope/site.h"
 
 /* ---- sites of each kind ------------------------------------------------------------------ */
@@ -44,15 +44,11 @@ static bool use_site(tide_site *site, tide_pool *pool)
         well = tide_scope_enter_frame(pool, site, 3, types, sizes, data, &scope) == TIDE_OK;
         well = well && tide_scope_leave(&scope) == TIDE_OK;
         break;
-    case TIDE_KIND_ACQUIRE:
-        well = tide_site_acquire(site, pool, TIDE_F64, 4) != NULL;
-        break;
+    case TIDE_KIND_ACQUIRE: well = tide_site_acquire(site, pool, TIDE_F64, 4) != NULL; break;
     case TIDE_KIND_ARRAY:
         well = tide_site_acquire_array(site, pool, TIDE_F64, 2, shape) != NULL;
         break;
-    default:
-        tide_site_dispatch(site, generic, TIDE_F64, &called);
-        well = called == 1;
+    default: tide_site_dispatch(site, generic, TIDE_F64, &called); well = called == 1;
     }
     return tide_rewind(pool, mark) == TIDE_OK && well;
 }
@@ -182,7 +178,8 @@ static void a_window_closes_by_itself_after_so_many_uses(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         enum { USES = 7 };
         tide_site *site = site_of_kind(kind, "closes", pool);
         open_window(site, USES);
@@ -207,7 +204,8 @@ static void windows_follow_each_other(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         tide_site *site = site_of_kind(kind, "follows", pool);
         for (uint64_t window = 1; window <= 4; window++) {
             open_window(site, window);
@@ -226,7 +224,8 @@ static void a_window_can_be_ended(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         tide_site *site = site_of_kind(kind, "ended", pool);
         tide_site_information info;
         open_window(site, 100);
@@ -250,7 +249,8 @@ static void observing_everything_does_not_end_with_a_window(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         tide_site *site = site_of_kind(kind, "always", pool);
         expect_ok(tide_profile_observe(true));
         filled = 0;
@@ -288,7 +288,8 @@ static void a_reset_closes_the_window_and_forgets(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         tide_site *site = site_of_kind(kind, "reset", pool);
         open_window(site, 10);
         use_times(site, pool, 3);
@@ -326,8 +327,11 @@ static void a_plan_whose_code_is_taken_away_is_observed_on(void **state)
 {
     (void)state;
     static const tide_type types[] = {TIDE_F64};
-    static tide_plan plan = {.acquire = acquire_first, .kind = TIDE_KIND_ACQUIRE,
-                             .tier = TIDE_TIER_COMPILED, .type_count = 1, .types = types};
+    static tide_plan plan = {.acquire = acquire_first,
+                             .kind = TIDE_KIND_ACQUIRE,
+                             .tier = TIDE_TIER_COMPILED,
+                             .type_count = 1,
+                             .types = types};
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     tide_site *site = site_of_kind(TIDE_KIND_ACQUIRE, "code", pool);
     tide_site_information info;
@@ -369,8 +373,8 @@ static void misuse_site(tide_site *site, tide_pool *pool)
         tide_site_leave(&scope);
         break;
     case TIDE_KIND_FRAME:
-        assert_int_not_equal(
-            tide_scope_enter_frame(pool, site, 2, types, sizes, data, &scope), TIDE_OK);
+        assert_int_not_equal(tide_scope_enter_frame(pool, site, 2, types, sizes, data, &scope),
+                             TIDE_OK);
         expect_ok(tide_scope_leave(&scope));
         break;
     case TIDE_KIND_ACQUIRE:
@@ -394,7 +398,8 @@ static void refused_uses_leave_no_trace_but_use_the_window_up(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         tide_site *site = site_of_kind(kind, "refused", pool);
         open_window(site, 5);
         use_times(site, pool, 1);
@@ -451,7 +456,8 @@ static void threads_fill_a_window_exactly(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         struct crew crew = {.site = site_of_kind(kind, "threads", pool), .uses = scaled(2000, 200)};
         uint64_t uses = crew.uses * THREADS / 2;
         filled = 0;
@@ -485,7 +491,8 @@ static void windows_come_and_go_while_threads_run(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         struct crew crew = {.site = site_of_kind(kind, "churn", pool), .uses = scaled(3000, 300)};
         open_window(crew.site, 20);
         run_crew(&crew, reopen_and_take);
@@ -568,8 +575,8 @@ static void scope_touching(tide_site *site, tide_pool *pool, const tide_type *ty
 static void a_scopes_pattern_is_its_set_of_types(void **state)
 {
     (void)state;
-    static const tide_type types[] = {TIDE_C128, TIDE_F64, TIDE_I32, TIDE_F64, TIDE_I16, TIDE_U8,
-                                      TIDE_U16, TIDE_U32, TIDE_U64, TIDE_I8, TIDE_BOOL, TIDE_F32};
+    static const tide_type types[] = {TIDE_C128, TIDE_F64, TIDE_I32, TIDE_F64, TIDE_I16,  TIDE_U8,
+                                      TIDE_U16,  TIDE_U32, TIDE_U64, TIDE_I8,  TIDE_BOOL, TIDE_F32};
     static const tide_type again[] = {TIDE_I32, TIDE_F64, TIDE_C128};
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     tide_site *site = site_of_kind(TIDE_KIND_SCOPE, "sets", pool);
@@ -623,7 +630,8 @@ static void without_memory_nothing_is_observed_and_nothing_breaks(void **state)
 {
     (void)state;
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         bool begun = false;
         for (failing = 1; !begun; failing++) {
             tide_site *site = site_of_kind(kind, "poor", pool);
@@ -682,15 +690,20 @@ static void without_memory_for_shards_uses_are_counted(void **state)
 static void adding_weighs_and_matches(void **state)
 {
     (void)state;
-    tide_site_profile into = {.scopes = 10, .other = 1, .type_count = 1, .pattern_count = 1,
+    tide_site_profile into = {.scopes = 10,
+                              .other = 1,
+                              .type_count = 1,
+                              .pattern_count = 1,
                               .types = {{TIDE_F64, 2, 10, 15}},
                               .patterns = {{.scopes = 9, .length = 1, .words = {TIDE_F64}}}};
-    const tide_site_profile from = {.scopes = 9, .other = 3, .pattern_other = 5,
-                                    .type_count = 3, .pattern_count = 2,
-                                    .types = {{TIDE_I32, 1, 9, 9}, {TIDE_F64, 7, 8, 40},
-                                              {TIDE_U8, 1, 1, 1}},
-                                    .patterns = {{.scopes = 8, .length = 1, .words = {TIDE_F64}},
-                                                 {.scopes = 1, .length = 0}}};
+    const tide_site_profile from = {
+        .scopes = 9,
+        .other = 3,
+        .pattern_other = 5,
+        .type_count = 3,
+        .pattern_count = 2,
+        .types = {{TIDE_I32, 1, 9, 9}, {TIDE_F64, 7, 8, 40}, {TIDE_U8, 1, 1, 1}},
+        .patterns = {{.scopes = 8, .length = 1, .words = {TIDE_F64}}, {.scopes = 1, .length = 0}}};
     tide_profile_add(&into, &from, 0.5);
     assert_int_equal(into.scopes, 14);
     assert_int_equal(into.other, 2);

@@ -18,8 +18,8 @@ static bool is_number(tide_type type)
 
 static bool fail_at(checker *c, const node *n, const char *who, const char *needs)
 {
-    return columns_query_fail(c->error, c->q->text, n->start, "%s needs %s, this is %s", who,
-                              needs, type_word(n->type));
+    return columns_query_fail(c->error, c->q->text, n->start, "%s needs %s, this is %s", who, needs,
+                              type_word(n->type));
 }
 
 /* ---- types ---- */
@@ -107,8 +107,8 @@ static bool fail_no_column(checker *c, const node *n)
         }
         snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : ", ", name);
     }
-    return columns_query_fail(c->error, c->q->text, n->start,
-                              "there is no column %s; there are %s", n->text, names);
+    return columns_query_fail(c->error, c->q->text, n->start, "there is no column %s; there are %s",
+                              n->text, names);
 }
 
 static bool check_column(checker *c, node *n)
@@ -119,8 +119,8 @@ static bool check_column(checker *c, node *n)
     if (!column_named(c->table, n->text, &n->column, &ambiguous))
         return fail_no_column(c, n);
     if (ambiguous)
-        return columns_query_fail(c->error, c->q->text, n->start,
-                                  "there are several columns %s", n->text);
+        return columns_query_fail(c->error, c->q->text, n->start, "there are several columns %s",
+                                  n->text);
     n->type = c->table->columns[n->column].type;
     n->nullable = c->table->columns[n->column].nullable;
     return true;

@@ -139,8 +139,7 @@ static bool skip_empty_line(scanner *s, size_t columns)
 
 /* ---- the passes ---- */
 
-static bool fail_at(const csv_text *text, const char *at, columns_error *error,
-                    const char *message)
+static bool fail_at(const csv_text *text, const char *at, columns_error *error, const char *message)
 {
     char place[600];
     columns_place(place, sizeof place, text->name, text->bytes, (size_t)(at - text->bytes));
@@ -187,7 +186,8 @@ bool csv_measure(const csv_text *text, size_t *rows, size_t *columns, columns_er
 {
     scanner s = scan(text);
     *rows = *columns = 0;
-    while (skip_empty_line(&s, 0)) {}
+    while (skip_empty_line(&s, 0)) {
+    }
     if (s.at == s.end)
         return fail_at(text, s.at, error, "empty: there is no header");
     const char *nul = memchr(s.at, '\0', (size_t)(s.end - s.at));

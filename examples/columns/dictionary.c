@@ -7,9 +7,9 @@
 
 struct dictionary {
     word *words;
-    uint32_t *hashes;    /* of each word, so that growing need not read the texts again */
+    uint32_t *hashes; /* of each word, so that growing need not read the texts again */
     int32_t count, room;
-    int32_t *table;      /* code + 1, 0: free; a power of two, at most half full */
+    int32_t *table; /* code + 1, 0: free; a power of two, at most half full */
     size_t table_size;
     size_t owners;
 };

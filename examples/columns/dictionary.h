@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef struct word {
-    const char *text;    /* ends with a NUL, and may hold others */
+    const char *text; /* ends with a NUL, and may hold others */
     uint32_t bytes;
     uint32_t characters; /* in UTF-8 */
 } word;
@@ -18,8 +18,8 @@ typedef struct dictionary dictionary;
 
 /* Holds the empty text as code 0, which stands in for null too. NULL: no memory. */
 dictionary *dictionary_create(void);
-dictionary *dictionary_share(dictionary *words);  /* one more owner  */
-void dictionary_release(dictionary *words);       /* one owner fewer */
+dictionary *dictionary_share(dictionary *words); /* one more owner  */
+void dictionary_release(dictionary *words);      /* one owner fewer */
 
 /* The code of a text, found or added. -1: no memory, or no code left. */
 int32_t dictionary_code(dictionary *words, const char *text, size_t bytes);

@@ -43,8 +43,7 @@ columns_table *columns_table_parse(const char *name, const char *bytes, size_t l
 columns_table *columns_table_elements(columns_error *error);
 
 /* The rows of `table` so many times over, as a table of its own. NULL: no memory. */
-columns_table *columns_table_repeat(const columns_table *table, size_t times,
-                                    columns_error *error);
+columns_table *columns_table_repeat(const columns_table *table, size_t times, columns_error *error);
 
 size_t columns_table_rows(const columns_table *table);
 

@@ -63,12 +63,11 @@ void columns_place(char *out, size_t room, const char *name, const char *text, s
 {
     size_t line;
     size_t start = line_start(text, offset, &line);
-    snprintf(out, room, "%s:%zu:%zu: ", name, line,
-             characters(text + start, offset - start) + 1);
+    snprintf(out, room, "%s:%zu:%zu: ", name, line, characters(text + start, offset - start) + 1);
 }
 
-bool columns_query_fail(columns_error *error, const char *query, size_t offset,
-                        const char *format, ...)
+bool columns_query_fail(columns_error *error, const char *query, size_t offset, const char *format,
+                        ...)
 {
     size_t line;
     size_t start = line_start(query, offset, &line);

@@ -17,10 +17,8 @@ bool columns_exhaust(columns_error *error, const char *what, const char *why);
 void columns_place(char *out, size_t room, const char *name, const char *text, size_t offset);
 
 /* A failure in a query: the message, the line it is in, and a caret under the place. */
-__attribute__((format(printf, 4, 5), cold)) bool columns_query_fail(columns_error *error,
-                                                                    const char *query,
-                                                                    size_t offset,
-                                                                    const char *format, ...);
+__attribute__((format(printf, 4, 5), cold)) bool
+columns_query_fail(columns_error *error, const char *query, size_t offset, const char *format, ...);
 
 /* Tells the watcher, if there is one. */
 void columns_step(const char *doing, size_t done, size_t of);

@@ -220,7 +220,7 @@ static node *parse_is_null(parser *p, node *operand)
 static node *parse_comparison(parser *p)
 {
     static const operator_name names[] = {
-        {"=", OP_EQUAL},       {"==", OP_EQUAL}, {"!=", OP_UNEQUAL},   {"<>", OP_UNEQUAL},
+        {"=", OP_EQUAL},       {"==", OP_EQUAL}, {"!=", OP_UNEQUAL},       {"<>", OP_UNEQUAL},
         {"<=", OP_LESS_EQUAL}, {"<", OP_LESS},   {">=", OP_GREATER_EQUAL}, {">", OP_GREATER}};
     node *n = parse_sum(p);
     if (n == NULL)

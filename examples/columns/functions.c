@@ -55,14 +55,14 @@ static bool boolean_of_text(const word *w, bool *null)
     return read && boolean;
 }
 
-#define CONVERT(A, R, EXPRESSION)                                \
-    do {                                                         \
-        const A *restrict from = a->values;                      \
-        R *restrict to = out->values;                            \
-        for (size_t i = 0; i < rows; i++) {                      \
-            A x = from[AT(a, i)];                                \
-            to[i] = (EXPRESSION);                                \
-        }                                                        \
+#define CONVERT(A, R, EXPRESSION)           \
+    do {                                    \
+        const A *restrict from = a->values; \
+        R *restrict to = out->values;       \
+        for (size_t i = 0; i < rows; i++) { \
+            A x = from[AT(a, i)];           \
+            to[i] = (EXPRESSION);           \
+        }                                   \
     } while (0)
 
 static void cast_text(const word *text, size_t rows, const vector *a, vector *out)
@@ -188,8 +188,8 @@ static bool substr_rows(dictionary *words, size_t rows, const vector *args, vect
     for (size_t i = 0; i < rows; i++) {
         if (out->nulls != NULL)
             out->nulls[i] |= null_at(&args[2], i);
-        to[i] = substring(words, text[AT(&args[0], i)], start[AT(&args[1], i)],
-                          count[AT(&args[2], i)]);
+        to[i] =
+            substring(words, text[AT(&args[0], i)], start[AT(&args[1], i)], count[AT(&args[2], i)]);
         if (to[i] < 0)
             return false;
     }

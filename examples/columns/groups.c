@@ -135,8 +135,7 @@ static void store_key(groups *g, size_t group, const vector *keys, size_t row)
     }
 }
 
-bool groups_find(groups *g, const vector *keys, const uint64_t *hashes, size_t rows,
-                 uint32_t *ids)
+bool groups_find(groups *g, const vector *keys, const uint64_t *hashes, size_t rows, uint32_t *ids)
 {
     for (size_t row = 0; row < rows; row++) {
         if (g->table->rows == g->room && !grow(g))
@@ -158,29 +157,29 @@ bool groups_find(groups *g, const vector *keys, const uint64_t *hashes, size_t r
 /* ---- adding up ---- */
 
 /* For each row that is not null; with one group the accumulator stays in registers. */
-#define ADD(T, STEP)                                                 \
-    do {                                                             \
-        const T *restrict values = a->values;                        \
-        if (ids == NULL) {                                           \
-            accumulator one = totals[0], *to = &one;                 \
-            for (size_t i = 0; i < rows; i++) {                      \
-                if (null_at(a, i))                                   \
-                    continue;                                        \
-                T x = values[i];                                     \
-                STEP;                                                \
-                to->count++;                                         \
-            }                                                        \
-            totals[0] = one;                                         \
-        } else {                                                     \
-            for (size_t i = 0; i < rows; i++) {                      \
-                accumulator *to = &totals[ids[i]];                   \
-                if (null_at(a, i))                                   \
-                    continue;                                        \
-                T x = values[i];                                     \
-                STEP;                                                \
-                to->count++;                                         \
-            }                                                        \
-        }                                                            \
+#define ADD(T, STEP)                                 \
+    do {                                             \
+        const T *restrict values = a->values;        \
+        if (ids == NULL) {                           \
+            accumulator one = totals[0], *to = &one; \
+            for (size_t i = 0; i < rows; i++) {      \
+                if (null_at(a, i))                   \
+                    continue;                        \
+                T x = values[i];                     \
+                STEP;                                \
+                to->count++;                         \
+            }                                        \
+            totals[0] = one;                         \
+        } else {                                     \
+            for (size_t i = 0; i < rows; i++) {      \
+                accumulator *to = &totals[ids[i]];   \
+                if (null_at(a, i))                   \
+                    continue;                        \
+                T x = values[i];                     \
+                STEP;                                \
+                to->count++;                         \
+            }                                        \
+        }                                            \
     } while (0)
 
 static inline void add_real(precise *to, double x)
@@ -196,10 +195,10 @@ static double real_sum(const precise *p)
     return isfinite(p->sum) ? p->sum + p->lost : p->sum;
 }
 
-#define BEST(FIELD, BETTER)                        \
-    do {                                           \
-        if (to->count == 0 || (BETTER))            \
-            to->best.FIELD = x;                    \
+#define BEST(FIELD, BETTER)             \
+    do {                                \
+        if (to->count == 0 || (BETTER)) \
+            to->best.FIELD = x;         \
     } while (0)
 
 static void add_best(operation op, const word *text, accumulator *totals, const vector *a,
@@ -210,9 +209,7 @@ static void add_best(operation op, const word *text, accumulator *totals, const 
     case TIDE_I64:
         ADD(int64_t, BEST(integer, least ? x < to->best.integer : x > to->best.integer));
         break;
-    case TIDE_F64:
-        ADD(double, BEST(real, least ? x < to->best.real : x > to->best.real));
-        break;
+    case TIDE_F64: ADD(double, BEST(real, least ? x < to->best.real : x > to->best.real)); break;
     case TIDE_BOOL:
         ADD(bool, BEST(boolean, least ? x < to->best.boolean : x > to->best.boolean));
         break;
@@ -260,10 +257,9 @@ static value total_of(const node *n, const accumulator *t, bool *null)
     case OP_AVG:
         if (*null)
             return (value){.real = 0};
-        return (value){.real = (integers ? (double)t->whole : real_sum(&t->real)) /
-                               (double)t->count};
-    default:
-        return *null ? (value){0} : t->best;
+        return (value){.real =
+                           (integers ? (double)t->whole : real_sum(&t->real)) / (double)t->count};
+    default: return *null ? (value){0} : t->best;
     }
 }
 

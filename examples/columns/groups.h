@@ -13,12 +13,12 @@ typedef struct accumulator accumulator;
 
 typedef struct groups {
     const query *query;
-    columns_table *table;    /* keys, then aggregates; these are written at the end */
-    accumulator **totals;    /* of each aggregate, an array with one for each group */
-    uint64_t *hashes;        /* of each group's key */
-    uint32_t *slots;         /* hash table: group + 1, 0: free; at most half full */
-    size_t slot_count;       /* a power of two */
-    size_t room;             /* groups that totals and hashes have memory for */
+    columns_table *table; /* keys, then aggregates; these are written at the end */
+    accumulator **totals; /* of each aggregate, an array with one for each group */
+    uint64_t *hashes;     /* of each group's key */
+    uint32_t *slots;      /* hash table: group + 1, 0: free; at most half full */
+    size_t slot_count;    /* a power of two */
+    size_t room;          /* groups that totals and hashes have memory for */
 } groups;
 
 /* No group yet; or the one group of a query without group by, which exists without rows. */
@@ -26,8 +26,7 @@ bool groups_begin(groups *g, const query *q, dictionary *words);
 
 /* The group of each row, made if it is new: `keys` are the vectors grouped by, none constant,
  * `hashes` their hashes. False: no memory. */
-bool groups_find(groups *g, const vector *keys, const uint64_t *hashes, size_t rows,
-                 uint32_t *ids);
+bool groups_find(groups *g, const vector *keys, const uint64_t *hashes, size_t rows, uint32_t *ids);
 
 /* Adds a batch of an aggregate's arguments. `a` is NULL for count(*); `ids` is NULL if there is
  * only one group. */

@@ -7,45 +7,45 @@
 #include <math.h>
 #include <string.h>
 
-#define LOOP_UNARY(A, R, EXPRESSION)                         \
-    do {                                                     \
-        const A *restrict left = a->values;                  \
-        R *restrict to = out->values;                        \
-        if (a->constant) {                                   \
-            A x = left[0];                                   \
-            for (size_t i = 0; i < rows; i++)                \
-                to[i] = (EXPRESSION);                        \
-        } else {                                             \
-            for (size_t i = 0; i < rows; i++) {              \
-                A x = left[i];                               \
-                to[i] = (EXPRESSION);                        \
-            }                                                \
-        }                                                    \
+#define LOOP_UNARY(A, R, EXPRESSION)            \
+    do {                                        \
+        const A *restrict left = a->values;     \
+        R *restrict to = out->values;           \
+        if (a->constant) {                      \
+            A x = left[0];                      \
+            for (size_t i = 0; i < rows; i++)   \
+                to[i] = (EXPRESSION);           \
+        } else {                                \
+            for (size_t i = 0; i < rows; i++) { \
+                A x = left[i];                  \
+                to[i] = (EXPRESSION);           \
+            }                                   \
+        }                                       \
     } while (0)
 
-#define LOOP(A, R, EXPRESSION)                               \
-    do {                                                     \
-        const A *restrict left = a->values;                  \
-        const A *restrict right = b->values;                 \
-        R *restrict to = out->values;                        \
-        if (!a->constant && !b->constant) {                  \
-            for (size_t i = 0; i < rows; i++) {              \
-                A x = left[i], y = right[i];                 \
-                to[i] = (EXPRESSION);                        \
-            }                                                \
-        } else if (!a->constant) {                           \
-            A y = right[0];                                  \
-            for (size_t i = 0; i < rows; i++) {              \
-                A x = left[i];                               \
-                to[i] = (EXPRESSION);                        \
-            }                                                \
-        } else {                                             \
-            A x = left[0];                                   \
-            for (size_t i = 0; i < rows; i++) {              \
-                A y = right[b->constant ? 0 : i];            \
-                to[i] = (EXPRESSION);                        \
-            }                                                \
-        }                                                    \
+#define LOOP(A, R, EXPRESSION)                    \
+    do {                                          \
+        const A *restrict left = a->values;       \
+        const A *restrict right = b->values;      \
+        R *restrict to = out->values;             \
+        if (!a->constant && !b->constant) {       \
+            for (size_t i = 0; i < rows; i++) {   \
+                A x = left[i], y = right[i];      \
+                to[i] = (EXPRESSION);             \
+            }                                     \
+        } else if (!a->constant) {                \
+            A y = right[0];                       \
+            for (size_t i = 0; i < rows; i++) {   \
+                A x = left[i];                    \
+                to[i] = (EXPRESSION);             \
+            }                                     \
+        } else {                                  \
+            A x = left[0];                        \
+            for (size_t i = 0; i < rows; i++) {   \
+                A y = right[b->constant ? 0 : i]; \
+                to[i] = (EXPRESSION);             \
+            }                                     \
+        }                                         \
     } while (0)
 
 /* ---- nulls ---- */
@@ -85,7 +85,7 @@ static void arithmetic_real(operation op, size_t rows, const vector *a, const ve
     switch (op) {
     case OP_ADD: LOOP(double, double, x + y); break;
     case OP_SUBTRACT: LOOP(double, double, x - y); break;
-    case OP_MULTIPLY: LOOP(double, double, x * y); break;
+    case OP_MULTIPLY: LOOP(double, double, x *y); break;
     case OP_DIVIDE: LOOP(double, double, x / y); break;
     default: LOOP(double, double, fmod(x, y)); break;
     }
@@ -139,14 +139,14 @@ void kernel_arithmetic(operation op, size_t rows, const vector *a, const vector 
 
 /* ---- comparison ---- */
 
-#define COMPARE(A, ORDER)                                                  \
-    switch (op) {                                                          \
-    case OP_EQUAL: LOOP(A, bool, ORDER(==)); break;                        \
-    case OP_UNEQUAL: LOOP(A, bool, ORDER(!=)); break;                      \
-    case OP_LESS: LOOP(A, bool, ORDER(<)); break;                          \
-    case OP_LESS_EQUAL: LOOP(A, bool, ORDER(<=)); break;                   \
-    case OP_GREATER: LOOP(A, bool, ORDER(>)); break;                       \
-    default: LOOP(A, bool, ORDER(>=)); break;                              \
+#define COMPARE(A, ORDER)                                \
+    switch (op) {                                        \
+    case OP_EQUAL: LOOP(A, bool, ORDER(==)); break;      \
+    case OP_UNEQUAL: LOOP(A, bool, ORDER(!=)); break;    \
+    case OP_LESS: LOOP(A, bool, ORDER(<)); break;        \
+    case OP_LESS_EQUAL: LOOP(A, bool, ORDER(<=)); break; \
+    case OP_GREATER: LOOP(A, bool, ORDER(>)); break;     \
+    default: LOOP(A, bool, ORDER(>=)); break;            \
     }
 
 #define BY_VALUE(OPERATOR) (x OPERATOR y)
@@ -192,7 +192,7 @@ static bool true_at(const vector *a, size_t i)
 void kernel_logic(operation op, size_t rows, const vector *a, const vector *b, vector *out)
 {
     if (op == OP_AND)
-        LOOP(bool, bool, x & y);
+        LOOP(bool, bool, x &y);
     else
         LOOP(bool, bool, x | y);
     if (out->nulls == NULL)
@@ -238,13 +238,13 @@ void kernel_truth(size_t rows, const vector *a, bool *restrict mask)
 /* Integers and reals alike are moved by their bits. */
 typedef uint64_t __attribute__((may_alias)) bits;
 
-#define CHOOSE(T)                                                                     \
-    do {                                                                              \
-        const T *restrict left = yes->values, *restrict right = no->values;           \
-        T *restrict to = out->values;                                                 \
-        size_t step_left = !yes->constant, step_right = !no->constant;                \
-        for (size_t i = 0; i < rows; i++)                                             \
-            to[i] = mask[i] ? left[i * step_left] : right[i * step_right];    \
+#define CHOOSE(T)                                                           \
+    do {                                                                    \
+        const T *restrict left = yes->values, *restrict right = no->values; \
+        T *restrict to = out->values;                                       \
+        size_t step_left = !yes->constant, step_right = !no->constant;      \
+        for (size_t i = 0; i < rows; i++)                                   \
+            to[i] = mask[i] ? left[i * step_left] : right[i * step_right];  \
     } while (0)
 
 void kernel_if(size_t rows, const bool *mask, const vector *yes, const vector *no, vector *out)
@@ -259,11 +259,11 @@ void kernel_if(size_t rows, const bool *mask, const vector *yes, const vector *n
             out->nulls[i] = mask[i] ? null_at(yes, i) : null_at(no, i);
 }
 
-#define FILL(T)                                                    \
-    do {                                                           \
-        T x = *(const T *)from->values, *to = out->values;         \
-        for (size_t i = 0; i < rows; i++)                          \
-            to[i] = x;                                             \
+#define FILL(T)                                            \
+    do {                                                   \
+        T x = *(const T *)from->values, *to = out->values; \
+        for (size_t i = 0; i < rows; i++)                  \
+            to[i] = x;                                     \
     } while (0)
 
 void kernel_copy(size_t rows, const vector *from, vector *out)
@@ -290,12 +290,12 @@ size_t kernel_select(size_t rows, const bool *mask, int32_t *selection)
     return count;
 }
 
-#define GATHER(T)                                                       \
-    do {                                                                \
-        const T *restrict source = from->values;                        \
-        T *restrict to = out->values;                                   \
-        for (size_t i = 0; i < rows; i++)                               \
-            to[i] = source[selection[i]];                               \
+#define GATHER(T)                                \
+    do {                                         \
+        const T *restrict source = from->values; \
+        T *restrict to = out->values;            \
+        for (size_t i = 0; i < rows; i++)        \
+            to[i] = source[selection[i]];        \
     } while (0)
 
 void kernel_gather(size_t rows, const vector *from, const int32_t *selection, vector *out)

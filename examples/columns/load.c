@@ -90,8 +90,7 @@ static bool name_of(csv_field f, size_t index, char **out)
     return *out != NULL;
 }
 
-static bool load_column(columns_table *table, size_t index, const raw_column *raw,
-                        csv_field header)
+static bool load_column(columns_table *table, size_t index, const raw_column *raw, csv_field header)
 {
     bool nullable;
     char *name;

@@ -16,9 +16,9 @@ enum { DEFAULT_ROWS = 20, DEFAULT_TIMES = 4000, FAILED = 1, REFUSED = 2 };
 typedef struct options {
     const char *path;
     const char *trace; /* file for what is acquired and released, or NULL */
-    char *query;  /* NULL: none was given */
-    size_t rows;  /* to show; 0: all */
-    size_t times; /* to repeat the table */
+    char *query;       /* NULL: none was given */
+    size_t rows;       /* to show; 0: all */
+    size_t times;      /* to repeat the table */
     bool csv, report, compare, elements, help;
 } options;
 
@@ -93,14 +93,10 @@ static const struct {
     const char *name;
     bool takes_value;
 } known[] = {
-    [ROWS] = {"--rows", true},
-    [REPEAT] = {"--repeat", true},
-    [CSV] = {"--csv", false},
-    [REPORT] = {"--report", false},
-    [COMPARE] = {"--compare", false},
-    [TRACE] = {"--trace", true},
-    [ELEMENTS] = {"--elements", false},
-    [HELP] = {"--help", false},
+    [ROWS] = {"--rows", true},          [REPEAT] = {"--repeat", true},
+    [CSV] = {"--csv", false},           [REPORT] = {"--report", false},
+    [COMPARE] = {"--compare", false},   [TRACE] = {"--trace", true},
+    [ELEMENTS] = {"--elements", false}, [HELP] = {"--help", false},
 };
 
 static bool apply(options *o, option which, const char *text, columns_error *error)
@@ -172,8 +168,8 @@ static bool read_arguments(options *o, char **arguments, columns_error *error)
 
 static columns_table *load(const options *o, columns_error *error)
 {
-    columns_table *table = o->elements ? columns_table_elements(error)
-                                       : columns_table_load(o->path, error);
+    columns_table *table =
+        o->elements ? columns_table_elements(error) : columns_table_load(o->path, error);
     if (table == NULL || o->times == 1)
         return table;
     columns_table *repeated = columns_table_repeat(table, o->times, error);

@@ -30,9 +30,8 @@ bool fail_here(parser *p, const char *expected)
     if (p->now.kind == TOKEN_END)
         return columns_query_fail(p->error, p->q->text, p->now.start,
                                   "%s expected, but the query ends", expected);
-    return columns_query_fail(p->error, p->q->text, p->now.start, "%s expected, not %.*s",
-                              expected, (int)(p->now.end - p->now.start),
-                              p->q->text + p->now.start);
+    return columns_query_fail(p->error, p->q->text, p->now.start, "%s expected, not %.*s", expected,
+                              (int)(p->now.end - p->now.start), p->q->text + p->now.start);
 }
 
 bool expect_symbol(parser *p, const char *symbol)
@@ -45,8 +44,8 @@ bool expect_keyword(parser *p, const char *keyword)
     return at_keyword(p, keyword) ? advance(p) : fail_here(p, keyword);
 }
 
-static const char *const reserved[] = {"and", "or",  "not",   "is",  "as",   "where", "group",
-                                       "by",  "asc", "order", "desc"};
+static const char *const reserved[] = {"and",   "or", "not", "is",    "as",  "where",
+                                       "group", "by", "asc", "order", "desc"};
 
 bool at_reserved(const parser *p)
 {
@@ -70,8 +69,9 @@ static bool parse_item(parser *p)
     } else if ((n = parse_expression(p)) == NULL) {
         return false;
     }
-    const char *label = n->kind == NODE_COLUMN ? n->text
-                        : query_text(p->q, p->q->text + start, p->last_end - start);
+    const char *label = n->kind == NODE_COLUMN
+                            ? n->text
+                            : query_text(p->q, p->q->text + start, p->last_end - start);
     if (at_keyword(p, "as")) {
         if (!advance(p))
             return false;

@@ -59,8 +59,7 @@ static found find_item(checker *c, const node *n, size_t *index)
             *index = (size_t)n->literal.integer - 1;
             return FOUND;
         }
-        columns_query_fail(c->error, c->q->text, n->start, "there is no item number %s",
-                           n->text);
+        columns_query_fail(c->error, c->q->text, n->start, "there is no item number %s", n->text);
         return FOUND_BAD;
     }
     for (*index = 0; n->kind == NODE_COLUMN && *index < c->q->visible; ++*index)

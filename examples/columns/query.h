@@ -41,13 +41,37 @@ typedef enum node_kind {
 /* Which one of its kind. */
 typedef enum operation {
     OP_NONE,
-    OP_ADD, OP_SUBTRACT, OP_MULTIPLY, OP_DIVIDE, OP_REMAINDER,
-    OP_EQUAL, OP_UNEQUAL, OP_LESS, OP_LESS_EQUAL, OP_GREATER, OP_GREATER_EQUAL,
-    OP_AND, OP_OR,
-    OP_IS_NULL, OP_IS_NOT_NULL,
-    OP_ABS, OP_SQRT, OP_EXP, OP_LN, OP_FLOOR, OP_CEIL, OP_ROUND,
-    OP_LENGTH, OP_LOWER, OP_UPPER, OP_SUBSTR,
-    OP_COUNT, OP_SUM, OP_AVG, OP_MIN, OP_MAX
+    OP_ADD,
+    OP_SUBTRACT,
+    OP_MULTIPLY,
+    OP_DIVIDE,
+    OP_REMAINDER,
+    OP_EQUAL,
+    OP_UNEQUAL,
+    OP_LESS,
+    OP_LESS_EQUAL,
+    OP_GREATER,
+    OP_GREATER_EQUAL,
+    OP_AND,
+    OP_OR,
+    OP_IS_NULL,
+    OP_IS_NOT_NULL,
+    OP_ABS,
+    OP_SQRT,
+    OP_EXP,
+    OP_LN,
+    OP_FLOOR,
+    OP_CEIL,
+    OP_ROUND,
+    OP_LENGTH,
+    OP_LOWER,
+    OP_UPPER,
+    OP_SUBSTR,
+    OP_COUNT,
+    OP_SUM,
+    OP_AVG,
+    OP_MIN,
+    OP_MAX
 } operation;
 
 enum { NODE_ARGUMENTS = 3, QUERY_HEIGHT = 200 };
@@ -62,8 +86,8 @@ typedef union value {
 typedef struct node {
     node_kind kind;
     operation op;
-    tide_type type; /* TIDE_NO_TYPE until checked; what a bare null is, its surroundings say */
-    bool nullable;  /* whether its values come with nulls */
+    tide_type type;    /* TIDE_NO_TYPE until checked; what a bare null is, its surroundings say */
+    bool nullable;     /* whether its values come with nulls */
     size_t start, end; /* where it stands in the query */
     unsigned height;   /* levels below it; bounded, so that recursion is */
     size_t arg_count;

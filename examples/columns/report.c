@@ -30,7 +30,9 @@ static bool print_life(tide_site *site, void *user)
         return true;
     print_place(out, &info);
     print_plan(out, &info);
-    fprintf(out, "    about %.0f uses, %llu observed, %llu misses, %llu plans published, %llu compiled; %s\n",
+    fprintf(out,
+            "    about %.0f uses, %llu observed, %llu misses, %llu plans published, %llu compiled; "
+            "%s\n",
             info.calls, (unsigned long long)info.samples, (unsigned long long)info.misses,
             (unsigned long long)info.generation, (unsigned long long)info.compiles, info.reason);
     return true;

@@ -26,10 +26,11 @@ static bool filter(run *r, const node *condition, batch *rows)
 typedef bool batch_work(run *r, const batch *rows, void *to);
 
 /* The hot loop. Each batch is a scope; TIDE_LOOP keeps one checkpoint for all of them. */
-static bool for_each_batch(run *r, const columns_table *table, size_t limit,
-                           const node *condition, batch_work *work, void *to)
+static bool for_each_batch(run *r, const columns_table *table, size_t limit, const node *condition,
+                           batch_work *work, void *to)
 {
-    TIDE_LOOP(r->pool, i, (limit + BATCH_ROWS - 1) / BATCH_ROWS) {
+    TIDE_LOOP(r->pool, i, (limit + BATCH_ROWS - 1) / BATCH_ROWS)
+    {
         size_t first = i * BATCH_ROWS, left = limit - first;
         batch rows = {table, first, left < BATCH_ROWS ? left : BATCH_ROWS, NULL};
         if (condition != NULL && !filter(r, condition, &rows))
@@ -159,8 +160,8 @@ columns_table *columns_run(columns_job *job, tide_pool *pool, columns_error *err
 {
     TIDE_SCOPE(pool);
     run r = {.pool = pool, .job = job, .words = job->table->words, .error = error};
-    columns_table *all = job->query->aggregated ? project_groups(&r)
-                                                : project(&r, job->table, job->query->where);
+    columns_table *all =
+        job->query->aggregated ? project_groups(&r) : project(&r, job->table, job->query->where);
     if (all == NULL)
         return NULL;
     columns_table *result = present(&r, all);

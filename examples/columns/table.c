@@ -128,8 +128,7 @@ static void column_repeat(const column *from, column *to, size_t rows, size_t ti
     }
 }
 
-columns_table *columns_table_repeat(const columns_table *table, size_t times,
-                                    columns_error *error)
+columns_table *columns_table_repeat(const columns_table *table, size_t times, columns_error *error)
 {
     size_t rows;
     columns_table *result = table_create(table->words, table->column_count);

@@ -17,7 +17,7 @@ typedef struct column {
     tide_type type;
     bool nullable; /* whether there are nulls at all */
     void *values;
-    bool *nulls;   /* NULL unless nullable */
+    bool *nulls; /* NULL unless nullable */
 } column;
 
 struct columns_table {

@@ -79,10 +79,10 @@ static inline void stand_in_leave(stand_in_scope *scope)
 }
 
 #define tide_pool                        stand_in
-#define tide_acquire_type(pool, type, n) stand_in_acquire(pool, (n) * type_width(type))
+#define tide_acquire_type(pool, type, n) stand_in_acquire(pool, (n)*type_width(type))
 #undef tide_acquire
-#define tide_acquire(pool, T, n)         ((T *)stand_in_acquire(pool, (n) * sizeof(T)))
-#define tide_error_message()             "the stand-in has none left"
+#define tide_acquire(pool, T, n) ((T *)stand_in_acquire(pool, (n) * sizeof(T)))
+#define tide_error_message()     "the stand-in has none left"
 
 #undef TIDE_SCOPE
 #define TIDE_SCOPE(pool) STAND_IN_SCOPE(TIDE_UNIQUE(stand_in_scope_), pool)

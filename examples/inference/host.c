@@ -29,18 +29,14 @@ static bool build(kernels *k, const tide_device *device, const char *text)
 static void run(kernel_name name, int i, const argument *a)
 {
     switch (name) {
-    case MOMENTS:
-        moments(i, a[0].array, a[1].array, a[2].number, a[3].number);
-        break;
+    case MOMENTS: moments(i, a[0].array, a[1].array, a[2].number, a[3].number); break;
     case NORMALISE:
         normalise(i, a[0].array, a[1].array, a[2].array, a[3].number, a[4].number);
         break;
     case DENSE:
         dense(i, a[0].array, a[1].array, a[2].array, a[3].array, a[4].number, a[5].number);
         break;
-    default:
-        gate(i, a[0].array, a[1].array, a[2].array, a[3].number);
-        break;
+    default: gate(i, a[0].array, a[1].array, a[2].array, a[3].number); break;
     }
 }
 

@@ -117,8 +117,8 @@ static tide_pool *traced_pool(traced *t, const char *path, tide_pool_options mad
         return NULL;
     }
     t->buffers = tide_buffers_create(
-        made.device, &(tide_buffers_options){.stream = made.stream, .hook = tide_buffer_trace,
-                                                .user = t->file});
+        made.device,
+        &(tide_buffers_options){.stream = made.stream, .hook = tide_buffer_trace, .user = t->file});
     made.buffers = t->buffers;
     made.disabled = true;
     return t->buffers != NULL ? tide_pool_create(&made) : NULL;

@@ -70,7 +70,7 @@ static void frames(tide_pool *pool, const phase *now, size_t times)
 static void acquires(tide_pool *pool, const phase *now, size_t times)
 {
     TIDE_LOOP(pool, i, times)
-        touch(TIDE_ACQUIRE_SITE(pool, now->numbers, ELEMENTS));
+    touch(TIDE_ACQUIRE_SITE(pool, now->numbers, ELEMENTS));
 }
 
 static void arrays(tide_pool *pool, const phase *now, size_t times)
@@ -89,11 +89,11 @@ typedef struct sum {
     double result;
 } sum;
 
-#define SUM_METHOD(name, T)                       \
-    static void name(void *args)                  \
-    {                                             \
-        sum *s = args;                            \
-        const T *from = s->data;                  \
+#define SUM_METHOD(name, T)                            \
+    static void name(void *args)                       \
+    {                                                  \
+        sum *s = args;                                 \
+        const T *from = s->data;                       \
         s->result = (double)from[0] + (double)from[1]; \
     }
 SUM_METHOD(sum_double, double)
@@ -116,11 +116,9 @@ static void dispatches(tide_pool *pool, const phase *now, size_t times)
 /* ---- all of them ---- */
 
 const work works[WORKS] = {
-    {"scope", TIDE_KIND_SCOPE, scopes},
-    {"frame", TIDE_KIND_FRAME, frames},
+    {"scope", TIDE_KIND_SCOPE, scopes},        {"frame", TIDE_KIND_FRAME, frames},
     {"acquires", TIDE_KIND_ACQUIRE, acquires}, /* without a name of its own: its function's */
-    {"arrays", TIDE_KIND_ARRAY, arrays},
-    {"dispatches", TIDE_KIND_DISPATCH, dispatches},
+    {"arrays", TIDE_KIND_ARRAY, arrays},       {"dispatches", TIDE_KIND_DISPATCH, dispatches},
 };
 
 bool work_prepare(void)

@@ -44,15 +44,14 @@ TIDE_END_DECLS
 #define tide_acquire(pool, T, n) \
     ((T *)tide_acquire_inline((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
 
-#define tide_zeros(pool, T, n) \
-    ((T *)tide_zeros_at((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
-#define tide_ones(pool, T, n) ((T *)tide_ones_at((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
+#define tide_zeros(pool, T, n) ((T *)tide_zeros_at((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
+#define tide_ones(pool, T, n)  ((T *)tide_ones_at((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
 
 /* T *tide_fill(pool, T, n, value): every element a copy of value, converted to T. */
-#define tide_fill(pool, T, n, value)                                                       \
-    __extension__({                                                                        \
-        T tide_value_ = (value);                                                           \
-        (T *)tide_fill_at((pool), tide_type_of(T), (size_t)(n), &tide_value_, TIDE_HERE);  \
+#define tide_fill(pool, T, n, value)                                                      \
+    __extension__({                                                                       \
+        T tide_value_ = (value);                                                          \
+        (T *)tide_fill_at((pool), tide_type_of(T), (size_t)(n), &tide_value_, TIDE_HERE); \
     })
 
 #endif

@@ -38,18 +38,18 @@ TIDE_API tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim,
 /* An uninitialised array like another one: its type unless `type` is given (not TIDE_NO_TYPE),
  * its shape unless `shape` is given (not NULL; `ndim` then counts), its order if it has one. */
 TIDE_API tide_array *tide_array_similar(tide_pool *pool, const tide_array *like, tide_type type,
-                                  int ndim, const int64_t *shape);
+                                        int ndim, const int64_t *shape);
 
 /* A part of an array, sharing its memory: along dimension d the elements start[d],
  * start[d] + step[d], …, extent[d] of them. step NULL: all 1; a step may be negative or 0.
  * TIDE_ERROR_SIZE when an element would lie outside. The header lives until the scope ends. */
 TIDE_API tide_array *tide_array_view(tide_pool *pool, const tide_array *array, const int64_t *start,
-                               const int64_t *extent, const int64_t *step);
+                                     const int64_t *extent, const int64_t *step);
 
 /* The same elements under another shape, sharing memory, in the array's order. The array must be
  * contiguous in its order and the number of elements the same. */
 TIDE_API tide_array *tide_array_reshape(tide_pool *pool, const tide_array *array, int ndim,
-                                  const int64_t *shape);
+                                        const int64_t *shape);
 
 /* Do the elements lie without gaps in this order? The stride of an extent of 1 does not matter. For
  * an array of no elements the answer is yes. */

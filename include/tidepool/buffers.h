@@ -52,8 +52,8 @@ enum {
 /* ---- what happens, for who wants to know ---- */
 
 typedef enum tide_buffer_happening {
-    TIDE_BUFFER_ACQUIRED, /* to its new holder, who does not know it yet       */
-    TIDE_BUFFER_RELEASED, /* by its holder; nobody else can have it yet        */
+    TIDE_BUFFER_ACQUIRED,  /* to its new holder, who does not know it yet       */
+    TIDE_BUFFER_RELEASED,  /* by its holder; nobody else can have it yet        */
     TIDE_BUFFER_ALLOCATED, /* memory was taken from the device                 */
     TIDE_BUFFER_FREED      /* memory was given back                            */
 } tide_buffer_happening;
@@ -64,8 +64,8 @@ typedef struct tide_buffer_event {
     uint64_t slot;
     size_t asked, bytes; /* by its holder (allocated, freed: 0), and of its bucket */
     uint32_t flags;
-    uint64_t stream;     /* a number that no other stream has; allocated, freed: 0 */
-    bool hit;            /* acquired: it had been cached                           */
+    uint64_t stream; /* a number that no other stream has; allocated, freed: 0 */
+    bool hit;        /* acquired: it had been cached                           */
 } tide_buffer_event;
 
 /* Called by the thread that acquires, releases, trims or steps; acquires and releases with no lock
@@ -84,11 +84,11 @@ TIDE_API void tide_buffer_trace(const tide_buffer_event *event, void *file);
 typedef struct tide_buffers_options {
     const char *name; /* for messages; copied. NULL: "buffers"                                  */
     tide_buffers_policy policy;
-    uint32_t flags;      /* of tide_buffer_acquire                                              */
-    void *stream;        /* of tide_buffer_acquire and tide_buffer_release; host: NULL          */
-    size_t bytes_max;   /* that may be cached; 0: as the setting `buffers_bytes` says (4 GiB)  */
-    uint32_t count_max; /* that may be cached of a bucket; 0: as `buffers_count` says (16)     */
-    uint32_t age_max;   /* ticks that a buffer may be cached; 0: as `buffers_age` says         */
+    uint32_t flags;        /* of tide_buffer_acquire                                              */
+    void *stream;          /* of tide_buffer_acquire and tide_buffer_release; host: NULL          */
+    size_t bytes_max;      /* that may be cached; 0: as the setting `buffers_bytes` says (4 GiB)  */
+    uint32_t count_max;    /* that may be cached of a bucket; 0: as `buffers_count` says (16)     */
+    uint32_t age_max;      /* ticks that a buffer may be cached; 0: as `buffers_age` says         */
     tide_buffer_hook hook; /* NULL: none                                                        */
     void *user;
 } tide_buffers_options;
@@ -148,7 +148,7 @@ TIDE_API tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t tic
 typedef struct tide_bucket_statistics {
     size_t bytes; /* of each buffer */
     uint32_t flags;
-    size_t live, cached;    /* buffers */
+    size_t live, cached; /* buffers */
     uint64_t hits, misses, releases, dropped;
     uint64_t bytes_asked; /* by all acquires so far */
 } tide_bucket_statistics;
@@ -163,13 +163,13 @@ typedef struct tide_buffers_statistics {
     uint64_t failed;       /* acquires that even then got none                                */
     size_t live, cached;   /* buffers                                                         */
     size_t bytes_live, bytes_cached; /* by bucket                                             */
-    size_t bytes_high;     /* most bytes, live and cached, that were ever held at once        */
-    size_t bytes_max;     /* limits                                                          */
+    size_t bytes_high; /* most bytes, live and cached, that were ever held at once        */
+    size_t bytes_max;  /* limits                                                          */
     uint32_t count_max;
     uint64_t bytes_asked, bytes_given; /* by all acquires so far: what is between was wasted  */
-    double hit_rate;       /* hits of all acquires; 0 before the first                        */
-    double waste;          /* part of bytes_given that nobody asked for                       */
-    size_t buckets;        /* in use, whatever there was room for                             */
+    double hit_rate; /* hits of all acquires; 0 before the first                        */
+    double waste;    /* part of bytes_given that nobody asked for                       */
+    size_t buckets;  /* in use, whatever there was room for                             */
 } tide_buffers_statistics;
 
 /* One moment of all threads: every number belongs to it. `buckets` (or NULL) takes the first

@@ -39,19 +39,19 @@ TIDE_API tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, t
 /* tide_acquire_type(pool, type, n) as a call site of its own. */
 #define TIDE_ACQUIRE_SITE(pool, type, n) \
     TIDE_ACQUIRE_SITE_AT(TIDE_UNIQUE(tide_acquire_), pool, type, n)
-#define TIDE_ACQUIRE_SITE_AT(site, pool, type, n)                \
-    __extension__({                                              \
-        TIDE_SITE(site, TIDE_KIND_ACQUIRE, NULL);                \
-        tide_site_acquire_inline(&site, (pool), (type), (n));    \
+#define TIDE_ACQUIRE_SITE_AT(site, pool, type, n)             \
+    __extension__({                                           \
+        TIDE_SITE(site, TIDE_KIND_ACQUIRE, NULL);             \
+        tide_site_acquire_inline(&site, (pool), (type), (n)); \
     })
 
 /* tide_array_acquire(pool, type, ndim, shape) as a call site of its own. */
 #define TIDE_ARRAY_SITE(pool, type, ndim, shape) \
     TIDE_ARRAY_SITE_AT(TIDE_UNIQUE(tide_array_), pool, type, ndim, shape)
-#define TIDE_ARRAY_SITE_AT(site, pool, type, ndim, shape)                    \
-    __extension__({                                                          \
-        TIDE_SITE(site, TIDE_KIND_ARRAY, NULL);                              \
-        tide_site_array_inline(&site, (pool), (type), (ndim), (shape));      \
+#define TIDE_ARRAY_SITE_AT(site, pool, type, ndim, shape)               \
+    __extension__({                                                     \
+        TIDE_SITE(site, TIDE_KIND_ARRAY, NULL);                         \
+        tide_site_array_inline(&site, (pool), (type), (ndim), (shape)); \
     })
 
 TIDE_END_DECLS

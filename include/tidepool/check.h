@@ -49,12 +49,12 @@ TIDE_END_DECLS
 #else
 #define TIDE_AUTO __auto_type
 #endif
-#define TIDE_RETURN(pointer)                                                                \
-    do {                                                                                    \
-        TIDE_AUTO tide_returned_ = (pointer);                                               \
-        if (TIDE_UNLIKELY(__atomic_load_n(&tide_checked_pools, __ATOMIC_RELAXED) != 0))     \
-            (void)tide_escape_check(tide_returned_);                                        \
-        return tide_returned_;                                                              \
+#define TIDE_RETURN(pointer)                                                            \
+    do {                                                                                \
+        TIDE_AUTO tide_returned_ = (pointer);                                           \
+        if (TIDE_UNLIKELY(__atomic_load_n(&tide_checked_pools, __ATOMIC_RELAXED) != 0)) \
+            (void)tide_escape_check(tide_returned_);                                    \
+        return tide_returned_;                                                          \
     } while (0)
 
 #endif

@@ -28,8 +28,8 @@
 #endif
 
 /* Exported. No function of the library throws, which spares C++ callers their landing pads. */
-#define TIDE_API         __attribute__((visibility("default"), nothrow))
-#define TIDE_API_DATA    __attribute__((visibility("default")))
+#define TIDE_API      __attribute__((visibility("default"), nothrow))
+#define TIDE_API_DATA __attribute__((visibility("default")))
 /* Keeps what only its section names from the linker's garbage collection, where there is a way. */
 #if defined(__has_attribute) && (!defined(__clang_major__) || __clang_major__ >= 13)
 #if __has_attribute(retain)
@@ -46,11 +46,11 @@
 
 /* The value, without its neighbours: where cold code copies a structure, compilers would join its
  * fields to vectors, and the fast path would take them apart again in every scope. */
-#define TIDE_APART(value)                               \
-    __extension__({                                     \
-        __typeof__((value) + 0) tide_apart_ = (value);  \
-        __asm__("" : "+r"(tide_apart_));                \
-        tide_apart_;                                    \
+#define TIDE_APART(value)                              \
+    __extension__({                                    \
+        __typeof__((value) + 0) tide_apart_ = (value); \
+        __asm__("" : "+r"(tide_apart_));               \
+        tide_apart_;                                   \
     })
 
 /* Between two tests that seldom fail: compilers would compute both and branch once, which takes
@@ -58,8 +58,8 @@
 #define TIDE_ONE_BY_ONE() __asm__ volatile("")
 
 /* Names that are unique in a translation unit, so that two scopes may share a line. */
-#define TIDE_PASTE_(a, b)  a##b
-#define TIDE_PASTE(a, b)   TIDE_PASTE_(a, b)
-#define TIDE_UNIQUE(stem)  TIDE_PASTE(stem, __COUNTER__)
+#define TIDE_PASTE_(a, b) a##b
+#define TIDE_PASTE(a, b)  TIDE_PASTE_(a, b)
+#define TIDE_UNIQUE(stem) TIDE_PASTE(stem, __COUNTER__)
 
 #endif

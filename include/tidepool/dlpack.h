@@ -12,14 +12,11 @@ TIDE_BEGIN_DECLS
 
 enum { TIDE_DL_MAJOR = 1, TIDE_DL_MINOR = 1 };
 
-enum { /* device types */
-    TIDE_DL_CPU = 1,
-    TIDE_DL_CUDA = 2,
-    TIDE_DL_CUDA_HOST = 3,
-    TIDE_DL_OPENCL = 4
-};
+/* Device types. */
+enum { TIDE_DL_CPU = 1, TIDE_DL_CUDA = 2, TIDE_DL_CUDA_HOST = 3, TIDE_DL_OPENCL = 4 };
 
-enum { /* type codes */
+/* Type codes. */
+enum {
     TIDE_DL_INT = 0,
     TIDE_DL_UINT = 1,
     TIDE_DL_FLOAT = 2,

@@ -53,10 +53,10 @@ TIDE_API uint64_t tide_generic_unmet(const tide_generic *generic);
  * tests which it is given. */
 #define TIDE_DISPATCH(generic, type, args) \
     TIDE_DISPATCH_AT(TIDE_UNIQUE(tide_dispatch_), generic, type, args)
-#define TIDE_DISPATCH_AT(site, generic, type, args)                       \
-    __extension__({                                                       \
-        TIDE_SITE(site, TIDE_KIND_DISPATCH, NULL);                        \
-        tide_site_dispatch_inline(&site, (generic), (type), (args));      \
+#define TIDE_DISPATCH_AT(site, generic, type, args)                  \
+    __extension__({                                                  \
+        TIDE_SITE(site, TIDE_KIND_DISPATCH, NULL);                   \
+        tide_site_dispatch_inline(&site, (generic), (type), (args)); \
     })
 
 TIDE_END_DECLS

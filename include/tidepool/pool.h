@@ -30,14 +30,14 @@ typedef enum tide_check {
 
 /* All zero means: the defaults. */
 typedef struct tide_pool_options {
-    const char *name;     /* for messages; copied. NULL: "pool"                               */
-    tide_device *device;  /* where slots live. NULL: host memory                              */
+    const char *name;      /* for messages; copied. NULL: "pool"                               */
+    tide_device *device;   /* where slots live. NULL: host memory                              */
     tide_buffers *buffers; /* where slots come from and go to, shared with other pools;
                              NULL: the device itself. Must outlive the pool               */
-    void *stream;         /* the stream that orders a device pool's re-use; host pools: NULL  */
-    size_t limit_bytes;   /* most slot memory the pool may hold; 0: as the setting `limit`     */
-    tide_check check;     /* check level                                                      */
-    bool disabled;        /* every acquire is its own allocation, freed at rewind             */
+    void *stream;          /* the stream that orders a device pool's re-use; host pools: NULL  */
+    size_t limit_bytes;    /* most slot memory the pool may hold; 0: as the setting `limit`     */
+    tide_check check;      /* check level                                                      */
+    bool disabled;         /* every acquire is its own allocation, freed at rewind             */
 } tide_pool_options;
 
 /* A new, empty pool owned by the calling thread. NULL options: the defaults. Returns NULL with
@@ -99,7 +99,7 @@ typedef struct tide_pool_statistics {
     uint64_t allocations;  /* slot allocations since creation, growth included          */
     uint64_t releases;     /* slot memory given back since creation                     */
     uint64_t requests;     /* trims and compacts served that were asked for from outside */
-    size_t bytes_exported;   /* exported through DLPack and not yet back; not in bytes_held  */
+    size_t bytes_exported; /* exported through DLPack and not yet back; not in bytes_held  */
     uint64_t exchanges;    /* times a larger free slot was exchanged for a smaller one  */
 } tide_pool_statistics;
 

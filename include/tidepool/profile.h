@@ -17,8 +17,8 @@ enum { TIDE_PROFILE_TYPES = 32, TIDE_PROFILE_PATTERNS = 16, TIDE_PATTERN_WORDS =
 typedef struct tide_profile_type {
     tide_type type;
     uint32_t slots_max; /* most slots one scope took; else 1    */
-    uint64_t scopes;     /* uses that touched it                 */
-    uint64_t slots;      /* slots they took, added up            */
+    uint64_t scopes;    /* uses that touched it                 */
+    uint64_t slots;     /* slots they took, added up            */
 } tide_profile_type;
 
 /* Something that recurs from use to use. Of a scope: the set of types it touched, ascending. Of a
@@ -32,10 +32,10 @@ typedef struct tide_profile_pattern {
 } tide_profile_pattern;
 
 typedef struct tide_site_profile {
-    uint64_t scopes;         /* uses observed                                                  */
-    uint64_t other;          /* touches of types for which the profile had no place            */
-    uint64_t pattern_other;  /* uses whose pattern had no place                                */
-    uint64_t nested;         /* scopes that touched a type which the level around had not saved */
+    uint64_t scopes;        /* uses observed                                                  */
+    uint64_t other;         /* touches of types for which the profile had no place            */
+    uint64_t pattern_other; /* uses whose pattern had no place                                */
+    uint64_t nested;        /* scopes that touched a type which the level around had not saved */
     uint32_t type_count, pattern_count;
     tide_profile_type types[TIDE_PROFILE_TYPES];          /* the most frequent first */
     tide_profile_pattern patterns[TIDE_PROFILE_PATTERNS]; /* the most frequent first */

@@ -54,8 +54,8 @@ TIDE_INLINE void tide_site_enter(tide_scope *scope, tide_pool *pool, tide_site *
 }
 
 TIDE_INLINE void tide_site_enter_frame(tide_scope *scope, tide_pool *pool, tide_site *site,
-                                        uint32_t count, const tide_type *types,
-                                        const size_t *counts, void **data)
+                                       uint32_t count, const tide_type *types, const size_t *counts,
+                                       void **data)
 {
     if (TIDE_UNLIKELY(pool == NULL)) {
         tide_scope_without_pool(scope);
@@ -80,26 +80,22 @@ TIDE_END_DECLS
  * they are first entered. C++ puts statics of inline functions and templates elsewhere, which a
  * section attribute cannot follow; there a site is listed when it is first entered. */
 #ifndef __cplusplus
-#define TIDE_SITE_LIST(site)                                                     \
-    static tide_site *const TIDE_PASTE(site, _entry)                             \
+#define TIDE_SITE_LIST(site)                         \
+    static tide_site *const TIDE_PASTE(site, _entry) \
         __attribute__((section("tide_sites"), used, TIDE_RETAIN)) = &(site)
 #else
 #define TIDE_SITE_LIST(site) static_assert(true, "")
 #endif
 
 /* A static site. `given` is a string literal, or NULL. */
-#define TIDE_SITE(site, kind, given)                                                       \
-    static tide_site site = {&tide_plans_arriving[kind],                                   \
-                             (given),                                                      \
-                             {__FILE__, __func__, __LINE__},                               \
-                             0,                                                            \
-                             kind,                                                         \
-                             NULL};                                                        \
+#define TIDE_SITE(site, kind, given)                                                         \
+    static tide_site site = {                                                                \
+        &tide_plans_arriving[kind], (given), {__FILE__, __func__, __LINE__}, 0, kind, NULL}; \
     TIDE_SITE_LIST(site)
 
-#define TIDE_SCOPE_AT(scope, pool, name)                                                   \
-    TIDE_SITE(TIDE_PASTE(scope, _site), TIDE_KIND_SCOPE, name);                            \
-    tide_scope scope __attribute__((cleanup(tide_site_leave), unused));                     \
+#define TIDE_SCOPE_AT(scope, pool, name)                                \
+    TIDE_SITE(TIDE_PASTE(scope, _site), TIDE_KIND_SCOPE, name);         \
+    tide_scope scope __attribute__((cleanup(tide_site_leave), unused)); \
     tide_site_enter(&scope, (pool), &TIDE_PASTE(scope, _site))
 
 /* A scope of the rest of this block; a call site of its own. */
@@ -110,48 +106,47 @@ TIDE_END_DECLS
 
 /* A scope that saves the named types (1 to 8) on entry, inlined. */
 #define TIDE_SCOPE_TYPES(pool, ...) TIDE_TYPED_AT(TIDE_UNIQUE(tide_typed_), pool, __VA_ARGS__)
-#define TIDE_TYPED_AT(scope, pool, ...)                                                    \
-    const tide_type TIDE_PASTE(scope, _types)[] = {TIDE_MAP(TIDE_TYPED_ID, __VA_ARGS__)};  \
-    tide_typed_scope scope __attribute__((cleanup(tide_typed_leave), unused));             \
-    tide_typed_enter(&scope, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(scope, _types), \
-                     TIDE_HERE)
+#define TIDE_TYPED_AT(scope, pool, ...)                                                   \
+    const tide_type TIDE_PASTE(scope, _types)[] = {TIDE_MAP(TIDE_TYPED_ID, __VA_ARGS__)}; \
+    tide_typed_scope scope __attribute__((cleanup(tide_typed_leave), unused));            \
+    tide_typed_enter(&scope, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(scope, _types), TIDE_HERE)
 #define TIDE_TYPED_ID(i, T) tide_type_of(T),
 
 /* A scope and all its temporaries (1 to 8) under one guard: TIDE_FRAME(pool, (T, name, n), …)
  * declares T *name, of n elements, for each. If one cannot be had, all are NULL (what was taken
  * before it goes back with the scope). */
 #define TIDE_FRAME(pool, ...) TIDE_FRAME_AT(TIDE_UNIQUE(tide_frame_), pool, __VA_ARGS__)
-#define TIDE_FRAME_AT(frame, pool, ...)                                                    \
-    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)};  \
-    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};     \
-    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                               \
-    tide_typed_scope frame __attribute__((cleanup(tide_frame_leave), unused));             \
-    tide_frame_enter(&frame, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),   \
+#define TIDE_FRAME_AT(frame, pool, ...)                                                   \
+    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)}; \
+    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};    \
+    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                              \
+    tide_typed_scope frame __attribute__((cleanup(tide_frame_leave), unused));            \
+    tide_frame_enter(&frame, (pool), TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),  \
                      TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data), TIDE_HERE);    \
-    TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)              \
+    TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)             \
     struct tide_frame_needs_a_semicolon_
 
 /* The same as a call site of its own, entered by one call. It needs less code where it stands, and
  * its types may be known at run time only (frames of an FFI: tide_scope_enter_frame). */
 #define TIDE_FRAME_SITE(pool, ...) TIDE_FRAME_SITE_AT(TIDE_UNIQUE(tide_frame_), pool, __VA_ARGS__)
-#define TIDE_FRAME_SITE_AT(frame, pool, ...)                                               \
-    TIDE_SITE(TIDE_PASTE(frame, _site), TIDE_KIND_FRAME, NULL);                            \
-    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)};  \
-    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};     \
-    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                               \
-    tide_scope frame __attribute__((cleanup(tide_site_leave), unused));                     \
-    tide_site_enter_frame(&frame, (pool), &TIDE_PASTE(frame, _site),                      \
-                           TIDE_COUNT(__VA_ARGS__), TIDE_PASTE(frame, _types),             \
-                           TIDE_PASTE(frame, _counts), TIDE_PASTE(frame, _data));          \
-    TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)              \
+#define TIDE_FRAME_SITE_AT(frame, pool, ...)                                                  \
+    TIDE_SITE(TIDE_PASTE(frame, _site), TIDE_KIND_FRAME, NULL);                               \
+    const tide_type TIDE_PASTE(frame, _types)[] = {TIDE_MAP(TIDE_FRAME_ID, __VA_ARGS__)};     \
+    const size_t TIDE_PASTE(frame, _counts)[] = {TIDE_MAP(TIDE_FRAME_N, __VA_ARGS__)};        \
+    void *TIDE_PASTE(frame, _data)[TIDE_COUNT(__VA_ARGS__)];                                  \
+    tide_scope frame __attribute__((cleanup(tide_site_leave), unused));                       \
+    tide_site_enter_frame(&frame, (pool), &TIDE_PASTE(frame, _site), TIDE_COUNT(__VA_ARGS__), \
+                          TIDE_PASTE(frame, _types), TIDE_PASTE(frame, _counts),              \
+                          TIDE_PASTE(frame, _data));                                          \
+    TIDE_MAP_WITH(TIDE_FRAME_VARIABLE, TIDE_PASTE(frame, _data), __VA_ARGS__)                 \
     struct tide_frame_needs_a_semicolon_
-#define TIDE_FRAME_ID(i, item)                TIDE_FRAME_ID_ item
-#define TIDE_FRAME_ID_(T, name, n)            tide_type_of(T),
-#define TIDE_FRAME_N(i, item)                 TIDE_FRAME_N_ item
-#define TIDE_FRAME_N_(T, name, n)             (size_t)(n),
-#define TIDE_FRAME_VARIABLE(i, data, item)    TIDE_FRAME_VARIABLE_(data, i, TIDE_FRAME_OPEN item)
-#define TIDE_FRAME_OPEN(T, name, n)           T, name
-#define TIDE_FRAME_VARIABLE_(data, i, ...)    TIDE_FRAME_VARIABLE__(data, i, __VA_ARGS__)
+#define TIDE_FRAME_ID(i, item)                  TIDE_FRAME_ID_ item
+#define TIDE_FRAME_ID_(T, name, n)              tide_type_of(T),
+#define TIDE_FRAME_N(i, item)                   TIDE_FRAME_N_ item
+#define TIDE_FRAME_N_(T, name, n)               (size_t)(n),
+#define TIDE_FRAME_VARIABLE(i, data, item)      TIDE_FRAME_VARIABLE_(data, i, TIDE_FRAME_OPEN item)
+#define TIDE_FRAME_OPEN(T, name, n)             T, name
+#define TIDE_FRAME_VARIABLE_(data, i, ...)      TIDE_FRAME_VARIABLE__(data, i, __VA_ARGS__)
 #define TIDE_FRAME_VARIABLE__(data, i, T, name) T *name = (T *)(data)[i];
 
 /* for (size_t i = 0; i < count; i++), each iteration a scope. What the first iteration saved
@@ -160,12 +155,12 @@ TIDE_END_DECLS
  * older than the loop) inside it ends the scope, not the loop: what later iterations acquire
  * belongs to the level then open. */
 #define TIDE_LOOP(pool, i, count) TIDE_LOOP_AT(TIDE_UNIQUE(tide_loop_), pool, i, count)
-#define TIDE_LOOP_AT(loop, pool, i, count)                                                 \
-    for (tide_loop loop __attribute__((cleanup(tide_loop_leave))) =                          \
-                       tide_loop_enter(pool, TIDE_HERE),                                   \
-                   *TIDE_PASTE(loop, _once) = &loop;                                       \
-         TIDE_PASTE(loop, _once); TIDE_PASTE(loop, _once) = NULL)                          \
-        for (size_t i = 0, TIDE_PASTE(loop, _count) = (size_t)(count);                     \
+#define TIDE_LOOP_AT(loop, pool, i, count)                                             \
+    for (tide_loop loop                                                                \
+         __attribute__((cleanup(tide_loop_leave))) = tide_loop_enter(pool, TIDE_HERE), \
+         *TIDE_PASTE(loop, _once) = &loop;                                             \
+         TIDE_PASTE(loop, _once); TIDE_PASTE(loop, _once) = NULL)                      \
+        for (size_t i = 0, TIDE_PASTE(loop, _count) = (size_t)(count);                 \
              i < TIDE_PASTE(loop, _count); i++, tide_loop_next(&loop))
 
 /* Every translation unit hands the library its module's list of sites; the library knows each

@@ -76,10 +76,10 @@ struct tide_plan {
     tide_kind kind;
     tide_tier tier;
     uint32_t type_count;
-    const tide_type *types;  /* a scope's: each once, ascending; else as the guards test them */
-    const uint32_t *shelves; /* where their shelves lie, in bytes from the pool's start */
+    const tide_type *types;   /* a scope's: each once, ascending; else as the guards test them */
+    const uint32_t *shelves;  /* where their shelves lie, in bytes from the pool's start */
     tide_plan_counts *counts; /* NULL: not counted                                           */
-    const struct tide_generic *generic;        /* dispatch: the one it was made for ...      */
+    const struct tide_generic *generic;       /* dispatch: the one it was made for ...      */
     tide_method **methods[TIDE_PLAN_METHODS]; /* ... and where the methods of `types` stand */
 };
 
@@ -95,8 +95,8 @@ struct tide_scope {
     uint64_t outer;        /* the level around it                                       */
     const tide_plan *plan; /* left by the plan it entered by                            */
     tide_slot *saved[TIDE_SCOPE_SAVED]; /* each shelf's `next` at entry, unless logged */
-    tide_site *site;       /* of a frame, and set by plans that observe                 */
-    uint64_t serial;       /* of its mark; scopes entered by function only              */
+    tide_site *site; /* of a frame, and set by plans that observe                 */
+    uint64_t serial; /* of its mark; scopes entered by function only              */
 };
 
 /* What a scope saves at entry, it keeps in `saved` or writes to the log. In the second case the
@@ -141,18 +141,18 @@ typedef struct tide_site_information {
     tide_kind kind;
     tide_tier tier; /* of the plan in force */
     bool pinned;
-    bool observed;        /* a window is open                                         */
-    uint32_t type_count;  /* of the plan in force                                     */
+    bool observed;                    /* a window is open                                         */
+    uint32_t type_count;              /* of the plan in force                                     */
     tide_type types[TIDE_SITE_TYPES]; /* the first of them                            */
-    double calls;         /* uses in all. This and the next are estimated from how fast windows */
+    double calls; /* uses in all. This and the next are estimated from how fast windows */
     double calls_per_second; /* of observation fill. Being observed slows a use by up to 0.1 µs,
                                 so they are too low for very hot sites; never below `samples` */
-    uint64_t samples;     /* uses seen by the profiler                                */
-    uint64_t misses;      /* uses that a guard sent to the general path, all plans    */
-    uint64_t runs;        /* uses of compiled code, as far as it was compiled to count */
-    uint64_t generation;  /* plans published for it by learning                       */
-    uint64_t compiles;    /* compiled plans made for it                               */
-    const char *reason;   /* the last decision about it, in words; "" if none. Static */
+    uint64_t samples;        /* uses seen by the profiler                                */
+    uint64_t misses;         /* uses that a guard sent to the general path, all plans    */
+    uint64_t runs;           /* uses of compiled code, as far as it was compiled to count */
+    uint64_t generation;     /* plans published for it by learning                       */
+    uint64_t compiles;       /* compiled plans made for it                               */
+    const char *reason;      /* the last decision about it, in words; "" if none. Static */
 } tide_site_information;
 
 /* A site for code without macros (an FFI, an interpreter), found again by its name: the same

@@ -37,7 +37,7 @@ enum {
 #define TIDE_X(id, constant, ctype, bits, name) constant = id,
     TIDE_BUILTIN_TYPES(TIDE_X)
 #undef TIDE_X
-    TIDE_BUILTIN_COUNT = 16
+        TIDE_BUILTIN_COUNT = 16
 };
 
 /* Where a call takes a type or "all of them". */
@@ -91,14 +91,14 @@ TIDE_END_DECLS
  * A constant for built-in types; registered by name, size and alignment on first use else. */
 #ifndef __cplusplus
 
-#define TIDE_TYPE_CELL(T)                                                     \
-    __extension__({                                                           \
-        static tide_type tide_cell_;                                          \
-        tide_type_cached(&tide_cell_, #T, sizeof(T), _Alignof(T));            \
+#define TIDE_TYPE_CELL(T)                                          \
+    __extension__({                                                \
+        static tide_type tide_cell_;                               \
+        tide_type_cached(&tide_cell_, #T, sizeof(T), _Alignof(T)); \
     })
 
 /* long and long long are two C types of one layout; plain char is a third one beside int8_t. */
-#define tide_type_of(T)                                                                         \
+#define tide_type_of(T) \
     _Generic((T *)0,                                                                            \
         char *: ((char)-1 < 0 ? (tide_type)TIDE_I8 : (tide_type)TIDE_U8),                       \
         signed char *: (tide_type)TIDE_I8, unsigned char *: (tide_type)TIDE_U8,                 \
@@ -114,7 +114,8 @@ TIDE_END_DECLS
 
 #else
 
-namespace tidepool {
+namespace tidepool
+{
 /* The id of T where it is built in, else 0. */
 template <class T> struct builtin_type {
     static constexpr tide_type id = TIDE_NO_TYPE;

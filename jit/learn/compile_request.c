@@ -191,20 +191,13 @@ static batch *request_take_batch(uint64_t number)
 static tide_reason request_reason_of(tide_stager_result result)
 {
     switch (result) {
-    case TIDE_STAGER_OK:
-        return TIDE_REASON_none;
-    case TIDE_STAGER_MISSING:
-        return TIDE_REASON_stager_missing;
-    case TIDE_STAGER_FAILED:
-        return TIDE_REASON_compile_failed;
-    case TIDE_STAGER_LATE:
-        return TIDE_REASON_stager_late;
-    case TIDE_STAGER_DIED:
-        return TIDE_REASON_stager_died;
-    case TIDE_STAGER_GARBAGE:
-        return TIDE_REASON_stager_garbage;
-    case TIDE_STAGER_REFUSED:
-        return TIDE_REASON_stager_refused;
+    case TIDE_STAGER_OK: return TIDE_REASON_none;
+    case TIDE_STAGER_MISSING: return TIDE_REASON_stager_missing;
+    case TIDE_STAGER_FAILED: return TIDE_REASON_compile_failed;
+    case TIDE_STAGER_LATE: return TIDE_REASON_stager_late;
+    case TIDE_STAGER_DIED: return TIDE_REASON_stager_died;
+    case TIDE_STAGER_GARBAGE: return TIDE_REASON_stager_garbage;
+    case TIDE_STAGER_REFUSED: return TIDE_REASON_stager_refused;
     }
     return TIDE_REASON_compile_failed;
 }

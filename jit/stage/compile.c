@@ -87,15 +87,28 @@ static void compile_emit_site(stage_emit *e, const tide_spec *spec)
 
 /* Passes that find nothing to do in straight code, and take a fifth of the time. (The dominator
  * pass does harm: it threads the cold paths into the hot ones, which then lack registers.) */
-static const char *const idle_passes[] = {
-    "-fno-tree-dominator-opts", "-fno-tree-sink",          "-fno-tree-dse",
-    "-fno-tree-pta",            "-fno-tree-ch",            "-fno-tree-sra",
-    "-fno-tree-slsr",           "-fno-tree-loop-optimize", "-fno-tree-bit-ccp",
-    "-fno-tree-copy-prop",      "-fno-ipa-modref",         "-fno-ipa-pure-const",
-    "-fno-ipa-profile",         "-fno-ipa-reference",      "-fno-ssa-phiopt",
-    "-fno-ssa-backprop",        "-fno-if-conversion",      "-fno-if-conversion2",
-    "-fno-dse",                 "-fno-split-wide-types",   "-fno-ivopts",
-    "-fno-move-loop-invariants"};
+static const char *const idle_passes[] = {"-fno-tree-dominator-opts",
+                                          "-fno-tree-sink",
+                                          "-fno-tree-dse",
+                                          "-fno-tree-pta",
+                                          "-fno-tree-ch",
+                                          "-fno-tree-sra",
+                                          "-fno-tree-slsr",
+                                          "-fno-tree-loop-optimize",
+                                          "-fno-tree-bit-ccp",
+                                          "-fno-tree-copy-prop",
+                                          "-fno-ipa-modref",
+                                          "-fno-ipa-pure-const",
+                                          "-fno-ipa-profile",
+                                          "-fno-ipa-reference",
+                                          "-fno-ssa-phiopt",
+                                          "-fno-ssa-backprop",
+                                          "-fno-if-conversion",
+                                          "-fno-if-conversion2",
+                                          "-fno-dse",
+                                          "-fno-split-wide-types",
+                                          "-fno-ivopts",
+                                          "-fno-move-loop-invariants"};
 
 /* Level 1: emitted code is straight, and level 2 makes the same hot paths of it (the golden counts
  * hold it to that) for a third more work; what it would add (packed stores, stores moved about,

@@ -28,7 +28,7 @@ typedef enum structure {
 #define STAGE_X(name, NAME) structure_##name,
     STAGE_STRUCTS(STAGE_X)
 #undef STAGE_X
-    STRUCTURES
+        STRUCTURES
 } structure;
 
 _Static_assert(structure_shelf < structure_pool, "a pool's field holds shelves: they come first");
@@ -44,8 +44,8 @@ typedef struct field_fact {
 } field_fact;
 
 static const field_fact field_facts[STAGE_FIELD_COUNT] = {
-#define STAGE_X(structure, field, place, type)                                                     \
-    {structure_##structure, #field, offsetof(stage_c_##structure, place),                          \
+#define STAGE_X(structure, field, place, type)                            \
+    {structure_##structure, #field, offsetof(stage_c_##structure, place), \
      sizeof(((stage_c_##structure *)0)->place), STAGE_##type},
     STAGE_FIELDS(STAGE_X)
 #undef STAGE_X
@@ -232,9 +232,8 @@ static stage_body emit_begin_function(stage_emit *e, stage_type type,
     for (int p = 0; p < body.param_count; p++)
         params[p] = gcc_jit_context_new_param(e->context, NULL, e->types[fact->params[p].type],
                                               fact->params[p].name);
-    body.function =
-        gcc_jit_context_new_function(e->context, NULL, kind,
-                                     e->types[fact->gives], name, body.param_count, params, 0);
+    body.function = gcc_jit_context_new_function(e->context, NULL, kind, e->types[fact->gives],
+                                                 name, body.param_count, params, 0);
     for (int p = 0; p < body.param_count; p++)
         body.params[p] = gcc_jit_param_as_rvalue(params[p]);
     body.gives = fact->gives != STAGE_NOTHING;
@@ -264,9 +263,8 @@ void stage_guard(stage_body *body, gcc_jit_rvalue *left, enum gcc_jit_comparison
     tide_assert(body->here != NULL && otherwise != body->here);
     gcc_jit_type *number = gcc_jit_context_get_type(context, GCC_JIT_TYPE_LONG);
     gcc_jit_rvalue *args[2] = {
-        gcc_jit_context_new_cast(context, NULL,
-                                 gcc_jit_context_new_comparison(context, NULL, op, left, right),
-                                 number),
+        gcc_jit_context_new_cast(
+            context, NULL, gcc_jit_context_new_comparison(context, NULL, op, left, right), number),
         gcc_jit_context_one(context, number)};
     gcc_jit_rvalue *likely = gcc_jit_context_new_call(context, NULL, body->e->expect, 2, args);
     char name[24];
@@ -330,12 +328,11 @@ void stage_count(stage_body *body, gcc_jit_rvalue *plan)
     gcc_jit_rvalue *counts = stage_load(e, plan, AT(plan, counts));
     gcc_jit_rvalue *runs =
         gcc_jit_lvalue_get_address(stage_place(e, counts, AT(plan_counts, runs)), NULL);
-    gcc_jit_type *any = gcc_jit_type_get_pointer(
-        gcc_jit_type_get_volatile(e->types[STAGE_NOTHING]));
+    gcc_jit_type *any =
+        gcc_jit_type_get_pointer(gcc_jit_type_get_volatile(e->types[STAGE_NOTHING]));
     gcc_jit_type *number = gcc_jit_context_get_type(e->context, GCC_JIT_TYPE_INT);
     gcc_jit_rvalue *args[3] = {
-        gcc_jit_context_new_cast(e->context, NULL, runs, any),
-        stage_constant(e, STAGE_EXTENT, 1),
+        gcc_jit_context_new_cast(e->context, NULL, runs, any), stage_constant(e, STAGE_EXTENT, 1),
         gcc_jit_context_new_rvalue_from_int(e->context, number, __ATOMIC_RELAXED)};
     gcc_jit_block_add_eval(body->here, NULL,
                            gcc_jit_context_new_call(e->context, NULL, e->fetch_add, 3, args));

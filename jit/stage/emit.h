@@ -12,6 +12,7 @@
 
 /* Structure (as in tide_NAME), field, its place in the C structure, what it holds. Fields of one
  * structure stand together, in the order of their places; what is not named is padding. */
+/* clang-format off */
 #define STAGE_FIELDS(X)                                                                            \
     X(slot, data, data, POINTER) X(slot, limit, limit, WORD) X(slot, array, array, ARRAY)          \
     X(shelf, next, next, SLOT) X(shelf, saved_at, saved_at, WORD)                                  \
@@ -33,12 +34,16 @@
     X(runtime, acquire_slow, acquire_slow, ACQUIRE_FUNCTION)                                       \
     X(runtime, array, array, ARRAY_FUNCTION) X(runtime, array_slow, array_slow, ARRAY_FUNCTION)    \
     X(runtime, dispatch, dispatch, DISPATCH_FUNCTION)
+/* clang-format on */
 
+/* clang-format off */
 #define STAGE_STRUCTS(X) \
     X(slot, SLOT) X(shelf, SHELF) X(entry, ENTRY) X(pool, POOL) X(plan_counts, COUNTS)             \
     X(plan, PLAN) X(scope, SCOPE) X(array, ARRAY) X(runtime, RUNTIME)
+/* clang-format on */
 
 /* A function that compiled code is, or calls: kind, what it gives, its parameters. */
+/* clang-format off */
 #define STAGE_FUNCTIONS(X)                                                                         \
     X(ENTER, STAGE_NOTHING, {STAGE_SCOPE, "scope"}, {STAGE_POOL, "pool"}, {STAGE_PLAN, "plan"},    \
       {STAGE_POINTER, "site"})                                                                     \
@@ -53,7 +58,9 @@
       {STAGE_POINTER, "args"}, {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})                      \
     X(METHOD, STAGE_NOTHING, {STAGE_POINTER, "args"})                                              \
     X(ATTACH, STAGE_NOTHING, {STAGE_RUNTIME, "runtime"})
+/* clang-format on */
 
+/* clang-format off */
 typedef enum stage_type {
     STAGE_NOTHING,
     STAGE_POINTER,
@@ -76,13 +83,16 @@ typedef enum stage_type {
     STAGE_METHODS,
     STAGE_TYPE_COUNT
 } stage_type;
+/* clang-format on */
 
+/* clang-format off */
 typedef enum stage_field {
 #define STAGE_X(structure, field, place, type) STAGE_AT_##structure##_##field,
     STAGE_FIELDS(STAGE_X)
 #undef STAGE_X
     STAGE_FIELD_COUNT
 } stage_field;
+/* clang-format on */
 
 /* The first argument of helpers: stage_load(e, scope, AT(scope, base)). */
 #define AT(structure, field) STAGE_AT_##structure##_##field

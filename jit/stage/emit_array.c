@@ -74,8 +74,7 @@ static void array_take_slot(stage_body *body, const tide_spec *spec, const tide_
                 stage_constant(e, STAGE_WORD, tide_array_form(TIDE_ROW_MAJOR, item->ndim)),
                 unready);
     gcc_jit_rvalue *length = array_guard_shape(body, header, item->ndim, unready);
-    stage_guard(body, length, GCC_JIT_COMPARISON_LT, stage_load(e, slot, AT(slot, limit)),
-                unready);
+    stage_guard(body, length, GCC_JIT_COMPARISON_LT, stage_load(e, slot, AT(slot, limit)), unready);
     if (spec->count)
         stage_count(body, body->params[PLAN]);
     stage_store(body, shelf, AT(shelf, next), stage_ahead(e, slot, 1));

@@ -13,8 +13,7 @@ static void dispatch_jump(stage_body *body, uint32_t index)
     tide_assert(index < TIDE_PLAN_METHODS);
     gcc_jit_rvalue *methods = stage_load(e, body->params[PLAN], AT(plan, methods));
     gcc_jit_rvalue *place = gcc_jit_lvalue_as_rvalue(stage_element(e, methods, index));
-    gcc_jit_rvalue *method =
-        gcc_jit_lvalue_as_rvalue(gcc_jit_rvalue_dereference(place, NULL));
+    gcc_jit_rvalue *method = gcc_jit_lvalue_as_rvalue(gcc_jit_rvalue_dereference(place, NULL));
     stage_tail_call(body, method, 1, &body->params[ARGS]);
 }
 
@@ -27,8 +26,7 @@ void stage_emit_dispatch(stage_emit *e, const tide_spec *spec)
     stage_guard(&body, body.params[GENERIC], GCC_JIT_COMPARISON_EQ,
                 stage_load(e, body.params[PLAN], AT(plan, generic)), general);
     for (uint32_t i = 0; i < spec->item_count; i++) {
-        gcc_jit_block *other =
-            i + 1 < spec->item_count ? stage_block(&body, "other") : general;
+        gcc_jit_block *other = i + 1 < spec->item_count ? stage_block(&body, "other") : general;
         stage_guard(&body, body.params[TYPE], GCC_JIT_COMPARISON_EQ,
                     stage_constant(e, STAGE_TYPE, spec->items[i].type), other);
         if (spec->count)

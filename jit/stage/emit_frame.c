@@ -80,8 +80,7 @@ static void frame_guard_slots(stage_body *body, const frame *f, loaded *l, gcc_j
     stage_emit *e = body->e;
     for (uint32_t i = 0; i < f->count; i++) {
         gcc_jit_rvalue *slot = stage_ahead(e, l->next[f->of[i]], f->repeats[i]);
-        gcc_jit_rvalue *wanted =
-            gcc_jit_lvalue_as_rvalue(stage_element(e, body->params[4], i));
+        gcc_jit_rvalue *wanted = gcc_jit_lvalue_as_rvalue(stage_element(e, body->params[4], i));
         stage_guard(body, wanted, GCC_JIT_COMPARISON_LT, stage_load(e, slot, AT(slot, limit)),
                     general);
     }
@@ -96,12 +95,12 @@ static gcc_jit_rvalue *frame_load_again(stage_body *body, stage_field field, sta
     gcc_jit_rvalue *place =
         gcc_jit_lvalue_get_address(stage_place(e, body->params[1], field), NULL);
     gcc_jit_type *again = gcc_jit_type_get_pointer(gcc_jit_type_get_volatile(e->types[type]));
-    gcc_jit_lvalue *value = gcc_jit_rvalue_dereference(
-        gcc_jit_context_new_cast(e->context, NULL, place, again), NULL);
-    return stage_keep(body,
-                      gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_as_rvalue(value),
-                                               e->types[type]),
-                      "%s", name);
+    gcc_jit_lvalue *value =
+        gcc_jit_rvalue_dereference(gcc_jit_context_new_cast(e->context, NULL, place, again), NULL);
+    return stage_keep(
+        body,
+        gcc_jit_context_new_cast(e->context, NULL, gcc_jit_lvalue_as_rvalue(value), e->types[type]),
+        "%s", name);
 }
 
 /* Each address is stored as it is loaded, for want of registers. */

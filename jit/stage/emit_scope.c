@@ -35,10 +35,10 @@ gcc_jit_rvalue *stage_inner_tag(stage_body *body, gcc_jit_rvalue *pool, gcc_jit_
         e, GCC_JIT_BINARY_OP_BITWISE_AND,
         stage_binary(e, GCC_JIT_BINARY_OP_PLUS, outer, stage_constant(e, STAGE_WORD, 1)),
         stage_constant(e, STAGE_WORD, TIDE_TAG_DEPTH));
-    return stage_keep(body,
-                      stage_binary(e, GCC_JIT_BINARY_OP_BITWISE_OR, depth,
-                                   stage_load(e, pool, AT(pool, epoch))),
-                      "tag");
+    return stage_keep(
+        body,
+        stage_binary(e, GCC_JIT_BINARY_OP_BITWISE_OR, depth, stage_load(e, pool, AT(pool, epoch))),
+        "tag");
 }
 
 void stage_store_saved(stage_body *body, gcc_jit_rvalue *scope, uint32_t index,

@@ -131,11 +131,8 @@ void tide_protocol_listen(tide_worker *worker)
         case TIDE_PROCESS_GOT:
             worker->greeted ? protocol_hear_answer(worker, line) : protocol_greet(worker, line);
             break;
-        case TIDE_PROCESS_NONE:
-            return;
-        case TIDE_PROCESS_END:
-            tide_workers_lose_ended(worker);
-            return;
+        case TIDE_PROCESS_NONE: return;
+        case TIDE_PROCESS_END: tide_workers_lose_ended(worker); return;
         case TIDE_PROCESS_LONG:
             protocol_lose_to_garbage(worker, NULL,
                                      "a line longer than 1023 bytes, or with a 0 in it", "");

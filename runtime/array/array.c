@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/base/error.h"
+#include "runtime/base/settings.h"
 #include "runtime/pool/header.h"
+#include "runtime/pool/invariants.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
-#include "runtime/base/settings.h"
 
 static const char call[] = "tide_array_acquire";
 
@@ -61,10 +61,10 @@ void tide_shape_strides(int ndim, const int64_t *shape, tide_order order, int64_
 bool tide_dl_type_of(tide_type type, tide_dl_type *out)
 {
     static const uint8_t codes[TIDE_BUILTIN_COUNT + 1] = {
-        [TIDE_I8] = TIDE_DL_INT,      [TIDE_I16] = TIDE_DL_INT,     [TIDE_I32] = TIDE_DL_INT,
-        [TIDE_I64] = TIDE_DL_INT,     [TIDE_U8] = TIDE_DL_UINT,     [TIDE_U16] = TIDE_DL_UINT,
-        [TIDE_U32] = TIDE_DL_UINT,    [TIDE_U64] = TIDE_DL_UINT,    [TIDE_F16] = TIDE_DL_FLOAT,
-        [TIDE_BF16] = TIDE_DL_BFLOAT, [TIDE_F32] = TIDE_DL_FLOAT,   [TIDE_F64] = TIDE_DL_FLOAT,
+        [TIDE_I8] = TIDE_DL_INT,      [TIDE_I16] = TIDE_DL_INT,      [TIDE_I32] = TIDE_DL_INT,
+        [TIDE_I64] = TIDE_DL_INT,     [TIDE_U8] = TIDE_DL_UINT,      [TIDE_U16] = TIDE_DL_UINT,
+        [TIDE_U32] = TIDE_DL_UINT,    [TIDE_U64] = TIDE_DL_UINT,     [TIDE_F16] = TIDE_DL_FLOAT,
+        [TIDE_BF16] = TIDE_DL_BFLOAT, [TIDE_F32] = TIDE_DL_FLOAT,    [TIDE_F64] = TIDE_DL_FLOAT,
         [TIDE_C64] = TIDE_DL_COMPLEX, [TIDE_C128] = TIDE_DL_COMPLEX, [TIDE_BOOL] = TIDE_DL_BOOL};
     _Static_assert(TIDE_NO_TYPE == 0, "built-in types are numbered from 1 to their count");
     if (type == TIDE_NO_TYPE || type > TIDE_BUILTIN_COUNT || type == TIDE_BIT) {

@@ -5,8 +5,8 @@
 
 #include <tidepool/array.h>
 
-#include "runtime/pool/header.h"
 #include "runtime/base/type.h"
+#include "runtime/pool/header.h"
 
 /* An empty loose array of a type and rank, on this pool, for whoever asked at this place. NULL
  * with a message. */

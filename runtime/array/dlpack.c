@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "runtime/array/array.h"
+#include "runtime/array/import.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/array/import.h"
-#include "runtime/pool/log.h"
-#include "runtime/pool/export.h"
 #include "runtime/check/report.h"
+#include "runtime/pool/export.h"
+#include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
 

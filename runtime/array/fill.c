@@ -4,12 +4,12 @@
 
 #include <tidepool/acquire.h>
 
+#include "runtime/array/fill.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/array/fill.h"
+#include "runtime/base/type.h"
 #include "runtime/check/report.h"
 #include "runtime/pool/streams.h"
-#include "runtime/base/type.h"
 
 /* Bits beyond n in the last word are 0, so that whole words can be counted. */
 static tide_status fill_bits(tide_device *device, void *stream, uint64_t *words, size_t n,

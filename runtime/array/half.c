@@ -75,11 +75,11 @@ tide_bf16 tide_bf16_from_float(float value)
     return (tide_bf16){(uint16_t)half_round_off(bits, 16)};
 }
 
-#define TIDE_EACH(name, target_type, source_type, convert)                       \
-    void name(target_type *target, const source_type *source, size_t n)          \
-    {                                                                            \
-        for (size_t i = 0; i < n; i++)                                           \
-            target[i] = convert(source[i]);                                      \
+#define TIDE_EACH(name, target_type, source_type, convert)              \
+    void name(target_type *target, const source_type *source, size_t n) \
+    {                                                                   \
+        for (size_t i = 0; i < n; i++)                                  \
+            target[i] = convert(source[i]);                             \
     }
 
 TIDE_EACH(tide_f16_to_floats, float, tide_f16, tide_f16_to_float)

@@ -5,11 +5,11 @@
 #include <tidepool/acquire.h>
 
 #include "runtime/array/array.h"
+#include "runtime/array/fill.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/array/fill.h"
-#include "runtime/pool/core.h"
 #include "runtime/check/report.h"
+#include "runtime/pool/core.h"
 
 /* ---- filled ----------------------------------------------------------------------------- */
 
@@ -17,8 +17,8 @@
 static tide_array *view_acquire_filled(tide_pool *pool, tide_type type, int ndim,
                                        const int64_t *shape, const void *value, TIDE_PLACE)
 {
-    tide_array *array = tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape,
-                                                TIDE_PASS_PLACE);
+    tide_array *array =
+        tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, TIDE_PASS_PLACE);
     bool filled = array != NULL && tide_fill_elements(pool, tide_array_data(array), type,
                                                       array->length, value) == TIDE_OK;
     return filled ? array : NULL;
@@ -45,7 +45,7 @@ tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim, const int
 }
 
 tide_array *tide_array_similar(tide_pool *pool, const tide_array *like, tide_type type, int ndim,
-                         const int64_t *shape)
+                               const int64_t *shape)
 {
     if (like == NULL) {
         tide_fail(TIDE_ERROR_ARGUMENT, "tide_array_similar", "the array is NULL");
@@ -138,7 +138,9 @@ static tide_status view_check(const tide_array *array, const int64_t *start, con
     const char *call = "tide_array_view";
     if (array == NULL || start == NULL || extent == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
-                         array == NULL ? "array" : start == NULL ? "start" : "extent");
+                         array == NULL   ? "array"
+                         : start == NULL ? "start"
+                                         : "extent");
     for (int d = 0; d < array->tensor.ndim; d++) {
         int64_t by = step != NULL ? step[d] : 1;
         if (!view_within(array->tensor.shape[d], start[d], extent[d], by))
@@ -158,7 +160,7 @@ static int64_t view_step_of(const int64_t *extent, const int64_t *step, int d)
 }
 
 tide_array *tide_array_view(tide_pool *pool, const tide_array *array, const int64_t *start,
-                      const int64_t *extent, const int64_t *step)
+                            const int64_t *extent, const int64_t *step)
 {
     if (view_check(array, start, extent, step) != TIDE_OK)
         return NULL;
@@ -179,7 +181,8 @@ tide_array *tide_array_view(tide_pool *pool, const tide_array *array, const int6
     return &view->array;
 }
 
-tide_array *tide_array_reshape(tide_pool *pool, const tide_array *array, int ndim, const int64_t *shape)
+tide_array *tide_array_reshape(tide_pool *pool, const tide_array *array, int ndim,
+                               const int64_t *shape)
 {
     const char *call = "tide_array_reshape";
     size_t length = 0;

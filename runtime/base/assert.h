@@ -24,9 +24,10 @@ __attribute__((noreturn, cold)) void tide_assert_failed(const char *what, const 
 #endif
 
 #if TIDE_ASSERT_LEVEL >= 2
-#define tide_assert_valid(pool)                                                        \
-    (tide_pool_invariants_hold(pool) ? (void)0                                              \
-                                : tide_assert_failed(tide_error_message(), __FILE__, __LINE__))
+#define tide_assert_valid(pool)      \
+    (tide_pool_invariants_hold(pool) \
+         ? (void)0                   \
+         : tide_assert_failed(tide_error_message(), __FILE__, __LINE__))
 #else
 #define tide_assert_valid(pool) ((void)(pool))
 #endif

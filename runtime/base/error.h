@@ -6,9 +6,8 @@
 #include <tidepool/status.h>
 
 /* Sets the thread's message to "call: …" and its status; returns the status. */
-__attribute__((format(printf, 3, 4), cold)) tide_status tide_fail(tide_status status,
-                                                                  const char *call,
-                                                                  const char *format, ...);
+__attribute__((format(printf, 3, 4), cold)) tide_status
+tide_fail(tide_status status, const char *call, const char *format, ...);
 
 /* The thread's last failure, for calls that fail inside and then succeed another way: those leave
  * it alone. */
@@ -20,11 +19,11 @@ typedef struct tide_failure {
 void tide_failure_keep(tide_failure *failure);
 void tide_failure_restore(const tide_failure *failure);
 
-#define TIDE_FORWARD(call)                \
-    do {                                  \
-        tide_status forwarded_ = (call);  \
-        if (forwarded_ != TIDE_OK)        \
-            return forwarded_;            \
+#define TIDE_FORWARD(call)               \
+    do {                                 \
+        tide_status forwarded_ = (call); \
+        if (forwarded_ != TIDE_OK)       \
+            return forwarded_;           \
     } while (0)
 
 #endif

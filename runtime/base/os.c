@@ -51,8 +51,8 @@ void *tide_os_map_guarded(size_t bytes, size_t guard)
     tide_assert(bytes > 0 && guard > 0 && bytes % guard == 0); /* so the guard begins a page */
     if (tide_os_faulted(bytes))
         return NULL;
-    char *start = mmap(NULL, bytes + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                       -1, 0);
+    char *start =
+        mmap(NULL, bytes + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)
         return NULL;
     if (mprotect(start + bytes, guard, PROT_NONE) == 0)
@@ -86,8 +86,8 @@ void *tide_os_map_huge(size_t bytes)
     if (tide_os_faulted(bytes))
         return NULL;
     bytes = (bytes + page - 1) / page * page;
-    char *start = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                       -1, 0);
+    char *start =
+        mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)
         return NULL;
     char *aligned = start + (huge - (uintptr_t)start % huge) % huge;

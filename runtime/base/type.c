@@ -20,7 +20,7 @@ static const tide_type_facts builtin[TIDE_BUILTIN_COUNT + 1] = {
 #undef TIDE_X
 };
 
-_Static_assert(CHUNK * CHUNKS == TIDE_TYPE_LIMIT, "each number has its place in a chunk");
+_Static_assert(CHUNK *CHUNKS == TIDE_TYPE_LIMIT, "each number has its place in a chunk");
 
 /* A registered type; never freed, so that facts may be held for good. */
 typedef struct registered_type {

@@ -172,9 +172,9 @@ static bool depot_revoke_credits(tide_buffers *buffers, tide_magazine *own, unsi
     bool any = false;
     for (unsigned k = 0; k < TIDE_BUFFER_KEYS; k++)
         for (unsigned b = 0; buffers->depot[k] != NULL && b < TIDE_BUCKETS; b++)
-            any = (buffers->depot[k][b].permits > 0 &&
-                   depot_revoke_in_bucket(buffers, own, k, b)) ||
-                  any;
+            any =
+                (buffers->depot[k][b].permits > 0 && depot_revoke_in_bucket(buffers, own, k, b)) ||
+                any;
     return any;
 }
 

@@ -85,8 +85,8 @@ tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *o
     if (buffers == NULL || out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffers_stats", "the %s NULL",
                          buffers == NULL ? "buffers are" : "result is");
-    *out = (tide_buffers_statistics){.bytes_max = buffers->bytes_max,
-                                     .count_max = buffers->count_max};
+    *out =
+        (tide_buffers_statistics){.bytes_max = buffers->bytes_max, .count_max = buffers->count_max};
     pthread_mutex_lock(&buffers->mutex);
     tide_magazines_stop(buffers);
     out->refused = buffers->refused;

@@ -14,8 +14,8 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
-#include "runtime/check/report.h"
 #include "runtime/base/settings.h"
+#include "runtime/check/report.h"
 
 /* MOST is the number of guarded arrays, live or in quarantine. A live one takes two mappings of the
  * 65530 that Linux lets a process have by default, and the program wants some, too. */
@@ -150,8 +150,7 @@ static void guard_on_fault(int signal, siginfo_t *info, void *context)
 
 static void guard_install_handler(void)
 {
-    struct sigaction action = {.sa_sigaction = guard_on_fault,
-                               .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct sigaction action = {.sa_sigaction = guard_on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     sigaction(SIGSEGV, NULL, &guard_previous_action); /* known before the first fault can come by */
     sigaction(SIGSEGV, &action, NULL);

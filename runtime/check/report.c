@@ -98,7 +98,7 @@ tide_report_text tide_code_text(const void *code)
         snprintf(words.text, sizeof words.text, "%s+%#zx", report_path_end(info.dli_fname),
                  from_module);
     else
-        snprintf(words.text, sizeof words.text, "%.70s+%#zx (%s+%#zx)", info.dli_sname,
-                 from_symbol, report_path_end(info.dli_fname), from_module);
+        snprintf(words.text, sizeof words.text, "%.70s+%#zx (%s+%#zx)", info.dli_sname, from_symbol,
+                 report_path_end(info.dli_fname), from_module);
     return words;
 }

@@ -14,9 +14,9 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
-#include "runtime/base/registry.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
+#include "runtime/base/registry.h"
 
 /* Every device ever opened except the host. Guarded by the registry; never freed. */
 static tide_device *device_list;
@@ -73,7 +73,8 @@ static int device_ordinal_of(const char *name, const char *prefix)
     size_t length = strlen(prefix), digits = 0;
     if (strncmp(name, prefix, length) != 0)
         return -1;
-    for (name += length; isdigit((unsigned char)name[digits]); digits++) {}
+    for (name += length; isdigit((unsigned char)name[digits]); digits++) {
+    }
     return digits >= 1 && digits <= DIGITS_MAX && name[digits] == '\0' ? atoi(name) : -1;
 }
 

@@ -87,9 +87,9 @@ typedef struct tide_device_methods {
 /* Never freed, so that a closed device can still be recognised: its `opened` is 0. */
 struct tide_device {
     const tide_device_methods *methods;
-    void *own;       /* what the methods keep                                               */
-    void *context;   /* the driver's                                                        */
-    void *stream;    /* the one that NULL stands for                                        */
+    void *own;     /* what the methods keep                                               */
+    void *context; /* the driver's                                                        */
+    void *stream;  /* the one that NULL stands for                                        */
     char name[32];
     tide_dl_device dl;
     bool host; /* the CPU may read and write slots: poison and fills go straight there */

@@ -66,7 +66,7 @@ bool tide_escape_check(const void *pointer)
     tide_report(TIDE_REPORT_ESCAPE,
                 "escape: a pointer to an array of %zu %.60s leaves the scope that will rewind "
                 "it in pool '%s'\n  acquired  %s",
-                query.record->length, tide_type_find(query.row->type)->name,
-                query.pool->core->name, tide_place_text(query.record->place).text);
+                query.record->length, tide_type_find(query.row->type)->name, query.pool->core->name,
+                tide_place_text(query.record->place).text);
     return false;
 }

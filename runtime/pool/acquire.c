@@ -3,10 +3,10 @@
 #include <tidepool/acquire.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/base/error.h"
-#include "runtime/pool/log.h"
 #include "runtime/check/report.h"
+#include "runtime/pool/invariants.h"
+#include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
 
 static const char call[] = "tide_acquire";

@@ -12,7 +12,7 @@
 
 /* ---- the list of all pools -------------------------------------------------------------- */
 
-static tide_pool *core_all_pools; /* guarded by the registry */
+static tide_pool *core_all_pools;   /* guarded by the registry */
 static uint64_t core_pools_created; /* guarded likewise */
 
 uint64_t tide_pool_numbers(void)

@@ -39,14 +39,14 @@ _Static_assert(offsetof(tide_pool, unused_) <= 64, "what guards read shares one 
 _Static_assert(sizeof(tide_shelf) == 16 && offsetof(tide_pool, shelves[1]) % 64 == 0,
                "shelves 1 to 4 fill one cache line");
 _Static_assert(TIDE_ROW_BYTES % 4096 == 64, "rows start a page and a line apart");
-_Static_assert(TIDE_EXTENT_MAX * TIDE_EXTENT_ROWS == TIDE_TYPE_LIMIT, "each type finds a row");
+_Static_assert(TIDE_EXTENT_MAX *TIDE_EXTENT_ROWS == TIDE_TYPE_LIMIT, "each type finds a row");
 _Static_assert(sizeof(tide_slot) == 24 && sizeof(tide_entry) == 24, "neither has a gap");
 
 /* The cold side of a shelf: its slots, and what is known of them. All zero until first use. */
 typedef struct tide_row {
     tide_shelf *shelf;
     tide_device *device; /* where its slots lie: the pool's, but headers are the host's */
-    tide_slot *slots;                 /* reserved address space: slots never move */
+    tide_slot *slots;    /* reserved address space: slots never move */
     struct tide_slot_record *records; /* one for each slot */
     uint32_t count;                   /* slots, the sentinel not counted          */
     uint32_t records_room;
@@ -57,16 +57,16 @@ typedef struct tide_row {
  * largest request since the last compact, so that a request larger than any before it comes by
  * here and peaks are known without a counter on the fast path; and 0 in a careful pool. */
 typedef struct tide_slot_record {
-    size_t capacity; /* elements there is memory for                        */
-    size_t bytes;    /* of that memory                                      */
-    size_t peak;     /* largest request since the last compact, in elements */
-    tide_buffer buffer; /* whose memory it is, where the pool draws from buffers: else none */
+    size_t capacity;         /* elements there is memory for                        */
+    size_t bytes;            /* of that memory                                      */
+    size_t peak;             /* largest request since the last compact, in elements */
+    tide_buffer buffer;      /* whose memory it is, where the pool draws from buffers: else none */
     struct tide_export *pin; /* exported memory, or NULL: runtime/pool/export.h */
 
     /* Careful pools only: */
-    size_t length;   /* elements asked for                                    */
-    uint64_t tag;    /* of the level it was acquired in                       */
-    tide_place place; /* where, if known                               */
+    size_t length;            /* elements asked for                                    */
+    uint64_t tag;             /* of the level it was acquired in                       */
+    tide_place place;         /* where, if known                               */
     struct tide_guard *guard; /* whose memory it is, or NULL: runtime/check/guard.h */
     bool live;
 } tide_slot_record;
@@ -216,10 +216,8 @@ tide_status tide_pool_use(const tide_pool *pool, const char *call);
 
 /* A refused call: sets the message, and at check level 1 reports it too, since whoever misuses a
  * scope has no status to look at. */
-__attribute__((format(printf, 4, 5), cold)) tide_status tide_misuse(const tide_pool *pool,
-                                                                    tide_status status,
-                                                                    const char *call,
-                                                                    const char *format, ...);
+__attribute__((format(printf, 4, 5), cold)) tide_status
+tide_misuse(const tide_pool *pool, tide_status status, const char *call, const char *format, ...);
 
 /* Pools are numbered in the order of their creation; the last number so far. Registry locked. */
 uint64_t tide_pool_numbers(void);

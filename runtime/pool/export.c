@@ -3,8 +3,8 @@
 #include "runtime/pool/export.h"
 
 #include "runtime/base/assert.h"
-#include "runtime/buffers/buffers.h"
 #include "runtime/base/shim.h"
+#include "runtime/buffers/buffers.h"
 #include "runtime/pool/streams.h"
 
 tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)

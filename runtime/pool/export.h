@@ -18,10 +18,10 @@ typedef struct tide_export {
     uint32_t holders; /* atomic */
     void *data;
     size_t bytes, capacity;
-    tide_device *device; /* held */
+    tide_device *device;   /* held */
     tide_buffers *buffers; /* held; where the memory goes back to, NULL: the device */
     tide_buffer buffer;
-    void *mark;          /* where the pool's own use ends; NULL while it goes on */
+    void *mark; /* where the pool's own use ends; NULL while it goes on */
 } tide_export;
 
 /* Takes the slot's memory out of the pool, or finds it taken; one holder more. NULL when there

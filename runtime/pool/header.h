@@ -20,7 +20,7 @@ typedef struct tide_shape_way {
 /* The headers of one slot. Each keeps its address for as long as the slot exists. */
 struct tide_array_cache {
     tide_array *headers[TIDE_NDIM_MAX + 1]; /* by rank */
-    uint32_t way_count, turn;                /* the way to be given up next */
+    uint32_t way_count, turn;               /* the way to be given up next */
     tide_shape_way ways[];
 };
 

@@ -26,12 +26,12 @@ _Static_assert(TIDE_ROW_MAX < TIDE_ROW_SLOTS, "a full row has its sentinel");
 
 static const char call[] = "tide_pool_check";
 
-#define HOLDS(condition, ...)                             \
-    do {                                                  \
-        if (!(condition)) {                               \
+#define HOLDS(condition, ...)                               \
+    do {                                                    \
+        if (!(condition)) {                                 \
             tide_fail(TIDE_ERROR_STATE, call, __VA_ARGS__); \
-            return false;                                 \
-        }                                                 \
+            return false;                                   \
+        }                                                   \
     } while (0)
 
 /* Invariants 1 to 3, of one slot. */

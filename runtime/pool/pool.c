@@ -6,17 +6,17 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/buffers/buffers.h"
-#include "runtime/pool/invariants.h"
 #include "runtime/base/error.h"
+#include "runtime/base/hooks.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/settings.h"
+#include "runtime/buffers/buffers.h"
 #include "runtime/check/guard.h"
 #include "runtime/check/levels.h"
-#include "runtime/pool/level.h"
-#include "runtime/base/registry.h"
 #include "runtime/check/report.h"
+#include "runtime/pool/invariants.h"
+#include "runtime/pool/level.h"
 #include "runtime/pool/request.h"
-#include "runtime/base/hooks.h"
-#include "runtime/base/settings.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/pool/row.h"
 #include "runtime/base/shim.h"
+#include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
 
 /* All ones: NaN in every floating type, -1 or the largest value in the integers. */

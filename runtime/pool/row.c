@@ -6,14 +6,14 @@
 #include <tidepool/inline/array.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/buffers/buffers.h"
 #include "runtime/base/error.h"
-#include "runtime/check/guard.h"
-#include "runtime/pool/log.h"
-#include "runtime/pool/header.h"
-#include "runtime/pool/export.h"
 #include "runtime/base/settings.h"
 #include "runtime/base/shim.h"
+#include "runtime/buffers/buffers.h"
+#include "runtime/check/guard.h"
+#include "runtime/pool/export.h"
+#include "runtime/pool/header.h"
+#include "runtime/pool/log.h"
 #include "runtime/pool/streams.h"
 
 enum { MIN_ALIGN = 64 };
@@ -78,7 +78,7 @@ static size_t row_round_up(size_t bytes, size_t to)
 }
 
 static void row_give_memory_back(const tide_pool *pool, const tide_row *row, const tide_slot *slot,
-                             const tide_slot_record *record)
+                                 const tide_slot_record *record)
 {
     tide_assert(slot->data != NULL && record->bytes > 0);
     void *stream = tide_streams_last(pool);
@@ -129,7 +129,7 @@ typedef struct asked {
 /* Grows geometrically, so that sizes that creep upward do not allocate each time; exactly to
  * the request for a new slot, or where the pool's limit leaves no room for more. */
 static size_t row_grown_bytes(const tide_pool_core *core, const tide_slot_record *record,
-                          size_t wanted, size_t room)
+                              size_t wanted, size_t room)
 {
     size_t generous = record->bytes + record->bytes / 4;
     return !core->disabled && generous > wanted && generous <= room ? generous : wanted;
@@ -157,8 +157,8 @@ static size_t row_whole_buffer(const tide_pool_core *core, size_t bytes, size_t 
 
 /* How many bytes to allocate for the request; refuses what cannot be. */
 static tide_status row_size_memory(const tide_pool *pool, const tide_row *row,
-                               const tide_slot_record *record, const asked *ask, size_t align,
-                               size_t *bytes)
+                                   const tide_slot_record *record, const asked *ask, size_t align,
+                                   size_t *bytes)
 {
     const tide_pool_core *core = pool->core;
     const char *type = tide_type_find(row->type)->name;
@@ -182,7 +182,7 @@ static tide_status row_size_memory(const tide_pool *pool, const tide_row *row,
 
 /* A buffer of at least so many bytes, held until it is released. */
 static tide_status row_draw_buffer(const tide_pool_core *core, size_t bytes, const char *call,
-                        tide_buffer *buffer, void **data)
+                                   tide_buffer *buffer, void **data)
 {
     tide_buffers *buffers = core->buffers;
     *buffer = tide_buffer_acquire_on(buffers, bytes, TIDE_BUFFER_DEVICE | (buffers->flags & ~0xFFu),
@@ -196,7 +196,7 @@ static tide_status row_draw_buffer(const tide_pool_core *core, size_t bytes, con
 
 /* Memory of the row's device. A pool whose stream is gone, or being recorded, gets none. */
 static tide_status row_allocate_on(const tide_pool *pool, const tide_row *row, size_t bytes,
-                               size_t align, const char *call, tide_buffer *buffer, void **data)
+                                   size_t align, const char *call, tide_buffer *buffer, void **data)
 {
     const tide_pool_core *core = pool->core;
     tide_device *device = row->device;
@@ -226,8 +226,8 @@ static tide_status row_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
     void *data = NULL;
     tide_buffer buffer = {0};
     if (ask->guarded && tide_guard_size(ask->bytes, align) <= row_room_beside(core, record))
-        guard = tide_guard_create(core->name, row->type, ask->n, ask->bytes, align, ask->place,
-                                  &data);
+        guard =
+            tide_guard_create(core->name, row->type, ask->n, ask->bytes, align, ask->place, &data);
     if (guard != NULL)
         bytes = tide_guard_bytes(guard);
     else
@@ -276,9 +276,8 @@ static tide_slot *row_append(tide_pool *pool, tide_row *row, const asked *ask)
         return NULL;
     }
     if (!row_reserve_record(row)) {
-        tide_fail(TIDE_ERROR_MEMORY, ask->call,
-                  "no memory to remember slot %u of %s in pool '%s'", row->count, type,
-                  pool->core->name);
+        tide_fail(TIDE_ERROR_MEMORY, ask->call, "no memory to remember slot %u of %s in pool '%s'",
+                  row->count, type, pool->core->name);
         return NULL;
     }
     tide_slot *slot = &row->slots[row->count];
@@ -406,8 +405,7 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
     return tide_streams_ordered(pool, call) == TIDE_OK ? slot : NULL;
 }
 
-void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n,
-                    tide_place place)
+void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n, tide_place place)
 {
     tide_assert(slot == row->shelf->next && slot->data != NULL);
     tide_slot_record *record = tide_slot_record_of(row, slot);

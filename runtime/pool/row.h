@@ -3,8 +3,8 @@
 #ifndef TIDEPOOL_RUNTIME_POOL_ROW_H
 #define TIDEPOOL_RUNTIME_POOL_ROW_H
 
-#include "runtime/pool/core.h"
 #include "runtime/base/type.h"
+#include "runtime/pool/core.h"
 
 /* The pool's row of a type, set up if this is its first use. NULL with a message. */
 tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call);
@@ -15,8 +15,7 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
                         const char *call);
 
 /* Moves `next` past the slot and hands its memory out for n elements. */
-void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n,
-                      tide_place place);
+void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n, tide_place place);
 
 /* Gives a slot's memory back to the device. The slot stays, hollow, in its place. */
 void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Giving free memory back: all of it (trim), or what far exceeds its recent use (compact).
  * Both touch slots from `next` on only, so no live array moves or shrinks, at any depth. */
-#include "runtime/pool/invariants.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/pool/header.h"
-#include "runtime/pool/export.h"
 #include "runtime/base/settings.h"
+#include "runtime/pool/export.h"
+#include "runtime/pool/header.h"
+#include "runtime/pool/invariants.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
 

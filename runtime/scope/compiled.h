@@ -43,6 +43,7 @@ extern const tide_runtime tide_runtime_general;
 #define TIDE_ARTEFACT_MAGIC UINT64_C(0x6c6f6f7065646974) /* "tidepool" */
 
 /* Every place that compiled code may look at: structure, field. */
+/* clang-format off */
 #define TIDE_COMPILED_LAYOUT(X)                                                                    \
     X(tide_slot, data) X(tide_slot, limit) X(tide_slot, array)                                     \
     X(tide_shelf, next) X(tide_shelf, saved_at)                                                    \
@@ -59,16 +60,19 @@ extern const tide_runtime tide_runtime_general;
     X(tide_runtime, enter) X(tide_runtime, leave) X(tide_runtime, frame)                           \
     X(tide_runtime, frame_leave) X(tide_runtime, acquire) X(tide_runtime, acquire_slow)            \
     X(tide_runtime, array) X(tide_runtime, array_slow) X(tide_runtime, dispatch)
+/* clang-format on */
 
 /* One number for all of it (FNV-1a over offsets and sizes): the same in the library and in the
  * stager if and only if both were built from the same layout. */
 static inline uint64_t tide_compiled_layout(void)
 {
-    static const uint32_t facts[] = {
-        2, /* of the protocol above */
-        sizeof(tide_slot), sizeof(tide_shelf), sizeof(tide_entry), TIDE_SCOPE_SAVED,
+    static const uint32_t facts[] = {2, /* of the protocol above */
+                                     sizeof(tide_slot),
+                                     sizeof(tide_shelf),
+                                     sizeof(tide_entry),
+                                     TIDE_SCOPE_SAVED,
 #define TIDE_X(structure, field) offsetof(structure, field), sizeof(((structure *)0)->field),
-        TIDE_COMPILED_LAYOUT(TIDE_X)
+                                     TIDE_COMPILED_LAYOUT(TIDE_X)
 #undef TIDE_X
     };
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

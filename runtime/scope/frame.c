@@ -68,8 +68,8 @@ tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t co
                                    tide_scope *scope)
 {
     const char *call = "tide_scope_enter_frame";
-    if (scope == NULL || site == NULL || (count != 0 && (types == NULL || counts == NULL ||
-                                                          data == NULL)))
+    if (scope == NULL || site == NULL ||
+        (count != 0 && (types == NULL || counts == NULL || data == NULL)))
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "a scope, a site or the arrays' data are NULL");
     TIDE_FORWARD(tide_kind_expect(site, TIDE_KIND_FRAME, call));
     if (count > TIDE_TYPED_MAX)

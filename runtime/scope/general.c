@@ -43,8 +43,8 @@ tide_array *tide_general_array(tide_pool *pool, tide_type type, int ndim, const 
                                      place.function, place.line);
 }
 
-tide_array *tide_general_array_slow(tide_pool *pool, tide_type type, int ndim,
-                                    const int64_t *shape, const tide_plan *plan, tide_site *site)
+tide_array *tide_general_array_slow(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
+                                    const tide_plan *plan, tide_site *site)
 {
     (void)plan;
     tide_assert(type < TIDE_TYPE_LIMIT && ndim >= 0 && ndim <= TIDE_NDIM_MAX);

@@ -145,8 +145,8 @@ tide_method *tide_generic_find(const tide_generic *generic, tide_type type)
     return method;
 }
 
-void tide_general_dispatch(tide_generic *generic, tide_type type, void *args,
-                           const tide_plan *plan, tide_site *site)
+void tide_general_dispatch(tide_generic *generic, tide_type type, void *args, const tide_plan *plan,
+                           tide_site *site)
 {
     (void)site;
     tide_assert(plan != NULL);

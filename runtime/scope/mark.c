@@ -20,7 +20,8 @@ uint64_t tide_mark_push(tide_pool *pool, const char *call)
         return 0;
     uint64_t serial = ++pool->core->log.mark_serial;
     tide_assert(serial != 0); /* which stands for "refused" */
-    tide_log_push(pool, &pool->core->log.undo[TIDE_UNDO_MARK], (tide_slot *)(uintptr_t)serial, pool->tag);
+    tide_log_push(pool, &pool->core->log.undo[TIDE_UNDO_MARK], (tide_slot *)(uintptr_t)serial,
+                  pool->tag);
     tide_assert(tide_mark_open(pool, (size_t)(pool->log_top - pool->core->log.start) - 1, serial));
     return serial;
 }
@@ -107,8 +108,8 @@ tide_status tide_rewind(tide_pool *pool, tide_mark mark)
     TIDE_FORWARD(tide_pool_use(pool, call));
     if (mark.pool != pool)
         return tide_misuse(pool, TIDE_ERROR_ARGUMENT, call, "the mark %s, not of pool '%s'",
-                         mark.pool == NULL ? "is of a refused checkpoint" : "is of another pool",
-                         pool->core->name);
+                           mark.pool == NULL ? "is of a refused checkpoint" : "is of another pool",
+                           pool->core->name);
     if (!tide_mark_open(pool, mark.position, mark.serial))
         return tide_misuse(pool, TIDE_ERROR_STALE, call,
                            "mark %llu of pool '%s' has been rewound already",

@@ -117,7 +117,8 @@ TIDE_INLINE void plan_leave(tide_scope *scope)
 void tide_plan_enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                           tide_site *site)
 {
-    if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <= (ptrdiff_t)pool->core->rows.used_count)) {
+    if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <=
+                      (ptrdiff_t)pool->core->rows.used_count)) {
         plan_enter_without_room(scope, pool, plan, site);
         return;
     }
@@ -176,8 +177,8 @@ static void plan_leave_table(tide_scope *scope)
 {
     const tide_plan *plan = scope->plan;
     tide_assert(scope->pool == tide_pool_refusing() || tide_scope_logged(scope));
-    if (TIDE_UNLIKELY(plan->counts != NULL && scope->pool->log_top - tide_scope_base(scope) >
-                                                  (ptrdiff_t)plan->type_count))
+    if (TIDE_UNLIKELY(plan->counts != NULL &&
+                      scope->pool->log_top - tide_scope_base(scope) > (ptrdiff_t)plan->type_count))
         plan_count_miss(scope, plan->type_count);
     plan_leave(scope);
 }
@@ -215,9 +216,11 @@ TIDE_INLINE void plan_enter_saving(tide_scope *scope, tide_pool *pool, const tid
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
     tide_assert(tide_scope_nests(scope) && !tide_scope_logged(scope));
+    /* clang-format off */
     __asm__("" ::
                 : "memory"); /* first all stores to the scope, then all to the pool: stores that
                                 alternate between their cache lines cost a cycle each */
+    /* clang-format on */
     pool->tag = tag;
 #define TIDE_STEP(i) shelves[i]->saved_at = tag
     TIDE_EACH_TYPED(count, TIDE_STEP);
@@ -389,10 +392,8 @@ static table_plan *plan_make_table(const tide_type *types, size_t count)
     tide_assert(distinct <= count && (distinct != 0 || count == 0));
     for (uint32_t i = 0; i < distinct; i++)
         shelves[i] = tide_plan_shelf(made->types[i]);
-    made->plan = (tide_plan){.tier = TIDE_TIER_TABLE,
-                             .type_count = distinct,
-                             .types = made->types,
-                             .shelves = shelves};
+    made->plan = (tide_plan){
+        .tier = TIDE_TIER_TABLE, .type_count = distinct, .types = made->types, .shelves = shelves};
     tide_plan_use_table(&made->plan);
     return made;
 }

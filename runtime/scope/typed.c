@@ -42,8 +42,8 @@ void tide_typed_leave_slow(const tide_typed_scope *scope)
     tide_entry *base = logged ? (tide_entry *)(void *)scope->next[0] : scope->base;
     tide_assert(pool == tide_pool_refusing() ||
                 (tide_log_has(pool, base) && tide_tag_nests(scope->tag, scope->outer)));
-    if (pool == tide_pool_refusing() ||
-        !tide_level_close(pool, base, scope->tag, scope->outer) || logged)
+    if (pool == tide_pool_refusing() || !tide_level_close(pool, base, scope->tag, scope->outer) ||
+        logged)
         return;
     tide_assert(pool->log_top == base && pool->tag == scope->outer);
     tide_assert(scope->count <= TIDE_TYPED_MAX);

@@ -146,12 +146,9 @@ static tide_status parts_move_packed(tide_pool *pool, const packing *pack, char 
 {
     switch (parts_ask_help(pool, out ? TIDE_FRAME_UNPACK : TIDE_FRAME_PACK, pack->parts,
                            pack->count, block, pack->offsets)) {
-    case TIDE_FRAME_QUEUED:
-        return TIDE_OK;
-    case TIDE_FRAME_FAILED:
-        return tide_error_status();
-    default:
-        return parts_copy_each(pool, pack, block, out);
+    case TIDE_FRAME_QUEUED: return TIDE_OK;
+    case TIDE_FRAME_FAILED: return tide_error_status();
+    default: return parts_copy_each(pool, pack, block, out);
     }
 }
 
@@ -357,11 +354,8 @@ tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t coun
         return TIDE_OK;
     }
     switch (parts_hash_by_device(pool, parts, count, hashes)) {
-    case TIDE_FRAME_QUEUED:
-        return TIDE_OK;
-    case TIDE_FRAME_FAILED:
-        return tide_error_status();
-    default:
-        return parts_hash_by_host(pool, parts, count, hashes, call);
+    case TIDE_FRAME_QUEUED: return TIDE_OK;
+    case TIDE_FRAME_FAILED: return tide_error_status();
+    default: return parts_hash_by_host(pool, parts, count, hashes, call);
     }
 }

@@ -22,11 +22,11 @@ typedef struct tide_piece {
 /* From the pieces into the block, which has so many bytes. When it returns the host's memory has
  * been read; the device's is written when the stream comes to it. */
 tide_status tide_ring_write(tide_pool *pool, void *block, size_t bytes, const tide_piece *pieces,
-                               size_t count, const char *call);
+                            size_t count, const char *call);
 
 /* The other way round. When it returns the pieces are there. */
 tide_status tide_ring_read(tide_pool *pool, const void *block, size_t bytes,
-                              const tide_piece *pieces, size_t count, const char *call);
+                           const tide_piece *pieces, size_t count, const char *call);
 
 /* Waits for what is in flight and gives the chunks back. */
 void tide_ring_end(tide_pool *pool);

@@ -57,14 +57,14 @@ struct bench_case {
     const char *group;
     const char *base; /* ratios are given against this variant and `floor` */
     const bench_sizes *sizes;
-    uint32_t threads; /* 0: on the main thread; else in so many of their own */
-    uint32_t types;   /* shelves in use in the pool, where that is the case's subject */
+    uint32_t threads;   /* 0: on the main thread; else in so many of their own */
+    uint32_t types;     /* shelves in use in the pool, where that is the case's subject */
     uint32_t mebibytes; /* of a slot, where that is the case's subject                */
     uint32_t sites;     /* staged together, where that is the case's subject          */
     uint64_t phase;     /* operations between changes, where that is its subject      */
-    bool uncounted;   /* runs code that Valgrind does not know */
-    uint64_t step;    /* blocks are a multiple of this many operations     */
-    uint32_t rounds;  /* at most; 0: as many as are asked for                */
+    bool uncounted;     /* runs code that Valgrind does not know */
+    uint64_t step;      /* blocks are a multiple of this many operations     */
+    uint32_t rounds;    /* at most; 0: as many as are asked for                */
     /* NULL, or: called before and after each block of any variant, untimed. Blocks are then of one
      * step, whatever it takes; such cases are not counted in instructions. */
     void (*before)(void *state);

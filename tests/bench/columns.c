@@ -209,8 +209,8 @@ static size_t guarded(void *state, uint64_t operations, bench_figure *out, size_
     tide_pool_statistics now;
     if (room < 1 || tide_pool_stats(s->pool, &now) != TIDE_OK)
         return 0;
-    out[0] = (bench_figure){"guarded", (double)(now.allocations - s->warm.allocations) /
-                                           (double)operations};
+    out[0] = (bench_figure){"guarded",
+                            (double)(now.allocations - s->warm.allocations) / (double)operations};
     return 1;
 }
 
@@ -253,8 +253,8 @@ static const bench_variant level_0 = {"level-0", NULL,   tide_setup, prove,
                                       run,       verify, teardown,   NULL};
 static const bench_variant level_1 = {"level-1", NULL,   poison_setup, prove,
                                       run,       verify, teardown,     NULL};
-static const bench_variant level_2_sampled = {"level-2-sampled", NULL,   sampled_setup, prove,
-                                              run,               verify, teardown,      guarded};
+static const bench_variant level_2_sampled = {
+    "level-2-sampled", NULL, sampled_setup, prove, run, verify, teardown, guarded};
 
 static const bench_variant *const levels[] = {&level_0, &level_1, &level_2_sampled, NULL};
 const bench_variant *const *const bench_checks_variants = levels;

@@ -12,8 +12,8 @@
  *   declared  the same with a second queue declared: each rewind orders the two */
 #include "device.h"
 
-#include "runtime/device/opencl/opencl.h"
 #include "runtime/base/settings.h"
+#include "runtime/device/opencl/opencl.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -379,10 +379,9 @@ const bench_variant *const bench_device_scope_variants[] = {&scope_buffers, &sco
 
 void bench_device_prepare(void)
 {
-    bench_variant *const all[] = {&fill_buffers, &fill_wide,  &fill_shared,
-                                  &fill_kept,    &fill_tide,  &scope_buffers,
-                                  &scope_shared, &scope_tide, &scope_declared,
-                                  &buffer_cache};
+    bench_variant *const all[] = {&fill_buffers,   &fill_wide,     &fill_shared,  &fill_kept,
+                                  &fill_tide,      &scope_buffers, &scope_shared, &scope_tide,
+                                  &scope_declared, &buffer_cache};
     if (is_there())
         return;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

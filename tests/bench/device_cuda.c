@@ -10,8 +10,8 @@
 #include "device_cuda.h"
 
 #include "jit/kernels/modules.h"
-#include "runtime/device/cuda/cuda.h"
 #include "runtime/base/settings.h"
+#include "runtime/device/cuda/cuda.h"
 
 #include <string.h>
 #include <sys/wait.h>

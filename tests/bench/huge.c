@@ -166,8 +166,14 @@ HUGE_VARIANTS(huge)
 HUGE_VARIANTS(rounded)
 
 const bench_variant *const bench_huge_touch_variants[] = {
-    &touch_plain, &touch_huge, &touch_rounded, NULL,
+    &touch_plain,
+    &touch_huge,
+    &touch_rounded,
+    NULL,
 };
 const bench_variant *const bench_huge_random_variants[] = {
-    &random_plain, &random_huge, &random_rounded, NULL,
+    &random_plain,
+    &random_huge,
+    &random_rounded,
+    NULL,
 };

@@ -48,20 +48,11 @@ static _Noreturn void explain(FILE *out, int status)
 static void set_value(bench_options *options, int letter)
 {
     switch (letter) {
-    case 'c':
-        options->case_glob = optarg;
-        break;
-    case 'v':
-        options->variant_glob = optarg;
-        break;
-    case 'r':
-        options->rounds = number(optarg, "--rounds");
-        break;
-    case 'b':
-        options->block_ns = 1e3 * number(optarg, "--block");
-        break;
-    default:
-        explain(stderr, 2);
+    case 'c': options->case_glob = optarg; break;
+    case 'v': options->variant_glob = optarg; break;
+    case 'r': options->rounds = number(optarg, "--rounds"); break;
+    case 'b': options->block_ns = 1e3 * number(optarg, "--block"); break;
+    default: explain(stderr, 2);
     }
 }
 

@@ -136,32 +136,31 @@ BENCH_INLINE void use(bool prove, const request *r, uint64_t *done, double *a, s
     __asm__ volatile("" : "+r"(*done) : "r"(a), "r"(b), "r"(c) : "memory");
 }
 
-#define ND(name, ...)                                                                 \
-    BENCH_INLINE uint64_t name##_block(nd_state *s, uint64_t operations, bool prove)  \
-    {                                                                                 \
-        tide_pool *const pool = s->pool;                                              \
-        const uint64_t last_turn = s->turns - 1;                                      \
-        uint64_t done = 0;                                                            \
-        TIDE_LOOP(pool, i, operations)                                                \
-        {                                                                             \
-            const request *r = s->requests[i & last_turn];                            \
-            __VA_ARGS__                                                               \
-        }                                                                             \
-        return done;                                                                  \
-    }                                                                                 \
-    static __attribute__((noinline, unused)) uint64_t name##_run(void *s,             \
-                                                                 uint64_t operations) \
-    {                                                                                 \
-        return name##_block(s, operations, false);                                    \
-    }                                                                                 \
-    static void name##_prove(void *state, uint64_t operations)                        \
-    {                                                                                 \
-        nd_state *s = state;                                                          \
-        if (name##_block(s, operations, true) != operations)                          \
-            bench_die(#name " lost operations");                                      \
-        bench_tide_warm(s->tide);                                                     \
-        if (tide_array_stats(s->pool, &s->warm) != TIDE_OK)                           \
-            bench_die("%s", tide_error_message());                                    \
+#define ND(name, ...)                                                                          \
+    BENCH_INLINE uint64_t name##_block(nd_state *s, uint64_t operations, bool prove)           \
+    {                                                                                          \
+        tide_pool *const pool = s->pool;                                                       \
+        const uint64_t last_turn = s->turns - 1;                                               \
+        uint64_t done = 0;                                                                     \
+        TIDE_LOOP(pool, i, operations)                                                         \
+        {                                                                                      \
+            const request *r = s->requests[i & last_turn];                                     \
+            __VA_ARGS__                                                                        \
+        }                                                                                      \
+        return done;                                                                           \
+    }                                                                                          \
+    static __attribute__((noinline, unused)) uint64_t name##_run(void *s, uint64_t operations) \
+    {                                                                                          \
+        return name##_block(s, operations, false);                                             \
+    }                                                                                          \
+    static void name##_prove(void *state, uint64_t operations)                                 \
+    {                                                                                          \
+        nd_state *s = state;                                                                   \
+        if (name##_block(s, operations, true) != operations)                                   \
+            bench_die(#name " lost operations");                                               \
+        bench_tide_warm(s->tide);                                                              \
+        if (tide_array_stats(s->pool, &s->warm) != TIDE_OK)                                    \
+            bench_die("%s", tide_error_message());                                             \
     }
 
 static __attribute__((noinline)) tide_array *request_array(tide_pool *pool, const request *r)
@@ -233,13 +232,19 @@ static void *turning_setup(const bench_case *job)
 
 /* Row-major strides of the constant shapes, by hand. */
 enum {
-    A_ROWS = 12, A_COLUMNS = 30,
-    B_PLANES = 4, B_ROWS = 9, B_COLUMNS = 10,
-    C_BLOCKS = 3, C_PLANES = 4, C_ROWS = 5, C_COLUMNS = 6
+    A_ROWS = 12,
+    A_COLUMNS = 30,
+    B_PLANES = 4,
+    B_ROWS = 9,
+    B_COLUMNS = 10,
+    C_BLOCKS = 3,
+    C_PLANES = 4,
+    C_ROWS = 5,
+    C_COLUMNS = 6
 };
-#define A_AT(i, j)       ((size_t)(i) * A_COLUMNS + (j))
-#define B_AT(i, j, k)    (((size_t)(i) * B_ROWS + (j)) * B_COLUMNS + (k))
-#define C_AT(i, j, k, l) ((((size_t)(i) * C_PLANES + (j)) * C_ROWS + (k)) * C_COLUMNS + (l))
+#define A_AT(i, j)       ((size_t)(i)*A_COLUMNS + (j))
+#define B_AT(i, j, k)    (((size_t)(i)*B_ROWS + (j)) * B_COLUMNS + (k))
+#define C_AT(i, j, k, l) ((((size_t)(i)*C_PLANES + (j)) * C_ROWS + (k)) * C_COLUMNS + (l))
 
 /* clang-format off */
 ND(aot,
@@ -304,11 +309,10 @@ static void teardown(void *state)
     bench_state_free(s, sizeof *s);
 }
 
-static const bench_variant variant_general = {"tide-general", NULL,        general_setup,
-                                              general_prove,  general_run, verify,
-                                              teardown,       hits};
-static const bench_variant variant_site = {"tide-site", NULL,     site_setup, site_prove,
-                                           site_run,    verify,   teardown,   hits};
+static const bench_variant variant_general = {"tide-general", NULL,   general_setup, general_prove,
+                                              general_run,    verify, teardown,      hits};
+static const bench_variant variant_site = {"tide-site", NULL,   site_setup, site_prove,
+                                           site_run,    verify, teardown,   hits};
 static const bench_variant variant_compiled = {"tide-compiled", BENCH_MISSING_STAGER,
                                                compiled_setup,  compiled_prove,
                                                compiled_run,    verify,
@@ -317,9 +321,9 @@ static const bench_variant variant_turning = {"tide-compiled", BENCH_MISSING_STA
                                               turning_setup,   turning_prove,
                                               turning_run,     verify,
                                               teardown,        hits};
-#define PLAIN_VARIANT(name)                     \
-    static const bench_variant variant_##name = \
-        {#name, NULL, setup, name##_prove, name##_run, verify, teardown, NULL};
+#define PLAIN_VARIANT(name)                                                                  \
+    static const bench_variant variant_##name = {#name,      NULL,   setup,    name##_prove, \
+                                                 name##_run, verify, teardown, NULL};
 PLAIN_VARIANT(raw)
 PLAIN_VARIANT(aot)
 PLAIN_VARIANT(empty)

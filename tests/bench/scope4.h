@@ -53,28 +53,27 @@ BENCH_INLINE void bench_use(bool prove, uint64_t row, uint64_t *done, const benc
 
 /* The same with what a program would hold in local variables across the loop, and with a loop of
  * the variant's own: LOOP(i, operations) { … }. */
-#define BENCH_SCOPE4_IN(LOOP, LOCALS, name, state, ...)                                \
-    BENCH_INLINE uint64_t name##_block(state *s, uint64_t operations, bool prove)      \
-    {                                                                                  \
-        const bench_sizes *const sizes = s->sizes;                                     \
-        uint64_t done = 0;                                                             \
-        LOCALS                                                                         \
-        LOOP(i, operations)                                                            \
-        {                                                                              \
-            const bench_sizes *n = &sizes[i % BENCH_SIZES];                            \
-            __VA_ARGS__                                                                \
-        }                                                                              \
-        return done;                                                                   \
-    }                                                                                  \
-    static __attribute__((noinline, unused)) uint64_t name##_run(void *s,              \
-                                                                 uint64_t operations)  \
-    {                                                                                  \
-        return name##_block((state *)s, operations, false);                            \
-    }                                                                                  \
-    static __attribute__((noinline)) void name##_prove(void *s, uint64_t operations)   \
-    {                                                                                  \
-        if (name##_block((state *)s, operations, true) != operations)                  \
-            bench_die(#name " lost operations");                                       \
+#define BENCH_SCOPE4_IN(LOOP, LOCALS, name, state, ...)                                        \
+    BENCH_INLINE uint64_t name##_block(state *s, uint64_t operations, bool prove)              \
+    {                                                                                          \
+        const bench_sizes *const sizes = s->sizes;                                             \
+        uint64_t done = 0;                                                                     \
+        LOCALS                                                                                 \
+        LOOP(i, operations)                                                                    \
+        {                                                                                      \
+            const bench_sizes *n = &sizes[i % BENCH_SIZES];                                    \
+            __VA_ARGS__                                                                        \
+        }                                                                                      \
+        return done;                                                                           \
+    }                                                                                          \
+    static __attribute__((noinline, unused)) uint64_t name##_run(void *s, uint64_t operations) \
+    {                                                                                          \
+        return name##_block((state *)s, operations, false);                                    \
+    }                                                                                          \
+    static __attribute__((noinline)) void name##_prove(void *s, uint64_t operations)           \
+    {                                                                                          \
+        if (name##_block((state *)s, operations, true) != operations)                          \
+            bench_die(#name " lost operations");                                               \
     }
 
 #endif

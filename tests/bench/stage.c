@@ -38,7 +38,7 @@ typedef struct stage_state {
     origin source;
     uint64_t turn;
     double started, spent, most, cpu; /* ms; the last: of the stager */
-    double trial, code_max, keep;    /* settings as they were       */
+    double trial, code_max, keep;     /* settings as they were       */
     tide_learning_statistics before;
     char cache[256];
 } stage_state;

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "runtime/buffers/buckets.h"
 #include "runtime/base/test_hooks.h"
+#include "runtime/buffers/buckets.h"
 
 /* ---- handles -------------------------------------------------------------------------------- */
 

@@ -12,8 +12,8 @@ typedef struct question {
 } question;
 
 typedef struct data_set {
-    const char *name; /* of the check */
-    const char *file; /* under the source tree, or under the folder of test data */
+    const char *name;  /* of the check */
+    const char *file;  /* under the source tree, or under the folder of test data */
     const char *typed; /* SQL: view `v` of table `t`, which holds texts as imported */
     const question *questions;
     size_t count;

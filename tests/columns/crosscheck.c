@@ -29,8 +29,8 @@ static outcome ask_sqlite(const question *q)
 {
     char import[LONGEST + 40];
     snprintf(import, sizeof import, ".import '%s' t", data_file);
-    return run_program((const char *const[]){"sqlite3", "-csv", "-cmd", ".mode csv", "-cmd",
-                                             import, ":memory:", set->typed, q->other, NULL});
+    return run_program((const char *const[]){"sqlite3", "-csv", "-cmd", ".mode csv", "-cmd", import,
+                                             ":memory:", set->typed, q->other, NULL});
 }
 
 static outcome ask_columns(const question *q)

@@ -16,8 +16,8 @@ static void run_both(columns_job *job, columns_error *error)
         pool = tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_POISON});
     columns_table *a = columns_run_tide(job, pool, error);
     columns_table *b = columns_run_heap(job, &heap, error);
-    if (a == NULL || b == NULL || !columns_table_equal(a, b) ||
-        tide_pool_check(pool) != TIDE_OK || tide_pool_depth(pool) != 0)
+    if (a == NULL || b == NULL || !columns_table_equal(a, b) || tide_pool_check(pool) != TIDE_OK ||
+        tide_pool_depth(pool) != 0)
         abort();
     columns_table_destroy(a);
     columns_table_destroy(b);

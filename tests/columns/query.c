@@ -47,8 +47,7 @@ static void assert_result(const char *csv, const char *query, const char *want)
     columns_error error = {.text = ""};
     columns_table *table = load(csv);
     columns_job *job = columns_job_create(table, query, 0, &error);
-    columns_table *result =
-        job == NULL ? NULL : columns_run_tide(job, tide_pool_local(), &error);
+    columns_table *result = job == NULL ? NULL : columns_run_tide(job, tide_pool_local(), &error);
     if (result == NULL)
         fail_msg("%s\n%s", query, error.text);
     for (size_t row = 0; row < result->rows; row++) {
@@ -474,9 +473,8 @@ static void names_and_types_are_checked(void **state)
 static void aggregates_are_refused_where_they_make_no_sense(void **state)
 {
     (void)state;
-    assert_refused("i, count(*)",
-                   "query:1:1: i is neither in an aggregate nor in group by\n"
-                   "  i, count(*)\n  ^");
+    assert_refused("i, count(*)", "query:1:1: i is neither in an aggregate nor in group by\n"
+                                  "  i, count(*)\n  ^");
     assert_refused("*, count(*) group by i",
                    "query:1:1: j is neither in an aggregate nor in group by\n"
                    "  *, count(*) group by i\n  ^");

@@ -91,7 +91,8 @@ static void the_last_line_need_not_end(void **state)
 static void a_byte_order_mark_is_no_part_of_the_name(void **state)
 {
     (void)state;
-    columns_table *t = load("\xef\xbb\xbf" "a,b\n1,2\n");
+    columns_table *t = load("\xef\xbb\xbf"
+                            "a,b\n1,2\n");
     assert_string_equal(t->columns[0].name, "a");
     columns_table_destroy(t);
     t = load("\xef\xbb\xbf\"a\"\n1\n");

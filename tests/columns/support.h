@@ -21,7 +21,7 @@ const char *file_with(const char *bytes, size_t length);
 typedef struct outcome {
     char *out, *err; /* NUL at the end; free with outcome_free */
     size_t out_length;
-    int status;      /* exit status; 128 + signal if it was killed */
+    int status; /* exit status; 128 + signal if it was killed */
 } outcome;
 
 /* Runs a program found by PATH, its arguments ending with NULL. stdin is empty. */
@@ -35,10 +35,10 @@ void outcome_free(outcome *o);
 /* Whether a program can be found by PATH. */
 bool have_program(const char *name);
 
-#define assert_contains(text, part)                                              \
-    do {                                                                         \
-        if (strstr((text), (part)) == NULL)                                      \
-            fail_msg("\"%s\" is not in:\n%s", (part), (text));                   \
+#define assert_contains(text, part)                            \
+    do {                                                       \
+        if (strstr((text), (part)) == NULL)                    \
+            fail_msg("\"%s\" is not in:\n%s", (part), (text)); \
     } while (0)
 
 #endif

@@ -55,8 +55,7 @@ static tide_status acquire_bits(struct fixture *fixture)
     tide_bit_set(bits, 70);
     tide_bit_put(bits, 3, true);
     tide_bit_clear(bits, 3);
-    return tide_bits_count(bits, 100) == 1 && tide_bit_test(bits, 70) ? TIDE_OK
-                                                                       : TIDE_ERROR_STATE;
+    return tide_bits_count(bits, 100) == 1 && tide_bit_test(bits, 70) ? TIDE_OK : TIDE_ERROR_STATE;
 }
 
 /* A live array. */

@@ -372,7 +372,9 @@ static void prepare_observed(struct fixture *fixture)
  * memory, works unlisted. */
 static tide_status scope_unlisted(struct fixture *fixture)
 {
-    static tide_site site = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE], .name = "unlisted", .place = {.file = __FILE__}};
+    static tide_site site = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
+                             .name = "unlisted",
+                             .place = {.file = __FILE__}};
     tide_scope scope __attribute__((cleanup(tide_site_leave)));
     tide_site_enter(&scope, fixture->pool, &site);
     if (scope.pool == NULL || tide_pool_depth(fixture->pool) != 1)
@@ -398,7 +400,8 @@ static tide_status scope_frame(struct fixture *fixture)
 
 static tide_status scope_loop(struct fixture *fixture)
 {
-    TIDE_LOOP (fixture->pool, i, 3) {
+    TIDE_LOOP(fixture->pool, i, 3)
+    {
         tide_status status = acquire_two(fixture->pool);
         if (status != TIDE_OK)
             return status;
@@ -439,9 +442,9 @@ static tide_status scopes_without_pool(struct fixture *fixture)
     TIDE_SCOPE(none);
     TIDE_SCOPE_TYPES(none, double);
     TIDE_FRAME(none, (double, a, 1));
-    TIDE_LOOP (none, i, 2)
-        if (tide_acquire(none, double, 1) != NULL)
-            return TIDE_ERROR_STATE;
+    TIDE_LOOP(none, i, 2)
+    if (tide_acquire(none, double, 1) != NULL)
+        return TIDE_ERROR_STATE;
     return a == NULL ? TIDE_OK : TIDE_ERROR_STATE;
 }
 
@@ -503,8 +506,12 @@ static tide_status site_questions(struct fixture *fixture)
 static tide_status module(struct fixture *fixture)
 {
     (void)fixture;
-    static tide_site first = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE], .name = "first", .place = {.file = __FILE__}};
-    static tide_site second = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE], .name = "second", .place = {.file = __FILE__}};
+    static tide_site first = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
+                              .name = "first",
+                              .place = {.file = __FILE__}};
+    static tide_site second = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
+                               .name = "second",
+                               .place = {.file = __FILE__}};
     static tide_site *const list[] = {&first, &second};
     static const char anchor = 0;
     tide_module_enter(list, list + 2, &anchor);

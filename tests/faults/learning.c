@@ -390,7 +390,8 @@ static const struct fault_case cases[] = {
      "tide_site_declare", 0},
     {"tide_step, deciding", prepare_observed_sites, step, ASKS, NULL, 0},
     {"tide_settle, compiling", prepare_observed_sites, settle, ASKS, NULL, 0},
-    {"tide_event_set_handler, reasons, stats, an idle settle", NULL, learning_questions, NEVER, NULL, 0},
+    {"tide_event_set_handler, reasons, stats, an idle settle", NULL, learning_questions, NEVER,
+     NULL, 0},
     {"tide_keeper_start, running, stop", NULL, keeper, NEVER, NULL, 0},
 };
 

@@ -72,8 +72,8 @@ static void use_every_form(tide_pool *pool, size_t left)
         assert_int_equal(a != NULL && b != NULL, left >= 2);
         assert_int_equal(a == NULL, b == NULL);
     }
-    TIDE_LOOP (pool, i, 3)
-        assert_int_equal(acquires(pool), left >= 2);
+    TIDE_LOOP(pool, i, 3)
+    assert_int_equal(acquires(pool), left >= 2);
     tide_scope scope;
     if (left > 0) {
         assert_int_equal(tide_scope_enter(pool, NULL, &scope), TIDE_OK);

@@ -49,12 +49,12 @@ static tide_status call_with_faults(const struct fault_case *one, struct fixture
 
 /* ---- one run, in its own process --------------------------------------------------------- */
 
-#define MUST(holds, ...)                                                        \
-    do {                                                                        \
-        if (!(holds)) {                                                         \
-            snprintf(injected->wrong, sizeof injected->wrong, __VA_ARGS__);     \
-            exit(EXIT_FAILURE);                                                 \
-        }                                                                       \
+#define MUST(holds, ...)                                                    \
+    do {                                                                    \
+        if (!(holds)) {                                                     \
+            snprintf(injected->wrong, sizeof injected->wrong, __VA_ARGS__); \
+            exit(EXIT_FAILURE);                                             \
+        }                                                                   \
     } while (0)
 
 /* What a failed call must leave as it was. */
@@ -215,14 +215,13 @@ int main(void)
 {
     enum { MOST = 256 };
     static struct CMUnitTest tests[MOST];
-    injected = mmap(NULL, sizeof *injected, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-                    0);
+    injected =
+        mmap(NULL, sizeof *injected, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (injected == MAP_FAILED || case_count() >= MOST)
         return EXIT_FAILURE;
     for (unsigned i = 0; i < case_count(); i++)
-        tests[i] = (struct CMUnitTest){.name = case_at(i)->name,
-                                       .test_func = sweep,
-                                       .initial_state = (void *)case_at(i)};
+        tests[i] = (struct CMUnitTest){
+            .name = case_at(i)->name, .test_func = sweep, .initial_state = (void *)case_at(i)};
     tests[case_count()] = (struct CMUnitTest)cmocka_unit_test(faults_were_injected);
     return _cmocka_run_group_tests("faults", tests, case_count() + 1, NULL, NULL);
 }

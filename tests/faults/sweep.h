@@ -53,8 +53,8 @@ void prepare_poison(struct fixture *fixture);
 void prepare_disabled(struct fixture *fixture);
 void prepare_guard(struct fixture *fixture);
 
-#define ASKS  true
-#define NEVER false
+#define ASKS     true
+#define NEVER    false
 #define TYPE_TOO (1 << TIDE_ERROR_TYPE) /* of a type that could not be registered */
 
 #endif

@@ -19,8 +19,8 @@
 #include "runtime/scope/generic.h"
 #include "runtime/scope/plan.h"
 
-#define USE(data) __asm__ volatile("" : : "r"(data) : "memory")
-#define KEEP()    __asm__ volatile("" : : : "memory")
+#define USE(data)  __asm__ volatile("" : : "r"(data) : "memory")
+#define KEEP()     __asm__ volatile("" : : : "memory")
 #define PATH(name) static __attribute__((noinline)) void name(tide_pool *pool, size_t times)
 
 static tide_spec specs[TIDE_KIND_COUNT];
@@ -227,8 +227,8 @@ bool golden_compile(const char *stager)
         return false;
     snprintf(spec, sizeof spec, "%s/spec", folder);
     snprintf(library, sizeof library, "%s/x.so", folder);
-    bool good = make_plans() && write_specs(spec) && run_stager(stager, spec, library) &&
-                load(library);
+    bool good =
+        make_plans() && write_specs(spec) && run_stager(stager, spec, library) && load(library);
     if (!good)
         fprintf(stderr, "golden: %s did not compile the sites\n", stager);
     unlink(spec);

@@ -171,9 +171,7 @@ static given use_and_tell(const use *u, const size_t *sizes)
                  memcmp(array->tensor.shape, u->shape, (size_t)u->ndim * sizeof *u->shape) == 0;
         g.data[0] = array != NULL ? array->tensor.data : NULL;
         break;
-    default:
-        tide_site_dispatch(u->site, u->generic, u->types[0], &calls);
-        g.well = calls == 1;
+    default: tide_site_dispatch(u->site, u->generic, u->types[0], &calls); g.well = calls == 1;
     }
     g.live = counts_of(u->pool).live;
     if (u->site->kind <= TIDE_KIND_FRAME)

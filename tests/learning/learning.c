@@ -193,8 +193,8 @@ static bool use_dispatch(const use *u)
 bool use_once(const use *u)
 {
     static bool (*const by_kind[TIDE_KIND_COUNT])(const use *) = {
-        [TIDE_KIND_SCOPE] = use_scope,     [TIDE_KIND_FRAME] = use_frame,
-        [TIDE_KIND_ACQUIRE] = use_acquire, [TIDE_KIND_ARRAY] = use_array,
+        [TIDE_KIND_SCOPE] = use_scope,       [TIDE_KIND_FRAME] = use_frame,
+        [TIDE_KIND_ACQUIRE] = use_acquire,   [TIDE_KIND_ARRAY] = use_array,
         [TIDE_KIND_DISPATCH] = use_dispatch,
     };
     if (u->pool == NULL)

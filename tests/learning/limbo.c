@@ -29,8 +29,8 @@ static void prepare(code *c, tide_kind kind, const char *purpose, tide_pool *poo
     char name[64];
     need_stager();
     snprintf(name, sizeof name, "limbo: %s, %s, %u", purpose, tide_kind_name(kind), types);
-    use u = use_of(name, kind, pool, types, TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64,
-                   TIDE_U16);
+    use u =
+        use_of(name, kind, pool, types, TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16);
     code_prepare(c, &u);
     code_round(c);
     assert_int_equal(code_loaded(c), 0);
@@ -309,9 +309,10 @@ static void on_step(int signal, siginfo_t *info, void *context)
 }
 
 /* Sets or clears the processor's trap flag; the stack below the red zone. */
-#define TRAP(operation)                                                                         \
-    __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t" operation                           \
-                     ", (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp" ::: "cc", "memory")
+#define TRAP(operation)                                               \
+    __asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushfq\n\t" operation \
+                     ", (%%rsp)\n\tpopfq\n\tlea 128(%%rsp), %%rsp" :: \
+                         : "cc", "memory")
 
 /* The use and nothing else. */
 static __attribute__((noinline)) bool use_stepping(const use *u)

@@ -29,12 +29,12 @@ static const char *self; /* this program, as it was called: Valgrind is not what
 
 /* ---- the other process ------------------------------------------------------------------- */
 
-#define MUST(condition)                                                             \
-    do {                                                                            \
-        if (!(condition)) {                                                         \
-            fprintf(stderr, "%s: %s\n", #condition, tide_error_message());          \
-            exit(1);                                                                \
-        }                                                                           \
+#define MUST(condition)                                                    \
+    do {                                                                   \
+        if (!(condition)) {                                                \
+            fprintf(stderr, "%s: %s\n", #condition, tide_error_message()); \
+            exit(1);                                                       \
+        }                                                                  \
     } while (0)
 
 /* Dispatches are of generic functions, which no file can name: they learn by themselves. */
@@ -191,8 +191,7 @@ static void a_bad_file_is_refused_and_the_program_learns_by_itself(void **state)
     size_t bytes = read_file(good, text, sizeof text);
     write_file(bad, text, bytes / 2);
     in_another_process(bad, "refuse");
-    static const char *const others[] = {"", "\n", "tidepool-profile 999\n",
-                                         "\177ELF\002\001\001",
+    static const char *const others[] = {"", "\n", "tidepool-profile 999\n", "\177ELF\002\001\001",
                                          "{\"sites\": []}\n"};
     for (unsigned i = 0; i < sizeof others / sizeof *others; i++) {
         write_file(bad, others[i], strlen(others[i]));

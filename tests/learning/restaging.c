@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "jit/stager/directory.h"
 #include "jit/learn/round.h"
+#include "jit/stager/directory.h"
 
 enum { SITES = 48, PHASES = 6 };
 

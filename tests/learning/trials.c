@@ -78,7 +78,8 @@ static tide_tier tier_without_code(tide_kind kind)
 static void what_is_faster_is_adopted(void **state)
 {
     (void)state;
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         use u = tried("wins", kind);
         open_trial(&u);
         uint64_t won = learned().won;
@@ -95,7 +96,8 @@ static void what_is_no_faster_is_given_up_and_tried_again_later(void **state)
 {
     (void)state;
     candidate_ns = 1000;
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         use u = tried("loses", kind);
         open_trial(&u);
         uint64_t lost = learned().lost;
@@ -174,7 +176,8 @@ static void in_a_pool_that_checks_a_trial_is_void_and_held_again(void **state)
 static void unforeseen_uses_during_a_trial_are_no_misses(void **state)
 {
     (void)state;
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         use u = tried("unforeseen", kind), other = u;
         other.types[0] = TIDE_C64;
         other.shape[0] = 9;
@@ -206,7 +209,8 @@ static void nobody_waits_for_a_trial_without_uses(void **state)
 static void a_site_on_trial_may_be_pinned_reset_and_observed(void **state)
 {
     (void)state;
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         use u = tried("disturbed", kind);
         open_trial(&u);
         use_times(&u, 3);
@@ -238,7 +242,8 @@ static void a_site_on_trial_may_be_pinned_reset_and_observed(void **state)
 static void a_rehearsal_leaves_the_pool_as_it_was(void **state)
 {
     (void)state;
-    EACH_KIND(kind) {
+    EACH_KIND(kind)
+    {
         use u = tried("traceless", kind);
         tide_scope outer;
         open_trial(&u);

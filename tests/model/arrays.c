@@ -21,19 +21,14 @@ static tide_array *acquire_as(tide_pool *pool, tide_type id, const struct shape 
                               enum mode mode)
 {
     switch (mode) {
-    case MODE_INLINE:
-        return tide_array_acquire(pool, id, shape->ndim, shape->extent);
-    case MODE_ZEROS:
-        return tide_array_zeros(pool, id, shape->ndim, shape->extent);
-    case MODE_ONES:
-        return tide_array_ones(pool, id, shape->ndim, shape->extent);
-    case MODE_FILL:
-        return tide_array_fill(pool, id, shape->ndim, shape->extent, model_fill_value);
+    case MODE_INLINE: return tide_array_acquire(pool, id, shape->ndim, shape->extent);
+    case MODE_ZEROS: return tide_array_zeros(pool, id, shape->ndim, shape->extent);
+    case MODE_ONES: return tide_array_ones(pool, id, shape->ndim, shape->extent);
+    case MODE_FILL: return tide_array_fill(pool, id, shape->ndim, shape->extent, model_fill_value);
     case MODE_COLD:
         return tide_array_acquire_slow(pool, id, shape->order, shape->ndim, shape->extent,
                                        TIDE_NOWHERE);
-    default:
-        return tide_array_acquire_order(pool, id, shape->order, shape->ndim, shape->extent);
+    default: return tide_array_acquire_order(pool, id, shape->order, shape->ndim, shape->extent);
     }
 }
 
@@ -52,8 +47,8 @@ static tide_array *acquire_similar(struct machine *machine, const struct operati
     shape_stride(shape);
     machine_faults(machine, op->c);
     return tide_array_similar(machine->pool, of->header,
-                        other_type ? model_types[*type].id : TIDE_NO_TYPE, shape->ndim,
-                        other_shape ? shape->extent : NULL);
+                              other_type ? model_types[*type].id : TIDE_NO_TYPE, shape->ndim,
+                              other_shape ? shape->extent : NULL);
 }
 
 static enum fill fill_of(enum mode mode)
@@ -86,8 +81,8 @@ static void judge_failure(struct machine *machine, unsigned type, const struct s
         oracle_wrong(oracle, "an array: %s", tide_error_message());
 }
 
-static void judge(struct machine *machine, unsigned type, const struct shape *shape,
-                  enum mode mode, tide_array *array)
+static void judge(struct machine *machine, unsigned type, const struct shape *shape, enum mode mode,
+                  tide_array *array)
 {
     struct oracle *oracle = &machine->oracle;
     enum fill fill = fill_of(mode);
@@ -174,7 +169,7 @@ static void take_part(struct machine *machine, const struct operation *op, size_
         ones = ones && part.step[d] == 1;
     machine_faults(machine, op->c);
     tide_array *view = tide_array_view(machine->pool, nd->header, part.start, part.extent,
-                                 ones ? NULL : part.step);
+                                       ones ? NULL : part.step);
     judge_view(machine, of, view, &shape, offset, inside ? TIDE_OK : TIDE_ERROR_SIZE);
 }
 
@@ -195,8 +190,7 @@ static void refold(struct machine *machine, const struct operation *op, size_t o
 void machine_view(struct machine *machine, const struct operation *op)
 {
     size_t of = 0;
-    if (machine->oracle.live_count == ORACLE_LIVE ||
-        !oracle_choose(&machine->oracle, op->a, &of))
+    if (machine->oracle.live_count == ORACLE_LIVE || !oracle_choose(&machine->oracle, op->a, &of))
         return;
     if (op->c % 4 == 1)
         refold(machine, op, of);
@@ -289,21 +283,11 @@ static tide_status spoil(struct import *import, unsigned how)
 {
     tide_dl_managed *managed = &import->managed;
     switch (how) {
-    case 0:
-        managed->version.major = 2;
-        return TIDE_ERROR_ARGUMENT;
-    case 1:
-        managed->tensor.device.device_type = TIDE_DL_CUDA;
-        return TIDE_ERROR_DEVICE;
-    case 2:
-        managed->tensor.dtype.lanes = 4;
-        return TIDE_ERROR_TYPE;
-    case 3:
-        managed->tensor.ndim = TIDE_NDIM_MAX + 1;
-        return TIDE_ERROR_SIZE;
-    default:
-        managed->tensor.dtype = (tide_dl_type){TIDE_DL_OPAQUE, 8, 1};
-        return TIDE_ERROR_TYPE;
+    case 0: managed->version.major = 2; return TIDE_ERROR_ARGUMENT;
+    case 1: managed->tensor.device.device_type = TIDE_DL_CUDA; return TIDE_ERROR_DEVICE;
+    case 2: managed->tensor.dtype.lanes = 4; return TIDE_ERROR_TYPE;
+    case 3: managed->tensor.ndim = TIDE_NDIM_MAX + 1; return TIDE_ERROR_SIZE;
+    default: managed->tensor.dtype = (tide_dl_type){TIDE_DL_OPAQUE, 8, 1}; return TIDE_ERROR_TYPE;
     }
 }
 

@@ -26,15 +26,15 @@ static void expect_tier(struct machine *machine, const tide_plan *plan, tide_tie
 
 /* ---- TIDE_SCOPE, one site for each menu -------------------------------------------------- */
 
-#define SITE_FORM(form, menu, tier)                                                       \
-    static void form##_##menu(struct machine *machine, struct frame *frame)               \
-    {                                                                                     \
-        bool again = true;                                                                \
-        while (again) {                                                                   \
-            BLOCK(TIDE_SCOPE_AT(scope, machine->pool, "model-" #form "-" #menu);          \
-                  expect_tier(machine, scope.plan, tier(scope)), NULL);                   \
-            again = machine_after(machine, frame, outcome);                               \
-        }                                                                                 \
+#define SITE_FORM(form, menu, tier)                                              \
+    static void form##_##menu(struct machine *machine, struct frame *frame)      \
+    {                                                                            \
+        bool again = true;                                                       \
+        while (again) {                                                          \
+            BLOCK(TIDE_SCOPE_AT(scope, machine->pool, "model-" #form "-" #menu); \
+                  expect_tier(machine, scope.plan, tier(scope)), NULL);          \
+            again = machine_after(machine, frame, outcome);                      \
+        }                                                                        \
     }
 /* Where nothing can be compiled the table stands in, if somebody wants that form by its name. */
 static tide_tier compiled_tier = TIDE_TIER_COMPILED;
@@ -81,13 +81,13 @@ static size_t frame_count(const struct frame *frame, unsigned i)
     return operand_scope_count(frame->op.b, frame->op.c, i, bits);
 }
 
-#define N(i) frame_count(frame, i)
+#define N(i)    frame_count(frame, i)
 #define FRAME_0 (double, a, N(0))
 #define FRAME_1 (double, a, N(0)), (int32_t, b, N(1))
 #define FRAME_2 (float, a, N(0)), (float, b, N(1)), (uint8_t, c, N(2))
 #define FRAME_3 (struct model_point, a, N(0)), (double, b, N(1)), (struct model_wide, c, N(2))
-#define FRAME_4                                                                           \
-    (int8_t, a, N(0)), (int16_t, b, N(1)), (int32_t, c, N(2)), (int64_t, d, N(3)),        \
+#define FRAME_4                                                                    \
+    (int8_t, a, N(0)), (int16_t, b, N(1)), (int32_t, c, N(2)), (int64_t, d, N(3)), \
         (float, e, N(4)), (double, f, N(5)), (tide_c128, g, N(6)), (bool, h, N(7))
 #define NAMES_0 a
 #define NAMES_1 a, b
@@ -98,23 +98,23 @@ static size_t frame_count(const struct frame *frame, unsigned i)
 /* A frame without arrays is a scope that names the same types. */
 #define FRAME(pool, ...) TIDE_FRAME(pool, __VA_ARGS__)
 #define DATA(...)        ((void *const[]){__VA_ARGS__})
-#define FRAME_FORM(menu)                                                            \
-    static enum outcome framed_##menu(struct machine *machine, struct frame *frame) \
-    {                                                                               \
-        BLOCK(FRAME(machine->pool, FRAME_##menu), DATA(NAMES_##menu));              \
-        return outcome;                                                             \
-    }                                                                               \
-    static enum outcome unframed_##menu(struct machine *machine, struct frame *frame) \
-    {                                                                               \
-        BLOCK(SCOPE_TYPES(machine->pool, TYPES_##menu), NULL);                      \
-        return outcome;                                                             \
-    }                                                                               \
-    static void frame_##menu(struct machine *machine, struct frame *frame)          \
-    {                                                                               \
-        bool again = true;                                                          \
-        while (again)                                                               \
-            again = machine_after(machine, frame,                                   \
-                                  frame->furnished ? framed_##menu(machine, frame)  \
+#define FRAME_FORM(menu)                                                               \
+    static enum outcome framed_##menu(struct machine *machine, struct frame *frame)    \
+    {                                                                                  \
+        BLOCK(FRAME(machine->pool, FRAME_##menu), DATA(NAMES_##menu));                 \
+        return outcome;                                                                \
+    }                                                                                  \
+    static enum outcome unframed_##menu(struct machine *machine, struct frame *frame)  \
+    {                                                                                  \
+        BLOCK(SCOPE_TYPES(machine->pool, TYPES_##menu), NULL);                         \
+        return outcome;                                                                \
+    }                                                                                  \
+    static void frame_##menu(struct machine *machine, struct frame *frame)             \
+    {                                                                                  \
+        bool again = true;                                                             \
+        while (again)                                                                  \
+            again = machine_after(machine, frame,                                      \
+                                  frame->furnished ? framed_##menu(machine, frame)     \
                                                    : unframed_##menu(machine, frame)); \
     }
 MODEL_MENUS(FRAME_FORM)
@@ -125,7 +125,8 @@ MODEL_MENUS(FRAME_FORM)
 static void loop_any(struct machine *machine, struct frame *frame)
 {
     enum outcome outcome = OUTCOME_STOP;
-    TIDE_LOOP (machine->pool, i, SIZE_MAX) {
+    TIDE_LOOP(machine->pool, i, SIZE_MAX)
+    {
         if (i > 0 && !machine_after(machine, frame, outcome))
             return;
         outcome = machine_inside(machine, frame, NULL);
@@ -195,7 +196,9 @@ static void ffi_any(struct machine *machine, struct frame *frame)
 #define COMPILED_NAME(menu) compiled_##menu,
 #define TYPES_NAME(menu)    types_##menu,
 #define FRAME_NAME(menu)    frame_##menu,
-#define ANY(function)       {function, function, function, function, function}
+/* clang-format off */
+#define ANY(function) {function, function, function, function, function}
+/* clang-format on */
 
 static enter_function *const enter_functions[FORM_COUNT][MENU_COUNT] = {
     [FORM_FULL] = {MODEL_MENUS(FULL_NAME)},

@@ -15,9 +15,8 @@
 /* ---- what can be seen ------------------------------------------------------------------- */
 
 static const char *const observed_names[] = {
-    "operation", "status",     "depth",       "live",     "slots",    "bytes held",
-    "bytes live", "allocations", "releases", "exchanges", "content",
-    "bytes pinned", "requests"};
+    "operation",   "status",   "depth",     "live",    "slots",        "bytes held", "bytes live",
+    "allocations", "releases", "exchanges", "content", "bytes pinned", "requests"};
 
 static void compare(struct machine *machine, const struct observation *seen,
                     const struct observation *expected)
@@ -40,10 +39,19 @@ static void observe(struct machine *machine)
     if (trace->count == TRACE_MAX || machine_failed(machine))
         return;
     const tide_pool_statistics *now = &oracle->now;
-    struct observation seen = {machine->next, machine->status,  now->depth,       now->slots_live,
-                               now->slots,    now->bytes_held,  now->bytes_live,  now->allocations,
-                               now->releases, now->exchanges,   oracle_digest(oracle),
-                               now->bytes_exported, now->requests};
+    struct observation seen = {machine->next,
+                               machine->status,
+                               now->depth,
+                               now->slots_live,
+                               now->slots,
+                               now->bytes_held,
+                               now->bytes_live,
+                               now->allocations,
+                               now->releases,
+                               now->exchanges,
+                               oracle_digest(oracle),
+                               now->bytes_exported,
+                               now->requests};
     if (machine->reference != NULL && trace->count < machine->reference->count)
         compare(machine, &seen, &machine->reference->seen[trace->count]);
     trace->seen[trace->count++] = seen;
@@ -87,8 +95,7 @@ static void furnish(struct machine *machine, const struct frame *frame, void *co
         unsigned type = menu->index[i];
         size_t n = operand_scope_count(frame->op.b, frame->op.c, i, model_types[type].bits);
         tide_type id = model_types[type].id;
-        void *array =
-            data != NULL ? data[i] : tide_acquire_inline(machine->pool, id, n, TIDE_HERE);
+        void *array = data != NULL ? data[i] : tide_acquire_inline(machine->pool, id, n, TIDE_HERE);
         if (array == NULL)
             oracle_wrong(&machine->oracle, "an array at entry: %s", tide_error_message());
         else
@@ -184,9 +191,7 @@ static enum outcome interpret(struct machine *machine)
         machine->oracle.step = machine->next;
         machine->done++;
         switch (op.code) {
-        case OPERATION_ENTER:
-            enter(machine, &op);
-            break;
+        case OPERATION_ENTER: enter(machine, &op); break;
         case OPERATION_LEAVE:
             if (machine->frame->outer != NULL)
                 return OUTCOME_LEAVE;
@@ -195,11 +200,8 @@ static enum outcome interpret(struct machine *machine)
             if (turns(machine))
                 return OUTCOME_TURN;
             break;
-        case OPERATION_LEAK:
-            leak(machine, &op);
-            break;
-        default:
-            machine_operate(machine, &op);
+        case OPERATION_LEAK: leak(machine, &op); break;
+        default: machine_operate(machine, &op);
         }
         observe(machine);
     }
@@ -276,8 +278,8 @@ static void empty_quarantine(void)
     tide_tune_set("quarantine", 0);
     tide_tune_set("guard_sample", 1);
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_GUARD});
-    if (pool == NULL || tide_acquire(pool, double, 1) == NULL ||
-        tide_pool_reset(pool) != TIDE_OK || tide_pool_destroy(pool) != TIDE_OK)
+    if (pool == NULL || tide_acquire(pool, double, 1) == NULL || tide_pool_reset(pool) != TIDE_OK ||
+        tide_pool_destroy(pool) != TIDE_OK)
         abort();
     tide_tune_set("quarantine", size);
 }
@@ -336,8 +338,8 @@ static void finish(struct machine *machine)
         oracle_wrong(oracle, "tide_pool_destroy at depth %zu: %s", oracle->level_count,
                      tide_status_name(status));
     oracle_reset(oracle);
-    if (status != TIDE_OK && (tide_pool_reset(machine->pool) != TIDE_OK ||
-                              tide_pool_destroy(machine->pool) != TIDE_OK))
+    if (status != TIDE_OK &&
+        (tide_pool_reset(machine->pool) != TIDE_OK || tide_pool_destroy(machine->pool) != TIDE_OK))
         oracle_wrong(oracle, "reset and destroy: %s", tide_error_message());
     oracle_outlived(oracle);
 }

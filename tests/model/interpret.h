@@ -76,7 +76,7 @@ struct machine {
     struct frame *frame; /* innermost            */
     size_t depth;        /* frames    */
     struct kept_mark marks[MARKS];
-    size_t mark_count; /* ever made */
+    size_t mark_count;   /* ever made */
     unsigned registered; /* types of the family, a bit each */
     unsigned threads;    /* that wait for this one */
     size_t done;

@@ -56,8 +56,7 @@ static void work(const struct options *options, struct progress *progress)
     while ((double)progress->operations < wanted && progress->wrong[0] == '\0') {
         progress->seed = options->seed + progress->programs++;
         struct program program = {bytes, program_generate(progress->seed, bytes)};
-        progress->operations +=
-            model_run(&program, options->forms, PLANT_NOTHING, progress->wrong);
+        progress->operations += model_run(&program, options->forms, PLANT_NOTHING, progress->wrong);
     }
     if (progress->wrong[0] == '\0' && progress->programs >= MANY && !compiled_code_ran(options))
         strcpy(progress->wrong, "compiled code was never run");
@@ -85,8 +84,8 @@ static int report_failure(const struct options *options, const struct progress *
 
 static int run_many(const struct options *options)
 {
-    struct progress *progress = mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE,
-                                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct progress *progress =
+        mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (progress == MAP_FAILED)
         abort();
     double start = now();
@@ -168,8 +167,8 @@ static unsigned form_bit(const char *name)
 
 static struct options read_options(int count, char **words)
 {
-    static const struct option known[] = {{"seed", 1, NULL, 's'},  {"operations", 1, NULL, 'o'},
-                                          {"form", 1, NULL, 'f'},  {"bytes", 1, NULL, 'b'},
+    static const struct option known[] = {{"seed", 1, NULL, 's'},    {"operations", 1, NULL, 'o'},
+                                          {"form", 1, NULL, 'f'},    {"bytes", 1, NULL, 'b'},
                                           {"program", 1, NULL, 'p'}, {0}};
     struct options options = {.seed = 1, .operations = 100000};
     for (int c; (c = getopt_long(count, words, "", known, NULL)) != -1;) {
@@ -183,8 +182,10 @@ static struct options read_options(int count, char **words)
             break;
         case 'p': options.program = optarg; break;
         default:
-            fprintf(stderr, "usage: %s [--seed N] [--operations N] [--form NAME]… "
-                            "[--bytes FILE… | --program HEX]\n", words[0]);
+            fprintf(stderr,
+                    "usage: %s [--seed N] [--operations N] [--form NAME]… "
+                    "[--bytes FILE… | --program HEX]\n",
+                    words[0]);
             exit(2);
         }
     }

@@ -50,17 +50,13 @@ static const bool set_bit = true;
 static void *acquire_as(tide_pool *pool, tide_type id, size_t n, enum fill fill)
 {
     switch (fill) {
-    case FILL_INLINE:
-        return tide_acquire_inline(pool, id, n, TIDE_HERE);
-    case FILL_ZEROS:
-        return tide_zeros_type(pool, id, n);
-    case FILL_ONES:
-        return tide_ones_type(pool, id, n);
+    case FILL_INLINE: return tide_acquire_inline(pool, id, n, TIDE_HERE);
+    case FILL_ZEROS: return tide_zeros_type(pool, id, n);
+    case FILL_ONES: return tide_ones_type(pool, id, n);
     case FILL_VALUE:
         return tide_fill_type(pool, id, n,
                               id == TIDE_BIT ? (const void *)&set_bit : model_fill_value);
-    default:
-        return tide_acquire_type(pool, id, n);
+    default: return tide_acquire_type(pool, id, n);
     }
 }
 
@@ -72,23 +68,15 @@ static bool make_one(tide_type id, unsigned char one[16])
     float single = 1;
     switch (id) {
     case TIDE_F64:
-    case TIDE_C128:
-        memcpy(one, &real, sizeof real);
-        return true;
+    case TIDE_C128: memcpy(one, &real, sizeof real); return true;
     case TIDE_F32:
-    case TIDE_C64:
-        memcpy(one, &single, sizeof single);
-        return true;
-    case TIDE_F16:
-        one[1] = 0x3c;
-        return true;
+    case TIDE_C64: memcpy(one, &single, sizeof single); return true;
+    case TIDE_F16: one[1] = 0x3c; return true;
     case TIDE_BF16:
         one[0] = 0x80;
         one[1] = 0x3f;
         return true;
-    default:
-        one[0] = 1;
-        return id != TIDE_NO_TYPE && id <= TIDE_BOOL;
+    default: one[0] = 1; return id != TIDE_NO_TYPE && id <= TIDE_BOOL;
     }
 }
 
@@ -359,29 +347,14 @@ static tide_status refuse_acquire(tide_pool *pool, unsigned how)
     void *data = NULL;
     tide_type unknown = tide_type_count() + 1;
     switch (how) {
-    case 0:
-        data = tide_acquire_type(pool, TIDE_NO_TYPE, 1);
-        break;
-    case 1:
-        data = tide_acquire_type(pool, unknown, 1);
-        break;
-    case 2:
-        data = tide_acquire_type(pool, UINT32_MAX, 1);
-        break;
-    case 3:
-        data = tide_acquire_inline(pool, TIDE_F64, (size_t)-1, TIDE_HERE);
-        break;
-    case ENORMOUS:
-        data = tide_acquire_type(pool, TIDE_U8, SIZE_MAX - 62);
-        break;
-    case 5:
-        data = tide_zeros_type(pool, TIDE_C128, SIZE_MAX / 16 + 2);
-        break;
-    case 6:
-        data = tide_acquire_type(NULL, TIDE_F64, 1);
-        break;
-    default:
-        data = tide_fill_type(pool, TIDE_F64, 1, NULL);
+    case 0: data = tide_acquire_type(pool, TIDE_NO_TYPE, 1); break;
+    case 1: data = tide_acquire_type(pool, unknown, 1); break;
+    case 2: data = tide_acquire_type(pool, UINT32_MAX, 1); break;
+    case 3: data = tide_acquire_inline(pool, TIDE_F64, (size_t)-1, TIDE_HERE); break;
+    case ENORMOUS: data = tide_acquire_type(pool, TIDE_U8, SIZE_MAX - 62); break;
+    case 5: data = tide_zeros_type(pool, TIDE_C128, SIZE_MAX / 16 + 2); break;
+    case 6: data = tide_acquire_type(NULL, TIDE_F64, 1); break;
+    default: data = tide_fill_type(pool, TIDE_F64, 1, NULL);
     }
     return data == NULL ? tide_error_status() : TIDE_OK;
 }
@@ -406,38 +379,29 @@ static tide_status refuse_other(struct machine *machine, unsigned how, tide_stat
     tide_scope scope;
     *expected = TIDE_ERROR_ARGUMENT;
     switch (how) {
-    case 0:
-        return status_of_type(tide_type_register(NULL, 8, 8));
-    case 1:
-        return status_of_type(tide_type_register("", 8, 8));
+    case 0: return status_of_type(tide_type_register(NULL, 8, 8));
+    case 1: return status_of_type(tide_type_register("", 8, 8));
     case 2:
         *expected = TIDE_ERROR_SIZE;
         return status_of_type(tide_type_register("model.bad", 12, 8));
     case 3:
         *expected = TIDE_ERROR_SIZE;
         return status_of_type(tide_type_register("model.bad", 0, 1));
-    case 4:
-        return status_of_mark(tide_checkpoint(NULL));
+    case 4: return status_of_mark(tide_checkpoint(NULL));
     case 5:
         *expected = TIDE_ERROR_TYPE;
         return status_of_mark(tide_checkpoint_types(machine->pool, types, 2));
-    case 6:
-        return tide_scope_enter(machine->pool, NULL, NULL);
-    case 7:
-        return tide_scope_enter(NULL, NULL, &scope);
-    case 8:
-        return tide_pool_stats(machine->pool, NULL);
+    case 6: return tide_scope_enter(machine->pool, NULL, NULL);
+    case 7: return tide_scope_enter(NULL, NULL, &scope);
+    case 8: return tide_pool_stats(machine->pool, NULL);
     case 9:
         *expected = TIDE_ERROR_TYPE;
         return tide_pool_active(machine->pool, types[1]) == 0 ? tide_error_status() : TIDE_OK;
     case 10:
         *expected = TIDE_ERROR_TYPE;
         return tide_pool_trim(machine->pool, types[1]).slots == 0 ? tide_error_status() : TIDE_OK;
-    case 11:
-        return tide_pool_reset(NULL);
-    default:
-        *expected = TIDE_ERROR_NAME;
-        return tide_tune_set("no such setting", 1);
+    case 11: return tide_pool_reset(NULL);
+    default: *expected = TIDE_ERROR_NAME; return tide_tune_set("no such setting", 1);
     }
 }
 
@@ -447,29 +411,14 @@ static tide_status refuse_array(struct machine *machine, unsigned how)
     tide_pool *pool = machine->pool;
     const void *made = NULL;
     switch (how) {
-    case 0:
-        made = tide_array_acquire(pool, TIDE_F64, 2, negative);
-        break;
-    case 1:
-        made = tide_array_acquire(pool, TIDE_I8, 2, product);
-        break;
-    case 2:
-        made = tide_array_acquire_order(pool, TIDE_F64, (tide_order)7, 2, part);
-        break;
-    case 3:
-        made = tide_array_zeros(pool, TIDE_F64, TIDE_NDIM_MAX + 1, negative);
-        break;
-    case 4:
-        made = tide_array_fill(pool, TIDE_F64, 2, part, NULL);
-        break;
-    case 5:
-        made = tide_array_view(pool, NULL, part, part, NULL);
-        break;
-    case 6:
-        made = tide_array_export(pool, NULL);
-        break;
-    default:
-        made = tide_array_import(pool, NULL);
+    case 0: made = tide_array_acquire(pool, TIDE_F64, 2, negative); break;
+    case 1: made = tide_array_acquire(pool, TIDE_I8, 2, product); break;
+    case 2: made = tide_array_acquire_order(pool, TIDE_F64, (tide_order)7, 2, part); break;
+    case 3: made = tide_array_zeros(pool, TIDE_F64, TIDE_NDIM_MAX + 1, negative); break;
+    case 4: made = tide_array_fill(pool, TIDE_F64, 2, part, NULL); break;
+    case 5: made = tide_array_view(pool, NULL, part, part, NULL); break;
+    case 6: made = tide_array_export(pool, NULL); break;
+    default: made = tide_array_import(pool, NULL);
     }
     return made == NULL ? tide_error_status() : TIDE_OK;
 }
@@ -555,67 +504,26 @@ static void foreign(struct machine *machine)
 void machine_operate(struct machine *machine, const struct operation *op)
 {
     switch (op->code) {
-    case OPERATION_ACQUIRE:
-        acquire(machine, op);
-        break;
-    case OPERATION_ARRAY:
-        machine_array(machine, op);
-        break;
-    case OPERATION_VIEW:
-        machine_view(machine, op);
-        break;
-    case OPERATION_EXPORT:
-        machine_export(machine, op);
-        break;
-    case OPERATION_DROP:
-        machine_drop(machine, op);
-        break;
-    case OPERATION_IMPORT:
-        machine_import(machine, op);
-        break;
-    case OPERATION_ESCAPE:
-        machine_escape(machine, op);
-        break;
-    case OPERATION_REQUEST:
-        request(machine, op);
-        break;
-    case OPERATION_WRITE:
-        oracle_write(&machine->oracle, op->a, op->b);
-        break;
-    case OPERATION_MARK:
-        mark(machine, op);
-        break;
-    case OPERATION_REWIND:
-        rewind_mark(machine, op);
-        break;
-    case OPERATION_TRIM:
-        trim(machine, op);
-        break;
-    case OPERATION_COMPACT:
-        compact(machine, op);
-        break;
-    case OPERATION_RESET:
-        reset(machine);
-        break;
-    case OPERATION_EMPTY:
-        empty(machine);
-        break;
-    case OPERATION_REGISTER:
-        register_type(machine, op);
-        break;
-    case OPERATION_REFUSE:
-        refuse(machine, op);
-        break;
-    case OPERATION_PIN:
-        machine_repin(machine, op);
-        break;
-    case OPERATION_HANDOVER:
-        machine_hand_over(machine, op);
-        break;
-    case OPERATION_FOREIGN:
-        foreign(machine);
-        break;
-    default:
-        inspect(machine);
+    case OPERATION_ACQUIRE: acquire(machine, op); break;
+    case OPERATION_ARRAY: machine_array(machine, op); break;
+    case OPERATION_VIEW: machine_view(machine, op); break;
+    case OPERATION_EXPORT: machine_export(machine, op); break;
+    case OPERATION_DROP: machine_drop(machine, op); break;
+    case OPERATION_IMPORT: machine_import(machine, op); break;
+    case OPERATION_ESCAPE: machine_escape(machine, op); break;
+    case OPERATION_REQUEST: request(machine, op); break;
+    case OPERATION_WRITE: oracle_write(&machine->oracle, op->a, op->b); break;
+    case OPERATION_MARK: mark(machine, op); break;
+    case OPERATION_REWIND: rewind_mark(machine, op); break;
+    case OPERATION_TRIM: trim(machine, op); break;
+    case OPERATION_COMPACT: compact(machine, op); break;
+    case OPERATION_RESET: reset(machine); break;
+    case OPERATION_EMPTY: empty(machine); break;
+    case OPERATION_REGISTER: register_type(machine, op); break;
+    case OPERATION_REFUSE: refuse(machine, op); break;
+    case OPERATION_PIN: machine_repin(machine, op); break;
+    case OPERATION_HANDOVER: machine_hand_over(machine, op); break;
+    case OPERATION_FOREIGN: foreign(machine); break;
+    default: inspect(machine);
     }
 }

@@ -656,8 +656,8 @@ static void check_statistics(struct oracle *oracle, const tide_pool_statistics *
                      now->slots_live, now->depth, oracle->live_count, oracle->level_count);
     if (now->bytes_live < live_bytes || now->bytes_held < now->bytes_live ||
         now->bytes_peak < now->bytes_held || now->bytes_peak < oracle->now.bytes_peak)
-        oracle_wrong(oracle, "statistics: %zu bytes used, %zu live, %zu held, %zu peak",
-                     live_bytes, now->bytes_live, now->bytes_held, now->bytes_peak);
+        oracle_wrong(oracle, "statistics: %zu bytes used, %zu live, %zu held, %zu peak", live_bytes,
+                     now->bytes_live, now->bytes_held, now->bytes_peak);
     if (now->allocations != oracle->allocations || now->releases != oracle->releases ||
         now->exchanges != oracle->exchanges)
         oracle_wrong(oracle,

@@ -42,7 +42,8 @@ struct pin {
     bool live, seated; /* seated: its position has not been needed since */
 };
 
-struct export {
+struct export
+{
     tide_dl_managed *managed;
     struct pin *pin;
     struct shape shape;
@@ -77,8 +78,8 @@ struct nd {
     tide_array *header;
     unsigned type; /* of elements */
     struct shape shape;
-    int64_t offset; /* of element 0 from the first of the memory       */
-    size_t base;    /* the live array, perhaps itself, whose memory it is */
+    int64_t offset;        /* of element 0 from the first of the memory       */
+    size_t base;           /* the live array, perhaps itself, whose memory it is */
     struct import *import; /* whose memory it is, or NULL                 */
 };
 
@@ -140,8 +141,8 @@ struct oracle {
     size_t step;           /* number of the operation: patterns depend on it                    */
     uint64_t last_id;
     uint64_t allocations, releases, exchanges; /* as the pool must count them  */
-    tide_pool_statistics now; /* after the last operation                      */
-    char wrong[512];          /* the first thing found wrong; empty: nothing   */
+    tide_pool_statistics now;                  /* after the last operation                      */
+    char wrong[512];                           /* the first thing found wrong; empty: nothing   */
 };
 
 /* Zeroes `oracle` first; the caller then says what kind of pool it is. */
@@ -206,8 +207,7 @@ bool oracle_choose(const struct oracle *oracle, unsigned which, size_t *number);
 struct place *oracle_memory(struct oracle *oracle, const struct nd *nd);
 
 /* One element read and written where the library's header says it is. */
-void oracle_write_element(struct oracle *oracle, const struct nd *nd, size_t number,
-                          uint64_t salt);
+void oracle_write_element(struct oracle *oracle, const struct nd *nd, size_t number, uint64_t salt);
 
 struct import *oracle_produce(struct oracle *oracle, unsigned type, const struct shape *shape);
 void oracle_exported(struct oracle *oracle, size_t of, tide_dl_managed *managed);

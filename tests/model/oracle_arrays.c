@@ -92,8 +92,8 @@ static size_t element_bytes(const struct nd *nd)
 static bool says_type(const tide_dl_type *says, unsigned type)
 {
     static const unsigned char codes[MODEL_BUILTIN + 1] = {
-        [TIDE_F16] = 2, [TIDE_BF16] = 4, [TIDE_F32] = 2,  [TIDE_F64] = 2,
-        [TIDE_U8] = 1,  [TIDE_U16] = 1,  [TIDE_U32] = 1,  [TIDE_U64] = 1,
+        [TIDE_F16] = 2, [TIDE_BF16] = 4, [TIDE_F32] = 2, [TIDE_F64] = 2,
+        [TIDE_U8] = 1,  [TIDE_U16] = 1,  [TIDE_U32] = 1, [TIDE_U64] = 1,
         [TIDE_C64] = 5, [TIDE_C128] = 5, [TIDE_BOOL] = 6};
     if (type >= MODEL_BUILTIN)
         return says->code == TIDE_DL_OPAQUE;
@@ -212,8 +212,7 @@ bool oracle_choose(const struct oracle *oracle, unsigned which, size_t *number)
 /* ---- elements --------------------------------------------------------------------------- */
 
 /* The library's header says where the element is, the oracle's shape what must be there. */
-void oracle_write_element(struct oracle *oracle, const struct nd *nd, size_t number,
-                          uint64_t salt)
+void oracle_write_element(struct oracle *oracle, const struct nd *nd, size_t number, uint64_t salt)
 {
     struct shape theirs = {.ndim = nd->header->tensor.ndim};
     size_t size = element_bytes(nd);
@@ -362,8 +361,7 @@ static void check_export(struct oracle *oracle, const struct export *export)
     if (empty ? data != NULL : data + tensor->byte_offset != pin->memory.data + export->offset)
         oracle_wrong(oracle, "an exported array points elsewhere");
     if (export->managed->version.major != TIDE_DL_MAJOR || export->managed->deleter == NULL)
-        oracle_wrong(oracle, "an exported array is of version %u",
-                     export->managed->version.major);
+        oracle_wrong(oracle, "an exported array is of version %u", export->managed->version.major);
 }
 
 void oracle_outlived(struct oracle *oracle)
@@ -410,8 +408,8 @@ struct import *oracle_produce(struct oracle *oracle, unsigned type, const struct
     managed->tensor.shape = import->shape.extent;
     managed->tensor.strides = import->shape.stride;
     bool real = type == TIDE_F64 - 1;
-    managed->tensor.dtype = real ? (tide_dl_type){TIDE_DL_FLOAT, 64, 1}
-                                 : (tide_dl_type){TIDE_DL_UINT, 16, 1};
+    managed->tensor.dtype =
+        real ? (tide_dl_type){TIDE_DL_FLOAT, 64, 1} : (tide_dl_type){TIDE_DL_UINT, 16, 1};
     oracle->imports[oracle->import_count++] = import;
     return import;
 }
@@ -455,8 +453,7 @@ void arrays_check(struct oracle *oracle, bool whole)
         check_export(oracle, &oracle->exports[i]);
     for (size_t i = 0; i < oracle->pin_count; i++)
         if (oracle->pins[i]->consumers > 0 && !oracle->pins[i]->live &&
-            (whole || oracle->pins[i]->memory.bytes > 0) &&
-            !place_intact(&oracle->pins[i]->memory))
+            (whole || oracle->pins[i]->memory.bytes > 0) && !place_intact(&oracle->pins[i]->memory))
             oracle_wrong(oracle, "an exported array was overwritten");
     for (size_t i = 0; i < oracle->import_count; i++)
         if (!whole)

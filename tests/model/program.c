@@ -52,8 +52,7 @@ static enum operation_code code_of(uint8_t byte)
 
 struct pool_choice program_pool(const struct program *program)
 {
-    struct pool_choice choice = {
-        .check = TIDE_CHECK_NONE, .guard_sample = 1, .array_ways = 4};
+    struct pool_choice choice = {.check = TIDE_CHECK_NONE, .guard_sample = 1, .array_ways = 4};
     if (program->length < PROGRAM_HEADER)
         return choice;
     unsigned check = program->bytes[0] & 3;

@@ -16,38 +16,38 @@
 
 /* Name, and how many of the 256 values of the first byte mean it. What is new is cut from the tail
  * of what was there, so that old programs, written with the smallest values, keep their meaning. */
-#define MODEL_OPERATIONS(X)                                              \
-    X(ACQUIRE, "acquire", 46)                                            \
-    X(ARRAY, "array", 20)       /* acquire an N-D array               */ \
-    X(VIEW, "view", 12)         /* a part or another shape of an array */ \
-    X(WRITE, "write", 14)       /* change a live array                */ \
-    X(EXPORT, "export", 4)      /* hand an array to a consumer        */ \
-    X(ENTER, "enter", 34)       /* open a scope of the form under test */ \
-    X(LEAVE, "leave", 32)                                                \
-    X(TURN, "turn", 14)         /* leave and enter again; next round of a loop */ \
-    X(LEAK, "leak", 6)          /* longjmp out of scopes, which are skipped */ \
-    X(MARK, "mark", 14)                                                  \
-    X(REWIND, "rewind", 12)     /* any mark so far, stale ones too    */ \
-    X(DROP, "drop", 4)          /* a consumer writes, or lets go      */ \
-    X(TRIM, "trim", 6)                                                   \
-    X(COMPACT, "compact", 5)                                             \
-    X(RESET, "reset", 2)                                                 \
-    X(EMPTY, "empty", 1)                                                 \
-    X(REGISTER, "register", 4)  /* a type, at run time                */ \
-    X(IMPORT, "import", 4)      /* take a producer's tensor           */ \
-    X(REFUSE, "refuse", 8)      /* a call that must fail              */ \
-    X(REQUEST, "request", 2)    /* ask for a trim or compact from outside */ \
-    X(PIN, "pin", 5)            /* another plan for the site          */ \
+#define MODEL_OPERATIONS(X)                                                                  \
+    X(ACQUIRE, "acquire", 46)                                                                \
+    X(ARRAY, "array", 20)  /* acquire an N-D array               */                          \
+    X(VIEW, "view", 12)    /* a part or another shape of an array */                         \
+    X(WRITE, "write", 14)  /* change a live array                */                          \
+    X(EXPORT, "export", 4) /* hand an array to a consumer        */                          \
+    X(ENTER, "enter", 34)  /* open a scope of the form under test */                         \
+    X(LEAVE, "leave", 32)                                                                    \
+    X(TURN, "turn", 14) /* leave and enter again; next round of a loop */                    \
+    X(LEAK, "leak", 6)  /* longjmp out of scopes, which are skipped */                       \
+    X(MARK, "mark", 14)                                                                      \
+    X(REWIND, "rewind", 12) /* any mark so far, stale ones too    */                         \
+    X(DROP, "drop", 4)      /* a consumer writes, or lets go      */                         \
+    X(TRIM, "trim", 6)                                                                       \
+    X(COMPACT, "compact", 5)                                                                 \
+    X(RESET, "reset", 2)                                                                     \
+    X(EMPTY, "empty", 1)                                                                     \
+    X(REGISTER, "register", 4)  /* a type, at run time                */                     \
+    X(IMPORT, "import", 4)      /* take a producer's tensor           */                     \
+    X(REFUSE, "refuse", 8)      /* a call that must fail              */                     \
+    X(REQUEST, "request", 2)    /* ask for a trim or compact from outside */                 \
+    X(PIN, "pin", 5)            /* another plan for the site          */                     \
     X(HANDOVER, "hand over", 1) /* another thread adopts the pool and goes on for a while */ \
-    X(FOREIGN, "foreign", 1)    /* another thread uses the pool without adopting it */ \
-    X(INSPECT, "inspect", 3)    /* print the pool, verify every byte  */ \
+    X(FOREIGN, "foreign", 1)    /* another thread uses the pool without adopting it */       \
+    X(INSPECT, "inspect", 3)    /* print the pool, verify every byte  */                     \
     X(ESCAPE, "escape", 2)      /* does this pointer outlive its scope? */
 
 enum operation_code {
 #define X(code, name, weight) OPERATION_##code,
     MODEL_OPERATIONS(X)
 #undef X
-    OPERATION_COUNT
+        OPERATION_COUNT
 };
 
 struct operation {
@@ -72,7 +72,7 @@ enum form {
 #define X(form, name) FORM_##form,
     MODEL_FORMS(X)
 #undef X
-    FORM_COUNT
+        FORM_COUNT
 };
 
 extern const char *const form_names[FORM_COUNT];
@@ -106,7 +106,7 @@ enum { PROGRAM_BYTES = PROGRAM_HEADER + PROGRAM_MAX * OPERATION_BYTES };
 size_t program_generate(uint64_t seed, uint8_t bytes[PROGRAM_BYTES]);
 
 /* Operands: what each byte means, for the interpreter and the printer alike. */
-size_t operand_count(uint8_t b, size_t bits);             /* elements of an array      */
+size_t operand_count(uint8_t b, size_t bits); /* elements of an array      */
 size_t operand_scope_count(uint8_t b, uint8_t c, unsigned i, size_t bits); /* at entry */
 enum fault { FAULT_NONE, FAULT_FIRST, FAULT_ALL } operand_fault(uint8_t c);
 enum fill { FILL_PLAIN, FILL_INLINE, FILL_ZEROS, FILL_ONES, FILL_VALUE, FILL_COUNT };

@@ -69,8 +69,7 @@ struct shrinking {
 
 static bool try(struct shrinking *state, const uint8_t *bytes, size_t length)
 {
-    if (state->trials++ >= TRIALS_MAX ||
-        !trial_fails(state->trial, bytes, length, state->wrong))
+    if (state->trials++ >= TRIALS_MAX || !trial_fails(state->trial, bytes, length, state->wrong))
         return false;
     memcpy(state->best, bytes, length);
     state->length = length;

@@ -8,8 +8,8 @@
 #define BUILTIN(id, constant, ctype, bits, name) {constant, name, bits, _Alignof(ctype)},
 
 struct model_type model_types[MODEL_TYPES] = {
-    TIDE_BUILTIN_TYPES(BUILTIN)
-    {0, "struct model_point", 8 * sizeof(struct model_point), _Alignof(struct model_point)},
+    TIDE_BUILTIN_TYPES(BUILTIN){0, "struct model_point", 8 * sizeof(struct model_point),
+                                _Alignof(struct model_point)},
     {0, "struct model_wide", 8 * sizeof(struct model_wide), _Alignof(struct model_wide)},
     {0, "model.byte", 8, 1},
     {0, "model.three", 24, 1},
@@ -29,7 +29,7 @@ struct model_type model_types[MODEL_TYPES] = {
 
 #define MENU_INDEX(T, index) index,
 #define MENU_ONE(T, index)   +1
-#define MENU(number) {0 MODEL_MENU_##number(MENU_ONE), {MODEL_MENU_##number(MENU_INDEX)}},
+#define MENU(number)         {0 MODEL_MENU_##number(MENU_ONE), {MODEL_MENU_##number(MENU_INDEX)}},
 
 const struct menu model_menus[MENU_COUNT] = {MODEL_MENUS(MENU)};
 
@@ -49,8 +49,8 @@ void model_types_prepare(void)
     tide_report_set_handler(hush, NULL);
     model_types[MODEL_BUILTIN].id = tide_type_of(struct model_point);
     model_types[MODEL_BUILTIN + 1].id = tide_type_of(struct model_wide);
-    model_types[MODEL_HEADER].id = tide_type_register(
-        "tide_array header", sizeof(tide_loose_array), _Alignof(tide_loose_array));
+    model_types[MODEL_HEADER].id = tide_type_register("tide_array header", sizeof(tide_loose_array),
+                                                      _Alignof(tide_loose_array));
 }
 
 size_t model_bytes(unsigned index, size_t n)

@@ -19,7 +19,7 @@ struct model_wide {
 enum {
     MODEL_BUILTIN = TIDE_BUILTIN_COUNT,
     MODEL_STATIC = MODEL_BUILTIN + 2,
-    MODEL_FAMILY = 13, /* a profile has 32 places in all */
+    MODEL_FAMILY = 13,                          /* a profile has 32 places in all */
     MODEL_CHOICE = MODEL_STATIC + MODEL_FAMILY, /* those that a program can name */
     MODEL_HEADER = MODEL_CHOICE, /* what the library keeps the headers of views and imports in */
     MODEL_TYPES
@@ -44,6 +44,7 @@ size_t model_bytes(unsigned index, size_t n);
 
 /* A menu's types in C, and their index here. At most MENU_MAX each. */
 enum { MENU_MAX = 8 };
+/* clang-format off */
 #define MODEL_MENU_0(X) X(double, TIDE_F64 - 1)
 #define MODEL_MENU_1(X) X(double, TIDE_F64 - 1) X(int32_t, TIDE_I32 - 1)
 #define MODEL_MENU_2(X) X(float, TIDE_F32 - 1) X(float, TIDE_F32 - 1) X(uint8_t, TIDE_U8 - 1)
@@ -53,6 +54,7 @@ enum { MENU_MAX = 8 };
     X(int64_t, TIDE_I64 - 1) X(float, TIDE_F32 - 1) X(double, TIDE_F64 - 1)       \
     X(tide_c128, TIDE_C128 - 1) X(bool, TIDE_BOOL - 1)
 #define MODEL_MENUS(X) X(0) X(1) X(2) X(3) X(4)
+/* clang-format on */
 
 struct menu {
     unsigned count;

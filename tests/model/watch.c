@@ -47,18 +47,19 @@ static void compare_site(const struct watch *watch, struct oracle *oracle, unsig
     tide_profile_site(watch->sites[menu], &profile);
     if (profile.scopes != watch->scopes[menu] || profile.other != 0)
         oracle_wrong(oracle, "profile of menu %u: %llu scopes, must be %llu", menu,
-                     (unsigned long long)profile.scopes,
-                     (unsigned long long)watch->scopes[menu]);
+                     (unsigned long long)profile.scopes, (unsigned long long)watch->scopes[menu]);
     for (unsigned type = 0; type < MODEL_TYPES; type++) {
         if (model_types[type].id == TIDE_NO_TYPE)
             continue;
         const tide_profile_type *seen = find(&profile, model_types[type].id);
-        if (seen->scopes != watch->touched[menu][type] ||
-            seen->slots != watch->slots[menu][type] || seen->slots_max != watch->most[menu][type])
-            oracle_wrong(oracle, "profile of menu %u: %s in %llu scopes, %llu slots, most %u, must "
-                         "be %llu, %llu, %u", menu, model_types[type].name,
-                         (unsigned long long)seen->scopes, (unsigned long long)seen->slots,
-                         seen->slots_max, (unsigned long long)watch->touched[menu][type],
+        if (seen->scopes != watch->touched[menu][type] || seen->slots != watch->slots[menu][type] ||
+            seen->slots_max != watch->most[menu][type])
+            oracle_wrong(oracle,
+                         "profile of menu %u: %s in %llu scopes, %llu slots, most %u, must "
+                         "be %llu, %llu, %u",
+                         menu, model_types[type].name, (unsigned long long)seen->scopes,
+                         (unsigned long long)seen->slots, seen->slots_max,
+                         (unsigned long long)watch->touched[menu][type],
                          (unsigned long long)watch->slots[menu][type], watch->most[menu][type]);
     }
 }

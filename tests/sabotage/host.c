@@ -244,8 +244,7 @@ int main(int argc, char **argv)
 {
     pool = tide_pool_create(NULL);
     total = tide_generic_create("total");
-    if (pool == NULL || total == NULL ||
-        tide_generic_add(total, TIDE_F64, total_f64) != TIDE_OK ||
+    if (pool == NULL || total == NULL || tide_generic_add(total, TIDE_F64, total_f64) != TIDE_OK ||
         tide_generic_add(total, TIDE_I32, total_i32) != TIDE_OK)
         give_up("the beginning");
     for (unsigned round = 0; round < ROUNDS; round++) {

@@ -28,13 +28,13 @@ static uint64_t right_answer;
 
 /* How a run is set up. What is NULL or 0 is as usual. */
 typedef struct plot {
-    const char *path;    /* PATH                                                    */
-    const char *stager;  /* TIDEPOOL_STAGER                                         */
-    const char *how;     /* the host's argument                                     */
-    const char *mount;   /* options of a tmpfs that is mounted over the folder      */
-    const char *learn;   /* TIDEPOOL_LEARN                                          */
-    const char *keeper;  /* TIDEPOOL_KEEPER                                         */
-    bool impatient;      /* nothing good is to be waited for                        */
+    const char *path;   /* PATH                                                    */
+    const char *stager; /* TIDEPOOL_STAGER                                         */
+    const char *how;    /* the host's argument                                     */
+    const char *mount;  /* options of a tmpfs that is mounted over the folder      */
+    const char *learn;  /* TIDEPOOL_LEARN                                          */
+    const char *keeper; /* TIDEPOOL_KEEPER                                         */
+    bool impatient;     /* nothing good is to be waited for                        */
 } plot;
 
 typedef struct outcome {
@@ -152,8 +152,8 @@ static void expect_harmless(const plot *p, bool may_compile)
         skip();
     }
     if (o.status != 0 || o.answer != right_answer || o.lines_said > 1)
-        fail_msg("status %d, answer %" PRIu64 " (right: %" PRIu64 "), said: %s", o.status,
-                 o.answer, right_answer, o.err);
+        fail_msg("status %d, answer %" PRIu64 " (right: %" PRIu64 "), said: %s", o.status, o.answer,
+                 right_answer, o.err);
     if (!may_compile && (o.compiled_sites != 0 || o.runs != 0))
         fail_msg("%u sites are compiled", o.compiled_sites);
     if (o.ordered > ATTEMPTS_MAX || o.stagers > ATTEMPTS_MAX)
@@ -186,22 +186,22 @@ static const char *tools_with(const char *as, const char *ld)
     return path;
 }
 
-#define REAL "real"
+#define REAL    "real"
 #define FAILING "#!/bin/sh\nexit 1\n"
-#define DYING "#!/bin/sh\nkill -SEGV $$\n"
+#define DYING   "#!/bin/sh\nkill -SEGV $$\n"
 #define HANGING "#!/bin/sh\nexec /bin/sleep 1000\n"
-#define HANGING_BADLY                                     \
+#define HANGING_BADLY                                      \
     "#!/bin/sh\ntrap '' TERM INT HUP\n/bin/sleep 1000 &\n" \
     "while :; do /bin/sleep 1; done\n"
-#define CHATTY                                                                              \
-    "#!/bin/sh\ni=0\n"                                                                       \
+#define CHATTY         \
+    "#!/bin/sh\ni=0\n" \
     "while [ $i -lt 500 ]; do echo ok 1 /tmp/x >&2; echo garbage; i=$((i+1)); done\nexit 1\n"
-#define OUTPUT "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+#define OUTPUT  "#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
 #define GARBAGE OUTPUT "echo this is no object >\"$out\"\n"
-#define EMPTY OUTPUT ": >\"$out\"\n"
+#define EMPTY   OUTPUT ": >\"$out\"\n"
 #define NOTHING "#!/bin/sh\nexit 0\n"
-#define ANOTHER                                                                      \
-    OUTPUT "for l in /lib/*/libm.so.6 /usr/lib/*/libm.so.6 /lib64/libm.so.6; do\n"    \
+#define ANOTHER                                                                    \
+    OUTPUT "for l in /lib/*/libm.so.6 /usr/lib/*/libm.so.6 /lib64/libm.so.6; do\n" \
            "[ -e $l ] && /bin/cat $l >\"$out\" && exit 0; done\nexit 1\n"
 
 static void need_stager(void)
@@ -215,16 +215,16 @@ static void need_stager(void)
 static void with_tools(const char *as, const char *ld)
 {
     need_stager();
-    bool hangs = (as != NULL && strstr(as, "sleep") != NULL) ||
-                 (ld != NULL && strstr(ld, "sleep") != NULL);
+    bool hangs =
+        (as != NULL && strstr(as, "sleep") != NULL) || (ld != NULL && strstr(ld, "sleep") != NULL);
     expect_harmless(&(plot){.path = tools_with(as, ld), .impatient = hangs}, false);
 }
 
-#define TOOL_TEST(name, as, ld)        \
-    static void name(void **state)     \
-    {                                  \
-        (void)state;                   \
-        with_tools(as, ld);            \
+#define TOOL_TEST(name, as, ld)    \
+    static void name(void **state) \
+    {                              \
+        (void)state;               \
+        with_tools(as, ld);        \
     }
 TOOL_TEST(no_assembler, NULL, REAL)
 TOOL_TEST(no_linker, REAL, NULL)
@@ -245,11 +245,11 @@ TOOL_TEST(a_linker_that_gives_another_library, REAL, ANOTHER)
 
 /* ---- stagers ----------------------------------------------------------------------------- */
 
-#define STAGER_TEST(name, path)                                   \
-    static void name(void **state)                                \
-    {                                                             \
-        (void)state;                                              \
-        expect_harmless(&(plot){.stager = (path)}, false);        \
+#define STAGER_TEST(name, path)                            \
+    static void name(void **state)                         \
+    {                                                      \
+        (void)state;                                       \
+        expect_harmless(&(plot){.stager = (path)}, false); \
     }
 STAGER_TEST(there_shall_be_no_stager, "none")
 STAGER_TEST(the_stager_is_absent, "/nonexistent/tidepool-stage")

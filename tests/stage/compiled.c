@@ -309,24 +309,17 @@ static void step(program *p)
 {
     switch (draw(p, 10)) {
     case 0:
-    case 1:
-        enter(p);
-        break;
+    case 1: enter(p); break;
     case 2:
-    case 3:
-        leave(p, 1 + (draw(p, 8) == 0 ? draw(p, 3) : 0));
-        break;
+    case 3: leave(p, 1 + (draw(p, 8) == 0 ? draw(p, 3) : 0)); break;
     case 4:
         while (p->depth > 0 && p->operation % 4 == 0)
             leave(p, 1);
         disturb(p);
         break;
     case 5:
-    case 6:
-        acquire_array(p);
-        break;
-    default:
-        acquire(p);
+    case 6: acquire_array(p); break;
+    default: acquire(p);
     }
 }
 

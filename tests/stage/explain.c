@@ -122,8 +122,8 @@ static void test_bad_files(void **state)
 int main(int count, char **args)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words_and_c), cmocka_unit_test(test_machine_code),
-        cmocka_unit_test(test_compile),     cmocka_unit_test(test_version),
+        cmocka_unit_test(test_words_and_c),   cmocka_unit_test(test_machine_code),
+        cmocka_unit_test(test_compile),       cmocka_unit_test(test_version),
         cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_bad_files),
     };
     if (count != 2)

@@ -6,10 +6,10 @@
 
 #include <dlfcn.h>
 
+#include "runtime/pool/core.h"
 #include "runtime/scope/general.h"
 #include "runtime/scope/generic.h"
 #include "runtime/scope/plan.h"
-#include "runtime/pool/core.h"
 
 enum { SCOPE, FRAME, ACQUIRE, ARRAY, DISPATCH, COUNT };
 
@@ -68,10 +68,10 @@ static int done(void **state)
     return tide_pool_reset(pool) != TIDE_OK || tide_pool_destroy(pool) != TIDE_OK;
 }
 
-#define expect_counts(which, some_runs, some_misses)                                               \
-    do {                                                                                           \
-        assert_int_equal(plans[which].counts.runs, some_runs);                                     \
-        assert_int_equal(plans[which].counts.misses, some_misses);                                 \
+#define expect_counts(which, some_runs, some_misses)               \
+    do {                                                           \
+        assert_int_equal(plans[which].counts.runs, some_runs);     \
+        assert_int_equal(plans[which].counts.misses, some_misses); \
     } while (0)
 
 static ptrdiff_t position(tide_type type)
@@ -284,8 +284,7 @@ static void test_acquires(void **state)
 static tide_array *array(tide_type type, int ndim, int64_t first, int64_t second)
 {
     const int64_t shape[2] = {first, second};
-    tide_array *got =
-        plans[ARRAY].plan.array(pool, type, ndim, shape, &plans[ARRAY].plan, &site);
+    tide_array *got = plans[ARRAY].plan.array(pool, type, ndim, shape, &plans[ARRAY].plan, &site);
     assert_true(got == NULL || (got->tensor.ndim == ndim && got->order == TIDE_ROW_MAJOR));
     for (int d = 0; got != NULL && d < ndim; d++)
         assert_int_equal(got->tensor.shape[d], shape[d]);
@@ -408,10 +407,18 @@ int main(int count, char **args)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, done)
     const struct CMUnitTest tests[] = {
-        TEST(test_scope_kept),      TEST(test_scope_logged),  TEST(test_scope_untracked),
-        TEST(test_scope_not_set_up), TEST(test_scope_no_room), TEST(test_scope_abandoned),
-        TEST(test_refused),         TEST(test_frames),        TEST(test_acquires),
-        TEST(test_arrays),          TEST(test_array_errors),  TEST(test_dispatches),
+        TEST(test_scope_kept),
+        TEST(test_scope_logged),
+        TEST(test_scope_untracked),
+        TEST(test_scope_not_set_up),
+        TEST(test_scope_no_room),
+        TEST(test_scope_abandoned),
+        TEST(test_refused),
+        TEST(test_frames),
+        TEST(test_acquires),
+        TEST(test_arrays),
+        TEST(test_array_errors),
+        TEST(test_dispatches),
         TEST(test_headers_of_another_form),
     };
     if (count != 2)

@@ -121,7 +121,8 @@ static const struct hostile {
     {"site array a\narray f64 3 1 5\narray f64 3 1 5\nend\n", "are the same"},
     {"site frame a\ntype a 1\ntype b 2\ntype c 3\ntype d 4\ntype e 5\nend\n", "5 different types"},
     {"site frame a\ntype a 1\ntype a 1\ntype a 1\ntype a 1\ntype a 1\ntype a 1\ntype a 1\n"
-     "type a 1\ntype a 1\nend\n", "more than 8 items"},
+     "type a 1\ntype a 1\nend\n",
+     "more than 8 items"},
     {"site dispatch a\ntype a 1\ntype b 2\ntype c 3\ntype d 4\ntype e 5\nend\n",
      "more than 4 items"},
     {"site scope a\ntype \x1b[31m 3\nend\n", "name of the type"},
@@ -144,11 +145,16 @@ static void test_hostile_sites(void **state)
 
 static void test_hostile_heads(void **state)
 {
-    static const char *const heads[] = {
-        "", "tidepool-spec 2\n", "tidepool-spec 1\n", "tidepool-spec 1\nlayout\n",
-        "tidepool-spec 1\nlayout 12\n", "tidepool-spec 1\nlayout 00000000000000zz\n",
-        "tidepool-spec 1\nlayout 00000000000000AA\n", "tidepool-spec 1\nlayout +000000000000000\n",
-        "tidepool-spec 1\nlayout 00000000000000000\n", "tidepool-spec 1\nlayout 0123456789abcdef"};
+    static const char *const heads[] = {"",
+                                        "tidepool-spec 2\n",
+                                        "tidepool-spec 1\n",
+                                        "tidepool-spec 1\nlayout\n",
+                                        "tidepool-spec 1\nlayout 12\n",
+                                        "tidepool-spec 1\nlayout 00000000000000zz\n",
+                                        "tidepool-spec 1\nlayout 00000000000000AA\n",
+                                        "tidepool-spec 1\nlayout +000000000000000\n",
+                                        "tidepool-spec 1\nlayout 00000000000000000\n",
+                                        "tidepool-spec 1\nlayout 0123456789abcdef"};
     (void)state;
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         uint64_t layout;
@@ -173,8 +179,8 @@ static void test_too_long_a_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_longest),
-        cmocka_unit_test(test_hostile_sites), cmocka_unit_test(test_hostile_heads),
+        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_longest),
+        cmocka_unit_test(test_hostile_sites),   cmocka_unit_test(test_hostile_heads),
         cmocka_unit_test(test_too_long_a_line),
     };
     return cmocka_run_group_tests_name("stage: spec", tests, NULL, NULL);

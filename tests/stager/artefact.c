@@ -14,8 +14,8 @@
 
 #include "jit/cache/artefact.h"
 #include "jit/stager/directory.h"
-#include "runtime/scope/compiled.h"
 #include "runtime/base/test_hooks.h"
+#include "runtime/scope/compiled.h"
 
 static char error[256];
 

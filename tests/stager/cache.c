@@ -15,13 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "jit/stager/directory.h"
 #include "jit/cache/cache.h"
-#include "jit/stager/locate.h"
-#include "jit/stager/test_hooks.h"
-#include "jit/stager/privilege.h"
 #include "jit/cache/store.h"
 #include "jit/cache/test_hooks.h"
+#include "jit/stager/directory.h"
+#include "jit/stager/locate.h"
+#include "jit/stager/privilege.h"
+#include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
 
 enum { STRANGER = 65533 };
@@ -195,7 +195,8 @@ static void one_artefact_serves_all_its_sites(void **state)
     make_artefact(path, 0);
     tide_artefact_cache_store(path, specs, 2);
     assert_int_equal(unlink(path), 0);
-    tide_artefact *x = tide_artefact_cache_find(&specs[0]), *y = tide_artefact_cache_find(&specs[1]);
+    tide_artefact *x = tide_artefact_cache_find(&specs[0]),
+                  *y = tide_artefact_cache_find(&specs[1]);
     assert_non_null(x);
     assert_ptr_equal(x, y);
     assert_int_equal(tide_artefact_count(), 1);

@@ -15,11 +15,11 @@
 
 #include "jit/cache/artefact.h"
 #include "jit/cache/cache.h"
-#include "jit/stager/locate.h"
-#include "jit/stager/test_hooks.h"
-#include "jit/spec/spec.h"
 #include "jit/cache/store.h"
 #include "jit/cache/test_hooks.h"
+#include "jit/spec/spec.h"
+#include "jit/stager/locate.h"
+#include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
 
 enum { SITES = 16 };
@@ -145,8 +145,8 @@ static void compile_on_a_full_disk(void)
     tide_stager_answer answer;
     order_sites(1, 0, SITES);
     bool answered = tide_stager_poll(&answer, PATIENCE);
-    bool failed = answered && (answer.result == TIDE_STAGER_FAILED ||
-                               answer.result == TIDE_STAGER_DIED);
+    bool failed =
+        answered && (answer.result == TIDE_STAGER_FAILED || answer.result == TIDE_STAGER_DIED);
     if (!failed)
         fprintf(stderr, "child: answered %d, result %d %s\n", answered,
                 answered ? (int)answer.result : -1, answered ? answer.error : "");

@@ -14,8 +14,8 @@
 
 #include "jit/stager/privilege.h"
 #include "jit/stager/test_hooks.h"
-#include "runtime/base/test_hooks.h"
 #include "runtime/base/settings.h"
+#include "runtime/base/test_hooks.h"
 
 static tide_stager_figures figures(void)
 {

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "jit/stager/locate.h"
-#include "jit/stager/test_hooks.h"
 #include "jit/stager/privilege.h"
+#include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
 
 static const char *fake;

@@ -9,14 +9,12 @@ TIDE_BEGIN_DECLS
 
 /* The cold side: first touch, growth, checks and every error. The place says where the array was
  * asked for, if that is known. */
-TIDE_API TIDE_COLD void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n,
-                                           TIDE_PLACE);
+TIDE_API TIDE_COLD void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
 
 /* One question decides: did the open level save this shelf already? If so, the next slot is ours
  * if it is large enough. No n is less than the sentinel's limit of 0, so the sentinel is never
  * handed out, not even for n = 0. */
-TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n,
-                                      TIDE_PLACE)
+TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 {
     if (TIDE_LIKELY(pool != NULL)) {
         tide_shelf *shelf = &pool->shelves[type];

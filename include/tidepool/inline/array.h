@@ -16,20 +16,19 @@ typedef struct tide_array {
     tide_dl_tensor tensor; /* first: an array's address is a DLTensor's. In the header that a
                               slot used last, `data` is the slot's (cold code sees to it)   */
     tide_type type;
-    uint32_t order;        /* tide_order the strides follow                       */
-    uint64_t form;         /* rank and order in one word, for the inlined path    */
-    size_t length;         /* elements                                            */
-    uint64_t hits;         /* times the inlined path found this header ready      */
+    uint32_t order;                /* tide_order the strides follow                       */
+    uint64_t form;                 /* rank and order in one word, for the inlined path    */
+    size_t length;                 /* elements                                            */
+    uint64_t hits;                 /* times the inlined path found this header ready      */
     const struct tide_array *base; /* whose memory it is; NULL: its own slot's    */
-    tide_slot *slot;       /* where it lives; NULL for views and imported arrays  */
+    tide_slot *slot;               /* where it lives; NULL for views and imported arrays  */
     struct tide_array_cache *cache;
 } tide_array;
 
 /* Every other case; the exported twin. The place says where the array was asked for, if known. */
 TIDE_API TIDE_COLD tide_array *tide_array_acquire_slow(tide_pool *pool, tide_type type,
                                                        tide_order order, int ndim,
-                                                       const int64_t *shape,
-                                                       TIDE_PLACE);
+                                                       const int64_t *shape, TIDE_PLACE);
 
 /* Compares 0 to TIDE_NDIM_MAX extents without a loop: a constant rank costs only its own
  * comparisons, and a rank that is known at run time needs no counter. (Where GCC sees how short a
@@ -38,11 +37,11 @@ TIDE_API TIDE_COLD tide_array *tide_array_acquire_slow(tide_pool *pool, tide_typ
 #pragma GCC diagnostic ignored "-Warray-bounds"
 TIDE_INLINE bool tide_same_shape(const int64_t *left, const int64_t *right, int ndim)
 {
-#define TIDE_STEP(i)          \
-    if (ndim == (i))          \
-        return true;          \
-    if (left[i] != right[i])  \
-        return false
+#define TIDE_STEP(i)         \
+    if (ndim == (i))         \
+        return true;         \
+    if (left[i] != right[i]) \
+    return false
     TIDE_STEP(0);
     TIDE_STEP(1);
     TIDE_STEP(2);
@@ -74,9 +73,8 @@ TIDE_INLINE bool tide_array_like(const tide_array *array, tide_order order, int 
     return TIDE_LIKELY(tide_same_shape(array->tensor.shape, shape, ndim));
 }
 
-TIDE_INLINE tide_array *tide_array_acquire_inline(tide_pool *pool, tide_type type,
-                                                  tide_order order, int ndim,
-                                                  const int64_t *shape, TIDE_PLACE)
+TIDE_INLINE tide_array *tide_array_acquire_inline(tide_pool *pool, tide_type type, tide_order order,
+                                                  int ndim, const int64_t *shape, TIDE_PLACE)
 {
     if (TIDE_LIKELY(pool != NULL && type < TIDE_TYPE_LIMIT && shape != NULL)) {
         tide_shelf *shelf = &pool->shelves[type];

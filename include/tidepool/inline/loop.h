@@ -14,9 +14,9 @@ typedef struct tide_loop {
     tide_entry *top;  /* the log as an iteration should leave it; NULL: not known */
     uint64_t tag;
     uint64_t outer;
-    tide_entry *rest;      /* entries from here to `top` are more than the two below; or `top` */
-    tide_shelf *shelf[2];  /* the first two entries, in registers with luck. Where there are   */
-    tide_slot *next[2];    /* fewer, the pool's shelf of no type stands in                     */
+    tide_entry *rest;     /* entries from here to `top` are more than the two below; or `top` */
+    tide_shelf *shelf[2]; /* the first two entries, in registers with luck. Where there are   */
+    tide_slot *next[2];   /* fewer, the pool's shelf of no type stands in                     */
 } tide_loop;
 
 /* Loops go to cold code by value, so that their own copy can stay in registers. */

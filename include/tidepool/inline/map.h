@@ -14,7 +14,7 @@
                 5, 4, 3, 2, 1, 0)
 #define TIDE_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
 
-#define TIDE_MAP(F, ...)    TIDE_PASTE(TIDE_MAP_, TIDE_COUNT(__VA_ARGS__))(F, __VA_ARGS__)
+#define TIDE_MAP(F, ...)                      TIDE_PASTE(TIDE_MAP_, TIDE_COUNT(__VA_ARGS__))(F, __VA_ARGS__)
 #define TIDE_MAP_1(F, a)                      F(0, a)
 #define TIDE_MAP_2(F, a, b)                   TIDE_MAP_1(F, a) F(1, b)
 #define TIDE_MAP_3(F, a, b, c)                TIDE_MAP_2(F, a, b) F(2, c)
@@ -26,14 +26,12 @@
 
 #define TIDE_MAP_WITH(F, x, ...) \
     TIDE_PASTE(TIDE_MAP_WITH_, TIDE_COUNT(__VA_ARGS__))(F, x, __VA_ARGS__)
-#define TIDE_MAP_WITH_1(F, x, a)                      F(0, x, a)
-#define TIDE_MAP_WITH_2(F, x, a, b)                   TIDE_MAP_WITH_1(F, x, a) F(1, x, b)
-#define TIDE_MAP_WITH_3(F, x, a, b, c)                TIDE_MAP_WITH_2(F, x, a, b) F(2, x, c)
-#define TIDE_MAP_WITH_4(F, x, a, b, c, d)             TIDE_MAP_WITH_3(F, x, a, b, c) F(3, x, d)
-#define TIDE_MAP_WITH_5(F, x, a, b, c, d, e) \
-    TIDE_MAP_WITH_4(F, x, a, b, c, d) F(4, x, e)
-#define TIDE_MAP_WITH_6(F, x, a, b, c, d, e, f) \
-    TIDE_MAP_WITH_5(F, x, a, b, c, d, e) F(5, x, f)
+#define TIDE_MAP_WITH_1(F, x, a)                F(0, x, a)
+#define TIDE_MAP_WITH_2(F, x, a, b)             TIDE_MAP_WITH_1(F, x, a) F(1, x, b)
+#define TIDE_MAP_WITH_3(F, x, a, b, c)          TIDE_MAP_WITH_2(F, x, a, b) F(2, x, c)
+#define TIDE_MAP_WITH_4(F, x, a, b, c, d)       TIDE_MAP_WITH_3(F, x, a, b, c) F(3, x, d)
+#define TIDE_MAP_WITH_5(F, x, a, b, c, d, e)    TIDE_MAP_WITH_4(F, x, a, b, c, d) F(4, x, e)
+#define TIDE_MAP_WITH_6(F, x, a, b, c, d, e, f) TIDE_MAP_WITH_5(F, x, a, b, c, d, e) F(5, x, f)
 #define TIDE_MAP_WITH_7(F, x, a, b, c, d, e, f, g) \
     TIDE_MAP_WITH_6(F, x, a, b, c, d, e, f) F(6, x, g)
 #define TIDE_MAP_WITH_8(F, x, a, b, c, d, e, f, g, h) \

@@ -41,8 +41,7 @@ typedef struct tide_typed_scope {
 /* Cold twins; exported, so that code without macros can use them too. What they fill in or read is
  * a copy of the scope, so that the scope itself can stay in registers. */
 TIDE_API TIDE_COLD tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count,
-                                                          const tide_type *types,
-                                                          TIDE_PLACE);
+                                                          const tide_type *types, TIDE_PLACE);
 TIDE_API TIDE_COLD void tide_typed_leave_slow(const tide_typed_scope *scope);
 TIDE_API TIDE_COLD void tide_frame_acquire_slow(tide_pool *pool, uint32_t count,
                                                 const tide_type *types, const size_t *counts,
@@ -50,14 +49,22 @@ TIDE_API TIDE_COLD void tide_frame_acquire_slow(tide_pool *pool, uint32_t count,
 
 #define TIDE_EACH_TYPED(count, STEP) \
     do {                             \
-        if ((count) > 0) STEP(0);    \
-        if ((count) > 1) STEP(1);    \
-        if ((count) > 2) STEP(2);    \
-        if ((count) > 3) STEP(3);    \
-        if ((count) > 4) STEP(4);    \
-        if ((count) > 5) STEP(5);    \
-        if ((count) > 6) STEP(6);    \
-        if ((count) > 7) STEP(7);    \
+        if ((count) > 0)             \
+            STEP(0);                 \
+        if ((count) > 1)             \
+            STEP(1);                 \
+        if ((count) > 2)             \
+            STEP(2);                 \
+        if ((count) > 3)             \
+            STEP(3);                 \
+        if ((count) > 4)             \
+            STEP(4);                 \
+        if ((count) > 5)             \
+            STEP(5);                 \
+        if ((count) > 6)             \
+            STEP(6);                 \
+        if ((count) > 7)             \
+            STEP(7);                 \
     } while (0)
 
 /* How many of the types before the i-th are the same as the i-th. */
@@ -94,10 +101,10 @@ TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint3
     scope->outer = outer;
     scope->tag = tide_tag_inner(pool);
     scope->count = count;
-#define TIDE_STEP(i)                                       \
-    do {                                                   \
-        scope->types[i] = types[i];                        \
-        scope->next[i] = pool->shelves[types[i]].next;     \
+#define TIDE_STEP(i)                                   \
+    do {                                               \
+        scope->types[i] = types[i];                    \
+        scope->next[i] = pool->shelves[types[i]].next; \
     } while (0)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
@@ -160,13 +167,13 @@ TIDE_INLINE void tide_typed_leave(tide_typed_scope *scope)
         tide_typed_leave_copy(scope);
         return;
     }
-#define TIDE_STEP(i)                                                  \
-    do {                                                              \
-        if (tide_typed_repeats(scope->types, i) == 0) {               \
-            tide_shelf *shelf = &pool->shelves[scope->types[i]];      \
-            shelf->next = scope->next[i];                             \
-            shelf->saved_at = scope->outer;                           \
-        }                                                             \
+#define TIDE_STEP(i)                                             \
+    do {                                                         \
+        if (tide_typed_repeats(scope->types, i) == 0) {          \
+            tide_shelf *shelf = &pool->shelves[scope->types[i]]; \
+            shelf->next = scope->next[i];                        \
+            shelf->saved_at = scope->outer;                      \
+        }                                                        \
     } while (0)
     TIDE_EACH_TYPED(scope->count, TIDE_STEP);
 #undef TIDE_STEP
@@ -233,10 +240,10 @@ TIDE_INLINE void tide_frame_leave(tide_typed_scope *scope)
         tide_typed_leave_copy(scope);
         return;
     }
-#define TIDE_STEP(i)                                                     \
-    do {                                                                 \
-        if (tide_typed_repeats(scope->types, i) == 0)                    \
-            pool->shelves[scope->types[i]].next = scope->next[i];        \
+#define TIDE_STEP(i)                                              \
+    do {                                                          \
+        if (tide_typed_repeats(scope->types, i) == 0)             \
+            pool->shelves[scope->types[i]].next = scope->next[i]; \
     } while (0)
     TIDE_EACH_TYPED(scope->count, TIDE_STEP);
 #undef TIDE_STEP

@@ -37,91 +37,90 @@ _Static_assert(offsetof(tide_cu_pool_properties, security) == 16 &&
 _Static_assert(sizeof(tide_cu_address) == sizeof(void *), "device addresses travel as pointers");
 
 enum { /* results */
-    TIDE_CU_SUCCESS = 0,
-    TIDE_CU_INVALID_VALUE = 1,
-    TIDE_CU_OUT_OF_MEMORY = 2,
-    TIDE_CU_DEINITIALIZED = 4,
-    TIDE_CU_DEVICE_UNAVAILABLE = 46,
-    TIDE_CU_ECC_UNCORRECTABLE = 214,
-    TIDE_CU_NOT_READY = 600,
-    TIDE_CU_ILLEGAL_ADDRESS = 700,
-    TIDE_CU_LAUNCH_TIMEOUT = 702,
-    TIDE_CU_CONTEXT_IS_DESTROYED = 709,
-    TIDE_CU_ASSERT = 710,
-    TIDE_CU_HARDWARE_STACK_ERROR = 714,
-    TIDE_CU_ILLEGAL_INSTRUCTION = 715,
-    TIDE_CU_MISALIGNED_ADDRESS = 716,
-    TIDE_CU_INVALID_ADDRESS_SPACE = 717,
-    TIDE_CU_INVALID_PC = 718,
-    TIDE_CU_LAUNCH_FAILED = 719
+       TIDE_CU_SUCCESS = 0,
+       TIDE_CU_INVALID_VALUE = 1,
+       TIDE_CU_OUT_OF_MEMORY = 2,
+       TIDE_CU_DEINITIALIZED = 4,
+       TIDE_CU_DEVICE_UNAVAILABLE = 46,
+       TIDE_CU_ECC_UNCORRECTABLE = 214,
+       TIDE_CU_NOT_READY = 600,
+       TIDE_CU_ILLEGAL_ADDRESS = 700,
+       TIDE_CU_LAUNCH_TIMEOUT = 702,
+       TIDE_CU_CONTEXT_IS_DESTROYED = 709,
+       TIDE_CU_ASSERT = 710,
+       TIDE_CU_HARDWARE_STACK_ERROR = 714,
+       TIDE_CU_ILLEGAL_INSTRUCTION = 715,
+       TIDE_CU_MISALIGNED_ADDRESS = 716,
+       TIDE_CU_INVALID_ADDRESS_SPACE = 717,
+       TIDE_CU_INVALID_PC = 718,
+       TIDE_CU_LAUNCH_FAILED = 719
 };
 
 enum { /* values */
-    TIDE_CU_DEVICE_INTEGRATED = 18,
-    TIDE_CU_DEVICE_POOLS_SUPPORTED = 115,
-    TIDE_CU_POOL_RELEASE_THRESHOLD = 4,
-    TIDE_CU_ALLOCATION_PINNED = 1,
-    TIDE_CU_LOCATION_DEVICE = 1,
-    TIDE_CU_HOST_PORTABLE = 1,
-    TIDE_CU_EVENT_DISABLE_TIMING = 2,
-    TIDE_CU_CAPTURE_NONE = 0,
-    TIDE_CU_CAPTURE_RELAXED = 2,
-    TIDE_CU_JIT_ERROR_LOG = 5,
-    TIDE_CU_JIT_ERROR_LOG_BYTES = 6,
-    TIDE_CU_PROC_LEGACY_STREAM = 1 /* a NULL stream is the legacy default one */
+       TIDE_CU_DEVICE_INTEGRATED = 18,
+       TIDE_CU_DEVICE_POOLS_SUPPORTED = 115,
+       TIDE_CU_POOL_RELEASE_THRESHOLD = 4,
+       TIDE_CU_ALLOCATION_PINNED = 1,
+       TIDE_CU_LOCATION_DEVICE = 1,
+       TIDE_CU_HOST_PORTABLE = 1,
+       TIDE_CU_EVENT_DISABLE_TIMING = 2,
+       TIDE_CU_CAPTURE_NONE = 0,
+       TIDE_CU_CAPTURE_RELAXED = 2,
+       TIDE_CU_JIT_ERROR_LOG = 5,
+       TIDE_CU_JIT_ERROR_LOG_BYTES = 6,
+       TIDE_CU_PROC_LEGACY_STREAM = 1 /* a NULL stream is the legacy default one */
 };
 
 /* Every entry point: TIDE_CU(name, CUDA version of these parameters, arguments). */
-#define TIDE_CU_ENTRIES(TIDE_CU)                                                                   \
-    TIDE_CU(cuInit, 2000, (unsigned))                                                              \
-    TIDE_CU(cuGetErrorName, 6000, (tide_cu_result, const char **))                                 \
-    TIDE_CU(cuGetErrorString, 6000, (tide_cu_result, const char **))                               \
-    TIDE_CU(cuDeviceGetCount, 2000, (int *))                                                       \
-    TIDE_CU(cuDeviceGet, 2000, (tide_cu_device *, int))                                            \
-    TIDE_CU(cuDeviceGetName, 2000, (char *, int, tide_cu_device))                                  \
-    TIDE_CU(cuDeviceTotalMem, 3020, (size_t *, tide_cu_device))                                    \
-    TIDE_CU(cuDeviceGetAttribute, 2000, (int *, int, tide_cu_device))                              \
-    TIDE_CU(cuDevicePrimaryCtxRetain, 7000, (tide_cu_context *, tide_cu_device))                   \
-    TIDE_CU(cuDevicePrimaryCtxRelease, 11000, (tide_cu_device))                                    \
-    TIDE_CU(cuCtxGetCurrent, 4000, (tide_cu_context *))                                            \
-    TIDE_CU(cuCtxPushCurrent, 4000, (tide_cu_context))                                             \
-    TIDE_CU(cuCtxPopCurrent, 4000, (tide_cu_context *))                                            \
-    TIDE_CU(cuCtxSynchronize, 2000, (void))                                                        \
-    TIDE_CU(cuMemPoolCreate, 11020, (tide_cu_pool *, const tide_cu_pool_properties *))             \
-    TIDE_CU(cuMemPoolDestroy, 11020, (tide_cu_pool))                                               \
-    TIDE_CU(cuMemPoolSetAttribute, 11020, (tide_cu_pool, int, void *))                             \
-    TIDE_CU(cuMemAllocFromPoolAsync, 11020,                                                        \
-            (tide_cu_address *, size_t, tide_cu_pool, tide_cu_stream))                             \
-    TIDE_CU(cuMemFreeAsync, 11020, (tide_cu_address, tide_cu_stream))                              \
-    TIDE_CU(cuMemHostAlloc, 2020, (void **, size_t, unsigned))                                     \
-    TIDE_CU(cuMemFreeHost, 2000, (void *))                                                         \
-    TIDE_CU(cuMemsetD8Async, 3020, (tide_cu_address, unsigned char, size_t, tide_cu_stream))       \
-    TIDE_CU(cuMemsetD16Async, 3020, (tide_cu_address, unsigned short, size_t, tide_cu_stream))     \
-    TIDE_CU(cuMemsetD32Async, 3020, (tide_cu_address, unsigned, size_t, tide_cu_stream))           \
-    TIDE_CU(cuMemsetD2D8Async, 3020,                                                               \
-            (tide_cu_address, size_t, unsigned char, size_t, size_t, tide_cu_stream))              \
-    TIDE_CU(cuMemsetD2D16Async, 3020,                                                              \
-            (tide_cu_address, size_t, unsigned short, size_t, size_t, tide_cu_stream))             \
-    TIDE_CU(cuMemsetD2D32Async, 3020,                                                              \
-            (tide_cu_address, size_t, unsigned, size_t, size_t, tide_cu_stream))                   \
-    TIDE_CU(cuMemcpyAsync, 4000, (tide_cu_address, tide_cu_address, size_t, tide_cu_stream))       \
-    TIDE_CU(cuEventCreate, 2000, (tide_cu_event *, unsigned))                                      \
-    TIDE_CU(cuEventDestroy, 4000, (tide_cu_event))                                                 \
-    TIDE_CU(cuEventRecord, 2000, (tide_cu_event, tide_cu_stream))                                  \
-    TIDE_CU(cuEventQuery, 2000, (tide_cu_event))                                                   \
-    TIDE_CU(cuEventSynchronize, 2000, (tide_cu_event))                                             \
-    TIDE_CU(cuStreamWaitEvent, 3020, (tide_cu_stream, tide_cu_event, unsigned))                    \
-    TIDE_CU(cuStreamSynchronize, 2000, (tide_cu_stream))                                           \
-    TIDE_CU(cuStreamIsCapturing, 10000, (tide_cu_stream, int *))                                   \
-    TIDE_CU(cuStreamGetId, 12000, (tide_cu_stream, unsigned long long *))                          \
-    TIDE_CU(cuStreamGetCtx, 9020, (tide_cu_stream, tide_cu_context *))                             \
-    TIDE_CU(cuThreadExchangeStreamCaptureMode, 10010, (int *))                                     \
-    TIDE_CU(cuModuleLoadDataEx, 2010,                                                              \
-            (tide_cu_module *, const void *, unsigned, int *, void **))                            \
-    TIDE_CU(cuModuleUnload, 2000, (tide_cu_module))                                                \
-    TIDE_CU(cuModuleGetFunction, 2000, (tide_cu_function *, tide_cu_module, const char *))         \
-    TIDE_CU(cuLaunchKernel, 4000,                                                                  \
-            (tide_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,         \
+#define TIDE_CU_ENTRIES(TIDE_CU)                                                                  \
+    TIDE_CU(cuInit, 2000, (unsigned))                                                             \
+    TIDE_CU(cuGetErrorName, 6000, (tide_cu_result, const char **))                                \
+    TIDE_CU(cuGetErrorString, 6000, (tide_cu_result, const char **))                              \
+    TIDE_CU(cuDeviceGetCount, 2000, (int *))                                                      \
+    TIDE_CU(cuDeviceGet, 2000, (tide_cu_device *, int))                                           \
+    TIDE_CU(cuDeviceGetName, 2000, (char *, int, tide_cu_device))                                 \
+    TIDE_CU(cuDeviceTotalMem, 3020, (size_t *, tide_cu_device))                                   \
+    TIDE_CU(cuDeviceGetAttribute, 2000, (int *, int, tide_cu_device))                             \
+    TIDE_CU(cuDevicePrimaryCtxRetain, 7000, (tide_cu_context *, tide_cu_device))                  \
+    TIDE_CU(cuDevicePrimaryCtxRelease, 11000, (tide_cu_device))                                   \
+    TIDE_CU(cuCtxGetCurrent, 4000, (tide_cu_context *))                                           \
+    TIDE_CU(cuCtxPushCurrent, 4000, (tide_cu_context))                                            \
+    TIDE_CU(cuCtxPopCurrent, 4000, (tide_cu_context *))                                           \
+    TIDE_CU(cuCtxSynchronize, 2000, (void))                                                       \
+    TIDE_CU(cuMemPoolCreate, 11020, (tide_cu_pool *, const tide_cu_pool_properties *))            \
+    TIDE_CU(cuMemPoolDestroy, 11020, (tide_cu_pool))                                              \
+    TIDE_CU(cuMemPoolSetAttribute, 11020, (tide_cu_pool, int, void *))                            \
+    TIDE_CU(cuMemAllocFromPoolAsync, 11020,                                                       \
+            (tide_cu_address *, size_t, tide_cu_pool, tide_cu_stream))                            \
+    TIDE_CU(cuMemFreeAsync, 11020, (tide_cu_address, tide_cu_stream))                             \
+    TIDE_CU(cuMemHostAlloc, 2020, (void **, size_t, unsigned))                                    \
+    TIDE_CU(cuMemFreeHost, 2000, (void *))                                                        \
+    TIDE_CU(cuMemsetD8Async, 3020, (tide_cu_address, unsigned char, size_t, tide_cu_stream))      \
+    TIDE_CU(cuMemsetD16Async, 3020, (tide_cu_address, unsigned short, size_t, tide_cu_stream))    \
+    TIDE_CU(cuMemsetD32Async, 3020, (tide_cu_address, unsigned, size_t, tide_cu_stream))          \
+    TIDE_CU(cuMemsetD2D8Async, 3020,                                                              \
+            (tide_cu_address, size_t, unsigned char, size_t, size_t, tide_cu_stream))             \
+    TIDE_CU(cuMemsetD2D16Async, 3020,                                                             \
+            (tide_cu_address, size_t, unsigned short, size_t, size_t, tide_cu_stream))            \
+    TIDE_CU(cuMemsetD2D32Async, 3020,                                                             \
+            (tide_cu_address, size_t, unsigned, size_t, size_t, tide_cu_stream))                  \
+    TIDE_CU(cuMemcpyAsync, 4000, (tide_cu_address, tide_cu_address, size_t, tide_cu_stream))      \
+    TIDE_CU(cuEventCreate, 2000, (tide_cu_event *, unsigned))                                     \
+    TIDE_CU(cuEventDestroy, 4000, (tide_cu_event))                                                \
+    TIDE_CU(cuEventRecord, 2000, (tide_cu_event, tide_cu_stream))                                 \
+    TIDE_CU(cuEventQuery, 2000, (tide_cu_event))                                                  \
+    TIDE_CU(cuEventSynchronize, 2000, (tide_cu_event))                                            \
+    TIDE_CU(cuStreamWaitEvent, 3020, (tide_cu_stream, tide_cu_event, unsigned))                   \
+    TIDE_CU(cuStreamSynchronize, 2000, (tide_cu_stream))                                          \
+    TIDE_CU(cuStreamIsCapturing, 10000, (tide_cu_stream, int *))                                  \
+    TIDE_CU(cuStreamGetId, 12000, (tide_cu_stream, unsigned long long *))                         \
+    TIDE_CU(cuStreamGetCtx, 9020, (tide_cu_stream, tide_cu_context *))                            \
+    TIDE_CU(cuThreadExchangeStreamCaptureMode, 10010, (int *))                                    \
+    TIDE_CU(cuModuleLoadDataEx, 2010, (tide_cu_module *, const void *, unsigned, int *, void **)) \
+    TIDE_CU(cuModuleUnload, 2000, (tide_cu_module))                                               \
+    TIDE_CU(cuModuleGetFunction, 2000, (tide_cu_function *, tide_cu_module, const char *))        \
+    TIDE_CU(cuLaunchKernel, 4000,                                                                 \
+            (tide_cu_function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,        \
              unsigned, tide_cu_stream, void **, void **))
 
 typedef struct tide_cu_driver {

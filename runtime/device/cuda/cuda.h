@@ -51,11 +51,11 @@ void tide_cuda_end(void);
  * device. */
 tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_result result);
 
-#define TIDE_CUDA_TRY(device, entry, ...)                                \
-    do {                                                                 \
-        tide_cu_result result_ = tide_cu.entry(__VA_ARGS__);             \
-        if (TIDE_UNLIKELY(result_ != TIDE_CU_SUCCESS))                   \
-            return tide_cuda_fail(device, #entry, result_);              \
+#define TIDE_CUDA_TRY(device, entry, ...)                    \
+    do {                                                     \
+        tide_cu_result result_ = tide_cu.entry(__VA_ARGS__); \
+        if (TIDE_UNLIKELY(result_ != TIDE_CU_SUCCESS))       \
+            return tide_cuda_fail(device, #entry, result_);  \
     } while (0)
 
 /* Make the device's context current, and restore the one before: `entered` says how. They include

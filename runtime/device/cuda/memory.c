@@ -58,8 +58,8 @@ static tide_status cuda_allocate_device(tide_device *device, void *stream, size_
 {
     tide_cu_address got = 0;
     cuda_release_deferred_on(device, stream);
-    tide_cu_result result = tide_cu.cuMemAllocFromPoolAsync(&got, bytes,
-                                                            tide_cuda_of(device)->pool, stream);
+    tide_cu_result result =
+        tide_cu.cuMemAllocFromPoolAsync(&got, bytes, tide_cuda_of(device)->pool, stream);
     if (result == TIDE_CU_OUT_OF_MEMORY)
         return TIDE_ERROR_MEMORY;
     if (result != TIDE_CU_SUCCESS)

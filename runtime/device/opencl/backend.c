@@ -9,8 +9,8 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
-#include "runtime/device/opencl/opencl.h"
 #include "runtime/base/settings.h"
+#include "runtime/device/opencl/opencl.h"
 
 enum { PLATFORMS_MAX = 16, DEVICES_MAX = 64 };
 

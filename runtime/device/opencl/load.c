@@ -111,30 +111,18 @@ tide_status tide_opencl_usable(const tide_opencl_device *device, const char *cal
 static const char *opencl_error_name(int32_t error)
 {
     switch (error) {
-    case TIDE_CL_DEVICE_NOT_FOUND:
-        return "device not found";
-    case TIDE_CL_DEVICE_NOT_AVAILABLE:
-        return "device not available";
-    case TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE:
-        return "no device memory";
-    case TIDE_CL_OUT_OF_RESOURCES:
-        return "out of resources";
-    case TIDE_CL_OUT_OF_HOST_MEMORY:
-        return "out of host memory";
-    case -14:
-        return "what it waits for has failed";
-    case -30:
-        return "invalid value";
-    case -34:
-        return "invalid context";
-    case -36:
-        return "invalid command queue";
-    case -38:
-        return "invalid buffer";
-    case -48:
-        return "copied parts overlap";
-    default:
-        return "see CL/cl.h";
+    case TIDE_CL_DEVICE_NOT_FOUND: return "device not found";
+    case TIDE_CL_DEVICE_NOT_AVAILABLE: return "device not available";
+    case TIDE_CL_MEM_OBJECT_ALLOCATION_FAILURE: return "no device memory";
+    case TIDE_CL_OUT_OF_RESOURCES: return "out of resources";
+    case TIDE_CL_OUT_OF_HOST_MEMORY: return "out of host memory";
+    case -14: return "what it waits for has failed";
+    case -30: return "invalid value";
+    case -34: return "invalid context";
+    case -36: return "invalid command queue";
+    case -38: return "invalid buffer";
+    case -48: return "copied parts overlap";
+    default: return "see CL/cl.h";
     }
 }
 

@@ -82,11 +82,10 @@ static void print_line(const char *name, double first, double later, double wast
 static void measure_policy(const trace *t, const options *o, const char *name,
                            tide_buffers_policy policy)
 {
-    tide_buffers *buffers =
-        tide_buffers_create(NULL, &(tide_buffers_options){.name = name,
-                                                          .policy = policy,
-                                                          .bytes_max = o->bytes_max,
-                                                          .count_max = o->count_max});
+    tide_buffers *buffers = tide_buffers_create(
+        NULL,
+        &(tide_buffers_options){
+            .name = name, .policy = policy, .bytes_max = o->bytes_max, .count_max = o->count_max});
     tide_buffer *live = calloc(t->slots, sizeof *live);
     tide_buffers_statistics first = {0}, all = {0};
     double best = 0;

@@ -57,16 +57,16 @@ SAME(sizeof(tide_cu_address), sizeof(CUdeviceptr));
  * of the same layout (above) behind a pointer. What is compared is the number of parameters and
  * the size and kind of each, by declaring theirs once more with ours in place of what only has
  * another name. */
-#define CUresult                     tide_cu_result
-#define CUdevice_attribute           int
-#define CUmemPool_attribute          int
-#define CUstreamCaptureStatus        int
-#define CUstreamCaptureMode          int
-#define CUjit_option                 int
-#define CUmemPoolProps               tide_cu_pool_properties
+#define CUresult              tide_cu_result
+#define CUdevice_attribute    int
+#define CUmemPool_attribute   int
+#define CUstreamCaptureStatus int
+#define CUstreamCaptureMode   int
+#define CUjit_option          int
+#define CUmemPoolProps        tide_cu_pool_properties
 
 #define OURS(name) __typeof__(((tide_cu_driver *)0)->name)
-#define PROTOTYPE(name, ...)                                                                      \
+#define PROTOTYPE(name, ...) \
     _Static_assert(__builtin_types_compatible_p(OURS(name), tide_cu_result(*)(__VA_ARGS__)), #name)
 
 PROTOTYPE(cuInit, unsigned int);
@@ -110,10 +110,10 @@ PROTOTYPE(cuModuleGetFunction, CUfunction *, CUmodule, const char *);
 
 /* Theirs at the version we ask for: that there is such a version, and that a call with our
  * arguments is a call of theirs, warnings being errors. */
-#define CALLABLE(name, version, ...)                                \
-    static CUresult call_##name(PFN_##name##_v##version function)   \
-    {                                                               \
-        return function(__VA_ARGS__);                               \
+#define CALLABLE(name, version, ...)                              \
+    static CUresult call_##name(PFN_##name##_v##version function) \
+    {                                                             \
+        return function(__VA_ARGS__);                             \
     }
 CALLABLE(cuInit, 2000, 0U)
 CALLABLE(cuGetErrorName, 6000, CUDA_SUCCESS, (const char **)0)

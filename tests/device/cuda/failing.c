@@ -6,8 +6,8 @@
  * again. */
 #include "support.h"
 
-#include "runtime/device/cuda/cuda.h"
 #include "runtime/base/test_hooks.h"
+#include "runtime/device/cuda/cuda.h"
 
 enum { PASSING = 999, FATAL = 719, MOST = 400 };
 
@@ -42,7 +42,8 @@ static void use_pool(tide_pool *pool, void *stream, void *other)
         note(x != NULL ? TIDE_OK : tide_error_status());
         if (x != NULL)
             put(declared ? other : stream, x, 1000, 1);
-        TIDE_LOOP(pool, j, 2) {
+        TIDE_LOOP(pool, j, 2)
+        {
             double *y = tide_ones(pool, double, 10);
             note(y != NULL ? TIDE_OK : tide_error_status());
         }

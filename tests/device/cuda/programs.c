@@ -160,7 +160,7 @@ static void in_a_loop(program *p, unsigned depth)
 {
     size_t times = 1 + draw(p, 4);
     TIDE_LOOP(p->bench.pool, i, times)
-        body(p, depth);
+    body(p, depth);
 }
 
 static void under_a_mark(program *p, unsigned depth)
@@ -200,8 +200,8 @@ static void in_a_scope_that_is_skipped(program *p, unsigned depth)
 static void level(program *p, unsigned depth)
 {
     static void (*const forms[])(program *, unsigned) = {
-        in_a_scope,    in_a_typed_scope, in_a_frame,         in_a_frame_that_is_a_site,
-        in_a_loop,     under_a_mark,     in_a_foreign_scope, in_a_scope_that_is_skipped};
+        in_a_scope, in_a_typed_scope, in_a_frame,         in_a_frame_that_is_a_site,
+        in_a_loop,  under_a_mark,     in_a_foreign_scope, in_a_scope_that_is_skipped};
     forms[draw(p, sizeof forms / sizeof *forms)](p, depth);
 }
 

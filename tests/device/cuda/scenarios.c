@@ -20,7 +20,7 @@ static void shrink_to_0_and_grow_again_gives_the_same_address_and_no_driver_call
         assert_ptr_equal(tide_acquire(b.pool, float, n), first);
     }
     TIDE_LOOP(b.pool, i, 10)
-        assert_ptr_equal(tide_acquire(b.pool, float, i), first);
+    assert_ptr_equal(tide_acquire(b.pool, float, i), first);
     for (int i = 0; i < 3; i++) {
         TIDE_FRAME(b.pool, (float, x, 1000));
         assert_ptr_equal(x, first);
@@ -255,17 +255,23 @@ static void inner_rewinds_order_both_ways(void **state)
             expect(stream, x, 1024, (uint8_t)i);
         }
         fake_count_anew();
-        TIDE_LOOP(b.pool, i, 4) {
+        TIDE_LOOP(b.pool, i, 4)
+        {
             float *x = tide_acquire(b.pool, float, 256);
             put(i % 2 == 0 ? other : b.stream, x, 1024, 1);
         }
         assert_int_equal(fake_calls("cuEventRecord"), 4 * 2);
         fake_count_anew();
-        { TIDE_SCOPE(b.pool); }
+        {
+            TIDE_SCOPE(b.pool);
+        }
         assert_int_equal(fake_calls("cuEventRecord"), 0); /* nothing was freed */
     }
     fake_count_anew();
-    { TIDE_SCOPE(b.pool); (void)tide_acquire(b.pool, float, 256); }
+    {
+        TIDE_SCOPE(b.pool);
+        (void)tide_acquire(b.pool, float, 256);
+    }
     assert_int_equal(fake_calls(NULL), 0); /* the declaration has ended */
     bench_end(&b);
     fake_stream_destroy(other);
@@ -360,7 +366,10 @@ static void growing_during_capture_is_refused(void **state)
     (void)state;
     bench b = bench_start(68);
     void *graph = NULL;
-    { TIDE_SCOPE(b.pool); (void)tide_acquire(b.pool, int, 100); }
+    {
+        TIDE_SCOPE(b.pool);
+        (void)tide_acquire(b.pool, int, 100);
+    }
     fake_capture_begin(b.stream);
     fake_count_anew();
     {
@@ -378,7 +387,10 @@ static void growing_during_capture_is_refused(void **state)
     queries();
     assert_int_equal(fake_capture_end(b.stream, &graph), 0);
     fake_graph_destroy(graph);
-    { TIDE_SCOPE(b.pool); assert_non_null(tide_acquire(b.pool, double, 100)); }
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, double, 100));
+    }
     bench_end(&b);
 }
 
@@ -395,7 +407,10 @@ static void what_is_given_up_during_capture_goes_back_later(void **state)
     }
     assert_int_equal(fake_calls("cuMemFreeAsync"), 0);
     assert_int_equal(fake_capture_end(b.stream, &graph), 0);
-    { TIDE_SCOPE(b.pool); assert_non_null(tide_acquire(b.pool, int, 100)); }
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, int, 100));
+    }
     assert_int_equal(fake_calls("cuMemFreeAsync"), 2);
     fake_graph_destroy(graph);
     bench_end(&b);
@@ -452,7 +467,10 @@ static void device_lost_in_the_middle_of_a_scope(void **state)
     }
     expect_consistent(&b, 0);
     assert_true(info_of(b.device).lost);
-    { TIDE_SCOPE(b.pool); assert_null(tide_acquire(b.pool, float, 10)); }
+    {
+        TIDE_SCOPE(b.pool);
+        assert_null(tide_acquire(b.pool, float, 10));
+    }
     expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
     assert_null(tide_pool_create(&(tide_pool_options){.device = b.device}));
     expect_said("cuda:0 is lost");
@@ -481,8 +499,12 @@ static void a_float16_shelf_keeps_half_precision_data(void **state)
     const double f64 = 1.25;
     const float c64[2] = {1, -2};
     const double c128[2] = {3, -4};
-    struct triple { uint8_t bytes[3]; } triple = {{1, 2, 3}};
-    struct large { uint32_t words[7]; } large = {{1, 2, 3, 4, 5, 6, 7}};
+    struct triple {
+        uint8_t bytes[3];
+    } triple = {{1, 2, 3}};
+    struct large {
+        uint32_t words[7];
+    } large = {{1, 2, 3, 4, 5, 6, 7}};
     const size_t counts[] = {1, 2, 3, 100, 1001};
     for (int i = 0; i < 5; i++) {
         TIDE_SCOPE(b.pool);
@@ -563,7 +585,10 @@ static void a_pool_whose_stream_is_gone_says_so(void **state)
 {
     (void)state;
     bench b = bench_start(72);
-    { TIDE_SCOPE(b.pool); put(b.stream, tide_acquire(b.pool, float, 256), 1024, 1); }
+    {
+        TIDE_SCOPE(b.pool);
+        put(b.stream, tide_acquire(b.pool, float, 256), 1024, 1);
+    }
     fake_stream_destroy(b.stream);
     assert_ptr_equal(fake_stream_create(0), b.stream);
     {
@@ -644,8 +669,8 @@ static void an_imported_tensor_goes_back_when_its_work_is_over(void **state)
 {
     (void)state;
     bench b = bench_start(3);
-    tide_pool *producer = tide_pool_create(&(tide_pool_options){.device = b.device,
-                                                                .stream = b.stream});
+    tide_pool *producer =
+        tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
     int64_t shape[] = {100};
     float *data = tide_acquire(producer, float, 100);
     tide_dl_managed managed = {.version = {TIDE_DL_MAJOR, TIDE_DL_MINOR},

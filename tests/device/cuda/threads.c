@@ -29,8 +29,8 @@ static void use(tide_pool *pool, const worker *w)
 static void *work(void *user)
 {
     worker *w = user;
-    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = w->device,
-                                                            .stream = w->stream});
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.device = w->device, .stream = w->stream});
     for (int i = 0; pool != NULL && i < ROUNDS; i++) {
         use(pool, w);
         if (i % 8 == 7)

@@ -17,14 +17,14 @@ static lane *stream_of(void *handle)
 }
 
 #define ENTRY(name, ...) static tide_cu_result fake_##name(__VA_ARGS__)
-#define START(name)                       \
-    int result = control_enter(ENTRY_##name);     \
-    if (result != 0)                      \
-        return control_leave(result)
-#define START_CURRENT(name)                   \
-    int result = control_enter_current(ENTRY_##name); \
+#define START(name)                           \
+    int result = control_enter(ENTRY_##name); \
     if (result != 0)                          \
-        return control_leave(result)
+    return control_leave(result)
+#define START_CURRENT(name)                           \
+    int result = control_enter_current(ENTRY_##name); \
+    if (result != 0)                                  \
+    return control_leave(result)
 
 /* ---- driver and devices ------------------------------------------------------------------- */
 
@@ -259,49 +259,48 @@ int entry_queue(void *handle, const work *one)
 static int fill(uint64_t to, uint64_t pitch, unsigned unit, unsigned value, uint64_t width,
                 uint64_t height, void *stream)
 {
-    const work one = {.run = memory_write,
-                      .to = to,
-                      .pitch = pitch,
-                      .unit = unit,
-                      .value = value,
-                      .width = width,
-                      .height = height,
-                      .ranges = {{(void *)(uintptr_t)to, (height - 1) * pitch + width * unit,
-                                  true}},
-                      .range_count = 1,
-                      .what = "a fill"};
+    const work one = {
+        .run = memory_write,
+        .to = to,
+        .pitch = pitch,
+        .unit = unit,
+        .value = value,
+        .width = width,
+        .height = height,
+        .ranges = {{(void *)(uintptr_t)to, (height - 1) * pitch + width * unit, true}},
+        .range_count = 1,
+        .what = "a fill"};
     return entry_queue(stream, &one);
 }
 
-#define FILL(bits, type)                                                                          \
-    ENTRY(cuMemsetD##bits##Async, tide_cu_address to, type value, size_t count,                   \
-          tide_cu_stream stream)                                                                  \
-    {                                                                                             \
-        START_CURRENT(cuMemsetD##bits##Async);                                                    \
-        return control_leave(fill(to, 0, bits / 8, value, count, 1, stream));                     \
-    }                                                                                             \
-    ENTRY(cuMemsetD2D##bits##Async, tide_cu_address to, size_t pitch, type value, size_t width,   \
-          size_t height, tide_cu_stream stream)                                                   \
-    {                                                                                             \
-        START_CURRENT(cuMemsetD2D##bits##Async);                                                  \
-        return control_leave(fill(to, pitch, bits / 8, value, width, height, stream));            \
+#define FILL(bits, type)                                                                        \
+    ENTRY(cuMemsetD##bits##Async, tide_cu_address to, type value, size_t count,                 \
+          tide_cu_stream stream)                                                                \
+    {                                                                                           \
+        START_CURRENT(cuMemsetD##bits##Async);                                                  \
+        return control_leave(fill(to, 0, bits / 8, value, count, 1, stream));                   \
+    }                                                                                           \
+    ENTRY(cuMemsetD2D##bits##Async, tide_cu_address to, size_t pitch, type value, size_t width, \
+          size_t height, tide_cu_stream stream)                                                 \
+    {                                                                                           \
+        START_CURRENT(cuMemsetD2D##bits##Async);                                                \
+        return control_leave(fill(to, pitch, bits / 8, value, width, height, stream));          \
     }
 FILL(8, unsigned char)
 FILL(16, unsigned short)
 FILL(32, unsigned)
 
-ENTRY(cuMemcpyAsync, tide_cu_address to, tide_cu_address from, size_t bytes,
-      tide_cu_stream stream)
+ENTRY(cuMemcpyAsync, tide_cu_address to, tide_cu_address from, size_t bytes, tide_cu_stream stream)
 {
     START_CURRENT(cuMemcpyAsync);
-    const work one = {.run = memory_copy,
-                      .to = to,
-                      .from = from,
-                      .width = bytes,
-                      .ranges = {{(void *)(uintptr_t)to, bytes, true},
-                                 {(void *)(uintptr_t)from, bytes, false}},
-                      .range_count = 2,
-                      .what = "a copy"};
+    const work one = {
+        .run = memory_copy,
+        .to = to,
+        .from = from,
+        .width = bytes,
+        .ranges = {{(void *)(uintptr_t)to, bytes, true}, {(void *)(uintptr_t)from, bytes, false}},
+        .range_count = 2,
+        .what = "a copy"};
     return control_leave(entry_queue(stream, &one));
 }
 
@@ -474,7 +473,7 @@ static void run_kernel(const work *one)
 }
 
 int entry_launch(void *stream, fake_kernel *kernel, const void *arguments, size_t bytes,
-                        const fake_range *ranges, unsigned count)
+                 const fake_range *ranges, unsigned count)
 {
     work one = {.run = run_kernel, .kernel = kernel, .range_count = count, .what = "a kernel"};
     if (bytes > sizeof one.arguments || count > FAKE_RANGES)

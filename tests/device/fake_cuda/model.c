@@ -182,7 +182,8 @@ bool model_done(const set *these)
 
 void model_finish(const set *these)
 {
-    while (!model_done(these) && run_one(these)) {}
+    while (!model_done(these) && run_one(these)) {
+    }
     set_join(&fake.known, these);
     model_settle();
 }

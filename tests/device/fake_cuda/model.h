@@ -108,14 +108,14 @@ enum {
 };
 
 enum { /* results that the library has no name for */
-    INVALID_CONTEXT = 201,
-    INVALID_HANDLE = 400,
-    NOT_FOUND = 500,
-    CAPTURE_UNSUPPORTED = 900,
-    CAPTURE_INVALIDATED = 901,
-    CAPTURE_UNJOINED = 904,
-    CAPTURE_ISOLATION = 905,
-    CAPTURED_EVENT = 907
+       INVALID_CONTEXT = 201,
+       INVALID_HANDLE = 400,
+       NOT_FOUND = 500,
+       CAPTURE_UNSUPPORTED = 900,
+       CAPTURE_INVALIDATED = 901,
+       CAPTURE_UNJOINED = 904,
+       CAPTURE_ISOLATION = 905,
+       CAPTURED_EVENT = 907
 };
 
 int control_enter(int entry);         /* 0, or the result to fail with; locked until leave */
@@ -148,7 +148,7 @@ int entry_launch(void *stream, fake_kernel *kernel, const void *arguments, size_
 /* model.c */
 void model_reset(void);
 void model_queue(lane *on, const work *one);
-set model_tail(const lane *of);    /* with what the legacy stream adds */
+set model_tail(const lane *of);      /* with what the legacy stream adds */
 void model_finish(const set *these); /* runs them, and what they need; the host has seen it */
 bool model_done(const set *these);
 void model_advance(void); /* some random work, or none */

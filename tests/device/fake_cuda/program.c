@@ -7,7 +7,8 @@
 
 void fake_use_device(int device)
 {
-    while (control_pop() != NULL) {}
+    while (control_pop() != NULL) {
+    }
     if (device >= 0)
         control_push(&fake.contexts[device]);
 }

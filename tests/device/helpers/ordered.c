@@ -18,20 +18,20 @@
 #include <tidepool/tidepool.h>
 
 #include "emulation.h"
-#include "jit/kernels/code.h"
-#include "jit/kernels/modules.h"
-#include "jit/kernels/cached.h"
-#include "jit/stager/locate.h"
-#include "jit/stager/test_hooks.h"
-#include "jit/learn/round.h"
-#include "jit/stager/stager.h"
 #include "jit/cache/store.h"
 #include "jit/cache/test_hooks.h"
-#include "runtime/device/cuda/cuda.h"
-#include "runtime/device/device.h"
+#include "jit/kernels/cached.h"
+#include "jit/kernels/code.h"
+#include "jit/kernels/modules.h"
+#include "jit/learn/round.h"
+#include "jit/stager/locate.h"
+#include "jit/stager/stager.h"
+#include "jit/stager/test_hooks.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/settings.h"
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/device/device.h"
 
 enum { SETTLE_MS = 120000 };
 
@@ -143,8 +143,8 @@ static tide_frame_result try_fill(tide_device *device)
                          {.data = words, .type = TIDE_U32, .count = 77}};
     memset(values, 0xEE, sizeof values);
     memset(words, 0xEE, sizeof words);
-    return tide_hooks_policy.help(
-        &(tide_frame_work){.kind = TIDE_FRAME_FILL_PARTS, .device = device, .parts = parts, .count = 2});
+    return tide_hooks_policy.help(&(tide_frame_work){
+        .kind = TIDE_FRAME_FILL_PARTS, .device = device, .parts = parts, .count = 2});
 }
 
 static void expect_filled(void)

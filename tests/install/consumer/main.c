@@ -47,7 +47,8 @@ static double in_frame(tide_pool *pool, size_t n)
 static double in_loop(tide_pool *pool, size_t n)
 {
     double total = 0;
-    TIDE_LOOP(pool, i, n) {
+    TIDE_LOOP(pool, i, n)
+    {
         double *value = tide_acquire(pool, double, 1);
         *value = (double)i;
         total += *value;
