@@ -8,8 +8,6 @@
 #include "runtime/check/report.h"
 #include "runtime/pool/row.h"
 
-int tide_checked_pools;
-
 typedef struct escape_query {
     const char *pointer;
     uintptr_t thread;

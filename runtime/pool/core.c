@@ -5,10 +5,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include <tidepool/check.h>
+
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/registry.h"
 #include "runtime/check/report.h"
+
+int tide_checked_pools;
 
 /* ---- the list of all pools -------------------------------------------------------------- */
 

@@ -286,7 +286,7 @@ tide_status tide_pool_destroy(tide_pool *pool)
     TIDE_FORWARD(tide_pool_use(pool, call));
     if (pool->tag != TIDE_TAG_ROOT)
         return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' has %zu open scopes or marks",
-                           pool->core->name, tide_pool_depth(pool));
+                           pool->core->name, tide_depth(pool));
     if (pool->core->owner.local)
         return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' ends with its thread, '%s'",
                            pool->core->name, pool->core->owner.name);
