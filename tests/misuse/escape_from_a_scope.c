@@ -5,8 +5,7 @@
 static double *work(tide_pool *pool)
 {
     TIDE_SCOPE(pool);
-    double *array = tide_acquire(pool, double, 10);
-    ACQUIRED_HERE;
+    double *array = tide_acquire(pool, double, 10); ACQUIRED_HERE;
     TIDE_RETURN(array + 4);
 }
 

@@ -44,10 +44,8 @@ int main(void)
     need(alternative.ss_sp != NULL);
     need(sigaltstack(&alternative, NULL) == 0 && sigaction(SIGSEGV, &action, NULL) == 0);
     tide_pool *pool = pool_at(TIDE_CHECK_GUARD);
-    double *first = tide_ones(pool, double, 8);
-    ACQUIRED_HERE;
-    double *second = tide_ones(pool, double, 16);
-    ACQUIRED_HERE;
+    double *first = tide_ones(pool, double, 8); ACQUIRED_HERE;
+    double *second = tide_ones(pool, double, 16); ACQUIRED_HERE;
     EXPECT("use after rewind: byte 0 of an array of 8 f64");
     EXPECT("use after rewind: byte 0 of an array of 16 f64");
     tide_pool_reset(pool);

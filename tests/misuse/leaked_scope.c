@@ -6,8 +6,7 @@ static jmp_buf out;
 
 static void work(tide_pool *pool)
 {
-    TIDE_SCOPE(pool);
-    OPENED_HERE("tidepool: leaked scope: the one opened at ");
+    TIDE_SCOPE(pool); OPENED_HERE("tidepool: leaked scope: the one opened at ");
     tide_zeros(pool, double, 10);
     longjmp(out, 1);
 }

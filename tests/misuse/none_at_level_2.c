@@ -17,7 +17,7 @@ int main(void)
 {
     tide_pool *pool = pool_at(TIDE_CHECK_GUARD);
     TIDE_LOOP(pool, i, 700)
-    work(pool, i);
+        work(pool, i);
     need(tide_pool_destroy(pool) == TIDE_OK);
     return 0;
 }

@@ -12,8 +12,7 @@ int main(void)
 {
     tide_pool *pool = pool_at(TIDE_CHECK_GUARD);
     tide_mark mark = tide_checkpoint(pool);
-    double *array = tide_fill(pool, double, 8, 1.5);
-    ACQUIRED_HERE;
+    double *array = tide_fill(pool, double, 8, 1.5); ACQUIRED_HERE;
     rewind_it(pool, mark);
     EXPECT("  rewound   by a call at rewind_it+0x");
     EXPECT("  used      use+0x");

@@ -10,10 +10,8 @@ struct simulation {
     tide_pool *pool;
     particle *work()
     {
-        TIDE_SCOPE_TYPES(pool, particle);
-        OPENED_HERE(REWOUND);
-        particle *array = tide_zeros(pool, particle, 7);
-        ACQUIRED_HERE;
+        TIDE_SCOPE_TYPES(pool, particle); OPENED_HERE(REWOUND);
+        particle *array = tide_zeros(pool, particle, 7); ACQUIRED_HERE;
         return array;
     }
 };

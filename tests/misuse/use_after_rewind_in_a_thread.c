@@ -16,11 +16,8 @@ int main(void)
 {
     tide_pool *pool = pool_at(TIDE_CHECK_GUARD);
     float *array = NULL;
-    TIDE_LOOP(pool, i, 3)
-    {
-        OPENED_HERE(REWOUND);
-        array = tide_ones(pool, float, 1000);
-        ACQUIRED_HERE;
+    TIDE_LOOP(pool, i, 3) { OPENED_HERE(REWOUND);
+        array = tide_ones(pool, float, 1000); ACQUIRED_HERE;
     }
     pthread_t thread;
     EXPECT("tidepool: use after rewind: byte 0 of an array of 1000 f32");

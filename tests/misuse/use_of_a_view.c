@@ -13,11 +13,9 @@ double *zeros(tide_pool *pool)
 
 static double *work(tide_pool *pool)
 {
-    TIDE_FRAME(pool, (int32_t, other, 3));
-    OPENED_HERE(REWOUND);
+    TIDE_FRAME(pool, (int32_t, other, 3)); OPENED_HERE(REWOUND);
     const int64_t shape[] = {10, 20}, start[] = {1, 2}, extent[] = {3, 4};
-    tide_array *array = tide_array_acquire(pool, TIDE_F64, 2, shape);
-    ACQUIRED_HERE;
+    tide_array *array = tide_array_acquire(pool, TIDE_F64, 2, shape); ACQUIRED_HERE;
     tide_array *view = tide_array_view(pool, array, start, extent, NULL);
     need(array != NULL && view != NULL && other != NULL);
     EXPECT("  acquired  zeros+0x"); /* functions know their caller's code, not its line */

@@ -5,8 +5,7 @@
 static void work(tide_pool *pool)
 {
     TIDE_SCOPE(pool);
-    int64_t *array = tide_acquire(pool, int64_t, 50);
-    ACQUIRED_HERE;
+    int64_t *array = tide_acquire(pool, int64_t, 50); ACQUIRED_HERE;
     volatile ptrdiff_t i = -1;
     array[i] = -1;
 }

@@ -12,10 +12,8 @@ int main(void)
 {
     tide_pool *pool = pool_at(TIDE_CHECK_GUARD);
     TIDE_SCOPE(pool);
-    double *array = tide_acquire(pool, double, 64);
-    ACQUIRED_HERE;
-    EXPECT("tidepool: access past the end: byte 512 of an array of 64 f64 (512 bytes) in pool 'the "
-           "pool'");
+    double *array = tide_acquire(pool, double, 64); ACQUIRED_HERE;
+    EXPECT("tidepool: access past the end: byte 512 of an array of 64 f64 (512 bytes) in pool 'the pool'");
     EXPECT("  rewound   not yet: it is live");
     EXPECT("  used      write_to+0x");
     for (size_t i = 0; i <= 64; i++)
