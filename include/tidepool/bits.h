@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Packed bits: 64 to a word, bit i in word i / 64 at position i % 64.
  *
- * Bits of the last word beyond the length are 0 after tide_zeros_type, tide_ones_type and
- * tide_fill_type with TIDE_BIT, and the functions here keep them so; those of an uninitialised
- * array are arbitrary, and tide_bits_count does not look at them. */
+ * An array of bits ends in a whole word. After tide_zeros_type, tide_ones_type and tide_fill_type
+ * the bits beyond its length are 0, and the functions here keep them 0. In an uninitialised array
+ * they are arbitrary. tide_bits_count does not count them. No index is checked. */
 #ifndef TIDEPOOL_BITS_H
 #define TIDEPOOL_BITS_H
 
@@ -11,7 +11,7 @@
 
 TIDE_BEGIN_DECLS
 
-/* n bits, uninitialised, from the pool's shelf of TIDE_BIT; NULL as for any acquire. */
+/* Acquires n bits, uninitialised; type TIDE_BIT. Fails as any acquire does (tidepool/acquire.h). */
 #define tide_acquire_bits(pool, n) \
     ((uint64_t *)tide_acquire_inline((pool), TIDE_BIT, (size_t)(n), TIDE_HERE))
 

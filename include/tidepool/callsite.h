@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Acquires as sites: for a type, or a type and shape, that is known at run time only.
+/* Acquires as call sites: for a type, or a type and shape, that is known only at run time.
  *
- * A site that is seen to ask for the same few types or shapes is given code that tests for those
- * first. Everything else about them is as for tide_acquire_type and tide_array_acquire. */
+ * If a site often asks for the same few types or shapes, it gets code that tests for these first.
+ * In all other ways these calls behave like tide_acquire_type and tide_array_acquire. */
 #ifndef TIDEPOOL_CALLSITE_H
 #define TIDEPOOL_CALLSITE_H
 
@@ -12,7 +12,9 @@
 
 TIDE_BEGIN_DECLS
 
-/* For the macros, and for code without them (the site from tide_site_register_kind). */
+/* For the macros, and for code without them, which gets its site from tide_site_register_kind. The
+ * site must be of the kind TIDE_KIND_ACQUIRE here, TIDE_KIND_ARRAY in the second function; this is
+ * not checked. */
 TIDE_INLINE void *tide_site_acquire_inline(tide_site *site, tide_pool *pool, tide_type type,
                                            size_t n)
 {
@@ -31,7 +33,8 @@ TIDE_INLINE tide_array *tide_site_array_inline(tide_site *site, tide_pool *pool,
     return __atomic_load_n(&plan->array, __ATOMIC_RELAXED)(pool, type, ndim, shape, plan, site);
 }
 
-/* The exported twins. NULL with a message for a NULL site or one of another kind. */
+/* The same two as exported functions. NULL with a message for a NULL site or a site of another
+ * kind. */
 TIDE_API void *tide_site_acquire(tide_site *site, tide_pool *pool, tide_type type, size_t n);
 TIDE_API tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type type,
                                              int ndim, const int64_t *shape);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding out when someone holds on to an array: reports, escape checks, TIDE_RETURN.
+/* Finding code that uses an array after its scope: reports, escape checks, TIDE_RETURN.
  *
- * At check level 0 nothing here costs more than a load. The idea of checking what a scope
- * returns is AdaptiveArrayPools.jl's; that of sampled guard pages is GWP-ASan's. */
+ * While no pool has a check level above 0, TIDE_RETURN costs one load. Checking what a scope
+ * returns is an idea of AdaptiveArrayPools.jl; guard pages for a sample of the arrays are one of
+ * GWP-ASan. */
 #ifndef TIDEPOOL_CHECK_H
 #define TIDEPOOL_CHECK_H
 
@@ -11,39 +12,42 @@
 TIDE_BEGIN_DECLS
 
 typedef enum tide_report_kind {
-    TIDE_REPORT_MISUSE = 0,           /* a refused call that has nobody to return a status to  */
+    TIDE_REPORT_MISUSE = 0,           /* a call was refused                                       */
     TIDE_REPORT_LEAK = 1,             /* a scope was left open; the one around it cleaned up   */
-    TIDE_REPORT_ESCAPE = 2,           /* a pointer leaves the scope that will rewind it        */
+    TIDE_REPORT_ESCAPE = 2,           /* a pointer leaves the scope that will rewind its array */
     TIDE_REPORT_USE_AFTER_REWIND = 3, /* level 2: a rewound array was touched; SIGSEGV follows */
     TIDE_REPORT_OVERFLOW = 4          /* level 2: the page past an array's end was touched, SIGSEGV
                                          follows; or bytes closer to its end, or in the page that
                                          it begins in, were found changed when it was rewound  */
 } tide_report_kind;
 
-/* Reports go to a function, if one is set, and then to stderr unless it returned false. Any thread
- * may call it, in the middle of a rewind or, for the two kinds of level 2, inside a signal
- * handler, so it must not use pools. `text` may have several lines. NULL: stderr alone.
- * Set it before other threads report: function and `user` are not exchanged as one.
+/* Sets the function that gets all reports. A report is printed on stderr, too, unless the function
+ * returns false. NULL: stderr alone. `text` may have several lines and is valid during the call.
+ * The function may be called by any thread, and in the middle of a rewind. For the two kinds of
+ * level 2 it may be called inside a signal handler. So it must not use pools. Set it before other
+ * threads can report, because function and `user` are not exchanged in one step.
  *
- * The handler of SIGSEGV is installed when the first pool of level 2 is created, and passes every
- * fault on to the one that was there before; a handler installed later has to do the same. On an
- * alternate signal stack it takes up to 6 KiB. An access by the kernel on the program's behalf
- * (read(2) into a rewound array) fails with EFAULT and is not reported. Past some 30 000 arrays
- * live at once, further ones are not guarded. */
+ * Level 2 needs a handler of SIGSEGV. It is installed when the first pool of level 2 is created. It
+ * passes every fault on to the handler that was there before; a handler that is installed later
+ * must do the same. On an alternate signal stack it takes up to 6 KiB. When the kernel accesses a
+ * rewound array for the program, as in read(2), the call fails with EFAULT and nothing is reported.
+ * When some 30 000 arrays are live at once, further ones are not guarded. */
 typedef bool (*tide_report_function)(tide_report_kind kind, const char *text, void *user);
 TIDE_API void tide_report_set_handler(tide_report_function function, void *user);
 
-/* How many pools exist that check anything. */
+/* How many pools exist whose check level is 1 or 2. Read it atomically; do not write it. */
 extern TIDE_API_DATA int tide_checked_pools;
 
-/* False, with a report that names where the array was acquired, when `pointer` (into an array, or
- * a tide_array) belongs to the innermost open scope of a checked pool of this thread, so that it
- * will not survive that scope. True for anything else, NULL included. */
+/* Does `pointer` survive the innermost open scope? `pointer` points into an array, or is a
+ * tide_array. False if the array belongs to the innermost open scope of a pool of this thread that
+ * checks; a report then says where the array was acquired. True for anything else, also for
+ * NULL. */
 TIDE_API bool tide_escape_check(const void *pointer);
 
 TIDE_END_DECLS
 
-/* return pointer, after tide_escape_check(pointer) if any pool checks. */
+/* TIDE_RETURN(pointer): returns `pointer` from the function. If a pool checks, tide_escape_check
+ * looks at it first. */
 #ifdef __cplusplus
 #define TIDE_AUTO auto
 #else

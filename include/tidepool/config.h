@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the other headers need from the compiler: visibility, branch hints, C/C++ seams.
+/* What the other headers need from the compiler: visibility, branch hints, C and C++ at once.
  *
- * GNU C (GCC or Clang) is assumed: `cleanup`, statement expressions, __atomic builtins. */
+ * The headers need GNU C (GCC or Clang): `cleanup`, statement expressions, __atomic builtins. */
 #ifndef TIDEPOOL_CONFIG_H
 #define TIDEPOOL_CONFIG_H
 
@@ -27,10 +27,12 @@
 #define TIDE_ALIGNOF(T) _Alignof(T)
 #endif
 
-/* Exported. No function of the library throws, which spares C++ callers their landing pads. */
+/* Exported. No function of the library throws. C++ callers know this, so the compiler makes no
+ * code that would catch an exception. */
 #define TIDE_API      __attribute__((visibility("default"), nothrow))
 #define TIDE_API_DATA __attribute__((visibility("default")))
-/* Keeps what only its section names from the linker's garbage collection, where there is a way. */
+/* Tells the linker's garbage collection to keep a variable that is reached through its section
+ * only. Older compilers have no attribute for this. */
 #if defined(__has_attribute) && (!defined(__clang_major__) || __clang_major__ >= 13)
 #if __has_attribute(retain)
 #define TIDE_RETAIN retain
@@ -44,8 +46,8 @@
 #define TIDE_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define TIDE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* The value, without its neighbours: where cold code copies a structure, compilers would join its
- * fields to vectors, and the fast path would take them apart again in every scope. */
+/* The value, loaded by itself. When a structure is copied, compilers join its fields to vectors.
+ * The fast path would then have to take the vectors apart again in every scope. */
 #define TIDE_APART(value)                              \
     __extension__({                                    \
         __typeof__((value) + 0) tide_apart_ = (value); \
@@ -53,8 +55,8 @@
         tide_apart_;                                   \
     })
 
-/* Between two tests that seldom fail: compilers would compute both and branch once, which takes
- * more instructions than two branches that are always predicted. */
+/* Stands between two tests that seldom fail. Without it compilers compute both and branch once.
+ * This takes more instructions than two branches that are always predicted. */
 #define TIDE_ONE_BY_ONE() __asm__ volatile("")
 
 /* Names that are unique in a translation unit, so that two scopes may share a line. */

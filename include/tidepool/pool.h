@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools: creation, ownership, memory given back, statistics.
  *
- * A pool belongs to one thread at a time. It is not locked: every call that takes a pool must
- * come from its owner. Check level 1 and above refuse a foreign thread; level 0 trusts you. */
+ * A pool belongs to one thread at a time, its owner. Nothing in it is locked. Every call that takes
+ * a pool must come from its owner, unless the call says otherwise. A pool of check level 1 or 2
+ * refuses other threads (TIDE_ERROR_THREAD); at level 0 nothing is checked.
+ *
+ * Calls that return a status also return TIDE_ERROR_ARGUMENT for a NULL pool or result. */
 #ifndef TIDEPOOL_POOL_H
 #define TIDEPOOL_POOL_H
 
@@ -17,7 +20,7 @@ typedef struct tide_pool tide_pool;
 typedef struct tide_device tide_device;
 typedef struct tide_buffers tide_buffers;
 
-/* How much a pool checks what its user does (and what that costs). */
+/* Check levels: how much a pool checks what the program does with it. */
 typedef enum tide_check {
     TIDE_CHECK_DEFAULT = 0, /* as the setting `check` says (environment: TIDEPOOL_CHECK)       */
     TIDE_CHECK_NONE = 1,    /* level 0: nothing                                               */
@@ -25,43 +28,46 @@ typedef enum tide_check {
                                leaked scopes and escaping pointers reported, AddressSanitizer
                                and Valgrind told of each acquire and rewind                   */
     TIDE_CHECK_GUARD = 3    /* level 2: each array ends at an inaccessible page and becomes
-                               inaccessible when it is rewound; host pools only               */
+                               inaccessible when it is rewound; on a device as level 1        */
 } tide_check;
 
 /* All zero means: the defaults. */
 typedef struct tide_pool_options {
     const char *name;      /* for messages; copied. NULL: "pool"                               */
-    tide_device *device;   /* where slots live. NULL: host memory                              */
-    tide_buffers *buffers; /* where slots come from and go to, shared with other pools;
-                             NULL: the device itself. Must outlive the pool               */
-    void *stream;          /* the stream that orders a device pool's re-use; host pools: NULL  */
+    tide_device *device;   /* whose memory the slots are. NULL: the host's                     */
+    tide_buffers *buffers; /* the cache that slots are taken from and given back to; other pools
+                             may share it and it must outlive the pool. NULL: the device itself */
+    void *stream;          /* a device pool's stream: it orders all uses of a slot. Host: NULL  */
     size_t limit_bytes;    /* most slot memory the pool may hold; 0: as the setting `limit`     */
     tide_check check;      /* check level                                                      */
-    bool disabled;         /* every acquire is its own allocation, freed at rewind             */
+    bool disabled;         /* each acquire allocates memory, which the rewind frees            */
 } tide_pool_options;
 
 /* A new, empty pool owned by the calling thread. NULL options: the defaults. Returns NULL with
  * a message when an option is bad or address space is short. Release with tide_pool_destroy. */
 TIDE_API tide_pool *tide_pool_create(const tide_pool_options *options);
 
-/* Frees the pool and every slot in it; pointers into it dangle from here on. Refused with
- * TIDE_ERROR_STATE, nothing changed, while a scope or mark is open (tide_pool_reset first if
- * those are known to be dead), and for a thread's own pool. NULL: nothing to do, TIDE_OK. */
+/* Frees the pool and every slot in it; no pointer into it may be used any more. TIDE_ERROR_STATE,
+ * nothing changed, while a scope or mark is open, for a thread's own pool, and while a graph is
+ * captured on the pool's stream. (If the open scopes are known to be dead, call tide_pool_reset
+ * first.) NULL: nothing to do, TIDE_OK. */
 TIDE_API tide_status tide_pool_destroy(tide_pool *pool);
 
-/* The calling thread's own pool, created on first use and given back when the thread ends, whoever
- * has adopted it. NULL with a message when it cannot be created. */
+/* The calling thread's own pool. It is created on first use and destroyed when the thread ends,
+ * even if another thread has adopted it. NULL with a message when it cannot be created. */
 TIDE_API tide_pool *tide_pool_local(void);
 
-/* Makes the calling thread the owner. The threads must have agreed on the hand-over (a queue,
- * a join): the pool itself synchronises nothing. */
+/* Makes the calling thread the owner. Call it from the new owner. The pool synchronises nothing, so
+ * the two threads must do it, with a queue or a join: the old owner's last call comes before this
+ * one. */
 TIDE_API tide_status tide_pool_adopt(tide_pool *pool);
 
-/* Rewinds everything, at any depth: nothing is live, depth is 0, memory is kept. Scopes still
- * open on the stack notice and do nothing when they end; open marks become stale. */
+/* Rewinds everything, at any depth. After it nothing is live and depth is 0; memory is kept. Scopes
+ * that are still open notice it and do nothing when they end; open marks become stale. */
 TIDE_API tide_status tide_pool_reset(tide_pool *pool);
 
-/* tide_pool_reset, then gives all slot memory back. The pool stays usable. */
+/* Does what tide_pool_reset does, then gives all slot memory back. The pool can be used further.
+ * TIDE_ERROR_STATE, nothing changed, while a graph is captured on the pool's stream. */
 TIDE_API tide_status tide_pool_empty(tide_pool *pool);
 
 /* What a trim or compact gave back. */
@@ -70,22 +76,25 @@ typedef struct tide_trim_summary {
     size_t bytes; /* bytes given back         */
 } tide_trim_summary;
 
-/* Releases every free slot of one type, or of TIDE_ALL_TYPES. Live arrays keep address and
- * content; allowed inside scopes. A type never used here gives a zero summary. */
+/* Releases the memory of every free slot of one type, or of TIDE_ALL_TYPES. Live arrays keep their
+ * address and content. It may be called inside scopes. The summary is zero for a type that the pool
+ * has never used. It is zero, with a message, when the call fails: unknown type, or while a graph
+ * is captured on the pool's stream. The same holds for tide_pool_compact. */
 TIDE_API tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type);
 
-/* Releases the free slots that hold far more than was asked of them lately: capacity at least
- * 10 × the largest request since the last compact, and 1 MiB or more to gain (both settings).
- * Live arrays are never touched. */
+/* Releases the memory of free slots that are far too large. That is a slot whose capacity is at
+ * least 10 × the largest request since the last compact, if that frees 1 MiB or more (both figures
+ * are settings). Live arrays are never touched. */
 TIDE_API tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type);
 
-/* Asks for a trim or compact from any thread that knows the pool to be alive. The owner does it
- * where it next opens a scope at the root, once per request; results of the program are the
- * same with and without. 0 takes back what has not been done yet. */
+/* Asks the owner for a trim or a compact. Any thread may call it that knows the pool to be alive.
+ * The owner does the work once, when it next opens a scope at the root. The program's results do
+ * not depend on it. `requests` 0 takes back what has not been done yet. TIDE_ERROR_ARGUMENT for any
+ * other bit. */
 enum { TIDE_REQUEST_TRIM = 1, TIDE_REQUEST_COMPACT = 2 };
 TIDE_API tide_status tide_pool_request(tide_pool *pool, uint32_t requests);
 
-/* A moment of a pool, in bytes and counts. Bytes count capacity, not the lengths asked for. */
+/* A pool at one moment, in bytes and counts. Bytes count capacity, not the lengths asked for. */
 typedef struct tide_pool_statistics {
     size_t bytes_held;     /* memory of all slots, live and free                        */
     size_t bytes_live;     /* of those, in slots that are live                          */
@@ -99,13 +108,13 @@ typedef struct tide_pool_statistics {
     uint64_t allocations;  /* slot allocations since creation, growth included          */
     uint64_t releases;     /* slot memory given back since creation                     */
     uint64_t requests;     /* trims and compacts served that were asked for from outside */
-    size_t bytes_exported; /* exported through DLPack and not yet back; not in bytes_held  */
+    size_t bytes_exported; /* exported through DLPack and not given back; not in bytes_held */
     uint64_t exchanges;    /* times a larger free slot was exchanged for a smaller one  */
 } tide_pool_statistics;
 
 TIDE_API tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out);
 
-/* Prints what a person wants to know: totals, then a line for each type in use. */
+/* Prints the pool for a person: totals, then a line for each type in use. */
 TIDE_API tide_status tide_pool_print(const tide_pool *pool, FILE *out);
 
 /* Open scopes and marks; 0 at the root. 0 with a message for NULL. */
@@ -114,9 +123,9 @@ TIDE_API size_t tide_pool_depth(const tide_pool *pool);
 /* Live arrays of one type. 0 for a type never used here; 0 with a message for an unknown one. */
 TIDE_API size_t tide_pool_active(const tide_pool *pool, tide_type type);
 
-/* Walks every invariant of the pool (slots, shelves, log). TIDE_ERROR_STATE with a message that
- * names the first one broken, TIDE_ERROR_MEMORY if there is none to compare slots in. Costs time
- * in proportion to the pool: for tests and debugging. */
+/* Checks every invariant of the pool (slots, shelves, log). TIDE_ERROR_STATE with a message that
+ * names the first one that is broken; TIDE_ERROR_MEMORY if the check itself finds no memory. The
+ * time grows with the pool: for tests and debugging. */
 TIDE_API tide_status tide_pool_check(const tide_pool *pool);
 
 TIDE_END_DECLS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a call says that it failed: a status, and a sentence for a person. */
+/* How a call reports a failure: a status, and a message for a person. */
 #ifndef TIDEPOOL_STATUS_H
 #define TIDEPOOL_STATUS_H
 
@@ -10,21 +10,21 @@ TIDE_BEGIN_DECLS
 typedef enum tide_status {
     TIDE_OK = 0,
     TIDE_ERROR_ARGUMENT = 1, /* a NULL or a value that no call could accept            */
-    TIDE_ERROR_TYPE = 2,     /* no such element type, or the operation has none for it */
+    TIDE_ERROR_TYPE = 2,     /* no such element type, or the call cannot handle it     */
     TIDE_ERROR_SIZE = 3,     /* a negative or overflowing count or shape               */
     TIDE_ERROR_MEMORY = 4,   /* the system (or the device) gave no memory              */
-    TIDE_ERROR_LIMIT = 5,    /* a limit of the pool; the message names it              */
+    TIDE_ERROR_LIMIT = 5,    /* a limit was reached; the message names it              */
     TIDE_ERROR_THREAD = 6,   /* the pool belongs to another thread                     */
-    TIDE_ERROR_STALE = 7,    /* the mark or scope has been rewound already             */
-    TIDE_ERROR_STATE = 8,    /* not now: something is still open                       */
-    TIDE_ERROR_NAME = 9,     /* nothing of this name                                   */
-    TIDE_ERROR_DEVICE = 10,  /* the device refused, or is gone                         */
+    TIDE_ERROR_STALE = 7,    /* the mark, scope, array or buffer was given back before */
+    TIDE_ERROR_STATE = 8,    /* not possible in this state; the message names it       */
+    TIDE_ERROR_NAME = 9,     /* nothing has this name                                  */
+    TIDE_ERROR_DEVICE = 10,  /* the device refused, is missing, or was lost            */
     TIDE_ERROR_FILE = 11     /* a file that cannot be read, written or understood      */
 } tide_status;
 
-/* The message of the calling thread's last failed call: which call, which value, which limit.
- * Empty before the first failure; a call that succeeds leaves it alone. The text belongs to
- * the thread and lasts until its next failing call. Never NULL. */
+/* The message of the calling thread's last failed call. It names the call, the value and the
+ * limit. It is empty before the first failure; a call that succeeds does not change it. The text
+ * belongs to the thread and lasts until its next failing call. Never NULL. */
 TIDE_API const char *tide_error_message(void);
 
 /* The status of the calling thread's last failed call (for calls that return NULL). */

@@ -2,27 +2,34 @@
 /* Tidepool: temporary arrays for long-running hot loops.
  *
  *   type        an element type: size, alignment, name           <tidepool/type.h>
- *   slot        one reusable backing array
- *   shelf       one type's row of slots in one pool
+ *   slot        memory for one array, used again and again
+ *   shelf       the slots of one type in one pool, in a row
+ *   device      what the memory belongs to: host, CUDA, OpenCL   <tidepool/device.h>
  *   pool        all shelves of one owner thread on one device    <tidepool/pool.h>
- *   acquire     take the next slot of a type                     <tidepool/acquire.h>
+ *   acquire     take the next free slot of a type                <tidepool/acquire.h>
+ *   live, free  a slot that was acquired and not given back is live; any other is free
  *   array       an N-D header over a slot, a DLPack tensor       <tidepool/array.h>
  *   bits        packed bits                                      <tidepool/bits.h>
  *   half        16-bit floats                                    <tidepool/half.h>
- *   check       finding out who holds on to an array             <tidepool/check.h>
- *   mark        a checkpoint as a value; rewind puts it back     <tidepool/mark.h>
- *   scope       one checkpoint … rewind pair, bound to a block   <tidepool/scope.h>
- *   touch       the first acquire of a type in a scope: it saves the shelf
- *   undo log    the pool's stack of what was saved
+ *   check       find code that uses an array after its scope     <tidepool/check.h>
+ *   checkpoint  note which slots of a pool are live
+ *   rewind      make every slot free that was acquired since a checkpoint
+ *   level       what lies between a checkpoint and its rewind; levels nest
+ *   root        the state of a pool in which no level is open
+ *   mark        a checkpoint as a value                          <tidepool/mark.h>
+ *   scope       a checkpoint and its rewind, bound to a block    <tidepool/scope.h>
+ *   frame       a scope that acquires all its arrays at once     <tidepool/scope.h>
+ *   touch       the first acquire of a type in a scope: it saves the shelf's state
+ *   undo log    the stack in which a pool keeps the saved states
  *   site        a scope in the source                            <tidepool/site.h>;
  *               or an acquire or a dispatch                      <tidepool/callsite.h>
- *   plan, tier  what a site runs now, and how special it is
- *   profile     what scopes were seen to acquire, site by site   <tidepool/profile.h>
+ *   plan        the functions that a site runs now               <tidepool/site.h>
+ *   tier        how specialised a plan is                        <tidepool/site.h>
+ *   profile     what each site was seen to acquire               <tidepool/profile.h>
  *   setting     a default or threshold, by name                  <tidepool/tune.h>
  *   learning    how sites come to run compiled plans             <tidepool/learn.h>
  *   generic     one name, a method for each type                 <tidepool/generic.h>
- *   device      where slots live: host, CUDA, OpenCL             <tidepool/device.h>
- *   buffer      a piece of memory with a lifetime of its own      <tidepool/buffers.h>
+ *   buffer      a piece of memory with a lifetime of its own     <tidepool/buffers.h>
  */
 #ifndef TIDEPOOL_TIDEPOOL_H
 #define TIDEPOOL_TIDEPOOL_H

@@ -8,12 +8,12 @@
 
 TIDE_BEGIN_DECLS
 
-/* An element type: a size, an alignment and a name. Valid in every pool and thread, for as
- * long as the process lives. 0 is no type. */
+/* An element type: a size, an alignment and a name. The id is valid in every pool and thread until
+ * the process ends. 0 is no type. */
 typedef uint32_t tide_type;
 
-/* The built-in types, the commonest first, where they share a cache line of each pool: id, C name
- * of the constant, element type in C, size in bits, short name. */
+/* The built-in types: id, C name of the constant, element type in C, size in bits, short name. The
+ * commonest come first, because the first few share a cache line in each pool. */
 #define TIDE_BUILTIN_TYPES(X)                \
     X(1, TIDE_I32, int32_t, 32, "i32")       \
     X(2, TIDE_F32, float, 32, "f32")         \
@@ -40,7 +40,7 @@ enum {
         TIDE_BUILTIN_COUNT = 16
 };
 
-/* Where a call takes a type or "all of them". */
+/* Means all types, where a call allows that. */
 #define TIDE_ALL_TYPES UINT32_MAX
 
 /* Most types one process can register, the built-in ones included. */
@@ -57,13 +57,16 @@ typedef struct tide_bf16 {
 __extension__ typedef __complex__ float tide_c64;
 __extension__ typedef __complex__ double tide_c128;
 
-/* Registers an element type, or finds the one registered before with the same name, size
- * (bytes, ≥ 1) and alignment (a power of two ≤ 4096 that divides the size): the three together
- * are its identity, so two files may each have their own `struct point`. Returns TIDE_NO_TYPE
- * with a message when an argument is bad, or no id or memory is left. Any thread. */
+/* Registers an element type, or finds the one that was registered before with the same name, size
+ * (in bytes, ≥ 1) and alignment (in bytes, a power of two ≤ 4096 that divides the size). These
+ * three together identify a type, so two files may each have their own `struct point`. The name is
+ * copied. Returns TIDE_NO_TYPE with a message when an argument is bad (TIDE_ERROR_ARGUMENT for the
+ * name, TIDE_ERROR_SIZE), no id is left (TIDE_ERROR_LIMIT) or no memory (TIDE_ERROR_MEMORY). Any
+ * thread. */
 TIDE_API tide_type tide_type_register(const char *name, size_t size, size_t align);
 
-/* Name of a type ("f64", "struct point"); NULL with a message for an unknown type. */
+/* Name of a type ("f64", "struct point"); it lasts until the process ends. NULL with a message for
+ * an unknown type. Any thread, as all functions of this header. */
 TIDE_API const char *tide_type_name(tide_type type);
 
 /* Bytes of one element; 0 for TIDE_BIT (eight to a byte), and 0 with a message when unknown. */
@@ -75,8 +78,8 @@ TIDE_API size_t tide_type_align(tide_type type);
 /* How many types exist now; ids run from 1 to this number. */
 TIDE_API uint32_t tide_type_count(void);
 
-/* Registers on first use and remembers the id in *cell: what tide_type_of() does for a type
- * that is not built in. Any thread. */
+/* Registers a type on first use and stores its id in *cell, which starts as 0. tide_type_of() calls
+ * it for types that are not built in. Returns what tide_type_register returns. Any thread. */
 TIDE_API tide_type tide_type_learn(tide_type *cell, const char *name, size_t size, size_t align);
 
 TIDE_INLINE tide_type tide_type_cached(tide_type *cell, const char *name, size_t size, size_t align)
@@ -87,8 +90,9 @@ TIDE_INLINE tide_type tide_type_cached(tide_type *cell, const char *name, size_t
 
 TIDE_END_DECLS
 
-/* tide_type_of(T): the type id of any complete C type, for which `T *` is a pointer to it.
- * A constant for built-in types; registered by name, size and alignment on first use else. */
+/* tide_type_of(T): the id of any complete C type T. `T *` must be a pointer to it. The id is a
+ * constant for a built-in type. Any other type is registered on first use, by its name, size and
+ * alignment. */
 #ifndef __cplusplus
 
 #define TIDE_TYPE_CELL(T)                                          \
@@ -97,7 +101,7 @@ TIDE_END_DECLS
         tide_type_cached(&tide_cell_, #T, sizeof(T), _Alignof(T)); \
     })
 
-/* long and long long are two C types of one layout; plain char is a third one beside int8_t. */
+/* long and long long are two C types of one layout; char and signed char are, too. */
 #define tide_type_of(T) \
     _Generic((T *)0,                                                                            \
         char *: ((char)-1 < 0 ? (tide_type)TIDE_I8 : (tide_type)TIDE_U8),                       \
@@ -116,7 +120,7 @@ TIDE_END_DECLS
 
 namespace tidepool
 {
-/* The id of T where it is built in, else 0. */
+/* The id of T if T is built in, else 0. */
 template <class T> struct builtin_type {
     static constexpr tide_type id = TIDE_NO_TYPE;
 };
@@ -144,8 +148,8 @@ TIDE_X(tide_c128, TIDE_C128)
 TIDE_X(bool, TIDE_BOOL)
 #undef TIDE_X
 
-/* In a template T is the template's own name for the type. The compiler spells the type itself in
- * "… [with T = particle]" (GCC) or "… [T = particle]" (Clang). */
+/* #T would give the letter T here, not the type's name. The compiler spells the name in
+ * __PRETTY_FUNCTION__: "… [with T = particle]" (GCC) or "… [T = particle]" (Clang). */
 template <class T> TIDE_COLD tide_type learn_type(tide_type *cell)
 {
     char name[128];
