@@ -12,7 +12,7 @@
 TIDE_BEGIN_DECLS
 
 typedef enum tide_report_kind {
-    TIDE_REPORT_MISUSE = 0,           /* a call was refused                                       */
+    TIDE_REPORT_MISUSE = 0,           /* a call was refused                               */
     TIDE_REPORT_LEAK = 1,             /* a scope was left open; the one around it cleaned up   */
     TIDE_REPORT_ESCAPE = 2,           /* a pointer leaves the scope that will rewind its array */
     TIDE_REPORT_USE_AFTER_REWIND = 3, /* level 2: a rewound array was touched; SIGSEGV follows */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A bump allocator that kernels allocate from: one text for CUDA C (nvcc and NVRTC), OpenCL C (1.2
- * and above) and, for what the host must know, C and C++. It includes nothing.
+/* A bump allocator that kernels allocate from. This one text is CUDA C (nvcc and NVRTC), OpenCL C
+ * (1.2 and above) and, for the host's side, C and C++. For a device it includes nothing.
  *
  *   __global__ void kernel(tide_bump *bump, …)
  *   {
@@ -8,18 +8,17 @@
  *       if (row == 0) return;                   all is used up: the host will be told
  *       …
  *
- * On the host the memory is an array of a pool, so it is given back, all at once, with the scope:
+ * On the host the memory is an array of a pool. It is given back as a whole when its scope ends:
  *
  *   tide_bump_scope scope;
  *   tide_bump_enter(pool, 1 << 20, &scope);     scope.bump is the kernel's argument
  *   …launch on the pool's stream…
- *   tide_bump_leave(&scope);                    TIDE_ERROR_SIZE if kernels asked for more than
- * there was
+ *   tide_bump_leave(&scope);                    TIDE_ERROR_SIZE if the memory was too small
  *
- * Allocations are multiples of 16 bytes, aligned to 16, and last until the host leaves the scope; a
- * thread cannot give one back. In CUDA the lanes of a warp that come here together make one atomic
- * addition; in OpenCL, which has no warps, each work item makes its own and the device must know
- * 64-bit atomics (cl_khr_int64_base_atomics).
+ * Allocations are multiples of 16 bytes, aligned to 16 bytes. They last until the host leaves the
+ * scope; a thread cannot give one back. In CUDA all lanes of a warp that allocate together make one
+ * atomic addition. OpenCL has no warps: each work item makes its own addition, and the device must
+ * have 64-bit atomics (cl_khr_int64_base_atomics).
  *
  * For NVRTC and clBuildProgram, tide_bump_source() is this text. */
 #ifndef TIDEPOOL_DEVICE_BUMP_H
@@ -34,19 +33,20 @@ typedef unsigned long long tide_bump_word;
 #define TIDE_BUMP_MEMORY
 #endif
 
-/* What stands before the memory. All in bytes; the memory begins TIDE_BUMP_HEAD bytes from here. */
+/* The head of the memory. The memory itself begins TIDE_BUMP_HEAD bytes after the head's start. All
+ * figures but `refused` are in bytes. */
 typedef struct tide_bump {
     tide_bump_word capacity;
-    tide_bump_word used;     /* asked for by all, the refused as well …           */
-    tide_bump_word too_much; /* … but those that asked for more than the capacity */
-    tide_bump_word refused;  /* allocations                                       */
+    tide_bump_word used;     /* asked for in all, by refused allocations, too …         */
+    tide_bump_word too_much; /* … but here if one alone asked for more than `capacity`  */
+    tide_bump_word refused;  /* how many allocations were refused                       */
 } tide_bump;
 
 enum { TIDE_BUMP_HEAD = 64, TIDE_BUMP_ALIGN = 16 };
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__) || defined(__OPENCL_VERSION__)
 
-/* Such sums do not overflow: what is larger than all there is does not come this far. */
+/* The sum `used` does not overflow: a size above the capacity is never added to it. */
 #ifdef __OPENCL_VERSION__
 
 static inline __global void *tide_bump_acquire(volatile __global tide_bump *bump, ulong bytes)
@@ -65,7 +65,8 @@ static inline __global void *tide_bump_acquire(volatile __global tide_bump *bump
 
 #else
 
-/* The sizes of the lanes before this one that are here, too, and of them all. */
+/* The sum of the sizes of the lanes before this one; *all is the sum for all lanes. `mask` says
+ * which lanes are here. */
 static __device__ __forceinline__ tide_bump_word tide_bump_before(unsigned mask, unsigned lane,
                                                                   tide_bump_word size,
                                                                   tide_bump_word *all)
@@ -118,25 +119,28 @@ static __device__ __forceinline__ void *tide_bump_acquire(tide_bump *bump, tide_
 
 TIDE_BEGIN_DECLS
 
-/* Device memory for kernels to allocate from, for as long as the scope lasts. */
+/* Device memory that kernels allocate from while the scope lasts. */
 typedef struct tide_bump_scope {
-    tide_bump *bump; /* on the device: what kernels are given (a number for OpenCL's sub-buffers) */
+    tide_bump *bump; /* on the device, for kernels; OpenCL sub-buffers: see tide_device_buffer */
     tide_pool *pool;
     tide_mark mark;
-    size_t asked;   /* after leaving: bytes that kernels asked for, rounded up to 16 each */
-    size_t refused; /* … and the allocations that were refused                            */
+    size_t asked;   /* after leaving: bytes that kernels asked for, each rounded up to 16 */
+    size_t refused; /* after leaving: allocations that were refused                       */
 } tide_bump_scope;
 
-/* Opens a level of the pool, and in it memory for so many bytes of allocations. Queued on the
- * pool's stream. TIDE_ERROR_MEMORY and what a checkpoint can fail with: nothing has changed. */
+/* Opens a level of the pool and acquires memory in it, for `bytes` bytes of allocations. The memory
+ * is ready for work that is queued on the pool's stream after this call. On failure nothing has
+ * changed; the errors are those of a checkpoint, an acquire and an upload. */
 TIDE_API tide_status tide_bump_enter(tide_pool *pool, size_t bytes, tide_bump_scope *scope);
 
-/* Rewinds it, with all that was acquired since. The host waits for what is queued on the pool's
- * stream to know how it went: TIDE_ERROR_SIZE, with the figures, if allocations were refused. It is
- * rewound in any case but one: TIDE_ERROR_STATE if the level is gone already. */
+/* Rewinds the level, with all that was acquired since. The host first waits for the work on the
+ * pool's stream and reads the figures. TIDE_ERROR_SIZE, with the figures in the message, if
+ * allocations were refused; the level is rewound all the same. Nothing is rewound for
+ * TIDE_ERROR_STATE (the level has been rewound before), TIDE_ERROR_ARGUMENT (the scope was not
+ * entered) and TIDE_ERROR_THREAD. */
 TIDE_API tide_status tide_bump_leave(tide_bump_scope *scope);
 
-/* This file's text, for compilers that find no files. Ends with a 0. */
+/* The text of this file, for compilers that cannot open files. Static; ends with a 0. */
 TIDE_API const char *tide_bump_source(void);
 
 TIDE_END_DECLS

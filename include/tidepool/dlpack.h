@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The DLPack 1.x exchange structures, by their layout.
+/* The exchange structures of DLPack 1.x.
  *
- * Same bytes as dlpack.h's DLTensor and DLManagedTensorVersioned under names of our own, so that
- * a program may include both and cast. Source: the DLPack specification, version 1.1. */
+ * They have the layout of DLTensor and DLManagedTensorVersioned in dlpack.h, under other names. So
+ * a program may include both headers and cast. Source: the DLPack specification, version 1.1. */
 #ifndef TIDEPOOL_DLPACK_H
 #define TIDEPOOL_DLPACK_H
 
@@ -26,7 +26,7 @@ enum {
     TIDE_DL_BOOL = 6
 };
 
-#define TIDE_DL_READ_ONLY ((uint64_t)1) /* a flag of the managed tensor */
+#define TIDE_DL_READ_ONLY ((uint64_t)1) /* a flag of tide_dl_managed */
 
 typedef struct tide_dl_device {
     int32_t device_type;
@@ -41,7 +41,7 @@ typedef struct tide_dl_type {
 
 /* DLTensor */
 typedef struct tide_dl_tensor {
-    void *data; /* of element 0 once byte_offset is added */
+    void *data; /* plus byte_offset: the address of element 0 */
     tide_dl_device device;
     int32_t ndim;
     tide_dl_type dtype;

@@ -5,8 +5,9 @@
  *   tide_generic_add(norm, TIDE_F64, norm_f64);
  *   TIDE_DISPATCH(norm, array->type, &arguments);       a call site of its own
  *
- * A site that is seen to dispatch on the same few types is given code that tests for those in order
- * of frequency and calls their methods directly. Others are looked up. The idea is Catwalk.jl's. */
+ * If a site often dispatches on the same few types, it gets code that tests for these, the most
+ * frequent first, and calls their methods directly. Methods of other types are looked up. The idea
+ * is Catwalk.jl's. */
 #ifndef TIDEPOOL_GENERIC_H
 #define TIDEPOOL_GENERIC_H
 
@@ -18,21 +19,23 @@ TIDE_BEGIN_DECLS
 
 typedef struct tide_generic tide_generic;
 
-/* A generic function without methods. The name is copied; it need not be unique. NULL with a
- * message when it is NULL or empty, or memory is short. It lives until the process ends. Any
- * thread. */
+/* A new generic function without methods. It lives until the process ends. The name is copied; it
+ * need not be unique. NULL with a message when the name is NULL or empty, or memory is short. Any
+ * thread, as all functions of this header. */
 TIDE_API tide_generic *tide_generic_create(const char *name);
 
-/* Adds the method of a type, or replaces it; a call that has begun uses the one it found. With
- * TIDE_ALL_TYPES: of every type that has none of its own. TIDE_ERROR_TYPE for an unknown type;
- * TIDE_ERROR_ARGUMENT for NULLs; TIDE_ERROR_MEMORY; nothing changed. Any thread. */
+/* Adds the method of a type, or replaces it. A call that has begun uses the method that it found.
+ * With TIDE_ALL_TYPES it is the method of every type that has none of its own. TIDE_ERROR_TYPE for
+ * an unknown type, TIDE_ERROR_ARGUMENT for NULLs, TIDE_ERROR_MEMORY; nothing is changed then. */
 TIDE_API tide_status tide_generic_add(tide_generic *generic, tide_type type, tide_method *method);
 
+/* The name; it lasts as long as the generic function. "" for NULL. */
 TIDE_API const char *tide_generic_name(const tide_generic *generic);
 
-/* The method a call would use; NULL with a message (TIDE_ERROR_TYPE) when there is none. */
+/* The method that a call would use; NULL with a message (TIDE_ERROR_TYPE) when there is none. */
 TIDE_API tide_method *tide_generic_find(const tide_generic *generic, tide_type type);
 
+/* For TIDE_DISPATCH. The site must be of the kind TIDE_KIND_DISPATCH; this is not checked. */
 TIDE_INLINE void tide_site_dispatch_inline(tide_site *site, tide_generic *generic, tide_type type,
                                            void *args)
 {
@@ -40,17 +43,18 @@ TIDE_INLINE void tide_site_dispatch_inline(tide_site *site, tide_generic *generi
     __atomic_load_n(&plan->dispatch, __ATOMIC_RELAXED)(generic, type, args, plan, site);
 }
 
-/* Calls the generic function's method for the type with `args`. Without a method nothing is called:
- * the message is set, and the generic's count of such calls goes up. The exported twin of the
- * macro. */
+/* Calls the generic function's method for the type with `args`, as the macro TIDE_DISPATCH does. If
+ * there is no method, nothing is called: the message is set, and tide_generic_unmet counts one
+ * more. */
 TIDE_API void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type,
                                  void *args);
 
-/* Calls that found no method, since it was created. */
+/* How many calls have found no method since the generic function was created. 0 for NULL. */
 TIDE_API uint64_t tide_generic_unmet(const tide_generic *generic);
 
-/* A site should always be used with the same generic function: its compiled code is for one, and
- * tests which it is given. */
+/* TIDE_DISPATCH(generic, type, args): calls the method for the type, as a call site of its own. Use
+ * a site with one generic function only: compiled code is made for one, and any other goes the
+ * slower general path. */
 #define TIDE_DISPATCH(generic, type, args) \
     TIDE_DISPATCH_AT(TIDE_UNIQUE(tide_dispatch_), generic, type, args)
 #define TIDE_DISPATCH_AT(site, generic, type, args)                  \

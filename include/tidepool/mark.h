@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Marks: a checkpoint as a value, for code that cannot use a scope.
  *
- * A mark opens a level like a scope does; rewinding it closes that level and every younger one,
- * scopes skipped by longjmp included. Prefer scopes: they cannot be forgotten. */
+ * A mark opens a level, as a scope does. A rewind to the mark closes that level and every younger
+ * one, also the levels of scopes that a longjmp skipped. Prefer scopes: nobody can forget to close
+ * them. */
 #ifndef TIDEPOOL_MARK_H
 #define TIDEPOOL_MARK_H
 
@@ -11,22 +12,24 @@
 TIDE_BEGIN_DECLS
 
 typedef struct tide_mark {
-    tide_pool *pool; /* NULL: the checkpoint failed; rewinding it is refused */
+    tide_pool *pool; /* NULL: the checkpoint failed, and a rewind is refused */
     uint64_t serial; /* never used twice in one pool                         */
     size_t position; /* of its entry in the undo log                         */
 } tide_mark;
 
-/* Opens a level. Each shelf's state is saved by the first acquire that touches it, so the cost
- * does not grow with the number of types. On failure (NULL or foreign pool, log full) the mark
- * has pool == NULL and the message says why. */
+/* Opens a level. The first acquire of a type saves the state of its shelf, so the cost does not
+ * grow with the number of types. On failure (NULL, another thread's pool, log full) the mark's
+ * `pool` is NULL and the message says why. */
 TIDE_API tide_mark tide_checkpoint(tide_pool *pool);
 
-/* The same, and saves the named shelves at once, each once however often it is named. */
+/* The same, and saves the shelves of the named types at once. A type may be named several times. It
+ * fails for an unknown type, too (TIDE_ERROR_TYPE). */
 TIDE_API tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t count);
 
-/* Puts the pool back to how it was at the checkpoint. TIDE_ERROR_STALE, nothing changed, when
- * the mark has been rewound before (by itself, an older mark, an enclosing scope or a reset);
- * TIDE_ERROR_ARGUMENT when it belongs to another pool. */
+/* Puts the pool back to its state at the checkpoint; the memory stays in the pool.
+ * TIDE_ERROR_STALE, nothing changed, if the mark has been rewound before: by itself, by an older
+ * mark, by an enclosing scope or by a reset. TIDE_ERROR_ARGUMENT if the mark is of another pool or
+ * of a failed checkpoint. */
 TIDE_API tide_status tide_rewind(tide_pool *pool, tide_mark mark);
 
 TIDE_END_DECLS
