@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The profile: what the scopes of each site were seen to acquire.
+/* The profile: what each site was seen to acquire.
  *
- * Observing swaps a site's plan for one that reads the undo log when the scope ends; a site
- * that is not observed pays nothing. */
+ * To observe a site, its plan is swapped for one that counts; a scope's reads the undo log when the
+ * scope ends. A site that is not observed pays nothing. */
 #ifndef TIDEPOOL_PROFILE_H
 #define TIDEPOOL_PROFILE_H
 
@@ -16,15 +16,15 @@ enum { TIDE_PROFILE_TYPES = 32, TIDE_PROFILE_PATTERNS = 16, TIDE_PATTERN_WORDS =
 /* What the observed uses of one site did with one type. */
 typedef struct tide_profile_type {
     tide_type type;
-    uint32_t slots_max; /* most slots one scope took; else 1    */
-    uint64_t scopes;    /* uses that touched it                 */
-    uint64_t slots;     /* slots they took, added up            */
+    uint32_t slots_max; /* most slots that one scope took; 1 for other kinds of site */
+    uint64_t scopes;    /* uses that touched the type                                */
+    uint64_t slots;     /* slots that all these uses took together                   */
 } tide_profile_type;
 
-/* Something that recurs from use to use. Of a scope: the set of types it touched, ascending. Of a
- * frame: its types in the order of its arrays. Of an array: type, rank, extents. Of a dispatch:
- * the address of its generic function (which files leave out). A longer one has no place here and
- * counts among the others. */
+/* A pattern: something that may recur from use to use. For a scope it is the set of types that it
+ * touched, ascending; for a frame its types in the order of its arrays; for an array its type, rank
+ * and extents; for a dispatch the address of its generic function (files leave it out). A pattern
+ * of more than TIDE_PATTERN_WORDS words is not kept; `pattern_other` counts it. */
 typedef struct tide_profile_pattern {
     uint64_t scopes; /* uses that showed it */
     uint32_t length;
@@ -33,47 +33,52 @@ typedef struct tide_profile_pattern {
 
 typedef struct tide_site_profile {
     uint64_t scopes;        /* uses observed                                                  */
-    uint64_t other;         /* touches of types for which the profile had no place            */
-    uint64_t pattern_other; /* uses whose pattern had no place                                */
+    uint64_t other;         /* touches of types for which the profile had no room             */
+    uint64_t pattern_other; /* uses whose pattern found no room                               */
     uint64_t nested;        /* scopes that touched a type which the level around had not saved */
     uint32_t type_count, pattern_count;
     tide_profile_type types[TIDE_PROFILE_TYPES];          /* the most frequent first */
     tide_profile_pattern patterns[TIDE_PROFILE_PATTERNS]; /* the most frequent first */
 } tide_site_profile;
 
-/* Observes every site, known now or later, until switched off, whatever windows learning opens. Any
- * thread. TIDE_ERROR_MEMORY when a site's profile cannot be allocated (that site is then not
- * observed). */
+/* Observes every site, known now or later, until it is switched off. It does not depend on the
+ * windows that learning opens. TIDE_ERROR_MEMORY if a site's profile cannot be allocated; that site
+ * is then not observed. Any thread. */
 TIDE_API tide_status tide_profile_observe(bool on);
 
 /* What was observed of one site, by tide_profile_observe or in the windows that learning opens
- * (tidepool/learn.h); all zero if nothing was. Any thread; while scopes run, the
- * figures are each exact but not of one moment. */
+ * (tidepool/learn.h). All zero if nothing was. While scopes run, each figure is exact, but not all
+ * are of one moment. Any thread. */
 TIDE_API tide_status tide_profile_site(const tide_site *site, tide_site_profile *out);
 
 /* Prints, for each site that was observed: place, kind, tier, uses seen, misses, a line for each
- * type, and the most frequent patterns: {a set}, (a sequence), f64[100,200]. Any thread. */
+ * type, and the most frequent patterns, written as {a set}, (a sequence) or f64[100,200]. Any
+ * thread. */
 TIDE_API tide_status tide_profile_print(FILE *out);
 
 /* ---- files ---- */
 
-/* Writes what is known of every site, as text: places, types by name, size and alignment,
- * patterns. Of sites that were observed, what was seen; of others, what was loaded. Written beside
- * and renamed, so that a reader sees all of it or the file before. TIDE_ERROR_FILE with the
- * system's words; TIDE_ERROR_LIMIT for more than 16384 observed sites, 8192 types or 32 MiB. (A
- * site with a name of more than 4096 bytes is left out; so is what was loaded beyond the 16384.)
- * Any thread. */
+/* Writes the profiles of all sites to a file, as text: places, patterns, and types by name, size
+ * and alignment. For a site that was observed it writes what was seen; for any other, what was
+ * loaded. The text is written to a new file, which is then renamed, so a reader sees the whole new
+ * file or the whole old one. TIDE_ERROR_FILE with the system's message; TIDE_ERROR_LIMIT for more
+ * than 16384 observed sites, 8192 types or 32 MiB; TIDE_ERROR_MEMORY. A site whose name has more
+ * than 4096 bytes is left out; so are loaded profiles beyond the 16384. Any thread. */
 TIDE_API tide_status tide_profile_save(const char *path);
 
-/* Takes what a file says as the profile of the sites it names, known now or later: the next round
- * decides from it, before any window. tide_profile_load forgets earlier such knowledge;
- * tide_profile_merge adds to it. A site is found by its strict key (kind, name, file, line,
- * function), or else by its loose key (without the line, and of the file the last part only) if
- * that names one site alone. What is known from the running program counts before what was loaded.
- * Bad text, from another format, cut short, too long or with figures that cannot be:
- * TIDE_ERROR_FILE, with line and reason; too many sites or types: TIDE_ERROR_LIMIT; nothing
- * changed. A type that is not registered stays so; of a site with such a type nothing is known
- * until it is. A file that lies costs speed, never safety. Any thread. */
+/* Reads profiles from a file, for sites that are known now or later. The next round decides from
+ * them, before any window. tide_profile_load forgets what was loaded before; tide_profile_merge
+ * adds to it.
+ *
+ * A site is found by its strict key: kind, name, file, line and function. If there is none, it is
+ * found by its loose key, which has no line and only the last part of the file's path, if that
+ * names one site only. What the running program has shown counts before what was loaded. Loading
+ * registers no type; the profile of a site with an unregistered type is not used until the type is
+ * registered.
+ *
+ * TIDE_ERROR_FILE, with line and reason, for text that is of another format, cut short, too long or
+ * has impossible figures; TIDE_ERROR_LIMIT for too many sites or types; TIDE_ERROR_MEMORY. Nothing
+ * is changed then. A file with wrong figures costs speed, never safety. Any thread. */
 TIDE_API tide_status tide_profile_load(const char *path);
 TIDE_API tide_status tide_profile_merge(const char *path);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inlined acquire. Its exported twin is tide_acquire_type. */
+/* The inlined acquire. tide_acquire_type does the same as an exported function. */
 #ifndef TIDEPOOL_INLINE_ACQUIRE_H
 #define TIDEPOOL_INLINE_ACQUIRE_H
 
@@ -7,13 +7,13 @@
 
 TIDE_BEGIN_DECLS
 
-/* The cold side: first touch, growth, checks and every error. The place says where the array was
- * asked for, if that is known. */
+/* All that the inlined path does not do: first touch, growth, checks and every error. The place is
+ * where the source asks for the array, if that is known. */
 TIDE_API TIDE_COLD void *tide_acquire_slow(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
 
-/* One question decides: did the open level save this shelf already? If so, the next slot is ours
- * if it is large enough. No n is less than the sentinel's limit of 0, so the sentinel is never
- * handed out, not even for n = 0. */
+/* The guard: the open level has saved this shelf, and the next slot is large enough. The sentinel
+ * that ends a row has limit 0 and no n is less than 0, so it is never handed out, not even for n =
+ * 0. */
 TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE)
 {
     if (TIDE_LIKELY(pool != NULL)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inlined acquire of an N-D array: the slot's last header, if it has the shape asked for. */
+/* The inlined acquire of an N-D array: it takes the slot's last header if its shape is right. */
 #ifndef TIDEPOOL_INLINE_ARRAY_H
 #define TIDEPOOL_INLINE_ARRAY_H
 
@@ -13,26 +13,27 @@ TIDE_BEGIN_DECLS
 typedef enum tide_order { TIDE_ROW_MAJOR = 0, TIDE_COLUMN_MAJOR = 1 } tide_order;
 
 typedef struct tide_array {
-    tide_dl_tensor tensor; /* first: an array's address is a DLTensor's. In the header that a
-                              slot used last, `data` is the slot's (cold code sees to it)   */
+    tide_dl_tensor tensor; /* comes first, so an array's address is a DLTensor's. In the header
+                              that a slot used last, cold code keeps `data` equal to the slot's */
     tide_type type;
-    uint32_t order;                /* tide_order the strides follow                       */
+    uint32_t order;                /* the tide_order of the strides                       */
     uint64_t form;                 /* rank and order in one word, for the inlined path    */
     size_t length;                 /* elements                                            */
     uint64_t hits;                 /* times the inlined path found this header ready      */
-    const struct tide_array *base; /* whose memory it is; NULL: its own slot's    */
-    tide_slot *slot;               /* where it lives; NULL for views and imported arrays  */
+    const struct tide_array *base; /* a view's: the array whose memory it shares; or NULL */
+    tide_slot *slot;               /* its memory's; NULL for views and imported arrays    */
     struct tide_array_cache *cache;
 } tide_array;
 
-/* Every other case; the exported twin. The place says where the array was asked for, if known. */
+/* Every case that the inlined path does not handle; also an exported function for all cases. The
+ * place is where the source asks for the array, if that is known. */
 TIDE_API TIDE_COLD tide_array *tide_array_acquire_slow(tide_pool *pool, tide_type type,
                                                        tide_order order, int ndim,
                                                        const int64_t *shape, TIDE_PLACE);
 
-/* Compares 0 to TIDE_NDIM_MAX extents without a loop: a constant rank costs only its own
- * comparisons, and a rank that is known at run time needs no counter. (Where GCC sees how short a
- * shape is, it would warn of comparisons that never happen.) */
+/* Compares 0 to TIDE_NDIM_MAX extents without a loop. So a constant rank costs only its own
+ * comparisons, and a rank that is known only at run time needs no counter. (The warning is off
+ * because GCC, where it sees a short shape, warns of comparisons that never happen.) */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Warray-bounds"
 TIDE_INLINE bool tide_same_shape(const int64_t *left, const int64_t *right, int ndim)

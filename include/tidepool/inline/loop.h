@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop scope. What the first iteration saved stays in the log; each later iteration only puts
- * `next` back from there. */
+/* The scope of TIDE_LOOP. The states that the first iteration saved stay in the log; each later
+ * iteration only puts `next` back from there. */
 #ifndef TIDEPOOL_INLINE_LOOP_H
 #define TIDEPOOL_INLINE_LOOP_H
 
@@ -14,20 +14,21 @@ typedef struct tide_loop {
     tide_entry *top;  /* the log as an iteration should leave it; NULL: not known */
     uint64_t tag;
     uint64_t outer;
-    tide_entry *rest;     /* entries from here to `top` are more than the two below; or `top` */
-    tide_shelf *shelf[2]; /* the first two entries, in registers with luck. Where there are   */
-    tide_slot *next[2];   /* fewer, the pool's shelf of no type stands in                     */
+    tide_entry *rest;     /* the entries after the first two, up to `top`; `top` if none      */
+    tide_shelf *shelf[2]; /* the first two entries, which registers may hold. If there are    */
+    tide_slot *next[2];   /* fewer, they name the pool's shelf of TIDE_NO_TYPE                */
 } tide_loop;
 
-/* Loops go to cold code by value, so that their own copy can stay in registers. */
+/* Loops are passed to cold code by value, so that the loop itself can stay in registers. */
 TIDE_API tide_loop tide_loop_enter_slow(tide_pool *pool, TIDE_PLACE);
 TIDE_API void tide_loop_leave_slow(tide_loop loop);
 
-/* Ends an iteration that touched a new type, left an inner scope open or exchanged slots. Also the
- * exported twin of tide_loop_next. */
+/* Ends an iteration that touched a new type, left an inner scope open or exchanged slots. It is
+ * also the exported function that ends any iteration. */
 TIDE_API TIDE_COLD tide_loop tide_loop_next_slow(tide_loop loop);
 
-/* A loop that a function is given, or returns, by value lies in memory. This copy need not. */
+/* A loop that is passed or returned by value lies in memory. This copy of it can be in
+ * registers. */
 TIDE_INLINE tide_loop tide_loop_copy(const tide_loop *made)
 {
     tide_loop loop;
@@ -50,8 +51,8 @@ TIDE_INLINE tide_loop tide_loop_enter(tide_pool *pool, TIDE_PLACE)
     return tide_loop_copy(&made);
 }
 
-/* If the level and the length of the log are as they should be, each shelf stands in the log at
- * most once above the base. So shelves may be put back in any order. */
+/* The guard: level and length of the log are as expected. Then the log has at most one entry for
+ * each shelf above `base`, so the shelves may be put back in any order. */
 TIDE_INLINE void tide_loop_next(tide_loop *loop)
 {
     tide_pool *pool = loop->pool;

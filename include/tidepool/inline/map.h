@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* TIDE_MAP(F, a, b, …) → F(0, a) F(1, b) …; TIDE_MAP_WITH(F, x, a, b, …) → F(0, x, a) F(1, x, b) …
- * for 1 to 8 arguments; TIDE_COUNT(a, b, …) counts them. */
+/* For 1 to 8 arguments a, b, …:
+ *
+ *   TIDE_MAP(F, a, b, …)           F(0, a) F(1, b) …
+ *   TIDE_MAP_WITH(F, x, a, b, …)   F(0, x, a) F(1, x, b) …
+ *   TIDE_COUNT(a, b, …)            how many there are */
 #ifndef TIDEPOOL_INLINE_MAP_H
 #define TIDEPOOL_INLINE_MAP_H
 
 #define TIDE_TYPED_MAX 8
 
-/* Nine to sixteen arguments give a name that explains the compiler's complaint. */
+/* For nine to sixteen arguments the result is a name that is not defined. The compiler's error
+ * names it, and so says what is wrong. */
 #define TIDE_COUNT(...)                                                                          \
     TIDE_COUNT_(__VA_ARGS__, too_many_for_one_scope, too_many_for_one_scope,                     \
                 too_many_for_one_scope, too_many_for_one_scope, too_many_for_one_scope,          \

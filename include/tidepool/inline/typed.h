@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Typed scopes and frames, inlined: types named in the source need no plan, and mostly no log.
+/* Typed scopes and frames, inlined. Types that the source names need no plan, and mostly no log.
  *
- * Where the level around the scope has saved a shelf already (`saved_at == pool->tag`; at the
- * root, always), that level will put the shelf back whatever happens to this scope. So this
- * scope need not write the shelf's state to the undo log for others to find: it keeps `next` in
- * a variable of its own, which the compiler keeps in a register.
+ * Often the level around the scope has saved a shelf already: `saved_at == pool->tag`, which at the
+ * root always holds. Then that level will put the shelf back, whatever happens to this scope. So
+ * this scope need not write the shelf's state to the undo log. It keeps `next` in a variable of its
+ * own, which the compiler keeps in a register. There are four ways in which the scope can end:
  *
- *  1. The scope ends by itself: it puts `next` back from its variable and `saved_at` to the
- *     level around it, which is what it was.
- *  2. It is skipped by a longjmp: the level around it rewinds its own entry for the shelf, which
- *     is older than this scope. (At the root there is nothing older to restore to.)
- *  3. Something else was saved meanwhile (another type, an exchange, a scope left open): the log
- *     is longer or the tag another, and the cold twin rewinds the log first.
- *  4. It was abandoned by a reset: the tag is another, and the cold twin does nothing.
+ *  1. It ends by itself. It puts `next` back from its variable, and sets `saved_at` to the level
+ *     around it, as it was before.
+ *  2. A longjmp skips it. The level around it rewinds its own entry for the shelf, which is older
+ *     than this scope. (At the root there is nothing older to restore.)
+ *  3. Something else was saved meanwhile (another type, an exchange, a scope left open). Then the
+ *     log is longer or the tag is another, and the cold twin rewinds the log first.
+ *  4. A reset abandoned it. Then the tag is another, and the cold twin does nothing.
  *
- * Where the level around has not saved a shelf, the cold twin writes the log as usual.
+ * If the level around has not saved a shelf, the cold twin writes the log as usual.
  *
- * All loops here run over constants. They are written as cascades (TIDE_EACH_TYPED), so that any
+ * All loops here run over constants. They are written as a row of tests (TIDE_EACH_TYPED). So any
  * optimiser unrolls them, folds the tests for repeated types and keeps the scope in registers. */
 #ifndef TIDEPOOL_INLINE_TYPED_H
 #define TIDEPOOL_INLINE_TYPED_H
@@ -33,13 +33,13 @@ typedef struct tide_typed_scope {
     uint64_t outer;
     uint32_t count;
     tide_type types[TIDE_TYPED_MAX];
-    /* `next` of each shelf at entry. Where `base` is NULL they are in the log instead, and next[0]
-     * is the log as it was at entry: so the fast path has one word less to keep. */
+    /* `next` of each shelf at entry. If `base` is NULL, they are in the log instead, and next[0] is
+     * the log as it was at entry. So the fast path has one word less to keep. */
     tide_slot *next[TIDE_TYPED_MAX];
 } tide_typed_scope;
 
-/* Cold twins; exported, so that code without macros can use them too. What they fill in or read is
- * a copy of the scope, so that the scope itself can stay in registers. */
+/* Cold twins. They are exported, so code without macros can use them, too. They work on a copy of
+ * the scope, so that the scope itself can stay in registers. */
 TIDE_API TIDE_COLD tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count,
                                                           const tide_type *types, TIDE_PLACE);
 TIDE_API TIDE_COLD void tide_typed_leave_slow(const tide_typed_scope *scope);
@@ -67,7 +67,7 @@ TIDE_API TIDE_COLD void tide_frame_acquire_slow(tide_pool *pool, uint32_t count,
             STEP(7);                 \
     } while (0)
 
-/* How many of the types before the i-th are the same as the i-th. */
+/* How many of the types before the i-th are equal to it. */
 TIDE_INLINE uint32_t tide_typed_repeats(const tide_type *types, uint32_t i)
 {
     uint32_t repeats = 0;
@@ -77,8 +77,8 @@ TIDE_INLINE uint32_t tide_typed_repeats(const tide_type *types, uint32_t i)
     return repeats;
 }
 
-/* Opens the level without the log if it can; false: nothing has changed. The guard: no check
- * wants to see the scope, and the open level has saved every shelf. */
+/* Opens the level without the log if the guard holds. If it returns false, nothing has changed. The
+ * guard: the pool need not see every call, and the open level has saved every shelf. */
 TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
                                  const tide_type *types)
 {
@@ -112,7 +112,8 @@ TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint3
     return true;
 }
 
-/* Opens the level by the cold twin. It is given copies, so that `types` need not be in memory. */
+/* Opens the level by the cold twin, which gets a copy of `types`; so `types` need not be in
+ * memory. */
 TIDE_INLINE void tide_typed_open_slow(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
                                       const tide_type *types, TIDE_PLACE)
 {
@@ -159,7 +160,7 @@ TIDE_INLINE void tide_typed_leave_copy(const tide_typed_scope *scope)
     tide_typed_leave_slow(&copy);
 }
 
-/* Of a repeated type any copy of `next` will do: they are the same. */
+/* If a type is repeated, all its copies of `next` are equal, so any of them may be put back. */
 TIDE_INLINE void tide_typed_leave(tide_typed_scope *scope)
 {
     tide_pool *pool = scope->pool;
@@ -180,9 +181,9 @@ TIDE_INLINE void tide_typed_leave(tide_typed_scope *scope)
     pool->tag = scope->outer;
 }
 
-/* The guard, over all arrays: the i-th array of a type is the i-th slot from that shelf's `next`,
- * and each must be large enough. Slots past the sentinel are zero, so a row that is too short
- * fails the same test. */
+/* The guard over all arrays: each slot must be large enough. The i-th array of a type gets the i-th
+ * slot from the shelf's `next` on. Slots past the sentinel are zero, so the same test fails if a
+ * row is too short. */
 TIDE_INLINE bool tide_frame_fits(const tide_typed_scope *scope, uint32_t count,
                                  const tide_type *types, const size_t *counts, void **data)
 {
@@ -199,8 +200,8 @@ TIDE_INLINE bool tide_frame_fits(const tide_typed_scope *scope, uint32_t count,
     return true;
 }
 
-/* A frame takes its arrays at once, so it need not even claim the shelves: `saved_at` stays that
- * of the level around, and a later acquire of the same type in this scope counts as untracked. */
+/* A frame takes all its arrays at once, so it need not claim the shelves: `saved_at` stays the tag
+ * of the level around. A later acquire of the same type in this scope is then a first touch. */
 TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
                                   const tide_type *types, const size_t *counts, void **data,
                                   TIDE_PLACE)
