@@ -58,8 +58,8 @@ typedef struct tide_entry {
 } tide_entry;
 
 struct tide_pool {
-    /* Names the level that is open: {epoch, depth + 1}. No two levels that are on the stack have the
-     * same tag, also if one of them was abandoned by a reset (runtime/pool/abandon.h). */
+    /* Names the level that is open: {epoch, depth + 1}. No two levels on the stack have the same
+     * tag, also if one of them was abandoned by a reset (runtime/pool/abandon.h). */
     uint64_t tag;
     tide_entry *log_top;  /* where the next entry goes                                 */
     tide_entry *log_room; /* end of the log for fast paths; its start if no guard may hold */
