@@ -15,6 +15,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/os.h"
+#include "runtime/base/registry.h"
 #include "runtime/scope/compiled.h"
 
 _Static_assert(sizeof(tide_artefact_label) == 16, "labels are compared as bytes");
@@ -99,6 +100,7 @@ static bool artefact_attach(void *handle, char *error, size_t room)
 /* Loads, checks and attaches. NULL: one line in `error`, and nothing stays loaded. */
 static void *artefact_open_checked(const char *path, char *error, size_t room)
 {
+    tide_assert(!tide_registry_held()); /* the linker runs constructors, which take it */
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *why = dlerror();
@@ -157,6 +159,7 @@ void *tide_artefact_find(const tide_artefact *artefact, const char *stem, const 
     tide_assert(artefact->handle != NULL);
     char name[128];
     int length = snprintf(name, sizeof name, "%s%s", stem, suffix);
+    tide_assert(!tide_registry_held());
     return length > 0 && (size_t)length < sizeof name ? dlsym(artefact->handle, name) : NULL;
 }
 
@@ -220,6 +223,7 @@ void tide_artefact_drop(tide_artefact *artefact)
     if (!artefact_give_up_use(artefact))
         return;
     tide_assert(artefact->uses == 0);
+    tide_assert(!tide_registry_held()); /* the linker runs constructors, which take it */
     dlclose(artefact->handle);
     if (artefact->temporary == getpid()) /* a forked child leaves its parent's files alone */
         (void)unlink(artefact->path);

@@ -27,6 +27,7 @@ typedef struct request {
     uint32_t plan;
     tide_spec spec;
     tide_artefact *artefact; /* once it has come; NULL: not yet, or never, for `reason` */
+    void *enter, *leave;     /* its code; `enter` is NULL unless all functions are there */
     tide_reason reason;
 } request;
 
@@ -327,17 +328,24 @@ static tide_learner *request_find_learner(uint64_t number)
     return NULL;
 }
 
-/* *enter is NULL unless all the functions of the kind are there. */
-static void request_find_code(const request *r, void **enter, void **leave)
+static void request_find_code(request *r)
 {
     tide_assert(r->artefact != NULL && r->spec.kind < TIDE_KIND_COUNT);
-    *enter = tide_artefact_find(r->artefact, r->spec.stem, tide_spec_suffix(r->spec.kind));
-    *leave = NULL;
+    r->enter = tide_artefact_find(r->artefact, r->spec.stem, tide_spec_suffix(r->spec.kind));
+    r->leave = NULL;
     if (tide_kind_opens_level(r->spec.kind)) {
-        *leave = tide_artefact_find(r->artefact, r->spec.stem, "_leave");
-        if (*leave == NULL)
-            *enter = NULL;
+        r->leave = tide_artefact_find(r->artefact, r->spec.stem, "_leave");
+        if (r->leave == NULL)
+            r->enter = NULL;
     }
+}
+
+void tide_compile_request_find_code(void)
+{
+    for (batch *b = request_arrived; b != NULL; b = b->next)
+        for (uint32_t i = 0; i < b->count; i++)
+            if (b->requests[i].artefact != NULL)
+                request_find_code(&b->requests[i]);
 }
 
 /* The plan may have been dropped, or wanted anew, since the request was made. Then its code goes to
@@ -347,15 +355,13 @@ static void request_install(const batch *b, const request *r, uint64_t round)
     tide_learner *learner = request_find_learner(r->learner);
     tide_assert(learner == NULL || r->plan < learner->plan_count);
     tide_learned *plan = learner != NULL ? learner->plans[r->plan] : NULL;
-    void *enter = NULL, *leave = NULL;
-    if (r->artefact != NULL)
-        request_find_code(r, &enter, &leave);
     if (plan == NULL || plan->state != TIDE_CODE_REQUESTED || plan->batch != r->batch) {
         if (r->artefact != NULL)
             tide_limbo_add(r->artefact, false);
         return;
     }
-    if (enter == NULL) {
+    tide_assert(r->enter == NULL || r->artefact != NULL);
+    if (r->enter == NULL) {
         if (r->artefact != NULL)
             tide_limbo_add(r->artefact, false);
         tide_count(failed);
@@ -365,7 +371,7 @@ static void request_install(const batch *b, const request *r, uint64_t round)
         return;
     }
     tide_assert(r->artefact != NULL && plan->artefact == NULL);
-    tide_learned_load(learner, plan, r->artefact, enter, leave);
+    tide_learned_load(learner, plan, r->artefact, r->enter, r->leave);
     if (plan->state == TIDE_CODE_LOADED)
         tide_watch_loaded(learner, r->plan, round);
 }

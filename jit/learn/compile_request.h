@@ -10,16 +10,19 @@
 /* Takes note of the site's wanted plan, if the budget allows it. Registry locked. */
 void tide_compile_request_gather(tide_site *site, uint64_t round);
 
-/* Sends what was gathered. Registry not locked, nor for the next two. */
+/* Sends what was gathered. Registry not locked, nor for the next three. */
 void tide_compile_request_send(void);
 
 /* Takes the stager's answers and loads what they name; waits at most so long for the first. */
 void tide_compile_request_receive(int timeout_ms, uint64_t round);
 
+/* Looks up the code of what has come, which is a matter of the dynamic linker. */
+void tide_compile_request_find_code(void);
+
 /* Is anything out or waiting to be installed? */
 bool tide_compile_request_pending(void);
 
-/* Gives the sites what has come. Registry locked. */
+/* Gives the sites what has come and was looked up. Registry locked. */
 void tide_compile_request_install(uint64_t round);
 
 /* After a fork, in the child: what the stager has will not come. Registry locked. */

@@ -18,6 +18,8 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/os.h"
+#include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 
 enum {
@@ -88,20 +90,25 @@ static int keeper_create_thread(void)
 
 static void keeper_stop_thread(void)
 {
+    int cancel = tide_os_forbid_cancel(); /* or `stopping` would stay, and all wait for ever */
     pthread_mutex_lock(&keeper_mutex);
     bool ours = keeper.running && !keeper.stopping;
-    if (ours) {
-        keeper.stopping = true;
-        pthread_cond_broadcast(&keeper_wake);
-    }
+    while (keeper.stopping) /* somebody else's: it is waited for all the same */
+        pthread_cond_wait(&keeper_wake, &keeper_mutex);
+    keeper.stopping = ours;
+    pthread_cond_broadcast(&keeper_wake);
     pthread_mutex_unlock(&keeper_mutex);
-    if (!ours)
+    if (!ours) {
+        tide_os_restore_cancel(cancel);
         return;
+    }
     pthread_join(keeper.thread, NULL);
     pthread_mutex_lock(&keeper_mutex);
     tide_assert(keeper.running && keeper.stopping); /* nobody else ends or starts it meanwhile */
     keeper.running = keeper.stopping = false;
+    pthread_cond_broadcast(&keeper_wake);
     pthread_mutex_unlock(&keeper_mutex);
+    tide_os_restore_cancel(cancel);
 }
 
 /* The worker process and its files go with the program. If a listener calls exit, its thread holds
@@ -111,6 +118,8 @@ static void keeper_at_exit(void)
     pthread_mutex_lock(&keeper_mutex);
     keeper.refused = true;
     pthread_mutex_unlock(&keeper_mutex);
+    if (tide_registry_held()) /* a visitor of sites called exit: the keeper may wait for that */
+        return;               /* lock; the worker process sees its socket close, and tidies up */
     if (!tide_round_held())
         keeper_stop_thread();
     tide_round_lock();
@@ -173,6 +182,8 @@ tide_status tide_keeper_stop(void)
     pthread_once(&keeper_once, keeper_prepare);
     if (tide_round_held())
         return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a listener to events");
+    if (tide_registry_held())
+        return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a visitor of sites");
     pthread_mutex_lock(&keeper_mutex);
     keeper.refused = true;
     pthread_mutex_unlock(&keeper_mutex);

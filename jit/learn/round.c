@@ -20,6 +20,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/buffers/buffers.h"
@@ -32,6 +33,7 @@
 static pthread_mutex_t round_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_once_t round_prepared = PTHREAD_ONCE_INIT;
 static _Thread_local unsigned round_times_held; /* by this thread */
+static _Thread_local int round_cancel;          /* its state before */
 
 /* The child has neither keeper nor stager; it may get its own. The lock is made anew there. */
 static void round_in_child(void)
@@ -54,7 +56,8 @@ void tide_round_lock(void)
 {
     pthread_once(&round_prepared, round_prepare);
     pthread_mutex_lock(&round_mutex);
-    round_times_held++;
+    if (round_times_held++ == 0)
+        round_cancel = tide_os_forbid_cancel();
 }
 
 void tide_round_unlock(void)
@@ -62,6 +65,8 @@ void tide_round_unlock(void)
     tide_assert(round_times_held > 0);
     round_times_held--;
     pthread_mutex_unlock(&round_mutex);
+    if (round_times_held == 0)
+        tide_os_restore_cancel(round_cancel);
 }
 
 bool tide_round_held(void)
@@ -109,6 +114,7 @@ static void round_watch_sites(void)
 static void round_install(void)
 {
     tide_assert(tide_round_held());
+    tide_compile_request_find_code();
     tide_registry_lock();
     tide_compile_request_install(round_number);
     tide_limbo_round();
@@ -161,9 +167,17 @@ bool tide_round_run(int wait_ms)
     return pending || tide_modules_pending();
 }
 
+/* A visitor of sites has the registry. A round may wait for another thread's, which wants it. */
+static tide_status round_admit(const char *call)
+{
+    return tide_registry_held() ? tide_fail(TIDE_ERROR_STATE, call, "called by a visitor of sites")
+                                : TIDE_OK;
+}
+
 tide_status tide_step(void)
 {
     tide_attach();
+    TIDE_FORWARD(round_admit("tide_step"));
     round_request_memory();
     tide_round_run(0);
     return TIDE_OK;
@@ -182,6 +196,7 @@ tide_status tide_settle(int timeout_ms)
 {
     double started = round_now_ms();
     tide_attach();
+    TIDE_FORWARD(round_admit("tide_settle"));
     while (tide_round_run(10))
         if (round_now_ms() - started >= timeout_ms)
             return tide_fail(TIDE_ERROR_STATE, "tide_settle",

@@ -185,3 +185,15 @@ bool tide_os_module(const void *address, uintptr_t *first, uintptr_t *last)
     *last = query.last;
     return true;
 }
+
+int tide_os_forbid_cancel(void)
+{
+    int before = PTHREAD_CANCEL_ENABLE;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+void tide_os_restore_cancel(int state)
+{
+    (void)pthread_setcancelstate(state, NULL);
+}

@@ -4,12 +4,16 @@
 #include "runtime/base/registry.h"
 
 #include <pthread.h>
+#include <stdint.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
+#include "runtime/base/os.h"
 
 static pthread_mutex_t registry_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_once_t registry_prepared = PTHREAD_ONCE_INIT;
+static _Thread_local uint32_t registry_times_held; /* by this thread */
+static _Thread_local int registry_cancel;          /* its state before */
 
 /* A recursive mutex remembers its owner's thread id, and fork changes that id: the child cannot
  * unlock what its parent locked, so it starts with a fresh mutex. The unlock fails, but tells
@@ -18,6 +22,8 @@ static void registry_renew_in_child(void)
 {
     (void)pthread_mutex_unlock(&registry_mutex);
     registry_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    if (--registry_times_held == 0) /* which the forking thread took to prepare */
+        tide_os_restore_cancel(registry_cancel);
 }
 
 static void registry_prepare(void)
@@ -33,11 +39,22 @@ void tide_registry_lock(void)
     int failed = pthread_mutex_lock(&registry_mutex);
     tide_assert(!failed); /* recursive: the owner may lock it again */
     (void)failed;
+    if (registry_times_held++ == 0)
+        registry_cancel = tide_os_forbid_cancel();
 }
 
 /* Its result is not looked at: a thread that forked with the lock held unlocks the child's fresh
  * mutex, which nobody holds. */
 void tide_registry_unlock(void)
 {
+    tide_assert(registry_times_held > 0);
+    registry_times_held--;
     pthread_mutex_unlock(&registry_mutex);
+    if (registry_times_held == 0)
+        tide_os_restore_cancel(registry_cancel);
+}
+
+bool tide_registry_held(void)
+{
+    return registry_times_held > 0;
 }

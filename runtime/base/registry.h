@@ -5,7 +5,13 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_REGISTRY_H
 #define TIDEPOOL_RUNTIME_BASE_REGISTRY_H
 
+#include <stdbool.h>
+
 void tide_registry_lock(void);
 void tide_registry_unlock(void);
+
+/* Has this thread locked it? Whoever has must not call the dynamic linker, which runs constructors
+ * of modules under a lock of its own, while these take the registry; nor may it wait for a thread. */
+bool tide_registry_held(void);
 
 #endif

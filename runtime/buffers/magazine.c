@@ -183,10 +183,13 @@ enum { SPINS = 1000, YIELDS = 100 };
 static void magazine_wait_while_busy(const tide_magazine *magazine)
 {
     for (unsigned tries = 0; __atomic_load_n(&magazine->busy, __ATOMIC_ACQUIRE) != 0; tries++) {
-        if (tries > SPINS + YIELDS)
+        if (tries > SPINS + YIELDS) {
+            int cancel = tide_os_forbid_cancel(); /* sleeping is a point of cancellation */
             nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-        else if (tries > SPINS)
+            tide_os_restore_cancel(cancel);
+        } else if (tries > SPINS) {
             sched_yield();
+        }
     }
 }
 

@@ -114,6 +114,95 @@ static void a_stopped_keeper_comes_back_only_when_called(void **state)
     expect_ok(tide_keeper_stop());
 }
 
+/* What holds a keeper up in the middle of a round: a listener that waits for the test. */
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool entered, free;
+} gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false};
+
+static void wait_at_gate(const tide_event *event, void *user)
+{
+    (void)event, (void)user;
+    pthread_mutex_lock(&gate.mutex);
+    gate.entered = true;
+    pthread_cond_broadcast(&gate.changed);
+    while (!gate.free)
+        pthread_cond_wait(&gate.changed, &gate.mutex);
+    pthread_mutex_unlock(&gate.mutex);
+}
+
+/* Returns NULL if the keeper had gone when stopping it returned. */
+static void *stop_and_look(void *user)
+{
+    bool stopped = tide_keeper_stop() == TIDE_OK;
+    pthread_mutex_lock(&gate.mutex);
+    bool gone = gate.free;
+    pthread_mutex_unlock(&gate.mutex);
+    return stopped && gone ? NULL : user;
+}
+
+static void two_that_stop_the_keeper_both_wait_until_it_is_gone(void **state)
+{
+    (void)state;
+    pthread_t threads[2];
+    void *results[2];
+    gate.entered = gate.free = false;
+    set("keeper", 1);
+    tide_event_set_handler(wait_at_gate, NULL);
+    expect_ok(tide_keeper_start());
+    use u = use_of("keeper: two stop", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use_times(&u, 1000);
+    pthread_mutex_lock(&gate.mutex);
+    while (!gate.entered)
+        pthread_cond_wait(&gate.changed, &gate.mutex);
+    pthread_mutex_unlock(&gate.mutex);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, stop_and_look, results), 0);
+    usleep(50000); /* in which a stop that does not wait returns; one that waits takes no harm */
+    pthread_mutex_lock(&gate.mutex);
+    gate.free = true;
+    pthread_cond_broadcast(&gate.changed);
+    pthread_mutex_unlock(&gate.mutex);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(pthread_join(threads[i], &results[i]), 0);
+        assert_null(results[i]);
+    }
+    assert_false(tide_keeper_running());
+    tide_event_set_handler(NULL, NULL);
+}
+
+static void *learn_for_ever(void *user)
+{
+    const use *u = user;
+    for (;;) {
+        tide_site_reset(u->site);
+        use_times(u, 500);
+        (void)tide_settle(1000); /* waits for the stager, where a thread may be cancelled */
+        pthread_testcancel();
+    }
+    return NULL;
+}
+
+/* Else nobody could do a round any more. */
+static void a_thread_cancelled_in_a_round_leaves_no_lock_behind(void **state)
+{
+    (void)state;
+    need_stager();
+    use u = use_of("keeper: cancelled", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    for (unsigned i = 0; i < scaled(20, 5); i++) {
+        pthread_t thread;
+        void *result = NULL;
+        assert_int_equal(pthread_create(&thread, NULL, learn_for_ever, &u), 0);
+        usleep(1000 * (1 + i % 10));
+        assert_int_equal(pthread_cancel(thread), 0);
+        assert_int_equal(pthread_join(thread, &result), 0);
+        assert_ptr_equal(result, PTHREAD_CANCELED);
+        expect_ok(tide_step());
+    }
+    settle();
+}
+
 static void *start_and_stop(void *unused)
 {
     for (unsigned i = 0; i < 50; i++) {
@@ -308,6 +397,22 @@ static void *exit_here(void *unused)
     exit(3);
 }
 
+static bool exit_from_visitor(tide_site *site, void *user)
+{
+    (void)site, (void)user;
+    exit(tide_step() == TIDE_ERROR_STATE ? 5 : 6); /* a visitor has the registry: a step refuses */
+}
+
+/* The keeper works on, and wants the registry that the visitor's thread has. */
+static void scene_exit_from_a_visitor_of_sites(void)
+{
+    use u = scene_use(0);
+    expect_ok(tide_keeper_start());
+    for (unsigned i = 0; i < 100; i++)
+        use_times(&u, 50);
+    tide_site_each(exit_from_visitor, NULL);
+}
+
 static void scene_exit_from_another_thread(void)
 {
     pthread_t thread;
@@ -368,6 +473,7 @@ static const struct play {
     {"exit_from_a_listener_while_stepping", scene_exit_from_a_listener_while_stepping, 4},
     {"exit_from_a_listener_with_the_keeper_waiting",
      scene_exit_from_a_listener_with_the_keeper_waiting, 4},
+    {"exit_from_a_visitor_of_sites", scene_exit_from_a_visitor_of_sites, 5},
     {"exit_from_another_thread", scene_exit_from_another_thread, 3},
     {"underscore_exit_mid_compile", scene_underscore_exit_mid_compile, 3},
     {"killed_after_compiling", scene_killed_after_compiling, 3},
@@ -538,6 +644,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(no_thread_appears_before_some_window_is_full),
         LEARNING_TEST(a_stopped_keeper_comes_back_only_when_called),
+        LEARNING_TEST(a_thread_cancelled_in_a_round_leaves_no_lock_behind),
+        LEARNING_TEST(two_that_stop_the_keeper_both_wait_until_it_is_gone),
         LEARNING_TEST(starting_and_stopping_from_many_threads_ends_as_the_last_said),
         LEARNING_TEST(keeper_and_hand_come_to_the_same_plans),
         LEARNING_TEST(parent_and_child_both_learn_on_after_a_fork),

@@ -9,6 +9,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/registry.h"
 #include "runtime/device/cuda/cuda.h"
 
 tide_cu_driver tide_cu;
@@ -101,6 +102,7 @@ tide_status tide_cuda_load(void)
 {
     if (cuda_loaded)
         return TIDE_OK;
+    tide_assert(!tide_registry_held()); /* the linker runs constructors, which take it */
     void *handle = dlopen(cuda_library, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
         return tide_fail(TIDE_ERROR_DEVICE, call, "no CUDA driver: %s", dlerror());
