@@ -27,7 +27,7 @@ TIDE_API tide_status tide_keeper_start(void);
 
 /* Ends the keeper and waits for its end. It does not start again until tide_keeper_start. A compile
  * that is under way goes on in the stager, and a later step takes the answer. TIDE_ERROR_STATE from
- * an event handler. Any thread. */
+ * an event handler and from the `visit` of tide_site_each. Any thread. */
 TIDE_API tide_status tide_keeper_stop(void);
 
 /* Does the keeper's thread exist? Any thread. */
