@@ -4,6 +4,8 @@
  * After fork the child's only thread keeps its pool: the owner is known by its pthread id, which
  * fork preserves. Pools of the parent's other threads are copies that nobody owns; their pages
  * are shared with the parent until the child ends. */
+#define _GNU_SOURCE
+#include <limits.h>
 #include <pthread.h>
 
 #include "runtime/base/assert.h"
@@ -36,7 +38,12 @@ static tide_pool *local_make_pool(void)
     pthread_once(&local_once, local_make_key);
     char name[TIDE_OS_NAME_BYTES];
     tide_os_thread_name(name);
-    tide_pool *pool = local_have_key ? tide_pool_create(&(tide_pool_options){.name = name}) : NULL;
+    if (!local_have_key) {
+        tide_fail(TIDE_ERROR_LIMIT, "tide_pool_local",
+                  "the process has no thread key left, limit %d", PTHREAD_KEYS_MAX);
+        return NULL;
+    }
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = name});
     if (pool == NULL)
         return NULL;
     if (tide_os_faulted(sizeof(void *)) || pthread_setspecific(local_key, pool) != 0) {
