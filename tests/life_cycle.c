@@ -447,6 +447,34 @@ static void arrays_are_aligned_as_their_type_asks(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+static unsigned counted;
+
+static int count_once(int value)
+{
+    counted++;
+    return value;
+}
+
+/* A count is often a difference of ints. */
+static void a_loop_runs_as_often_as_its_count_says(void **state)
+{
+    (void)state;
+    static const int wanted[] = {-1000, -1, 0, 1, 3};
+    tide_pool *pool = pool_of(TIDE_CHECK_POISON);
+    for (size_t c = 0; c < sizeof wanted / sizeof *wanted; c++) {
+        int runs = 0;
+        counted = 0;
+        TIDE_LOOP(pool, i, count_once(wanted[c]))
+        {
+            runs++;
+            assert_true((int)i < wanted[c]);
+        }
+        assert_int_equal(runs, wanted[c] > 0 ? wanted[c] : 0);
+        assert_int_equal(counted, 1);
+    }
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static size_t entries_of_mark(tide_pool *pool, const tide_type *types, size_t count)
 {
     size_t before = stats_of(pool).log_entries;
@@ -531,6 +559,7 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(arrays_outside_any_scope_can_be_used_again_after_a_reset),
     cmocka_unit_test(arrays_are_aligned_as_their_type_asks),
+    cmocka_unit_test(a_loop_runs_as_often_as_its_count_says),
     cmocka_unit_test(a_type_named_twice_is_saved_once),
     cmocka_unit_test(a_known_type_is_never_touched_again_in_the_log),
 };

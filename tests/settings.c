@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "runtime/pool/core.h"
+
 static const char *program;
 
 /* ---- by name ---- */
@@ -115,16 +117,39 @@ static void the_environment_sets_the_defaults(void **state)
     expect_said("TIDEPOOL_LIMIT", "3", "limit 3145728 kept 1\n");
     expect_said("TIDEPOOL_DISABLE", "1", "check 0 limit 0 kept 0\n");
     expect_said("TIDEPOOL_TIER", "1", "tier table\n");
+    expect_said("TIDEPOOL_TIER", "on", "tier table\n");
+    expect_said("TIDEPOOL_CHECK", "YES", "check 1 limit 0 kept 1\n");
+    expect_said("TIDEPOOL_DISABLE", "true", "check 0 limit 0 kept 0\n");
+    expect_said("TIDEPOOL_DISABLE", "off", "check 0 limit 0 kept 1\n");
 }
 
 static void a_value_that_cannot_be_is_ignored_aloud(void **state)
 {
-    static const char *const bad[] = {"", "yes", "1x", "17", "-1", "nan", "inf"};
+    static const char *const bad[] = {"", "maybe", "1x", "17", "-1", "nan", "inf", "0,5"};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         expect_said("TIDEPOOL_CHECK", bad[i], "tidepool: TIDEPOOL_CHECK=");
         expect_said("TIDEPOOL_CHECK", bad[i], "check 0 limit 0 kept 1\n");
     }
+}
+
+static void the_message_has_the_users_own_word(void **state)
+{
+    (void)state;
+    expect_said("TIDEPOOL_LEARN", "maybe", "'maybe' is no number");
+    expect_said("TIDEPOOL_LIMIT", "0,5", "'0,5' is no number");
+}
+
+static void levels_of_checks_are_numbers_everywhere(void **state)
+{
+    (void)state;
+    for (int level = 1; level <= 2; level++) {
+        tide_pool *pool = tide_pool_create(&(tide_pool_options){.check = (tide_check)level});
+        assert_non_null(pool);
+        assert_int_equal(pool->core->check, level);
+        expect_ok(tide_pool_destroy(pool));
+    }
+    assert_int_equal(TIDE_CHECK_DEFAULT, 0); /* what a structure of zeros asks for */
 }
 
 int main(int count, char **arguments)
@@ -134,6 +159,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(unknown_names_are_refused),
         cmocka_unit_test(the_environment_sets_the_defaults),
         cmocka_unit_test(a_value_that_cannot_be_is_ignored_aloud),
+        cmocka_unit_test(the_message_has_the_users_own_word),
+        cmocka_unit_test(levels_of_checks_are_numbers_everywhere),
     };
     program = arguments[0];
     if (count > 1)

@@ -23,11 +23,11 @@ typedef struct tide_buffers tide_buffers;
 /* Check levels: how much a pool checks what the program does with it. */
 typedef enum tide_check {
     TIDE_CHECK_DEFAULT = 0, /* as the setting `check` says (environment: TIDEPOOL_CHECK)       */
-    TIDE_CHECK_NONE = 1,    /* level 0: nothing                                               */
-    TIDE_CHECK_POISON = 2,  /* level 1: all-ones poison on rewind, foreign threads refused,
+    TIDE_CHECK_NONE = -1,   /* level 0: nothing                                               */
+    TIDE_CHECK_POISON = 1,  /* level 1: all-ones poison on rewind, foreign threads refused,
                                leaked scopes and escaping pointers reported, AddressSanitizer
                                and Valgrind told of each acquire and rewind                   */
-    TIDE_CHECK_GUARD = 3    /* level 2: each array ends at an inaccessible page and becomes
+    TIDE_CHECK_GUARD = 2    /* level 2: each array ends at an inaccessible page and becomes
                                inaccessible when it is rewound; on a device as level 1        */
 } tide_check;
 

@@ -154,9 +154,16 @@ TIDE_END_DECLS
 #define TIDE_FRAME_VARIABLE_(data, i, ...)      TIDE_FRAME_VARIABLE__(data, i, __VA_ARGS__)
 #define TIDE_FRAME_VARIABLE__(data, i, T, name) T *name = (T *)(data)[i];
 
+/* How often a loop runs; a count below 0 is none. Evaluated once. */
+#define TIDE_LOOP_COUNT(count)                     \
+    __extension__({                                \
+        TIDE_AUTO tide_count_ = (count);           \
+        tide_count_ > 0 ? (size_t)tide_count_ : 0; \
+    })
+
 /* The loop for (size_t i = 0; i < count; i++), in which each iteration is a scope. The states that
  * the first iteration saved stay in the log; each later iteration only puts the shelves back.
- * break, continue, return and goto mean what they mean in a for loop. `count` is evaluated once. A
+ * break, continue, return and goto mean what they mean in a for loop. `count` is evaluated once; with one below 0 the loop does not run. A
  * reset inside the loop ends the scope, not the loop, and so does the rewind of a mark that is
  * older than the loop. What later iterations acquire then belongs to the level that is open. */
 #define TIDE_LOOP(pool, i, count) TIDE_LOOP_AT(TIDE_UNIQUE(tide_loop_), pool, i, count)
@@ -165,7 +172,7 @@ TIDE_END_DECLS
          __attribute__((cleanup(tide_loop_leave))) = tide_loop_enter(pool, TIDE_HERE), \
          *TIDE_PASTE(loop, _once) = &loop;                                             \
          TIDE_PASTE(loop, _once); TIDE_PASTE(loop, _once) = NULL)                      \
-        for (size_t i = 0, TIDE_PASTE(loop, _count) = (size_t)(count);                 \
+        for (size_t i = 0, TIDE_PASTE(loop, _count) = TIDE_LOOP_COUNT(count);          \
              i < TIDE_PASTE(loop, _count); i++, tide_loop_next(&loop))
 
 /* A module is the program or one shared library. Each of its translation units hands the module's

@@ -5,10 +5,12 @@
 #include <tidepool/tune.h>
 
 #include <ctype.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "jit/learn/tune.h"
 #include "runtime/base/assert.h"
@@ -82,6 +84,26 @@ void tide_tune_each(bool (*visit)(const tide_tune_entry *entry, void *user), voi
 
 /* ---- environment ------------------------------------------------------------------------ */
 
+/* Numbers as C writes them, whatever the program's locale: a program may have set one before its
+ * first pool. */
+static bool tune_parse(const char *text, double *value)
+{
+    static const char *const words[][2] = {{"off", "on"}, {"no", "yes"}, {"false", "true"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        for (int meaning = 0; meaning < 2; meaning++)
+            if (strcasecmp(text, words[i][meaning]) == 0) {
+                *value = meaning;
+                return true;
+            }
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (plain == (locale_t)0)
+        return false;
+    char *end = NULL;
+    *value = strtod_l(text, &end, plain);
+    freelocale(plain);
+    return end != text && *end == '\0';
+}
+
 /* Complains on stderr of a value that cannot be used: there is nobody to return a status to. */
 static void tune_read_variable(const tide_tune_entry *entry)
 {
@@ -93,12 +115,14 @@ static void tune_read_variable(const tide_tune_entry *entry)
     const char *text = secure_getenv(variable); /* NULL under AT_SECURE */
     if (text == NULL)
         return;
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0')
-        value = NAN;
-    if (tune_set(entry, value, variable) != TIDE_OK)
-        fprintf(stderr, "tidepool: %s=%s ignored: %s\n", variable, text, tide_error_message());
+    double value = 0;
+    tide_status status =
+        tune_parse(text, &value)
+            ? tune_set(entry, value, variable)
+            : tide_fail(TIDE_ERROR_ARGUMENT, variable,
+                        "'%.40s' is no number, on, off, yes, no, true or false", text);
+    if (status != TIDE_OK)
+        fprintf(stderr, "tidepool: %s=%.80s ignored: %s\n", variable, text, tide_error_message());
 }
 
 void tide_tune_read_environment(void)

@@ -22,22 +22,23 @@
 
 enum { PAGE = 4096 };
 
-#define PAGES(bytes) (((bytes) + PAGE - 1) / PAGE * PAGE)
+#define ROUND_TO_PAGE(bytes) (((bytes) + PAGE - 1) / PAGE * PAGE)
 
 /* The reservation, part by part; see runtime/pool/core.h. */
 enum {
-    CORE_AT = PAGES(sizeof(tide_pool)),
-    TABLE_AT = PAGES(CORE_AT + sizeof(tide_pool_core)),
-    USED_AT = PAGES(TABLE_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
-    EVENTS_AT = PAGES(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)),
-    LOG_AT = PAGES(EVENTS_AT + TIDE_ABANDON_MAX * sizeof(tide_abandonment)),
-    ROWS_AT = PAGES(LOG_AT + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
-    RESERVED = PAGES(ROWS_AT + TIDE_EXTENT_BYTES)
+    CORE_AT = ROUND_TO_PAGE(sizeof(tide_pool)),
+    TABLE_AT = ROUND_TO_PAGE(CORE_AT + sizeof(tide_pool_core)),
+    USED_AT = ROUND_TO_PAGE(TABLE_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
+    EVENTS_AT = ROUND_TO_PAGE(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)),
+    LOG_AT = ROUND_TO_PAGE(EVENTS_AT + TIDE_ABANDON_MAX * sizeof(tide_abandonment)),
+    ROWS_AT = ROUND_TO_PAGE(LOG_AT + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
+    RESERVED = ROUND_TO_PAGE(ROWS_AT + TIDE_EXTENT_BYTES)
 };
 
 _Static_assert(CORE_AT >= sizeof(tide_pool), "the log's own shelves lie behind those of the types");
 _Static_assert(CORE_AT % PAGE == 0 && ROWS_AT % PAGE == 0, "each part begins a page");
-_Static_assert(TIDE_CHECK_NONE + 2 == TIDE_CHECK_GUARD, "the setting counts from TIDE_CHECK_NONE");
+_Static_assert(TIDE_CHECK_POISON == 1 && TIDE_CHECK_GUARD == 2 && TIDE_CHECK_NONE < 0,
+               "a level is its own number, here and in the setting");
 
 _Static_assert(offsetof(tide_pool, shelves) % sizeof(tide_refusing_head[0]) == 0,
                "whole words stand for the head of a pool");
@@ -52,7 +53,8 @@ static tide_check pool_check_level(tide_check asked)
 {
     if (asked != TIDE_CHECK_DEFAULT)
         return asked;
-    return (tide_check)(TIDE_CHECK_NONE + (int)tide_setting_get(TIDE_SETTING_check));
+    int level = (int)tide_setting_get(TIDE_SETTING_check);
+    return level != 0 ? (tide_check)level : TIDE_CHECK_NONE;
 }
 
 static size_t pool_limit_bytes(size_t asked)
@@ -66,8 +68,8 @@ static size_t pool_limit_bytes(size_t asked)
 static tide_status pool_validate_options(const tide_pool_options *options)
 {
     const char *call = "tide_pool_create";
-    if ((unsigned)options->check > TIDE_CHECK_GUARD)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "check is %d, most is %d", options->check,
+    if (options->check < TIDE_CHECK_NONE || options->check > TIDE_CHECK_GUARD)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "check is %d, most is %d", (int)options->check,
                          TIDE_CHECK_GUARD);
     if (options->device == NULL && options->buffers == NULL && options->stream != NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "a stream was given, but no device");
@@ -132,7 +134,7 @@ static void pool_set_options(tide_pool_core *core, const tide_pool_options *opti
     core->memory.limit_bytes = pool_limit_bytes(options->limit_bytes);
     core->check = pool_check_level(options->check);
     core->disabled = options->disabled || tide_setting_get(TIDE_SETTING_disable) != 0;
-    tide_assert(core->check >= TIDE_CHECK_NONE && core->check <= TIDE_CHECK_GUARD);
+    tide_assert(core->check != TIDE_CHECK_DEFAULT && core->check <= TIDE_CHECK_GUARD);
     core->careful = core->disabled || core->check >= TIDE_CHECK_POISON;
     if (core->check >= TIDE_CHECK_GUARD && core->device->host)
         core->guards.every = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
@@ -216,8 +218,8 @@ static void pool_reset_row(tide_pool *pool, tide_row *row)
     row->shelf->saved_at = TIDE_TAG_ROOT;
 }
 
-/* The log first, for its entries undo more than shelves. Then arrays of the root, which no entry
- * has. */
+/* The log first, for its entries undo more than shelves. Then arrays of the root,
+ * which no entry has. */
 static void pool_rewind_all(tide_pool *pool, tide_place caller)
 {
     tide_levels_clear(&pool->core->levels);
