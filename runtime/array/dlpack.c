@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Exchange of arrays through DLPack: pinning what goes out, giving back what came in. */
+/* Exchange of arrays through DLPack: keeping what goes out, giving back what came in. */
 #include <tidepool/dlpack.h>
 
 #include <string.h>
@@ -18,7 +18,7 @@
 
 typedef struct exported_array {
     tide_dl_managed managed;
-    tide_export *pin;
+    tide_export *memory;
     int64_t shape[TIDE_NDIM_MAX], strides[TIDE_NDIM_MAX];
 } exported_array;
 
@@ -26,7 +26,7 @@ typedef struct exported_array {
 static void dlpack_release_exported(tide_dl_managed *managed)
 {
     exported_array *exported = managed->manager_ctx;
-    tide_export_drop(exported->pin);
+    tide_export_drop(exported->memory);
     tide_os_free(exported);
 }
 
@@ -64,7 +64,7 @@ static tide_slot *dlpack_slot_of(tide_pool *pool, const tide_array *array, tide_
     }
     *row = &pool->core->rows.by_type[root->type];
     tide_assert((*row)->shelf != NULL && slot >= (*row)->slots && slot < (*row)->shelf->next);
-    tide_assert(slot->data != NULL || tide_slot_record_of(*row, slot)->pin != NULL);
+    tide_assert(slot->data != NULL || tide_slot_record_of(*row, slot)->exported != NULL);
     return slot;
 }
 
@@ -84,7 +84,7 @@ static tide_status dlpack_check_export(const tide_row *row, const tide_slot *slo
 static void dlpack_describe_export(exported_array *exported, const tide_array *array)
 {
     size_t ndim = (size_t)array->tensor.ndim;
-    tide_assert(ndim <= TIDE_NDIM_MAX && exported->pin != NULL);
+    tide_assert(ndim <= TIDE_NDIM_MAX && exported->memory != NULL);
     memcpy(exported->shape, array->tensor.shape, ndim * sizeof *exported->shape);
     memcpy(exported->strides, array->tensor.strides, ndim * sizeof *exported->strides);
     tide_dl_managed *managed = &exported->managed;
@@ -116,13 +116,13 @@ tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array)
     if (slot == NULL || dlpack_check_export(row, slot) != TIDE_OK)
         return NULL;
     exported_array *exported = tide_os_resize(NULL, sizeof *exported);
-    tide_export *pin = exported != NULL ? tide_export_slot(pool, row, slot) : NULL;
-    if (pin == NULL) {
+    tide_export *memory = exported != NULL ? tide_export_slot(pool, row, slot) : NULL;
+    if (memory == NULL) {
         tide_os_free(exported);
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the exported descriptor");
         return NULL;
     }
-    exported->pin = pin;
+    exported->memory = memory;
     dlpack_describe_export(exported, array);
     return &exported->managed;
 }

@@ -57,11 +57,11 @@ typedef struct tide_row {
  * largest request since the last compact, so that a request larger than any before it comes by
  * here and peaks are known without a counter on the fast path; and 0 in a careful pool. */
 typedef struct tide_slot_record {
-    size_t capacity;         /* elements there is memory for                        */
-    size_t bytes;            /* of that memory                                      */
-    size_t peak;             /* largest request since the last compact, in elements */
-    tide_buffer buffer;      /* whose memory it is, where the pool draws from buffers: else none */
-    struct tide_export *pin; /* exported memory, or NULL: runtime/pool/export.h */
+    size_t capacity;    /* elements there is memory for                        */
+    size_t bytes;       /* of that memory                                      */
+    size_t peak;        /* largest request since the last compact, in elements */
+    tide_buffer buffer; /* whose memory it is, where the pool draws from buffers: else none */
+    struct tide_export *exported; /* exported memory, or NULL: runtime/pool/export.h */
 
     /* Careful pools only: */
     size_t length;            /* elements asked for                                    */
@@ -91,7 +91,7 @@ typedef enum tide_undo_kind {
 typedef struct tide_log {
     tide_entry *start, *end;
     tide_shelf undo[TIDE_UNDO_COUNT]; /* the shelves of the entries above */
-    uint64_t mark_serial;             /* of the youngest mark ever made   */
+    uint64_t mark_serial;             /* of the pool's youngest mark; no other pool's mark has it */
 } tide_log;
 
 /* Bytes and what happened to them. */

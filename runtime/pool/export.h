@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Pinned memory: what was a slot's and has been exported.
+/* Exported memory: it was a slot's and is now in the hands of consumers.
  *
  * It has one holder for the slot's position and one for each consumer. The position lets go when
  * it next needs memory: if it is the last holder, the memory simply becomes the slot's again; else
  * it is freed by whoever is last, on whatever thread, through its device.
  *
- * On a device: what the pool queued on the memory is before a mark that the position leaves when
- * it lets go; the last consumer's deleter waits for that. What a consumer queued itself it has to
- * have finished, or ordered before the pool's stream, when it runs the deleter
- * (<tidepool/array.h>). */
+ * On a device: what the pool queued on the memory is before a mark that the position leaves when it
+ * lets go; the last consumer's deleter waits for that. What a consumer queued itself it has to have
+ * finished, or ordered before the pool's stream, when it runs the deleter (<tidepool/array.h>). */
 #ifndef TIDEPOOL_RUNTIME_POOL_EXPORT_H
 #define TIDEPOOL_RUNTIME_POOL_EXPORT_H
 
@@ -29,10 +28,10 @@ typedef struct tide_export {
 tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot);
 
 /* One holder less. Any thread, even after the pool is gone. */
-void tide_export_drop(tide_export *pin);
+void tide_export_drop(tide_export *exported);
 
 /* The same for the slot's position, which is done with it on this stream. */
-void tide_export_leave(tide_export *pin, void *stream);
+void tide_export_drop_slot(tide_export *exported, void *stream);
 
 /* The position's turn: takes the memory back if nobody else holds it, else lets go of it. */
 void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot);

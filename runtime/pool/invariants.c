@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariants:
  *
- *  1. `next` lies in the row's slots or on the sentinel; every live slot has memory, or is pinned.
+ *  1. `next` lies in the row's slots or on the sentinel; every live slot has memory, or has
+ *     exported it.
  *  2. A slot's limit admits no more than it has memory for; beyond the row's count all is zero;
  *     in a careful pool every limit is 0.
  *     A slot's last header points to its memory wherever the inlined path may hand it out.
@@ -50,7 +51,7 @@ static bool invariants_check_slot(const tide_pool *pool, const tide_row *row, ui
           "the header of slot %u of %s points elsewhere", i, facts->name);
     HOLDS((slot->data == NULL) == (record->bytes == 0), "slot %u of %s: %p holds %zu bytes", i,
           facts->name, slot->data, record->bytes);
-    HOLDS(slot->data != NULL || record->pin != NULL || i >= tide_row_live(row),
+    HOLDS(slot->data != NULL || record->exported != NULL || i >= tide_row_live(row),
           "live slot %u of %s is hollow", i, facts->name);
     HOLDS((uintptr_t)slot->data % (facts->align > 64 ? facts->align : 64) == 0,
           "slot %u of %s is misaligned: %p", i, facts->name, slot->data);

@@ -27,10 +27,10 @@ static void retire_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     size_t used = 0;
     tide_assert(record->live && slot < row->shelf->next);
     tide_type_bytes(tide_type_find(row->type), record->length, &used);
-    tide_assert(used <= record->bytes || record->pin != NULL);
+    tide_assert(used <= record->bytes || record->exported != NULL);
     record->live = false;
     record->length = 0;
-    if (record->pin != NULL)
+    if (record->exported != NULL)
         return; /* a consumer may be reading it */
     if (core->disabled || record->guard != NULL) {
         tide_slot_hollow(pool, row, slot);

@@ -96,10 +96,10 @@ void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
     tide_slot_record *record = tide_slot_record_of(row, slot);
     tide_pool_core *core = pool->core;
-    if (record->pin != NULL) {
-        tide_assert(slot->data == NULL && core->memory.bytes_exported >= record->pin->bytes);
-        core->memory.bytes_exported -= record->pin->bytes;
-        tide_export_leave(record->pin, tide_streams_last(pool));
+    if (record->exported != NULL) {
+        tide_assert(slot->data == NULL && core->memory.bytes_exported >= record->exported->bytes);
+        core->memory.bytes_exported -= record->exported->bytes;
+        tide_export_drop_slot(record->exported, tide_streams_last(pool));
     } else if (record->guard != NULL) {
         tide_assert(core->memory.bytes_held >= record->bytes && !record->live);
         tide_guard_retire(record->guard, core->levels.closing);
@@ -119,12 +119,12 @@ void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
 }
 
 /* One request for a slot. */
-typedef struct asked {
+typedef struct row_request {
     size_t n, bytes; /* elements, and what they take */
     tide_place place;
     const char *call;
     bool guarded; /* its turn to end at an inaccessible page */
-} asked;
+} row_request;
 
 /* Grows geometrically, so that sizes that creep upward do not allocate each time; exactly to
  * the request for a new slot, or where the pool's limit leaves no room for more. */
@@ -157,18 +157,18 @@ static size_t row_whole_buffer(const tide_pool_core *core, size_t bytes, size_t 
 
 /* How many bytes to allocate for the request; refuses what cannot be. */
 static tide_status row_size_memory(const tide_pool *pool, const tide_row *row,
-                                   const tide_slot_record *record, const asked *ask, size_t align,
-                                   size_t *bytes)
+                                   const tide_slot_record *record, const row_request *request,
+                                   size_t align, size_t *bytes)
 {
     const tide_pool_core *core = pool->core;
     const char *type = tide_type_find(row->type)->name;
     size_t room = row_room_beside(core, record);
-    if (ask->bytes > SIZE_MAX / 2)
-        return tide_fail(TIDE_ERROR_SIZE, ask->call, "%zu bytes of %s exceed the address space",
-                         ask->bytes, type);
-    size_t wanted = ask->bytes == 0 ? align : row_round_up(ask->bytes, align);
+    if (request->bytes > SIZE_MAX / 2)
+        return tide_fail(TIDE_ERROR_SIZE, request->call, "%zu bytes of %s exceed the address space",
+                         request->bytes, type);
+    size_t wanted = request->bytes == 0 ? align : row_round_up(request->bytes, align);
     if (wanted > room)
-        return tide_fail(TIDE_ERROR_LIMIT, ask->call,
+        return tide_fail(TIDE_ERROR_LIMIT, request->call,
                          "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu "
                          "bytes",
                          wanted, type, core->name, core->memory.bytes_held,
@@ -176,7 +176,7 @@ static tide_status row_size_memory(const tide_pool *pool, const tide_row *row,
     *bytes = row_round_up(row_grown_bytes(core, record, wanted, room / align * align), align);
     if (row_draws_buffers(core, row, align) && !core->disabled)
         *bytes = row_whole_buffer(core, *bytes, room);
-    tide_assert(*bytes >= ask->bytes && *bytes > 0 && *bytes <= room);
+    tide_assert(*bytes >= request->bytes && *bytes > 0 && *bytes <= room);
     return TIDE_OK;
 }
 
@@ -215,31 +215,32 @@ static tide_status row_allocate_on(const tide_pool *pool, const tide_row *row, s
 }
 
 /* New memory for a slot; the old is released only once the new is there. */
-static tide_status row_allocate(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
+static tide_status row_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
+                                const row_request *request)
 {
     tide_pool_core *core = pool->core;
     const tide_type_facts *facts = tide_type_find(row->type);
     tide_slot_record *record = tide_slot_record_of(row, slot);
     size_t align = row_slot_align(facts), bytes = 0;
-    TIDE_FORWARD(row_size_memory(pool, row, record, ask, align, &bytes));
+    TIDE_FORWARD(row_size_memory(pool, row, record, request, align, &bytes));
     tide_guard *guard = NULL;
     void *data = NULL;
     tide_buffer buffer = {0};
-    if (ask->guarded && tide_guard_size(ask->bytes, align) <= row_room_beside(core, record))
-        guard =
-            tide_guard_create(core->name, row->type, ask->n, ask->bytes, align, ask->place, &data);
+    if (request->guarded && tide_guard_size(request->bytes, align) <= row_room_beside(core, record))
+        guard = tide_guard_create(core->name, row->type, request->n, request->bytes, align,
+                                  request->place, &data);
     if (guard != NULL)
         bytes = tide_guard_bytes(guard);
     else
-        TIDE_FORWARD(row_allocate_on(pool, row, bytes, align, ask->call, &buffer, &data));
-    tide_assert((uintptr_t)data % align == 0 && data != NULL && bytes >= ask->bytes);
+        TIDE_FORWARD(row_allocate_on(pool, row, bytes, align, request->call, &buffer, &data));
+    tide_assert((uintptr_t)data % align == 0 && data != NULL && bytes >= request->bytes);
     tide_slot_hollow(pool, row, slot);
     slot->data = data;
     record->guard = guard;
     record->buffer = buffer;
     record->bytes = bytes;
-    record->capacity = guard != NULL ? ask->n : tide_type_fit(facts, bytes);
-    tide_assert(record->capacity >= ask->n);
+    record->capacity = guard != NULL ? request->n : tide_type_fit(facts, bytes);
+    tide_assert(record->capacity >= request->n);
     core->memory.bytes_held += bytes;
     if (core->memory.bytes_held > core->memory.bytes_peak)
         core->memory.bytes_peak = core->memory.bytes_held;
@@ -266,25 +267,26 @@ static bool row_reserve_record(tide_row *row)
 }
 
 /* A new slot in the sentinel's place; what follows it is the new sentinel. */
-static tide_slot *row_append(tide_pool *pool, tide_row *row, const asked *ask)
+static tide_slot *row_append(tide_pool *pool, tide_row *row, const row_request *request)
 {
     const char *type = tide_type_find(row->type)->name;
     if (row->count == TIDE_ROW_MAX) {
-        tide_fail(TIDE_ERROR_LIMIT, ask->call,
+        tide_fail(TIDE_ERROR_LIMIT, request->call,
                   "%u arrays of %s are live in pool '%s', limit %d: is a scope missing?",
                   row->count, type, pool->core->name, TIDE_ROW_MAX);
         return NULL;
     }
     if (!row_reserve_record(row)) {
-        tide_fail(TIDE_ERROR_MEMORY, ask->call, "no memory to remember slot %u of %s in pool '%s'",
-                  row->count, type, pool->core->name);
+        tide_fail(TIDE_ERROR_MEMORY, request->call,
+                  "no memory to remember slot %u of %s in pool '%s'", row->count, type,
+                  pool->core->name);
         return NULL;
     }
     tide_slot *slot = &row->slots[row->count];
     tide_assert(slot->data == NULL && slot->limit == 0 && slot->array == NULL);
     tide_assert(slot == row->shelf->next); /* else a free slot would have served */
     row->records[row->count] = (tide_slot_record){0};
-    if (row_allocate(pool, row, slot, ask) != TIDE_OK)
+    if (row_allocate(pool, row, slot, request) != TIDE_OK)
         return NULL;
     row->count++;
     tide_assert(row->count <= TIDE_ROW_MAX && row->slots[row->count].limit == 0);
@@ -336,17 +338,18 @@ static void row_swap_slots(tide_row *row, tide_slot *left, tide_slot *right)
  * exchange is undone with the level it happened in, like all else that the level did. (Else sizes
  * that alternate between two positions would leave the large slot where the small size is asked for
  * next, and would end with two large ones.) At the root it is for good. */
-static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot, const asked *ask)
+static bool row_exchange(tide_pool *pool, tide_row *row, tide_slot *slot,
+                         const row_request *request)
 {
     tide_pool_core *core = pool->core;
-    if ((double)ask->bytes < tide_setting_get(TIDE_SETTING_exchange) * 1024 || core->disabled ||
-        ask->guarded)
+    if ((double)request->bytes < tide_setting_get(TIDE_SETTING_exchange) * 1024 || core->disabled ||
+        request->guarded)
         return false;
-    tide_slot *larger = row_find_larger(row, slot, ask->n);
+    tide_slot *larger = row_find_larger(row, slot, request->n);
     if (larger == NULL)
         return false;
     if (pool->tag != TIDE_TAG_ROOT) {
-        if (pool->log_top == core->log.end)
+        if (pool->log_top == core->log.end) /* not tide_log_room: growing will do, so no message */
             return false;
         uint64_t distance = (uint64_t)(larger - slot);
         tide_assert(distance > 0 && distance < TIDE_ROW_SLOTS);
@@ -368,21 +371,21 @@ void tide_row_exchange_undo(tide_pool *pool, const tide_entry *entry)
 }
 
 /* The slot at `next`, or the one that takes its place, with memory for the request. */
-static tide_slot *row_fit(tide_pool *pool, tide_row *row, const asked *ask)
+static tide_slot *row_find_or_grow(tide_pool *pool, tide_row *row, const row_request *request)
 {
     tide_slot *slot = row->shelf->next;
     if (slot == row->slots + row->count)
-        return row_append(pool, row, ask);
+        return row_append(pool, row, request);
     const tide_slot_record *record = tide_slot_record_of(row, slot);
-    if (record->pin != NULL && tide_streams_quiet(pool, ask->call) != TIDE_OK)
+    if (record->exported != NULL && tide_streams_quiet(pool, request->call) != TIDE_OK)
         return NULL;
-    if (record->pin != NULL)
+    if (record->exported != NULL)
         tide_export_settle(pool, row, slot);
-    if (slot->data != NULL && ask->n <= record->capacity && !ask->guarded)
+    if (slot->data != NULL && request->n <= record->capacity && !request->guarded)
         return slot;
-    if (row_exchange(pool, row, slot, ask))
+    if (row_exchange(pool, row, slot, request))
         return slot;
-    return row_allocate(pool, row, slot, ask) == TIDE_OK ? slot : NULL;
+    return row_allocate(pool, row, slot, request) == TIDE_OK ? slot : NULL;
 }
 
 /* Getting new memory may leave the pool unordered: then the slot keeps it, but nobody gets it. */
@@ -391,16 +394,16 @@ tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place pla
 {
     const tide_type_facts *facts = tide_type_find(row->type);
     tide_assert(facts != NULL && row->shelf != NULL && call != NULL);
-    asked ask = {.n = n, .place = place, .call = call};
-    if (!tide_type_bytes(facts, n, &ask.bytes)) {
+    row_request request = {.n = n, .place = place, .call = call};
+    if (!tide_type_bytes(facts, n, &request.bytes)) {
         tide_fail(TIDE_ERROR_SIZE, call, "%zu elements of %s (%zu bits each) overflow size_t", n,
                   facts->name, facts->size != 0 ? facts->size * 8 : 1);
         return NULL;
     }
     if (tide_streams_ordered(pool, call) != TIDE_OK)
         return NULL;
-    ask.guarded = tide_guard_due(&pool->core->guards);
-    tide_slot *slot = row_fit(pool, row, &ask);
+    request.guarded = tide_guard_due(&pool->core->guards);
+    tide_slot *slot = row_find_or_grow(pool, row, &request);
     tide_assert(slot == NULL || (slot == row->shelf->next && slot->data != NULL));
     return tide_streams_ordered(pool, call) == TIDE_OK ? slot : NULL;
 }
@@ -409,7 +412,7 @@ void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n, t
 {
     tide_assert(slot == row->shelf->next && slot->data != NULL);
     tide_slot_record *record = tide_slot_record_of(row, slot);
-    tide_assert(n <= record->capacity && record->pin == NULL);
+    tide_assert(n <= record->capacity && record->exported == NULL);
     if (n > record->peak)
         record->peak = n;
     row->shelf->next = slot + 1;

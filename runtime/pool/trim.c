@@ -10,13 +10,13 @@
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
 
-/* Exported memory becomes the slot's again if its consumer is done; then it is ours to give
- * back. */
+/* Exported memory becomes the slot's again if its consumer is done; then it is
+ * ours to give back. */
 static void trim_give_back(tide_pool *pool, tide_row *row, tide_slot *slot,
                            tide_trim_summary *summary)
 {
     tide_assert(slot >= row->shelf->next && slot < row->slots + row->count); /* it is free */
-    if (tide_slot_record_of(row, slot)->pin != NULL)
+    if (tide_slot_record_of(row, slot)->exported != NULL)
         tide_export_settle(pool, row, slot);
     if (slot->data == NULL)
         return;

@@ -28,7 +28,7 @@ static tide_status copy_check_row(const tide_pool *pool, const tide_row *row, co
         size_t used = 0, at = (size_t)(data - start);
         tide_type_bytes(tide_type_find(row->type), record->length, &used);
         tide_assert(at < record->bytes);
-        tide_assert(!record->live || used <= record->bytes || record->pin != NULL);
+        tide_assert(!record->live || used <= record->bytes || record->exported != NULL);
         if (!record->live)
             return tide_misuse(pool, TIDE_ERROR_STALE, call, "%p is in no live array of pool '%s'",
                                (const void *)data, pool->core->name);
