@@ -8,6 +8,10 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
 
+/* If more than this part of a scope's uses open inside a level that has not saved its types, a
+ * second form of its code is worth compiling. */
+#define NESTED_OFTEN 0.1
+
 tide_thresholds tide_thresholds_now(void)
 {
     return (tide_thresholds){
@@ -174,10 +178,6 @@ static int decide_by_type(const void *left, const void *right)
     tide_type a = ((const tide_item *)left)->type, b = ((const tide_item *)right)->type;
     return (a > b) - (a < b);
 }
-
-/* If more than this part of a scope's uses open inside a level that has not saved its types, a
- * second form of its code is worth compiling. */
-#define NESTED_OFTEN 0.1
 
 /* A type is worth saving if its touches would cost more. */
 static void decide_ideal_scope(const tide_site_profile *seen, const tide_thresholds *at,

@@ -80,8 +80,10 @@ static bool rehearse_pool_is_fast(const tide_pool *pool)
 /* Do so many slots of the type stand ready from `next` on? */
 static bool rehearse_slots_ready(const tide_pool *pool, tide_type type, uint32_t slots)
 {
+    if (type >= TIDE_TYPE_LIMIT)
+        return false;
     const tide_shelf *shelf = &pool->shelves[type];
-    if (type >= TIDE_TYPE_LIMIT || shelf->saved_at == 0)
+    if (shelf->saved_at == 0)
         return false;
     for (uint32_t i = 0; i < slots; i++)
         if (shelf->next[i].limit == 0)

@@ -43,7 +43,7 @@ static uint64_t trial_serial(uint64_t calls)
 
 /* Moves the serial on: nothing is under way, `left` uses are wanted. The registry is locked, so
  * nobody else moves it. */
-static void trial_start_count(tide_trial *trial, uint64_t left)
+static void trial_set_left(tide_trial *trial, uint64_t left)
 {
     uint64_t serial = trial_serial(__atomic_load_n(&trial->calls, __ATOMIC_RELAXED)) + 1;
     tide_assert(left <= CALLS_MAX);
@@ -92,6 +92,10 @@ static void trial_call_over(tide_trial *trial, uint64_t serial, tide_rehearsed f
     } while (!__atomic_compare_exchange_n(&trial->calls, &calls, calls - 1, true, __ATOMIC_RELEASE,
                                           __ATOMIC_RELAXED));
 }
+
+/* ---- uses of a site on trial ------------------------------------------------------------ */
+
+/* The control's code pointers never change, so a plain load reads them. */
 
 static void trial_enter(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
 {
@@ -185,7 +189,7 @@ void tide_trial_begin(tide_learner *learner, tide_learned *plan)
     __atomic_store_n(&trial->uses, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&trial->control_ns, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&trial->candidate_ns, 0, __ATOMIC_RELAXED);
-    trial_start_count(trial, (uint64_t)tide_setting_get(TIDE_SETTING_trial_calls));
+    trial_set_left(trial, (uint64_t)tide_setting_get(TIDE_SETTING_trial_calls));
     tide_site_publish(learner->site);
 }
 
@@ -222,7 +226,7 @@ void tide_trial_end(tide_learner *learner, tide_learned *plan)
 {
     if (plan->state != TIDE_CODE_TRIED)
         return;
-    trial_start_count(&plan->trial, 0);
+    trial_set_left(&plan->trial, 0);
     tide_assert(plan->artefact != NULL);
     plan->state = TIDE_CODE_LOADED;
     tide_site_publish(learner->site);

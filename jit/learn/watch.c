@@ -16,6 +16,18 @@ enum {
     FIRST_BACK_OFF = 8 /* rounds */
 };
 
+/* MOST_NAME: the most that the setting NAME may say, MOST if that is less. */
+enum {
+    MOST = 1 << 20,
+#define TIDE_SETTING(name, initial, least, most, meaning) \
+    MOST_##name = (int)((int64_t)(most) < MOST ? (int64_t)(most) : MOST),
+#include "runtime/base/settings.def"
+#undef TIDE_SETTING
+};
+
+_Static_assert((int)MOST_plans_max == (int)PLANS_MAX,
+               "a list on the stack has room for every plan");
+
 static uint64_t watch_setting(tide_setting which)
 {
     return (uint64_t)tide_setting_get(which);
@@ -310,11 +322,11 @@ static uint64_t watch_misses_now(const tide_learner *learner)
                               __atomic_load_n(&plan->code_counts.misses, __ATOMIC_RELAXED);
 }
 
-/* Each time it takes twice as many misses to reopen observation; a long quiet halves the number
- * again. */
+/* Each time it takes twice as many misses to reopen observation; a long quiet halves
+ * the number again. */
 static void watch_look_at_misses(tide_learner *learner, uint64_t round)
 {
-    uint64_t misses = watch_misses_now(learner), least = watch_setting(TIDE_SETTING_misses);
+    uint64_t misses = watch_misses_now(learner), initial = watch_setting(TIDE_SETTING_misses);
     if (misses - learner->misses_seen >= learner->misses_max) {
         learner->misses_seen = misses;
         learner->misses_max *= 2;
@@ -326,7 +338,7 @@ static void watch_look_at_misses(tide_learner *learner, uint64_t round)
         learner->next_window = round;
     } else if (++learner->quiet_rounds >= 2 * watch_setting(TIDE_SETTING_window_every)) {
         learner->quiet_rounds = 0;
-        if (learner->misses_max > least)
+        if (learner->misses_max > initial)
             learner->misses_max /= 2;
     }
 }
@@ -358,8 +370,8 @@ static void watch_use_prior(tide_learner *learner, uint64_t round)
     tide_site_profile prior;
     if (learner->windows != 0 || learner->prior || !tide_profile_prior(learner->site, &prior))
         return;
-    watch_drop_window(
-        learner); /* opened by a use before this round: it would keep the code waiting */
+    /* A use before this round opened it; it would keep the code waiting. */
+    watch_drop_window(learner);
     learner->prior = true;
     learner->evidence = prior;
     watch_decide(learner, round, TIDE_REASON_profile_loaded);
@@ -367,8 +379,8 @@ static void watch_use_prior(tide_learner *learner, uint64_t round)
         learner->next_window = round + watch_with_jitter(watch_setting(TIDE_SETTING_window_every));
 }
 
-/* Takes up again what failed and was left alone for long enough, and what came while a window was
- * open. */
+/* Takes up again what failed and was left alone for long enough, and what came while a
+ * window was open. */
 static void watch_want_again(tide_learner *learner, uint64_t round)
 {
     tide_learned *plan = watch_plan_in_force(learner);

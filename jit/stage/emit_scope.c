@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Scopes: what runtime/scope/plan.c does with a table, with its loops unrolled and its table in the code.
+/* Scopes: what runtime/scope/plan.c does with a table, with its loops unrolled and its table in the
+ * code itself.
  *
  *   kept     up to TIDE_SCOPE_SAVED types, if the level around has saved all their shelves:
- *            positions go to the scope, the log stays as it is (enter_saving, leave_saving)
+ *            positions go to the scope, the log stays as it is (plan_enter_keeping)
  *   logged   more types, if all their shelves are set up and the log has room: one entry for each
- *            (enter_table); and few types inside a level that has not saved them, if the spec says
- *            that this is often so: for the others it is not compiled, since a function takes 2 ms
+ *            (plan_enter_logging); and few types inside a level that has not saved them, if the
+ *            spec says that this is often so: for the others it is not compiled, since a function
+ *            takes 2 ms
  *   general  everything else
  *
  * A guard that fails has changed nothing. Every word is loaded before the first is stored: what the
@@ -108,8 +110,8 @@ static void scope_enter_kept(stage_body *body, const tide_spec *spec, gcc_jit_bl
     stage_return(body, NULL);
 }
 
-/* The form "logged". A shelf that is not set up has nothing to save: rare, and left to the general
- * path. */
+/* The form "logged". A shelf that is not set up has nothing to save: rare, and left to
+ * the general path. */
 static void scope_enter_logged(stage_body *body, const tide_spec *spec, gcc_jit_block *general)
 {
     stage_emit *e = body->e;

@@ -35,12 +35,14 @@ static void level_undo(tide_pool *pool, const tide_entry *entry)
 {
     ptrdiff_t kind = entry->shelf - pool->core->log.undo;
     tide_assert(kind >= 0 && kind < TIDE_UNDO_COUNT);
+    tide_assert(kind == TIDE_UNDO_MARK || level_undo_of[kind] != NULL); /* attached */
     if (level_undo_of[kind] != NULL)
         level_undo_of[kind](pool, entry);
 }
 
-/* From the youngest entry down to `base`. An undo finds its own entry gone, the older ones
- * there. */
+/* From the youngest entry down to `base`. An undo finds its own entry gone, the older ones there.
+ * The two stores after it go to the shelf that stands for the entry's kind (runtime/pool/core.h):
+ * nobody reads what is in it. */
 static void level_put_back(tide_pool *pool, const tide_entry *base)
 {
     while (pool->log_top != base) {
@@ -52,8 +54,8 @@ static void level_put_back(tide_pool *pool, const tide_entry *base)
     }
 }
 
-/* Streams are joined first: what a careful pool does to the arrays is then queued like other
- * work. */
+/* Streams are joined first: what a careful pool does to the arrays is then queued
+ * like other work. */
 static TIDE_COLD void level_put_back_attended(tide_pool *pool, tide_entry *base)
 {
     bool joined = tide_streams_join(pool, base);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Entering and leaving scopes by the full plan, which saves all shelves, and by a table of types. */
+/* Entering and leaving scopes: by the full plan, which saves all shelves; by a table of types. */
 #include "runtime/scope/plan.h"
 
 #include <search.h>
@@ -15,6 +15,9 @@
 #include "runtime/pool/level.h"
 #include "runtime/scope/nesting.h"
 
+/* In names: *log* is to write a shelf's state to the undo log; *keep* is to keep it in the scope
+ * itself (tide_scope.saved). */
+
 /* ---- shared ----------------------------------------------------------------------------- */
 
 /* Fills the scope and opens its level. What to save is the plan's business. */
@@ -29,7 +32,7 @@ TIDE_INLINE void plan_open_scope(tide_scope *scope, tide_pool *pool, const tide_
 }
 
 /* Writes the shelf's state to the log, for the level `tag`; no level saves a shelf twice. */
-TIDE_INLINE tide_entry *plan_save(tide_entry *top, tide_shelf *shelf, uint64_t tag)
+TIDE_INLINE tide_entry *plan_log_shelf(tide_entry *top, tide_shelf *shelf, uint64_t tag)
 {
     tide_assert(shelf->saved_at != 0 && tide_level(shelf->saved_at) < tide_level(tag));
     *top = (tide_entry){shelf, shelf->next, shelf->saved_at};
@@ -126,7 +129,7 @@ void tide_plan_enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *p
     tide_entry *top = pool->log_top;
     tide_row **used = pool->core->rows.used, **end = used + pool->core->rows.used_count;
     for (; used != end; used++)
-        top = plan_save(top, (*used)->shelf, scope->tag);
+        top = plan_log_shelf(top, (*used)->shelf, scope->tag);
     tide_assert(tide_log_has(pool, top) && !pool->core->attended);
     pool->log_top = top;
 }
@@ -155,8 +158,8 @@ TIDE_INLINE tide_shelf *plan_shelf_at(tide_pool *pool, uint32_t offset)
     return (tide_shelf *)(void *)((char *)pool + offset);
 }
 
-static void plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
-                             tide_site *site)
+static void plan_enter_logging(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                               tide_site *site)
 {
     if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <= (ptrdiff_t)plan->type_count)) {
         plan_enter_without_room(scope, pool, plan, site);
@@ -167,13 +170,13 @@ static void plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan
     for (uint32_t i = 0; i < plan->type_count; i++) {
         tide_shelf *shelf = plan_shelf_at(pool, plan->shelves[i]);
         if (TIDE_LIKELY(shelf->saved_at != 0)) /* else it is not set up: nothing to save yet */
-            top = plan_save(top, shelf, scope->tag);
+            top = plan_log_shelf(top, shelf, scope->tag);
     }
     tide_assert(tide_log_has(pool, top) && !pool->core->attended);
     pool->log_top = top;
 }
 
-static void plan_leave_table(tide_scope *scope)
+static void plan_leave_logging(tide_scope *scope)
 {
     const tide_plan *plan = scope->plan;
     tide_assert(scope->pool == tide_pool_refusing() || tide_scope_logged(scope));
@@ -187,8 +190,8 @@ static void plan_leave_table(tide_scope *scope)
 
 /* Like an inlined typed scope: the scope itself, not the log, keeps the state of shelves that the
  * level around has saved. tidepool/inline/typed.h says when, and why that is safe. */
-TIDE_INLINE void plan_enter_saving(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
-                                   tide_site *site, uint32_t count)
+TIDE_INLINE void plan_enter_keeping(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                                    tide_site *site, uint32_t count)
 {
     tide_shelf *shelves[TIDE_TYPED_MAX];
     bool ready = pool->log_top < tide_log_open(pool);
@@ -202,7 +205,7 @@ TIDE_INLINE void plan_enter_saving(tide_scope *scope, tide_pool *pool, const tid
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
     if (TIDE_UNLIKELY(!ready)) {
-        plan_enter_table(scope, pool, plan, site);
+        plan_enter_logging(scope, pool, plan, site);
         return;
     }
     uint64_t tag = tide_tag_inner(pool);
@@ -216,11 +219,9 @@ TIDE_INLINE void plan_enter_saving(tide_scope *scope, tide_pool *pool, const tid
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
     tide_assert(tide_scope_nests(scope) && !tide_scope_logged(scope));
-    /* clang-format off */
-    __asm__("" ::
-                : "memory"); /* first all stores to the scope, then all to the pool: stores that
-                                alternate between their cache lines cost a cycle each */
-    /* clang-format on */
+    /* First all stores to the scope, then all to the pool: stores that alternate between their
+     * cache lines cost a cycle each. */
+    __asm__("" ::: "memory");
     pool->tag = tag;
 #define TIDE_STEP(i) shelves[i]->saved_at = tag
     TIDE_EACH_TYPED(count, TIDE_STEP);
@@ -228,7 +229,7 @@ TIDE_INLINE void plan_enter_saving(tide_scope *scope, tide_pool *pool, const tid
 }
 
 /* First puts back what stands in the log, where something was written; then what the scope kept. */
-static TIDE_COLD void plan_leave_kept_slow(const tide_scope *scope)
+static TIDE_COLD void plan_leave_kept(const tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
     if (pool == tide_pool_refusing())
@@ -248,19 +249,19 @@ static TIDE_COLD void plan_leave_kept_slow(const tide_scope *scope)
 }
 
 /* Leaves where the guard of a faster leave has failed, so it need not be asked again. */
-static void plan_leave_saving_slow(tide_scope *scope)
+static void plan_leave_keeping_slow(tide_scope *scope)
 {
     if (tide_scope_logged(scope))
-        plan_leave_table(scope);
+        plan_leave_logging(scope);
     else
-        plan_leave_kept_slow(scope);
+        plan_leave_kept(scope);
 }
 
-TIDE_INLINE void plan_leave_saving(tide_scope *scope, uint32_t count)
+TIDE_INLINE void plan_leave_keeping(tide_scope *scope, uint32_t count)
 {
     tide_pool *pool = scope->pool;
     if (TIDE_UNLIKELY(pool->tag != scope->tag || pool->log_top != scope->base)) {
-        plan_leave_saving_slow(scope);
+        plan_leave_keeping_slow(scope);
         return;
     }
     tide_assert(tide_scope_nests(scope) && !tide_scope_logged(scope) && !pool->core->attended);
@@ -275,20 +276,20 @@ TIDE_INLINE void plan_leave_saving(tide_scope *scope, uint32_t count)
 #undef TIDE_STEP
 }
 
-#define TIDE_SAVING(count)                                                                    \
+#define TIDE_KEEPING(count)                                                                   \
     static void plan_enter_##count(tide_scope *scope, tide_pool *pool, const tide_plan *plan, \
                                    tide_site *site)                                           \
     {                                                                                         \
-        plan_enter_saving(scope, pool, plan, site, count);                                    \
+        plan_enter_keeping(scope, pool, plan, site, count);                                   \
     }                                                                                         \
     static void plan_leave_##count(tide_scope *scope)                                         \
     {                                                                                         \
-        plan_leave_saving(scope, count);                                                      \
+        plan_leave_keeping(scope, count);                                                     \
     }
-TIDE_SAVING(1)
-TIDE_SAVING(2)
-TIDE_SAVING(3)
-TIDE_SAVING(4)
+TIDE_KEEPING(1)
+TIDE_KEEPING(2)
+TIDE_KEEPING(3)
+TIDE_KEEPING(4)
 
 _Static_assert(TIDE_SCOPE_SAVED == 4 && TIDE_SCOPE_SAVED <= TIDE_TYPED_MAX,
                "there is code for each number of types that a scope keeps");
@@ -296,11 +297,11 @@ _Static_assert(TIDE_SCOPE_SAVED == 4 && TIDE_SCOPE_SAVED <= TIDE_TYPED_MAX,
 static const struct {
     tide_enter_function *enter;
     tide_leave_function *leave;
-} plan_saving[TIDE_SCOPE_SAVED + 1] = {{plan_enter_table, plan_leave_table},
-                                       {plan_enter_1, plan_leave_1},
-                                       {plan_enter_2, plan_leave_2},
-                                       {plan_enter_3, plan_leave_3},
-                                       {plan_enter_4, plan_leave_4}};
+} plan_forms[TIDE_SCOPE_SAVED + 1] = {{plan_enter_logging, plan_leave_logging},
+                                      {plan_enter_1, plan_leave_1},
+                                      {plan_enter_2, plan_leave_2},
+                                      {plan_enter_3, plan_leave_3},
+                                      {plan_enter_4, plan_leave_4}};
 
 /* Which of the above serves so many types. */
 static uint32_t plan_form_of(uint32_t type_count)
@@ -322,24 +323,24 @@ void tide_plan_use_table(tide_plan *plan)
 {
     tide_assert(plan->kind == TIDE_KIND_SCOPE && plan_is_in_order(plan));
     uint32_t form = plan_form_of(plan->type_count);
-    __atomic_store_n(&plan->enter, plan_saving[form].enter, __ATOMIC_RELAXED);
-    __atomic_store_n(&plan->leave, plan_saving[form].leave, __ATOMIC_RELAXED);
+    __atomic_store_n(&plan->enter, plan_forms[form].enter, __ATOMIC_RELAXED);
+    __atomic_store_n(&plan->leave, plan_forms[form].leave, __ATOMIC_RELAXED);
 }
 
-/* Enters where the guard of compiled code has failed. The guard for few types (plan_enter_saving)
+/* Enters where the guard of compiled code has failed. The guard for few types (plan_enter_keeping)
  * would fail too, so it is not asked. */
 void tide_plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                            tide_site *site)
 {
-    plan_enter_table(scope, pool, plan, site);
+    plan_enter_logging(scope, pool, plan, site);
 }
 
 void tide_plan_leave_table(tide_scope *scope)
 {
     if (plan_form_of(scope->plan->type_count) != 0)
-        plan_leave_saving_slow(scope);
+        plan_leave_keeping_slow(scope);
     else
-        plan_leave_table(scope);
+        plan_leave_logging(scope);
 }
 
 /* ---- making tables ------------------------------------------------------------------------ */
