@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The seam to the runtime: the functions that it calls when a plan is published, a site is
- * forgotten or its figures are asked for. Also the calls that observe every site and that read one
- * profile. */
+ * forgotten or its figures are asked for. Also the calls that observe every site and that
+ * read one profile. */
 #include <string.h>
 
 #include "profiler/observe.h"
@@ -14,8 +14,8 @@
 
 /* ---- the seam --------------------------------------------------------------------------- */
 
-/* The plan to run: the given one, or one that wraps and observes it. Without memory the site is not
- * observed. */
+/* The plan to run: the given one, or one that wraps and observes it. Without memory the site
+ * is not observed. */
 static const tide_plan *attach_publish(tide_site *site, const tide_plan *plan)
 {
     tide_assert(plan != NULL && plan->kind == site->kind);

@@ -21,8 +21,8 @@ tide_key tide_key_of(const tide_site *site);
 /* The order of loose keys: kind, function, name, last part of the file. */
 int tide_key_compare_loosely(const tide_key *left, const tide_key *right);
 
-/* The order of strict keys: first that of loose ones, so that those of one loose key are
- * neighbours. */
+/* The order of strict keys: first that of loose ones, so that those of one loose
+ * key are neighbours. */
 int tide_key_compare(const tide_key *left, const tide_key *right);
 
 #endif

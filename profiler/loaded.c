@@ -59,8 +59,8 @@ static bool loaded_seen_of(const tide_site *site, tide_site_profile *out)
     return out->scopes != 0;
 }
 
-/* What was loaded counts until a window has been taken: a first one that is still filling says
- * less. */
+/* What was loaded counts until a window has been taken: a first one that is still
+ * filling says less. */
 bool tide_profile_prior(tide_site *site, tide_site_profile *out)
 {
     const tide_profile_set_site *loaded = loaded_find(site);

@@ -28,8 +28,8 @@
 #include "runtime/base/os.h"
 #include "runtime/base/type.h"
 
-/* One wrapper for each plan that was ever observed. Plans are few; a wrapper lives as long as its
- * plan. */
+/* One wrapper for each plan that was ever observed. Plans are few; a wrapper lives as
+ * long as its plan. */
 typedef struct observing_plan {
     tide_plan plan;
     const tide_plan *wrapped;

@@ -29,8 +29,8 @@ tide_tally *tide_tally_of(const tide_site *site);
 /* The same, made if need be; NULL when memory is short. Registry locked, site listed. */
 tide_tally *tide_tally_ensure(tide_site *site);
 
-/* A shard to count in, entered: of the calling thread if there is memory. NULL: this use cannot be
- * counted. */
+/* A shard to count in, entered: of the calling thread if there is memory. NULL: this use
+ * cannot be counted. */
 tide_shard *tide_tally_enter(tide_tally *tally);
 
 /* Empties the shards into `recent`. Registry locked. */

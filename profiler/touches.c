@@ -6,8 +6,8 @@
 #include "runtime/pool/log.h"
 #include "runtime/pool/row.h"
 
-/* The types that a scope touched, ascending, as many as a pattern has room for; `length` counts
- * all. */
+/* The types that a scope touched, ascending, as many as a pattern has room for;
+ * `length` counts all. */
 typedef struct type_set {
     uint32_t length;
     int64_t words[TIDE_PATTERN_WORDS];

@@ -2,10 +2,10 @@
 /* A cache of artefacts between runs, off unless the setting `artefact_cache` is 1. Its rules:
  *
  *  - It lies under $XDG_CACHE_HOME (or ~/.cache), never in /tmp.
- *  - It is refused under raised privileges, and where an owner, a mode or any folder above is
- * wrong.
- *  - Files are opened without following links; they are written to a temporary name, synced,
- * renamed.
+ *  - It is refused under raised privileges, and where an owner, a mode or any folder above
+ *    is wrong.
+ *  - Files are opened without following links; they are written to a temporary name, synced
+ *    and renamed.
  *  - The digest is checked before the code is mapped, and what is mapped is a private copy of the
  *    very bytes that were checked.
  *  - The key is library build, processor, layout and spec. An entry is used only if it names the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A folder of files that nobody else can write to. The path to it is walked one name at a time,
- * each opened from the folder before it; so the folders that were checked are the folders that are
- * used. */
+/* A folder of files that nobody else can write to. The path to it is walked one name at a
+ * time, each opened from the folder before it; so the folders that were checked are the
+ * folders that are used. */
 #define _GNU_SOURCE
 #include "jit/cache/store.h"
 #include "jit/cache/test_hooks.h"

@@ -230,8 +230,8 @@ static void modules_arrived(unit *u, const tide_stager_answer *answer)
     modules_let_go(u, ARRIVED);
 }
 
-/* An order whose stager was lost is sent again, up to TRIES times. A refusal, or no stager, is
- * final. */
+/* An order whose stager was lost is sent again, up to TRIES times. A refusal, or no
+ * stager, is final. */
 static void modules_answered(unit *u, const tide_stager_answer *answer)
 {
     bool lost = answer->result == TIDE_STAGER_LATE || answer->result == TIDE_STAGER_DIED ||

@@ -3,8 +3,8 @@
  * and loads them, and frames use them from then on. Nobody waits. Until they are READY, or where
  * they cannot be had, the runtime fills and copies part by part; the second is said once on stderr.
  *
- * The stager compiles CUDA's kernels. The driver compiles OpenCL's, in a round but without its
- * lock. */
+ * The stager compiles CUDA's kernels. The driver compiles OpenCL's, in a round but
+ * without its lock. */
 #ifndef TIDEPOOL_JIT_KERNELS_MODULES_H
 #define TIDEPOOL_JIT_KERNELS_MODULES_H
 

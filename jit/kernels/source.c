@@ -47,8 +47,8 @@ static const char prelude_cuda[] =
     "}\n";
 
 /* Additions of 64 bits are an extension; two of 32 with the carry between them are not. (Each
- * addition that wraps the lower half adds one to the upper; when all are done, the sum is right.)
- */
+ * addition that wraps the lower half adds one to the upper; when all are done, the sum is
+ * right.) */
 static const char prelude_opencl[] =
     "typedef uchar U8;\n"
     "typedef uint U32;\n"

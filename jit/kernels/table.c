@@ -36,8 +36,8 @@ static bool table_has_pattern(tide_kernel kernel)
     return kernel == TIDE_KERNEL_FILL || kernel == TIDE_KERNEL_CHECK;
 }
 
-/* The pattern of a part's value. False: 16 bytes are no whole number of elements, and it is not
- * zero. */
+/* The pattern of a part's value. False: 16 bytes are no whole number of elements, and
+ * it is not zero. */
 static bool table_pattern_of(const tide_part *part, pattern *out)
 {
     size_t size = part->type == TIDE_BIT ? 1 : tide_type_find(part->type)->size;

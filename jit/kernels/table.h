@@ -19,8 +19,8 @@ typedef struct tide_table_place {
     bool half; /* of an array of bits only the last word is left */
 } tide_table_place;
 
-/* Can kernels do this work? Elements of 1, 2, 4, 8 or 16 bytes have a pattern, and zero has one
- * always. */
+/* Can kernels do this work? Elements of 1, 2, 4, 8 or 16 bytes have a pattern, and zero
+ * has one always. */
 bool tide_table_possible(const tide_frame_work *work, tide_kernel kernel);
 
 /* Writes the next table, of `most` segments at most (in OpenCL TIDE_SEGMENTS_OPENCL), and moves the

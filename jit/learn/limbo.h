@@ -5,17 +5,17 @@
  * says nothing of this to anybody. Why unloading is safe all the same:
  *
  *  1. Retiring turns both pointers of the plan to the library's own code, which understands what
- *     the compiled code left in open scopes (runtime/scope/compiled.h). The plan itself stays for
- * good. So it is only the code that must not be executed, from a moment on; how long a scope stays
- *     open does not matter.
+ *     the compiled code left in open scopes (runtime/scope/compiled.h). The plan itself stays
+ *     for good. So it is only the code that must not be executed, from a moment on; how long a
+ *     scope stays open does not matter.
  *  2. Only a use that loaded a pointer before that can be in the code. Every use is made with a
- *     pool (without one, tide_site_enter asks no plan), and the uses of one pool follow one
- *     another: pools belong to one thread at a time. Hence at most one use of each pool is in the
- *     code.
+ *     pool (without one, tide_site_enter and the other three inlined uses ask no plan), and the
+ *     uses of one pool follow one another: pools belong to one thread at a time. Hence at most one
+ *     use of each pool is in the code.
  *  3. After retiring, each pool that exists is asked for a pass (runtime/pool/request.h): that
- * closes its log, so the next entry of a scope comes by cold code of the library and counts the
- * pass. Count and question are one atomic each, acquire and release, so a use that begins after the
- *     pass loads the turned pointers.
+ *     closes its log, so the next entry of a scope comes by cold code of the library and counts
+ *     the pass. Count and question are one atomic each, acquire and release, so a use that begins
+ *     after the pass loads the turned pointers.
  *  4. The first pass may be counted by a use that is itself in the code (its guard failed, and it
  *     called the general path). It ends before the pool's next use begins. So when a second pass,
  *     asked for after the first was seen, has been counted, no use of this pool is in the code any
@@ -42,8 +42,8 @@ void tide_limbo_add(tide_artefact *artefact, bool for_good);
 /* Asks and looks, once a round. Registry locked. */
 void tide_limbo_round(void);
 
-/* Unloads what the last round found; returns of how many plans that was the code. Registry not
- * locked. */
+/* Unloads what the last round found; returns of how many plans that was the code.
+ * Registry not locked. */
 size_t tide_limbo_unload(void);
 
 /* After a fork, in the child. Registry locked. */

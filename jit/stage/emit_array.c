@@ -2,14 +2,14 @@
 /* Acquires of an array whose type and shape are known at run time.
  *
  * A hit needs three things: the request is one that was foreseen; the slot's last header has the
- * request's shape; the slot is large enough. Comparing request with constants and then header with
- * constants would take two comparisons for each extent. But if the header equals the request, it
- * does not matter for the result which shape that is: so the hot path compares the two with each
- * other, once, and only type and rank with constants (which make the shelf a constant distance and
- * the comparison a fixed sequence). The constants are asked in the cold path, where they tell a
- * request that was foreseen in a pool not ready for it from a miss. Shapes of one type and rank
- * therefore share one guard, and a shape that was not foreseen is served if the header happens to
- * have it.
+ * request's shape; the slot is large enough. Comparing request with constants and then header
+ * with constants would take two comparisons for each extent. But if the header equals the
+ * request, it does not matter for the result which shape that is: so the hot path compares the
+ * two with each other, once, and only type and rank with constants (which make the shelf a
+ * constant distance and the comparison a fixed sequence). The constants are asked in the cold
+ * path, where they tell a request that was foreseen in a pool not ready for it from a miss.
+ * Shapes of one type and rank therefore share one guard, and a shape that was not foreseen is
+ * served if the header happens to have it.
  *
  * Of a header with form {row-major, rank} the library keeps: shape has `rank` extents, none
  * negative, and length is their product. So for rank 0 length is 1, and for rank 1 it is the

@@ -10,8 +10,8 @@
 #include "jit/stage/emit.h"
 #include "runtime/base/assert.h"
 
-/* The arrays of a frame, by different type: the i-th is of types[of[i]] and comes after repeats[i]
- * others. */
+/* The arrays of a frame, by different type: the i-th is of types[of[i]] and comes
+ * after repeats[i] others. */
 typedef struct frame {
     uint32_t count, distinct;
     tide_type types[TIDE_SCOPE_SAVED];

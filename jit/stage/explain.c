@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The stager by hand: what a spec means, in words, and what is made of it, as C or as machine
- * code. */
+/* The stager by hand: what a spec means, in words, and what is made of it, as C or
+ * as machine code. */
 #include "jit/stage/explain.h"
 
 #include <errno.h>

@@ -53,8 +53,8 @@ static const char *const places[] = {"libnvrtc.so.13",
                                      "/usr/local/cuda/lib64/libnvrtc.so.12",
                                      "/usr/local/cuda/lib64/libnvrtc.so"};
 
-/* TIDEPOOL_NVRTC names another library, or "none". (The stager is not used under raised
- * privileges.) */
+/* TIDEPOOL_NVRTC names another library, or "none". (The stager is not used
+ * under raised privileges.) */
 static void *nvrtc_open_library(void)
 {
     const char *named = getenv("TIDEPOOL_NVRTC");
@@ -123,8 +123,8 @@ size_t stage_nvrtc_architectures(int *out, size_t most, char *error, size_t room
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-/* The architecture itself, as a cubin; the newest there is, as PTX, for a newer device. 0: neither.
- */
+/* The architecture itself, as a cubin; the newest there is, as PTX, for a newer
+ * device. 0: neither. */
 static int nvrtc_choose_target(unsigned architecture, bool *cubin, char *error, size_t room)
 {
     int all[ARCHITECTURES_MAX], newest = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA run-time compiler: loaded if it is there, never linked. It needs neither driver nor
- * device. */
+/* The CUDA run-time compiler: loaded if it is there, never linked. It needs neither
+ * driver nor device. */
 #ifndef TIDEPOOL_JIT_STAGE_NVRTC_H
 #define TIDEPOOL_JIT_STAGE_NVRTC_H
 
@@ -19,8 +19,8 @@ typedef struct stage_cuda_code {
 bool stage_nvrtc_compile(const char *source, unsigned architecture, int deadline_ms,
                          stage_cuda_code *out, char *error, size_t room);
 
-/* The architectures it compiles for, ascending; 0 and one line in `error` if there is no compiler.
- */
+/* The architectures it compiles for, ascending; 0 and one line in `error` if there
+ * is no compiler. */
 size_t stage_nvrtc_architectures(int *out, size_t most, char *error, size_t room);
 
 #endif

@@ -20,9 +20,9 @@ typedef struct tide_locate_environment {
  * what is being read. Complains on stderr, so once, of values that cannot be used. */
 const tide_locate_environment *tide_locate_environment_get(void);
 
-/* Writes the program's path: what the environment says; else the one beside the library in a build
- * tree; else the one of the prefix the library lies in; else the configured one. False: one line in
- * `error`. */
+/* Writes the program's path: what the environment says; else the one beside the library in a
+ * build tree; else the one of the prefix the library lies in; else the configured one. False: one
+ * line in `error`. */
 bool tide_locate_stager(char *path, size_t room, char *error, size_t error_room);
 
 #endif

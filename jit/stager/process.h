@@ -25,8 +25,8 @@ typedef struct tide_process {
 bool tide_process_start(tide_process *process, const char *program, const char *directory,
                         char *error, size_t room);
 
-/* Sends as much as the system takes now; the bytes taken. That the process is gone is seen when
- * reading. */
+/* Sends as much as the system takes now; the bytes taken. That the process is gone is
+ * seen when reading. */
 size_t tide_process_send(tide_process *process, const char *bytes, size_t count);
 
 typedef enum tide_process_reading {
@@ -48,9 +48,9 @@ bool tide_process_ended(const tide_process *process);
 /* Collects one that has ended, kills what it left running, and forgets it. */
 void tide_process_collect(tide_process *process);
 
-/* Moves a descriptor (-1 is passed on) out of the places of the standard streams: a program that
- * has closed those may read from them, print to them or put others there. -1 with errno: it is
- * closed. */
+/* Moves a descriptor (-1 is passed on) out of the places of the standard streams: a program
+ * that has closed those may read from them, print to them or put others there. -1 with
+ * errno: it is closed. */
 int tide_process_lift(int descriptor);
 
 /* Closes our end of the connection, or everything, without a word. */

@@ -12,8 +12,8 @@
 
 #include "runtime/pool/core.h"
 
-/* Remembers the tensor until its scope ends. There must be room in the log. False when memory is
- * short. */
+/* Remembers the tensor until its scope ends. There must be room in the log. False when
+ * memory is short. */
 bool tide_import_remember(tide_pool *pool, tide_dl_managed *managed);
 
 /* The scope of the tensor that the entry stands for has ended. */

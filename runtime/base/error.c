@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calling thread's last failure: its message and its status. The end of a failed assertion,
- * too. */
+/* The calling thread's last failure: its message and its status. The end of a
+ * failed assertion, too. */
 #include "runtime/base/error.h"
 
 #include <stdarg.h>

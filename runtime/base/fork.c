@@ -10,9 +10,9 @@
 
 static const tide_fork_handlers *fork_handlers[TIDE_FORK_RANKS]; /* each is atomic */
 
-/* The ranks that this thread prepared. A rank may be registered in the middle of a fork: its lock
- * has not been taken, so it must not be let go of. Each thread has its own, for two may fork at
- * once. */
+/* The ranks that this thread prepared. A rank may be registered in the middle of a fork:
+ * its lock has not been taken, so it must not be let go of. Each thread has its own, for
+ * two may fork at once. */
 static _Thread_local uint32_t fork_prepared;
 
 _Static_assert(TIDE_FORK_RANKS <= 32, "fork_prepared has a bit for each rank");

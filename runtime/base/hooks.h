@@ -11,7 +11,7 @@
 #include <tidepool/device.h>
 #include <tidepool/site.h>
 
-/* ---- helpers of devices: kernels that policy has made for a frame's types and shapes ---- */
+/* ---- kernels for frames, which policy has made ------------------------------------------- */
 
 typedef enum tide_frame_work_kind {
     TIDE_FRAME_FILL_PARTS, /* each part with copies of the value at its `host`, NULL: zero */

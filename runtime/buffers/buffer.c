@@ -133,8 +133,8 @@ tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t
 
 /* ---- release -------------------------------------------------------------------------------- */
 
-/* Says what is wrong with the handle, and counts it: who releases twice seldom looks at the
- * status. */
+/* Says what is wrong with the handle, and counts it: who releases twice seldom looks
+ * at the status. */
 static TIDE_COLD tide_status buffer_refuse_handle(tide_buffers *buffers, tide_buffer handle,
                                                   const char *call)
 {
@@ -224,8 +224,8 @@ static tide_status buffer_give_up(tide_buffers *buffers, tide_buffer_record *rec
     return TIDE_OK;
 }
 
-/* A release that may have to leave a mark in the stream. What can be refused is, before the handle
- * ends. */
+/* A release that may have to leave a mark in the stream. What can be refused is, before
+ * the handle ends. */
 static tide_status buffer_release_ordered(tide_buffers *buffers, tide_buffer_record *record,
                                           tide_buffer handle, void *stream, const char *call)
 {

@@ -24,8 +24,8 @@ uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide
 uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want,
                             bool *hit);
 
-/* Keeps what the cell had no credit for, or gives it back. Counted. `keep` false: it must not be
- * kept. */
+/* Keeps what the cell had no credit for, or gives it back. Counted. `keep` false: it
+ * must not be kept. */
 void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t slot,
                         const tide_hand_over *passing, bool keep);
 

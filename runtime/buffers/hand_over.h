@@ -7,8 +7,8 @@
  *   pinned memory      the host itself will write it: not handed out before the mark was passed
  *   given back         on the stream of the mark, or on one that waits for it
  *
- * Plain keys need none of this: the host's own memory, and devices that do at once what is queued
- * (tide_buffer_plain). */
+ * Plain keys need none of this: the host's own memory, and devices that do at once what
+ * is queued (tide_buffer_plain). */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_HAND_OVER_H
 #define TIDEPOOL_RUNTIME_BUFFERS_HAND_OVER_H
 

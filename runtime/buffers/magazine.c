@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Magazines: made on a thread's first use, stopped and resumed, ended with their thread or their
- * instance. */
+/* Magazines: made on a thread's first use, stopped and resumed, ended with their thread
+ * or their instance. */
 #define _GNU_SOURCE
 #include "runtime/buffers/magazine.h"
 

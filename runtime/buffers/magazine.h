@@ -19,8 +19,8 @@ typedef struct tide_magazine_way {
 extern _Thread_local tide_magazine_way tide_magazine_ways[TIDE_MAGAZINE_WAYS]
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The calling thread's magazine, made on first use; NULL, without a message, when it can have none.
- */
+/* The calling thread's magazine, made on first use; NULL, without a message, when it
+ * can have none. */
 tide_magazine *tide_magazine_make(tide_buffers *buffers);
 
 TIDE_INLINE tide_magazine *tide_magazine_of(tide_buffers *buffers)
@@ -53,8 +53,8 @@ TIDE_INLINE void tide_magazine_leave(tide_magazine *magazine)
 void tide_magazines_stop(tide_buffers *buffers);
 void tide_magazines_resume(tide_buffers *buffers);
 
-/* Ends all magazines of an instance that nobody uses. Registry and mutex held, magazines stopped.
- */
+/* Ends all magazines of an instance that nobody uses. Registry and mutex
+ * held, magazines stopped. */
 void tide_magazines_end(tide_buffers *buffers);
 
 /* Cells of a key. Only by the magazine's thread, mutex held. False: no memory. */

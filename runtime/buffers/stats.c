@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers as numbers and as a page: one moment of all threads, added up while none is in its
- * magazine. */
+/* Buffers as numbers and as a page: one moment of all threads, added up while none is
+ * in its magazine. */
 #include <string.h>
 
 #include "runtime/base/error.h"

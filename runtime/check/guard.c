@@ -53,8 +53,8 @@ static struct sigaction guard_previous_action;
 
 /* ---- the report ------------------------------------------------------------------------- */
 
-/* The entry whose mapping, guard page included, has this address. No lock, for the fault
- * handler. */
+/* The entry whose mapping, guard page included, has this address. No lock, for
+ * the fault handler. */
 static tide_guard *guard_find_address(const char *address)
 {
     uint32_t count = __atomic_load_n(&guard_all.count, __ATOMIC_ACQUIRE);

@@ -107,8 +107,8 @@ static tide_device *device_list_closed(const char *name)
     return device;
 }
 
-/* The device of this name. It is counted once more if it is open; else the caller has to open it.
- */
+/* The device of this name. It is counted once more if it is open; else the caller has
+ * to open it. */
 static tide_device *device_count_or_list(const char *name)
 {
     tide_registry_lock();

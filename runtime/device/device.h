@@ -56,19 +56,19 @@ typedef struct tide_device_methods {
     tide_status (*mark_wait)(tide_device *device, void *mark);
     void (*mark_drop)(tide_device *device, void *mark);
 
-    /* Work queued on the stream from now on waits for the mark. A device that cannot has NULL here.
-     */
+    /* Work queued on the stream from now on waits for the mark. A device that cannot
+     * has NULL here. */
     tide_status (*mark_follow)(tide_device *device, void *mark, void *stream);
 
     /* Is work on the stream recorded into a graph now? Then nothing may be allocated. */
     bool (*capturing)(tide_device *device, void *stream);
 
-    /* A number that no other stream ever had, even where the driver uses a handle again. 0: no such
-     * stream. */
+    /* A number that no other stream ever had, even where the driver uses a handle again. 0:
+     * no such stream. */
     uint64_t (*stream_number)(tide_device *device, void *stream);
 
-    /* The buffer behind a slot's pointer, and the offset in it. NULL where a pointer is the address
-     * itself. */
+    /* The buffer behind a slot's pointer, and the offset in it. NULL where a pointer is
+     * the address itself. */
     void *(*buffer)(tide_device *device, const void *data, size_t *offset);
 
     /* load: a module from code of the device (CUDA: cubin or PTX; OpenCL: source text). kernel: one

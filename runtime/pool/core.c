@@ -98,7 +98,8 @@ tide_status tide_pool_adopt(tide_pool *pool)
     if (pool == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_adopt", "the pool is NULL");
     tide_pool_own(pool->core);
-    /* what was published before it was an orphan no longer is seen by its uses */
+    /* Whoever turned a plan while the pool was an orphan held the registry's lock, which is taken
+     * here: so the uses to come see the turned plan. */
     tide_registry_lock();
     pool->core->requests.orphan = false;
     tide_registry_unlock();

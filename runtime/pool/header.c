@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The headers that a slot keeps, freed; and the type of headers that are arrays of a pool
- * themselves. */
+/* The headers that a slot keeps, freed; and the type of headers that are arrays of
+ * a pool themselves. */
 #include "runtime/pool/header.h"
 
 #include "runtime/base/assert.h"

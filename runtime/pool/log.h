@@ -19,11 +19,11 @@ bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call);
 /* Where the log ends for fast paths from now on. Owner, or who asks something of the pool. */
 void tide_log_set_room(tide_pool *pool, tide_entry *room);
 
-/* Where it ends for them when nothing is asked for. */
+/* Where it ends for them when no request is waiting. */
 tide_entry *tide_log_usual_room(const tide_pool_core *core);
 
-/* Lets fast paths into the log again, or not, as what is requested and declared allows. Owner
- * only. */
+/* Lets fast paths into the log again, or not, as what is requested and declared
+ * allows. Owner only. */
 void tide_log_reopen(tide_pool *pool);
 
 #endif

@@ -41,8 +41,8 @@ static void request_serve_bits(tide_pool *pool, uint32_t requests)
         __atomic_fetch_add(&pool->core->requests.passes, 1, __ATOMIC_RELEASE);
 }
 
-/* Takes the bits, does the work, then opens the log. Does all of it again if a bit was set
- * meanwhile. */
+/* Takes the bits, does the work, then opens the log. Does all of it again if a bit
+ * was set meanwhile. */
 static void request_serve_at_root(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;

@@ -3,8 +3,7 @@
  *
  * Compiled code is handed a table of pointers to the general path of each kind of site, and never
  * imports a symbol. It knows the layout of what it works on as constants. An artefact exports the
- * hash of that layout, and is refused where the library's own hash is another. Each artefact
- * exports
+ * hash of that layout, and is refused where the library's own hash is another. It exports
  *
  *   uint64_t tide_artefact_magic, tide_artefact_layout;      constants, checked before all else
  *   void tide_artefact_attach(const tide_runtime *runtime);  called once, before any other code
@@ -15,9 +14,12 @@
  * work or calls the general path, having changed nothing. What it leaves in a scope is what the
  * library's own plans leave there, so that either can end what the other began:
  *
- *   a scope of up to TIDE_SCOPE_SAVED types    as a table plan (runtime/scope/plan.c): no log,
- * `saved` a frame of as many different types         the same, without claiming the shelves:
- * `saved` in the order in which the types first stand in the plan more types entries in the log */
+ *   a scope of up to TIDE_SCOPE_SAVED types    as a table plan (runtime/scope/plan.c): no entry
+ *                                              in the log, `saved`
+ *   a frame of as many different types         the same, without claiming the shelves; `saved` in
+ *                                              the order in which the types first stand in the
+ *                                              plan
+ *   more types                                 entries in the log */
 #ifndef TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
 #define TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
 

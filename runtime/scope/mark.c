@@ -14,11 +14,22 @@
 #include "runtime/pool/row.h"
 #include "runtime/scope/nesting.h"
 
+/* Serials are the process's, or a mark of a pool that is gone would fit another pool that lies in its
+ * place. A pool takes them in blocks of 2^32: block b has the serials from b * 2^32 + 1 to
+ * (b + 1) * 2^32, so no two pools ever give the same one. */
+static uint64_t mark_next_serial(tide_log *log)
+{
+    static uint64_t blocks; /* atomic */
+    if (TIDE_UNLIKELY((uint32_t)log->mark_serial == 0))
+        log->mark_serial = __atomic_fetch_add(&blocks, 1, __ATOMIC_RELAXED) << 32;
+    return ++log->mark_serial;
+}
+
 uint64_t tide_mark_push(tide_pool *pool, const char *call)
 {
     if (!tide_log_room(pool, 1, call))
         return 0;
-    uint64_t serial = ++pool->core->log.mark_serial;
+    uint64_t serial = mark_next_serial(&pool->core->log);
     tide_assert(serial != 0); /* which stands for "refused" */
     tide_log_push(pool, &pool->core->log.undo[TIDE_UNDO_MARK], (tide_slot *)(uintptr_t)serial,
                   pool->tag);

@@ -15,7 +15,8 @@ typedef struct named_site {
     char name[];
 } named_site;
 
-/* The site of this name, or NULL. Static sites may have the same name; they have a place. */
+/* The site of this name, or NULL. Static sites may have the same name; they have a place.
+ * Looks at every site: a program registers each name once and keeps what it got. */
 static tide_site *named_find(const char *name)
 {
     tide_site *const *sites;

@@ -15,9 +15,9 @@ typedef struct tide_site_record {
     void *learner;             /* policy's own       */
 } tide_site_record;
 
-/* Lists a site and gives it a record, unless it is listed. False when memory is short: the site
- * then works, unlisted, at the full tier. Registry locked, as for all below that do not say
- * otherwise. */
+/* Lists a site and gives it a record, unless it is listed. False when memory is short: the
+ * site then works, unlisted, at the full tier. Registry locked, as for all below that do
+ * not say otherwise. */
 bool tide_site_enlist(tide_site *site);
 
 /* Tells policy and profiler to forget it; `going`: as in runtime/base/hooks.h. */

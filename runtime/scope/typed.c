@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cold side of typed scopes, frames and loop scopes: what the inlined code calls when its guard
- * fails. */
+/* The cold side of typed scopes, frames and loop scopes: what the inlined code calls when
+ * its guard fails. */
 #include <tidepool/scope.h>
 
 #include "runtime/base/assert.h"
@@ -33,8 +33,8 @@ tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count, const ti
     return scope;
 }
 
-/* First puts back what stands in the log, then what the scope kept itself, unless that is in the
- * log too. */
+/* First puts back what stands in the log, then what the scope kept itself, unless that is
+ * in the log too. */
 void tide_typed_leave_slow(const tide_typed_scope *scope)
 {
     tide_pool *pool = scope->pool;

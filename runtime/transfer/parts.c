@@ -2,8 +2,8 @@
 /* Whole frames: all parts copied in one transfer, filled or hashed in one launch.
  *
  * For one transfer the parts lie packed in a block on the device, itself an array of the pool for
- * as long as the call takes. Helpers pack and unpack it in one launch; where there are none, copies
- * within the device do. Much data gains nothing from packing: it goes part by part. */
+ * as long as the call takes. Kernels for frames pack and unpack it in one launch; where there are
+ * none, copies within the device do. Much data gains nothing from packing: it goes part by part. */
 #include <string.h>
 
 #include <tidepool/acquire.h>
@@ -69,9 +69,9 @@ static tide_status parts_check(tide_pool *pool, const tide_part *parts, size_t c
     return tide_streams_own(pool, call);
 }
 
-/* ---- helpers -------------------------------------------------------------------------------- */
+/* ---- kernels for frames --------------------------------------------------------------------- */
 
-/* One launch for all parts, if policy has made a helper for them. */
+/* One launch for all parts, if policy has a kernel for them. */
 static tide_frame_result parts_ask_help(const tide_pool *pool, tide_frame_work_kind kind,
                                         const tide_part *parts, size_t count, void *block,
                                         const size_t *offsets)
@@ -100,8 +100,8 @@ typedef struct packing {
     tide_piece *pieces;
 } packing;
 
-/* False: there is too much to be packed, or no memory for the list of pieces. Ended in any case by
- * parts_pack_end. */
+/* False: there is too much to be packed, or no memory for the list of pieces. Ended in any
+ * case by parts_pack_end. */
 static bool parts_pack_begin(packing *pack, const tide_part *parts, size_t count)
 {
     tide_assert(parts != NULL && count >= 2);

@@ -61,8 +61,8 @@ static tide_status ring_give_memory(const tide_pool_core *core, const tide_pinne
     return status;
 }
 
-/* The chunk after the current one. Where there is no memory for one more, the first serves again.
- */
+/* The chunk after the current one. Where there is no memory for one more, the
+ * first serves again. */
 static tide_status ring_next_chunk(const tide_pool_core *core, tide_pinned_ring *ring,
                                    uint32_t *next)
 {
@@ -142,9 +142,9 @@ static size_t ring_round_up(size_t bytes, size_t to)
 
 /* ---- pieces -------------------------------------------------------------------------------- */
 
-/* Copies what the pieces have in [at, at + bytes) of the block; `out`: from `staged` to the pieces,
- * else the other way round. `first` is the piece to look from; it is moved on past pieces that end
- * before. */
+/* Copies what the pieces have in [at, at + bytes) of the block; `out`: from `staged` to the
+ * pieces, else the other way round. `first` is the piece to look from; it is moved on past pieces
+ * that end before. */
 static void ring_move_pieces(const tide_piece *pieces, size_t count, size_t *first, char *staged,
                              size_t at, size_t bytes, bool out)
 {

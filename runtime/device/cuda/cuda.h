@@ -37,8 +37,8 @@ extern tide_cu_driver tide_cu;
 /* The file to load as the driver; NULL: libcuda.so.1. No effect once the driver is loaded. */
 void tide_cuda_driver_set(const char *path);
 
-/* Loads the driver, unless it is loaded. Called while a device is opened: by one thread at a time.
- */
+/* Loads the driver, unless it is loaded. Called while a device is opened: by one thread
+ * at a time. */
 tide_status tide_cuda_load(void);
 
 /* Stand around calls of the driver; may be nested. `begin` is false once the process has begun to
@@ -47,8 +47,8 @@ tide_status tide_cuda_load(void);
 bool tide_cuda_begin(void);
 void tide_cuda_end(void);
 
-/* The failure of an entry point, in the driver's words. An error that no context survives loses the
- * device. */
+/* The failure of an entry point, in the driver's words. An error that no context survives
+ * loses the device. */
 tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_result result);
 
 #define TIDE_CUDA_TRY(device, entry, ...)                    \

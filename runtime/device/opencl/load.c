@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The ICD loader: loaded when the first OpenCL device is asked for, and never unloaded, because
- * drivers would not survive that. Also: when they may no longer be called; their errors in words.
- */
+ * drivers would not survive that. Also: when they may no longer be called; their
+ * errors in words. */
 #include <dlfcn.h>
 #include <stdlib.h>
 

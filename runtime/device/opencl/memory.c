@@ -188,8 +188,8 @@ static void opencl_end_share(tide_opencl_device *device, void *stream, void *ori
 
 /* ---- allocate and release ------------------------------------------------------------------ */
 
-/* Many drivers take memory when it is first used, so creating it does not fail; tests need the
- * fault. */
+/* Many drivers take memory when it is first used, so creating it does not fail; tests
+ * need the fault. */
 tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
 {

@@ -262,8 +262,8 @@ static found opencl_find_part(const tide_opencl_device *device, uint64_t stream,
     return best;
 }
 
-/* Makes the part a slot: cut to size, with a buffer of its own. NULL: no memory, nothing changed.
- */
+/* Makes the part a slot: cut to size, with a buffer of its own. NULL: no
+ * memory, nothing changed. */
 static void *opencl_use_part(tide_opencl_device *device, found f, size_t bytes)
 {
     tide_opencl_parent *parent = f.parent;
@@ -328,9 +328,9 @@ static part *opencl_part_of(const tide_opencl_span *span)
     return p;
 }
 
-/* The driver keeps the buffers of queued work alive, but only the part's state keeps other streams
- * out of the memory. If the driver refuses the event, the host waits for the stream: then the part
- * is free. */
+/* The driver keeps the buffers of queued work alive, but only the part's state keeps other
+ * streams out of the memory. If the driver refuses the event, the host waits for the stream: then
+ * the part is free. */
 void tide_opencl_give_back(tide_opencl_device *device, void *stream, const tide_opencl_span *span)
 {
     uint64_t number = tide_opencl_stream_number(device->base, stream);
