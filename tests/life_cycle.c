@@ -447,6 +447,28 @@ static void arrays_are_aligned_as_their_type_asks(void **state)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* Pools are made where others were: the first mark of the next one lies just where the old one lay. */
+static void a_mark_of_a_pool_that_is_gone_fits_no_other(void **state)
+{
+    (void)state;
+    bool met = false;
+    for (unsigned i = 0; i < 100 && !met; i++) {
+        tide_pool *gone = pool_of(TIDE_CHECK_NONE);
+        tide_mark old = tide_checkpoint(gone);
+        expect_ok(tide_rewind(gone, old));
+        expect_ok(tide_pool_destroy(gone));
+        tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+        tide_mark mark = tide_checkpoint(pool);
+        met = pool == old.pool;
+        if (met)
+            expect_status(tide_rewind(pool, old), TIDE_ERROR_STALE);
+        expect_ok(tide_rewind(pool, mark));
+        expect_ok(tide_pool_destroy(pool));
+    }
+    if (!met)
+        skip(); /* an allocator that gives no address twice */
+}
+
 static unsigned counted;
 
 static int count_once(int value)
@@ -559,6 +581,7 @@ static const form_case cases[] = {
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(arrays_outside_any_scope_can_be_used_again_after_a_reset),
     cmocka_unit_test(arrays_are_aligned_as_their_type_asks),
+    cmocka_unit_test(a_mark_of_a_pool_that_is_gone_fits_no_other),
     cmocka_unit_test(a_loop_runs_as_often_as_its_count_says),
     cmocka_unit_test(a_type_named_twice_is_saved_once),
     cmocka_unit_test(a_known_type_is_never_touched_again_in_the_log),
