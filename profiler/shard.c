@@ -164,20 +164,25 @@ static uint64_t shard_take_counter(uint64_t *counter)
     return __atomic_exchange_n(counter, 0, __ATOMIC_ACQUIRE);
 }
 
-/* In a closed shard the places become free again. */
+/* Which type a place is of is asked after its uses were taken: a thread may claim a free place and
+ * count in it just now, and whoever finds its count finds the type that was stored before it. The
+ * same with slots, which are counted before the use; without uses they are left for the next time.
+ * In a closed shard the places become free again. */
 static void shard_take_types(tide_shard *shard, tide_site_profile *seen, bool closed)
 {
     for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
         tide_shard_type *place = &shard->types[i];
-        tide_profile_type type = {
-            .type = __atomic_load_n(&place->type, __ATOMIC_RELAXED),
-            .scopes = shard_take_counter(&place->scopes),
-            .slots = shard_take_counter(&place->slots),
-            .slots_max = __atomic_exchange_n(&place->slots_max, 0, __ATOMIC_RELAXED),
-        };
-        tide_assert(seen->type_count < TIDE_PROFILE_TYPES);
-        if (type.scopes != 0)
-            seen->types[seen->type_count++] = type;
+        uint64_t scopes = shard_take_counter(&place->scopes);
+        if (scopes != 0) {
+            tide_assert(seen->type_count < TIDE_PROFILE_TYPES);
+            seen->types[seen->type_count++] = (tide_profile_type){
+                .type = __atomic_load_n(&place->type, __ATOMIC_RELAXED),
+                .scopes = scopes,
+                .slots = shard_take_counter(&place->slots),
+                .slots_max = __atomic_exchange_n(&place->slots_max, 0, __ATOMIC_RELAXED),
+            };
+            tide_assert(seen->types[seen->type_count - 1].type != TIDE_NO_TYPE);
+        }
         if (closed)
             __atomic_store_n(&place->type, TIDE_NO_TYPE, __ATOMIC_RELAXED);
     }
