@@ -6,7 +6,7 @@
  *
  *  1. Retiring turns both pointers of the plan to the library's own code, which understands what
  *     the compiled code left in open scopes (runtime/scope/compiled.h). The plan itself stays
- *     for good. So it is only the code that must not be executed, from a moment on; how long a
+ *     as long as its site. So it is only the code that must not be executed, from a moment on; how long a
  *     scope stays open does not matter.
  *  2. Only a use that loaded a pointer before that can be in the code. Every use is made with a
  *     pool (without one, tide_site_enter and the other three inlined uses ask no plan), and the
@@ -25,7 +25,7 @@
  *     until somebody adopts them.
  *
  * When all pools have passed twice, the artefacts retired before the first question are unloaded.
- * A pool that nobody uses never passes: what waits for it is bounded by the setting `limbo_max`,
+ * A pool in which no scope opens does not pass: what waits for it is bounded by the setting `limbo_max`,
  * beyond which nothing new is compiled.
  *
  * Dispatches have no pool, so (2) fails for them: their code is never unloaded, and counts against
