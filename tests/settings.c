@@ -18,16 +18,16 @@ static bool check_entry(const tide_tune_entry *entry, void *user)
     double value = -1;
     ++*(size_t *)user;
     assert_true(strlen(entry->name) > 0 && strlen(entry->meaning) > 10);
-    assert_true(entry->least <= entry->initial && entry->initial <= entry->most);
+    assert_true(entry->min <= entry->initial && entry->initial <= entry->max);
     expect_ok(tide_tune_get(entry->name, &value));
     assert_true(value == entry->value);
-    expect_status(tide_tune_set(entry->name, entry->least - 1), TIDE_ERROR_SIZE);
-    expect_status(tide_tune_set(entry->name, entry->most * 2 + 1), TIDE_ERROR_SIZE);
+    expect_status(tide_tune_set(entry->name, entry->min - 1), TIDE_ERROR_SIZE);
+    expect_status(tide_tune_set(entry->name, entry->max * 2 + 1), TIDE_ERROR_SIZE);
     expect_status(tide_tune_set(entry->name, NAN), TIDE_ERROR_SIZE);
     assert_non_null(strstr(tide_error_message(), entry->name));
-    expect_ok(tide_tune_set(entry->name, entry->least));
+    expect_ok(tide_tune_set(entry->name, entry->min));
     expect_ok(tide_tune_get(entry->name, &value));
-    assert_true(value == entry->least);
+    assert_true(value == entry->min);
     expect_ok(tide_tune_set(entry->name, entry->value));
     return true;
 }

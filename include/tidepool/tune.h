@@ -16,7 +16,7 @@ typedef struct tide_tune_entry {
     const char *name;    /* "check"; in the environment TIDEPOOL_CHECK */
     double value;        /* in force now                               */
     double initial;      /* if neither environment nor a call sets it  */
-    double least, most;  /* the range that is accepted                 */
+    double min, max;     /* the range that is accepted                 */
     const char *meaning; /* one line                                   */
 } tide_tune_entry;
 

@@ -19,8 +19,7 @@
 #include "runtime/base/settings.h"
 
 static const tide_tune_entry tune_table[TIDE_SETTING_COUNT] = {
-#define TIDE_SETTING(name, initial, least, most, meaning) \
-    {#name, initial, initial, least, most, meaning},
+#define TIDE_SETTING(name, initial, min, max, meaning) {#name, initial, initial, min, max, meaning},
 #include "runtime/base/settings.def"
 #undef TIDE_SETTING
 };
@@ -42,9 +41,9 @@ static const tide_tune_entry *tune_find(const char *name, const char *call)
 static tide_status tune_set(const tide_tune_entry *entry, double value, const char *call)
 {
     tide_assert(entry >= tune_table && entry < tune_table + TIDE_SETTING_COUNT);
-    if (!(value >= entry->least && value <= entry->most))
+    if (!(value >= entry->min && value <= entry->max))
         return tide_fail(TIDE_ERROR_SIZE, call, "%s = %g is not within %g to %g", entry->name,
-                         value, entry->least, entry->most);
+                         value, entry->min, entry->max);
     tide_setting_set((tide_setting)(entry - tune_table), value);
     return TIDE_OK;
 }
@@ -77,7 +76,7 @@ void tide_tune_each(bool (*visit)(const tide_tune_entry *entry, void *user), voi
     for (size_t i = 0; more && i < TIDE_SETTING_COUNT; i++) {
         tide_tune_entry entry = tune_table[i];
         entry.value = tide_setting_get((tide_setting)i);
-        tide_assert(entry.value >= entry.least && entry.value <= entry.most);
+        tide_assert(entry.value >= entry.min && entry.value <= entry.max);
         more = visit(&entry, user);
     }
 }

@@ -19,8 +19,8 @@ enum {
 /* MOST_NAME: the most that the setting NAME may say, MOST if that is less. */
 enum {
     MOST = 1 << 20,
-#define TIDE_SETTING(name, initial, least, most, meaning) \
-    MOST_##name = (int)((int64_t)(most) < MOST ? (int64_t)(most) : MOST),
+#define TIDE_SETTING(name, initial, min, max, meaning) \
+    MOST_##name = (int)((int64_t)(max) < MOST ? (int64_t)(max) : MOST),
 #include "runtime/base/settings.def"
 #undef TIDE_SETTING
 };

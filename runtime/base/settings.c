@@ -7,7 +7,7 @@
 #include "runtime/base/assert.h"
 
 static _Atomic double settings_values[TIDE_SETTING_COUNT] = {
-#define TIDE_SETTING(name, initial, least, most, meaning) initial,
+#define TIDE_SETTING(name, initial, min, max, meaning) initial,
 #include "runtime/base/settings.def"
 #undef TIDE_SETTING
 };

@@ -5,7 +5,7 @@
 #define TIDEPOOL_RUNTIME_BASE_SETTINGS_H
 
 typedef enum tide_setting {
-#define TIDE_SETTING(name, initial, least, most, meaning) TIDE_SETTING_##name,
+#define TIDE_SETTING(name, initial, min, max, meaning) TIDE_SETTING_##name,
 #include "runtime/base/settings.def"
 #undef TIDE_SETTING
     TIDE_SETTING_COUNT

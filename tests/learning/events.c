@@ -15,15 +15,15 @@ static bool check_entry(const tide_tune_entry *entry, void *user)
     double value = -1;
     ++*count;
     assert_true(entry->name[0] != '\0' && strlen(entry->meaning) > 10);
-    assert_true(entry->least <= entry->initial && entry->initial <= entry->most);
+    assert_true(entry->min <= entry->initial && entry->initial <= entry->max);
     expect_ok(tide_tune_get(entry->name, &value));
     assert_true(value == entry->value);
-    expect_ok(tide_tune_set(entry->name, entry->least));
-    expect_ok(tide_tune_set(entry->name, entry->most));
-    expect_status(tide_tune_set(entry->name, entry->most + 1), TIDE_ERROR_SIZE);
-    expect_status(tide_tune_set(entry->name, entry->least - 1), TIDE_ERROR_SIZE);
+    expect_ok(tide_tune_set(entry->name, entry->min));
+    expect_ok(tide_tune_set(entry->name, entry->max));
+    expect_status(tide_tune_set(entry->name, entry->max + 1), TIDE_ERROR_SIZE);
+    expect_status(tide_tune_set(entry->name, entry->min - 1), TIDE_ERROR_SIZE);
     expect_ok(tide_tune_get(entry->name, &value));
-    assert_true(value == entry->most);
+    assert_true(value == entry->max);
     expect_ok(tide_tune_set(entry->name, entry->initial));
     return true;
 }
