@@ -531,7 +531,8 @@ static void expect_counts(const tide_pool *pool, uint64_t recent, uint64_t cache
 static void ready_headers_are_counted_exactly(void **state)
 {
     (void)state;
-    for (tide_check check = TIDE_CHECK_NONE; check <= TIDE_CHECK_GUARD; check++) {
+    EACH_CHECK_LEVEL(check, TIDE_CHECK_GUARD)
+    {
         tide_pool *pool = pool_of(check);
         expect_counts(pool, 0, 0, 0, 0);
         ALONE(pool, 3, 4);

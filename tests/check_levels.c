@@ -331,7 +331,8 @@ static void expect_misuse(size_t count, tide_check level, const char *words)
 static void misuse_is_refused_at_any_level_and_reported_from_level_1_on(void **state)
 {
     (void)state;
-    for (tide_check level = TIDE_CHECK_NONE; level <= TIDE_CHECK_GUARD; level++) {
+    EACH_CHECK_LEVEL(level, TIDE_CHECK_GUARD)
+    {
         tide_pool *pool = pool_of(level), *another = pool_of(level);
         tide_scope scope, inner;
         listen();

@@ -347,7 +347,8 @@ static void it_outlives_the_pool(void **state)
     (void)state;
     EACH_FORM(f)
     {
-        for (tide_check check = TIDE_CHECK_NONE; check <= TIDE_CHECK_POISON; check++) {
+        EACH_CHECK_LEVEL(check, TIDE_CHECK_POISON)
+        {
             tide_pool *pool = pool_of(check);
             struct holding holding = {.want = 4};
             form_run(f, pool, export_one, &holding);

@@ -243,7 +243,8 @@ out:
 static void every_way_out_of_a_block_gives_back(void **state)
 {
     (void)state;
-    for (tide_check check = TIDE_CHECK_NONE; check <= TIDE_CHECK_GUARD; check++) {
+    EACH_CHECK_LEVEL(check, TIDE_CHECK_GUARD)
+    {
         tide_pool *pool = pool_of(check);
         for (int how = 0; how < 6; how++) {
             struct producer producers[3] = {{.deleted = 1}, {.deleted = 1}, {.deleted = 1}};
@@ -259,7 +260,8 @@ static void every_way_out_of_a_block_gives_back(void **state)
 static void a_loop_gives_back_at_the_end_of_each_iteration(void **state)
 {
     (void)state;
-    for (tide_check check = TIDE_CHECK_NONE; check <= TIDE_CHECK_GUARD; check++) {
+    EACH_CHECK_LEVEL(check, TIDE_CHECK_GUARD)
+    {
         tide_pool *pool = pool_of(check);
         struct producer producers[10];
         TIDE_LOOP(pool, i, 10)
@@ -287,7 +289,8 @@ static void a_loop_gives_back_at_the_end_of_each_iteration(void **state)
 static void destroying_the_pool_gives_back(void **state)
 {
     (void)state;
-    for (tide_check check = TIDE_CHECK_NONE; check <= TIDE_CHECK_GUARD; check++) {
+    EACH_CHECK_LEVEL(check, TIDE_CHECK_GUARD)
+    {
         tide_pool *pool = pool_of(check);
         struct producer producers[2];
         import(pool, &producers[0]);

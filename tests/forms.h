@@ -113,6 +113,11 @@ typedef struct form_case {
 #define CASE_SLOTS(function) {#function, function, true}
 /* clang-format on */
 
+/* The check levels from 0 up to `last`. (Their numbers have a gap: 0 is "as the setting says".) */
+#define EACH_CHECK_LEVEL(check, last)                         \
+    for (tide_check check = TIDE_CHECK_NONE; check <= (last); \
+         check = check == TIDE_CHECK_NONE ? TIDE_CHECK_POISON : (tide_check)(check + 1))
+
 /* Runs cases × forms × kinds, then `others` (plain tests); returns what main should. */
 int forms_main(const char *group, const form_case *cases, size_t case_count,
                const struct CMUnitTest *others, size_t other_count);

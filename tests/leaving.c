@@ -227,7 +227,8 @@ static double result_of_loop(tide_pool *pool)
 static void a_result_is_computed_before_the_rewind(void **state)
 {
     (void)state;
-    for (int check = TIDE_CHECK_NONE; check <= TIDE_CHECK_POISON; check++) {
+    EACH_CHECK_LEVEL(check, TIDE_CHECK_POISON)
+    {
         tide_pool *pool = pool_of((tide_check)check);
         for (int i = 0; i < 3; i++) {
             assert_true(result_of_scope(pool) == 42.5);

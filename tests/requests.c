@@ -187,7 +187,8 @@ static size_t gain_of(tide_check check, tide_type type, size_t capacity, size_t 
 static void ten_times_and_one_mebibyte_to_the_byte(void **state)
 {
     (void)state;
-    for (tide_check check = TIDE_CHECK_NONE; check <= TIDE_CHECK_POISON; check++) {
+    EACH_CHECK_LEVEL(check, TIDE_CHECK_POISON)
+    {
         assert_int_equal(gain_of(check, TIDE_U8, 2000000, 200000), 2000000);
         assert_int_equal(gain_of(check, TIDE_U8, 2000000, 200001), 0);
         assert_int_equal(gain_of(check, TIDE_U8, MIB + 1024, 1024), MIB + 1024);

@@ -236,8 +236,10 @@ static void print_operands(const struct operation *op, FILE *out)
 static void print_pool(const struct program *program, FILE *out)
 {
     struct pool_choice choice = program_pool(program);
-    static const char *const checks[] = {"", "", " poison", " guard"};
-    fprintf(out, "  pool%s", checks[choice.check]);
+    fprintf(out, "  pool%s",
+            choice.check == TIDE_CHECK_POISON  ? " poison"
+            : choice.check == TIDE_CHECK_GUARD ? " guard"
+                                               : "");
     if (choice.check == TIDE_CHECK_GUARD)
         fprintf(out, " 1 in %u", choice.guard_sample);
     fprintf(out, "%s%s ways %u", choice.disabled ? " disabled" : "",
