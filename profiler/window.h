@@ -3,8 +3,8 @@
  *
  * A window opens when an observing plan is published, which wraps the plan in force. The use that
  * fills the window publishes the wrapped plan again, with one compare-and-swap, in any thread.
- * Outside a window nothing is observed and nothing costs. Each thread counts in a shard that few threads share, and
- * whoever takes the figures adds the shards up. */
+ * Outside a window nothing is observed and nothing costs. Each thread counts in a shard that few
+ * threads share, and whoever takes the figures adds the shards up. */
 #ifndef TIDEPOOL_PROFILER_WINDOW_H
 #define TIDEPOOL_PROFILER_WINDOW_H
 
