@@ -118,8 +118,8 @@ static void keeper_at_exit(void)
     pthread_mutex_lock(&keeper_mutex);
     keeper.refused = true;
     pthread_mutex_unlock(&keeper_mutex);
-    if (tide_registry_held()) /* a visitor of sites called exit: the keeper may wait for that */
-        return;               /* lock; the worker process sees its socket close, and tidies up */
+    while (tide_registry_held()) /* by a visitor of sites that called exit, which never returns */
+        tide_registry_unlock();  /* there; and the keeper may be waiting for this lock */
     if (!tide_round_held())
         keeper_stop_thread();
     tide_round_lock();
