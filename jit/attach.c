@@ -4,14 +4,22 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
+#include "jit/cache/artefact.h"
+#include "jit/events/event.h"
+#include "jit/facts/stats.h"
 #include "jit/kernels/modules.h"
+#include "jit/learn/adapt.h"
 #include "jit/learn/keeper.h"
 #include "jit/learn/learner.h"
+#include "jit/learn/round.h"
 #include "jit/learn/tune.h"
+#include "jit/listen/listen.h"
 #include "jit/stager/locate.h"
+#include "jit/stager/workers.h"
 #include "profiler/window.h"
 #include "runtime/attach.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/lock.h"
 #include "runtime/device/cuda/cuda.h"
 
 /* Another driver than the system's: one of a container, say, or of a test. */
@@ -22,15 +30,39 @@ static void attach_driver(void)
         tide_cuda_driver_set(path);
 }
 
+/* Before any of their locks is taken: runtime/base/fork.h. */
+static void attach_fork_handlers(void)
+{
+    tide_workers_prepare();
+    tide_round_prepare();
+    tide_artefacts_prepare();
+    tide_keeper_prepare();
+    tide_events_prepare();
+    tide_listen_prepare();
+    tide_modules_prepare();
+}
+
+static void attach_passed(void)
+{
+    tide_keeper_passed();
+    tide_listen_passed();
+}
+
 void tide_attach_all(void)
 {
     (void)tide_locate_environment_get(); /* read here, before other threads may change it */
     attach_driver();
     tide_runtime_attach();
+    attach_fork_handlers();
     tide_learners_attach();
     tide_profile_attach();
     tide_modules_attach();
-    tide_window_filled = tide_keeper_wanted;
+    tide_outside_let_go = tide_round_let_go;
+    tide_outside_take_again = tide_round_take_again;
+    tide_window_filled = tide_adapt_filled;
+    tide_hooks_policy.passed = attach_passed;
+    tide_hooks_policy.missed = tide_adapt_missed;
     tide_modules_wanted = tide_keeper_wanted;
     tide_tune_read_environment();
+    tide_stats_prepare();
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Adds one profile to another. What both saw is summed; the most frequent types and patterns keep
- * a place. The result depends on the two profiles and the weight only. */
+/* Adds one profile to another, and packs what is kept. What both saw is summed; the most frequent
+ * types and patterns keep a place. The result depends on the two profiles and the weight only. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 
 /* The sum, or the largest number if the sum does not fit. */
 static uint64_t add_saturating(uint64_t left, uint64_t right)
@@ -134,7 +135,90 @@ void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, do
     into->other = add_saturating(into->other, add_weigh(from->other, weight));
     into->pattern_other =
         add_saturating(into->pattern_other, add_weigh(from->pattern_other, weight));
-    into->nested = add_saturating(into->nested, add_weigh(from->nested, weight));
     add_types(into, from, weight);
     add_patterns(into, from, weight);
+}
+
+/* ---- packed ----------------------------------------------------------------------------- */
+
+/* Behind it stand the types, and then the patterns: of each its words only. */
+struct tide_packed_profile {
+    uint64_t scopes, other, pattern_other;
+    uint32_t type_count, pattern_count;
+    tide_profile_type types[];
+};
+
+typedef struct packed_pattern {
+    uint64_t scopes;
+    uint64_t length;
+    int64_t words[];
+} packed_pattern;
+
+static size_t packed_pattern_bytes(const tide_profile_pattern *pattern)
+{
+    return sizeof(packed_pattern) + pattern->length * sizeof *pattern->words;
+}
+
+static size_t packed_bytes(const tide_site_profile *profile)
+{
+    size_t bytes = sizeof(tide_packed_profile) + profile->type_count * sizeof *profile->types;
+    for (uint32_t i = 0; i < profile->pattern_count; i++)
+        bytes += packed_pattern_bytes(&profile->patterns[i]);
+    return bytes;
+}
+
+static void pack_figures(tide_packed_profile *to, const tide_site_profile *from)
+{
+    *to = (tide_packed_profile){from->scopes, from->other, from->pattern_other, from->type_count,
+                                from->pattern_count};
+    memcpy(to->types, from->types, from->type_count * sizeof *from->types);
+    char *at = (char *)&to->types[from->type_count];
+    for (uint32_t i = 0; i < from->pattern_count; i++) {
+        const tide_profile_pattern *pattern = &from->patterns[i];
+        packed_pattern *packed = (packed_pattern *)(void *)at;
+        packed->scopes = pattern->scopes;
+        packed->length = pattern->length;
+        memcpy(packed->words, pattern->words, pattern->length * sizeof *pattern->words);
+        at += packed_pattern_bytes(pattern);
+    }
+    tide_assert((size_t)(at - (char *)to) == packed_bytes(from));
+}
+
+bool tide_profile_pack(tide_packed_profile **packed, const tide_site_profile *profile)
+{
+    tide_packed_profile *made = tide_os_resize(NULL, packed_bytes(profile));
+    if (made == NULL)
+        return false;
+    pack_figures(made, profile);
+    tide_os_free(*packed);
+    *packed = made;
+    return true;
+}
+
+void tide_profile_unpack(const tide_packed_profile *packed, tide_site_profile *out)
+{
+    memset(out, 0, sizeof *out);
+    if (packed == NULL)
+        return;
+    out->scopes = packed->scopes;
+    out->other = packed->other;
+    out->pattern_other = packed->pattern_other;
+    out->type_count = packed->type_count;
+    out->pattern_count = packed->pattern_count;
+    memcpy(out->types, packed->types, packed->type_count * sizeof *out->types);
+    const char *at = (const char *)&packed->types[packed->type_count];
+    for (uint32_t i = 0; i < out->pattern_count; i++) {
+        const packed_pattern *from = (const packed_pattern *)(const void *)at;
+        tide_profile_pattern *to = &out->patterns[i];
+        to->scopes = from->scopes;
+        to->length = (uint32_t)from->length;
+        tide_assert(to->length <= TIDE_PATTERN_WORDS);
+        memcpy(to->words, from->words, to->length * sizeof *to->words);
+        at += packed_pattern_bytes(to);
+    }
+}
+
+uint64_t tide_packed_scopes(const tide_packed_profile *packed)
+{
+    return packed != NULL ? packed->scopes : 0;
 }

@@ -42,7 +42,8 @@ static void attach_describe(const tide_site *site, tide_site_information *out)
     if (tally == NULL)
         return;
     tide_tally_harvest(tally);
-    out->samples = tally->before.scopes + tally->recent.scopes;
+    out->samples =
+        tide_packed_scopes(tally->before) + (tally->recent != NULL ? tally->recent->scopes : 0);
     out->calls = tide_rate_calls(&tally->rate);
     if (out->calls < (double)out->samples)
         out->calls = (double)out->samples;
@@ -53,7 +54,7 @@ static void attach_describe(const tide_site *site, tide_site_information *out)
 
 void tide_profile_attach(void)
 {
-    tide_assert(tide_hooks_profile.publish == NULL);
+    tide_assert(tide_hooks_profile.publish == NULL || tide_hooks_profile.publish == attach_publish);
     tide_hooks_profile = (tide_hooks){
         .publish = attach_publish, .forget = attach_forget, .describe = attach_describe};
 }
@@ -97,11 +98,8 @@ tide_status tide_profile_site(const tide_site *site, tide_site_profile *out)
     memset(out, 0, sizeof *out);
     tide_registry_lock();
     tide_tally *tally = tide_tally_of(site);
-    if (tally != NULL) {
-        tide_tally_harvest(tally);
-        *out = tally->before;
-        tide_profile_add(out, &tally->recent, 1);
-    }
+    if (tally != NULL)
+        tide_tally_read(tally, out);
     tide_registry_unlock();
     return TIDE_OK;
 }

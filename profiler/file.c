@@ -84,27 +84,15 @@ static tide_status file_read(const char *path, tide_profile_text *text, const ch
     return status;
 }
 
-/* Adds what the file says to the set. */
-static tide_status file_read_set(const char *path, tide_profile_set *set, const char *call)
+/* Makes the text's profiles those that are loaded. The set is made before the registry is locked;
+ * the registry then only takes it over. */
+static tide_status file_take(const tide_profile_text *text, const char *path, bool merge,
+                             const char *call)
 {
-    tide_profile_text text = {0};
-    tide_status status = file_read(path, &text, call);
-    if (status == TIDE_OK)
-        status = tide_profile_text_read(text.bytes, text.length, set, path, call);
-    tide_os_free(text.bytes);
-    return status;
-}
-
-/* The set is made before the registry is locked; the registry then only takes it over. */
-static tide_status file_load(const char *path, bool merge, const char *call)
-{
-    if (path == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
-    tide_attach();
     tide_profile_set *set = tide_profile_set_create(call);
     if (set == NULL)
         return TIDE_ERROR_MEMORY;
-    tide_status status = file_read_set(path, set, call);
+    tide_status status = tide_profile_text_read(text->bytes, text->length, set, path, call);
     tide_registry_lock();
     if (status == TIDE_OK && merge)
         status = tide_loaded_copy(set, call);
@@ -116,6 +104,21 @@ static tide_status file_load(const char *path, bool merge, const char *call)
     return status;
 }
 
+static tide_status file_load(const char *path, bool merge, const char *call)
+{
+    tide_profile_text text = {0};
+    if (path == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
+    tide_attach();
+    int cancel = tide_os_forbid_cancel();
+    tide_status status = file_read(path, &text, call);
+    if (status == TIDE_OK)
+        status = file_take(&text, path, merge, call);
+    tide_os_free(text.bytes);
+    tide_os_restore_cancel(cancel);
+    return status;
+}
+
 tide_status tide_profile_load(const char *path)
 {
     return file_load(path, false, "tide_profile_load");
@@ -124,6 +127,24 @@ tide_status tide_profile_load(const char *path)
 tide_status tide_profile_merge(const char *path)
 {
     return file_load(path, true, "tide_profile_merge");
+}
+
+tide_status tide_profile_read(const char *bytes, size_t length, bool merge)
+{
+    const char *call = "tide_profile_read";
+    if (bytes == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the text is NULL, of %zu bytes", length);
+    if (length > TIDE_TEXT_BYTES)
+        return tide_fail(TIDE_ERROR_LIMIT, call, "the text has %zu bytes, limit %zu", length,
+                         TIDE_TEXT_BYTES);
+    tide_attach();
+    tide_profile_text text = {.bytes = tide_os_resize(NULL, length + 1), .length = length};
+    if (text.bytes == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for %zu bytes of text", length);
+    memcpy(text.bytes, bytes, length);
+    tide_status status = file_take(&text, "the text", merge, call);
+    tide_os_free(text.bytes);
+    return status;
 }
 
 /* ---- writing ---------------------------------------------------------------------------- */
@@ -205,32 +226,52 @@ static tide_status file_write(const char *path, const tide_profile_text *text, c
     return status;
 }
 
-/* The registry is locked only while the profile is collected, not while the system works. */
-static tide_status file_save(const char *path, tide_profile_set *set, const char *call)
+/* Takes the text of all profiles, which is the caller's to free whatever happened. The registry is
+ * locked only while the profile is collected, not while the system works. */
+static tide_status file_collect(tide_profile_text *text, const char *call)
 {
-    tide_profile_text text = {0};
+    tide_profile_set *set = tide_profile_set_create(call);
+    if (set == NULL)
+        return TIDE_ERROR_MEMORY;
     tide_registry_lock();
     tide_status status = tide_loaded_collect(set, call);
     tide_registry_unlock();
     tide_assert(set->site_count <= TIDE_PROFILE_SET_SITES);
     if (status == TIDE_OK)
-        status = tide_profile_text_write(set, &text, call);
-    if (status == TIDE_OK)
-        status = file_write(path, &text, call);
-    tide_os_free(text.bytes);
+        status = tide_profile_text_write(set, text, call);
+    tide_profile_set_destroy(set);
     return status;
 }
 
 tide_status tide_profile_save(const char *path)
 {
     const char *call = "tide_profile_save";
+    tide_profile_text text = {0};
     if (path == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the path is NULL");
     tide_attach();
-    tide_profile_set *set = tide_profile_set_create(call);
-    if (set == NULL)
-        return TIDE_ERROR_MEMORY;
-    tide_status status = file_save(path, set, call);
-    tide_profile_set_destroy(set);
+    int cancel = tide_os_forbid_cancel(); /* or a file would be left beside the new one */
+    tide_status status = file_collect(&text, call);
+    if (status == TIDE_OK)
+        status = file_write(path, &text, call);
+    tide_os_free(text.bytes);
+    tide_os_restore_cancel(cancel);
+    return status;
+}
+
+tide_status tide_profile_write(FILE *out)
+{
+    const char *call = "tide_profile_write";
+    tide_profile_text text = {0};
+    if (out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the stream is NULL");
+    tide_attach();
+    int cancel = tide_os_forbid_cancel();
+    tide_status status = file_collect(&text, call);
+    if (status == TIDE_OK &&
+        (fwrite(text.bytes, 1, text.length, out) != text.length || fflush(out) != 0))
+        status = file_system_failed(call, "write to", "the stream");
+    tide_os_free(text.bytes);
+    tide_os_restore_cancel(cancel);
     return status;
 }

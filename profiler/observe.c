@@ -18,7 +18,6 @@
 #include <search.h>
 
 #include <tidepool/array.h>
-#include <tidepool/generic.h>
 #include <tidepool/scope.h>
 
 #include "profiler/tally.h"
@@ -26,7 +25,7 @@
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
-#include "runtime/base/type.h"
+#include "runtime/scope/generic.h"
 
 /* One wrapper for each plan that was ever observed. Plans are few; a wrapper lives as
  * long as its plan. */
@@ -40,7 +39,7 @@ _Static_assert(offsetof(observing_plan, plan) == 0, "a plan is cast to the wrapp
 static void *observe_wrappers;  /* by the plan they wrap; guarded by the registry */
 static bool observe_everything; /* atomic; stored with the registry locked */
 
-void (*tide_window_filled)(void);
+void (*tide_window_filled)(tide_site *site);
 
 void tide_observe_always(bool on)
 {
@@ -120,9 +119,9 @@ static void observe_end_use(const use *u)
     if (TIDE_LIKELY(!u->last))
         return;
     observe_unwrap(u->site, u->self);
-    void (*filled)(void) = __atomic_load_n(&tide_window_filled, __ATOMIC_RELAXED);
+    void (*filled)(tide_site *) = __atomic_load_n(&tide_window_filled, __ATOMIC_RELAXED);
     if (filled != NULL)
-        filled();
+        filled(u->site);
 }
 
 static const tide_plan *observe_wrapped_by(const tide_plan *plan)
@@ -228,9 +227,10 @@ static void observe_dispatch(tide_generic *generic, tide_type type, void *args,
                              const tide_plan *plan, tide_site *site)
 {
     const tide_plan *wrapped = observe_wrapped_by(plan);
-    bool met =
-        generic != NULL && tide_type_find(type) != NULL && tide_generic_find(generic, type) != NULL;
-    observe_type(site, plan, type, generic, met);
+    bool met = generic != NULL && tide_generic_takes(generic, type) &&
+               tide_generic_find(generic, type) != NULL;
+    tide_type number = met ? tide_generic_number(generic, type) : TIDE_NO_TYPE;
+    observe_type(site, plan, number, generic, met);
     __atomic_load_n(&wrapped->dispatch, __ATOMIC_RELAXED)(generic, type, args, wrapped, site);
 }
 

@@ -111,7 +111,7 @@ static tide_type set_type_into_table(const translation *self, tide_type type)
 {
     tide_assert(self->from == NULL || (type >= 1 && type <= self->from->type_count));
     const tide_type_facts *facts =
-        self->from != NULL ? &self->from->types[type - 1] : tide_type_find(type);
+        self->from != NULL ? &self->from->types[type - 1] : tide_type_facts_of(type);
     tide_assert(facts != NULL);
     return tide_profile_set_type(self->to, facts, self->call);
 }
@@ -152,6 +152,14 @@ static bool set_translate_pattern(const translation *how, tide_kind kind,
     return true;
 }
 
+/* A key is the same everywhere. */
+static bool set_translate_type(const translation *how, tide_type *type)
+{
+    if (*type < TIDE_KEY_FIRST)
+        *type = how->type(how, *type);
+    return *type != TIDE_NO_TYPE;
+}
+
 /* False when a type, or a pattern that may not be left out, cannot be translated. */
 static bool set_translate(const translation *how, tide_kind kind, tide_site_profile *profile)
 {
@@ -159,7 +167,7 @@ static bool set_translate(const translation *how, tide_kind kind, tide_site_prof
     tide_assert(profile->type_count <= TIDE_PROFILE_TYPES);
     tide_assert(profile->pattern_count <= TIDE_PROFILE_PATTERNS);
     for (uint32_t i = 0; i < profile->type_count; i++)
-        if ((profile->types[i].type = how->type(how, profile->types[i].type)) == TIDE_NO_TYPE)
+        if (!set_translate_type(how, &profile->types[i].type))
             return false;
     for (uint32_t i = 0; i < profile->pattern_count; i++) {
         tide_profile_pattern pattern = profile->patterns[i];

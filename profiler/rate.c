@@ -18,9 +18,16 @@ static uint64_t rate_monotonic(void)
 
 uint64_t (*tide_rate_clock)(void) = rate_monotonic;
 
-void tide_rate_begin(tide_rate *rate)
+uint64_t tide_rate_now(void)
+{
+    return tide_rate_clock();
+}
+
+void tide_rate_begin(tide_rate *rate, uint64_t uses, bool in_use)
 {
     rate->begun_ns = tide_rate_clock();
+    rate->tickets = uses;
+    rate->in_use = in_use;
     tide_assert(rate->begun_ns != 0);
     if (rate->seen_ns == 0)
         rate->seen_ns = rate->begun_ns;
@@ -42,6 +49,33 @@ static double rate_of(uint64_t uses, uint64_t from_ns, uint64_t to_ns)
     return to_ns > from_ns ? (double)uses * 1e9 / (double)(to_ns - from_ns) : 0;
 }
 
+/* Observing makes a use slower, which is no reason to think that there are fewer: nanoseconds. But
+ * no more than three quarters of the time is taken for that. */
+static uint64_t rate_without_observing(uint64_t uses, uint64_t ns)
+{
+    enum { OBSERVED_NS = 50 };
+    return uses < ns / OBSERVED_NS * 3 / 4 ? ns - uses * OBSERVED_NS : ns / 4;
+}
+
+/* A window that opened while the site idled is timed from then: on the average of many windows that
+ * is the part of the time for which it idles. One that a use began tells of itself only. Where
+ * every use is observed there are more uses than tickets. */
+static void rate_confirm(tide_rate *rate, uint64_t uses, uint64_t last, uint64_t now)
+{
+    uint64_t seen = uses < rate->tickets ? uses : rate->tickets, end = last != 0 ? last : now;
+    double per_second = rate_of(seen, 0, rate_without_observing(seen, end - rate->begun_ns));
+    uint64_t from = rate->in_use || rate->confirmed_ns == 0 ? rate->begun_ns : rate->confirmed_ns;
+    double more = end > from ? per_second * (double)(end - from) * 1e-9 : 0;
+    tide_assert(end >= rate->begun_ns);
+    rate->confirmed += more < (double)seen ? (double)seen : more;
+    rate->confirmed_ns = end;
+}
+
+double tide_rate_confirmed(const tide_rate *rate)
+{
+    return rate->confirmed;
+}
+
 /* A full window is timed from its first ticket to its last. One that was ended before is timed by
  * how long it was open. */
 void tide_rate_taken(tide_rate *rate, uint64_t uses)
@@ -49,14 +83,35 @@ void tide_rate_taken(tide_rate *rate, uint64_t uses)
     uint64_t now = tide_rate_clock();
     uint64_t first = __atomic_load_n(&rate->first_ns, __ATOMIC_RELAXED);
     uint64_t last = __atomic_load_n(&rate->last_ns, __ATOMIC_RELAXED);
+    if (last < rate->begun_ns)
+        last = 0; /* of the window before, by a use that was slow to say so */
     tide_assert(now >= rate->seen_ns && now >= rate->begun_ns);
+    if (rate->seen_ns == 0)
+        rate->seen_ns = rate->begun_ns;
     rate->per_second =
         last != 0 ? rate_of(uses - (uses != 0), first, last) : rate_of(uses, rate->begun_ns, now);
     rate->calls += rate->per_second * (double)(now - rate->seen_ns) * 1e-9;
     if (rate->calls < (double)uses)
         rate->calls = (double)uses;
+    rate_confirm(rate, uses, last, now);
+    if (last > first && first >= rate->begun_ns)
+        rate->while_used =
+            rate_of(rate->tickets, 0, rate_without_observing(rate->tickets, last - first));
     tide_assert(rate->per_second >= 0 && rate->calls >= (double)uses);
     rate->seen_ns = now;
+}
+
+/* It is as if no window had begun yet; one that is open all the same counts from now on. */
+void tide_rate_clear(tide_rate *rate)
+{
+    rate->calls = rate->per_second = rate->confirmed = rate->while_used = 0;
+    rate->confirmed_ns = 0;
+    if (rate->seen_ns != 0)
+        rate->begun_ns = tide_rate_clock();
+    rate->seen_ns = 0;
+    __atomic_store_n(&rate->first_ns, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&rate->last_ns, 0, __ATOMIC_RELAXED);
+    tide_assert(tide_rate_calls(rate) == 0);
 }
 
 double tide_rate_calls(const tide_rate *rate)

@@ -13,10 +13,18 @@ typedef struct tide_rate {
     uint64_t begun_ns; /* when it was begun. Registry locked, as are all below */
     uint64_t seen_ns;  /* up to when `calls` goes                              */
     double calls, per_second;
+    double while_used;     /* uses in a second of the last full window, if they were not observed */
+    double confirmed;      /* uses, if it idled between windows as it did before the last one */
+    uint64_t confirmed_ns; /* up to when that goes                                     */
+    uint64_t tickets;      /* of the window                                            */
+    bool in_use;           /* a use of the site has begun it                           */
 } tide_rate;
 
-/* A window begins. Registry locked. */
-void tide_rate_begin(tide_rate *rate);
+/* Now, by the clock of all rates; never 0. */
+uint64_t tide_rate_now(void);
+
+/* A window of so many uses begins; was it begun by a use? Registry locked. */
+void tide_rate_begin(tide_rate *rate, uint64_t uses, bool in_use);
 
 /* A use took a ticket; the last one. Any thread. */
 void tide_rate_ticket(tide_rate *rate, bool last);
@@ -24,7 +32,16 @@ void tide_rate_ticket(tide_rate *rate, bool last);
 /* The window was taken, with so many uses. Registry locked. */
 void tide_rate_taken(tide_rate *rate, uint64_t uses);
 
+/* What was estimated is forgotten; the estimate goes on from 0 and now. Registry locked. */
+void tide_rate_clear(tide_rate *rate);
+
 /* Uses up to now. Registry locked. */
 double tide_rate_calls(const tide_rate *rate);
+
+/* Uses up to the end of the window that was taken last, for who would rather think too low of a
+ * site than too high: a site that is used in bursts is taken for what it does on the average of the
+ * moments at which windows were opened, and between a window and one that a use began nothing is
+ * counted. Registry locked. */
+double tide_rate_confirmed(const tide_rate *rate);
 
 #endif

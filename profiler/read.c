@@ -30,7 +30,7 @@ typedef struct reader {
     tide_key key;
     tide_site_profile profile;
     char name[TIDE_KEY_STRING_MAX + 1], file[TIDE_KEY_STRING_MAX + 1],
-        function[TIDE_KEY_STRING_MAX + 1];
+        function[TIDE_KEY_STRING_MAX + 1], type_name[TIDE_TEXT_TYPE_NAME + 1];
 } reader;
 
 /* ---- lines ------------------------------------------------------------------------------ */
@@ -50,9 +50,9 @@ static bool read_type(reader *r)
         return tide_tokens_bad(&r->tokens, "a type after the first site");
     if (!tide_tokens_number(&r->tokens, "the size", 0, INT64_MAX, &size) ||
         !tide_tokens_number(&r->tokens, "the alignment", 1, 4096, &align) ||
-        !tide_tokens_string(&r->tokens, "the name", r->name))
+        !tide_tokens_string(&r->tokens, "the name", TIDE_TEXT_TYPE_NAME, r->type_name))
         return false;
-    tide_type_facts facts = {r->name, size, align};
+    tide_type_facts facts = {r->type_name, size, align};
     if (!read_type_possible(&facts))
         return tide_tokens_bad(&r->tokens, "no type has this name, size and alignment");
     uint32_t count = r->table.type_count,
@@ -102,9 +102,9 @@ static bool read_site(reader *r)
                             &profile->other) ||
         !tide_tokens_number(&r->tokens, "the count of other patterns", 0, profile->scopes,
                             &profile->pattern_other) ||
-        !tide_tokens_string(&r->tokens, "the name", r->name) ||
-        !tide_tokens_string(&r->tokens, "the file", r->file) ||
-        !tide_tokens_string(&r->tokens, "the function", r->function))
+        !tide_tokens_string(&r->tokens, "the name", TIDE_KEY_STRING_MAX, r->name) ||
+        !tide_tokens_string(&r->tokens, "the file", TIDE_KEY_STRING_MAX, r->file) ||
+        !tide_tokens_string(&r->tokens, "the function", TIDE_KEY_STRING_MAX, r->function))
         return false;
     r->key = (tide_key){r->key.kind, (uint32_t)line, r->name, r->file, r->function};
     r->patterned = profile->pattern_other;
@@ -113,25 +113,25 @@ static bool read_site(reader *r)
     return tide_tokens_nothing_more(&r->tokens);
 }
 
+/* Older files have such lines. Nothing depends on them any more. */
 static bool read_nested(reader *r)
 {
-    if (!r->in_site || r->key.kind != TIDE_KIND_SCOPE || r->profile.nested != 0)
-        return tide_tokens_bad(&r->tokens, "nested uses of no scope, or for the second time");
+    uint64_t nested;
+    if (!r->in_site || r->key.kind != TIDE_KIND_SCOPE)
+        return tide_tokens_bad(&r->tokens, "nested uses of no scope");
     return tide_tokens_number(&r->tokens, "the count of nested uses", 1, r->profile.scopes,
-                              &r->profile.nested) &&
+                              &nested) &&
            tide_tokens_nothing_more(&r->tokens);
 }
 
-static bool read_uses(reader *r)
+/* What follows a type or a key. */
+static bool read_figures(reader *r, uint64_t type)
 {
     tide_site_profile *profile = &r->profile;
-    uint64_t type, scopes, slots, most;
-    if (!r->in_site)
-        return tide_tokens_bad(&r->tokens, "uses of no site");
+    uint64_t scopes, slots, most;
     if (profile->type_count == TIDE_PROFILE_TYPES)
         return tide_tokens_bad(&r->tokens, "more than %d types", TIDE_PROFILE_TYPES);
-    if (!tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &type) ||
-        !tide_tokens_number(&r->tokens, "the count of uses", 1, profile->scopes, &scopes) ||
+    if (!tide_tokens_number(&r->tokens, "the count of uses", 1, profile->scopes, &scopes) ||
         !tide_tokens_number(&r->tokens, "the count of slots", scopes, scopes * TIDE_ROW_MAX,
                             &slots) ||
         !tide_tokens_number(&r->tokens, "the most slots", (slots + scopes - 1) / scopes,
@@ -139,12 +139,31 @@ static bool read_uses(reader *r)
         return false;
     for (uint32_t i = 0; i < profile->type_count; i++)
         if (profile->types[i].type == type)
-            return tide_tokens_bad(&r->tokens, "type %" PRIu64 " for the second time", type);
+            return tide_tokens_bad(&r->tokens, "%s %" PRIu64 " for the second time",
+                                   type >= TIDE_KEY_FIRST ? "key" : "type", type % TIDE_KEY_FIRST);
     tide_assert(slots >= scopes && most <= TIDE_ROW_MAX &&
                 profile->type_count < TIDE_PROFILE_TYPES);
     profile->types[profile->type_count++] =
         (tide_profile_type){(tide_type)type, (uint32_t)most, scopes, slots};
     return tide_tokens_nothing_more(&r->tokens);
+}
+
+static bool read_uses(reader *r)
+{
+    uint64_t type;
+    if (!r->in_site)
+        return tide_tokens_bad(&r->tokens, "uses of no site");
+    return tide_tokens_number(&r->tokens, "the type", 1, r->table.type_count, &type) &&
+           read_figures(r, type);
+}
+
+static bool read_key(reader *r)
+{
+    uint64_t key;
+    if (!r->in_site || r->key.kind != TIDE_KIND_DISPATCH)
+        return tide_tokens_bad(&r->tokens, "a key of no dispatch");
+    return tide_tokens_number(&r->tokens, "the key", 0, TIDE_TYPE_LIMIT - 1, &key) &&
+           read_figures(r, TIDE_KEY_FIRST + key);
 }
 
 /* The types of a scope, each once, or of a frame, in the order of its arrays. */
@@ -246,11 +265,8 @@ static bool read_line(reader *r)
     static const struct {
         const char *word;
         bool (*read)(reader *r);
-    } lines[] = {{"type", read_type},
-                 {"site", read_site},
-                 {"nested", read_nested},
-                 {"uses", read_uses},
-                 {"pattern", read_pattern}};
+    } lines[] = {{"type", read_type}, {"site", read_site}, {"nested", read_nested},
+                 {"uses", read_uses}, {"key", read_key},   {"pattern", read_pattern}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (tide_tokens_starts(&r->tokens, lines[i].word))
             return lines[i].read(r);

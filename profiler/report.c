@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Prints the profile as a page for a person. */
+#define _GNU_SOURCE
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <tidepool/generic.h>
@@ -8,6 +11,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/os.h"
 
 enum { PATTERNS_SHOWN = 4 };
 
@@ -25,10 +29,13 @@ static double report_percent(uint64_t part, uint64_t whole)
 
 static void report_type(FILE *out, const tide_profile_type *type, uint64_t uses)
 {
+    char key[32];
     tide_assert(type->scopes != 0);
+    snprintf(key, sizeof key, "key %" PRIu32, type->type - TIDE_KEY_FIRST);
     fprintf(out, "    %-16s in %5.1f %% of uses, %.2f slots each, at most %" PRIu32 "\n",
-            tide_type_name(type->type), report_percent(type->scopes, uses),
-            (double)type->slots / (double)type->scopes, type->slots_max);
+            type->type >= TIDE_KEY_FIRST ? key : tide_type_name(type->type),
+            report_percent(type->scopes, uses), (double)type->slots / (double)type->scopes,
+            type->slots_max);
 }
 
 /* ---- patterns --------------------------------------------------------------------------- */
@@ -94,6 +101,23 @@ static void report_head(FILE *out, const tide_site_information *info, uint64_t u
             uses, info->misses);
 }
 
+/* Why it runs what it runs, and in figures what is known of the alternative. */
+static void report_reason(FILE *out, const tide_site_information *info)
+{
+    if (info->reason[0] != '\0')
+        fprintf(out, "    %s\n", info->reason);
+    if (info->trial_uses > 0)
+        fprintf(out,
+                "    last trial: %.1f ns a use, %.1f ns by compiled code (±%.1f, %" PRIu64
+                " uses)\n",
+                info->trial_ns, info->trial_code_ns, info->trial_error_ns, info->trial_uses);
+    if (info->compile_ns > 0)
+        fprintf(out, "    compiled in %.3f ms of the processor; %.3f ms saved so far\n",
+                info->compile_ns * 1e-6, info->saved_ns * 1e-6);
+    if (info->lost_ns >= 500) /* of what is shown */
+        fprintf(out, "    lost without compiled code: %.3f ms\n", info->lost_ns * 1e-6);
+}
+
 static bool report_site(tide_site *site, void *user)
 {
     FILE *out = user;
@@ -103,6 +127,7 @@ static bool report_site(tide_site *site, void *user)
         profile.scopes == 0)
         return true;
     report_head(out, &info, profile.scopes);
+    report_reason(out, &info);
     for (uint32_t i = 0; i < profile.type_count; i++)
         report_type(out, &profile.types[i], profile.scopes);
     if (profile.other != 0)
@@ -115,7 +140,17 @@ tide_status tide_profile_print(FILE *out)
 {
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_profile_print", "the file is NULL");
-    fprintf(out, "call sites that were observed:\n");
-    tide_site_each(report_site, out);
-    return TIDE_OK;
+    char *text = NULL;
+    size_t length = 0;
+    FILE *page = tide_os_faulted(1) ? NULL : open_memstream(&text, &length);
+    if (page == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, "tide_profile_print", "no memory for the page");
+    fprintf(page, "call sites that were observed:\n");
+    tide_site_each(report_site, page); /* with the registry locked; `out` may be a full pipe */
+    bool whole = fclose(page) == 0;
+    if (whole)
+        fwrite(text, 1, length, out);
+    free(text); /* the C library's */
+    return whole ? TIDE_OK
+                 : tide_fail(TIDE_ERROR_MEMORY, "tide_profile_print", "no memory for the page");
 }

@@ -6,18 +6,52 @@
 
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 
 #define CLOSED (INT64_MIN / 2)
 
 enum { PLACE_FREE = 0, PLACE_CLAIMED = 1 };
 
-_Static_assert(PLACE_FREE == 0 && TIDE_NO_TYPE == 0, "in a shard of zeros every place is free");
+_Static_assert(PLACE_FREE == 0 && TIDE_NO_TYPE == 0, "in figures of zeros every place is free");
+_Static_assert(sizeof(tide_shard) == 64, "shards stand a cache line apart");
+
+/* ---- figures ---------------------------------------------------------------------------- */
+
+/* There are some for whoever is inside. */
+static tide_shard_figures *shard_figures(const tide_shard *shard)
+{
+    return __atomic_load_n(&shard->figures, __ATOMIC_ACQUIRE);
+}
+
+/* Two threads may make them at once: the later one takes the other's. */
+bool tide_shard_make(tide_shard *shard)
+{
+    tide_shard_figures *there = shard_figures(shard);
+    if (TIDE_LIKELY(there != NULL))
+        return true;
+    tide_shard_figures *made = tide_os_resize(NULL, sizeof *made);
+    if (made == NULL)
+        return false;
+    memset(made, 0, sizeof *made);
+    if (!__atomic_compare_exchange_n(&shard->figures, &there, made, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        tide_os_free(made);
+    return true;
+}
+
+void tide_shard_discard(tide_shard *shard)
+{
+    tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) <= 0);
+    tide_os_free(shard_figures(shard));
+    __atomic_store_n(&shard->figures, NULL, __ATOMIC_RELAXED);
+}
 
 /* ---- in and out ------------------------------------------------------------------------- */
 
 bool tide_shard_enter(tide_shard *shard)
 {
-    if (TIDE_LIKELY(__atomic_fetch_add(&shard->inside, 1, __ATOMIC_ACQUIRE) >= 0))
+    if (TIDE_LIKELY(__atomic_fetch_add(&shard->inside, 1, __ATOMIC_ACQUIRE) >= 0 &&
+                    tide_shard_make(shard)))
         return true;
     tide_shard_leave(shard);
     return false;
@@ -66,14 +100,14 @@ static void shard_raise_to(uint32_t *most, uint32_t value)
 void tide_shard_count(tide_shard *shard)
 {
     tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
-    shard_add(&shard->scopes, 1);
+    shard_add(&shard_figures(shard)->scopes, 1);
 }
 
 /* The place of a type, claimed when the type is first seen; NULL when all places are taken. */
-static tide_shard_type *shard_claim_type_place(tide_shard *shard, tide_type type)
+static tide_shard_type *shard_claim_type_place(tide_shard_figures *figures, tide_type type)
 {
     for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
-        tide_shard_type *place = &shard->types[i];
+        tide_shard_type *place = &figures->types[i];
         tide_type seen = __atomic_load_n(&place->type, __ATOMIC_RELAXED);
         if (seen == TIDE_NO_TYPE && __atomic_compare_exchange_n(&place->type, &seen, type, false,
                                                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -88,9 +122,9 @@ void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots)
 {
     tide_assert(type != TIDE_NO_TYPE && slots != 0);
     tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
-    tide_shard_type *place = shard_claim_type_place(shard, type);
+    tide_shard_type *place = shard_claim_type_place(shard_figures(shard), type);
     if (place == NULL) {
-        shard_add(&shard->other, 1);
+        shard_add(&shard_figures(shard)->other, 1);
         return;
     }
     shard_raise_to(&place->slots_max, slots);
@@ -123,12 +157,12 @@ static void shard_write_pattern(tide_shard_pattern *place, const int64_t *words,
 
 /* Passes over a place that another thread is writing just now. At worst one pattern then has two
  * places, and the reader adds them up. */
-static tide_shard_pattern *shard_claim_pattern_place(tide_shard *shard, const int64_t *words,
-                                                     uint32_t length)
+static tide_shard_pattern *shard_claim_pattern_place(tide_shard_figures *figures,
+                                                     const int64_t *words, uint32_t length)
 {
     uint64_t hash = shard_hash_of(words, length);
     for (uint32_t i = 0; i < TIDE_PROFILE_PATTERNS; i++) {
-        tide_shard_pattern *place = &shard->patterns[i];
+        tide_shard_pattern *place = &figures->patterns[i];
         uint64_t seen = __atomic_load_n(&place->hash, __ATOMIC_ACQUIRE);
         if (seen == PLACE_FREE &&
             __atomic_compare_exchange_n(&place->hash, &seen, PLACE_CLAIMED, false, __ATOMIC_ACQUIRE,
@@ -146,15 +180,10 @@ static tide_shard_pattern *shard_claim_pattern_place(tide_shard *shard, const in
 void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t length)
 {
     tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
+    tide_shard_figures *figures = shard_figures(shard);
     tide_shard_pattern *place =
-        length <= TIDE_PATTERN_WORDS ? shard_claim_pattern_place(shard, words, length) : NULL;
-    shard_add(place != NULL ? &place->scopes : &shard->pattern_other, 1);
-}
-
-void tide_shard_count_nested(tide_shard *shard)
-{
-    tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
-    shard_add(&shard->nested, 1);
+        length <= TIDE_PATTERN_WORDS ? shard_claim_pattern_place(figures, words, length) : NULL;
+    shard_add(place != NULL ? &place->scopes : &figures->pattern_other, 1);
 }
 
 /* ---- reading ---------------------------------------------------------------------------- */
@@ -168,10 +197,10 @@ static uint64_t shard_take_counter(uint64_t *counter)
  * count in it just now, and whoever finds its count finds the type that was stored before it. The
  * same with slots, which are counted before the use; without uses they are left for the next time.
  * In a closed shard the places become free again. */
-static void shard_take_types(tide_shard *shard, tide_site_profile *seen, bool closed)
+static void shard_take_types(tide_shard_figures *figures, tide_site_profile *seen, bool closed)
 {
     for (uint32_t i = 0; i < TIDE_PROFILE_TYPES; i++) {
-        tide_shard_type *place = &shard->types[i];
+        tide_shard_type *place = &figures->types[i];
         uint64_t scopes = shard_take_counter(&place->scopes);
         if (scopes != 0) {
             tide_assert(seen->type_count < TIDE_PROFILE_TYPES);
@@ -188,10 +217,10 @@ static void shard_take_types(tide_shard *shard, tide_site_profile *seen, bool cl
     }
 }
 
-static void shard_take_patterns(tide_shard *shard, tide_site_profile *seen, bool closed)
+static void shard_take_patterns(tide_shard_figures *figures, tide_site_profile *seen, bool closed)
 {
     for (uint32_t i = 0; i < TIDE_PROFILE_PATTERNS; i++) {
-        tide_shard_pattern *place = &shard->patterns[i];
+        tide_shard_pattern *place = &figures->patterns[i];
         if (__atomic_load_n(&place->hash, __ATOMIC_ACQUIRE) <= PLACE_CLAIMED)
             continue;
         tide_profile_pattern pattern = {.scopes = shard_take_counter(&place->scopes),
@@ -206,17 +235,40 @@ static void shard_take_patterns(tide_shard *shard, tide_site_profile *seen, bool
     }
 }
 
+/* Writes only what is not so already: the child shares the rest with its parent. Whoever reads a
+ * shard forks with the registry locked, so no shard is closed. */
+void tide_shard_forked(tide_shard *shard)
+{
+    if (__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) == 0)
+        return;
+    tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
+    tide_shard_figures *figures = shard_figures(shard);
+    for (uint32_t i = 0; figures != NULL && i < TIDE_PROFILE_PATTERNS; i++)
+        if (__atomic_load_n(&figures->patterns[i].hash, __ATOMIC_RELAXED) == PLACE_CLAIMED)
+            __atomic_store_n(&figures->patterns[i].hash, PLACE_FREE, __ATOMIC_RELAXED);
+    __atomic_store_n(&shard->inside, 0, __ATOMIC_RELAXED);
+}
+
 /* Takes the uses last: shard_add says why. */
-void tide_shard_harvest(tide_shard *shard, tide_site_profile *into)
+static void shard_take(tide_shard_figures *figures, tide_site_profile *seen, bool closed)
+{
+    shard_take_types(figures, seen, closed);
+    shard_take_patterns(figures, seen, closed);
+    seen->other = shard_take_counter(&figures->other);
+    seen->pattern_other = shard_take_counter(&figures->pattern_other);
+    seen->scopes = shard_take_counter(&figures->scopes);
+}
+
+void tide_shard_harvest(tide_shard *shard, tide_site_profile *into, bool keep)
 {
     tide_site_profile seen = {0};
+    tide_shard_figures *figures = shard_figures(shard);
+    if (figures == NULL)
+        return;
     bool closed = shard_close(shard);
-    shard_take_types(shard, &seen, closed);
-    shard_take_patterns(shard, &seen, closed);
-    seen.other = shard_take_counter(&shard->other);
-    seen.pattern_other = shard_take_counter(&shard->pattern_other);
-    seen.nested = shard_take_counter(&shard->nested);
-    seen.scopes = shard_take_counter(&shard->scopes);
+    shard_take(figures, &seen, closed);
+    if (closed && !keep)
+        tide_shard_discard(shard);
     if (closed)
         shard_open(shard);
     tide_profile_add(into, &seen, 1);

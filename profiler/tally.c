@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "profiler/observe.h"
+#include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 
@@ -16,14 +18,48 @@ tide_tally *tide_tally_of(const tide_site *site)
     return record != NULL ? __atomic_load_n(&record->profile, __ATOMIC_ACQUIRE) : NULL;
 }
 
+/* Room for what is harvested. */
+static bool tally_reserve(tide_tally *tally)
+{
+    if (tally->recent != NULL)
+        return true;
+    tally->recent = tide_os_resize(NULL, sizeof *tally->recent);
+    if (tally->recent == NULL)
+        return false;
+    memset(tally->recent, 0, sizeof *tally->recent);
+    return true;
+}
+
+/* Before a window opens there is room for its figures, in the first shard and for who reads them:
+ * so whoever has no memory for more counts there, and whoever harvests needs none. */
+static tide_tally *tally_prepare(tide_tally *tally)
+{
+    return tally_reserve(tally) && tide_shard_make(&tally->shards[0]) ? tally : NULL;
+}
+
+static void tally_drop_figures(tide_tally *tally)
+{
+    tide_os_free(tally->recent);
+    tide_os_free(tally->before);
+    tally->recent = NULL;
+    tally->before = NULL;
+}
+
 tide_tally *tide_tally_ensure(tide_site *site)
 {
     tide_assert(site->record != NULL);
     tide_tally *tally = site->record->profile;
-    if (tally != NULL || (tally = tide_os_resize(NULL, sizeof *tally)) == NULL)
-        return tally;
+    if (tally != NULL)
+        return tally_prepare(tally);
+    tally = tide_os_resize(NULL, sizeof *tally);
+    if (tally == NULL)
+        return NULL;
     memset(tally, 0, sizeof *tally);
-    tally->shards[0] = &tally->first;
+    if (tally_prepare(tally) == NULL) {
+        tally_drop_figures(tally);
+        tide_os_free(tally);
+        return NULL;
+    }
     tide_assert(__atomic_load_n(&site->record->profile, __ATOMIC_RELAXED) == NULL);
     __atomic_store_n(&site->record->profile, tally, __ATOMIC_RELEASE);
     return tally;
@@ -33,9 +69,8 @@ void tide_tally_clear(tide_tally *tally)
 {
     __atomic_store_n(&tally->remaining, 0, __ATOMIC_RELAXED);
     tide_tally_harvest(tally);
-    memset(&tally->recent, 0, sizeof tally->recent);
-    memset(&tally->before, 0, sizeof tally->before);
-    tide_assert(tally->shards[0] == &tally->first);
+    tally_drop_figures(tally);
+    tide_rate_clear(&tally->rate);
 }
 
 void tide_tally_discard(tide_site *site)
@@ -44,10 +79,10 @@ void tide_tally_discard(tide_site *site)
     tide_tally *tally = site->record->profile;
     if (tally == NULL)
         return;
-    tide_assert(tally->shards[0] == &tally->first);
     site->record->profile = NULL;
-    for (uint32_t i = 1; i < TIDE_TALLY_SHARDS; i++)
-        tide_os_free(tally->shards[i]);
+    for (uint32_t i = 0; i < TIDE_TALLY_SHARDS; i++)
+        tide_shard_discard(&tally->shards[i]);
+    tally_drop_figures(tally);
     tide_os_free(tally);
 }
 
@@ -64,46 +99,47 @@ static uint32_t tally_thread_number(void)
     return mine - 1;
 }
 
-/* Two threads may make one at once: the later one takes the other's. NULL when memory is short. */
-static TIDE_COLD tide_shard *tally_make_shard(tide_shard **place)
-{
-    tide_shard *made = tide_os_resize(NULL, sizeof *made), *there = NULL;
-    if (made == NULL)
-        return NULL;
-    memset(made, 0, sizeof *made);
-    if (__atomic_compare_exchange_n(place, &there, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        return made;
-    tide_os_free(made);
-    tide_assert(there != NULL);
-    return there;
-}
-
-/* Without memory for a shard of its own a thread counts in the first one. */
-static tide_shard *tally_shard_at(tide_tally *tally, uint32_t i)
-{
-    tide_shard **place = &tally->shards[i % TIDE_TALLY_SHARDS];
-    tide_shard *shard = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-    if (TIDE_UNLIKELY(shard == NULL))
-        shard = tally_make_shard(place);
-    return shard != NULL ? shard : &tally->first;
-}
-
-/* At most one shard is closed at a time, so the second try nearly always succeeds. */
+/* At most one shard is closed at a time, so the second try nearly always succeeds; where there is
+ * no memory for a shard's figures, the first one has some. */
 tide_shard *tide_tally_enter(tide_tally *tally)
 {
     for (uint32_t i = tally_thread_number(), tries = 0; tries < TIDE_TALLY_SHARDS; i++, tries++) {
-        tide_shard *shard = tally_shard_at(tally, i);
+        tide_shard *shard = &tally->shards[i % TIDE_TALLY_SHARDS];
         if (TIDE_LIKELY(tide_shard_enter(shard)))
             return shard;
     }
     return NULL;
 }
 
+/* ---- harvested -------------------------------------------------------------------------- */
+
+/* Is there anything to harvest? */
+static bool tally_counted(const tide_tally *tally)
+{
+    for (uint32_t i = 0; i < TIDE_TALLY_SHARDS; i++)
+        if (__atomic_load_n(&tally->shards[i].figures, __ATOMIC_RELAXED) != NULL)
+            return true;
+    return false;
+}
+
+bool tide_tally_counting(const tide_tally *tally)
+{
+    return tide_observe_always_on() || __atomic_load_n(&tally->remaining, __ATOMIC_RELAXED) > 0;
+}
+
 void tide_tally_harvest(tide_tally *tally)
 {
-    for (uint32_t i = 0; i < TIDE_TALLY_SHARDS; i++) {
-        tide_shard *shard = __atomic_load_n(&tally->shards[i], __ATOMIC_ACQUIRE);
-        if (shard != NULL)
-            tide_shard_harvest(shard, &tally->recent);
-    }
+    bool keep = tide_tally_counting(tally);
+    if (!tally_counted(tally) || !tally_reserve(tally))
+        return;
+    for (uint32_t i = 0; i < TIDE_TALLY_SHARDS; i++)
+        tide_shard_harvest(&tally->shards[i], tally->recent, keep);
+}
+
+void tide_tally_read(tide_tally *tally, tide_site_profile *out)
+{
+    tide_tally_harvest(tally);
+    tide_profile_unpack(tally->before, out);
+    if (tally->recent != NULL)
+        tide_profile_add(out, tally->recent, 1);
 }

@@ -7,6 +7,7 @@
 
 #include "profiler/rate.h"
 #include "profiler/shard.h"
+#include "profiler/window.h"
 #include "runtime/scope/site.h"
 
 enum { TIDE_TALLY_SHARDS = 8 };
@@ -17,10 +18,9 @@ _Static_assert((TIDE_TALLY_SHARDS & (TIDE_TALLY_SHARDS - 1)) == 0,
 typedef struct tide_tally {
     int64_t remaining; /* atomic: uses until the window is full; else 0 or less */
     tide_rate rate;    /* how fast windows fill                               */
-    tide_shard *shards[TIDE_TALLY_SHARDS]; /* atomic each: by thread; NULL until one counts there */
-    tide_shard first;                      /* shards[0] */
-    tide_site_profile recent;              /* harvested, not taken by policy. Registry locked */
-    tide_site_profile before;              /* all that policy took. Registry locked */
+    tide_shard shards[TIDE_TALLY_SHARDS]; /* by thread */
+    tide_site_profile *recent; /* harvested, not taken by policy; NULL: nothing. Registry locked */
+    tide_packed_profile *before; /* all that policy took. Registry locked */
 } tide_tally;
 
 /* The site's tally or NULL. Any thread that is inside the site, or the registry locked. */
@@ -33,8 +33,15 @@ tide_tally *tide_tally_ensure(tide_site *site);
  * cannot be counted. */
 tide_shard *tide_tally_enter(tide_tally *tally);
 
-/* Empties the shards into `recent`. Registry locked. */
+/* Are uses counted: is a window open, or is everything observed? */
+bool tide_tally_counting(const tide_tally *tally);
+
+/* Empties the shards into `recent`; without memory for that they stay as they are. What a window
+ * that is over counted in is freed. Registry locked. */
 void tide_tally_harvest(tide_tally *tally);
+
+/* All that was seen, taken by policy or not. Registry locked. */
+void tide_tally_read(tide_tally *tally, tide_site_profile *out);
 
 /* Forgets all counts and closes the window. Registry locked. */
 void tide_tally_clear(tide_tally *tally);

@@ -5,9 +5,9 @@
  *   type 8 8 "f64"                            size, alignment; numbered from 1 in this order
  *   site scope 12 300 0 0 "" "work.c" "step"  kind, line, uses, touches of other types, uses of
  *                                             other patterns; name, file, function
- *   nested 300                                of the last site, a scope: uses inside a level that
- *                                             had not saved what they touched
  *   uses 1 300 600 2                          of the last site: type, uses, slots, most slots
+ *   key 17 300 300 1                          the same of a key, in place of a type: of dispatches
+ *                                             by keys only
  *   pattern 300 1                             of the last site: uses, words (a type by its
  *                                             number); of scopes, frames and arrays only
  *   end 1                                     how many sites there were
@@ -19,14 +19,16 @@
 
 #include "profiler/profile_set.h"
 
-/* Largest text, longest line, in bytes; largest count. Products of such a count with the slots of a
- * row do not overflow. */
+/* Largest text, longest line, longest name of a type, in bytes; largest count. Products of such a
+ * count with the slots of a row do not overflow. */
 #define TIDE_TEXT_BYTES     ((size_t)32 << 20)
 #define TIDE_TEXT_LINE      ((size_t)64 << 10)
+#define TIDE_TEXT_TYPE_NAME ((size_t)16000)
 #define TIDE_TEXT_COUNT_MAX UINT64_C(100000000000000)
 
 _Static_assert(3 * 4 * TIDE_KEY_STRING_MAX + 1024 <= TIDE_TEXT_LINE,
                "a site fits a line even if each byte of its three strings is escaped");
+_Static_assert(4 * TIDE_TEXT_TYPE_NAME + 1024 <= TIDE_TEXT_LINE, "so does a type");
 
 typedef struct tide_profile_text {
     char *bytes;

@@ -105,7 +105,7 @@ static char tokens_unescape(tide_tokens *t)
     return high >= 0 && low >= 0 ? (char)(high * 16 + low) : '\0';
 }
 
-bool tide_tokens_string(tide_tokens *t, const char *what, char *out)
+bool tide_tokens_string(tide_tokens *t, const char *what, size_t most, char *out)
 {
     size_t length = 0;
     if (!tide_tokens_blank(t, what))
@@ -118,9 +118,9 @@ bool tide_tokens_string(tide_tokens *t, const char *what, char *out)
             return tide_tokens_bad(t, "%s has an escape that is none", what);
         else if (c == '\0')
             return tide_tokens_bad(t, "%s has a byte 0", what);
-        tide_assert(length <= TIDE_KEY_STRING_MAX);
-        if (length == TIDE_KEY_STRING_MAX)
-            return tide_tokens_bad(t, "%s is longer than %d bytes", what, TIDE_KEY_STRING_MAX);
+        tide_assert(length <= most);
+        if (length == most)
+            return tide_tokens_bad(t, "%s is longer than %zu bytes", what, most);
         out[length++] = c;
     }
     if (tide_tokens_at_end(t))

@@ -41,8 +41,8 @@ bool tide_tokens_blank(tide_tokens *tokens, const char *what);
 bool tide_tokens_number(tide_tokens *tokens, const char *what, uint64_t least, uint64_t most,
                         uint64_t *out);
 
-/* A blank and a string; `out` has room for TIDE_KEY_STRING_MAX bytes and the end. */
-bool tide_tokens_string(tide_tokens *tokens, const char *what, char *out);
+/* A blank and a string; `out` has room for `most` bytes and the end. */
+bool tide_tokens_string(tide_tokens *tokens, const char *what, size_t most, char *out);
 
 /* Has the line been taken whole? */
 bool tide_tokens_at_end(const tide_tokens *tokens);

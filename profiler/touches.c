@@ -25,25 +25,25 @@ static void touches_insert_type(type_set *set, tide_type type)
     set->words[at] = type;
 }
 
+/* What is done with each type that a scope touched. */
+typedef void touches_found(void *user, tide_type type, uint32_t slots);
+
 /* A shelf that was saved and not used counts for nothing. */
-static void touches_count_slots(tide_shard *shard, type_set *set, tide_type type,
-                                const tide_slot *now, const tide_slot *then)
+static void touches_find(touches_found *found, void *user, tide_type type, const tide_slot *now,
+                         const tide_slot *then)
 {
-    uint32_t slots = (uint32_t)(now - then);
-    if (slots == 0)
-        return;
-    tide_shard_count_type(shard, type, slots);
-    touches_insert_type(set, type);
+    if (now != then)
+        found(user, type, (uint32_t)(now - then));
 }
 
-/* Counts the shelves that the plan saved in the scope itself, not in the log. */
-static void touches_count_saved(tide_shard *shard, type_set *set, const tide_scope *scope)
+/* The shelves that the plan saved in the scope itself, not in the log. */
+static void touches_find_saved(const tide_scope *scope, touches_found *found, void *user)
 {
     const tide_plan *plan = scope->plan;
     tide_assert(!tide_scope_logged(scope) && plan->type_count <= TIDE_SCOPE_SAVED);
     for (uint32_t i = 0; i < plan->type_count; i++)
-        touches_count_slots(shard, set, plan->types[i], scope->pool->shelves[plan->types[i]].next,
-                            scope->saved[i]);
+        touches_find(found, user, plan->types[i], scope->pool->shelves[plan->types[i]].next,
+                     scope->saved[i]);
 }
 
 /* Did the scope, or an entry below this one, save the same shelf before? Then a level that was left
@@ -67,25 +67,57 @@ bool tide_touches_known(const tide_scope *scope)
            (pool->tag == scope->tag || !tide_abandoned(pool, scope->tag));
 }
 
-/* A shelf has two entries only if a scope inside was left open. The tag tells whether one was; only
+/* A shelf has two entries only if a scope inside was left open or abandoned. The tag tells; only
  * then each entry is compared with all entries below it. */
-void tide_touches_count(tide_shard *shard, const tide_scope *scope)
+static void touches_each(const tide_scope *scope, touches_found *found, void *user)
 {
     const tide_pool *pool = scope->pool;
     tide_assert(tide_touches_known(scope));
-    bool leaked = pool->tag != scope->tag, nested = false;
-    type_set set = {0};
-    tide_shard_count(shard);
+    bool leaked = pool->tag != scope->tag;
     for (const tide_entry *entry = tide_scope_base(scope); entry < pool->log_top; entry++) {
         if (!tide_shelf_real(pool, entry->shelf) || (leaked && touches_saved_below(scope, entry)))
             continue;
-        touches_count_slots(shard, &set, tide_row_of(pool, entry->shelf)->type, entry->shelf->next,
-                            entry->next);
-        nested = nested || (entry->saved_at != scope->outer && entry->shelf->next != entry->next);
+        touches_find(found, user, tide_row_of(pool, entry->shelf)->type, entry->shelf->next,
+                     entry->next);
     }
     if (!tide_scope_logged(scope))
-        touches_count_saved(shard, &set, scope);
-    if (nested)
-        tide_shard_count_nested(shard);
-    tide_shard_count_pattern(shard, set.words, set.length);
+        touches_find_saved(scope, found, user);
+}
+
+typedef struct touches_counted {
+    tide_shard *shard;
+    type_set set;
+} touches_counted;
+
+static void touches_count_one(void *user, tide_type type, uint32_t slots)
+{
+    touches_counted *counted = user;
+    tide_shard_count_type(counted->shard, type, slots);
+    touches_insert_type(&counted->set, type);
+}
+
+void tide_touches_count(tide_shard *shard, const tide_scope *scope)
+{
+    touches_counted counted = {.shard = shard};
+    tide_shard_count(shard);
+    touches_each(scope, touches_count_one, &counted);
+    tide_shard_count_pattern(shard, counted.set.words, counted.set.length);
+}
+
+static void touches_list_one(void *user, tide_type type, uint32_t slots)
+{
+    (void)slots;
+    touches_insert_type(user, type);
+}
+
+uint32_t tide_touches_list(const tide_scope *scope, tide_type *types, uint32_t room)
+{
+    type_set set = {0};
+    touches_each(scope, touches_list_one, &set);
+    tide_assert(room > 0);
+    if (set.length > TIDE_PATTERN_WORDS || set.length > room)
+        return 0;
+    for (uint32_t i = 0; i < set.length; i++)
+        types[i] = (tide_type)set.words[i];
+    return set.length;
 }

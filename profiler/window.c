@@ -7,8 +7,9 @@
 #include "profiler/observe.h"
 #include "profiler/tally.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 
-bool tide_window_begin(tide_site *site, uint64_t uses)
+static bool window_begin(tide_site *site, uint64_t uses, bool in_use)
 {
     tide_assert(uses > 0 && site->record != NULL);
     tide_tally *tally = tide_tally_ensure(site);
@@ -17,11 +18,21 @@ bool tide_window_begin(tide_site *site, uint64_t uses)
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_RELAXED);
     if (tide_site_arrived(site) && !tide_observe_wraps(plan) && tide_observe_wrap(plan) == NULL)
         return false; /* most likely this plan is the one to be wrapped */
-    tide_rate_begin(&tally->rate);
+    tide_rate_begin(&tally->rate, uses, in_use);
     int64_t tickets = uses < INT64_MAX ? (int64_t)uses : INT64_MAX;
     tide_assert(tickets > 0);
     __atomic_store_n(&tally->remaining, tickets, __ATOMIC_RELAXED);
     return true;
+}
+
+bool tide_window_begin(tide_site *site, uint64_t uses)
+{
+    return window_begin(site, uses, false);
+}
+
+bool tide_window_begin_in_use(tide_site *site, uint64_t uses)
+{
+    return window_begin(site, uses, true);
 }
 
 bool tide_window_open(const tide_site *site)
@@ -38,6 +49,13 @@ void tide_window_end(tide_site *site)
     tide_site_publish(site);
 }
 
+void tide_window_forked(tide_site *site)
+{
+    tide_tally *tally = tide_tally_of(site);
+    for (uint32_t i = 0; tally != NULL && i < TIDE_TALLY_SHARDS; i++)
+        tide_shard_forked(&tally->shards[i]);
+}
+
 /* While another thread counts a use, the types of that use may be seen now and the use itself the
  * next time. No type is shown with more uses than there were. */
 static void window_cap_types(tide_site_profile *profile)
@@ -47,6 +65,22 @@ static void window_cap_types(tide_site_profile *profile)
             profile->types[i].scopes = profile->scopes;
 }
 
+/* Adds what was harvested to what was taken before. (Without memory the sum stays as it was: a
+ * window less is told. Who takes this one has it.) */
+static void window_move_recent(tide_tally *tally)
+{
+    static tide_site_profile before; /* guarded by the registry */
+    tide_profile_unpack(tally->before, &before);
+    tide_profile_add(&before, tally->recent, 1);
+    (void)tide_profile_pack(&tally->before, &before);
+    if (tide_tally_counting(tally)) {
+        memset(tally->recent, 0, sizeof *tally->recent);
+        return;
+    }
+    tide_os_free(tally->recent);
+    tally->recent = NULL;
+}
+
 void tide_window_take(tide_site *site, tide_site_profile *out)
 {
     memset(out, 0, sizeof *out);
@@ -54,10 +88,23 @@ void tide_window_take(tide_site *site, tide_site_profile *out)
     if (tally == NULL)
         return;
     tide_tally_harvest(tally);
-    *out = tally->recent;
-    tide_assert(out->type_count <= TIDE_PROFILE_TYPES);
-    memset(&tally->recent, 0, sizeof tally->recent);
+    if (tally->recent != NULL) {
+        *out = *tally->recent;
+        tide_assert(out->type_count <= TIDE_PROFILE_TYPES);
+        window_move_recent(tally);
+    }
     tide_rate_taken(&tally->rate, out->scopes);
-    tide_profile_add(&tally->before, out, 1);
     window_cap_types(out);
+}
+
+double tide_window_uses(const tide_site *site)
+{
+    const tide_tally *tally = tide_tally_of(site);
+    return tally != NULL ? tide_rate_confirmed(&tally->rate) : 0;
+}
+
+double tide_window_rate(const tide_site *site)
+{
+    const tide_tally *tally = tide_tally_of(site);
+    return tally != NULL ? tally->rate.while_used : 0;
 }

@@ -14,23 +14,46 @@
  * memory is short (nothing changed). Registry locked. */
 bool tide_window_begin(tide_site *site, uint64_t uses);
 
+/* The same by a use of the site: that the site is in use now says nothing of how often it is. */
+bool tide_window_begin_in_use(tide_site *site, uint64_t uses);
+
 /* Is one open (begun and neither full nor ended)? Registry locked. */
 bool tide_window_open(const tide_site *site);
 
 /* Ends a window that is not full. The next publish wraps no more; publishes. Registry locked. */
 void tide_window_end(tide_site *site);
 
+/* After a fork, in the child: no thread that was counting is there. Registry locked. */
+void tide_window_forked(tide_site *site);
+
 /* Takes what was counted since it was last taken, and adds it to what tide_profile_site tells. Uses
  * that are under way in other threads are counted the next time. Registry locked. */
 void tide_window_take(tide_site *site, tide_site_profile *out);
+
+/* How often the site has been used up to the last window that was taken, estimated; never too high
+ * by much (profiler/rate.h). Registry locked. */
+double tide_window_uses(const tide_site *site);
+
+/* Uses in a second while the site is in use, by the last window that was full; 0: none was.
+ * Registry locked. */
+double tide_window_rate(const tide_site *site);
 
 /* Adds `from`, its counts times `weight`, to `into`: types and patterns are matched; the most
  * frequent keep a place, the rest goes to the others. */
 void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, double weight);
 
-/* Policy wants to know when some window is full: called by the thread that filled it, nothing
+/* A profile in the memory that its figures need. NULL: all zero. */
+typedef struct tide_packed_profile tide_packed_profile;
+
+void tide_profile_unpack(const tide_packed_profile *packed, tide_site_profile *out);
+uint64_t tide_packed_scopes(const tide_packed_profile *packed);
+
+/* Puts the profile in the place of what is packed there. False: no memory, nothing changed. */
+bool tide_profile_pack(tide_packed_profile **packed, const tide_site_profile *profile);
+
+/* Policy wants to know when a site's window is full: called by the thread that filled it, nothing
  * locked; must be quick. Set while the seam is attached. */
-extern void (*tide_window_filled)(void);
+extern void (*tide_window_filled)(tide_site *site);
 
 /* What a loaded profile says of a site of which nothing was taken yet; false: nothing, or some of
  * its types are not registered yet, or something was taken. Registry locked. */

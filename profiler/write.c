@@ -96,8 +96,10 @@ static void write_type(writer *w, const tide_profile_type *type, uint64_t uses)
     slots = slots < scopes ? scopes : slots;
     uint64_t least = (slots + scopes - 1) / scopes;
     uint64_t most = write_at_most(type->slots_max, TIDE_ROW_MAX);
-    write_format(w, "uses %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", type->type, scopes,
-                 slots, most < least ? least : most);
+    bool key = type->type >= TIDE_KEY_FIRST;
+    write_format(w, "%s %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", key ? "key" : "uses",
+                 key ? type->type - TIDE_KEY_FIRST : type->type, scopes, slots,
+                 most < least ? least : most);
 }
 
 /* `left`: uses for which no pattern has been written yet. */
@@ -128,12 +130,27 @@ static void write_site(writer *w, const tide_profile_set_site *site)
     write_string(w, site->key.file);
     write_string(w, site->key.function);
     write_format(w, "\n");
-    if (profile->nested != 0 && site->key.kind == TIDE_KIND_SCOPE)
-        write_format(w, "nested %" PRIu64 "\n", write_at_most(profile->nested, uses));
     for (uint32_t i = 0; i < profile->type_count; i++)
         write_type(w, &profile->types[i], uses);
     for (uint32_t i = 0; i < profile->pattern_count; i++)
         write_pattern(w, &profile->patterns[i], &left);
+}
+
+/* What could not be read again is not written. */
+static void write_type_facts(writer *w, const tide_type_facts *facts)
+{
+    size_t length = strlen(facts->name);
+    if (w->status != TIDE_OK)
+        return;
+    if (length > TIDE_TEXT_TYPE_NAME) {
+        w->status = tide_fail(TIDE_ERROR_LIMIT, w->call,
+                              "the name of a type has %zu bytes, most is %zu: '%.60s…'", length,
+                              TIDE_TEXT_TYPE_NAME, facts->name);
+        return;
+    }
+    write_format(w, "type %zu %zu", facts->size, facts->align);
+    write_string(w, facts->name);
+    write_format(w, "\n");
 }
 
 tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_text *out,
@@ -142,11 +159,8 @@ tide_status tide_profile_text_write(const tide_profile_set *set, tide_profile_te
     writer w = {out, call, TIDE_OK};
     *out = (tide_profile_text){0};
     write_format(&w, "tidepool profile 1\n");
-    for (uint32_t i = 0; i < set->type_count; i++) {
-        write_format(&w, "type %zu %zu", set->types[i].size, set->types[i].align);
-        write_string(&w, set->types[i].name);
-        write_format(&w, "\n");
-    }
+    for (uint32_t i = 0; i < set->type_count; i++)
+        write_type_facts(&w, &set->types[i]);
     for (uint32_t i = 0; i < set->site_count; i++)
         write_site(&w, set->sites[i]);
     write_format(&w, "end %" PRIu32 "\n", set->site_count);

@@ -4,7 +4,8 @@
 #ifndef TIDEPOOL_RUNTIME_ATTACH_H
 #define TIDEPOOL_RUNTIME_ATTACH_H
 
-/* Called once, before the first pool, device or site, by jit/attach.c, which attaches everything. */
+/* Called once, before the first pool, device or site, by jit/attach.c, which attaches
+ * everything. */
 void tide_runtime_attach(void);
 
 #endif

@@ -3,6 +3,11 @@
  * nothing, whatever was opened at their depth meanwhile. */
 #include "forms.h"
 
+#include <pthread.h>
+#include <setjmp.h>
+
+#include "runtime/pool/core.h"
+
 /* How the scopes around a body are taken away from under it. */
 enum removal { BY_RESET, BY_EMPTY, BY_OUTER_MARK, BY_OUTER_SCOPE, REMOVAL_COUNT };
 
@@ -314,6 +319,157 @@ static void reset_and_reopen(tide_pool *pool, void *state)
     tide_acquire(pool, double, 4);
 }
 
+/* A tag that was used is not used again: the last reset that could be told from others is
+ * refused. */
+static void epochs_end_and_do_not_begin_anew(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    {
+        TIDE_SCOPE(pool);
+        tide_acquire(pool, double, 4);
+    }
+    pool->tag |= ~TIDE_TAG_DEPTH - 2 * (TIDE_TAG_DEPTH + 1);
+    for (size_t i = 0; i < 4; i++) {
+        TIDE_SCOPE_TYPES(pool, double);
+        void *kept = take(pool, TIDE_F64, 10, 7);
+        expect_status(tide_pool_reset(pool), i < 2 ? TIDE_OK : TIDE_ERROR_LIMIT);
+        assert_int_equal(tide_pool_depth(pool), i < 2 ? 0 : 1);
+        if (i >= 2)
+            expect_bytes(kept, 10 * sizeof(double), 7);
+    }
+    counts_same((counts){0, 0, 0, 0}, pool);
+    tide_mark outer = tide_checkpoint(pool), inner = tide_checkpoint(pool);
+    expect_status(tide_rewind(pool, outer), TIDE_ERROR_LIMIT);
+    assert_int_equal(tide_pool_depth(pool), 2);
+    expect_ok(tide_rewind(pool, inner));
+    expect_ok(tide_rewind(pool, outer));
+    tide_acquire(pool, double, 4);
+    expect_ok(tide_pool_reset(pool)); /* nothing is open: nothing is abandoned */
+    counts_same((counts){0, 0, 0, 0}, pool);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* Nothing is written for these scopes, so only their number tells that they are there. */
+static void leave_open_by_longjmp(tide_pool *pool, size_t times)
+{
+    for (volatile size_t i = 0; i < times; i++) {
+        jmp_buf away;
+        if (setjmp(away) == 0) {
+            TIDE_SCOPE_TYPES(pool, double);
+            longjmp(away, 1);
+        }
+    }
+}
+
+/* At the level around, whose arrays a refused block takes; those of a frame are refused, too. */
+static void stay_at_the_deepest(tide_pool *pool, void *times)
+{
+    assert_int_equal(tide_pool_depth(pool), TIDE_TAG_DEEP - 1);
+    ++*(size_t *)times;
+}
+
+static void expect_no_level_opens(tide_pool *pool, const tide_pool_statistics *before)
+{
+    tide_scope scope;
+    expect_status(tide_scope_enter(pool, NULL, &scope), TIDE_ERROR_LIMIT);
+    assert_null(tide_checkpoint(pool).pool);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_LIMIT);
+    assert_non_null(strstr(tide_error_message(), "longjmp"));
+    size_t times = 0;
+    EACH_FORM(inner)
+    {
+        (void)inner->run(pool, stay_at_the_deepest, &times); /* or is refused, and runs nothing */
+        assert_int_equal(tide_pool_depth(pool), before->depth);
+        CHECK_POOL(pool);
+    }
+    assert_true(times > 0); /* blocks run, refused or not */
+}
+
+static void more_levels_than_a_tag_counts_are_refused(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    {
+        TIDE_SCOPE_TYPES(pool, double);
+        tide_acquire(pool, double, 4);
+        size_t times = scaled((size_t)TIDE_TAG_DEEP, 2000);
+        pool->tag += TIDE_TAG_DEEP - times; /* as many as are not left here one by one */
+        leave_open_by_longjmp(pool, times + 1000);
+        tide_acquire(pool, double, 4);
+        tide_acquire(pool, int32_t, 4);
+        tide_acquire(pool, float, 4);
+        tide_pool_statistics deep = stats_of(pool);
+        assert_int_equal(deep.depth, TIDE_TAG_DEEP - 1);
+        expect_no_level_opens(pool, &deep);
+    }
+    assert_int_equal(tide_pool_depth(pool), 0);
+    assert_int_equal(tide_pool_active(pool, TIDE_F64), 0);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* Each removal keeps one more level than the one before. Each level still ends by itself, with a
+ * mark that was left open in it. */
+static void abandon_higher_and_higher(tide_pool *pool, size_t left)
+{
+    TIDE_SCOPE_TYPES(pool, double);
+    size_t depth = tide_pool_depth(pool), reals = tide_pool_active(pool, TIDE_F64);
+    bool takes = left % 2 == 0; /* no more arrays of one type than a pool may have */
+    if (takes)
+        tide_acquire(pool, double, 1);
+    tide_mark outer = tide_checkpoint(pool), inner = tide_checkpoint(pool);
+    expect_ok(tide_rewind(pool, outer));
+    expect_status(tide_rewind(pool, inner), TIDE_ERROR_STALE);
+    if (left > 0)
+        abandon_higher_and_higher(pool, left - 1);
+    assert_int_equal(tide_pool_depth(pool), depth);
+    assert_int_equal(tide_pool_active(pool, TIDE_F64), reals + takes);
+    (void)tide_checkpoint(pool);
+}
+
+static void *abandon_on_a_deep_stack(void *pool)
+{
+    abandon_higher_and_higher(pool, scaled(70000, 2000));
+    return NULL;
+}
+
+static void seventy_thousand_rising_removals(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    assert_int_equal(pthread_attr_init(&attributes), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, (size_t)512 << 20), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, abandon_on_a_deep_stack, pool), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+    counts_same((counts){0, 0, 0, 0}, pool);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* More of them than are remembered, from marks alone. */
+static void too_many_rising_removals_are_refused(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_abandonments *all = &pool->core->abandoned;
+    tide_mark kept = tide_checkpoint(pool), outer = tide_checkpoint(pool);
+    tide_checkpoint(pool);
+    uint64_t *events = tide_os_reserve(TIDE_ABANDON_MAX * sizeof *events);
+    assert_non_null(events);
+    all->events = events;          /* the pool's, as after the first TIDE_ABANDON_FIRST of them */
+    all->count = TIDE_ABANDON_MAX; /* as if each had kept one level less than this one */
+    for (uint32_t i = 0; i < TIDE_ABANDON_MAX; i++)
+        events[i] = 1;
+    expect_status(tide_rewind(pool, outer), TIDE_ERROR_LIMIT);
+    assert_int_equal(tide_pool_depth(pool), 3);
+    expect_ok(tide_rewind(pool, kept)); /* keeps the root alone: makes all others irrelevant */
+    assert_int_equal(all->count, 1);
+    counts_same((counts){0, 0, 0, 0}, pool);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void a_hundred_thousand_resets_under_one_scope(void **state)
 {
     (void)state;
@@ -345,6 +501,10 @@ static const form_case cases[] = {
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_removed_loop_runs_on_without_rewinding),
+    cmocka_unit_test(epochs_end_and_do_not_begin_anew),
+    cmocka_unit_test(more_levels_than_a_tag_counts_are_refused),
+    cmocka_unit_test(seventy_thousand_rising_removals),
+    cmocka_unit_test(too_many_rising_removals_are_refused),
     cmocka_unit_test(a_hundred_thousand_resets_under_one_scope),
 };
 

@@ -337,7 +337,6 @@ static void ask_badly(tide_pool *pool, void *state)
         {TIDE_F64, 0, 2, NULL, TIDE_ERROR_ARGUMENT, "NULL"},
         {TIDE_F64, 2, 1, SHAPE(3), TIDE_ERROR_ARGUMENT, "order is 2"},
         {TIDE_F64, -1, 1, SHAPE(3), TIDE_ERROR_ARGUMENT, "order is -1"},
-        {TIDE_BIT, 0, 1, SHAPE(100), TIDE_ERROR_TYPE, "tide_acquire_bits"},
         {TIDE_NO_TYPE, 0, 1, SHAPE(3), TIDE_ERROR_TYPE, "no type 0"},
         {tide_type_count() + 1, 0, 1, SHAPE(3), TIDE_ERROR_TYPE, "no type"},
         {TIDE_TYPE_LIMIT, 0, 1, SHAPE(3), TIDE_ERROR_TYPE, "no type"},

@@ -73,7 +73,6 @@ static void every_type_is_filled_whatever_was_there(const scene *s)
 static void fill_badly(tide_pool *pool, void *state)
 {
     tide_type structure = *(const tide_type *)state;
-    const bool on = true;
     char value[24];
     fill_bytes(value, sizeof value, 7);
     expect_elements(tide_array_fill(pool, structure, 2, SHAPE(3, 4), value), structure, 2,
@@ -81,12 +80,6 @@ static void fill_badly(tide_pool *pool, void *state)
     size_t live = stats_of(pool).slots_live;
     assert_null(tide_array_ones(pool, structure, 1, SHAPE(3)));
     expect_error(TIDE_ERROR_TYPE, "tide_array_ones");
-    assert_null(tide_array_zeros(pool, TIDE_BIT, 1, SHAPE(100)));
-    expect_error(TIDE_ERROR_TYPE, "bits");
-    assert_null(tide_array_ones(pool, TIDE_BIT, 1, SHAPE(100)));
-    expect_error(TIDE_ERROR_TYPE, "bits");
-    assert_null(tide_array_fill(pool, TIDE_BIT, 1, SHAPE(100), &on));
-    expect_error(TIDE_ERROR_TYPE, "bits");
     assert_null(tide_array_fill(pool, TIDE_F64, 1, SHAPE(3), NULL));
     expect_error(TIDE_ERROR_ARGUMENT, "tide_array_fill");
     assert_null(tide_array_zeros(pool, TIDE_F64, 2, SHAPE(3, -1)));
@@ -148,8 +141,6 @@ static void make_similar_badly(tide_pool *pool, void *state)
     expect_error(TIDE_ERROR_ARGUMENT, "tide_array_similar");
     assert_null(tide_array_similar(NULL, like, TIDE_NO_TYPE, 0, NULL));
     expect_error(TIDE_ERROR_ARGUMENT, "pool");
-    assert_null(tide_array_similar(pool, like, TIDE_BIT, 0, NULL));
-    expect_error(TIDE_ERROR_TYPE, "bits");
     assert_null(tide_array_similar(pool, like, UINT32_MAX, 0, NULL));
     expect_error(TIDE_ERROR_TYPE, "no type");
     assert_null(tide_array_similar(pool, like, TIDE_NO_TYPE, 9, SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1)));

@@ -147,6 +147,112 @@ static void more_bits_than_there_can_be_are_refused(const scene *s)
     form_run(s->form, s->pool, take_too_many, NULL);
 }
 
+/* ---- of several dimensions ---- */
+
+/* Every third bit, by its index, and by counting along the words. */
+static void expect_pattern(const tide_array *array)
+{
+    int64_t index[TIDE_NDIM_MAX] = {0};
+    uint64_t *bits = tide_array_data(array);
+    size_t i = 0, set = 0;
+    do {
+        assert_int_equal(tide_array_bit(array, index), i); /* row-major, without gaps */
+        tide_bit_put(bits, i, i % 3 == 0);
+        set += i++ % 3 == 0;
+    } while (next_index(array, index));
+    assert_int_equal(i, array->length);
+    assert_int_equal(tide_bits_count(bits, array->length), set);
+}
+
+static tide_array *expect_shape(tide_array *array, int ndim, const int64_t *shape)
+{
+    size_t length = 1;
+    assert_non_null(array);
+    for (int d = 0; d < ndim; d++) {
+        assert_int_equal(array->tensor.shape[d], shape[d]);
+        length *= (size_t)shape[d];
+    }
+    assert_int_equal(array->tensor.ndim, ndim);
+    assert_int_equal(array->length, length);
+    assert_int_equal(array->type, TIDE_BIT);
+    assert_int_equal(array->tensor.dtype.bits, 1);
+    assert_int_equal(tide_array_bit(array, SHAPE(0, 0, 0, 0, 0, 0, 0, 0)), 0);
+    return array;
+}
+
+static void take_bit_arrays(tide_pool *pool, void *state)
+{
+    const bool on = true;
+    (void)state;
+    expect_pattern(
+        expect_shape(tide_array_acquire(pool, TIDE_BIT, 3, SHAPE(5, 7, 11)), 3, SHAPE(5, 7, 11)));
+    expect_pattern(
+        expect_shape(TIDE_ARRAY_SITE(pool, TIDE_BIT, 2, SHAPE(9, 100)), 2, SHAPE(9, 100)));
+    tide_array *ones =
+        expect_shape(tide_array_ones(pool, TIDE_BIT, 2, SHAPE(7, 11)), 2, SHAPE(7, 11));
+    expect_bits(tide_array_data(ones), 77, true);
+    tide_array *zeros = tide_array_zeros(pool, TIDE_BIT, 2, SHAPE(7, 11));
+    expect_bits(tide_array_data(zeros), 77, false);
+    tide_array *filled = tide_array_fill(pool, TIDE_BIT, 1, SHAPE(129), &on);
+    expect_bits(tide_array_data(filled), 129, true);
+    tide_array *like = tide_array_similar(pool, TAKE(pool, TIDE_F32, 4, 6), TIDE_BIT, 0, NULL);
+    expect_pattern(expect_shape(like, 2, SHAPE(4, 6)));
+    tide_array *columns =
+        tide_array_acquire_order(pool, TIDE_BIT, TIDE_COLUMN_MAJOR, 2, SHAPE(3, 5));
+    assert_int_equal(tide_array_bit(columns, SHAPE(2, 4)), 14);
+    assert_int_equal(tide_array_bit(columns, SHAPE(1, 2)), 7);
+    expect_ok(tide_array_grow(pool, ones, 700));
+    assert_int_equal(tide_bits_count(tide_array_data(ones), 77), 77);
+    expect_shape(tide_array_acquire(pool, TIDE_BIT, 2, SHAPE(0, 9)), 2, SHAPE(0, 9));
+    assert_null(tide_array_export(pool, zeros));
+    expect_error(TIDE_ERROR_TYPE, "bit");
+    assert_null(tide_array_acquire(pool, TIDE_BIT, 2, SHAPE(INT64_MAX, 4)));
+    CHECK_POOL(pool);
+}
+
+static void arrays_of_bits_have_any_number_of_dimensions(const scene *s)
+{
+    counts before = counts_of(s->pool);
+    for (int i = 0; i < 3; i++)
+        form_run(s->form, s->pool, take_bit_arrays, NULL);
+    counts_same(before, s->pool);
+}
+
+static void view_bits(tide_pool *pool, void *state)
+{
+    (void)state;
+    tide_array *array = tide_array_zeros(pool, TIDE_BIT, 2, SHAPE(10, 128));
+    tide_array *rows = tide_array_view(pool, array, SHAPE(3, 64), SHAPE(4, 50), SHAPE(2, 1));
+    assert_non_null(rows);
+    assert_ptr_equal(tide_array_data(rows), (uint64_t *)tide_array_data(array) + 3 * 2 + 1);
+    tide_bit_set(tide_array_data(rows), tide_array_bit(rows, SHAPE(3, 49)));
+    assert_true(tide_bit_test(tide_array_data(array), tide_array_bit(array, SHAPE(9, 113))));
+    assert_int_equal(tide_bits_count(tide_array_data(array), 1280), 1);
+    assert_null(tide_array_view(pool, array, SHAPE(0, 1), SHAPE(1, 1), NULL));
+    expect_error(TIDE_ERROR_SIZE, "starts with a word");
+    assert_null(tide_array_view(pool, array, SHAPE(9, 0), SHAPE(4, 64), SHAPE(-2, 1)));
+    expect_error(TIDE_ERROR_SIZE, "goes forward, not by -2");
+    assert_non_null(tide_array_view(pool, array, SHAPE(9, 0), SHAPE(1, 64), SHAPE(-2, 1)));
+    tide_array *flat = tide_array_reshape(pool, array, 1, SHAPE(1280));
+    assert_true(tide_bit_test(tide_array_data(flat), 9 * 128 + 113));
+    uint64_t words[2] = {0, UINT64_C(1) << 3};
+    tide_array *outside = tide_array_wrap(
+        pool,
+        &(tide_array_source){.data = words, .type = TIDE_BIT, .ndim = 2, .shape = SHAPE(2, 64)});
+    assert_true(tide_bit_test(tide_array_data(outside), tide_array_bit(outside, SHAPE(1, 3))));
+    assert_null(tide_array_wrap(pool, &(tide_array_source){.data = words,
+                                                           .type = TIDE_BIT,
+                                                           .ndim = 2,
+                                                           .shape = SHAPE(2, 64),
+                                                           .strides = SHAPE(64, -1)}));
+    expect_error(TIDE_ERROR_SIZE, "bits go forward, not by -1");
+}
+
+static void views_of_bits_begin_with_a_word(const scene *s)
+{
+    form_run(s->form, s->pool, view_bits, NULL);
+}
+
 /* ---- one by one ---- */
 
 struct shadow {
@@ -245,6 +351,8 @@ static const form_case cases[] = {
     CASE_SLOTS(filling_stops_at_the_last_word),
     CASE(bools_and_bits_have_shelves_of_their_own),
     CASE(more_bits_than_there_can_be_are_refused),
+    CASE(arrays_of_bits_have_any_number_of_dimensions),
+    CASE(views_of_bits_begin_with_a_word),
 };
 
 static const struct CMUnitTest others[] = {

@@ -19,8 +19,8 @@ typedef struct array_way {
     tide_array *(*acquire)(tide_pool *pool, tide_type type, int ndim, const int64_t *shape);
 } array_way;
 
-/* A frame of two doubles' arrays and one of int32_t, each of n elements: its `data` are given to the
- * body, which runs inside. */
+/* A frame of two doubles' arrays and one of int32_t, each of n elements: its `data` are given to
+ * the body, which runs inside. */
 typedef void frame_body(tide_pool *pool, void *const *data, size_t n, void *state);
 
 typedef struct frame_way {

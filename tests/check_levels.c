@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <tidepool/device_bump.h>
+
 enum { N = 50 };
 
 struct dead_arrays {
@@ -254,14 +256,24 @@ static bool say_on(tide_report_kind kind, const char *text, void *user)
     return true;
 }
 
-/* What a misuse puts on stderr. */
+/* A misuse of a call that has no status. */
+static tide_dl_managed *export_of_a_dead_array(tide_pool *pool)
+{
+    tide_mark mark = tide_checkpoint(pool);
+    tide_array *array = tide_array_acquire(pool, TIDE_F64, 1, (int64_t[]){3});
+    assert_non_null(array);
+    expect_ok(tide_rewind(pool, mark));
+    return tide_array_export(pool, array);
+}
+
+/* What it puts on stderr. */
 static size_t on_stderr(tide_pool *pool, char *text, size_t bytes)
 {
     int ends[2], saved = dup(STDERR_FILENO);
     assert_true(saved >= 0);
     assert_int_equal(pipe(ends), 0);
     assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
-    expect_status(tide_rewind(pool, (tide_mark){0}), TIDE_ERROR_ARGUMENT);
+    assert_null(export_of_a_dead_array(pool));
     assert_true(dup2(saved, STDERR_FILENO) >= 0);
     close(saved);
     close(ends[1]);
@@ -318,78 +330,199 @@ static void a_report_that_is_too_long_is_cut_not_lost(void **state)
 
 /* ---- misuse, by status and by report ---- */
 
-static void expect_misuse(size_t count, tide_check level, const char *words)
+static void expect_said(const char *words)
 {
-    assert_int_equal(all.count, level == TIDE_CHECK_NONE ? 0 : count);
-    if (level == TIDE_CHECK_NONE)
-        return;
-    assert_int_equal(all.kind, TIDE_REPORT_MISUSE);
-    if (strstr(all.text, words) == NULL)
-        fail_msg("'%s' is not in '%s'", words, all.text);
+    assert_int_equal(all.count, 0);
+    if (strstr(tide_error_message(), words) == NULL)
+        fail_msg("'%s' is not in '%s'", words, tide_error_message());
 }
 
-static void misuse_is_refused_at_any_level_and_reported_from_level_1_on(void **state)
+static void a_call_with_a_status_says_misuse_by_it_and_reports_nothing(void **state)
 {
     (void)state;
     EACH_CHECK_LEVEL(level, TIDE_CHECK_GUARD)
     {
         tide_pool *pool = pool_of(level), *another = pool_of(level);
         tide_scope scope, inner;
+        char bytes[16] = {0};
         listen();
         tide_mark mark = tide_checkpoint(pool);
+        char *array = tide_acquire(pool, char, 10);
         expect_status(tide_rewind(another, mark), TIDE_ERROR_ARGUMENT);
-        expect_misuse(1, level, "of another pool");
+        expect_said("of another pool");
         expect_status(tide_pool_destroy(pool), TIDE_ERROR_STATE);
-        expect_misuse(2, level, "open scopes");
+        expect_said("open scopes");
+        if (level == TIDE_CHECK_POISON) {
+            expect_status(tide_upload(pool, array, bytes, 11), TIDE_ERROR_SIZE);
+            expect_said("11 bytes from byte 0 on of an array of 10 bytes");
+        }
         expect_ok(tide_rewind(pool, mark));
+        if (level == TIDE_CHECK_POISON) {
+            expect_status(tide_upload(pool, array, bytes, 10), TIDE_ERROR_STALE);
+            expect_said("in no live array");
+        }
         expect_status(tide_rewind(pool, mark), TIDE_ERROR_STALE);
-        expect_misuse(3, level, "rewound already");
+        expect_said("rewound already");
         expect_ok(tide_scope_enter(pool, NULL, &scope));
         expect_ok(tide_scope_enter(pool, NULL, &inner));
         expect_ok(tide_pool_reset(pool));
         expect_status(tide_scope_leave(&inner), TIDE_ERROR_STALE);
-        expect_misuse(4, level, "rewound already");
+        expect_said("rewound already");
         expect_status(tide_scope_leave(&scope), TIDE_ERROR_STALE);
-        expect_misuse(5, level, "rewound already");
+        expect_said("rewound already");
+        expect_status(tide_pool_destroy(tide_pool_local()), TIDE_ERROR_STATE);
+        expect_said("ends with its thread");
         expect_ok(tide_pool_destroy(pool));
         expect_ok(tide_pool_destroy(another));
         tide_report_set_handler(NULL, NULL);
     }
 }
 
-static void *misuse_everything(void *user)
+static void a_call_without_a_status_reports_misuse_from_level_1_on(void **state)
 {
-    tide_pool *pool = user;
-    const tide_status thread = TIDE_ERROR_THREAD;
-    size_t refused = 0;
-    refused += tide_acquire(pool, double, 1) == NULL && tide_error_status() == thread;
-    refused += tide_zeros(pool, double, 1) == NULL && tide_error_status() == thread;
-    refused += tide_array_acquire(pool, TIDE_F64, 0, NULL) == NULL && tide_error_status() == thread;
-    refused += tide_checkpoint(pool).pool == NULL && tide_error_status() == thread;
-    refused += tide_pool_reset(pool) == thread;
-    refused += tide_pool_empty(pool) == thread;
-    refused += tide_pool_destroy(pool) == thread;
-    refused += tide_pool_check(pool) == thread;
+    (void)state;
+    EACH_CHECK_LEVEL(level, TIDE_CHECK_GUARD)
     {
-        TIDE_SCOPE(pool); /* has no status: only the report tells */
-        TIDE_SCOPE_TYPES(pool, double);
+        tide_pool *pool = pool_of(level);
+        listen();
+        assert_null(export_of_a_dead_array(pool));
+        assert_int_equal(tide_error_status(), TIDE_ERROR_STALE);
+        assert_int_equal(all.count, level == TIDE_CHECK_NONE ? 0 : 1);
+        if (all.count != 0) {
+            assert_int_equal(all.kind, TIDE_REPORT_MISUSE);
+            assert_string_equal(all.text, tide_error_message());
+        }
+        tide_report_set_handler(NULL, NULL);
+        expect_ok(tide_pool_destroy(pool));
     }
-    return (void *)refused;
 }
 
-static void a_foreign_thread_is_refused_in_every_call(void **state)
+/* Every public call that a thread other than the owner may not make. Those that return a status:
+ * how many were refused by it. */
+static size_t refused_by_status(tide_pool *pool, tide_mark mark)
+{
+    char bytes[8] = {0};
+    void *data[1];
+    tide_scope scope;
+    tide_bump_scope bump;
+    tide_pool_statistics stats;
+    tide_array_statistics arrays;
+    uint64_t hash;
+    const tide_type type = TIDE_U8;
+    const size_t count = 1;
+    const tide_part part = {.data = bytes, .host = bytes, .type = TIDE_U8, .count = 1};
+    tide_site *frame = tide_site_register_kind("a foreign frame", TIDE_KIND_FRAME);
+    const tide_status got[] = {
+        tide_pool_reset(pool),
+        tide_pool_empty(pool),
+        tide_pool_destroy(pool),
+        tide_pool_check(pool),
+        tide_pool_stats(pool, &stats),
+        tide_pool_print(pool, stderr),
+        tide_pool_wait(pool),
+        tide_pool_use_on(pool, NULL),
+        tide_rewind(pool, mark),
+        tide_scope_enter(pool, NULL, &scope),
+        tide_scope_enter_frame(pool, frame, 1, &type, &count, data, &scope),
+        tide_array_stats(pool, &arrays),
+        tide_upload(pool, bytes, bytes + 4, 4),
+        tide_download(pool, bytes, bytes + 4, 4),
+        tide_copy(pool, bytes, bytes + 4, 4),
+        tide_upload_frame(pool, &part, 1),
+        tide_download_frame(pool, &part, 1),
+        tide_fill_frame(pool, &part, 1),
+        tide_hash_frame(pool, &part, 1, &hash),
+        tide_bump_enter(pool, 100, &bump),
+    };
+    size_t refused = 0;
+    for (size_t i = 0; i < sizeof got / sizeof *got; i++) {
+        if (got[i] != TIDE_ERROR_THREAD)
+            fprintf(stderr, "call %zu: %s\n", i, tide_status_name(got[i]));
+        refused += got[i] == TIDE_ERROR_THREAD;
+    }
+    return refused;
+}
+
+/* Those that return something else: how many of them returned nothing. */
+static size_t refused_by_report(tide_pool *pool, const tide_array *array)
+{
+    const int64_t shape[] = {1};
+    const uint8_t value = 0;
+    tide_dl_managed *exported = tide_array_export(pool, array);
+    size_t offset;
+    const bool refused[] = {
+        tide_acquire(pool, double, 1) == NULL,
+        tide_acquire_type(pool, TIDE_F64, 1) == NULL,
+        tide_zeros(pool, double, 1) == NULL,
+        tide_ones(pool, double, 1) == NULL,
+        tide_fill(pool, double, 1, 1) == NULL,
+        tide_zeros_type(pool, TIDE_U8, 1) == NULL,
+        tide_ones_type(pool, TIDE_U8, 1) == NULL,
+        tide_fill_type(pool, TIDE_U8, 1, &value) == NULL,
+        tide_acquire_bits(pool, 1) == NULL,
+        TIDE_ACQUIRE_SITE(pool, TIDE_F64, 1) == NULL,
+        tide_array_acquire(pool, TIDE_F64, 0, NULL) == NULL,
+        TIDE_ARRAY_SITE(pool, TIDE_F64, 1, shape) == NULL,
+        tide_array_zeros(pool, TIDE_F64, 1, shape) == NULL,
+        tide_array_ones(pool, TIDE_F64, 1, shape) == NULL,
+        tide_array_fill(pool, TIDE_U8, 1, shape, &value) == NULL,
+        tide_array_similar(pool, array, TIDE_NO_TYPE, 0, NULL) == NULL,
+        tide_array_view(pool, array, (int64_t[]){0}, shape, NULL) == NULL,
+        tide_array_reshape(pool, array, 1, shape) == NULL,
+        exported == NULL,
+        tide_device_buffer(pool, array, &offset) == NULL,
+        tide_checkpoint(pool).pool == NULL,
+        tide_checkpoint_types(pool, NULL, 0).pool == NULL,
+        tide_pool_trim(pool, TIDE_ALL_TYPES).slots == 0,
+        tide_pool_compact(pool, TIDE_ALL_TYPES).slots == 0,
+        tide_pool_depth(pool) == 0,
+        tide_pool_active(pool, TIDE_F64) == 0,
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        count += refused[i];
+    assert_int_equal(tide_error_status(), TIDE_ERROR_THREAD);
+    {
+        TIDE_SCOPE(pool); /* these have no result at all */
+        TIDE_SCOPE_TYPES(pool, double);
+        TIDE_LOOP(pool, i, 1) continue;
+    }
+    return count == sizeof refused / sizeof *refused ? count + 3 : 0;
+}
+
+struct stranger {
+    tide_pool *pool;
+    tide_mark mark;
+    tide_array *array;
+    size_t by_status, by_report, reports_of_status, reports;
+};
+
+static void *misuse_everything(void *user)
+{
+    struct stranger *stranger = user;
+    stranger->by_status = refused_by_status(stranger->pool, stranger->mark);
+    stranger->reports_of_status = all.count;
+    stranger->by_report = refused_by_report(stranger->pool, stranger->array);
+    stranger->reports = all.count;
+    return NULL;
+}
+
+static void a_foreign_thread_is_refused_in_every_call_by_status_or_by_report(void **state)
 {
     (void)state;
     pthread_t thread;
-    void *refused;
     tide_pool *pool = pool_of(TIDE_CHECK_POISON);
+    struct stranger stranger = {.pool = pool, .mark = tide_checkpoint(pool)};
+    stranger.array = tide_array_acquire(pool, TIDE_F64, 1, (int64_t[]){1});
     double *array = take(pool, TIDE_F64, N, 1);
     counts before = counts_of(pool);
     listen();
-    assert_int_equal(pthread_create(&thread, NULL, misuse_everything, pool), 0);
-    pthread_join(thread, &refused);
-    assert_int_equal((size_t)refused, 8);
-    assert_int_equal(all.count, 10);
+    assert_int_equal(pthread_create(&thread, NULL, misuse_everything, &stranger), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(stranger.by_status, 20);
+    assert_int_equal(stranger.reports_of_status, 0);
+    assert_int_equal(stranger.by_report, 29);
+    assert_int_equal(stranger.reports, 29);
     assert_int_equal(all.kind, TIDE_REPORT_MISUSE);
     tide_report_set_handler(NULL, NULL);
     counts_same(before, pool);
@@ -411,8 +544,9 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(each_of_several_leaked_scopes_is_reported),
     cmocka_unit_test(a_report_goes_to_the_handler_and_to_stderr_unless_told_otherwise),
     cmocka_unit_test(a_report_that_is_too_long_is_cut_not_lost),
-    cmocka_unit_test(misuse_is_refused_at_any_level_and_reported_from_level_1_on),
-    cmocka_unit_test(a_foreign_thread_is_refused_in_every_call),
+    cmocka_unit_test(a_call_with_a_status_says_misuse_by_it_and_reports_nothing),
+    cmocka_unit_test(a_call_without_a_status_reports_misuse_from_level_1_on),
+    cmocka_unit_test(a_foreign_thread_is_refused_in_every_call_by_status_or_by_report),
 };
 
 int main(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays handed out through DLPack: described right, pinned while somebody holds them, and back in
  * their slot when nobody does. */
+#define _GNU_SOURCE
 #include "arrays_support.h"
 
 #include <pthread.h>
@@ -217,6 +218,45 @@ static void exchange_steadily(tide_pool *pool, void *state)
     tide_array *array = TAKE(pool, TIDE_I64, 4, 6);
     give_back(export_array(pool, array));
     TAKE(pool, TIDE_I64, 4, 6);
+}
+
+static void export_two_of_three(tide_pool *pool, void *state)
+{
+    tide_dl_managed **held = state;
+    tide_pool_statistics before = stats_of(pool);
+    tide_array *first = TAKE(pool, TIDE_I64, 4, 6), *second = TAKE(pool, TIDE_I64, 4, 6);
+    TAKE(pool, TIDE_I64, 4, 6);
+    tide_pool_statistics none = stats_of(pool);
+    assert_int_equal(none.slots_live, before.slots_live + 3);
+    held[0] = export_array(pool, first);
+    held[1] = export_array(pool, second);
+    tide_pool_statistics both = stats_of(pool);
+    assert_int_equal(both.slots_live, none.slots_live);
+    assert_int_equal(both.slots, none.slots);
+    assert_true(both.bytes_exported >= 2 * BYTES);
+    assert_int_equal(both.bytes_held + both.bytes_exported, none.bytes_held);
+    assert_int_equal(both.bytes_live + both.bytes_exported, none.bytes_live);
+    assert_int_equal(both.allocations, none.allocations);
+    assert_int_equal(both.releases, none.releases);
+}
+
+/* More slots were live than there were. */
+static void the_figures_of_a_pool_fit_each_other_after_an_export(const scene *s)
+{
+    tide_dl_managed *held[2];
+    char text[4096] = {0};
+    if (guarded(s))
+        return;
+    form_run(s->form, s->pool, export_two_of_three, held);
+    tide_pool_statistics after = stats_of(s->pool);
+    assert_true(after.slots_live == 0 && after.slots >= 2);
+    FILE *file = fmemopen(text, sizeof text - 1, "w");
+    expect_ok(tide_pool_print(s->pool, file));
+    fclose(file);
+    assert_non_null(strstr(text, "\n  exported "));
+    give_back(held[0]);
+    give_back(held[1]);
+    form_run(s->form, s->pool, exchange_steadily, NULL);
 }
 
 static void a_steady_exchange_allocates_no_slots(const scene *s)
@@ -523,6 +563,7 @@ static const form_case cases[] = {
     CASE(a_consumer_sees_shape_strides_type_device_and_version),
     CASE(exported_memory_is_nobody_elses_until_it_is_given_back),
     CASE_SLOTS(given_back_memory_is_its_slots_again_without_allocation),
+    CASE_SLOTS(the_figures_of_a_pool_fit_each_other_after_an_export),
     CASE_SLOTS(a_steady_exchange_allocates_no_slots),
     CASE(two_exports_of_one_array_hold_it_both),
     CASE(a_view_pins_the_whole_array),

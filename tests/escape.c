@@ -112,6 +112,110 @@ static void an_outer_array_is_not_reported(void **state)
     done(pool);
 }
 
+/* A longjmp that skips scopes leaves them open until the one around them ends. */
+static jmp_buf over;
+
+static void open_and_jump(tide_pool *pool)
+{
+    TIDE_SCOPE_TYPES(pool, int);
+    tide_acquire(pool, int, 3);
+    longjmp(over, 1);
+}
+
+static double *return_after_a_jump(tide_pool *pool)
+{
+    TIDE_SCOPE(pool);
+    line = __LINE__ + 1;
+    double *volatile inner = tide_acquire(pool, double, 10);
+    if (setjmp(over) == 0)
+        open_and_jump(pool);
+    TIDE_RETURN(inner);
+}
+
+static double *return_after_a_jump_inside(tide_pool *pool)
+{
+    TIDE_SCOPE(pool);
+    line = __LINE__ + 1;
+    double *volatile inner = tide_acquire(pool, double, 10);
+    if (setjmp(over) == 0) {
+        TIDE_SCOPE(pool);
+        tide_acquire(pool, int, 3);
+        longjmp(over, 1);
+    }
+    TIDE_RETURN(inner);
+}
+
+static double *return_argument_after_a_jump(tide_pool *pool, double *argument)
+{
+    TIDE_SCOPE(pool);
+    if (setjmp(over) == 0)
+        open_and_jump(pool);
+    TIDE_RETURN(argument);
+}
+
+/* The scopes that were skipped are reported as leaks. */
+static bool hear_escapes(tide_report_kind kind, const char *text, void *user)
+{
+    return kind == TIDE_REPORT_ESCAPE && hear(kind, text, user);
+}
+
+static void an_array_is_reported_though_a_longjmp_skipped_a_scope(void **state)
+{
+    (void)state;
+    tide_pool *pool = checked();
+    tide_report_set_handler(hear_escapes, &all);
+    (void)tide_checkpoint(pool);
+    double *outer = tide_acquire(pool, double, 10);
+    assert_non_null(return_after_a_jump(pool));
+    expect_escape(__FILE__, line, "return_after_a_jump");
+    assert_non_null(return_after_a_jump_inside(pool));
+    expect_escape(__FILE__, line, "return_after_a_jump_inside");
+    assert_ptr_equal(return_argument_after_a_jump(pool, outer), outer);
+    expect_silence();
+    done(pool);
+}
+
+static double *return_from_the_inner_block(tide_pool *pool)
+{
+    TIDE_SCOPE(pool);
+    line = __LINE__ + 1;
+    double *inner = tide_acquire(pool, double, 10);
+    TIDE_LOOP(pool, i, 3)
+    {
+        TIDE_SCOPE_TYPES(pool, int);
+        TIDE_RETURN(inner + i);
+    }
+    return NULL;
+}
+
+static void an_array_of_any_scope_of_the_function_is_reported(void **state)
+{
+    (void)state;
+    tide_pool *pool = checked();
+    assert_non_null(return_from_the_inner_block(pool));
+    expect_escape(__FILE__, line, "return_from_the_inner_block");
+    done(pool);
+}
+
+static double *return_of_the_caller_s(tide_pool *pool, double *given, int depth)
+{
+    TIDE_SCOPE(pool);
+    double *own = tide_acquire(pool, double, 10);
+    if (depth > 0)
+        assert_ptr_equal(return_of_the_caller_s(pool, own, depth - 1), own);
+    TIDE_RETURN(given);
+}
+
+static void a_function_that_calls_itself_may_return_what_its_caller_has(void **state)
+{
+    (void)state;
+    tide_pool *pool = checked();
+    double *root = tide_acquire(pool, double, 10);
+    return_of_the_caller_s(pool, root, 5);
+    expect_silence();
+    done(pool);
+}
+
 /* ---- tide_escape_check ---- */
 
 static void every_element_and_header_of_the_open_scope_counts(void **state)
@@ -247,6 +351,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_inner_array_is_reported_with_its_place),
         cmocka_unit_test(an_outer_array_is_not_reported),
+        cmocka_unit_test(an_array_is_reported_though_a_longjmp_skipped_a_scope),
+        cmocka_unit_test(an_array_of_any_scope_of_the_function_is_reported),
+        cmocka_unit_test(a_function_that_calls_itself_may_return_what_its_caller_has),
         cmocka_unit_test(every_element_and_header_of_the_open_scope_counts),
         cmocka_unit_test(a_slot_that_is_used_again_counts_by_its_present_use),
         cmocka_unit_test(guarded_arrays_count_too),

@@ -146,7 +146,7 @@ tide_pool_statistics stats_of(const tide_pool *pool);
 
 /* The words of a pool that scopes may change, and its statistics, as they were. */
 typedef struct snapshot {
-    uint64_t tag, epoch;
+    uint64_t tag;
     tide_entry *log_top, *log_room;
     uint32_t shelf_count;
     tide_shelf *shelves;

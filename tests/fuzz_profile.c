@@ -26,6 +26,8 @@ static const char good[] = "tidepool profile 1\n"
                            "pattern 5 3 2 100 200\n"
                            "site acquire 0 5 0 0 \"named\" \"\" \"\"\n"
                            "site dispatch 7 5 0 0 \"\" \"work.c\" \"step\"\n"
+                           "key 0 3 3 1\n"
+                           "key 65535 2 2 1\n"
                            "end 5\n";
 
 static void need(bool holds)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Generic functions: methods by type, added and replaced while others call; dispatched by macros, by
- * calls and by compiled code, which all find the same method. */
+/* Generic functions: methods by type, added and replaced while others call; dispatched by macros,
+ * by calls and by compiled code, which all find the same method. */
 #include "forms.h"
 
 #include <pthread.h>
 #include <stdio.h>
+
+#include "random.h"
 
 /* What a call did: the number of the method that ran, and how often any did. */
 struct call {
@@ -141,6 +143,175 @@ static void many_types_have_methods_of_their_own(void **state)
     }
     for (unsigned i = 0; i < MANY; i++)
         assert_int_equal(called(generic, types[i]), 1 + i % 4);
+}
+
+/* ---- many values at once ------------------------------------------------------------------ */
+
+enum { VALUES = 1000 };
+
+/* A value that says who was called for it, as the how many-th of its type. */
+struct value {
+    tide_type type;
+    unsigned method, at, times;
+};
+
+static struct {
+    unsigned calls[TIDE_TYPE_LIMIT]; /* values of each type so far */
+    unsigned rows;                   /* calls of methods for many  */
+    unsigned longest;
+} met;
+
+static void meet(struct value *value, unsigned method)
+{
+    value->method = method;
+    value->at = met.calls[value->type]++;
+    value->times++;
+}
+
+static void one_1(void *args)
+{
+    meet(args, 1);
+}
+
+static void one_2(void *args)
+{
+    meet(args, 2);
+}
+
+static void meet_many(void *const *args, size_t count, unsigned method)
+{
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++) {
+        struct value *value = args[i];
+        assert_int_equal(value->type, ((struct value *)args[0])->type);
+        meet(value, method);
+    }
+    met.rows++;
+    met.longest = count > met.longest ? (unsigned)count : met.longest;
+}
+
+static void many_3(void *const *args, size_t count)
+{
+    meet_many(args, count, 3);
+}
+
+static void many_4(void *const *args, size_t count)
+{
+    meet_many(args, count, 4);
+}
+
+static struct value values[VALUES];
+static tide_type value_types[VALUES];
+static void *value_args[VALUES];
+
+/* Values of these types at random, all of them dispatched. How many met a method. */
+static size_t each_of(tide_generic *generic, const tide_type *types, unsigned count, size_t of)
+{
+    static rng random = {77};
+    memset(&met, 0, sizeof met);
+    for (size_t i = 0; i < of; i++) {
+        value_types[i] = types[rng_below(&random, count)];
+        values[i] = (struct value){.type = value_types[i]};
+        value_args[i] = &values[i];
+    }
+    return tide_dispatch_each(generic, value_types, value_args, of);
+}
+
+/* Each was met once, by the method expected of its type, and those of one type in their order. */
+static void expect_met(const tide_type *types, const unsigned *methods, unsigned count, size_t of)
+{
+    unsigned at[16] = {0};
+    assert_true(count <= 16);
+    for (size_t i = 0; i < of; i++) {
+        unsigned t = 0;
+        while (types[t] != values[i].type)
+            t++;
+        assert_int_equal(values[i].method, methods[t]);
+        assert_int_equal(values[i].times, methods[t] != 0);
+        if (methods[t] != 0)
+            assert_int_equal(values[i].at, at[t]++);
+    }
+}
+
+static void each_value_meets_the_method_of_its_type_in_order(void **state)
+{
+    (void)state;
+    tide_generic *generic = make("each");
+    const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_U8};
+    expect_ok(tide_generic_add(generic, TIDE_F64, one_1));
+    expect_ok(tide_generic_add(generic, TIDE_I32, one_2));
+    expect_ok(tide_generic_add(generic, TIDE_U8, one_1));
+    expect_ok(tide_generic_add_many(generic, TIDE_U8, many_3));
+    for (size_t of = 0; of < VALUES; of = of * 2 + 1) {
+        assert_int_equal(each_of(generic, types, 3, of), of);
+        expect_met(types, (const unsigned[]){1, 2, 3}, 3, of);
+    }
+    assert_true(met.longest > 1 && met.rows < 50); /* rows, not values */
+    struct value single = {.type = TIDE_U8};
+    TIDE_DISPATCH(generic, TIDE_U8, &single);
+    assert_int_equal(single.method, 1);
+}
+
+/* Their numbers differ by 32, the rows that values are collected in. */
+static void types_that_share_a_row_keep_apart(void **state)
+{
+    (void)state;
+    tide_generic *generic = make("shared row");
+    tide_type types[2] = {fresh_type(), 0};
+    for (unsigned i = 0; i < 32; i++)
+        types[1] = fresh_type();
+    assert_int_equal(types[1] - types[0], 32);
+    expect_ok(tide_generic_add_many(generic, types[0], many_3));
+    expect_ok(tide_generic_add_many(generic, types[1], many_4));
+    assert_int_equal(each_of(generic, types, 2, VALUES), VALUES);
+    expect_met(types, (const unsigned[]){3, 4}, 2, VALUES);
+}
+
+static void the_nearer_method_is_called_for_many(void **state)
+{
+    (void)state;
+    tide_generic *generic = make("near");
+    const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_TYPE_LIMIT - 1};
+    expect_ok(tide_generic_add(generic, TIDE_ALL_TYPES, one_2));
+    expect_ok(tide_generic_add_many(generic, TIDE_ALL_TYPES, many_4));
+    expect_ok(tide_generic_add(generic, TIDE_F64, one_1)); /* its own, before all types' */
+    expect_ok(tide_generic_add_many(generic, TIDE_I32, many_3));
+    assert_int_equal(each_of(generic, types, 4, VALUES), VALUES);
+    expect_met(types, (const unsigned[]){1, 3, 4, 4}, 4, VALUES);
+}
+
+static void values_without_a_method_are_counted(void **state)
+{
+    (void)state;
+    tide_generic *generic = make("each unmet");
+    const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_NO_TYPE};
+    expect_ok(tide_generic_add_many(generic, TIDE_F64, many_3));
+    size_t well = each_of(generic, types, 3, VALUES);
+    expect_met(types, (const unsigned[]){3, 0, 0}, 3, VALUES);
+    assert_int_equal(well, met.calls[TIDE_F64]);
+    assert_int_equal(tide_generic_unmet(generic), VALUES - well);
+    assert_non_null(strstr(tide_error_message(), "'each unmet' has no method"));
+}
+
+static void wrong_calls_for_many_call_nothing(void **state)
+{
+    (void)state;
+    tide_generic *generic = make("each wrong");
+    const tide_type type = TIDE_F64;
+    void *args = &values[0];
+    expect_ok(tide_generic_add_many(generic, TIDE_F64, many_3));
+    memset(&met, 0, sizeof met);
+    assert_int_equal(tide_dispatch_each(NULL, &type, &args, 1), 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(tide_dispatch_each(generic, NULL, &args, 1), 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(tide_dispatch_each(generic, &type, NULL, 1), 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(tide_dispatch_each(generic, NULL, NULL, 0), 0);
+    assert_int_equal(met.rows, 0);
+    assert_int_equal(tide_generic_add_many(NULL, TIDE_F64, many_3), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(tide_generic_add_many(generic, TIDE_F64, NULL), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(tide_generic_add_many(generic, TIDE_TYPE_LIMIT, many_3), TIDE_ERROR_TYPE);
 }
 
 /* ---- wrong calls -------------------------------------------------------------------------- */
@@ -367,6 +538,69 @@ static void methods_are_added_while_others_call(void **state)
     expect_ok(tide_settle(60000));
 }
 
+/* ---- by keys ------------------------------------------------------------------------------ */
+
+static void keys_choose_methods_as_types_do(void **state)
+{
+    (void)state;
+    tide_generic *generic = tide_generic_create_keys("keys", 300);
+    assert_non_null(generic);
+    assert_string_equal(tide_generic_name(generic), "keys");
+    expect_ok(tide_generic_add(generic, 0, method_1));
+    expect_ok(tide_generic_add(generic, 299, method_2)); /* no type has this number */
+    assert_int_equal(called(generic, 0), 1);
+    assert_int_equal(called(generic, 299), 2);
+    assert_int_equal(called(generic, 7), 0);
+    assert_non_null(strstr(tide_error_message(), "'keys' has no method for key 7"));
+    assert_true(tide_generic_unmet(generic) > 0);
+    expect_ok(tide_generic_add(generic, TIDE_ALL_TYPES, method_3));
+    assert_int_equal(called(generic, 7), 3);
+    assert_int_equal(called(generic, 300), 3);
+    assert_int_equal(called(generic, UINT32_MAX), 3);
+}
+
+static void what_is_no_key_gets_no_method(void **state)
+{
+    (void)state;
+    tide_generic *few = tide_generic_create_keys("few", 1);
+    tide_generic *all = tide_generic_create_keys("all", TIDE_TYPE_LIMIT);
+    expect_status(tide_generic_add(few, 1, method_1), TIDE_ERROR_TYPE);
+    assert_non_null(strstr(tide_error_message(), "1 is no key of 'few', which has 1"));
+    expect_status(tide_generic_add_many(few, 1, many_3), TIDE_ERROR_TYPE);
+    expect_ok(tide_generic_add(all, TIDE_TYPE_LIMIT - 1, method_1));
+    assert_int_equal(called(all, TIDE_TYPE_LIMIT - 1), 1);
+    expect_status(tide_generic_add(all, TIDE_TYPE_LIMIT, method_1), TIDE_ERROR_TYPE);
+    assert_null(tide_generic_create_keys("none", 0));
+    expect_status(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    assert_null(tide_generic_create_keys("too many", TIDE_TYPE_LIMIT + 1));
+    assert_null(tide_generic_create_keys("", 1));
+    assert_null(tide_generic_create_keys(NULL, 1));
+    assert_non_null(strstr(tide_error_message(), "tide_generic_create_keys"));
+}
+
+/* Also key 0, and keys that share a row. */
+static void values_of_keys_are_dispatched_together(void **state)
+{
+    (void)state;
+    static const tide_type keys[] = {0, 32, 64};
+    tide_generic *generic = tide_generic_create_keys("many keys", 65);
+    expect_ok(tide_generic_add(generic, 0, method_1));
+    expect_ok(tide_generic_add(generic, 32, method_2));
+    expect_ok(tide_generic_add(generic, 64, method_3));
+    static struct call calls[VALUES];
+    tide_type types[VALUES];
+    void *args[VALUES];
+    for (size_t i = 0; i < VALUES; i++) {
+        types[i] = keys[i * i % 3];
+        args[i] = &calls[i];
+    }
+    assert_int_equal(tide_dispatch_each(generic, types, args, VALUES), VALUES);
+    for (size_t i = 0; i < VALUES; i++) {
+        assert_int_equal(calls[i].method, 1 + types[i] / 32);
+        assert_int_equal(calls[i].times, 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,12 +609,20 @@ int main(void)
         cmocka_unit_test(a_type_without_a_method_has_the_one_of_all_types),
         cmocka_unit_test(a_call_without_a_method_is_counted_and_said),
         cmocka_unit_test(many_types_have_methods_of_their_own),
+        cmocka_unit_test(each_value_meets_the_method_of_its_type_in_order),
+        cmocka_unit_test(types_that_share_a_row_keep_apart),
+        cmocka_unit_test(the_nearer_method_is_called_for_many),
+        cmocka_unit_test(values_without_a_method_are_counted),
+        cmocka_unit_test(wrong_calls_for_many_call_nothing),
         cmocka_unit_test(what_cannot_be_added_changes_nothing),
         cmocka_unit_test(a_generic_function_needs_a_name),
         cmocka_unit_test(a_call_of_nothing_runs_nothing),
         cmocka_unit_test(a_method_may_call_its_own_site),
         cmocka_unit_test(compiled_code_calls_what_the_lookup_would),
         cmocka_unit_test(methods_are_added_while_others_call),
+        cmocka_unit_test(keys_choose_methods_as_types_do),
+        cmocka_unit_test(what_is_no_key_gets_no_method),
+        cmocka_unit_test(values_of_keys_are_dispatched_together),
     };
     if (tide_tune_set("keeper", 0) != TIDE_OK || tide_tune_set("trial", 0) != TIDE_OK ||
         tide_tune_set("count_runs", 1) != TIDE_OK || tide_tune_set("learn", 0) != TIDE_OK)

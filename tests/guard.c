@@ -404,11 +404,20 @@ static bool fail_guarded(size_t bytes)
     return bytes % PAGE == 0 && faults > 0 && faults-- > 0;
 }
 
+/* The slots of the type are there: what fails from now on are guards. */
+static void use_bytes_once(tide_pool *pool)
+{
+    tide_mark mark = tide_checkpoint(pool);
+    assert_non_null(tide_acquire_type(pool, TIDE_U8, 1));
+    expect_ok(tide_rewind(pool, mark));
+}
+
 static void without_a_mapping_the_quarantine_yields_or_the_array_is_not_guarded(void **state)
 {
     (void)state;
     tide_pool *pool = guarded_pool(1, 1024);
     churn(pool, 20);
+    use_bytes_once(pool);
     for (size_t times = 1; times <= 2; times++) {
         tide_mark mark = tide_checkpoint(pool);
         faults = times;
@@ -422,6 +431,34 @@ static void without_a_mapping_the_quarantine_yields_or_the_array_is_not_guarded(
             assert_int_equal(byte_at(data), 0xFF);
         CHECK_POOL(pool);
     }
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static bool fail_every_guarded(size_t bytes)
+{
+    return bytes % PAGE == 0;
+}
+
+/* Where no guard can be had the slot serves as it is. (It grew by a quarter each time.) */
+static void without_guards_memory_does_not_grow(void **state)
+{
+    (void)state;
+    tide_pool *pool = guarded_pool(1, 1024);
+    tide_pool_statistics before, after;
+    use_bytes_once(pool);
+    tide_os_fault = fail_every_guarded;
+    for (unsigned i = 0; i < 50; i++) {
+        tide_mark mark = tide_checkpoint(pool);
+        assert_non_null(tide_acquire_type(pool, TIDE_U8, 1001));
+        if (i == 0)
+            expect_ok(tide_pool_stats(pool, &before));
+        expect_ok(tide_rewind(pool, mark));
+    }
+    tide_os_fault = NULL;
+    expect_ok(tide_pool_stats(pool, &after));
+    assert_int_equal(after.bytes_held, before.bytes_held);
+    assert_int_equal(after.allocations, before.allocations);
+    CHECK_POOL(pool);
     expect_ok(tide_pool_destroy(pool));
 }
 
@@ -556,6 +593,7 @@ int main(void)
         TEST(the_quarantine_keeps_as_many_as_the_setting_says),
         TEST(more_live_arrays_than_mappings_are_no_failure),
         TEST(without_a_mapping_the_quarantine_yields_or_the_array_is_not_guarded),
+        TEST(without_guards_memory_does_not_grow),
         TEST(arrays_and_views_are_guarded_and_not_exported),
         TEST(a_disabled_pool_can_be_guarded),
         TEST(compacting_leaves_guarded_arrays_alone),

@@ -377,7 +377,7 @@ static void use_a_foreign_mark(tide_pool *pool, void *state)
     tide_mark theirs = tide_checkpoint(other), ours = tide_checkpoint(pool);
     refuse(pool, theirs, TIDE_ERROR_ARGUMENT);
     refuse(other, ours, TIDE_ERROR_ARGUMENT);
-    refuse(pool, (tide_mark){NULL, 0, 0}, TIDE_ERROR_ARGUMENT);
+    refuse(pool, (tide_mark){NULL, 0, 0, 0}, TIDE_ERROR_ARGUMENT);
     expect_ok(tide_rewind(other, theirs));
     expect_ok(tide_rewind(pool, ours));
 }

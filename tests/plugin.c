@@ -18,11 +18,13 @@ static size_t two(tide_pool *pool)
 {
     TIDE_SCOPE_NAMED(pool, "plugin: two");
     size_t got = tide_acquire(pool, struct only_in_the_plugin, 10) != NULL;
-    {
+    /* The first one in a level that has not saved its types writes the log; the second one runs the
+     * plan's own code. */
+    for (int i = 0; i < 2; i++) {
         TIDE_SCOPE_NAMED(pool, "plugin: nested");
         got += tide_acquire(pool, float, 10) != NULL;
     }
-    return got;
+    return got - 1;
 }
 
 static size_t without_a_site(tide_pool *pool)

@@ -89,7 +89,9 @@ struct particle {
     double place[3];
 };
 
-static tide_generic *generic;
+enum { KEYS = 60000 };
+
+static tide_generic *generic, *keyed;
 
 static void method(void *args)
 {
@@ -114,6 +116,14 @@ static void frame(tide_pool *pool)
     assert_true(a != NULL && b != NULL && c != NULL);
 }
 
+/* No type has the greater number. */
+static void by_key(unsigned *called)
+{
+    static tide_type key;
+    key = key == 0 ? KEYS - 1 : 0;
+    TIDE_DISPATCH(keyed, key, called);
+}
+
 static void others(tide_pool *pool)
 {
     static const int64_t shape[] = {100, 200};
@@ -123,6 +133,8 @@ static void others(tide_pool *pool)
     assert_non_null(TIDE_ARRAY_SITE(pool, TIDE_F64, 2, shape));
     TIDE_DISPATCH(generic, TIDE_U8, &called);
     assert_int_equal(called, 1);
+    by_key(&called);
+    assert_int_equal(called, 2);
     expect_ok(tide_rewind(pool, mark));
 }
 
@@ -208,7 +220,8 @@ static void forget_program(void)
         unsigned count;
     } sites[] = {{"step", TIDE_KIND_SCOPE, 2},      {"frame", TIDE_KIND_FRAME, 1},
                  {"others", TIDE_KIND_ACQUIRE, 1},  {"others", TIDE_KIND_ARRAY, 1},
-                 {"others", TIDE_KIND_DISPATCH, 1}, {"particles", TIDE_KIND_SCOPE, 1}};
+                 {"others", TIDE_KIND_DISPATCH, 1}, {"by_key", TIDE_KIND_DISPATCH, 1},
+                 {"particles", TIDE_KIND_SCOPE, 1}};
     for (size_t i = 0; i < sizeof sites / sizeof *sites; i++)
         for (unsigned j = 0; j < sites[i].count; j++)
             expect_ok(tide_site_reset(find(sites[i].function, sites[i].kind, j)));
@@ -269,6 +282,10 @@ static int recall(const char *path)
          prior.patterns[0].words[2] == 100 && prior.patterns[0].words[3] == 200);
     NEED(prior_of(find("others", TIDE_KIND_DISPATCH, 0), &prior));
     NEED(prior.pattern_count == 0 && prior.types[0].type == TIDE_U8);
+    NEED(prior_of(find("by_key", TIDE_KIND_DISPATCH, 0), &prior));
+    NEED(prior.type_count == 2 && prior.scopes == 10);
+    NEED(prior.types[0].type == TIDE_KEY_FIRST && prior.types[0].scopes == 5);
+    NEED(prior.types[1].type == TIDE_KEY_FIRST + KEYS - 1 && prior.types[1].scopes == 5);
     tide_site *site = find("particles", TIDE_KIND_SCOPE, 0);
     NEED(!prior_of(site, &prior));
     NEED(tide_type_count() == types); /* nobody has registered the particle */
@@ -421,6 +438,33 @@ static void saving_keeps_what_was_loaded(void **state)
     expect_prior(ran, 6, tide_type_of(struct particle), 6);
 }
 
+/* The text of a stream and of a file are one, and either way reads it. */
+static void a_text_goes_where_the_program_likes(void **state)
+{
+    (void)state;
+    tide_site *site = tide_site_register("sent");
+    const char *words = one_site("sent", 0, "", "", 9);
+    expect_ok(tide_profile_read(words, strlen(words), false));
+    expect_prior(site, 9, TIDE_F64, 18);
+    expect_ok(tide_profile_read(words, strlen(words), true));
+    expect_prior(site, 18, TIDE_F64, 36);
+    char *bytes = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&bytes, &length);
+    assert_non_null(stream);
+    expect_ok(tide_profile_write(stream));
+    assert_int_equal(fclose(stream), 0);
+    expect_ok(tide_profile_save(path_of("sent")));
+    text saved = read_text(path_of("sent"));
+    assert_int_equal(length, saved.length);
+    assert_memory_equal(bytes, saved.bytes, length);
+    free(saved.bytes);
+    expect_ok(tide_profile_read(words, strlen(words), false));
+    expect_ok(tide_profile_read(bytes, length, false));
+    expect_prior(site, 18, TIDE_F64, 36);
+    free(bytes);
+}
+
 static void a_profile_of_nothing_is_a_file_too(void **state)
 {
     (void)state;
@@ -509,6 +553,11 @@ static const struct {
     {SITE("frame", "5") "pattern 5 1 1 1 1 1 1 1 1 1\nend 1\n", "a pattern of more than 8 types"},
     {SITE("acquire", "5") "pattern 5 1\nend 1\n", "sites of kind acquire have no patterns"},
     {SITE("dispatch", "5") "pattern 5 1\nend 1\n", "sites of kind dispatch have no patterns"},
+    {SITE("scope", "5") "key 1 5 5 1\nend 1\n", "line 5: a key of no dispatch"},
+    {"tidepool profile 1\nkey 1 5 5 1\nend 1\n", "line 2: a key of no dispatch"},
+    {SITE("dispatch", "5") "key 65536 5 5 1\nend 1\n", "line 5: the key is 65536"},
+    {SITE("dispatch", "5") "key 0 6 6 1\nend 1\n", "line 5: the count of uses is 6"},
+    {SITE("dispatch", "5") "key 0 2 2 1\nkey 0 2 2 1\nend 1\n", "key 0 for the second time"},
     {SITE("array", "5") "pattern 5 1\nend 1\n", "line 5: a blank and the rank are missing"},
     {SITE("array", "5") "pattern 5 1 9 1 1 1 1 1 1 1 1 1\nend 1\n", "the rank is 9"},
     {SITE("array", "5") "pattern 5 1 2 7\nend 1\n", "line 5: a blank and the extent are missing"},
@@ -582,6 +631,14 @@ static void a_file_cut_short_anywhere_is_refused(void **state)
     free(real.bytes);
 }
 
+/* A type that there is; of dispatches also a key. */
+static bool is_told_of(const tide_site *site, tide_type type)
+{
+    if (type >= TIDE_KEY_FIRST)
+        return site->kind == TIDE_KIND_DISPATCH && type - TIDE_KEY_FIRST < TIDE_TYPE_LIMIT;
+    return tide_type_name(type) != NULL;
+}
+
 /* Asks for every site, of which anything may be said now. */
 static bool ask(tide_site *site, void *user)
 {
@@ -591,7 +648,7 @@ static bool ask(tide_site *site, void *user)
         assert_true(prior.scopes != 0 && prior.type_count <= TIDE_PROFILE_TYPES &&
                     prior.pattern_count <= TIDE_PROFILE_PATTERNS);
         for (uint32_t i = 0; i < prior.type_count; i++)
-            assert_non_null(tide_type_name(prior.types[i].type));
+            assert_true(is_told_of(site, prior.types[i].type));
     }
     return true;
 }
@@ -663,15 +720,65 @@ static void a_file_too_large_is_refused(void **state)
     expect_status(tide_profile_load(path), TIDE_ERROR_LIMIT);
     path = write_many("line", "tidepool profile 1\ntype 8 8 \"", "%u", 20000, "\"\nend 0\n");
     expect_refused(path);
-    path = write_many("name", "tidepool profile 1\ntype 8 8 \"", "%u", 1500, "\"\nend 0\n");
+    path = write_many("name", "tidepool profile 1\ntype 8 8 \"", "%u", 4500, "\"\nend 0\n");
     expect_refused(path);
-    assert_non_null(strstr(tide_error_message(), "longer than 4096 bytes"));
+    assert_non_null(strstr(tide_error_message(), "longer than 16000 bytes"));
     path = path_of("huge");
     write_bytes(path, "tidepool profile 1\n", 19);
     assert_int_equal(truncate(path, (off_t)1 << 40), 0); /* a hole */
     expect_refused(path);
     assert_non_null(strstr(tide_error_message(), "limit"));
     assert_int_equal(unlink(path), 0);
+}
+
+/* A scope of a type whose name has so many bytes, each of which the file must escape. */
+static tide_site *use_type_of_long_name(char letter, size_t bytes)
+{
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    char *name = malloc(bytes + 1);
+    assert_non_null(name);
+    memset(name, '\x01', bytes);
+    name[0] = letter;
+    name[bytes] = '\0';
+    tide_type type = tide_type_register(name, 8, 8);
+    name[1] = '\0';
+    tide_site *site = tide_site_register(name);
+    free(name);
+    assert_true(type != 0 && site != NULL);
+    expect_ok(tide_profile_observe(true));
+    for (unsigned i = 0; i < 5; i++) {
+        tide_scope scope;
+        expect_ok(tide_scope_enter(pool, site, &scope));
+        assert_non_null(tide_acquire_type(pool, type, 3));
+        expect_ok(tide_scope_leave(&scope));
+    }
+    expect_ok(tide_profile_observe(false));
+    expect_ok(tide_pool_destroy(pool));
+    return site;
+}
+
+static void what_is_saved_of_long_names_can_be_loaded(void **state)
+{
+    (void)state;
+    tide_site *longer = use_type_of_long_name('L', 4097),
+              *longest = use_type_of_long_name('M', 16000);
+    expect_ok(tide_profile_save(path_of("names")));
+    expect_ok(tide_site_reset(longer));
+    expect_ok(tide_site_reset(longest));
+    expect_ok(tide_profile_load(path_of("names")));
+    assert_true(has_prior(longer) && has_prior(longest));
+    tide_site *too_long = use_type_of_long_name('N', 16001);
+    text before = read_text(path_of("names"));
+    expect_status(tide_profile_save(path_of("names")), TIDE_ERROR_LIMIT);
+    assert_non_null(strstr(tide_error_message(), "16001 bytes"));
+    text after = read_text(path_of("names"));
+    assert_int_equal(before.length, after.length);
+    assert_memory_equal(before.bytes, after.bytes, after.length);
+    free(before.bytes);
+    free(after.bytes);
+    expect_ok(tide_site_reset(too_long));
+    expect_ok(tide_site_reset(longer));
+    expect_ok(tide_site_reset(longest));
 }
 
 static void a_path_that_cannot_be_is_refused(void **state)
@@ -696,6 +803,24 @@ static void a_path_that_cannot_be_is_refused(void **state)
     assert_int_equal(files_in_folder(), before); /* what was written beside is gone */
 }
 
+static void a_text_or_stream_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    load_witness(NULL);
+    expect_status(tide_profile_read(NULL, 0, false), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_profile_read("x", (size_t)33 << 20, true), TIDE_ERROR_LIMIT);
+    expect_status(tide_profile_read("tidepool profile 1\nend 1\n", 25, true), TIDE_ERROR_FILE);
+    assert_non_null(strstr(tide_error_message(), "the text"));
+    expect_status(tide_profile_read("", 0, false), TIDE_ERROR_FILE);
+    expect_witness();
+    expect_status(tide_profile_write(NULL), TIDE_ERROR_ARGUMENT);
+    FILE *full = fopen("/dev/full", "w");
+    assert_non_null(full);
+    expect_status(tide_profile_write(full), TIDE_ERROR_FILE);
+    assert_non_null(strstr(tide_error_message(), strerror(ENOSPC)));
+    (void)fclose(full);
+}
+
 /* ---- without memory ---------------------------------------------------------------------- */
 
 static unsigned allocations, failing;
@@ -706,6 +831,21 @@ static bool fail_nth(size_t bytes)
     (void)bytes;
     allocations++;
     return allocations == failing || (for_ever && allocations > failing);
+}
+
+/* By way of memory, which is not refused for being short. */
+static tide_status send(const char *path)
+{
+    (void)path;
+    FILE *nowhere = fopen("/dev/null", "w");
+    tide_status status = tide_profile_write(nowhere);
+    (void)fclose(nowhere);
+    return status;
+}
+
+static tide_status receive(const char *words)
+{
+    return tide_profile_read(words, strlen(words), true);
 }
 
 /* With each allocation failing in turn; the number of allocations there are. */
@@ -750,6 +890,9 @@ static void without_memory_nothing_changes(void **state)
         free(saved.bytes);
         assert_true(fail_each(tide_profile_save, to) > 10);
         assert_int_equal(files_in_folder(), before);
+        load_witness(NULL);
+        assert_true(fail_each(send, NULL) > 5);
+        assert_true(fail_each(receive, one_site("sent", 0, "", "", 9)) > 5);
         load_witness(NULL);
     }
     free(real.bytes);
@@ -843,12 +986,15 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(loading_replaces_and_merging_adds, start_anew),
     cmocka_unit_test_setup(what_the_program_saw_itself_comes_first, start_anew),
     cmocka_unit_test_setup(saving_keeps_what_was_loaded, start_anew),
+    cmocka_unit_test_setup(a_text_goes_where_the_program_likes, start_anew),
+    cmocka_unit_test_setup(a_text_or_stream_that_cannot_be_is_refused, start_anew),
     cmocka_unit_test_setup(a_profile_of_nothing_is_a_file_too, start_anew),
     cmocka_unit_test_setup(a_scopes_set_is_ascending_in_this_process, start_anew),
     cmocka_unit_test_setup(bad_text_is_refused_with_line_and_reason, load_witness),
     cmocka_unit_test_setup(a_file_cut_short_anywhere_is_refused, load_witness),
     cmocka_unit_test_setup(a_flipped_bit_is_refused_or_harmless, load_witness),
     cmocka_unit_test_setup(a_file_too_large_is_refused, load_witness),
+    cmocka_unit_test_setup(what_is_saved_of_long_names_can_be_loaded, load_witness),
     cmocka_unit_test_setup(a_path_that_cannot_be_is_refused, load_witness),
     cmocka_unit_test_setup(without_memory_nothing_changes, load_witness),
     cmocka_unit_test_setup(threads_may_save_and_load_at_once, load_witness),
@@ -870,7 +1016,9 @@ int main(int argc, char **argv)
     const char *parent = getenv("TMPDIR");
     own_path = argv[0];
     generic = tide_generic_create("generic of files");
-    if (generic == NULL || tide_generic_add(generic, TIDE_U8, method) != TIDE_OK ||
+    keyed = tide_generic_create_keys("generic by keys", KEYS);
+    if (generic == NULL || tide_generic_add(generic, TIDE_U8, method) != TIDE_OK || keyed == NULL ||
+        tide_generic_add(keyed, TIDE_ALL_TYPES, method) != TIDE_OK ||
         tide_tune_set("learn", 0) != TIDE_OK)
         return EXIT_FAILURE;
     if (argc == 3)

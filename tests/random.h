@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Random numbers for tests: splitmix64, the same from the same seed in every run and on every
  * machine, so that what fails once fails again. Any seed will do, seeds beside each other too: all
- * bits of every number depend on all bits of the seed. Not for several threads at once; each has its
- * own. (Benchmarks draw by bench_random, which is part of what some of them measure.) */
+ * bits of every number depend on all bits of the seed. Not for several threads at once; each has
+ * its own. (Benchmarks draw by bench_random, which is part of what some of them measure.) */
 #ifndef TIDEPOOL_TESTS_RANDOM_H
 #define TIDEPOOL_TESTS_RANDOM_H
 

@@ -135,6 +135,25 @@ static void a_site_that_falls_idle_is_told_so_by_its_next_window(void **state)
     assert_true(info().calls == calls);
 }
 
+/* Nothing of what was told before a reset is told afterwards, nor does it grow on. */
+static void a_site_that_was_reset_has_no_rate(void **state)
+{
+    (void)state;
+    use_times(1, 1);
+    begin(50);
+    use_times(50, 1000);
+    take_window();
+    assert_true(info().calls >= 50 && info().calls_per_second > 999000);
+    expect_ok(tide_site_reset(site));
+    now_ns += UINT64_C(60000000000);
+    assert_true(info().calls == 0 && info().calls_per_second == 0);
+    begin(50);
+    use_times(50, 10000);
+    take_window();
+    assert_true(info().calls >= 50 && info().calls < 101);
+    assert_true(info().calls_per_second > 99999 && info().calls_per_second < 100001);
+}
+
 int main(void)
 {
 #define RATE_TEST(function) cmocka_unit_test_setup_teardown(function, start, end)
@@ -143,6 +162,7 @@ int main(void)
         RATE_TEST(a_full_window_tells_the_rate_at_which_it_filled),
         RATE_TEST(a_window_that_was_ended_tells_by_how_long_it_was_open),
         RATE_TEST(a_site_that_falls_idle_is_told_so_by_its_next_window),
+        RATE_TEST(a_site_that_was_reset_has_no_rate),
     };
     return cmocka_run_group_tests_name("rate", tests, NULL, NULL);
 }

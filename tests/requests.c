@@ -96,6 +96,117 @@ static void a_request_waits_while_a_scope_is_open_and_while_it_unwinds(const sce
     expect_open(s->pool);
 }
 
+static void expect_fast_inside(tide_pool *pool)
+{
+    assert_ptr_equal(pool->log_room, pool->core->log.end);
+    assert_int_not_equal(pool->core->requests.asked, 0);
+    assert_true(pool->core->requests.deferred);
+}
+
+/* The first entry after the request defers it. From then on fast paths pass, and write no log. */
+static void a_long_scope_is_as_fast_after_a_request_as_before(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    leave_free_slots(pool);
+    {
+        TIDE_SCOPE(pool);
+        {
+            TIDE_SCOPE_TYPES(pool, double);
+        }
+        expect_ok(tide_pool_request(pool, TIDE_REQUEST_TRIM));
+        assert_ptr_equal(pool->log_room, pool->core->log.start);
+        size_t entries = stats_of(pool).log_entries;
+        for (unsigned i = 0; i < 3; i++) {
+            TIDE_SCOPE_TYPES(pool, double);
+            (void)tide_acquire(pool, double, 10);
+            expect_fast_inside(pool);
+            assert_int_equal(stats_of(pool).log_entries, entries + 1 + (i == 0));
+        }
+        TIDE_LOOP(pool, j, 4)
+        {
+            TIDE_FRAME(pool, (double, a, 3), (float, b, SMALL));
+            assert_true(a != NULL && b != NULL);
+            expect_fast_inside(pool);
+        }
+        expect_ok(tide_pool_request(pool, TIDE_REQUEST_COMPACT)); /* another: it waits, too */
+        {
+            TIDE_SCOPE_TYPES(pool, double);
+            expect_fast_inside(pool);
+        }
+        assert_int_not_equal(free_slots(pool), 0);
+    }
+    assert_ptr_equal(pool->log_room, pool->core->log.start);
+    assert_int_equal(stats_of(pool).requests, 0);
+    {
+        TIDE_SCOPE_TYPES(pool, double);
+        assert_int_equal(free_slots(pool), 0);
+        expect_open(pool);
+    }
+    assert_int_equal(stats_of(pool).requests, 1);
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* Taken back after it was deferred: the log, which the end of the inner level closed, opens
+ * again. */
+static void a_deferred_request_that_was_taken_back_leaves_nothing(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    {
+        TIDE_SCOPE(pool);
+        {
+            TIDE_SCOPE(pool);
+            expect_ok(tide_pool_request(pool, TIDE_REQUEST_TRIM));
+            {
+                TIDE_SCOPE(pool);
+                expect_fast_inside(pool);
+            }
+            expect_ok(tide_pool_request(pool, 0));
+        }
+        for (unsigned i = 0; i < 2; i++) {
+            TIDE_SCOPE_TYPES(pool, double);
+            expect_open(pool);
+        }
+    }
+    assert_int_equal(stats_of(pool).requests, 0);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+/* Deferred in the inner of two scopes, it is deferred again in the outer one. */
+static void a_request_is_deferred_level_by_level(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    leave_free_slots(pool);
+    {
+        TIDE_SCOPE(pool);
+        {
+            TIDE_SCOPE(pool);
+            expect_ok(tide_pool_request(pool, TIDE_REQUEST_TRIM));
+            {
+                TIDE_SCOPE(pool);
+                expect_fast_inside(pool);
+            }
+            expect_fast_inside(pool);
+        }
+        assert_ptr_equal(pool->log_room, pool->core->log.start);
+        assert_false(pool->core->requests.deferred);
+        {
+            TIDE_SCOPE(pool);
+            expect_fast_inside(pool);
+        }
+    }
+    {
+        TIDE_SCOPE(pool);
+        assert_int_equal(free_slots(pool), 0);
+        expect_open(pool);
+    }
+    assert_int_equal(stats_of(pool).requests, 1);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void ask_in_each_iteration(tide_pool *pool, void *state)
 {
     struct inside *seen = state;
@@ -253,6 +364,7 @@ static void set_auto(double trim, double compact)
 
 static void a_step_asks_for_what_the_settings_say(const scene *s)
 {
+    expect_ok(tide_tune_set("trim_after", 1));
     leave_free_slots(s->pool);
     size_t slots = free_slots(s->pool);
     set_auto(0, 0);
@@ -268,6 +380,7 @@ static void a_step_asks_for_what_the_settings_say(const scene *s)
     form_run(s->form, s->pool, expect_inside, &(struct inside){0, 2});
     form_run(s->form, s->pool, expect_inside, &(struct inside){0, 2});
     set_auto(0, 1);
+    expect_ok(tide_tune_set("trim_after", 8));
 }
 
 static void disabling_takes_back_what_is_pending(const scene *s)
@@ -432,6 +545,9 @@ static const form_case cases[] = {
 };
 
 static const struct CMUnitTest others[] = {
+    cmocka_unit_test(a_long_scope_is_as_fast_after_a_request_as_before),
+    cmocka_unit_test(a_deferred_request_that_was_taken_back_leaves_nothing),
+    cmocka_unit_test(a_request_is_deferred_level_by_level),
     cmocka_unit_test(a_bad_request_is_refused),
     cmocka_unit_test(ten_times_and_one_mebibyte_to_the_byte),
     cmocka_unit_test(the_thresholds_are_settings),

@@ -139,6 +139,26 @@ static void a_name_registered_twice_is_one_site(void **state)
     assert_int_equal(info.line, 0);
 }
 
+/* By what tide_site_info calls it: the name, or the function of a static one. */
+static void a_site_is_found_by_name_and_kind(void **state)
+{
+    (void)state;
+    tide_site *scope = tide_site_register("found by name");
+    tide_site *array = tide_site_register_kind("found by name too", TIDE_KIND_ARRAY);
+    assert_ptr_equal(tide_site_find("found by name", TIDE_KIND_SCOPE), scope);
+    assert_ptr_equal(tide_site_find("found by name too", TIDE_KIND_ARRAY), array);
+    assert_null(tide_site_find("found by name", TIDE_KIND_FRAME));
+    assert_non_null(strstr(tide_error_message(), "no frame is named 'found by name'"));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_NAME);
+    assert_null(tide_site_find(NULL, TIDE_KIND_SCOPE));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    assert_null(tide_site_find("found by name", TIDE_KIND_COUNT));
+    assert_ptr_equal(tide_site_find("a named site", TIDE_KIND_SCOPE),
+                     find_one("a named site", NULL));
+    assert_ptr_equal(tide_site_find("enter_unnamed", TIDE_KIND_SCOPE),
+                     find_one(NULL, "enter_unnamed"));
+}
+
 static void a_site_without_a_name_is_refused(void **state)
 {
     (void)state;
@@ -310,6 +330,7 @@ int main(void)
         cmocka_unit_test(a_site_knows_where_it_stands),
         cmocka_unit_test(the_list_holds_each_site_once),
         cmocka_unit_test(a_name_registered_twice_is_one_site),
+        cmocka_unit_test(a_site_is_found_by_name_and_kind),
         cmocka_unit_test(a_site_without_a_name_is_refused),
         cmocka_unit_test(hundreds_of_sites_are_kept_apart),
         cmocka_unit_test(declared_types_are_saved_each_once_in_order),

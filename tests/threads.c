@@ -300,7 +300,7 @@ static void acquire_as_an_intruder(tide_pool *pool, void *state)
 static void *intrude(void *state)
 {
     struct intruder *i = state;
-    tide_mark none = {i->pool, 1, 0};
+    tide_mark none = {i->pool, 1, 0, 0};
     tide_pool_statistics stats;
     pthread_setname_np(pthread_self(), "intruder-thread");
     i->run = i->form->run(i->pool, acquire_as_an_intruder, i);

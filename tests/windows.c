@@ -169,8 +169,9 @@ static void expect_uses(const tide_site *site, const tide_site_profile *profile,
 
 static unsigned filled;
 
-static void count_filled(void)
+static void count_filled(tide_site *unused)
 {
+    (void)unused;
     __atomic_fetch_add(&filled, 1, __ATOMIC_RELAXED);
 }
 

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An event's texts, but for the reason, and its site are the library's own: what is kept is copied. */
+/* An event's texts, but for the reason, and its site are the library's own: what is kept is
+ * copied. */
 typedef struct moment {
     uint64_t round;
     tide_event_kind kind;

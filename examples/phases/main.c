@@ -74,9 +74,9 @@ static void look_at_sites(sample samples[WORKS])
     }
 }
 
-/* A round looks at what was observed, decides, sends to the compiler, takes what it has finished. The
- * keeper does one every few milliseconds; by hand, it is for the program to say when. tide_settle
- * does as many as it takes until nothing is pending. */
+/* A round looks at what was observed, decides, sends to the compiler, takes what it has finished.
+ * The keeper does one every few milliseconds; by hand, it is for the program to say when.
+ * tide_settle does as many as it takes until nothing is pending. */
 static void learn(const options *o)
 {
     if (o->steps != 0)
@@ -101,11 +101,13 @@ static void run(const options *o)
 
 /* ---- options ---- */
 
-/* A trial times both plans and adopts the faster one: where no clock may decide, there is none. */
+/* A trial times both plans and adopts the faster one: where no clock may decide, there is none. Code
+ * is shown whether it would pay in these few seconds or not. */
 static bool settle_settings(const options *o)
 {
     bool by_hand = o->by_hand || o->steps != 0;
-    return (!by_hand || tide_tune_set("keeper", 0) == TIDE_OK) &&
+    return tide_tune_set("break_even", 0) == TIDE_OK &&
+           (!by_hand || tide_tune_set("keeper", 0) == TIDE_OK) &&
            (o->steps == 0 || tide_tune_set("trial", 0) == TIDE_OK);
 }
 

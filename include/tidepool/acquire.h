@@ -18,6 +18,7 @@
 
 #include <tidepool/inline/acquire.h>
 #include <tidepool/pool.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -32,6 +33,23 @@ TIDE_API void *tide_zeros_type(tide_pool *pool, tide_type type, size_t n);
 TIDE_API void *tide_ones_type(tide_pool *pool, tide_type type, size_t n);
 TIDE_API void *tide_fill_type(tide_pool *pool, tide_type type, size_t n, const void *value);
 
+/* Makes a live array of the pool longer: n elements, of which those that it had stay as they were
+ * and the others are uninitialised. For lengths that are not known beforehand.
+ *
+ * It stays where it is while its slot has room, which it has in a loop from the second round on;
+ * else it moves to larger memory, a quarter larger at least, and its old address is invalid. So use
+ * the result in place of `array`. Where it moves, the new memory is there before the old is given
+ * back. The array belongs to the scope that acquired it, as before; it may be grown inside of
+ * others. It is found among the live arrays of its type, the youngest first: quick for the last
+ * ones. An n that is less than its length changes nothing. On a device the copy is queued in the
+ * pool's stream, after what declared streams do; nobody waits. At check level 2 a guarded array
+ * always moves, and its old address faults.
+ *
+ * NULL with a message, the array unchanged: TIDE_ERROR_STALE if it is no live array of this type
+ * and pool (views and exported arrays are none); TIDE_ERROR_TYPE, and all errors of an acquire. The
+ * macro tide_grow has the same for a type that is known. N-D arrays: tide_array_grow. */
+TIDE_API void *tide_grow_type(tide_pool *pool, tide_type type, void *array, size_t n);
+
 /* The same for the macros below, with the place in the source that calls, for messages. */
 TIDE_API void *tide_zeros_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
 TIDE_API void *tide_ones_at(tide_pool *pool, tide_type type, size_t n, TIDE_PLACE);
@@ -43,17 +61,32 @@ TIDE_END_DECLS
 /* T *tide_acquire(tide_pool *pool, T, size_t n): n elements of any complete C type T,
  * uninitialised. It runs about ten instructions, two of them tests, once the slot is there and
  * large enough. */
-#define tide_acquire(pool, T, n) \
-    ((T *)tide_acquire_inline((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
+#define tide_acquire(pool, T, ...) TIDE_ACQUIRE_BY(tide_acquire_inline, pool, T, __VA_ARGS__)
+#define tide_zeros(pool, T, ...)   TIDE_ACQUIRE_BY(tide_zeros_at, pool, T, __VA_ARGS__)
+#define tide_ones(pool, T, ...)    TIDE_ACQUIRE_BY(tide_ones_at, pool, T, __VA_ARGS__)
+#define TIDE_ACQUIRE_BY(acquire, pool, T, ...) \
+    TIDE_AS(TIDE_BARE(T) *,                    \
+            acquire((pool), tide_type_of(T), TIDE_AS(size_t, __VA_ARGS__), TIDE_HERE))
 
-#define tide_zeros(pool, T, n) ((T *)tide_zeros_at((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
-#define tide_ones(pool, T, n)  ((T *)tide_ones_at((pool), tide_type_of(T), (size_t)(n), TIDE_HERE))
-
-/* T *tide_fill(pool, T, n, value): every element a copy of value, converted to T. */
-#define tide_fill(pool, T, n, value)                                                      \
-    __extension__({                                                                       \
-        T tide_value_ = (value);                                                          \
-        (T *)tide_fill_at((pool), tide_type_of(T), (size_t)(n), &tide_value_, TIDE_HERE); \
+/* T *tide_grow(pool, T, T *array, size_t n): the array, now n elements long; see tide_grow_type. A
+ * type that is not built in is named as it was in the acquire. */
+#define tide_grow(pool, T, array, ...) \
+    TIDE_GROW_BY(TIDE_UNIQUE(tide_grown_), pool, T, array, __VA_ARGS__)
+#define TIDE_GROW_BY(grown, pool, T, array, ...)                                               \
+    __extension__({                                                                            \
+        TIDE_BARE(T) *grown = (array);                                                         \
+        TIDE_AS(TIDE_BARE(T) *,                                                                \
+                tide_grow_type((pool), tide_type_of(T), grown, TIDE_AS(size_t, __VA_ARGS__))); \
     })
 
+/* T *tide_fill(pool, T, n, value): every element a copy of value, converted to T. */
+#define tide_fill(pool, T, n, ...) TIDE_FILL_BY(TIDE_UNIQUE(tide_value_), pool, T, n, __VA_ARGS__)
+#define TIDE_FILL_BY(value, pool, T, n, ...)                                                     \
+    __extension__({                                                                              \
+        TIDE_BARE(T) value = (__VA_ARGS__);                                                      \
+        TIDE_AS(TIDE_BARE(T) *,                                                                  \
+                tide_fill_at((pool), tide_type_of(T), TIDE_AS(size_t, n), &(value), TIDE_HERE)); \
+    })
+
+#endif
 #endif

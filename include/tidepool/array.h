@@ -15,21 +15,22 @@
 
 #include <tidepool/inline/array.h>
 #include <tidepool/pool.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
 /* Acquires an array of `ndim` dimensions, row-major (the last index runs fastest), uninitialised.
- * The extents in `shape` count elements; they are read, not kept. Any type but TIDE_BIT, for which
- * see tidepool/bits.h. */
-#define tide_array_acquire(pool, type, ndim, shape) \
-    tide_array_acquire_inline((pool), (type), TIDE_ROW_MAJOR, (ndim), (shape), TIDE_HERE)
+ * The extents in `shape` count elements; they are read, not kept. Any type; of TIDE_BIT,
+ * tidepool/bits.h says more. */
+#define tide_array_acquire(pool, type, ndim, ...) \
+    tide_array_acquire_inline((pool), (type), TIDE_ROW_MAJOR, (ndim), (__VA_ARGS__), TIDE_HERE)
 
 /* The same in a given order. In TIDE_COLUMN_MAJOR the first index runs fastest. */
-#define tide_array_acquire_order(pool, type, order, ndim, shape) \
-    tide_array_acquire_inline((pool), (type), (order), (ndim), (shape), TIDE_HERE)
+#define tide_array_acquire_order(pool, type, order, ndim, ...) \
+    tide_array_acquire_inline((pool), (type), (order), (ndim), (__VA_ARGS__), TIDE_HERE)
 
-/* Acquires a row-major array, then sets every element: to 0; to 1 (numeric built-in types only); or
- * to a copy of *value, which is one element. */
+/* Acquires a row-major array, then sets every element: to 0; to 1 (numeric built-in types and bits
+ * only); or to a copy of *value, which is one element (for TIDE_BIT, a bool). */
 TIDE_API tide_array *tide_array_zeros(tide_pool *pool, tide_type type, int ndim,
                                       const int64_t *shape);
 TIDE_API tide_array *tide_array_ones(tide_pool *pool, tide_type type, int ndim,
@@ -43,10 +44,20 @@ TIDE_API tide_array *tide_array_fill(tide_pool *pool, tide_type type, int ndim,
 TIDE_API tide_array *tide_array_similar(tide_pool *pool, const tide_array *like, tide_type type,
                                         int ndim, const int64_t *shape);
 
+/* Makes a live array longer along its slowest dimension: the first of a row-major array, the last
+ * of a column-major one. `extent` is its new extent, not less than it was. What was in the array
+ * stays at the same indices; the rest is uninitialised. The header stays where it is and has the
+ * new shape. The memory may move (tide_grow_type says when), so take tide_array_data anew; views of
+ * the array are invalid then. TIDE_ERROR_STALE for an array whose slot is not live (after a rewind
+ * the slot may be another array's: then that grows), TIDE_ERROR_STATE for views, imported and
+ * exported arrays, TIDE_ERROR_SIZE for a rank of 0 or a smaller extent, and all errors of an
+ * acquire: then nothing has changed. */
+TIDE_API tide_status tide_array_grow(tide_pool *pool, tide_array *array, int64_t extent);
+
 /* A part of an array, which shares its memory. Along dimension d it has extent[d] elements:
  * start[d], start[d] + step[d] and so on. `step` NULL: all steps are 1. A step may be negative or
- * 0. TIDE_ERROR_SIZE if an element would lie outside the array. The header lives until the scope
- * ends. */
+ * 0. TIDE_ERROR_SIZE if an element would lie outside the array, and for bits also if a step is
+ * negative or the first element does not begin a word. The header lives until the scope ends. */
 TIDE_API tide_array *tide_array_view(tide_pool *pool, const tide_array *array, const int64_t *start,
                                      const int64_t *extent, const int64_t *step);
 
@@ -71,8 +82,9 @@ TIDE_INLINE void *tide_array_data(const tide_array *array)
  * allocates nothing but its small descriptor.
  *
  * The consumer must call the deleter exactly once. It may do this on any thread, even after the
- * pool is gone. On a device it must do this after the work that it queued on the array is over, or
- * is ordered before the pool's stream.
+ * pool is gone. On a device it must do this after the work that it queued on the array is over. While
+ * the array's scope is open it is enough that this work is ordered before the pool's stream; later
+ * the pool may have let go of the memory behind what that stream did until then.
  *
  * NULL with a message for a type that DLPack cannot name (registered types), an array that is no
  * longer live (TIDE_ERROR_STALE), and an array that was imported or is guarded (check level 2;
@@ -82,20 +94,46 @@ TIDE_API tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *a
 /* Imports a producer's tensor for the rest of the scope, without a copy. The call owns the tensor
  * from now on, also when it fails: it then runs the deleter at once. Otherwise the deleter runs
  * when the scope ends. On a device it runs once the pool's stream has passed that point, and no
- * thread waits for it. The tensor's flags are not kept: do not write to memory that the producer
- * calls read-only. NULL with a message for another major version of DLPack, memory that is not on
- * the pool's device, and a type or rank that Tidepool does not have. */
+ * thread waits for it. The deleter must return, and may use any pool but this one, which is being
+ * rewound and refuses it (TIDE_ERROR_STATE); its thread cannot be cancelled meanwhile. The tensor's
+ * flags are not kept: do not write to memory that the producer calls read-only. NULL with a message
+ * for another major version of DLPack, memory that is not on the pool's device, and a type or rank
+ * that Tidepool does not have. */
 TIDE_API tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed);
+
+/* Memory from outside, without a DLPack manager. The shape and strides are copied. */
+typedef struct tide_array_source {
+    void *data; /* element 0, on the pool's device, aligned for the type; NULL: of no elements */
+    tide_type type;
+    int ndim;
+    const int64_t *shape;                       /* extents, in elements                       */
+    const int64_t *strides;                     /* in elements (bits for TIDE_BIT), of any sign,
+                                                   for bits 0 or more;
+                                                   NULL: row-major, without gaps              */
+    void (*deleter)(void *data, void *context); /* NULL: nothing is to be done at the end     */
+    void *context;                              /* given to the deleter                       */
+    TIDE_GROWTH;
+} tide_array_source;
+
+/* Makes an array of such memory for the rest of the scope, without a copy: of a mapped file, a
+ * buffer of a codec, an array of another library. Any type, registered ones too. The call owns the
+ * memory from now on, also when it fails: it then runs the deleter at once. Otherwise the deleter
+ * runs once, when the scope ends, under the rules of tide_array_import. Views and reshapes of the
+ * array are possible, growing and exporting it are not. NULL with a message: TIDE_ERROR_ARGUMENT
+ * for a NULL source, memory that is NULL or misaligned, and all errors of an acquire. */
+TIDE_API tide_array *tide_array_wrap(tide_pool *pool, const tide_array_source *source);
 
 /* Counts of a pool's array acquires. `recent`: the slot's last header had the shape. `cached`:
  * another shape that the slot keeps was right. `computed`: the shape was new to the slot. */
 typedef struct tide_array_statistics {
     uint64_t recent, cached, computed;
     uint64_t headers; /* allocated since the pool was created */
+    TIDE_GROWTH;
 } tide_array_statistics;
 
 TIDE_API tide_status tide_array_stats(const tide_pool *pool, tide_array_statistics *out);
 
 TIDE_END_DECLS
 
+#endif
 #endif

@@ -7,12 +7,14 @@
  *   use(tide_buffer_pointer(buffers, b));
  *   tide_buffer_release(buffers, b);
  *
- *   bucket    all buffers of one size; a request gets the smallest size that is large enough
+ *   bucket    all buffers of one size; a request gets the smallest size that is large enough, or,
+ *             from 128 KiB on, where nothing of that is cached, a cached one of at most twice that
  *   key       kind of memory and tag; a request only gets buffers of its own key
  *   live      acquired and not yet released
  *   cached    released, and kept for a later acquire
  *   hit       an acquire that got a cached buffer
- *   miss      an acquire for which no buffer of its key and bucket was cached, by any thread
+ *   miss      an acquire that got new memory: nothing that would do was cached where its thread may
+ *             take it, by itself or by the instance; from 256 KiB on of its own bucket by any thread
  *   dropped   released, and given back to the device at once because the cache was full
  *   tick      one tide_step; the age of cached buffers is counted in ticks
  *
@@ -24,6 +26,7 @@
 #include <stdio.h>
 #include <tidepool/pool.h>
 #include <tidepool/status.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -42,6 +45,18 @@ typedef enum tide_buffers_policy {
     TIDE_BUFFERS_LIST = 2    /* 1 KiB, 4 KiB … 256 MiB, powers of two above: few, large steps */
 } tide_buffers_policy;
 
+/* What becomes of the pages of host buffers of 64 KiB and more that wait in the cache. They stay
+ * cached, at their addresses, until age_max; what is in them is lost, as with each release. They
+ * are looked at eight times in age_max. */
+typedef enum tide_buffers_purge {
+    TIDE_BUFFERS_PURGE_AS_SET = 0, /* as the setting `buffers_purge` says: steps       */
+    TIDE_BUFFERS_PURGE_NEVER = 1,  /* they stay                                        */
+    TIDE_BUFFERS_PURGE_OFFER = 2,  /* from a quarter of age_max on the system may take them when
+                                      it is short of memory (MADV_FREE)                */
+    TIDE_BUFFERS_PURGE_STEPS = 3   /* that, and from half of age_max on they are gone: the next use
+                                      pays page faults (MADV_DONTNEED)                 */
+} tide_buffers_purge;
+
 /* Flags: a kind of memory, or-ed with a tag. Together they are the key. The program chooses the
  * tags, to keep its own kinds of buffers apart. */
 enum {
@@ -50,7 +65,7 @@ enum {
     TIDE_BUFFER_HOST = 2,   /* the host's; no stream orders its use */
     TIDE_BUFFER_TAGS = 16   /* how many tags there are */
 };
-#define TIDE_BUFFER_TAG(tag) ((uint32_t)(tag) << 8) /* 0 … 15; or it with a kind */
+#define TIDE_BUFFER_TAG(tag) (TIDE_AS(uint32_t, tag) << 8) /* 0 … 15; or it with a kind */
 
 /* ---- events ---- */
 
@@ -64,16 +79,19 @@ typedef enum tide_buffer_happening {
 typedef struct tide_buffer_event {
     tide_buffer_happening happening;
     tide_buffers *buffers;
-    uint64_t slot;
+    uint64_t slot;       /* as in the handle */
     size_t asked, bytes; /* what was asked for (allocated, freed: 0); the bucket's size */
     uint32_t flags;
     uint64_t stream; /* a number that no other stream has; allocated, freed: 0 */
     bool hit;        /* acquired: the buffer had been cached                   */
 } tide_buffer_event;
 
-/* A hook is called for each event, by the thread that acquires, releases, trims or steps. For
- * acquires and releases no lock is held. The hook must not use buffers itself. `event` is valid
- * during the call. */
+/* A hook is called for each event, by the thread that acquires, releases, trims, steps or destroys,
+ * or by the keeper. No lock of the library is held: the hook may take locks of the program, and may
+ * allocate, also from pools. It must not use the buffers that it is called for, and it may not use
+ * a pool that draws from them and is at work just then (TIDE_ERROR_STATE). It must return: what
+ * the call has in hand would be lost with a longjmp or an exception. The thread is not cancelled
+ * meanwhile; a cancellation waits for the end of the call. `event` is valid during the call. */
 typedef void (*tide_buffer_hook)(const tide_buffer_event *event, void *user);
 
 /* A hook that writes a trace for tidepool-replay. Its user data is the FILE. Each acquire and
@@ -89,12 +107,15 @@ typedef struct tide_buffers_options {
     const char *name; /* for messages; copied. NULL: "buffers"                                  */
     tide_buffers_policy policy;
     uint32_t flags;        /* the flags that tide_buffer_acquire uses                             */
-    void *stream;          /* of tide_buffer_acquire and tide_buffer_release; host: NULL          */
+    void *stream;          /* of tide_buffer_acquire and tide_buffer_release, and there until the
+                              last call of these; host: NULL                                      */
     size_t bytes_max;      /* most bytes cached; 0: as the setting `buffers_bytes` says (4 GiB)   */
-    uint32_t count_max;    /* most buffers cached in a bucket; 0: as `buffers_count` says (16)    */
+    uint32_t count_max;    /* most buffers cached in a bucket; 0: as `buffers_count` says (1e6)   */
     uint32_t age_max;      /* ticks that a buffer may be cached; 0: as `buffers_age` says         */
     tide_buffer_hook hook; /* NULL: none                                                        */
     void *user;            /* given to the hook                                                 */
+    tide_buffers_purge purge;
+    TIDE_GROWTH;
 } tide_buffers_options;
 
 /* A new, empty instance. NULL device: the host. NULL options: the defaults. NULL with a message
@@ -109,9 +130,12 @@ TIDE_API tide_buffers *tide_buffers_create(tide_device *device,
  * once; the last such call ends it. NULL with a message as for tide_buffers_create. */
 TIDE_API tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind);
 
-/* Gives all memory back and ends the instance. No other thread may be using it. TIDE_ERROR_STATE,
- * nothing changed, while buffers are live, pools take slots from it, or a graph is captured on its
- * stream. NULL: nothing to do, TIDE_OK. */
+/* Gives all memory back and ends the instance. No other thread may be using it. If another thread
+ * ages what it caches just then, this waits until that is done; afterwards its hook is not called
+ * any more. So do not call it with a lock that the hook takes. TIDE_ERROR_STATE, nothing changed,
+ * while buffers are live or pools take slots from it. Its stream may be gone, or captured: memory
+ * goes back by a stream of the library's own, after the work that was queued when it was released.
+ * NULL: nothing to do, TIDE_OK. */
 TIDE_API tide_status tide_buffers_destroy(tide_buffers *buffers);
 
 /* ---- acquire and release ---- */
@@ -126,13 +150,28 @@ TIDE_API tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes);
  * The stream itself or one event orders this; no host waits. The host writes pinned memory, too, so
  * a pinned buffer is handed out only when all work that was queued before its release is over.
  * While a graph is captured on the stream, TIDE_ERROR_STATE unless a cached buffer needs no
- * event. */
+ * event. Of many that are cached the 64 released last are looked at. */
 TIDE_API tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
                                             void *stream);
+
+/* The same as tide_buffer_acquire; the first `bytes` bytes are zero. Where new pages of the system
+ * cost less than to clear old ones, the buffer gets these. Device memory is cleared on the
+ * instance's stream. */
+TIDE_API tide_buffer tide_buffer_acquire_zeroed(tide_buffers *buffers, size_t bytes);
+
+/* `count` buffers as by tide_buffer_acquire, into `out`: all of them, or none and zero handles.
+ * TIDE_ERROR_STATE while the instance's own stream is captured. */
+TIDE_API tide_status tide_buffer_acquire_many(tide_buffers *buffers, size_t bytes, size_t count,
+                                              tide_buffer *out);
 
 /* Releases a buffer; any thread may do it. TIDE_ERROR_STALE, nothing changed, if the handle was
  * released before, even if its memory is acquired again by now, or if it never named a buffer. */
 TIDE_API tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer);
+
+/* The same for many. What can be released is; if some were refused, the status is that of the last
+ * of these. */
+TIDE_API tide_status tide_buffer_release_many(tide_buffers *buffers, const tide_buffer *handles,
+                                              size_t count);
 
 /* The same, if work that uses the buffer may still be queued on the stream. The end of that work is
  * marked in the stream before anybody can acquire the buffer again. TIDE_ERROR_STATE while a graph
@@ -140,28 +179,38 @@ TIDE_API tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buff
 TIDE_API tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer,
                                             void *stream);
 
-/* A buffer's memory, and its size in bytes. The pointer is valid until the release. NULL and 0,
- * with a message, for a handle that is not live. */
+/* A buffer's memory, and its size in bytes: what was asked for or more, and all of it may be used.
+ * The pointer is valid until the release. NULL and 0, with a message, for a handle that is not
+ * live. */
 TIDE_API void *tide_buffer_pointer(tide_buffers *buffers, tide_buffer buffer);
 TIDE_API size_t tide_buffer_bytes(tide_buffers *buffers, tide_buffer buffer);
 
-/* The size in bytes of the buffer that a request for `bytes` gets. 0: the request is too large. */
+/* The handle of the live buffer whose memory starts at the pointer, for callers that were only
+ * given the pointer (memory handlers of other libraries). A zero handle, without a message, where
+ * no live buffer of the instance starts: any pointer may be asked about. A second release by one
+ * address is refused only until that memory is acquired again: the pointer is the same then, the
+ * handle is not. */
+TIDE_API tide_buffer tide_buffer_of(const tide_buffers *buffers, const void *pointer);
+
+/* The size in bytes of the bucket of a request for `bytes`: what it gets, or more, if it gets a
+ * larger one that was cached. 0: the request is too large. */
 TIDE_API size_t tide_buffers_round_up(const tide_buffers *buffers, size_t bytes);
 
 /* Gives back the buffers that have been cached for `ticks` ticks or more; 0: all that are cached.
- * Pinned memory that the device still reads or writes stays. A zero summary, with a message, for
- * NULL and while a graph is captured on the instance's stream. */
+ * Pinned memory that the device still reads or writes stays. A capture finds no more in the cache
+ * than this leaves there. A zero summary, with a message, for NULL. */
 TIDE_API tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t ticks);
 
 /* ---- statistics ---- */
 
-/* One key and bucket. */
+/* One key and bucket. An acquire counts where its buffer belongs. */
 typedef struct tide_bucket_statistics {
     size_t bytes; /* of each buffer */
     uint32_t flags;
     size_t live, cached; /* buffers */
     uint64_t hits, misses, releases, dropped;
     uint64_t bytes_asked; /* by all acquires so far */
+    TIDE_GROWTH;
 } tide_bucket_statistics;
 
 typedef struct tide_buffers_statistics {
@@ -169,9 +218,11 @@ typedef struct tide_buffers_statistics {
     uint64_t releases;     /* that succeeded                                                  */
     uint64_t refused;      /* calls refused for a handle that is not live                     */
     uint64_t dropped;      /* releases that found the cache full                              */
-    uint64_t trimmed;      /* cached buffers given back later, on demand or by age            */
+    uint64_t trimmed;      /* cached buffers given back later: by use, by age, by a trim, when
+                              the device had no memory, or when all records were in use       */
     uint64_t pressed;      /* times that the device had no memory and the cache was given back */
-    uint64_t failed;       /* acquires that got no memory even after that                     */
+    uint64_t failed;       /* acquires that got nothing: no memory even after that, none for
+                              the instance's own books, or all records live                   */
     size_t live, cached;   /* buffers                                                         */
     size_t bytes_live, bytes_cached; /* sizes of the buckets, not what was asked for          */
     size_t bytes_high; /* most bytes, live and cached, that were ever held at once        */
@@ -181,6 +232,7 @@ typedef struct tide_buffers_statistics {
     double hit_rate; /* hits / (hits + misses); 0 before the first acquire              */
     double waste;    /* part of bytes_given that nobody asked for                       */
     size_t buckets;  /* in use; may exceed `room`                                       */
+    TIDE_GROWTH;
 } tide_buffers_statistics;
 
 /* All numbers belong to one moment. `buckets` (or NULL) receives the first `room` of the buckets in
@@ -193,4 +245,5 @@ TIDE_API tide_status tide_buffers_print(tide_buffers *buffers, FILE *out);
 
 TIDE_END_DECLS
 
+#endif
 #endif

@@ -9,6 +9,7 @@
 #include <tidepool/acquire.h>
 #include <tidepool/array.h>
 #include <tidepool/scope.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -27,7 +28,7 @@ TIDE_INLINE void *tide_site_acquire_inline(tide_site *site, tide_pool *pool, tid
 TIDE_INLINE tide_array *tide_site_array_inline(tide_site *site, tide_pool *pool, tide_type type,
                                                int ndim, const int64_t *shape)
 {
-    if (TIDE_UNLIKELY(pool == NULL))
+    if (TIDE_UNLIKELY(pool == NULL || shape == NULL)) /* so plans need not ask; at most sites   */
         return tide_array_acquire_slow(pool, type, TIDE_ROW_MAJOR, ndim, shape, TIDE_NOWHERE);
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     return __atomic_load_n(&plan->array, __ATOMIC_RELAXED)(pool, type, ndim, shape, plan, site);
@@ -39,24 +40,28 @@ TIDE_API void *tide_site_acquire(tide_site *site, tide_pool *pool, tide_type typ
 TIDE_API tide_array *tide_site_acquire_array(tide_site *site, tide_pool *pool, tide_type type,
                                              int ndim, const int64_t *shape);
 
+/* A shape that an array site is used for, row-major. */
+typedef struct tide_declared_shape {
+    tide_type type;
+    int ndim;
+    int64_t shape[TIDE_NDIM_MAX];
+} tide_declared_shape;
+
+/* Declares which shapes come to an array's site, the most frequent first, one to TIDE_PLAN_METHODS:
+ * as tide_site_declare, with its errors, and TIDE_ERROR_SIZE for a shape that no array can have. */
+TIDE_API tide_status tide_site_declare_shapes(tide_site *site, const tide_declared_shape *shapes,
+                                              size_t count);
+
 /* tide_acquire_type(pool, type, n) as a call site of its own. */
-#define TIDE_ACQUIRE_SITE(pool, type, n) \
-    TIDE_ACQUIRE_SITE_AT(TIDE_UNIQUE(tide_acquire_), pool, type, n)
-#define TIDE_ACQUIRE_SITE_AT(site, pool, type, n)             \
-    __extension__({                                           \
-        TIDE_SITE(site, TIDE_KIND_ACQUIRE, NULL);             \
-        tide_site_acquire_inline(&site, (pool), (type), (n)); \
-    })
+#define TIDE_ACQUIRE_SITE(pool, type, ...)                                       \
+    tide_site_acquire_inline(TIDE_SITE(TIDE_KIND_ACQUIRE, NULL), (pool), (type), \
+                             TIDE_AS(size_t, __VA_ARGS__))
 
 /* tide_array_acquire(pool, type, ndim, shape) as a call site of its own. */
-#define TIDE_ARRAY_SITE(pool, type, ndim, shape) \
-    TIDE_ARRAY_SITE_AT(TIDE_UNIQUE(tide_array_), pool, type, ndim, shape)
-#define TIDE_ARRAY_SITE_AT(site, pool, type, ndim, shape)               \
-    __extension__({                                                     \
-        TIDE_SITE(site, TIDE_KIND_ARRAY, NULL);                         \
-        tide_site_array_inline(&site, (pool), (type), (ndim), (shape)); \
-    })
+#define TIDE_ARRAY_SITE(pool, type, ndim, ...) \
+    tide_site_array_inline(TIDE_SITE(TIDE_KIND_ARRAY, NULL), (pool), (type), (ndim), (__VA_ARGS__))
 
 TIDE_END_DECLS
 
+#endif
 #endif

@@ -8,17 +8,20 @@
 #define TIDEPOOL_CHECK_H
 
 #include <tidepool/config.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
 typedef enum tide_report_kind {
-    TIDE_REPORT_MISUSE = 0,           /* a call was refused                               */
+    TIDE_REPORT_MISUSE = 0,           /* a call was refused that returns no tide_status   */
     TIDE_REPORT_LEAK = 1,             /* a scope was left open; the one around it cleaned up   */
     TIDE_REPORT_ESCAPE = 2,           /* a pointer leaves the scope that will rewind its array */
     TIDE_REPORT_USE_AFTER_REWIND = 3, /* level 2: a rewound array was touched; SIGSEGV follows */
-    TIDE_REPORT_OVERFLOW = 4          /* level 2: the page past an array's end was touched, SIGSEGV
+    TIDE_REPORT_OVERFLOW = 4,         /* level 2: the page past an array's end was touched, SIGSEGV
                                          follows; or bytes closer to its end, or in the page that
                                          it begins in, were found changed when it was rewound  */
+    TIDE_REPORT_MANY_LIVE = 5         /* any level: so many arrays of one type are live in a pool
+                                         as the setting `live_warn` says; once for each         */
 } tide_report_kind;
 
 /* Sets the function that gets all reports. A report is printed on stderr, too, unless the function
@@ -44,21 +47,27 @@ extern TIDE_API_DATA int tide_checked_pools;
  * NULL. */
 TIDE_API bool tide_escape_check(const void *pointer);
 
+/* The same for a function that is about to return `pointer`: does it survive all scopes that end
+ * with the function? These are the scopes that it opened, one inside the other on later and later
+ * lines, and those inside the last of them that a longjmp skipped. (They are found by the
+ * function's name. A mark, or a scope of another function that was skipped between two of its own,
+ * ends the search, and so does a second scope on one line. Where it has none open, the innermost
+ * scope is asked about.) */
+TIDE_API bool tide_return_check(const void *pointer, const char *file, const char *function,
+                                uint32_t line);
+
 TIDE_END_DECLS
 
-/* TIDE_RETURN(pointer): returns `pointer` from the function. If a pool checks, tide_escape_check
+/* TIDE_RETURN(pointer): returns `pointer` from the function. If a pool checks, tide_return_check
  * looks at it first. */
-#ifdef __cplusplus
-#define TIDE_AUTO auto
-#else
-#define TIDE_AUTO __auto_type
-#endif
-#define TIDE_RETURN(pointer)                                                            \
-    do {                                                                                \
-        TIDE_AUTO tide_returned_ = (pointer);                                           \
-        if (TIDE_UNLIKELY(__atomic_load_n(&tide_checked_pools, __ATOMIC_RELAXED) != 0)) \
-            (void)tide_escape_check(tide_returned_);                                    \
-        return tide_returned_;                                                          \
+#define TIDE_RETURN(...) TIDE_RETURN_AT(TIDE_UNIQUE(tide_returned_), __VA_ARGS__)
+#define TIDE_RETURN_AT(returned, ...)                                                    \
+    do {                                                                                 \
+        TIDE_AUTO returned = (__VA_ARGS__);                                              \
+        if (TIDE_UNLIKELY(__atomic_load_n(&tide_checked_pools, __ATOMIC_RELAXED) != 0))  \
+            (void)tide_return_check(returned, __FILE__, __builtin_FUNCTION(), __LINE__); \
+        return returned;                                                                 \
     } while (0)
 
+#endif
 #endif

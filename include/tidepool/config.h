@@ -9,28 +9,62 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A program in an older language gets this one error of the headers: they declare nothing then. */
 #if !defined(__GNUC__)
 #error "Tidepool needs GNU C: GCC or Clang"
+#elif defined(__cplusplus) && __cplusplus < 201703L
+#error "Tidepool needs C++17 or later: compile with -std=c++17"
+#elif !defined(__cplusplus) && __STDC_VERSION__ + 0 < 201112L
+#error "Tidepool needs C11 or later: compile with -std=c11, or with -std=gnu11"
+#else
+#define TIDE_LANGUAGE_OK
 #endif
 
 #define TIDEPOOL_VERSION_MAJOR 0
 #define TIDEPOOL_VERSION_MINOR 1
 #define TIDEPOOL_VERSION_PATCH 0
 
+/* As one number, for comparisons: 10203 is 1.2.3. tidepool/version.h has the library's own. */
+#define TIDEPOOL_VERSION \
+    (TIDEPOOL_VERSION_MAJOR * 10000 + TIDEPOOL_VERSION_MINOR * 100 + TIDEPOOL_VERSION_PATCH)
+
+/* TIDE_AS(T, value): a cast. Macros use it, for what a macro makes stands in the program, and C++
+ * programs may be warned of C's casts. TIDE_BEGIN_DECLS switches that warning off for the inline
+ * functions of the headers. TIDE_SEMICOLON stands at the end of a macro that wants a semicolon
+ * after it and is a declaration. */
 #ifdef __cplusplus
-#define TIDE_BEGIN_DECLS extern "C" {
-#define TIDE_END_DECLS   }
-#define TIDE_ALIGNOF(T)  alignof(T)
+#define TIDE_BEGIN_DECLS                                                  \
+    _Pragma("GCC diagnostic push")                                        \
+        _Pragma("GCC diagnostic ignored \"-Wold-style-cast\"") extern "C" \
+    {
+#define TIDE_END_DECLS \
+    }                  \
+    _Pragma("GCC diagnostic pop")
+#define TIDE_ALIGNOF(T) alignof(T)
+#define TIDE_AS(T, ...) static_cast<T>(__VA_ARGS__)
+#define TIDE_AUTO       auto
+#define TIDE_SEMICOLON  static_assert(true, "")
 #else
 #define TIDE_BEGIN_DECLS
 #define TIDE_END_DECLS
 #define TIDE_ALIGNOF(T) _Alignof(T)
+#define TIDE_AS(T, ...) ((T)(__VA_ARGS__))
+#define TIDE_AUTO       __extension__ __auto_type
+#define TIDE_SEMICOLON  _Static_assert(1, "")
+#endif
+
+/* The static library is compiled with TIDEPOOL_STATIC: the module that it is linked into shows
+ * nothing of it to others. Programs that link it need not define the word. */
+#ifdef TIDEPOOL_STATIC
+#define TIDE_VISIBILITY "hidden"
+#else
+#define TIDE_VISIBILITY "default"
 #endif
 
 /* Exported. No function of the library throws. C++ callers know this, so the compiler makes no
  * code that would catch an exception. */
-#define TIDE_API      __attribute__((visibility("default"), nothrow))
-#define TIDE_API_DATA __attribute__((visibility("default")))
+#define TIDE_API      __attribute__((visibility(TIDE_VISIBILITY), nothrow))
+#define TIDE_API_DATA __attribute__((visibility(TIDE_VISIBILITY)))
 /* Tells the linker's garbage collection to keep a variable that is reached through its section
  * only. Older compilers have no attribute for this. */
 #if defined(__has_attribute) && (!defined(__clang_major__) || __clang_major__ >= 13)
@@ -41,6 +75,11 @@
 #ifndef TIDE_RETAIN
 #define TIDE_RETAIN unused
 #endif
+
+/* Stands at the end of each struct that a program hands to the library, to be read or filled: room
+ * for members of later versions, so that the struct keeps its size. It is zero. Options in which it
+ * is not are refused (TIDE_ERROR_ARGUMENT): they ask for what this library does not know. */
+#define TIDE_GROWTH      uint64_t growth_[8]
 #define TIDE_COLD        __attribute__((cold, noinline))
 #define TIDE_INLINE      static inline __attribute__((always_inline, unused))
 #define TIDE_LIKELY(x)   __builtin_expect(!!(x), 1)

@@ -23,6 +23,7 @@
 #include <tidepool/array.h>
 #include <tidepool/pool.h>
 #include <tidepool/status.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -44,10 +45,12 @@ typedef struct tide_device_information {
     tide_dl_device dl;    /* DLPack's name for it                                            */
     bool host;            /* the CPU may read and write its slots                            */
     bool integrated;      /* it shares the host's memory                                     */
-    bool lost;            /* it has failed for good; every call but a close is refused       */
+    bool lost;            /* it has failed for good, or was reset; every call but a close is
+                             refused. After the last close it can be opened anew             */
     size_t bytes;         /* size of its memory; 0: not known                                */
     uint64_t allocations, releases, copies, fills, events, waits, launches; /* driver calls  */
     uint64_t bytes_copied;
+    TIDE_GROWTH;
 } tide_device_information;
 
 /* Any thread. TIDE_ERROR_DEVICE for a device that is closed. */
@@ -77,12 +80,70 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * and direction, for any number of arrays. For an acquire the library may itself queue work on the
  * pool's stream (new memory, fills); this stream comes after that, too.
  *
- * TIDE_ERROR_STATE at the root of the pool; TIDE_ERROR_LIMIT beyond 16 streams or when the log is
+ * Begin no capture on a declared stream, other than one that the pool's stream is in, too: what the
+ * stream did before could not be ordered. The pool then refuses each acquire after the next rewind
+ * (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture.
+ *
+ * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
+ * not; TIDE_ERROR_LIMIT beyond 16 streams or when the log is
  * full. */
 TIDE_API tide_status tide_pool_use_on(tide_pool *pool, void *stream);
 
+/* The calling thread's own pool of a device and one stream of it: created on first use, destroyed
+ * when the thread ends or gives it up. Another stream has another pool. The host with a NULL stream:
+ * tide_pool_local. It asks the driver which stream the handle means, so keep the result where that
+ * is too slow. NULL with a message when it cannot be created; else as for tide_pool_local. */
+TIDE_API tide_pool *tide_pool_local_on(tide_device *device, void *stream);
+
+/* Destroys the calling thread's own pools of the device, which could not be closed before that.
+ * TIDE_ERROR_STATE, nothing changed, while a scope or mark of one is open or its stream is captured;
+ * TIDE_ERROR_ARGUMENT for the host and NULL. */
+TIDE_API tide_status tide_pool_local_end(tide_device *device);
+
 /* The calling thread waits until everything that is queued on the pool's stream is over. */
 TIDE_API tide_status tide_pool_wait(tide_pool *pool);
+
+/* ---- graphs ---- */
+
+/* A graph that is captured on a stream keeps the addresses of the arrays that it uses. It can be
+ * launched at any time, so no stream orders its launches before what the pool does with that memory
+ * later. Therefore say which arrays are the graph's:
+ *
+ *   tide_capture_begin(pool);                 // before or after the driver's call
+ *   cuStreamBeginCapture(stream, mode);
+ *   …                                         // scopes, frames, kernels
+ *   cuStreamEndCapture(stream, &graph);
+ *   tide_capture *capture = tide_capture_end(pool);
+ *   …                                         // launch the graph, use the pool for other things
+ *   cuGraphExecDestroy(exec);
+ *   tide_capture_drop(capture, stream);       // the stream of the last launch
+ *
+ * Buffers (tidepool/buffers.h) that a graph uses are the program's to keep until the graph is gone.
+ *
+ * Inside of the capture the pool re-uses memory as always; the graph orders that. Warm the pool up
+ * before, because it cannot grow while its stream is captured. */
+typedef struct tide_capture tide_capture;
+
+/* From now on the pool notes which memory it hands out, and until tide_capture_end it gives none
+ * away: to trim, compact or empty it, or to grow what it has handed out, is TIDE_ERROR_STATE; what
+ * others asked of it waits no longer. TIDE_ERROR_STATE if that has begun already,
+ * TIDE_ERROR_ARGUMENT for a pool of the host. */
+TIDE_API tide_status tide_capture_begin(tide_pool *pool);
+
+/* Takes what was handed out since the beginning, and the memory of all live arrays, out of the
+ * pool: the capture has it. Live arrays keep their address, and are valid until their level ends,
+ * as ever. The pool allocates anew what it needs. `bytes_exported` of the statistics counts the
+ * memory of live arrays. Call it after the driver's capture has ended, valid or not. NULL with a
+ * message, and the capture has not ended: none has begun, the stream is still captured, or no
+ * memory. */
+TIDE_API tide_capture *tide_capture_end(tide_pool *pool);
+
+/* The graph is gone, or will not be launched again: its memory goes back to the device, behind the
+ * work that is queued on `stream` now. Launches on other streams must be over, or be ordered before
+ * that. Any thread, even after the pool is gone. TIDE_ERROR_STATE, nothing changed, while a graph
+ * is captured on the stream; TIDE_ERROR_ARGUMENT, nothing changed, for one that the device does not
+ * have. NULL: nothing to do, TIDE_OK. */
+TIDE_API tide_status tide_capture_drop(tide_capture *capture, void *stream);
 
 /* ---- copies, on the pool's stream ---- */
 
@@ -91,16 +152,33 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
  * device and fills are allowed; the others return TIDE_ERROR_STATE. */
 
 /* Copy between host memory and an array of the pool, or a part of it. The host memory may be of any
- * kind: it is copied through pinned memory of the pool's own (four chunks; setting `staging`). An
- * upload returns when `from` may be overwritten, a download when the data has arrived. An upload
- * waits for the device only if all four chunks are in use. A pool with a check level refuses device
- * memory that lies in a slot but not in a live array: TIDE_ERROR_STALE, TIDE_ERROR_SIZE. */
+ * kind: it is copied through pinned memory of the pool's own (four chunks; setting `staging`). What
+ * the CUDA driver knows as pinned is copied as it is: downloads of any size, uploads of more than the
+ * four chunks hold. An upload returns when `from` may be overwritten, a download when the data has
+ * arrived. An upload waits for the device only if all four chunks are in use, or the data exceeds
+ * them. A pool with a check level refuses device memory that lies in a slot but not in a live array:
+ * TIDE_ERROR_STALE, TIDE_ERROR_SIZE. */
 TIDE_API tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes);
 TIDE_API tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t bytes);
 
 /* Copies between two arrays of the pool's device, asynchronously. They must not overlap
  * (TIDE_ERROR_ARGUMENT). */
 TIDE_API tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes);
+
+/* Copies from an array of another pool, `source`, which may be on another device of the same kind
+ * (CUDA) or on the same one. The calling thread owns both. It comes after the work that is queued on
+ * both pools' streams; work that is queued on either from now on comes after the copy. The host does
+ * not wait. Devices that reach each other copy directly, for others the driver goes through the
+ * host. TIDE_ERROR_ARGUMENT between devices of two kinds, and for the host and a device;
+ * TIDE_ERROR_STATE while a graph is captured on one of the streams and the devices differ. */
+TIDE_API tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const void *from,
+                                    size_t bytes);
+
+/* Lets kernels of `device` use the memory of `other`, all that its pools and buffers have and will
+ * have, or forbids it again. One direction; how their work is ordered is the program's to say.
+ * TIDE_ERROR_DEVICE with a message where the driver allows no such access. TIDE_ERROR_ARGUMENT where
+ * the two are not both CUDA devices. Any thread. */
+TIDE_API tide_status tide_device_reach(tide_device *device, tide_device *other, bool allow);
 
 /* A part of a frame: one array, for the calls below. */
 typedef struct tide_part {
@@ -130,4 +208,5 @@ TIDE_API tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, si
 
 TIDE_END_DECLS
 
+#endif
 #endif

@@ -7,6 +7,7 @@
 #define TIDEPOOL_DLPACK_H
 
 #include <tidepool/config.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -26,7 +27,7 @@ enum {
     TIDE_DL_BOOL = 6
 };
 
-#define TIDE_DL_READ_ONLY ((uint64_t)1) /* a flag of tide_dl_managed */
+#define TIDE_DL_READ_ONLY UINT64_C(1) /* a flag of tide_dl_managed */
 
 typedef struct tide_dl_device {
     int32_t device_type;
@@ -63,4 +64,5 @@ typedef struct tide_dl_managed {
 
 TIDE_END_DECLS
 
+#endif
 #endif

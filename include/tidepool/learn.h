@@ -11,23 +11,39 @@
  *   keeper    a background thread that does a round every few milliseconds
  *
  * The keeper starts when some site has been used often enough (setting `keeper`). To do the rounds
- * by hand instead, set `keeper` to 0 and call tide_step. Both do the same. */
+ * by hand instead, set `keeper` to 0 and call tide_step. Both do the same.
+ *
+ * A forked child goes on with what its parent has learned. It begins without a keeper and a stager.
+ * If its parent had a keeper, and `keeper` is 1, the child gets one when a scope first opens in it.
+ * The C library does not renew all locks of the dynamic linker in a child: if other threads of the
+ * parent load libraries, whatever loads one in the child may hang, learning too. Set `learn` to 0
+ * in such children, or execute another program.
+ *
+ * The types of a scope are put in force by the thread that uses it (setting `adapt`): when its
+ * window is full, and after a few uses that acquired other types. This needs no round.
+ *
+ * If the system gives no thread for the keeper, the uses that fill windows do what of a round needs
+ * none: scopes get tables, and nothing is compiled unless the program calls tide_step. */
 #ifndef TIDEPOOL_LEARN_H
 #define TIDEPOOL_LEARN_H
 
 #include <tidepool/config.h>
 #include <tidepool/site.h>
 #include <tidepool/status.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
 /* Starts the keeper now. If it runs already, nothing happens. TIDE_ERROR_MEMORY when the system
- * gives no thread. Any thread. */
+ * gives no thread, TIDE_ERROR_STATE in a plugin with a copy of the library that cannot be kept
+ * loaded. Any thread. */
 TIDE_API tide_status tide_keeper_start(void);
 
 /* Ends the keeper and waits for its end. It does not start again until tide_keeper_start. A compile
  * that is under way goes on in the stager, and a later step takes the answer. TIDE_ERROR_STATE from
- * an event handler and from the `visit` of tide_site_each. Any thread. */
+ * an event handler and from the `visit` of tide_site_each. Not from the constructor or destructor
+ * of a library, nor under a lock that an event handler wants: the keeper may be waiting for either.
+ * Any thread. */
 TIDE_API tide_status tide_keeper_stop(void);
 
 /* Does the keeper's thread exist? Any thread. */
@@ -35,20 +51,28 @@ TIDE_API bool tide_keeper_running(void);
 
 /* One round. It reads the windows that are full, decides, sends specs to the stager, takes the
  * stager's answers, opens trials and windows, publishes plans and frees retired code. It also asks
- * every pool for the trims and compacts that the settings `auto_trim` and `auto_compact` want. It
- * does not wait for the stager. Any thread; only one round runs at a time. */
+ * every pool for what the settings `auto_trim` and `auto_compact` want: to release slots that were
+ * not used lately, and to compact by what slots were used for lately, that is since the last times
+ * it was asked (setting `trim_after`). The keeper asks less often (settings `trim_period` and
+ * `compact_period`). It does not wait for the stager. Any thread; only one round
+ * runs at a time. While another thread's round is in an event handler or in the dynamic linker,
+ * there is no round, and TIDE_OK: so it may be called from a library's constructor, and under any
+ * lock of the program. */
 TIDE_API tide_status tide_step(void);
 
 /* Does rounds until nothing is left to do without further uses of the sites: full windows are
- * decided on, specs are compiled, finished trials are judged. TIDE_ERROR_STATE when that takes
- * `timeout_ms` milliseconds or longer. Not from an event handler. Any thread. */
+ * decided on, what pays is compiled, finished trials are judged. TIDE_ERROR_STATE when that takes
+ * `timeout_ms` milliseconds or longer, other threads' rounds included, and at once if a constructor
+ * of code calls it that this thread's own round is loading. Not from an event handler. Any
+ * thread. */
 TIDE_API tide_status tide_settle(int timeout_ms);
 
 /* ---- what happened ---- */
 
 typedef enum tide_event_kind {
     TIDE_EVENT_FOUND,     /* a site was entered for the first time                 */
-    TIDE_EVENT_STAGED,    /* a plan was decided on and its spec sent to the stager */
+    TIDE_EVENT_STAGED,    /* a plan was decided on, and its spec sent to the stager or its code
+                             found among kept artefacts: the reason says which */
     TIDE_EVENT_PUBLISHED, /* the site runs another plan                            */
     TIDE_EVENT_MISSED,    /* guards failed so often that the site is observed again */
     TIDE_EVENT_RETIRED,   /* compiled code was unloaded                            */
@@ -63,12 +87,20 @@ typedef struct tide_event {
     const char *reason; /* in words; static text                                              */
     const char *detail; /* what the stager or the system said, or ""; valid during the call   */
     uint64_t round;     /* number of the round at whose end the handler is called             */
+    uint64_t serial;    /* number of the event in this process, from 1. A gap: nobody was told */
+    uint64_t time_ns;   /* CLOCK_MONOTONIC, when it happened                                   */
+    uint64_t site_id;   /* tide_site_information.id of the site; 0: none. Never dangles         */
+    const char *reason_code; /* of the reason: tide_reason_each; static text                    */
 } tide_event;
 
 /* Sets the function that is called for each event. The thread that does a round calls it at the
- * round's end, for the events in order. No lock is held then but the one that keeps other rounds
- * out. NULL: no function (the default). If one round has more than 1024 events, the handler does
- * not get the rest; tide_learning_statistics counts them. Any thread. */
+ * round's end, for the events in order. No lock is held then, but there is no other round: the
+ * handler may step, fork and exit, and may wait for a lock of the program under which other threads
+ * call tide_step. NULL: no function (the default). If one round has more than 1024 events, the
+ * handler does not get the rest; tide_learning_statistics counts them. Any thread.
+ *
+ * With the setting `verbose` each event is also a line on the standard error: `tidepool: event` and
+ * the members as key=value, texts in quotes. */
 typedef void tide_event_function(const tide_event *event, void *user);
 TIDE_API void tide_event_set_handler(tide_event_function *function, void *user);
 
@@ -83,12 +115,14 @@ typedef struct tide_learning_statistics {
     uint64_t failed;    /* sites whose compile failed            */
     uint64_t kept;      /* sites whose code was found among kept artefacts */
     uint64_t reused;    /* decisions for an earlier plan         */
-    uint64_t won, lost; /* trials                                */
+    uint64_t won, lost; /* trials; lost: those not won           */
     uint64_t retired;   /* compiled plans whose code is no longer used */
     uint64_t waiting;   /* of these, not unloaded yet: some pool may still be inside the code */
     uint64_t artefacts; /* loaded now                            */
     uint64_t stagers;   /* stager processes started              */
     uint64_t untold;    /* events beyond 1024 in one round       */
+    uint64_t spent_us;  /* of the processor, on compiles: as stagers tell it */
+    TIDE_GROWTH;
 } tide_learning_statistics;
 
 /* TIDE_ERROR_ARGUMENT for NULL. Any thread. */
@@ -101,4 +135,5 @@ TIDE_API void tide_reason_each(bool (*visit)(const char *code, const char *words
 
 TIDE_END_DECLS
 
+#endif
 #endif

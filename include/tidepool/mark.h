@@ -8,13 +8,15 @@
 #define TIDEPOOL_MARK_H
 
 #include <tidepool/pool.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
 typedef struct tide_mark {
     tide_pool *pool; /* NULL: the checkpoint failed, and a rewind is refused */
-    uint64_t serial; /* never used twice in one pool                         */
-    size_t position; /* of its entry in the undo log                         */
+    uint64_t serial; /* never used twice in one process                      */
+    size_t position; /* of its entry in the undo log, in bytes               */
+    uint64_t saved;  /* what the level around it had saved: the pool's own   */
 } tide_mark;
 
 /* Opens a level. The first acquire of a type saves the state of its shelf, so the cost does not
@@ -29,9 +31,11 @@ TIDE_API tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types
 /* Puts the pool back to its state at the checkpoint; the memory stays in the pool.
  * TIDE_ERROR_STALE, nothing changed, if the mark has been rewound before: by itself, by an older
  * mark, by an enclosing scope or by a reset. TIDE_ERROR_ARGUMENT if the mark is of another pool or
- * of a failed checkpoint. */
+ * of a failed checkpoint. TIDE_ERROR_LIMIT, nothing changed, if it would end levels that were left
+ * open, and too often did already (tide_pool_reset says when). */
 TIDE_API tide_status tide_rewind(tide_pool *pool, tide_mark mark);
 
 TIDE_END_DECLS
 
+#endif
 #endif

@@ -5,7 +5,9 @@
  * a pool must come from its owner, unless the call says otherwise. A pool of check level 1 or 2
  * refuses other threads (TIDE_ERROR_THREAD); at level 0 nothing is checked.
  *
- * Calls that return a status also return TIDE_ERROR_ARGUMENT for a NULL pool or result. */
+ * Calls that return a status also return TIDE_ERROR_ARGUMENT for a NULL pool or result, and for a
+ * pool that another copy of the library made (a static one in a plugin, say); others do nothing
+ * then, and set the message. */
 #ifndef TIDEPOOL_POOL_H
 #define TIDEPOOL_POOL_H
 
@@ -13,6 +15,7 @@
 #include <tidepool/config.h>
 #include <tidepool/status.h>
 #include <tidepool/type.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -31,6 +34,38 @@ typedef enum tide_check {
                                inaccessible when it is rewound; on a device as level 1        */
 } tide_check;
 
+/* What a pool's hook is told of. What was allocated and returned, less what was freed and exported,
+ * is what the pool holds. */
+typedef enum tide_pool_happening {
+    TIDE_POOL_ALLOCATED, /* a slot has got memory                                      */
+    TIDE_POOL_FREED,     /* a slot's memory was given back                             */
+    TIDE_POOL_EXPORTED,  /* a slot's memory has become a consumer's: tide_array_export */
+    TIDE_POOL_RETURNED   /* it is the slot's again                                     */
+} tide_pool_happening;
+
+typedef struct tide_pool_event {
+    tide_pool_happening happening;
+    tide_pool *pool;
+    const char *name; /* the pool's                                                */
+    tide_type type;   /* of the slot                                               */
+    size_t bytes;     /* of the memory                                             */
+    size_t elements;  /* allocated: what the acquire asked for; else 0             */
+    size_t held;      /* bytes that the pool holds now                             */
+    const char *file; /* allocated: where the source asks for the array, if known  */
+    const char *function;
+    uint32_t line;
+    const void *caller; /* else the code that called, for addr2line; or NULL */
+} tide_pool_event;
+
+/* Called for each event, by the thread that acquires, trims, exports, rewinds (disabled and
+ * guarding pools) or destroys: when slots get memory and give it back, so not at all by steady
+ * work. No lock of the library is held: it may take locks of the program, allocate, and use other
+ * pools and buffers. It must not use those buffers that its pool draws from, and its own pool
+ * refuses it (TIDE_ERROR_STATE): that stands half-way. If it ends its thread, another one can only
+ * adopt the pool, which fails, and then destroy it. The thread cannot be cancelled meanwhile.
+ * `event` is valid during the call. */
+typedef void (*tide_pool_hook)(const tide_pool_event *event, void *user);
+
 /* All zero means: the defaults. */
 typedef struct tide_pool_options {
     const char *name;      /* for messages; copied. NULL: "pool"                               */
@@ -38,10 +73,29 @@ typedef struct tide_pool_options {
     tide_buffers *buffers; /* the cache that slots are taken from and given back to; other pools
                              may share it and it must outlive the pool. NULL: the device itself */
     void *stream;          /* a device pool's stream: it orders all uses of a slot. Host: NULL  */
-    size_t limit_bytes;    /* most slot memory the pool may hold; 0: as the setting `limit`     */
+    size_t limit_bytes;    /* most slot memory the pool may hold; 0: as the setting `limit`.
+                              With buffers, up to twice as much: a larger cached one may serve   */
     tide_check check;      /* check level                                                      */
     bool disabled;         /* each acquire allocates memory, which the rewind frees            */
+    void *memory;          /* memory of the host that slots lie in; see below. NULL: the host's */
+    size_t memory_bytes;   /* its size; 0 if there is none                                     */
+    tide_pool_hook hook;   /* told when slots get memory and give it back. NULL: none          */
+    void *user;            /* given to the hook                                                */
+    TIDE_GROWTH;
 } tide_pool_options;
+
+/* A pool may lie in memory that the program gives: a static buffer, a mapping of a file of huge
+ * pages, shared memory. Its arrays, N-D headers that scopes rewind among them, are there and
+ * nowhere else, aligned as in every pool; the pool's own books are not. The size, in whole 64
+ * bytes, is the pool's limit. An acquire that does not fit gives NULL and TIDE_ERROR_LIMIT, and the
+ * message says how many bytes are missing. A slot that grows is the old one's size and the new
+ * one's until it has grown. Free pieces begin with 16 bytes of the library's.
+ *
+ * The memory stays the program's: it must outlive the pool and what consumers still hold of it
+ * (tide_array_export), it is never freed, and the pool may go without touching it further. No other
+ * pool may have any of it at the same time. Where a fork shares it, only one of the two processes
+ * may use the pool. With `memory` neither buffers nor a device may be given. At check level 2 such
+ * a pool checks as at level 1, since guard pages would lie elsewhere. */
 
 /* A new, empty pool owned by the calling thread. NULL options: the defaults. Returns NULL with
  * a message when an option is bad or address space is short. Release with tide_pool_destroy. */
@@ -50,20 +104,37 @@ TIDE_API tide_pool *tide_pool_create(const tide_pool_options *options);
 /* Frees the pool and every slot in it; no pointer into it may be used any more. TIDE_ERROR_STATE,
  * nothing changed, while a scope or mark is open, for a thread's own pool, and while a graph is
  * captured on the pool's stream. (If the open scopes are known to be dead, call tide_pool_reset
- * first.) NULL: nothing to do, TIDE_OK. */
+ * first.) NULL: nothing to do, TIDE_OK.
+ *
+ * The process keeps what small pools of check level 0 lay in, not their slots, for the pools that
+ * are created next: as many as the setting `pools_kept` says. A pool made of it is as new. The
+ * memory goes back to the system when tide_pool_trim is called for all types of any pool; with the
+ * setting `auto_trim`, what no pool wanted since the last step or period does. */
 TIDE_API tide_status tide_pool_destroy(tide_pool *pool);
 
 /* The calling thread's own pool. It is created on first use and destroyed when the thread ends,
- * even if another thread has adopted it. NULL with a message when it cannot be created. */
+ * even if another thread has adopted it. NULL with a message when it cannot be created;
+ * TIDE_ERROR_LIMIT when the process has no thread key left, TIDE_ERROR_STATE in a plugin with a
+ * copy of the library that cannot be kept loaded until the thread ends. */
 TIDE_API tide_pool *tide_pool_local(void);
 
-/* Makes the calling thread the owner. Call it from the new owner. The pool synchronises nothing, so
- * the two threads must do it, with a queue or a join: the old owner's last call comes before this
- * one. */
+/* Makes the calling thread the owner. Call it from the new owner, before any use of the pool there:
+ * compiled code may be unloaded that only a thread which is not the owner is inside. The pool
+ * synchronises nothing, so the two threads must do it, with a queue or a join: the old owner's last
+ * call comes before this one. A forked child may adopt the pools of threads that only its parent
+ * has, then reset and use them. TIDE_ERROR_STATE for a pool in which such a thread was just then
+ * acquiring memory or giving it back: the child can only destroy it, and its memory stays taken.
+ * A pool on CUDA's per-thread default stream is on the new owner's from then on; the host waits for
+ * the device. TIDE_ERROR_STATE, nothing changed, if it cannot. */
 TIDE_API tide_status tide_pool_adopt(tide_pool *pool);
 
 /* Rewinds everything, at any depth. After it nothing is live and depth is 0; memory is kept. Scopes
- * that are still open notice it and do nothing when they end; open marks become stale. */
+ * that are still open notice it and do nothing when they end; open marks become stale.
+ * TIDE_ERROR_LIMIT, nothing changed: this was done 2^40 times in one pool while scopes or marks
+ * were open. tide_pool_empty is refused likewise, and so are tide_rewind and tide_scope_leave where
+ * they would end levels that were left open. Those two have a second limit: 2^20 such calls, each
+ * of which kept more levels than the one before; from the 33rd on these take memory, and where
+ * there is none, TIDE_ERROR_MEMORY, nothing changed. */
 TIDE_API tide_status tide_pool_reset(tide_pool *pool);
 
 /* Does what tide_pool_reset does, then gives all slot memory back. The pool can be used further.
@@ -76,7 +147,8 @@ typedef struct tide_trim_summary {
     size_t bytes; /* bytes given back         */
 } tide_trim_summary;
 
-/* Releases the memory of every free slot of one type, or of TIDE_ALL_TYPES. Live arrays keep their
+/* Releases the memory of every free slot of one type, or of TIDE_ALL_TYPES; then also what the
+ * process keeps of destroyed pools (tide_pool_destroy). Live arrays keep their
  * address and content. It may be called inside scopes. The summary is zero for a type that the pool
  * has never used. It is zero, with a message, when the call fails: unknown type, or while a graph
  * is captured on the pool's stream. The same holds for tide_pool_compact. */
@@ -100,16 +172,21 @@ typedef struct tide_pool_statistics {
     size_t bytes_live;     /* of those, in slots that are live                          */
     size_t bytes_peak;     /* most bytes_held since the pool was created                */
     size_t bytes_limit;    /* 0: none                                                   */
-    size_t slots;          /* slots with memory                                         */
+    size_t slots;          /* slots with memory, of their own or exported               */
     size_t slots_live;     /* of those, live                                            */
     size_t shelves;        /* types this pool has used                                  */
     size_t log_entries;    /* entries now in the undo log                               */
     size_t depth;          /* open scopes and marks                                     */
     uint64_t allocations;  /* slot allocations since creation, growth included          */
-    uint64_t releases;     /* slot memory given back since creation                     */
+    uint64_t releases;     /* slot memory given back since creation; not what was exported
+                              and still in use when its slot was needed again           */
     uint64_t requests;     /* trims and compacts served that were asked for from outside */
-    size_t bytes_exported; /* exported through DLPack and not given back; not in bytes_held */
+    size_t bytes_exported; /* exported through DLPack, and the slot not needed again since then;
+                              not in bytes_held and bytes_live                          */
     uint64_t exchanges;    /* times a larger free slot was exchanged for a smaller one  */
+    size_t bytes_settled;  /* of bytes_held, in slots that were grown because their exchanges
+                              recurred: the setting `exchange_times`                     */
+    TIDE_GROWTH;
 } tide_pool_statistics;
 
 TIDE_API tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out);
@@ -130,4 +207,5 @@ TIDE_API tide_status tide_pool_check(const tide_pool *pool);
 
 TIDE_END_DECLS
 
+#endif
 #endif

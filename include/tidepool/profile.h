@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <tidepool/site.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -15,7 +16,7 @@ enum { TIDE_PROFILE_TYPES = 32, TIDE_PROFILE_PATTERNS = 16, TIDE_PATTERN_WORDS =
 
 /* What the observed uses of one site did with one type. */
 typedef struct tide_profile_type {
-    tide_type type;
+    tide_type type;     /* of a dispatch by keys: TIDE_KEY_FIRST and the key        */
     uint32_t slots_max; /* most slots that one scope took; 1 for other kinds of site */
     uint64_t scopes;    /* uses that touched the type                                */
     uint64_t slots;     /* slots that all these uses took together                   */
@@ -35,15 +36,15 @@ typedef struct tide_site_profile {
     uint64_t scopes;        /* uses observed                                                  */
     uint64_t other;         /* touches of types for which the profile had no room             */
     uint64_t pattern_other; /* uses whose pattern found no room                               */
-    uint64_t nested;        /* scopes that touched a type which the level around had not saved */
     uint32_t type_count, pattern_count;
     tide_profile_type types[TIDE_PROFILE_TYPES];          /* the most frequent first */
     tide_profile_pattern patterns[TIDE_PROFILE_PATTERNS]; /* the most frequent first */
+    TIDE_GROWTH;
 } tide_site_profile;
 
 /* Observes every site, known now or later, until it is switched off. It does not depend on the
  * windows that learning opens. TIDE_ERROR_MEMORY if a site's profile cannot be allocated; that site
- * is then not observed. Any thread. */
+ * is then not observed. While it is on, no compiled code is tried: trials wait. Any thread. */
 TIDE_API tide_status tide_profile_observe(bool on);
 
 /* What was observed of one site, by tide_profile_observe or in the windows that learning opens
@@ -51,9 +52,10 @@ TIDE_API tide_status tide_profile_observe(bool on);
  * are of one moment. Any thread. */
 TIDE_API tide_status tide_profile_site(const tide_site *site, tide_site_profile *out);
 
-/* Prints, for each site that was observed: place, kind, tier, uses seen, misses, a line for each
- * type, and the most frequent patterns, written as {a set}, (a sequence) or f64[100,200]. Any
- * thread. */
+/* Prints, for each site that was observed: place, kind, tier, uses seen, misses, why it runs what
+ * it runs, what its last trial measured, a line for each type, and the most frequent patterns,
+ * written as {a set}, (a sequence) or f64[100,200]. TIDE_ERROR_MEMORY if there is none for the
+ * page, of which nothing is printed then. Any thread. */
 TIDE_API tide_status tide_profile_print(FILE *out);
 
 /* ---- files ---- */
@@ -62,8 +64,9 @@ TIDE_API tide_status tide_profile_print(FILE *out);
  * and alignment. For a site that was observed it writes what was seen; for any other, what was
  * loaded. The text is written to a new file, which is then renamed, so a reader sees the whole new
  * file or the whole old one. TIDE_ERROR_FILE with the system's message; TIDE_ERROR_LIMIT for more
- * than 16384 observed sites, 8192 types or 32 MiB; TIDE_ERROR_MEMORY. A site whose name has more
- * than 4096 bytes is left out; so are loaded profiles beyond the 16384. Any thread. */
+ * than 16384 observed sites, 8192 types or 32 MiB, or a type's name of more than 16000 bytes;
+ * TIDE_ERROR_MEMORY. A site whose name has more than 4096 bytes is left out; so are loaded profiles
+ * beyond the 16384. Any thread. */
 TIDE_API tide_status tide_profile_save(const char *path);
 
 /* Reads profiles from a file, for sites that are known now or later. The next round decides from
@@ -82,6 +85,16 @@ TIDE_API tide_status tide_profile_save(const char *path);
 TIDE_API tide_status tide_profile_load(const char *path);
 TIDE_API tide_status tide_profile_merge(const char *path);
 
+/* The same text to and from the program, which may keep it where it likes: in a database, or in a
+ * message to another machine. tide_profile_write writes what tide_profile_save would, to a stream,
+ * and flushes it: TIDE_ERROR_FILE if that fails; part of the text may be written then.
+ * tide_profile_read reads a text of so many bytes, which stays the caller's: as tide_profile_merge
+ * if `merge`, else as tide_profile_load, with their errors, and TIDE_ERROR_LIMIT for more than
+ * 32 MiB. TIDE_ERROR_ARGUMENT for NULL. Any thread. */
+TIDE_API tide_status tide_profile_write(FILE *out);
+TIDE_API tide_status tide_profile_read(const char *bytes, size_t length, bool merge);
+
 TIDE_END_DECLS
 
+#endif
 #endif

@@ -14,6 +14,7 @@
 
 #include <tidepool/inline/layout.h>
 #include <tidepool/pool.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -59,12 +60,17 @@ typedef void tide_dispatch_function(struct tide_generic *generic, tide_type type
 typedef void tide_leave_function(tide_scope *scope);
 
 /* Most methods that one compiled dispatch tests for. */
-enum { TIDE_PLAN_METHODS = 4 };
+enum { TIDE_PLAN_METHODS = 16 };
+
+/* A plan of at most this many types may save the shelves' states in the scope itself.
+ * tidepool/inline/typed.h says when, and why that is safe. */
+enum { TIDE_SCOPE_SAVED = 4 };
 
 /* What happened to a plan since it was made. */
 typedef struct tide_plan_counts {
     uint64_t misses; /* uses whose guard failed; counted in cold code only                     */
     uint64_t runs;   /* uses of compiled code, if it was compiled to count (setting count_runs) */
+    uint64_t alarm;  /* as many misses of a scope and policy is told; 0: it is not              */
 } tide_plan_counts;
 
 /* What a site runs. After it is published, only its two pointers to code change. When compiled code
@@ -81,27 +87,25 @@ struct tide_plan {
     tide_kind kind;
     tide_tier tier;
     uint32_t type_count;
+    uint32_t near[TIDE_SCOPE_SAVED]; /* the first of `shelves`, beside the pointers to code   */
+    const uint32_t *shelves;         /* where their shelves lie, in bytes from the pool's start */
     const tide_type *types;   /* a scope's: each once, ascending; others: as the guards test */
-    const uint32_t *shelves;  /* where their shelves lie, in bytes from the pool's start */
     tide_plan_counts *counts; /* NULL: not counted                                           */
     const struct tide_generic *generic;       /* dispatch: the one it was made for ...      */
     tide_method **methods[TIDE_PLAN_METHODS]; /* ... and where the methods of `types` stand */
 };
-
-/* A plan of at most this many types may save the shelves' states in the scope itself.
- * tidepool/inline/typed.h says when, and why that is safe. */
-enum { TIDE_SCOPE_SAVED = 4 };
 
 /* One open scope. It is a variable of its block. */
 struct tide_scope {
     tide_pool *pool;       /* tide_pool_refusing if refused; NULL once left by function */
     tide_entry *base;      /* the log as it was at entry; marked: see tide_scope_logged */
     uint64_t tag;          /* this level                                                */
-    uint64_t outer;        /* the level around it                                       */
+    uint64_t outer_saved;  /* what the level around had saved: as tide_pool.saved       */
     const tide_plan *plan; /* left by the plan it entered by                            */
     tide_slot *saved[TIDE_SCOPE_SAVED]; /* each shelf's `next` at entry, unless logged */
-    tide_site *site; /* of a frame, and set by plans that observe                 */
-    uint64_t serial; /* of its mark; scopes entered by function only              */
+    tide_site *site; /* of a frame, and set by plans that observe                       */
+    uint64_t serial; /* of the scope's mark; scopes entered by function only            */
+    size_t position; /* where the mark stands in the undo log, in bytes; likewise       */
 };
 
 /* A scope saves the shelves' states at entry, either in `saved` or in the log. In the second case
@@ -138,6 +142,13 @@ extern TIDE_API_DATA const tide_plan tide_plans_arriving[TIDE_KIND_COUNT];
 
 enum { TIDE_SITE_TYPES = 16 };
 
+/* What a use of a site would take by another tier than the plan in force. */
+typedef struct tide_site_rival {
+    tide_tier tier;
+    double ns;     /* of one use                                            */
+    bool measured; /* by a trial on the site's own uses; else it is a model */
+} tide_site_rival;
+
 typedef struct tide_site_information {
     const char *name;     /* as given, or the function's name, or "?" */
     const char *function; /* or ""                                 */
@@ -148,7 +159,7 @@ typedef struct tide_site_information {
     bool pinned;
     bool observed;                    /* a window is open: its uses are counted now               */
     uint32_t type_count;              /* of the plan in force                                     */
-    tide_type types[TIDE_SITE_TYPES]; /* the first of these                           */
+    tide_type types[TIDE_SITE_TYPES]; /* the first of these; keys from TIDE_KEY_FIRST on      */
     double calls; /* uses in all; never below `samples`. This and the next are estimates, */
     double calls_per_second; /* from how fast windows fill. They are too low for very hot sites,
                                 because observing a use slows it by up to 0.1 µs             */
@@ -157,7 +168,24 @@ typedef struct tide_site_information {
     uint64_t runs;           /* uses of compiled code, as far as it was compiled to count */
     uint64_t generation;     /* plans published for it by learning                       */
     uint64_t compiles;       /* compiled plans made for it                               */
-    const char *reason;      /* the last decision about it, in words; "" if none. Static */
+    double lost_ns;          /* what it has lost for want of compiled code, estimated: a compile
+                                is ordered once that covers it (setting break_even)      */
+    double compile_ns;   /* of the processor, that its compiles have taken: its part of theirs   */
+    double saved_ns;     /* that its compiled code has saved, estimated. They have paid once this is
+                          more than compile_ns                                               */
+    uint64_t trial_uses; /* that the last trial of its types has compared; 0: none yet      */
+    double trial_ns, trial_code_ns; /* of one of them, by the plan in force and by compiled code */
+    double trial_error_ns;          /* standard error of what one saves                       */
+    const char *reason;             /* the last decision about it, in words; "" if none. Static */
+    const char *reason_code;        /* the same as a code (tide_reason_each); "" if none. Static */
+    uint64_t id;   /* number of the site in its process, in the order in which sites became known,
+                          from 1: none had it before. 0: not known yet                              */
+    double use_ns; /* of one use by the plan in force, estimated; 0: nobody knows               */
+    bool
+        use_measured; /* by a trial; else it is a model                                            */
+    uint32_t rival_count;
+    tide_site_rival rivals[TIDE_TIER_COMPILED]; /* the other tiers of which something is known */
+    TIDE_GROWTH;
 } tide_site_information;
 
 /* Makes a scope's site for code without macros (an FFI, an interpreter). The same name gives the
@@ -169,22 +197,46 @@ TIDE_API tide_site *tide_site_register(const char *name);
  * name. */
 TIDE_API tide_site *tide_site_register_kind(const char *name, tide_kind kind);
 
+/* The site of this kind that tide_site_info gives this name: static or registered, the one that
+ * became known first if there are several. NULL with a message: TIDE_ERROR_NAME if there is none,
+ * TIDE_ERROR_ARGUMENT. A static site dangles once its module is unloaded. Any thread. */
+TIDE_API tide_site *tide_site_find(const char *name, tide_kind kind);
+
 /* How many sites are known now: static ones of every loaded module, and registered ones. Any
  * thread. */
 TIDE_API size_t tide_site_count(void);
 
 /* Calls `visit` for each site, in the order in which they became known, until it returns false. The
- * list is locked meanwhile, so `visit` must not register sites or load libraries. Any thread. */
+ * list is locked meanwhile, so `visit` must not register sites, load libraries or fork. Any
+ * thread. */
 TIDE_API void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user);
 
 /* TIDE_ERROR_ARGUMENT for NULLs. The strings live as long as the site. Any thread. */
 TIDE_API tide_status tide_site_info(const tide_site *site, tide_site_information *out);
 
-/* Declares which types the site's table plan saves, in any order. The site uses that plan from now
- * on, unless it is pinned to full. Other types that the site touches are saved when touched.
- * `types` is copied. TIDE_ERROR_TYPE for an unknown type, TIDE_ERROR_ARGUMENT for a site of a kind
- * without tables, TIDE_ERROR_MEMORY; nothing is changed then. Any thread. */
+/* Declares which types a site is used for; what it is used for else works as before, only slower.
+ *
+ *   scope      the types that its table plan saves, in any order. The site uses that plan from now
+ *              on, unless it is pinned to full. Other types are saved when touched. None: every
+ *              type is saved when touched
+ *   frame      the types of its arrays, in order, one to eight
+ *   acquire    the types that come, the most frequent first, one to TIDE_PLAN_METHODS, each once
+ *
+ * (Of an array: tide_site_declare_shapes; of a dispatch: tide_site_declare_dispatch.) The site is
+ * compiled for them when that pays, or by tide_site_compile_now. What was declared stands until it
+ * is declared anew or the site is reset; profiles that are saved have it, as if it had been seen.
+ *
+ * `types` is copied. TIDE_ERROR_TYPE for an unknown type, TIDE_ERROR_ARGUMENT for a site of another
+ * kind or a bad count, TIDE_ERROR_MEMORY; nothing is changed then. Any thread. */
 TIDE_API tide_status tide_site_declare(tide_site *site, const tide_type *types, size_t count);
+
+/* Orders compiled code for what the site is known to be used for, whatever the setting `break_even`
+ * says: the next round sends it to the stager. It waits for nothing. The code is then tried and
+ * adopted as any other, or the site keeps its plan; events and the site's `reason` say which. TIDE_OK
+ * also if the code is there, or on its way. TIDE_ERROR_STATE, with the reason: nothing is known of
+ * the site's types yet (declare them), it has more than code is made for, it is pinned, or learning
+ * is off. TIDE_ERROR_ARGUMENT for NULL, TIDE_ERROR_MEMORY. Any thread. */
+TIDE_API tide_status tide_site_compile_now(tide_site *site);
 
 /* Keeps the site at a tier, whatever is learned, until tide_site_unpin. The table tier uses the
  * types that were declared or learned so far; if there are none, every type is saved when touched.
@@ -209,4 +261,5 @@ TIDE_API void tide_module_leave(const void *anchor);
 
 TIDE_END_DECLS
 
+#endif
 #endif

@@ -4,6 +4,7 @@
 #define TIDEPOOL_STATUS_H
 
 #include <tidepool/config.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -22,9 +23,11 @@ typedef enum tide_status {
     TIDE_ERROR_FILE = 11     /* a file that cannot be read, written or understood      */
 } tide_status;
 
-/* The message of the calling thread's last failed call. It names the call, the value and the
- * limit. It is empty before the first failure; a call that succeeds does not change it. The text
- * belongs to the thread and lasts until its next failing call. Never NULL. */
+/* The message of the calling thread's last failed call. It names the call, the value and the limit.
+ * It is empty before the first failure; a call that succeeds does not change it. The text belongs
+ * to the thread and lasts until its next failing call, or its end. If there is no memory for it, or
+ * no thread key, the message says that instead. Never NULL. A signal handler may read it; if it
+ * interrupted a failing call, the text may be of two messages. */
 TIDE_API const char *tide_error_message(void);
 
 /* The status of the calling thread's last failed call (for calls that return NULL). */
@@ -35,4 +38,5 @@ TIDE_API const char *tide_status_name(tide_status status);
 
 TIDE_END_DECLS
 
+#endif
 #endif

@@ -35,15 +35,20 @@
 #define TIDEPOOL_TIDEPOOL_H
 
 #include <tidepool/acquire.h>
+#include <tidepool/adaptors.h>
 #include <tidepool/array.h>
 #include <tidepool/bits.h>
 #include <tidepool/buffers.h>
 #include <tidepool/callsite.h>
 #include <tidepool/check.h>
 #include <tidepool/device.h>
+#include <tidepool/device_memory.h>
+#include <tidepool/facts.h>
 #include <tidepool/generic.h>
 #include <tidepool/half.h>
 #include <tidepool/learn.h>
+#include <tidepool/limit.h>
+#include <tidepool/listen.h>
 #include <tidepool/mark.h>
 #include <tidepool/pool.h>
 #include <tidepool/profile.h>
@@ -52,5 +57,6 @@
 #include <tidepool/status.h>
 #include <tidepool/tune.h>
 #include <tidepool/type.h>
+#include <tidepool/version.h>
 
 #endif

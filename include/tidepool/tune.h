@@ -9,6 +9,7 @@
 
 #include <tidepool/config.h>
 #include <tidepool/status.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -32,4 +33,5 @@ TIDE_API void tide_tune_each(bool (*visit)(const tide_tune_entry *entry, void *u
 
 TIDE_END_DECLS
 
+#endif
 #endif

@@ -4,7 +4,9 @@
 #define TIDEPOOL_TYPE_H
 
 #include <tidepool/config.h>
+#include <tidepool/inline/map.h>
 #include <tidepool/status.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -46,6 +48,10 @@ enum {
 /* Most types one process can register, the built-in ones included. */
 #define TIDE_TYPE_LIMIT 65536u
 
+/* Where types are told of a dispatch, by tide_site_info and in profiles, key k of a generic
+ * function by keys (tide_generic_create_keys) is the number TIDE_KEY_FIRST + k. No type has it. */
+#define TIDE_KEY_FIRST TIDE_TYPE_LIMIT
+
 /* Storage of the two 16-bit floats: IEEE 754 binary16, and the upper half of a binary32. */
 typedef struct tide_f16 {
     uint16_t bits;
@@ -65,6 +71,11 @@ __extension__ typedef __complex__ double tide_c128;
  * thread. */
 TIDE_API tide_type tide_type_register(const char *name, size_t size, size_t align);
 
+/* The type of this name, "f64" or one that was registered: the first of them, if several of
+ * different size or alignment have it. TIDE_NO_TYPE with a message: TIDE_ERROR_NAME if there is
+ * none, TIDE_ERROR_ARGUMENT for NULL. The time grows with the number of types. */
+TIDE_API tide_type tide_type_find(const char *name);
+
 /* Name of a type ("f64", "struct point"); it lasts until the process ends. NULL with a message for
  * an unknown type. Any thread, as all functions of this header. */
 TIDE_API const char *tide_type_name(tide_type type);
@@ -75,7 +86,9 @@ TIDE_API size_t tide_type_size(tide_type type);
 /* Alignment of one element in bytes; 0 with a message when unknown. */
 TIDE_API size_t tide_type_align(tide_type type);
 
-/* How many types exist now; ids run from 1 to this number. */
+/* The highest id; ids run from 1 to this number. So many types exist, unless the process has
+ * several copies of the library: the ids of all but the first have gaps, where those of the others
+ * are. */
 TIDE_API uint32_t tide_type_count(void);
 
 /* Registers a type on first use and stores its id in *cell, which starts as 0. tide_type_of() calls
@@ -92,18 +105,20 @@ TIDE_END_DECLS
 
 /* tide_type_of(T): the id of any complete C type T. `T *` must be a pointer to it. The id is a
  * constant for a built-in type. Any other type is registered on first use, by its name, size and
- * alignment. */
+ * alignment. A type with a comma in its name may stand in parentheses; in other macros it must:
+ * tide_acquire(pool, (std::pair<int, int>), n). */
 #ifndef __cplusplus
 
-#define TIDE_TYPE_CELL(T)                                          \
-    __extension__({                                                \
-        static tide_type tide_cell_;                               \
-        tide_type_cached(&tide_cell_, #T, sizeof(T), _Alignof(T)); \
+#define TIDE_TYPE_CELL(cell, ...)                                                            \
+    __extension__({                                                                          \
+        static tide_type cell;                                                               \
+        tide_type_cached(&(cell), #__VA_ARGS__, sizeof(__VA_ARGS__), _Alignof(__VA_ARGS__)); \
     })
 
 /* long and long long are two C types of one layout; char and signed char are, too. */
-#define tide_type_of(T) \
-    _Generic((T *)0,                                                                            \
+#define tide_type_of(...) TIDE_TYPE_OF(TIDE_UNIQUE(tide_cell_), TIDE_BARE(__VA_ARGS__))
+#define TIDE_TYPE_OF(cell, ...) \
+    _Generic((__VA_ARGS__ *)0,                                                                            \
         char *: ((char)-1 < 0 ? (tide_type)TIDE_I8 : (tide_type)TIDE_U8),                       \
         signed char *: (tide_type)TIDE_I8, unsigned char *: (tide_type)TIDE_U8,                 \
         short *: (tide_type)TIDE_I16, unsigned short *: (tide_type)TIDE_U16,                    \
@@ -114,7 +129,7 @@ TIDE_END_DECLS
         tide_f16 *: (tide_type)TIDE_F16, tide_bf16 *: (tide_type)TIDE_BF16,                     \
         float *: (tide_type)TIDE_F32, double *: (tide_type)TIDE_F64,                            \
         tide_c64 *: (tide_type)TIDE_C64, tide_c128 *: (tide_type)TIDE_C128,                     \
-        bool *: (tide_type)TIDE_BOOL, default: TIDE_TYPE_CELL(T))
+        bool *: (tide_type)TIDE_BOOL, default: TIDE_TYPE_CELL(cell, __VA_ARGS__))
 
 #else
 
@@ -148,21 +163,27 @@ TIDE_X(tide_c128, TIDE_C128)
 TIDE_X(bool, TIDE_BOOL)
 #undef TIDE_X
 
-/* #T would give the letter T here, not the type's name. The compiler spells the name in
- * __PRETTY_FUNCTION__: "… [with T = particle]" (GCC) or "… [T = particle]" (Clang). */
-template <class T> TIDE_COLD tide_type learn_type(tide_type *cell)
+/* Hidden: each module finds out the ids for itself. Shared by plugins that have copies of the
+ * library of their own, an id would be wrong in all but one of them. */
+#define TIDE_MODULE_OWN __attribute__((visibility("hidden")))
+
+/* #T would give the letter T, not the type's name. The compiler spells that at the end of
+ * __PRETTY_FUNCTION__: "… [with T = particle]" (GCC) or "… [T = particle]" (Clang). GCC would spell
+ * typedefs after it, so the function is declared without any. All of the name decides, however long
+ * it is. */
+template <class T> TIDE_MODULE_OWN TIDE_COLD unsigned int learn_type(unsigned int *cell)
 {
-    char name[128];
+    char name[sizeof(__PRETTY_FUNCTION__)];
     const char *from = __builtin_strstr(__PRETTY_FUNCTION__, "T = ");
-    from = from != NULL ? from + 4 : __PRETTY_FUNCTION__;
-    size_t length = __builtin_strcspn(from, ";]");
-    length = length < sizeof name ? length : sizeof name - 1;
+    from = from != nullptr ? from + 4 : __PRETTY_FUNCTION__;
+    size_t length = __builtin_strlen(from);
+    length -= length > 0 && from[length - 1] == ']';
     __builtin_memcpy(name, from, length);
     name[length] = '\0';
     return tide_type_learn(cell, name, sizeof(T), alignof(T));
 }
 
-template <class T> inline tide_type type_of()
+template <class T> TIDE_MODULE_OWN inline tide_type type_of()
 {
     if constexpr (builtin_type<T>::id != TIDE_NO_TYPE) {
         return builtin_type<T>::id;
@@ -174,8 +195,9 @@ template <class T> inline tide_type type_of()
 }
 } // namespace tidepool
 
-#define tide_type_of(T) (::tidepool::type_of<T>())
+#define tide_type_of(...) (::tidepool::type_of<TIDE_BARE(__VA_ARGS__)>())
 
 #endif
 
+#endif
 #endif

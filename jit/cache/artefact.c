@@ -14,8 +14,8 @@
 #include "jit/stager/directory.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
-#include "runtime/base/registry.h"
 #include "runtime/scope/compiled.h"
 
 _Static_assert(sizeof(tide_artefact_label) == 16, "labels are compared as bytes");
@@ -23,6 +23,7 @@ _Static_assert(sizeof(tide_artefact_label) == 16, "labels are compared as bytes"
 struct tide_artefact {
     struct tide_artefact *next;
     void *handle;
+    uintptr_t first, last; /* where its code lies */
     size_t uses;
     pid_t temporary; /* the process that is to remove the file; 0: nobody */
     bool labelled;
@@ -30,7 +31,7 @@ struct tide_artefact {
     char path[];
 };
 
-static pthread_mutex_t artefact_mutex = PTHREAD_MUTEX_INITIALIZER;
+static tide_lock artefact_list_lock = TIDE_LOCK(TIDE_FORK_ARTEFACTS);
 static tide_artefact *artefact_list;
 static size_t artefact_list_count;
 
@@ -38,12 +39,12 @@ static size_t artefact_list_count;
 
 static void artefact_unlock(void)
 {
-    pthread_mutex_unlock(&artefact_mutex);
+    tide_lock_let_go(&artefact_list_lock);
 }
 
 static void artefact_lock_for_fork(void)
 {
-    pthread_mutex_lock(&artefact_mutex);
+    tide_lock_take(&artefact_list_lock);
 }
 
 static void artefact_prepare(void)
@@ -53,11 +54,35 @@ static void artefact_prepare(void)
     tide_fork_register(TIDE_FORK_ARTEFACTS, &handlers);
 }
 
-static void artefact_lock(void)
+void tide_artefacts_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, artefact_prepare);
-    pthread_mutex_lock(&artefact_mutex);
+}
+
+static void artefact_lock(void)
+{
+    tide_artefacts_prepare();
+    tide_lock_take(&artefact_list_lock);
+}
+
+/* ---- the linker --------------------------------------------------------------------------- */
+
+static void *artefact_symbol(void *handle, const char *name)
+{
+    tide_assert(handle != NULL);
+    unsigned let_go = tide_outside_enter();
+    void *found = dlsym(handle, name);
+    tide_outside_leave(let_go);
+    return found;
+}
+
+static void artefact_close(void *handle)
+{
+    tide_assert(handle != NULL);
+    unsigned let_go = tide_outside_enter();
+    dlclose(handle);
+    tide_outside_leave(let_go);
 }
 
 /* ---- checking ----------------------------------------------------------------------------- */
@@ -66,7 +91,7 @@ static bool artefact_check_number(void *handle, const char *name, uint64_t wante
                                   size_t room)
 {
     tide_assert(handle != NULL);
-    const uint64_t *found = dlsym(handle, name);
+    const uint64_t *found = artefact_symbol(handle, name);
     if (found == NULL)
         snprintf(error, room, "artefact refused: it has no %s", name);
     else if (*found != wanted)
@@ -83,15 +108,27 @@ static bool artefact_check(void *handle, char *error, size_t room)
                                  room);
 }
 
+/* Of code that cannot be found, nobody can be shown to be outside: it is everywhere. */
+static void artefact_find_range(tide_artefact *artefact)
+{
+    artefact->first = (uintptr_t)artefact_symbol(artefact->handle, "tide_artefact_code");
+    artefact->last = (uintptr_t)artefact_symbol(artefact->handle, "tide_artefact_code_end");
+    if (artefact->first == 0 || artefact->last <= artefact->first) {
+        artefact->first = 0;
+        artefact->last = UINTPTR_MAX;
+    }
+    tide_assert(artefact->first < artefact->last);
+}
+
+/* Tells its code where the general path is. */
 static bool artefact_attach(void *handle, char *error, size_t room)
 {
-    void (*function)(const tide_runtime *);
-    *(void **)&function = dlsym(handle, "tide_artefact_attach");
-    if (function == NULL) {
-        snprintf(error, room, "artefact refused: it has no tide_artefact_attach");
+    const tide_runtime **table = artefact_symbol(handle, "tide_artefact_table");
+    if (table == NULL) {
+        snprintf(error, room, "artefact refused: it has no tide_artefact_table");
         return false;
     }
-    function(&tide_runtime_general);
+    *table = &tide_runtime_general;
     return true;
 }
 
@@ -100,13 +137,14 @@ static bool artefact_attach(void *handle, char *error, size_t room)
 /* Loads, checks and attaches. NULL: one line in `error`, and nothing stays loaded. */
 static void *artefact_open_checked(const char *path, char *error, size_t room)
 {
-    tide_assert(!tide_registry_held()); /* the linker runs constructors, which take it */
+    unsigned let_go = tide_outside_enter();
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        const char *why = dlerror();
+    const char *why = handle == NULL ? dlerror() : NULL;
+    tide_outside_leave(let_go);
+    if (handle == NULL)
         snprintf(error, room, "artefact refused: %s", why != NULL ? why : path);
-    } else if (!artefact_check(handle, error, room) || !artefact_attach(handle, error, room)) {
-        dlclose(handle);
+    else if (!artefact_check(handle, error, room) || !artefact_attach(handle, error, room)) {
+        artefact_close(handle);
         handle = NULL;
     }
     return handle;
@@ -141,14 +179,15 @@ tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error,
     tide_assert(path[0] == '/'); /* else the dynamic linker would search for it */
     if (temporary && !tide_directory_holds(path, error, room))
         return NULL;
-    tide_artefact *artefact = artefact_make(path, error, room);
-    if (artefact == NULL)
-        return NULL;
-    artefact->handle = artefact_open_checked(path, error, room);
-    if (artefact->handle == NULL) {
-        tide_os_free(artefact);
+    void *handle = artefact_open_checked(path, error, room);
+    tide_artefact *artefact = handle != NULL ? artefact_make(path, error, room) : NULL;
+    if (artefact == NULL) {
+        if (handle != NULL)
+            artefact_close(handle);
         return NULL;
     }
+    artefact->handle = handle;
+    artefact_find_range(artefact);
     artefact->temporary = temporary ? getpid() : 0;
     artefact_enlist(artefact);
     return artefact;
@@ -159,8 +198,8 @@ void *tide_artefact_find(const tide_artefact *artefact, const char *stem, const 
     tide_assert(artefact->handle != NULL);
     char name[128];
     int length = snprintf(name, sizeof name, "%s%s", stem, suffix);
-    tide_assert(!tide_registry_held());
-    return length > 0 && (size_t)length < sizeof name ? dlsym(artefact->handle, name) : NULL;
+    return length > 0 && (size_t)length < sizeof name ? artefact_symbol(artefact->handle, name)
+                                                      : NULL;
 }
 
 /* ---- labels ------------------------------------------------------------------------------- */
@@ -186,6 +225,13 @@ tide_artefact *tide_artefact_labelled(const tide_artefact_label *label)
         artefact->uses++;
     artefact_unlock();
     return artefact;
+}
+
+void tide_artefact_range(const tide_artefact *artefact, uintptr_t *first, uintptr_t *last)
+{
+    tide_assert(artefact->first < artefact->last);
+    *first = artefact->first;
+    *last = artefact->last;
 }
 
 /* ---- uses --------------------------------------------------------------------------------- */
@@ -223,11 +269,12 @@ void tide_artefact_drop(tide_artefact *artefact)
     if (!artefact_give_up_use(artefact))
         return;
     tide_assert(artefact->uses == 0);
-    tide_assert(!tide_registry_held()); /* the linker runs constructors, which take it */
-    dlclose(artefact->handle);
+    void *handle = artefact->handle;
     if (artefact->temporary == getpid()) /* a forked child leaves its parent's files alone */
         (void)unlink(artefact->path);
     tide_os_free(artefact);
+    artefact_close(
+        handle); /* last: what a fork in the meantime finds in no list is lost to its child */
 }
 
 size_t tide_artefact_count(void)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct tide_artefact tide_artefact;
 
@@ -18,6 +19,9 @@ tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error,
 
 /* The address of STEM followed by suffix ("_enter"); NULL when there is none. */
 void *tide_artefact_find(const tide_artefact *artefact, const char *stem, const char *suffix);
+
+/* Where its code lies, from the first byte to behind the last one. */
+void tide_artefact_range(const tide_artefact *artefact, uintptr_t *first, uintptr_t *last);
 
 /* Each site that uses its code holds a use; with the last one it is unloaded. */
 void tide_artefact_use(tide_artefact *artefact);
@@ -33,5 +37,8 @@ tide_artefact *tide_artefact_labelled(const tide_artefact_label *label);
 
 /* Loaded now. */
 size_t tide_artefact_count(void);
+
+/* Registers what is done around fork. While the library is attached. */
+void tide_artefacts_prepare(void);
 
 #endif

@@ -37,7 +37,6 @@
 #include "jit/cache/identity.h"
 #include "jit/cache/store.h"
 #include "jit/stager/directory.h"
-#include "jit/stager/privilege.h"
 #include "jit/stager/stager.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
@@ -278,8 +277,6 @@ static bool cache_has_code(const tide_artefact *artefact, const tide_spec *spec)
 static tide_store_result cache_find(const tide_spec *spec, tide_artefact **out)
 {
     int store;
-    if (tide_privileges_raised())
-        return TIDE_STORE_REFUSED;
     tide_store_result result = tide_store_open(false, &store);
     if (result != TIDE_STORE_OK)
         return result;
@@ -360,7 +357,7 @@ void tide_artefact_cache_store(const char *path, const tide_spec *specs, size_t 
     tide_assert(count <= TIDE_SPEC_SITES);
     if (tide_setting_get(TIDE_SETTING_artefact_cache) == 0)
         return;
-    char *bytes = tide_privileges_raised() ? NULL : cache_read_artefact(path, &bytes_count);
+    char *bytes = cache_read_artefact(path, &bytes_count);
     if (bytes != NULL && tide_store_open(true, &store) == TIDE_STORE_OK) {
         stored = cache_store_all(store, bytes, bytes_count, specs, count);
         close(store);

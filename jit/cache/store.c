@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "jit/stager/locate.h"
+#include "jit/stager/privilege.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 
@@ -39,27 +40,35 @@ static tide_store_result store_result_of(int number)
     return number == ELOOP || number == ENOTDIR ? TIDE_STORE_REFUSED : TIDE_STORE_FAILED;
 }
 
-static bool store_believed_on_the_way(const struct stat *seen)
+/* What speaks against a folder on the way; against the last one. NULL: nothing. */
+static const char *store_doubt_on_the_way(const struct stat *seen)
 {
-    return S_ISDIR(seen->st_mode) && (seen->st_uid == 0 || seen->st_uid == geteuid()) &&
-           (seen->st_mode & 022) == 0;
+    if (!S_ISDIR(seen->st_mode))
+        return "is no folder";
+    if (seen->st_uid != 0 && seen->st_uid != geteuid())
+        return "belongs to somebody else";
+    return (seen->st_mode & 022) != 0 ? "can be written by others" : NULL;
 }
 
-static bool store_believed_at_the_end(const struct stat *seen)
+static const char *store_doubt_at_the_end(const struct stat *seen)
 {
-    return S_ISDIR(seen->st_mode) && seen->st_uid == geteuid() && (seen->st_mode & 07777) == 0700;
+    if (!S_ISDIR(seen->st_mode) || seen->st_uid != geteuid())
+        return S_ISDIR(seen->st_mode) ? "belongs to somebody else" : "is no folder";
+    return (seen->st_mode & 07777) != 0700 ? "has a mode that is not 0700" : NULL;
 }
 
-static tide_store_result store_check_folder(int folder, bool (*believed)(const struct stat *seen))
+static tide_store_result store_check_folder(int folder, bool last, const char **doubt)
 {
     struct stat seen;
     if (fstat(folder, &seen) != 0)
         return TIDE_STORE_FAILED;
-    return believed(&seen) ? TIDE_STORE_OK : TIDE_STORE_REFUSED;
+    *doubt = last ? store_doubt_at_the_end(&seen) : store_doubt_on_the_way(&seen);
+    return *doubt == NULL ? TIDE_STORE_OK : TIDE_STORE_REFUSED;
 }
 
 /* Goes one folder further and closes the one before; *folder is the new one, or -1. */
-static tide_store_result store_step(int *folder, const char *name, bool make, bool last)
+static tide_store_result store_step(int *folder, const char *name, bool make, bool last,
+                                    const char **doubt)
 {
     tide_assert(*folder >= 0 && name[0] != '\0' && strchr(name, '/') == NULL);
     int from = *folder, way = last ? O_RDONLY : O_PATH;
@@ -73,9 +82,8 @@ static tide_store_result store_step(int *folder, const char *name, bool make, bo
     tide_store_result result = *folder < 0 ? store_result_of(errno) : TIDE_STORE_OK;
     close(from);
     tide_assert((result == TIDE_STORE_OK) == (*folder >= 0));
-    return result != TIDE_STORE_OK ? result
-                                   : store_check_folder(*folder, last ? store_believed_at_the_end
-                                                                      : store_believed_on_the_way);
+    *doubt = "is a link, or no folder";
+    return result != TIDE_STORE_OK ? result : store_check_folder(*folder, last, doubt);
 }
 
 static bool store_is_plain_name(const char *name)
@@ -83,19 +91,26 @@ static bool store_is_plain_name(const char *name)
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* Walks the path, and cuts it to pieces on the way. With `make` the last two folders are made. */
-static tide_store_result store_walk(int *folder, char *path, bool make)
+/* Walks the path, and cuts it to pieces on the way. With `make` the last two folders are made. If
+ * it is refused, `why` has the name of a folder and what speaks against it. */
+static tide_store_result store_walk(int *folder, char *path, bool make, char *why, size_t room)
 {
     tide_assert(*folder >= 0);
     char *rest = NULL, *name = strtok_r(path, "/", &rest);
-    tide_store_result result = store_check_folder(*folder, store_believed_on_the_way);
+    const char *doubt = NULL, *last_name = tide_store_start;
+    tide_store_result result = store_check_folder(*folder, false, &doubt);
     while (result == TIDE_STORE_OK && name != NULL) {
         char *after = strtok_r(NULL, "/", &rest);
         bool last = after == NULL, last_two = last || *rest == '\0';
-        result = store_is_plain_name(name) ? store_step(folder, name, make && last_two, last)
-                                           : TIDE_STORE_REFUSED;
+        doubt = "stands in its path";
+        result = store_is_plain_name(name)
+                     ? store_step(folder, name, make && last_two, last, &doubt)
+                     : TIDE_STORE_REFUSED;
+        last_name = name;
         name = after;
     }
+    if (result == TIDE_STORE_REFUSED)
+        snprintf(why, room, "its folder '%.80s' %s", last_name, doubt);
     return result;
 }
 
@@ -112,21 +127,51 @@ static bool store_find_path(char *path, size_t room)
     return length > 0 && (size_t)length < room;
 }
 
-tide_store_result tide_store_open(bool make, int *store)
+static tide_store_result store_open(bool make, int *store, char *why, size_t room)
 {
     char path[4096];
-    *store = -1;
-    if (!store_find_path(path, sizeof path))
+    if (tide_privileges_raised()) {
+        snprintf(why, room, "the program runs with raised privileges");
         return TIDE_STORE_REFUSED;
+    }
+    if (!store_find_path(path, sizeof path)) {
+        snprintf(why, room, "neither XDG_CACHE_HOME nor HOME is an absolute path that can be used");
+        return TIDE_STORE_REFUSED;
+    }
     int folder = open(tide_store_start, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return store_result_of(errno);
-    tide_store_result result = store_walk(&folder, path, make);
+    tide_store_result result = store_walk(&folder, path, make, why, room);
     tide_assert(result != TIDE_STORE_OK || folder >= 0);
     if (result == TIDE_STORE_OK)
         *store = folder;
     else if (folder >= 0)
         close(folder);
+    return result;
+}
+
+/* The program asked for a cache and has none. Of a file that is refused nothing is said: it is made
+ * anew. */
+static void store_say_once(const char *why)
+{
+    static bool said;
+    char line[256];
+    if (said)
+        return;
+    said = true;
+    int length = snprintf(line, sizeof line, "tidepool: compiled code is not kept: %s\n", why);
+    tide_assert(length > 0 && (size_t)length < sizeof line);
+    tide_os_write_error(line, (size_t)length);
+}
+
+tide_store_result tide_store_open(bool make, int *store)
+{
+    char why[160] = "";
+    *store = -1;
+    tide_store_result result = store_open(make, store, why, sizeof why);
+    if (result == TIDE_STORE_REFUSED)
+        store_say_once(why);
+    tide_assert((result == TIDE_STORE_OK) == (*store >= 0));
     return result;
 }
 

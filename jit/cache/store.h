@@ -19,7 +19,8 @@ typedef enum tide_store_result {
 } tide_store_result;
 
 /* Opens $XDG_CACHE_HOME/tidepool (or ~/.cache/tidepool) into *store, to be closed. `make`: the last
- * two folders of the path are made if they are missing. */
+ * two folders of the path are made if they are missing. Under raised privileges it is refused. That
+ * it is refused is said on stderr, once, and why. */
 tide_store_result tide_store_open(bool make, int *store);
 
 /* All of a file, followed by a 0, to be freed with tide_os_free; at most so many bytes. */

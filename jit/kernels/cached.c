@@ -34,11 +34,11 @@ static bool cached_allowed(void)
     return tide_setting_get(TIDE_SETTING_artefact_cache) != 0 && !tide_privileges_raised();
 }
 
-static void cached_name_file(unsigned architecture, char out[NAME])
+static void cached_name_file(tide_kernels_target target, char out[NAME])
 {
     char identity[IDENTITY], order[TIDE_KERNELS_LINE];
     size_t bytes = tide_identity_write(identity, sizeof identity - sizeof order);
-    tide_kernels_order_write(architecture, order);
+    tide_kernels_order_write(target, order);
     tide_assert(bytes + strlen(order) < sizeof identity);
     memcpy(identity + bytes, order, strlen(order) + 1);
     XXH128_hash_t hash = XXH3_128bits(identity, strlen(identity));
@@ -65,7 +65,7 @@ static bool cached_is_compiler(int store, const char *compiler)
     return same;
 }
 
-tide_kernels_file tide_kernels_cached_find(unsigned architecture)
+tide_kernels_file tide_kernels_cached_find(tide_kernels_target target)
 {
     tide_kernels_file file = {0};
     char name[NAME], error[160];
@@ -73,10 +73,10 @@ tide_kernels_file tide_kernels_cached_find(unsigned architecture)
     int store;
     if (!cached_allowed() || tide_store_open(false, &store) != TIDE_STORE_OK)
         return file;
-    cached_name_file(architecture, name);
+    cached_name_file(target, name);
     bool good =
         tide_store_read(store, name, FILE_MAX, &file.bytes, &bytes) == TIDE_STORE_OK &&
-        tide_kernels_code_read(file.bytes, bytes, architecture, &file.code, error, sizeof error) &&
+        tide_kernels_code_read(file.bytes, bytes, target, &file.code, error, sizeof error) &&
         cached_is_compiler(store, file.code.compiler);
     close(store);
     if (!good) {
@@ -87,7 +87,7 @@ tide_kernels_file tide_kernels_cached_find(unsigned architecture)
     return file;
 }
 
-void tide_kernels_cached_store(unsigned architecture, const tide_kernels_file *file)
+void tide_kernels_cached_store(tide_kernels_target target, const tide_kernels_file *file)
 {
     tide_assert(file->bytes != NULL && file->code.code > file->bytes && file->code.bytes != 0);
     char name[NAME];
@@ -95,7 +95,7 @@ void tide_kernels_cached_store(unsigned architecture, const tide_kernels_file *f
     int store;
     if (!cached_allowed() || tide_store_open(true, &store) != TIDE_STORE_OK)
         return;
-    cached_name_file(architecture, name);
+    cached_name_file(target, name);
     size_t bytes = (size_t)(file->code.code - file->bytes) + file->code.bytes;
     tide_assert(bytes <= FILE_MAX);
     if (cached_is_compiler(store, compiler) ||
@@ -128,7 +128,7 @@ static char *cached_read_file(const char *path, size_t *count)
     return bytes;
 }
 
-tide_kernels_file tide_kernels_fetch(const char *path, unsigned architecture, char *error,
+tide_kernels_file tide_kernels_fetch(const char *path, tide_kernels_target target, char *error,
                                      size_t room)
 {
     tide_kernels_file file = {0};
@@ -139,7 +139,7 @@ tide_kernels_file tide_kernels_fetch(const char *path, unsigned architecture, ch
     (void)unlink(path);
     if (file.bytes == NULL)
         snprintf(error, room, "%.100s cannot be read", path);
-    else if (!tide_kernels_code_read(file.bytes, bytes, architecture, &file.code, error, room)) {
+    else if (!tide_kernels_code_read(file.bytes, bytes, target, &file.code, error, room)) {
         tide_os_free(file.bytes);
         file.bytes = NULL;
     }

@@ -17,13 +17,13 @@ typedef struct tide_kernels_file {
 } tide_kernels_file;
 
 /* The cached file for this architecture. NULL bytes: there is none that can be trusted. */
-tide_kernels_file tide_kernels_cached_find(unsigned architecture);
+tide_kernels_file tide_kernels_cached_find(tide_kernels_target target);
 
 /* Stores a file that was checked. A failure is harmless, and nothing is said. */
-void tide_kernels_cached_store(unsigned architecture, const tide_kernels_file *file);
+void tide_kernels_cached_store(tide_kernels_target target, const tide_kernels_file *file);
 
 /* The file at a path in the process's private directory, checked and removed. */
-tide_kernels_file tide_kernels_fetch(const char *path, unsigned architecture, char *error,
+tide_kernels_file tide_kernels_fetch(const char *path, tide_kernels_target target, char *error,
                                      size_t room);
 
 #endif

@@ -16,7 +16,8 @@
 
 static const char first_line[] = "tidepool-kernels 1\n";
 
-_Static_assert(TIDE_KERNELS_LINE > sizeof "kernels cuda  \n" + 10 + 16, "an order fits its line");
+_Static_assert(TIDE_KERNELS_LINE > sizeof "kernels cuda   \n" + 10 + 10 + 16,
+               "an order fits its line");
 _Static_assert(TIDE_KERNELS_HEAD >
                    sizeof first_line + TIDE_KERNELS_LINE + TIDE_KERNELS_COMPILER + 128,
                "the lines before the code fit");
@@ -27,23 +28,25 @@ static uint64_t code_hash_source(void)
     return XXH3_64bits(text, tide_kernels_source(TIDE_KERNELS_CUDA, text, sizeof text));
 }
 
-void tide_kernels_order_write(unsigned architecture, char out[TIDE_KERNELS_LINE])
+void tide_kernels_order_write(tide_kernels_target target, char out[TIDE_KERNELS_LINE])
 {
-    int wrote = snprintf(out, TIDE_KERNELS_LINE, "kernels cuda %u %016" PRIx64 "\n", architecture,
-                         code_hash_source());
+    int wrote = snprintf(out, TIDE_KERNELS_LINE, "kernels cuda %u %u %016" PRIx64 "\n",
+                         target.architecture, target.driver, code_hash_source());
     tide_assert(wrote > 0 && wrote < TIDE_KERNELS_LINE);
     (void)wrote;
 }
 
-bool tide_kernels_order_read(const char *text, unsigned *architecture, char *error, size_t room)
+bool tide_kernels_order_read(const char *text, tide_kernels_target *target, char *error,
+                             size_t room)
 {
     char expected[TIDE_KERNELS_LINE];
     uint64_t hash;
-    if (sscanf(text, "kernels cuda %4u %16" SCNx64, architecture, &hash) != 2) {
+    if (sscanf(text, "kernels cuda %4u %6u %16" SCNx64, &target->architecture, &target->driver,
+               &hash) != 3) {
         snprintf(error, room, "this is no order for kernels");
         return false;
     }
-    tide_kernels_order_write(*architecture, expected);
+    tide_kernels_order_write(*target, expected);
     if (strcmp(text, expected) == 0)
         return true;
     snprintf(error, room,
@@ -68,13 +71,13 @@ static void code_digest(const char *head, size_t head_bytes, const void *code, s
         snprintf(out + 2 * i, 3, "%02x", canonical.digest[i]);
 }
 
-size_t tide_kernels_head_write(unsigned architecture, const char *compiler, const char *kind,
+size_t tide_kernels_head_write(tide_kernels_target target, const char *compiler, const char *kind,
                                const void *code, size_t bytes, char out[TIDE_KERNELS_HEAD])
 {
     char order[TIDE_KERNELS_LINE], hex[40];
     tide_assert(strchr(kind, '\n') == NULL && strchr(kind, ' ') == NULL);
     tide_assert(strlen(compiler) < TIDE_KERNELS_COMPILER && strchr(compiler, '\n') == NULL);
-    tide_kernels_order_write(architecture, order);
+    tide_kernels_order_write(target, order);
     int at = snprintf(out, TIDE_KERNELS_HEAD, "%s%scompiler %s\ncode %s %zu\n", first_line, order,
                       compiler, kind, bytes);
     tide_assert(at > 0 && at < TIDE_KERNELS_HEAD - 48);
@@ -102,7 +105,7 @@ static bool code_refused(char *error, size_t room, const char *why)
     return false;
 }
 
-bool tide_kernels_code_read(const char *file, size_t bytes, unsigned architecture,
+bool tide_kernels_code_read(const char *file, size_t bytes, tide_kernels_target target,
                             tide_kernels_code *out, char *error, size_t room)
 {
     char start[TIDE_KERNELS_HEAD], head[TIDE_KERNELS_HEAD], kind[16];
@@ -119,7 +122,7 @@ bool tide_kernels_code_read(const char *file, size_t bytes, unsigned architectur
     out->bytes = bytes - head_bytes;
     tide_assert(out->bytes != 0 && out->code + out->bytes == file + bytes);
     size_t expected =
-        tide_kernels_head_write(architecture, out->compiler, kind, out->code, out->bytes, head);
+        tide_kernels_head_write(target, out->compiler, kind, out->code, out->bytes, head);
     if (expected != head_bytes || memcmp(head, file, head_bytes) != 0)
         return code_refused(error, room, "the file is damaged, or of other kernels");
     return true;

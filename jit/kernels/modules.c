@@ -20,6 +20,8 @@
 #include "jit/spec/spec.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/fork.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/cuda/cuda.h"
@@ -48,7 +50,8 @@ typedef struct unit {
     tide_device *device;
     state state; /* atomic */
     tide_kernels_language language;
-    unsigned architecture, tries;
+    tide_kernels_target target; /* CUDA */
+    unsigned tries;
     uint64_t order;
     tide_kernels_file file; /* ARRIVED */
     void *module;           /* READY, as the next */
@@ -56,7 +59,7 @@ typedef struct unit {
     char error[256];
 } unit;
 
-static pthread_mutex_t modules_mutex = PTHREAD_MUTEX_INITIALIZER;
+static tide_lock modules_lock = TIDE_LOCK(TIDE_FORK_MODULES);
 static pthread_cond_t modules_not_busy = PTHREAD_COND_INITIALIZER;
 static unit *modules_units; /* atomic; never freed, as devices are not */
 static uint64_t modules_orders;
@@ -76,6 +79,51 @@ static unit *modules_first(void)
     return __atomic_load_n(&modules_units, __ATOMIC_ACQUIRE);
 }
 
+/* ---- the lock, and fork --------------------------------------------------------------------- */
+
+static void modules_before_fork(void)
+{
+    tide_lock_take(&modules_lock);
+}
+
+static void modules_after_fork(void)
+{
+    tide_lock_let_go(&modules_lock);
+}
+
+/* The stager and OpenCL's threads stay with the parent. What was ordered is wanted again; what was
+ * being built has failed, and the child has no devices anyway. */
+static void modules_in_child(void)
+{
+    modules_not_busy = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    for (unit *u = modules_units; u != NULL; u = u->next) {
+        if (u->state == ORDERED || u->state == BUSY)
+            modules_move(u, u->state == BUSY ? FAILED : WANTED);
+    }
+    modules_after_fork();
+}
+
+static void modules_prepare(void)
+{
+    static const tide_fork_handlers handlers = {modules_before_fork, modules_after_fork,
+                                                modules_in_child};
+    tide_fork_register(TIDE_FORK_MODULES, &handlers);
+}
+
+void tide_modules_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, modules_prepare);
+}
+
+static void modules_take_lock(void)
+{
+    tide_modules_prepare();
+    tide_lock_take(&modules_lock);
+}
+
+/* ---- units ---------------------------------------------------------------------------------- */
+
 static unit *modules_find(const tide_device *device)
 {
     unit *u = modules_first();
@@ -89,22 +137,22 @@ static unit *modules_find(const tide_device *device)
 static bool modules_claim(unit *u, state from)
 {
     tide_assert(from != BUSY && from != IDLE);
-    pthread_mutex_lock(&modules_mutex);
+    modules_take_lock();
     bool ours = u->state == from;
     if (ours)
         modules_move(u, BUSY);
-    pthread_mutex_unlock(&modules_mutex);
+    tide_lock_let_go(&modules_lock);
     return ours;
 }
 
 /* The thread that made the unit BUSY is done with it. */
 static void modules_let_go(unit *u, state to)
 {
-    pthread_mutex_lock(&modules_mutex);
+    modules_take_lock();
     tide_assert(u->state == BUSY && to != BUSY && to != IDLE);
     modules_move(u, to);
     pthread_cond_broadcast(&modules_not_busy);
-    pthread_mutex_unlock(&modules_mutex);
+    tide_lock_let_go(&modules_lock);
 }
 
 void (*tide_modules_wanted)(void);
@@ -129,7 +177,7 @@ static unit *modules_find_or_make(tide_device *device)
 static void modules_want(tide_device *device)
 {
     tide_assert(tide_modules_wanted != NULL);
-    pthread_mutex_lock(&modules_mutex);
+    modules_take_lock();
     unit *u = modules_find_or_make(device);
     bool ours = u != NULL && u->state == IDLE;
     if (ours) {
@@ -140,7 +188,7 @@ static void modules_want(tide_device *device)
         u->error[0] = '\0';
         modules_move(u, WANTED);
     }
-    pthread_mutex_unlock(&modules_mutex);
+    tide_lock_let_go(&modules_lock);
     if (ours)
         tide_modules_wanted();
 }
@@ -170,38 +218,44 @@ static void modules_failed(unit *u, const char *why)
 
 /* ---- the stager ----------------------------------------------------------------------------- */
 
-static bool modules_find_architecture(unit *u)
+static bool modules_find_target(unit *u)
 {
-    int major = 0, minor = 0, of = tide_cuda_of(u->device)->ordinal;
+    int major = 0, minor = 0, version = 0, of = tide_cuda_of(u->device)->ordinal;
     if (tide_cu.cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, of) != TIDE_CU_SUCCESS ||
         tide_cu.cuDeviceGetAttribute(&minor, CAPABILITY_MINOR, of) != TIDE_CU_SUCCESS)
         return false;
-    u->architecture = (unsigned)(major * 10 + minor);
+    u->target.architecture = (unsigned)(major * 10 + minor);
+    u->target.driver =
+        tide_cu.cuDriverGetVersion(&version) == TIDE_CU_SUCCESS ? (unsigned)version : 0;
     return major > 0;
 }
 
 static void modules_submit(unit *u)
 {
     char text[TIDE_SPEC_SITE_BYTES];
-    tide_assert(u->language == TIDE_KERNELS_CUDA && u->architecture != 0);
+    tide_assert(u->language == TIDE_KERNELS_CUDA && u->target.architecture != 0);
     size_t bytes = tide_spec_write_head(text, sizeof text);
     tide_assert(bytes + TIDE_KERNELS_LINE <= sizeof text);
-    tide_kernels_order_write(u->architecture, text + bytes);
+    tide_kernels_order_write(u->target, text + bytes);
     u->order = order_mark | ++modules_orders;
     u->tries++;
-    tide_stager_submit(u->order, text, strlen(text));
-    modules_let_go(u, ORDERED);
+    if (tide_stager_submit(u->order, text, strlen(text)))
+        modules_let_go(u, ORDERED);
+    else if (u->tries < TRIES)
+        modules_let_go(u, WANTED); /* the next round tries again */
+    else
+        modules_failed(u, "no memory for the order");
 }
 
 /* Takes the kernels from the cache, or orders them from the stager. */
 static void modules_order_unit(unit *u)
 {
     tide_assert(modules_state_of(u) == BUSY && u->file.bytes == NULL);
-    if (!modules_find_architecture(u)) {
+    if (!modules_find_target(u)) {
         modules_failed(u, "the driver does not tell its compute capability");
         return;
     }
-    u->file = tide_kernels_cached_find(u->architecture);
+    u->file = tide_kernels_cached_find(u->target);
     if (u->file.bytes != NULL)
         modules_let_go(u, ARRIVED);
     else
@@ -221,12 +275,12 @@ static void modules_arrived(unit *u, const tide_stager_answer *answer)
 {
     tide_assert(answer->result == TIDE_STAGER_OK && u->file.bytes == NULL);
     char error[256];
-    u->file = tide_kernels_fetch(answer->path, u->architecture, error, sizeof error);
+    u->file = tide_kernels_fetch(answer->path, u->target, error, sizeof error);
     if (u->file.bytes == NULL) {
         modules_failed(u, error);
         return;
     }
-    tide_kernels_cached_store(u->architecture, &u->file);
+    tide_kernels_cached_store(u->target, &u->file);
     modules_let_go(u, ARRIVED);
 }
 
@@ -340,10 +394,10 @@ void tide_modules_build(void)
 /* No frame can want kernels for the device any more, so the unit stays IDLE. */
 static void modules_close_device(tide_device *device)
 {
-    pthread_mutex_lock(&modules_mutex);
+    modules_take_lock();
     unit *u = modules_find(device);
     while (u != NULL && u->state == BUSY)
-        pthread_cond_wait(&modules_not_busy, &modules_mutex);
+        tide_lock_wait(&modules_lock, &modules_not_busy);
     void *module = u != NULL ? u->module : NULL;
     if (u != NULL) {
         tide_os_free(u->file.bytes);
@@ -351,21 +405,9 @@ static void modules_close_device(tide_device *device)
         u->module = NULL;
         modules_move(u, IDLE);
     }
-    pthread_mutex_unlock(&modules_mutex);
+    tide_lock_let_go(&modules_lock);
     if (module != NULL)
         device->methods->unload(device, module);
-}
-
-/* The stager and OpenCL's threads stay with the parent. What was ordered is wanted again; what was
- * being built has failed, and the child has no devices anyway. */
-void tide_modules_forget(void)
-{
-    modules_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    modules_not_busy = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    for (unit *u = modules_units; u != NULL; u = u->next) {
-        if (u->state == ORDERED || u->state == BUSY)
-            modules_move(u, u->state == BUSY ? FAILED : WANTED);
-    }
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */

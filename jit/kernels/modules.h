@@ -26,11 +26,11 @@ bool tide_modules_ordered(void);
 void tide_modules_build(void);
 bool tide_modules_pending(void);
 
-/* After a fork, in the child. */
-void tide_modules_forget(void);
-
 /* Are the device's kernels loaded? "" or why they cannot be had. Any thread. */
 bool tide_modules_ready(const tide_device *device);
 void tide_modules_why(const tide_device *device, char *out, size_t room);
+
+/* Registers what is done around fork. While the library is attached. */
+void tide_modules_prepare(void);
 
 #endif

@@ -17,7 +17,7 @@ _Static_assert(PATTERN == sizeof(((tide_segment *)0)->low) + sizeof(((tide_segme
 static size_t table_part_bytes(const tide_part *part)
 {
     size_t bytes = 0;
-    bool fits = tide_type_bytes(tide_type_find(part->type), part->count, &bytes);
+    bool fits = tide_type_bytes(tide_type_facts_of(part->type), part->count, &bytes);
     tide_assert(fits);
     (void)fits;
     return bytes;
@@ -40,7 +40,7 @@ static bool table_has_pattern(tide_kernel kernel)
  * it is not zero. */
 static bool table_pattern_of(const tide_part *part, pattern *out)
 {
-    size_t size = part->type == TIDE_BIT ? 1 : tide_type_find(part->type)->size;
+    size_t size = part->type == TIDE_BIT ? 1 : tide_type_facts_of(part->type)->size;
     const unsigned char *value = part->host, truth = UINT8_MAX;
     tide_assert(size != 0);
     memset(out, 0, sizeof *out);

@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "jit/learn/limbo.h"
+#include "jit/cache/limbo.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
 
@@ -18,6 +18,7 @@ enum {
 _Static_assert(DOUBLINGS < 60, "the longest rest, FIRST_REST << DOUBLINGS, is no overflow");
 
 static uint64_t budget_failed_in_a_row, budget_rest_until; /* until which round none are sent */
+static uint64_t budget_failed_last;                        /* in which round                  */
 
 /* The bucket holds what was not spent in the last minute, a whole minute's worth at most. */
 static bool budget_spend_one(void)
@@ -48,12 +49,24 @@ tide_reason tide_budget_take(uint64_t round)
     return budget_spend_one() ? TIDE_REASON_none : TIDE_REASON_budget;
 }
 
+/* What failed long ago says little of now: each longest rest that has gone by without a failure
+ * takes one of the doublings back. */
+static void budget_forgive(uint64_t round, uint64_t longest)
+{
+    uint64_t doublings = budget_failed_in_a_row < DOUBLINGS ? budget_failed_in_a_row : DOUBLINGS;
+    uint64_t calm = round > budget_failed_last ? (round - budget_failed_last) / (longest + 1) : 0;
+    budget_failed_in_a_row = calm < doublings ? doublings - calm : 0;
+    budget_failed_last = round;
+}
+
 bool tide_budget_note(bool good, uint64_t round)
 {
+    uint64_t most = tide_setting_whole(TIDE_SETTING_back_off_max);
+    if (!good)
+        budget_forgive(round, most);
     budget_failed_in_a_row = good ? 0 : budget_failed_in_a_row + 1;
     if (budget_failed_in_a_row < FAILED_FEW)
         return true;
-    uint64_t most = (uint64_t)tide_setting_get(TIDE_SETTING_back_off_max);
     uint64_t doublings = budget_failed_in_a_row - FAILED_FEW;
     uint64_t rest = doublings < DOUBLINGS ? (uint64_t)FIRST_REST << doublings : most;
     budget_rest_until = round + (rest < most ? rest : most);

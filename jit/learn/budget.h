@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "jit/learn/reason.h"
+#include "jit/events/reason.h"
 
 /* Takes one compile out of the budget: TIDE_REASON_none; else the reason why there is none. */
 tide_reason tide_budget_take(uint64_t round);

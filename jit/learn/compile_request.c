@@ -7,15 +7,17 @@
 #include <string.h>
 
 #include "jit/cache/cache.h"
+#include "jit/cache/limbo.h"
+#include "jit/events/event.h"
 #include "jit/kernels/modules.h"
 #include "jit/learn/budget.h"
-#include "jit/learn/event.h"
-#include "jit/learn/limbo.h"
-#include "jit/learn/watch.h"
+#include "jit/learn/force.h"
+#include "jit/learn/pays.h"
 #include "jit/stager/locate.h"
 #include "jit/stager/stager.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
+#include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/scope/kind.h"
 #include "runtime/scope/site.h"
@@ -25,7 +27,9 @@ typedef struct request {
     uint64_t learner; /* its number: the learner itself may be gone by then */
     uint64_t batch;   /* number of the first one it was in                  */
     uint32_t plan;
+    bool staged; /* that it was sent, or found, has been told */
     tide_spec spec;
+    double spent_ns;         /* its part of what the compile took of the processor      */
     tide_artefact *artefact; /* once it has come; NULL: not yet, or never, for `reason` */
     void *enter, *leave;     /* its code; `enter` is NULL unless all functions are there */
     tide_reason reason;
@@ -41,6 +45,7 @@ typedef struct batch {
 
 /* Guarded by the lock of the round: what is gathered, what the stager has, what has come. */
 static batch *request_gathered, *request_out, *request_arrived;
+static batch *request_in_hand; /* in none of these lists: what the round works on */
 static uint64_t request_batches_made;
 
 _Static_assert(sizeof((batch *)0)->error == sizeof((tide_stager_answer *)0)->error,
@@ -78,20 +83,38 @@ static batch *request_batch_for(const char *stem)
     return *last = request_make_batch();
 }
 
+/* The plan that the site wants as code now; NULL: none. */
+static tide_learned *request_wanted(const tide_site *site, uint64_t round)
+{
+    const tide_learner *learner = site->record->learner;
+    tide_learned *plan = learner != NULL ? tide_learner_plan_in_force(learner) : NULL;
+    if (plan == NULL)
+        return NULL;
+    tide_assert(plan->state != TIDE_CODE_WANTED || plan->artefact == NULL);
+    return plan->state == TIDE_CODE_WANTED && round >= plan->retry_round ? plan : NULL;
+}
+
+void tide_compile_request_weigh(const tide_site *site, uint64_t round)
+{
+    const tide_learned *plan = request_wanted(site, round);
+    if (plan != NULL)
+        tide_pays_offer(plan);
+}
+
 void tide_compile_request_gather(tide_site *site, uint64_t round)
 {
     tide_learner *learner = site->record->learner;
-    if (learner == NULL || learner->in_force == TIDE_NO_PLAN)
+    tide_learned *plan = request_wanted(site, round);
+    if (plan == NULL)
         return;
-    tide_assert(learner->in_force < learner->plan_count);
-    tide_learned *plan = learner->plans[learner->in_force];
-    if (plan->state != TIDE_CODE_WANTED || round < plan->retry_round)
+    if (!learner->at_once && !tide_pays_together(plan)) {
+        learner->reason = TIDE_REASON_unpaid;
         return;
-    tide_assert(plan->artefact == NULL);
+    }
     tide_reason why_not = tide_budget_take(round);
     batch *b = why_not == TIDE_REASON_none ? request_batch_for(plan->stem) : NULL;
     if (b == NULL) {
-        tide_watch_failed(learner, learner->in_force, round,
+        tide_force_failed(learner, learner->in_force, round,
                           why_not != TIDE_REASON_none ? why_not : TIDE_REASON_no_memory, "");
         return;
     }
@@ -100,11 +123,10 @@ void tide_compile_request_gather(tide_site *site, uint64_t round)
     *r = (request){.learner = learner->number, .batch = b->number, .plan = learner->in_force};
     tide_learner_spec(learner, plan, &r->spec);
     plan->state = TIDE_CODE_REQUESTED;
+    plan->uses_without = 0;
+    learner->at_once = false;
     plan->batch = b->number;
-    learner->reason = TIDE_REASON_ordered;
     tide_count(ordered);
-    tide_event_note(TIDE_EVENT_STAGED, site, __atomic_load_n(&site->plan, __ATOMIC_RELAXED)->tier,
-                    TIDE_REASON_ordered, "");
 }
 
 /* ---- sending ---------------------------------------------------------------------------- */
@@ -116,6 +138,8 @@ static void request_push(batch **list, batch *b)
         list = &(*list)->next;
     b->next = NULL;
     *list = b;
+    if (b == request_in_hand)
+        request_in_hand = NULL;
 }
 
 /* Requests that have their artefact already stay as they are. */
@@ -125,6 +149,37 @@ static void request_fail_all(batch *b, tide_reason reason)
     for (uint32_t i = 0; i < b->count; i++)
         if (b->requests[i].artefact == NULL)
             b->requests[i].reason = reason;
+}
+
+/* NULL: its site was unloaded meanwhile. */
+static tide_learner *request_find_learner(uint64_t number)
+{
+    tide_site *const *sites;
+    size_t count = tide_site_list(&sites);
+    for (size_t i = 0; i < count; i++) {
+        tide_learner *learner = sites[i]->record->learner;
+        if (learner != NULL && learner->number == number)
+            return learner;
+    }
+    return NULL;
+}
+
+/* Says where the code of each request comes from: once, though a batch may be sent again in
+ * parts. */
+static void request_note_staged(batch *b)
+{
+    tide_registry_lock();
+    for (uint32_t i = 0; i < b->count; i++) {
+        request *r = &b->requests[i];
+        tide_learner *learner = r->staged ? NULL : request_find_learner(r->learner);
+        r->staged = true;
+        if (learner == NULL)
+            continue;
+        const tide_plan *now = __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED);
+        learner->reason = r->artefact != NULL ? TIDE_REASON_kept_artefact : TIDE_REASON_ordered;
+        tide_event_note(TIDE_EVENT_STAGED, learner->site, now->tier, learner->reason, "");
+    }
+    tide_registry_unlock();
 }
 
 /* Gives each request its artefact if that was kept; true when none is left to compile. */
@@ -154,9 +209,9 @@ static bool request_submit(const batch *b)
             bytes += tide_spec_write(&b->requests[i].spec, text + bytes, room - bytes);
         }
     tide_assert(bytes < room);
-    tide_stager_submit(b->number, text, bytes);
+    bool submitted = tide_stager_submit(b->number, text, bytes);
     tide_os_free(text);
-    return true;
+    return submitted;
 }
 
 void tide_compile_request_send(void)
@@ -164,7 +219,10 @@ void tide_compile_request_send(void)
     while (request_gathered != NULL) {
         batch *b = request_gathered;
         request_gathered = b->next;
-        if (request_find_kept(b)) {
+        request_in_hand = b;
+        bool all_kept = request_find_kept(b);
+        request_note_staged(b);
+        if (all_kept) {
             request_push(&request_arrived, b);
         } else if (request_submit(b)) {
             request_push(&request_out, b);
@@ -184,7 +242,7 @@ static batch *request_take_batch(uint64_t number)
         if ((*at)->number == number) {
             batch *found = *at;
             *at = found->next;
-            return found;
+            return request_in_hand = found;
         }
     return NULL;
 }
@@ -194,6 +252,7 @@ static tide_reason request_reason_of(tide_stager_result result)
     switch (result) {
     case TIDE_STAGER_OK: return TIDE_REASON_none;
     case TIDE_STAGER_MISSING: return TIDE_REASON_stager_missing;
+    case TIDE_STAGER_SHORT: return TIDE_REASON_stager_short;
     case TIDE_STAGER_FAILED: return TIDE_REASON_compile_failed;
     case TIDE_STAGER_LATE: return TIDE_REASON_stager_late;
     case TIDE_STAGER_DIED: return TIDE_REASON_stager_died;
@@ -278,6 +337,26 @@ static bool request_one_may_be_at_fault(tide_stager_result result)
            result == TIDE_STAGER_LATE || result == TIDE_STAGER_GARBAGE;
 }
 
+/* The others were kept. */
+static uint32_t request_count_compiled(const batch *b)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < b->count; i++)
+        count += b->requests[i].artefact == NULL;
+    tide_assert(count > 0);
+    return count;
+}
+
+/* Before it is loaded. */
+static void request_note_spent(batch *b, double ns)
+{
+    uint32_t compiled = request_count_compiled(b);
+    tide_pays_spent(compiled, ns);
+    for (uint32_t i = 0; i < b->count; i++)
+        if (b->requests[i].artefact == NULL)
+            b->requests[i].spent_ns = ns / compiled;
+}
+
 void tide_compile_request_receive(int timeout_ms, uint64_t round)
 {
     tide_stager_answer answer;
@@ -294,9 +373,12 @@ void tide_compile_request_receive(int timeout_ms, uint64_t round)
         bool few = tide_budget_note(answer.result == TIDE_STAGER_OK, round);
         if (request_one_may_be_at_fault(answer.result) && few && request_split(b) &&
             b->count == 0) {
+            request_in_hand = NULL;
             tide_os_free(b);
             continue;
         }
+        if (answer.result == TIDE_STAGER_OK && answer.spent_us != 0)
+            request_note_spent(b, (double)answer.spent_us * 1e3);
         if (answer.result == TIDE_STAGER_OK)
             request_load(b, answer.path);
         else
@@ -314,19 +396,6 @@ bool tide_compile_request_pending(void)
 }
 
 /* ---- installing ------------------------------------------------------------------------- */
-
-/* NULL: its site was unloaded meanwhile. */
-static tide_learner *request_find_learner(uint64_t number)
-{
-    tide_site *const *sites;
-    size_t count = tide_site_list(&sites);
-    for (size_t i = 0; i < count; i++) {
-        tide_learner *learner = sites[i]->record->learner;
-        if (learner != NULL && learner->number == number)
-            return learner;
-    }
-    return NULL;
-}
 
 static void request_find_code(request *r)
 {
@@ -355,6 +424,8 @@ static void request_install(const batch *b, const request *r, uint64_t round)
     tide_learner *learner = request_find_learner(r->learner);
     tide_assert(learner == NULL || r->plan < learner->plan_count);
     tide_learned *plan = learner != NULL ? learner->plans[r->plan] : NULL;
+    if (plan != NULL)
+        plan->compile_ns += r->spent_ns;
     if (plan == NULL || plan->state != TIDE_CODE_REQUESTED || plan->batch != r->batch) {
         if (r->artefact != NULL)
             tide_limbo_add(r->artefact, false);
@@ -365,7 +436,7 @@ static void request_install(const batch *b, const request *r, uint64_t round)
         if (r->artefact != NULL)
             tide_limbo_add(r->artefact, false);
         tide_count(failed);
-        tide_watch_failed(learner, r->plan, round,
+        tide_force_failed(learner, r->plan, round,
                           r->reason != TIDE_REASON_none ? r->reason : TIDE_REASON_load_failed,
                           b->error);
         return;
@@ -373,7 +444,7 @@ static void request_install(const batch *b, const request *r, uint64_t round)
     tide_assert(r->artefact != NULL && plan->artefact == NULL);
     tide_learned_load(learner, plan, r->artefact, r->enter, r->leave);
     if (plan->state == TIDE_CODE_LOADED)
-        tide_watch_loaded(learner, r->plan, round);
+        tide_force_loaded(learner, r->plan, round);
 }
 
 void tide_compile_request_install(uint64_t round)
@@ -388,8 +459,12 @@ void tide_compile_request_install(uint64_t round)
 }
 
 /* The plans will be wanted again: the child may have a stager of its own. */
-void tide_compile_request_forget(void)
+void tide_compile_request_forget(bool in_hand)
 {
+    if (in_hand && request_in_hand != NULL) {
+        request_fail_all(request_in_hand, TIDE_REASON_stager_died);
+        request_push(&request_arrived, request_in_hand);
+    }
     for (batch *b = request_out; b != NULL; b = b->next)
         request_fail_all(b, TIDE_REASON_stager_died);
     while (request_out != NULL) {

@@ -7,7 +7,11 @@
 
 #include "jit/learn/learner.h"
 
-/* Takes note of the site's wanted plan, if the budget allows it. Registry locked. */
+/* Before the sites of a round are gathered: each that wants code is weighed, so that those that are
+ * compiled together share what that costs. Registry locked. */
+void tide_compile_request_weigh(const tide_site *site, uint64_t round);
+
+/* Takes note of the site's wanted plan, if it pays and the budget allows it. Registry locked. */
 void tide_compile_request_gather(tide_site *site, uint64_t round);
 
 /* Sends what was gathered. Registry not locked, nor for the next three. */
@@ -25,7 +29,8 @@ bool tide_compile_request_pending(void);
 /* Gives the sites what has come and was looked up. Registry locked. */
 void tide_compile_request_install(uint64_t round);
 
-/* After a fork, in the child: what the stager has will not come. Registry locked. */
-void tide_compile_request_forget(void);
+/* After a fork, in the child: what the stager has will not come; nor, if so said, what another
+ * thread's round had in hand, for that thread is not here. */
+void tide_compile_request_forget(bool in_hand);
 
 #endif

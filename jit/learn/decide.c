@@ -10,7 +10,6 @@
 
 /* If more than this part of a scope's uses open inside a level that has not saved its types, a
  * second form of its code is worth compiling. */
-#define NESTED_OFTEN 0.1
 
 tide_thresholds tide_thresholds_now(void)
 {
@@ -45,7 +44,7 @@ static bool decide_same_item(tide_kind kind, const tide_item *a, const tide_item
 
 bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b)
 {
-    if (a->count != b->count || a->nested != b->nested)
+    if (a->count != b->count || a->generic != b->generic)
         return false;
     for (uint32_t i = 0; i < a->count; i++)
         if (!decide_same_item(kind, &a->items[i], &b->items[i]))
@@ -77,6 +76,14 @@ static tide_items decide_items_of_frame(const tide_profile_pattern *pattern)
     for (uint32_t i = 0; i < pattern->length; i++)
         items.items[i].type = (tide_type)pattern->words[i];
     return items;
+}
+
+/* The pattern of a dispatch is the address of its generic function. NULL: there is not just one. */
+static const struct tide_generic *decide_generic_of(tide_kind kind, const tide_site_profile *seen)
+{
+    if (kind != TIDE_KIND_DISPATCH || seen->pattern_count != 1 || seen->patterns[0].length != 1)
+        return NULL;
+    return (const struct tide_generic *)(uintptr_t)seen->patterns[0].words[0];
 }
 
 /* ---- how often -------------------------------------------------------------------------- */
@@ -134,8 +141,6 @@ static double decide_cost_of_scope(const tide_site_profile *seen, const tide_ite
                                    const tide_thresholds *at)
 {
     double cost = items->count * at->save + decide_part_of_uses(seen->other, seen) * at->touch;
-    if (items->count != 0 && !items->nested)
-        cost += decide_part_of_uses(seen->nested, seen) * at->save; /* by the log, with loops */
     for (uint32_t i = 0; i < seen->type_count; i++)
         if (!decide_in_items(items, seen->types[i].type))
             cost += decide_part_of_uses(seen->types[i].scopes, seen) * at->touch;
@@ -165,9 +170,11 @@ double tide_cost(tide_kind kind, const tide_site_profile *seen, const tide_items
         often[0] = decide_part_framed(seen, items);
         return decide_cost_of_chain(often, items->count != 0, at);
     }
+    bool foreseen = items->generic == decide_generic_of(kind, seen);
     for (uint32_t i = 0; i < items->count; i++)
-        often[i] = kind == TIDE_KIND_ARRAY ? decide_part_shaped(seen, &items->items[i])
-                                           : decide_part_touching(seen, items->items[i].type);
+        often[i] = !foreseen                 ? 0
+                   : kind == TIDE_KIND_ARRAY ? decide_part_shaped(seen, &items->items[i])
+                                             : decide_part_touching(seen, items->items[i].type);
     return decide_cost_of_chain(often, items->count, at);
 }
 
@@ -179,7 +186,8 @@ static int decide_by_type(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* A type is worth saving if its touches would cost more. */
+/* A type is worth saving if its touches would cost more. If none is, the plan of no types is still
+ * better than the general one, which saves all that the pool has. */
 static void decide_ideal_scope(const tide_site_profile *seen, const tide_thresholds *at,
                                tide_choice *out)
 {
@@ -189,14 +197,11 @@ static void decide_ideal_scope(const tide_site_profile *seen, const tide_thresho
         if (decide_part_of_uses(seen->types[i].scopes, seen) * at->touch > at->save)
             items->items[items->count++].type = seen->types[i].type;
     qsort(items->items, items->count, sizeof *items->items, decide_by_type);
-    items->nested =
-        items->count <= TIDE_SCOPE_SAVED && decide_part_of_uses(seen->nested, seen) > NESTED_OFTEN;
-    out->compile = items->count <= at->types_max;
-    out->reason = out->compile ? TIDE_REASON_decided : TIDE_REASON_many_types;
-    if (items->count == 0) {
-        out->what = TIDE_CHOICE_STAY;
-        out->reason = TIDE_REASON_nothing_seen;
-    }
+    out->compile = items->count != 0 && items->count <= at->types_max;
+    out->reason = items->count > at->types_max ? TIDE_REASON_many_types
+                  : items->count != 0          ? TIDE_REASON_decided
+                  : seen->type_count != 0      ? TIDE_REASON_none_recurs
+                                               : TIDE_REASON_nothing_seen;
 }
 
 /* What a chain might test for, in the order of the profile: the most frequent first. */
@@ -239,12 +244,14 @@ static void decide_ideal_chain(tide_kind kind, const tide_site_profile *seen,
     bool many = count > at->guards_max && often[at->guards_max] > at->other_max;
     tide_assert(best <= count && best <= at->guards_max);
     out->items.count = best;
+    out->items.generic = decide_generic_of(kind, seen);
     memcpy(out->items.items, items, best * sizeof *items);
     if (best != 0 && !many && decide_part_of_uses(other, seen) <= at->other_max)
         return;
     out->what = TIDE_CHOICE_STAY;
     out->reason = many                                               ? TIDE_REASON_megamorphic
                   : decide_part_of_uses(other, seen) > at->other_max ? TIDE_REASON_others
+                  : count > 1                                        ? TIDE_REASON_megamorphic
                                                                      : TIDE_REASON_general_better;
 }
 

@@ -16,13 +16,13 @@
 
 #include <tidepool/profile.h>
 
-#include "jit/learn/reason.h"
+#include "jit/events/reason.h"
 #include "jit/spec/spec.h"
 
 /* What a plan is for: see jit/spec/spec.h for what the items of each kind are. */
 typedef struct tide_item {
-    tide_type type;
-    int32_t ndim; /* arrays only */
+    tide_type type; /* or a key: TIDE_KEY_FIRST and more, as in profiles */
+    int32_t ndim;   /* arrays only */
     int64_t shape[TIDE_NDIM_MAX];
 } tide_item;
 
@@ -30,7 +30,7 @@ enum { TIDE_ITEMS_MAX = TIDE_PROFILE_TYPES };
 
 typedef struct tide_items {
     uint32_t count;
-    bool nested; /* scopes: fast, too, inside a level that has not saved these types */
+    const struct tide_generic *generic; /* of a dispatch; others: NULL */
     tide_item items[TIDE_ITEMS_MAX];
 } tide_items;
 

@@ -5,46 +5,57 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include <tidepool/learn.h>
 
 #include "jit/learn/round.h"
-#include "jit/stager/stager.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
+#include "runtime/pool/request.h"
 
-enum {
-    QUIET = 200, /* rounds in which nothing was going on, after which … */
-    SLOWER = 10  /* … they come so many times more rarely              */
-};
+enum { PERIODS_MAX = 100 }; /* from one round to the next, when nothing is going on */
 
-/* Guarded by the mutex. */
+/* Guarded by the lock. Uses of sites read `running` and `wanted` without it, so these are
+ * atomic. */
 static struct {
     pthread_t thread;
     bool running, stopping;
-    bool refused; /* stopped by the program: only it starts it again */
+    bool wanted;   /* some window is full: the next round is due after one period */
+    bool refused;  /* stopped by the program: only it starts it again */
+    bool ordinary; /* who made the thread was: it sets its own processors */
 } keeper;
 
-static pthread_mutex_t keeper_mutex = PTHREAD_MUTEX_INITIALIZER;
+static void keeper_set(bool *what, bool value)
+{
+    __atomic_store_n(what, value, __ATOMIC_SEQ_CST);
+}
+
+static bool keeper_lost; /* atomic: the parent of this process had one when it forked */
+
+static tide_lock keeper_lock = TIDE_LOCK(TIDE_FORK_KEEPER);
 static pthread_cond_t keeper_wake; /* on the monotonic clock */
 static pthread_once_t keeper_once = PTHREAD_ONCE_INIT;
 
 /* ---- the thread ------------------------------------------------------------------------- */
 
-/* Locked. Sleeps until the next round is due or the keeper is to stop. */
-static void keeper_rest(double ms)
+/* Locked. Sleeps until then, or until the keeper is wanted (if it is not yet) or is to stop. */
+static void keeper_rest(struct timespec since, double ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
+    struct timespec until = since;
+    bool wanted = keeper.wanted;
     until.tv_sec += (time_t)(ms / 1e3);
     until.tv_nsec += (long)((ms - 1e3 * (double)(long)(ms / 1e3)) * 1e6);
     if (until.tv_nsec >= 1000000000) {
@@ -52,37 +63,101 @@ static void keeper_rest(double ms)
         until.tv_sec++;
     }
     tide_assert(ms > 0 && until.tv_nsec >= 0 && until.tv_nsec < 1000000000);
-    while (!keeper.stopping && pthread_cond_timedwait(&keeper_wake, &keeper_mutex, &until) == 0)
+    while (!keeper.stopping && keeper.wanted == wanted &&
+           tide_lock_wait_until(&keeper_lock, &keeper_wake, &until))
         continue;
+}
+
+static uint64_t keeper_periods_since(struct timespec since, double period)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double ms =
+        (double)(now.tv_sec - since.tv_sec) * 1e3 + (double)(now.tv_nsec - since.tv_nsec) * 1e-6;
+    return ms > period ? (uint64_t)(ms / period) : 1;
+}
+
+/* Locked. Rests for so many periods; for one only, if the keeper is wanted meanwhile. Returns how
+ * many have passed: rounds are how learning counts time. */
+static uint64_t keeper_rest_periods(uint64_t periods)
+{
+    double period = tide_setting_get(TIDE_SETTING_keeper_period);
+    struct timespec since;
+    clock_gettime(CLOCK_MONOTONIC, &since);
+    tide_assert(periods > 0 && periods <= PERIODS_MAX);
+    keeper_rest(since, period * (double)periods);
+    if (keeper.wanted)
+        keeper_rest(since, period);
+    return keeper_periods_since(since, period);
+}
+
+/* All that the system lets the process use: the thread that made it may be bound to one. */
+static void keeper_introduce_itself(void)
+{
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all);
+    if (keeper.ordinary)
+        (void)sched_setaffinity(0, sizeof all, &all);
+    (void)prctl(PR_SET_NAME, "tide-keeper");
 }
 
 static void *keeper_run(void *unused)
 {
     (void)unused;
-    pthread_mutex_lock(&keeper_mutex);
+    keeper_introduce_itself(); /* without the lock, which who made it still has */
+    tide_lock_take(&keeper_lock);
     tide_assert(keeper.running); /* set before the lock was let go */
-    for (unsigned quiet = 0; !keeper.stopping;) {
-        pthread_mutex_unlock(&keeper_mutex);
-        bool busy = tide_round_run(0);
-        quiet = busy ? 0 : quiet + 1;
-        pthread_mutex_lock(&keeper_mutex);
-        keeper_rest(tide_setting_get(TIDE_SETTING_keeper_period) * (quiet > QUIET ? SLOWER : 1));
+    for (uint64_t periods = 1, passed = 1; !keeper.stopping;) {
+        keeper_set(&keeper.wanted, false);
+        __atomic_thread_fence(
+            __ATOMIC_SEQ_CST); /* before windows are looked at: keeper_is_coming */
+        tide_lock_let_go(&keeper_lock);
+        tide_round_request_memory_after(passed);
+        bool busy = tide_round_run_after(passed);
+        tide_lock_take(&keeper_lock);
+        periods = busy || keeper.wanted ? 1 : periods * 2 < PERIODS_MAX ? periods * 2 : PERIODS_MAX;
+        passed = keeper_rest_periods(periods);
     }
-    pthread_mutex_unlock(&keeper_mutex);
+    tide_lock_let_go(&keeper_lock);
     return NULL;
 }
 
-/* Locked. The thread blocks all signals: they are for the program's own threads. */
+/* The thread that fills the first window is a hot one: it may go before all others, on a processor
+ * of its own. The keeper must take neither from it. All this is set before it runs: on such a
+ * processor it would never come to set it. An error number. */
+static int keeper_create_described(void)
+{
+    static const struct sched_param none = {.sched_priority = 0};
+    pthread_attr_t attributes;
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all); /* the system leaves out those that the process may not use */
+    int error = pthread_attr_init(&attributes);
+    if (error != 0)
+        return error;
+    bool described = pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED) == 0 &&
+                     pthread_attr_setschedpolicy(&attributes, SCHED_OTHER) == 0 &&
+                     pthread_attr_setschedparam(&attributes, &none) == 0 &&
+                     pthread_attr_setaffinity_np(&attributes, sizeof all, &all) == 0;
+    error = pthread_create(&keeper.thread, described ? &attributes : NULL, keeper_run, NULL);
+    if (error == EPERM || error == EINVAL) /* a sandbox that forbids to say so */
+        error = pthread_create(&keeper.thread, NULL, keeper_run, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+/* Locked. The thread blocks all signals: they are for the program's own threads. A use of a site
+ * waits for this, so most is left to the thread itself, if it will come to that: among threads of
+ * the usual class each gets its turn. */
 static int keeper_create_thread(void)
 {
     tide_assert(!keeper.running);
     sigset_t all, before;
     sigfillset(&all);
+    keeper.ordinary = sched_getscheduler(0) == SCHED_OTHER;
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&keeper.thread, NULL, keeper_run, NULL);
+    int error = keeper.ordinary ? pthread_create(&keeper.thread, NULL, keeper_run, NULL)
+                                : keeper_create_described();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error == 0)
-        pthread_setname_np(keeper.thread, "tide-keeper");
     return error;
 }
 
@@ -91,40 +166,38 @@ static int keeper_create_thread(void)
 static void keeper_stop_thread(void)
 {
     int cancel = tide_os_forbid_cancel(); /* or `stopping` would stay, and all wait for ever */
-    pthread_mutex_lock(&keeper_mutex);
+    tide_lock_take(&keeper_lock);
     bool ours = keeper.running && !keeper.stopping;
     while (keeper.stopping) /* somebody else's: it is waited for all the same */
-        pthread_cond_wait(&keeper_wake, &keeper_mutex);
+        tide_lock_wait(&keeper_lock, &keeper_wake);
     keeper.stopping = ours;
     pthread_cond_broadcast(&keeper_wake);
-    pthread_mutex_unlock(&keeper_mutex);
+    tide_lock_let_go(&keeper_lock);
     if (!ours) {
         tide_os_restore_cancel(cancel);
         return;
     }
     pthread_join(keeper.thread, NULL);
-    pthread_mutex_lock(&keeper_mutex);
+    tide_lock_take(&keeper_lock);
     tide_assert(keeper.running && keeper.stopping); /* nobody else ends or starts it meanwhile */
-    keeper.running = keeper.stopping = false;
+    keeper_set(&keeper.running, false);
+    keeper.stopping = false;
     pthread_cond_broadcast(&keeper_wake);
-    pthread_mutex_unlock(&keeper_mutex);
+    tide_lock_let_go(&keeper_lock);
     tide_os_restore_cancel(cancel);
 }
 
-/* The worker process and its files go with the program. If a listener calls exit, its thread holds
- * the round: the keeper, if that is another thread, waits for it and does no more. */
+/* If a listener calls exit, its thread has the round: the keeper, if that is another thread, does
+ * no more. */
 static void keeper_at_exit(void)
 {
-    pthread_mutex_lock(&keeper_mutex);
+    tide_lock_take(&keeper_lock);
     keeper.refused = true;
-    pthread_mutex_unlock(&keeper_mutex);
+    tide_lock_let_go(&keeper_lock);
     while (tide_registry_held()) /* by a visitor of sites that called exit, which never returns */
         tide_registry_unlock();  /* there; and the keeper may be waiting for this lock */
-    if (!tide_round_held())
+    if (tide_round_close())
         keeper_stop_thread();
-    tide_round_lock();
-    tide_stager_stop(true);
-    tide_round_unlock();
 }
 
 static void keeper_prepare_clock(void)
@@ -136,42 +209,78 @@ static void keeper_prepare_clock(void)
     pthread_condattr_destroy(&attributes);
 }
 
-/* In the child of a fork: the parent's thread is not here, nor is what it held. */
+static void keeper_before_fork(void)
+{
+    tide_lock_take(&keeper_lock);
+}
+
+static void keeper_after_fork(void)
+{
+    tide_lock_let_go(&keeper_lock);
+}
+
+static void keeper_ask_pool(tide_pool *pool, void *unused)
+{
+    (void)unused;
+    tide_request_pass(pool);
+}
+
+/* In the child of a fork: the parent's thread is not here. Most children execute another program at
+ * once, so the child gets a thread of its own only when a thread comes by a pool: without rounds no
+ * window would open, and no other thing would ask for a keeper. */
 static void keeper_forget(void)
 {
-    keeper_mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    keeper.running = keeper.stopping = false;
+    bool lost = keeper.running && !keeper.stopping;
+    keeper_set(&keeper.running, false);
+    keeper_set(&keeper.wanted, false);
+    keeper.stopping = false;
     keeper_prepare_clock();
+    keeper_after_fork();
+    if (!lost)
+        return;
+    __atomic_store_n(&keeper_lost, true, __ATOMIC_RELAXED);
+    tide_pools_visit(keeper_ask_pool, NULL); /* this thread has the registry: it forks */
 }
 
 static void keeper_prepare(void)
 {
-    static const tide_fork_handlers handlers = {.child = keeper_forget};
+    static const tide_fork_handlers handlers = {keeper_before_fork, keeper_after_fork,
+                                                keeper_forget};
     tide_fork_register(TIDE_FORK_KEEPER, &handlers);
     keeper_prepare_clock();
     atexit(keeper_at_exit);
 }
 
-/* Zero or an error number. */
+void tide_keeper_prepare(void)
+{
+    pthread_once(&keeper_once, keeper_prepare);
+}
+
+/* Zero or an error number; EPERM: the thread would outlive this copy of the library. */
 static int keeper_start_thread(bool by_program)
 {
     int error = 0;
     tide_attach();
-    pthread_once(&keeper_once, keeper_prepare);
-    pthread_mutex_lock(&keeper_mutex);
+    if (!tide_copy_stay())
+        return EPERM;
+    tide_keeper_prepare();
+    tide_lock_take(&keeper_lock);
     if (by_program)
         keeper.refused = false;
     if (!keeper.running && !keeper.refused) {
         error = keeper_create_thread();
-        keeper.running = error == 0;
+        keeper_set(&keeper.running, error == 0);
     }
-    pthread_mutex_unlock(&keeper_mutex);
+    tide_lock_let_go(&keeper_lock);
     return error;
 }
 
 tide_status tide_keeper_start(void)
 {
     int error = keeper_start_thread(true);
+    if (error == EPERM && !tide_copy_stay())
+        return tide_fail(TIDE_ERROR_STATE, "tide_keeper_start",
+                         "this copy of the library may be unloaded before the thread ends");
     return error == 0 ? TIDE_OK
                       : tide_fail(TIDE_ERROR_MEMORY, "tide_keeper_start", "no thread: %s",
                                   strerror(error));
@@ -179,28 +288,57 @@ tide_status tide_keeper_start(void)
 
 tide_status tide_keeper_stop(void)
 {
-    pthread_once(&keeper_once, keeper_prepare);
+    tide_keeper_prepare();
     if (tide_round_held())
         return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a listener to events");
     if (tide_registry_held())
         return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a visitor of sites");
-    pthread_mutex_lock(&keeper_mutex);
+    tide_lock_take(&keeper_lock);
     keeper.refused = true;
-    pthread_mutex_unlock(&keeper_mutex);
+    tide_lock_let_go(&keeper_lock);
     keeper_stop_thread();
     return TIDE_OK;
 }
 
 bool tide_keeper_running(void)
 {
-    pthread_mutex_lock(&keeper_mutex);
+    tide_keeper_prepare();
+    tide_lock_take(&keeper_lock);
     bool running = keeper.running;
-    pthread_mutex_unlock(&keeper_mutex);
+    tide_lock_let_go(&keeper_lock);
     return running;
+}
+
+static void keeper_wake_up(void)
+{
+    tide_lock_take(&keeper_lock);
+    keeper_set(&keeper.wanted, true);
+    pthread_cond_broadcast(&keeper_wake);
+    tide_lock_let_go(&keeper_lock);
+}
+
+/* The window is full before this is asked, and the keeper takes its wish back before it looks at
+ * windows; so if it is still wanted here, it will see this one. */
+static bool keeper_is_coming(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return __atomic_load_n(&keeper.wanted, __ATOMIC_SEQ_CST) &&
+           __atomic_load_n(&keeper.running, __ATOMIC_SEQ_CST);
 }
 
 void tide_keeper_wanted(void)
 {
-    if (tide_setting_get(TIDE_SETTING_keeper) != 0)
-        (void)keeper_start_thread(false);
+    if (tide_setting_get(TIDE_SETTING_keeper) == 0 || keeper_is_coming())
+        return;
+    if (__atomic_load_n(&keeper.running, __ATOMIC_SEQ_CST))
+        keeper_wake_up();
+    else if (keeper_start_thread(false) != 0)
+        tide_round_run_without_thread();
+}
+
+void tide_keeper_passed(void)
+{
+    if (TIDE_UNLIKELY(__atomic_load_n(&keeper_lost, __ATOMIC_RELAXED)) &&
+        __atomic_exchange_n(&keeper_lost, false, __ATOMIC_RELAXED))
+        tide_keeper_wanted();
 }

@@ -6,7 +6,15 @@
 #ifndef TIDEPOOL_JIT_LEARN_KEEPER_H
 #define TIDEPOOL_JIT_LEARN_KEEPER_H
 
-/* Some window is full: starts the keeper if there is none and the setting `keeper` allows it. */
+/* Some window is full: starts the keeper if there is none and the setting `keeper` allows it. If
+ * the system gives no thread, does itself what can be done at once. */
 void tide_keeper_wanted(void);
+
+/* Some thread is at work. If this process was forked by one that had a keeper, the first such
+ * thread starts another, as tide_keeper_wanted does. */
+void tide_keeper_passed(void);
+
+/* Registers what is done around fork. While the library is attached. */
+void tide_keeper_prepare(void);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes and frees learners and plans, gives plans their code and takes it away, puts plans in
- * force. What to do with a site is decided elsewhere (jit/learn/watch.c). */
+ * force. What to do with a site is decided elsewhere (jit/learn/force.c). */
 #include "jit/learn/learner.h"
 
-#include <ctype.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "jit/learn/event.h"
-#include "jit/learn/limbo.h"
+#include "jit/cache/limbo.h"
+#include "jit/events/event.h"
+#include "jit/learn/pays.h"
 #include "jit/learn/trial.h"
 #include "profiler/observe.h"
 #include "profiler/window.h"
@@ -26,6 +27,8 @@
 enum { NAME_PART = 32 };
 
 _Static_assert(sizeof "tide_" + NAME_PART + 16 <= TIDE_SPEC_STEM, "every stem fits");
+_Static_assert(sizeof(tide_type) == sizeof(uint32_t) && sizeof(tide_item) % sizeof(tide_type) == 0,
+               "types and shelves may stand behind the items");
 _Static_assert(sizeof((tide_item *)0)->shape == sizeof((tide_spec_item *)0)->shape,
                "shapes are copied as they are");
 
@@ -41,9 +44,21 @@ tide_learner *tide_learner_of(tide_site *site)
     if (learner == NULL)
         return NULL;
     *learner = (tide_learner){.site = site, .number = ++made, .in_force = TIDE_NO_PLAN};
-    learner->misses_max = (uint64_t)tide_setting_get(TIDE_SETTING_misses);
+    learner->misses_max = tide_setting_whole(TIDE_SETTING_misses);
     site->record->learner = learner;
     return learner;
+}
+
+const tide_site_profile *tide_learner_evidence(const tide_learner *learner)
+{
+    static tide_site_profile evidence; /* guarded by the registry: stacks may be small */
+    tide_profile_unpack(learner->evidence, &evidence);
+    return &evidence;
+}
+
+bool tide_learner_set_evidence(tide_learner *learner, const tide_site_profile *evidence)
+{
+    return tide_profile_pack(&learner->evidence, evidence);
 }
 
 /* FNV-1a; NULL and "" are the same. The 0xff keeps two texts apart. */
@@ -67,7 +82,8 @@ static void learner_name_stem(const tide_site *site, tide_learned *plan)
     uint64_t hash = learner_hash_number(UINT64_C(0xcbf29ce484222325), site->kind);
     hash = learner_hash_text(learner_hash_text(hash, site->name), site->place.file);
     hash = learner_hash_number(learner_hash_text(hash, site->place.function), site->place.line);
-    hash = learner_hash_number(hash, plan->items.nested);
+    if (plan->items.generic != NULL)
+        hash = learner_hash_text(hash, tide_generic_name(plan->items.generic));
     for (uint32_t i = 0; i < plan->items.count; i++) {
         const tide_item *item = &plan->items.items[i];
         hash = learner_hash_number(learner_hash_number(hash, item->type), (uint64_t)item->ndim);
@@ -77,7 +93,7 @@ static void learner_name_stem(const tide_site *site, tide_learned *plan)
     char clean[NAME_PART];
     size_t at = 0;
     for (; name != NULL && name[at] != '\0' && at < sizeof clean - 1; at++)
-        clean[at] = (char)(isalnum((unsigned char)name[at]) ? name[at] : '_');
+        clean[at] = tide_spec_is_word_byte(name[at]) ? name[at] : '_';
     tide_assert(at < sizeof clean);
     clean[at] = '\0';
     snprintf(plan->stem, sizeof plan->stem, "tide_%s_%016" PRIx64, clean, hash);
@@ -88,11 +104,13 @@ static tide_plan learner_describe_plan(const tide_learner *learner, tide_learned
                                        tide_tier tier)
 {
     tide_assert(plan->items.count <= TIDE_ITEMS_MAX);
-    return (tide_plan){.kind = learner->site->kind,
-                       .tier = tier,
-                       .type_count = plan->items.count,
-                       .types = plan->types,
-                       .shelves = plan->shelves};
+    tide_plan made = {.kind = learner->site->kind,
+                      .tier = tier,
+                      .type_count = plan->items.count,
+                      .types = plan->types,
+                      .shelves = plan->shelves};
+    tide_plan_bring_near(&made);
+    return made;
 }
 
 /* Leads a compiled plan's pointers to the general path. A scope that is open leaves by it. */
@@ -108,26 +126,43 @@ static void learner_turn_to_general(tide_plan *plan)
     __atomic_store_n(&plan->leave, general->leave, __ATOMIC_RELEASE);
 }
 
+/* A plan of so many items, all zero: the items, then the types, then the shelves. */
+static tide_learned *learner_allocate_plan(const tide_items *items)
+{
+    size_t start = offsetof(tide_learned, items.items) + items->count * sizeof *items->items;
+    size_t bytes = start + items->count * (sizeof(tide_type) + sizeof(uint32_t));
+    tide_learned *plan = tide_os_resize(NULL, bytes);
+    if (plan == NULL)
+        return NULL;
+    memset(plan, 0, bytes);
+    plan->items.count = items->count;
+    plan->items.generic = items->generic;
+    memcpy(plan->items.items, items->items, items->count * sizeof *items->items);
+    plan->types = (tide_type *)(void *)((char *)plan + start);
+    plan->shelves = plan->types + items->count;
+    return plan;
+}
+
 static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *items)
 {
     tide_assert(items->count <= TIDE_ITEMS_MAX);
-    tide_learned *plan = tide_os_resize(NULL, sizeof *plan);
+    tide_learned *plan = learner_allocate_plan(items);
     if (plan == NULL)
         return NULL;
-    memset(plan, 0, sizeof *plan);
-    plan->items = *items;
+    plan->learner = learner;
     for (uint32_t i = 0; i < items->count; i++) {
         plan->types[i] = items->items[i].type;
-        plan->shelves[i] = tide_plan_shelf(plan->types[i]);
+        plan->shelves[i] =
+            plan->types[i] < TIDE_TYPE_LIMIT ? tide_plan_shelf(plan->types[i]) : 0; /* a key's */
     }
     plan->table = learner_describe_plan(learner, plan, TIDE_TIER_TABLE);
-    plan->table.counts = &plan->table_counts;
+    if (items->count != 0) /* else each touch would be a miss */
+        plan->table.counts = &plan->table_counts;
     if (learner->site->kind == TIDE_KIND_SCOPE)
         tide_plan_use_table(&plan->table);
     plan->code = learner_describe_plan(learner, plan, TIDE_TIER_COMPILED);
     plan->code.counts = &plan->code_counts;
     learner_turn_to_general(&plan->code);
-    tide_trial_prepare(learner, plan);
     learner_name_stem(learner->site, plan);
     tide_assert(plan->state == TIDE_CODE_NONE && plan->artefact == NULL);
     return plan;
@@ -173,10 +208,11 @@ static bool learner_find_methods(const tide_learner *learner, tide_learned *plan
 {
     if (learner->site->kind != TIDE_KIND_DISPATCH)
         return true;
-    plan->code.generic = learner->generic;
+    const struct tide_generic *generic = plan->items.generic;
+    plan->code.generic = generic;
     for (uint32_t i = 0; i < plan->items.count && i < TIDE_PLAN_METHODS; i++) {
         plan->code.methods[i] =
-            learner->generic != NULL ? tide_generic_place(learner->generic, plan->types[i]) : NULL;
+            generic != NULL ? tide_generic_place_of(generic, plan->types[i]) : NULL;
         if (plan->code.methods[i] == NULL)
             return false;
     }
@@ -219,20 +255,29 @@ void tide_learned_unload(tide_learner *learner, tide_learned *plan)
     tide_count(retired);
 }
 
+/* Guards test for the key itself. */
+static void learner_spec_key(tide_type key, tide_spec_item *out)
+{
+    out->type = key;
+    snprintf(out->name, sizeof out->name, "key-%u", key);
+}
+
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out)
 {
     tide_assert(plan->items.count <= TIDE_SPEC_ITEMS);
     memset(out, 0, sizeof *out);
     out->kind = learner->site->kind;
     out->count = tide_setting_get(TIDE_SETTING_count_runs) != 0;
-    out->nested = plan->items.nested;
     memcpy(out->stem, plan->stem, sizeof out->stem);
     out->item_count = plan->items.count < TIDE_SPEC_ITEMS ? plan->items.count : TIDE_SPEC_ITEMS;
     for (uint32_t i = 0; i < out->item_count; i++) {
         const tide_item *from = &plan->items.items[i];
         tide_spec_item *to = &out->items[i];
         to->type = from->type;
-        snprintf(to->name, sizeof to->name, "%s", tide_type_name(from->type));
+        if (from->type >= TIDE_KEY_FIRST)
+            learner_spec_key(from->type - TIDE_KEY_FIRST, to);
+        else
+            snprintf(to->name, sizeof to->name, "%s", tide_type_name(from->type));
         to->ndim = from->ndim;
         memcpy(to->shape, from->shape, sizeof to->shape);
     }
@@ -240,17 +285,52 @@ void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, ti
 
 /* ---- in force --------------------------------------------------------------------------- */
 
-static uint64_t learner_misses_of(const tide_learned *plan)
+tide_learned *tide_learner_plan_in_force(const tide_learner *learner)
+{
+    tide_assert(learner->in_force == TIDE_NO_PLAN || learner->in_force < learner->plan_count);
+    return learner->in_force != TIDE_NO_PLAN ? learner->plans[learner->in_force] : NULL;
+}
+
+uint64_t tide_learned_misses(const tide_learned *plan)
 {
     return __atomic_load_n(&plan->table_counts.misses, __ATOMIC_RELAXED) +
            __atomic_load_n(&plan->code_counts.misses, __ATOMIC_RELAXED);
+}
+
+tide_learned *tide_learned_of(const tide_plan *plan)
+{
+    size_t offset = plan->tier == TIDE_TIER_COMPILED ? offsetof(tide_learned, code)
+                                                     : offsetof(tide_learned, table);
+    tide_learned *of = (tide_learned *)(void *)((char *)(uintptr_t)plan - offset);
+    tide_assert(plan == &of->table || plan == &of->code);
+    tide_assert(of->learner->plan_count != 0);
+    return of;
+}
+
+static void learned_arm_counts(tide_plan_counts *counts, uint64_t more)
+{
+    uint64_t misses = __atomic_load_n(&counts->misses, __ATOMIC_RELAXED);
+    __atomic_store_n(&counts->alarm, more != 0 ? misses + more : 0, __ATOMIC_RELAXED);
+}
+
+void tide_learned_arm(tide_learned *plan, uint64_t more)
+{
+    if (tide_setting_get(TIDE_SETTING_adapt) == 0)
+        more = 0; /* rounds look at the misses */
+    learned_arm_counts(&plan->table_counts, more);
+    learned_arm_counts(&plan->code_counts, more);
+}
+
+bool tide_learned_armed(const tide_learned *plan)
+{
+    return __atomic_load_n(&plan->table_counts.alarm, __ATOMIC_RELAXED) != 0;
 }
 
 void tide_learner_counts(const tide_learner *learner, tide_plan_counts *out)
 {
     *out = (tide_plan_counts){0};
     for (uint32_t i = 0; i < learner->plan_count; i++) {
-        out->misses += learner_misses_of(learner->plans[i]);
+        out->misses += tide_learned_misses(learner->plans[i]);
         out->runs += __atomic_load_n(&learner->plans[i]->code_counts.runs, __ATOMIC_RELAXED);
     }
 }
@@ -265,7 +345,9 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
     record->table = plan != NULL && scope ? &plan->table : NULL;
     record->compiled = plan != NULL && plan->state == TIDE_CODE_ADOPTED ? &plan->code : NULL;
     learner->in_force = number;
-    learner->misses_seen = plan != NULL ? learner_misses_of(plan) : 0;
+    learner->misses_seen = plan != NULL ? tide_learned_misses(plan) : 0;
+    if (plan != NULL)
+        tide_learned_arm(plan, scope ? learner->misses_max : 0);
     learner->reason = reason;
     const tide_plan *before = __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED);
     tide_site_publish(learner->site);
@@ -278,6 +360,17 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
 
 /* ---- the hooks -------------------------------------------------------------------------- */
 
+/* A scope's types are put in force at once, and the next windows correct what the first one saw;
+ * the other kinds are compiled or stay general. */
+uint64_t tide_learner_first_window(const tide_site *site)
+{
+    if (site->kind != TIDE_KIND_SCOPE || tide_setting_get(TIDE_SETTING_adapt) == 0)
+        return tide_setting_whole(TIDE_SETTING_window_calls);
+    double uses = tide_setting_get(TIDE_SETTING_window_first);
+    double least = tide_setting_get(TIDE_SETTING_sample_min);
+    return (uint64_t)(uses > least ? uses : least);
+}
+
 /* The site gets its first plan, and is observed from its first use, unless its types are known. */
 static void learner_welcome(tide_site *site)
 {
@@ -286,10 +379,9 @@ static void learner_welcome(tide_site *site)
         return;
     learner->reason = TIDE_REASON_found;
     tide_event_note(TIDE_EVENT_FOUND, site, TIDE_TIER_FULL, TIDE_REASON_found, "");
-    if (site->record->pinned || site->record->declared != NULL || learner->prior)
+    if (site->record->pinned || tide_site_declared(site->record) || learner->prior)
         return;
-    learner->window =
-        tide_window_begin(site, (uint64_t)tide_setting_get(TIDE_SETTING_window_calls));
+    learner->window = tide_window_begin_in_use(site, tide_learner_first_window(site));
 }
 
 /* The hook: which plan the site gets in place of the one that the runtime would publish. */
@@ -311,7 +403,7 @@ static void learner_free_plan(tide_learner *learner, tide_learned *plan)
     tide_learned_unload(learner, plan);
     tide_observe_drop(&plan->table);
     tide_observe_drop(&plan->code);
-    tide_observe_drop(&plan->trial.plan);
+    tide_os_free(plan->trial);
     tide_os_free(plan);
 }
 
@@ -320,19 +412,26 @@ static void learner_free(tide_learner *learner)
     for (uint32_t i = 0; i < learner->plan_count; i++)
         learner_free_plan(learner, learner->plans[i]);
     tide_os_free(learner->plans);
+    tide_os_free(learner->evidence);
     tide_os_free(learner);
 }
 
 /* The plans stay: scopes may be inside, and the next profile may want them again. */
 static void learner_start_again(tide_learner *learner)
 {
-    if (learner->in_force != TIDE_NO_PLAN)
-        tide_trial_end(learner, learner->plans[learner->in_force]);
+    tide_learned *plan = tide_learner_plan_in_force(learner);
+    if (plan != NULL)
+        tide_trial_end(learner, plan);
+    for (uint32_t i = 0; i < learner->plan_count; i++)
+        tide_trial_forget(learner->plans[i]);
     learner->in_force = TIDE_NO_PLAN;
-    learner->evidence = (tide_site_profile){0};
-    learner->windows = learner->next_window = learner->quiet_rounds = 0;
-    learner->misses_max = (uint64_t)tide_setting_get(TIDE_SETTING_misses);
-    learner->prior = false;
+    tide_os_free(learner->evidence);
+    learner->evidence = NULL;
+    learner->windows = learner->next_window = learner->quiet_since = 0;
+    learner->uses_counted = 0;
+    learner->misses_max = tide_setting_whole(TIDE_SETTING_misses);
+    learner->prior = learner->fresh = learner->at_once = false;
+    learner->misses_seen = learner->changed_ns = 0;
     learner->reason = TIDE_REASON_reset;
     tide_assert(learner->in_force == TIDE_NO_PLAN);
 }
@@ -351,6 +450,26 @@ static void learner_forget(tide_site *site, bool going)
     learner_free(learner);
 }
 
+/* What code for the site has cost and saved, of all its plans. */
+static void learner_describe_account(const tide_learner *learner, tide_site_information *out)
+{
+    for (uint32_t i = 0; i < learner->plan_count; i++) {
+        out->compile_ns += learner->plans[i]->compile_ns;
+        out->saved_ns += learner->plans[i]->saved_ns;
+    }
+    tide_assert(out->compile_ns >= 0 && out->saved_ns >= 0);
+}
+
+static void learner_describe_plan_in_force(const tide_learned *plan, tide_site_information *out)
+{
+    out->lost_ns = tide_pays_lost(plan);
+    tide_trial_figures measured = tide_trial_measured(plan);
+    out->trial_uses = measured.uses;
+    out->trial_ns = measured.control_ns;
+    out->trial_code_ns = measured.candidate_ns;
+    out->trial_error_ns = measured.error_ns;
+}
+
 static void learner_describe(const tide_site *site, tide_site_information *out)
 {
     const tide_learner *learner = site->record->learner;
@@ -363,11 +482,17 @@ static void learner_describe(const tide_site *site, tide_site_information *out)
     out->generation = learner->generation;
     out->compiles = learner->compiles;
     out->reason = tide_reason_words(learner->reason);
+    out->reason_code = tide_reason_code(learner->reason);
+    learner_describe_account(learner, out);
+    const tide_learned *plan = tide_learner_plan_in_force(learner);
+    if (plan != NULL)
+        learner_describe_plan_in_force(plan, out);
+    tide_pays_describe(plan, out);
 }
 
 void tide_learners_attach(void)
 {
-    tide_assert(tide_hooks_policy.publish == NULL); /* once */
+    tide_assert(tide_hooks_policy.publish == NULL || tide_hooks_policy.publish == learner_publish);
     tide_hooks_policy = (tide_hooks){
         .publish = learner_publish, .forget = learner_forget, .describe = learner_describe};
 }

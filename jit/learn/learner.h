@@ -4,12 +4,14 @@
  *
  * Learners are read and changed with the registry locked. A plan, once published, keeps its address
  * and its data for as long as its site is loaded, because a scope may be inside it at any time;
- * only its code may go (jit/learn/limbo.h). */
+ * only its code may go (jit/cache/limbo.h). */
 #ifndef TIDEPOOL_JIT_LEARN_LEARNER_H
 #define TIDEPOOL_JIT_LEARN_LEARNER_H
 
 #include "jit/cache/artefact.h"
 #include "jit/learn/decide.h"
+#include "jit/learn/series.h"
+#include "profiler/window.h"
 
 /* How far the code of a plan has come. */
 typedef enum tide_code_state {
@@ -21,20 +23,50 @@ typedef enum tide_code_state {
     TIDE_CODE_ADOPTED    /* here, and better than the plan without it   */
 } tide_code_state;
 
-/* A trial: what both plans took on the same uses of the site. All but the counters is set once. */
+/* The two plans of a trial, and the two parts of a use that are timed. */
+enum { TIDE_TRIAL_CONTROL, TIDE_TRIAL_CANDIDATE, TIDE_TRIAL_PLANS };
+enum { TIDE_TRIAL_ENTER, TIDE_TRIAL_LEAVE, TIDE_TRIAL_PARTS };
+
+/* One of them, and the copy of it by which a scope leaves that is timed. */
+typedef struct tide_timed_plan {
+    tide_plan plan;
+    const tide_plan *timed;
+    struct tide_trial *trial;
+} tide_timed_plan;
+
+/* The times of one turn, by part. Atomic. */
+typedef struct tide_turn {
+    uint32_t ns[TIDE_TRIAL_PARTS];
+    uint16_t count[TIDE_TRIAL_PARTS];
+} tide_turn;
+
+enum { TIDE_TRIAL_PAIRS = 16, TIDE_TRIAL_PAIR = 16 }; /* pairs of a burst at most; uses of a pair */
+
+/* A trial: what either plan took on the site's own uses. Its plans are set once. The registry
+ * guards the rest, but for what is atomic. */
 typedef struct tide_trial {
-    tide_plan plan; /* the site's while it lasts */
-    const tide_plan *control, *candidate;
-    uint64_t calls; /* which trial, how many uses it wants yet, how many are at it:
-                       jit/learn/trial.c; atomic, as are all below */
-    uint64_t uses;  /* on which both could be timed */
-    uint64_t control_ns, candidate_ns; /* the least of each use's rounds, added up */
+    tide_plan plan; /* the site's while a burst lasts */
+    tide_timed_plan timed[TIDE_TRIAL_PLANS];
+    bool open;          /* it was begun, and has no verdict */
+    uint64_t remaining; /* uses that may still be asked for */
+    uint64_t clock_ns;  /* what looking at the clock adds to each time */
+    uint64_t bursts;    /* so far, after the number of the learner in the upper half */
+    uint32_t burst_pairs;
+    bool warm;                        /* a first burst has told the least times  */
+    uint32_t most[TIDE_TRIAL_PARTS];  /* atomic: longer times count as so long   */
+    uint32_t least[TIDE_TRIAL_PARTS]; /* atomic                                  */
+    uint64_t left;                    /* atomic: uses of the burst not yet taken */
+    uint16_t first_is_candidate;      /* atomic: of the burst's pairs, a bit each */
+    tide_turn turns[TIDE_TRIAL_PAIRS][TIDE_TRIAL_PLANS];
+    tide_series taken[TIDE_TRIAL_PLANS], gain; /* of each pair's uses; of their differences */
 } tide_trial;
 
+typedef struct tide_learner tide_learner;
+
 typedef struct tide_learned {
-    tide_items items;
-    tide_type types[TIDE_ITEMS_MAX];
-    uint32_t shelves[TIDE_ITEMS_MAX];
+    tide_learner *learner;
+    tide_type *types;  /* those of `items`, and where their shelves lie: */
+    uint32_t *shelves; /* both stand behind the items                  */
     char stem[TIDE_SPEC_STEM];
 
     tide_plan table; /* scopes: the same by table                 */
@@ -47,39 +79,69 @@ typedef struct tide_learned {
     uint64_t last_round;     /* in which it was last in force                  */
     uint64_t retry_round;    /* not compiled before this one                   */
     uint64_t back_off;       /* rounds; doubled by each failure                */
-    tide_trial trial;
+    double uses_without;     /* uses of it in force, without its code          */
+    double saved_ns;         /* by its code, as far as windows have confirmed uses */
+    bool had_code;           /* when uses were last counted                    */
+    double compile_ns;       /* of the processor, its part of what compiles took */
+    tide_trial *trial;       /* NULL: none was ever held of its code */
+    tide_items items;        /* last: there is memory for those that it has */
 } tide_learned;
 
-typedef struct tide_learner {
+struct tide_learner {
     tide_site *site;
-    uint64_t number;            /* no other learner ever had it */
-    tide_site_profile evidence; /* decayed                      */
+    uint64_t number;               /* no other learner ever had it */
+    tide_packed_profile *evidence; /* decayed                    */
     tide_learned **plans;
     uint32_t plan_count, plan_room, in_force; /* TIDE_NO_PLAN: general */
 
-    uint64_t windows;                   /* taken so far                                       */
-    bool window;                        /* one was opened and has not been taken              */
-    uint64_t window_round;              /* when that was                                      */
-    uint64_t next_window;               /* round in which the next one opens                  */
-    uint64_t quiet_rounds;              /* since guards last failed too often                 */
-    uint64_t misses_seen;               /* of the plan in force, when last looked at          */
-    uint64_t misses_max;                /* so many more reopen observation                    */
-    const struct tide_generic *generic; /* dispatch: seen in the window              */
-    bool prior;                         /* a loaded profile was used                          */
+    uint64_t windows;      /* taken so far                                       */
+    bool window;           /* one was opened and has not been taken              */
+    uint64_t window_round; /* when that was                                      */
+    uint64_t next_window;  /* round in which the next one opens                  */
+    uint64_t quiet_since;  /* round in which guards last failed too often, or … */
+    uint64_t misses_seen;  /* of the plan in force, when last looked at          */
+    uint64_t misses_max;   /* so many more reopen observation                    */
+    bool prior;            /* a loaded profile was used                          */
+    bool fresh;            /* the window was opened by misses: it alone counts   */
+    uint64_t changed_ns;   /* when another plan was last put in force            */
+    bool at_once;          /* code is ordered whether it pays or not: tide_site_compile_now */
 
     uint64_t generation, compiles;
+    double uses_counted; /* of the site, as estimated when last looked at */
     tide_reason reason;
-} tide_learner;
+};
 
 /* The site's learner, made if it has none; NULL when memory is short. Registry locked. */
 tide_learner *tide_learner_of(tide_site *site);
+
+/* What the site was seen to do, decayed: good until the next call. It is changed by setting
+ * another; false: no memory, it stays. */
+const tide_site_profile *tide_learner_evidence(const tide_learner *learner);
+bool tide_learner_set_evidence(tide_learner *learner, const tide_site_profile *evidence);
 
 /* The site's plan for these items, made if it has none; NULL when memory is short or it has as many
  * plans as may be. */
 tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, uint32_t *number);
 
+/* NULL: none is, the site runs the general one. */
+tide_learned *tide_learner_plan_in_force(const tide_learner *learner);
+
+/* Uses that the plan did not foresee, by both of its tiers. */
+uint64_t tide_learned_misses(const tide_learned *plan);
+
 /* Puts a plan in force (TIDE_NO_PLAN: none) and publishes what follows from that. */
 void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason);
+
+/* The learned plan that one of its two tiers belongs to: a scope's own plan, not one that observes
+ * or tries. */
+tide_learned *tide_learned_of(const tide_plan *plan);
+
+/* Policy is told of a plan's misses again after so many more; 0: no more. Is it to be told? */
+void tide_learned_arm(tide_learned *plan, uint64_t more);
+bool tide_learned_armed(const tide_learned *plan);
+
+/* Uses of a first window, or of one that misses have opened: enough to decide. */
+uint64_t tide_learner_first_window(const tide_site *site);
 
 /* The spec of a plan. */
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out);

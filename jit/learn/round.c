@@ -4,92 +4,318 @@
 #include "jit/learn/round.h"
 
 #include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include <tidepool/learn.h>
 #include <tidepool/pool.h>
 
 #include "jit/cache/artefact.h"
+#include "jit/cache/limbo.h"
+#include "jit/events/event.h"
 #include "jit/kernels/modules.h"
 #include "jit/learn/compile_request.h"
-#include "jit/learn/event.h"
-#include "jit/learn/limbo.h"
+#include "jit/learn/pays.h"
 #include "jit/learn/watch.h"
 #include "jit/stager/stager.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/pool/core.h"
+#include "runtime/pool/request.h"
+#include "runtime/pool/shell.h"
 #include "runtime/scope/site.h"
 
 /* ---- the lock --------------------------------------------------------------------------- */
 
-/* Recursive: a listener to events may step, pin and reset. */
-static pthread_mutex_t round_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+/* jit/learn/round.h says who holds what, and why. */
+static tide_lock round_lock = TIDE_LOCK(TIDE_FORK_ROUND);
+static pthread_cond_t round_over; /* on the monotonic clock */
 static pthread_once_t round_prepared = PTHREAD_ONCE_INIT;
-static _Thread_local unsigned round_times_held; /* by this thread */
-static _Thread_local int round_cancel;          /* its state before */
 
-/* The child has neither keeper nor stager; it may get its own. The lock is made anew there. */
+/* Guarded by the lock. */
+static bool round_busy;      /* a thread has the round, with the lock or without */
+static bool round_in_linker; /* without, for as long as the linker takes         */
+static bool round_taken;     /* at exit, from the thread that was in the linker  */
+static bool
+    round_closed; /* the process ends: no round begins any more; atomic for who reads it without */
+
+/* The calling thread's. */
+static _Thread_local struct {
+    uint16_t deep;   /* rounds, one inside the other; not 0: the busy one is its own */
+    uint16_t inside; /* of these, since the lock was taken; 0: it has not the lock   */
+    bool listening;  /* the lock was let go for a listener, not for the linker       */
+    bool taker;      /* it took another thread's round over                          */
+    int cancel;      /* its state before the first round                             */
+} round_own;
+
+static void round_take_lock(void)
+{
+    if (round_own.inside++ == 0)
+        tide_lock_take(&round_lock);
+    tide_assert(round_own.inside != 0);
+}
+
+static bool round_is_anothers(void)
+{
+    return round_busy && round_own.deep == 0;
+}
+
+static void round_let_go_of_lock(void)
+{
+    tide_assert(round_own.inside > 0);
+    if (--round_own.inside == 0)
+        tide_lock_let_go(&round_lock);
+}
+
+static void round_make_condition(void)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&round_over, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+/* The worker process and its files go with the program; other threads may go on to the very end,
+ * and step. A visitor of sites or a listener to events that calls exit never returns to what it
+ * holds, and a round of another thread may be waiting for the registry. */
+static void round_at_exit(void)
+{
+    while (tide_registry_held())
+        tide_registry_unlock();
+    (void)tide_round_close();
+    tide_round_lock();
+    tide_stager_stop(true);
+    tide_round_unlock();
+}
+
+/* The child has neither keeper nor stager; it may get its own. Was another thread in the middle of
+ * a round, it was in the linker or in a listener, for else it would have had the lock. What it had
+ * in hand there has failed. */
 static void round_in_child(void)
 {
-    tide_round_unlock();
-    round_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-    tide_event_forget();
-    tide_compile_request_forget();
-    tide_modules_forget();
+    bool anothers = round_is_anothers() || round_own.taker;
+    if (round_own.taker) { /* it forks in a handler of its exit; whose round that was is not here */
+        round_own.deep--;
+        round_own.inside -= round_own.inside > 1; /* not that of this fork */
+        round_own.taker = false;
+    }
+    if (anothers) {
+        round_busy = round_own.deep > 0;
+        round_in_linker = round_taken = false;
+    }
+    __atomic_store_n(&round_closed, false, __ATOMIC_RELAXED);
+    round_make_condition();
+    tide_compile_request_forget(anothers);
     tide_limbo_forked();
+    tide_site *const *sites;
+    tide_registry_lock();
+    for (size_t i = 0, count = tide_site_list(&sites); i < count; i++)
+        tide_watch_forked(sites[i]);
+    tide_registry_unlock();
+    round_let_go_of_lock();
 }
 
 static void round_prepare(void)
 {
-    static const tide_fork_handlers handlers = {tide_round_lock, tide_round_unlock, round_in_child};
+    static const tide_fork_handlers handlers = {round_take_lock, round_let_go_of_lock,
+                                                round_in_child};
+    round_make_condition();
     tide_fork_register(TIDE_FORK_ROUND, &handlers);
+    (void)atexit(round_at_exit);
+}
+
+void tide_round_prepare(void)
+{
+    pthread_once(&round_prepared, round_prepare);
+}
+
+/* The thread has the lock, and nobody has the round. */
+static void round_begin(int cancel)
+{
+    tide_assert(round_own.inside == 1 || round_own.deep > 0);
+    tide_assert(!round_is_anothers());
+    round_busy = true;
+    if (round_own.deep++ == 0)
+        round_own.cancel = cancel;
 }
 
 void tide_round_lock(void)
 {
-    pthread_once(&round_prepared, round_prepare);
-    pthread_mutex_lock(&round_mutex);
-    if (round_times_held++ == 0)
-        round_cancel = tide_os_forbid_cancel();
+    tide_round_prepare();
+    int cancel = tide_os_forbid_cancel(); /* until the round ends, outside too */
+    round_take_lock();
+    while (round_is_anothers())
+        tide_lock_wait(&round_lock, &round_over);
+    round_begin(cancel);
+}
+
+/* Waits until then at most for another thread's round to be over, not at all for NULL. False: there
+ * shall be no round. A thread that is in the middle of one does another only as a listener. */
+static bool round_lock_until(const struct timespec *until)
+{
+    tide_round_prepare();
+    if (round_own.deep > 0 && !round_own.listening)
+        return false;
+    int cancel = tide_os_forbid_cancel();
+    round_take_lock();
+    bool wait = until != NULL;
+    while (wait && round_is_anothers() && !round_closed)
+        wait = tide_lock_wait_until(&round_lock, &round_over, until);
+    bool mine = !round_is_anothers() && !round_closed;
+    if (mine) {
+        round_begin(cancel);
+    } else {
+        round_let_go_of_lock();
+        tide_os_restore_cancel(cancel);
+    }
+    return mine;
+}
+
+/* Waits for nobody, not for the lock either. */
+static bool round_lock_at_once(void)
+{
+    tide_round_prepare();
+    tide_assert(round_own.deep == 0 && round_own.inside == 0);
+    int cancel = tide_os_forbid_cancel();
+    if (!tide_lock_try(&round_lock)) {
+        tide_os_restore_cancel(cancel);
+        return false;
+    }
+    round_own.inside = 1;
+    bool mine = !round_busy && !round_closed;
+    if (mine) {
+        round_begin(cancel);
+    } else {
+        round_let_go_of_lock();
+        tide_os_restore_cancel(cancel);
+    }
+    return mine;
 }
 
 void tide_round_unlock(void)
 {
-    tide_assert(round_times_held > 0);
-    round_times_held--;
-    pthread_mutex_unlock(&round_mutex);
-    if (round_times_held == 0)
-        tide_os_restore_cancel(round_cancel);
+    tide_assert(round_own.deep > 0 && round_own.inside > 0 && round_busy);
+    bool last = --round_own.deep == 0;
+    if (last) {
+        round_busy = false;
+        pthread_cond_broadcast(&round_over);
+    }
+    round_let_go_of_lock();
+    if (last)
+        tide_os_restore_cancel(round_own.cancel);
 }
 
 bool tide_round_held(void)
 {
-    return round_times_held > 0;
+    return round_own.deep > 0;
+}
+
+unsigned tide_round_let_go(void)
+{
+    unsigned inside = round_own.inside;
+    if (inside == 0)
+        return 0;
+    tide_assert(round_busy && round_own.deep >= inside);
+    round_in_linker = !round_own.listening;
+    pthread_cond_broadcast(&round_over); /* whoever closes waits for the linker, too */
+    round_own.inside = 1;
+    round_let_go_of_lock();
+    return inside;
+}
+
+/* Whose round was taken over never goes on, also while the taker is outside. */
+void tide_round_take_again(unsigned inside)
+{
+    if (round_own.deep == 0)
+        return; /* the child of a fork, in which what was taken over is over */
+    tide_assert(inside > 0 && round_own.inside == 0 && round_own.deep >= inside);
+    round_take_lock();
+    while (round_taken && !round_own.taker)
+        tide_lock_wait(&round_lock, &round_over);
+    round_own.inside = (uint16_t)inside;
+    round_in_linker = false;
+}
+
+/* For as long as another thread's round is in the linker it cannot be waited for: this one may have
+ * the linker's lock, if a constructor called exit. That thread ends with the process. */
+bool tide_round_close(void)
+{
+    tide_round_prepare();
+    round_take_lock();
+    __atomic_store_n(&round_closed, true, __ATOMIC_RELAXED);
+    pthread_cond_broadcast(&round_over);
+    while (round_is_anothers() && (!round_in_linker || round_taken))
+        tide_lock_wait(&round_lock, &round_over);
+    if (round_is_anothers()) {
+        round_taken = round_own.taker = true; /* the other one waits for ever */
+        round_own.deep++;
+        return false;
+    }
+    round_let_go_of_lock();
+    return round_own.deep == 0;
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
 
 static void round_request_of_pool(tide_pool *pool, void *user)
 {
-    tide_pool_request(pool, *(const uint32_t *)user);
+    tide_request_memory(pool, *(const uint32_t *)user);
+}
+
+static void round_request_of_all(uint32_t requests)
+{
+    tide_pools_visit(round_request_of_pool, &requests);
+    if ((requests & TIDE_REQUEST_TRIM_UNUSED) != 0)
+        tide_shells_trim(TIDE_SHELLS_UNUSED);
+}
+
+/* What the settings want of every pool. */
+static uint32_t round_memory_wanted(void)
+{
+    uint32_t requests = 0;
+    if (tide_setting_get(TIDE_SETTING_auto_trim) != 0)
+        requests |= TIDE_REQUEST_TRIM_UNUSED;
+    if (tide_setting_get(TIDE_SETTING_auto_compact) != 0)
+        requests |= TIDE_REQUEST_TRIM_WASTED;
+    return requests;
 }
 
 /* When both are switched off it asks for nothing: that takes back what was asked for before. */
 static void round_request_memory(void)
 {
-    uint32_t requests = 0;
-    if (tide_setting_get(TIDE_SETTING_auto_trim) != 0)
-        requests |= TIDE_REQUEST_TRIM;
-    if (tide_setting_get(TIDE_SETTING_auto_compact) != 0)
-        requests |= TIDE_REQUEST_COMPACT;
-    tide_pool_each(round_request_of_pool, &requests);
+    round_request_of_all(round_memory_wanted());
+}
+
+/* Has the period gone by? Then it begins again. */
+static bool round_period_over(uint64_t *rounds, uint64_t passed, tide_setting period)
+{
+    *rounds += passed;
+    if (*rounds < tide_setting_whole(period))
+        return false;
+    *rounds = 0;
+    return true;
+}
+
+void tide_round_request_memory_after(uint64_t rounds)
+{
+    static uint64_t since_trim, since_compact; /* of the keeper, of which there is one at a time */
+    uint32_t due = 0;
+    if (round_period_over(&since_trim, rounds, TIDE_SETTING_trim_period))
+        due |= TIDE_REQUEST_TRIM_UNUSED;
+    if (round_period_over(&since_compact, rounds, TIDE_SETTING_compact_period))
+        due |= TIDE_REQUEST_TRIM_WASTED;
+    due &= round_memory_wanted();
+    if (due != 0)
+        round_request_of_all(due);
 }
 
 /* ---- a round ---------------------------------------------------------------------------- */
@@ -103,10 +329,13 @@ static void round_watch_sites(void)
     tide_assert(tide_round_held());
     tide_registry_lock();
     size_t count = tide_site_list(&sites);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         tide_watch(sites[i], round_number);
+    tide_pays_begin();
+    for (size_t i = 0; i < count; i++)
+        tide_compile_request_weigh(sites[i], round_number);
+    for (size_t i = 0; i < count; i++)
         tide_compile_request_gather(sites[i], round_number);
-    }
     tide_registry_unlock();
 }
 
@@ -119,6 +348,7 @@ static void round_install(void)
     tide_compile_request_install(round_number);
     tide_limbo_round();
     tide_registry_unlock();
+    tide_limbo_look_at_sleepers();
     size_t unloaded = tide_limbo_unload();
     for (size_t i = 0; i < unloaded; i++)
         tide_event_note(TIDE_EVENT_RETIRED, NULL, TIDE_TIER_COMPILED, TIDE_REASON_retired, "");
@@ -146,28 +376,96 @@ static void round_note_stagers(void)
     __atomic_store_n(&tide_learning_figures.stagers, figures.started, __ATOMIC_RELAXED);
 }
 
-bool tide_round_run(int wait_ms)
+/* A listener may do a round of its own, within this one: it is told what is left first. */
+static void round_tell(void)
 {
-    tide_assert(wait_ms >= 0);
-    tide_round_lock();
-    round_number++;
+    bool before = round_own.listening;
+    round_own.listening = true;
+    tide_events_tell(round_number);
+    round_own.listening = before;
+}
+
+/* The round itself, which is this thread's. Is something pending? */
+static bool round_do(int wait_ms, uint64_t rounds)
+{
+    tide_assert(tide_round_held() && round_own.inside > 0 && rounds > 0);
+    round_number += rounds;
     tide_count(rounds);
     if (tide_setting_get(TIDE_SETTING_learn) != 0)
         round_watch_sites();
     tide_compile_request_send();
     tide_modules_order();
     tide_compile_request_receive(wait_ms, round_number);
+    tide_stager_tend();
     round_note_stagers();
     round_install();
     bool pending = tide_compile_request_pending() || round_sites_pending();
-    tide_events_tell(round_number);
+    round_tell();
+    return pending;
+}
+
+static bool round_run_until(int wait_ms, const struct timespec *until, uint64_t rounds)
+{
+    tide_assert(wait_ms >= 0);
+    if (!round_lock_until(until))
+        return !__atomic_load_n(&round_closed, __ATOMIC_RELAXED);
+    bool listening = round_own.listening;
+    round_own.listening = false;
+    bool pending = round_do(wait_ms, rounds);
+    round_own.listening = listening;
     tide_round_unlock();
-    tide_buffers_tick();
+    tide_buffers_tick(rounds);
     tide_modules_build(); /* drivers may take long */
     return pending || tide_modules_pending();
 }
 
-/* A visitor of sites has the registry. A round may wait for another thread's, which wants it. */
+bool tide_round_run(int wait_ms)
+{
+    return round_run_until(wait_ms, NULL, 1);
+}
+
+bool tide_round_run_after(uint64_t rounds)
+{
+    return round_run_until(0, NULL, rounds);
+}
+
+bool tide_round_begin_at_once(void)
+{
+    if (tide_registry_held() || tide_round_held() || !round_lock_at_once())
+        return false;
+    if (tide_registry_try_lock())
+        return true;
+    tide_round_unlock();
+    return false;
+}
+
+void tide_round_end_at_once(void)
+{
+    tide_registry_unlock();
+    tide_round_unlock();
+}
+
+uint64_t tide_round_number(void)
+{
+    tide_assert(tide_round_held());
+    return round_number;
+}
+
+/* Twice: what the first finds full opens its next window in the second. Who has the registry came
+ * by a visitor of sites, and whoever does a round does all this too. */
+void tide_round_run_without_thread(void)
+{
+    if (!tide_round_begin_at_once())
+        return;
+    for (unsigned i = 0; i < 2 && tide_setting_get(TIDE_SETTING_learn) != 0; i++) {
+        round_number++;
+        tide_count(rounds);
+        round_watch_sites();
+    }
+    tide_round_end_at_once();
+}
+
+/* A visitor of sites has the registry, which comes after the lock of the round. */
 static tide_status round_admit(const char *call)
 {
     return tide_registry_held() ? tide_fail(TIDE_ERROR_STATE, call, "called by a visitor of sites")
@@ -192,14 +490,33 @@ static double round_now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
+static struct timespec round_in_ms(long ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ms * 1000000;
+    tide_assert(ms > 0 && ms < 1000);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    return until;
+}
+
 tide_status tide_settle(int timeout_ms)
 {
     double started = round_now_ms();
     tide_attach();
     TIDE_FORWARD(round_admit("tide_settle"));
-    while (tide_round_run(10))
+    if (round_own.deep > 0 && !round_own.listening)
+        return tide_fail(TIDE_ERROR_STATE, "tide_settle",
+                         "called by code that this thread's own round loads: it cannot end before");
+    for (;;) {
+        struct timespec until = round_in_ms(10);
+        if (!round_run_until(10, &until, 1))
+            return TIDE_OK;
         if (round_now_ms() - started >= timeout_ms)
             return tide_fail(TIDE_ERROR_STATE, "tide_settle",
                              "something is still pending after %d ms", timeout_ms);
-    return TIDE_OK;
+    }
 }

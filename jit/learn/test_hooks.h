@@ -3,9 +3,10 @@
 #ifndef TIDEPOOL_JIT_LEARN_TEST_HOOKS_H
 #define TIDEPOOL_JIT_LEARN_TEST_HOOKS_H
 
-#include <stdint.h>
+#include <tidepool/site.h>
 
-/* The clock of rehearsals, in nanoseconds. The system's unless a test put another one here. */
-extern uint64_t (*tide_rehearse_clock)(void);
+/* The clock of trials, in nanoseconds; `timed` is the plan whose use begins or ends, NULL while the
+ * clock itself is timed. The system's unless a test put another one here. */
+extern uint64_t (*tide_trial_clock)(const tide_plan *timed);
 
 #endif

@@ -1,233 +1,185 @@
 /* SPDX-License-Identifier: MIT */
-/* The plan that a site runs while it is on trial; how a trial begins, counts its uses, and ends. */
+/* How a trial is opened for bursts of uses, judged, and ended. */
 #include "jit/learn/trial.h"
 
-#include "jit/learn/rehearse.h"
+#include "jit/learn/timed.h"
+#include "profiler/observe.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 #include "runtime/base/settings.h"
-#include "runtime/scope/general.h"
 #include "runtime/scope/plan.h"
 #include "runtime/scope/site.h"
 
-/* ---- the plan of a site on trial -------------------------------------------------------- */
+/* ---- holding one ------------------------------------------------------------------------ */
 
-_Static_assert(offsetof(tide_trial, plan) == 0, "a trial is found by its plan");
-
-static tide_trial *trial_of(const tide_plan *plan)
+/* Made once for a plan, since scopes may be inside it as long as the site is loaded. */
+static bool trial_make(const tide_learner *learner, tide_learned *plan)
 {
-    return (tide_trial *)(uintptr_t)plan; /* its first member */
-}
-
-/* All that is counted of a trial stands in one word: a serial, the uses still wanted, those under
- * way. Each beginning and each end of a trial moves the serial on. So a rehearsal that outlives its
- * trial, or a fork, finds another serial and changes nothing of the next trial. */
-enum { LEFT_SHIFT = 16, SERIAL_SHIFT = 32, CALLS_MAX = UINT16_MAX };
-
-_Static_assert(CALLS_MAX == (1 << LEFT_SHIFT) - 1 && SERIAL_SHIFT == 2 * LEFT_SHIFT,
-               "the three parts of the word do not overlap");
-
-static uint64_t trial_left(uint64_t calls)
-{
-    return calls >> LEFT_SHIFT & CALLS_MAX;
-}
-
-static uint64_t trial_under_way(uint64_t calls)
-{
-    return calls & CALLS_MAX;
-}
-
-static uint64_t trial_serial(uint64_t calls)
-{
-    return calls >> SERIAL_SHIFT;
-}
-
-/* Moves the serial on: nothing is under way, `left` uses are wanted. The registry is locked, so
- * nobody else moves it. */
-static void trial_set_left(tide_trial *trial, uint64_t left)
-{
-    uint64_t serial = trial_serial(__atomic_load_n(&trial->calls, __ATOMIC_RELAXED)) + 1;
-    tide_assert(left <= CALLS_MAX);
-    __atomic_store_n(&trial->calls, serial << SERIAL_SHIFT | left << LEFT_SHIFT, __ATOMIC_RELEASE);
-}
-
-/* May this use rehearse? The last one that may puts the plan in force back. Each one that may calls
- * trial_call_over when it is done: others may still be under way when the last is taken. */
-static bool trial_take_call(tide_trial *trial, tide_site *site, uint64_t *serial)
-{
-    uint64_t calls = __atomic_load_n(&trial->calls, __ATOMIC_RELAXED);
-    do {
-        if (trial_left(calls) == 0 || trial_under_way(calls) == CALLS_MAX)
-            return false;
-    } while (!__atomic_compare_exchange_n(&trial->calls, &calls,
-                                          calls - (UINT64_C(1) << LEFT_SHIFT) + 1, true,
-                                          __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
-    if (trial_left(calls) == 1) {
-        const tide_plan *self = &trial->plan;
-        __atomic_compare_exchange_n(&site->plan, &self, trial->control, false, __ATOMIC_RELEASE,
-                                    __ATOMIC_RELAXED);
-    }
-    *serial = trial_serial(calls);
+    tide_kind kind = learner->site->kind;
+    tide_assert(kind < TIDE_KIND_COUNT && plan->code.tier == TIDE_TIER_COMPILED);
+    if (plan->trial != NULL)
+        return true;
+    plan->trial = tide_os_resize(NULL, sizeof *plan->trial);
+    if (plan->trial == NULL)
+        return false;
+    /* So sites in one loop draw other orders, and do not change turns together. */
+    *plan->trial = (tide_trial){.bursts = learner->number << 32};
+    const tide_plan *control = kind == TIDE_KIND_SCOPE ? &plan->table : &tide_plans_general[kind];
+    tide_timed_prepare(plan->trial, control, &plan->code);
     return true;
 }
 
-static void trial_add_figures(tide_trial *trial, tide_rehearsed figures)
+static uint64_t trial_whole_pairs(uint64_t uses)
 {
-    tide_assert(figures.fit);
-    __atomic_fetch_add(&trial->control_ns, figures.control_ns, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&trial->candidate_ns, figures.candidate_ns, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&trial->uses, 1, __ATOMIC_RELAXED);
+    return (uses + TIDE_TRIAL_PAIR - 1) / TIDE_TRIAL_PAIR * TIDE_TRIAL_PAIR;
 }
 
-/* The figures come first: who finds nothing under way reads them. (If the trial ends just here they
- * may count in the next one, which is between the same two plans.) */
-static void trial_call_over(tide_trial *trial, uint64_t serial, tide_rehearsed figures)
+static void trial_start(tide_trial *trial)
 {
-    uint64_t calls = __atomic_load_n(&trial->calls, __ATOMIC_RELAXED);
-    if (figures.fit && trial_serial(calls) == serial)
-        trial_add_figures(trial, figures);
-    do {
-        if (trial_serial(calls) != serial)
-            return;
-        tide_assert(trial_under_way(calls) != 0);
-    } while (!__atomic_compare_exchange_n(&trial->calls, &calls, calls - 1, true, __ATOMIC_RELEASE,
-                                          __ATOMIC_RELAXED));
+    tide_timed_clear(trial);
+    for (unsigned plan = 0; plan < TIDE_TRIAL_PLANS; plan++)
+        trial->taken[plan] = (tide_series){0};
+    trial->gain = (tide_series){0};
+    trial->remaining = trial_whole_pairs(tide_setting_whole(TIDE_SETTING_trial_calls));
+    trial->open = true;
 }
 
-/* ---- uses of a site on trial ------------------------------------------------------------ */
-
-/* The control's code pointers never change, so a plain load reads them. */
-
-static void trial_enter(tide_scope *scope, tide_pool *pool, const tide_plan *plan, tide_site *site)
+static void trial_open_burst(tide_learner *learner, tide_trial *trial)
 {
-    tide_trial *trial = trial_of(plan);
-    uint64_t serial;
-    if (trial_take_call(trial, site, &serial))
-        trial_call_over(trial, serial, tide_rehearse_scope(trial, pool, site));
-    trial->control->enter(scope, pool, trial->control, site);
-}
-
-/* Scopes usually leave by the plan in force, with which they entered. They come here only if an
- * observing plan put this one back into them. */
-static void trial_leave(tide_scope *scope)
-{
-    scope->plan = trial_of(scope->plan)->control;
-    scope->plan->leave(scope);
-}
-
-static void trial_frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide_type *types,
-                        const size_t *counts, void **data)
-{
-    tide_trial *trial = trial_of(scope->plan);
-    uint64_t serial;
-    if (trial_take_call(trial, scope->site, &serial))
-        trial_call_over(trial, serial, tide_rehearse_frame(trial, pool, scope->site, count, types));
-    scope->plan = trial->control;
-    trial->control->frame(scope, pool, count, types, counts, data);
-}
-
-static void *trial_acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
-                           tide_site *site)
-{
-    tide_trial *trial = trial_of(plan);
-    uint64_t serial;
-    if (trial_take_call(trial, site, &serial))
-        trial_call_over(trial, serial, tide_rehearse_acquire(trial, pool, type, site));
-    return trial->control->acquire(pool, type, n, trial->control, site);
-}
-
-static tide_array *trial_array(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,
-                               const tide_plan *plan, tide_site *site)
-{
-    tide_trial *trial = trial_of(plan);
-    uint64_t serial;
-    if (trial_take_call(trial, site, &serial))
-        trial_call_over(trial, serial, tide_rehearse_array(trial, pool, type, ndim, shape, site));
-    return trial->control->array(pool, type, ndim, shape, trial->control, site);
-}
-
-static void trial_dispatch(tide_generic *generic, tide_type type, void *args, const tide_plan *plan,
-                           tide_site *site)
-{
-    tide_trial *trial = trial_of(plan);
-    uint64_t serial;
-    if (trial_take_call(trial, site, &serial))
-        trial_call_over(trial, serial, tide_rehearse_dispatch(trial, generic, type, site));
-    trial->control->dispatch(generic, type, args, trial->control, site);
-}
-
-static const tide_plan trial_plans[TIDE_KIND_COUNT] = {
-    [TIDE_KIND_SCOPE] = {.enter = trial_enter, .leave = trial_leave},
-    [TIDE_KIND_FRAME] = {.frame = trial_frame},
-    [TIDE_KIND_ACQUIRE] = {.acquire = trial_acquire},
-    [TIDE_KIND_ARRAY] = {.array = trial_array},
-    [TIDE_KIND_DISPATCH] = {.dispatch = trial_dispatch},
-};
-
-/* ---- holding one ------------------------------------------------------------------------ */
-
-void tide_trial_prepare(const tide_learner *learner, tide_learned *plan)
-{
-    tide_kind kind = learner->site->kind;
-    tide_trial *trial = &plan->trial;
-    _Static_assert(TIDE_KIND_COUNT == 5, "trial_plans has a row for each kind");
-    tide_assert(kind < TIDE_KIND_COUNT && plan->code.tier == TIDE_TIER_COMPILED);
-    trial->control = kind == TIDE_KIND_SCOPE ? &plan->table : &tide_plans_general[kind];
-    trial->candidate = &plan->code;
-    trial->plan = *trial->control;
-    trial->plan.enter = trial_plans[kind].enter;
-    trial->plan.leave = trial_plans[kind].leave;
-    tide_assert(trial->plan.enter != NULL && trial->control->enter != NULL);
-    tide_assert(trial_left(trial->calls) == 0); /* not open */
-}
-
-void tide_trial_begin(tide_learner *learner, tide_learned *plan)
-{
-    tide_trial *trial = &plan->trial;
-    tide_assert(plan->state == TIDE_CODE_LOADED && plan->artefact != NULL);
-    tide_assert(learner->plans[learner->in_force] == plan);
-    plan->state = TIDE_CODE_TRIED;
-    __atomic_store_n(&trial->uses, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&trial->control_ns, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&trial->candidate_ns, 0, __ATOMIC_RELAXED);
-    trial_set_left(trial, (uint64_t)tide_setting_get(TIDE_SETTING_trial_calls));
+    enum { WARM_UP = 2 * TIDE_TRIAL_PAIR };
+    uint64_t burst = trial_whole_pairs(tide_setting_whole(TIDE_SETTING_trial_burst));
+    if (!trial->warm)
+        burst = WARM_UP;
+    if (burst > trial->remaining)
+        burst = trial->remaining;
+    tide_assert(burst > 0);
+    trial->remaining -= burst;
+    tide_timed_open(trial, burst);
     tide_site_publish(learner->site);
 }
 
-bool tide_trial_done(const tide_learned *plan)
+bool tide_trial_begin(tide_learner *learner, tide_learned *plan)
 {
-    uint64_t calls = __atomic_load_n(&plan->trial.calls, __ATOMIC_ACQUIRE);
-    return trial_left(calls) == 0 && trial_under_way(calls) == 0;
+    tide_assert(plan->state == TIDE_CODE_LOADED && plan->artefact != NULL);
+    tide_assert(learner->plans[learner->in_force] == plan);
+    if (!trial_make(learner, plan))
+        return false;
+    tide_trial *trial = plan->trial;
+    plan->state = TIDE_CODE_TRIED;
+    if (!trial->open)
+        trial_start(trial);
+    else if (trial->remaining ==
+             0) /* it was interrupted at its very end: a pair, and its verdict */
+        trial->remaining = TIDE_TRIAL_PAIR;
+    trial_open_burst(learner, trial);
+    return true;
 }
 
+bool tide_trial_burst_over(const tide_learned *plan)
+{
+    return plan->state == TIDE_CODE_TRIED && tide_timed_left(plan->trial) == 0;
+}
+
+/* A pinned site runs what it is pinned to. And an observing plan would not know by which of the two
+ * a scope was entered. */
 const tide_plan *tide_trial_wrap(tide_learned *learned, const tide_plan *plan)
 {
-    return learned->state == TIDE_CODE_TRIED && plan == learned->trial.control &&
-                   trial_left(__atomic_load_n(&learned->trial.calls, __ATOMIC_RELAXED)) > 0
-               ? &learned->trial.plan
+    const tide_trial *trial = learned->trial;
+    return learned->state == TIDE_CODE_TRIED && plan == trial->timed[TIDE_TRIAL_CONTROL].timed &&
+                   tide_timed_left(trial) != 0 && !learned->learner->site->record->pinned &&
+                   !tide_observe_always_on()
+               ? &trial->plan
                : plan;
 }
 
-bool tide_trial_won(const tide_learned *plan, tide_reason *reason)
+/* For a dispatch the difference alone counts: the method's own time is in both. */
+static double trial_margin(const tide_trial *trial)
 {
-    const tide_trial *trial = &plan->trial;
-    tide_assert(plan->state == TIDE_CODE_TRIED && tide_trial_done(plan));
-    if (__atomic_load_n(&trial->uses, __ATOMIC_RELAXED) == 0) {
-        *reason = TIDE_REASON_trial_void;
-        return false;
-    }
-    double control = (double)__atomic_load_n(&trial->control_ns, __ATOMIC_RELAXED);
-    double candidate = (double)__atomic_load_n(&trial->candidate_ns, __ATOMIC_RELAXED);
-    bool won = control >= candidate * tide_setting_get(TIDE_SETTING_trial_margin);
-    *reason = won ? TIDE_REASON_trial_won : TIDE_REASON_trial_lost;
-    return won;
+    return trial->plan.kind == TIDE_KIND_DISPATCH ? 1 : tide_setting_get(TIDE_SETTING_trial_margin);
 }
 
+/* Takes the pairs of which so many uses of the burst have left nothing open. */
+static void trial_gather(tide_trial *trial, uint64_t left)
+{
+    uint32_t first = (uint32_t)(trial_whole_pairs(left) / TIDE_TRIAL_PAIR);
+    tide_timed_figures figures;
+    tide_assert(first <= trial->burst_pairs);
+    if (!trial->warm && left == 0)
+        tide_timed_warm_up(trial);
+    for (uint32_t pair = 0; trial->warm && pair < trial->burst_pairs; pair++) {
+        if (!tide_timed_collect(trial, pair, &figures) || pair < first)
+            continue;
+        const double *ns = figures.ns;
+        for (unsigned plan = 0; plan < TIDE_TRIAL_PLANS; plan++)
+            tide_series_add(&trial->taken[plan], ns[plan]);
+        tide_series_add(&trial->gain,
+                        ns[TIDE_TRIAL_CONTROL] - trial_margin(trial) * ns[TIDE_TRIAL_CANDIDATE]);
+    }
+    trial->burst_pairs = 0;
+}
+
+/* What was not used of a burst may be asked for again. */
 void tide_trial_end(tide_learner *learner, tide_learned *plan)
 {
+    tide_trial *trial = plan->trial;
     if (plan->state != TIDE_CODE_TRIED)
         return;
-    trial_set_left(&plan->trial, 0);
+    uint64_t left = tide_timed_close(trial);
+    trial_gather(trial, left);
+    trial->remaining += trial_whole_pairs(left);
     tide_assert(plan->artefact != NULL);
     plan->state = TIDE_CODE_LOADED;
     tide_site_publish(learner->site);
+}
+
+void tide_trial_forget(tide_learned *plan)
+{
+    tide_assert(plan->state != TIDE_CODE_TRIED);
+    if (plan->trial != NULL)
+        plan->trial->open = false;
+}
+
+/* ---- judging ---------------------------------------------------------------------------- */
+
+tide_trial_figures tide_trial_measured(const tide_learned *plan)
+{
+    const tide_trial *trial = plan->trial;
+    if (trial == NULL)
+        return (tide_trial_figures){0};
+    return (tide_trial_figures){.uses = trial->gain.count * TIDE_TRIAL_PAIR,
+                                .control_ns = trial->taken[TIDE_TRIAL_CONTROL].mean,
+                                .candidate_ns = trial->taken[TIDE_TRIAL_CANDIDATE].mean,
+                                .error_ns = tide_series_error(&trial->gain)};
+}
+
+/* Four standard errors, where two would do for one look: a trial is looked at some dozens of times,
+ * and shall seldom be wrong in any. */
+static tide_verdict trial_compare(const tide_trial *trial)
+{
+    enum { PAIRS_MIN = 16, ERRORS = 4 };
+    double error = ERRORS * tide_series_error(&trial->gain);
+    if (trial->gain.count < PAIRS_MIN)
+        return TIDE_VERDICT_OPEN;
+    return trial->gain.mean > error    ? TIDE_VERDICT_WON
+           : trial->gain.mean < -error ? TIDE_VERDICT_LOST
+                                       : TIDE_VERDICT_OPEN;
+}
+
+tide_verdict tide_trial_judge(tide_learner *learner, tide_learned *plan)
+{
+    tide_trial *trial = plan->trial;
+    tide_assert(plan->state == TIDE_CODE_TRIED);
+    bool over = tide_timed_left(trial) == 0;
+    if (over)
+        trial_gather(trial, 0);
+    tide_verdict verdict = trial_compare(trial);
+    if (verdict == TIDE_VERDICT_OPEN && over && trial->remaining > 0)
+        trial_open_burst(learner, trial);
+    else if (verdict == TIDE_VERDICT_OPEN && over)
+        verdict = TIDE_VERDICT_EVEN;
+    if (verdict != TIDE_VERDICT_OPEN) {
+        tide_trial_end(learner, plan);
+        tide_trial_forget(plan);
+    }
+    return verdict;
 }

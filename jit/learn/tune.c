@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <tidepool/tune.h>
 
-#include <ctype.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -85,8 +84,12 @@ void tide_tune_each(bool (*visit)(const tide_tune_entry *entry, void *user), voi
 
 /* Numbers as C writes them, whatever the program's locale: a program may have set one before its
  * first pool. */
-static bool tune_parse(const char *text, double *value)
+static bool tune_parse(const tide_tune_entry *entry, const char *text, double *value)
 {
+    if (entry == &tune_table[TIDE_SETTING_stats] && strcasecmp(text, "json") == 0) {
+        *value = 2;
+        return true;
+    }
     static const char *const words[][2] = {{"off", "on"}, {"no", "yes"}, {"false", "true"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         for (int meaning = 0; meaning < 2; meaning++)
@@ -103,6 +106,12 @@ static bool tune_parse(const char *text, double *value)
     return end != text && *end == '\0';
 }
 
+/* Names are plain ASCII. The C library's table would be loaded for this alone. */
+static char tune_capital(char c)
+{
+    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
 /* Complains on stderr of a value that cannot be used: there is nobody to return a status to. */
 static void tune_read_variable(const tide_tune_entry *entry)
 {
@@ -110,13 +119,13 @@ static void tune_read_variable(const tide_tune_entry *entry)
     size_t at = strlen(variable);
     tide_assert(at + strlen(entry->name) < sizeof variable);
     for (const char *c = entry->name; *c != '\0' && at < sizeof variable - 1; c++)
-        variable[at++] = (char)toupper((unsigned char)*c);
+        variable[at++] = tune_capital(*c);
     const char *text = secure_getenv(variable); /* NULL under AT_SECURE */
     if (text == NULL)
         return;
     double value = 0;
     tide_status status =
-        tune_parse(text, &value)
+        tune_parse(entry, text, &value)
             ? tune_set(entry, value, variable)
             : tide_fail(TIDE_ERROR_ARGUMENT, variable,
                         "'%.40s' is no number, on, off, yes, no, true or false", text);

@@ -9,11 +9,13 @@
 /* Registry locked. */
 void tide_watch(tide_site *site, uint64_t round);
 
-/* The code of a plan has come; or it will not, for this reason. `detail` is what the stager or the
- * system said, or "". Registry locked. */
-void tide_watch_loaded(tide_learner *learner, uint32_t number, uint64_t round);
-void tide_watch_failed(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason,
-                       const char *detail);
+/* Opens a window; `by_misses`: a use opens it that the plan in force did not foresee, and what was
+ * seen before counts no more. Registry locked. */
+void tide_watch_open_window(tide_learner *learner, uint64_t round, bool by_misses);
+
+/* After a fork, in the child: nobody is inside a trial or a count of the site any more. A trial
+ * that was open is held anew. Registry locked. */
+void tide_watch_forked(tide_site *site);
 
 /* Can something be done with the site that needs no more uses of it? Registry locked. */
 bool tide_watch_pending(const tide_site *site, uint64_t round);

@@ -43,8 +43,7 @@ const char *tide_spec_suffix(tide_kind kind)
 static const uint32_t most_items[TIDE_KIND_COUNT] = {
     TIDE_SPEC_ITEMS, TIDE_TYPED_MAX, TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS, TIDE_PLAN_METHODS};
 
-/* May it stand in an identifier? Unlike isalnum, this does not depend on the locale. */
-static bool spec_is_word_byte(char c)
+bool tide_spec_is_word_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
@@ -54,7 +53,7 @@ static bool spec_is_word_byte(char c)
 /* Is it written as it is, and not as %XX? */
 static bool spec_is_plain(char c)
 {
-    return spec_is_word_byte(c) || (c != '\0' && strchr(".-*", c) != NULL);
+    return tide_spec_is_word_byte(c) || (c != '\0' && strchr(".-*", c) != NULL);
 }
 
 static void spec_put_name(tide_text *t, const char *name)
@@ -79,8 +78,8 @@ size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
     tide_assert(room >= TIDE_SPEC_SITE_BYTES && spec->item_count <= TIDE_SPEC_ITEMS);
     tide_assert((unsigned)spec->kind < TIDE_KIND_COUNT && spec->stem[0] != '\0');
     tide_text t = {out, room, 0};
-    tide_text_put(&t, "site %s %s\n%s%s", kinds[spec->kind], spec->stem,
-                  spec->count ? "count\n" : "", spec->nested ? "nested\n" : "");
+    tide_text_put(&t, "site %s %s\n%s", kinds[spec->kind], spec->stem,
+                  spec->count ? "count\n" : "");
     for (uint32_t i = 0; i < spec->item_count; i++) {
         const tide_spec_item *item = &spec->items[i];
         bool array = spec->kind == TIDE_KIND_ARRAY;
@@ -198,7 +197,7 @@ static bool spec_is_identifier(const char *word)
     if (word == NULL || (word[0] >= '0' && word[0] <= '9') || strlen(word) >= TIDE_SPEC_STEM)
         return false;
     for (const char *c = word; *c != '\0'; c++)
-        if (!spec_is_word_byte(*c))
+        if (!tide_spec_is_word_byte(*c))
             return false;
     return true;
 }
@@ -269,9 +268,10 @@ static bool spec_read_item(tide_spec_reader *reader, char *rest, tide_spec *out)
     tide_spec_item *item = &out->items[out->item_count];
     if (!spec_read_name(spec_next_word(&rest), item->name))
         return spec_bad(reader, "the name of the type cannot be read");
-    if (!spec_read_number(spec_next_word(&rest), TIDE_TYPE_LIMIT - 1, &type) ||
-        type == TIDE_NO_TYPE)
-        return spec_bad(reader, "the type is not a number from 1 to %u", TIDE_TYPE_LIMIT - 1);
+    unsigned first = out->kind == TIDE_KIND_DISPATCH ? 0 : 1;
+    if (!spec_read_number(spec_next_word(&rest), TIDE_TYPE_LIMIT - 1, &type) || type < first)
+        return spec_bad(reader, "the type is not a number from %u to %u", first,
+                        TIDE_TYPE_LIMIT - 1);
     item->type = (tide_type)type;
     if (out->kind == TIDE_KIND_ARRAY && !spec_read_shape(reader, &rest, item))
         return false;
@@ -310,8 +310,6 @@ static bool spec_check_site(tide_spec_reader *reader, const tide_spec *spec)
     if (spec->kind == TIDE_KIND_FRAME && distinct > TIDE_SCOPE_SAVED)
         return spec_bad(reader, "%" PRIu32 " different types, a compiled frame has %d at most",
                         distinct, TIDE_SCOPE_SAVED);
-    if (spec->nested && (spec->kind != TIDE_KIND_SCOPE || spec->item_count > TIDE_SCOPE_SAVED))
-        return spec_bad(reader, "only a scope of %d types at most can be nested", TIDE_SCOPE_SAVED);
     return true;
 }
 
@@ -329,8 +327,6 @@ bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)
             return spec_check_site(reader, out);
         if (strcmp(line, "count") == 0 && out->item_count == 0 && !out->count)
             out->count = true;
-        else if (strcmp(line, "nested") == 0 && out->item_count == 0 && !out->nested)
-            out->nested = true;
         else if (!spec_read_item(reader, line, out))
             return false;
     }

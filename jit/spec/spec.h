@@ -6,8 +6,6 @@
  *   layout 9f3c1a0d55aa0b17             what tide_compiled_layout() says, in hex
  *   site scope tide_step_1f3a9c         kind, and the stem of its symbols
  *   count                               only if executions shall be counted (plan->counts->runs)
- *   nested                              scopes of few types: also a form for levels that have
- *                                       not saved them
  *   type f64 3                          name and number; a scope's each once, ascending
  *   type i32 1
  *   end                                 of this site; more may follow
@@ -18,6 +16,7 @@
  *
  *   array f64 3 2 100 200               type, rank, extents
  *
+ * A dispatch by keys has these in place of types: "type key-17 17". Key 0 is one, type 0 is none.
  * Names of types are for the reader only; what is not a letter, a digit or one of "_.-*" is written
  * as %XX. This file knows text only; the library writes specs, the stager reads them. */
 #ifndef TIDEPOOL_JIT_SPEC_SPEC_H
@@ -44,10 +43,13 @@ typedef struct tide_spec_item {
 typedef struct tide_spec {
     tide_kind kind;
     char stem[TIDE_SPEC_STEM]; /* a C identifier */
-    bool count, nested;
+    bool count;
     uint32_t item_count;
     tide_spec_item items[TIDE_SPEC_ITEMS];
 } tide_spec;
+
+/* May it stand in an identifier? Unlike isalnum, this does not depend on the program's locale. */
+bool tide_spec_is_word_byte(char c);
 
 /* What follows the stem in the name of the function that a use of the site calls: "_enter" … If the
  * kind opens levels there is one called STEM_leave as well. */

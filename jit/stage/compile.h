@@ -18,9 +18,10 @@ typedef struct stage_request {
     tide_spec specs[TIDE_SPEC_SITES];
 } stage_request;
 
-enum { STAGE_ERROR_BYTES = 400 };
+enum { STAGE_ERROR_BYTES = 400, STAGE_PATH_BYTES = 4096 };
 
-/* Both give false with one line in `error`. The first refuses text for another library. */
+/* Both give false with one line in `error`. The first refuses text for another library. The second
+ * leaves what it makes on the way beside `path`, if it is cut short. */
 bool stage_read(const char *text, stage_request *out, char error[STAGE_ERROR_BYTES]);
 bool stage_compile(const stage_request *request, stage_output output, const char *path,
                    char error[STAGE_ERROR_BYTES]);

@@ -182,22 +182,7 @@ static void emit_make_types(stage_emit *e)
     }
 }
 
-/* ---- what every artefact exports ------------------------------------------------------------ */
-
-static void emit_export_word(stage_emit *e, const char *name, uint64_t value)
-{
-    gcc_jit_type *type = emit_array_type(e, gcc_jit_type_get_const(e->types[STAGE_WORD]), 1);
-    gcc_jit_lvalue *global =
-        gcc_jit_context_new_global(e->context, NULL, GCC_JIT_GLOBAL_EXPORTED, type, name);
-    gcc_jit_global_set_initializer(global, &value, sizeof value);
-}
-
-static void emit_export_attach(stage_emit *e)
-{
-    stage_body body = stage_function(e, STAGE_ATTACH_FUNCTION, "tide_artefact", "attach");
-    gcc_jit_block_add_assignment(body.here, NULL, e->runtime, body.params[0]);
-    stage_return(&body, NULL);
-}
+/* ---- a fresh context ------------------------------------------------------------------------ */
 
 void stage_begin(stage_emit *e, gcc_jit_context *context)
 {
@@ -206,19 +191,15 @@ void stage_begin(stage_emit *e, gcc_jit_context *context)
     emit_make_types(e);
     e->expect = gcc_jit_context_get_builtin_function(context, "__builtin_expect");
     e->fetch_add = gcc_jit_context_get_builtin_function(context, "__atomic_fetch_add_8");
-    e->runtime = gcc_jit_context_new_global(context, NULL, GCC_JIT_GLOBAL_INTERNAL,
-                                            e->types[STAGE_RUNTIME], "tide_artefact_runtime");
-    emit_export_word(e, "tide_artefact_magic", TIDE_ARTEFACT_MAGIC);
-    emit_export_word(e, "tide_artefact_layout", tide_compiled_layout());
-    emit_export_attach(e);
+    /* Exported: the compiler, which sees nobody write it, would take another one for NULL. */
+    e->runtime = gcc_jit_context_new_global(context, NULL, GCC_JIT_GLOBAL_EXPORTED,
+                                            e->types[STAGE_RUNTIME], STAGE_TABLE);
 }
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
 /* A function with its first block, in which its writing begins. */
-static stage_body emit_begin_function(stage_emit *e, stage_type type,
-                                      enum gcc_jit_function_kind kind, const char *stem,
-                                      const char *suffix)
+stage_body stage_function(stage_emit *e, stage_type type, const char *stem, const char *suffix)
 {
     const struct function_fact *fact = function_facts;
     while (fact->type != type)
@@ -232,23 +213,14 @@ static stage_body emit_begin_function(stage_emit *e, stage_type type,
     for (int p = 0; p < body.param_count; p++)
         params[p] = gcc_jit_context_new_param(e->context, NULL, e->types[fact->params[p].type],
                                               fact->params[p].name);
-    body.function = gcc_jit_context_new_function(e->context, NULL, kind, e->types[fact->gives],
-                                                 name, body.param_count, params, 0);
+    body.function =
+        gcc_jit_context_new_function(e->context, NULL, GCC_JIT_FUNCTION_EXPORTED,
+                                     e->types[fact->gives], name, body.param_count, params, 0);
     for (int p = 0; p < body.param_count; p++)
         body.params[p] = gcc_jit_param_as_rvalue(params[p]);
     body.gives = fact->gives != STAGE_NOTHING;
     body.here = stage_block(&body, "start");
     return body;
-}
-
-stage_body stage_function(stage_emit *e, stage_type type, const char *stem, const char *suffix)
-{
-    return emit_begin_function(e, type, GCC_JIT_FUNCTION_EXPORTED, stem, suffix);
-}
-
-stage_body stage_other_form(stage_emit *e, stage_type type, const char *stem, const char *suffix)
-{
-    return emit_begin_function(e, type, GCC_JIT_FUNCTION_INTERNAL, stem, suffix);
 }
 
 gcc_jit_block *stage_block(const stage_body *body, const char *name)
@@ -304,14 +276,6 @@ void stage_tail_call(stage_body *body, gcc_jit_rvalue *target, int count, gcc_ji
     tide_assert(count > 0 && count <= STAGE_PARAMS_MAX);
     emit_end_with_call(
         body, gcc_jit_context_new_call_through_ptr(body->e->context, NULL, target, count, args));
-}
-
-void stage_go_on_in(stage_body *body, const stage_body *other)
-{
-    tide_assert(body->param_count == other->param_count && body->gives == other->gives);
-    tide_assert(body->e == other->e && body->function != other->function);
-    emit_end_with_call(body, gcc_jit_context_new_call(body->e->context, NULL, other->function,
-                                                      body->param_count, body->params));
 }
 
 void stage_give_up(stage_body *body, stage_field general)

@@ -15,18 +15,18 @@
 /* clang-format off */
 #define STAGE_FIELDS(X)                                                                            \
     X(slot, data, data, POINTER) X(slot, limit, limit, WORD) X(slot, array, array, ARRAY)          \
-    X(shelf, next, next, SLOT) X(shelf, saved_at, saved_at, WORD)                                  \
-    X(entry, shelf, shelf, SHELF) X(entry, next, next, SLOT) X(entry, saved_at, saved_at, WORD)    \
+    X(slot, form, form, WORD)                                                                      \
+    X(shelf, next, next, SLOT) X(shelf, bit, bit, WORD)                                            \
+    X(entry, shelf, shelf, SHELF) X(entry, next, next, SLOT) X(entry, more, more, WORD)            \
     X(pool, tag, tag, WORD) X(pool, log_top, log_top, ENTRY) X(pool, log_room, log_room, ENTRY)    \
-    X(pool, epoch, epoch, WORD) X(pool, shelves, shelves, SHELVES)                                 \
+    X(pool, saved, saved, WORD) X(pool, shelves, shelves, SHELVES)                                 \
     X(plan_counts, runs, runs, WORD)                                                               \
     X(plan, counts, counts, COUNTS) X(plan, generic, generic, POINTER)                             \
     X(plan, methods, methods, METHODS)                                                             \
     X(scope, pool, pool, POOL) X(scope, base, base, ENTRY) X(scope, tag, tag, WORD)                \
-    X(scope, outer, outer, WORD) X(scope, plan, plan, PLAN) X(scope, saved, saved, SAVED)          \
-    X(scope, site, site, POINTER)                                                                  \
-    X(array, shape, tensor.shape, EXTENTS) X(array, form, form, WORD)                              \
-    X(array, length, length, WORD) X(array, hits, hits, WORD)                                      \
+    X(scope, outer_saved, outer_saved, WORD) X(scope, plan, plan, PLAN)                            \
+    X(scope, saved, saved, SAVED) X(scope, site, site, POINTER)                                    \
+    X(array, shape, tensor.shape, EXTENTS) X(array, hits, hits, WORD)                              \
     X(runtime, enter, enter, ENTER_FUNCTION) X(runtime, leave, leave, LEAVE_FUNCTION)              \
     X(runtime, frame, frame, FRAME_FUNCTION)                                                       \
     X(runtime, frame_leave, frame_leave, LEAVE_FUNCTION)                                           \
@@ -56,8 +56,7 @@
       {STAGE_EXTENTS, "shape"}, {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})                     \
     X(DISPATCH, STAGE_NOTHING, {STAGE_POINTER, "generic"}, {STAGE_TYPE, "type"},                   \
       {STAGE_POINTER, "args"}, {STAGE_PLAN, "plan"}, {STAGE_POINTER, "site"})                      \
-    X(METHOD, STAGE_NOTHING, {STAGE_POINTER, "args"})                                              \
-    X(ATTACH, STAGE_NOTHING, {STAGE_RUNTIME, "runtime"})
+    X(METHOD, STAGE_NOTHING, {STAGE_POINTER, "args"})
 /* clang-format on */
 
 /* clang-format off */
@@ -97,12 +96,15 @@ typedef enum stage_field {
 /* The first argument of helpers: stage_load(e, scope, AT(scope, base)). */
 #define AT(structure, field) STAGE_AT_##structure##_##field
 
-/* One artefact in the making. */
+/* The pointer to the library's table, as the code of an artefact names it. */
+#define STAGE_TABLE "tide_artefact_runtime"
+
+/* Code in the making. */
 typedef struct stage_emit {
     gcc_jit_context *context;
     gcc_jit_type *types[STAGE_TYPE_COUNT];
     gcc_jit_field *fields[STAGE_FIELD_COUNT];
-    gcc_jit_lvalue *runtime; /* the table handed to tide_artefact_attach */
+    gcc_jit_lvalue *runtime; /* where the library's table is: STAGE_TABLE */
     gcc_jit_function *expect, *fetch_add;
 } stage_emit;
 
@@ -118,20 +120,13 @@ typedef struct stage_body {
     bool gives; /* a value */
 } stage_body;
 
-/* Types and globals of a fresh context; tide_artefact_*. */
+/* Types and globals of a fresh context. */
 void stage_begin(stage_emit *e, gcc_jit_context *context);
 
 /* ---- functions ---- */
 
 /* An exported function STEM_suffix of one of STAGE_FUNCTIONS' types. */
 stage_body stage_function(stage_emit *e, stage_type type, const char *stem, const char *suffix);
-
-/* The same, but private: the second form of something, kept out of the way of the first, whose
- * registers it would otherwise share. It is never inlined. */
-stage_body stage_other_form(stage_emit *e, stage_type type, const char *stem, const char *suffix);
-
-/* The function ends in a call of another with its own parameters. */
-void stage_go_on_in(stage_body *body, const stage_body *other);
 
 gcc_jit_block *stage_block(const stage_body *body, const char *name);
 
@@ -186,11 +181,26 @@ void stage_emit_dispatch(stage_emit *e, const tide_spec *spec);
 /* ---- what scopes and frames have in common ---- */
 
 /* The tag of a level opened inside `outer`. */
-gcc_jit_rvalue *stage_inner_tag(stage_body *body, gcc_jit_rvalue *pool, gcc_jit_rvalue *outer);
+gcc_jit_rvalue *stage_inner_tag(stage_body *body, gcc_jit_rvalue *outer);
+
+/* May a level open inside the open one, or are there too many? */
+void stage_guard_depth(stage_body *body, gcc_jit_rvalue *pool, gcc_jit_block *otherwise);
+
+/* A level: its tag, what it has saved, and what the level around has. */
+typedef struct stage_level {
+    gcc_jit_rvalue *tag, *saved, *outer_saved;
+} stage_level;
+
+/* Has the open level saved all these types? Fills in what it and a level of these types save. */
+void stage_guard_saved(stage_body *body, gcc_jit_rvalue *pool, uint32_t count,
+                       const tide_type *types, stage_level *level, gcc_jit_block *otherwise);
 
 /* What every scope is filled with; a frame's plan and site are set already. */
 void stage_fill_scope(stage_body *body, gcc_jit_rvalue *scope, gcc_jit_rvalue *pool,
-                      gcc_jit_rvalue *top, gcc_jit_rvalue *outer, gcc_jit_rvalue *tag);
+                      gcc_jit_rvalue *top, const stage_level *level);
+
+/* The level becomes the open one. */
+void stage_open_level(stage_body *body, gcc_jit_rvalue *pool, const stage_level *level);
 void stage_store_saved(stage_body *body, gcc_jit_rvalue *scope, uint32_t index,
                        gcc_jit_rvalue *next);
 gcc_jit_rvalue *stage_load_saved(stage_emit *e, gcc_jit_rvalue *scope, uint32_t index);
@@ -202,9 +212,8 @@ gcc_jit_rvalue *stage_load_shelf(stage_emit *e, gcc_jit_rvalue *pool, tide_type 
 void stage_guard_level(stage_body *body, gcc_jit_block *otherwise);
 void stage_guard_log(stage_body *body, gcc_jit_block *otherwise);
 
-/* What was kept in the scope goes back, and the function ends. `claim`: the level around takes the
- * shelves back (a frame never took them from it). */
-void stage_put_back(stage_body *body, uint32_t count, const tide_type *types, bool claim);
+/* What was kept in the scope goes back, and the function ends. */
+void stage_put_back(stage_body *body, uint32_t count, const tide_type *types);
 
 /* A base of the log, marked (1) or with its mark taken off (-1): tide_scope_logged. */
 gcc_jit_rvalue *stage_marked(stage_emit *e, gcc_jit_rvalue *base, int by);

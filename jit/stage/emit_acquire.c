@@ -11,8 +11,8 @@ static void acquire_take_slot(stage_body *body, const tide_spec *spec, tide_type
 {
     stage_emit *e = body->e;
     gcc_jit_rvalue *pool = body->params[0], *shelf = stage_shelf(e, pool, type);
-    stage_guard(body, stage_load(e, shelf, AT(shelf, saved_at)), GCC_JIT_COMPARISON_EQ,
-                stage_load(e, pool, AT(pool, tag)), slow);
+    stage_level level;
+    stage_guard_saved(body, pool, 1, &type, &level, slow);
     gcc_jit_rvalue *slot = stage_keep(body, stage_load(e, shelf, AT(shelf, next)), "slot_%u", type);
     stage_guard(body, body->params[2], GCC_JIT_COMPARISON_LT, stage_load(e, slot, AT(slot, limit)),
                 slow);
@@ -24,7 +24,7 @@ static void acquire_take_slot(stage_body *body, const tide_spec *spec, tide_type
 
 void stage_emit_acquire(stage_emit *e, const tide_spec *spec)
 {
-    tide_assert(spec->kind == TIDE_KIND_ACQUIRE && !spec->nested && spec->item_count > 0);
+    tide_assert(spec->kind == TIDE_KIND_ACQUIRE && spec->item_count > 0);
     stage_body body = stage_function(e, STAGE_ACQUIRE_FUNCTION, spec->stem, "acquire");
     gcc_jit_block *slow = stage_block(&body, "slow"), *other = NULL;
     for (uint32_t i = 0; i < spec->item_count; i++) {

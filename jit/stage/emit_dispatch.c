@@ -19,7 +19,7 @@ static void dispatch_jump(stage_body *body, uint32_t index)
 
 void stage_emit_dispatch(stage_emit *e, const tide_spec *spec)
 {
-    tide_assert(spec->kind == TIDE_KIND_DISPATCH && !spec->nested);
+    tide_assert(spec->kind == TIDE_KIND_DISPATCH);
     tide_assert(spec->item_count > 0 && spec->item_count <= TIDE_PLAN_METHODS);
     stage_body body = stage_function(e, STAGE_DISPATCH_FUNCTION, spec->stem, "dispatch");
     gcc_jit_block *general = stage_block(&body, "general");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames: a level and all its arrays under one guard, as tide_frame_enter of
- * tidepool/inline/typed.h with everything constant. The shelves are not claimed: `saved_at` stays
- * that of the level around, so a later acquire of the same type in the frame is a first touch.
+ * tidepool/inline/typed.h with everything constant.
  *
  * The caller's types are tested one by one: they were stored one by one, and a wider load would
  * wait for those stores. */
@@ -42,7 +41,8 @@ static frame frame_analyse(const tide_spec *spec)
 
 /* What the guards load, and the stores after them use. */
 typedef struct loaded {
-    gcc_jit_rvalue *top, *outer, *next[TIDE_SCOPE_SAVED];
+    stage_level level;
+    gcc_jit_rvalue *top, *next[TIDE_SCOPE_SAVED];
 } loaded;
 
 /* Is it the frame that was foreseen? */
@@ -65,10 +65,8 @@ static void frame_guard_pool(stage_body *body, const frame *f, loaded *l, gcc_ji
     l->top = stage_keep(body, stage_load(e, pool, AT(pool, log_top)), "top");
     stage_guard(body, l->top, GCC_JIT_COMPARISON_LT, stage_load(e, pool, AT(pool, log_room)),
                 general);
-    l->outer = stage_keep(body, stage_load(e, pool, AT(pool, tag)), "outer");
-    for (uint32_t k = 0; k < f->distinct; k++)
-        stage_guard(body, stage_load_shelf(e, pool, f->types[k], AT(shelf, saved_at)),
-                    GCC_JIT_COMPARISON_EQ, l->outer, general);
+    stage_guard_depth(body, pool, general);
+    stage_guard_saved(body, pool, f->distinct, f->types, &l->level, general);
     for (uint32_t k = 0; k < f->distinct; k++)
         l->next[k] = stage_keep(body, stage_load_shelf(e, pool, f->types[k], AT(shelf, next)),
                                 "next_%u", f->types[k]);
@@ -121,10 +119,11 @@ static void frame_take_slots(stage_body *body, const frame *f, loaded *l)
     gcc_jit_rvalue *scope = body->params[0], *pool = body->params[1];
     frame_give_data(body, f, l);
     l->top = frame_load_again(body, AT(pool, log_top), STAGE_ENTRY, "same_top");
-    l->outer = frame_load_again(body, AT(pool, tag), STAGE_WORD, "same_outer");
-    gcc_jit_rvalue *tag = stage_inner_tag(body, pool, l->outer);
-    stage_fill_scope(body, scope, pool, l->top, l->outer, tag);
-    stage_store(body, pool, AT(pool, tag), tag);
+    l->level.outer_saved = frame_load_again(body, AT(pool, saved), STAGE_WORD, "same_saved");
+    l->level.tag =
+        stage_inner_tag(body, frame_load_again(body, AT(pool, tag), STAGE_WORD, "outer"));
+    stage_fill_scope(body, scope, pool, l->top, &l->level);
+    stage_open_level(body, pool, &l->level);
     for (uint32_t k = 0; k < f->distinct; k++) {
         stage_store_saved(body, scope, k, l->next[k]);
         stage_store(body, stage_shelf(e, pool, f->types[k]), AT(shelf, next),
@@ -155,7 +154,7 @@ static void frame_emit_leave(stage_emit *e, const tide_spec *spec, const frame *
     gcc_jit_block *general = stage_block(&body, "general");
     stage_guard_level(&body, general);
     stage_guard_log(&body, general);
-    stage_put_back(&body, f->distinct, f->types, false);
+    stage_put_back(&body, f->distinct, f->types);
     tide_assert(body.here == NULL);
     body.here = general;
     stage_give_up(&body, AT(runtime, frame_leave));
@@ -163,7 +162,7 @@ static void frame_emit_leave(stage_emit *e, const tide_spec *spec, const frame *
 
 void stage_emit_frame(stage_emit *e, const tide_spec *spec)
 {
-    tide_assert(spec->kind == TIDE_KIND_FRAME && !spec->nested);
+    tide_assert(spec->kind == TIDE_KIND_FRAME);
     frame f = frame_analyse(spec);
     frame_emit_enter(e, spec, &f);
     frame_emit_leave(e, spec, &f);

@@ -84,9 +84,8 @@ static void explain_print_words(const tide_spec *spec)
         printf(" *   More than %d types: their positions always go to the log.\n",
                TIDE_SCOPE_SAVED);
     if (spec->kind == TIDE_KIND_SCOPE && spec->item_count <= TIDE_SCOPE_SAVED)
-        printf(" *   Positions stay in the scope where the level around has saved them; "
-               "elsewhere %s.\n",
-               spec->nested ? "they go to the log" : "the general path serves it");
+        printf(" *   Positions stay in the scope. A level around that has not saved these shelves "
+               "saves them first.\n");
     if (spec->count)
         printf(" *   Every use of it is counted, with a locked add.\n");
     printf(" *   When a guard fails, nothing has changed and the library's general path goes "

@@ -51,16 +51,18 @@ static bool kernels_write_file(const char *path, const char *head, size_t head_b
     return good;
 }
 
-static bool kernels_compile(unsigned architecture, const char *path, char error[STAGE_ERROR_BYTES])
+static bool kernels_compile(tide_kernels_target target, const char *path,
+                            char error[STAGE_ERROR_BYTES])
 {
     static char source[TIDE_KERNELS_SOURCE_BYTES];
     char head[TIDE_KERNELS_HEAD];
     stage_cuda_code made;
     tide_kernels_source(TIDE_KERNELS_CUDA, source, sizeof source);
-    if (!stage_nvrtc_compile(source, architecture, DEADLINE_MS, &made, error, STAGE_ERROR_BYTES))
+    const stage_cuda_device device = {target.architecture, target.driver};
+    if (!stage_nvrtc_compile(source, &device, DEADLINE_MS, &made, error, STAGE_ERROR_BYTES))
         return false;
-    size_t bytes = tide_kernels_head_write(architecture, made.compiler, made.kind, made.code,
-                                           made.bytes, head);
+    size_t bytes =
+        tide_kernels_head_write(target, made.compiler, made.kind, made.code, made.bytes, head);
     bool good = kernels_write_file(path, head, bytes, &made);
     if (!good)
         snprintf(error, STAGE_ERROR_BYTES, "%s cannot be written", path);
@@ -72,13 +74,13 @@ bool stage_kernels(const char *text, const char *path, char error[STAGE_ERROR_BY
 {
     tide_spec_reader reader = {.text = text};
     uint64_t layout;
-    unsigned architecture;
+    tide_kernels_target target;
     if (!tide_spec_read_head(&reader, &layout)) {
         snprintf(error, STAGE_ERROR_BYTES, "%s", reader.error);
         return false;
     }
-    return tide_kernels_order_read(reader.text, &architecture, error, STAGE_ERROR_BYTES) &&
-           kernels_compile(architecture, path, error);
+    return tide_kernels_order_read(reader.text, &target, error, STAGE_ERROR_BYTES) &&
+           kernels_compile(target, path, error);
 }
 
 /* ---- by hand -------------------------------------------------------------------------------- */
@@ -96,14 +98,15 @@ static int kernels_show_architectures(void)
     return count == 0;
 }
 
-static int kernels_show_code(const char *architecture)
+static int kernels_show_code(const char *architecture, const char *driver)
 {
     static char source[TIDE_KERNELS_SOURCE_BYTES];
     char error[STAGE_ERROR_BYTES];
     stage_cuda_code made;
     tide_kernels_source(TIDE_KERNELS_CUDA, source, sizeof source);
-    if (!stage_nvrtc_compile(source, (unsigned)strtoul(architecture, NULL, 10), DEADLINE_MS, &made,
-                             error, sizeof error)) {
+    const stage_cuda_device device = {(unsigned)strtoul(architecture, NULL, 10),
+                                      (unsigned)strtoul(driver, NULL, 10)};
+    if (!stage_nvrtc_compile(source, &device, DEADLINE_MS, &made, error, sizeof error)) {
         fprintf(stderr, "tidepool-stage: %s\n", error);
         return 1;
     }
@@ -119,10 +122,11 @@ int stage_kernels_show(int count, char **args)
     bool cuda = count > 0 && strcmp(args[0], "cuda") == 0;
     if (count == 1 && strcmp(args[0], "--architectures") == 0)
         return kernels_show_architectures();
-    if (count == 2 && cuda)
-        return kernels_show_code(args[1]);
+    if ((count == 2 || count == 3) && cuda)
+        return kernels_show_code(args[1], count == 3 ? args[2] : "0");
     if (count != 1 || (!cuda && strcmp(args[0], "opencl") != 0)) {
-        fputs("usage: tidepool-stage --kernels cuda|opencl | cuda ARCHITECTURE | --architectures\n",
+        fputs("usage: tidepool-stage --kernels cuda|opencl | cuda ARCHITECTURE [DRIVER] | "
+              "--architectures\n",
               stderr);
         return 2;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tidepool-stage: the only program of this project that knows a compiler. Here: its command line,
  * and what it has in place of the library's way to die. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,12 @@
 #include "runtime/base/assert.h"
 
 static const char usage[] =
-    "usage: tidepool-stage --serve DIRECTORY           orders on stdin, answers on stdout\n"
+    "usage: tidepool-stage --serve DIRECTORY [MS]      orders on stdin, answers on stdout\n"
+    "                                                  (ends after so long without an order)\n"
     "       tidepool-stage --explain SPECFILE [--asm]  what is made of a spec (- = stdin)\n"
     "       tidepool-stage --compile SPECFILE -o FILE.so\n"
     "       tidepool-stage --kernels cuda|opencl       the kernels of devices, as source\n"
-    "       tidepool-stage --kernels cuda ARCH         ... compiled by NVRTC, on stdout\n"
+    "       tidepool-stage --kernels cuda ARCH [DRIVER] ... compiled by NVRTC, on stdout\n"
     "       tidepool-stage --kernels --architectures   those that NVRTC knows\n"
     "       tidepool-stage --version\n";
 
@@ -37,12 +39,14 @@ int __lsan_is_turned_off(void)
 int main(int count, char **args)
 {
     const char *what = count > 1 ? args[1] : "";
+    (void)signal(SIGCHLD,
+                 SIG_DFL); /* inherited; ignored, the tools' ends could not be waited for */
     if (count == 2 && strcmp(what, "--version") == 0)
         return printf("%s\n", stage_version()) < 0;
     if (count == 2 && strcmp(what, "--help") == 0)
         return fputs(usage, stdout) == EOF;
-    if (count == 3 && strcmp(what, "--serve") == 0)
-        return stage_serve(args[2]);
+    if ((count == 3 || count == 4) && strcmp(what, "--serve") == 0)
+        return stage_serve(args[2], count == 4 ? args[3] : "0");
     if (count == 3 && strcmp(what, "--explain") == 0)
         return stage_explain(args[2], false);
     if (count == 4 && strcmp(what, "--explain") == 0 && strcmp(args[3], "--asm") == 0)

@@ -3,23 +3,27 @@
  *
  *   we    hello VERSION              once
  *   host  order ID BYTES, the bytes  a request (jit/spec/spec.h)
- *   we    ok ID PATH  or  error ID one line of text
+ *   we    spent ID MICROSECONDS, then ok ID PATH;  or  error ID one line of text
  *   host  bye                        the directory stays the host's
+ *   we    idle                       nothing came for a while, and we go; the directory stays
  *
  * The host may vanish at any time: then its end of the pipe closes, and the artefacts, which nobody
- * else knows of, go with us. It may also lose patience and send SIGTERM, to us as the leader of our
- * process group: then an assembler or linker that hangs goes, too. */
+ * else knows of, go with us, soon even if an assembler or linker hangs. It may also lose patience
+ * and send SIGTERM, to us as the leader of our process group: then an assembler or linker that
+ * hangs goes, too. */
 #include "jit/stage/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <libgccjit.h>
@@ -29,7 +33,11 @@
 #include "runtime/base/assert.h"
 #include "runtime/scope/compiled.h"
 
-enum { TEXT_MAX = TIDE_SPEC_SITE_BYTES * (TIDE_SPEC_SITES + 1), PATH_BYTES = 512 };
+enum {
+    TEXT_MAX = TIDE_SPEC_SITE_BYTES * (TIDE_SPEC_SITES + 1),
+    PATH_BYTES = 512,
+    LATE = 5 /* seconds */
+};
 
 _Static_assert(sizeof "/u18446744073709551615.so" <= 32, "what serve_prepare leaves for a name");
 _Static_assert(STAGE_ERROR_BYTES > sizeof "error 18446744073709551615 " &&
@@ -39,8 +47,11 @@ _Static_assert(STAGE_ERROR_BYTES > sizeof "error 18446744073709551615 " &&
 typedef enum result { GO_ON, BYE, HOST_GONE, NO_SENSE } result;
 
 static struct host {
-    FILE *in;
+    FILE *in; /* not buffered: what has come can be asked for */
     int out;
+    int idle_ms;    /* after which it goes; -1: it stays */
+    bool dismissed; /* the host said "bye" */
+    bool served;    /* an order has come */
     const char *directory;
     char text[TEXT_MAX + 1];
     stage_request request;
@@ -59,8 +70,8 @@ const char *stage_version(void)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* Waits for SIGTERM, in a thread: a handler would not do, since libgccjit's driver installs its own
- * while it links. Only a leader's group is its own; a stager started by hand shares its shell's. */
+/* Waits for SIGTERM, in a thread: a handler might be replaced by one of libgccjit's. Only a
+ * leader's group is its own; a stager started by hand shares its shell's. */
 static void *serve_watch_for_end(void *nothing)
 {
     sigset_t end;
@@ -73,18 +84,6 @@ static void *serve_watch_for_end(void *nothing)
         kill(0, SIGKILL);
     _exit(128 + SIGTERM);
     return nothing;
-}
-
-/* Before any other thread is: they inherit the blocked signal. */
-static bool serve_start_watch(void)
-{
-    sigset_t end;
-    pthread_t thread;
-    sigemptyset(&end);
-    sigaddset(&end, SIGTERM);
-    signal(SIGPIPE, SIG_IGN);
-    return (errno = pthread_sigmask(SIG_BLOCK, &end, NULL)) == 0 &&
-           (errno = pthread_create(&thread, NULL, serve_watch_for_end, NULL)) == 0;
 }
 
 static int serve_remove_one(const char *path, const struct stat *status, int what,
@@ -102,6 +101,56 @@ static void serve_remove_directory(void)
 {
     tide_assert(serve_host.directory != NULL);
     nftw(serve_host.directory, serve_remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* Ends this process and its tools, an assembler that hangs among them, and then removes what they
+ * have written. Whoever removes that must survive the kill, so it is a
+ * child that leaves the group first. */
+static _Noreturn void serve_end_group(void)
+{
+    pid_t group = getpgrp();
+    if (group == getpid() && fork() == 0) {
+        setpgid(0, 0);
+        for (int i = 0; i < 1000 && kill(-group, SIGKILL) == 0; i++)
+            usleep(1000); /* until nobody is left, or nobody but those that nobody collects */
+        serve_remove_directory();
+        _exit(0);
+    }
+    if (group == getpid())
+        sleep(LATE); /* it is killed meanwhile, unless there was no process to be had */
+    serve_remove_directory();
+    if (group == getpid())
+        kill(0, SIGKILL);
+    _exit(1);
+}
+
+/* The host is gone in the middle of a compile: that has a while to end, and then is ended. */
+static void *serve_watch_host(void *nothing)
+{
+    struct pollfd one = {.fd = fileno(serve_host.in), .events = POLLRDHUP};
+    while (poll(&one, 1, -1) < 0)
+        ;
+    if ((one.revents & POLLRDHUP) == 0) /* a pipe, from a shell: what it holds is worked on */
+        return nothing;
+    sleep(LATE);
+    if (__atomic_load_n(&serve_host.dismissed, __ATOMIC_RELAXED))
+        return nothing;
+    serve_end_group();
+}
+
+/* Before any other thread is: they inherit the blocked signal. */
+static bool serve_start_watches(void)
+{
+    sigset_t end;
+    pthread_t thread;
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    signal(SIGPIPE, SIG_IGN);
+    return (errno = pthread_sigmask(SIG_BLOCK, &end, NULL)) == 0 &&
+           (errno = pthread_create(&thread, NULL, serve_watch_for_end, NULL)) == 0 &&
+           pthread_detach(thread) == 0 &&
+           (errno = pthread_create(&thread, NULL, serve_watch_host, NULL)) == 0 &&
+           pthread_detach(thread) == 0;
 }
 
 /* ---- talking -------------------------------------------------------------------------------- */
@@ -130,15 +179,37 @@ static bool serve_make(const char *path, char error[STAGE_ERROR_BYTES])
            stage_compile(&serve_host.request, STAGE_OUTPUT_LIBRARY, path, error);
 }
 
+static uint64_t serve_microseconds(const struct rusage *usage)
+{
+    return ((uint64_t)usage->ru_utime.tv_sec + (uint64_t)usage->ru_stime.tv_sec) * 1000000 +
+           (uint64_t)usage->ru_utime.tv_usec + (uint64_t)usage->ru_stime.tv_usec;
+}
+
+/* What this process and those it ran have taken of the processor since this was last asked, or
+ * since it was started; never 0. */
+static uint64_t serve_spent(void)
+{
+    static uint64_t before;
+    struct rusage own, children;
+    getrusage(RUSAGE_SELF, &own);
+    getrusage(RUSAGE_CHILDREN, &children);
+    uint64_t now = serve_microseconds(&own) + serve_microseconds(&children), spent = now - before;
+    tide_assert(now >= before);
+    before = now;
+    return spent != 0 ? spent : 1;
+}
+
 static result serve_answer(uint64_t order)
 {
     char path[PATH_BYTES], error[STAGE_ERROR_BYTES], line[PATH_BYTES + STAGE_ERROR_BYTES];
     tide_assert(strlen(serve_host.directory) <= PATH_BYTES - 32);
     snprintf(path, sizeof path, "%s/u%" PRIu64 ".so", serve_host.directory, order);
-    if (!serve_make(path, error))
+    if (!serve_make(path, error)) {
+        (void)serve_spent(); /* nobody else is to be charged with it */
         snprintf(line, sizeof line, "error %" PRIu64 " %s\n", order, error);
-    else
-        snprintf(line, sizeof line, "ok %" PRIu64 " %s\n", order, path);
+    } else
+        snprintf(line, sizeof line, "spent %" PRIu64 " %" PRIu64 "\nok %" PRIu64 " %s\n", order,
+                 serve_spent(), order, path);
     return serve_say(line);
 }
 
@@ -150,6 +221,19 @@ static result serve_refuse(uint64_t order, const char *why)
     return serve_say(line);
 }
 
+/* Did nothing come, not even the end, for as long as we are to wait? What comes after this is lost
+ * with us; the host knows by our last word that it was not begun. The first order is waited for as
+ * long as it takes: we were started for it. */
+static bool serve_is_idle(void)
+{
+    struct pollfd one = {.fd = fileno(serve_host.in), .events = POLLIN};
+    int got;
+    do
+        got = poll(&one, 1, serve_host.served ? serve_host.idle_ms : -1);
+    while (got < 0 && errno == EINTR);
+    return got == 0;
+}
+
 /* One request. What is no order, or is longer than any, leaves no way to find the next one. */
 static result serve_one(void)
 {
@@ -157,6 +241,8 @@ static result serve_one(void)
     uint64_t order;
     size_t bytes;
     tide_assert(serve_host.in != NULL);
+    if (serve_is_idle())
+        return serve_say("idle\n") == GO_ON ? BYE : HOST_GONE;
     if (fgets(line, sizeof line, serve_host.in) == NULL)
         return HOST_GONE;
     if (strcmp(line, "bye\n") == 0)
@@ -170,6 +256,7 @@ static result serve_one(void)
     if (fread(serve_host.text, 1, bytes, serve_host.in) != bytes)
         return HOST_GONE;
     serve_host.text[bytes] = '\0';
+    serve_host.served = true;
     return strlen(serve_host.text) == bytes ? serve_answer(order)
                                             : serve_refuse(order, "the text has a byte 0");
 }
@@ -183,7 +270,8 @@ static bool serve_take_over_streams(void)
     serve_host.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
     serve_host.in = in >= 0 ? fdopen(in, "r") : NULL;
     return serve_host.in != NULL && serve_host.out >= 0 && null >= 0 &&
-           dup2(null, STDIN_FILENO) == 0 && dup2(STDERR_FILENO, STDOUT_FILENO) == 1;
+           setvbuf(serve_host.in, NULL, _IONBF, 0) == 0 && dup2(null, STDIN_FILENO) == 0 &&
+           dup2(STDERR_FILENO, STDOUT_FILENO) == 1;
 }
 
 /* Directory, streams and the thread that waits for the end. False: it has said why. */
@@ -196,22 +284,24 @@ static bool serve_prepare(const char *directory)
         return false;
     }
     if (setenv("TMPDIR", directory, 1) != 0 || access(directory, W_OK | X_OK) != 0 ||
-        !serve_take_over_streams() || !serve_start_watch()) {
+        !serve_take_over_streams() || !serve_start_watches()) {
         fprintf(stderr, "tidepool-stage: %s: %s\n", directory, strerror(errno));
         return false;
     }
     return true;
 }
 
-int stage_serve(const char *directory)
+int stage_serve(const char *directory, const char *idle)
 {
     char hello[80];
+    serve_host.idle_ms = atoi(idle) > 0 ? atoi(idle) : -1;
     if (!serve_prepare(directory))
         return 1;
     snprintf(hello, sizeof hello, "hello %s\n", stage_version());
     result said = serve_say(hello);
     while (said == GO_ON)
         said = serve_one();
+    __atomic_store_n(&serve_host.dismissed, said == BYE, __ATOMIC_RELAXED);
     if (said == NO_SENSE)
         fprintf(stderr, "tidepool-stage: a line on stdin is no order\n");
     if (said == HOST_GONE)

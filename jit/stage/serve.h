@@ -6,7 +6,8 @@
 /* Build of the library and version of libgccjit, one word. */
 const char *stage_version(void);
 
-/* Serves until told to stop; returns what main should. */
-int stage_serve(const char *directory);
+/* Serves until told to stop, or until no order has come for so many milliseconds ("0": as long as
+ * it takes); returns what main should. */
+int stage_serve(const char *directory, const char *idle);
 
 #endif

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* One private directory. It is known by an open descriptor, not by its name alone: if something
- * else stands at its path, that is neither trusted nor removed. (Device and inode as numbers would
- * not do: a directory that is made after ours was removed may get the same ones.) */
+ * else stands at its path, that is neither trusted nor removed. The descriptor also leads to it
+ * after chroot. Should the program close it, the directory is known by device, inode and time of
+ * birth. (The first two alone would not do: a directory that is made after ours was removed may get
+ * the same ones.) */
 #define _GNU_SOURCE
 #include "jit/stager/directory.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "jit/stager/locate.h"
-#include "jit/stager/process.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/descriptor.h"
+#include "runtime/base/os.h"
 
 enum { DEPTH_MAX = 8 }; /* compilers make a folder or two in it, no more */
 
@@ -24,9 +30,10 @@ _Static_assert(TIDE_DIRECTORY_PATH == 256, "a message says how long the path may
 
 static struct {
     char path[TIDE_DIRECTORY_PATH]; /* empty: there is none */
-    int descriptor;
+    tide_descriptor held;
+    struct statx_timestamp born; /* 0: the file system does not tell */
     pid_t owner;
-} directory_own = {.descriptor = -1};
+} directory_own = {.held = {.number = -1}};
 
 bool tide_directory_made(void)
 {
@@ -40,104 +47,7 @@ static bool directory_say(char *error, size_t room, const char *what, const char
     return false;
 }
 
-/* ---- making ------------------------------------------------------------------------------- */
-
-/* Also closes what a forked child inherited, when it makes its own. */
-static void directory_let_go(void)
-{
-    if (directory_own.descriptor >= 0)
-        close(directory_own.descriptor);
-    directory_own.descriptor = -1;
-    directory_own.path[0] = '\0';
-}
-
-static bool directory_make_in(const char *parent, char *error, size_t room)
-{
-    char path[TIDE_DIRECTORY_PATH];
-    tide_assert(parent[0] == '/');
-    int length = snprintf(path, sizeof path, "%s/tidepool-XXXXXX", parent);
-    if (length < 0 || (size_t)length >= sizeof path)
-        return directory_say(error, room, "its path is longer than 255 bytes", parent);
-    if (mkdtemp(path) == NULL)
-        return directory_say(error, room, strerror(errno), path);
-    int descriptor = tide_process_lift(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (descriptor < 0) {
-        directory_say(error, room, strerror(errno), path);
-        (void)rmdir(path);
-        return false;
-    }
-    directory_let_go();
-    memcpy(directory_own.path, path, sizeof path);
-    directory_own.descriptor = descriptor;
-    directory_own.owner = getpid();
-    tide_assert(descriptor > STDERR_FILENO && tide_directory_made());
-    return true;
-}
-
-/* In the first of the usual places that lets us. */
-static bool directory_make(char *error, size_t room)
-{
-    const tide_locate_environment *said = tide_locate_environment_get();
-    const char *const places[] = {said->runtime, said->temporary, "/tmp"};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (places[i] != NULL && directory_make_in(places[i], error, room))
-            return true;
-    return false;
-}
-
-const char *tide_directory_get(char *error, size_t room)
-{
-    if (!tide_directory_made() && !directory_make(error, room))
-        return NULL;
-    tide_assert(tide_directory_made() && directory_own.descriptor >= 0);
-    return directory_own.path;
-}
-
-/* ---- trusting ----------------------------------------------------------------------------- */
-
-/* Is what was seen at the path the directory of our descriptor? */
-static bool directory_is_own(const struct stat *seen)
-{
-    struct stat known;
-    tide_assert(tide_directory_made() && directory_own.descriptor >= 0);
-    return S_ISDIR(seen->st_mode) && fstat(directory_own.descriptor, &known) == 0 &&
-           seen->st_dev == known.st_dev && seen->st_ino == known.st_ino;
-}
-
-bool tide_directory_sound(char *error, size_t room)
-{
-    struct stat seen;
-    if (!tide_directory_made())
-        return directory_say(error, room, "there is none", "");
-    if (lstat(directory_own.path, &seen) != 0)
-        return directory_say(error, room, strerror(errno), directory_own.path);
-    if (!directory_is_own(&seen))
-        return directory_say(error, room, "something else has taken its place", directory_own.path);
-    if (seen.st_uid != geteuid())
-        return directory_say(error, room, "it belongs to somebody else", directory_own.path);
-    if ((seen.st_mode & 07777) != 0700)
-        return directory_say(error, room, "its mode is not 0700", directory_own.path);
-    return true;
-}
-
-bool tide_directory_holds(const char *path, char *error, size_t room)
-{
-    struct stat seen;
-    size_t length = strlen(directory_own.path);
-    if (!tide_directory_sound(error, room))
-        return false;
-    const char *name = path + length + 1;
-    if (strncmp(path, directory_own.path, length) != 0 || path[length] != '/' || name[0] == '\0' ||
-        name[0] == '.' || strchr(name, '/') != NULL)
-        return directory_say(error, room, "this is not a file in it", path);
-    if (lstat(path, &seen) != 0)
-        return directory_say(error, room, strerror(errno), path);
-    if (!S_ISREG(seen.st_mode) || seen.st_uid != geteuid() || seen.st_nlink != 1)
-        return directory_say(error, room, "this is not a regular file of ours", path);
-    return true;
-}
-
-/* ---- removing ----------------------------------------------------------------------------- */
+/* ---- clearing ----------------------------------------------------------------------------- */
 
 static void directory_clear(int descriptor, int depth);
 
@@ -168,16 +78,220 @@ static void directory_clear(int descriptor, int depth)
     closedir(list);
 }
 
-void tide_directory_remove(void)
+/* ---- what the dead left ------------------------------------------------------------------- */
+
+/* What tells this system and its process numbers from others that may share a folder with it; 0:
+ * not known. */
+static uint32_t directory_digest_system(void)
+{
+    char text[128] = "";
+    uint32_t digest = 0x811c9dc5;
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t boot = file >= 0 ? pread(file, text, sizeof text / 2, 0) : -1;
+    if (file >= 0)
+        close(file);
+    if (boot <= 0 || readlink("/proc/self/ns/pid", text + boot, sizeof text / 2 - 1) <= 0)
+        return 0;
+    for (const char *c = text; *c != '\0'; c++)
+        digest = (digest ^ (unsigned char)*c) * 0x01000193;
+    return digest;
+}
+
+/* A directory of ours whose process is gone, and had neither time to remove it nor a stager that
+ * would: both were killed at once, say. */
+static bool directory_is_left_over(int parent, const char *name, uint32_t system)
+{
+    unsigned of_system;
+    int process, end = 0;
+    struct stat seen;
+    return sscanf(name, "tidepool-%8x-%d-%*6c%n", &of_system, &process, &end) == 2 && end > 0 &&
+           name[end] == '\0' && of_system == system && process > 1 && kill(process, 0) != 0 &&
+           errno == ESRCH && fstatat(parent, name, &seen, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISDIR(seen.st_mode) && seen.st_uid == geteuid();
+}
+
+static void directory_clear_left_overs(const char *path, uint32_t system)
+{
+    DIR *list = system != 0 ? opendir(path) : NULL;
+    if (list == NULL)
+        return;
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
+        if (directory_is_left_over(dirfd(list), entry->d_name, system))
+            directory_clear_entry(dirfd(list), entry->d_name, DEPTH_MAX);
+    closedir(list);
+}
+
+/* ---- making ------------------------------------------------------------------------------- */
+
+static struct statx_timestamp directory_ask_birth(int descriptor)
+{
+    struct statx seen = {.stx_mask = 0};
+    bool told = statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &seen) == 0 &&
+                (seen.stx_mask & STATX_BTIME) != 0;
+    return told ? seen.stx_btime : (struct statx_timestamp){0};
+}
+
+/* Also closes what a forked child inherited, when it makes its own. */
+static void directory_let_go(void)
+{
+    tide_descriptor_close(&directory_own.held);
+    directory_own.path[0] = '\0';
+}
+
+static int directory_open(const char *path)
+{
+    return tide_descriptor_lift(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+/* Code cannot be mapped from where programs cannot be executed. That another place is taken, or
+ * that there is none, is said once. */
+static bool directory_may_execute(const char *path, const char *parent)
+{
+    static bool said;
+    struct statvfs system;
+    if (statvfs(path, &system) != 0 || (system.f_flag & ST_NOEXEC) == 0)
+        return true;
+    if (!said) {
+        char line[TIDE_DIRECTORY_PATH + 128];
+        int length = snprintf(line, sizeof line,
+                              "tidepool: no code can be loaded from '%s' (mounted noexec): "
+                              "another folder is looked for\n",
+                              parent);
+        tide_os_write_error(line, (size_t)length);
+    }
+    said = true;
+    return false;
+}
+
+static bool directory_make_in(const char *parent, char *error, size_t room)
+{
+    char path[TIDE_DIRECTORY_PATH];
+    tide_assert(parent[0] == '/');
+    uint32_t system = directory_digest_system();
+    int length = snprintf(path, sizeof path, "%s/tidepool-%08x-%d-XXXXXX", parent, (unsigned)system,
+                          (int)getpid());
+    if (length < 0 || (size_t)length >= sizeof path)
+        return directory_say(error, room, "its path is longer than 255 bytes", parent);
+    if (mkdtemp(path) == NULL)
+        return directory_say(error, room, strerror(errno), path);
+    directory_clear_left_overs(parent, system);
+    bool may_execute = directory_may_execute(path, parent);
+    int descriptor = may_execute ? directory_open(path) : -1;
+    if (descriptor < 0) {
+        directory_say(error, room, may_execute ? strerror(errno) : "mounted noexec", path);
+        (void)rmdir(path);
+        return false;
+    }
+    directory_let_go();
+    memcpy(directory_own.path, path, sizeof path);
+    directory_own.held = tide_descriptor_hold(descriptor);
+    directory_own.born = directory_ask_birth(descriptor);
+    directory_own.owner = getpid();
+    tide_assert(tide_directory_made());
+    return true;
+}
+
+/* In the first of the usual places that lets us. */
+static bool directory_make(char *error, size_t room)
+{
+    const tide_locate_environment *said = tide_locate_environment_get();
+    const char *const places[] = {said->runtime, said->temporary, "/tmp",    "/var/tmp",
+                                  "/dev/shm",    said->cache,     said->home};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (places[i] != NULL && directory_make_in(places[i], error, room))
+            return true;
+    return false;
+}
+
+const char *tide_directory_get(char *error, size_t room)
+{
+    if (!tide_directory_made() && !directory_make(error, room))
+        return NULL;
+    tide_assert(tide_directory_made());
+    return directory_own.path;
+}
+
+/* ---- trusting ----------------------------------------------------------------------------- */
+
+/* Is this what was made? As long as it is held open, nothing else has its inode. */
+static bool directory_is_own(const struct stat *seen)
+{
+    return S_ISDIR(seen->st_mode) && (uint64_t)seen->st_dev == directory_own.held.device &&
+           (uint64_t)seen->st_ino == directory_own.held.inode;
+}
+
+/* Its descriptor; it is opened again if the program closed it. -1: it is not there. */
+static int directory_reach(void)
+{
+    struct stat seen;
+    tide_assert(tide_directory_made());
+    int descriptor = tide_descriptor_get(&directory_own.held);
+    if (descriptor >= 0)
+        return descriptor;
+    descriptor = directory_open(directory_own.path);
+    if (descriptor < 0)
+        return -1;
+    struct statx_timestamp born = directory_ask_birth(descriptor);
+    if (fstat(descriptor, &seen) != 0 || !directory_is_own(&seen) ||
+        born.tv_sec != directory_own.born.tv_sec || born.tv_nsec != directory_own.born.tv_nsec) {
+        close(descriptor);
+        return -1;
+    }
+    directory_own.held = tide_descriptor_hold(descriptor);
+    return descriptor;
+}
+
+bool tide_directory_sound(char *error, size_t room)
 {
     struct stat seen;
     if (!tide_directory_made())
-        return;
-    if (lstat(directory_own.path, &seen) == 0 && directory_is_own(&seen)) {
-        directory_clear(directory_own.descriptor, DEPTH_MAX); /* closes it */
-        directory_own.descriptor = -1;
-        (void)rmdir(directory_own.path);
+        return directory_say(error, room, "there is none", "");
+    if (lstat(directory_own.path, &seen) != 0)
+        return directory_say(error, room, strerror(errno), directory_own.path);
+    if (!directory_is_own(&seen) || directory_reach() < 0)
+        return directory_say(error, room, "something else has taken its place", directory_own.path);
+    if (seen.st_uid != geteuid())
+        return directory_say(error, room, "it belongs to somebody else", directory_own.path);
+    if ((seen.st_mode & 07777) != 0700)
+        return directory_say(error, room, "its mode is not 0700", directory_own.path);
+    return true;
+}
+
+bool tide_directory_holds(const char *path, char *error, size_t room)
+{
+    struct stat seen;
+    size_t length = strlen(directory_own.path);
+    if (!tide_directory_sound(error, room))
+        return false;
+    const char *name = path + length + 1;
+    if (strncmp(path, directory_own.path, length) != 0 || path[length] != '/' || name[0] == '\0' ||
+        name[0] == '.' || strchr(name, '/') != NULL)
+        return directory_say(error, room, "this is not a file in it", path);
+    if (lstat(path, &seen) != 0)
+        return directory_say(error, room, strerror(errno), path);
+    if (!S_ISREG(seen.st_mode) || seen.st_uid != geteuid() || seen.st_nlink != 1)
+        return directory_say(error, room, "this is not a regular file of ours", path);
+    return true;
+}
+
+/* ---- removing ----------------------------------------------------------------------------- */
+
+/* By the folder that it lies in, and not by its path: that may lead elsewhere since a chroot. */
+void tide_directory_remove(void)
+{
+    struct stat seen;
+    int descriptor = tide_directory_made() ? directory_reach() : -1;
+    if (descriptor >= 0) {
+        const char *name = strrchr(directory_own.path, '/') + 1;
+        int parent = openat(descriptor, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        directory_clear(descriptor, DEPTH_MAX); /* closes it */
+        if (parent >= 0 && fstatat(parent, name, &seen, AT_SYMLINK_NOFOLLOW) == 0 &&
+            directory_is_own(&seen))
+            (void)unlinkat(parent, name, AT_REMOVEDIR);
+        if (parent >= 0)
+            close(parent);
     }
-    directory_let_go();
-    tide_assert(!tide_directory_made() && directory_own.descriptor < 0);
+    if (tide_directory_made())
+        directory_let_go();
+    tide_assert(!tide_directory_made());
 }

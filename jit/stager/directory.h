@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The private directory of the process: where the stager works and puts artefacts, and where files
  * must lie so that perf and gdb can name compiled code. Mode 0700, made when first needed, removed
- * at exit by the process that made it; to a forked child there is none, until it makes its own.
+ * at exit by the process that made it; to a forked child there is none, until it makes its own. Its
+ * name tells which process that is: should it be killed, and its stager too, the next one that
+ * makes a directory there removes what was left.
  *
- * Whoever holds the round lock calls these, save tide_directory_holds, which only reads. */
+ * Whoever holds the round lock calls these. */
 #ifndef TIDEPOOL_JIT_STAGER_DIRECTORY_H
 #define TIDEPOOL_JIT_STAGER_DIRECTORY_H
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 
 /* ---- the environment ---------------------------------------------------------------------- */
@@ -48,9 +49,18 @@ static void locate_read_stager(const char *value)
         fprintf(stderr, "tidepool: TIDEPOOL_STAGER=%s ignored: not an absolute path\n", value);
 }
 
+/* Paths, separated by colons. */
+static bool locate_all_absolute(const char *paths)
+{
+    bool all = paths[0] == '/';
+    for (const char *colon = strchr(paths, ':'); colon != NULL; colon = strchr(colon + 1, ':'))
+        all = all && colon[1] == '/';
+    return all;
+}
+
 static void locate_read_nvrtc(const char *value)
 {
-    if (value != NULL && (value[0] == '/' || strcmp(value, "none") == 0))
+    if (value != NULL && (locate_all_absolute(value) || strcmp(value, "none") == 0))
         locate_environment.nvrtc = locate_copy(value);
     else if (value != NULL)
         fprintf(stderr, "tidepool: TIDEPOOL_NVRTC=%s ignored: not an absolute path\n", value);
@@ -62,6 +72,7 @@ const tide_locate_environment *tide_locate_environment_get(void)
         locate_environment_read = true;
         locate_read_stager(secure_getenv("TIDEPOOL_STAGER"));
         locate_environment.path = locate_copy(secure_getenv("PATH"));
+        locate_environment.libraries = locate_copy(secure_getenv("LD_LIBRARY_PATH"));
         locate_environment.runtime = locate_copy_folder("XDG_RUNTIME_DIR");
         locate_environment.temporary = locate_copy_folder("TMPDIR");
         locate_environment.cache = locate_copy_folder("XDG_CACHE_HOME");
@@ -78,7 +89,7 @@ void tide_locate_environment_forget(void)
     char *copies[] = {locate_environment.stager,  locate_environment.path,
                       locate_environment.runtime, locate_environment.temporary,
                       locate_environment.cache,   locate_environment.home,
-                      locate_environment.nvrtc};
+                      locate_environment.nvrtc,   locate_environment.libraries};
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         tide_os_free(copies[i]);
     locate_environment = (tide_locate_environment){0};
@@ -87,15 +98,23 @@ void tide_locate_environment_forget(void)
 
 /* ---- the library's own place -------------------------------------------------------------- */
 
+/* What the dynamic linker knows of the module that holds this code; NULL: nothing. */
+static const struct link_map *locate_own_module(void)
+{
+    Dl_info info;
+    struct link_map *map = NULL;
+    unsigned let_go = tide_outside_enter(); /* it takes the linker's lock */
+    int found =
+        dladdr1((const void *)(uintptr_t)locate_own_module, &info, (void **)&map, RTLD_DL_LINKMAP);
+    tide_outside_leave(let_go);
+    return found != 0 ? map : NULL;
+}
+
 /* The file that holds this code: the shared library, or the program that it was linked into. (The
  * dynamic linker knows the program only by the name with which it was called.) */
 static bool locate_own_file(char out[PATH_MAX])
 {
-    Dl_info info;
-    struct link_map *map = NULL;
-    if (dladdr1((const void *)(uintptr_t)locate_own_file, &info, (void **)&map, RTLD_DL_LINKMAP) ==
-        0)
-        return false;
+    const struct link_map *map = locate_own_module();
     bool program = map == NULL || map->l_name == NULL || map->l_name[0] == '\0';
     return realpath(program ? "/proc/self/exe" : map->l_name, out) != NULL;
 }
@@ -111,42 +130,111 @@ static bool locate_own_folder(char out[PATH_MAX])
     return true;
 }
 
+/* The run path of this code's module: folders with colons between them. NULL: it has none. (Some
+ * systems relocate the addresses in the table, some do not.) */
+static const char *locate_run_path(void)
+{
+    const struct link_map *map = locate_own_module();
+    const char *strings = NULL;
+    uintptr_t offset = 0;
+    for (const ElfW(Dyn) *one = map != NULL ? map->l_ld : NULL;
+         one != NULL && one->d_tag != DT_NULL; one++) {
+        uintptr_t start = one->d_un.d_ptr;
+        if (one->d_tag == DT_STRTAB)
+            strings = (const char *)(start < map->l_addr ? start + map->l_addr : start);
+        else if (one->d_tag == DT_RUNPATH || (one->d_tag == DT_RPATH && offset == 0))
+            offset = one->d_un.d_val;
+    }
+    return strings != NULL && offset != 0 ? strings + offset : NULL;
+}
+
 /* ---- the program -------------------------------------------------------------------------- */
 
-static bool locate_try_place(const char *folder, const char *rest, char *path, size_t room)
+static bool locate_try_place(const char *folder, const char *rest, int how, char *path, size_t room)
 {
     tide_assert(room > 0 && (rest[0] == '\0' || rest[0] == '/'));
     int length = snprintf(path, room, "%s%s", folder, rest);
-    return length > 0 && (size_t)length < room && access(path, X_OK) == 0;
+    return length > 0 && (size_t)length < room && access(path, how) == 0;
 }
 
-bool tide_locate_stager(char *path, size_t room, char *error, size_t error_room)
+/* Programs with the static library in them: the build that made them says by a run path where the
+ * stager is. It is no less to be believed than the libraries that are loaded from there. */
+static bool locate_try_run_path(const char *origin, const char *file, int how, char *path,
+                                size_t room)
+{
+    static const char *const names[] = {"$ORIGIN", "${ORIGIN}"};
+    const char *list = locate_run_path();
+    while (list != NULL && *list != '\0') {
+        char folder[PATH_MAX];
+        size_t length = strcspn(list, ":"), skip = 0;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strncmp(list, names[i], strlen(names[i])) == 0)
+                skip = strlen(names[i]);
+        int wrote = snprintf(folder, sizeof folder, "%s%.*s", skip > 0 ? origin : "",
+                             (int)(length - skip), list + skip);
+        if ((size_t)wrote < sizeof folder && folder[0] == '/' &&
+            locate_try_place(folder, file, how, path, room))
+            return true;
+        list += length + (list[length] == ':');
+    }
+    return false;
+}
+
+/* Where nobody named it. */
+static bool locate_search(char *path, size_t room)
 {
     static const char *const beside[] = {
         "/tidepool-stage", "/../libexec/tidepool/tidepool-stage",
         "/../../libexec/tidepool/tidepool-stage", /* lib/ARCHITECTURE */
     };
-    const tide_locate_environment *said = tide_locate_environment_get();
     char folder[PATH_MAX];
+    bool known = locate_own_folder(folder);
+    for (size_t i = 0; known && i < sizeof beside / sizeof *beside; i++)
+        if (locate_try_place(folder, beside[i], X_OK, path, room))
+            return true;
+    if (locate_try_run_path(known ? folder : "", "/tidepool-stage", X_OK, path, room))
+        return true;
+#ifdef TIDEPOOL_STAGER_INSTALLED
+    return locate_try_place(TIDEPOOL_STAGER_INSTALLED, "", X_OK, path, room);
+#else
+    return false;
+#endif
+}
+
+bool tide_locate_component(const char *name, char *path, size_t room)
+{
+    char folder[PATH_MAX], file[NAME_MAX];
+    bool known = locate_own_folder(folder);
+    tide_assert(strchr(name, '/') == NULL && strlen(name) < sizeof file - 1);
+    snprintf(file, sizeof file, "/%s", name);
+    if (known && locate_try_place(folder, file, R_OK, path, room))
+        return true;
+    if (locate_try_run_path(known ? folder : "", file, R_OK, path, room))
+        return true;
+#ifdef TIDEPOOL_LIBRARIES_INSTALLED
+    return locate_try_place(TIDEPOOL_LIBRARIES_INSTALLED, file, R_OK, path, room);
+#else
+    return false;
+#endif
+}
+
+bool tide_locate_stager(char *path, size_t room, char *error, size_t error_room)
+{
+    const tide_locate_environment *said = tide_locate_environment_get();
     if (said->none) {
         snprintf(error, error_room, "no stager: TIDEPOOL_STAGER=none");
         return false;
     }
     if (said->stager != NULL) {
-        if (locate_try_place(said->stager, "", path, room))
+        if (locate_try_place(said->stager, "", X_OK, path, room))
             return true;
         snprintf(error, error_room, "no stager: TIDEPOOL_STAGER=%.160s cannot be executed",
                  said->stager);
         return false;
     }
-    if (locate_own_folder(folder))
-        for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
-            if (locate_try_place(folder, beside[i], path, room))
-                return true;
-#ifdef TIDEPOOL_STAGER_INSTALLED
-    if (locate_try_place(TIDEPOOL_STAGER_INSTALLED, "", path, room))
+    if (locate_search(path, room))
         return true;
-#endif
-    snprintf(error, error_room, "no stager: no program tidepool-stage beside the library");
+    snprintf(error, error_room,
+             "no stager: no program tidepool-stage beside the library or on its run path");
     return false;
 }

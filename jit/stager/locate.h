@@ -7,8 +7,9 @@
 #include <stddef.h>
 
 typedef struct tide_locate_environment {
-    char *stager;  /* TIDEPOOL_STAGER, when it can be used; NULL */
-    char *path;    /* PATH */
+    char *stager; /* TIDEPOOL_STAGER, when it can be used; NULL */
+    char *path;   /* PATH, and LD_LIBRARY_PATH */
+    char *libraries;
     char *runtime; /* XDG_RUNTIME_DIR, TMPDIR, XDG_CACHE_HOME, HOME; NULL unless absolute */
     char *temporary, *cache, *home;
     char *nvrtc;  /* TIDEPOOL_NVRTC, absolute or "none"; NULL: wherever the stager finds it */
@@ -20,9 +21,13 @@ typedef struct tide_locate_environment {
  * what is being read. Complains on stderr, so once, of values that cannot be used. */
 const tide_locate_environment *tide_locate_environment_get(void);
 
-/* Writes the program's path: what the environment says; else the one beside the library in a
- * build tree; else the one of the prefix the library lies in; else the configured one. False: one
- * line in `error`. */
+/* Writes the program's path: what the environment says; else the one beside the library in a build
+ * tree; else the one of the prefix the library lies in; else one in a folder of the run path of the
+ * module that the library is in; else the configured one. False: one line in `error`. */
 bool tide_locate_stager(char *path, size_t room, char *error, size_t error_room);
+
+/* The same for a part of the library that is loaded when it is wanted: beside the library, on its
+ * run path, where this build installs libraries. The environment has no say. */
+bool tide_locate_component(const char *name, char *path, size_t room);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One worker process: it is started, talked to in lines, signalled, and collected. This file knows
- * processes and sockets, and no requests. Nothing here blocks.
+/* One worker process: it is started, talked to in lines, signalled, and seen to end. This file
+ * knows processes and sockets, and no requests. Nothing here blocks.
  *
- * The program may collect all children, or have the system do it. So nothing here relies on how the
- * process ended, and no signal goes to a process that may be another's. */
+ * The process is not a child of the program, so nobody here learns how it ended. No signal goes to
+ * a process that may be another's. The one descriptor that is held is looked at before each use. */
 #ifndef TIDEPOOL_JIT_STAGER_PROCESS_H
 #define TIDEPOOL_JIT_STAGER_PROCESS_H
 
@@ -11,19 +11,24 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "runtime/base/descriptor.h"
+
 enum { TIDE_PROCESS_LINE = 1024 }; /* most bytes of a line, its end included */
 
 typedef struct tide_process {
-    pid_t pid;  /* of the process, and of its group; 0: none */
-    int pidfd;  /* a descriptor of it, readable once it has ended; -1 where the system has none */
-    int socket; /* -1: closed */
+    pid_t pid;                /* of the process, and of its group; 0: none             */
+    unsigned long long start; /* when it was started, to the system; 0: not known      */
+    dev_t device;             /* the folder it was started in                          */
+    ino_t inode;
+    bool alone; /* nothing that it started is left, if it has ended      */
+    tide_descriptor socket;
     size_t filled, used;
     char line[TIDE_PROCESS_LINE];
 } tide_process;
 
-/* Starts `program --serve directory`. False: one line in `error`. */
-bool tide_process_start(tide_process *process, const char *program, const char *directory,
-                        char *error, size_t room);
+/* Starts `program --serve directory`. Not 0: an error number, and one line in `error`. */
+int tide_process_start(tide_process *process, const char *program, const char *directory,
+                       char *error, size_t room);
 
 /* Sends as much as the system takes now; the bytes taken. That the process is gone is
  * seen when reading. */
@@ -45,13 +50,11 @@ void tide_process_kill(tide_process *process);
 
 bool tide_process_ended(const tide_process *process);
 
-/* Collects one that has ended, kills what it left running, and forgets it. */
-void tide_process_collect(tide_process *process);
+/* Has the program closed our end of the connection? */
+bool tide_process_lost(const tide_process *process);
 
-/* Moves a descriptor (-1 is passed on) out of the places of the standard streams: a program
- * that has closed those may read from them, print to them or put others there. -1 with
- * errno: it is closed. */
-int tide_process_lift(int descriptor);
+/* If it has ended: kills what it left running, and forgets it. False: it runs. */
+bool tide_process_collect(tide_process *process);
 
 /* Closes our end of the connection, or everything, without a word. */
 void tide_process_hang_up(tide_process *process);

@@ -100,10 +100,34 @@ static void protocol_take_artefact(tide_worker *worker, tide_queued *one, const 
         tide_queue_answer(one, TIDE_STAGER_OK, path);
 }
 
-static void protocol_hear_answer(tide_worker *worker, const char *line)
+/* "spent ID MICROSECONDS", once for a request; false: it is not that, or nonsense. */
+static bool protocol_hear_spent(const tide_worker *worker, const char *line)
+{
+    uint64_t id = 0;
+    const char *text = protocol_parse_answer(line, "spent ", &id);
+    tide_queued *one =
+        text != NULL && *text >= '0' && *text <= '9' ? tide_queue_find(worker, id) : NULL;
+    if (one == NULL || one->sent < one->bytes || one->answer.spent_us != 0)
+        return false;
+    char *end;
+    errno = 0;
+    uint64_t spent = strtoull(text, &end, 10);
+    if (errno != 0 || *end != '\0' || spent == 0)
+        return false;
+    one->answer.spent_us = spent;
+    return true;
+}
+
+static void protocol_hear_line(tide_worker *worker, const char *line)
 {
     tide_assert(worker->greeted);
     uint64_t id = 0;
+    if (strcmp(line, "idle") == 0) {
+        tide_workers_let_idle_go(worker);
+        return;
+    }
+    if (protocol_hear_spent(worker, line))
+        return;
     const char *path = protocol_parse_answer(line, "ok ", &id), *error = NULL;
     if (path == NULL)
         error = protocol_parse_answer(line, "error ", &id);
@@ -122,14 +146,15 @@ static void protocol_hear_answer(tide_worker *worker, const char *line)
     tide_queue_answer(one, TIDE_STAGER_FAILED, error);
 }
 
-/* Each line greets, answers a request, or is the end of the worker: so the loop ends. */
+/* Each line greets, belongs to the answer of a request, or is the end of the worker: so the loop
+ * ends when there is nothing more to read. */
 void tide_protocol_listen(tide_worker *worker)
 {
     const char *line;
     while (tide_workers_works(worker)) {
         switch (tide_process_read(&worker->process, &line)) {
         case TIDE_PROCESS_GOT:
-            worker->greeted ? protocol_hear_answer(worker, line) : protocol_greet(worker, line);
+            worker->greeted ? protocol_hear_line(worker, line) : protocol_greet(worker, line);
             break;
         case TIDE_PROCESS_NONE: return;
         case TIDE_PROCESS_END: tide_workers_lose_ended(worker); return;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines between us and a worker. We send "order ID BYTES" and so many bytes of specs for each
  * request, and "bye" at last. A worker says "hello VERSION", then "ok ID PATH" or "error ID TEXT"
- * to each request. Anything else is garbage, and the worker that sent it is killed. */
+ * to each request; before that it may say "spent ID MICROSECONDS", what it took of the processor.
+ * When it was asked nothing for a while it says "idle" and goes; it has not begun what was sent to
+ * it meanwhile. Anything else is garbage, and the worker that sent it is killed. */
 #ifndef TIDEPOOL_JIT_STAGER_PROTOCOL_H
 #define TIDEPOOL_JIT_STAGER_PROTOCOL_H
 

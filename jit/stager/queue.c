@@ -11,10 +11,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
 
-enum {
-    UNSTORED = 256, /* requests for which there was no memory, and no answer fetched yet */
-    LINE = 64       /* most bytes of the line that announces a request */
-};
+enum { LINE = 64 }; /* most bytes of the line that announces a request */
 
 _Static_assert(sizeof "order 18446744073709551615 18446744073709551615\n" <= LINE,
                "the longest announcement fits");
@@ -26,8 +23,6 @@ typedef struct queue {
 
 static queue queue_pending = {.last = &queue_pending.first},
              queue_answered = {.last = &queue_answered.first};
-static uint64_t queue_unstored[UNSTORED];
-static size_t queue_unstored_count;
 
 /* ---- lists -------------------------------------------------------------------------------- */
 
@@ -97,14 +92,13 @@ static tide_queued *queue_make_entry(uint64_t id, const char *specs, size_t byte
     return one;
 }
 
-void tide_queue_add(uint64_t id, const char *specs, size_t bytes)
+bool tide_queue_add(uint64_t id, const char *specs, size_t bytes)
 {
     tide_assert(specs != NULL);
     tide_queued *one = queue_make_entry(id, specs, bytes);
     if (one != NULL)
         queue_append(&queue_pending, one);
-    else if (queue_unstored_count < UNSTORED)
-        queue_unstored[queue_unstored_count++] = id;
+    return one != NULL;
 }
 
 tide_queued *tide_queue_first(void)
@@ -148,6 +142,7 @@ void tide_queue_take_back(const void *worker, tide_queued *guilty, tide_stager_r
             continue;
         tide_assert(one->sent <= one->bytes);
         one->worker = NULL;
+        one->answer.spent_us = 0;
         if (one->again)
             tide_queue_answer(one, TIDE_STAGER_DIED, text);
         one->again = true;
@@ -157,6 +152,23 @@ void tide_queue_take_back(const void *worker, tide_queued *guilty, tide_stager_r
         queue_append(&queue_pending, suspect);
     }
     tide_assert(tide_queue_head(worker) == NULL); /* it owes nothing any more */
+}
+
+void tide_queue_return(const void *worker, const char *text)
+{
+    tide_assert(worker != NULL);
+    for (tide_queued *one = queue_pending.first, *next; one != NULL; one = next) {
+        next = one->next;
+        if (one->worker != worker)
+            continue;
+        one->worker = NULL;
+        one->answer.spent_us = 0;
+        if (one->returned && one->again)
+            tide_queue_answer(one, TIDE_STAGER_DIED, text);
+        one->again = one->again || one->returned;
+        one->returned = true;
+    }
+    tide_assert(tide_queue_head(worker) == NULL);
 }
 
 /* ---- answers ------------------------------------------------------------------------------ */
@@ -176,19 +188,13 @@ void tide_queue_answer(tide_queued *one, tide_stager_result result, const char *
 
 bool tide_queue_fetch(tide_stager_answer *out)
 {
-    tide_assert(out != NULL && queue_unstored_count <= UNSTORED);
+    tide_assert(out != NULL);
     tide_queued *one = queue_answered.first;
-    if (one != NULL) {
-        *out = one->answer;
-        queue_take_out(&queue_answered, one);
-        tide_os_free(one);
-        return true;
-    }
-    if (queue_unstored_count == 0)
+    if (one == NULL)
         return false;
-    *out = (tide_stager_answer){.request = queue_unstored[--queue_unstored_count],
-                                .result = TIDE_STAGER_DIED};
-    snprintf(out->error, sizeof out->error, "no memory for the order");
+    *out = one->answer;
+    queue_take_out(&queue_answered, one);
+    tide_os_free(one);
     return true;
 }
 
@@ -199,13 +205,12 @@ size_t tide_queue_open(void)
 
 size_t tide_queue_count(void)
 {
-    return queue_pending.count + queue_answered.count + queue_unstored_count;
+    return queue_pending.count + queue_answered.count;
 }
 
 void tide_queue_clear(void)
 {
     queue_clear_list(&queue_pending);
     queue_clear_list(&queue_answered);
-    queue_unstored_count = 0;
     tide_assert(tide_queue_count() == 0);
 }

@@ -11,14 +11,15 @@ typedef struct tide_queued {
     struct tide_queued *next;
     const void *worker; /* who has it; NULL: it waits */
     bool again;         /* a worker that had it was lost */
+    bool returned;      /* a worker that had it was idle */
     uint64_t sites;
     size_t sent, bytes;
     tide_stager_answer answer;
     char message[]; /* the line that announces it, and the specs */
 } tide_queued;
 
-/* A new request, behind those that wait. Without memory for it, it is answered with an error. */
-void tide_queue_add(uint64_t id, const char *specs, size_t bytes);
+/* A new request, behind those that wait. False: no memory for it. */
+bool tide_queue_add(uint64_t id, const char *specs, size_t bytes);
 
 /* The requests that wait or are under way, first come, first served; NULL: no more. */
 tide_queued *tide_queue_first(void);
@@ -39,6 +40,10 @@ void tide_queue_answer(tide_queued *one, tide_stager_result result, const char *
  * the end of the queue: if it kills workers, it does not take the same others with it twice. */
 void tide_queue_take_back(const void *worker, tide_queued *guilty, tide_stager_result result,
                           const char *text);
+
+/* A worker was idle too long and went, and what it was given meanwhile waits as before. That
+ * happens to a request once; again, and it counts as with a worker that was lost. */
+void tide_queue_return(const void *worker, const char *text);
 
 /* Hands out the next answer; false: there is none. */
 bool tide_queue_fetch(tide_stager_answer *out);

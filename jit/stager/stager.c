@@ -6,8 +6,9 @@
  * when the head could be begun: when it was given, or when the one before it was answered. */
 #include "jit/stager/stager.h"
 
+#include <unistd.h>
+
 #include "jit/stager/directory.h"
-#include "jit/stager/poll_set.h"
 #include "jit/stager/protocol.h"
 #include "jit/stager/queue.h"
 #include "jit/stager/workers.h"
@@ -35,9 +36,9 @@ static void stager_refuse_waiting(tide_stager_result result, const char *error)
 }
 
 /* Our directory is gone or cannot be trusted any more, nor can what workers make in it. */
-static void stager_leave_directory(const char *why)
+static void stager_leave_directory(const char *why, tide_ending how)
 {
-    tide_workers_lose_all(why);
+    tide_workers_lose_all(why, how);
     tide_directory_remove();
     tide_assert(!tide_directory_made());
 }
@@ -48,7 +49,7 @@ static void stager_give_waiting(void)
     tide_stager_result result;
     if (tide_queue_head(NULL) != NULL && tide_directory_made() &&
         !tide_directory_sound(error, sizeof error))
-        stager_leave_directory(error);
+        stager_leave_directory(error, TIDE_KILL);
     for (tide_queued *one; (one = tide_queue_head(NULL)) != NULL;) {
         tide_worker *worker = tide_workers_serving(&result, error, sizeof error);
         if (worker == NULL)
@@ -95,26 +96,44 @@ static void stager_attend_worker(tide_worker *worker)
         tide_workers_collect(worker);
 }
 
+/* Two things that the program may have done. If it closed our connections, workers take it for dead
+ * and remove the directory. If it gave up privileges, they must not keep them; the directory may be
+ * beyond our reach by now, and they remove it, since nobody says "bye". */
+static void stager_look_at_program(void)
+{
+    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++) {
+        const tide_worker *worker = &tide_workers[i];
+        if (!tide_workers_works(worker))
+            continue;
+        if (tide_process_lost(&worker->process))
+            stager_leave_directory("the program closed the connection to the stager", TIDE_KILL);
+        else if (!tide_privileges_kept(&worker->privileges))
+            stager_leave_directory("the program has other privileges now", TIDE_LET_GO);
+    }
+}
+
 static void stager_attend(void)
 {
+    stager_look_at_program();
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
         if (tide_workers[i].state != TIDE_WORKER_FREE)
             stager_attend_worker(&tide_workers[i]);
     stager_give_waiting();
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
         if (tide_workers_works(&tide_workers[i]))
-            tide_poll_set_for_room(&tide_workers[i].process, !tide_protocol_send(&tide_workers[i]));
+            tide_workers[i].full = !tide_protocol_send(&tide_workers[i]);
 }
 
 /* ---- what the header promises ------------------------------------------------------------- */
 
-void tide_stager_submit(uint64_t id, const char *specs, size_t bytes)
+bool tide_stager_submit(uint64_t id, const char *specs, size_t bytes)
 {
     tide_assert(specs != NULL);
     tide_worker_figures.requests++;
     stager_attend(); /* so that it is not given to one that died while idle */
-    tide_queue_add(id, specs, bytes);
+    bool added = tide_queue_add(id, specs, bytes);
     stager_attend();
+    return added;
 }
 
 /* How long it is worth sleeping: to the nearest time at which something must be done. */
@@ -142,7 +161,7 @@ bool tide_stager_poll(tide_stager_answer *out, int timeout_ms)
         int64_t left = end - tide_workers_real_time();
         if (left <= 0 || tide_queue_open() == 0)
             return false;
-        (void)tide_poll_set_wait(stager_until_due(left));
+        tide_workers_wait(stager_until_due(left));
         stager_attend();
     }
     return true;
@@ -153,9 +172,31 @@ size_t tide_stager_pending(void)
     return tide_queue_count();
 }
 
-int tide_stager_descriptor(void)
+/* A look takes some ten system calls, and a program may step after every few uses of a site. So it
+ * is taken every ten milliseconds; at once if the program is somebody else by now. */
+static bool stager_look_is_due(void)
 {
-    return tide_poll_set_descriptor();
+    enum { TEND_EVERY_MS = 10 };
+    static int64_t last;
+    static uid_t user;
+    static gid_t group;
+    int64_t now = tide_workers_real_time();
+    if (now < last + TEND_EVERY_MS && user == geteuid() && group == getegid())
+        return false;
+    last = now;
+    user = geteuid();
+    group = getegid();
+    return true;
+}
+
+void tide_stager_tend(void)
+{
+    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
+        if (tide_workers[i].state != TIDE_WORKER_FREE) {
+            if (stager_look_is_due())
+                stager_attend();
+            return;
+        }
 }
 
 const char *tide_stager_version(void)
@@ -180,7 +221,6 @@ void tide_stager_stop(bool directory)
 {
     tide_workers_dismiss();
     tide_queue_clear();
-    tide_poll_set_close();
     tide_assert(tide_stager_pending() == 0 && tide_stager_process() == 0);
     if (directory)
         tide_directory_remove();

@@ -3,7 +3,8 @@
 #define _GNU_SOURCE
 #include "jit/stager/workers.h"
 
-#include <pthread.h>
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,8 +12,6 @@
 
 #include "jit/stager/directory.h"
 #include "jit/stager/locate.h"
-#include "jit/stager/poll_set.h"
-#include "jit/stager/privilege.h"
 #include "jit/stager/test_hooks.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
@@ -20,7 +19,9 @@
 
 enum {
     LEAVE_KINDLY = 100, /* milliseconds that dismissing waits for an idle worker … */
-    LEAVE = 1000        /* … and for one that was killed */
+    LEAVE = 1000,       /* … and for one that was killed */
+    STEP = 20,          /* milliseconds between looks at whether a worker is still there … */
+    STEP_OF_END = 5     /* … and at whether one has ended that has to */
 };
 
 tide_worker tide_workers[TIDE_WORKERS_MAX];
@@ -86,11 +87,8 @@ static void workers_release_place(tide_worker *worker)
 void tide_workers_collect(tide_worker *worker)
 {
     tide_assert(worker->state == TIDE_WORKER_TERMINATING);
-    if (!tide_process_ended(&worker->process))
-        return;
-    tide_poll_set_drop(worker->process.pidfd);
-    tide_process_collect(&worker->process);
-    workers_release_place(worker);
+    if (tide_process_collect(&worker->process))
+        workers_release_place(worker);
 }
 
 /* The connection stays open, unwatched, until the process is gone, unless it was told "bye".
@@ -100,7 +98,6 @@ static void workers_terminate(tide_worker *worker, tide_ending how)
     tide_assert(tide_workers_works(worker) && tide_queue_head(worker) == NULL);
     worker->state = TIDE_WORKER_TERMINATING;
     worker->since = tide_workers_now();
-    tide_poll_set_drop(worker->process.socket);
     if (how == TIDE_LET_GO)
         tide_process_hang_up(&worker->process);
     else if (how == TIDE_TERMINATE)
@@ -136,11 +133,18 @@ void tide_workers_lose_ended(tide_worker *worker)
                       expected ? TIDE_LET_GO : TIDE_KILL);
 }
 
-void tide_workers_lose_all(const char *why)
+void tide_workers_let_idle_go(tide_worker *worker)
+{
+    tide_worker_figures.idle++;
+    tide_queue_return(worker, "stagers were idle again and again, and did not compile it");
+    workers_terminate(worker, TIDE_LET_GO);
+}
+
+void tide_workers_lose_all(const char *why, tide_ending how)
 {
     for (size_t i = 0; i < TIDE_WORKERS_MAX; i++)
         if (tide_workers_works(&tide_workers[i]))
-            tide_workers_lose(&tide_workers[i], NULL, TIDE_STAGER_REFUSED, why, TIDE_KILL);
+            tide_workers_lose(&tide_workers[i], NULL, TIDE_STAGER_REFUSED, why, how);
 }
 
 /* ---- starting ----------------------------------------------------------------------------- */
@@ -154,38 +158,58 @@ static void workers_forget_in_child(void)
             tide_process_forget(&tide_workers[i].process);
     memset(tide_workers, 0, sizeof tide_workers);
     tide_queue_clear();
-    tide_poll_set_close();
 }
 
-static void workers_prepare(void)
+void tide_workers_prepare(void)
 {
     static const tide_fork_handlers handlers = {.child = workers_forget_in_child};
     tide_fork_register(TIDE_FORK_WORKERS, &handlers);
-    workers_owner = getpid();
+}
+
+/* Is it the program that a start failed for? Else another start may go well. */
+static tide_stager_result workers_result_of_start(int number)
+{
+    switch (number) {
+    case EAGAIN:
+    case EBADF: /* the program closed one of ours just then */
+    case EIO:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case ETXTBSY: return TIDE_STAGER_SHORT; /* the last: it is being installed anew */
+    default: return TIDE_STAGER_MISSING;
+    }
 }
 
 /* Only one worker takes new requests, so none may be ready before. NULL: one line in `error`. */
 static tide_worker *workers_start_in_free_place(const char *program, const char *directory,
-                                                char *error, size_t room)
+                                                tide_stager_result *result, char *error,
+                                                size_t room)
 {
     tide_assert(tide_workers_find(TIDE_WORKER_READY) == NULL);
     tide_worker *worker = tide_workers_find(TIDE_WORKER_FREE);
     if (worker == NULL) {
         snprintf(error, room, "the stager cannot be started: %d earlier ones do not end",
                  TIDE_WORKERS_MAX);
+        *result = TIDE_STAGER_SHORT;
         return NULL;
     }
-    workers_prepare();
-    if (!tide_process_start(&worker->process, program, directory, error, room))
+    tide_workers_prepare();
+    workers_owner = getpid(); /* also of a child that starts its own */
+    tide_privileges privileges = tide_privileges_now();
+    int failed = tide_process_start(&worker->process, program, directory, error, room);
+    if (failed) {
+        *result = workers_result_of_start(failed);
         return NULL;
-    *worker = (tide_worker){
-        .state = TIDE_WORKER_READY, .since = tide_workers_now(), .process = worker->process};
+    }
+    *worker = (tide_worker){.state = TIDE_WORKER_READY,
+                            .since = tide_workers_now(),
+                            .privileges = privileges,
+                            .process = worker->process};
     tide_worker_figures.started++;
     tide_assert(tide_queue_head(worker) == NULL); /* of an earlier worker in this place */
-    if (tide_poll_set_add(&worker->process, error, room))
-        return worker;
-    workers_terminate(worker, TIDE_KILL);
-    return NULL;
+    return worker;
 }
 
 /* The directory comes last: without a stager the program has no use for it, and nobody would remove
@@ -200,8 +224,7 @@ static tide_worker *workers_start(tide_stager_result *result, char *error, size_
     const char *directory = tide_directory_get(error, room);
     if (directory == NULL)
         return NULL;
-    *result = TIDE_STAGER_MISSING;
-    return workers_start_in_free_place(program, directory, error, room);
+    return workers_start_in_free_place(program, directory, result, error, room);
 }
 
 /* One that has done its part goes, unless the one before it has not gone yet. */
@@ -229,6 +252,25 @@ tide_worker *tide_workers_serving(tide_stager_result *result, char *error, size_
     return worker != NULL ? worker : workers_start(result, error, room);
 }
 
+/* ---- sleeping ----------------------------------------------------------------------------- */
+
+/* That a process ended is seen at the end of its connection, or, where something that it started
+ * holds that, by looking once in a while. */
+void tide_workers_wait(int64_t most_ms)
+{
+    struct pollfd set[TIDE_WORKERS_MAX];
+    nfds_t count = 0;
+    tide_assert(most_ms >= 0);
+    for (size_t i = 0; i < TIDE_WORKERS_MAX; i++) {
+        const tide_worker *worker = &tide_workers[i];
+        int socket = tide_workers_works(worker) ? tide_descriptor_get(&worker->process.socket) : -1;
+        if (socket >= 0)
+            set[count++] = (struct pollfd){
+                .fd = socket, .events = (short)(POLLIN | (worker->full ? POLLOUT : 0))};
+    }
+    (void)poll(set, count, most_ms < STEP ? (int)most_ms : STEP);
+}
+
 /* ---- leaving ------------------------------------------------------------------------------ */
 
 static bool workers_all_ended(void)
@@ -239,7 +281,7 @@ static bool workers_all_ended(void)
     return true;
 }
 
-/* Waits for terminating workers to end. It sleeps on their descriptors, or in short steps. */
+/* Waits for terminating workers to end, in short steps. */
 static void workers_wait_for_ends(int most_ms)
 {
     tide_assert(most_ms > 0);
@@ -251,12 +293,12 @@ static void workers_wait_for_ends(int most_ms)
         int64_t left = end - tide_workers_real_time();
         if (workers_all_ended() || left <= 0)
             return;
-        if (!tide_poll_set_wait(left < 5 ? left : 5))
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); /* nothing is watched */
+        (void)poll(NULL, 0, left < STEP_OF_END ? (int)left : STEP_OF_END);
     }
 }
 
-/* An idle worker is told to go. One at work is killed: it would still write into our directory. */
+/* An idle worker is told to go. One at work is killed: it would still write into our directory. One
+ * that may do more than we is told nothing, and removes the directory, which may be beyond us. */
 static void workers_dismiss_one(tide_worker *worker)
 {
     bool idle = tide_queue_head(worker) == NULL && worker->state == TIDE_WORKER_READY;
@@ -264,8 +306,7 @@ static void workers_dismiss_one(tide_worker *worker)
         return;
     worker->state = TIDE_WORKER_TERMINATING;
     worker->since = tide_workers_now();
-    tide_poll_set_drop(worker->process.socket);
-    if (idle && tide_workers_tell_to_go(worker))
+    if (!tide_privileges_kept(&worker->privileges) || (idle && tide_workers_tell_to_go(worker)))
         tide_process_hang_up(&worker->process);
     else
         tide_workers_kill(worker);

@@ -9,6 +9,7 @@
 #ifndef TIDEPOOL_JIT_STAGER_WORKERS_H
 #define TIDEPOOL_JIT_STAGER_WORKERS_H
 
+#include "jit/stager/privilege.h"
 #include "jit/stager/process.h"
 #include "jit/stager/queue.h"
 
@@ -28,9 +29,11 @@ typedef struct tide_worker {
     tide_worker_state state;
     bool greeted;
     bool killed;
+    bool full; /* the system takes no more of what it is sent, for now */
     size_t bye_sent;
     uint64_t sites;
-    int64_t since; /* when its head could be begun; terminating: when it was told */
+    int64_t since;              /* when its head could be begun; terminating: when it was told */
+    tide_privileges privileges; /* those it was started with */
     tide_process process;
 } tide_worker;
 
@@ -62,7 +65,13 @@ void tide_workers_lose_late(tide_worker *worker);
 void tide_workers_lose_ended(tide_worker *worker);
 
 /* Loses every worker that works: what they make cannot be used any more. */
-void tide_workers_lose_all(const char *why);
+void tide_workers_lose_all(const char *why, tide_ending how);
+
+/* It was idle, and goes by itself. That is no loss. */
+void tide_workers_let_idle_go(tide_worker *worker);
+
+/* Sleeps until a worker may have said something or ended, at most so many milliseconds. */
+void tide_workers_wait(int64_t most_ms);
 
 /* Says "bye"; false: not all of it could be sent yet. */
 bool tide_workers_tell_to_go(tide_worker *worker);
@@ -78,5 +87,8 @@ void tide_workers_dismiss(void);
 
 /* Did this very process start workers? A forked child did not. */
 bool tide_workers_is_ours(void);
+
+/* Registers what is done around fork. While the library is attached. */
+void tide_workers_prepare(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/settings.h"
+#include "runtime/pool/change.h"
 #include "runtime/pool/header.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/pool/log.h"
@@ -67,12 +68,16 @@ bool tide_dl_type_of(tide_type type, tide_dl_type *out)
         [TIDE_BF16] = TIDE_DL_BFLOAT, [TIDE_F32] = TIDE_DL_FLOAT,    [TIDE_F64] = TIDE_DL_FLOAT,
         [TIDE_C64] = TIDE_DL_COMPLEX, [TIDE_C128] = TIDE_DL_COMPLEX, [TIDE_BOOL] = TIDE_DL_BOOL};
     _Static_assert(TIDE_NO_TYPE == 0, "built-in types are numbered from 1 to their count");
-    if (type == TIDE_NO_TYPE || type > TIDE_BUILTIN_COUNT || type == TIDE_BIT) {
+    if (type == TIDE_BIT) {
+        *out = (tide_dl_type){TIDE_DL_UINT, 1, 1}; /* but no consumer knows of packed bits */
+        return false;
+    }
+    if (type == TIDE_NO_TYPE || type > TIDE_BUILTIN_COUNT) {
         *out = (tide_dl_type){TIDE_DL_OPAQUE, 8, 1};
         return false;
     }
-    tide_assert(tide_type_find(type)->size - 1 < UINT8_MAX / 8); /* which also refuses 0 */
-    *out = (tide_dl_type){codes[type], (uint8_t)(tide_type_find(type)->size * 8), 1};
+    tide_assert(tide_type_facts_of(type)->size - 1 < UINT8_MAX / 8); /* which also refuses 0 */
+    *out = (tide_dl_type){codes[type], (uint8_t)(tide_type_facts_of(type)->size * 8), 1};
     return true;
 }
 
@@ -175,6 +180,7 @@ static void array_point_header(tide_array *header, tide_shape_way *way, tide_slo
     header->length = way->length;
     header->slot = slot;
     slot->array = header;
+    tide_slot_admit(slot, slot->limit);
 }
 
 /* ---- acquire ---------------------------------------------------------------------------- */
@@ -183,12 +189,9 @@ static void array_point_header(tide_array *header, tide_shape_way *way, tide_slo
 static tide_status array_validate(tide_pool *pool, tide_type type, tide_order order, int ndim,
                                   const int64_t *shape, size_t *length)
 {
-    TIDE_FORWARD(tide_pool_use(pool, call));
-    if (type == TIDE_NO_TYPE || tide_type_find(type) == NULL)
-        return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type,
-                         tide_type_count());
-    if (type == TIDE_BIT)
-        return tide_fail(TIDE_ERROR_TYPE, call, "bits have no strides: use tide_acquire_bits");
+    TIDE_FORWARD(tide_pool_use_or_report(pool, call));
+    if (tide_type_facts_of(type) == NULL)
+        return tide_type_refuse(type, call);
     if (order != TIDE_ROW_MAJOR && order != TIDE_COLUMN_MAJOR)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "order is %d", (int)order);
     return tide_shape_length(ndim, shape, length, call);
@@ -211,7 +214,7 @@ static tide_array *array_acquire(tide_pool *pool, tide_row *row, tide_order orde
     tide_slot *slot = tide_row_fit(pool, row, length, place, call);
     if (slot == NULL)
         return NULL;
-    tide_assert(slot == row->shelf->next && row->shelf->saved_at == pool->tag);
+    tide_assert(slot == row->shelf->next && tide_log_saved(pool, row->shelf));
     tide_array *header = array_header_of(pool, slot, row->type, ndim);
     if (header == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a header of %d dimensions", ndim);
@@ -231,12 +234,12 @@ static tide_array *array_acquire(tide_pool *pool, tide_row *row, tide_order orde
 }
 
 /* Takes a slot that is ready and remembers this shape: the least that cold code must do. NULL,
- * nothing taken, for any other. In a careful pool every slot's limit is 0, so none passes. */
+ * nothing taken, for any other. In a pool that must see every call the log has no room. */
 static tide_array *array_take_cached(tide_pool *pool, tide_type type, tide_order order, int ndim,
                                      const int64_t *shape)
 {
     if (pool == NULL || type >= TIDE_TYPE_LIMIT || ndim < 1 || ndim > TIDE_NDIM_MAX ||
-        shape == NULL || pool->shelves[type].saved_at == 0)
+        shape == NULL || pool->shelves[type].next == NULL || pool->log_top >= tide_log_open(pool))
         return NULL;
     tide_shelf *shelf = &pool->shelves[type];
     tide_slot *slot = shelf->next;
@@ -246,7 +249,7 @@ static tide_array *array_take_cached(tide_pool *pool, tide_type type, tide_order
     tide_shape_way *way = header != NULL ? array_find_way(header->cache, ndim, shape, order) : NULL;
     if (way == NULL || way->length >= slot->limit || !tide_log_touch(pool, shelf, call))
         return NULL;
-    tide_assert(!pool->core->careful && shelf->next == slot && shelf->saved_at == pool->tag);
+    tide_assert(!pool->core->careful && shelf->next == slot && tide_log_saved(pool, shelf));
     shelf->next = slot + 1;
     array_count_known(pool, slot, header, way);
     array_point_header(header, way, slot);
@@ -262,14 +265,42 @@ tide_array *tide_array_acquire_slow(tide_pool *pool, tide_type type, tide_order 
     size_t length = 0;
     if (array_validate(pool, type, order, ndim, shape, &length) != TIDE_OK)
         return NULL;
+    uintptr_t before = tide_change_begin(pool->core);
     tide_row *row = tide_row_ready(pool, type, call);
-    if (row == NULL || !tide_log_touch(pool, row->shelf, call))
-        return NULL;
-    tide_array *array =
-        array_acquire(pool, row, order, ndim, shape, length, (tide_place){TIDE_PASS_PLACE});
+    tide_array *array = NULL;
+    if (row != NULL && tide_log_touch(pool, row->shelf, call))
+        array = array_acquire(pool, row, order, ndim, shape, length, (tide_place){TIDE_PASS_PLACE});
+    tide_change_end(pool->core, before);
     tide_assert_valid(pool);
     return array;
 }
+
+/* ---- live arrays ------------------------------------------------------------------------ */
+
+tide_slot *tide_array_live_slot(const tide_pool *pool, const tide_array *header)
+{
+    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
+        const tide_row *row = pool->core->rows.used[i];
+        tide_assert(row->shelf->next >= row->slots && tide_row_live(row) <= row->count);
+        for (tide_slot *slot = row->shelf->next; slot-- > row->slots;)
+            if (slot->array == header)
+                return slot;
+    }
+    return NULL;
+}
+
+void tide_array_set_shape(tide_slot *slot, tide_array *header, const int64_t *shape, size_t length)
+{
+    int ndim = header->tensor.ndim;
+    tide_order order = (tide_order)header->order;
+    tide_assert(slot->array == header && header->cache->headers[ndim] == header);
+    tide_shape_way *way = array_find_way(header->cache, ndim, shape, order);
+    if (way == NULL) /* not counted: the counts are of acquires */
+        way = array_make_way(header->cache, ndim, shape, order, length);
+    array_point_header(header, way, slot);
+}
+
+/* ---- counts ----------------------------------------------------------------------------- */
 
 tide_status tide_array_stats(const tide_pool *pool, tide_array_statistics *out)
 {

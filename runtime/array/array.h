@@ -13,8 +13,20 @@
 tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
                                      TIDE_PLACE);
 
+/* Makes an empty loose array the header of memory that is not the pool's: that of a tensor, whose
+ * strides may be NULL. */
+tide_array *tide_loose_describe(tide_loose_array *loose, const tide_dl_tensor *tensor,
+                                size_t length);
+
 /* Is this array a loose one that is still live in this pool? A young one is found sooner. */
 bool tide_loose_live(const tide_pool *pool, const tide_array *array);
+
+/* The live slot that has this header, or NULL. It is found by its address alone: an array that is
+ * no longer live may say anything in its header, and a trim may have freed that. */
+tide_slot *tide_array_live_slot(const tide_pool *pool, const tide_array *header);
+
+/* Gives the array in a live slot, whose header this is, another shape of the same rank. */
+void tide_array_set_shape(tide_slot *slot, tide_array *header, const int64_t *shape, size_t length);
 
 /* The elements of a shape. Refuses a bad rank, a negative extent and a product that overflows, also
  * if another extent is 0. */
@@ -23,7 +35,8 @@ tide_status tide_shape_length(int ndim, const int64_t *shape, size_t *length, co
 /* Strides, in elements, of a shape without gaps that tide_shape_length accepts. */
 void tide_shape_strides(int ndim, const int64_t *shape, tide_order order, int64_t *strides);
 
-/* DLPack's name for a type. False for a type that has none there; *out is opaque bytes then. */
+/* DLPack's name for a type. False for a type that has none there; *out is opaque bytes then, or a
+ * bit. */
 bool tide_dl_type_of(tide_type type, tide_dl_type *out);
 
 /* DLPack's name for a device. */

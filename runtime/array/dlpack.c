@@ -7,7 +7,9 @@
 #include "runtime/array/array.h"
 #include "runtime/array/import.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
+#include "runtime/base/lock.h"
 #include "runtime/check/report.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/log.h"
@@ -30,20 +32,6 @@ static void dlpack_release_exported(tide_dl_managed *managed)
     tide_os_free(exported);
 }
 
-/* The live slot that has this header, or NULL. It is found by its address alone: an array that is
- * no longer live may say anything in its header, and a trim may have freed that. */
-static tide_slot *dlpack_live_slot(const tide_pool *pool, const tide_array *header)
-{
-    for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
-        const tide_row *row = pool->core->rows.used[i];
-        tide_assert(row->shelf->next >= row->slots && tide_row_live(row) <= row->count);
-        for (tide_slot *slot = row->shelf->next; slot-- > row->slots;)
-            if (slot->array == header)
-                return slot;
-    }
-    return NULL;
-}
-
 /* The slot whose memory the array is, and its row. NULL with a message unless the array is live and
  * of this pool. */
 static tide_slot *dlpack_slot_of(tide_pool *pool, const tide_array *array, tide_row **row)
@@ -56,10 +44,10 @@ static tide_slot *dlpack_slot_of(tide_pool *pool, const tide_array *array, tide_
         tide_fail(TIDE_ERROR_STATE, call, "an imported array is its producer's to export");
         return NULL;
     }
-    tide_slot *slot = dlpack_live_slot(pool, root);
+    tide_slot *slot = tide_array_live_slot(pool, root);
     if (slot == NULL) {
-        tide_misuse(pool, TIDE_ERROR_STALE, call, "the array is not live in pool '%s'",
-                    pool->core->name);
+        tide_misuse(pool, tide_fail(TIDE_ERROR_STALE, call, "the array is not live in pool '%s'",
+                                    pool->core->name));
         return NULL;
     }
     *row = &pool->core->rows.by_type[root->type];
@@ -75,6 +63,9 @@ static tide_status dlpack_check_export(const tide_row *row, const tide_slot *slo
     if (!tide_dl_type_of(row->type, &name))
         return tide_fail(TIDE_ERROR_TYPE, call, "DLPack has no name for type %s",
                          tide_type_name(row->type));
+    if (!tide_copy_stay())
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "this copy of the library may be unloaded before the consumer calls it");
     if (tide_slot_record_of(row, slot)->guard != NULL)
         return tide_fail(TIDE_ERROR_STATE, call,
                          "a guarded array (check level 2) stays with its scope");
@@ -105,7 +96,7 @@ static void dlpack_describe_export(exported_array *exported, const tide_array *a
 tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *array)
 {
     const char *call = "tide_array_export";
-    if (tide_pool_use(pool, call) != TIDE_OK)
+    if (tide_pool_use_or_report(pool, call) != TIDE_OK)
         return NULL;
     if (array == NULL) {
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the array is NULL");
@@ -165,32 +156,23 @@ static tide_array *dlpack_make_imported(tide_pool *pool, tide_dl_managed *manage
                                         TIDE_PLACE)
 {
     const tide_dl_tensor *tensor = &managed->tensor;
-    size_t ndim = (size_t)tensor->ndim;
-    tide_assert(ndim <= TIDE_NDIM_MAX && dlpack_type_named(tensor->dtype) != TIDE_NO_TYPE);
+    tide_assert(dlpack_type_named(tensor->dtype) != TIDE_NO_TYPE);
     tide_loose_array *loose = tide_loose_acquire(
         pool, dlpack_type_named(tensor->dtype), tensor->ndim, "tide_array_import", TIDE_PASS_PLACE);
     if (loose == NULL)
         return NULL;
-    loose->array.tensor.data = tensor->data;
-    loose->array.tensor.byte_offset = tensor->byte_offset;
-    loose->array.length = length;
-    if (ndim > 0)
-        memcpy(loose->shape, tensor->shape, ndim * sizeof *loose->shape);
-    if (tensor->strides != NULL && ndim > 0)
-        memcpy(loose->strides, tensor->strides, ndim * sizeof *loose->strides);
-    else
-        tide_shape_strides(tensor->ndim, tensor->shape, TIDE_ROW_MAJOR, loose->strides);
-    bool row = tide_array_contiguous(&loose->array, TIDE_ROW_MAJOR);
-    bool column = tide_array_contiguous(&loose->array, TIDE_COLUMN_MAJOR);
-    loose->array.order = !row && column ? TIDE_COLUMN_MAJOR : TIDE_ROW_MAJOR;
-    tide_assert(loose->array.base == NULL && tide_loose_live(pool, &loose->array));
-    return &loose->array;
+    tide_array *array = tide_loose_describe(loose, tensor, length);
+    tide_assert(tide_loose_live(pool, array));
+    return array;
 }
 
 static void dlpack_give_back(tide_dl_managed *managed)
 {
-    if (managed->deleter != NULL)
+    if (managed->deleter != NULL) {
+        unsigned let_go = tide_outside_enter();
         managed->deleter(managed);
+        tide_outside_leave(let_go);
+    }
 }
 
 tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
@@ -202,9 +184,10 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
     }
     size_t length = 0;
     tide_array *array = NULL;
-    /* Room for the header's touch, and for the entry that gives the tensor back. */
-    if (tide_pool_use(pool, call) == TIDE_OK &&
-        dlpack_check_import(pool, managed, &length) == TIDE_OK && tide_log_room(pool, 2, call))
+    /* Room for the header's touch (two entries if its type has no bit), and for the entry that
+     * gives the tensor back. */
+    if (tide_pool_use_or_report(pool, call) == TIDE_OK &&
+        dlpack_check_import(pool, managed, &length) == TIDE_OK && tide_log_room(pool, 3, call))
         array = dlpack_make_imported(pool, managed, length, TIDE_CALLER);
     if (array != NULL && !tide_import_remember(pool, managed)) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember the tensor");

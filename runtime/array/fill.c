@@ -29,7 +29,7 @@ static tide_status fill_on(tide_device *device, void *stream, void *data, tide_t
                            const void *value)
 {
     static const uint8_t zero;
-    const tide_type_facts *facts = tide_type_find(type);
+    const tide_type_facts *facts = tide_type_facts_of(type);
     size_t bytes = 0;
     tide_assert(facts != NULL && device->methods->fill != NULL);
     if (n == 0 || !tide_type_bytes(facts, n, &bytes))
@@ -114,7 +114,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "`integer` above relie
 const void *tide_one_of(tide_type type, const char *call)
 {
     const void *value = fill_number_one(type);
-    const tide_type_facts *facts = tide_type_find(type);
+    const tide_type_facts *facts = tide_type_facts_of(type);
     if (value == NULL)
         tide_fail(TIDE_ERROR_TYPE, call, "%s is no numeric built-in type",
                   facts != NULL ? facts->name : "an unknown type");

@@ -4,8 +4,9 @@
 #include "runtime/array/import.h"
 
 #include "runtime/base/assert.h"
-
+#include "runtime/base/lock.h"
 #include "runtime/pool/log.h"
+#include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
 
 /* A tensor on a device. On the host the log's entry is the tensor itself. */
@@ -15,10 +16,15 @@ typedef struct tide_import {
     void *mark; /* NULL: none could be left so far */
 } tide_import;
 
-static void import_give_back(tide_dl_managed *managed)
+static void import_give_back(tide_pool *pool, tide_dl_managed *managed)
 {
-    if (managed->deleter != NULL)
-        managed->deleter(managed);
+    if (managed->deleter == NULL)
+        return;
+    tide_shut was = tide_pool_shut(pool);
+    unsigned let_go = tide_outside_enter();
+    managed->deleter(managed);
+    tide_outside_leave(let_go);
+    tide_pool_open_again(pool, was);
 }
 
 /* Leaves a mark in the pool's stream, unless there is one or a graph is being captured. */
@@ -31,13 +37,13 @@ static void import_leave_mark(const tide_pool *pool, tide_import *import)
 }
 
 /* Its mark has been passed, or nothing runs that could use it. It is in no list any more. */
-static void import_finish(const tide_pool *pool, tide_import *import)
+static void import_finish(tide_pool *pool, tide_import *import)
 {
     tide_assert(import->managed != NULL && pool->core->leaving != import);
     tide_device *device = pool->core->device;
     if (import->mark != NULL)
         device->methods->mark_drop(device, import->mark);
-    import_give_back(import->managed);
+    import_give_back(pool, import->managed);
     tide_os_free(import);
 }
 
@@ -76,7 +82,7 @@ void tide_import_undo(tide_pool *pool, const tide_entry *entry)
     tide_assert(entry->next != NULL && entry->shelf == &pool->core->log.undo[TIDE_UNDO_IMPORT]);
     tide_assert(entry == pool->log_top); /* it has been taken from the log */
     if (pool->core->device->host) {
-        import_give_back((tide_dl_managed *)(void *)entry->next);
+        import_give_back(pool, (tide_dl_managed *)(void *)entry->next);
         return;
     }
     tide_import *import = (tide_import *)(void *)entry->next, **last = &pool->core->leaving;

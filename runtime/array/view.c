@@ -64,7 +64,7 @@ tide_array *tide_array_similar(tide_pool *pool, const tide_array *like, tide_typ
 tide_loose_array *tide_loose_acquire(tide_pool *pool, tide_type type, int ndim, const char *call,
                                      TIDE_PLACE)
 {
-    if (tide_pool_use(pool, call) != TIDE_OK)
+    if (tide_pool_use_or_report(pool, call) != TIDE_OK)
         return NULL;
     tide_loose_array *loose = tide_acquire_inline(pool, tide_header_type(), 1, TIDE_PASS_PLACE);
     if (loose == NULL)
@@ -92,12 +92,16 @@ bool tide_loose_live(const tide_pool *pool, const tide_array *array)
     return false;
 }
 
+enum { VIEW_WORD_BITS = 64 }; /* a header counts in bytes, and bits are read in words */
+
 /* Shares the memory of `array` from `offset` elements on. */
 static void view_share(tide_loose_array *loose, const tide_array *array, int64_t offset)
 {
-    size_t size = tide_type_find(array->type)->size;
+    size_t size = tide_type_facts_of(array->type)->size;
+    uint64_t bytes = array->type == TIDE_BIT ? (uint64_t)offset / 8 : (uint64_t)offset * size;
+    tide_assert(array->type != TIDE_BIT || (offset >= 0 && offset % VIEW_WORD_BITS == 0));
     loose->array.tensor.data = array->tensor.data;
-    loose->array.tensor.byte_offset = array->tensor.byte_offset + (uint64_t)offset * size;
+    loose->array.tensor.byte_offset = array->tensor.byte_offset + bytes;
     loose->array.base = array->base != NULL ? array->base : array;
     loose->array.order = array->order;
 }
@@ -159,20 +163,46 @@ static int64_t view_step_of(const int64_t *extent, const int64_t *step, int d)
     return step != NULL && extent[d] > 1 ? step[d] : 1;
 }
 
+/* Elements from element 0 of the array to that of the view. */
+static int64_t view_offset(const tide_array *array, const int64_t *start, const int64_t *extent)
+{
+    int64_t offset = 0;
+    for (int d = 0; d < array->tensor.ndim; d++)
+        offset += extent[d] > 0 ? start[d] * array->tensor.strides[d] : 0;
+    return offset;
+}
+
+/* A bit's number counts from the first word of its array, and has no sign. */
+static tide_status view_check_bits(const tide_array *array, int64_t offset, const int64_t *extent,
+                                   const int64_t *step)
+{
+    const char *call = "tide_array_view";
+    if (offset % VIEW_WORD_BITS != 0)
+        return tide_fail(TIDE_ERROR_SIZE, call, "a view of bits starts with a word, not %lld",
+                         (long long)offset);
+    for (int d = 0; d < array->tensor.ndim; d++)
+        if (view_step_of(extent, step, d) < 0)
+            return tide_fail(TIDE_ERROR_SIZE, call,
+                             "dimension %d: a view of bits goes forward, not by %lld", d,
+                             (long long)step[d]);
+    return TIDE_OK;
+}
+
 tide_array *tide_array_view(tide_pool *pool, const tide_array *array, const int64_t *start,
                             const int64_t *extent, const int64_t *step)
 {
     if (view_check(array, start, extent, step) != TIDE_OK)
         return NULL;
     int ndim = array->tensor.ndim;
+    int64_t offset = view_offset(array, start, extent);
+    if (array->type == TIDE_BIT && view_check_bits(array, offset, extent, step) != TIDE_OK)
+        return NULL;
     tide_loose_array *view =
         tide_loose_acquire(pool, array->type, ndim, "tide_array_view", TIDE_CALLER);
     if (view == NULL)
         return NULL;
-    int64_t offset = 0;
     view->array.length = 1;
     for (int d = 0; d < ndim; d++) {
-        offset += extent[d] > 0 ? start[d] * array->tensor.strides[d] : 0;
         view->shape[d] = extent[d];
         view->strides[d] = array->tensor.strides[d] * view_step_of(extent, step, d);
         view->array.length *= (size_t)extent[d];

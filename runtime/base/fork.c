@@ -3,6 +3,7 @@
 #include "runtime/base/fork.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,19 +11,27 @@
 
 static const tide_fork_handlers *fork_handlers[TIDE_FORK_RANKS]; /* each is atomic */
 
-/* The ranks that this thread prepared. A rank may be registered in the middle of a fork:
- * its lock has not been taken, so it must not be let go of. Each thread has its own, for
- * two may fork at once. */
+/* The ranks that this thread prepared. One that was registered in the middle of a fork was not
+ * taken, so it must not be let go of. Each thread has its own, for two may fork at once. */
 static _Thread_local uint32_t fork_prepared;
+
+/* The handlers may be installed twice (fork_install): the outer call of each pair does the work. */
+static _Thread_local uint32_t fork_depth;
 
 _Static_assert(TIDE_FORK_RANKS <= 32, "fork_prepared has a bit for each rank");
 
+static const tide_fork_handlers *fork_handlers_of(int rank)
+{
+    return __atomic_load_n(&fork_handlers[rank], __ATOMIC_ACQUIRE);
+}
+
 static void fork_prepare(void)
 {
+    if (fork_depth++ != 0)
+        return;
     fork_prepared = 0;
     for (int rank = 0; rank < TIDE_FORK_RANKS; rank++) {
-        const tide_fork_handlers *handlers =
-            __atomic_load_n(&fork_handlers[rank], __ATOMIC_ACQUIRE);
+        const tide_fork_handlers *handlers = fork_handlers_of(rank);
         if (handlers == NULL)
             continue;
         if (handlers->prepare != NULL)
@@ -33,29 +42,39 @@ static void fork_prepare(void)
 
 static void fork_parent(void)
 {
+    if (--fork_depth != 0)
+        return;
     for (int rank = TIDE_FORK_RANKS; rank-- > 0;)
-        if ((fork_prepared >> rank & 1) != 0 && fork_handlers[rank]->parent != NULL)
-            fork_handlers[rank]->parent();
+        if ((fork_prepared >> rank & 1) != 0 && fork_handlers_of(rank)->parent != NULL)
+            fork_handlers_of(rank)->parent();
 }
 
 static void fork_child(void)
 {
+    if (--fork_depth != 0)
+        return;
     for (int rank = TIDE_FORK_RANKS; rank-- > 0;)
-        if ((fork_prepared >> rank & 1) != 0 && fork_handlers[rank]->child != NULL)
-            fork_handlers[rank]->child();
+        if ((fork_prepared >> rank & 1) != 0 && fork_handlers_of(rank)->child != NULL)
+            fork_handlers_of(rank)->child();
 }
 
+/* Without memory for it the next registration tries again; until then children of this process may
+ * find a lock held. Two threads that come at once install twice: neither may go on before the
+ * handlers are there, nor wait for the other, which may be gone in the child of a fork. */
 static void fork_install(void)
 {
-    (void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+    static bool installed; /* atomic */
+    if (!__atomic_load_n(&installed, __ATOMIC_ACQUIRE) &&
+        pthread_atfork(fork_prepare, fork_parent, fork_child) == 0)
+        __atomic_store_n(&installed, true, __ATOMIC_RELEASE);
 }
 
 void tide_fork_register(tide_fork_rank rank, const tide_fork_handlers *handlers)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     tide_assert((unsigned)rank < TIDE_FORK_RANKS && handlers != NULL);
-    tide_assert(__atomic_load_n(&fork_handlers[rank], __ATOMIC_ACQUIRE) == NULL ||
-                __atomic_load_n(&fork_handlers[rank], __ATOMIC_ACQUIRE) == handlers);
-    __atomic_store_n(&fork_handlers[rank], handlers, __ATOMIC_RELEASE);
-    pthread_once(&once, fork_install);
+    const tide_fork_handlers *before = fork_handlers_of((int)rank);
+    tide_assert(before == NULL || before == handlers);
+    if (before == NULL)
+        __atomic_store_n(&fork_handlers[rank], handlers, __ATOMIC_RELEASE);
+    fork_install();
 }

@@ -6,17 +6,31 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_FORK_H
 #define TIDEPOOL_RUNTIME_BASE_FORK_H
 
-/* Outermost first. One room has each. */
+/* Outermost first, each with the name that messages give it. (runtime/base/lock.h says what the
+ * ranks are for.) */
+#define TIDE_FORK_RANKS_EACH(X)                                                           \
+    X(WORKERS, "workers")          /* no lock: whoever uses them has that of the round */ \
+    X(ROUND, "the round")          /* a round of learning is under way */                 \
+    X(DEVICES, "devices")          /* whose turn it is to open or close one */            \
+    X(ARTEFACTS, "artefacts")      /* the list of loaded code */                          \
+    X(POOLS, "pools")              /* no lock: which of them are whole in the child */    \
+    X(REGISTRY, "the registry")    /* everything process-wide */                          \
+    X(BUFFERS, "buffers")          /* depots and magazines */                             \
+    X(OPENCL, "OpenCL's forks")    /* no lock: counts forks */                            \
+    X(CUDA, "CUDA's forks")        /* no lock: the child does without */                  \
+    X(KEEPER, "the keeper")        /* the keeper's thread: started, running, stopping */  \
+    X(EVENTS, "events")            /* the queue of events, and who hears them */          \
+    X(LISTEN, "the socket")        /* who serves it, and its descriptors */               \
+    X(MODULES, "kernels")          /* the kernels of each device; held for moments */     \
+    X(LAUNCHES, "launches")        /* one OpenCL device's kernels and their arguments */  \
+    X(MEMORY, "a device")          /* one device's own lists */                           \
+    X(LINKER, "the linker's list") /* held for our visits of it, and with nothing else */
+
 typedef enum tide_fork_rank {
-    TIDE_FORK_WORKERS,   /* no lock: whoever uses them has that of the round */
-    TIDE_FORK_KEEPER,    /* no lock: the child has no keeper                 */
-    TIDE_FORK_ROUND,     /* a round of learning is under way                 */
-    TIDE_FORK_DEVICES,   /* a device is being opened or closed               */
-    TIDE_FORK_ARTEFACTS, /* the list of loaded code                          */
-    TIDE_FORK_REGISTRY,  /* everything process-wide                          */
-    TIDE_FORK_BUFFERS,   /* depots and magazines                             */
-    TIDE_FORK_OPENCL,    /* no lock: counts forks                            */
-    TIDE_FORK_RANKS
+#define TIDE_X(rank, name) TIDE_FORK_##rank,
+    TIDE_FORK_RANKS_EACH(TIDE_X)
+#undef TIDE_X
+        TIDE_FORK_RANKS
 } tide_fork_rank;
 
 /* Each may be NULL. `child` runs where no other thread is: a lock that remembers its owner is made
@@ -27,8 +41,10 @@ typedef struct tide_fork_handlers {
     void (*child)(void);   /* innermost first: what it calls may take locks of inner ranks */
 } tide_fork_handlers;
 
-/* Before the lock is first taken; again changes nothing. Any thread, with any lock held. The
- * handlers must stay where they are. */
+/* When the library is attached (jit/attach.c), or before the lock is first taken, if that is
+ * earlier; again changes nothing. Not later: a fork that is under way has passed the rank by, and
+ * its child would find the lock taken. Any thread, with any lock held. The handlers must stay where
+ * they are. */
 void tide_fork_register(tide_fork_rank rank, const tide_fork_handlers *handlers);
 
 #endif

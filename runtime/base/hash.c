@@ -72,9 +72,9 @@ uint64_t tide_hash_elements(const void *data, tide_type type, size_t n)
 {
     if (type == TIDE_BIT)
         return hash_bits(data, n);
-    tide_assert(tide_type_find(type) != NULL);
+    tide_assert(tide_type_facts_of(type) != NULL);
     size_t bytes = 0;
-    bool fits = tide_type_bytes(tide_type_find(type), n, &bytes);
+    bool fits = tide_type_bytes(tide_type_facts_of(type), n, &bytes);
     tide_assert(fits);
     (void)fits;
     return tide_hash_bytes(data, bytes);

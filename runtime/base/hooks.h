@@ -46,6 +46,13 @@ typedef struct tide_hooks {
     /* The device has been closed; nothing is on it, and its methods still work: what is being made
      * for it is waited for, what has been made goes. Registry unlocked. Policy only. */
     void (*close)(tide_device *device);
+    /* A pool was made, or its owner came by cold code because somebody had asked it to: where a
+     * thread that is at work may be put to what has to wait for one. Nothing locked; quick. Policy
+     * only. */
+    void (*passed)(void);
+    /* A scope that is about to end has acquired what its plan did not save, and with it the plan's
+     * misses have come to its `alarm`. Nothing locked; quick. Policy only. */
+    void (*missed)(const tide_scope *scope);
     /* The plan to publish where the runtime would publish `plan`; may return `plan` itself.
      * Called with the registry locked. */
     const tide_plan *(*publish)(tide_site *site, const tide_plan *plan);
@@ -65,7 +72,7 @@ extern tide_hooks tide_hooks_profile, tide_hooks_policy;
 void tide_attach_all(void);
 
 /* Runs tide_attach_all, once in the process: a second caller waits until the first has attached.
- * Any thread. */
+ * A plugin that holds this copy of the library stays loaded from here on. Any thread. */
 void tide_attach(void);
 
 #endif

@@ -6,22 +6,38 @@
 
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/linker.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/shim.h"
 
-bool (*tide_os_fault)(size_t bytes);
+bool (*_Atomic tide_os_fault)(size_t bytes);
 
 /* A process names each of its threads with up to 16 bytes, and refuses a shorter buffer. */
 _Static_assert(TIDE_OS_NAME_BYTES >= 16, "the name of a thread fits");
 
 bool tide_os_faulted(size_t bytes)
 {
-    return TIDE_UNLIKELY(tide_os_fault != NULL) && tide_os_fault(bytes);
+    bool (*fault)(size_t bytes) = atomic_load_explicit(&tide_os_fault, memory_order_relaxed);
+    return TIDE_UNLIKELY(fault != NULL) && fault(bytes);
+}
+
+/* The kernel gives and takes whole pages. Who says fewer bytes misleads tools that watch the calls:
+ * ThreadSanitizer kept what it knew of the rest of the last page, and took for a race what the next
+ * owner of that address did. (sysconf would answer, too, but its table is 64 KiB more of the C
+ * library in memory, for the first pool.) */
+static size_t os_whole_pages(size_t bytes)
+{
+    const size_t page = (size_t)getpagesize();
+    return (bytes + page - 1) / page * page;
 }
 
 /* No huge pages here: a pool touches a few lines of a large range, and one huge page for each
@@ -31,6 +47,7 @@ void *tide_os_reserve(size_t bytes)
     tide_assert(bytes > 0);
     if (tide_os_faulted(bytes))
         return NULL;
+    bytes = os_whole_pages(bytes);
     void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED)
@@ -42,6 +59,7 @@ void *tide_os_reserve(size_t bytes)
 
 void tide_os_unreserve(void *start, size_t bytes)
 {
+    bytes = os_whole_pages(bytes);
     tide_shim_unroot(start, bytes);
     (void)munmap(start, bytes);
 }
@@ -82,10 +100,10 @@ void tide_os_forbid(void *start, size_t bytes)
 /* Maps 2 MiB too much, so that an aligned part of the size asked for lies in it; the ends go. */
 void *tide_os_map_huge(size_t bytes)
 {
-    const size_t huge = (size_t)2 << 20, page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t huge = (size_t)2 << 20;
     if (tide_os_faulted(bytes))
         return NULL;
-    bytes = (bytes + page - 1) / page * page;
+    bytes = os_whole_pages(bytes);
     char *start =
         mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)
@@ -101,7 +119,30 @@ void *tide_os_map_huge(size_t bytes)
 
 void tide_os_unmap_huge(void *start, size_t bytes)
 {
-    (void)munmap(start, bytes);
+    (void)munmap(start, os_whole_pages(bytes));
+}
+
+static void os_advise_pages(void *start, size_t bytes, int advice)
+{
+    const uintptr_t page = (uintptr_t)getpagesize();
+    uintptr_t skip = (page - (uintptr_t)start % page) % page;
+    if (bytes > skip && bytes - skip >= page) /* refused: the pages stay, no more */
+        (void)madvise((char *)start + skip, (bytes - skip) / page * page, advice);
+}
+
+void tide_os_offer_pages(void *start, size_t bytes)
+{
+    os_advise_pages(start, bytes, MADV_FREE);
+}
+
+void tide_os_give_pages(void *start, size_t bytes)
+{
+    os_advise_pages(start, bytes, MADV_DONTNEED);
+}
+
+bool tide_os_renew(void *start, size_t bytes)
+{
+    return madvise(start, bytes, MADV_DONTNEED) == 0;
 }
 
 void *tide_os_resize(void *old, size_t bytes)
@@ -138,13 +179,15 @@ void tide_os_thread_name(char name[TIDE_OS_NAME_BYTES])
 
 void tide_os_write_error(const char *text, size_t bytes)
 {
+    int cancel = tide_os_forbid_cancel(); /* who reports is often in the middle of something */
     while (bytes > 0) {
         ssize_t written = write(STDERR_FILENO, text, bytes);
         if (written <= 0)
-            return; /* nobody listens */
+            break; /* nobody listens */
         text += written;
         bytes -= (size_t)written;
     }
+    tide_os_restore_cancel(cancel);
 }
 
 typedef struct module_query {
@@ -178,7 +221,8 @@ static int os_visit_module(struct dl_phdr_info *info, size_t size, void *user)
 bool tide_os_module(const void *address, uintptr_t *first, uintptr_t *last)
 {
     module_query query = {.address = (uintptr_t)address};
-    if (dl_iterate_phdr(os_visit_module, &query) == 0)
+    int found = tide_linker_each_module(os_visit_module, &query);
+    if (found == 0)
         return false;
     tide_assert(query.first <= query.address && query.address < query.last);
     *first = query.first;
@@ -196,4 +240,43 @@ int tide_os_forbid_cancel(void)
 void tide_os_restore_cancel(int state)
 {
     (void)pthread_setcancelstate(state, NULL);
+}
+
+/* Where the process's first stack begins, if the C library says so. */
+extern void *__libc_stack_end __attribute__((weak));
+
+/* The first thread's, if this runs on it. The C library would read a file of the system's line by
+ * line to say the same; the code for that alone takes 200 KiB of memory. */
+static bool os_first_stack(tide_os_stack *stack)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    uintptr_t high = &__libc_stack_end != NULL ? (uintptr_t)__libc_stack_end : 0;
+    struct rlimit most;
+    if (high % sizeof(void *) != 0 || here >= high || getrlimit(RLIMIT_STACK, &most) != 0 ||
+        most.rlim_cur > high || here < high - most.rlim_cur)
+        return false;
+    *stack = (tide_os_stack){high - most.rlim_cur, high};
+    return true;
+}
+
+/* Asked once by each thread. */
+tide_os_stack tide_os_thread_stack(void)
+{
+    static _Thread_local tide_os_stack known;
+    pthread_attr_t attributes;
+    void *low = NULL;
+    size_t bytes = 0;
+    if (known.high != 0 || os_first_stack(&known) ||
+        pthread_getattr_np(pthread_self(), &attributes) != 0)
+        return known;
+    if (pthread_attr_getstack(&attributes, &low, &bytes) == 0)
+        known = (tide_os_stack){(uintptr_t)low, (uintptr_t)low + bytes};
+    pthread_attr_destroy(&attributes);
+    tide_assert(known.low <= known.high);
+    return known;
+}
+
+int tide_os_thread_number(void)
+{
+    return (int)syscall(SYS_gettid);
 }

@@ -5,7 +5,8 @@
 
 #include <tidepool/config.h>
 
-/* True when a test (test_hooks.h) wants the next allocation, made elsewhere on our behalf, to fail. */
+/* True when a test (test_hooks.h) wants the next allocation, made elsewhere on our behalf, to
+ * fail. */
 bool tide_os_faulted(size_t bytes);
 
 /* Address space that is zero and costs memory only where it is touched. NULL when refused. */
@@ -24,6 +25,15 @@ void tide_os_forbid(void *start, size_t bytes);
 void *tide_os_map_huge(size_t bytes);
 void tide_os_unmap_huge(void *start, size_t bytes);
 
+/* The whole pages in a range of private memory that nobody needs the contents of: the system may
+ * take them when it is short, or has them at once. They read as zero or as before. */
+void tide_os_offer_pages(void *start, size_t bytes);
+void tide_os_give_pages(void *start, size_t bytes);
+
+/* The pages of such a mapping are given back, and zero where they are touched next. False: the
+ * system would not; nothing changed. */
+bool tide_os_renew(void *start, size_t bytes);
+
 /* Plain memory for bookkeeping; tide_os_resize(NULL, n) allocates. Old content survives failure. */
 void *tide_os_resize(void *old, size_t bytes);
 void tide_os_free(void *memory);
@@ -37,14 +47,25 @@ void *tide_os_aligned(size_t bytes, size_t align);
 uintptr_t tide_os_thread(void);
 void tide_os_thread_name(char name[TIDE_OS_NAME_BYTES]);
 
+/* The bounds of the calling thread's own stack, of the first one without what lies above
+ * its first frame; both 0 when they cannot be told. */
+typedef struct tide_os_stack {
+    uintptr_t low, high;
+} tide_os_stack;
+
+tide_os_stack tide_os_thread_stack(void);
+
+/* The calling thread's number, which no other thread has for a long time after its end. */
+int tide_os_thread_number(void);
+
 /* Straight to stderr's descriptor; usable in a signal handler. */
 void tide_os_write_error(const char *text, size_t bytes);
 
 /* The address range of the loaded object that contains `address`. False when there is none. */
 bool tide_os_module(const void *address, uintptr_t *first, uintptr_t *last);
 
-/* A thread that has a lock must not be cancelled: nobody would let go of the lock. Gives the state to
- * go back to. */
+/* A thread that has a lock must not be cancelled: nobody would let go of the lock. Gives the state
+ * to go back to. */
 int tide_os_forbid_cancel(void);
 void tide_os_restore_cancel(int state);
 

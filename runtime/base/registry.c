@@ -8,50 +8,41 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
-#include "runtime/base/os.h"
+#include "runtime/base/lock.h"
 
-static pthread_mutex_t registry_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static tide_lock registry_lock = TIDE_LOCK(TIDE_FORK_REGISTRY);
 static pthread_once_t registry_prepared = PTHREAD_ONCE_INIT;
 static _Thread_local uint32_t registry_times_held; /* by this thread */
-static _Thread_local int registry_cancel;          /* its state before */
-
-/* A recursive mutex remembers its owner's thread id, and fork changes that id: the child cannot
- * unlock what its parent locked, so it starts with a fresh mutex. The unlock fails, but tells
- * ThreadSanitizer that the old mutex is no longer held. */
-static void registry_renew_in_child(void)
-{
-    (void)pthread_mutex_unlock(&registry_mutex);
-    registry_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-    if (--registry_times_held == 0) /* which the forking thread took to prepare */
-        tide_os_restore_cancel(registry_cancel);
-}
 
 static void registry_prepare(void)
 {
     static const tide_fork_handlers handlers = {tide_registry_lock, tide_registry_unlock,
-                                                registry_renew_in_child};
+                                                tide_registry_unlock};
     tide_fork_register(TIDE_FORK_REGISTRY, &handlers);
 }
 
 void tide_registry_lock(void)
 {
     pthread_once(&registry_prepared, registry_prepare);
-    int failed = pthread_mutex_lock(&registry_mutex);
-    tide_assert(!failed); /* recursive: the owner may lock it again */
-    (void)failed;
     if (registry_times_held++ == 0)
-        registry_cancel = tide_os_forbid_cancel();
+        tide_lock_take(&registry_lock);
+    tide_assert(registry_times_held != 0 && tide_lock_held(TIDE_FORK_REGISTRY));
 }
 
-/* Its result is not looked at: a thread that forked with the lock held unlocks the child's fresh
- * mutex, which nobody holds. */
+bool tide_registry_try_lock(void)
+{
+    pthread_once(&registry_prepared, registry_prepare);
+    bool taken = registry_times_held != 0 || tide_lock_try(&registry_lock);
+    registry_times_held += taken;
+    tide_assert(!taken || tide_lock_held(TIDE_FORK_REGISTRY));
+    return taken;
+}
+
 void tide_registry_unlock(void)
 {
     tide_assert(registry_times_held > 0);
-    registry_times_held--;
-    pthread_mutex_unlock(&registry_mutex);
-    if (registry_times_held == 0)
-        tide_os_restore_cancel(registry_cancel);
+    if (--registry_times_held == 0)
+        tide_lock_let_go(&registry_lock);
 }
 
 bool tide_registry_held(void)

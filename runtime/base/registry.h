@@ -10,8 +10,12 @@
 void tide_registry_lock(void);
 void tide_registry_unlock(void);
 
+/* Waits for nobody; false: another thread has it. */
+bool tide_registry_try_lock(void);
+
 /* Has this thread locked it? Whoever has must not call the dynamic linker, which runs constructors
- * of modules under a lock of its own, while these take the registry; nor may it wait for a thread. */
+ * of modules under a lock of its own, while these take the registry; nor may it wait for a
+ * thread. */
 bool tide_registry_held(void);
 
 #endif

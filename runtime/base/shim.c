@@ -7,6 +7,7 @@
 #ifdef TIDE_HAVE_VALGRIND
 #include <valgrind/memcheck.h>
 #else
+#define RUNNING_ON_VALGRIND                       0
 #define VALGRIND_MAKE_MEM_NOACCESS(start, bytes)  ((void)(start), (void)(bytes))
 #define VALGRIND_MAKE_MEM_UNDEFINED(start, bytes) ((void)(start), (void)(bytes))
 #endif
@@ -39,6 +40,16 @@ void tide_shim_live(void *data, size_t used, size_t bytes)
     (void)VALGRIND_MAKE_MEM_UNDEFINED(data, used);
 }
 
+void tide_shim_longer(void *data, size_t kept, size_t used, size_t bytes)
+{
+    char *start = data;
+    tide_assert(data != NULL && kept <= used && used <= bytes);
+    shim_asan_unpoison(start, used);
+    shim_asan_poison(start + used, bytes - used);
+    (void)VALGRIND_MAKE_MEM_UNDEFINED(start + kept, used - kept);
+    (void)VALGRIND_MAKE_MEM_NOACCESS(start + used, bytes - used);
+}
+
 void tide_shim_dead(void *data, size_t bytes)
 {
     tide_assert(data != NULL && bytes > 0);
@@ -62,4 +73,12 @@ void tide_shim_unroot(void *start, size_t bytes)
 {
     if (__lsan_unregister_root_region != NULL)
         __lsan_unregister_root_region(start, bytes);
+}
+
+extern void __tsan_init(void) __attribute__((weak));
+extern void __msan_init(void) __attribute__((weak));
+
+bool tide_shim_chooses_addresses(void)
+{
+    return &__tsan_init != NULL || &__msan_init != NULL || RUNNING_ON_VALGRIND != 0;
 }

@@ -11,11 +11,18 @@
 /* `used` bytes from `data` may be written and then read; the rest of `bytes` may not be touched. */
 void tide_shim_live(void *data, size_t used, size_t bytes);
 
+/* The first `used` of `bytes` may be touched, the rest may not. Those from `kept` on are new. */
+void tide_shim_longer(void *data, size_t kept, size_t used, size_t bytes);
+
 /* No byte may be touched until the next tide_shim_live. */
 void tide_shim_dead(void *data, size_t bytes);
 
 /* All bytes may be touched: the memory goes back to its allocator. */
 void tide_shim_release(void *data, size_t bytes);
+
+/* Does a tool that runs the process choose where things are mapped? Some sanitizers end a process
+ * that asks for addresses itself; Valgrind refuses. */
+bool tide_shim_chooses_addresses(void);
 
 /* Pointers kept in this range keep what they point to from being called a leak. */
 void tide_shim_root(void *start, size_t bytes);

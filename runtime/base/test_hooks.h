@@ -5,7 +5,13 @@
 
 #include <tidepool/config.h>
 
-/* When not NULL, asked before every allocation and mapping; true makes it fail. */
-extern bool (*tide_os_fault)(size_t bytes);
+/* When not NULL, asked before every allocation and mapping, by any thread; true makes it fail.
+ * A test may set it while other threads run; one in C++ has no name for its type. */
+#ifndef __cplusplus
+extern bool (*_Atomic tide_os_fault)(size_t bytes);
+#endif
+
+/* When true, this copy of the library cannot be kept loaded (runtime/base/copy.h). */
+extern bool tide_copy_refuse_stay;
 
 #endif

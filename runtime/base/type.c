@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 
-enum { CHUNK = 1024, CHUNKS = TIDE_TYPE_LIMIT / CHUNK, MOST_ALIGN = 4096 };
+enum { CHUNK = TIDE_COPY_CHUNK, CHUNKS = TIDE_COPY_CHUNKS, MOST_ALIGN = 4096 };
 
 static const tide_type_facts builtin[TIDE_BUILTIN_COUNT + 1] = {
 #define TIDE_X(id, constant, ctype, bits, name) \
@@ -20,7 +21,7 @@ static const tide_type_facts builtin[TIDE_BUILTIN_COUNT + 1] = {
 #undef TIDE_X
 };
 
-_Static_assert(CHUNK *CHUNKS == TIDE_TYPE_LIMIT, "each number has its place in a chunk");
+_Static_assert((CHUNK) * (CHUNKS) == TIDE_TYPE_LIMIT, "each number has its place in a chunk");
 
 /* A registered type; never freed, so that facts may be held for good. */
 typedef struct registered_type {
@@ -29,19 +30,40 @@ typedef struct registered_type {
     char name[];
 } registered_type;
 
-/* Chunks are published by the count, which is stored last and read first. */
+/* Chunks are published by the last number, which is stored last and read first. Those between that
+ * are other copies' stay NULL. */
 static const tide_type_facts **type_chunks[CHUNKS];
 static _Atomic tide_type type_last = TIDE_BUILTIN_COUNT;
+
+/* The numbers that are left of the youngest chunk. Like the tree, guarded by the registry. */
+static tide_type type_next, type_end;
 static void *type_tree;
 
-const tide_type_facts *tide_type_find(tide_type type)
+const tide_type_facts *tide_type_facts_of(tide_type type)
 {
     if (type <= TIDE_BUILTIN_COUNT)
         return type == TIDE_NO_TYPE ? NULL : &builtin[type];
     if (type > atomic_load_explicit(&type_last, memory_order_acquire))
         return NULL;
-    tide_assert(type < TIDE_TYPE_LIMIT && type_chunks[type / CHUNK] != NULL);
-    return type_chunks[type / CHUNK][type % CHUNK];
+    tide_assert(type < TIDE_TYPE_LIMIT);
+    const tide_type_facts **chunk = type_chunks[type / CHUNK];
+    return chunk != NULL ? chunk[type % CHUNK] : NULL;
+}
+
+tide_type tide_type_find(const char *name)
+{
+    const char *call = "tide_type_find";
+    if (name == NULL) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is NULL");
+        return TIDE_NO_TYPE;
+    }
+    for (tide_type type = 1, last = tide_type_count(); type <= last; type++) {
+        const tide_type_facts *facts = tide_type_facts_of(type);
+        if (facts != NULL && strcmp(facts->name, name) == 0)
+            return type;
+    }
+    tide_fail(TIDE_ERROR_NAME, call, "no type has the name '%.60s'", name);
+    return TIDE_NO_TYPE;
 }
 
 bool tide_type_bytes(const tide_type_facts *facts, size_t n, size_t *bytes)
@@ -96,33 +118,48 @@ static registered_type *type_make_registered(const tide_type_facts *facts)
     return made;
 }
 
+static const tide_type_facts **type_make_chunk(void)
+{
+    const tide_type_facts **made = tide_os_resize(NULL, CHUNK * sizeof *made);
+    if (made != NULL)
+        memset(made, 0, CHUNK * sizeof *made);
+    return made;
+}
+
 /* Gives `made` the next number. False when memory is short; then nothing has changed. */
 static bool type_publish(registered_type *made)
 {
-    tide_type type = atomic_load_explicit(&type_last, memory_order_relaxed) + 1;
-    tide_assert(type > TIDE_BUILTIN_COUNT && type < TIDE_TYPE_LIMIT);
+    tide_type type = type_next;
+    tide_assert(type > type_last && type < type_end && type < TIDE_TYPE_LIMIT);
     const tide_type_facts ***chunk = &type_chunks[type / CHUNK];
-    if (*chunk == NULL && (*chunk = tide_os_resize(NULL, CHUNK * sizeof **chunk)) == NULL)
+    if (*chunk == NULL && (*chunk = type_make_chunk()) == NULL)
         return false;
     if (tide_os_faulted(sizeof(void *)) || tsearch(made, &type_tree, type_compare) == NULL)
         return false;
     made->type = type;
-    tide_assert(type_last == type - 1); /* the registry is locked: nobody else took the number */
+    tide_assert((*chunk)[type % CHUNK] == NULL);
     (*chunk)[type % CHUNK] = &made->facts;
+    type_next++;
     atomic_store_explicit(&type_last, type, memory_order_release);
     return true;
 }
 
+/* What a search for a type led to, when it did not lead to one. */
+typedef enum type_want {
+    WANT_NOTHING,
+    WANT_NUMBERS /* a chunk of them is to be taken, with the registry unlocked */
+} type_want;
+
 /* With the registry locked. */
-static tide_type type_find_or_make(const tide_type_facts *facts)
+static tide_type type_find_or_make(const tide_type_facts *facts, type_want *want)
 {
     registered_type key = {.facts = *facts};
     registered_type *const *found = tfind(&key, &type_tree, type_compare);
+    *want = WANT_NOTHING;
     if (found != NULL)
         return (*found)->type;
-    if (atomic_load_explicit(&type_last, memory_order_relaxed) + 1 >= TIDE_TYPE_LIMIT) {
-        tide_fail(TIDE_ERROR_LIMIT, "tide_type_register", "no number left for '%s', limit %u",
-                  facts->name, TIDE_TYPE_LIMIT - 1);
+    if (type_next == type_end) {
+        *want = WANT_NUMBERS;
         return TIDE_NO_TYPE;
     }
     registered_type *made = type_make_registered(facts);
@@ -131,6 +168,24 @@ static tide_type type_find_or_make(const tide_type_facts *facts)
     tide_os_free(made);
     tide_fail(TIDE_ERROR_MEMORY, "tide_type_register", "no memory to register '%s'", facts->name);
     return TIDE_NO_TYPE;
+}
+
+/* Takes a chunk of numbers after those that end at `end`. False: none is left. Another thread may
+ * have done so meanwhile: then that chunk is used. */
+static bool type_take_numbers(tide_type end)
+{
+    int chunk = tide_copy_take_chunk((int)(end / CHUNK) - 1);
+    if (chunk >= CHUNKS)
+        return false;
+    tide_registry_lock();
+    if (type_end == end) {
+        tide_type first = (tide_type)chunk * CHUNK;
+        type_next = first > TIDE_BUILTIN_COUNT ? first : TIDE_BUILTIN_COUNT + 1;
+        type_end = first + CHUNK;
+    }
+    tide_assert(type_next <= type_end && type_end <= TIDE_TYPE_LIMIT);
+    tide_registry_unlock();
+    return true;
 }
 
 static tide_status type_validate(const tide_type_facts *facts)
@@ -159,10 +214,21 @@ tide_type tide_type_register(const char *name, size_t size, size_t align)
     tide_type type = type_find_builtin(&facts);
     if (type != TIDE_NO_TYPE)
         return type;
-    tide_registry_lock();
-    type = type_find_or_make(&facts);
-    tide_registry_unlock();
-    return type;
+    (void)tide_copy_stay(); /* types stay for good, so the copy does */
+    for (;;) {
+        type_want want;
+        tide_registry_lock();
+        type = type_find_or_make(&facts, &want);
+        tide_type end = type_end;
+        tide_registry_unlock();
+        if (want == WANT_NOTHING)
+            return type;
+        if (!type_take_numbers(end)) {
+            tide_fail(TIDE_ERROR_LIMIT, "tide_type_register", "no number left for '%s', limit %u",
+                      name, TIDE_TYPE_LIMIT - 1);
+            return TIDE_NO_TYPE;
+        }
+    }
 }
 
 tide_type tide_type_known(const tide_type_facts *facts)
@@ -186,11 +252,22 @@ tide_type tide_type_learn(tide_type *cell, const char *name, size_t size, size_t
     return type;
 }
 
+/* tide_type_of() has no status: the thread's last failure tells whether it failed just now. */
+tide_status tide_type_refuse(tide_type type, const char *call)
+{
+    tide_assert(tide_type_facts_of(type) == NULL);
+    tide_status why = tide_error_status();
+    bool shortage = why == TIDE_ERROR_MEMORY || why == TIDE_ERROR_LIMIT;
+    if (type == TIDE_NO_TYPE && shortage && tide_failed_last("tide_type_register"))
+        return tide_fail(why, call, "no type (%.300s)", tide_error_message());
+    return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());
+}
+
 static const tide_type_facts *type_facts_or_fail(tide_type type, const char *call)
 {
-    const tide_type_facts *facts = tide_type_find(type);
+    const tide_type_facts *facts = tide_type_facts_of(type);
     if (facts == NULL)
-        tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());
+        tide_type_refuse(type, call);
     return facts;
 }
 

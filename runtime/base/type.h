@@ -12,7 +12,11 @@ typedef struct tide_type_facts {
 } tide_type_facts;
 
 /* The facts of a type, or NULL (no message) when there is none of this number. No lock. */
-const tide_type_facts *tide_type_find(tide_type type);
+const tide_type_facts *tide_type_facts_of(tide_type type);
+
+/* Refuses a type that there is none of: TIDE_ERROR_TYPE. But if the call got no type because the
+ * registration just before found no memory or number, it is that shortage, and says so. */
+tide_status tide_type_refuse(tide_type type, const char *call);
 
 /* The type of this identity if there is one, else TIDE_NO_TYPE: registers nothing. */
 tide_type tide_type_known(const tide_type_facts *facts);

@@ -9,8 +9,9 @@
 #include "runtime/base/assert.h"
 
 enum {
-    TIDE_BUCKET_MIN = 64, /* bytes; every size is a multiple of it */
-    TIDE_BUCKETS = 156    /* as many as the policy with the most has up to TIDE_BUCKET_MAX */
+    TIDE_BUCKET_MIN = 64,         /* bytes; every size is a multiple of it */
+    TIDE_BUCKET_SMALL = 16 << 10, /* bytes: up to here an instance has a table */
+    TIDE_BUCKETS = 156 /* as many as the policy with the most has up to TIDE_BUCKET_MAX */
 };
 
 #define TIDE_BUCKET_MAX ((size_t)1 << 46) /* bytes */

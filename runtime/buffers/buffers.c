@@ -7,15 +7,28 @@
 
 #include <tidepool/device.h>
 
+#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
+#include "runtime/buffers/address.h"
 #include "runtime/buffers/depot.h"
+#include "runtime/device/budget.h"
 
 #define RECORDS_BYTES (TIDE_BUFFER_MAX * sizeof(tide_buffer_record))
+
+tide_status tide_buffers_of_ours(const tide_buffers *buffers, const char *call)
+{
+    return buffers->copy == &tide_copy_own
+               ? TIDE_OK
+               : tide_fail(TIDE_ERROR_ARGUMENT, call,
+                           "buffers %p were made by another copy of the library: a plugin or the "
+                           "program has one of its own",
+                           (const void *)buffers);
+}
 
 /* ---- held ----------------------------------------------------------------------------------- */
 
@@ -23,7 +36,7 @@ tide_status tide_buffers_hold(tide_buffers *buffers, const char *call)
 {
     tide_registry_lock();
     tide_buffers *known = tide_buffers_first();
-    while (known != NULL && known != buffers)
+    while (known != NULL && (known != buffers || known->ending))
         known = known->next;
     if (known != NULL)
         known->users++;
@@ -56,7 +69,7 @@ void tide_buffers_drop(tide_buffers *buffers)
 static void buffers_before_fork(void)
 {
     for (tide_buffers *b = tide_buffers_first(); b != NULL; b = b->next) {
-        pthread_mutex_lock(&b->mutex);
+        tide_lock_take_with_others(&b->mutex);
         tide_magazines_stop(b);
     }
 }
@@ -65,7 +78,7 @@ static void buffers_after_fork(void)
 {
     for (tide_buffers *b = tide_buffers_first(); b != NULL; b = b->next) {
         tide_magazines_resume(b);
-        pthread_mutex_unlock(&b->mutex);
+        tide_lock_let_go_with_others(&b->mutex);
     }
 }
 
@@ -73,9 +86,15 @@ static void buffers_after_fork(void)
  * not there to take that back. */
 static void buffers_after_fork_in_child(void)
 {
-    for (tide_buffers *b = tide_buffers_first(); b != NULL; b = b->next)
-        for (tide_magazine *m = b->magazines; m != NULL; m = m->next)
+    for (tide_buffers *b = tide_buffers_first(); b != NULL; b = b->next) {
+        for (tide_magazine *m = b->magazines; m != NULL; m = m->next) {
             __atomic_store_n(&m->busy, 0, __ATOMIC_RELAXED);
+            if (!tide_magazine_is(m, tide_magazine_thread())) /* a new thread may look like it */
+                __atomic_store_n(&m->thread, 0, __ATOMIC_RELAXED);
+        }
+        b->inherited = true;
+    }
+    tide_buffers_recount_visitors();
     buffers_after_fork();
 }
 
@@ -87,9 +106,13 @@ static const tide_fork_handlers buffers_around_fork = {buffers_before_fork, buff
 static tide_status buffers_validate_options(const tide_buffers_options *options)
 {
     const char *call = "tide_buffers_create";
+    TIDE_FORWARD(tide_growth_check(options->growth_, call));
     if ((unsigned)options->policy > TIDE_BUFFERS_LIST)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "policy is %d, most is %d",
                          (int)options->policy, TIDE_BUFFERS_LIST);
+    if ((unsigned)options->purge > TIDE_BUFFERS_PURGE_STEPS)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "purge is %d, most is %d", (int)options->purge,
+                         TIDE_BUFFERS_PURGE_STEPS);
     if (tide_buffer_key(options->flags) == TIDE_BUFFER_KEYS)
         return tide_fail(TIDE_ERROR_ARGUMENT, call,
                          "no buffers have flags %#x: kinds are 0 to %d, tags 0 to %d",
@@ -107,6 +130,9 @@ static void buffers_set_bounds(tide_buffers *buffers, const tide_buffers_options
                              : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_count);
     buffers->age_max = options->age_max != 0 ? options->age_max
                                              : (uint32_t)tide_setting_get(TIDE_SETTING_buffers_age);
+    buffers->purge = options->purge != TIDE_BUFFERS_PURGE_AS_SET
+                         ? options->purge
+                         : (tide_buffers_purge)tide_setting_get(TIDE_SETTING_buffers_purge);
     if (tide_setting_get(TIDE_SETTING_disable) != 0)
         buffers->count_max = 0; /* nothing is cached */
 }
@@ -118,15 +144,31 @@ static void buffers_set_options(tide_buffers *buffers, tide_device *device,
              options->name != NULL ? options->name : "buffers");
     buffers->policy = options->policy;
     buffers->flags = options->flags;
+    buffers->key = tide_buffer_key(options->flags);
+    buffers->copy = &tide_copy_own;
     buffers->device = device;
     buffers->stream = options->stream;
     buffers->hook = options->hook;
     buffers->user = options->user;
     buffers->immediate = device == &tide_device_host;
     buffers->careful = tide_setting_get(TIDE_SETTING_check) >= 1;
+    buffers->quick = buffers->immediate && !buffers->careful && options->hook == NULL;
+    buffers->owned = buffers->quick;
     buffers->record_free = TIDE_NO_RECORD;
-    pthread_mutex_init(&buffers->mutex, NULL);
+    tide_lock_create(&buffers->mutex, TIDE_FORK_BUFFERS);
     buffers_set_bounds(buffers, options);
+}
+
+/* What a fast path looks up. */
+static void buffers_fill_tables(tide_buffers *buffers)
+{
+    buffers->stopped =
+        __atomic_load_n(&tide_fence_asymmetric, __ATOMIC_RELAXED) ? 0 : TIDE_STOPPED_LIGHT;
+    for (size_t i = 0; i < TIDE_MAGAZINE_PLACES; i++)
+        buffers->places[i] = &tide_magazine_none;
+    for (size_t i = 0; i < sizeof buffers->small; i++)
+        buffers->small[i] = (uint8_t)tide_bucket_of(buffers->policy, i * TIDE_BUCKET_MIN);
+    _Static_assert(TIDE_BUCKETS <= UINT8_MAX, "a byte holds any bucket");
 }
 
 /* The stream's number; a device that is lost, or has no such stream, is refused. */
@@ -159,17 +201,25 @@ static tide_buffers *buffers_make(tide_device *device, const tide_buffers_option
     memset(buffers, 0, sizeof *buffers);
     buffers->records = records;
     buffers_set_options(buffers, device, options);
+    buffers_fill_tables(buffers);
     return buffers;
 }
 
 static void buffers_unmake(tide_buffers *buffers)
 {
-    tide_assert(buffers->magazines == NULL && buffers->bytes_held == 0);
+    tide_assert(buffers->magazines == NULL);
+    tide_assert(buffers->bytes_held == 0 || buffers->inherited);
     for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++)
         tide_os_free(buffers->depot[i]);
     tide_os_unreserve(buffers->records, RECORDS_BYTES);
-    pthread_mutex_destroy(&buffers->mutex);
+    tide_address_end(buffers);
+    tide_lock_destroy(&buffers->mutex);
     tide_os_free(buffers);
+}
+
+void tide_buffers_prepare(void)
+{
+    tide_fork_register(TIDE_FORK_BUFFERS, &buffers_around_fork);
 }
 
 tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_options *options)
@@ -179,7 +229,6 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
     device = device != NULL ? device : &tide_device_host;
     tide_attach();
     tide_fence_prepare();
-    tide_fork_register(TIDE_FORK_BUFFERS, &buffers_around_fork);
     if (buffers_validate_options(options) != TIDE_OK ||
         tide_device_hold(device, "tide_buffers_create") != TIDE_OK)
         return NULL;
@@ -192,6 +241,7 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
         tide_device_drop(device);
         return NULL;
     }
+    tide_device_keep_stream(device, buffers->stream_number, true);
     tide_registry_lock();
     tide_buffers_enlist(buffers);
     tide_registry_unlock();
@@ -204,7 +254,7 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
  * one device. */
 static bool buffers_shared_serves(const tide_buffers *buffers, tide_device *device, uint32_t kind)
 {
-    if (buffers->shares == 0 || buffers->shared_kind != kind)
+    if (buffers->shares == 0 || buffers->shared_kind != kind || buffers->ending)
         return false;
     return buffers->device == device ||
            (kind == TIDE_BUFFER_PINNED && device->context != NULL &&
@@ -227,6 +277,7 @@ tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "kind is %u, most is %d", kind, TIDE_BUFFER_KINDS - 1);
         return NULL;
     }
+    tide_attach(); /* which asks the linker: before the registry is locked */
     if (tide_device_hold(device, call) != TIDE_OK)
         return NULL;
     tide_registry_lock();
@@ -254,7 +305,6 @@ static tide_status buffers_check_unused(tide_buffers *buffers)
 {
     const char *call = "tide_buffers_destroy";
     tide_buffers_statistics now;
-    TIDE_FORWARD(tide_hand_over_quiet(buffers, call));
     TIDE_FORWARD(tide_buffers_stats(buffers, &now, NULL, 0));
     if (buffers->users != 0)
         return tide_fail(TIDE_ERROR_STATE, call, "%u pools draw from '%s'", buffers->users,
@@ -265,17 +315,23 @@ static tide_status buffers_check_unused(tide_buffers *buffers)
     return TIDE_OK;
 }
 
-/* What is cached goes back; then the instance goes. Registry locked. */
+/* What is cached goes back; then the instance goes. Registry not locked: hooks are called, here and
+ * by those who visit it. It stays in the list until nobody is in it, so that a fork finds it
+ * whole. */
 static void buffers_end(tide_buffers *buffers)
 {
     tide_device *device = buffers->device;
     tide_assert(buffers->users == 0 && buffers->shares <= 1);
+    tide_buffers_wait_for_visitors(buffers);
+    tide_depot_trim(buffers, 0, true, NULL);
+    tide_assert(buffers->bytes_held == 0 || buffers->inherited);
+    tide_registry_lock();
     tide_buffers_delist(buffers);
-    tide_depot_trim(buffers, 0, true);
-    tide_assert(buffers->bytes_held == 0);
-    pthread_mutex_lock(&buffers->mutex);
+    tide_lock_take(&buffers->mutex);
     tide_magazines_end(buffers);
-    pthread_mutex_unlock(&buffers->mutex);
+    tide_lock_let_go(&buffers->mutex);
+    tide_registry_unlock();
+    tide_device_keep_stream(device, buffers->stream_number, false);
     buffers_unmake(buffers);
     tide_device_drop(device);
 }
@@ -284,16 +340,19 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
 {
     if (buffers == NULL)
         return TIDE_OK;
+    TIDE_FORWARD(tide_buffers_of_ours(buffers, "tide_buffers_destroy"));
     tide_status status = TIDE_OK;
     tide_registry_lock();
-    if (buffers->shares > 1) {
-        buffers->shares--;
-    } else {
+    bool last = buffers->shares <= 1;
+    if (last)
         status = buffers_check_unused(buffers);
-        if (status == TIDE_OK)
-            buffers_end(buffers);
-    }
+    else
+        buffers->shares--;
+    if (last && status == TIDE_OK)
+        buffers->ending = true;
     tide_registry_unlock();
+    if (last && status == TIDE_OK)
+        buffers_end(buffers);
     return status;
 }
 
@@ -303,17 +362,19 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
 static void buffers_trim_aged(tide_buffers *buffers, void *user)
 {
     uint64_t now = *(const uint64_t *)user;
-    if (now - buffers->aged < (buffers->age_max + 7) / 8)
+    uint64_t before = __atomic_load_n(&buffers->aged, __ATOMIC_RELAXED);
+    if (now <= before || now - before < ((uint64_t)buffers->age_max + 7) / 8 ||
+        !__atomic_compare_exchange_n(&buffers->aged, &before, now, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED)) /* another thread does it just now */
         return;
-    buffers->aged = now;
-    if (tide_hand_over_quiet(buffers, "tide_step") == TIDE_OK)
-        tide_depot_trim(buffers, buffers->age_max, false);
+    tide_depot_trim(buffers, buffers->age_max, false, NULL);
+    tide_depot_purge(buffers, now);
 }
 
-void tide_buffers_tick(void)
+void tide_buffers_tick(uint64_t rounds)
 {
-    uint64_t now = tide_buffers_advance();
-    tide_buffers_each(buffers_trim_aged, &now);
+    uint64_t now = tide_buffers_advance(rounds);
+    tide_buffers_visit(buffers_trim_aged, &now);
 }
 
 tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_min)
@@ -321,7 +382,10 @@ tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_min)
     const char *call = "tide_buffers_trim";
     if (buffers == NULL)
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the buffers are NULL");
-    if (buffers == NULL || tide_hand_over_quiet(buffers, call) != TIDE_OK)
+    if (buffers == NULL || tide_buffers_of_ours(buffers, call) != TIDE_OK)
         return (tide_trim_summary){0};
-    return tide_depot_trim(buffers, at_min, false);
+    tide_trim_summary summary = tide_depot_trim(buffers, at_min, false, NULL);
+    if (summary.slots != 0)
+        tide_budget_trimmed(buffers->device);
+    return summary;
 }

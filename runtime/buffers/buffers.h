@@ -11,7 +11,10 @@ tide_status tide_buffers_hold(tide_buffers *buffers, const char *call);
 void tide_buffers_hold_again(tide_buffers *buffers);
 void tide_buffers_drop(tide_buffers *buffers);
 
-/* One tick: what is too old is given back. Any thread. */
-void tide_buffers_tick(void);
+/* So many rounds have passed: what is too old is given back. Any thread. */
+void tide_buffers_tick(uint64_t rounds);
+
+/* Registers what is done around fork. While the library is attached. */
+void tide_buffers_prepare(void);
 
 #endif

@@ -5,6 +5,8 @@
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_CELL_H
 #define TIDEPOOL_RUNTIME_BUFFERS_CELL_H
 
+#include <string.h>
+
 #include "runtime/buffers/handle.h"
 
 /* ---- cells ---- */
@@ -40,6 +42,34 @@ TIDE_INLINE void tide_cell_push(tide_cell *cell, uint32_t slot)
     tide_cell_hold(cell, held + 1);
 }
 
+/* A cell's room begins with FIRST bytes, and doubles with each refill up to MAX bytes. So a thread
+ * that only releases what others acquire keeps next to nothing from them. */
+enum { TIDE_CELL_BYTES_FIRST = 16 << 10, TIDE_CELL_BYTES_MAX = 2 << 20 };
+
+/* Buffers of so many bytes in `all` bytes, as many as a cell may hold. */
+static inline unsigned tide_cell_room_in(size_t all, size_t bytes)
+{
+    tide_assert(bytes >= TIDE_BUCKET_MIN);
+    return all / bytes < TIDE_CELL_SLOTS ? (unsigned)(all / bytes) : TIDE_CELL_SLOTS;
+}
+
+/* The room of a new cell; 0: the buffers are large, none is kept before the thread acquires one. */
+static inline void tide_cell_set_up(tide_cell *cell, size_t bytes)
+{
+    if (cell->room == 0)
+        cell->room = (uint16_t)tide_cell_room_in(TIDE_CELL_BYTES_FIRST, bytes);
+}
+
+/* Its thread acquires, and the cell was too small. */
+static inline void tide_cell_grow(tide_cell *cell, size_t bytes)
+{
+    unsigned most = tide_cell_room_in(TIDE_CELL_BYTES_MAX, bytes);
+    unsigned twice = cell->room == 0 ? 1 : 2u * cell->room;
+    most = most == 0 ? 1 : most;
+    cell->room = (uint16_t)(twice < most ? twice : most);
+    tide_assert(cell->room > 0 && cell->room <= TIDE_CELL_SLOTS);
+}
+
 /* Takes the entry out, and closes the gap. Its credit stays, idle. */
 TIDE_INLINE uint32_t tide_cell_take(tide_cell *cell, unsigned at)
 {
@@ -70,6 +100,15 @@ static inline void tide_permits_give(tide_buffers *buffers, tide_depot_bucket *d
     buffers->bytes_permitted -= count * bytes;
 }
 
+/* The oldest entries of a cell go, without their credits. */
+static inline void tide_cell_forget_oldest(tide_cell *cell, unsigned count)
+{
+    unsigned held = tide_cell_held(cell);
+    tide_assert(count <= held);
+    memmove(cell->slots, cell->slots + count, (held - count) * sizeof cell->slots[0]);
+    tide_cell_hold(cell, held - count);
+}
+
 /* The list has a permit for it. */
 static inline void tide_depot_push(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t slot)
 {
@@ -78,6 +117,20 @@ static inline void tide_depot_push(tide_buffers *buffers, tide_depot_bucket *dep
     depot->first = slot;
     depot->cached++;
     tide_assert(depot->cached <= depot->permits);
+}
+
+/* What the link leads to; its permit stays taken. */
+static inline uint32_t tide_depot_take(tide_buffers *buffers, tide_depot_bucket *depot,
+                                       uint32_t *link)
+{
+    uint32_t slot = *link;
+    tide_assert(slot != TIDE_NO_RECORD && depot->cached > 0);
+    *link = tide_handle_at(buffers, slot)->next;
+    depot->cached--;
+    if (depot->cached < depot->spare)
+        depot->spare = depot->cached;
+    tide_assert((depot->first == TIDE_NO_RECORD) == (depot->cached == 0));
+    return slot;
 }
 
 /* ---- from cells to the depot ---- */
@@ -102,8 +155,10 @@ static inline void tide_cell_empty(tide_buffers *buffers, tide_cell *cell, unsig
 {
     tide_depot_bucket *depot = tide_depot_at(buffers, key, bucket);
     tide_cell_settle(buffers, cell, key, bucket);
-    while (tide_cell_held(cell) > 0)
-        tide_depot_push(buffers, depot, tide_cell_take(cell, 0));
+    unsigned held = tide_cell_held(cell);
+    for (unsigned i = 0; i < held; i++) /* the oldest first */
+        tide_depot_push(buffers, depot, cell->slots[i]);
+    tide_cell_hold(cell, 0);
     tide_cell_trust(cell, 0);
 }
 

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The depot of an instance: what a thread's cell cannot serve or keep comes here. Permits are given
- * out and taken back. Memory is taken from the device, and given back by age or when short. */
+ * out and taken back, memory is taken from the device. (Given back it is in
+ * runtime/buffers/trim.c.) */
 #include "runtime/buffers/depot.h"
 
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/buffers/address.h"
+#include "runtime/device/budget.h"
 
-enum { BATCH = TIDE_CELL_SLOTS / 2 }; /* buffers that move between a cell and the depot at once */
-
-_Static_assert(BATCH > 0 && BATCH < (int)TIDE_CELL_SLOTS, "a full cell keeps some when it spills");
+enum {
+    GATHER_FROM = 256 << 10, /* bytes: for a buffer of so many it always pays to stop all threads */
+    GATHER_SKIP_MAX = 255,   /* misses of smaller ones that in the end allocate at once           */
+    LOOKS_MAX = 64           /* buffers of a list: the first is ready, but for pinned memory that
+                                is in use, and in a capture. Everybody waits meanwhile           */
+};
 
 /* ---- permits and lists; mutex held ----------------------------------------------------------- */
 
@@ -38,28 +44,18 @@ static bool depot_take_permit(tide_buffers *buffers, tide_depot_bucket *depot, s
     return true;
 }
 
-/* What the link leads to; its permit stays taken. */
-static uint32_t depot_take_from_list(tide_buffers *buffers, tide_depot_bucket *depot,
-                                     uint32_t *link)
+uint32_t tide_depot_find_in_list(tide_buffers *buffers, tide_depot_bucket *depot,
+                                 const tide_want *want)
 {
-    uint32_t slot = *link;
-    tide_assert(slot != TIDE_NO_RECORD && depot->cached > 0);
-    *link = tide_handle_at(buffers, slot)->next;
-    depot->cached--;
-    tide_assert((depot->first == TIDE_NO_RECORD) == (depot->cached == 0));
-    return slot;
-}
-
-/* The latest that may be used on the stream, without a permit now; TIDE_NO_RECORD: none. */
-static uint32_t depot_find_in_list(tide_buffers *buffers, tide_depot_bucket *depot,
-                                   const tide_want *want)
-{
-    for (uint32_t *link = &depot->first; *link != TIDE_NO_RECORD;
-         link = &tide_handle_at(buffers, *link)->next) {
+    unsigned looks = 0;
+    for (uint32_t *link = &depot->first; *link != TIDE_NO_RECORD && looks < LOOKS_MAX;
+         link = &tide_handle_at(buffers, *link)->next, looks++) {
         if (!tide_hand_over_ready(buffers, tide_handle_at(buffers, *link), &want->passing))
             continue;
-        tide_permits_give(buffers, depot, 1, tide_bucket_bytes(buffers->policy, want->bucket));
-        return depot_take_from_list(buffers, depot, link);
+        uint32_t slot = tide_depot_take(buffers, depot, link);
+        size_t bytes = tide_handle_bytes(buffers, tide_handle_at(buffers, slot));
+        tide_permits_give(buffers, depot, 1, bytes);
+        return slot;
     }
     return TIDE_NO_RECORD;
 }
@@ -69,8 +65,11 @@ static uint32_t depot_find_in_list(tide_buffers *buffers, tide_depot_bucket *dep
 /* NULL: the thread has no magazine, or no memory for cells. */
 static tide_cell *depot_cell_of(tide_magazine *magazine, unsigned key, unsigned bucket)
 {
-    return magazine != NULL && tide_cells_make(magazine, key) ? &magazine->cells[key][bucket]
-                                                              : NULL;
+    if (magazine == NULL || !tide_cells_make(magazine, key))
+        return NULL;
+    tide_cell *cell = &magazine->cells[key][bucket];
+    tide_cell_set_up(cell, tide_bucket_bytes(magazine->buffers->policy, bucket));
+    return cell;
 }
 
 static tide_buffer_counts *depot_counts_of(tide_cell *cell, tide_depot_bucket *depot)
@@ -78,32 +77,36 @@ static tide_buffer_counts *depot_counts_of(tide_cell *cell, tide_depot_bucket *d
     return cell != NULL ? &cell->counts : &depot->counts;
 }
 
-/* From the list. Each buffer brings its permit along, or gives it up where the cell has an idle
- * credit for it. */
+/* From the list, the latest of it on top. The buffers bring their permits along, but for as many as
+ * the cell has idle credits. */
 static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
                               size_t bytes)
 {
-    for (unsigned i = 0; i < BATCH && depot->cached > 0; i++) {
-        if (tide_cell_held(cell) == TIDE_CELL_SLOTS)
-            return;
-        if (tide_cell_credit(cell) > tide_cell_held(cell))
-            tide_permits_give(buffers, depot, 1, bytes);
-        else
-            tide_cell_trust(cell, tide_cell_credit(cell) + 1);
-        tide_cell_push(cell, depot_take_from_list(buffers, depot, &depot->first));
-    }
+    unsigned held = tide_cell_held(cell), credit = tide_cell_credit(cell);
+    unsigned count = (cell->room + 1u) / 2;
+    count = count < cell->room - held ? count : cell->room - held;
+    count = count < depot->cached ? count : depot->cached;
+    for (unsigned i = count; i-- > 0;)
+        cell->slots[held + i] = tide_depot_take(buffers, depot, &depot->first);
+    unsigned idle = credit - held < count ? credit - held : count;
+    tide_permits_give(buffers, depot, idle, bytes);
+    tide_cell_trust(cell, credit + count - idle);
+    tide_cell_hold(cell, held + count);
 }
 
-/* The oldest of a full cell to the list. They take their permits along if there are no others. */
+/* The oldest half of a full cell to the list. They take their permits along if there are no
+ * others. */
 static void depot_spill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
                              size_t bytes)
 {
-    tide_assert(tide_cell_held(cell) == TIDE_CELL_SLOTS);
-    for (unsigned i = 0; i < BATCH; i++) {
+    unsigned count = (cell->room + 1u) / 2;
+    tide_assert(tide_cell_held(cell) == cell->room && count > 0);
+    for (unsigned i = 0; i < count; i++) {
         if (!depot_take_permit(buffers, depot, bytes))
             tide_cell_trust(cell, tide_cell_credit(cell) - 1);
-        tide_depot_push(buffers, depot, tide_cell_take(cell, 0));
+        tide_depot_push(buffers, depot, cell->slots[i]);
     }
+    tide_cell_forget_oldest(cell, count);
 }
 
 /* ---- from the other magazines ---------------------------------------------------------------- */
@@ -131,11 +134,34 @@ static bool depot_any_other_cell(const tide_buffers *buffers, const tide_magazin
     return false;
 }
 
-/* The buffers of all other cells of the bucket come to the list. False: none was seen there. */
+/* Is it this miss's turn to stop everybody? Each time fewer of those of small buffers do: a miss
+ * that allocates instead makes one more, so soon none is needed. At a bound it makes none, for one
+ * more is not kept; there each gathers. */
+static bool depot_gather_pays(const tide_buffers *buffers, tide_depot_bucket *depot, size_t bytes)
+{
+    tide_assert(depot->skipped <= depot->skip && depot->skip <= GATHER_SKIP_MAX);
+    bool bound = depot->permits >= buffers->count_max ||
+                 bytes > buffers->bytes_max - buffers->bytes_permitted;
+    if (bytes >= GATHER_FROM || bound)
+        return true;
+    if (depot->skipped < depot->skip) {
+        depot->skipped++;
+        return false;
+    }
+    depot->skipped = 0;
+    if (depot->skip < GATHER_SKIP_MAX)
+        depot->skip = (uint16_t)(2 * depot->skip + 1);
+    return true;
+}
+
+/* The buffers of all other cells of the bucket come to the list. False: none was seen there, or it
+ * does not pay. */
 static bool depot_gather_cells(tide_buffers *buffers, const tide_magazine *own,
                                const tide_want *want)
 {
-    if (!depot_any_other_cell(buffers, own, want->key, want->bucket, depot_cell_holds))
+    size_t bytes = tide_bucket_bytes(buffers->policy, want->bucket);
+    if (!depot_any_other_cell(buffers, own, want->key, want->bucket, depot_cell_holds) ||
+        !depot_gather_pays(buffers, tide_depot_at(buffers, want->key, want->bucket), bytes))
         return false;
     tide_magazines_stop(buffers);
     for (tide_magazine *m = buffers->magazines; m != NULL; m = m->next)
@@ -189,49 +215,79 @@ uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide
     return TIDE_NO_RECORD;
 }
 
-/* Whatever is cached, wherever it is. Mutex held. */
+/* Whatever is cached of the bucket, wherever it is. Mutex held. */
 static uint32_t depot_find_cached(tide_buffers *buffers, tide_magazine *magazine, tide_cell *cell,
                                   tide_depot_bucket *depot, const tide_want *want)
 {
     uint32_t slot = cell != NULL ? tide_cell_find(buffers, cell, want) : TIDE_NO_RECORD;
-    if (slot == TIDE_NO_RECORD)
-        slot = depot_find_in_list(buffers, depot, want);
+    if (slot != TIDE_NO_RECORD)
+        return slot;
+    slot = tide_depot_find_in_list(buffers, depot, want);
+    size_t bytes = tide_bucket_bytes(buffers->policy, want->bucket);
     if (slot == TIDE_NO_RECORD && depot_gather_cells(buffers, magazine, want))
-        slot = depot_find_in_list(buffers, depot, want);
-    if (slot != TIDE_NO_RECORD && cell != NULL)
-        depot_refill_cell(buffers, cell, depot, tide_bucket_bytes(buffers->policy, want->bucket));
+        slot = tide_depot_find_in_list(buffers, depot, want);
+    if (cell == NULL)
+        return slot;
+    if (slot != TIDE_NO_RECORD || cell->room == 0)
+        tide_cell_grow(cell, bytes);
+    if (slot != TIDE_NO_RECORD)
+        depot_refill_cell(buffers, cell, depot, bytes);
     return slot;
 }
 
-/* What another instance, or the same, has cached of this device's memory goes back to it. */
+typedef struct pressing {
+    const tide_buffers *buffers;
+    const tide_hand_over *passing;
+} pressing;
+
+/* What another instance, or the same, has cached of this device's memory goes back to it. Where it
+ * goes by the stream that asks, that stream has it at once; any other would have to be over. */
 static void depot_press(tide_buffers *other, void *user)
 {
-    tide_buffers *buffers = user;
-    tide_assert(buffers != NULL);
-    if (other->device == buffers->device &&
-        tide_hand_over_quiet(other, "tide_buffers_trim") == TIDE_OK)
-        tide_depot_trim(other, 0, true);
+    const pressing *by = user;
+    tide_assert(by != NULL && by->buffers != NULL);
+    if (other->device == by->buffers->device)
+        tide_depot_trim(other, 0, true, by->passing);
 }
 
-/* Memory of the device. When there is none, all that is cached of it is given back and the device
- * asked once more. Mutex not held. */
+/* All that is cached of the device's memory is given back, and the device asked once more; then
+ * again as often as the program gives some back. */
+static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *want, size_t bytes,
+                                        void **data)
+{
+    tide_device *device = tide_hand_over_device_of(buffers, want->key);
+    bool plain = tide_buffer_plain(buffers, want->key);
+    pressing by = {buffers, plain ? NULL : &want->passing};
+    tide_status status = TIDE_ERROR_MEMORY;
+    bool again = true;
+    for (unsigned times = 0; again; times++) {
+        tide_buffers_visit(depot_press, &by);
+        status =
+            tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
+        again = tide_budget_asks(device, status, times) && tide_budget_ask(device, bytes, times);
+    }
+    return status;
+}
+
+/* Memory of the device. Mutex not held. */
 static tide_status depot_allocate(tide_buffers *buffers, const tide_want *want, size_t bytes,
                                   void **data)
 {
     tide_status status =
         tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-    if (status != TIDE_ERROR_MEMORY)
+    if (status != TIDE_ERROR_MEMORY && status != TIDE_ERROR_LIMIT)
         return status;
-    pthread_mutex_lock(&buffers->mutex);
+    tide_lock_take(&buffers->mutex);
     buffers->pressed++;
-    pthread_mutex_unlock(&buffers->mutex);
-    tide_buffers_each(depot_press, buffers);
-    status = tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
+    tide_lock_let_go(&buffers->mutex);
+    status = depot_allocate_again(buffers, want, bytes, data);
+    if (status == TIDE_ERROR_LIMIT)
+        return tide_budget_refuse(tide_hand_over_device_of(buffers, want->key), bytes, want->call);
     if (status != TIDE_ERROR_MEMORY)
         return status;
-    pthread_mutex_lock(&buffers->mutex);
+    tide_lock_take(&buffers->mutex);
     size_t held = buffers->bytes_held;
-    pthread_mutex_unlock(&buffers->mutex);
+    tide_lock_let_go(&buffers->mutex);
     return tide_fail(
         status, want->call,
         "device %s has no %zu bytes for a buffer of %zu of '%s', which holds %zu, even "
@@ -246,23 +302,23 @@ static void depot_set_up_record(tide_buffers *buffers, uint32_t slot, const tide
     tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_assert(!tide_handle_live(record) && record->data == NULL && record->mark == NULL);
     record->mark = NULL;
-    record->key = (uint16_t)want->key;
-    record->bucket = (uint16_t)want->bucket;
+    __atomic_store_n(&record->key, (uint16_t)want->key, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->bucket, (uint16_t)want->bucket, __ATOMIC_RELAXED);
     __atomic_store_n(&record->data, data, __ATOMIC_RELAXED);
 }
 
-/* Memory was allocated or freed. The mutex is not held; the registry may be locked. */
+/* Memory was allocated or freed. Nothing is locked: the hook may want locks of the program that
+ * others have who call us. */
 static void depot_tell_hook(const tide_buffers *buffers, tide_buffer_happening happening,
                             uint32_t slot, unsigned key, size_t bytes)
 {
-    if (buffers->hook == NULL)
-        return;
-    buffers->hook(&(tide_buffer_event){.happening = happening,
-                                       .buffers = (tide_buffers *)(uintptr_t)buffers,
-                                       .slot = slot,
-                                       .bytes = bytes,
-                                       .flags = tide_buffer_flags(key)},
-                  buffers->user);
+    if (buffers->hook != NULL)
+        tide_handle_tell(buffers,
+                         &(tide_buffer_event){
+                             .happening = happening,
+                             .slot = tide_handle_slot(slot, tide_handle_at(buffers, slot)->bucket),
+                             .bytes = bytes,
+                             .flags = tide_buffer_flags(key)});
 }
 
 /* A record that stands for no memory yet gets some, or is free again. */
@@ -277,7 +333,8 @@ static uint32_t depot_fill_record(tide_buffers *buffers, uint32_t slot, tide_cel
         depot_set_up_record(buffers, slot, want, data);
         depot_tell_hook(buffers, TIDE_BUFFER_ALLOCATED, slot, want->key, bytes);
     }
-    pthread_mutex_lock(&buffers->mutex);
+    tide_lock_take(&buffers->mutex);
+    bool moved = false;
     if (allocated) {
         tide_depot_bucket *depot = tide_depot_at(buffers, want->key, want->bucket);
         depot->misses++;
@@ -285,62 +342,113 @@ static uint32_t depot_fill_record(tide_buffers *buffers, uint32_t slot, tide_cel
         buffers->bytes_held += bytes;
         if (buffers->bytes_held > buffers->bytes_high)
             buffers->bytes_high = buffers->bytes_held;
+        moved = tide_depot_use_moved(buffers, bytes);
+        tide_address_add(buffers, slot);
     } else {
+        tide_address_break(buffers);
         buffers->failed++;
         tide_handle_give(buffers, slot);
     }
-    pthread_mutex_unlock(&buffers->mutex);
+    tide_lock_let_go(&buffers->mutex);
+    if (moved)
+        tide_depot_trim_unused(buffers, want);
     return allocated ? slot : TIDE_NO_RECORD;
+}
+
+/* Mutex held, and let go. */
+static TIDE_COLD uint32_t depot_refuse_books(tide_buffers *buffers, const tide_want *want)
+{
+    buffers->failed++;
+    tide_lock_let_go(&buffers->mutex);
+    tide_fail(TIDE_ERROR_MEMORY, want->call, "no memory to remember buffers of '%s'",
+              buffers->name);
+    return TIDE_NO_RECORD;
+}
+
+/* A record, whose address was promised; TIDE_NO_RECORD: all are taken, and the promise is broken.
+ * Mutex held. */
+static uint32_t depot_take_record(tide_buffers *buffers)
+{
+    uint32_t slot = tide_handle_take(buffers);
+    if (slot == TIDE_NO_RECORD)
+        tide_address_break(buffers);
+    return slot;
+}
+
+/* All records are taken: what is only cached gives its own back. Mutex not held. */
+static TIDE_COLD uint32_t depot_take_record_of_cached(tide_buffers *buffers, const tide_want *want)
+{
+    uint32_t slot = TIDE_NO_RECORD;
+    tide_depot_trim(buffers, 0, true, NULL);
+    tide_lock_take(&buffers->mutex);
+    if (tide_address_promise(buffers))
+        slot = depot_take_record(buffers);
+    buffers->failed += slot == TIDE_NO_RECORD;
+    tide_lock_let_go(&buffers->mutex);
+    if (slot == TIDE_NO_RECORD)
+        tide_fail(TIDE_ERROR_LIMIT, want->call, "'%s' has %d buffers, limit %d", buffers->name,
+                  TIDE_BUFFER_MAX, TIDE_BUFFER_MAX);
+    return slot;
+}
+
+/* Whatever is cached, counted: of its bucket, else of a larger one. Mutex held. */
+static uint32_t depot_acquire_cached(tide_buffers *buffers, tide_magazine *magazine,
+                                     tide_cell *cell, const tide_want *want)
+{
+    unsigned bucket = want->bucket;
+    tide_depot_bucket *depot = tide_depot_at(buffers, want->key, bucket);
+    uint32_t slot = depot_find_cached(buffers, magazine, cell, depot, want);
+    if (slot == TIDE_NO_RECORD) {
+        slot = tide_depot_borrow(buffers, magazine, want, &bucket);
+        cell = cell != NULL ? &magazine->cells[want->key][bucket] : NULL;
+        depot = tide_depot_at(buffers, want->key, bucket);
+    }
+    if (slot == TIDE_NO_RECORD)
+        return slot;
+    depot_counts_of(cell, depot)->hits++;
+    depot_counts_of(cell, depot)->asked += want->bytes;
+    return slot;
 }
 
 uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want,
                             bool *hit)
 {
     tide_assert(magazine == NULL || magazine->buffers == buffers);
-    pthread_mutex_lock(&buffers->mutex);
-    if (!depot_make_buckets(buffers, want->key)) {
-        buffers->failed++;
-        pthread_mutex_unlock(&buffers->mutex);
-        tide_fail(TIDE_ERROR_MEMORY, want->call, "no memory to remember buffers of '%s'",
-                  buffers->name);
+    if (tide_buffers_of_ours(buffers, want->call) != TIDE_OK)
         return TIDE_NO_RECORD;
-    }
-    tide_depot_bucket *depot = tide_depot_at(buffers, want->key, want->bucket);
+    tide_lock_take(&buffers->mutex);
+    if (!depot_make_buckets(buffers, want->key))
+        return depot_refuse_books(buffers, want);
     tide_cell *cell = depot_cell_of(magazine, want->key, want->bucket);
-    uint32_t slot = depot_find_cached(buffers, magazine, cell, depot, want);
+    uint32_t slot = depot_acquire_cached(buffers, magazine, cell, want);
     *hit = slot != TIDE_NO_RECORD;
-    if (*hit) {
-        depot_counts_of(cell, depot)->hits++;
-        depot_counts_of(cell, depot)->asked += want->bytes;
-    } else {
-        slot = tide_handle_take(buffers);
-        buffers->failed += slot == TIDE_NO_RECORD;
+    if (!*hit) {
+        if (!tide_address_promise(buffers))
+            return depot_refuse_books(buffers, want);
+        slot = depot_take_record(buffers);
     }
-    pthread_mutex_unlock(&buffers->mutex);
-    if (slot == TIDE_NO_RECORD) {
-        tide_fail(TIDE_ERROR_LIMIT, want->call, "'%s' has %d buffers, limit %d", buffers->name,
-                  TIDE_BUFFER_MAX, TIDE_BUFFER_MAX);
+    tide_lock_let_go(&buffers->mutex);
+    if (slot == TIDE_NO_RECORD)
+        slot = depot_take_record_of_cached(buffers, want);
+    if (*hit || slot == TIDE_NO_RECORD)
         return slot;
-    }
-    return *hit ? slot : depot_fill_record(buffers, slot, cell, want);
+    return depot_fill_record(buffers, slot, cell, want);
 }
 
 /* ---- release --------------------------------------------------------------------------------- */
 
-/* The buffer's memory goes back to the device: on the stream of its release just now, or (NULL) on
- * the instance's. */
-static void depot_free_record(tide_buffers *buffers, uint32_t slot, const tide_hand_over *passing)
+void tide_depot_free(tide_buffers *buffers, uint32_t slot, const tide_hand_over *passing)
 {
     tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_assert(!tide_handle_live(record));
     size_t bytes = tide_handle_bytes(buffers, record);
     tide_hand_over_free(buffers, record, passing);
     depot_tell_hook(buffers, TIDE_BUFFER_FREED, slot, record->key, bytes);
-    pthread_mutex_lock(&buffers->mutex);
+    tide_lock_take(&buffers->mutex);
     tide_assert(buffers->bytes_held >= bytes);
     buffers->bytes_held -= bytes;
     tide_handle_give(buffers, slot);
-    pthread_mutex_unlock(&buffers->mutex);
+    tide_lock_let_go(&buffers->mutex);
 }
 
 /* A permit for one more of the bucket, as the cell's credit if there is a cell. Mutex held. */
@@ -365,7 +473,9 @@ static bool depot_keep_buffer(tide_buffers *buffers, tide_magazine *magazine, ti
 {
     const tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_depot_bucket *depot = tide_depot_at(buffers, record->key, record->bucket);
-    if (cell != NULL && tide_cell_held(cell) == TIDE_CELL_SLOTS)
+    if (cell != NULL && cell->room == 0)
+        cell = NULL;
+    if (cell != NULL && tide_cell_held(cell) == cell->room)
         depot_spill_cell(buffers, cell, depot, tide_handle_bytes(buffers, record));
     if (!depot_find_permit(buffers, magazine, cell, record->key, record->bucket))
         return false;
@@ -382,97 +492,16 @@ void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t
     const tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_assert(magazine == NULL || magazine->buffers == buffers);
     tide_assert(!tide_handle_live(record));
-    pthread_mutex_lock(&buffers->mutex);
+    tide_lock_take(&buffers->mutex);
     tide_depot_bucket *depot = tide_depot_at(buffers, record->key, record->bucket);
     tide_assert(depot != NULL); /* made before the buffer was acquired */
     tide_cell *cell = depot_cell_of(magazine, record->key, record->bucket);
     depot_counts_of(cell, depot)->releases++;
     bool kept = keep && depot_keep_buffer(buffers, magazine, cell, slot);
     depot->dropped += !kept;
-    pthread_mutex_unlock(&buffers->mutex);
     if (!kept)
-        depot_free_record(buffers, slot, passing);
-}
-
-/* ---- trim ------------------------------------------------------------------------------------ */
-
-typedef struct trimming {
-    tide_buffers *buffers;
-    uint64_t now, ticks;
-    bool wait;
-    uint32_t first; /* of what is to go: a list */
-    tide_trim_summary summary;
-} trimming;
-
-/* Must the cached buffer go? */
-static bool depot_trim_takes(trimming *t, uint32_t slot)
-{
-    tide_assert(t->buffers->stopped == 1);
-    tide_buffer_record *record = tide_handle_at(t->buffers, slot);
-    bool old = t->now - record->tick >= t->ticks || t->now < record->tick;
-    bool pinned = tide_buffer_kind(record->key) == TIDE_BUFFER_PINNED;
-    return old && (t->wait || !pinned || tide_hand_over_over(t->buffers, record));
-}
-
-/* The buffer, taken out of its cell or list, gives its permit up and is among what goes. */
-static void depot_trim_add(trimming *t, uint32_t slot, unsigned key, unsigned bucket)
-{
-    size_t bytes = tide_bucket_bytes(t->buffers->policy, bucket);
-    tide_permits_give(t->buffers, tide_depot_at(t->buffers, key, bucket), 1, bytes);
-    tide_handle_at(t->buffers, slot)->next = t->first;
-    t->first = slot;
-    t->summary.slots++;
-    t->summary.bytes += bytes;
-}
-
-static void depot_trim_cell(trimming *t, tide_cell *cell, unsigned key, unsigned bucket)
-{
-    for (unsigned at = tide_cell_held(cell); at-- > 0;) {
-        if (!depot_trim_takes(t, cell->slots[at]))
-            continue;
-        depot_trim_add(t, tide_cell_take(cell, at), key, bucket);
-        tide_assert(tide_cell_credit(cell) > tide_cell_held(cell));
-        tide_cell_trust(cell, tide_cell_credit(cell) - 1);
-    }
-}
-
-static void depot_trim_list(trimming *t, unsigned key, unsigned bucket)
-{
-    tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
-    for (uint32_t *link = &depot->first; *link != TIDE_NO_RECORD;) {
-        if (depot_trim_takes(t, *link))
-            depot_trim_add(t, depot_take_from_list(t->buffers, depot, link), key, bucket);
-        else
-            link = &tide_handle_at(t->buffers, *link)->next;
-    }
-}
-
-static void depot_trim_bucket(trimming *t, unsigned key, unsigned bucket)
-{
-    if (t->buffers->depot[key][bucket].permits == 0)
-        return;
-    depot_trim_list(t, key, bucket);
-    for (tide_magazine *m = t->buffers->magazines; m != NULL; m = m->next)
-        if (m->cells[key] != NULL)
-            depot_trim_cell(t, &m->cells[key][bucket], key, bucket);
-}
-
-tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait)
-{
-    trimming t = {.buffers = buffers, .ticks = ticks, .wait = wait, .first = TIDE_NO_RECORD};
-    pthread_mutex_lock(&buffers->mutex);
-    tide_magazines_stop(buffers);
-    t.now = tide_buffers_now();
-    unsigned count = tide_bucket_count(buffers->policy);
-    for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
-        for (unsigned b = 0; buffers->depot[key] != NULL && b < count; b++)
-            depot_trim_bucket(&t, key, b);
-    buffers->trimmed += t.summary.slots;
-    tide_magazines_resume(buffers);
-    pthread_mutex_unlock(&buffers->mutex);
-    for (uint32_t slot = t.first, next; slot != TIDE_NO_RECORD; slot = next) {
-        next = tide_handle_at(buffers, slot)->next;
-        depot_free_record(buffers, slot, NULL);
-    }
-    return t.summary;
+        tide_address_remove(buffers, slot);
+    tide_lock_let_go(&buffers->mutex);
+    if (!kept)
+        tide_depot_free(buffers, slot, passing);
 }

@@ -19,6 +19,16 @@ typedef struct tide_want {
  * none. By the cell's thread, or stopped. */
 uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide_want *want);
 
+/* The latest of the list that may be used on the stream, of the first few; without a permit now.
+ * TIDE_NO_RECORD: none. Mutex held. */
+uint32_t tide_depot_find_in_list(tide_buffers *buffers, tide_depot_bucket *depot,
+                                 const tide_want *want);
+
+/* A cached buffer of a larger bucket, and which that is: runtime/buffers/borrow.c. TIDE_NO_RECORD:
+ * none. The magazine is the thread's, or NULL. Mutex held. */
+uint32_t tide_depot_borrow(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want,
+                           unsigned *bucket);
+
 /* What the cell could not give: from the depot, another's cell, or the device. TIDE_NO_RECORD with
  * a message when there is none. Counted. The magazine is the thread's, or NULL. */
 uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want,
@@ -29,7 +39,27 @@ uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, cons
 void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t slot,
                         const tide_hand_over *passing, bool keep);
 
-/* Gives back what has been cached for so many ticks. `wait`: also what must be waited for. */
-tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait);
+/* The buffer's memory goes back to the device: on the stream of its release just now or by which it
+ * goes, or (NULL) on the instance's. Mutex not held. */
+void tide_depot_free(tide_buffers *buffers, uint32_t slot, const tide_hand_over *passing);
+
+/* ---- runtime/buffers/trim.c ---- */
+
+/* So many bytes were allocated. True: a round of use has ended. Mutex held. */
+bool tide_depot_use_moved(tide_buffers *buffers, size_t bytes);
+
+/* Gives back what was not needed in the last two rounds of use, by the stream of the acquire that
+ * ended them. Nothing is queued on other streams, and nobody waits. */
+void tide_depot_trim_unused(tide_buffers *buffers, const tide_want *want);
+
+/* Gives back what has been cached for so many ticks. `wait`: also what must be waited for.
+ * `passing`: the stream by which it goes, which the caller's user named; NULL: the device's service
+ * stream. */
+tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait,
+                                  const tide_hand_over *passing);
+
+/* Gives pages back of what has been cached for a part of the longest age; the buffers stay cached.
+ * The host's memory only; not where checks watch it. */
+void tide_depot_purge(tide_buffers *buffers, uint64_t now);
 
 #endif

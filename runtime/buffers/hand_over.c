@@ -5,6 +5,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/shim.h"
+#include "runtime/device/budget.h"
+#include "runtime/device/limit.h"
 
 enum { ALIGN = 64 };
 
@@ -26,6 +28,17 @@ tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void 
                                         device->name, stream);
 }
 
+/* On a device that shares the host's memory, buffers of the device are pinned memory, which the
+ * host can see; OpenCL's are not, since kernels do not take its pinned memory. */
+static int hand_over_memory_of(const tide_buffers *buffers, unsigned key)
+{
+    const tide_device *device = buffers->device;
+    bool visible = device->integrated && !device->host && device->dl.device_type == TIDE_DL_CUDA;
+    bool pinned = tide_buffer_kind(key) == TIDE_BUFFER_PINNED;
+    return pinned || (visible && tide_buffer_kind(key) == TIDE_BUFFER_DEVICE) ? TIDE_MEMORY_PINNED
+                                                                              : TIDE_MEMORY_DEVICE;
+}
+
 /* ---- marks ------------------------------------------------------------------------------ */
 
 static void hand_over_drop_mark(const tide_buffers *buffers, tide_buffer_record *record)
@@ -35,7 +48,7 @@ static void hand_over_drop_mark(const tide_buffers *buffers, tide_buffer_record 
     record->mark = NULL;
 }
 
-/* Where pinned memory cannot be marked the host waits: only then may it be given back. */
+/* Where memory that no stream gives back cannot be marked, the host waits: only then may it go. */
 bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *record,
                           const tide_hand_over *passing)
 {
@@ -45,7 +58,7 @@ bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *recor
         return true;
     record->stream = passing->number;
     record->mark = device->methods->mark(device, passing->stream);
-    if (record->mark == NULL && tide_buffer_kind(record->key) == TIDE_BUFFER_PINNED)
+    if (record->mark == NULL && hand_over_memory_of(buffers, record->key) == TIDE_MEMORY_PINNED)
         (void)device->methods->wait(device, passing->stream);
     return record->mark != NULL;
 }
@@ -96,35 +109,38 @@ bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *recor
 
 /* ---- memory ----------------------------------------------------------------------------- */
 
-/* Whose memory buffers of the key are. */
-static tide_device *hand_over_device_of(const tide_buffers *buffers, unsigned key)
+tide_device *tide_hand_over_device_of(const tide_buffers *buffers, unsigned key)
 {
     return tide_buffer_kind(key) == TIDE_BUFFER_HOST ? &tide_device_host : buffers->device;
 }
 
-/* On a device that shares the host's memory, buffers of the device are pinned memory, which the
- * host can see; OpenCL's are not, since kernels do not take its pinned memory. */
-static int hand_over_memory_of(const tide_buffers *buffers, unsigned key)
+bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record,
+                         const tide_hand_over *passing)
 {
-    const tide_device *device = buffers->device;
-    bool visible = device->integrated && !device->host && device->dl.device_type == TIDE_DL_CUDA;
-    bool pinned = tide_buffer_kind(key) == TIDE_BUFFER_PINNED;
-    return pinned || (visible && tide_buffer_kind(key) == TIDE_BUFFER_DEVICE) ? TIDE_MEMORY_PINNED
-                                                                              : TIDE_MEMORY_DEVICE;
+    tide_assert(!tide_handle_live(record));
+    bool ordered = hand_over_memory_of(buffers, record->key) == TIDE_MEMORY_DEVICE;
+    if (record->mark == NULL || !ordered || record->stream != passing->number)
+        return tide_hand_over_over(buffers, record);
+    hand_over_drop_mark(buffers, record);
+    return true;
 }
 
 tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
                                     const tide_hand_over *passing, const char *call, void **data)
 {
     tide_assert(bytes != 0 && bytes % TIDE_BUCKET_MIN == 0);
-    tide_device *device = hand_over_device_of(buffers, key);
+    tide_device *device = tide_hand_over_device_of(buffers, key);
     if (!tide_buffer_plain(buffers, key) && device->methods->capturing(device, passing->stream))
         return tide_fail(TIDE_ERROR_STATE, call,
                          "a graph is captured on the stream, and no buffer of %zu bytes of '%s' "
                          "was last used there",
                          bytes, buffers->name);
-    tide_status status = device->methods->allocate(
+    if (device == &tide_device_host)
+        tide_limit_ask(bytes);
+    tide_status status = tide_budget_allocate(
         device, passing->stream, hand_over_memory_of(buffers, key), bytes, ALIGN, data);
+    if (status == TIDE_ERROR_LIMIT)
+        return status; /* as where there is no memory: who wants it may give some back */
     return status == TIDE_OK || status == TIDE_ERROR_MEMORY
                ? status
                : tide_fail(status, call, "%s", tide_error_message());
@@ -139,51 +155,38 @@ tide_status tide_hand_over_quiet(const tide_buffers *buffers, const char *call)
                      buffers->name);
 }
 
-/* The instance's own stream. If it is gone the host waits for the whole device, and NULL, any
- * stream, is returned. */
-static void *hand_over_own_stream(const tide_buffers *buffers)
+/* The memory may be given back on the stream from now on. The host waits only where no stream can
+ * wait for the mark. */
+static void hand_over_settle(const tide_buffers *buffers, tide_buffer_record *record, int memory,
+                             void *stream)
 {
     tide_device *device = buffers->device;
-    if (device->methods->stream_number(device, buffers->stream) == buffers->stream_number)
-        return buffers->stream;
-    (void)device->methods->wait_all(device);
-    return NULL;
-}
-
-/* A stream on which the memory may be given back. The host waits only where no stream can wait for
- * the mark. */
-static void *hand_over_settle(const tide_buffers *buffers, tide_buffer_record *record, int memory)
-{
-    tide_device *device = buffers->device;
-    void *stream = hand_over_own_stream(buffers);
-    if (tide_hand_over_over(buffers, record))
-        return stream;
-    if (memory == TIDE_MEMORY_DEVICE && hand_over_follow_mark(buffers, record, stream))
-        return stream;
+    if (tide_hand_over_over(buffers, record) ||
+        (memory == TIDE_MEMORY_DEVICE && hand_over_follow_mark(buffers, record, stream)))
+        return;
     (void)device->methods->mark_wait(device, record->mark);
     hand_over_drop_mark(buffers, record);
     tide_assert(record->mark == NULL);
-    return stream;
 }
 
 void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record,
                          const tide_hand_over *passing)
 {
     tide_assert(!tide_handle_live(record));
-    tide_device *device = hand_over_device_of(buffers, record->key);
+    tide_device *device = tide_hand_over_device_of(buffers, record->key);
     int memory = hand_over_memory_of(buffers, record->key);
     size_t bytes = tide_handle_bytes(buffers, record);
-    void *stream = NULL;
+    void *stream = passing != NULL ? passing->stream : device->service;
     if (tide_buffer_plain(buffers, record->key)) {
         tide_assert(record->mark == NULL);
+        stream = NULL;
         if (buffers->careful)
             tide_shim_release(record->data, bytes);
-    } else if (passing != NULL && memory == TIDE_MEMORY_DEVICE) {
-        stream = passing->stream;
-        if (record->mark != NULL)
-            hand_over_drop_mark(buffers, record);
+    } else if (record->mark != NULL && passing != NULL && memory == TIDE_MEMORY_DEVICE &&
+               record->stream == passing->number) {
+        hand_over_drop_mark(buffers, record);
     } else {
-        stream = hand_over_settle(buffers, record, memory);
+        hand_over_settle(buffers, record, memory, stream);
     }
-    device->methods->release(device, stream, memory, record->data, bytes);
+    tide_budget_release(device, stream, memory, record->data, bytes);
 }

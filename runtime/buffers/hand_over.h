@@ -37,18 +37,28 @@ bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *recor
 /* Is all over that was queued before its release? True: the mark is gone. */
 bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record);
 
+/* Can the buffer's memory go back by the stream, behind what is queued there now, and nobody waits
+ * for that? Nothing is captured on the stream. True: the mark is gone. */
+bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record,
+                         const tide_hand_over *passing);
+
 /* ---- memory ---- */
 
-/* TIDE_ERROR_MEMORY, without a message, when there is none. */
+/* Whose memory buffers of the key are. */
+tide_device *tide_hand_over_device_of(const tide_buffers *buffers, unsigned key);
+
+/* TIDE_ERROR_MEMORY or TIDE_ERROR_LIMIT, without a message, when there is none. */
 tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,
                                     const tide_hand_over *passing, const char *call, void **data);
 
-/* Gives back the memory of a buffer that nobody else can see: on the stream on which it was
- * released just now, or (NULL) on the instance's own. */
+/* Gives back the memory of a buffer that nobody else can see: on the stream of the caller's user
+ * or (NULL) on the device's service stream, which waits for the mark, if there is one. Of other
+ * streams nobody knows whether they are still there. */
 void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record,
                          const tide_hand_over *passing);
 
-/* TIDE_ERROR_STATE while the instance's own stream is captured: nothing may be given back. */
+/* TIDE_ERROR_STATE while the instance's own stream is captured. Only for a call that works on that
+ * stream, so that it must be there. */
 tide_status tide_hand_over_quiet(const tide_buffers *buffers, const char *call);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of buffers, taken for new buffers and given back when their memory is gone. */
+/* Records of buffers: taken for new buffers, given back when their memory is gone, told to hooks. */
 #include "runtime/buffers/handle.h"
+
+#include "runtime/base/os.h"
 
 /* Even, and different for each record of each instance. */
 static uint64_t handle_first_generation(const tide_buffers *buffers, uint32_t slot)
@@ -34,8 +36,19 @@ void tide_handle_give(tide_buffers *buffers, uint32_t slot)
 {
     tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_assert(slot < buffers->record_count && slot != buffers->record_free);
-    tide_assert((record->generation & 1) == 0 && record->mark == NULL);
+    tide_assert(!tide_handle_live(record) && record->mark == NULL); /* losers look at it, too */
     __atomic_store_n(&record->data, NULL, __ATOMIC_RELAXED);
     record->next = buffers->record_free;
     buffers->record_free = slot;
+}
+
+void tide_handle_tell(const tide_buffers *buffers, tide_buffer_event *event)
+{
+    tide_assert(buffers->hook != NULL && (uint32_t)event->slot < TIDE_BUFFER_MAX);
+    int cancel = tide_os_forbid_cancel();
+    unsigned let_go = tide_outside_enter();
+    event->buffers = (tide_buffers *)(uintptr_t)buffers;
+    buffers->hook(event, buffers->user);
+    tide_outside_leave(let_go);
+    tide_os_restore_cancel(cancel);
 }

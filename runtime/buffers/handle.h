@@ -21,18 +21,46 @@ TIDE_INLINE tide_buffer_record *tide_handle_at(const tide_buffers *buffers, uint
     return &buffers->records[slot];
 }
 
-/* The record that a handle names, good or not; NULL: it names none. */
-TIDE_INLINE tide_buffer_record *tide_handle_of(const tide_buffers *buffers, tide_buffer handle)
+/* ---- what a handle says ---- */
+
+/* The record's number, and above it the bucket. A release finds its cell by what the handle says,
+ * before it has read the record: else the next acquire of the cell, which needs what the release
+ * wrote there, would wait for two more reads, one after the other. */
+enum { TIDE_HANDLE_BUCKET = 32 };
+
+TIDE_INLINE uint64_t tide_handle_slot(uint32_t slot, unsigned bucket)
+{
+    tide_assert(slot < TIDE_BUFFER_MAX && bucket < TIDE_BUCKETS);
+    return slot | (uint64_t)bucket << TIDE_HANDLE_BUCKET;
+}
+
+/* Does the handle name a record, good or not? */
+TIDE_INLINE bool tide_handle_named(const tide_buffers *buffers, tide_buffer handle)
 {
     uint32_t count = __atomic_load_n(&buffers->record_count, __ATOMIC_ACQUIRE);
     tide_assert(count <= TIDE_BUFFER_MAX);
-    return TIDE_LIKELY(handle.slot < count) ? &buffers->records[handle.slot] : NULL;
+    return (uint32_t)handle.slot < count;
+}
+
+/* The record that a handle names; NULL: it names none. */
+TIDE_INLINE tide_buffer_record *tide_handle_of(const tide_buffers *buffers, tide_buffer handle)
+{
+    return TIDE_LIKELY(tide_handle_named(buffers, handle))
+               ? &buffers->records[(uint32_t)handle.slot]
+               : NULL;
+}
+
+/* Is that the bucket of the record? Of a stale handle it may be by chance. */
+TIDE_INLINE bool tide_handle_fits(const tide_buffer_record *record, tide_buffer handle)
+{
+    return handle.slot >> TIDE_HANDLE_BUCKET == __atomic_load_n(&record->bucket, __ATOMIC_RELAXED);
 }
 
 TIDE_INLINE bool tide_handle_good(const tide_buffer_record *record, tide_buffer handle)
 {
     return (handle.generation & 1) != 0 &&
-           __atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) == handle.generation;
+           __atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) == handle.generation &&
+           tide_handle_fits(record, handle);
 }
 
 /* For assertions of who has the record for itself: then nobody else can change the answer. */
@@ -41,29 +69,33 @@ TIDE_INLINE bool tide_handle_live(const tide_buffer_record *record)
     return (__atomic_load_n(&record->generation, __ATOMIC_RELAXED) & 1) != 0;
 }
 
-/* The buffer becomes live. Nobody else can see it. */
-TIDE_INLINE tide_buffer tide_handle_begin(tide_buffers *buffers, tide_buffer_record *record)
+/* The buffer becomes live; returns its generation. Nobody else can see it. */
+TIDE_INLINE uint64_t tide_handle_begin(tide_buffer_record *record)
 {
     uint64_t generation = __atomic_load_n(&record->generation, __ATOMIC_RELAXED) + 1;
     tide_assert((generation & 1) != 0);
     __atomic_store_n(&record->generation, generation, __ATOMIC_RELEASE);
-    return (tide_buffer){(uint64_t)(record - buffers->records), generation};
+    return generation;
 }
 
 /* The buffer is live no more. Of all who try with one handle exactly one succeeds. */
 TIDE_INLINE bool tide_handle_end(tide_buffer_record *record, tide_buffer handle)
 {
-    return (handle.generation & 1) != 0 &&
-           __atomic_compare_exchange_n(&record->generation, &handle.generation,
-                                       handle.generation + 1, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+    uint64_t generation = handle.generation; /* the handle itself may stay in registers */
+    return (generation & 1) != 0 && tide_handle_fits(record, handle) &&
+           __atomic_compare_exchange_n(&record->generation, &generation, generation + 1, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* Bytes of its memory. */
 static inline size_t tide_handle_bytes(const tide_buffers *buffers,
                                        const tide_buffer_record *record)
 {
-    return tide_bucket_bytes(buffers->policy, record->bucket);
+    return tide_bucket_bytes(buffers->policy, __atomic_load_n(&record->bucket, __ATOMIC_RELAXED));
 }
+
+/* Calls the hook, which there is, with nothing locked. The thread is not cancelled meanwhile: what
+ * it has in hand stands in no list. */
+void tide_handle_tell(const tide_buffers *buffers, tide_buffer_event *event);
 
 #endif

@@ -1,17 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of all instances of buffers, and the clock by which cached buffers age. */
+#define _GNU_SOURCE
 #include "runtime/buffers/instance.h"
 
+#include <time.h>
+
+#include "runtime/base/copy.h"
+#include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 
 static tide_buffers *instance_list; /* guarded by the registry, as is the next */
 static uint64_t instance_numbers;   /* the last number given out               */
-static uint64_t instance_ticks;     /* atomic: releases read it                */
+
+/* Copies of the library lie in different modules, so in different pages: no two copies give out the
+ * same number, and a thread never takes another copy's instance for one that it knows. */
+static uint64_t instance_numbers_from(void)
+{
+    tide_assert(instance_numbers < (uint64_t)1 << 28);
+    return ((uint64_t)(uintptr_t)&tide_copy_own >> 12) << 28;
+}
 
 void tide_buffers_enlist(tide_buffers *buffers)
 {
     tide_assert(buffers->number == 0 && buffers->link == NULL);
-    buffers->number = ++instance_numbers;
+    buffers->number = instance_numbers_from() + ++instance_numbers;
     buffers->next = instance_list;
     buffers->link = &instance_list;
     if (instance_list != NULL) {
@@ -34,21 +46,74 @@ tide_buffers *tide_buffers_first(void)
     return instance_list;
 }
 
-void tide_buffers_each(void (*visit)(tide_buffers *buffers, void *user), void *user)
+/* ---- visits ----------------------------------------------------------------------------- */
+
+/* One call of tide_buffers_visit. A hook may make another one, by what it allocates. */
+typedef struct instance_visit {
+    tide_buffers *at; /* counted as visited; NULL: not begun, or over */
+    struct instance_visit *outer;
+} instance_visit;
+
+static _Thread_local instance_visit *instance_visits; /* this thread's, the innermost first */
+
+/* To the next instance. The one before is counted until then, so it is still in the list. */
+static bool instance_visit_next(instance_visit *visit)
 {
-    tide_assert(visit != NULL);
     tide_registry_lock();
-    for (tide_buffers *b = instance_list; b != NULL; b = b->next)
-        visit(b, user);
+    tide_buffers *next = visit->at != NULL ? visit->at->next : instance_list;
+    while (next != NULL && next->ending)
+        next = next->next;
+    if (next != NULL)
+        next->visitors++;
+    if (visit->at != NULL) {
+        tide_assert(visit->at->visitors > 0);
+        visit->at->visitors--;
+    }
+    visit->at = next;
     tide_registry_unlock();
+    return next != NULL;
 }
 
-uint64_t tide_buffers_now(void)
+void tide_buffers_visit(void (*visit)(tide_buffers *buffers, void *user), void *user)
 {
-    return __atomic_load_n(&instance_ticks, __ATOMIC_RELAXED);
+    instance_visit here = {.outer = instance_visits};
+    tide_assert(visit != NULL);
+    int cancel = tide_os_forbid_cancel(); /* or it would be counted for ever */
+    instance_visits = &here;
+    while (instance_visit_next(&here))
+        visit(here.at, user);
+    instance_visits = here.outer;
+    tide_os_restore_cancel(cancel);
 }
 
-uint64_t tide_buffers_advance(void)
+void tide_buffers_wait_for_visitors(tide_buffers *buffers)
 {
-    return __atomic_add_fetch(&instance_ticks, 1, __ATOMIC_RELAXED);
+    int cancel = tide_os_forbid_cancel(); /* sleeping is a point of cancellation */
+    for (bool any = true; any;) {
+        tide_registry_lock();
+        tide_assert(buffers->ending);
+        any = buffers->visitors != 0;
+        tide_registry_unlock();
+        if (any)
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    }
+    tide_os_restore_cancel(cancel);
+}
+
+void tide_buffers_recount_visitors(void)
+{
+    for (tide_buffers *b = instance_list; b != NULL; b = b->next)
+        b->visitors = 0;
+    for (const instance_visit *v = instance_visits; v != NULL; v = v->outer)
+        if (v->at != NULL)
+            v->at->visitors++;
+}
+
+/* ---- the clock -------------------------------------------------------------------------- */
+
+uint64_t tide_buffers_ticks;
+
+uint64_t tide_buffers_advance(uint64_t rounds)
+{
+    return __atomic_add_fetch(&tide_buffers_ticks, rounds, __ATOMIC_RELAXED);
 }

@@ -13,13 +13,14 @@
  *
  * Who may do what, and why counters are exact:
  *
- *  1. A magazine's thread uses it between tide_magazine_enter and _leave: it says that it is
- *     busy, passes a light fence, and goes on if nobody has said `stopped`. Whoever says
- *     `stopped` holds the mutex, then passes the heavy fence and waits until no magazine is busy.
- *     One of the two sees the other (runtime/buffers/fence.h). So while `stopped` is set only the
- *     thread that set it is in a magazine. It sees what each magazine's thread wrote before, by the
- *     release of `busy`. The magazine's thread sees what was written meanwhile, by the release of
- *     `stopped`.
+ *  1. A magazine's thread uses it between tide_magazine_enter and _leave: it says that it is busy,
+ *     passes a light fence, and goes on if nobody has said `stopped`. Whoever says `stopped` holds
+ *     the mutex, then passes the heavy fence and waits until no magazine is busy. One of the two
+ *     sees the other (runtime/buffers/fence.h). So while `stopped` is set only the thread that set
+ *     it is in a magazine. It sees what each magazine's thread wrote before, by the release of
+ *     `busy`. The magazine's thread sees what was written meanwhile, by the release of `stopped`.
+ *     The thread's magazine stands in a place of the instance, by a hash of the thread, or, where
+ *     two threads have one place, is found through the thread (runtime/buffers/magazine.h).
  *  2. A thread that finds `stopped` takes the mutex instead, and works on its magazine under
  *     that: who says `stopped` holds it, so the two exclude each other.
  *  3. Each counter is one thread's, in its cells, or the depot's, under the mutex. Added up while
@@ -27,20 +28,37 @@
  *  4. A cached buffer belongs to the cell or list that it stands in, a live one to its holder. A
  *     release begins with one exchange of the generation, from what the handle says to the next
  *     even number. Of all threads that try to release it, one wins and has the buffer for itself
- *     until it has put it into a cell or list. So no buffer is ever in two hands.
+ *     until it has put it into a cell or list. So no buffer is ever in two hands. While the
+ *     instance is `owned` a thread releases what it acquired itself without that exchange: it is in
+ *     its magazine, it reads the generation, then the owner, which was written before, and nobody
+ *     else releases such a buffer. Who wants to, stops all magazines first and ends the ownership
+ *     for good. After that all exchange. An owner may always exchange. (A magazine at the address
+ *     of one that has ended belongs to one thread again.)
  *  5. The winner marks the stream of the last use before anybody can see the buffer again. The
  *     next use is ordered by that mark.
- *  6. A miss looks in its own cell, the depot's list, then, stopped, in all cells: it allocates
- *     only if no buffer of the bucket was cached. A release that gets no permit takes back idle
- *     credits, if there are any. It drops the buffer only if the bounds are really reached. */
+ *  6. A miss looks in its own cell, the depot's list, then, stopped, in all cells; if it is large,
+ *     in its own cells and the lists of larger buckets, too (runtime/buffers/borrow.c; the buffer
+ *     counts, and goes back, where it belongs). So it allocates only if no buffer of the bucket was
+ *     cached. Of small buffers only every second, fourth … such miss stops everybody. There are few
+ *     in the cells of others (runtime/buffers/cell.h, room), and each miss that leaves them there
+ *     makes one more, so soon none is needed. A release that gets no permit takes back idle
+ *     credits, if there are any. It drops the buffer only if the bounds are really reached.
+ *  7. What is kept follows use. A round of use ends when as much memory was allocated as makes a
+ *     part of all that is held: the working set has moved by so much. What lay in a list all
+ *     through two rounds was needed by neither, not even at their peaks, and goes. A cell of large
+ *     buffers that had no hit all through a round is emptied into the list first. A working set
+ *     that comes back to its sizes allocates nothing, so no round ends and all of it stays. On a
+ *     device it goes by the stream of the miss that ended the round. What is still in use
+ *     elsewhere, where that stream does not order it, stays: a miss waits for nobody, and queues
+ *     nothing on other streams. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_INSTANCE_H
 #define TIDEPOOL_RUNTIME_BUFFERS_INSTANCE_H
 
-#include <pthread.h>
 #include <stddef.h>
 #include <tidepool/buffers.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
 #include "runtime/buffers/buckets.h"
 #include "runtime/device/device.h"
 
@@ -48,10 +66,14 @@ enum {
     TIDE_BUFFER_KINDS = 3,
     TIDE_BUFFER_KEYS = TIDE_BUFFER_KINDS * TIDE_BUFFER_TAGS,
     TIDE_BUFFER_MAX = 1 << 20, /* records of an instance, live and cached */
-    TIDE_CELL_SLOTS = 8
+    TIDE_CELL_SLOTS = 24,
+    TIDE_MAGAZINE_PLACES = 256 /* of magazines that are found without asking the thread */
 };
 
 #define TIDE_NO_RECORD UINT32_MAX
+
+/* Of an instance's number, which instance of the copy it is, counted from 1. */
+#define TIDE_INSTANCE_MASK (((uint64_t)1 << 28) - 1)
 
 _Static_assert(TIDE_BUFFER_HOST == TIDE_BUFFER_KINDS - 1, "kinds are 0 to TIDE_BUFFER_KINDS - 1");
 _Static_assert(TIDE_BUFFER_MAX < TIDE_NO_RECORD, "TIDE_NO_RECORD is no slot");
@@ -60,13 +82,16 @@ _Static_assert(TIDE_BUFFER_MAX < TIDE_NO_RECORD, "TIDE_NO_RECORD is no slot");
 typedef struct tide_buffer_record {
     uint64_t generation; /* atomic; odd while it is live. Never starts again */
     void *data;          /* atomic: who asks with an old handle may read it  */
-    size_t asked;        /* by its holder                                    */
+    size_t asked;        /* by its holder, where a hook is told               */
     void *mark;          /* where its last use ends, NULL: it has ended      */
-    uint64_t stream;     /* the number of the stream of that mark            */
+    uint64_t stream;     /* the number of the stream of that mark; the host's: what is done with
+                            its pages (runtime/buffers/trim.c) */
     uint64_t tick;       /* when it was released                             */
     uint32_t next;       /* in a list of the depot                           */
-    uint16_t key;
+    uint16_t key;        /* atomic, as is the next: who asks with an old handle may read it */
     uint16_t bucket;
+    void *
+        owner; /* atomic: the magazine of the thread that acquired it, to compare with; NULL: none */
 } __attribute__((aligned(64))) tide_buffer_record;
 
 _Static_assert(sizeof(tide_buffer_record) == 64, "a record is one cache line");
@@ -77,18 +102,22 @@ typedef struct tide_buffer_counts {
     uint64_t hits, releases, asked; /* asked: bytes, by hits and misses */
 } tide_buffer_counts;
 
-/* One thread's buffers of one bucket; a cache line. */
+/* One thread's buffers of one bucket; two cache lines, of which the second is for many. */
 typedef struct tide_cell {
-    uint32_t slots[TIDE_CELL_SLOTS]; /* the latest last                                      */
-    uint16_t held;                   /* buffers; atomic, as is `credit`: other threads look, */
-    uint16_t credit;                 /* to decide whether to stop everybody. At least `held` */
+    uint16_t held;   /* buffers; atomic, as is `credit`: other threads look, to decide whether to */
+    uint16_t credit; /* stop everybody. At least `held`                                           */
+    uint16_t room;   /* most that it may hold now: grows with use. At least `credit`; 0: no acquire
+                        came by the depot yet */
+    uint16_t seen;   /* the last bits of its hits when the last round of use ended */
     tide_buffer_counts counts;
+    uint32_t slots[TIDE_CELL_SLOTS]; /* the latest last */
 } __attribute__((aligned(64))) tide_cell;
 
-_Static_assert(sizeof(tide_cell) == 64, "a cell is one cache line, which no other thread writes");
+_Static_assert(sizeof(tide_cell) == 128, "no other thread writes in the cache lines of a cell");
 
 typedef struct tide_magazine {
-    uint32_t busy; /* atomic: its thread is in it */
+    uint32_t busy;    /* atomic: its thread is in it                                            */
+    uintptr_t thread; /* atomic: whose it is (tide_magazine_thread); 0: nobody's, any more or yet */
     tide_buffers *buffers;
     struct tide_magazine *next, **link;               /* of the instance; guarded by its mutex */
     struct tide_magazine *thread_next, **thread_link; /* of the thread; guarded by the registry */
@@ -97,47 +126,70 @@ typedef struct tide_magazine {
 
 /* The depot's side of a bucket; guarded by the mutex. */
 typedef struct tide_depot_bucket {
-    uint32_t first;   /* of the list, the latest first; TIDE_NO_RECORD: none */
-    uint32_t cached;  /* in the list                                         */
-    uint32_t permits; /* given out: to the list and to all cells             */
+    uint32_t first;        /* of the list, the latest first; TIDE_NO_RECORD: none */
+    uint32_t cached;       /* in the list                                         */
+    uint32_t permits;      /* given out: to the list and to all cells             */
+    uint32_t spare;        /* fewest in the list since the last round of use: nobody needed these */
+    uint32_t spare_before; /* the same of the round before that one                               */
+    uint16_t skip, skipped; /* misses that do not gather: after the last gathering, and so far */
     uint64_t misses, dropped;
     tide_buffer_counts counts; /* of threads that have ended, or have no magazine */
 } tide_depot_bucket;
 
+/* Why a thread does not enter its magazine at once: somebody else is in all magazines, or will be;
+ * the light fence alone will not do (runtime/buffers/fence.h), and never will again. */
+enum { TIDE_STOPPED_NOW = 1, TIDE_STOPPED_LIGHT = 2 };
+
 struct tide_buffers {
     /* What every acquire reads and none writes. */
-    uint32_t stopped; /* atomic */
+    uint32_t stopped; /* TIDE_STOPPED_...; atomic, written with the mutex held */
     tide_buffers_policy policy;
-    uint64_t number; /* of the instance: none had it before */
+    uint64_t number;  /* of the instance: none had it before, of any copy of the library */
+    const void *copy; /* of the library: &tide_copy_own of the one that made it */
     tide_buffer_record *records;
     tide_device *device;
     void *stream;
     uint64_t stream_number;
     uint32_t flags;
+    unsigned key; /* of these flags */
     tide_buffer_hook hook;
     void *user;
     bool immediate; /* the device does at once what is queued: nothing needs an order */
     bool careful;   /* checks: what is cached must not be touched (host memory)       */
-    size_t bytes_max;
+    bool quick;     /* the host's, without checks and hook: nothing but to hand it out */
+    uint8_t small[TIDE_BUCKET_SMALL / TIDE_BUCKET_MIN + 1]; /* buckets of small sizes, looked up */
+    bool owned; /* atomic: so far each buffer was released by who acquired it      */
+    tide_magazine *places[TIDE_MAGAZINE_PLACES]; /* atomic: by a hash of their thread; never NULL */
+    struct tide_address_table *addresses;        /* atomic: runtime/buffers/address.h */
+    uint32_t record_count; /* ever used; atomic: seldom written, with the mutex held */
     uint32_t count_max, age_max;
+    tide_buffers_purge purge;
+    size_t bytes_max;
     char name[32];
 
     /* Guarded by the mutex. */
-    pthread_mutex_t mutex __attribute__((aligned(64)));
-    uint32_t record_count;  /* ever used; atomic for who reads it without */
-    uint32_t record_free;   /* of those, free: a list                     */
+    tide_lock mutex __attribute__((aligned(64)));
+    uint32_t record_free; /* of those, free: a list                     */
+    uint32_t addresses_promised;
     size_t bytes_permitted; /* of all permits                             */
     size_t bytes_held, bytes_high;
+    size_t bytes_missed; /* allocated since the last round of use */
     uint64_t refused, trimmed, pressed, failed;
     tide_magazine *magazines;
+    tide_magazine *ended; /* of threads that are gone: another place may still lead to them, so they
+                             are used again, and freed at the end */
     tide_depot_bucket *depot[TIDE_BUFFER_KEYS]; /* TIDE_BUCKETS each, or NULL */
 
     /* Guarded by the registry. */
     uint32_t users;  /* pools that draw from it */
     uint32_t shares; /* times it was asked for as the shared one; 0: it is its maker's alone */
     uint32_t shared_kind;
-    uint64_t aged; /* the tick of its last trim by age */
+    uint32_t visitors; /* threads that look at it just now: it does not go from under them */
+    bool ending;       /* it is being destroyed: nobody finds it any more                  */
+    bool inherited;    /* by a fork: of what other threads had in hand nobody knows        */
     tide_buffers *next, **link;
+
+    uint64_t aged; /* the tick of its last trim by age; atomic */
 };
 
 _Static_assert(offsetof(struct tide_buffers, mutex) % 64 == 0,
@@ -164,6 +216,11 @@ static inline unsigned tide_buffer_key(uint32_t flags)
                                                               : TIDE_BUFFER_KEYS;
 }
 
+static inline bool tide_buffers_stopped(const tide_buffers *buffers)
+{
+    return (buffers->stopped & TIDE_STOPPED_NOW) != 0;
+}
+
 /* Is such memory ready for any use at once, whoever used it before? */
 static inline bool tide_buffer_plain(const tide_buffers *buffers, unsigned key)
 {
@@ -172,6 +229,10 @@ static inline bool tide_buffer_plain(const tide_buffers *buffers, unsigned key)
 
 /* ---- all instances, and their clock: runtime/buffers/instance.c ---- */
 
+/* Refuses an instance that another copy of the library made (runtime/base/copy.h): its lists and
+ * its bounds are guarded by that copy's locks. Its fast paths never serve us. */
+tide_status tide_buffers_of_ours(const tide_buffers *buffers, const char *call);
+
 /* Into the list of all instances, with a number of its own, and out of it. Registry locked. */
 void tide_buffers_enlist(tide_buffers *buffers);
 void tide_buffers_delist(tide_buffers *buffers);
@@ -179,11 +240,25 @@ void tide_buffers_delist(tide_buffers *buffers);
 /* The first of the list, for who goes on by `next`; NULL: there is none. Registry locked. */
 tide_buffers *tide_buffers_first(void);
 
-/* Calls visit for every instance, with the registry locked. */
-void tide_buffers_each(void (*visit)(tide_buffers *buffers, void *user), void *user);
+/* Calls visit for every instance but those that are being destroyed. Nothing is locked meanwhile,
+ * for visit may call the program's hooks: a visitor is counted instead. */
+void tide_buffers_visit(void (*visit)(tide_buffers *buffers, void *user), void *user);
 
-/* Ticks so far; one more, which is returned. Any thread. */
-uint64_t tide_buffers_now(void);
-uint64_t tide_buffers_advance(void);
+/* Waits until nobody visits it; nobody comes any more, since it is `ending`. Registry not
+ * locked. */
+void tide_buffers_wait_for_visitors(tide_buffers *buffers);
+
+/* In the child of a fork: only this thread's own visits are left. Registry locked. */
+void tide_buffers_recount_visitors(void);
+
+extern uint64_t tide_buffers_ticks
+    __attribute__((visibility("hidden"))); /* atomic: releases read it */
+
+/* Ticks so far; after so many more rounds, a tick each. Any thread. */
+static inline uint64_t tide_buffers_now(void)
+{
+    return __atomic_load_n(&tide_buffers_ticks, __ATOMIC_RELAXED);
+}
+uint64_t tide_buffers_advance(uint64_t rounds);
 
 #endif

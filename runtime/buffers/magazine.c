@@ -8,22 +8,35 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/copy.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
+#include "runtime/base/thread.h"
 
-_Thread_local tide_magazine_way tide_magazine_ways[TIDE_MAGAZINE_WAYS];
+/* Of a thread without magazines: no instance has the number 0. */
+static const tide_magazine_way magazine_no_ways[TIDE_MAGAZINE_WAYS];
+
+_Thread_local const tide_magazine_way *tide_magazine_ways = magazine_no_ways;
+
+tide_magazine tide_magazine_none;
 
 /* ---- the thread's list ------------------------------------------------------------------ */
 
-/* All magazines of a thread; guarded by the registry, since whoever destroys an instance takes its
- * magazines out of all lists. */
+/* What a thread has: the ways to its magazines, its own affair, and all of them, guarded by the
+ * registry, since whoever destroys an instance takes its magazines out of all lists. */
 typedef struct thread_magazines {
+    tide_magazine_way ways[TIDE_MAGAZINE_WAYS];
     tide_magazine *first;
 } thread_magazines;
 
-static pthread_key_t magazine_key;
-static pthread_once_t magazine_key_once = PTHREAD_ONCE_INIT;
-static bool magazine_have_key;
+_Static_assert(offsetof(thread_magazines, ways) == 0, "the ways tell where the rest is");
+
+/* The calling thread's; NULL: it has none. */
+static thread_magazines *magazine_of_thread(void)
+{
+    return tide_magazine_ways != magazine_no_ways ? (thread_magazines *)(void *)tide_magazine_ways
+                                                  : NULL;
+}
 
 /* Out of the instance's list and the thread's. Registry and mutex held. */
 static void magazine_unlink(tide_magazine *magazine)
@@ -37,12 +50,22 @@ static void magazine_unlink(tide_magazine *magazine)
         magazine->thread_next->thread_link = magazine->thread_link;
 }
 
+/* It is nobody's any more. Registry and mutex held. */
 static void magazine_discard(tide_magazine *magazine)
 {
+    tide_buffers *buffers = magazine->buffers;
+    tide_magazine **place = tide_magazine_place(buffers, magazine->thread);
     magazine_unlink(magazine);
-    for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++)
+    if (*place == magazine)
+        __atomic_store_n(place, &tide_magazine_none, __ATOMIC_RELAXED);
+    __atomic_store_n(&magazine->thread, 0, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++) {
         tide_os_free(magazine->cells[i]);
-    tide_os_free(magazine);
+        magazine->cells[i] = NULL;
+    }
+    magazine->link = magazine->thread_link = NULL; /* in no list of the living */
+    magazine->next = buffers->ended;
+    buffers->ended = magazine;
 }
 
 /* A magazine's buffers, permits and counts become the depot's. By its thread, mutex held. */
@@ -68,45 +91,40 @@ static void magazine_collect(tide_buffers *buffers, tide_magazine *magazine)
 
 /* At thread exit: what it cached goes to the depot. A destructor that runs later and uses buffers
  * makes another list, which the next round of destructors ends. */
-static void magazine_end_thread(void *list)
+static void magazine_end_thread(void)
 {
-    thread_magazines *all = list;
-    memset(tide_magazine_ways, 0, sizeof tide_magazine_ways);
+    thread_magazines *all = magazine_of_thread();
+    tide_assert(all != NULL);
+    tide_magazine_ways = magazine_no_ways;
     tide_registry_lock();
     while (all->first != NULL) {
         tide_magazine *magazine = all->first;
         tide_buffers *buffers = magazine->buffers;
-        pthread_mutex_lock(&buffers->mutex);
+        tide_lock_take(&buffers->mutex);
         magazine_collect(buffers, magazine);
         magazine_discard(magazine);
-        pthread_mutex_unlock(&buffers->mutex);
+        tide_lock_let_go(&buffers->mutex);
     }
     tide_registry_unlock();
     tide_os_free(all);
 }
 
-static void magazine_make_key(void)
-{
-    magazine_have_key = pthread_key_create(&magazine_key, magazine_end_thread) == 0;
-}
-
 /* The calling thread's list, made on first use; NULL: it can have none. */
 static thread_magazines *magazine_thread_list(void)
 {
-    pthread_once(&magazine_key_once, magazine_make_key);
-    if (!magazine_have_key)
-        return NULL;
-    thread_magazines *list = pthread_getspecific(magazine_key);
+    thread_magazines *list = magazine_of_thread();
     if (list != NULL)
         return list;
     list = tide_os_resize(NULL, sizeof *list);
     if (list == NULL)
         return NULL;
     *list = (thread_magazines){0};
-    if (!tide_os_faulted(sizeof(void *)) && pthread_setspecific(magazine_key, list) == 0)
-        return list;
-    tide_os_free(list);
-    return NULL;
+    if (tide_thread_keep(TIDE_THREAD_MAGAZINES, magazine_end_thread) != TIDE_OK) {
+        tide_os_free(list);
+        return NULL;
+    }
+    tide_magazine_ways = list->ways;
+    return list;
 }
 
 /* ---- one magazine ----------------------------------------------------------------------- */
@@ -133,31 +151,59 @@ static void magazine_enlist(thread_magazines *list, tide_magazine *magazine)
     if (list->first != NULL)
         list->first->thread_link = &magazine->thread_next;
     list->first = magazine;
-    pthread_mutex_lock(&buffers->mutex);
+    tide_lock_take(&buffers->mutex);
     magazine->next = buffers->magazines;
     magazine->link = &buffers->magazines;
     if (magazine->next != NULL)
         magazine->next->link = &magazine->next;
     buffers->magazines = magazine;
-    pthread_mutex_unlock(&buffers->mutex);
+    tide_lock_let_go(&buffers->mutex);
     tide_registry_unlock();
+}
+
+/* One of a thread that is gone, or a new one. NULL: no memory. */
+static tide_magazine *magazine_take(tide_buffers *buffers)
+{
+    tide_lock_take(&buffers->mutex);
+    tide_magazine *magazine = buffers->ended;
+    if (magazine != NULL)
+        buffers->ended = magazine->next;
+    tide_lock_let_go(&buffers->mutex);
+    if (magazine == NULL && (magazine = tide_os_aligned(sizeof *magazine, 64)) != NULL)
+        *magazine = (tide_magazine){.buffers = buffers};
+    return magazine;
+}
+
+/* The calling thread's, in its place unless another thread's stands there. */
+static void magazine_settle(tide_magazine *magazine)
+{
+    uintptr_t thread = tide_magazine_thread();
+    tide_magazine **place = tide_magazine_place(magazine->buffers, thread);
+    tide_assert(magazine->thread == 0 && magazine->busy == 0);
+    __atomic_store_n(&magazine->thread, thread, __ATOMIC_RELAXED);
+    tide_lock_take(&magazine->buffers->mutex);
+    if (magazine->buffers->quick && tide_magazine_is(*place, 0))
+        __atomic_store_n(place, magazine, __ATOMIC_RELEASE);
+    tide_lock_let_go(&magazine->buffers->mutex);
 }
 
 TIDE_COLD tide_magazine *tide_magazine_make(tide_buffers *buffers)
 {
+    if (buffers->copy != &tide_copy_own) /* its list is not guarded by our registry */
+        return NULL;
     thread_magazines *list = magazine_thread_list();
     if (list == NULL)
         return NULL;
     tide_magazine *magazine = magazine_find_in_thread(list, buffers);
     if (magazine == NULL) {
-        magazine = tide_os_aligned(sizeof *magazine, 64);
+        magazine = magazine_take(buffers);
         if (magazine == NULL)
             return NULL;
-        *magazine = (tide_magazine){.buffers = buffers};
+        magazine_settle(magazine);
         magazine_enlist(list, magazine);
     }
     tide_assert(magazine->buffers == buffers);
-    tide_magazine_ways[buffers->number % TIDE_MAGAZINE_WAYS] =
+    list->ways[buffers->number % TIDE_MAGAZINE_WAYS] =
         (tide_magazine_way){buffers->number, magazine};
     return magazine;
 }
@@ -195,9 +241,12 @@ static void magazine_wait_while_busy(const tide_magazine *magazine)
 
 void tide_magazines_stop(tide_buffers *buffers)
 {
-    tide_assert(buffers->stopped == 0);
-    __atomic_store_n(&buffers->stopped, 1, __ATOMIC_RELAXED);
+    tide_assert(!tide_buffers_stopped(buffers));
+    __atomic_store_n(&buffers->stopped, buffers->stopped | TIDE_STOPPED_NOW, __ATOMIC_RELAXED);
     tide_fence_heavy();
+    if (!__atomic_load_n(&tide_fence_asymmetric, __ATOMIC_RELAXED)) /* or not any more */
+        __atomic_store_n(&buffers->stopped, TIDE_STOPPED_NOW | TIDE_STOPPED_LIGHT,
+                         __ATOMIC_RELAXED);
     for (const tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
         tide_assert(m->buffers == buffers);
         magazine_wait_while_busy(m);
@@ -206,12 +255,18 @@ void tide_magazines_stop(tide_buffers *buffers)
 
 void tide_magazines_resume(tide_buffers *buffers)
 {
-    tide_assert(buffers->stopped == 1);
-    __atomic_store_n(&buffers->stopped, 0, __ATOMIC_RELEASE);
+    tide_assert(tide_buffers_stopped(buffers));
+    __atomic_store_n(&buffers->stopped, buffers->stopped & ~(uint32_t)TIDE_STOPPED_NOW,
+                     __ATOMIC_RELEASE);
 }
 
 void tide_magazines_end(tide_buffers *buffers)
 {
     while (buffers->magazines != NULL)
         magazine_discard(buffers->magazines);
+    for (tide_magazine *m = buffers->ended, *next; m != NULL; m = next) {
+        next = m->next;
+        tide_os_free(m);
+    }
+    buffers->ended = NULL;
 }

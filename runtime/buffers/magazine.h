@@ -16,12 +16,63 @@ typedef struct tide_magazine_way {
     tide_magazine *magazine;
 } tide_magazine_way;
 
-extern _Thread_local tide_magazine_way tide_magazine_ways[TIDE_MAGAZINE_WAYS]
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* The shared library reads it at an offset that is fixed when it is loaded. That takes from the
+ * little room which a process has for thread-local memory of modules loaded later: no static copy
+ * in a plugin may, for there may be many. In a program the linker makes either a constant
+ * offset. */
+#ifdef TIDEPOOL_SHARED
+#define TIDE_MAGAZINE_TLS __attribute__((tls_model("initial-exec"), visibility("hidden")))
+#else
+#define TIDE_MAGAZINE_TLS __attribute__((visibility("hidden")))
+#endif
+
+/* The calling thread's, TIDE_MAGAZINE_WAYS of them; never NULL. */
+extern _Thread_local const tide_magazine_way *tide_magazine_ways TIDE_MAGAZINE_TLS;
 
 /* The calling thread's magazine, made on first use; NULL, without a message, when it
  * can have none. */
 tide_magazine *tide_magazine_make(tide_buffers *buffers);
+
+/* Nobody's: a place without a magazine leads to it. */
+extern tide_magazine tide_magazine_none __attribute__((visibility("hidden")));
+
+/* A number that no other thread of this copy of the library has while this one lives. Another copy
+ * adds another address, so that this thread does not look like itself there. (Two threads of two
+ * copies look alike if their memory is as far apart as the copies are. That matters to a program
+ * only that hands an instance of one copy to the other, which the cold side refuses.) */
+TIDE_INLINE uintptr_t tide_magazine_thread(void)
+{
+    uintptr_t thread;
+#ifdef __x86_64__
+    __asm__ volatile("mov %%fs:0, %0" : "=r"(thread)); /* where its thread-local memory lies */
+#else
+    thread = (uintptr_t)&tide_magazine_ways;
+#endif
+    return thread + (uintptr_t)&tide_magazine_none;
+}
+
+TIDE_INLINE tide_magazine **tide_magazine_place(const tide_buffers *buffers, uintptr_t thread)
+{
+    uint32_t hash = (uint32_t)(thread >> 6) * UINT32_C(0x9E3779B1);
+    _Static_assert(TIDE_MAGAZINE_PLACES == 256, "the hash has 8 bits");
+    size_t at = hash >> 24;
+    return (tide_magazine **)(uintptr_t)&buffers->places[at];
+}
+
+/* What stands in the calling thread's place, and whether that is the thread's; else ask
+ * tide_magazine_of. Of an instance that is not quick nothing stands there. Whatever a place leads
+ * to stays until the instance ends, and says itself whose it is: only the thread makes it its own,
+ * and takes that back when it ends. So nothing of the thread's own memory is asked for, which would
+ * be a call in a static library that plugins use. */
+TIDE_INLINE tide_magazine *tide_magazine_at(const tide_buffers *buffers, uintptr_t thread)
+{
+    return __atomic_load_n(tide_magazine_place(buffers, thread), __ATOMIC_ACQUIRE);
+}
+
+TIDE_INLINE bool tide_magazine_is(const tide_magazine *magazine, uintptr_t thread)
+{
+    return __atomic_load_n(&magazine->thread, __ATOMIC_RELAXED) == thread;
+}
 
 TIDE_INLINE tide_magazine *tide_magazine_of(tide_buffers *buffers)
 {
@@ -37,7 +88,19 @@ TIDE_INLINE bool tide_magazine_enter(tide_magazine *magazine)
 {
     tide_assert(magazine->busy == 0); /* written by this thread only, which is not in it yet */
     tide_fence_light_store(&magazine->busy, 1);
-    if (TIDE_LIKELY(__atomic_load_n(&magazine->buffers->stopped, __ATOMIC_ACQUIRE) == 0))
+    uint32_t stopped = __atomic_load_n(&magazine->buffers->stopped, __ATOMIC_ACQUIRE);
+    if (TIDE_LIKELY((stopped & TIDE_STOPPED_NOW) == 0))
+        return true;
+    __atomic_store_n(&magazine->busy, 0, __ATOMIC_RELEASE);
+    return false;
+}
+
+/* The same, at the least cost. False: ask tide_magazine_enter. */
+TIDE_INLINE bool tide_magazine_enter_quick(const tide_buffers *buffers, tide_magazine *magazine)
+{
+    tide_assert(magazine->busy == 0 && magazine->buffers == buffers);
+    tide_fence_light_store_only(&magazine->busy, 1);
+    if (TIDE_LIKELY(__atomic_load_n(&buffers->stopped, __ATOMIC_ACQUIRE) == 0))
         return true;
     __atomic_store_n(&magazine->busy, 0, __ATOMIC_RELEASE);
     return false;

@@ -18,7 +18,7 @@ static void stats_add_counts(tide_bucket_statistics *out, const tide_buffer_coun
 static tide_bucket_statistics stats_of_bucket(const tide_buffers *buffers, unsigned key,
                                               unsigned bucket)
 {
-    tide_assert(buffers->stopped == 1);
+    tide_assert(tide_buffers_stopped(buffers));
     const tide_depot_bucket *depot = &buffers->depot[key][bucket];
     tide_bucket_statistics out = {.bytes = tide_bucket_bytes(buffers->policy, bucket),
                                   .flags = tide_buffer_flags(key),
@@ -87,7 +87,7 @@ tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *o
                          buffers == NULL ? "buffers are" : "result is");
     *out =
         (tide_buffers_statistics){.bytes_max = buffers->bytes_max, .count_max = buffers->count_max};
-    pthread_mutex_lock(&buffers->mutex);
+    tide_lock_take(&buffers->mutex);
     tide_magazines_stop(buffers);
     out->refused = buffers->refused;
     out->trimmed = buffers->trimmed;
@@ -98,7 +98,7 @@ tide_status tide_buffers_stats(tide_buffers *buffers, tide_buffers_statistics *o
     tide_assert(out->bytes_cached <= buffers->bytes_permitted &&
                 buffers->bytes_permitted <= buffers->bytes_max);
     tide_magazines_resume(buffers);
-    pthread_mutex_unlock(&buffers->mutex);
+    tide_lock_let_go(&buffers->mutex);
     out->hit_rate = stats_ratio(out->hits, out->hits + out->misses);
     out->waste = stats_ratio(out->bytes_given - out->bytes_asked, out->bytes_given);
     return TIDE_OK;

@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include <time.h>
 
-#include <tidepool/buffers.h>
+#include "runtime/buffers/instance.h"
 
 static uint64_t trace_started; /* the clock at the first line; atomic. 0: no line yet */
 static uint32_t trace_threads; /* that have written a line; atomic                    */
@@ -29,6 +29,16 @@ static uint64_t trace_since_start(void)
     return at > first ? at - first : 0;
 }
 
+/* Different for the slots of all instances, which may write to one file: those of the first
+ * instance of the process as they are, those of the next from TIDE_BUFFER_MAX on, and so on. */
+static uint64_t trace_slot(const tide_buffer_event *event)
+{
+    uint64_t before = (event->buffers->number & TIDE_INSTANCE_MASK) - 1;
+    uint32_t slot = (uint32_t)event->slot; /* without the bucket */
+    tide_assert(slot < TIDE_BUFFER_MAX);
+    return before * TIDE_BUFFER_MAX + slot;
+}
+
 void tide_buffer_trace(const tide_buffer_event *event, void *file)
 {
     if (event->happening != TIDE_BUFFER_ACQUIRED && event->happening != TIDE_BUFFER_RELEASED)
@@ -38,5 +48,5 @@ void tide_buffer_trace(const tide_buffer_event *event, void *file)
     fprintf(file, "%llu %u %llu %s %llu %zu %u\n", (unsigned long long)trace_since_start(),
             trace_thread, (unsigned long long)event->stream,
             event->happening == TIDE_BUFFER_ACQUIRED ? "acquire" : "release",
-            (unsigned long long)event->slot, event->asked, event->flags);
+            (unsigned long long)trace_slot(event), event->asked, event->flags);
 }

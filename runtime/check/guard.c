@@ -12,6 +12,7 @@
 #include <ucontext.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/copy.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
@@ -71,7 +72,7 @@ _Static_assert(FREE == 0, "entries that were never used are free");
 
 static const char *guard_type_name(const tide_guard *guard)
 {
-    return tide_type_find(guard->type)->name;
+    return tide_type_facts_of(guard->type)->name;
 }
 
 static void guard_report_use_after_rewind(const tide_guard *guard, const char *address,
@@ -159,7 +160,8 @@ static void guard_install_handler(void)
 void tide_guard_prepare(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, guard_install_handler);
+    if (tide_copy_stay()) /* else faults come without a report, which has been said */
+        pthread_once(&once, guard_install_handler);
 }
 
 /* ---- entries and the quarantine: the registry is locked ---------------------------------- */

@@ -25,6 +25,28 @@ static inline uint32_t tide_level(uint64_t tag)
     return (uint32_t)(tag & TIDE_TAG_DEPTH);
 }
 
+static inline uint64_t tide_tag_epoch(uint64_t tag)
+{
+    return tag & ~TIDE_TAG_DEPTH;
+}
+
+enum { TIDE_LEVEL_ROOT = 1 };
+
+/* Of a scope that was refused. No scope's level has it: the root is nobody's. */
+#define TIDE_TAG_REFUSED ((uint64_t)TIDE_LEVEL_ROOT)
+
+/* The tag that this open level has now. That is another than its block knows if levels inside it
+ * were abandoned since it opened (runtime/pool/abandon.h). */
+static inline uint64_t tide_tag_at(const tide_pool *pool, uint32_t level)
+{
+    return tide_tag_epoch(pool->tag) | level;
+}
+
+static inline bool tide_at_root(const tide_pool *pool)
+{
+    return tide_level(pool->tag) == TIDE_LEVEL_ROOT;
+}
+
 /* A level opened: remember where. Without memory the place is forgotten, nothing else. */
 void tide_levels_push(tide_levels *levels, uint64_t tag, tide_place place);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 
 /* ---- where reports go ------------------------------------------------------------------- */
@@ -25,9 +26,18 @@ void tide_report_set_handler(tide_report_function function, void *user)
     __atomic_store_n(&report_target.function, function, __ATOMIC_RELEASE);
 }
 
+/* False: the program wants no line on stderr. */
+static bool report_tell(tide_report_function function, tide_report_kind kind, const char *text)
+{
+    unsigned let_go = tide_outside_enter();
+    bool wanted = function(kind, text, __atomic_load_n(&report_target.user, __ATOMIC_RELAXED));
+    tide_outside_leave(let_go);
+    return wanted;
+}
+
 void tide_report(tide_report_kind kind, const char *format, ...)
 {
-    tide_assert((unsigned)kind <= TIDE_REPORT_OVERFLOW && format != NULL);
+    tide_assert((unsigned)kind <= TIDE_REPORT_MANY_LIVE && format != NULL);
     char line[1024] = "tidepool: ";
     char *text = line + strlen(line);
     size_t most = sizeof line - strlen(line) - 1; /* the last byte is for the line's end */
@@ -37,8 +47,7 @@ void tide_report(tide_report_kind kind, const char *format, ...)
     va_end(arguments);
     size_t bytes = wanted < 0 ? 0 : (size_t)wanted < most ? (size_t)wanted : most - 1;
     tide_report_function function = __atomic_load_n(&report_target.function, __ATOMIC_ACQUIRE);
-    if (function != NULL &&
-        !function(kind, text, __atomic_load_n(&report_target.user, __ATOMIC_RELAXED)))
+    if (function != NULL && !report_tell(function, kind, text))
         return;
     tide_assert(text + bytes < line + sizeof line);
     text[bytes] = '\n';
@@ -52,6 +61,12 @@ static bool report_is_loaded(const char *text)
 {
     uintptr_t first, last;
     return tide_os_module(text, &first, &last);
+}
+
+bool tide_place_is_loaded(const tide_place *place)
+{
+    tide_assert(place->file != NULL && place->function != NULL);
+    return report_is_loaded(place->file) && report_is_loaded(place->function);
 }
 
 enum { PATH_MOST = 160 };
@@ -73,7 +88,7 @@ tide_report_text tide_place_text(tide_place place)
         return tide_code_text(place.function - 1); /* the call, not what it returns to */
     if (place.file == NULL)
         snprintf(words.text, sizeof words.text, "an unnamed place");
-    else if (!report_is_loaded(place.file) || !report_is_loaded(place.function))
+    else if (!tide_place_is_loaded(&place))
         snprintf(words.text, sizeof words.text, "line %u of code that has been unloaded",
                  place.line);
     else
@@ -87,7 +102,9 @@ tide_report_text tide_code_text(const void *code)
     tide_report_text words;
     Dl_info info;
     size_t from_symbol = 0, from_module = 0;
+    unsigned let_go = tide_outside_enter(); /* it takes the linker's lock */
     bool known = dladdr(code, &info) != 0;
+    tide_outside_leave(let_go);
     if (known)
         from_module = (size_t)((const char *)code - (const char *)info.dli_fbase);
     if (known && info.dli_sname != NULL)

@@ -15,6 +15,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 
@@ -23,33 +24,65 @@ static tide_device *device_list;
 
 /* ---- the lock ----------------------------------------------------------------------------- */
 
-/* One device is opened or closed at a time. The registry's lock cannot be held for that: drivers
- * load and unload code, so they take the dynamic linker's lock, and under that lock constructors of
- * modules take the registry's. This lock comes before the registry's and is held across fork. */
-static pthread_mutex_t device_changing = PTHREAD_MUTEX_INITIALIZER;
+/* One device is opened or closed at a time. No lock can be held for that: drivers load and unload
+ * code, so they take the dynamic linker's lock, and under that lock constructors of modules fork
+ * and take locks of ours. So whose turn it is has a flag, and only the flag has a lock. In the
+ * child of a fork a device that another thread was opening stays closed. */
+static tide_lock device_turn = TIDE_LOCK(TIDE_FORK_DEVICES);
+static pthread_cond_t device_turn_over = PTHREAD_COND_INITIALIZER;
 static pthread_once_t device_fork_prepared = PTHREAD_ONCE_INIT;
+static bool device_changing; /* guarded by the lock, as is the next */
+static int device_cancel;    /* the state of whose turn it is, before */
 
-static void device_lock_changing(void)
+static void device_before_fork(void)
 {
-    pthread_mutex_lock(&device_changing);
+    tide_lock_take(&device_turn);
 }
 
-static void device_unlock_changing(void)
+static void device_after_fork(void)
 {
-    pthread_mutex_unlock(&device_changing);
+    tide_lock_let_go(&device_turn);
+}
+
+static void device_in_child(void)
+{
+    device_turn_over = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    device_changing = false;
+    device_after_fork();
 }
 
 static void device_prepare_fork(void)
 {
-    static const tide_fork_handlers handlers = {device_lock_changing, device_unlock_changing,
-                                                device_unlock_changing};
+    static const tide_fork_handlers handlers = {device_before_fork, device_after_fork,
+                                                device_in_child};
     tide_fork_register(TIDE_FORK_DEVICES, &handlers);
+}
+
+void tide_devices_prepare(void)
+{
+    pthread_once(&device_fork_prepared, device_prepare_fork);
 }
 
 static void device_begin_change(void)
 {
-    pthread_once(&device_fork_prepared, device_prepare_fork);
-    device_lock_changing();
+    tide_devices_prepare();
+    int cancel = tide_os_forbid_cancel(); /* the turn would never end */
+    tide_lock_take(&device_turn);
+    while (device_changing)
+        tide_lock_wait(&device_turn, &device_turn_over);
+    device_changing = true;
+    device_cancel = cancel;
+    tide_lock_let_go(&device_turn);
+}
+
+static void device_end_change(void)
+{
+    tide_lock_take(&device_turn);
+    device_changing = false;
+    int cancel = device_cancel;
+    pthread_cond_broadcast(&device_turn_over);
+    tide_lock_let_go(&device_turn);
+    tide_os_restore_cancel(cancel);
 }
 
 /* ---- open and close ----------------------------------------------------------------------- */
@@ -61,6 +94,9 @@ static size_t device_backend_count;
 
 void tide_device_add_backend(tide_backend backend)
 {
+    for (size_t i = 0; i < device_backend_count; i++)
+        if (strcmp(device_backends[i].prefix, backend.prefix) == 0)
+            return;
     tide_assert(device_backend_count < TIDE_BACKENDS_MAX && backend.open != NULL);
     tide_assert(strlen(backend.prefix) > 0 &&
                 strlen(backend.prefix) + DIGITS_MAX < sizeof device_list->name);
@@ -126,7 +162,10 @@ static tide_device *device_count_or_list(const char *name)
 static bool device_open_listed(tide_device *device, const tide_backend *backend, unsigned ordinal)
 {
     tide_assert(device->opened == 0 && device->methods == NULL);
-    if (backend->open(device, ordinal) != TIDE_OK)
+    unsigned let_go = tide_outside_enter(); /* drivers load code */
+    tide_status status = backend->open(device, ordinal);
+    tide_outside_leave(let_go);
+    if (status != TIDE_OK)
         return false;
     tide_assert(device->methods != NULL && device->holds == 0);
     tide_registry_lock();
@@ -145,7 +184,7 @@ static tide_device *device_open_on_backend(const tide_backend *backend, unsigned
     tide_device *device = device_count_or_list(name);
     if (device != NULL && device->opened == 0 && !device_open_listed(device, backend, ordinal))
         device = NULL;
-    device_unlock_changing();
+    device_end_change();
     return device;
 }
 
@@ -216,9 +255,11 @@ static void device_let_go(tide_device *device)
 {
     tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
     tide_assert(device->methods != NULL && device != &tide_device_host);
+    unsigned let_go = tide_outside_enter(); /* drivers unload code */
     if (tide_hooks_policy.close != NULL)
         tide_hooks_policy.close(device);
     device->methods->close(device);
+    tide_outside_leave(let_go);
 }
 
 tide_status tide_device_close(tide_device *device)
@@ -232,7 +273,7 @@ tide_status tide_device_close(tide_device *device)
     tide_registry_unlock();
     if (last)
         device_let_go(device);
-    device_unlock_changing();
+    device_end_change();
     return status;
 }
 
@@ -256,9 +297,11 @@ void tide_device_hold_again(tide_device *device)
 
 void tide_device_drop(tide_device *device)
 {
-    uint32_t before = __atomic_fetch_sub(&device->holds, 1, __ATOMIC_RELEASE);
+    void (*unheld)(tide_device *) = device->unheld; /* who closes a device looks at its holds */
+    uint32_t before = __atomic_fetch_sub(&device->holds, 1, __ATOMIC_ACQ_REL);
     tide_assert(before > 0);
-    (void)before;
+    if (before == 1 && unheld != NULL)
+        unheld(device);
 }
 
 tide_status tide_device_lose(tide_device *device, const char *call, const char *words)

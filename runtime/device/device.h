@@ -16,6 +16,13 @@ enum {
     TIDE_MEMORY_PINNED = 1  /* the host's, page-locked, so that copies need not wait for it  */
 };
 
+/* What the driver's pool of a device keeps, in bytes: from the system; of that, in use. */
+typedef struct tide_reserved {
+    bool known; /* there is such a pool */
+    void *pool; /* its handle           */
+    size_t reserved, reserved_peak, used, used_peak;
+} tide_reserved;
+
 /* One argument of a kernel: `value` points to so many bytes. 0 bytes: it points to an address in
  * the device's memory. */
 typedef struct tide_argument {
@@ -25,12 +32,23 @@ typedef struct tide_argument {
 
 typedef struct tide_device_methods {
     /* `bytes` is not 0, `align` is a power of two. TIDE_ERROR_MEMORY, without a message, when there
-     * is no memory. Memory of the device is ready for work that is queued on the stream from now
-     * on; released memory goes after the work that is queued on the stream now. Pinned memory is
-     * ready, and goes, at once. Memory is released as the kind that it was allocated as. */
+     * is no memory. The host's: likewise TIDE_ERROR_LIMIT where the process may hold no more.
+     * Memory of the device is ready for work that is queued on the stream from now on; released
+     * memory goes after the work that is queued on the stream now. Pinned memory is ready, and
+     * goes, at once. Memory is released as the kind that it was allocated as. */
     tide_status (*allocate)(tide_device *device, void *stream, int memory, size_t bytes,
                             size_t align, void **data);
     void (*release)(tide_device *device, void *stream, int memory, void *data, size_t bytes);
+
+    /* Free memory beyond `keep` bytes goes back to the system. `wait`: memory that work in flight
+     * uses last goes, too. NULL where nothing is kept. */
+    tide_status (*trim)(tide_device *device, size_t keep, bool wait);
+
+    /* NULL: there is no pool of the driver's. */
+    tide_status (*reserved)(tide_device *device, tide_reserved *out);
+
+    /* Can a copy use this memory of the host as it is, without the host waiting? NULL: no. */
+    bool (*pinned)(tide_device *device, const void *host, size_t bytes);
 
     /* Asynchronous, on the stream. A pattern has 1, 2, 4, 8 or any other number of bytes, not 0.
      * Copies: both sides are device memory, or one of them is pinned. */
@@ -39,12 +57,21 @@ typedef struct tide_device_methods {
     tide_status (*copy)(tide_device *device, void *stream, void *to, const void *from,
                         size_t bytes);
 
+    /* A copy from memory of another device of the same back end, behind the work that is queued on
+     * either stream now; the other's stream goes on behind it. NULL: there is none. */
+    tide_status (*copy_between)(tide_device *device, void *stream, void *to, tide_device *other,
+                                void *other_stream, const void *from, size_t bytes);
+
+    /* From now on kernels of the device may use the other's memory, or not any more. NULL: never. */
+    tide_status (*reach)(tide_device *device, tide_device *other, bool allow);
+
     /* Work queued on `after` from now on waits for the work that is queued on `before` now. Costs
      * one event. */
     tide_status (*order)(tide_device *device, void *before, void *after);
 
     /* The host waits for the stream; for all streams of the device. (OpenCL has no call for the
-     * latter: there it is all streams that we know.) */
+     * latter: there it is all streams that we know. CUDA: TIDE_ERROR_STATE while a graph is captured
+     * that we know of, for the wait would end that capture.) */
     tide_status (*wait)(tide_device *device, void *stream);
     tide_status (*wait_all)(tide_device *device);
 
@@ -66,6 +93,11 @@ typedef struct tide_device_methods {
     /* A number that no other stream ever had, even where the driver uses a handle again. 0:
      * no such stream. */
     uint64_t (*stream_number)(tide_device *device, void *stream);
+
+    /* Whoever uses a stream for longer than a call says so, by its number, and says when that is
+     * over: the program may let go of its own handle meanwhile. NULL where streams are not counted:
+     * there they must last. */
+    void (*stream_keep)(tide_device *device, uint64_t number, bool keep);
 
     /* The buffer behind a slot's pointer, and the offset in it. NULL where a pointer is
      * the address itself. */
@@ -90,22 +122,32 @@ struct tide_device {
     void *own;     /* what the methods keep                                               */
     void *context; /* the driver's                                                        */
     void *stream;  /* the one that NULL stands for                                        */
+    void *service; /* the library's own, or `stream`: what outlived its stream goes there */
     char name[32];
     tide_dl_device dl;
     bool host; /* the CPU may read and write slots: poison and fills go straight there */
     bool integrated;
-    bool lost;       /* atomic */
-    uint32_t holds;  /* pools and exported arrays; atomic */
+    bool lost;                           /* atomic */
+    uint32_t holds;                      /* pools and exported arrays; atomic */
+    void (*unheld)(tide_device *device); /* called when the last hold goes; NULL: nothing */
+    uint32_t captures;                   /* that pools have noted and that have not ended; atomic */
     uint32_t opened; /* how often; changed under the registry's lock, as is `next` */
     tide_device *next;
     size_t bytes;
     char description[96];
+    /* Of its memory, atomic (runtime/device/budget.h): what is held and may be; who is asked. */
+    size_t held, held_peak, limit;
+    uint64_t refused, asked;
+    bool (*full)(tide_device *device, size_t wanted, unsigned times, void *user);
+    void *full_user;
     /* Atomic. */
     uint64_t allocations, releases, copies, fills, events, waits, launches, bytes_copied;
 };
 
-/* The memory of this process. It is always open. */
+/* The memory of this process. It is always open. From so many bytes on memory is a mapping of its
+ * own, new and zero. */
 extern tide_device tide_device_host;
+enum { TIDE_HOST_MAPPED_FROM = 2 << 20 };
 
 /* Counts one more call of this kind. */
 static inline void tide_device_count(uint64_t *counter)
@@ -116,6 +158,20 @@ static inline void tide_device_count(uint64_t *counter)
 static inline bool tide_device_lost(const tide_device *device)
 {
     return __atomic_load_n(&device->lost, __ATOMIC_RELAXED);
+}
+
+static inline void tide_device_keep_stream(tide_device *device, uint64_t number, bool keep)
+{
+    if (device->methods->stream_keep != NULL)
+        device->methods->stream_keep(device, number, keep);
+}
+
+/* CUDA: a handle that stands for the default stream of whatever thread uses it. */
+enum { TIDE_STREAM_PER_THREAD = 2 };
+
+static inline bool tide_device_own_stream(const tide_device *device, const void *stream)
+{
+    return device->dl.device_type == TIDE_DL_CUDA && (uintptr_t)stream == TIDE_STREAM_PER_THREAD;
 }
 
 /* Marks the device as lost for good. The message names the call and has the driver's words. */
@@ -141,5 +197,8 @@ enum { TIDE_BACKENDS_MAX = 8 };
 
 /* Called while the hooks are attached, before any device is opened. */
 void tide_device_add_backend(tide_backend backend);
+
+/* Registers what is done around fork. While the library is attached. */
+void tide_devices_prepare(void);
 
 #endif

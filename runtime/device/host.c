@@ -12,8 +12,9 @@
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/device/device.h"
+#include "runtime/device/limit.h"
 
-enum { HUGE_FROM = 2 << 20 };
+enum { HUGE_FROM = TIDE_HOST_MAPPED_FROM };
 
 _Static_assert((HUGE_FROM & (HUGE_FROM - 1)) == 0, "mappings are aligned to one huge page");
 
@@ -23,8 +24,12 @@ static tide_status host_allocate(tide_device *device, void *stream, int memory, 
     (void)device, (void)stream, (void)memory;
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     tide_assert(align <= HUGE_FROM); /* a mapping is aligned to no more */
+    TIDE_FORWARD(tide_limit_take(bytes));
     *data = bytes >= HUGE_FROM ? tide_os_map_huge(bytes) : tide_os_aligned(bytes, align);
-    return *data != NULL ? TIDE_OK : TIDE_ERROR_MEMORY;
+    if (*data != NULL)
+        return TIDE_OK;
+    tide_limit_give(bytes);
+    return TIDE_ERROR_MEMORY;
 }
 
 static void host_release(tide_device *device, void *stream, int memory, void *data, size_t bytes)
@@ -35,6 +40,7 @@ static void host_release(tide_device *device, void *stream, int memory, void *da
         tide_os_unmap_huge(data, bytes);
     else
         tide_os_free(data);
+    tide_limit_give(bytes);
 }
 
 /* Doubles the filled part: a few large copies, whatever the size of the pattern. */

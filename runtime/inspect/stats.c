@@ -2,39 +2,42 @@
 /* What a pool holds, as numbers and as a page for a person. All derived when asked for. */
 #include <inttypes.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/pool/row.h"
 
 typedef struct row_totals {
-    size_t slots, live, bytes, bytes_live;
+    size_t slots, live, bytes, bytes_live, bytes_settled;
 } row_totals;
 
 static row_totals stats_of_row(const tide_row *row)
 {
     row_totals totals = {.live = tide_row_live(row)};
     for (uint32_t i = 0; i < row->count; i++) {
-        totals.slots += row->slots[i].data != NULL;
+        totals.slots += row->slots[i].data != NULL || row->records[i].exported != NULL;
         totals.bytes += row->records[i].bytes;
         totals.bytes_live += i < totals.live ? row->records[i].bytes : 0;
+        totals.bytes_settled += row->records[i].settled ? row->records[i].bytes : 0;
     }
+    tide_assert(totals.live <= totals.slots && totals.bytes_live <= totals.bytes);
     return totals;
 }
 
 size_t tide_pool_depth(const tide_pool *pool)
 {
-    if (tide_pool_use(pool, "tide_pool_depth") != TIDE_OK)
+    if (tide_pool_use_or_report(pool, "tide_pool_depth") != TIDE_OK)
         return 0;
-    return tide_level(pool->tag) - tide_level(TIDE_TAG_ROOT);
+    return tide_level(pool->tag) - TIDE_LEVEL_ROOT;
 }
 
 size_t tide_pool_active(const tide_pool *pool, tide_type type)
 {
     const char *call = "tide_pool_active";
-    if (tide_pool_use(pool, call) != TIDE_OK)
+    if (tide_pool_use_or_report(pool, call) != TIDE_OK)
         return 0;
-    if (tide_type_find(type) == NULL) {
-        tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());
+    if (tide_type_facts_of(type) == NULL) {
+        tide_type_refuse(type, call);
         return 0;
     }
     const tide_row *row = &pool->core->rows.by_type[type];
@@ -66,6 +69,7 @@ tide_status tide_pool_stats(const tide_pool *pool, tide_pool_statistics *out)
         out->slots += totals.slots;
         out->slots_live += totals.live;
         out->bytes_live += totals.bytes_live;
+        out->bytes_settled += totals.bytes_settled;
     }
     return TIDE_OK;
 }
@@ -95,6 +99,14 @@ static void stats_print_head(const tide_pool *pool, const tide_pool_statistics *
         fprintf(out, ", limit ");
         stats_print_bytes(out, stats->bytes_limit);
     }
+    if (stats->bytes_settled != 0) {
+        fprintf(out, ", to end exchanges ");
+        stats_print_bytes(out, stats->bytes_settled);
+    }
+    if (stats->bytes_exported != 0) {
+        fprintf(out, "\n  exported ");
+        stats_print_bytes(out, stats->bytes_exported);
+    }
     fprintf(out, "\n  allocated %" PRIu64 " times, released %" PRIu64 ", exchanged %" PRIu64 "\n",
             stats->allocations, stats->releases, stats->exchanges);
 }
@@ -109,7 +121,7 @@ tide_status tide_pool_print(const tide_pool *pool, FILE *out)
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         const tide_row *row = pool->core->rows.used[i];
         row_totals totals = stats_of_row(row);
-        fprintf(out, "  %-16s %6zu of %6zu slots live, ", tide_type_find(row->type)->name,
+        fprintf(out, "  %-16s %6zu of %6zu slots live, ", tide_type_facts_of(row->type)->name,
                 totals.live, totals.slots);
         stats_print_bytes(out, totals.bytes_live);
         fprintf(out, " of ");

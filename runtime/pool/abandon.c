@@ -3,46 +3,91 @@
  * are kept, and why these are enough. */
 #include "runtime/pool/abandon.h"
 
-#include <string.h>
-
 #include "runtime/base/assert.h"
+#include "runtime/base/error.h"
 #include "runtime/pool/core.h"
 
-_Static_assert((TIDE_TAG_DEPTH & (TIDE_TAG_DEPTH + 1)) == 0, "epochs lie above the depth");
-_Static_assert(TIDE_ABANDON_MAX >= 2, "there are two events to merge");
+#include <string.h>
 
-/* One event as late as the second and with the first one's `kept`. */
-static void abandon_merge_oldest(tide_abandonments *all)
+#define ABANDON_LAST_EPOCH (~TIDE_TAG_DEPTH)
+
+_Static_assert((TIDE_TAG_DEPTH & (TIDE_TAG_DEPTH + 1)) == 0, "epochs lie above the depth");
+_Static_assert(2 * TIDE_TAG_DEEP == TIDE_TAG_DEPTH + 1, "the depth does not reach the epoch");
+
+/* How many of the remembered events stay worth it after one that keeps this level. */
+static uint32_t abandon_lower(const tide_abandonments *all, uint32_t kept)
 {
-    tide_assert(all->count >= 2 && all->events[0].kept < all->events[1].kept);
-    all->events[1].kept = all->events[0].kept;
-    memmove(&all->events[0], &all->events[1], (all->count - 1) * sizeof all->events[0]);
-    all->count--;
+    uint32_t count = all->count;
+    while (count > 0 && tide_level(all->events[count - 1]) >= kept)
+        count--;
+    return count;
 }
 
-void tide_abandon(tide_pool *pool, uint32_t kept)
+/* Few pools need more events than the first. */
+static bool abandon_make_room(tide_abandonments *all)
+{
+    if (all->events != all->first || all->count < TIDE_ABANDON_FIRST)
+        return true;
+    uint64_t *events = tide_os_reserve(TIDE_ABANDON_MAX * sizeof *events);
+    if (events == NULL)
+        return false;
+    memcpy(events, all->first, sizeof all->first);
+    all->events = events;
+    return true;
+}
+
+void tide_abandonments_free(tide_abandonments *all)
+{
+    if (all->events != all->first)
+        tide_os_unreserve(all->events, TIDE_ABANDON_MAX * sizeof *all->events);
+    all->events = all->first;
+}
+
+tide_status tide_abandon_admit(tide_pool *pool, uint32_t kept, const char *call)
+{
+    if (tide_tag_epoch(pool->tag) == ABANDON_LAST_EPOCH)
+        return tide_fail(
+            TIDE_ERROR_LIMIT, call,
+            "pool '%s' was rewound under open scopes %llu times, and no more than that "
+            "can be told apart: end the scopes, or use another pool",
+            pool->core->name, (unsigned long long)(ABANDON_LAST_EPOCH / (TIDE_TAG_DEPTH + 1)));
+    if (abandon_lower(&pool->core->abandoned, kept) == TIDE_ABANDON_MAX)
+        return tide_fail(
+            TIDE_ERROR_LIMIT, call,
+            "pool '%s' was rewound under open scopes at %d levels, one inside the other",
+            pool->core->name, TIDE_ABANDON_MAX);
+    if (!abandon_make_room(&pool->core->abandoned))
+        return tide_fail(TIDE_ERROR_MEMORY, call,
+                         "pool '%s' was rewound under open scopes at %d levels, and there is no "
+                         "address space to remember more",
+                         pool->core->name, TIDE_ABANDON_FIRST);
+    return TIDE_OK;
+}
+
+void tide_abandon(tide_pool *pool)
 {
     tide_abandonments *all = &pool->core->abandoned;
-    tide_assert(kept >= tide_level(TIDE_TAG_ROOT)); /* nothing takes the root away */
-    pool->epoch += TIDE_TAG_DEPTH + 1;
-    tide_assert((pool->epoch & TIDE_TAG_DEPTH) == 0);
-    while (all->count > 0 && all->events[all->count - 1].kept >= kept)
-        all->count--;
-    if (all->count == TIDE_ABANDON_MAX)
-        abandon_merge_oldest(all);
+    uint32_t kept = tide_level(pool->tag);
+    tide_assert(kept >= TIDE_LEVEL_ROOT); /* nothing takes the root away */
+    tide_assert(tide_tag_epoch(pool->tag) != ABANDON_LAST_EPOCH);
+    pool->tag = (pool->tag | TIDE_TAG_DEPTH) + 1 + kept;
+    all->count = abandon_lower(all, kept);
     tide_assert(all->count < TIDE_ABANDON_MAX);
-    all->events[all->count].epoch = pool->epoch;
-    all->events[all->count].kept = kept;
-    all->count++;
-    tide_assert(all->count == 1 || all->events[all->count - 2].kept < kept);
+    all->events[all->count++] = pool->tag;
 }
 
-/* The first event after the tag's epoch kept least: no other needs to be looked at. */
+/* The first event after the tag's epoch kept least: no other needs to be looked at. The events'
+ * epochs rise, too. */
 bool tide_abandoned(const tide_pool *pool, uint64_t tag)
 {
     const tide_abandonments *all = &pool->core->abandoned;
-    for (uint32_t i = 0; i < all->count; i++)
-        if (all->events[i].epoch > (tag & ~TIDE_TAG_DEPTH))
-            return all->events[i].kept < tide_level(tag);
-    return false;
+    uint32_t from = 0, to = all->count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (tide_tag_epoch(all->events[middle]) > tide_tag_epoch(tag))
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return from < all->count && tide_level(all->events[from]) < tide_level(tag);
 }

@@ -6,39 +6,47 @@
  * scope must do nothing, although levels opened since may look just like it: same depth, same
  * length of the log.
  *
- *  1. Each such event starts a new epoch; levels opened from then on carry it in their tag.
- *     So no open level has the tag of an abandoned one, and the fast guards, which compare
- *     tags, never take one for the other.
- *  2. An event keeps the levels up to its `kept` and abandons the younger ones. A level of tag
+ *  1. Each such event starts a new epoch. The level that is open then gets a tag of this epoch; so
+ *     do those around it when they are next the open one, and all that are opened from then on: the
+ *     tag of the open level is of the latest epoch, always. So no open level has the tag that the
+ *     block of an abandoned one knows, and the fast guards, which compare tags, never take one for
+ *     the other.
+ *  2. A level that was open at an event and was kept has another tag than its block knows. Its
+ *     guard fails, and cold code asks whether it was abandoned.
+ *  3. An event keeps the levels up to its `kept` and abandons the younger ones. A level of tag
  *     {epoch, level} is abandoned iff some event after that epoch kept less than that level.
- *  3. Of two events the later one makes the earlier irrelevant if it kept no more. So the
+ *  4. Of two events the later one makes the earlier irrelevant if it kept no more. So the
  *     events worth remembering have rising `kept`, and the first of them that is later than
  *     the tag's epoch kept least.
- *  4. Should more events rise than there is room for (that many levels deep, one at each), the
- *     two oldest are merged into one that is as late as the second and kept as little as the
- *     first. That may call a level abandoned that was not (it is then rewound by the level
- *     around it), never the reverse. */
+ *
+ * Epochs do not start again from zero, for a block may be as old as it likes. There are 2^40 of
+ * them, and room for 2^20 events that rise. What would need one more is refused. So is a level that
+ * the rest of a tag cannot count: longjmps may leave open as many as they like. */
 #ifndef TIDEPOOL_RUNTIME_POOL_ABANDON_H
 #define TIDEPOOL_RUNTIME_POOL_ABANDON_H
 
 #include <tidepool/inline/layout.h>
+#include <tidepool/status.h>
 
-enum { TIDE_ABANDON_MAX = 1 << 16 };
-
-typedef struct tide_abandonment {
-    uint64_t epoch; /* the one it started, as in a tag */
-    uint32_t kept;  /* youngest level kept             */
-} tide_abandonment;
+enum { TIDE_ABANDON_MAX = 1 << 20, TIDE_ABANDON_FIRST = 32 };
 
 typedef struct tide_abandonments {
     uint32_t count;
-    tide_abandonment *events; /* TIDE_ABANDON_MAX of them, in the pool's reservation */
+    uint64_t *events; /* as tags: the epoch that began, the level kept. `first`, or a reservation */
+    uint64_t first[TIDE_ABANDON_FIRST];
 } tide_abandonments;
 
-/* Levels younger than `kept` are gone; starts a new epoch. */
-void tide_abandon(tide_pool *pool, uint32_t kept);
+/* May an event come that keeps this level? TIDE_ERROR_LIMIT: there is no epoch or no room left;
+ * TIDE_ERROR_MEMORY: no address space for as many events. */
+tide_status tide_abandon_admit(tide_pool *pool, uint32_t kept, const char *call);
 
-/* Was the level of this tag taken away by such an event? */
+/* Levels younger than the open one are gone; starts a new epoch. Was admitted. */
+void tide_abandon(tide_pool *pool);
+
+/* The pool is over. */
+void tide_abandonments_free(tide_abandonments *all);
+
+/* Was the level whose block knows this tag taken away by such an event? */
 bool tide_abandoned(const tide_pool *pool, uint64_t tag);
 
 #endif

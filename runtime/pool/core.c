@@ -4,13 +4,17 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <tidepool/check.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/registry.h"
 #include "runtime/check/report.h"
+#include "runtime/pool/shut.h"
+#include "runtime/pool/streams.h"
 
 int tide_checked_pools;
 
@@ -47,7 +51,7 @@ void tide_pool_delist(tide_pool *pool)
     tide_registry_unlock();
 }
 
-void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user)
+void tide_pools_visit(void (*visit)(tide_pool *pool, void *user), void *user)
 {
     tide_assert(visit != NULL);
     tide_registry_lock();
@@ -58,50 +62,110 @@ void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user)
 
 /* ---- ownership -------------------------------------------------------------------------- */
 
+/* Whoever turned a plan while the pool was an orphan, or was another thread's, held the registry's
+ * lock, which is taken here: so the uses to come see the turned plan. */
 void tide_pool_own(tide_pool_core *core)
 {
+    char name[TIDE_OS_NAME_BYTES];
     __atomic_store_n(&core->owner.thread, tide_os_thread(), __ATOMIC_RELAXED);
-    tide_os_thread_name(core->owner.name);
+    tide_os_thread_name(name);
+    tide_os_stack stack = tide_os_thread_stack();
+    tide_registry_lock();
+    memcpy(core->owner.name, name, sizeof name);
+    core->owner.number = tide_os_thread_number();
+    core->owner.stack = stack;
+    core->requests.orphan = false;
+    __atomic_store_n(&core->requests.stray, false, __ATOMIC_RELAXED);
+    tide_registry_unlock();
+}
+
+static tide_status core_refuse_torn(const tide_pool_core *core, const char *call)
+{
+    return tide_fail(
+        TIDE_ERROR_STATE, call,
+        "pool '%s' was being changed by thread '%s' when the process forked, or when a "
+        "hook ended that thread: it can only be destroyed",
+        core->name, core->owner.name);
+}
+
+/* The thread that uses it is inside a deleter or hook that the pool itself has called. */
+static TIDE_COLD tide_status core_refuse_shut(const tide_pool_core *core, const char *call)
+{
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "pool '%s' is being changed: a deleter or hook that it calls may not use it",
+                     core->name);
+}
+
+/* Its cold part may have another layout: nothing of it is read. */
+static TIDE_COLD tide_status core_refuse_foreign(const tide_pool *pool, const char *call)
+{
+    if (pool->copy == 0) /* runtime/pool/shell.h */
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "pool %p was destroyed", (const void *)pool);
+    return tide_fail(TIDE_ERROR_ARGUMENT, call,
+                     "pool %p was made by another copy of the library: a plugin or the program has "
+                     "one of its own",
+                     (const void *)pool);
+}
+
+tide_status tide_pool_of_ours(const tide_pool *pool, const char *call)
+{
+    if (pool == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the pool is NULL");
+    uintptr_t copy = __atomic_load_n(&pool->copy, __ATOMIC_RELAXED); /* runtime/pool/shut.h */
+    return copy == tide_pool_copy(false) || copy == tide_pool_copy(true)
+               ? TIDE_OK
+               : core_refuse_foreign(pool, call);
 }
 
 tide_status tide_pool_use(const tide_pool *pool, const char *call)
 {
     if (TIDE_UNLIKELY(pool == NULL))
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the pool is NULL");
-    const tide_pool_core *core = pool->core;
-    if (core->check < TIDE_CHECK_POISON || tide_pool_owner(core) == tide_os_thread())
+    if (TIDE_LIKELY(pool->copy == tide_pool_copy(false)))
         return TIDE_OK;
+    if (pool->copy != tide_pool_copy(true))
+        return core_refuse_foreign(pool, call);
+    const tide_pool_core *core = pool->core;
+    if (TIDE_UNLIKELY(core->torn))
+        return core_refuse_torn(core, call);
+    if (tide_pool_owner(core) == tide_os_thread()) {
+        tide_assert(core->shut || core->check >= TIDE_CHECK_POISON);
+        return core->shut ? core_refuse_shut(core, call) : TIDE_OK;
+    }
     char name[TIDE_OS_NAME_BYTES];
     tide_os_thread_name(name);
-    return tide_misuse(pool, TIDE_ERROR_THREAD, call,
-                       "pool '%s' belongs to thread '%s' (%#zx), not to thread '%s' (%#zx)",
-                       core->name, core->owner.name, (size_t)tide_pool_owner(core), name,
-                       (size_t)tide_os_thread());
+    return tide_fail(TIDE_ERROR_THREAD, call,
+                     "pool '%s' belongs to thread '%s' (%#zx), not to thread '%s' (%#zx)",
+                     core->name, core->owner.name, (size_t)tide_pool_owner(core), name,
+                     (size_t)tide_os_thread());
 }
 
-tide_status tide_misuse(const tide_pool *pool, tide_status status, const char *call,
-                        const char *format, ...)
+tide_status tide_pool_use_or_report(const tide_pool *pool, const char *call)
 {
-    tide_assert(pool != NULL && status != TIDE_OK);
-    char text[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+    tide_status status = tide_pool_use(pool, call);
+    return status == TIDE_ERROR_THREAD ? tide_misuse(pool, status) : status;
+}
+
+tide_status tide_misuse(const tide_pool *pool, tide_status status)
+{
+    tide_assert(pool != NULL && status != TIDE_OK && status == tide_error_status());
     if (pool->core->check >= TIDE_CHECK_POISON)
-        tide_report(TIDE_REPORT_MISUSE, "%s: %s", call, text);
-    return tide_fail(status, call, "%s", text);
+        tide_report(TIDE_REPORT_MISUSE, "%s", tide_error_message());
+    return status;
 }
 
 tide_status tide_pool_adopt(tide_pool *pool)
 {
-    if (pool == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_pool_adopt", "the pool is NULL");
+    TIDE_FORWARD(tide_pool_of_ours(pool, "tide_pool_adopt"));
+    if (pool->core->shut && pool->core->shut_by == tide_os_thread_number())
+        return core_refuse_shut(pool->core, "tide_pool_adopt");
+    if (pool->core->shut && pool->core->changing != 0)
+        pool->core->torn = true;
+    if (pool->core->torn)
+        return core_refuse_torn(pool->core, "tide_pool_adopt");
+    tide_error_prepare();
+    TIDE_FORWARD(tide_streams_adopt(pool, "tide_pool_adopt"));
+    tide_pool_open_stale(pool);
     tide_pool_own(pool->core);
-    /* Whoever turned a plan while the pool was an orphan held the registry's lock, which is taken
-     * here: so the uses to come see the turned plan. */
-    tide_registry_lock();
-    pool->core->requests.orphan = false;
-    tide_registry_unlock();
     return TIDE_OK;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of a pool that only cold code sees, and how a pool lies in memory.
  *
- * One reservation of address space, touched where it is used:
+ * Reservations of address space, touched where they are used:
  *
- *   [head | shelves by type | core | rows by type | rows in use | undo log | slots]
+ *   [head | shelves by type | core | rows by type | rows in use]
+ *   [undo log                        mapped in steps
+ *   [slots of a row]                 one for each type in use
  *
- * Nothing in it ever moves, so shelves, slots and log entries are held by plain pointers. More
- * rows are reserved sixteen at a time when the first sixteen types are not enough. */
+ * Nothing in them ever moves, so shelves, slots and log entries are held by plain pointers. */
 #ifndef TIDEPOOL_RUNTIME_POOL_CORE_H
 #define TIDEPOOL_RUNTIME_POOL_CORE_H
 
@@ -15,7 +16,9 @@
 #include <tidepool/buffers.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/copy.h"
 #include "runtime/base/os.h"
+#include "runtime/base/span.h"
 #include "runtime/check/guard.h"
 #include "runtime/check/levels.h"
 #include "runtime/device/device.h"
@@ -24,12 +27,17 @@
 enum {
     TIDE_ROW_SLOTS = 65536, /* the sentinel and the zero slots that a frame may read included */
     TIDE_ROW_MAX = TIDE_ROW_SLOTS - 64, /* slots a row can hold */
-    /* Rows start a page and a line apart, or the first slots of all types would fall on the
+    TIDE_ROW_BYTES = TIDE_ROW_SLOTS * sizeof(tide_slot) + 4096,
+    /* Where in its page the log begins, and where a row: in other places than the words and shelves
+     * that every scope stores to, and than each other. A load waits for an earlier store whose
+     * address ends in the same twelve bits, though it is to another page. */
+    TIDE_LOG_IN_PAGE = 1024,
+    TIDE_ROW_IN_PAGE = 2304,
+    /* Rows start a line apart, each in its page, or the first slots of all types would fall on the
      * same set of the first-level cache. */
-    TIDE_ROW_BYTES = TIDE_ROW_SLOTS * sizeof(tide_slot) + 4096 + 64,
-    TIDE_EXTENT_ROWS = 16,
-    TIDE_EXTENT_BYTES = TIDE_EXTENT_ROWS * TIDE_ROW_BYTES,
-    TIDE_EXTENT_MAX = TIDE_TYPE_LIMIT / TIDE_EXTENT_ROWS,
+    TIDE_ROW_APART = 64,
+    TIDE_ROW_PLACES = 16,
+    TIDE_ROWS_SPARE = 12, /* rows whose slots a shell keeps: runtime/pool/shell.h */
     TIDE_LOG_ENTRIES = 1 << 20,
     TIDE_FOREIGN_MAX = 16 /* streams beside its own that a pool can be used on */
 };
@@ -38,9 +46,11 @@ enum {
 _Static_assert(offsetof(tide_pool, unused_) <= 64, "what guards read shares one cache line");
 _Static_assert(sizeof(tide_shelf) == 16 && offsetof(tide_pool, shelves[1]) % 64 == 0,
                "shelves 1 to 4 fill one cache line");
-_Static_assert(TIDE_ROW_BYTES % 4096 == 64, "rows start a page and a line apart");
-_Static_assert(TIDE_EXTENT_MAX *TIDE_EXTENT_ROWS == TIDE_TYPE_LIMIT, "each type finds a row");
-_Static_assert(sizeof(tide_slot) == 24 && sizeof(tide_entry) == 24, "neither has a gap");
+_Static_assert(TIDE_ROW_IN_PAGE + TIDE_ROW_PLACES * TIDE_ROW_APART <= 4096, "a row has room");
+_Static_assert(TIDE_ROW_IN_PAGE % 64 == 0 && TIDE_ROW_APART % 64 == 0, "slots begin a line");
+_Static_assert(TIDE_ROW_BYTES % 4096 == 0, "a reservation is whole pages");
+_Static_assert(TIDE_BUILTIN_COUNT < 63, "other types get a bit of their own, too");
+_Static_assert(sizeof(tide_slot) == 32 && sizeof(tide_entry) == 24, "neither has a gap");
 
 /* The cold side of a shelf: its slots, and what is known of them. All zero until first use. */
 typedef struct tide_row {
@@ -51,15 +61,26 @@ typedef struct tide_row {
     uint32_t count;                   /* slots, the sentinel not counted          */
     uint32_t records_room;
     tide_type type;
+    bool warned;       /* that so many are live: the setting `live_warn` */
+    uint64_t saved_at; /* of a type without a bit: tag of the level that last saved the shelf */
 } tide_row;
 
-/* What cold code knows of a slot. What fast paths see, its limit, is less: one more than the
+/* Another thread may walk the rows of a pool with the registry locked (runtime/inspect/pools.c). For
+ * it `used_count` and `count` are raised after what they count is there, and records move with the
+ * registry locked.
+ *
+ * What cold code knows of a slot. What fast paths see, its limit, is less: one more than the
  * largest request since the last compact, so that a request larger than any before it comes by
  * here and peaks are known without a counter on the fast path; and 0 in a careful pool. */
 typedef struct tide_slot_record {
     size_t capacity;    /* elements there is memory for                        */
     size_t bytes;       /* of that memory                                      */
     size_t peak;        /* largest request since the last compact, in elements */
+    uint32_t exchanges; /* of the slot, inside scopes, since it was last grown  */
+    bool settled;       /* the memory was got because they recurred            */
+    uint8_t less;       /* passes in a row that saw less than `recent` asked for (pool/trim.c) */
+    size_t recent;      /* largest request lately, in elements, and ...                 */
+    size_t since;       /* ... the largest one of these passes                          */
     tide_buffer buffer; /* whose memory it is, where the pool draws from buffers: else none */
     struct tide_export *exported; /* exported memory, or NULL: runtime/pool/export.h */
 
@@ -78,9 +99,11 @@ typedef struct tide_foreign {
 } tide_foreign;
 
 /* What stands in the undo log beside shelves: entries of shelves that exist only there. `next` and
- * `saved_at` of an entry mean what its kind says; restoring the shelf itself is harmless. */
+ * `more` of an entry mean what its kind says; restoring the shelf itself is harmless. */
 typedef enum tide_undo_kind {
-    TIDE_UNDO_MARK,     /* `next` is its serial, `saved_at` the tag around it. Undone: nothing   */
+    TIDE_UNDO_MARK,     /* `next` is its serial, `more` the tag it stands in. Undone: nothing    */
+    TIDE_UNDO_SAVED_AT, /* `next` is a row without a bit, `more` its saved_at                    */
+    TIDE_UNDO_REQUEST,  /* requests that wait for the root: the log is closed again              */
     TIDE_UNDO_EXCHANGE, /* two slots change places again                                         */
     TIDE_UNDO_IMPORT,   /* a foreign tensor is given back                                        */
     TIDE_UNDO_STREAM,   /* the youngest of `streams.foreign` is declared no more                 */
@@ -89,32 +112,66 @@ typedef enum tide_undo_kind {
 
 /* The undo log; runtime/pool/log.h. */
 typedef struct tide_log {
-    tide_entry *start, *end;
+    tide_entry *start;
+    tide_entry *end; /* of what is mapped: tide_log_grow moves it, up to TIDE_LOG_ENTRIES */
+    tide_span span;
     tide_shelf undo[TIDE_UNDO_COUNT]; /* the shelves of the entries above */
     uint64_t mark_serial;             /* of the pool's youngest mark; no other pool's mark has it */
 } tide_log;
 
-/* Bytes and what happened to them. */
+/* Bytes and what happened to them. The owner alone changes these, in cold code and by the functions
+ * below; any thread may read them, each by itself: tide_figure. */
 typedef struct tide_pool_memory {
-    size_t limit_bytes; /* SIZE_MAX: none */
+    size_t limit_bytes; /* SIZE_MAX: none. Never changed */
     size_t bytes_held, bytes_peak, bytes_exported;
     uint64_t allocations, releases, exchanges;
 } tide_pool_memory;
 
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "all figures are words of one size");
+
+static inline size_t tide_figure(const size_t *figure)
+{
+    return __atomic_load_n(figure, __ATOMIC_RELAXED);
+}
+
+static inline void tide_figure_add(size_t *figure, size_t more)
+{
+    __atomic_store_n(figure, *figure + more, __ATOMIC_RELAXED);
+}
+
+static inline void tide_figure_take(size_t *figure, size_t less)
+{
+    tide_assert(*figure >= less);
+    __atomic_store_n(figure, *figure - less, __ATOMIC_RELAXED);
+}
+
+/* So many bytes more are held. */
+static inline void tide_memory_hold(tide_pool_memory *memory, size_t bytes)
+{
+    tide_figure_add(&memory->bytes_held, bytes);
+    if (memory->bytes_held > memory->bytes_peak)
+        __atomic_store_n(&memory->bytes_peak, memory->bytes_held, __ATOMIC_RELAXED);
+}
+
 typedef struct tide_owner {
-    uintptr_t thread; /* atomic: others may ask whose the pool is                    */
-    bool local;       /* the pool of tide_pool_local: ends with its thread, not before */
-    char name[TIDE_OS_NAME_BYTES];
+    uintptr_t thread;    /* atomic: others may ask whose the pool is                    */
+    bool local;          /* the pool of tide_pool_local: ends with its thread, not before; atomic */
+    int number;          /* the thread as the system knows it; guarded by the registry   */
+    tide_os_stack stack; /* and its stack; guarded likewise                           */
+    char name[TIDE_OS_NAME_BYTES]; /* guarded likewise; the owner reads it without */
 } tide_owner;
 
 /* What was asked for from outside; runtime/pool/request.h. */
 typedef struct tide_pool_requests {
     uint32_t asked; /* TIDE_REQUEST_… bits: set by any thread, served where a root scope opens */
+    bool deferred;  /* the owner knows of them and is below the root: TIDE_UNDO_REQUEST */
     uint64_t served;
     uint64_t passes;      /* how often the owner came by when asked to; atomic */
     uint64_t pass_wanted; /* whoever asks waits for this one, and for so many  */
     uint32_t passes_left; /* more; guarded by the registry                     */
-    bool orphan;          /* its owner did not survive a fork: it has no uses; guarded likewise */
+    bool unanswered;      /* an older question stands that nobody waits for; guarded likewise */
+    bool stray;  /* atomic: another thread than its owner came by, so nobody knows who uses it */
+    bool orphan; /* its owner did not survive a fork: it has no uses; guarded likewise */
 } tide_pool_requests;
 
 /* A pool among all pools of the process; guarded by the registry. */
@@ -135,6 +192,7 @@ typedef struct tide_pool_streams {
     uint64_t own_number;
     tide_foreign foreign[TIDE_FOREIGN_MAX];
     uint32_t foreign_count; /* while there are any, no fast path may pass */
+    tide_foreign apart;     /* captured when it was to be joined: waited for when it is no more */
     bool unordered; /* work in flight could neither be ordered nor waited for: no acquires */
 } tide_pool_streams;
 
@@ -142,9 +200,10 @@ typedef struct tide_pool_rows {
     tide_row *by_type;
     tide_row **used; /* in order of first use */
     uint32_t used_count;
-    uint32_t taken; /* of the slots reserved in `extents` */
-    uint32_t extent_count;
-    char *extents[TIDE_EXTENT_MAX]; /* the first lies in the pool's own reservation */
+    uint32_t bits_given; /* to types that are not built in     */
+    uint64_t bits;       /* of all types that are set up       */
+    /* Reserved slots, all zero, that a shell has left: the first rows take them, by number. */
+    tide_slot *spare[TIDE_ROWS_SPARE];
 } tide_pool_rows;
 
 typedef struct tide_pool_core {
@@ -156,6 +215,12 @@ typedef struct tide_pool_core {
     bool poison;   /* what is rewound is overwritten */
     bool attended; /* a rewind has more to do than to put back: careful, or streams are declared */
     char name[32];
+    tide_pool_hook hook; /* or NULL: runtime/pool/tell.h */
+    void *user;
+    uintptr_t changing; /* atomic: the thread that does, 0: none; runtime/pool/change.h */
+    bool torn;          /* the thread that did is not in this process                     */
+    bool shut;          /* the program's code runs in the middle of it; runtime/pool/shut.h */
+    int shut_by;        /* the thread that does, by a number that is not used again soon   */
 
     tide_owner owner;
     tide_pool_memory memory;
@@ -172,7 +237,13 @@ typedef struct tide_pool_core {
     /* What rooms above keep in a pool, and end with it (tide_pool_ending). */
     struct tide_import *leaving;   /* a device's foreign tensors to be given back, oldest first */
     struct tide_pinned_ring *ring; /* pinned memory for copies, or NULL */
+    struct tide_capture *capture;  /* begun and not ended, or NULL */
 } tide_pool_core;
+
+/* `saved` has a bit for each type below this one. The last bit is no type's: a scope has opened in
+ * the level whose types the level had not saved (runtime/scope/plan.c). */
+enum { TIDE_SAVED_TYPES = 63 };
+#define TIDE_SAVED_ASKED (UINT64_C(1) << TIDE_SAVED_TYPES)
 
 /* Is this the shelf of a type? The others lie in the core, behind them. */
 static inline bool tide_shelf_real(const tide_pool *pool, const tide_shelf *shelf)
@@ -207,17 +278,29 @@ static inline uintptr_t tide_pool_owner(const tide_pool_core *core)
 
 static inline size_t tide_depth(const tide_pool *pool)
 {
-    tide_assert(tide_level(pool->tag) >= tide_level(TIDE_TAG_ROOT));
-    return tide_level(pool->tag) - tide_level(TIDE_TAG_ROOT);
+    tide_assert(tide_level(pool->tag) >= TIDE_LEVEL_ROOT);
+    return tide_level(pool->tag) - TIDE_LEVEL_ROOT;
 }
 
-/* Refuses a NULL pool, and at check level 1 a thread that does not own it. */
-tide_status tide_pool_use(const tide_pool *pool, const char *call);
+/* What a pool of this copy of the library has as its `copy`. `checked`: tide_pool_use looks
+ * further. */
+static inline uintptr_t tide_pool_copy(bool checked)
+{
+    return (uintptr_t)&tide_copy_own + checked;
+}
 
-/* A refused call: sets the message, and at check level 1 reports it too, since whoever misuses a
- * scope has no status to look at. */
-__attribute__((format(printf, 4, 5), cold)) tide_status
-tide_misuse(const tide_pool *pool, tide_status status, const char *call, const char *format, ...);
+/* Refuses a NULL pool and one that another copy of the library made: its types have other
+ * numbers. */
+tide_status tide_pool_of_ours(const tide_pool *pool, const char *call);
+
+/* The same, and at check level 1 a thread that does not own it. A call that returns a tide_status
+ * says so by that and by the message. One that does not, says it by a report, too. */
+tide_status tide_pool_use(const tide_pool *pool, const char *call);
+tide_status tide_pool_use_or_report(const tide_pool *pool, const char *call);
+
+/* What a call just refused (the thread's last failure) is reported, at check level 1. Returns
+ * `status`. For calls that return no tide_status; nobody may look at the others' results. */
+tide_status tide_misuse(const tide_pool *pool, tide_status status);
 
 /* Pools are numbered in the order of their creation; the last number so far. Registry locked. */
 uint64_t tide_pool_numbers(void);
@@ -230,6 +313,6 @@ void tide_pool_enlist(tide_pool *pool);
 void tide_pool_delist(tide_pool *pool);
 
 /* Calls visit for every pool of the process, with the registry locked. */
-void tide_pool_each(void (*visit)(tide_pool *pool, void *user), void *user);
+void tide_pools_visit(void (*visit)(tide_pool *pool, void *user), void *user);
 
 #endif

@@ -5,14 +5,18 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffers.h"
+#include "runtime/device/budget.h"
+#include "runtime/pool/header.h"
+#include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
+#include "runtime/pool/tell.h"
 
 tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
     tide_pool_core *core = pool->core;
     tide_slot_record *record = tide_slot_record_of(row, slot);
     tide_export *exported = record->exported;
-    tide_assert(slot < row->shelf->next && record->guard == NULL);
+    tide_assert(slot < row->slots + row->count && record->guard == NULL);
     tide_assert((slot->data != NULL) == (exported == NULL)); /* the slot's own, or exported */
     if (exported != NULL) {
         __atomic_add_fetch(&exported->holders, 1, __ATOMIC_RELAXED);
@@ -35,31 +39,41 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     }
     record->exported = exported;
     tide_assert(core->memory.bytes_held >= record->bytes);
-    core->memory.bytes_held -= record->bytes;
-    core->memory.bytes_exported += record->bytes;
+    tide_figure_take(&core->memory.bytes_held, record->bytes);
+    tide_figure_add(&core->memory.bytes_exported, record->bytes);
     record->bytes = record->capacity = 0;
     slot->data = NULL;
-    slot->limit = 0;
+    tide_slot_admit(slot, 0);
+    tide_pool_tell(pool, TIDE_POOL_EXPORTED, row, exported->bytes, 0, (tide_place){TIDE_NOWHERE});
     return exported;
 }
 
-/* The pool and its stream may be gone. The host waits for the pool's last use; then nothing is in
- * flight any more, so the memory is released on any stream. */
+/* The host waits for the pool's last use only where no stream can. */
+static void export_pass_mark(const tide_export *exported)
+{
+    tide_device *device = exported->device;
+    tide_assert(exported->mark != NULL);
+    if (device->methods->mark_follow == NULL ||
+        device->methods->mark_follow(device, exported->mark, device->service) != TIDE_OK)
+        (void)device->methods->mark_wait(device, exported->mark);
+    device->methods->mark_drop(device, exported->mark);
+}
+
+/* The pool and its stream may be gone. */
 static void export_give_back(tide_export *exported)
 {
     tide_device *device = exported->device;
     tide_assert(exported->holders == 0 && exported->data != NULL);
     if (device->host) /* what a checked pool forbade beyond the array's end */
         tide_shim_release(exported->data, exported->bytes);
-    if (exported->mark != NULL) {
-        (void)device->methods->mark_wait(device, exported->mark);
-        device->methods->mark_drop(device, exported->mark);
-    }
+    if (exported->mark != NULL)
+        export_pass_mark(exported);
     if (exported->buffers != NULL) {
-        (void)tide_buffer_release_on(exported->buffers, exported->buffer, NULL);
+        (void)tide_buffer_release_on(exported->buffers, exported->buffer, device->service);
         tide_buffers_drop(exported->buffers);
     } else {
-        device->methods->release(device, NULL, TIDE_MEMORY_DEVICE, exported->data, exported->bytes);
+        tide_budget_release(device, device->service, TIDE_MEMORY_DEVICE, exported->data,
+                            exported->bytes);
     }
     tide_device_drop(device);
     tide_os_free(exported);
@@ -74,7 +88,7 @@ void tide_export_drop(tide_export *exported)
 }
 
 /* Without a mark the host waits now. */
-void tide_export_drop_slot(tide_export *exported, void *stream)
+static void export_drop_slot(tide_export *exported, void *stream)
 {
     tide_device *device = exported->device;
     tide_assert(exported->mark == NULL); /* the position lets go once */
@@ -82,6 +96,13 @@ void tide_export_drop_slot(tide_export *exported, void *stream)
     if (exported->mark == NULL)
         (void)device->methods->wait(device, stream);
     tide_export_drop(exported);
+}
+
+void tide_export_drop_of_pool(tide_pool *pool, tide_export *exported)
+{
+    tide_shut was = tide_pool_shut(pool); /* a hook may be told */
+    export_drop_slot(exported, tide_streams_last(pool));
+    tide_pool_open_again(pool, was);
 }
 
 void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
@@ -92,10 +113,10 @@ void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
     tide_assert(exported != NULL && slot->data == NULL && slot >= row->shelf->next);
     tide_assert(core->memory.bytes_exported >= exported->bytes && record->bytes == 0);
     record->exported = NULL;
-    core->memory.bytes_exported -= exported->bytes;
-    if (__atomic_load_n(&exported->holders, __ATOMIC_ACQUIRE) != 1 ||
+    tide_figure_take(&core->memory.bytes_exported, exported->bytes);
+    if (exported->captured || __atomic_load_n(&exported->holders, __ATOMIC_ACQUIRE) != 1 ||
         core->memory.bytes_held + exported->bytes > core->memory.limit_bytes) {
-        tide_export_drop_slot(exported, tide_streams_last(pool));
+        tide_export_drop_of_pool(pool, exported);
         return;
     }
     slot->data = exported->data;
@@ -104,10 +125,9 @@ void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot)
     record->buffer = exported->buffer;
     if (exported->buffers != NULL)
         tide_buffers_drop(exported->buffers);
-    core->memory.bytes_held += exported->bytes;
-    if (core->memory.bytes_held > core->memory.bytes_peak)
-        core->memory.bytes_peak = core->memory.bytes_held;
+    tide_memory_hold(&core->memory, exported->bytes);
     tide_device_drop(exported->device);
     tide_os_free(exported);
     tide_streams_follow(pool); /* what the consumer did is before the pool's stream */
+    tide_pool_tell(pool, TIDE_POOL_RETURNED, row, record->bytes, 0, (tide_place){TIDE_NOWHERE});
 }

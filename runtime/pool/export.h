@@ -7,7 +7,9 @@
  *
  * On a device: what the pool queued on the memory is before a mark that the position leaves when it
  * lets go; the last consumer's deleter waits for that. What a consumer queued itself it has to have
- * finished, or ordered before the pool's stream, when it runs the deleter (<tidepool/array.h>). */
+ * finished, or ordered before the pool's stream, when it runs the deleter (<tidepool/array.h>).
+ * The memory goes by the device's service stream: of the pool's nobody knows whether it is still
+ * there, and the legacy stream may not be used beside captures. */
 #ifndef TIDEPOOL_RUNTIME_POOL_EXPORT_H
 #define TIDEPOOL_RUNTIME_POOL_EXPORT_H
 
@@ -20,7 +22,9 @@ typedef struct tide_export {
     tide_device *device;   /* held */
     tide_buffers *buffers; /* held; where the memory goes back to, NULL: the device */
     tide_buffer buffer;
-    void *mark; /* where the pool's own use ends; NULL while it goes on */
+    void *mark;    /* where the pool's own use ends; NULL while it goes on */
+    bool captured; /* a graph may have used it where no stream of the pool saw: never the slot's
+                      again */
 } tide_export;
 
 /* Takes the slot's memory out of the pool, or finds it taken; one holder more. NULL when there
@@ -30,8 +34,8 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot);
 /* One holder less. Any thread, even after the pool is gone. */
 void tide_export_drop(tide_export *exported);
 
-/* The same for the slot's position, which is done with it on this stream. */
-void tide_export_drop_slot(tide_export *exported, void *stream);
+/* The same for the slot's position in the pool, which is done with it on the pool's stream. */
+void tide_export_drop_of_pool(tide_pool *pool, tide_export *exported);
 
 /* The position's turn: takes the memory back if nobody else holds it, else lets go of it. */
 void tide_export_settle(tide_pool *pool, tide_row *row, tide_slot *slot);

@@ -22,6 +22,7 @@ void tide_header_forget(tide_pool *pool, tide_slot *slot)
     }
     tide_os_free(cache);
     slot->array = NULL;
+    slot->form = 0;
 }
 
 static tide_type header_cell; /* 0 while no such header was ever made */

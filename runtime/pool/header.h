@@ -7,6 +7,7 @@
 #include <tidepool/array.h>
 #include <tidepool/inline/array.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/pool/core.h"
 
 /* One remembered shape of a slot. */
@@ -23,6 +24,16 @@ struct tide_array_cache {
     uint32_t way_count, turn;               /* the way to be given up next */
     tide_shape_way ways[];
 };
+
+/* Sets how many elements the slot admits from now on, and whether fast paths find its last header
+ * ready: it is if its array fits. Nobody else sets either. */
+static inline void tide_slot_admit(tide_slot *slot, size_t limit)
+{
+    const tide_array *last = slot->array;
+    tide_assert(limit == 0 || slot->data != NULL);
+    slot->limit = limit;
+    slot->form = last != NULL && last->length < limit ? last->form : 0;
+}
 
 /* Frees the headers that a slot keeps. */
 void tide_header_forget(tide_pool *pool, tide_slot *slot);

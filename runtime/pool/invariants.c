@@ -8,8 +8,10 @@
  *     A slot's last header points to its memory wherever the inlined path may hand it out.
  *  3. Memory is aligned, and adds up to what the pool says it holds.
  *  4. Two slots with memory never overlap, live or not.
- *  5. For each shelf, from the bottom of the log to its top and then to the shelf itself, the
- *     levels that saved it rise and its positions never fall; none is younger than the open one. */
+ *  5. For each shelf, from the bottom of the log to its top and then to the shelf itself, its
+ *     positions never fall.
+ *  6. Only types that are set up have bits, each its own; what the open level has saved are types
+ *     with bits. */
 #include "runtime/pool/invariants.h"
 
 #include <stdlib.h>
@@ -38,7 +40,7 @@ static const char call[] = "tide_pool_check";
 /* Invariants 1 to 3, of one slot. */
 static bool invariants_check_slot(const tide_pool *pool, const tide_row *row, uint32_t i)
 {
-    const tide_type_facts *facts = tide_type_find(row->type);
+    const tide_type_facts *facts = tide_type_facts_of(row->type);
     const tide_slot *slot = &row->slots[i];
     const tide_slot_record *record = &row->records[i];
     HOLDS(slot->limit <= record->capacity + 1, "slot %u of %s admits %zu of %zu elements", i,
@@ -49,6 +51,9 @@ static bool invariants_check_slot(const tide_pool *pool, const tide_row *row, ui
           facts->name, slot->limit);
     HOLDS(slot->limit == 0 || slot->array == NULL || slot->array->tensor.data == slot->data,
           "the header of slot %u of %s points elsewhere", i, facts->name);
+    HOLDS(slot->form ==
+              (slot->array != NULL && slot->array->length < slot->limit ? slot->array->form : 0),
+          "the header of slot %u of %s is ready, or not, in spite of its limit", i, facts->name);
     HOLDS((slot->data == NULL) == (record->bytes == 0), "slot %u of %s: %p holds %zu bytes", i,
           facts->name, slot->data, record->bytes);
     HOLDS(slot->data != NULL || record->exported != NULL || i >= tide_row_live(row),
@@ -60,13 +65,13 @@ static bool invariants_check_slot(const tide_pool *pool, const tide_row *row, ui
 
 static bool invariants_is_zero(const tide_slot *slot)
 {
-    return slot->data == NULL && slot->limit == 0 && slot->array == NULL;
+    return slot->data == NULL && slot->limit == 0 && slot->array == NULL && slot->form == 0;
 }
 
 /* Adds what the row's slots hold to *bytes. */
 static bool invariants_check_row(const tide_pool *pool, const tide_row *row, size_t *bytes)
 {
-    const tide_type_facts *facts = tide_type_find(row->type);
+    const tide_type_facts *facts = tide_type_facts_of(row->type);
     HOLDS(facts != NULL, "a row has unknown type %u", row->type);
     HOLDS(row->shelf == &pool->shelves[row->type], "the row of %s has another's shelf",
           facts->name);
@@ -83,13 +88,13 @@ static bool invariants_check_row(const tide_pool *pool, const tide_row *row, siz
     return true;
 }
 
-/* The state of `shelf` that the entry above this one (or the shelf itself) holds. */
-static tide_entry invariants_state_above(const tide_pool *pool, const tide_entry *entry)
+/* Where the entry above this one, or the shelf itself, says that the shelf stood. */
+static const tide_slot *invariants_next_above(const tide_pool *pool, const tide_entry *entry)
 {
     for (const tide_entry *above = entry + 1; above < pool->log_top; above++)
         if (above->shelf == entry->shelf)
-            return *above;
-    return (tide_entry){entry->shelf, entry->shelf->next, entry->shelf->saved_at};
+            return above->next;
+    return entry->shelf->next;
 }
 
 /* Invariant 5. */
@@ -101,13 +106,28 @@ static bool invariants_check_log(const tide_pool *pool)
     for (const tide_entry *entry = pool->log_top; entry-- > core->log.start;) {
         if (!tide_shelf_real(pool, entry->shelf))
             continue;
-        tide_entry above = invariants_state_above(pool, entry);
-        HOLDS(tide_level(entry->saved_at) < tide_level(above.saved_at),
-              "entry %td of the log restores level %u, what follows it %u", entry - core->log.start,
-              tide_level(entry->saved_at), tide_level(above.saved_at));
-        HOLDS(entry->next <= above.next, "entry %td of the log lies past what follows it",
-              entry - core->log.start);
+        HOLDS(entry->next <= invariants_next_above(pool, entry),
+              "entry %td of the log lies past what follows it", entry - core->log.start);
     }
+    return true;
+}
+
+/* Invariant 6. */
+static bool invariants_check_bits(const tide_pool *pool)
+{
+    const tide_pool_core *core = pool->core;
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < core->rows.used_count; i++) {
+        uint64_t bit = core->rows.used[i]->shelf->bit;
+        HOLDS((bit & (bit - 1)) == 0 && (bit & bits) == 0, "%s has the bits %#llx",
+              tide_type_facts_of(core->rows.used[i]->type)->name, (unsigned long long)bit);
+        bits |= bit;
+    }
+    HOLDS(bits == core->rows.bits, "types have the bits %#llx, the pool says %#llx",
+          (unsigned long long)bits, (unsigned long long)core->rows.bits);
+    HOLDS((pool->saved & ~TIDE_SAVED_ASKED & ~bits) == 0,
+          "the open level says that it saved %#llx, of %#llx", (unsigned long long)pool->saved,
+          (unsigned long long)bits);
     return true;
 }
 
@@ -118,13 +138,12 @@ bool tide_pool_invariants_hold(const tide_pool *pool)
         const tide_row *row = pool->core->rows.used[i];
         if (!invariants_check_row(pool, row, &bytes))
             return false;
-        HOLDS(tide_level(row->shelf->saved_at) <= tide_level(pool->tag),
-              "%s was saved at level %u, the open one is %u", tide_type_find(row->type)->name,
-              tide_level(row->shelf->saved_at), tide_level(pool->tag));
+        HOLDS(row->saved_at == 0 || row->shelf->bit == 0, "%s has a bit and a tag",
+              tide_type_facts_of(row->type)->name);
     }
     HOLDS(bytes == pool->core->memory.bytes_held, "slots hold %zu bytes, the pool says %zu", bytes,
           pool->core->memory.bytes_held);
-    return invariants_check_log(pool);
+    return invariants_check_bits(pool) && invariants_check_log(pool);
 }
 
 /* ---- overlap ---------------------------------------------------------------------------- */

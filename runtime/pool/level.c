@@ -4,6 +4,9 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/type.h"
+#include "runtime/pool/change.h"
+#include "runtime/pool/log.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
@@ -19,6 +22,8 @@ static void level_retire_above(tide_pool *pool, tide_entry *base)
 
 /* What is to be done for an entry that is no shelf's state; a mark stands for nothing. */
 static tide_undo *level_undo_of[TIDE_UNDO_COUNT] = {
+    [TIDE_UNDO_SAVED_AT] = tide_log_touch_undo,
+    [TIDE_UNDO_REQUEST] = tide_request_undo,
     [TIDE_UNDO_EXCHANGE] = tide_row_exchange_undo,
     [TIDE_UNDO_STREAM] = tide_streams_undo,
 };
@@ -41,7 +46,7 @@ static void level_undo(tide_pool *pool, const tide_entry *entry)
 }
 
 /* From the youngest entry down to `base`. An undo finds its own entry gone, the older ones there.
- * The two stores after it go to the shelf that stands for the entry's kind (runtime/pool/core.h):
+ * The store after it goes to the shelf that stands for the entry's kind (runtime/pool/core.h):
  * nobody reads what is in it. */
 static void level_put_back(tide_pool *pool, const tide_entry *base)
 {
@@ -50,7 +55,6 @@ static void level_put_back(tide_pool *pool, const tide_entry *base)
         if (TIDE_UNLIKELY(!tide_shelf_real(pool, top->shelf)))
             level_undo(pool, top);
         top->shelf->next = top->next;
-        top->shelf->saved_at = top->saved_at;
     }
 }
 
@@ -82,28 +86,82 @@ void tide_log_rewind(tide_pool *pool, tide_entry *base)
 tide_status tide_level_admit(tide_pool *pool, const char *call)
 {
     TIDE_FORWARD(tide_pool_use(pool, call));
+    if ((pool->tag & TIDE_TAG_DEEP) != 0)
+        return tide_fail(TIDE_ERROR_LIMIT, call,
+                         "pool '%s' has %zu open levels, limit %zu: are scopes left by longjmp?",
+                         pool->core->name, tide_depth(pool), (size_t)TIDE_TAG_DEEP - 1);
     tide_request_serve(pool);
     return TIDE_OK;
+}
+
+tide_status tide_level_admit_or_report(tide_pool *pool, const char *call)
+{
+    TIDE_FORWARD(tide_pool_use_or_report(pool, call));
+    tide_status status = tide_level_admit(pool, call);
+    return status != TIDE_OK ? tide_misuse(pool, status) : TIDE_OK;
 }
 
 uint64_t tide_level_open_at(tide_pool *pool, tide_place place)
 {
     uint64_t tag = tide_level_open(pool);
-    tide_assert(pool->tag == tag && tide_level(tag) > tide_level(TIDE_TAG_ROOT));
+    tide_assert(pool->tag == tag && tide_level(tag) > TIDE_LEVEL_ROOT);
     if (pool->core->careful)
         tide_levels_push(&pool->core->levels, tag, place);
     return tag;
 }
 
-bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer)
+bool tide_level_close(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer_saved)
 {
     if (TIDE_UNLIKELY(pool->tag != tag) && tide_abandoned(pool, tag))
         return false;
     tide_assert(tide_level(pool->tag) >= tide_level(tag)); /* younger ones may be open still */
-    tide_assert(tide_level(tag) == tide_level(outer) + 1);
+    tide_assert(tide_level(tag) > TIDE_LEVEL_ROOT);
     if (pool->core->careful)
         pool->core->levels.closing = tide_levels_pop(&pool->core->levels, tag);
     tide_log_rewind(pool, base);
-    pool->tag = outer;
+    pool->tag = tide_tag_at(pool, tide_level(tag) - 1);
+    pool->saved = outer_saved;
+    return true;
+}
+
+/* ---- what the open level has saved ------------------------------------------------------ */
+
+static TIDE_COLD bool level_set_up(tide_pool *pool, tide_type type)
+{
+    if (tide_pool_use(pool, "a typed scope") != TIDE_OK || tide_type_facts_of(type) == NULL)
+        return false;
+    uintptr_t before = tide_change_begin(pool->core);
+    const tide_row *row = tide_row_ready(pool, type, "a typed scope");
+    tide_change_end(pool->core, before);
+    return row != NULL;
+}
+
+/* One type of tide_level_save, for which the log has room. */
+static bool level_save_type(tide_pool *pool, tide_type type)
+{
+    tide_shelf *shelf = &pool->shelves[type];
+    if (TIDE_LIKELY((pool->saved & shelf->bit) != 0))
+        return true;
+    if (shelf->next == NULL && !level_set_up(pool, type))
+        return false;
+    if (shelf->bit == 0)
+        return false;
+    if (!tide_at_root(pool))
+        tide_log_push(pool, shelf, shelf->next, 0);
+    pool->saved |= shelf->bit;
+    return true;
+}
+
+bool tide_level_save(tide_pool *pool, uint32_t count, const tide_type *types)
+{
+    if (tide_log_open(pool) <= pool->log_top + count || /* guards ask for one place more */
+        (pool->tag & TIDE_TAG_DEEP) != 0)
+        return false;
+    if (TIDE_LIKELY(tide_level_save_ready(pool, count, types)))
+        return true;
+    for (uint32_t i = 0; i < count; i++)
+        if (types[i] == TIDE_NO_TYPE || types[i] >= TIDE_TYPE_LIMIT ||
+            !level_save_type(pool, types[i]))
+            return false;
     return true;
 }

@@ -6,15 +6,50 @@
 
 #include "runtime/pool/core.h"
 
+/* Sets the message that the log is full, or that the system has no memory for more of it. */
+TIDE_COLD void tide_log_refuse(const tide_pool *pool, const char *call);
+
+/* Maps more of the log. False, nothing changed, no message: it has all its entries, or the system
+ * refuses. Owner only. */
+TIDE_COLD bool tide_log_grow(tide_pool *pool);
+
 /* Room for so many more entries? Sets the message if not. */
-bool tide_log_room(tide_pool *pool, uint32_t entries, const char *call);
+static inline bool tide_log_room(tide_pool *pool, uint32_t entries, const char *call)
+{
+    tide_assert(pool->log_top >= pool->core->log.start && pool->log_top <= pool->core->log.end);
+    if (TIDE_LIKELY(pool->core->log.end - pool->log_top >= (ptrdiff_t)entries) ||
+        tide_log_grow(pool)) /* by far more than any call asks for */
+        return true;
+    tide_log_refuse(pool, call);
+    return false;
+}
+
+/* An entry for a shelf's state. Nobody reads the third word of such a one. */
+static inline void tide_log_write(tide_entry *entry, tide_shelf *shelf, tide_slot *next)
+{
+    entry->shelf = shelf;
+    entry->next = next;
+}
 
 /* Pushes an entry; there must be room. */
-void tide_log_push(tide_pool *pool, tide_shelf *shelf, tide_slot *next, uint64_t saved_at);
+static inline void tide_log_push(tide_pool *pool, tide_shelf *shelf, tide_slot *next, uint64_t more)
+{
+    tide_assert(shelf != NULL && pool->log_top < pool->core->log.end);
+    *pool->log_top++ = (tide_entry){shelf, next, more};
+}
+
+/* Has the open level saved the shelf? It is set up. */
+bool tide_log_saved(const tide_pool *pool, const tide_shelf *shelf);
 
 /* Saves the shelf for the open level, unless that has been done. False, with a message and
  * nothing changed, when the log is full. */
 bool tide_log_touch(tide_pool *pool, tide_shelf *shelf, const char *call);
+
+/* Undoes what a touch of a type without a bit has changed beside its shelf. */
+void tide_log_touch_undo(tide_pool *pool, const tide_entry *entry);
+
+/* Where what is mapped of the log ends. */
+tide_entry *tide_log_mapped_end(const tide_log *log);
 
 /* Where the log ends for fast paths from now on. Owner, or who asks something of the pool. */
 void tide_log_set_room(tide_pool *pool, tide_entry *room);

@@ -2,11 +2,11 @@
 /* A pool's beginning and end, and the two ways to rewind all of it. */
 #include "runtime/pool/pool.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
@@ -14,29 +14,16 @@
 #include "runtime/check/guard.h"
 #include "runtime/check/levels.h"
 #include "runtime/check/report.h"
+#include "runtime/device/region.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/pool/level.h"
+#include "runtime/pool/log.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
+#include "runtime/pool/shell.h"
+#include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
 
-enum { PAGE = 4096 };
-
-#define ROUND_TO_PAGE(bytes) (((bytes) + PAGE - 1) / PAGE * PAGE)
-
-/* The reservation, part by part; see runtime/pool/core.h. */
-enum {
-    CORE_AT = ROUND_TO_PAGE(sizeof(tide_pool)),
-    TABLE_AT = ROUND_TO_PAGE(CORE_AT + sizeof(tide_pool_core)),
-    USED_AT = ROUND_TO_PAGE(TABLE_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
-    EVENTS_AT = ROUND_TO_PAGE(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)),
-    LOG_AT = ROUND_TO_PAGE(EVENTS_AT + TIDE_ABANDON_MAX * sizeof(tide_abandonment)),
-    ROWS_AT = ROUND_TO_PAGE(LOG_AT + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
-    RESERVED = ROUND_TO_PAGE(ROWS_AT + TIDE_EXTENT_BYTES)
-};
-
-_Static_assert(CORE_AT >= sizeof(tide_pool), "the log's own shelves lie behind those of the types");
-_Static_assert(CORE_AT % PAGE == 0 && ROWS_AT % PAGE == 0, "each part begins a page");
 _Static_assert(TIDE_CHECK_POISON == 1 && TIDE_CHECK_GUARD == 2 && TIDE_CHECK_NONE < 0,
                "a level is its own number, here and in the setting");
 
@@ -45,6 +32,28 @@ _Static_assert(offsetof(tide_pool, shelves) % sizeof(tide_refusing_head[0]) == 0
 
 /* As much of a pool as a guard reads. No level has the tag 0. */
 uint64_t tide_refusing_head[offsetof(tide_pool, shelves) / sizeof(uint64_t)];
+
+/* ---- fork ------------------------------------------------------------------------------- */
+
+static void pool_mark_torn(tide_pool *pool, void *user)
+{
+    uintptr_t changing = __atomic_load_n(&pool->core->changing, __ATOMIC_ACQUIRE);
+    if (changing == 0 || changing == *(const uintptr_t *)user)
+        return;
+    pool->core->torn = true;
+    pool->copy = tide_pool_copy(true); /* tide_pool_use looks further, and refuses it */
+    pool->saved = 0;                   /* no guard of a fast path holds, and cold code asks */
+    tide_log_set_room(pool, pool->core->log.start);
+}
+
+/* In the child: the thread that forked has the id that it had. */
+static void pool_look_for_torn(void)
+{
+    uintptr_t self = tide_os_thread();
+    tide_pools_visit(pool_mark_torn, &self);
+}
+
+static const tide_fork_handlers pool_around_fork = {.child = pool_look_for_torn};
 
 /* ---- create ----------------------------------------------------------------------------- */
 
@@ -68,11 +77,20 @@ static size_t pool_limit_bytes(size_t asked)
 static tide_status pool_validate_options(const tide_pool_options *options)
 {
     const char *call = "tide_pool_create";
+    TIDE_FORWARD(tide_growth_check(options->growth_, call));
     if (options->check < TIDE_CHECK_NONE || options->check > TIDE_CHECK_GUARD)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "check is %d, most is %d", (int)options->check,
                          TIDE_CHECK_GUARD);
     if (options->device == NULL && options->buffers == NULL && options->stream != NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "a stream was given, but no device");
+    if ((options->memory == NULL) != (options->memory_bytes == 0))
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "%zu bytes of memory at %p",
+                         options->memory_bytes, options->memory);
+    bool elsewhere = options->buffers != NULL ||
+                     (options->device != NULL && options->device != &tide_device_host);
+    if (options->memory != NULL && elsewhere)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call,
+                         "memory was given, and a device or buffers to take it from");
     return TIDE_OK;
 }
 
@@ -106,6 +124,9 @@ static tide_device *pool_hold_device(const tide_pool_options *options, uint64_t 
 {
     const char *call = "tide_pool_create";
     tide_device *device = NULL;
+    *stream_number = 1; /* the host has one */
+    if (options->memory != NULL)
+        return tide_region_create(options->memory, options->memory_bytes, call);
     if (pool_hold_buffers(options, &device) != TIDE_OK)
         return NULL;
     if (tide_device_hold(device, call) != TIDE_OK) {
@@ -126,21 +147,52 @@ static tide_device *pool_hold_device(const tide_pool_options *options, uint64_t 
     return NULL;
 }
 
+/* Not by the C library's formatting, which a program that never prints would load for it. */
+static void pool_set_name(tide_pool_core *core, const char *name)
+{
+    size_t length = 0;
+    for (; length < sizeof core->name - 1 && name[length] != 0; length++)
+        core->name[length] = name[length];
+    core->name[length] = 0;
+}
+
 static void pool_set_options(tide_pool_core *core, const tide_pool_options *options)
 {
-    snprintf(core->name, sizeof core->name, "%s", options->name != NULL ? options->name : "pool");
+    pool_set_name(core, options->name != NULL ? options->name : "pool");
     core->streams.own = options->stream;
+    core->hook = options->hook;
+    core->user = options->user;
+    tide_device_keep_stream(core->device, core->streams.own_number, true);
     core->buffers = options->buffers;
     core->memory.limit_bytes = pool_limit_bytes(options->limit_bytes);
+    if (options->memory != NULL && tide_region_bytes(core->device) < core->memory.limit_bytes)
+        core->memory.limit_bytes = tide_region_bytes(core->device);
     core->check = pool_check_level(options->check);
     core->disabled = options->disabled || tide_setting_get(TIDE_SETTING_disable) != 0;
     tide_assert(core->check != TIDE_CHECK_DEFAULT && core->check <= TIDE_CHECK_GUARD);
     core->careful = core->disabled || core->check >= TIDE_CHECK_POISON;
-    if (core->check >= TIDE_CHECK_GUARD && core->device->host)
+    if (core->check >= TIDE_CHECK_GUARD && core->device == &tide_device_host)
         core->guards.every = (uint32_t)tide_setting_get(TIDE_SETTING_guard_sample);
     core->attended = core->careful;
     core->levels.reported_of = core->check >= TIDE_CHECK_POISON ? core->name : NULL;
     core->poison = core->check >= TIDE_CHECK_POISON && core->guards.every <= 1;
+}
+
+void tide_pools_prepare(void)
+{
+    tide_fork_register(TIDE_FORK_POOLS, &pool_around_fork);
+}
+
+/* Tells whoever wants to know that there is one more. */
+static void pool_tell_of(tide_pool *pool)
+{
+    tide_pool_enlist(pool);
+    if (tide_hooks_policy.passed != NULL)
+        tide_hooks_policy.passed();
+    if (pool->core->check >= TIDE_CHECK_POISON)
+        __atomic_add_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
+    if (pool->core->guards.every != 0)
+        tide_guard_prepare();
 }
 
 tide_pool *tide_pool_create(const tide_pool_options *options)
@@ -154,36 +206,25 @@ tide_pool *tide_pool_create(const tide_pool_options *options)
     tide_device *device = pool_hold_device(options, &stream_number);
     if (device == NULL)
         return NULL;
-    char *start = tide_os_reserve(RESERVED);
-    if (start == NULL) {
+    tide_pool *pool = tide_shell_take();
+    if (pool == NULL) {
         tide_device_drop(device);
         pool_drop_buffers(options->buffers);
-        tide_fail(TIDE_ERROR_MEMORY, "tide_pool_create", "no %zu bytes of address space",
-                  (size_t)RESERVED);
+        tide_fail(TIDE_ERROR_MEMORY, "tide_pool_create", "no address space for a pool");
         return NULL;
     }
-    tide_pool *pool = (tide_pool *)(void *)start;
-    tide_pool_core *core = pool->core = (tide_pool_core *)(void *)(start + CORE_AT);
-    core->rows.by_type = (tide_row *)(void *)(start + TABLE_AT);
-    core->rows.used = (tide_row **)(void *)(start + USED_AT);
-    core->abandoned.events = (tide_abandonment *)(void *)(start + EVENTS_AT);
-    core->log.start = (tide_entry *)(void *)(start + LOG_AT);
-    core->log.end = core->log.start + TIDE_LOG_ENTRIES;
-    core->rows.extents[0] = start + ROWS_AT;
-    core->rows.extent_count = 1;
+    tide_pool_core *core = pool->core;
+    tide_error_prepare();
     core->device = device;
     core->streams.own_number = stream_number;
     pool_set_options(core, options);
+    pool->copy = tide_pool_copy(core->check >= TIDE_CHECK_POISON);
     tide_pool_own(core);
     tide_assert(tide_shelf_real(pool, pool->shelves) && !tide_shelf_real(pool, core->log.undo));
-    pool->tag = TIDE_TAG_ROOT;
+    pool->tag = TIDE_LEVEL_ROOT;
     pool->log_top = core->log.start;
     pool->log_room = core->careful ? core->log.start : core->log.end;
-    tide_pool_enlist(pool);
-    if (core->check >= TIDE_CHECK_POISON)
-        __atomic_add_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
-    if (core->guards.every != 0)
-        tide_guard_prepare();
+    pool_tell_of(pool);
     return pool;
 }
 
@@ -194,6 +235,9 @@ static size_t pool_ending_count;
 
 void tide_pool_add_ending(tide_pool_ending ending)
 {
+    for (size_t i = 0; i < pool_ending_count; i++)
+        if (pool_endings[i].destroy == ending.destroy)
+            return;
     tide_assert(pool_ending_count < TIDE_ENDINGS_MAX && ending.destroy != NULL);
     pool_endings[pool_ending_count++] = ending;
 }
@@ -215,7 +259,6 @@ static void pool_reset_row(tide_pool *pool, tide_row *row)
     if (pool->core->careful)
         tide_row_retire(pool, row, row->slots);
     row->shelf->next = row->slots;
-    row->shelf->saved_at = TIDE_TAG_ROOT;
 }
 
 /* The log first, for its entries undo more than shelves. Then arrays of the root,
@@ -229,27 +272,38 @@ static void pool_rewind_all(tide_pool *pool, tide_place caller)
     tide_streams_settle(pool);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++)
         pool_reset_row(pool, pool->core->rows.used[i]);
-    if (pool->tag != TIDE_TAG_ROOT)
-        tide_abandon(pool, tide_level(TIDE_TAG_ROOT));
-    pool->tag = TIDE_TAG_ROOT;
+    pool->tag = tide_tag_at(pool, TIDE_LEVEL_ROOT);
+    pool->saved = pool->core->rows.bits;
     tide_assert_valid(pool);
+}
+
+/* As a call of the program, whose scopes and marks may be open. */
+static tide_status pool_abandon_all(tide_pool *pool, const char *call, tide_place caller)
+{
+    bool open = !tide_at_root(pool);
+    if (open)
+        TIDE_FORWARD(tide_abandon_admit(pool, TIDE_LEVEL_ROOT, call));
+    pool_rewind_all(pool, caller);
+    if (open)
+        tide_abandon(pool);
+    return TIDE_OK;
 }
 
 tide_status tide_pool_reset(tide_pool *pool)
 {
-    TIDE_FORWARD(tide_pool_use(pool, "tide_pool_reset"));
+    const char *call = "tide_pool_reset";
+    TIDE_FORWARD(tide_pool_use(pool, call));
     tide_request_pass_by(pool);
-    pool_rewind_all(pool, (tide_place){TIDE_CALLER});
-    return TIDE_OK;
+    return pool_abandon_all(pool, call, (tide_place){TIDE_CALLER});
 }
 
 tide_status tide_pool_empty(tide_pool *pool)
 {
     const char *call = "tide_pool_empty";
     TIDE_FORWARD(tide_pool_use(pool, call));
-    TIDE_FORWARD(tide_streams_quiet(pool, call));
-    pool_rewind_all(pool, (tide_place){TIDE_CALLER});
-    tide_pool_trim(pool, TIDE_ALL_TYPES);
+    TIDE_FORWARD(tide_streams_let_go(pool, call));
+    TIDE_FORWARD(pool_abandon_all(pool, call, (tide_place){TIDE_CALLER}));
+    tide_pool_trim_slots(pool);
     pool_run_endings(pool, false);
     tide_assert(pool->core->memory.bytes_held == 0);
     return TIDE_OK;
@@ -263,21 +317,36 @@ void tide_pool_discard(tide_pool *pool, tide_place caller)
     tide_pool_delist(pool);
     if (core->check >= TIDE_CHECK_POISON)
         __atomic_sub_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
-    tide_pool_own(core); /* a thread's pool may be discarded by whoever ends the process */
+    if (tide_pool_owner(core) != tide_os_thread())
+        tide_pool_own(core); /* a thread's pool may be discarded by whoever ends the process */
+    tide_pool_open_stale(pool);
     pool_rewind_all(pool, caller);
-    tide_pool_trim(pool, TIDE_ALL_TYPES);
+    tide_pool_trim_slots(pool);
     pool_run_endings(pool, true);
     tide_assert(!core->device->host || core->memory.bytes_held == 0); /* devices may be capturing */
+    tide_assert(core->capture == NULL);                               /* an ending has dropped it */
     for (uint32_t i = 0; i < core->rows.used_count; i++)
         tide_os_free(core->rows.used[i]->records);
     tide_levels_free(&core->levels);
-    for (uint32_t i = 1; i < core->rows.extent_count; i++)
-        tide_os_unreserve(core->rows.extents[i], TIDE_EXTENT_BYTES);
     tide_device *device = core->device;
     tide_buffers *buffers = core->buffers;
-    tide_os_unreserve(pool, RESERVED);
+    uint64_t stream_number = core->streams.own_number;
+    tide_shell_give(pool);
+    tide_device_keep_stream(device, stream_number, false);
     tide_device_drop(device);
     pool_drop_buffers(buffers);
+}
+
+/* Of what the pool holds itself nothing can be relied on, so all of that stays where it is. */
+static void pool_forget(tide_pool *pool)
+{
+    tide_assert(pool->core->torn);
+    tide_pool_delist(pool);
+    if (pool->core->check >= TIDE_CHECK_POISON)
+        __atomic_sub_fetch(&tide_checked_pools, 1, __ATOMIC_RELAXED);
+    tide_device_keep_stream(pool->core->device, pool->core->streams.own_number, false);
+    tide_device_drop(pool->core->device);
+    pool_drop_buffers(pool->core->buffers);
 }
 
 tide_status tide_pool_destroy(tide_pool *pool)
@@ -285,13 +354,18 @@ tide_status tide_pool_destroy(tide_pool *pool)
     if (pool == NULL)
         return TIDE_OK;
     const char *call = "tide_pool_destroy";
+    TIDE_FORWARD(tide_pool_of_ours(pool, call));
+    if (pool->core->torn) {
+        pool_forget(pool);
+        return TIDE_OK;
+    }
     TIDE_FORWARD(tide_pool_use(pool, call));
-    if (pool->tag != TIDE_TAG_ROOT)
-        return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' has %zu open scopes or marks",
-                           pool->core->name, tide_depth(pool));
+    if (!tide_at_root(pool))
+        return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has %zu open scopes or marks",
+                         pool->core->name, tide_depth(pool));
     if (pool->core->owner.local)
-        return tide_misuse(pool, TIDE_ERROR_STATE, call, "pool '%s' ends with its thread, '%s'",
-                           pool->core->name, pool->core->owner.name);
+        return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' ends with its thread, '%s'",
+                         pool->core->name, pool->core->owner.name);
     TIDE_FORWARD(tide_streams_quiet(pool, call));
     tide_pool_discard(pool, (tide_place){TIDE_CALLER});
     return TIDE_OK;

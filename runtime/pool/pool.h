@@ -19,4 +19,7 @@ void tide_pool_add_ending(tide_pool_ending ending);
 /* Destroys a pool whatever is open in it. */
 void tide_pool_discard(tide_pool *pool, tide_place caller);
 
+/* Registers what is done around fork. While the library is attached. */
+void tide_pools_prepare(void);
+
 #endif

@@ -4,52 +4,74 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/hooks.h"
+#include "runtime/pool/change.h"
 #include "runtime/pool/log.h"
 
-_Static_assert((TIDE_REQUEST_PASS & (TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) == 0,
-               "a pass has a bit of its own");
+_Static_assert(((TIDE_REQUEST_PASS | TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED) &
+                (TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) == 0,
+               "what the library asks for has bits of its own");
 
 tide_status tide_pool_request(tide_pool *pool, uint32_t requests)
 {
     const char *call = "tide_pool_request";
-    if (pool == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the pool is NULL");
+    TIDE_FORWARD(tide_pool_of_ours(pool, call));
     if ((requests & ~(uint32_t)(TIDE_REQUEST_TRIM | TIDE_REQUEST_COMPACT)) != 0)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "unknown request bits %#x", requests);
+    tide_request_memory(pool, requests);
+    return TIDE_OK;
+}
+
+void tide_request_memory(tide_pool *pool, uint32_t requests)
+{
+    tide_assert((requests & TIDE_REQUEST_PASS) == 0);
     if (requests == 0) {
         __atomic_fetch_and(&pool->core->requests.asked, TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
-        return TIDE_OK;
+        return;
     }
     __atomic_fetch_or(&pool->core->requests.asked, requests, __ATOMIC_SEQ_CST);
     tide_log_set_room(pool, pool->core->log.start);
-    return TIDE_OK;
+}
+
+static void request_count_pass(tide_pool_core *core)
+{
+    if (TIDE_UNLIKELY(tide_pool_owner(core) != tide_os_thread()))
+        __atomic_store_n(&core->requests.stray, true, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&core->requests.passes, 1, __ATOMIC_RELEASE);
+    if (tide_hooks_policy.passed != NULL)
+        tide_hooks_policy.passed();
 }
 
 /* A trim does all that a compact does, and more. */
 static void request_serve_bits(tide_pool *pool, uint32_t requests)
 {
-    tide_assert(requests != 0 && pool->tag == TIDE_TAG_ROOT);
-    if (pool->core->device->methods->capturing(pool->core->device, pool->core->streams.own))
+    tide_assert(requests != 0 && tide_at_root(pool));
+    const tide_pool_core *core = pool->core;
+    if (core->capture != NULL || core->device->methods->capturing(core->device, core->streams.own))
         requests &= TIDE_REQUEST_PASS; /* not now, and nobody waits for it */
     if ((requests & TIDE_REQUEST_TRIM) != 0)
         tide_pool_trim(pool, TIDE_ALL_TYPES);
-    else if ((requests & TIDE_REQUEST_COMPACT) != 0)
-        tide_pool_compact(pool, TIDE_ALL_TYPES);
+    else if ((requests & ~TIDE_REQUEST_PASS) != 0)
+        tide_pool_trim_lately(pool, requests);
     if ((requests & ~TIDE_REQUEST_PASS) != 0)
         pool->core->requests.served++;
     if ((requests & TIDE_REQUEST_PASS) != 0)
-        __atomic_fetch_add(&pool->core->requests.passes, 1, __ATOMIC_RELEASE);
+        request_count_pass(pool->core);
 }
 
-/* Takes the bits, does the work, then opens the log. Does all of it again if a bit
- * was set meanwhile. */
+/* Takes the bits, does the work, then opens the log. Does all of it again if a bit was set
+ * meanwhile; but what was not used since a moment ago is not given back, since that is all. */
 static void request_serve_at_root(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
+    uint32_t served = 0;
     do {
         uint32_t requests = __atomic_exchange_n(&core->requests.asked, 0, __ATOMIC_SEQ_CST);
+        if ((served & ~TIDE_REQUEST_PASS) != 0)
+            requests &= ~(TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED);
         if (requests != 0)
             request_serve_bits(pool, requests);
+        served |= requests;
         tide_log_set_room(pool, tide_log_usual_room(core));
     } while (__atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST) != 0);
 }
@@ -59,8 +81,34 @@ static void request_serve_pass(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
     __atomic_fetch_and(&core->requests.asked, ~TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
-    __atomic_fetch_add(&core->requests.passes, 1, __ATOMIC_RELEASE);
+    request_count_pass(core);
     tide_log_reopen(pool);
+}
+
+/* Where the log is closed for other reasons, or full, nothing is gained, and the log stays
+ * closed. */
+static void request_defer(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    tide_assert(!tide_at_root(pool));
+    if (!core->requests.deferred) {
+        if (tide_log_usual_room(core) == core->log.start ||
+            (pool->log_top == core->log.end && !tide_log_grow(pool)))
+            return;
+        uintptr_t before = tide_change_begin(core);
+        tide_log_push(pool, &core->log.undo[TIDE_UNDO_REQUEST], NULL, 0);
+        core->requests.deferred = true;
+        tide_change_end(core, before);
+    }
+    tide_log_reopen(pool);
+}
+
+void tide_request_undo(tide_pool *pool, const tide_entry *entry)
+{
+    tide_assert(pool->core->requests.deferred && entry == pool->log_top);
+    (void)entry;
+    pool->core->requests.deferred = false;
+    tide_log_set_room(pool, pool->core->log.start);
 }
 
 /* The log may be closed although nothing is asked: a request was taken back, or was served before
@@ -68,10 +116,17 @@ static void request_serve_pass(tide_pool *pool)
 void tide_request_serve(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
+    enum { NEAR = 128 }; /* more entries than any fast path asks for */
     uint32_t requests = __atomic_load_n(&core->requests.asked, __ATOMIC_SEQ_CST);
-    if (pool->tag != TIDE_TAG_ROOT) {
+    if (TIDE_UNLIKELY(core->log.end - pool->log_top < NEAR))
+        (void)tide_log_grow(pool); /* or it stays closed to fast paths */
+    if (!tide_at_root(pool)) {
         if ((requests & TIDE_REQUEST_PASS) != 0)
             request_serve_pass(pool);
+        if ((requests & ~TIDE_REQUEST_PASS) != 0)
+            request_defer(pool);
+        else if (tide_log_open(pool) != tide_log_usual_room(core))
+            tide_log_reopen(pool);
     } else if (requests != 0 || tide_log_open(pool) != tide_log_usual_room(core)) {
         request_serve_at_root(pool);
     }

@@ -6,8 +6,10 @@
  *     `log_room` to the log's start. The owner's next entry fails its guard and comes by cold
  *     code; no fast path tests for requests.
  *  2. The owner serves only at the root, never while it unwinds: entry is the one place where
- *     nothing is between two states. Inside a scope it leaves the log closed and goes on, slowly
- *     but correctly, until it is back at the root.
+ *     nothing is between two states. Inside a scope it defers: it writes an entry of its own into
+ *     the undo log and opens the log again, so the rest of the scope is as fast as before. When
+ *     the open level ends, the entry is undone, which closes the log: the next entry serves, or
+ *     defers once more, for the level around.
  *  3. Serving takes the bits, works, and then reopens the log; a request that came meanwhile has
  *     set a bit, and is served next (4). So each request is served at most once and none is lost.
  *     One request needs no root: TIDE_REQUEST_PASS asks only for a sign that the owner came by, and
@@ -23,9 +25,29 @@
 /* Besides those of <tidepool/pool.h>: count a pass. */
 #define TIDE_REQUEST_PASS (UINT32_C(1) << 31)
 
-/* At the root: does what was requested, and reopens the log. Elsewhere: only counts a pass that was
- * asked for, and reopens the log if nothing else is. Owner only. */
+/* Likewise, what the library asks for by itself: give back the slots that were not used lately;
+ * compact by what was used lately. */
+#define TIDE_REQUEST_TRIM_UNUSED (UINT32_C(1) << 30)
+#define TIDE_REQUEST_TRIM_WASTED (UINT32_C(1) << 29)
+
+/* Asks for these, or takes all back that was asked for, passes aside. Any thread, the registry
+ * locked (or the pool may be gone). */
+void tide_request_memory(tide_pool *pool, uint32_t requests);
+
+/* One pass over the free slots for these of TIDE_REQUEST_TRIM_UNUSED, _WASTED and _COMPACT. What was
+ * used in the last passes, of which the setting `trim_after` says how many, is the pool's working
+ * set, and stays. Owner only. */
+void tide_pool_trim_lately(tide_pool *pool, uint32_t requests);
+
+/* tide_pool_trim of this pool alone: kept shells of others stay. Owner only. */
+void tide_pool_trim_slots(tide_pool *pool);
+
+/* At the root: does what was requested, and reopens the log. Elsewhere: counts a pass that was
+ * asked for, defers the rest, and reopens the log. Owner only. */
 void tide_request_serve(tide_pool *pool);
+
+/* The level ends in which requests were deferred. */
+void tide_request_undo(tide_pool *pool, const tide_entry *entry);
 
 /* Counts a pass that was asked for, and serves nothing else: for cold calls that open no level.
  * Owner only. */

@@ -4,6 +4,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/shim.h"
+#include "runtime/pool/change.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
 
@@ -26,12 +27,14 @@ static void retire_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     tide_slot_record *record = tide_slot_record_of(row, slot);
     size_t used = 0;
     tide_assert(record->live && slot < row->shelf->next);
-    tide_type_bytes(tide_type_find(row->type), record->length, &used);
+    tide_type_bytes(tide_type_facts_of(row->type), record->length, &used);
     tide_assert(used <= record->bytes || record->exported != NULL);
     record->live = false;
     record->length = 0;
     if (record->exported != NULL)
         return; /* a consumer may be reading it */
+    if (core->capture != NULL && core->disabled && !row->device->host)
+        return; /* a graph may use it: runtime/graph/capture.c takes it */
     if (core->disabled || record->guard != NULL) {
         tide_slot_hollow(pool, row, slot);
     } else if (core->poison && row->device->host) {
@@ -47,7 +50,9 @@ void tide_row_retire(tide_pool *pool, tide_row *row, tide_slot *first)
 {
     tide_assert(pool->core->careful); /* else the records do not say what is live */
     tide_assert(first >= row->slots && first <= row->slots + row->count);
+    uintptr_t before = tide_change_begin(pool->core);
     for (tide_slot *slot = first; slot < row->shelf->next; slot++)
         if (tide_slot_record_of(row, slot)->live)
             retire_slot(pool, row, slot);
+    tide_change_end(pool->core, before);
 }

@@ -7,6 +7,8 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/pool/change.h"
+#include "runtime/pool/header.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
@@ -26,15 +28,27 @@ static void streams_hide_limits(tide_pool *pool)
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         const tide_row *row = pool->core->rows.used[i];
         for (tide_slot *slot = row->slots; slot < row->slots + row->count; slot++)
-            slot->limit = 0;
+            tide_slot_admit(slot, 0);
     }
+}
+
+/* A wait for the device would end the capture of a stream that could not be joined. */
+static bool streams_is_apart_still(const tide_pool_core *core)
+{
+    const tide_foreign *apart = &core->streams.apart;
+    return apart->number != 0 && streams_is_known(core, apart) &&
+           core->device->methods->capturing(core->device, apart->stream);
 }
 
 /* Where events failed the host waits for all work. If it cannot, the pool is unordered. */
 static void streams_wait_instead(tide_pool *pool)
 {
+    tide_pool_streams *streams = &pool->core->streams;
     tide_device *device = pool->core->device;
-    pool->core->streams.unordered = device->methods->wait_all(device) != TIDE_OK;
+    streams->unordered =
+        streams_is_apart_still(pool->core) || device->methods->wait_all(device) != TIDE_OK;
+    if (!streams->unordered)
+        streams->apart = (tide_foreign){0};
 }
 
 void tide_streams_settle(tide_pool *pool)
@@ -43,21 +57,45 @@ void tide_streams_settle(tide_pool *pool)
         streams_wait_instead(pool);
 }
 
+/* One of the two streams is captured and the other is not: an event between them would end the
+ * capture, and in the graph's launches it would order nothing. If the pool's is captured the host
+ * waits for the declared one, so that what is captured after a join comes after it. If the declared
+ * one is, what it did before its capture can be neither ordered nor waited for. */
+static tide_status streams_order_apart(tide_pool_core *core, const tide_foreign *foreign, bool join)
+{
+    tide_device *device = core->device;
+    if (!join)
+        return TIDE_OK;
+    if (!device->methods->capturing(device, foreign->stream))
+        return device->methods->wait(device, foreign->stream);
+    core->streams.apart = *foreign;
+    return TIDE_ERROR_STATE;
+}
+
+static bool streams_are_apart(const tide_pool_core *core, const tide_foreign *foreign)
+{
+    tide_device *device = core->device;
+    return device->methods->capturing(device, core->streams.own) !=
+           device->methods->capturing(device, foreign->stream);
+}
+
 /* Fails for a stream that is gone: it may have had work, and no event can be queued behind that. */
-static tide_status streams_order(const tide_pool_core *core, const tide_foreign *foreign, bool join)
+static tide_status streams_order(tide_pool_core *core, const tide_foreign *foreign, bool join)
 {
     tide_assert(foreign->number != 0 && foreign->number != core->streams.own_number);
     void *before = join ? foreign->stream : core->streams.own;
     void *after = join ? core->streams.own : foreign->stream;
-    return streams_is_known(core, foreign)
-               ? core->device->methods->order(core->device, before, after)
-               : TIDE_ERROR_STATE;
+    if (!streams_is_known(core, foreign))
+        return TIDE_ERROR_STATE;
+    return streams_are_apart(core, foreign)
+               ? streams_order_apart(core, foreign, join)
+               : core->device->methods->order(core->device, before, after);
 }
 
 /* One wait for the device is a wait for all of them, so the first failure ends the loop. */
 static void streams_order_all(tide_pool *pool, bool join)
 {
-    const tide_pool_core *core = pool->core;
+    tide_pool_core *core = pool->core;
     tide_assert(core->streams.foreign_count <= TIDE_FOREIGN_MAX);
     for (uint32_t i = 0; i < core->streams.foreign_count; i++)
         if (streams_order(core, &core->streams.foreign[i], join) != TIDE_OK) {
@@ -103,8 +141,11 @@ void tide_streams_undo(tide_pool *pool, const tide_entry *entry)
 {
     (void)entry;
     tide_assert(entry->shelf == &pool->core->log.undo[TIDE_UNDO_STREAM]);
-    tide_assert(pool->core->streams.foreign_count > 0 && pool->core->attended);
-    if (--pool->core->streams.foreign_count == 0) {
+    tide_pool_streams *streams = &pool->core->streams;
+    tide_assert(streams->foreign_count > 0 && pool->core->attended);
+    tide_device_keep_stream(pool->core->device, streams->foreign[--streams->foreign_count].number,
+                            false);
+    if (streams->foreign_count == 0) {
         pool->core->attended = pool->core->careful;
         tide_log_reopen(pool);
     }
@@ -134,6 +175,26 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call)
                      core->name, core->streams.own);
 }
 
+/* The handle means another stream now, and the old one has no handle here: no event orders them. In
+ * a forked child, and on a device that is lost, nothing runs. */
+tide_status tide_streams_adopt(tide_pool *pool, const char *call)
+{
+    tide_pool_core *core = pool->core;
+    tide_device *device = core->device;
+    if (!tide_device_own_stream(device, core->streams.own))
+        return TIDE_OK;
+    uint64_t number = device->methods->stream_number(device, core->streams.own);
+    if (number == 0 || number == core->streams.own_number)
+        return TIDE_OK;
+    if (device->methods->wait_all(device) != TIDE_OK)
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "pool '%s' is on its owner's default stream, which could not be waited "
+                         "for: %s",
+                         core->name, tide_error_message());
+    core->streams.own_number = number;
+    return TIDE_OK;
+}
+
 void *tide_streams_last(const tide_pool *pool)
 {
     const tide_pool_core *core = pool->core;
@@ -141,7 +202,7 @@ void *tide_streams_last(const tide_pool *pool)
         core->streams.own_number)
         return core->streams.own;
     (void)core->device->methods->wait_all(core->device); /* if it cannot, nothing runs there */
-    return NULL;
+    return core->device->service;
 }
 
 tide_status tide_streams_quiet(const tide_pool *pool, const char *call)
@@ -153,6 +214,17 @@ tide_status tide_streams_quiet(const tide_pool *pool, const char *call)
                      "pool '%s' can neither grow nor give back while a graph is captured on its "
                      "stream: warm it up before",
                      core->name);
+}
+
+tide_status tide_streams_let_go(const tide_pool *pool, const char *call)
+{
+    TIDE_FORWARD(tide_streams_quiet(pool, call));
+    if (pool->core->capture == NULL)
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "pool '%s' notes what a capture uses: tide_capture_end comes before its "
+                     "memory may go",
+                     pool->core->name);
 }
 
 tide_status tide_streams_ordered(const tide_pool *pool, const char *call)
@@ -174,17 +246,31 @@ static bool streams_is_declared(const tide_pool_core *core, const tide_foreign *
     return false;
 }
 
+/* A captured stream that waits for work outside of its capture loses the capture. */
+static tide_status streams_check_capture(const tide_pool_core *core, const char *call,
+                                         const tide_foreign *foreign)
+{
+    const tide_device_methods *methods = core->device->methods;
+    if (!methods->capturing(core->device, foreign->stream) ||
+        methods->capturing(core->device, core->streams.own))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "a graph is captured on stream %p, but not on that of pool '%s'",
+                     foreign->stream, core->name);
+}
+
 /* Refused at the root, for no rewind would end the declaration there. */
 static tide_status streams_check_declaration(const tide_pool *pool, const char *call,
                                              const tide_foreign *foreign)
 {
     const tide_pool_core *core = pool->core;
-    if (pool->tag == TIDE_TAG_ROOT)
+    if (tide_at_root(pool))
         return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has no open scope or mark", core->name);
     if (foreign->number == 0)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p",
                          core->device->name, foreign->stream);
-    return tide_streams_own(pool, call);
+    TIDE_FORWARD(tide_streams_own(pool, call));
+    return streams_check_capture(core, call, foreign);
 }
 
 /* Orders the stream after the pool's, and remembers it for as long as the open level lasts. */
@@ -197,10 +283,13 @@ static tide_status streams_declare(tide_pool *pool, const char *call, const tide
     if (!tide_log_room(pool, 1, call))
         return TIDE_ERROR_LIMIT;
     TIDE_FORWARD(core->device->methods->order(core->device, core->streams.own, foreign->stream));
-    tide_assert(foreign->number != 0 && pool->tag != TIDE_TAG_ROOT);
+    tide_assert(foreign->number != 0 && !tide_at_root(pool));
+    uintptr_t before = tide_change_begin(core);
     core->streams.foreign[core->streams.foreign_count++] = *foreign;
+    tide_device_keep_stream(core->device, foreign->number, true);
     core->attended = true;
     tide_log_push(pool, &core->log.undo[TIDE_UNDO_STREAM], NULL, 0);
+    tide_change_end(core, before);
     tide_log_reopen(pool); /* which closes it now that a stream is declared */
     return TIDE_OK;
 }
@@ -225,7 +314,7 @@ tide_status tide_pool_use_on(tide_pool *pool, void *stream)
 void *tide_device_buffer(tide_pool *pool, const void *data, size_t *offset)
 {
     const char *call = "tide_device_buffer";
-    if (tide_pool_use(pool, call) != TIDE_OK)
+    if (tide_pool_use_or_report(pool, call) != TIDE_OK)
         return NULL;
     if (data == NULL || offset == NULL) {
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL", data == NULL ? "pointer" : "offset");

@@ -38,8 +38,16 @@
  *     Memory that a slot gives up was free: by 3 what used it is before A's present end, and the
  *     release is queued on A.
  *  7. Capture. Events recorded and waited for on a capturing stream become edges of the graph, so
- *     1 to 3 hold in each replay; replays of one graph in one stream follow each other. Nothing is
+ *     1 to 3 hold inside of each launch. A stream that was declared before A was captured, and has
+ *     not joined the capture, is waited for by the host where it would be joined. If B is captured
+ *     and A is not, what B did before can be neither ordered nor waited for: the pool is unordered
+ *     (8) until a reset finds that capture ended. Nothing is
  *     allocated, given back or asked for while A captures: growing is refused, releases wait.
+ *     A launch is work whose k was queued on no clock of ours, at any time, on any stream: no order
+ *     can be queued for it. So what a graph uses is taken out of the pool: tide_capture_end gives
+ *     the capture a hold on each slot that was handed out since tide_capture_begin, or is live
+ *     (runtime/graph/capture.c). Such memory is never a slot's again. tide_capture_drop gives it
+ *     back behind the stream that it names.
  *  8. Events fail only with their stream or device. If B is gone (its number is not what it was:
  *     handles are used again, numbers are not) or an event is refused, the host waits for the
  *     whole device instead, once. If even that fails the pool is *unordered*: no slot of it shows
@@ -72,13 +80,21 @@ void tide_streams_gather(tide_pool *pool);
 /* The pool's stream, if it is what it was when the pool was made; else TIDE_ERROR_STATE. */
 tide_status tide_streams_own(const tide_pool *pool, const char *call);
 
+/* Another thread becomes the pool's owner. TIDE_ERROR_STATE, nothing changed, where the pool's
+ * stream is each thread's own default stream and the host cannot wait for the old owner's. */
+tide_status tide_streams_adopt(tide_pool *pool, const char *call);
+
 /* The same for whoever gives something up and must not fail: where the stream is gone the host
- * waits for the whole device, and NULL, any stream, is returned. */
+ * waits for the whole device, and the device's service stream is returned. */
 void *tide_streams_last(const tide_pool *pool);
 
 /* TIDE_ERROR_STATE while a graph is being captured on the pool's stream: nothing may be allocated,
  * given back or asked for. */
 tide_status tide_streams_quiet(const tide_pool *pool, const char *call);
+
+/* The same, and until tide_capture_end has taken what a capture that has begun used: free memory
+ * may be the graph's. */
+tide_status tide_streams_let_go(const tide_pool *pool, const char *call);
 
 /* TIDE_ERROR_DEVICE if the pool is unordered. */
 tide_status tide_streams_ordered(const tide_pool *pool, const char *call);

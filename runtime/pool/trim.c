@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Giving free memory back: all of it (trim), or what far exceeds its recent use (compact).
+/* Giving free memory back: all of it (trim), what far exceeds its use since the last time (compact),
+ * or, when the library does it by itself in passes, what was not used lately and what far exceeds
+ * its use lately. Steps of a loop may take turns, so what a slot was asked for lately is the most of
+ * several passes.
  * Both touch slots from `next` on only, so no live array moves or shrinks, at any depth. */
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/settings.h"
+#include "runtime/device/budget.h"
+#include "runtime/pool/change.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/header.h"
 #include "runtime/pool/invariants.h"
+#include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
+#include "runtime/pool/shell.h"
 #include "runtime/pool/streams.h"
 
 /* Exported memory becomes the slot's again if its consumer is done; then it is
@@ -31,58 +38,134 @@ static void trim_row(tide_pool *pool, tide_row *row, tide_trim_summary *summary)
 {
     for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++)
         trim_give_back(pool, row, slot, summary);
-    while (row->count > tide_row_live(row))
-        tide_header_forget(pool, &row->slots[--row->count]);
+    while (row->count > tide_row_live(row)) {
+        __atomic_store_n(&row->count, row->count - 1, __ATOMIC_RELAXED); /* others may look */
+        tide_header_forget(pool, &row->slots[row->count]);
+    }
     tide_assert(row->shelf->next == row->slots + row->count);
 }
 
-/* Does the slot hold far more than was asked of it since the last compact? */
-static bool trim_is_wasteful(const tide_row *row, const tide_slot_record *record)
+/* Does the slot hold far more than so many elements? */
+static bool trim_is_wasteful(const tide_row *row, const tide_slot_record *record, size_t elements)
 {
     size_t used = 0;
-    tide_type_bytes(tide_type_find(row->type), record->peak, &used);
+    tide_type_bytes(tide_type_facts_of(row->type), elements, &used);
     return (double)record->bytes >= tide_setting_get(TIDE_SETTING_compact_factor) * (double)used &&
            (double)(record->bytes - used) >= tide_setting_get(TIDE_SETTING_compact_gain) * 1024;
 }
 
+void tide_slot_note_peak(tide_slot_record *record)
+{
+    if (record->peak >= record->recent) {
+        record->recent = record->peak;
+        record->since = record->less = 0;
+    } else if (record->peak > record->since) {
+        record->since = record->peak;
+    }
+    record->peak = 0;
+}
+
+/* A pass ends. When so many in a row have seen less, less is what the slot is used for lately. */
+static void trim_pass(tide_slot_record *record)
+{
+    bool less = record->peak < record->recent;
+    tide_slot_note_peak(record);
+    if (!less || ++record->less < tide_setting_get(TIDE_SETTING_trim_after))
+        return;
+    record->recent = record->since;
+    record->since = record->less = 0;
+}
+
+/* What goes: what was not used lately, what holds far more than was asked of it lately; what holds
+ * far more than its peak since the last time. */
+typedef enum trim_excess { UNUSED = 1, WASTED = 2, COMPACTED = 4 } trim_excess;
+
+static bool trim_is_excess(const tide_row *row, const tide_slot_record *record, size_t peak,
+                           uint32_t kinds)
+{
+    return ((kinds & UNUSED) != 0 && record->recent == 0) ||
+           ((kinds & WASTED) != 0 && trim_is_wasteful(row, record, record->recent)) ||
+           ((kinds & COMPACTED) != 0 && trim_is_wasteful(row, record, peak));
+}
+
 /* Afterwards every free slot shows a limit of 0, so that its next use comes by cold code once and
  * starts a new peak. */
-static void trim_compact_row(tide_pool *pool, tide_row *row, tide_trim_summary *summary)
+static void trim_row_excess(tide_pool *pool, tide_row *row, tide_trim_summary *summary,
+                            uint32_t kinds)
 {
     for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++) {
         tide_slot_record *record = tide_slot_record_of(row, slot);
-        if (trim_is_wasteful(row, record))
+        size_t peak = record->peak;
+        if ((kinds & (UNUSED | WASTED)) != 0)
+            trim_pass(record);
+        else
+            tide_slot_note_peak(record);
+        if (trim_is_excess(row, record, peak, kinds))
             trim_give_back(pool, row, slot, summary);
-        record->peak = 0;
-        slot->limit = 0;
+        tide_assert(record->peak == 0);
+        tide_slot_admit(slot, 0);
     }
 }
 
+static bool trim_may(tide_pool *pool, const char *call)
+{
+    return tide_pool_use_or_report(pool, call) == TIDE_OK &&
+           tide_streams_let_go(pool, call) == TIDE_OK;
+}
+
+/* `kinds` of excess; 0: all that is free. */
 static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const char *call,
-                                       void (*work)(tide_pool *, tide_row *, tide_trim_summary *))
+                                       uint32_t kinds)
 {
     tide_trim_summary summary = {0};
-    if (tide_pool_use(pool, call) != TIDE_OK || tide_streams_quiet(pool, call) != TIDE_OK)
-        return summary;
-    if (type != TIDE_ALL_TYPES && tide_type_find(type) == NULL) {
-        tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());
+    if (type != TIDE_ALL_TYPES && tide_type_facts_of(type) == NULL) {
+        tide_type_refuse(type, call);
         return summary;
     }
+    uintptr_t before = tide_change_begin(pool->core);
     for (uint32_t i = 0; i < pool->core->rows.used_count; i++) {
         tide_row *row = pool->core->rows.used[i];
-        if (type == TIDE_ALL_TYPES || type == row->type)
-            work(pool, row, &summary);
+        if (type != TIDE_ALL_TYPES && type != row->type)
+            continue;
+        if (kinds != 0)
+            trim_row_excess(pool, row, &summary, kinds);
+        else
+            trim_row(pool, row, &summary);
     }
+    tide_change_end(pool->core, before);
     tide_assert_valid(pool);
+    if (summary.slots != 0)
+        tide_budget_trimmed(pool->core->device);
     return summary;
+}
+
+void tide_pool_trim_slots(tide_pool *pool)
+{
+    (void)trim_each_row(pool, TIDE_ALL_TYPES, "tide_pool_trim", 0);
 }
 
 tide_trim_summary tide_pool_trim(tide_pool *pool, tide_type type)
 {
-    return trim_each_row(pool, type, "tide_pool_trim", trim_row);
+    const char *call = "tide_pool_trim";
+    if (type == TIDE_ALL_TYPES)
+        tide_shells_trim(TIDE_SHELLS_ALL);
+    return trim_may(pool, call) ? trim_each_row(pool, type, call, 0) : (tide_trim_summary){0};
+}
+
+void tide_pool_trim_lately(tide_pool *pool, uint32_t requests)
+{
+    const char *call = "tide_pool_trim_lately";
+    uint32_t kinds = ((requests & TIDE_REQUEST_TRIM_UNUSED) != 0 ? UNUSED : 0) |
+                     ((requests & TIDE_REQUEST_TRIM_WASTED) != 0 ? WASTED : 0) |
+                     ((requests & TIDE_REQUEST_COMPACT) != 0 ? COMPACTED : 0);
+    tide_assert(kinds != 0);
+    if (trim_may(pool, call))
+        (void)trim_each_row(pool, TIDE_ALL_TYPES, call, kinds);
 }
 
 tide_trim_summary tide_pool_compact(tide_pool *pool, tide_type type)
 {
-    return trim_each_row(pool, type, "tide_pool_compact", trim_compact_row);
+    const char *call = "tide_pool_compact";
+    return trim_may(pool, call) ? trim_each_row(pool, type, call, COMPACTED)
+                                : (tide_trim_summary){0};
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What compiled code and the library agree on.
  *
- * Compiled code is handed a table of pointers to the general path of each kind of site, and never
+ * Compiled code is given a table of pointers to the general path of each kind of site, and never
  * imports a symbol. It knows the layout of what it works on as constants. An artefact exports the
  * hash of that layout, and is refused where the library's own hash is another. It exports
  *
  *   uint64_t tide_artefact_magic, tide_artefact_layout;      constants, checked before all else
- *   void tide_artefact_attach(const tide_runtime *runtime);  called once, before any other code
+ *   const tide_runtime *tide_artefact_table;                 set once, before any code is called
  *   STEM_enter, STEM_leave        of each scope; STEM_frame, STEM_leave of a frame; STEM_acquire,
  *                                 STEM_array, STEM_dispatch (the types of tidepool/site.h)
  *
@@ -16,9 +16,8 @@
  *
  *   a scope of up to TIDE_SCOPE_SAVED types    as a table plan (runtime/scope/plan.c): no entry
  *                                              in the log, `saved`
- *   a frame of as many different types         the same, without claiming the shelves; `saved` in
- *                                              the order in which the types first stand in the
- *                                              plan
+ *   a frame of as many different types         the same; `saved` in the order in which the types
+ *                                              first stand in the plan
  *   more types                                 entries in the log */
 #ifndef TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
 #define TIDEPOOL_RUNTIME_SCOPE_COMPILED_H
@@ -47,28 +46,25 @@ extern const tide_runtime tide_runtime_general;
 /* Every place that compiled code may look at: structure, field. */
 /* clang-format off */
 #define TIDE_COMPILED_LAYOUT(X)                                                                    \
-    X(tide_slot, data) X(tide_slot, limit) X(tide_slot, array)                                     \
-    X(tide_shelf, next) X(tide_shelf, saved_at)                                                    \
-    X(tide_entry, shelf) X(tide_entry, next) X(tide_entry, saved_at)                               \
-    X(struct tide_pool, tag) X(struct tide_pool, log_top) X(struct tide_pool, log_room)            \
-    X(struct tide_pool, epoch) X(struct tide_pool, shelves)                                        \
-    X(struct tide_scope, pool) X(struct tide_scope, base) X(struct tide_scope, tag)                \
-    X(struct tide_scope, outer) X(struct tide_scope, plan) X(struct tide_scope, saved)             \
-    X(struct tide_scope, site)                                                                     \
-    X(struct tide_plan, counts) X(struct tide_plan, generic) X(struct tide_plan, methods)          \
-    X(tide_plan_counts, runs)                                                                      \
-    X(struct tide_array, tensor) X(struct tide_array, form) X(struct tide_array, length)           \
-    X(struct tide_array, hits) X(tide_dl_tensor, shape)                                            \
-    X(tide_runtime, enter) X(tide_runtime, leave) X(tide_runtime, frame)                           \
-    X(tide_runtime, frame_leave) X(tide_runtime, acquire) X(tide_runtime, acquire_slow)            \
-    X(tide_runtime, array) X(tide_runtime, array_slow) X(tide_runtime, dispatch)
+    X(tide_slot, data) X(tide_slot, limit) X(tide_slot, array) X(tide_slot, form) X(tide_shelf, next) \
+    X(tide_shelf, bit) X(tide_entry, shelf) X(tide_entry, next) X(struct tide_pool, tag)           \
+    X(struct tide_pool, log_top) X(struct tide_pool, log_room) X(struct tide_pool, saved)          \
+    X(struct tide_pool, shelves) X(struct tide_scope, pool) X(struct tide_scope, base)             \
+    X(struct tide_scope, tag) X(struct tide_scope, outer_saved) X(struct tide_scope, plan)         \
+    X(struct tide_scope, saved) X(struct tide_scope, site) X(struct tide_plan, counts)             \
+    X(struct tide_plan, generic) X(struct tide_plan, methods) X(tide_plan_counts, runs)            \
+    X(struct tide_array, tensor) X(struct tide_array, length)           \
+    X(struct tide_array, hits) X(tide_dl_tensor, shape) X(tide_runtime, enter)                     \
+    X(tide_runtime, leave) X(tide_runtime, frame) X(tide_runtime, frame_leave)                     \
+    X(tide_runtime, acquire) X(tide_runtime, acquire_slow) X(tide_runtime, array)                  \
+    X(tide_runtime, array_slow) X(tide_runtime, dispatch)
 /* clang-format on */
 
 /* One number for all of it (FNV-1a over offsets and sizes): the same in the library and in the
  * stager if and only if both were built from the same layout. */
 static inline uint64_t tide_compiled_layout(void)
 {
-    static const uint32_t facts[] = {2, /* of the protocol above */
+    static const uint32_t facts[] = {6, /* of the protocol above */
                                      sizeof(tide_slot),
                                      sizeof(tide_shelf),
                                      sizeof(tide_entry),

@@ -11,6 +11,17 @@
 #include "runtime/scope/nesting.h"
 #include "runtime/scope/plan.h"
 
+/* Did the guard of compiled code fail only because the open level had not saved these types, and
+ * has it now? */
+static bool frame_has_been_prepared(tide_pool *pool, const tide_plan *plan, uint32_t count,
+                                    const tide_type *types)
+{
+    if (__atomic_load_n(&plan->frame, __ATOMIC_RELAXED) == tide_general_frame)
+        return false;
+    uint64_t saved = pool->saved;
+    return tide_level_save(pool, count, types) && pool->saved != saved;
+}
+
 /* The level saves nothing when it opens: each array's own first touch does. A refused scope has no
  * pool to acquire from. */
 void tide_general_frame(tide_scope *scope, tide_pool *pool, uint32_t count, const tide_type *types,
@@ -19,6 +30,10 @@ void tide_general_frame(tide_scope *scope, tide_pool *pool, uint32_t count, cons
     const tide_plan *plan = scope->plan;
     tide_site *site = scope->site;
     tide_assert(pool != NULL && plan != NULL && site != NULL);
+    if (frame_has_been_prepared(pool, plan, count, types)) {
+        __atomic_load_n(&plan->frame, __ATOMIC_RELAXED)(scope, pool, count, types, counts, data);
+        return;
+    }
     tide_plan_missed(plan);
     tide_plan_open_frame(scope, pool, plan, site);
     tide_assert(scope->plan == plan &&
@@ -37,7 +52,8 @@ static void frame_put_back(const tide_scope *scope)
 {
     const tide_type *types = scope->plan->types;
     uint32_t distinct = 0;
-    tide_assert(scope->pool->tag == scope->outer && scope->pool->log_top == scope->base);
+    tide_assert(tide_level(scope->pool->tag) == tide_level(scope->tag) - 1);
+    tide_assert(scope->pool->log_top == scope->base);
     tide_assert(scope->plan->type_count <= TIDE_TYPED_MAX);
     for (uint32_t i = 0; i < scope->plan->type_count; i++) {
         uint32_t first = 0;
@@ -47,8 +63,8 @@ static void frame_put_back(const tide_scope *scope)
             continue;
         tide_shelf *shelf = &scope->pool->shelves[types[i]];
         tide_assert(distinct < TIDE_SCOPE_SAVED);
-        tide_assert(tide_shelf_moved_on(shelf, scope->saved[distinct], scope->outer));
-        *shelf = (tide_shelf){.next = scope->saved[distinct++], .saved_at = scope->outer};
+        tide_assert(shelf->next >= scope->saved[distinct]);
+        shelf->next = scope->saved[distinct++];
     }
 }
 
@@ -57,7 +73,7 @@ void tide_general_frame_leave(tide_scope *scope)
     tide_pool *pool = scope->pool;
     tide_assert(pool == tide_pool_refusing() || tide_scope_nests(scope));
     if (pool == tide_pool_refusing() ||
-        !tide_level_close(pool, tide_scope_base(scope), scope->tag, scope->outer))
+        !tide_level_close(pool, tide_scope_base(scope), scope->tag, scope->outer_saved))
         return;
     if (!tide_scope_logged(scope))
         frame_put_back(scope);
@@ -75,14 +91,16 @@ tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, uint32_t co
     if (count > TIDE_TYPED_MAX)
         return tide_fail(TIDE_ERROR_LIMIT, call, "%u arrays, a frame has %d at most", count,
                          TIDE_TYPED_MAX);
-    *scope = (tide_scope){0};
-    TIDE_FORWARD(tide_level_admit(pool, call));
-    uint64_t serial = tide_mark_push(pool, call);
-    if (serial == 0)
-        return TIDE_ERROR_LIMIT;
+    scope->pool = NULL;
+    if (!tide_level_ready(pool))
+        TIDE_FORWARD(tide_level_admit(pool, call));
     tide_site_enter_frame(scope, pool, site, count, types, counts, data);
-    scope->serial = serial;
-    tide_assert(scope->pool == tide_pool_refusing() ||
-                tide_mark_open(pool, tide_mark_below(scope), serial));
-    return count == 0 || data[0] != NULL ? TIDE_OK : tide_error_status();
+    bool given = count == 0 || data[0] != NULL;
+    tide_status status = given ? TIDE_OK : tide_error_status();
+    tide_status marked = tide_scope_mark(scope, call);
+    if (marked == TIDE_OK)
+        return status;
+    for (uint32_t i = 0; i < count; i++) /* the scope has been left again */
+        data[i] = NULL;
+    return marked;
 }

@@ -8,6 +8,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/pool/log.h"
+#include "runtime/pool/row.h"
 #include "runtime/scope/compiled.h"
 #include "runtime/scope/plan.h"
 
@@ -30,7 +31,7 @@ void *tide_general_acquire_slow(tide_pool *pool, tide_type type, size_t n, const
     (void)plan;
     tide_assert(type < TIDE_TYPE_LIMIT); /* the code's guard has found it among its types */
     tide_place place = site->place;
-    return tide_acquire_slow(pool, type, n, place.file, place.function, place.line);
+    return tide_acquire_touch(pool, type, n, place.file, place.function, place.line);
 }
 
 tide_array *tide_general_array(tide_pool *pool, tide_type type, int ndim, const int64_t *shape,

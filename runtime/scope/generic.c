@@ -19,10 +19,13 @@ _Static_assert(TIDE_TYPE_LIMIT % PAGE_TYPES == 0, "every type has a place in a p
 _Static_assert(TIDE_ALL_TYPES >= TIDE_TYPE_LIMIT, "no type is taken for the fallback");
 
 struct tide_generic {
-    tide_method **pages[PAGES]; /* atomic each; NULL until one of its types has a method */
-    tide_method *fallback;      /* atomic; of types without their own, or NULL */
+    tide_method **pages[PAGES];     /* atomic each; NULL until one of its types has a method */
+    tide_method_many **many[PAGES]; /* likewise, of methods for many values                  */
+    tide_method *fallback;          /* atomic; of types without their own, or NULL           */
+    tide_method_many *fallback_many;
     uint64_t unmet;
     tide_generic *older;
+    uint32_t keys; /* 0: by type */
     char name[];
 };
 
@@ -30,9 +33,9 @@ struct tide_generic {
  * reached, so it is no leak. Guarded by the registry. */
 static tide_generic *generic_youngest;
 
-tide_generic *tide_generic_create(const char *name)
+static tide_generic *generic_create(const char *name, uint32_t keys, const char *call)
 {
-    const char *call = "tide_generic_create";
+    tide_assert(keys <= TIDE_TYPE_LIMIT);
     if (name == NULL || name[0] == '\0') {
         tide_fail(TIDE_ERROR_ARGUMENT, call, "the name is %s", name == NULL ? "NULL" : "empty");
         return NULL;
@@ -45,6 +48,7 @@ tide_generic *tide_generic_create(const char *name)
     }
     memset(made, 0, sizeof *made);
     memcpy(made->name, name, length);
+    made->keys = keys;
     tide_registry_lock();
     made->older = generic_youngest;
     generic_youngest = made;
@@ -52,16 +56,100 @@ tide_generic *tide_generic_create(const char *name)
     return made;
 }
 
+tide_generic *tide_generic_create(const char *name)
+{
+    return generic_create(name, 0, "tide_generic_create");
+}
+
+tide_generic *tide_generic_create_keys(const char *name, size_t count)
+{
+    const char *call = "tide_generic_create_keys";
+    if (count == 0 || count > TIDE_TYPE_LIMIT) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "%zu keys, not 1 to %u", count, TIDE_TYPE_LIMIT);
+        return NULL;
+    }
+    return generic_create(name, (uint32_t)count, call);
+}
+
+/* ---- types and keys ----------------------------------------------------------------------- */
+
+_Static_assert(TIDE_KEY_FIRST >= TIDE_TYPE_LIMIT, "no type has the number of a key");
+_Static_assert(TIDE_KEY_FIRST + TIDE_TYPE_LIMIT <= TIDE_ALL_TYPES, "every key has a number");
+
+bool tide_generic_by_keys(const tide_generic *generic)
+{
+    return generic->keys != 0;
+}
+
+bool tide_generic_takes(const tide_generic *generic, tide_type type)
+{
+    return tide_generic_by_keys(generic) ? type < generic->keys : tide_type_facts_of(type) != NULL;
+}
+
+tide_status tide_generic_refuse(const tide_generic *generic, tide_type type, const char *call)
+{
+    tide_assert(!tide_generic_takes(generic, type));
+    if (!tide_generic_by_keys(generic))
+        return tide_type_refuse(type, call);
+    return tide_fail(TIDE_ERROR_TYPE, call, "%u is no key of '%s', which has %u", type,
+                     generic->name, generic->keys);
+}
+
+tide_type tide_generic_number(const tide_generic *generic, tide_type type)
+{
+    tide_assert(tide_generic_takes(generic, type) && type < TIDE_TYPE_LIMIT);
+    return tide_generic_by_keys(generic) ? TIDE_KEY_FIRST + type : type;
+}
+
+tide_method **tide_generic_place_of(const tide_generic *generic, tide_type number)
+{
+    bool key = number >= TIDE_KEY_FIRST;
+    return key == tide_generic_by_keys(generic)
+               ? tide_generic_place(generic, key ? number - TIDE_KEY_FIRST : number)
+               : NULL;
+}
+
+/* For messages. */
+static const char *generic_noun(const tide_generic *generic)
+{
+    return tide_generic_by_keys(generic) ? "key" : "type";
+}
+
+/* ---- methods ------------------------------------------------------------------------------ */
+
+/* A page of so many places, all empty. NULL when memory is short. */
+static void *generic_make_page(size_t place)
+{
+    void *page = tide_os_resize(NULL, PAGE_TYPES * place);
+    if (page != NULL)
+        memset(page, 0, PAGE_TYPES * place);
+    return page;
+}
+
 /* The page of a type, made if there is none. NULL when memory is short. Registry locked. */
 static tide_method **generic_page_for(tide_generic *generic, tide_type type)
 {
     tide_assert(generic != NULL && type / PAGE_TYPES < PAGES);
     tide_method **page = generic->pages[type / PAGE_TYPES];
-    if (page == NULL && (page = tide_os_resize(NULL, PAGE_TYPES * sizeof *page)) != NULL) {
-        memset(page, 0, PAGE_TYPES * sizeof *page);
+    if (page == NULL && (page = generic_make_page(sizeof *page)) != NULL)
         __atomic_store_n(&generic->pages[type / PAGE_TYPES], page, __ATOMIC_RELEASE);
-    }
     return page;
+}
+
+static tide_method_many **generic_many_page_for(tide_generic *generic, tide_type type)
+{
+    tide_assert(generic != NULL && type / PAGE_TYPES < PAGES);
+    tide_method_many **page = generic->many[type / PAGE_TYPES];
+    if (page == NULL && (page = generic_make_page(sizeof *page)) != NULL)
+        __atomic_store_n(&generic->many[type / PAGE_TYPES], page, __ATOMIC_RELEASE);
+    return page;
+}
+
+static tide_status generic_refuse_memory(const tide_generic *generic, tide_type type,
+                                         const char *call)
+{
+    return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for method %u of '%s'", type,
+                     generic->name);
 }
 
 static tide_status generic_add_method(tide_generic *generic, tide_type type, tide_method *method)
@@ -73,22 +161,50 @@ static tide_status generic_add_method(tide_generic *generic, tide_type type, tid
     else if ((page = generic_page_for(generic, type)) != NULL)
         __atomic_store_n(&page[type % PAGE_TYPES], method, __ATOMIC_RELEASE);
     else
-        return tide_fail(TIDE_ERROR_MEMORY, "tide_generic_add", "no memory for method %u of '%s'",
-                         type, generic->name);
+        return generic_refuse_memory(generic, type, "tide_generic_add");
+    return TIDE_OK;
+}
+
+static tide_status generic_add_many_method(tide_generic *generic, tide_type type,
+                                           tide_method_many *method)
+{
+    tide_method_many **page;
+    tide_assert(method != NULL);
+    if (type == TIDE_ALL_TYPES)
+        __atomic_store_n(&generic->fallback_many, method, __ATOMIC_RELEASE);
+    else if ((page = generic_many_page_for(generic, type)) != NULL)
+        __atomic_store_n(&page[type % PAGE_TYPES], method, __ATOMIC_RELEASE);
+    else
+        return generic_refuse_memory(generic, type, "tide_generic_add_many");
+    return TIDE_OK;
+}
+
+/* Of both calls that add. */
+static tide_status generic_validate(const tide_generic *generic, tide_type type, bool method,
+                                    const char *call)
+{
+    if (generic == NULL || !method)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
+                         generic == NULL ? "generic function" : "method");
+    if (type != TIDE_ALL_TYPES && !tide_generic_takes(generic, type))
+        return tide_generic_refuse(generic, type, call);
     return TIDE_OK;
 }
 
 tide_status tide_generic_add(tide_generic *generic, tide_type type, tide_method *method)
 {
-    const char *call = "tide_generic_add";
-    if (generic == NULL || method == NULL)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
-                         generic == NULL ? "generic function" : "method");
-    if (type != TIDE_ALL_TYPES && tide_type_find(type) == NULL)
-        return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type,
-                         tide_type_count());
+    TIDE_FORWARD(generic_validate(generic, type, method != NULL, "tide_generic_add"));
     tide_registry_lock();
     tide_status status = generic_add_method(generic, type, method);
+    tide_registry_unlock();
+    return status;
+}
+
+tide_status tide_generic_add_many(tide_generic *generic, tide_type type, tide_method_many *method)
+{
+    TIDE_FORWARD(generic_validate(generic, type, method != NULL, "tide_generic_add_many"));
+    tide_registry_lock();
+    tide_status status = generic_add_many_method(generic, type, method);
     tide_registry_unlock();
     return status;
 }
@@ -131,7 +247,8 @@ static TIDE_COLD void generic_report_unmet(tide_generic *generic, tide_type type
         return;
     }
     __atomic_fetch_add(&generic->unmet, 1, __ATOMIC_RELAXED);
-    tide_fail(TIDE_ERROR_TYPE, call, "'%s' has no method for type %u", generic->name, type);
+    tide_fail(TIDE_ERROR_TYPE, call, "'%s' has no method for %s %u", generic->name,
+              generic_noun(generic), type);
 }
 
 tide_method *tide_generic_find(const tide_generic *generic, tide_type type)
@@ -140,9 +257,36 @@ tide_method *tide_generic_find(const tide_generic *generic, tide_type type)
     if (generic == NULL)
         tide_fail(TIDE_ERROR_ARGUMENT, "tide_generic_find", "the generic function is NULL");
     else if (method == NULL)
-        tide_fail(TIDE_ERROR_TYPE, "tide_generic_find", "'%s' has no method for type %u",
-                  generic->name, type);
+        tide_fail(TIDE_ERROR_TYPE, "tide_generic_find", "'%s' has no method for %s %u",
+                  generic->name, generic_noun(generic), type);
     return method;
+}
+
+tide_method *tide_generic_meet(tide_generic *generic, tide_type type, const char *caller)
+{
+    tide_method *method = TIDE_LIKELY(generic != NULL) ? generic_look_up(generic, type) : NULL;
+    if (TIDE_UNLIKELY(method == NULL))
+        generic_report_unmet(generic, type, caller);
+    return method;
+}
+
+tide_method *tide_generic_find_quietly(const tide_generic *generic, tide_type type)
+{
+    tide_assert(generic != NULL);
+    return generic_look_up(generic, type);
+}
+
+tide_method_many *tide_generic_find_many(const tide_generic *generic, tide_type type)
+{
+    tide_assert(generic != NULL);
+    if (type >= TIDE_TYPE_LIMIT)
+        return __atomic_load_n(&generic->fallback_many, __ATOMIC_ACQUIRE);
+    tide_method_many **page = __atomic_load_n(&generic->many[type / PAGE_TYPES], __ATOMIC_ACQUIRE);
+    tide_method_many *own =
+        page != NULL ? __atomic_load_n(&page[type % PAGE_TYPES], __ATOMIC_ACQUIRE) : NULL;
+    if (own != NULL || tide_generic_place(generic, type) != NULL)
+        return own;
+    return __atomic_load_n(&generic->fallback_many, __ATOMIC_ACQUIRE);
 }
 
 void tide_general_dispatch(tide_generic *generic, tide_type type, void *args, const tide_plan *plan,
@@ -151,12 +295,9 @@ void tide_general_dispatch(tide_generic *generic, tide_type type, void *args, co
     (void)site;
     tide_assert(plan != NULL);
     tide_plan_missed(plan);
-    tide_method *method = TIDE_LIKELY(generic != NULL) ? generic_look_up(generic, type) : NULL;
-    if (TIDE_UNLIKELY(method == NULL)) {
-        generic_report_unmet(generic, type, "TIDE_DISPATCH");
-        return;
-    }
-    method(args);
+    tide_method *method = tide_generic_meet(generic, type, "TIDE_DISPATCH");
+    if (TIDE_LIKELY(method != NULL))
+        method(args);
 }
 
 void tide_site_dispatch(tide_site *site, tide_generic *generic, tide_type type, void *args)

@@ -5,8 +5,33 @@
 
 #include <tidepool/generic.h>
 
+/* Does it choose by keys? Then each `type` below is a key. */
+bool tide_generic_by_keys(const tide_generic *generic);
+
+/* May the type or key have a method? Else it can only meet that of TIDE_ALL_TYPES. */
+bool tide_generic_takes(const tide_generic *generic, tide_type type);
+
+/* Says that it may not: TIDE_ERROR_TYPE. */
+tide_status tide_generic_refuse(const tide_generic *generic, tide_type type, const char *call);
+
+/* The number by which profiles and plans know a type or a key of the function; and where the method
+ * of such a number stands: NULL also if it is no number of this function's. */
+tide_type tide_generic_number(const tide_generic *generic, tide_type type);
+tide_method **tide_generic_place_of(const tide_generic *generic, tide_type number);
+
 /* Where the type's own method stands: an address for good, whose content may be replaced but is
  * never NULL again. NULL: it has no method of its own. Any thread. */
 tide_method **tide_generic_place(const tide_generic *generic, tide_type type);
+
+/* The method for many values of the type. NULL, no message, if there is none, or if that is the
+ * fallback's and the type has a method of its own for one value. Any thread. */
+tide_method_many *tide_generic_find_many(const tide_generic *generic, tide_type type);
+
+/* The method for one value; NULL, no message, if there is none. */
+tide_method *tide_generic_find_quietly(const tide_generic *generic, tide_type type);
+
+/* The same for a call of the function `caller`. If there is none, it is counted, and there is a
+ * message. */
+tide_method *tide_generic_meet(tide_generic *generic, tide_type type, const char *caller);
 
 #endif

@@ -43,11 +43,9 @@ const char *tide_kind_name(tide_kind kind)
     return (unsigned)kind < TIDE_KIND_COUNT ? kind_names[kind] : "unknown";
 }
 
-tide_status tide_kind_expect(const tide_site *site, tide_kind kind, const char *call)
+tide_status tide_kind_refuse(const tide_site *site, tide_kind kind, const char *call)
 {
-    tide_assert(site != NULL && (unsigned)kind < TIDE_KIND_COUNT);
-    if (site->kind == kind)
-        return TIDE_OK;
+    tide_assert(site != NULL && (unsigned)kind < TIDE_KIND_COUNT && site->kind != kind);
     return tide_fail(TIDE_ERROR_ARGUMENT, call, "the site is of kind %s, not %s",
                      tide_kind_name(site->kind), tide_kind_name(kind));
 }

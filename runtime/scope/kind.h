@@ -34,7 +34,13 @@ static inline bool tide_kind_opens_level(tide_kind kind)
     return kind == TIDE_KIND_SCOPE || kind == TIDE_KIND_FRAME;
 }
 
+/* Says that the site is of another kind. */
+TIDE_COLD tide_status tide_kind_refuse(const tide_site *site, tide_kind kind, const char *call);
+
 /* TIDE_ERROR_ARGUMENT with a message unless the site is of this kind. */
-tide_status tide_kind_expect(const tide_site *site, tide_kind kind, const char *call);
+static inline tide_status tide_kind_expect(const tide_site *site, tide_kind kind, const char *call)
+{
+    return TIDE_LIKELY(site->kind == kind) ? TIDE_OK : tide_kind_refuse(site, kind, call);
+}
 
 #endif

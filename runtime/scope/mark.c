@@ -2,6 +2,8 @@
 /* Marks: levels that are opened and rewound by a value, and how they prove that they are open. */
 #include "runtime/scope/mark.h"
 
+#include <string.h>
+
 #include <tidepool/mark.h>
 
 #include "runtime/base/assert.h"
@@ -14,117 +16,164 @@
 #include "runtime/pool/row.h"
 #include "runtime/scope/nesting.h"
 
-/* Serials are the process's, or a mark of a pool that is gone would fit another pool that lies in its
- * place. A pool takes them in blocks of 2^32: block b has the serials from b * 2^32 + 1 to
- * (b + 1) * 2^32, so no two pools ever give the same one. */
-static uint64_t mark_next_serial(tide_log *log)
+/* Block b has the serials from b * 2^32 + 1 to (b + 1) * 2^32. */
+uint64_t tide_mark_next_block(void)
 {
     static uint64_t blocks; /* atomic */
-    if (TIDE_UNLIKELY((uint32_t)log->mark_serial == 0))
-        log->mark_serial = __atomic_fetch_add(&blocks, 1, __ATOMIC_RELAXED) << 32;
-    return ++log->mark_serial;
+    return __atomic_fetch_add(&blocks, 1, __ATOMIC_RELAXED) << 32;
 }
 
-uint64_t tide_mark_push(tide_pool *pool, const char *call)
+/* Levels inside its own that are still open: their blocks may yet end. */
+static bool mark_has_younger(const tide_pool *pool, const tide_entry *mark)
 {
-    if (!tide_log_room(pool, 1, call))
-        return 0;
-    uint64_t serial = mark_next_serial(&pool->core->log);
-    tide_assert(serial != 0); /* which stands for "refused" */
-    tide_log_push(pool, &pool->core->log.undo[TIDE_UNDO_MARK], (tide_slot *)(uintptr_t)serial,
-                  pool->tag);
-    tide_assert(tide_mark_open(pool, (size_t)(pool->log_top - pool->core->log.start) - 1, serial));
-    return serial;
+    return tide_level(pool->tag) > tide_level(mark->more) + 1;
 }
 
-bool tide_mark_open(const tide_pool *pool, size_t position, uint64_t serial)
+void tide_mark_close(tide_pool *pool, size_t position, uint64_t outer_saved, tide_place caller)
 {
-    const tide_pool_core *core = pool->core;
-    tide_assert(tide_log_has(pool, pool->log_top));
-    if (serial == 0 || position >= (size_t)(pool->log_top - core->log.start))
-        return false;
-    const tide_entry *entry = &core->log.start[position];
-    return entry->shelf == &core->log.undo[TIDE_UNDO_MARK] && (uintptr_t)entry->next == serial;
-}
-
-void tide_mark_close(tide_pool *pool, size_t position, tide_place caller)
-{
-    tide_entry *entry = &pool->core->log.start[position];
-    uint64_t outer = entry->saved_at;
+    tide_entry *entry = tide_mark_entry(pool, position);
+    uint64_t outer = entry->more;
     tide_assert(entry < pool->log_top && entry->shelf == &pool->core->log.undo[TIDE_UNDO_MARK]);
     tide_assert(outer != 0 && tide_level(pool->tag) >= tide_level(outer));
-    bool younger = tide_level(pool->tag) > tide_level(outer) + 1;
+    bool younger = mark_has_younger(pool, entry);
     if (pool->core->careful) {
         (void)tide_levels_pop(&pool->core->levels, outer + 1);
         pool->core->levels.closing = caller;
     }
     tide_log_rewind(pool, entry);
     tide_assert(pool->log_top == entry);
+    pool->tag = tide_tag_at(pool, tide_level(outer));
     if (younger)
-        tide_abandon(pool, tide_level(outer));
-    pool->tag = outer;
+        tide_abandon(pool);
+    pool->saved = outer_saved;
     tide_assert_valid(pool);
 }
 
 /* What a failed checkpoint returns: of no pool, so that it is never rewound. */
 static const tide_mark mark_refused;
 
-static tide_mark mark_open_level(tide_pool *pool, const char *call, tide_place caller)
+typedef uint64_t mark_words __attribute__((vector_size(16)));
+
+_Static_assert(sizeof(tide_mark) == 2 * sizeof(mark_words), "two stores make a mark");
+
+/* Written by two stores of 16 bytes: programs hand marks over by copies of 16 bytes, and such a
+ * load waits for two stores of 8 bytes until they are in the cache. */
+static inline tide_mark mark_push(tide_pool *pool)
 {
-    if (tide_level_admit(pool, call) != TIDE_OK)
+    tide_mark mark;
+    uint64_t position = tide_mark_next_position(pool), saved = pool->saved;
+    mark_words words[2] = {{(uintptr_t)pool, tide_mark_push(pool)}, {position, saved}};
+    memcpy(&mark, words, sizeof mark);
+    tide_assert(mark.pool == pool && mark.position == position && mark.saved == saved);
+    return mark;
+}
+
+/* For any pool. */
+static TIDE_COLD tide_mark mark_open_slow(tide_pool *pool, const char *call, TIDE_PLACE)
+{
+    if (tide_level_admit_or_report(pool, call) != TIDE_OK || !tide_log_room(pool, 1, call))
         return mark_refused;
-    tide_mark mark = {.pool = pool, .position = (size_t)(pool->log_top - pool->core->log.start)};
-    mark.serial = tide_mark_push(pool, call);
-    if (mark.serial == 0)
-        return mark_refused;
-    tide_level_open_at(pool, caller);
-    tide_assert(tide_tag_nests(pool->tag, pool->core->log.start[mark.position].saved_at));
+    tide_mark mark = mark_push(pool);
+    tide_level_open_at(pool, (tide_place){TIDE_PASS_PLACE});
     return mark;
 }
 
 tide_mark tide_checkpoint(tide_pool *pool)
 {
-    return mark_open_level(pool, "tide_checkpoint", (tide_place){TIDE_CALLER});
+    if (TIDE_UNLIKELY(!tide_level_ready(pool)))
+        return mark_open_slow(pool, "tide_checkpoint", TIDE_CALLER);
+    tide_mark mark = mark_push(pool);
+    tide_level_open(pool);
+    return mark;
 }
 
-tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t count)
+static const char mark_typed_call[] = "tide_checkpoint_types";
+
+/* For any pool and any types. */
+static TIDE_COLD tide_mark mark_open_typed_slow(tide_pool *pool, const tide_type *types,
+                                                size_t count, TIDE_PLACE)
 {
-    const char *call = "tide_checkpoint_types";
-    if (types == NULL && count != 0) {
-        tide_fail(TIDE_ERROR_ARGUMENT, call, "types is NULL, count is %zu", count);
-        return mark_refused;
-    }
     for (size_t i = 0; i < count; i++)
-        if (tide_type_find(types[i]) == NULL) {
-            tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", types[i],
-                      tide_type_count());
+        if (tide_type_facts_of(types[i]) == NULL) {
+            tide_type_refuse(types[i], mark_typed_call);
             return mark_refused;
         }
-    tide_mark mark = mark_open_level(pool, call, (tide_place){TIDE_CALLER});
+    tide_mark mark = mark_open_slow(pool, mark_typed_call, TIDE_PASS_PLACE);
     for (size_t i = 0; mark.pool != NULL && i < count; i++) {
         tide_shelf *shelf = &pool->shelves[types[i]];
         /* A shelf not yet set up has nothing to save; its first acquire will. */
-        if (shelf->saved_at != 0 && !tide_log_touch(pool, shelf, call)) {
-            tide_mark_close(pool, mark.position, (tide_place){TIDE_CALLER});
+        if (shelf->next != NULL && !tide_log_touch(pool, shelf, mark_typed_call)) {
+            tide_mark_close(pool, mark.position, mark.saved, (tide_place){TIDE_PASS_PLACE});
             return mark_refused;
         }
-        tide_assert(shelf->saved_at == 0 || shelf->saved_at == pool->tag);
+        tide_assert(shelf->next == NULL || tide_log_saved(pool, shelf));
     }
     return mark;
 }
 
-tide_status tide_rewind(tide_pool *pool, tide_mark mark)
+/* May a mark open here that saves all these types, without more ado? */
+static inline bool mark_typed_ready(const tide_pool *pool, const tide_type *types, size_t count)
+{
+    if (!tide_level_ready(pool))
+        return false;
+    /* Asked once: it may be closed meanwhile, and then what is left is less than nothing. */
+    tide_entry *room = tide_log_open(pool);
+    if (TIDE_UNLIKELY(room <= pool->log_top || (size_t)(room - pool->log_top) <= count))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (TIDE_UNLIKELY(types[i] >= TIDE_TYPE_LIMIT || pool->shelves[types[i]].bit == 0))
+            return false;
+    return true;
+}
+
+tide_mark tide_checkpoint_types(tide_pool *pool, const tide_type *types, size_t count)
+{
+    if (types == NULL && count != 0) {
+        tide_fail(TIDE_ERROR_ARGUMENT, mark_typed_call, "types is NULL, count is %zu", count);
+        return mark_refused;
+    }
+    if (TIDE_UNLIKELY(!mark_typed_ready(pool, types, count)))
+        return mark_open_typed_slow(pool, types, count, TIDE_CALLER);
+    tide_mark mark = mark_push(pool);
+    tide_level_open(pool);
+    bool saved = tide_level_save_ready(pool, count, types);
+    tide_assert(saved);
+    (void)saved;
+    return mark;
+}
+
+static TIDE_COLD tide_status mark_rewind_slow(tide_pool *pool, const tide_mark *mark, TIDE_PLACE)
 {
     const char *call = "tide_rewind";
     TIDE_FORWARD(tide_pool_use(pool, call));
-    if (mark.pool != pool)
-        return tide_misuse(pool, TIDE_ERROR_ARGUMENT, call, "the mark %s, not of pool '%s'",
-                           mark.pool == NULL ? "is of a refused checkpoint" : "is of another pool",
-                           pool->core->name);
-    if (!tide_mark_open(pool, mark.position, mark.serial))
-        return tide_misuse(pool, TIDE_ERROR_STALE, call,
-                           "mark %llu of pool '%s' has been rewound already",
-                           (unsigned long long)mark.serial, pool->core->name);
-    tide_mark_close(pool, mark.position, (tide_place){TIDE_CALLER});
+    if (mark->pool != pool)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the mark %s, not of pool '%s'",
+                         mark->pool == NULL ? "is of a refused checkpoint" : "is of another pool",
+                         pool->core->name);
+    if (!tide_mark_open(pool, mark->position, mark->serial))
+        return tide_fail(TIDE_ERROR_STALE, call, "mark %llu of pool '%s' has been rewound already",
+                         (unsigned long long)mark->serial, pool->core->name);
+    const tide_entry *entry = tide_mark_entry(pool, mark->position);
+    if (mark_has_younger(pool, entry))
+        TIDE_FORWARD(tide_abandon_admit(pool, tide_level(entry->more), call));
+    tide_mark_close(pool, mark->position, mark->saved, (tide_place){TIDE_PASS_PLACE});
     return TIDE_OK;
+}
+
+/* The fast path is for a mark whose level is the open one, with nothing but shelves above it. */
+tide_status tide_rewind(tide_pool *pool, tide_mark mark)
+{
+    if (TIDE_LIKELY(pool != NULL && mark.pool == pool && pool->copy == tide_pool_copy(false) &&
+                    tide_mark_open(pool, mark.position, mark.serial))) {
+        tide_entry *entry = tide_mark_entry(pool, mark.position);
+        if (TIDE_LIKELY(entry < tide_log_open(pool) &&
+                        tide_level(pool->tag) == tide_level(entry->more) + 1 &&
+                        tide_log_rewind_shelves(pool, entry + 1))) {
+            pool->log_top = entry;
+            pool->tag--;
+            pool->saved = mark.saved;
+            return TIDE_OK;
+        }
+    }
+    return mark_rewind_slow(pool, &mark, TIDE_CALLER);
 }

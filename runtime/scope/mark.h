@@ -9,22 +9,68 @@
 
 #include <tidepool/site.h>
 
-#include "runtime/pool/core.h"
+#include "runtime/pool/log.h"
 
-/* Pushes a mark entry and returns its serial; 0 with a message when the log is full. */
-uint64_t tide_mark_push(tide_pool *pool, const char *call);
+/* The first serial of a block of 2^32, which no other pool ever gets: serials are the process's, or
+ * a mark of a pool that is gone would fit another pool that lies in its place. */
+uint64_t tide_mark_next_block(void);
+
+/* Pushes a mark entry, for which there is room, and returns its serial. */
+static inline uint64_t tide_mark_push(tide_pool *pool)
+{
+    tide_log *log = &pool->core->log;
+    tide_assert(pool->log_top < log->end);
+    if (TIDE_UNLIKELY((uint32_t)log->mark_serial == 0))
+        log->mark_serial = tide_mark_next_block();
+    tide_entry *entry = pool->log_top++;
+    *entry = (tide_entry){&log->undo[TIDE_UNDO_MARK], (tide_slot *)(uintptr_t)++log->mark_serial,
+                          pool->tag};
+    return log->mark_serial;
+}
+
+/* Positions are bytes from the log's start: no division to make one. */
+static inline size_t tide_mark_next_position(const tide_pool *pool)
+{
+    return (size_t)((char *)pool->log_top - (char *)pool->core->log.start);
+}
+
+static inline tide_entry *tide_mark_entry(const tide_pool *pool, size_t position)
+{
+    return (tide_entry *)(void *)((char *)pool->core->log.start + position);
+}
 
 /* Is this mark entry still in the log? */
-bool tide_mark_open(const tide_pool *pool, size_t position, uint64_t serial);
-
-/* Where the mark of a scope that was entered through a function stands: right below its base. */
-static inline size_t tide_mark_below(const tide_scope *scope)
+static inline bool tide_mark_open(const tide_pool *pool, size_t position, uint64_t serial)
 {
-    return (size_t)(tide_scope_base(scope) - scope->pool->core->log.start) - 1;
+    const tide_log *log = &pool->core->log;
+    if (serial == 0 || position >= tide_mark_next_position(pool) ||
+        position % _Alignof(tide_entry) != 0) /* it is the program's word */
+        return false;
+    const tide_entry *entry = tide_mark_entry(pool, position);
+    return entry->shelf == &log->undo[TIDE_UNDO_MARK] && (uintptr_t)entry->next == serial;
+}
+
+/* Leaves a scope whose mark the log has no room for: TIDE_ERROR_LIMIT. */
+TIDE_COLD tide_status tide_scope_leave_unmarked(tide_scope *scope, const char *call);
+
+/* Gives a scope that was entered a mark, so that a function may leave it. It comes last, into the
+ * scope's own level. So entering is what it is for a block's scope, and what is saved for the level
+ * around stays saved when the mark goes. */
+static inline tide_status tide_scope_mark(tide_scope *scope, const char *call)
+{
+    tide_pool *pool = scope->pool;
+    tide_assert(pool != tide_pool_refusing() && tide_level(scope->tag) > TIDE_LEVEL_ROOT);
+    if (TIDE_UNLIKELY(pool->log_top == pool->core->log.end && !tide_log_grow(pool)))
+        return tide_scope_leave_unmarked(scope, call);
+    scope->position = tide_mark_next_position(pool);
+    scope->serial = tide_mark_push(pool);
+    tide_assert(tide_mark_open(pool, scope->position, scope->serial));
+    return TIDE_OK;
 }
 
 /* Closes the level that the mark at `position` opened, and all younger ones. Younger levels that
- * were still open count as abandoned then, since their blocks may yet end. */
-void tide_mark_close(tide_pool *pool, size_t position, tide_place caller);
+ * were still open count as abandoned then, since their blocks may yet end. `outer_saved` is what
+ * the level around had saved when the mark was pushed. */
+void tide_mark_close(tide_pool *pool, size_t position, uint64_t outer_saved, tide_place caller);
 
 #endif

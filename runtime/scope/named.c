@@ -30,6 +30,17 @@ static tide_site *named_find(const char *name)
     return NULL;
 }
 
+/* The same of all sites, static ones too, of one kind. */
+static tide_site *named_find_any(const char *name, tide_kind kind)
+{
+    tide_site *const *sites;
+    size_t count = tide_site_list(&sites);
+    for (size_t i = 0; i < count; i++)
+        if (sites[i]->kind == kind && strcmp(tide_site_name(sites[i]), name) == 0)
+            return sites[i];
+    return NULL;
+}
+
 static tide_site *named_make(const char *name, tide_kind kind)
 {
     tide_assert((unsigned)kind < TIDE_KIND_COUNT && name[0] != '\0');
@@ -85,4 +96,20 @@ tide_site *tide_site_register(const char *name)
 tide_site *tide_site_register_kind(const char *name, tide_kind kind)
 {
     return named_register(name, kind, "tide_site_register_kind");
+}
+
+tide_site *tide_site_find(const char *name, tide_kind kind)
+{
+    const char *call = "tide_site_find";
+    if (name == NULL || (unsigned)kind >= TIDE_KIND_COUNT) {
+        tide_fail(TIDE_ERROR_ARGUMENT, call, "name %s, kind %d of %d", name == NULL ? "NULL" : name,
+                  (int)kind, TIDE_KIND_COUNT);
+        return NULL;
+    }
+    tide_registry_lock();
+    tide_site *site = named_find_any(name, kind);
+    tide_registry_unlock();
+    if (site == NULL)
+        tide_fail(TIDE_ERROR_NAME, call, "no %s is named '%s'", tide_kind_name(kind), name);
+    return site;
 }

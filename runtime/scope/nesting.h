@@ -18,27 +18,20 @@ static inline bool tide_log_has(const tide_pool *pool, const tide_entry *place)
            ((uintptr_t)place - (uintptr_t)log->start) % sizeof(tide_entry) == 0;
 }
 
-/* Was the level `tag` opened right inside the level `outer`? Then it is one deeper, and its epoch
- * is not older. */
-static inline bool tide_tag_nests(uint64_t tag, uint64_t outer)
+/* Of a level that a block knows by this tag: it is not the root, its epoch has begun, and if no
+ * other has begun since, it is open. */
+static inline bool tide_tag_nests(const tide_pool *pool, uint64_t tag)
 {
-    return tide_level(tag) == tide_level(outer) + 1 &&
-           (tag & ~TIDE_TAG_DEPTH) >= (outer & ~TIDE_TAG_DEPTH);
+    uint64_t then = tide_tag_epoch(tag), now = tide_tag_epoch(pool->tag);
+    return tide_level(tag) > TIDE_LEVEL_ROOT &&
+           (then < now || (then == now && tide_level(tag) <= tide_level(pool->tag)));
 }
 
-/* Both, for a scope that was not refused. */
+/* Of a scope that was not refused. */
 static inline bool tide_scope_nests(const tide_scope *scope)
 {
     return tide_log_has(scope->pool, tide_scope_base(scope)) &&
-           tide_tag_nests(scope->tag, scope->outer);
-}
-
-/* May a scope put this shelf back to `next` and to the level around it? Nothing that ran inside can
- * have left the shelf before `next`, or saved by a level further out. */
-static inline bool tide_shelf_moved_on(const tide_shelf *shelf, const tide_slot *next,
-                                       uint64_t outer)
-{
-    return shelf->next >= next && tide_level(shelf->saved_at) >= tide_level(outer);
+           tide_tag_nests(scope->pool, scope->tag);
 }
 
 #endif

@@ -10,9 +10,11 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/check/levels.h"
 #include "runtime/pool/level.h"
+#include "runtime/pool/log.h"
 #include "runtime/scope/nesting.h"
 
 /* In names: *log* is to write a shelf's state to the undo log; *keep* is to keep it in the scope
@@ -25,19 +27,26 @@ TIDE_INLINE void plan_open_scope(tide_scope *scope, tide_pool *pool, const tide_
 {
     scope->pool = pool;
     scope->base = tide_base_mark(pool->log_top);
-    scope->outer = pool->tag;
+    scope->outer_saved = pool->saved;
     scope->tag = tide_level_open(pool);
     scope->plan = plan;
     tide_assert(tide_scope_nests(scope) && tide_scope_logged(scope));
 }
 
-/* Writes the shelf's state to the log, for the level `tag`; no level saves a shelf twice. */
-TIDE_INLINE tide_entry *plan_log_shelf(tide_entry *top, tide_shelf *shelf, uint64_t tag)
+/* May a level open here that writes so many entries? Guards ask for one place more. */
+TIDE_INLINE bool plan_has_room(const tide_pool *pool, uint32_t entries)
 {
-    tide_assert(shelf->saved_at != 0 && tide_level(shelf->saved_at) < tide_level(tag));
-    *top = (tide_entry){shelf, shelf->next, shelf->saved_at};
-    shelf->saved_at = tag;
-    return top + 1;
+    return TIDE_LIKELY(tide_log_open(pool) - pool->log_top > (ptrdiff_t)entries &&
+                       (pool->tag & TIDE_TAG_DEEP) == 0);
+}
+
+/* Writes the shelf's state to the log. A type without a bit is left to its first touch. */
+TIDE_INLINE tide_entry *plan_log_shelf(tide_entry *top, tide_shelf *shelf, uint64_t *saved)
+{
+    tide_assert((*saved & shelf->bit) == 0); /* no level saves a shelf twice */
+    tide_log_write(top, shelf, shelf->next);
+    *saved |= shelf->bit;
+    return top + (shelf->bit != 0);
 }
 
 void tide_scope_without_pool(tide_scope *scope)
@@ -49,15 +58,15 @@ void tide_scope_without_pool(tide_scope *scope)
 void tide_scope_refuse(tide_scope *scope, const tide_plan *plan)
 {
     tide_assert(plan != NULL && __atomic_load_n(&plan->leave, __ATOMIC_RELAXED) != NULL);
-    *scope = (tide_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT, .plan = plan};
+    *scope = (tide_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_REFUSED, .plan = plan};
 }
 
-/* For a pool whose log shows no room: it is careful, something was requested of it, or the log is
- * full. Saves nothing now; the first touches do. */
+/* For a pool whose log shows no room (it is careful, something was requested of it, or the log is
+ * full), or whose levels are too deep. Saves nothing now; the first touches do. */
 static TIDE_COLD void plan_enter_without_room(tide_scope *scope, tide_pool *pool,
                                               const tide_plan *plan, const tide_site *site)
 {
-    if (tide_level_admit(pool, "TIDE_SCOPE") != TIDE_OK) {
+    if (tide_level_admit_or_report(pool, "TIDE_SCOPE") != TIDE_OK) {
         tide_scope_refuse(scope, plan);
         return;
     }
@@ -67,15 +76,27 @@ static TIDE_COLD void plan_enter_without_room(tide_scope *scope, tide_pool *pool
     tide_assert(pool->tag == scope->tag);
 }
 
-/* Counts a miss if the scope touched a shelf that its plan had not saved: if more than `saved`
- * shelves stand in the log. (Those of a scope that was left open inside count too. That is rare,
- * and one miss too many does no harm.) */
-static TIDE_COLD void plan_count_miss(const tide_scope *scope, ptrdiff_t saved)
+static void plan_note_miss(const tide_scope *scope)
+{
+    tide_plan_counts *counts = scope->plan->counts;
+    uint64_t misses = __atomic_add_fetch(&counts->misses, 1, __ATOMIC_RELAXED);
+    uint64_t alarm = __atomic_load_n(&counts->alarm, __ATOMIC_RELAXED);
+    tide_assert(misses != 0);
+    if (TIDE_UNLIKELY(alarm != 0 && misses >= alarm && tide_hooks_policy.missed != NULL))
+        tide_hooks_policy.missed(scope);
+}
+
+/* Counts a miss if the scope acquired of a type that its plan had not saved: if a shelf that stands
+ * in the log after the first `saved` ones has moved. One that has not was saved for a scope inside.
+ * (Those of a scope that was left open inside count too. That is rare, and one miss too many does
+ * no harm.) */
+static void plan_count_miss(const tide_scope *scope, ptrdiff_t saved)
 {
     tide_assert(scope->pool != tide_pool_refusing() && scope->plan->counts != NULL && saved >= 0);
     for (const tide_entry *entry = tide_scope_base(scope); entry < scope->pool->log_top; entry++)
-        if (tide_shelf_real(scope->pool, entry->shelf) && --saved < 0) {
-            __atomic_fetch_add(&scope->plan->counts->misses, 1, __ATOMIC_RELAXED);
+        if (tide_shelf_real(scope->pool, entry->shelf) && --saved < 0 &&
+            entry->shelf->next != entry->next) {
+            plan_note_miss(scope);
             return;
         }
 }
@@ -85,7 +106,7 @@ static TIDE_COLD void plan_leave_slow(const tide_scope *scope)
     if (scope->pool == tide_pool_refusing())
         return;
     tide_assert(tide_scope_nests(scope));
-    tide_level_close(scope->pool, tide_scope_base(scope), scope->tag, scope->outer);
+    tide_level_close(scope->pool, tide_scope_base(scope), scope->tag, scope->outer_saved);
 }
 
 /* The guard: the open level is this scope's own, so nothing was left open in it; and the pool is
@@ -100,19 +121,12 @@ TIDE_INLINE void plan_leave(tide_scope *scope)
         return;
     }
     tide_assert(tide_scope_nests(scope) && base <= pool->log_top && !pool->core->attended);
-    for (tide_entry *top = pool->log_top; top != base;) {
-        tide_shelf *shelf = (--top)->shelf;
-        if (TIDE_UNLIKELY(!tide_shelf_real(pool, shelf))) {
-            pool->log_top = top + 1;
-            plan_leave_slow(scope);
-            return;
-        }
-        tide_assert(top->next <= shelf->next && top->saved_at != scope->tag);
-        shelf->next = top->next;
-        shelf->saved_at = top->saved_at;
+    if (TIDE_UNLIKELY(!tide_log_rewind_shelves(pool, base))) {
+        plan_leave_slow(scope);
+        return;
     }
-    pool->log_top = base;
-    pool->tag = scope->outer;
+    pool->tag = scope->tag - 1;
+    pool->saved = scope->outer_saved;
 }
 
 /* ---- full ------------------------------------------------------------------------------- */
@@ -120,18 +134,19 @@ TIDE_INLINE void plan_leave(tide_scope *scope)
 void tide_plan_enter_full(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                           tide_site *site)
 {
-    if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <=
-                      (ptrdiff_t)pool->core->rows.used_count)) {
+    if (!plan_has_room(pool, pool->core->rows.used_count)) {
         plan_enter_without_room(scope, pool, plan, site);
         return;
     }
     plan_open_scope(scope, pool, plan);
     tide_entry *top = pool->log_top;
+    uint64_t saved = 0;
     tide_row **used = pool->core->rows.used, **end = used + pool->core->rows.used_count;
     for (; used != end; used++)
-        top = plan_log_shelf(top, (*used)->shelf, scope->tag);
-    tide_assert(tide_log_has(pool, top) && !pool->core->attended);
+        top = plan_log_shelf(top, (*used)->shelf, &saved);
+    tide_assert(tide_log_has(pool, top) && saved == pool->core->rows.bits);
     pool->log_top = top;
+    pool->saved = saved;
 }
 
 void tide_plan_leave_full(tide_scope *scope)
@@ -143,7 +158,7 @@ void tide_plan_leave_full(tide_scope *scope)
 void tide_plan_open_frame(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                           tide_site *site)
 {
-    if (TIDE_UNLIKELY(pool->log_top >= tide_log_open(pool)))
+    if (!plan_has_room(pool, 0))
         plan_enter_without_room(scope, pool, plan, site);
     else
         plan_open_scope(scope, pool, plan);
@@ -161,19 +176,18 @@ TIDE_INLINE tide_shelf *plan_shelf_at(tide_pool *pool, uint32_t offset)
 static void plan_enter_logging(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                                tide_site *site)
 {
-    if (TIDE_UNLIKELY(tide_log_open(pool) - pool->log_top <= (ptrdiff_t)plan->type_count)) {
+    if (!plan_has_room(pool, plan->type_count)) {
         plan_enter_without_room(scope, pool, plan, site);
         return;
     }
     plan_open_scope(scope, pool, plan);
     tide_entry *top = pool->log_top;
-    for (uint32_t i = 0; i < plan->type_count; i++) {
-        tide_shelf *shelf = plan_shelf_at(pool, plan->shelves[i]);
-        if (TIDE_LIKELY(shelf->saved_at != 0)) /* else it is not set up: nothing to save yet */
-            top = plan_log_shelf(top, shelf, scope->tag);
-    }
+    uint64_t saved = 0;
+    for (uint32_t i = 0; i < plan->type_count; i++)
+        top = plan_log_shelf(top, plan_shelf_at(pool, plan->shelves[i]), &saved);
     tide_assert(tide_log_has(pool, top) && !pool->core->attended);
     pool->log_top = top;
+    pool->saved = saved;
 }
 
 static void plan_leave_logging(tide_scope *scope)
@@ -190,46 +204,56 @@ static void plan_leave_logging(tide_scope *scope)
 
 /* Like an inlined typed scope: the scope itself, not the log, keeps the state of shelves that the
  * level around has saved. tidepool/inline/typed.h says when, and why that is safe. */
-TIDE_INLINE void plan_enter_keeping(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
-                                    tide_site *site, uint32_t count)
+TIDE_INLINE bool plan_open_keeping(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                                   uint32_t count)
 {
     tide_shelf *shelves[TIDE_TYPED_MAX];
-    bool ready = pool->log_top < tide_log_open(pool);
-    uint64_t outer = ready ? pool->tag : 0;
     tide_assert(count == plan->type_count && count <= TIDE_SCOPE_SAVED);
-#define TIDE_STEP(i)                                        \
-    do {                                                    \
-        shelves[i] = plan_shelf_at(pool, plan->shelves[i]); \
-        ready = ready && shelves[i]->saved_at == outer;     \
+    if (TIDE_UNLIKELY(pool->log_top >= tide_log_open(pool) || (pool->tag & TIDE_TAG_DEEP) != 0))
+        return false;
+    uint64_t outer_saved = pool->saved, saved = 0;
+#define TIDE_STEP(i)                                                          \
+    do {                                                                      \
+        shelves[i] = plan_shelf_at(pool, plan->near[(i) % TIDE_SCOPE_SAVED]); \
+        if (TIDE_UNLIKELY((outer_saved & shelves[i]->bit) == 0))              \
+            return false;                                                     \
+        saved |= shelves[i]->bit;                                             \
     } while (0)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
-    if (TIDE_UNLIKELY(!ready)) {
-        plan_enter_logging(scope, pool, plan, site);
-        return;
-    }
-    uint64_t tag = tide_tag_inner(pool);
-    tide_assert(tide_tag_nests(tag, outer) && !pool->core->attended);
+    uint64_t tag = pool->tag + 1;
+    tide_assert(!pool->core->attended);
     scope->pool = pool;
     scope->base = pool->log_top;
-    scope->outer = outer;
+    scope->outer_saved = outer_saved;
     scope->tag = tag;
     scope->plan = plan;
 #define TIDE_STEP(i) scope->saved[(i) % TIDE_SCOPE_SAVED] = shelves[i]->next
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
-    tide_assert(tide_scope_nests(scope) && !tide_scope_logged(scope));
     /* First all stores to the scope, then all to the pool: stores that alternate between their
      * cache lines cost a cycle each. */
     __asm__("" ::: "memory");
     pool->tag = tag;
-#define TIDE_STEP(i) shelves[i]->saved_at = tag
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    pool->saved = saved;
+    tide_assert(tide_scope_nests(scope) && !tide_scope_logged(scope));
+    return true;
+}
+
+/* Where the guard fails, the log is used, or the level around saves what it has not saved yet and
+ * the guard is asked again: see plan_is_first_to_ask. */
+static void plan_enter_prepared(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                                tide_site *site);
+
+TIDE_INLINE void plan_enter_keeping(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                                    tide_site *site, uint32_t count)
+{
+    if (TIDE_UNLIKELY(!plan_open_keeping(scope, pool, plan, count)))
+        plan_enter_prepared(scope, pool, plan, site);
 }
 
 /* First puts back what stands in the log, where something was written; then what the scope kept. */
-static TIDE_COLD void plan_leave_kept(const tide_scope *scope)
+static void plan_leave_kept(const tide_scope *scope)
 {
     tide_pool *pool = scope->pool;
     if (pool == tide_pool_refusing())
@@ -238,13 +262,14 @@ static TIDE_COLD void plan_leave_kept(const tide_scope *scope)
     tide_assert(scope->plan->type_count <= TIDE_SCOPE_SAVED);
     if (scope->plan->counts != NULL)
         plan_count_miss(scope, 0);
-    if (!tide_level_close(pool, scope->base, scope->tag, scope->outer))
+    if (!tide_level_close(pool, scope->base, scope->tag, scope->outer_saved))
         return;
-    tide_assert(pool->log_top == scope->base && pool->tag == scope->outer);
+    tide_assert(pool->log_top == scope->base);
+    tide_assert(tide_level(pool->tag) == tide_level(scope->tag) - 1);
     for (uint32_t i = 0; i < scope->plan->type_count; i++) {
-        tide_shelf *shelf = plan_shelf_at(pool, scope->plan->shelves[i]);
-        tide_assert(tide_shelf_moved_on(shelf, scope->saved[i], scope->outer));
-        *shelf = (tide_shelf){.next = scope->saved[i], .saved_at = scope->outer};
+        tide_shelf *shelf = plan_shelf_at(pool, scope->plan->near[i]);
+        tide_assert(shelf->next >= scope->saved[i]);
+        shelf->next = scope->saved[i];
     }
 }
 
@@ -266,12 +291,11 @@ TIDE_INLINE void plan_leave_keeping(tide_scope *scope, uint32_t count)
     }
     tide_assert(tide_scope_nests(scope) && !tide_scope_logged(scope) && !pool->core->attended);
     tide_assert(count == scope->plan->type_count);
-    const uint32_t *shelves = scope->plan->shelves;
-    uint64_t outer = scope->outer;
-    pool->tag = outer;
-#define TIDE_STEP(i)                   \
-    *plan_shelf_at(pool, shelves[i]) = \
-        (tide_shelf){.next = scope->saved[(i) % TIDE_SCOPE_SAVED], .saved_at = outer}
+    const uint32_t *near = scope->plan->near;
+    pool->tag = scope->tag - 1;
+    pool->saved = scope->outer_saved;
+#define TIDE_STEP(i) \
+    plan_shelf_at(pool, near[(i) % TIDE_SCOPE_SAVED])->next = scope->saved[(i) % TIDE_SCOPE_SAVED]
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
 }
@@ -309,14 +333,56 @@ static uint32_t plan_form_of(uint32_t type_count)
     return type_count <= TIDE_SCOPE_SAVED ? type_count : 0;
 }
 
+/* Compiled code gets its second chance, too. */
+static void plan_ask_again(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                           tide_site *site)
+{
+    tide_enter_function *enter = __atomic_load_n(&plan->enter, __ATOMIC_RELAXED);
+    if (enter == tide_plan_enter_table)
+        enter = plan_forms[plan->type_count].enter;
+    enter(scope, pool, plan, site);
+}
+
+/* Is this the first scope in its level whose types the level has not saved? It may stay the only
+ * one, as in functions that call each other; then it is cheaper to write the log. The second one
+ * has the level save the types, for itself and for all that follow. */
+static bool plan_is_first_to_ask(tide_pool *pool, uint32_t types)
+{
+    if ((pool->saved & TIDE_SAVED_ASKED) != 0 || tide_at_root(pool))
+        return false;
+    if (!plan_has_room(pool, types))
+        return false; /* it may be shut, or another thread's: nothing is written to it */
+    pool->saved |= TIDE_SAVED_ASKED;
+    return true;
+}
+
+/* Once the shelves are saved, the guard that failed holds, so the plan is asked again. (A request
+ * may close the log meanwhile. Then the next try saves nothing and writes the log.) */
+static void plan_enter_prepared(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
+                                tide_site *site)
+{
+    if (plan_form_of(plan->type_count) != 0 && !plan_is_first_to_ask(pool, plan->type_count) &&
+        tide_level_save(pool, plan->type_count, plan->types))
+        plan_ask_again(scope, pool, plan, site);
+    else
+        plan_enter_logging(scope, pool, plan, site);
+}
+
 /* For asserts: a scope's types stand once each, ascending, and `shelves` says where theirs are. */
 TIDE_INLINE bool plan_is_in_order(const tide_plan *plan)
 {
     for (uint32_t i = 0; i < plan->type_count; i++)
         if ((i > 0 && plan->types[i - 1] >= plan->types[i]) || plan->types[i] >= TIDE_TYPE_LIMIT ||
-            plan->shelves[i] != tide_plan_shelf(plan->types[i]))
+            plan->shelves[i] != tide_plan_shelf(plan->types[i]) ||
+            (i < TIDE_SCOPE_SAVED && plan->near[i] != plan->shelves[i]))
             return false;
     return true;
+}
+
+void tide_plan_bring_near(tide_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->type_count && i < TIDE_SCOPE_SAVED; i++)
+        plan->near[i] = plan->shelves[i];
 }
 
 void tide_plan_use_table(tide_plan *plan)
@@ -327,12 +393,10 @@ void tide_plan_use_table(tide_plan *plan)
     __atomic_store_n(&plan->leave, plan_forms[form].leave, __ATOMIC_RELAXED);
 }
 
-/* Enters where the guard of compiled code has failed. The guard for few types (plan_enter_keeping)
- * would fail too, so it is not asked. */
 void tide_plan_enter_table(tide_scope *scope, tide_pool *pool, const tide_plan *plan,
                            tide_site *site)
 {
-    plan_enter_logging(scope, pool, plan, site);
+    plan_enter_prepared(scope, pool, plan, site);
 }
 
 void tide_plan_leave_table(tide_scope *scope)
@@ -395,6 +459,7 @@ static table_plan *plan_make_table(const tide_type *types, size_t count)
         shelves[i] = tide_plan_shelf(made->types[i]);
     made->plan = (tide_plan){
         .tier = TIDE_TIER_TABLE, .type_count = distinct, .types = made->types, .shelves = shelves};
+    tide_plan_bring_near(&made->plan);
     tide_plan_use_table(&made->plan);
     return made;
 }

@@ -23,6 +23,9 @@ const tide_plan *tide_plan_table(const tide_type *types, size_t count, const cha
 /* Gives a scope's plan the code of a table. Its types and shelves have been filled in. */
 void tide_plan_use_table(tide_plan *plan);
 
+/* Sets `near` from `shelves`. Before the plan is published. */
+void tide_plan_bring_near(tide_plan *plan);
+
 /* Enter and leave as a table of the plan's types would, whatever code the plan itself has. */
 tide_enter_function tide_plan_enter_table;
 tide_leave_function tide_plan_leave_table;

@@ -5,7 +5,9 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/pool/change.h"
 #include "runtime/pool/level.h"
+#include "runtime/pool/log.h"
 #include "runtime/scope/kind.h"
 #include "runtime/scope/mark.h"
 #include "runtime/scope/nesting.h"
@@ -15,27 +17,60 @@
 static tide_site scope_shared_site = {.plan = &tide_plans_arriving[TIDE_KIND_SCOPE],
                                       .name = "(scope without a site)"};
 
+tide_status tide_scope_leave_unmarked(tide_scope *scope, const char *call)
+{
+    tide_log_refuse(scope->pool, call);
+    tide_site_leave(scope);
+    scope->pool = NULL;
+    return TIDE_ERROR_LIMIT;
+}
+
 tide_status tide_scope_enter(tide_pool *pool, tide_site *site, tide_scope *scope)
 {
     const char *call = "tide_scope_enter";
     if (scope == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
     site = site != NULL ? site : &scope_shared_site;
-    *scope = (tide_scope){0};
+    scope->pool = NULL;
     TIDE_FORWARD(tide_kind_expect(site, TIDE_KIND_SCOPE, call));
-    TIDE_FORWARD(tide_level_admit(pool, call));
-    uint64_t serial = tide_mark_push(pool, call);
-    if (serial == 0)
-        return TIDE_ERROR_LIMIT;
+    if (!tide_level_ready(pool))
+        TIDE_FORWARD(tide_level_admit(pool, call));
     tide_site_enter(scope, pool, site);
-    scope->serial = serial;
-    tide_assert(scope->pool == tide_pool_refusing() ||
-                (tide_scope_nests(scope) && tide_mark_open(pool, tide_mark_below(scope), serial)));
-    return TIDE_OK;
+    return tide_scope_mark(scope, call);
 }
 
-/* The mark stands right below the scope's base, at the scope's outer level. The plan closes the
- * scope. Whether levels were open inside has to be asked before that, and noted after. */
+/* What stands above the mark moves down. Meanwhile the log is not one that the child of a fork can
+ * reset by. */
+static void scope_move_down(tide_pool *pool, tide_entry *mark)
+{
+    uintptr_t before = tide_change_begin(pool->core);
+    for (tide_entry *entry = mark; entry + 1 < pool->log_top; entry++)
+        *entry = entry[1];
+    pool->log_top--;
+    tide_change_end(pool->core, before);
+}
+
+/* Takes the mark out of the log. Then the scope ends like a block's. */
+static inline void scope_take_mark(tide_pool *pool, size_t position)
+{
+    tide_entry *mark = tide_mark_entry(pool, position);
+    tide_assert(mark < pool->log_top);
+    if (mark + 1 == pool->log_top)
+        pool->log_top = mark;
+    else
+        scope_move_down(pool, mark);
+}
+
+/* Why the scope cannot be left. */
+static TIDE_COLD tide_status scope_refuse_leave(const tide_pool *pool, const char *call)
+{
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    return tide_fail(TIDE_ERROR_STALE, call, "the scope was rewound already in pool '%s'",
+                     pool->core->name);
+}
+
+/* Where levels are open inside, the plan closes them with the scope, mark and all. That they were
+ * has to be asked before, and noted after. */
 tide_status tide_scope_leave(tide_scope *scope)
 {
     const char *call = "tide_scope_leave";
@@ -44,18 +79,20 @@ tide_status tide_scope_leave(tide_scope *scope)
     tide_pool *pool = scope->pool;
     if (pool == NULL || pool == tide_pool_refusing())
         return tide_fail(TIDE_ERROR_STALE, call, "the scope is not open");
-    TIDE_FORWARD(tide_pool_use(pool, call));
-    size_t position = tide_mark_below(scope);
-    if (!tide_mark_open(pool, position, scope->serial))
-        return tide_misuse(pool, TIDE_ERROR_STALE, call,
-                           "the scope was rewound already in pool '%s'", pool->core->name);
-    tide_assert(tide_scope_nests(scope) && tide_level(pool->tag) >= tide_level(scope->outer));
-    bool younger = pool->tag != scope->tag;
+    if (TIDE_UNLIKELY(pool->copy != tide_pool_copy(false))) /* not ours, torn, or checked */
+        TIDE_FORWARD(tide_pool_use(pool, call));
+    if (TIDE_UNLIKELY(!tide_mark_open(pool, scope->position, scope->serial)))
+        return scope_refuse_leave(pool, call);
+    tide_assert(tide_scope_nests(scope) && tide_level(pool->tag) >= tide_level(scope->tag));
+    bool younger = tide_level(pool->tag) > tide_level(scope->tag);
+    if (TIDE_UNLIKELY(younger))
+        TIDE_FORWARD(tide_abandon_admit(pool, tide_level(scope->tag) - 1, call));
+    else
+        scope_take_mark(pool, scope->position);
     tide_site_leave(scope);
     scope->pool = NULL;
-    tide_mark_close(pool, position, (tide_place){TIDE_NOWHERE});
-    tide_assert(pool->tag == scope->outer && pool->log_top == pool->core->log.start + position);
-    if (younger)
-        tide_abandon(pool, tide_level(pool->tag));
+    tide_assert(tide_level(pool->tag) == tide_level(scope->tag) - 1);
+    if (TIDE_UNLIKELY(younger))
+        tide_abandon(pool);
     return TIDE_OK;
 }

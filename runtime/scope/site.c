@@ -4,6 +4,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/exit.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
@@ -15,6 +16,7 @@
 static struct {
     tide_site **sites;
     size_t count, room;
+    uint64_t ids; /* the last one given */
 } site_list;
 
 enum { SITE_NEW = 0, SITE_LISTED = 1 };
@@ -47,7 +49,7 @@ bool tide_site_enlist(tide_site *site)
     tide_site_record *record = tide_os_resize(NULL, sizeof *record);
     if (record == NULL)
         return false;
-    *record = (tide_site_record){0};
+    *record = (tide_site_record){.id = ++site_list.ids};
     site->record = record;
     site->state = SITE_LISTED;
     tide_assert(site_list.count < site_list.room);
@@ -63,11 +65,22 @@ void tide_site_forget(tide_site *site, bool going)
         tide_hooks_profile.forget(site, going);
 }
 
+/* The process ends, and other threads may be inside the site until it has: all that is known of the
+ * site stays, in reach of whoever looks for leaks, and the site runs what it ran. */
+static void site_leave_behind(tide_site *site)
+{
+    static tide_site_record *left_behind; /* guarded by the registry */
+    tide_assert(site->state == SITE_LISTED && site->record->left_behind == NULL);
+    site->record->left_behind = left_behind;
+    left_behind = site->record;
+}
+
 /* The site's module is being unloaded. (Should it stay after all, the site arrives again.) */
 static void site_delist(tide_site *site)
 {
     tide_assert(site->state == SITE_LISTED && site->record != NULL);
     tide_site_forget(site, true);
+    tide_os_free(site->record->uses.shapes);
     tide_os_free(site->record);
     site->record = NULL;
     site->state = SITE_NEW;
@@ -173,13 +186,14 @@ void tide_module_leave(const void *anchor)
     uintptr_t first, last;
     if (!tide_os_module(anchor, &first, &last))
         return;
+    void (*part_with)(tide_site * site) = tide_exit_begun() ? site_leave_behind : site_delist;
     tide_assert(first < last);
     tide_registry_lock();
     size_t kept = 0;
     for (size_t i = 0; i < site_list.count; i++) {
         uintptr_t address = (uintptr_t)site_list.sites[i];
         if (address >= first && address < last)
-            site_delist(site_list.sites[i]);
+            part_with(site_list.sites[i]);
         else
             site_list.sites[kept++] = site_list.sites[i];
     }
@@ -228,13 +242,10 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
                          site == NULL ? "site" : "result");
     const tide_plan *plan = __atomic_load_n(&site->plan, __ATOMIC_ACQUIRE);
     tide_assert(plan != NULL && (plan->type_count == 0 || plan->types != NULL));
-    const char *function = site->place.function != NULL ? site->place.function : "";
     tide_registry_lock();
     *out = (tide_site_information){
-        .name = site->name != NULL    ? site->name
-                : function[0] != '\0' ? function
-                                      : "?",
-        .function = function,
+        .name = tide_site_name(site),
+        .function = site->place.function != NULL ? site->place.function : "",
         .file = site->place.file != NULL ? site->place.file : "",
         .line = site->place.line,
         .kind = site->kind,
@@ -242,6 +253,8 @@ tide_status tide_site_info(const tide_site *site, tide_site_information *out)
         .pinned = site->record != NULL && site->record->pinned,
         .type_count = plan->type_count,
         .reason = "",
+        .reason_code = "",
+        .id = site->record != NULL ? site->record->id : 0,
     };
     for (uint32_t i = 0; i < plan->type_count && i < TIDE_SITE_TYPES; i++)
         out->types[i] = plan->types[i];

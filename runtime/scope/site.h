@@ -5,15 +5,35 @@
 
 #include <tidepool/site.h>
 
+struct tide_declared_shape;
+
+/* What a site of a kind without tables is declared to be used for. */
+typedef struct tide_declared_uses {
+    uint32_t count;                     /* of types or shapes; 0: nothing is declared           */
+    const struct tide_generic *generic; /* of a dispatch                                        */
+    tide_type types[TIDE_PLAN_METHODS]; /* a frame's in order; others' in the order of guards; a
+                                           dispatch's as tide_generic_number has them           */
+    struct tide_declared_shape *shapes; /* of an array in place of types, the record's own      */
+} tide_declared_uses;
+
 typedef struct tide_site_record {
+    uint64_t id; /* in the order of discovery, from 1; no other site of the process has had it */
     bool pinned;
     tide_tier pin;
-    const tide_plan *declared; /* table plan of the types declared; NULL: none were   */
-    const tide_plan *table;    /* the same of the types learned, by policy            */
-    const tide_plan *compiled; /* by policy; NULL: none is in force                   */
-    void *profile;             /* the observer's own */
-    void *learner;             /* policy's own       */
+    const tide_plan *declared;            /* table plan of the types declared; NULL: none were   */
+    tide_declared_uses uses;              /* the same of a kind without tables                   */
+    const tide_plan *table;               /* the same of the types learned, by policy            */
+    const tide_plan *compiled;            /* by policy; NULL: none is in force                   */
+    void *profile;                        /* the observer's own */
+    void *learner;                        /* policy's own       */
+    struct tide_site_record *left_behind; /* when the process ended: a list */
 } tide_site_record;
+
+/* Did the program say what it is used for? Then nothing observed changes that. */
+static inline bool tide_site_declared(const tide_site_record *record)
+{
+    return record->declared != NULL || record->uses.count != 0;
+}
 
 /* Lists a site and gives it a record, unless it is listed. False when memory is short: the
  * site then works, unlisted, at the full tier. Registry locked, as for all below that do
@@ -35,6 +55,13 @@ void tide_site_arrive(tide_site *site);
 
 /* Has it a real plan yet? */
 bool tide_site_arrived(const tide_site *site);
+
+/* What people call it: its name, else its function, else "?". */
+static inline const char *tide_site_name(const tide_site *site)
+{
+    const char *name = site->name != NULL ? site->name : site->place.function;
+    return name != NULL && name[0] != '\0' ? name : "?";
+}
 
 /* The list, in order of discovery. */
 size_t tide_site_list(tide_site *const **sites);

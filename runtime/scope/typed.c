@@ -11,48 +11,50 @@
 #include "runtime/pool/row.h"
 #include "runtime/scope/nesting.h"
 
-/* Saves what can be saved now. The first touch sees to the rest: a shelf that is not set up, or one
- * for which the log has no room (which it reports). */
+bool tide_typed_prepare(tide_pool *pool, uint32_t count, const tide_type *types)
+{
+    tide_assert(count <= TIDE_TYPED_MAX && (count == 0 || types != NULL));
+    return pool != NULL && tide_level_save(pool, count, types);
+}
+
+/* Saves what can be saved now, in the log. The first touch sees to the rest: a shelf that is not
+ * set up, or one for which the log has no room (which it reports). */
 tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count, const tide_type *types,
                                        TIDE_PLACE)
 {
-    if (tide_level_admit(pool, "TIDE_SCOPE_TYPES") != TIDE_OK)
-        return (tide_typed_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT};
-    tide_typed_scope scope = {.pool = pool, .outer = pool->tag, .count = count};
+    if (tide_level_admit_or_report(pool, "TIDE_SCOPE_TYPES") != TIDE_OK)
+        return (tide_typed_scope){.pool = tide_pool_refusing(), .tag = TIDE_TAG_REFUSED};
+    tide_typed_scope scope = {.pool = pool, .outer_saved = pool->saved, .count = count};
     scope.next[0] = (tide_slot *)(void *)pool->log_top;
     scope.tag = tide_level_open_at(pool, (tide_place){TIDE_PASS_PLACE});
-    tide_assert(tide_log_has(pool, pool->log_top) && tide_tag_nests(scope.tag, scope.outer));
+    tide_assert(tide_log_has(pool, pool->log_top));
     for (uint32_t i = 0; i < count; i++) {
         tide_shelf *shelf = &pool->shelves[types[i]];
-        if (shelf->saved_at != 0 && pool->log_top < pool->core->log.end) {
+        if (shelf->next != NULL &&
+            (pool->core->log.end - pool->log_top > (shelf->bit == 0) || tide_log_grow(pool)))
             tide_log_touch(pool, shelf, "TIDE_SCOPE_TYPES");
-            tide_assert(shelf->saved_at == scope.tag);
-        }
     }
     tide_assert(pool->tag == scope.tag && scope.base == NULL);
     return scope;
 }
 
-/* First puts back what stands in the log, then what the scope kept itself, unless that is
- * in the log too. */
-void tide_typed_leave_slow(const tide_typed_scope *scope)
+/* A scope whose level was opened without the log keeps its shelves' states itself: they are put
+ * back after what stands in the log, which is younger. */
+uint64_t tide_typed_rewind(tide_pool *pool, tide_entry *base, uint64_t tag, uint64_t outer_saved,
+                           tide_slot *log)
 {
-    tide_pool *pool = scope->pool;
-    bool logged = scope->base == NULL;
-    tide_entry *base = logged ? (tide_entry *)(void *)scope->next[0] : scope->base;
-    tide_assert(pool == tide_pool_refusing() ||
-                (tide_log_has(pool, base) && tide_tag_nests(scope->tag, scope->outer)));
-    if (pool == tide_pool_refusing() || !tide_level_close(pool, base, scope->tag, scope->outer) ||
-        logged)
-        return;
-    tide_assert(pool->log_top == base && pool->tag == scope->outer);
-    tide_assert(scope->count <= TIDE_TYPED_MAX);
-    for (uint32_t i = 0; i < scope->count; i++) {
-        tide_assert(
-            tide_shelf_moved_on(&pool->shelves[scope->types[i]], scope->next[i], scope->outer));
-        pool->shelves[scope->types[i]] =
-            (tide_shelf){.next = scope->next[i], .saved_at = scope->outer};
+    if (TIDE_LIKELY(base != NULL && pool->tag == tag)) {
+        tide_assert(tide_log_has(pool, base) && !pool->core->careful);
+        if (pool->core->attended || !tide_log_rewind_shelves(pool, base))
+            tide_log_rewind(pool, base);
+        return tag - 1;
     }
+    if (pool == tide_pool_refusing())
+        return 0;
+    bool logged = base == NULL;
+    base = logged ? (tide_entry *)(void *)log : base;
+    tide_assert(tide_log_has(pool, base) && tide_tag_nests(pool, tag));
+    return tide_level_close(pool, base, tag, outer_saved) && !logged ? pool->tag : 0;
 }
 
 /* All or none: if one fails the caller sees NULL for each, so a test of any one is enough. What was
@@ -60,7 +62,7 @@ void tide_typed_leave_slow(const tide_typed_scope *scope)
 void tide_frame_acquire_slow(tide_pool *pool, uint32_t count, const tide_type *types,
                              const size_t *counts, void **data, TIDE_PLACE)
 {
-    bool complete = true;
+    bool complete = pool != tide_pool_refusing(); /* whose scope was refused: with a message */
     for (uint32_t i = 0; i < count; i++) {
         data[i] = complete ? tide_acquire_slow(pool, types[i], counts[i], TIDE_PASS_PLACE) : NULL;
         complete = data[i] != NULL;
@@ -74,14 +76,14 @@ void tide_frame_acquire_slow(tide_pool *pool, uint32_t count, const tide_type *t
 
 tide_loop tide_loop_enter_slow(tide_pool *pool, TIDE_PLACE)
 {
-    tide_loop loop = {.pool = tide_pool_refusing(), .tag = TIDE_TAG_ROOT};
-    if (tide_level_admit(pool, "TIDE_LOOP") != TIDE_OK)
+    tide_loop loop = {.pool = tide_pool_refusing(), .tag = TIDE_TAG_REFUSED};
+    if (tide_level_admit_or_report(pool, "TIDE_LOOP") != TIDE_OK)
         return loop;
     loop.pool = pool;
     loop.base = pool->log_top;
-    loop.outer = pool->tag;
+    loop.outer_saved = pool->saved;
     loop.tag = tide_level_open_at(pool, (tide_place){TIDE_PASS_PLACE});
-    tide_assert(tide_log_has(pool, loop.base) && tide_tag_nests(loop.tag, loop.outer));
+    tide_assert(tide_log_has(pool, loop.base) && tide_tag_nests(pool, loop.tag));
     tide_assert(loop.top == NULL); /* so the first iteration ends by cold code */
     return loop;
 }
@@ -93,8 +95,9 @@ static bool typed_loop_only_touched(const tide_loop *loop)
     if (pool->tag != loop->tag || pool->core->careful || pool->core->streams.foreign_count != 0)
         return false; /* streams must be ordered each time: runtime/pool/streams.h */
     tide_assert(loop->base <= pool->log_top);
+    const tide_shelf *request = &pool->core->log.undo[TIDE_UNDO_REQUEST]; /* may stay, too */
     for (const tide_entry *entry = loop->base; entry != pool->log_top; entry++)
-        if (!tide_shelf_real(pool, entry->shelf))
+        if (!tide_shelf_real(pool, entry->shelf) && entry->shelf != request)
             return false;
     return true;
 }
@@ -105,7 +108,7 @@ static tide_loop typed_loop_learn(tide_loop loop)
 {
     tide_pool *pool = loop.pool;
     tide_assert(pool->tag == loop.tag && !pool->core->attended);
-    tide_assert(pool->shelves[TIDE_NO_TYPE].saved_at == 0); /* nobody's: it may be written */
+    tide_assert(pool->shelves[TIDE_NO_TYPE].bit == 0); /* nobody's: it may be written */
     loop.top = pool->log_top;
     loop.rest = loop.base;
     for (int i = 0; i < 2; i++) {
@@ -129,7 +132,8 @@ static tide_loop typed_loop_undo(tide_loop loop)
         place = pool->core->levels.closing = tide_levels_pop(&pool->core->levels, loop.tag);
     tide_log_rewind(pool, loop.base);
     tide_assert(pool->log_top == loop.base);
-    pool->tag = loop.tag;
+    pool->tag = loop.tag = tide_tag_at(pool, tide_level(loop.tag)); /* of this epoch */
+    pool->saved = 0;
     if (pool->core->careful)
         tide_levels_push(&pool->core->levels, loop.tag, place);
     loop.top = NULL;
@@ -141,12 +145,13 @@ tide_loop tide_loop_next_slow(tide_loop loop)
     tide_pool *pool = loop.pool;
     if (pool == tide_pool_refusing() || (pool->tag != loop.tag && tide_abandoned(pool, loop.tag)))
         return loop;
-    tide_assert(tide_log_has(pool, loop.base) && tide_tag_nests(loop.tag, loop.outer));
+    tide_assert(tide_log_has(pool, loop.base) && tide_tag_nests(pool, loop.tag));
     if (!typed_loop_only_touched(&loop))
         return typed_loop_undo(loop);
     for (tide_entry *entry = loop.base; entry != pool->log_top; entry++) {
-        tide_assert(entry->shelf->saved_at == loop.tag); /* so each shelf stands there once */
-        tide_assert(entry->next <= entry->shelf->next);
+        /* So each shelf stands there once. */
+        tide_assert(!tide_shelf_real(pool, entry->shelf) || tide_log_saved(pool, entry->shelf));
+        tide_assert(!tide_shelf_real(pool, entry->shelf) || entry->next <= entry->shelf->next);
         entry->shelf->next = entry->next;
     }
     return typed_loop_learn(loop);
@@ -156,6 +161,6 @@ void tide_loop_leave_slow(tide_loop loop)
 {
     if (loop.pool == tide_pool_refusing())
         return;
-    tide_assert(tide_log_has(loop.pool, loop.base) && tide_tag_nests(loop.tag, loop.outer));
-    tide_level_close(loop.pool, loop.base, loop.tag, loop.outer);
+    tide_assert(tide_log_has(loop.pool, loop.base) && tide_tag_nests(loop.pool, loop.tag));
+    tide_level_close(loop.pool, loop.base, loop.tag, loop.outer_saved);
 }

@@ -58,6 +58,7 @@ tide_status tide_bump_enter(tide_pool *pool, size_t bytes, tide_bump_scope *scop
     const char *call = "tide_bump_enter";
     if (scope == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the scope is NULL");
+    TIDE_FORWARD(tide_pool_use(pool, call));
     *scope = (tide_bump_scope){.pool = pool, .mark = tide_checkpoint(pool)};
     if (scope->mark.pool == NULL)
         return tide_error_status();

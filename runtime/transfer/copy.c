@@ -7,6 +7,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/settings.h"
 #include "runtime/pool/row.h"
 #include "runtime/pool/streams.h"
 #include "runtime/transfer/copy.h"
@@ -26,16 +27,16 @@ static tide_status copy_check_row(const tide_pool *pool, const tide_row *row, co
         if (start == NULL || data < start || data >= start + record->bytes)
             continue;
         size_t used = 0, at = (size_t)(data - start);
-        tide_type_bytes(tide_type_find(row->type), record->length, &used);
+        tide_type_bytes(tide_type_facts_of(row->type), record->length, &used);
         tide_assert(at < record->bytes);
         tide_assert(!record->live || used <= record->bytes || record->exported != NULL);
         if (!record->live)
-            return tide_misuse(pool, TIDE_ERROR_STALE, call, "%p is in no live array of pool '%s'",
-                               (const void *)data, pool->core->name);
+            return tide_fail(TIDE_ERROR_STALE, call, "%p is in no live array of pool '%s'",
+                             (const void *)data, pool->core->name);
         if (at > used || bytes > used - at)
-            return tide_misuse(pool, TIDE_ERROR_SIZE, call,
-                               "%zu bytes from byte %zu on of an array of %zu bytes", bytes, at,
-                               used);
+            return tide_fail(TIDE_ERROR_SIZE, call,
+                             "%zu bytes from byte %zu on of an array of %zu bytes", bytes, at,
+                             used);
     }
     return TIDE_OK;
 }
@@ -68,6 +69,37 @@ static tide_status copy_admit(tide_pool *pool, const void *to, const void *from,
     return tide_streams_own(pool, call);
 }
 
+/* ---- pinned memory --------------------------------------------------------------------------- */
+
+/* Is the host's side page-locked already, so that nothing need be staged? While a graph is captured
+ * the answer is no: then copies are refused, not waited for. */
+static bool copy_is_pinned(const tide_pool *pool, const void *host, size_t bytes)
+{
+    tide_device *device = pool->core->device;
+    return device->methods->pinned != NULL && device->methods->pinned(device, host, bytes) &&
+           !device->methods->capturing(device, pool->core->streams.own);
+}
+
+/* Would staging wait anyway, because the ring is smaller? Smaller uploads are faster copied. */
+static bool copy_exceeds_ring(size_t bytes)
+{
+    return bytes > TIDE_RING_CHUNKS * (size_t)tide_setting_get(TIDE_SETTING_staging) * 1024;
+}
+
+/* One copy, without a chunk in between; the host waits for it. */
+static tide_status copy_directly(const tide_pool *pool, void *to, const void *from, size_t bytes)
+{
+    tide_device *device = pool->core->device;
+    void *stream = pool->core->streams.own;
+    TIDE_FORWARD(device->methods->copy(device, stream, to, from, bytes));
+    void *mark = device->methods->mark(device, stream);
+    if (mark == NULL)
+        return device->methods->wait(device, stream);
+    tide_status status = device->methods->mark_wait(device, mark);
+    device->methods->mark_drop(device, mark);
+    return status;
+}
+
 /* ---- the three copies ------------------------------------------------------------------------ */
 
 tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes)
@@ -83,7 +115,9 @@ tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t byte
     }
     const tide_piece piece = {.host = (char *)(uintptr_t)from, .bytes = bytes};
     tide_streams_gather(pool);
-    tide_status status = tide_ring_write(pool, to, bytes, &piece, 1, call);
+    tide_status status = copy_exceeds_ring(bytes) && copy_is_pinned(pool, from, bytes)
+                             ? copy_directly(pool, to, from, bytes)
+                             : tide_ring_write(pool, to, bytes, &piece, 1, call);
     tide_streams_follow(pool);
     return status;
 }
@@ -101,7 +135,8 @@ tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t by
     }
     const tide_piece piece = {.host = to, .bytes = bytes};
     tide_streams_gather(pool);
-    return tide_ring_read(pool, from, bytes, &piece, 1, call);
+    return copy_is_pinned(pool, to, bytes) ? copy_directly(pool, to, from, bytes)
+                                           : tide_ring_read(pool, from, bytes, &piece, 1, call);
 }
 
 /* A device copies the bytes of one copy in any order, so the two sides must not overlap. */

@@ -34,7 +34,7 @@ _Static_assert(sizeof(tide_piece) % _Alignof(size_t) == 0, "offsets may follow t
 static size_t parts_bytes_of(const tide_part *part)
 {
     size_t bytes = 0;
-    bool fits = tide_type_bytes(tide_type_find(part->type), part->count, &bytes);
+    bool fits = tide_type_bytes(tide_type_facts_of(part->type), part->count, &bytes);
     tide_assert(fits);
     (void)fits;
     return bytes;
@@ -44,7 +44,7 @@ static size_t parts_bytes_of(const tide_part *part)
 static tide_status parts_check_one(const tide_pool *pool, const tide_part *part, size_t index,
                                    bool host, const char *call)
 {
-    const tide_type_facts *facts = tide_type_find(part->type);
+    const tide_type_facts *facts = tide_type_facts_of(part->type);
     size_t bytes = 0;
     if (facts == NULL)
         return tide_fail(TIDE_ERROR_TYPE, call, "part %zu: no type %u", index, part->type);

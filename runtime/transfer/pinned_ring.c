@@ -10,7 +10,11 @@
 #include "runtime/base/settings.h"
 #include "runtime/pool/streams.h"
 
-enum { CHUNKS = 4, CHUNK_ALIGN = 4096, PIECE_ALIGN = 64 }; /* in bytes, but for the first */
+enum {
+    CHUNKS = TIDE_RING_CHUNKS,
+    CHUNK_ALIGN = 4096,
+    PIECE_ALIGN = 64
+}; /* in bytes, but for the first */
 
 _Static_assert(CHUNKS >= 2, "one chunk is filled while another is in flight");
 _Static_assert(CHUNK_ALIGN % PIECE_ALIGN == 0, "what is aligned in a chunk is aligned in memory");

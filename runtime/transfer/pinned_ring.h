@@ -12,6 +12,8 @@
 
 #include "runtime/pool/core.h"
 
+enum { TIDE_RING_CHUNKS = 4 };
+
 /* A piece of the host's memory, and where it lies in a block of the device's. Pieces are in order
  * and do not overlap; what is between them has no meaning. */
 typedef struct tide_piece {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of cases, and which variants each has. A new variant is one line here. */
+#include "after_request.h"
 #include "bench.h"
 #include "buffers.h"
 #include "columns.h"
@@ -7,11 +8,17 @@
 #include "device_cuda.h"
 #include "dispatch.h"
 #include "huge.h"
+#include "marks.h"
 #include "nd.h"
+#include "nested.h"
 #include "observe.h"
+#include "patterns.h"
 #include "peers.h"
 #include "phase.h"
 #include "plain.h"
+#include "programs.h"
+#include "request.h"
+#include "sites.h"
 #include "stage.h"
 #include "tide.h"
 #include "types.h"
@@ -60,7 +67,7 @@ static const bench_variant *const thread_variants[] = {
 };
 /* clang-format on */
 
-enum { CASE_ROOM = 96, NAME_ROOM = 24 };
+enum { CASE_ROOM = 128, NAME_ROOM = 24 };
 
 static bench_case cases[CASE_ROOM];
 static char names[CASE_ROOM][NAME_ROOM];
@@ -133,6 +140,19 @@ static void add_buffers(void)
     }
 }
 
+static void add_patterns(void)
+{
+    for (const bench_pattern *p = bench_patterns; p->name != NULL; p++) {
+        bench_case *job = add(p->name, p->name, p->about);
+        job->unit = "buffer";
+        job->base = "glibc";
+        job->step = p->step;
+        job->rounds = 9;
+        job->uncounted = true;
+        job->variants = bench_patterns_variants;
+    }
+}
+
 static void add_nd(void)
 {
     bench_case *nd = add("nd", "nd", "3 N-D arrays, type and rank known at run time only");
@@ -161,6 +181,14 @@ static void add_dispatch(void)
                       BENCH_DISPATCH_ACTORS, bench_dispatch_actors_variants);
     add_dispatch_case("dispatch-sweep", "the same, 100 types, the frequent ones moving",
                       BENCH_DISPATCH_SWEEP, bench_dispatch_sweep_variants);
+    add_dispatch_case("dispatch-random-2", "the same, 2 types at random", BENCH_DISPATCH_RANDOM,
+                      bench_dispatch_random_variants);
+    add_dispatch_case("dispatch-random-4", "the same, 4 types at random", BENCH_DISPATCH_RANDOM,
+                      bench_dispatch_random_variants);
+    add_dispatch_case("dispatch-random-16", "the same, 16 types at random", BENCH_DISPATCH_RANDOM,
+                      bench_dispatch_random_variants);
+    add_dispatch_case("dispatch-uneven", "the same, 16 types at random, each 1.4 times the next",
+                      BENCH_DISPATCH_RANDOM, bench_dispatch_random_variants);
 }
 
 static void add_stage_case(const char *name, uint32_t sites)
@@ -315,6 +343,88 @@ static void add_cuda(void)
                   bench_device_cuda_large_variants);
 }
 
+static void add_request(void)
+{
+    bench_case *job =
+        add("request", "request", "a request's two arrays: a pool of its own, or one");
+    job->unit = "request";
+    job->base = "stays";
+    job->step = 1;
+    job->variants = bench_request_variants;
+}
+
+/* An operation is one frame of so many that are open at once. */
+static void add_nested_case(const char *name, const char *about, const bench_sizes *small,
+                            uint32_t depth, const bench_variant *const *variants)
+{
+    bench_case *job = add(name, "nested", about);
+    job->unit = "frame";
+    job->sizes = small;
+    job->step = BENCH_SIZES * depth;
+    job->variants = variants;
+}
+
+static void add_nested(const bench_sizes *small)
+{
+    static const char *const about = "N functions, each with a frame of 2 arrays, calling the next";
+    add_nested_case("nested-frames-2", about, small, 2, bench_nested_2_variants);
+    add_nested_case("nested-frames-4", about, small, 4, bench_nested_4_variants);
+    add_nested_case("nested-frames-8", about, small, 8, bench_nested_8_variants);
+    add_nested_case("nested-mixed-4", "4 of them, no two of the same types", small, BENCH_MIXED,
+                    bench_nested_mixed_variants);
+    add_nested_case("recursion", "one such function that calls itself, 8 deep", small,
+                    BENCH_RECURSION, bench_recursion_variants);
+}
+
+static void add_sites(const bench_sizes *small)
+{
+    static const uint32_t counts[] = {1, 8, 50, 200};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0] && counts[i] <= BENCH_CALL_SITES; i++) {
+        char name[NAME_ROOM];
+        snprintf(name, sizeof name, "sites-%u", counts[i]);
+        bench_case *job = add(name, "sites", "N functions in turn, each a call site of its own");
+        job->sizes = small;
+        job->sites = counts[i];
+        job->step = BENCH_CALL_SITES;
+        job->variants = bench_sites_variants;
+    }
+}
+
+static void add_small(const char *name, const char *about, const bench_sizes *small,
+                      const char *base, const bench_variant *const *variants)
+{
+    bench_case *job = add(name, name, about);
+    job->sizes = small;
+    job->base = base;
+    job->variants = variants;
+}
+
+static void add_levels(const bench_sizes *small)
+{
+    add_small("types-unused", "2 arrays; the scope names a type that nobody acquires", small,
+              "tide-types", bench_unused_variants);
+    add_small("marks", "2 arrays between a mark and its rewind", small, "bump",
+              bench_marks_variants);
+    add_small("ffi", "2 arrays in a scope, all by function", small, "bump", bench_ffi_variants);
+    add_small("after-request", "2 arrays, a compact asked for in the scope around", small,
+              "tide-types", bench_after_request_variants);
+}
+
+static void add_program(const char *name, const char *about, const bench_variant *const *variants)
+{
+    bench_case *job = add(name, name, about);
+    job->unit = "job";
+    job->step = BENCH_PROGRAM_INPUTS;
+    job->variants = variants;
+}
+
+static void add_programs(void)
+{
+    add_program("program-codec", "a plane of 64 x 64 encoded, 7 functions, 9 types",
+                bench_codec_variants);
+    add_program("program-fft", "a recursive transform of 512 numbers", bench_fft_variants);
+}
+
 static void make_cases(void)
 {
     enum { KIB = 1024 };
@@ -327,6 +437,10 @@ static void make_cases(void)
         add("untracked", "untracked", "a helper touches a type the scope did not save");
     untracked->sizes = small;
     untracked->variants = bench_untracked_variants;
+    add_nested(small);
+    add_sites(small);
+    add_levels(small);
+    add_programs();
     add_nd();
     add_dispatch();
     add_phases();
@@ -334,6 +448,8 @@ static void make_cases(void)
     add_observe(small);
     add_threads(small);
     add_buffers();
+    add_patterns();
+    add_request();
     add_jobs();
     add_huge();
     add_devices();

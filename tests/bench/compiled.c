@@ -5,9 +5,11 @@
 #define _GNU_SOURCE
 #include "compiled.h"
 
+#include "jit/learn/round.h"
 #include "jit/stager/directory.h"
 
 #include <dlfcn.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,17 +24,43 @@ const char *bench_cache_folder(void)
     return cache_folder;
 }
 
+static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *at)
+{
+    (void)status;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+void bench_cache_remove(void)
+{
+    nftw(cache_folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Not the children that run a case: the folder is this process's. */
+static pid_t cache_owner;
+
+static void remove_at_exit(void)
+{
+    if (getpid() == cache_owner)
+        bench_cache_remove();
+}
+
 void bench_learning_prepare(void)
 {
+    cache_owner = getpid();
+    atexit(remove_at_exit);
     const char *home = getenv("HOME");
-    snprintf(cache_folder, sizeof cache_folder, "%s/.tidepool-bench-%ld", home != NULL ? home : "",
-             (long)getpid());
+    /* Not by the number alone: a benchmark that was killed may have left one of that number. */
+    snprintf(cache_folder, sizeof cache_folder, "%s/.tidepool-bench-%ld-%lx",
+             home != NULL ? home : "", (long)getpid(), (unsigned long)bench_now());
     setenv("XDG_CACHE_HOME", cache_folder, 1);
 #if BENCH_HAVE_STAGER
     setenv("TIDEPOOL_STAGER", BENCH_STAGER, 0);
 #endif
     bench_tune("keeper", 0);
     bench_tune("compiles", 1e9);
+    bench_tune("break_even", 0); /* what it costs or gains is measured, so it must be there */
 }
 
 double bench_tune(const char *name, double value)
@@ -154,8 +182,13 @@ static bool in_artefact(tide_site *site)
     tide_enter_function *code = __atomic_load_n(&plan->enter, __ATOMIC_RELAXED);
     void *address;
     memcpy(&address, &code, sizeof address);
-    if (plan->tier == TIDE_TIER_COMPILED && dladdr(address, &where) != 0 &&
-        tide_directory_holds(where.dli_fname, error, sizeof error) && where.dli_saddr == address)
+    bool ours = false;
+    if (plan->tier == TIDE_TIER_COMPILED && dladdr(address, &where) != 0) {
+        tide_round_lock();
+        ours = tide_directory_holds(where.dli_fname, error, sizeof error);
+        tide_round_unlock();
+    }
+    if (ours && where.dli_saddr == address)
         return true;
     bench_complain("site %s runs no compiled code: tier %s %s", ask(site).name,
                    tide_tier_name(plan->tier), error);

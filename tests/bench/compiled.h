@@ -16,7 +16,7 @@
 #define BENCH_MISSING_STAGER "no stager: libgccjit was not found"
 #endif
 
-enum { BENCH_SITES_MAX = 4, BENCH_SETTLE_MS = 60000 };
+enum { BENCH_SITES_MAX = 200, BENCH_SETTLE_MS = 60000 };
 
 typedef struct bench_compiled {
     tide_site *sites[BENCH_SITES_MAX];
@@ -35,6 +35,9 @@ void bench_learning_prepare(void);
 
 /* That folder, which has not been made. Not in /tmp, whose files the library does not trust. */
 const char *bench_cache_folder(void);
+
+/* Removes it with all that lies in it, also what drivers keep there. Done at exit, too. */
+void bench_cache_remove(void);
 
 /* The static site of that name; dies when there is none. */
 tide_site *bench_site_named(const char *name);

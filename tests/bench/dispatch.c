@@ -5,6 +5,9 @@
  *   lookup         TIDE_DISPATCH, its site pinned to the general plan: the methods' table
  *   switch         what a person would write who knows all types beforehand
  *   tide-compiled  TIDE_DISPATCH with compiled code; in the sweep: as it learns, one step a round
+ *   tide-each      tide_dispatch_each over lists of types and values, 4096 values a call; -many: each
+ *                  type also has a method for many values; -gathered: that, and the lists are
+ *                  written first, which is part of the figure
  *   direct         calls of the known methods, in the order of the stream
  *   floor          the methods' bodies in place of the calls
  *
@@ -16,6 +19,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TYPES = 100, ROWS_MAX = BENCH_DISPATCH_SWEEP, ONE_OFFS = 10 };
@@ -32,6 +36,8 @@ typedef struct dispatch_state {
     tide_site *site;
     item *items;
     size_t rows;
+    tide_type *listed; /* of each item; dispatch-random and -uneven */
+    void **args;
     tide_learning_statistics warm;
     uint64_t unmet;
 } dispatch_state;
@@ -57,6 +63,21 @@ HUNDRED(METHOD)
 static tide_method *const methods[TYPES] = {
 #define METHOD_ENTRY(n) method_##n,
     HUNDRED(METHOD_ENTRY)};
+
+/* For many values at once. */
+#define METHOD_MANY(n)                                    \
+    static void many_##n(void *const *args, size_t count) \
+    {                                                     \
+        for (size_t i = 0; i < count; i++) {              \
+            item *at = args[i];                           \
+            at->result = BODY(n, at);                     \
+        }                                                 \
+    }
+HUNDRED(METHOD_MANY)
+
+static tide_method_many *const manies[TYPES] = {
+#define MANY_ENTRY(n) many_##n,
+    HUNDRED(MANY_ENTRY)};
 
 /* --- streams ------------------------------------------------------------------------------ */
 
@@ -104,6 +125,19 @@ static uint32_t sweep_number(size_t row, uint64_t *random)
 {
     uint32_t centre = (uint32_t)(row / (ROUND * ROUNDS_A_CENTRE));
     return (centre + half_normal(random)) % TYPES;
+}
+
+/* Of sixteen, each 1.4 times as frequent as the next. */
+static uint32_t uneven_number(uint64_t *random)
+{
+    double at = (double)(bench_random(random) >> 11) * 0x1p-53, share = 1, all = 0, sum = 0;
+    for (int i = 0; i < 16; i++, share /= 1.4)
+        all += share;
+    share = 1;
+    for (uint32_t i = 0; i < 15; i++, share /= 1.4)
+        if ((sum += share) > at * all)
+            return i;
+    return 15;
 }
 
 static dispatch_state *make(size_t rows, uint32_t turns)
@@ -233,6 +267,10 @@ static void teardown(void *state)
 {
     dispatch_state *s = state;
     bench_release(s->items, s->rows * sizeof *s->items);
+    if (s->listed != NULL) {
+        bench_release(s->listed, s->rows * sizeof *s->listed);
+        bench_release(s->args, s->rows * sizeof *s->args);
+    }
     bench_state_free(s, sizeof *s);
 }
 
@@ -254,6 +292,33 @@ static void *setup_sweep(const bench_case *job)
 {
     (void)job;
     return make(ROWS_MAX, 0);
+}
+
+/* dispatch-random-N, and dispatch-uneven, which has no number. */
+static void *setup_random(const bench_case *job)
+{
+    uint32_t kinds = (uint32_t)strtoul(strrchr(job->name, '-') + 1, NULL, 10);
+    dispatch_state *s = make(BENCH_DISPATCH_RANDOM, 1);
+    uint64_t random = 77;
+    s->listed = bench_allocate(s->rows * sizeof *s->listed);
+    s->args = bench_allocate(s->rows * sizeof *s->args);
+    for (size_t i = 0; i < s->rows; i++) {
+        uint32_t number =
+            kinds != 0 ? (uint32_t)((bench_random(&random) >> 32) % kinds) : uneven_number(&random);
+        s->items[i] = make_item(number, &random);
+        s->listed[i] = s->items[i].type;
+        s->args[i] = &s->items[i];
+    }
+    return s;
+}
+
+static void *setup_many(const bench_case *job)
+{
+    dispatch_state *s = setup_random(job);
+    for (uint32_t i = 0; i < TYPES; i++)
+        if (tide_generic_add_many(s->generic, types[i], manies[i]) != TIDE_OK)
+            bench_die("%s", tide_error_message());
+    return s;
 }
 
 static bench_compiled site_of(const char *function)
@@ -283,14 +348,26 @@ static void one_offs(dispatch_state *s, bench_use_function *use)
     use(&others, ONE_OFFS);
 }
 
-static void *compile(dispatch_state *s, bool actors)
+/* What an earlier case of this process has had compiled is for its own types. */
+static void forget(const bench_compiled *c)
+{
+    tide_site *site = c->sites[0];
+    if (tide_site_unpin(site) != TIDE_OK || tide_site_reset(site) != TIDE_OK)
+        bench_die("%s", tide_error_message());
+}
+
+/* `may_miss`: this part of the calls may find no guard. */
+static void *compile(dispatch_state *s, bool actors, double may_miss)
 {
     bench_compiled twin = site_of("counted_run");
     s->compiled = site_of("compiled_run");
+    forget(&twin);
+    forget(&s->compiled);
+    s->compiled.may_miss = may_miss;
     if (actors)
         one_offs(s, counted_use);
     bench_compile(&twin, counted_use, s, s->rows, true);
-    bench_prove_executed(&twin, counted_use, s, s->rows, 0);
+    bench_prove_executed(&twin, counted_use, s, s->rows, (uint64_t)(may_miss * (double)s->rows));
     if (actors)
         one_offs(s, compiled_use);
     bench_compile(&s->compiled, compiled_use, s, s->rows, false);
@@ -314,12 +391,12 @@ static void *lookup_sweep_setup(const bench_case *job)
 
 static void *compiled_3_setup(const bench_case *job)
 {
-    return compile(setup_3(job), false);
+    return compile(setup_3(job), false, 0);
 }
 
 static void *compiled_actors_setup(const bench_case *job)
 {
-    return compile(setup_actors(job), true);
+    return compile(setup_actors(job), true, 0);
 }
 
 #define DISPATCH_VARIANT(variable, label, missing, setup, name)                         \
@@ -344,6 +421,75 @@ const bench_variant *const bench_dispatch_3_variants[] = {
 };
 const bench_variant *const bench_dispatch_actors_variants[] = {
     &least_actors, &known_actors, &cases_actors, &lookup_actors, &compiled_actors, NULL,
+};
+
+/* --- types at random ---------------------------------------------------------------------- */
+
+enum { EACH = 4096 }; /* values a call */
+
+static uint64_t each_block(dispatch_state *s, uint64_t operations, bool gather)
+{
+    uint64_t done = 0;
+    while (done < operations)
+        for (size_t row = 0; row < s->rows; row += EACH, done += EACH) {
+            for (size_t i = row; gather && i < row + EACH; i++) {
+                s->listed[i] = s->items[i].type;
+                s->args[i] = &s->items[i];
+            }
+            if (tide_dispatch_each(s->generic, s->listed + row, s->args + row, EACH) != EACH)
+                bench_die("%s", tide_error_message());
+        }
+    return done;
+}
+
+static uint64_t each_run(void *state, uint64_t operations)
+{
+    return each_block(state, operations, false);
+}
+
+static uint64_t gathered_run(void *state, uint64_t operations)
+{
+    return each_block(state, operations, true);
+}
+PROVE(each)
+PROVE(gathered)
+
+static void *lookup_random_setup(const bench_case *job)
+{
+    return looked_up(setup_random(job));
+}
+
+/* Of sixteen types alike the model would test for none, so it is told that a lookup is dear. Of
+ * uneven ones a window may not see the rarest. */
+static void *compiled_random_setup(const bench_case *job)
+{
+    double before = bench_tune("cost_dynamic", 64);
+    dispatch_state *s = compile(setup_random(job), false, 0.1);
+    bench_tune("cost_dynamic", before);
+    return s;
+}
+
+/* Methods for many stay with the generic function; tide-each has one of its own. */
+static void *each_setup(const bench_case *job)
+{
+    dispatch_state *s = setup_random(job);
+    s->generic = tide_generic_create("bench: one by one");
+    for (uint32_t i = 0; i < TYPES; i++)
+        if (s->generic == NULL || tide_generic_add(s->generic, types[i], methods[i]) != TIDE_OK)
+            bench_die("%s", tide_error_message());
+    return s;
+}
+
+DISPATCH_VARIANT(lookup_random, "lookup", NULL, lookup_random_setup, lookup)
+DISPATCH_VARIANT(compiled_random, "tide-compiled", BENCH_MISSING_STAGER, compiled_random_setup,
+                 compiled)
+DISPATCH_VARIANT(cases_random, "switch", NULL, setup_random, switch_all)
+DISPATCH_VARIANT(each_one, "tide-each", NULL, each_setup, each)
+DISPATCH_VARIANT(each_many, "tide-each-many", NULL, setup_many, each)
+DISPATCH_VARIANT(each_gathered, "tide-each-gathered", NULL, setup_many, gathered)
+
+const bench_variant *const bench_dispatch_random_variants[] = {
+    &cases_random, &lookup_random, &compiled_random, &each_one, &each_many, &each_gathered, NULL,
 };
 
 /* --- the sweep, as it learns -------------------------------------------------------------- */

@@ -7,16 +7,17 @@
  *   tide-stepped   it learns, one step every 256 scopes
  *   tide-keeper    it learns by the keeper, whose rounds are 10 ms apart
  *
- * A change is over when the site runs compiled code that saves the two types of the phase: how many
- * scopes and nanoseconds that took, of those changes after which it came about at all. */
+ * A change is over when the site runs a plan that saves the two types of the phase and no others: how
+ * many scopes and nanoseconds that took, of those changes after which it came about at all. */
 #include "phase.h"
+#include "compiled.h"
 
 #include "scope4.h"
 #include "tide.h"
 
 #include <string.h>
 
-enum { STEP_EVERY = 256, LOOK_EVERY = 16, PAIR = 2 };
+enum { STEP_EVERY = 256, LOOK_EVERY = 4, PAIR = 2 };
 
 static const tide_type pairs[BENCH_PHASES][PAIR] = {
     {TIDE_F64, TIDE_I32}, {TIDE_F32, TIDE_I64}, {TIDE_U8, TIDE_I16}, {TIDE_C64, TIDE_U32}};
@@ -32,6 +33,7 @@ typedef struct phase_state {
     bool waiting;
     uint64_t fast, changes, uses; /* changes that were over, all changes; added up */
     double since, ns, paused;
+    double break_even; /* the setting, between blocks */
     tide_learning_statistics warm;
     tide_site_information first;
 } phase_state;
@@ -49,7 +51,7 @@ static bool is_fast(const phase_state *s, const tide_type *pair)
 {
     const tide_plan *plan = __atomic_load_n(&s->site->plan, __ATOMIC_ACQUIRE);
     uint32_t found = 0;
-    if (plan->tier != TIDE_TIER_COMPILED)
+    if (plan->tier == TIDE_TIER_FULL || plan->type_count != PAIR)
         return false;
     for (uint32_t i = 0; i < plan->type_count; i++)
         found += plan->types[i] == pair[0] || plan->types[i] == pair[1];
@@ -120,6 +122,7 @@ PHASE(keeper, "phase keeper")
 void bench_phase_before(void *state)
 {
     phase_state *s = state;
+    s->break_even = bench_tune("break_even", 1); /* as it is for programs */
     if (s->paused != 0)
         s->since += bench_now() - s->paused;
     if (s->mode == KEEPER && tide_keeper_start() != TIDE_OK)
@@ -130,6 +133,7 @@ void bench_phase_after(void *state)
 {
     phase_state *s = state;
     s->paused = bench_now();
+    bench_tune("break_even", s->break_even);
     if (s->mode == KEEPER && tide_keeper_stop() != TIDE_OK)
         bench_die("%s", tide_error_message());
 }

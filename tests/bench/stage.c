@@ -3,7 +3,8 @@
  * sites decided on in one round.
  *
  *   cold   the stager is started for it
- *   warm   the stager is there
+ *   warm   the stager is there, and has compiled the form of that code before
+ *   fresh  the stager is there; each site, in each block, has a form that it has not compiled
  *   kept   the code is among the artefacts that were kept
  *
  * The decision is a declaration, which needs no window. Each block declares other types than the
@@ -17,7 +18,7 @@
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
 
-#include <ftw.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ enum { SETS = 3, NAME_ROOM = 32 };
 static const tide_type sets[SETS][2] = {
     {TIDE_F64, TIDE_I32}, {TIDE_F32, TIDE_I64}, {TIDE_U8, TIDE_I16}};
 
-typedef enum origin { COLD, WARM, KEPT } origin;
+typedef enum origin { COLD, WARM, FRESH, KEPT } origin;
 
 typedef struct stage_state {
     bench_tide *tide;
@@ -37,8 +38,9 @@ typedef struct stage_state {
     uint32_t count;
     origin source;
     uint64_t turn;
-    double started, spent, most, cpu; /* ms; the last: of the stager */
-    double trial, code_max, keep;     /* settings as they were       */
+    double started, spent, most, cpu;    /* ms; the last: of the processor, as stagers tell */
+    double trial, code_max, keep, plans; /* settings as they were */
+    uint64_t waiting;                    /* retired before: what is of dispatches stays for good */
     tide_learning_statistics before;
     char cache[256];
 } stage_state;
@@ -71,46 +73,49 @@ static void use_sites(stage_state *s)
     }
 }
 
+/* Two of the first twelve types and one of four more: the number-th such set, of 264. Those are
+ * more than a stager compiles before it is replaced. */
+static void find_set(uint64_t number, tide_type types[3])
+{
+    enum { TYPES = 12, PAIRS = TYPES * (TYPES - 1) / 2, THIRDS = 4 };
+    tide_type first = 1, left = (tide_type)(number % PAIRS);
+    while (left >= TYPES - first)
+        left -= TYPES - first++;
+    types[0] = first;
+    types[1] = first + 1 + left;
+    types[2] = (tide_type)(TYPES + 1 + number / PAIRS % THIRDS);
+}
+
 static void declare(stage_state *s)
 {
-    const tide_type *types = sets[s->turn++ % SETS];
-    for (uint32_t i = 0; i < s->count; i++)
-        must(tide_site_declare(s->sites[i], types, 2));
+    const tide_type *types = sets[s->turn % SETS];
+    for (uint32_t i = 0; i < s->count; i++) {
+        tide_type fresh[3];
+        find_set(s->turn * s->count + i, fresh);
+        must(s->source == FRESH ? tide_site_declare(s->sites[i], fresh, 3)
+                                : tide_site_declare(s->sites[i], types, 2));
+    }
+    s->turn++;
 }
 
 /* Code that is retired goes once the pool passes by. */
 static void unload_retired(stage_state *s)
 {
-    for (int i = 0; i < 100 && learned().waiting != 0; i++) {
+    for (int i = 0; i < 100 && learned().waiting > s->waiting; i++) {
         use_sites(s);
         must(tide_step());
     }
-    if (learned().waiting != 0)
+    if (learned().waiting > s->waiting)
         bench_die("stage: retired code stays loaded");
-}
-
-/* Milliseconds of the stager that runs now, with the assembler and linker it waited for; in steps
- * of the system's tick, so that only the sum of many blocks says something. */
-static double stager_cpu(void)
-{
-    char path[64];
-    unsigned long long ticks[4] = {0};
-    snprintf(path, sizeof path, "/proc/%d/stat", tide_stager_process());
-    FILE *in = fopen(path, "r");
-    if (in == NULL)
-        return 0;
-    if (fscanf(in, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
-               &ticks[0], &ticks[1], &ticks[2], &ticks[3]) != 4)
-        bench_complain("stage: no figures in %s", path);
-    fclose(in);
-    return (double)(ticks[0] + ticks[1] + ticks[2] + ticks[3]) * 1e3 / (double)sysconf(_SC_CLK_TCK);
 }
 
 static void set_settings(stage_state *s)
 {
+    s->waiting = learned().waiting;
     s->trial = bench_tune("trial", 0);
     s->code_max = bench_tune("code_max", 1);
     s->keep = bench_tune("artefact_cache", s->source == KEPT);
+    s->plans = bench_tune("plans_max", 1024);
 }
 
 static void reset_settings(const stage_state *s)
@@ -118,6 +123,7 @@ static void reset_settings(const stage_state *s)
     bench_tune("trial", s->trial);
     bench_tune("code_max", s->code_max);
     bench_tune("artefact_cache", s->keep);
+    bench_tune("plans_max", s->plans);
 }
 
 void bench_stage_before(void *state)
@@ -134,7 +140,6 @@ void bench_stage_before(void *state)
     declare(s);
     use_sites(s);
     s->before = learned();
-    s->cpu -= stager_cpu();
     s->started = bench_now();
 }
 
@@ -153,7 +158,7 @@ void bench_stage_after(void *state)
     tide_learning_statistics now = learned();
     uint64_t compiled = now.compiled - s->before.compiled, kept = now.kept - s->before.kept;
     bool first = s->turn <= SETS; /* there is nothing kept yet */
-    s->cpu += stager_cpu();
+    s->cpu += (double)(now.spent_us - s->before.spent_us) / 1e3;
     s->spent += ms;
     if (ms > s->most)
         s->most = ms;
@@ -172,19 +177,12 @@ void bench_stage_after(void *state)
 
 /* --- where artefacts are kept ------------------------------------------------------------- */
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *at)
-{
-    (void)status;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
 static void make_cache(stage_state *s)
 {
     const char *folder = bench_cache_folder();
     int length = snprintf(s->cache, sizeof s->cache, "%s", folder);
-    if (length >= (int)sizeof s->cache || mkdir(folder, 0700) != 0)
+    if (length >= (int)sizeof s->cache ||
+        (mkdir(folder, 0700) != 0 && errno != EEXIST)) /* a driver may have */
         bench_die("stage: no folder %s", folder);
 }
 
@@ -216,6 +214,11 @@ static void *cold_setup(const bench_case *job)
 static void *warm_setup(const bench_case *job)
 {
     return make(job, WARM, "warm");
+}
+
+static void *fresh_setup(const bench_case *job)
+{
+    return make(job, FRESH, "fresh");
 }
 
 static void *kept_setup(const bench_case *job)
@@ -263,7 +266,7 @@ static void teardown(void *state)
     if (--users == 0)
         bench_tide_free(shared);
     if (s->cache[0] != '\0')
-        nftw(s->cache, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+        bench_cache_remove();
     bench_state_free(s, sizeof *s);
 }
 
@@ -272,11 +275,9 @@ static void teardown(void *state)
         #name, BENCH_MISSING_STAGER, name##_setup, prove, run, verify, teardown, milliseconds};
 STAGE_VARIANT(cold)
 STAGE_VARIANT(warm)
+STAGE_VARIANT(fresh)
 STAGE_VARIANT(kept)
 
 const bench_variant *const bench_stage_variants[] = {
-    &variant_cold,
-    &variant_warm,
-    &variant_kept,
-    NULL,
+    &variant_cold, &variant_warm, &variant_fresh, &variant_kept, NULL,
 };

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "bed.h"
 
+#include "runtime/buffers/buffers.h"
+
 #include <pthread.h>
 #include <stdio.h>
 
@@ -55,7 +57,10 @@ static void a_handle_stays_stale_when_its_slot_serves_another_bucket(void **stat
     assert_int_equal(tide_buffers_trim(buffers, 0).slots, 1);
     expect_refused(tide_buffer_release(buffers, old), TIDE_ERROR_STALE, "released");
     tide_buffer young = acquired(buffers, MIB);
-    assert_int_equal(young.slot, old.slot);
+    assert_int_equal((uint32_t)young.slot,
+                     (uint32_t)old.slot); /* the record; above it, the bucket */
+    tide_buffer mixed = {old.slot, young.generation};
+    expect_refused(tide_buffer_release(buffers, mixed), TIDE_ERROR_STALE, "never was");
     expect_refused(tide_buffer_release(buffers, old), TIDE_ERROR_STALE, "again");
     expect_ok(tide_buffer_release(buffers, young));
     expect_ok(tide_buffers_destroy(buffers));
@@ -74,7 +79,8 @@ static void forged_handles_and_those_of_others_are_refused(void **state)
                                   {b.slot, b.generation - 1},
                                   {b.slot + 1, b.generation},
                                   {UINT64_MAX, b.generation},
-                                  {(uint64_t)1 << 32 | b.slot, b.generation},
+                                  {(uint64_t)1 << 32 ^ b.slot, b.generation},
+                                  {(uint64_t)1 << 40 | b.slot, b.generation},
                                   other};
     tide_buffers_statistics before = stats_of(buffers);
     for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
@@ -134,7 +140,7 @@ static void cycle(tide_buffers *buffers, size_t count, size_t bytes)
 static void a_full_bucket_drops_and_counts(void **state)
 {
     (void)state;
-    tide_buffers *buffers = made(NULL);
+    tide_buffers *buffers = made(&(tide_buffers_options){.count_max = 16});
     cycle(buffers, 40, 1000);
     tide_buffers_statistics s = stats_of(buffers);
     assert_int_equal(s.cached, 16);
@@ -407,6 +413,27 @@ static void what_is_old_goes_with_the_ticks(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+/* Ages and bounds of 32 bits are compared with ticks of 64. */
+static void an_age_near_the_largest_is_an_age(void **state)
+{
+    (void)state;
+    tide_buffers *longest = made(&(tide_buffers_options){.age_max = UINT32_MAX});
+    tide_buffers *less = made(&(tide_buffers_options){.age_max = UINT32_MAX - 8});
+    cycle(longest, 3, 1000);
+    cycle(less, 3, 1000);
+    for (unsigned i = 0; i < 3; i++)
+        tide_buffers_tick(1);
+    tide_buffers_tick(UINT32_MAX - 20);
+    assert_int_equal(stats_of(longest).cached, 3);
+    assert_int_equal(stats_of(less).cached, 3);
+    assert_int_equal(tide_buffers_trim(longest, UINT32_MAX).slots, 0);
+    tide_buffers_tick(UINT32_MAX / 4); /* it is looked for eight times in an age */
+    assert_int_equal(stats_of(longest).cached, 0);
+    assert_int_equal(stats_of(less).cached, 0);
+    expect_ok(tide_buffers_destroy(longest));
+    expect_ok(tide_buffers_destroy(less));
+}
+
 static void trim_gives_back_what_is_cached_and_only_that(void **state)
 {
     (void)state;
@@ -447,15 +474,24 @@ static void the_shared_instance_is_one_until_all_have_let_go(void **state)
     expect_ok(tide_buffers_destroy(first));
 }
 
+/* Whatever bounds the program asks for; batches and zeroed ones too. */
 static void disabled_buffers_cache_nothing(void **state)
 {
     (void)state;
     expect_ok(tide_tune_set("disable", 1));
-    tide_buffers *buffers = made(NULL);
+    tide_buffers *buffers = made(&(tide_buffers_options){.count_max = 100, .bytes_max = 64 * MIB});
     expect_ok(tide_tune_set("disable", 0));
     cycle(buffers, 3, 1000);
-    assert_int_equal(stats_of(buffers).cached, 0);
-    assert_int_equal(stats_of(buffers).dropped, 3);
+    tide_buffer held[40];
+    expect_ok(tide_buffer_acquire_many(buffers, 300 * KIB, 40, held));
+    expect_ok(tide_buffer_release_many(buffers, held, 40));
+    tide_buffer zeroed = tide_buffer_acquire_zeroed(buffers, 1000);
+    assert_int_equal(*(char *)tide_buffer_pointer(buffers, zeroed), 0);
+    expect_ok(tide_buffer_release(buffers, zeroed));
+    expect_refused(tide_buffer_release(buffers, zeroed), TIDE_ERROR_STALE, "released");
+    tide_buffers_statistics s = stats_of(buffers);
+    assert_int_equal(s.cached + s.hits + s.live, 0);
+    assert_int_equal(s.dropped, 44);
     expect_ok(tide_buffers_destroy(buffers));
 }
 
@@ -477,7 +513,11 @@ static void at_check_level_1_sanitizers_know_what_is_live(void **state)
     char *memory = tide_buffer_pointer(buffers, b);
     memset(memory, 1, 1000);
     expect_touchable(memory + 999, true);
-    expect_touchable(memory + 1008, false); /* of its bucket, but not of what was asked for */
+    size_t bytes = tide_buffer_bytes(buffers, b);
+    assert_int_equal(bytes, 1024); /* more than was asked for, and the program's all the same */
+    expect_touchable(memory + 1008, true);
+    expect_touchable(memory + 1023, true);
+    memset(memory, 3, bytes);
     expect_ok(tide_buffer_release(buffers, b));
     expect_touchable(memory, false);
     b = acquired(buffers, 1024);
@@ -545,7 +585,8 @@ static void the_hook_hears_all_that_happens(void **state)
 {
     (void)state;
     struct heard heard = {0};
-    tide_buffers *buffers = made(&(tide_buffers_options){.hook = listen, .user = &heard});
+    tide_buffers *buffers =
+        made(&(tide_buffers_options){.hook = listen, .user = &heard, .count_max = 16});
     cycle(buffers, 20, 1000);
     assert_false(heard.hit);
     assert_int_equal(heard.bytes, 16 * KIB);
@@ -580,6 +621,29 @@ static void a_trace_has_a_line_for_each_acquire_and_release(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+/* Each writes a slot 0; the file must tell them apart. */
+static void two_instances_trace_to_one_file(void **state)
+{
+    (void)state;
+    char text[1024] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    const tide_buffers_options options = {.hook = tide_buffer_trace, .user = out};
+    tide_buffers *first = made(&options), *second = made(&options);
+    tide_buffer a = acquired(first, 100), b = acquired(second, 100);
+    assert_int_equal(a.slot, b.slot);
+    fflush(out);
+    unsigned long long slots[2] = {0, 0};
+    assert_int_equal(sscanf(text, "%*u %*u %*u acquire %llu %*u %*u %*u %*u %*u acquire %llu",
+                            &slots[0], &slots[1]),
+                     2);
+    assert_true(slots[0] != slots[1]);
+    expect_ok(tide_buffer_release(first, a));
+    expect_ok(tide_buffer_release(second, b));
+    fclose(out);
+    expect_ok(tide_buffers_destroy(first));
+    expect_ok(tide_buffers_destroy(second));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -601,6 +665,7 @@ int main(void)
         cmocka_unit_test(sizes_that_cannot_be_are_refused),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(what_is_old_goes_with_the_ticks),
+        cmocka_unit_test(an_age_near_the_largest_is_an_age),
         cmocka_unit_test(trim_gives_back_what_is_cached_and_only_that),
         cmocka_unit_test(the_shared_instance_is_one_until_all_have_let_go),
         cmocka_unit_test(disabled_buffers_cache_nothing),
@@ -608,6 +673,7 @@ int main(void)
         cmocka_unit_test(statistics_are_there_by_bucket_and_as_a_page),
         cmocka_unit_test(the_hook_hears_all_that_happens),
         cmocka_unit_test(a_trace_has_a_line_for_each_acquire_and_release),
+        cmocka_unit_test(two_instances_trace_to_one_file),
     };
     return cmocka_run_group_tests_name("buffers", tests, NULL, NULL);
 }

@@ -78,6 +78,27 @@ static tide_status similar(struct fixture *fixture)
     return status_of(tide_array_similar(fixture->pool, fixture->array, TIDE_I32, 2, folded));
 }
 
+/* ---- longer ----------------------------------------------------------------------------- */
+
+/* A refusal leaves the array where it is, as it is. */
+static tide_status grow(struct fixture *fixture)
+{
+    double *data = tide_array_data(fixture->array);
+    data[119] = 7;
+    double *grown = tide_grow(fixture->pool, double, data, 100000);
+    tide_status status = status_of(grown);
+    return (grown != NULL ? grown : data)[119] == 7 ? status : TIDE_ERROR_STATE;
+}
+
+static tide_status grow_array(struct fixture *fixture)
+{
+    ((double *)tide_array_data(fixture->array))[119] = 7;
+    tide_status status = tide_array_grow(fixture->pool, fixture->array, 4000);
+    bool right = ((double *)tide_array_data(fixture->array))[119] == 7 &&
+                 fixture->array->tensor.shape[0] == (status == TIDE_OK ? 4000 : 4);
+    return right ? status : TIDE_ERROR_STATE;
+}
+
 /* ---- views ------------------------------------------------------------------------------ */
 
 static tide_status view(struct fixture *fixture)
@@ -185,6 +206,29 @@ static tide_status import_array(struct fixture *fixture)
     return right && given_back == 1 ? status : TIDE_ERROR_STATE;
 }
 
+static void give_memory_back(void *data, void *context)
+{
+    (void)data, (void)context;
+    given_back++;
+}
+
+static tide_status wrap(struct fixture *fixture)
+{
+    static float values[6] = {1, 2, 3, 4, 5, 6};
+    const tide_array_source source = {.data = values,
+                                      .type = TIDE_F32,
+                                      .ndim = 2,
+                                      .shape = (const int64_t[]){2, 3},
+                                      .deleter = give_memory_back};
+    given_back = 0;
+    tide_mark mark = tide_checkpoint(fixture->pool);
+    tide_array *array = tide_array_wrap(fixture->pool, &source);
+    tide_status status = status_of(array);
+    bool right = given_back == (array == NULL);
+    need(tide_rewind(fixture->pool, mark) == TIDE_OK, "rewind");
+    return right && given_back == 1 ? status : TIDE_ERROR_STATE;
+}
+
 /* ---- requests --------------------------------------------------------------------------- */
 
 static bool quiet(tide_report_kind kind, const char *text, void *user)
@@ -218,6 +262,12 @@ static tide_status step(struct fixture *fixture)
 }
 
 /* ---- checks and conversions --------------------------------------------------------------- */
+
+static void prepare_poisoned_array(struct fixture *fixture)
+{
+    prepare_poison(fixture);
+    prepare_array(fixture);
+}
 
 static void prepare_guarded_array(struct fixture *fixture)
 {
@@ -273,18 +323,27 @@ static const struct fault_case cases[] = {
     {"tide_array_similar", prepare_array, similar, ASKS, NULL, 0},
     {"tide_acquire_bits", NULL, acquire_bits, ASKS, "tide_acquire", 0},
 
-    {"tide_array_view", prepare_array, view, ASKS, NULL, TYPE_TOO},
+    {"tide_grow", prepare_array, grow, ASKS, "tide_grow", 0},
+    {"tide_grow, poison", prepare_poisoned_array, grow, ASKS, "tide_grow", 0},
+    {"tide_grow, guard", prepare_guarded_array, grow, ASKS, NULL, 0},
+    {"tide_array_grow", prepare_array, grow_array, ASKS, "tide_array_grow", 0},
+    {"tide_array_grow, guard", prepare_guarded_array, grow_array, ASKS, NULL, 0},
+
+    {"tide_array_view", prepare_array, view, ASKS, NULL, REGISTERS},
     {"tide_array_view, again", prepare_viewed, view, NEVER, NULL, 0},
-    {"tide_array_view, guard", prepare_guarded_array, view, ASKS, NULL, TYPE_TOO},
-    {"tide_array_reshape", prepare_array, reshape, ASKS, NULL, TYPE_TOO},
+    {"tide_array_view, guard", prepare_guarded_array, view, ASKS, NULL, REGISTERS},
+    {"tide_array_reshape", prepare_array, reshape, ASKS, NULL, REGISTERS},
     {"tide_array_reshape, after a view", prepare_viewed, reshape, NEVER, NULL, 0},
     {"tide_array_contiguous, stats", prepare_array, array_questions, NEVER, NULL, 0},
 
-    {"tide_array_export", prepare_array, export_array, ASKS, "tide_array_export", TYPE_TOO},
+    {"tide_array_export", prepare_array, export_array, ASKS, "tide_array_export", REGISTERS},
     {"a deleter", prepare_exported, drop, NEVER, NULL, 0},
     {"tide_array_acquire beside an export", prepare_away, acquire_beside, ASKS, NULL, 0},
-    {"tide_array_import", NULL, import_array, ASKS, NULL, TYPE_TOO},
-    {"tide_array_import, poison", prepare_poison, import_array, ASKS, NULL, TYPE_TOO},
+    {"tide_array_import", NULL, import_array, ASKS, NULL, REGISTERS},
+    {"tide_array_import, poison", prepare_poison, import_array, ASKS, NULL, REGISTERS},
+
+    {"tide_array_wrap", NULL, wrap, ASKS, NULL, REGISTERS},
+    {"tide_array_wrap, poison", prepare_poison, wrap, ASKS, NULL, REGISTERS},
 
     {"tide_pool_request", prepare_seen, request, NEVER, NULL, 0},
     {"tide_step", prepare_seen, step, NEVER, NULL, 0},

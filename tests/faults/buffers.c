@@ -60,6 +60,30 @@ static tide_status release_and_acquire(struct fixture *fixture)
     return fixture->buffer.generation != 0 ? status : TIDE_ERROR_STATE;
 }
 
+/* All or none, whichever fails. */
+static tide_status acquire_many(struct fixture *fixture)
+{
+    tide_buffer held[40];
+    tide_buffers_statistics stats;
+    tide_status status = tide_buffer_acquire_many(fixture->buffers, 1000, 40, held);
+    bool right = tide_buffers_stats(fixture->buffers, &stats, NULL, 0) == TIDE_OK &&
+                 stats.live == (status == TIDE_OK ? 40 : 0);
+    if (status == TIDE_OK)
+        right = tide_buffer_release_many(fixture->buffers, held, 40) == TIDE_OK && right;
+    return right ? status : TIDE_ERROR_STATE;
+}
+
+static tide_status acquire_zeroed(struct fixture *fixture)
+{
+    tide_buffer b = tide_buffer_acquire_zeroed(fixture->buffers, 3 << 20);
+    if (b.generation == 0)
+        return tide_error_status();
+    void *data = tide_buffer_pointer(fixture->buffers, b);
+    tide_buffer found = tide_buffer_of(fixture->buffers, data);
+    bool right = ((char *)data)[1 << 20] == 0 && found.generation == b.generation;
+    return right ? tide_buffer_release(fixture->buffers, found) : TIDE_ERROR_STATE;
+}
+
 static tide_status draw(struct fixture *fixture)
 {
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.buffers = fixture->buffers});
@@ -76,6 +100,10 @@ static const struct fault_case cases[] = {
     {"tide_buffer_acquire", prepare_buffers, acquire_and_release, ASKS, "tide_buffer_acquire", 0},
     {"tide_buffer_acquire, cached", prepare_cached, acquire_and_release, NEVER, NULL, 0},
     {"tide_buffer_release", prepare_live, release_and_acquire, NEVER, NULL, 0},
+    {"tide_buffer_acquire_many", prepare_buffers, acquire_many, ASKS, "tide_buffer_acquire_many",
+     0},
+    {"tide_buffer_acquire_zeroed", prepare_buffers, acquire_zeroed, ASKS,
+     "tide_buffer_acquire_zeroed", 0},
     {"a pool on buffers", prepare_buffers, draw, ASKS, NULL, 0},
 };
 

@@ -103,6 +103,36 @@ static tide_status pool_create_named(struct fixture *fixture)
     return pool != NULL ? tide_pool_destroy(pool) : tide_error_status();
 }
 
+static uint8_t given[4096];
+static const tide_pool_options in_memory = {.memory = given, .memory_bytes = sizeof given};
+
+static tide_status pool_create_in_memory(struct fixture *fixture)
+{
+    (void)fixture;
+    tide_pool *pool = tide_pool_create(&in_memory);
+    return pool != NULL ? tide_pool_destroy(pool) : tide_error_status();
+}
+
+static void prepare_in_memory(struct fixture *fixture)
+{
+    replace_pool(fixture, in_memory);
+}
+
+static tide_status acquire_in_memory(struct fixture *fixture)
+{
+    uint8_t *data = tide_acquire(fixture->pool, uint8_t, 100);
+    return data == NULL || (data >= given && data < given + sizeof given) ? status_of(data)
+                                                                          : TIDE_ERROR_STATE;
+}
+
+static tide_status process_limit(struct fixture *fixture)
+{
+    (void)fixture;
+    tide_limit_statistics stats;
+    tide_status status = tide_limit_set(&(tide_limit_options){.hard_bytes = SIZE_MAX});
+    return status != TIDE_OK ? status : tide_limit_stats(&stats);
+}
+
 static tide_status thread_pool(struct fixture *fixture)
 {
     (void)fixture;
@@ -579,6 +609,9 @@ static const struct fault_case cases[] = {
 
     {"tide_pool_create", NULL, pool_create, ASKS, "tide_pool_create", 0},
     {"tide_pool_create with options", NULL, pool_create_named, ASKS, "tide_pool_create", 0},
+    {"tide_pool_create in memory", NULL, pool_create_in_memory, ASKS, "tide_pool_create", 0},
+    {"tide_acquire in memory", prepare_in_memory, acquire_in_memory, ASKS, "tide_acquire", 0},
+    {"tide_limit_set, stats", NULL, process_limit, NEVER, NULL, 0},
     {"tide_pool_destroy", prepare_small, pool_destroy, ASKS, NULL, 0},
     {"tide_pool_local", NULL, thread_pool, ASKS, NULL, 0},
     {"tide_pool_local, fresh thread", NULL, fresh_thread_pool, ASKS, NULL, 0},
@@ -600,7 +633,7 @@ static const struct fault_case cases[] = {
     {"tide_acquire, grow", prepare_small, acquire, ASKS, "tide_acquire", 0},
     {"tide_acquire, ninth slot", prepare_eight, acquire, ASKS, "tide_acquire", 0},
     {"tide_acquire, seventeenth type", prepare_all_builtin, acquire_novel, ASKS, "tide_acquire", 0},
-    {"tide_acquire, new type", NULL, acquire_novel, ASKS, NULL, TYPE_TOO},
+    {"tide_acquire, new type", NULL, acquire_novel, ASKS, NULL, REGISTERS},
     {"tide_acquire, warm", prepare_mixed, checkpoint, NEVER, NULL, 0},
     {"tide_acquire, then a smaller one", prepare_small, acquire_smaller_after, ASKS, NULL, 0},
     {"tide_zeros", NULL, acquire_zeros, ASKS, "tide_acquire", 0},
@@ -639,7 +672,7 @@ static const struct fault_case cases[] = {
     {"tide_tune_set, get, each", NULL, tune, NEVER, NULL, 0},
     {"tide_profile_observe", NULL, observe, ASKS, "tide_profile_observe", 0},
     {"tide_profile_observe, then a scope", prepare_novel, observe_and_run, ASKS, NULL, 0},
-    {"tide_profile_site, print", prepare_profile, profile_questions, NEVER, NULL, 0},
+    {"tide_profile_site, print", prepare_profile, profile_questions, ASKS, NULL, 0},
 };
 
 const struct fault_list fault_basics = {cases, sizeof cases / sizeof *cases};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Call sites, generic functions, profiles in files, and learning, each as a call that can be made to
- * fail. What learning cannot have it does without: the program's own calls go well, and once there is
- * memory again everything is learned after all. */
+/* Call sites, generic functions, profiles in files, and learning, each as a call that can be made
+ * to fail. What learning cannot have it does without: the program's own calls go well, and once
+ * there is memory again everything is learned after all. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +31,12 @@ static tide_status generic_create(struct fixture *fixture)
     return status_of(generic);
 }
 
+static tide_status generic_create_keys(struct fixture *fixture)
+{
+    (void)fixture;
+    return status_of(tide_generic_create_keys("faults", 9));
+}
+
 static void prepare_generic(struct fixture *fixture)
 {
     need(generic_create(fixture) == TIDE_OK, "generic");
@@ -50,6 +56,25 @@ static tide_status generic_add_all(struct fixture *fixture)
 {
     (void)fixture;
     return tide_generic_add(generic, TIDE_ALL_TYPES, method);
+}
+
+static void method_many(void *const *args, size_t count)
+{
+    (void)args;
+    calls += (unsigned)count;
+}
+
+/* Without memory for it nothing was added: the value meets the method of all types. */
+static tide_status generic_add_many(struct fixture *fixture)
+{
+    (void)fixture;
+    void *args = &calls;
+    tide_status status = tide_generic_add_many(generic, TIDE_F64, method_many);
+    if (status != TIDE_OK)
+        return status;
+    calls = 0;
+    bool met = tide_dispatch_each(generic, &(tide_type){TIDE_F64}, &args, 1) == 1 && calls == 1;
+    return met ? TIDE_OK : TIDE_ERROR_STATE;
 }
 
 static tide_status dispatch_once(void)
@@ -77,6 +102,11 @@ static void prepare_dispatch(struct fixture *fixture)
     prepare_method(fixture);
     fixture->site = tide_site_register_kind("faults: dispatch", TIDE_KIND_DISPATCH);
     need(fixture->site != NULL, "site");
+}
+
+static tide_status declare_dispatch(struct fixture *fixture)
+{
+    return tide_site_declare_dispatch(fixture->site, generic, &(tide_type){TIDE_F64}, 1);
 }
 
 /* ---- call sites ------------------------------------------------------------------------- */
@@ -367,7 +397,9 @@ static tide_status keeper(struct fixture *fixture)
 
 static const struct fault_case cases[] = {
     {"tide_generic_create", NULL, generic_create, ASKS, "tide_generic_create", 0},
+    {"tide_generic_create_keys", NULL, generic_create_keys, ASKS, "tide_generic_create_keys", 0},
     {"tide_generic_add, find", prepare_generic, generic_add, ASKS, "tide_generic_add", 0},
+    {"tide_generic_add_many", prepare_generic, generic_add_many, ASKS, "tide_generic_add_many", 0},
     {"tide_generic_add, all types", prepare_generic, generic_add_all, NEVER, NULL, 0},
     {"TIDE_DISPATCH, tide_site_dispatch", prepare_dispatch, dispatch, NEVER, NULL, 0},
 
@@ -386,6 +418,7 @@ static const struct fault_case cases[] = {
 
     {"first uses, observed", prepare_learn_method, use_first, ASKS, NULL, 0},
     {"first uses, observed and learned", prepare_warm_learn, use_and_learn, ASKS, NULL, 0},
+    {"tide_site_declare_dispatch", prepare_dispatch, declare_dispatch, NEVER, NULL, 0},
     {"tide_site_pin, unpin, reset, declare, learned", prepare_site, steer, ASKS,
      "tide_site_declare", 0},
     {"tide_step, deciding", prepare_observed_sites, step, ASKS, NULL, 0},

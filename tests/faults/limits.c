@@ -55,25 +55,8 @@ static bool acquires(tide_pool *pool)
     return false;
 }
 
-/* With `left` entries free a scope of two types needs two of them, whoever pushes them. */
-static void use_every_form(tide_pool *pool, size_t left)
+static void use_function_scope(tide_pool *pool, size_t left)
 {
-    size_t depth = tide_pool_depth(pool);
-    {
-        TIDE_SCOPE(pool);
-        assert_int_equal(acquires(pool), left >= 2);
-    }
-    {
-        TIDE_SCOPE_TYPES(pool, double, float);
-        assert_int_equal(acquires(pool), left >= 2);
-    }
-    {
-        TIDE_FRAME(pool, (double, a, 10), (float, b, 10));
-        assert_int_equal(a != NULL && b != NULL, left >= 2);
-        assert_int_equal(a == NULL, b == NULL);
-    }
-    TIDE_LOOP(pool, i, 3)
-    assert_int_equal(acquires(pool), left >= 2);
     tide_scope scope;
     if (left > 0) {
         assert_int_equal(tide_scope_enter(pool, NULL, &scope), TIDE_OK);
@@ -84,8 +67,64 @@ static void use_every_form(tide_pool *pool, size_t left)
         assert_null(tide_checkpoint(pool).pool);
         expect_full("1048576");
     }
-    assert_int_equal(tide_pool_depth(pool), depth);
-    assert_int_equal(tide_pool_active(pool, TIDE_F64), 1);
+}
+
+/* One entry for each array's touch, one for the mark. */
+static void use_function_frame(tide_pool *pool, size_t left)
+{
+    static const tide_type types[] = {TIDE_F64, TIDE_F32};
+    static const size_t counts[] = {10, 10};
+    void *data[2] = {pool, pool};
+    tide_scope scope;
+    tide_site *site = tide_site_register_kind("limits: frame by call", TIDE_KIND_FRAME);
+    tide_status status = tide_scope_enter_frame(pool, site, 2, types, counts, data, &scope);
+    bool given = data[0] != NULL && data[1] != NULL;
+    assert_int_equal(status, given ? TIDE_OK : TIDE_ERROR_LIMIT);
+    assert_int_equal(given, left >= 3);
+    assert_true(given || (data[0] == NULL && data[1] == NULL));
+    if (scope.pool != NULL)
+        assert_int_equal(tide_scope_leave(&scope), TIDE_OK);
+}
+
+enum { FORMS = 6 };
+
+/* With `left` entries free a scope of two types needs two of them, whoever pushes them. */
+static void use_form(tide_pool *pool, unsigned form, size_t left)
+{
+    if (form == 0) {
+        TIDE_SCOPE(pool);
+        assert_int_equal(acquires(pool), left >= 2);
+    } else if (form == 1) {
+        TIDE_SCOPE_TYPES(pool, double, float);
+        assert_int_equal(acquires(pool), left >= 2);
+    } else if (form == 2) {
+        TIDE_FRAME(pool, (double, a, 10), (float, b, 10));
+        assert_int_equal(a != NULL && b != NULL, left >= 2);
+        assert_int_equal(a == NULL, b == NULL);
+    } else if (form == 3) {
+        TIDE_LOOP(pool, i, 3)
+        assert_int_equal(acquires(pool), left >= 2);
+    } else if (form == 4) {
+        use_function_scope(pool, left);
+    } else {
+        use_function_frame(pool, left);
+    }
+}
+
+/* Each with a log of its own: what a form saves for the level around it stays there. */
+static void use_every_form(tide_pool *pool, size_t left)
+{
+    for (unsigned form = 0; form < FORMS; form++) {
+        tide_mark first = fill_log(pool, left);
+        size_t depth = tide_pool_depth(pool);
+        use_form(pool, form, left);
+        use_form(pool, form, left); /* what the first use saved is not needed again */
+        assert_int_equal(tide_pool_depth(pool), depth);
+        assert_int_equal(tide_pool_active(pool, TIDE_F64), 1);
+        assert_int_equal(tide_rewind(pool, first), TIDE_OK);
+        assert_int_equal(tide_pool_depth(pool), 0);
+        expect_valid(pool);
+    }
 }
 
 static void when_the_log_is_full_scopes_still_begin_and_end(void **state)
@@ -96,19 +135,44 @@ static void when_the_log_is_full_scopes_still_begin_and_end(void **state)
     tide_mark warm = tide_checkpoint(pool);
     assert_true(acquires(pool));
     assert_int_equal(tide_rewind(pool, warm), TIDE_OK);
-    for (size_t left = 0; left < 5; left++) {
-        tide_mark first = fill_log(pool, left);
+    for (size_t left = 0; left < 5; left++)
         use_every_form(pool, left);
-        assert_int_equal(tide_rewind(pool, first), TIDE_OK);
-        assert_int_equal(tide_pool_depth(pool), 0);
-        expect_valid(pool);
-    }
     assert_true(outer[0] == 2.5 && outer[9] == 2.5);
-    use_every_form(pool, 5);
+    for (unsigned form = 0; form < FORMS; form++)
+        use_form(pool, form, 5);
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
 }
 
 /* An exchange of slots needs an entry to be undone; without one the slot is grown instead. */
+/* A header's type that comes after all bits are given takes two entries when it is touched. */
+static void an_import_needs_room_for_all_its_entries(void **state)
+{
+    (void)state;
+    enum { LATE = 50 };
+    static double numbers[4];
+    static int64_t shape[1] = {4};
+    tide_pool *pool = make_pool();
+    for (int i = 0; i < LATE; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "struct late %d", i);
+        assert_non_null(tide_acquire_type(pool, tide_type_register(name, 8, 8), 1));
+    }
+    for (size_t left = 0; left < 5; left++) {
+        tide_dl_managed foreign = {
+            .version = {1, 0},
+            .tensor = {
+                .data = numbers, .device = {1, 0}, .ndim = 1, .dtype = {2, 64, 1}, .shape = shape}};
+        tide_mark first = fill_log(pool, left);
+        const tide_array *array = tide_array_import(pool, &foreign);
+        assert_int_equal(array != NULL, left >= 3);
+        assert_true(pool->log_top <= pool->core->log.end);
+        assert_int_equal(tide_rewind(pool, first), TIDE_OK);
+        expect_valid(pool);
+    }
+    assert_int_equal(tide_pool_reset(pool), TIDE_OK);
+    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
+}
+
 static void when_the_log_is_full_slots_grow_rather_than_trade(void **state)
 {
     (void)state;
@@ -211,6 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(when_the_log_is_full_scopes_still_begin_and_end),
+        cmocka_unit_test(an_import_needs_room_for_all_its_entries),
         cmocka_unit_test(when_the_log_is_full_slots_grow_rather_than_trade),
         cmocka_unit_test(when_a_row_is_full_the_next_array_is_refused),
         cmocka_unit_test(many_types_in_one_scope_are_all_rewound),

@@ -78,7 +78,7 @@ static void expect_failure(const struct fault_case *one, const struct fixture *f
 {
     struct counts after = count(fixture);
     const char *says = one->says != NULL ? one->says : "tide_";
-    if ((one->also >> TIDE_ERROR_TYPE & 1) != 0)
+    if ((one->also & REGISTERS) != 0)
         before.types = after.types; /* what was registered on the way stays */
     MUST(injected->run > 0, "failed by itself: %s", tide_error_message());
     MUST(status == TIDE_ERROR_MEMORY || (one->also >> status & 1) != 0, "failed with %s: %s",
@@ -163,10 +163,16 @@ static void run_apart(const struct fault_case *one)
                  mode == ONCE ? "once" : "for ever", status, injected->wrong);
 }
 
+/* Where tests are to be much shorter each allocation fails once, and not for ever as well. */
+static unsigned modes(void)
+{
+    return scaled(20, 1) >= 4 ? MODES : FOR_EVER;
+}
+
 static void sweep(void **state)
 {
     const struct fault_case *one = *state;
-    for (mode = 0; mode < MODES; mode++) {
+    for (mode = 0; mode < modes(); mode++) {
         unsigned runs = 0;
         for (nth = 1; nth == 1 || injected->run > 0; nth++, runs++) {
             assert_in_range(nth, 1, RUNS_MAX);
@@ -208,7 +214,8 @@ static void faults_were_injected(void **state)
         allocating += case_at(i)->allocates;
     print_message("%u faults were injected into %u of %u cases\n", injected->total, allocating,
                   case_count());
-    assert_true(injected->total >= 3 * allocating); /* once, and for ever one and more */
+    unsigned least = modes() == MODES ? 3 : 1; /* once, and for ever one and more */
+    assert_true(injected->total >= least * allocating);
 }
 
 int main(void)

@@ -4,7 +4,8 @@
  *
  * Each run is a process of its own, so that what a process does only once (its first type, its
  * first site) can fail too, and so that a leak checker sees each run's end. Nothing is learned but
- * where learning is the case: its own allocations, in cold code, would be swept with every other. */
+ * where learning is the case: its own allocations, in cold code, would be swept with every
+ * other. */
 #ifndef FAULTS_SWEEP_H
 #define FAULTS_SWEEP_H
 
@@ -53,8 +54,8 @@ void prepare_poison(struct fixture *fixture);
 void prepare_disabled(struct fixture *fixture);
 void prepare_guard(struct fixture *fixture);
 
-#define ASKS     true
-#define NEVER    false
-#define TYPE_TOO (1 << TIDE_ERROR_TYPE) /* of a type that could not be registered */
+#define ASKS      true
+#define NEVER     false
+#define REGISTERS (1u << 31) /* a type, which stays when the call fails later */
 
 #endif

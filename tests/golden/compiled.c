@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled sites: each path does what its like in paths.c does, by the code that the stager makes. What
- * is counted is a whole use: the site's plan, the call, and the code. */
+/* Compiled sites: each path does what its like in paths.c does, by the code that the stager makes.
+ * What is counted is a whole use: the site's plan, the call, and the code. */
 #define _GNU_SOURCE
 #include "compiled.h"
 
@@ -144,7 +144,6 @@ static void make_specs(void)
     add_types(&specs[TIDE_KIND_FRAME], four, 4);
     add_types(&specs[TIDE_KIND_ACQUIRE], (tide_type[]){TIDE_F64, TIDE_I32}, 2);
     add_types(&specs[TIDE_KIND_DISPATCH], (tide_type[]){TIDE_F64, TIDE_I32}, 2);
-    specs[TIDE_KIND_SCOPE].nested = true;
     specs[TIDE_KIND_ARRAY].item_count = 1;
     specs[TIDE_KIND_ARRAY].items[0] =
         (tide_spec_item){.type = TIDE_F64, .ndim = 2, .shape = {10, 10}};
@@ -205,10 +204,10 @@ static bool load(const char *path)
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *code;
     if (library == NULL)
         return false;
-    void (*attach)(const tide_runtime *);
-    code = symbol(library, "tide_artefact", "attach");
-    memcpy(&attach, &code, sizeof code);
-    attach(&tide_runtime_general);
+    const tide_runtime **table = symbol(library, "tide_artefact", "table");
+    if (table == NULL)
+        return false;
+    *table = &tide_runtime_general;
     for (int k = 0; k < TIDE_KIND_COUNT; k++) {
         const char *suffix = k == TIDE_KIND_SCOPE ? "enter" : tide_kind_name((tide_kind)k);
         code = symbol(library, specs[k].stem, suffix);

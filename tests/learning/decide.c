@@ -9,7 +9,7 @@
 /* ---- profiles in few words --------------------------------------------------------------- */
 
 /* Uses, and how many of them touched each type; the types are 1, 2, 3 … */
-enum { TYPES = 6 };
+enum { TYPES = 16 };
 
 static tide_site_profile profile(uint64_t uses, uint64_t other, const uint64_t often[TYPES])
 {
@@ -100,9 +100,9 @@ static const struct line {
      200,
      0,
      {0},
-     TIDE_CHOICE_STAY,
+     TIDE_CHOICE_NEW,
      TIDE_REASON_nothing_seen,
-     true,
+     false,
      0,
      {0}},
     {"a quarter does not pay",
@@ -140,9 +140,9 @@ static const struct line {
      200,
      0,
      {10, 10},
-     TIDE_CHOICE_STAY,
-     TIDE_REASON_nothing_seen,
-     true,
+     TIDE_CHOICE_NEW,
+     TIDE_REASON_none_recurs,
+     false,
      0,
      {0}},
     {"one guard",
@@ -175,11 +175,41 @@ static const struct line {
      true,
      2,
      {1, 3}},
-    {"five alike",
+    {"six alike: 3.5 guards on average, where the general path costs 4",
      TIDE_KIND_ACQUIRE,
-     200,
+     240,
      0,
-     {40, 40, 40, 40, 40},
+     {40, 40, 40, 40, 40, 40},
+     TIDE_CHOICE_NEW,
+     TIDE_REASON_decided,
+     true,
+     6,
+     {1, 2, 3, 4, 5, 6}},
+    {"sixteen, each half as frequent as the one before",
+     TIDE_KIND_DISPATCH,
+     65535,
+     0,
+     {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768},
+     TIDE_CHOICE_NEW,
+     TIDE_REASON_decided,
+     true,
+     16,
+     {16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1}},
+    {"one frequent, twelve that come once: their guards cost more than they save",
+     TIDE_KIND_DISPATCH,
+     1012,
+     0,
+     {1000, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+     TIDE_CHOICE_NEW,
+     TIDE_REASON_decided,
+     true,
+     1,
+     {1}},
+    {"seven alike",
+     TIDE_KIND_ACQUIRE,
+     280,
+     0,
+     {40, 40, 40, 40, 40, 40, 40},
      TIDE_CHOICE_STAY,
      TIDE_REASON_megamorphic,
      true,
@@ -193,8 +223,8 @@ static const struct line {
      TIDE_CHOICE_NEW,
      TIDE_REASON_decided,
      true,
-     4,
-     {1, 2, 3, 4}},
+     5,
+     {1, 2, 3, 4, 5}},
     {"too many others",
      TIDE_KIND_ACQUIRE,
      200,
@@ -326,8 +356,8 @@ static void the_threshold_is_a_setting(void **state)
 static void a_chain_that_became_useless_is_dropped(void **state)
 {
     (void)state;
-    tide_items plan = items(1, 6);
-    tide_site_profile seen = profile(200, 0, (const uint64_t[TYPES]){40, 40, 40, 40, 40});
+    tide_items plan = items(1, 9);
+    tide_site_profile seen = profile(280, 0, (const uint64_t[TYPES]){40, 40, 40, 40, 40, 40, 40});
     tide_choice choice = decide_between(&seen, TIDE_KIND_DISPATCH, 0, 1, &plan);
     assert_int_equal(choice.what, TIDE_CHOICE_GENERAL);
     assert_int_equal(choice.reason, TIDE_REASON_megamorphic);

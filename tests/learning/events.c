@@ -6,6 +6,12 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "jit/cache/test_hooks.h"
+#include "jit/stager/test_hooks.h"
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
@@ -89,7 +95,7 @@ static struct {
         tide_event_kind kind;
         tide_tier tier;
         char reason[96], detail[160];
-        uint64_t round;
+        uint64_t round, serial, time_ns;
     } all[TOLD];
 } told;
 
@@ -108,6 +114,8 @@ static void note_event(const tide_event *event, void *user)
     t->kind = event->kind;
     t->tier = event->tier;
     t->round = event->round;
+    t->serial = event->serial;
+    t->time_ns = event->time_ns;
     snprintf(t->reason, sizeof t->reason, "%s", event->reason);
     snprintf(t->detail, sizeof t->detail, "%s", event->detail);
 }
@@ -137,6 +145,13 @@ static unsigned next_told(unsigned from, tide_event_kind kind)
     return from;
 }
 
+static void until_compiled_for(use *u, tide_type type)
+{
+    u->types[0] = type;
+    while (tier_of(u->site) != TIDE_TIER_COMPILED || info_of(u->site).types[0] != type)
+        until(u, TIDE_TIER_COMPILED);
+}
+
 static void a_sites_life_is_told_in_order(void **state)
 {
     (void)state;
@@ -152,9 +167,7 @@ static void a_sites_life_is_told_in_order(void **state)
     unsigned compiled = next_told(staged, TIDE_EVENT_PUBLISHED);
     assert_int_equal(told.all[compiled].tier, TIDE_TIER_COMPILED);
     assert_string_equal(told.all[compiled].reason, "compiled code was adopted without a trial");
-    u.types[0] = TIDE_I32;
-    while (tier_of(u.site) != TIDE_TIER_COMPILED || info_of(u.site).types[0] != TIDE_I32)
-        until(&u, TIDE_TIER_COMPILED);
+    until_compiled_for(&u, TIDE_I32);
     unsigned missed = next_told(compiled, TIDE_EVENT_MISSED);
     unsigned again = next_told(missed, TIDE_EVENT_PUBLISHED);
     next_told(again, TIDE_EVENT_STAGED);
@@ -165,6 +178,38 @@ static void a_sites_life_is_told_in_order(void **state)
     assert_true(told.retired >= 1);
     for (unsigned i = 1; i < told.count; i++)
         assert_true(told.all[i].round >= told.all[i - 1].round);
+}
+
+/* The second time the same code is wanted nothing is sent to the stager. */
+static void kept_code_is_told_as_such(void **state)
+{
+    (void)state;
+    need_stager();
+    char cache[] = "/var/tmp/tidepool-cache-XXXXXX", command[128];
+    assert_non_null(mkdtemp(cache));
+    assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
+    const char *start = tide_store_start;
+    tide_store_start = cache; /* what lies above it is everybody's */
+    tide_locate_environment_forget();
+    set("artefact_cache", 1);
+    set("code_max", 1);
+    use u = use_of("events: kept", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    listen_to(u.site);
+    until(&u, TIDE_TIER_COMPILED);
+    assert_string_equal(told.all[next_told(0, TIDE_EVENT_STAGED)].reason, "sent to the stager");
+    until_compiled_for(&u, TIDE_I32);
+    uint64_t kept = learned().kept;
+    listen_to(u.site);
+    until_compiled_for(&u, TIDE_F64);
+    set("artefact_cache", 0);
+    assert_true(learned().kept > kept);
+    unsigned staged = next_told(0, TIDE_EVENT_STAGED);
+    assert_string_equal(told.all[staged].reason, "its code was found among the kept artefacts");
+    snprintf(command, sizeof command, "rm -rf %s", cache);
+    assert_int_equal(system(command), 0);
+    unsetenv("XDG_CACHE_HOME");
+    tide_store_start = start;
+    tide_locate_environment_forget();
 }
 
 static void giving_up_is_told_with_the_reason(void **state)
@@ -213,6 +258,96 @@ static void events_beyond_what_is_kept_are_counted(void **state)
     expect_ok(tide_step());
     assert_int_equal(found_events(), 0);
     assert_int_equal(learned().untold, untold);
+}
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+static char *lines; /* of the standard error */
+
+/* What a step writes on the standard error. */
+static void step_and_listen(void)
+{
+    static char text[1 << 16];
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    int kept = dup(STDERR_FILENO);
+    fflush(stderr);
+    assert_int_equal(dup2(fileno(file), STDERR_FILENO), STDERR_FILENO);
+    tide_status status = tide_step();
+    fflush(stderr);
+    assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+    close(kept);
+    expect_ok(status);
+    rewind(file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    text[length] = '\0';
+    lines = text;
+    assert_int_equal(fclose(file), 0);
+}
+
+static unsigned lines_with(const char *words)
+{
+    unsigned count = 0;
+    for (const char *at = lines; (at = strstr(at, words)) != NULL; at++)
+        count++;
+    return count;
+}
+
+static void each_event_is_a_line_if_it_is_wanted(void **state)
+{
+    (void)state;
+    use first = use_of("events: \"a\" line\n", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use_times(&first, 1);
+    step_and_listen();
+    assert_string_equal(lines, "");
+    set("verbose", 1);
+    use second = use_of("events: \"b\" line\n\\", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use_times(&second, 1);
+    listen_to(second.site);
+    step_and_listen();
+    set("verbose", 0);
+    assert_int_equal(found_events(), 1); /* the listener hears as before */
+    assert_int_equal(
+        lines_with("kind=\"found\" site=\"events: \\x22b\\x22 line\\x0a\\x5c\" reason="), 1);
+    assert_int_equal(lines_with("\n"), lines_with("tidepool: event serial="));
+    assert_int_equal(lines_with("\n"), lines_with(" tier="));
+    tide_event_set_handler(NULL, NULL);
+}
+
+/* In the order in which things happened, on the clock that programs read. */
+static void events_have_times_and_serials(void **state)
+{
+    (void)state;
+    struct timespec before, after;
+    listen_to(NULL);
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    for (unsigned i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "events: timed %u", i);
+        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+        use_times(&u, 1);
+    }
+    expect_ok(tide_step());
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    assert_true(told.count >= 3);
+    for (unsigned i = 0; i < told.count; i++) {
+        uint64_t time = told.all[i].time_ns;
+        assert_true(time >= (uint64_t)before.tv_sec * 1000000000 + (uint64_t)before.tv_nsec);
+        assert_true(time <= (uint64_t)after.tv_sec * 1000000000 + (uint64_t)after.tv_nsec);
+        assert_true(i == 0 || time >= told.all[i - 1].time_ns);
+        assert_true(i == 0 || told.all[i].serial == told.all[i - 1].serial + 1);
+    }
+    uint64_t last = told.all[told.count - 1].serial;
+    tide_event_set_handler(NULL, NULL);
+    use unheard = use_of("events: timed unheard", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use_times(&unheard, 1);
+    expect_ok(tide_step());
+    use heard = use_of("events: timed again", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    listen_to(heard.site);
+    use_times(&heard, 1);
+    expect_ok(tide_step());
+    assert_true(told.count >= 1 && told.all[0].serial > last + 1);
+    tide_event_set_handler(NULL, NULL);
 }
 
 static void events_have_names(void **state)
@@ -367,8 +502,11 @@ int main(void)
         LEARNING_TEST(learning_can_be_switched_off_and_on),
         LEARNING_TEST(every_reason_has_a_code_and_words),
         LEARNING_TEST(a_sites_life_is_told_in_order),
+        LEARNING_TEST(kept_code_is_told_as_such),
         LEARNING_TEST(giving_up_is_told_with_the_reason),
         LEARNING_TEST(events_have_names),
+        LEARNING_TEST(each_event_is_a_line_if_it_is_wanted),
+        LEARNING_TEST(events_have_times_and_serials),
         LEARNING_TEST(a_listener_may_step_pin_reset_and_use_sites),
         LEARNING_TEST(a_listener_may_step_at_every_event),
         LEARNING_TEST(pins_and_resets_may_come_at_any_time),

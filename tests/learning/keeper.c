@@ -44,7 +44,7 @@ static size_t tasks(void)
     return count;
 }
 
-/* A thread that was waited for stays in the list for a moment. */
+/* A thread that was waited for stays in the list for a moment; a keeper names itself. */
 static void expect_tasks(size_t wanted)
 {
     for (unsigned i = 0; i < PATIENCE_MS && tasks() != wanted; i++)
@@ -83,10 +83,10 @@ static void no_thread_appears_before_some_window_is_full(void **state)
     assert_int_equal(tasks(), before);
     use_times(&uses[7], 1);
     assert_true(tide_keeper_running());
-    assert_int_equal(tasks(), before + 1);
+    expect_tasks(before + 1);
     for (unsigned i = 0; i < SITES; i++)
         use_times(&uses[i], WINDOW);
-    assert_int_equal(tasks(), before + 1);
+    expect_tasks(before + 1);
     expect_ok(tide_keeper_stop());
     assert_false(tide_keeper_running());
     expect_tasks(before);
@@ -105,7 +105,7 @@ static void a_stopped_keeper_comes_back_only_when_called(void **state)
     expect_ok(tide_keeper_start());
     expect_ok(tide_keeper_start());
     assert_true(tide_keeper_running());
-    assert_int_equal(tasks(), before + 1);
+    expect_tasks(before + 1);
     for (unsigned i = 0; i < scaled(200, 20); i++) {
         expect_ok(tide_keeper_stop());
         expect_tasks(before);
@@ -258,6 +258,71 @@ static void write_program(use *out, const char *way)
     }
 }
 
+/* A slot of 4 MiB that is used no more, and a small one that is. */
+static void need_little(tide_pool *pool)
+{
+    TIDE_SCOPE(pool);
+    assert_non_null(tide_acquire_type(pool, TIDE_U8, 100));
+}
+
+static void expect_keeper_frees(const char *setting, const char *period)
+{
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    set("auto_trim", 0);
+    set("auto_compact", 0);
+    set(setting, 1);
+    set(period, 3);
+    set("keeper_period", 1);
+    {
+        TIDE_SCOPE(pool);
+        assert_non_null(tide_acquire_type(pool, TIDE_U8, 100));
+        assert_non_null(tide_acquire_type(pool, TIDE_F32, 1 << 20));
+    }
+    assert_true(stats_of(pool).bytes_held >= 1 << 22);
+    expect_ok(tide_keeper_start());
+    for (unsigned i = 0; i < PATIENCE_MS && stats_of(pool).bytes_held >= 1 << 22; i++) {
+        need_little(pool);
+        usleep(1000);
+    }
+    expect_ok(tide_keeper_stop());
+    assert_true(stats_of(pool).bytes_held < 1 << 20);
+    CHECK_POOL(pool);
+    expect_ok(tide_pool_destroy(pool));
+}
+
+static void the_keeper_trims_and_compacts_as_steps_do(void **state)
+{
+    (void)state;
+    expect_keeper_frees("auto_compact", "compact_period");
+    expect_keeper_frees("auto_trim", "trim_period");
+}
+
+static uint64_t served_after(tide_pool *pool, uint64_t rounds)
+{
+    tide_round_request_memory_after(rounds);
+    need_little(pool);
+    return stats_of(pool).requests;
+}
+
+/* Without the thread: what it does between two rounds. */
+static void the_keeper_asks_after_each_period_and_not_before(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    set("auto_trim", 0);
+    set("auto_compact", 1);
+    set("compact_period", 10);
+    (void)served_after(pool, 10); /* what was counted before is of another period */
+    uint64_t before = stats_of(pool).requests;
+    assert_int_equal(served_after(pool, 9), before);
+    assert_int_equal(served_after(pool, 1), before + 1);
+    assert_int_equal(served_after(pool, 9), before + 1);
+    assert_int_equal(served_after(pool, 100), before + 2);
+    set("auto_compact", 0);
+    assert_int_equal(served_after(pool, 100), before + 2);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void keeper_and_hand_come_to_the_same_plans(void **state)
 {
     (void)state;
@@ -282,6 +347,35 @@ static void keeper_and_hand_come_to_the_same_plans(void **state)
         expect_executed(&kept[i], 100);
         expect_executed(&by_hand[i], 100);
     }
+}
+
+static uint64_t round_number(void)
+{
+    tide_round_lock();
+    uint64_t number = tide_round_number();
+    tide_round_unlock();
+    return number;
+}
+
+/* Where nothing happens the keeper sleeps ever longer, and counts the rounds that it left out. A
+ * window that is full wakes it. */
+static void a_keeper_sleeps_when_nothing_happens(void **state)
+{
+    (void)state;
+    settle();
+    set("keeper", 1);
+    set("keeper_period", 1);
+    expect_ok(tide_keeper_start());
+    uint64_t rounds = learned().rounds, number = round_number();
+    while (round_number() < number + 1000)
+        usleep(1000);
+    assert_in_range(learned().rounds - rounds, 1, 100);
+    use u = use_of("keeper: wakes", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    while (tier_of(u.site) == TIDE_TIER_FULL) {
+        use_times(&u, 10);
+        usleep(100);
+    }
+    expect_ok(tide_keeper_stop());
 }
 
 /* ---- programs that end ------------------------------------------------------------------- */
@@ -647,6 +741,9 @@ int main(int argc, char **argv)
         LEARNING_TEST(a_thread_cancelled_in_a_round_leaves_no_lock_behind),
         LEARNING_TEST(two_that_stop_the_keeper_both_wait_until_it_is_gone),
         LEARNING_TEST(starting_and_stopping_from_many_threads_ends_as_the_last_said),
+        LEARNING_TEST(a_keeper_sleeps_when_nothing_happens),
+        LEARNING_TEST(the_keeper_trims_and_compacts_as_steps_do),
+        LEARNING_TEST(the_keeper_asks_after_each_period_and_not_before),
         LEARNING_TEST(keeper_and_hand_come_to_the_same_plans),
         LEARNING_TEST(parent_and_child_both_learn_on_after_a_fork),
         LEARNING_TEST(forks_beside_a_busy_keeper_harm_nobody),

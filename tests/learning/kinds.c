@@ -318,17 +318,74 @@ static void use_each(use *u, const tide_type *types, unsigned count, unsigned ti
 static void a_megamorphic_site_stays_general_and_says_why(void **state)
 {
     (void)state;
-    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16};
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8,
+                                      TIDE_I64, TIDE_U16, TIDE_I16, TIDE_I8};
     for (tide_kind kind = TIDE_KIND_ACQUIRE; kind < TIDE_KIND_COUNT; kind++) {
         char name[64];
         snprintf(name, sizeof name, "kinds: mega %s", tide_kind_name(kind));
         use u = use_of(name, kind, learning_pool, 1, TIDE_F64);
         uint64_t ordered = learned().ordered;
-        use_each(&u, types, 6, 1200);
+        use_each(&u, types, 8, 1200);
         assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
         assert_int_equal(learned().ordered, ordered);
         assert_string_equal(reason_of(u.site),
                             "more different types or shapes than are worth testing for");
+    }
+}
+
+enum { GUARDS = 16 };
+
+/* Each of the types is 1.4 times as frequent as the one before it, in any part of the stream: each
+ * use earns every type its share, and the type that has earned most is used. */
+static void use_unevenly(use *u, const tide_type *types, unsigned times)
+{
+    double share[GUARDS], earned[GUARDS] = {0}, all = 0;
+    for (unsigned i = 0; i < GUARDS; i++)
+        all += share[i] = i == 0 ? 1 : share[i - 1] * 1.4;
+    for (; times > 0; times--) {
+        unsigned most = 0;
+        for (unsigned i = 0; i < GUARDS; i++) {
+            earned[i] += share[i];
+            most = earned[i] > earned[most] ? i : most;
+        }
+        earned[most] -= all;
+        u->types[0] = types[most];
+        use_times(u, 1);
+    }
+    settle();
+}
+
+static void sixteen_types_get_guards_in_the_order_of_their_frequency(void **state)
+{
+    (void)state;
+    need_stager();
+    tide_type types[GUARDS + 1];
+    for (unsigned i = 0; i <= GUARDS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "kinds: guarded %u", i);
+        types[i] = tide_type_register(name, 8, 8);
+    }
+    set("window_calls", 600);
+    for (tide_kind kind = TIDE_KIND_ACQUIRE; kind <= TIDE_KIND_DISPATCH; kind += 2) {
+        char name[64];
+        snprintf(name, sizeof name, "kinds: sixteen of %s", tide_kind_name(kind));
+        use u = use_of(name, kind, learning_pool, 1, types[0]);
+        for (unsigned i = 0; i < 20 && tier_of(u.site) != TIDE_TIER_COMPILED; i++)
+            use_unevenly(&u, types, 700);
+        tide_site_information info = info_of(u.site);
+        assert_int_equal(info.tier, TIDE_TIER_COMPILED);
+        assert_int_equal(info.type_count, GUARDS);
+        for (unsigned i = 0; i < 10; i++) /* the rarer ones may be seen equally often */
+            assert_int_equal(info.types[i], types[GUARDS - 1 - i]);
+        for (unsigned i = 0; i < GUARDS; i++) {
+            u.types[0] = types[i];
+            expect_executed(&u, 3);
+        }
+        uint64_t runs = runs_of(u.site), misses = misses_of(u.site);
+        u.types[0] = types[GUARDS];
+        use_times(&u, 1);
+        assert_int_equal(runs_of(u.site), runs);
+        assert_int_equal(misses_of(u.site), misses + 1);
     }
 }
 
@@ -440,6 +497,28 @@ static void a_compiled_dispatch_given_another_generic_function_calls_its_method(
     expect_executed(&a, 10);
 }
 
+static void a_site_that_goes_over_to_another_generic_function_is_compiled_for_it(void **state)
+{
+    (void)state;
+    need_stager();
+    use u = use_of("kinds: going over", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    until(&u, TIDE_TIER_COMPILED);
+    expect_ok(tide_site_reset(u.site));
+    tide_generic *tens = tide_generic_create("kinds: gone over");
+    expect_ok(tide_generic_add(tens, TIDE_F64, add_ten));
+    for (unsigned i = 0; i < 1000; i++) {
+        assert_int_equal(dispatch_once(u.site, tens, TIDE_F64), 10);
+        if (i % 100 == 99)
+            settle();
+    }
+    assert_int_equal(tier_of(u.site), TIDE_TIER_COMPILED);
+    uint64_t runs = runs_of(u.site), misses = misses_of(u.site);
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(dispatch_once(u.site, tens, TIDE_F64), 10);
+    assert_int_equal(runs_of(u.site), runs + 100);
+    assert_int_equal(misses_of(u.site), misses);
+}
+
 static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
 {
     (void)state;
@@ -482,12 +561,14 @@ int main(void)
         LEARNING_TEST(misses_are_counted_one_for_each_use),
         LEARNING_TEST(compiled_sites_without_a_pool_refuse_as_ever),
         LEARNING_TEST(a_megamorphic_site_stays_general_and_says_why),
+        LEARNING_TEST(sixteen_types_get_guards_in_the_order_of_their_frequency),
         LEARNING_TEST(two_to_four_types_make_a_chain_of_guards),
         LEARNING_TEST(a_frame_of_many_types_stays_general_and_says_why),
         LEARNING_TEST(a_scope_of_many_types_stays_at_its_table),
         LEARNING_TEST(a_method_replaced_after_the_compile_is_the_one_called),
         LEARNING_TEST(a_site_of_two_generic_functions_stays_general),
         LEARNING_TEST(a_compiled_dispatch_given_another_generic_function_calls_its_method),
+        LEARNING_TEST(a_site_that_goes_over_to_another_generic_function_is_compiled_for_it),
         LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),
         LEARNING_TEST(a_compiled_dispatch_without_a_method_says_so),
     };

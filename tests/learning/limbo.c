@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Retired code is unloaded when nobody can be inside it, and not before: the argument of
- * jit/learn/limbo.h, put to the test. Where code was unloaded nothing lies any more (code.h), so
+ * jit/cache/limbo.h, put to the test. Where code was unloaded nothing lies any more (code.h), so
  * whoever is still in it dies. */
 #define _GNU_SOURCE
 #include "code.h"
@@ -9,13 +9,15 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "jit/learn/limbo.h"
+#include "jit/cache/limbo.h"
+#include "jit/cache/test_hooks.h"
 #include "runtime/pool/core.h"
 #include "tests/random.h"
 
@@ -41,6 +43,21 @@ static void rounds(code *c, unsigned count)
     for (unsigned i = 0; i < count; i++)
         code_round(c);
 }
+
+/* Code waits for passes alone; for whoever sleeps, too. */
+static int by_passes(void **state)
+{
+    tide_limbo_looks_at_sleepers = false;
+    return learning_setup(state);
+}
+
+static int by_both(void **state)
+{
+    tide_limbo_looks_at_sleepers = true;
+    return learning_teardown(state);
+}
+
+#define PASSES_TEST(function) cmocka_unit_test_setup_teardown(function, by_passes, by_both)
 
 /* ---- two passes of every pool ------------------------------------------------------------ */
 
@@ -78,6 +95,42 @@ static void code_goes_when_every_pool_has_passed_twice(void **state)
         code_drop(&c);
     }
     expect_ok(tide_pool_destroy(busy));
+}
+
+/* It stays loaded, but does not count: else a server's workers could be full from the start. */
+static void code_that_waited_in_the_parent_stays_in_the_child(void **state)
+{
+    (void)state;
+    code c;
+    tide_pool *busy = pool_of(TIDE_CHECK_NONE), *idle;
+    prepare(&c, TIDE_KIND_SCOPE, "forked", busy, 2);
+    idle = pool_of(TIDE_CHECK_NONE);
+    use u = c.u, other = u;
+    other.pool = idle;
+    use_times(&other, 1);
+    assert_true(code_load(&c));
+    code_retire(&c);
+    rounds(&c, 1); /* asks both pools, and the idle one never passes */
+    assert_int_equal(learned().waiting, 1);
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        CHILD_MUST(learned().waiting == 0);
+        for (unsigned i = 0; i < 10; i++)
+            CHILD_MUST(use_once(&u) && use_once(&other) && tide_step() == TIDE_OK);
+        CHILD_MUST(learned().waiting == 0 && code_loaded(&c) == 1);
+        _exit(0);
+    }
+    expect_child_ends_well(child);
+    for (unsigned i = 0; i < 4; i++) { /* each is asked twice, and looked at after that */
+        use_times(&u, 5);
+        use_times(&other, 5);
+        rounds(&c, 1);
+    }
+    assert_int_equal(learned().waiting, 0);
+    assert_int_equal(code_loaded(&c), 0);
+    expect_ok(tide_pool_destroy(idle));
+    expect_ok(tide_pool_destroy(busy));
+    code_drop(&c);
 }
 
 static void a_pool_that_is_gone_or_came_later_is_not_waited_for(void **state)
@@ -133,6 +186,118 @@ static void a_pool_inside_a_long_scope_passes_too(void **state)
         code_drop(&c);
     }
     expect_ok(tide_pool_destroy(pool));
+}
+
+/* ---- whoever sleeps ---------------------------------------------------------------------- */
+
+/* A thread with a pool of its own, which it uses once and no more. */
+static struct {
+    use u;
+    sem_t used, go;
+    bool in_scope, well;
+} idler;
+
+static void *idle(void *unused)
+{
+    tide_pool *pool = tide_pool_create(NULL);
+    tide_scope scope;
+    (void)unused;
+    idler.u.pool = pool;
+    idler.well = use_once(&idler.u);
+    if (idler.in_scope)
+        tide_site_enter(&scope, pool, idler.u.site);
+    sem_post(&idler.used);
+    while (sem_wait(&idler.go) != 0)
+        continue;
+    if (idler.in_scope)
+        tide_site_leave(&scope);
+    idler.well = idler.well && use_once(&idler.u) && tide_pool_destroy(pool) == TIDE_OK;
+    return NULL;
+}
+
+static pthread_t start_idler(const use *u, bool in_scope)
+{
+    pthread_t thread;
+    idler.u = *u;
+    idler.in_scope = in_scope;
+    assert_int_equal(sem_init(&idler.used, 0, 0), 0);
+    assert_int_equal(sem_init(&idler.go, 0, 0), 0);
+    assert_int_equal(pthread_create(&thread, NULL, idle, NULL), 0);
+    while (sem_wait(&idler.used) != 0)
+        continue;
+    return thread;
+}
+
+static void end_idler(pthread_t thread)
+{
+    sem_post(&idler.go);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(idler.well);
+}
+
+static void need_sleepers_told(void)
+{
+    if (under_valgrind() || access("/proc/self/syscall", R_OK) != 0) {
+        print_message("who sleeps where is not told here\n");
+        skip();
+    }
+}
+
+/* It goes to sleep after it has posted, and may be seen before. */
+static void rounds_until_unloaded(code *c)
+{
+    for (unsigned i = 0; code_loaded(c) != 0 && i < 10000; i++) {
+        rounds(c, 1);
+        sched_yield();
+    }
+    assert_int_equal(code_loaded(c), 0);
+    assert_int_equal(learned().waiting, 0);
+}
+
+static void a_thread_that_sleeps_keeps_no_code(void **state)
+{
+    (void)state;
+    need_sleepers_told();
+    for (unsigned k = 0; k < POOLED; k++) {
+        static code c; /* it names the code: on this stack it would look like a return address */
+        tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+        prepare(&c, kinds_with_pools[k], "asleep", pool, 2);
+        assert_true(code_load(&c));
+        pthread_t thread = start_idler(&c.u, kinds_with_pools[k] == TIDE_KIND_SCOPE);
+        code_retire(&c);
+        rounds_until_unloaded(&c);
+        end_idler(thread);
+        expect_ok(tide_pool_destroy(pool));
+        code_drop(&c);
+    }
+}
+
+/* The question that it need not answer stands in the pool, and the answer says nothing of the next
+ * question. */
+static void a_pool_that_was_excused_passes_three_times_the_next_time(void **state)
+{
+    (void)state;
+    static code c;
+    need_sleepers_told();
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    prepare(&c, TIDE_KIND_SCOPE, "excused", pool, 2);
+    assert_true(code_load(&c));
+    code_retire(&c);
+    rounds_until_unloaded(&c);
+    assert_true(pool->core->requests.unanswered);
+    tide_limbo_looks_at_sleepers = false;
+    assert_true(code_load(&c));
+    code_retire(&c);
+    for (unsigned passes = 0; passes < 3; passes++) {
+        rounds(&c, 3);
+        assert_int_equal(code_loaded(&c), 1);
+        use_times(&c.u, 1);
+    }
+    rounds(&c, 2);
+    assert_int_equal(code_loaded(&c), 0);
+    tide_limbo_looks_at_sleepers = true;
+    expect_ok(tide_pool_destroy(pool));
+    code_drop(&c);
 }
 
 /* Code of dispatches belongs to no pool, and stays. */
@@ -258,6 +423,7 @@ static struct {
     enum state { IDLE, GO, AT_INSTRUCTION, AFTER_PASS, DONE, QUIT } state; /* atomic */
     uint64_t steps, stop, passes;
     bool stopped, passed, in_code, well;
+    unsigned outside; /* instructions at which the thread was found to be outside */
 } walk;
 
 static void walk_to(enum state state)
@@ -348,7 +514,7 @@ static void *walker(void *unused)
         if (state == QUIT)
             return NULL;
         if (state == GO) {
-            walk.well = use_stepping(walk.u);
+            walk.well = tide_pool_adopt(walk.u->pool) == TIDE_OK && use_stepping(walk.u);
             walk_to(DONE);
         } else {
             wait_while(state);
@@ -359,6 +525,7 @@ static void *walker(void *unused)
 /* False when the use has fewer instructions. */
 static bool retire_at(code *c, uint64_t instruction, unsigned *inside)
 {
+    expect_ok(tide_pool_adopt(c->u.pool));
     walk.steps = 0;
     walk.stop = instruction;
     walk.stopped = walk.passed = walk.in_code = false;
@@ -369,20 +536,24 @@ static bool retire_at(code *c, uint64_t instruction, unsigned *inside)
     if (state == AT_INSTRUCTION) {
         code_retire(c);
         rounds(c, 3);
-        assert_int_equal(code_loaded(c), 1);
+        if (walk.in_code || !tide_limbo_looks_at_sleepers)
+            assert_int_equal(code_loaded(c), 1);
         *inside += walk.in_code;
+        walk.outside += code_loaded(c) == 0;
         walk_to(IDLE);
         state = wait_while(IDLE);
     }
     if (state == AFTER_PASS) {
         rounds(c, 3);
-        assert_int_equal(code_loaded(c), 1); /* once is not enough */
+        if (!tide_limbo_looks_at_sleepers)
+            assert_int_equal(code_loaded(c), 1); /* once is not enough */
         walk_to(IDLE);
         state = wait_while(IDLE);
     }
     assert_int_equal(state, DONE);
     assert_true(walk.well);
     walk_to(IDLE);
+    expect_ok(tide_pool_adopt(c->u.pool));
     if (!walk.stopped)
         code_retire(c);
     for (unsigned i = 0; i < 4; i++) {
@@ -394,9 +565,9 @@ static bool retire_at(code *c, uint64_t instruction, unsigned *inside)
     return walk.stopped;
 }
 
-static void retiring_at_any_instruction_of_a_use_is_safe(void **state)
+/* Where the code was unloaded though the use would have come back to it, the use dies. */
+static void retire_at_any_instruction(const char *purpose)
 {
-    (void)state;
     struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO}, before;
     pthread_t thread;
     if (under_sanitizer() || under_valgrind()) {
@@ -408,21 +579,36 @@ static void retiring_at_any_instruction_of_a_use_is_safe(void **state)
     walk_to(IDLE);
     assert_int_equal(pthread_create(&thread, NULL, walker, NULL), 0);
     for (unsigned k = 0; k < POOLED; k++) {
-        code c;
+        static code c;
         unsigned inside = 0;
         uint64_t instruction = 0;
-        prepare(&c, kinds_with_pools[k], "stepped", pool, 2);
+        prepare(&c, kinds_with_pools[k], purpose, pool, 2);
         walk.u = &c.u;
         walk.c = &c;
+        walk.outside = 0;
         while (retire_at(&c, instruction, &inside))
             instruction++;
         assert_in_range(inside, 10, instruction); /* it stood still in compiled code, too */
+        assert_in_range(walk.outside, tide_limbo_looks_at_sleepers ? 1 : 0, instruction - inside);
         code_drop(&c);
     }
     walk_to(QUIT);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
     expect_ok(tide_pool_destroy(pool));
+}
+
+static void retiring_at_any_instruction_of_a_use_is_safe(void **state)
+{
+    (void)state;
+    retire_at_any_instruction("stepped");
+}
+
+static void looking_at_a_sleeper_at_any_instruction_is_safe(void **state)
+{
+    (void)state;
+    need_sleepers_told();
+    retire_at_any_instruction("looked at");
 }
 
 #endif
@@ -503,12 +689,16 @@ static void plans_come_and_go_thousands_of_times_under_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LEARNING_TEST(code_goes_when_every_pool_has_passed_twice),
-        LEARNING_TEST(a_pool_that_is_gone_or_came_later_is_not_waited_for),
+        PASSES_TEST(code_goes_when_every_pool_has_passed_twice),
+        PASSES_TEST(code_that_waited_in_the_parent_stays_in_the_child),
+        PASSES_TEST(a_pool_that_is_gone_or_came_later_is_not_waited_for),
+        LEARNING_TEST(a_thread_that_sleeps_keeps_no_code),
+        LEARNING_TEST(a_pool_that_was_excused_passes_three_times_the_next_time),
         LEARNING_TEST(a_pool_inside_a_long_scope_passes_too),
         LEARNING_TEST(a_scope_outlives_its_code_and_ends_well),
 #if defined(__x86_64__)
-        LEARNING_TEST(retiring_at_any_instruction_of_a_use_is_safe),
+        PASSES_TEST(retiring_at_any_instruction_of_a_use_is_safe),
+        LEARNING_TEST(looking_at_a_sleeper_at_any_instruction_is_safe),
 #endif
         LEARNING_TEST(plans_come_and_go_thousands_of_times_under_threads),
         LEARNING_TEST(code_of_dispatches_stays_and_is_counted),

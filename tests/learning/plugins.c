@@ -73,8 +73,8 @@ static bool all_executed(const plugin *p, tide_pool *pool)
     return before.compiled == before.sites && look().runs == before.runs + 50 * before.sites;
 }
 
-/* Whether a scope is nested in others that do not know its types depends on what those have learned:
- * so the inner sites may have to look again once the outer ones are done. */
+/* Whether a scope is nested in others that do not know its types depends on what those have
+ * learned: so the inner sites may have to look again once the outer ones are done. */
 static void learn(const plugin *p, tide_pool *pool)
 {
     expect_ok(tide_tune_set("window_every", 5));

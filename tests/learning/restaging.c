@@ -11,8 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jit/cache/test_hooks.h"
 #include "jit/learn/round.h"
 #include "jit/stager/directory.h"
+#include "jit/stager/test_hooks.h"
 
 enum { SITES = 48, PHASES = 6 };
 
@@ -133,6 +135,9 @@ static void ten_thousand_restagings_leave_nothing_behind(void **state)
     char cache[] = "/var/tmp/tidepool-cache-XXXXXX";
     assert_non_null(mkdtemp(cache));
     assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
+    const char *start = tide_store_start;
+    tide_store_start = cache;         /* what lies above it is everybody's */
+    tide_locate_environment_forget(); /* or the code would be kept in the user's own cache */
     quicken();
     make_sites("58: restaged");
     size_t wanted = scaled(10000, 600), count = 0;
@@ -164,6 +169,8 @@ static void ten_thousand_restagings_leave_nothing_behind(void **state)
         expect_executed(&sites[i], 20);
     (void)nftw(cache, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     unsetenv("XDG_CACHE_HOME");
+    tide_store_start = start;
+    tide_locate_environment_forget();
 }
 
 static unsigned count_reason(const char *words)
@@ -174,11 +181,13 @@ static unsigned count_reason(const char *words)
     return count;
 }
 
+/* Where nothing can be seen of sleepers: as with a pool whose thread neither sleeps nor comes by. */
 static void a_pool_that_nobody_uses_bounds_what_is_compiled_until_it_is_used(void **state)
 {
     (void)state;
     need_stager();
     quicken();
+    tide_limbo_looks_at_sleepers = false;
     set("limbo_max", 64);
     make_sites("58: limbo");
     tide_pool *idle = pool_of(TIDE_CHECK_NONE);
@@ -206,6 +215,27 @@ static void a_pool_that_nobody_uses_bounds_what_is_compiled_until_it_is_used(voi
         use_times(&mine, 1);
     }
     assert_int_equal(reached, SITES);
+    tide_limbo_looks_at_sleepers = true;
+    expect_ok(tide_pool_destroy(idle));
+}
+
+static void a_pool_that_nobody_uses_bounds_nothing_where_its_thread_is_seen_outside(void **state)
+{
+    (void)state;
+    need_stager();
+    if (under_valgrind() || access("/proc/self/syscall", R_OK) != 0)
+        skip();
+    quicken();
+    set("limbo_max", 64);
+    make_sites("58: no limbo");
+    tide_pool *idle = pool_of(TIDE_CHECK_NONE);
+    use mine = use_of("58: idle all along", TIDE_KIND_SCOPE, idle, 1, TIDE_C64);
+    use_times(&mine, 1);
+    for (unsigned phase = 0; phase < 2 * PHASES; phase++)
+        assert_int_equal(change(phase), SITES);
+    for (unsigned i = 0; i < 8; i++)
+        expect_ok(tide_step());
+    assert_in_range(learned().waiting, 0, 64);
     expect_ok(tide_pool_destroy(idle));
 }
 
@@ -252,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(a_pool_that_nobody_uses_bounds_what_is_compiled_until_it_is_used),
+        LEARNING_TEST(a_pool_that_nobody_uses_bounds_nothing_where_its_thread_is_seen_outside),
         LEARNING_TEST(plans_of_one_site_are_bounded_and_it_says_so),
         LEARNING_TEST(compiles_a_minute_are_bounded),
         LEARNING_TEST(ten_thousand_restagings_leave_nothing_behind),

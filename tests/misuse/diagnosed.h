@@ -54,4 +54,10 @@ static inline void need(int condition)
         exit(4);
 }
 
+/* The call was refused by its status, and the message has these words. Nothing is reported. */
+static inline void need_refused(tide_status got, tide_status expected, const char *words)
+{
+    need(got == expected && strstr(tide_error_message(), words) != NULL);
+}
+
 #endif

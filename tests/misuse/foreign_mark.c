@@ -6,7 +6,7 @@ int main(void)
 {
     tide_pool *pool = pool_at(TIDE_CHECK_POISON);
     tide_mark mark = tide_checkpoint(pool_at(TIDE_CHECK_POISON));
-    EXPECT("tidepool: tide_rewind: the mark is of another pool, not of pool 'the pool'");
-    need(tide_rewind(pool, mark) == TIDE_ERROR_ARGUMENT);
+    need_refused(tide_rewind(pool, mark), TIDE_ERROR_ARGUMENT,
+                 "tide_rewind: the mark is of another pool, not of pool 'the pool'");
     return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A module asks for arrays, opens a scope, and is unloaded: reports still come, without its words. */
+/* A module asks for arrays, opens a scope, and is unloaded: reports still come, without its
+ * words. */
 #define _GNU_SOURCE
 #include "diagnosed.h"
 

@@ -32,12 +32,19 @@ static tide_array *acquire_as(tide_pool *pool, tide_type id, const struct shape 
     }
 }
 
+/* The oracle has no addresses of bits, so bytes stand for them here. */
+static unsigned array_type(const struct machine *machine, uint8_t a)
+{
+    unsigned type = machine_type(machine, a);
+    return model_types[type].id == TIDE_BIT ? TIDE_U8 - 1 : type;
+}
+
 /* What an array like `of` is, by default the same; `b` and `c` say what else it should be. */
 static tide_array *acquire_similar(struct machine *machine, const struct operation *op,
                                    const struct nd *of, unsigned *type, struct shape *shape)
 {
     bool other_type = (op->c & 8) != 0, other_shape = (op->c & 16) != 0;
-    *type = other_type ? machine_type(machine, op->a) : of->type;
+    *type = other_type ? array_type(machine, op->a) : of->type;
     *shape = of->shape;
     shape->order = (tide_order)of->header->order;
     if (other_shape)
@@ -59,11 +66,10 @@ static enum fill fill_of(enum mode mode)
                                : FILL_PLAIN;
 }
 
-/* Bits have no strides; some types no 1. Both are known before anything is done. */
+/* Some types have no 1, which is known before anything is done. */
 static bool is_refused(unsigned type, enum mode mode)
 {
-    tide_type id = model_types[type].id;
-    return id == TIDE_BIT || (mode == MODE_ONES && id > TIDE_BOOL);
+    return mode == MODE_ONES && model_types[type].id > TIDE_BOOL;
 }
 
 static void judge_failure(struct machine *machine, unsigned type, const struct shape *shape)
@@ -118,7 +124,7 @@ void machine_array(struct machine *machine, const struct operation *op)
             judge(machine, type, &shape, mode, array);
         return;
     }
-    unsigned type = machine_type(machine, op->a);
+    unsigned type = array_type(machine, op->a);
     tide_order order = mode == MODE_COLUMN ? TIDE_COLUMN_MAJOR : TIDE_ROW_MAJOR;
     struct shape shape = shape_operand(op->b, order, model_types[type].bits);
     machine_faults(machine, op->c);

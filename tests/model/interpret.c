@@ -47,7 +47,7 @@ static void observe(struct machine *machine)
                                now->bytes_held,
                                now->bytes_live,
                                now->allocations,
-                               now->releases,
+                               now->releases - oracle->came_unsure,
                                now->exchanges,
                                oracle_digest(oracle),
                                now->bytes_exported,
@@ -67,8 +67,8 @@ static enum outcome interpret_in(struct machine *machine, struct frame *frame);
 static bool is_restless(const struct oracle *oracle)
 {
     bool near_limit = oracle->pin_count > 0 || oracle->guard_every != 0;
-    return oracle->requests != 0 || oracle->guard_every > 1 ||
-           (oracle->limit_bytes != 0 && near_limit);
+    return oracle->requests != 0 || oracle->guard_every > 1 || oracle->piecemeal ||
+           oracle->process || (oracle->limit_bytes != 0 && near_limit);
 }
 
 /* A scope acquires at entry only what certainly fits the pool's limit: a frame that gets only
@@ -284,10 +284,42 @@ static void empty_quarantine(void)
     tide_tune_set("quarantine", size);
 }
 
-static tide_pool *make_pool(const struct pool_choice *choice)
+/* What a pool is made of besides. */
+static void prepare_memory(struct machine *machine, const struct pool_choice *choice)
+{
+    enum { ALIGNED = 16384 }; /* the same pieces in each form, whatever the types' alignment */
+    tide_limit_statistics now;
+    if (choice->memory_bytes != 0)
+        machine->memory = aligned_alloc(ALIGNED, choice->memory_bytes);
+    if (choice->buffers)
+        machine->buffers = tide_buffers_create(NULL, NULL);
+    if ((choice->memory_bytes != 0 && machine->memory == NULL) ||
+        (choice->buffers && machine->buffers == NULL) || tide_limit_stats(&now) != TIDE_OK)
+        abort();
+    if (choice->process_bytes != 0 &&
+        tide_limit_set(
+            &(tide_limit_options){.hard_bytes = now.bytes_held + choice->process_bytes}) != TIDE_OK)
+        abort();
+}
+
+static void return_memory(struct machine *machine)
+{
+    if (machine->oracle.process && tide_limit_set(NULL) != TIDE_OK)
+        oracle_wrong(&machine->oracle, "tide_limit_set: %s", tide_error_message());
+    if (machine_failed(machine))
+        return;
+    if (machine->buffers != NULL && tide_buffers_destroy(machine->buffers) != TIDE_OK)
+        oracle_wrong(&machine->oracle, "tide_buffers_destroy: %s", tide_error_message());
+    free(machine->memory);
+}
+
+static tide_pool *make_pool(const struct machine *machine, const struct pool_choice *choice)
 {
     tide_pool_options options = {.name = "model",
                                  .limit_bytes = choice->limit_bytes,
+                                 .memory = machine->memory,
+                                 .memory_bytes = choice->memory_bytes,
+                                 .buffers = machine->buffers,
                                  .check = choice->check,
                                  .disabled = choice->disabled};
     return tide_pool_create(&options);
@@ -300,10 +332,12 @@ static void begin(struct machine *machine, const struct program *program, enum p
     if (choice.check == TIDE_CHECK_GUARD)
         empty_quarantine();
     tide_tune_set("compact_gain", GAIN);
+    tide_tune_set("trim_after", choice.trim_after);
     tide_tune_set("exchange", choice.exchange_all ? 0 : EXCHANGE);
     tide_tune_set("array_ways", choice.array_ways);
     tide_tune_set("guard_sample", choice.guard_sample);
-    machine->pool = make_pool(&choice);
+    prepare_memory(machine, &choice);
+    machine->pool = make_pool(machine, &choice);
     struct oracle *oracle = &machine->oracle;
     oracle_begin(oracle, machine->pool);
     bool guarded = choice.check == TIDE_CHECK_GUARD;
@@ -312,9 +346,13 @@ static void begin(struct machine *machine, const struct program *program, enum p
     oracle->guard_every = guarded ? choice.guard_sample : 0;
     oracle->array_ways = choice.array_ways;
     oracle->disabled = choice.disabled;
-    oracle->limit_bytes = choice.limit_bytes;
+    oracle->limit_bytes = choice.limit_bytes + choice.memory_bytes; /* never both */
+    oracle->piecemeal = choice.memory_bytes != 0;
+    oracle->process = choice.process_bytes != 0;
+    oracle->buffers = choice.buffers;
     oracle->exchange_bytes = choice.exchange_all ? 0 : EXCHANGE * 1024;
     oracle->compact_gain = GAIN * 1024;
+    oracle->trim_after = choice.trim_after;
     if (machine->pool != NULL)
         oracle_draw_guard(oracle);
     oracle->plant = plant;
@@ -363,6 +401,7 @@ size_t model_run_form(const struct program *program, enum form form, enum plant 
     if (!machine_failed(machine))
         interpret_in(machine, &root);
     finish(machine);
+    return_memory(machine);
     oracle_end(&machine->oracle);
     strcpy(wrong, machine->oracle.wrong);
     size_t done = machine->done;

@@ -9,6 +9,8 @@
 
 #include <setjmp.h>
 
+#include <tidepool/buffers.h>
+
 #include "oracle.h"
 #include "program.h"
 #include "runtime/base/test_hooks.h"
@@ -71,6 +73,8 @@ struct machine {
     size_t next, end; /* the operations still to be done */
     enum form form;
     tide_pool *pool;
+    void *memory; /* that the pool lies in, or NULL */
+    tide_buffers *buffers;
     struct oracle oracle;
     struct watch watch;  /* of the observed form */
     struct frame *frame; /* innermost            */
@@ -126,6 +130,9 @@ void machine_export(struct machine *machine, const struct operation *op);
 void machine_drop(struct machine *machine, const struct operation *op);
 void machine_import(struct machine *machine, const struct operation *op);
 void machine_escape(struct machine *machine, const struct operation *op);
+
+/* A live array becomes longer. */
+void machine_grow(struct machine *machine, const struct operation *op);
 
 /* Interprets until `end`; on another thread that has adopted the pool. */
 void machine_hand_over(struct machine *machine, const struct operation *op);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "interpret.h"
+#include "runtime/pool/request.h"
 
 /* A type of the family counts as the one below it until this program has registered it: then a
  * program means the same whatever ran in the process before. */
@@ -116,18 +117,11 @@ void machine_check_filled(struct machine *machine, unsigned type, const unsigned
                      model_types[type].name);
 }
 
-/* May this acquire fail, and like this? Nothing fails that is served from memory at hand. A
- * limit may be hit with room to spare for rounding, not more. */
+/* May this acquire fail, and like this? Nothing fails that is served from memory at hand. */
 bool machine_may_fail(const struct machine *machine, unsigned type, size_t n, tide_status status)
 {
     const struct oracle *oracle = &machine->oracle;
-    enum { ROUNDING = 4096 };
-    if (oracle_serves(oracle, type, n))
-        return false;
-    if (status == TIDE_ERROR_MEMORY)
-        return oracle->faults > 0;
-    return status == TIDE_ERROR_LIMIT && oracle->limit_bytes != 0 &&
-           oracle->now.bytes_held + model_bytes(type, n) + ROUNDING > oracle->limit_bytes;
+    return !oracle_serves(oracle, type, n) && oracle_may_lack(oracle, model_bytes(type, n), status);
 }
 
 /* Known before anything is done. */
@@ -169,7 +163,8 @@ static void acquire(struct machine *machine, const struct operation *op)
     }
     machine_check_filled(machine, type, data, n, fill);
     oracle_acquired(oracle, type, data, n, fill < FILL_ZEROS ? CONTENT_LEFT : CONTENT_FILLED);
-    if (fault_mode == FAULT_ALL && oracle->allocations != allocations)
+    if (fault_mode == FAULT_ALL && oracle->allocations != allocations && !oracle->buffers &&
+        !oracle->piecemeal)
         oracle_wrong(oracle, "memory was allocated though every allocation fails");
 }
 
@@ -280,20 +275,40 @@ static void *ask(void *user)
     return NULL;
 }
 
-/* From this thread or another, directly or by the library's own round. */
-static void request(struct machine *machine, const struct operation *op)
+static void ask_from(struct machine *machine, struct asking *asking, bool other)
 {
-    struct asking asking = {machine->pool, op->a % 4, op->b % 2 == 1, TIDE_OK};
     pthread_t thread;
-    if (op->c % 4 != 3)
-        ask(&asking);
-    else if (pthread_create(&thread, NULL, ask, &asking) == 0)
+    if (!other)
+        ask(asking);
+    else if (pthread_create(&thread, NULL, ask, asking) == 0)
         pthread_join(thread, NULL);
     else
         abort();
-    expect(machine, asking.status, TIDE_OK, "a request");
+    expect(machine, asking->status, TIDE_OK, "a request");
+}
+
+/* Of a step that is asked for these: it asks for what was not used, or wasted, lately. */
+static uint32_t lately(uint32_t requests)
+{
+    return ((requests & TIDE_REQUEST_TRIM) != 0 ? TIDE_REQUEST_TRIM_UNUSED : 0) |
+           ((requests & TIDE_REQUEST_COMPACT) != 0 ? TIDE_REQUEST_TRIM_WASTED : 0);
+}
+
+/* From this thread or another, directly or by the library's own rounds. What several rounds in a
+ * row ask for at the root is served in between. */
+static void request(struct machine *machine, const struct operation *op)
+{
     struct oracle *oracle = &machine->oracle;
-    oracle->requests = asking.requests == 0 ? 0 : oracle->requests | asking.requests;
+    struct asking asking = {machine->pool, op->a % 4, op->b % 2 == 1, TIDE_OK};
+    uint32_t requests = asking.step ? lately(asking.requests) : asking.requests;
+    for (unsigned more = asking.step ? op->c / 4 % 4 : 0;; more--) {
+        ask_from(machine, &asking, op->c % 4 == 3);
+        oracle->requests = requests == 0 ? 0 : oracle->requests | requests;
+        if (more == 0 || oracle->level_count > 0)
+            return;
+        tide_request_serve(machine->pool);
+        oracle_served(oracle);
+    }
 }
 
 static void reset(struct machine *machine)
@@ -512,7 +527,12 @@ void machine_operate(struct machine *machine, const struct operation *op)
     case OPERATION_IMPORT: machine_import(machine, op); break;
     case OPERATION_ESCAPE: machine_escape(machine, op); break;
     case OPERATION_REQUEST: request(machine, op); break;
-    case OPERATION_WRITE: oracle_write(&machine->oracle, op->a, op->b); break;
+    case OPERATION_WRITE:
+        if (operand_grows(op->c))
+            machine_grow(machine, op);
+        else
+            oracle_write(&machine->oracle, op->a, op->b);
+        break;
     case OPERATION_MARK: mark(machine, op); break;
     case OPERATION_REWIND: rewind_mark(machine, op); break;
     case OPERATION_TRIM: trim(machine, op); break;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/pool/request.h"
 #include "runtime/pool/row.h"
 #include "tests/random.h"
 
@@ -272,14 +273,15 @@ static void forget_memory(struct oracle *oracle, unsigned type)
     forget_places(row, row->live);
 }
 
-/* Whether memory came back before it went depends, near the limit, on the order of the types;
- * the pool's count tells. */
-static void forget_types(struct oracle *oracle, unsigned meant)
+static void begin_trim(struct oracle *oracle)
 {
     oracle->back_min = oracle->back_max = oracle->slots_unsure = 0;
-    for (unsigned type = 0; type < MODEL_TYPES; type++)
-        if (type == meant || meant == MODEL_TYPES)
-            forget_memory(oracle, type);
+}
+
+/* Whether memory came back before it went depends, near the limit, on what went before it; the
+ * pool's count tells. */
+static void end_trim(struct oracle *oracle)
+{
     tide_pool_statistics now;
     tide_pool_stats(oracle->pool, &now);
     uint64_t came = now.releases - oracle->releases;
@@ -288,7 +290,17 @@ static void forget_types(struct oracle *oracle, unsigned meant)
                      (unsigned long long)now.releases, (unsigned long long)oracle->releases,
                      (unsigned long long)(oracle->releases + oracle->slots_unsure));
     oracle->releases += came;
+    oracle->came_unsure += came;
     oracle->gone -= came;
+}
+
+static void forget_types(struct oracle *oracle, unsigned meant)
+{
+    begin_trim(oracle);
+    for (unsigned type = 0; type < MODEL_TYPES; type++)
+        if (type == meant || meant == MODEL_TYPES)
+            forget_memory(oracle, type);
+    end_trim(oracle);
 }
 
 void oracle_emptied(struct oracle *oracle)
@@ -324,6 +336,21 @@ bool oracle_serves(const struct oracle *oracle, unsigned type, size_t n)
     return false;
 }
 
+bool oracle_may_lack(const struct oracle *oracle, size_t bytes, tide_status status)
+{
+    enum { ROUNDING = 4096 };
+    tide_limit_statistics process;
+    tide_limit_stats(&process);
+    if (status == TIDE_ERROR_MEMORY)
+        return oracle->faults > 0;
+    if (status != TIDE_ERROR_LIMIT)
+        return false;
+    return oracle->piecemeal ||
+           (oracle->process && process.bytes_held + bytes + ROUNDING > process.hard_bytes) ||
+           (oracle->limit_bytes != 0 &&
+            oracle->now.bytes_held + bytes + ROUNDING > oracle->limit_bytes);
+}
+
 static void check_pointer(struct oracle *oracle, unsigned type, const unsigned char *data,
                           size_t bytes)
 {
@@ -336,6 +363,8 @@ static void check_pointer(struct oracle *oracle, unsigned type, const unsigned c
     for (size_t i = 0; i < oracle->live_count; i++) {
         struct live live = oracle->live[i];
         const struct place *other = &oracle->rows[live.type].places[live.place];
+        if (other->data == NULL)
+            continue;
         const unsigned char *other_end = other->data + (other->bytes > 0 ? other->bytes : 1);
         if (data < other_end && other->data < end)
             oracle_wrong(oracle, "%s of %zu bytes overlaps a live %s of %zu", facts->name, bytes,
@@ -347,6 +376,18 @@ static void check_pointer(struct oracle *oracle, unsigned type, const unsigned c
             oracle_wrong(oracle, "%s of %zu bytes overlaps an exported array of %zu", facts->name,
                          bytes, away->bytes);
     }
+}
+
+void oracle_check_apart(struct oracle *oracle, const struct live *live)
+{
+    struct place *place = &oracle->rows[live->type].places[live->place];
+    unsigned char *data = place->data;
+    size_t bytes = place->bytes;
+    place->data = NULL; /* not with itself */
+    place->bytes = 0;
+    check_pointer(oracle, live->type, data, bytes);
+    place->data = data;
+    place->bytes = bytes;
 }
 
 static size_t find_place(const struct row *row, const unsigned char *data)
@@ -396,12 +437,17 @@ static void take_new_memory(struct oracle *oracle, unsigned type, unsigned char 
     *place = (struct place){.data = data};
 }
 
-/* A guard that cannot be had, for lack of memory or room, is done without. */
-static void judge_guard(struct oracle *oracle, unsigned type, const struct place *place, bool fresh)
+/* A guard that cannot be had, for lack of memory or room, is done without. Then old memory serves
+ * that is large enough. */
+static void judge_guard(struct oracle *oracle, unsigned type, const struct place *place, bool fresh,
+                        bool fitted)
 {
-    bool may_lack = oracle->faults > 0 || oracle->limit_bytes != 0;
-    if (oracle->due && !fresh)
+    bool may_lack = oracle->faults > 0 || oracle->limit_bytes != 0 || oracle->process;
+    if (oracle->due && !fresh && !may_lack)
         oracle_wrong(oracle, "%s was to be guarded, but is of old memory", model_types[type].name);
+    if (oracle->due && fresh && fitted && !place->guarded)
+        oracle_wrong(oracle, "%s got new memory without a guard, for old that was large enough",
+                     model_types[type].name);
     if (fresh && place->guarded != oracle->due && (place->guarded || !may_lack))
         oracle_wrong(oracle, "%s %s guarded", model_types[type].name,
                      place->guarded ? "must not be" : "must be");
@@ -457,13 +503,14 @@ static void find_memory(struct oracle *oracle, unsigned type, void *data, size_t
     struct row *row = &oracle->rows[type];
     size_t bytes = model_bytes(type, n), found = find_place(row, data);
     bool fresh = found == row->count;
+    bool fitted = row->live < row->count && holds(&row->places[row->live], bytes);
     if (fresh)
         take_new_memory(oracle, type, data, n);
     else if (found != row->live)
         trade_places(oracle, type, found, bytes);
     const tide_row *theirs = &oracle->pool->core->rows.by_type[model_types[type].id];
     row->places[row->live].guarded = theirs->records[row->live].guard != NULL;
-    judge_guard(oracle, type, &row->places[row->live], fresh);
+    judge_guard(oracle, type, &row->places[row->live], fresh, fitted);
 }
 
 void oracle_acquired(struct oracle *oracle, unsigned type, void *data, size_t n,
@@ -568,31 +615,82 @@ void oracle_trimmed(struct oracle *oracle, unsigned type, tide_trim_summary summ
                      now.bytes_held, now.bytes_live);
 }
 
-/* A compact takes what holds ten times its recent use and gains enough. The oracle knows only
- * bounds of what memory holds: what was used of it, and a quarter and a page more. */
-static void judge_compact(struct oracle *oracle, const struct place *place, bool taken)
+/* What must go, and what may. The oracle knows only bounds of what memory holds: what was used of
+ * it, and a quarter and a page more. */
+struct verdict {
+    bool must, may;
+};
+
+/* A compact takes what holds ten times its use and gains enough. */
+static void judge_wasted(const struct oracle *oracle, const struct place *place, size_t used,
+                         struct verdict *verdict)
 {
     enum { FACTOR = 10, PAGE = 4096 };
     size_t most = place->room + place->room / 4 + PAGE;
-    if (taken && (most < FACTOR * place->peak || most - place->peak < oracle->compact_gain))
-        oracle_wrong(oracle, "compact took %zu bytes of which %zu were used lately", place->room,
-                     place->peak);
-    if (!taken && place->room >= FACTOR * place->peak &&
-        place->room - place->peak >= oracle->compact_gain)
-        oracle_wrong(oracle, "compact left %zu bytes of which %zu were used lately", place->room,
-                     place->peak);
+    most = oracle->buffers ? 2 * most : most;
+    verdict->may |= most >= FACTOR * used && most - used >= oracle->compact_gain;
+    verdict->must |= place->room >= FACTOR * used && place->room - used >= oracle->compact_gain;
+}
+
+/* A new peak begins; the last one counts for what the place was used for lately. */
+static void note_peak(struct place *place)
+{
+    bool more = place->peak >= place->recent;
+    if (more)
+        place->recent = place->peak;
+    place->since = more ? 0 : place->since > place->peak ? place->since : place->peak;
+    place->less = more ? 0 : place->less;
+    place->peak = 0;
+}
+
+/* The same when a pass of a step ends: so many that saw less count (the setting `trim_after`). */
+static void end_pass(const struct oracle *oracle, struct place *place)
+{
+    bool less = place->peak < place->recent;
+    note_peak(place);
+    place->less += less;
+    if (!less || place->less < oracle->trim_after)
+        return;
+    place->recent = place->since;
+    place->since = place->less = 0;
+}
+
+static struct verdict judge(const struct oracle *oracle, const struct place *place, size_t peak,
+                            uint32_t requests)
+{
+    bool idle = (requests & TIDE_REQUEST_TRIM_UNUSED) != 0 && place->recent == 0;
+    struct verdict verdict = {idle, idle};
+    if ((requests & TIDE_REQUEST_TRIM_WASTED) != 0)
+        judge_wasted(oracle, place, place->recent, &verdict);
+    if ((requests & TIDE_REQUEST_COMPACT) != 0)
+        judge_wasted(oracle, place, peak, &verdict);
+    return verdict;
 }
 
 /* Which places were taken the pool tells, by the layout of its rows. */
-static void compacted_row(struct oracle *oracle, unsigned type)
+static void compacted_row(struct oracle *oracle, unsigned type, uint32_t requests)
 {
+    bool unused = (requests & TIDE_REQUEST_TRIM_UNUSED) != 0;
+    bool pass = (requests & (TIDE_REQUEST_TRIM_UNUSED | TIDE_REQUEST_TRIM_WASTED)) != 0;
     struct row *row = &oracle->rows[type];
     for (size_t i = row->live; i < row->count; i++) {
         struct place *place = &row->places[i];
         bool taken = oracle->pool->core->rows.by_type[model_types[type].id].slots[i].data == NULL;
-        if (place->data != NULL)
-            judge_compact(oracle, place, taken);
-        place->peak = 0;
+        size_t peak = place->peak;
+        if (pass)
+            end_pass(oracle, place);
+        else
+            note_peak(place);
+        if (unused && place->pin != NULL && place->recent == 0) { /* what comes back goes */
+            pins_forget(oracle, place);
+            hollow(place);
+            if (!taken)
+                oracle_wrong(oracle, "memory that a consumer held stayed");
+        }
+        struct verdict verdict = judge(oracle, place, peak, requests);
+        if (place->data != NULL && (taken ? !verdict.may : verdict.must))
+            oracle_wrong(oracle, "%zu bytes %s of which %zu were used, lately %zu", place->room,
+                         taken ? "went" : "stayed", peak, place->recent);
         if (place->data == NULL || !taken)
             continue;
         hollow(place);
@@ -602,8 +700,10 @@ static void compacted_row(struct oracle *oracle, unsigned type)
 
 static void serve_compact(struct oracle *oracle)
 {
+    begin_trim(oracle);
     for (unsigned type = 0; type < MODEL_TYPES; type++)
-        compacted_row(oracle, type);
+        compacted_row(oracle, type, oracle->requests);
+    end_trim(oracle);
 }
 
 void oracle_served(struct oracle *oracle)
@@ -620,12 +720,12 @@ void oracle_served(struct oracle *oracle)
 
 void oracle_compacted(struct oracle *oracle, unsigned type, tide_trim_summary summary)
 {
-    oracle->back_min = oracle->back_max = 0;
+    begin_trim(oracle);
     check_summary(oracle, summary, "compact");
     uint64_t releases = oracle->releases;
     for (unsigned i = 0; i < MODEL_TYPES; i++)
         if (is_meant(i, type))
-            compacted_row(oracle, i);
+            compacted_row(oracle, i, TIDE_REQUEST_COMPACT);
     if (oracle->releases - releases != summary.slots)
         oracle_wrong(oracle, "compact gave back %llu slots but says %zu",
                      (unsigned long long)(oracle->releases - releases), summary.slots);
@@ -679,6 +779,16 @@ static void check_statistics(struct oracle *oracle, const tide_pool_statistics *
                      now->bytes_limit, oracle->limit_bytes);
 }
 
+/* Nothing that the oracle's pool does takes the process past its limit. */
+static void check_process(struct oracle *oracle)
+{
+    tide_limit_statistics process;
+    if (tide_limit_stats(&process) != TIDE_OK ||
+        (oracle->process && process.bytes_held > process.hard_bytes))
+        oracle_wrong(oracle, "the process holds %zu bytes, its limit is %zu", process.bytes_held,
+                     process.hard_bytes);
+}
+
 void oracle_check(struct oracle *oracle)
 {
     size_t live_bytes = 0;
@@ -700,6 +810,7 @@ void oracle_check(struct oracle *oracle)
     if (tide_pool_stats(oracle->pool, &now) != TIDE_OK)
         oracle_wrong(oracle, "no statistics: %s", tide_error_message());
     check_statistics(oracle, &now, live_bytes);
+    check_process(oracle);
     oracle->now = now;
 }
 

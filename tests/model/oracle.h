@@ -28,6 +28,9 @@ struct place {
     size_t bytes;        /* of the last array here                           */
     size_t room;         /* most bytes this memory was seen to hold          */
     size_t peak;         /* most bytes asked of it since the last compact    */
+    size_t recent;       /* most bytes lately, and since fewer were asked for */
+    size_t since;
+    unsigned less;       /* passes that saw fewer                            */
     size_t stained;      /* free, in a pool that poisons: bytes that must be */
     unsigned char *copy; /* what was last written here                       */
     bool guarded;        /* it ends at an inaccessible page                  */
@@ -119,6 +122,9 @@ struct oracle {
     bool due;                       /* the last one was to be                                */
     unsigned array_ways, faults;    /* faults: injected into the last call                   */
     size_t limit_bytes;
+    bool piecemeal; /* it lies in given memory: what is free there may be in pieces */
+    bool process;   /* the process has a limit                                      */
+    bool buffers;   /* slots are buffers, perhaps larger ones that were cached      */
     enum plant plant;
     struct row rows[MODEL_TYPES];
     struct live live[ORACLE_LIVE];
@@ -136,8 +142,10 @@ struct oracle {
     uint64_t served;
     size_t back_min, back_max; /* bytes that came back from consumers in a trim */
     size_t slots_unsure;
+    uint64_t came_unsure;  /* of `releases`: they depend on the order of types, so on the form */
     size_t exchange_bytes; /* from here on, a larger free array is taken rather than this grown */
     size_t compact_gain;   /* bytes                                                             */
+    unsigned trim_after;   /* passes: as the setting                                            */
     size_t step;           /* number of the operation: patterns depend on it                    */
     uint64_t last_id;
     uint64_t allocations, releases, exchanges; /* as the pool must count them  */
@@ -233,6 +241,16 @@ void nd_release(struct oracle *oracle, struct live *live);
 void seats_forget(struct row *row, size_t from);
 void arrays_check(struct oracle *oracle, bool whole);
 void arrays_end(struct oracle *oracle);
+
+/* May so many bytes of new memory be lacking like this? A limit may be hit with room to spare for
+ * rounding, not more. */
+bool oracle_may_lack(const struct oracle *oracle, size_t bytes, tide_status status);
+
+/* A live array has other memory: it overlaps with no other. */
+void oracle_check_apart(struct oracle *oracle, const struct live *live);
+
+/* A live array has another shape. */
+void oracle_reshaped(struct oracle *oracle, const struct live *live);
 
 /* Would this acquire be served from memory that is already there? */
 bool oracle_serves(const struct oracle *oracle, unsigned type, size_t n);

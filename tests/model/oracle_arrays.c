@@ -74,6 +74,12 @@ static void sit(struct oracle *oracle, unsigned type, size_t place, tide_array *
     oracle->computed += learn_shape(oracle, seat, shape);
 }
 
+void oracle_reshaped(struct oracle *oracle, const struct live *live)
+{
+    struct seat *seat = seat_at(&oracle->rows[live->type], live->place);
+    learn_shape(oracle, seat, &live->nd->shape); /* counted are acquires */
+}
+
 /* ---- headers ---------------------------------------------------------------------------- */
 
 struct place *oracle_memory(struct oracle *oracle, const struct nd *nd)
@@ -258,7 +264,6 @@ static struct pin *make_pin(struct oracle *oracle, struct place *place)
     pin->memory = *place;
     pin->memory.copy = NULL;
     oracle->bytes_exported += pin->held;
-    oracle->gone++;
     oracle->pins[oracle->pin_count++] = pin;
     return pin;
 }
@@ -311,10 +316,10 @@ void pins_settle(struct oracle *oracle, struct place *place)
         place->copy = pin->memory.copy;
         pin->memory.copy = NULL;
         oracle->now.bytes_held += pin->held;
-        oracle->now.slots++;
-        oracle->gone--;
     } else {
         place->bytes = place->room = 0;
+        oracle->now.slots--;
+        oracle->gone++;
     }
     free_pin(oracle, pin);
 }
@@ -323,13 +328,13 @@ void pins_settle(struct oracle *oracle, struct place *place)
 void pins_forget(struct oracle *oracle, struct place *place)
 {
     struct pin *pin = unseat(oracle, place);
+    bool sure = oracle->limit_bytes == 0;
+    oracle->gone += pin->consumers > 0 || !sure;
     if (pin->consumers == 0) {
-        bool sure = oracle->limit_bytes == 0;
         oracle->back_max += pin->held;
         oracle->back_min += sure ? pin->held : 0;
         oracle->slots_unsure += !sure;
         oracle->releases += sure;
-        oracle->gone -= sure;
     }
     free_pin(oracle, pin);
 }

@@ -52,7 +52,8 @@ static enum operation_code code_of(uint8_t byte)
 
 struct pool_choice program_pool(const struct program *program)
 {
-    struct pool_choice choice = {.check = TIDE_CHECK_NONE, .guard_sample = 1, .array_ways = 4};
+    struct pool_choice choice = {
+        .check = TIDE_CHECK_NONE, .guard_sample = 1, .array_ways = 4, .trim_after = 1};
     if (program->length < PROGRAM_HEADER)
         return choice;
     unsigned check = program->bytes[0] & 3;
@@ -62,8 +63,17 @@ struct pool_choice program_pool(const struct program *program)
     choice.array_ways = 4 - (program->bytes[0] >> 5 & 3);
     choice.disabled = (program->bytes[0] & 12) == 4;
     choice.exchange_all = (program->bytes[0] & 16) != 0;
+    choice.trim_after = 1 + (program->bytes[1] & 1);
     if (program->bytes[1] >= 192)
         choice.limit_bytes = (size_t)(program->bytes[1] - 191) * 4096;
+    else if (program->bytes[1] >= 160)
+        choice.memory_bytes = (size_t)(program->bytes[1] - 159) * 16384;
+    else if (program->bytes[1] >= 96)
+        choice.process_bytes = (size_t)(program->bytes[1] - 95) * 16384;
+    else
+        choice.buffers = program->bytes[1] >= 64;
+    if (choice.memory_bytes != 0 && choice.check == TIDE_CHECK_GUARD)
+        choice.check = TIDE_CHECK_POISON; /* as the library does */
     return choice;
 }
 
@@ -116,6 +126,11 @@ enum fault operand_fault(uint8_t c)
 enum fill operand_fill(uint8_t c)
 {
     return c < 64 ? FILL_INLINE : c % FILL_COUNT;
+}
+
+bool operand_grows(uint8_t c)
+{
+    return c >= 160;
 }
 
 enum mode operand_mode(uint8_t c)
@@ -230,7 +245,9 @@ static void print_operands(const struct operation *op, FILE *out)
     else if (op->code == OPERATION_ENTER)
         print_enter(op, out);
     else if (op->a != 0 || op->b != 0 || op->c != 0)
-        fprintf(out, " (%u, %u, %u)", op->a, op->b, op->c);
+        fprintf(out, "%s (%u, %u, %u)",
+                op->code == OPERATION_WRITE && operand_grows(op->c) ? " grow" : "", op->a, op->b,
+                op->c);
 }
 
 static void print_pool(const struct program *program, FILE *out)
@@ -242,10 +259,16 @@ static void print_pool(const struct program *program, FILE *out)
                                                : "");
     if (choice.check == TIDE_CHECK_GUARD)
         fprintf(out, " 1 in %u", choice.guard_sample);
-    fprintf(out, "%s%s ways %u", choice.disabled ? " disabled" : "",
-            choice.exchange_all ? " exchange-all" : "", choice.array_ways);
+    fprintf(out, "%s%s ways %u trim-after %u", choice.disabled ? " disabled" : "",
+            choice.exchange_all ? " exchange-all" : "", choice.array_ways, choice.trim_after);
     if (choice.limit_bytes != 0)
         fprintf(out, " limit %zu bytes", choice.limit_bytes);
+    if (choice.memory_bytes != 0)
+        fprintf(out, " in %zu given bytes", choice.memory_bytes);
+    if (choice.process_bytes != 0)
+        fprintf(out, " process limit %zu bytes", choice.process_bytes);
+    if (choice.buffers)
+        fputs(" of buffers", out);
     fputc('\n', out);
 }
 

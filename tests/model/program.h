@@ -20,7 +20,7 @@
     X(ACQUIRE, "acquire", 46)                                                                \
     X(ARRAY, "array", 20)  /* acquire an N-D array               */                          \
     X(VIEW, "view", 12)    /* a part or another shape of an array */                         \
-    X(WRITE, "write", 14)  /* change a live array                */                          \
+    X(WRITE, "write", 14)  /* change a live array, or grow it    */                          \
     X(EXPORT, "export", 4) /* hand an array to a consumer        */                          \
     X(ENTER, "enter", 34)  /* open a scope of the form under test */                         \
     X(LEAVE, "leave", 32)                                                                    \
@@ -90,7 +90,11 @@ struct pool_choice {
     bool disabled, exchange_all;
     unsigned guard_sample;
     unsigned array_ways;
-    size_t limit_bytes; /* 0: none */
+    unsigned trim_after;
+    size_t limit_bytes;   /* 0: none */
+    size_t memory_bytes;  /* of the program's that slots lie in; 0: none                 */
+    size_t process_bytes; /* that the process may hold more than it does now; 0: no limit */
+    bool buffers;         /* slots are taken from a cache                               */
 };
 
 struct pool_choice program_pool(const struct program *program);
@@ -111,6 +115,9 @@ size_t operand_scope_count(uint8_t b, uint8_t c, unsigned i, size_t bits); /* at
 enum fault { FAULT_NONE, FAULT_FIRST, FAULT_ALL } operand_fault(uint8_t c);
 enum fill { FILL_PLAIN, FILL_INLINE, FILL_ZEROS, FILL_ONES, FILL_VALUE, FILL_COUNT };
 enum fill operand_fill(uint8_t c);
+
+/* Does a write make the array longer instead? */
+bool operand_grows(uint8_t c);
 
 /* How an array comes about. */
 enum mode {

@@ -38,7 +38,7 @@ class Statistics(Structure):
     _fields_ = [(name, c_size_t) for name in (
         "bytes_held", "bytes_live", "bytes_peak", "bytes_limit", "slots", "slots_live", "shelves",
         "log_entries", "depth", "allocations", "releases", "requests", "bytes_exported",
-        "exchanges")]
+        "exchanges", "bytes_settled")] + [("growth", c_uint64 * 8)]
 
 
 class Error(Exception):

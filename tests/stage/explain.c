@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static char said[65536];
 static char path[256];
@@ -78,6 +79,19 @@ static void test_compile(void **state)
     assert_int_not_equal(strlen(said), 0);
 }
 
+/* Whoever starts it may ignore the ends of children, and that is inherited. */
+static void test_compile_where_children_are_ignored(void **state)
+{
+    (void)state;
+    char library[256];
+    snprintf(library, sizeof library, "%s/ignored.so", test_folder());
+    const char *args[] = {
+        "/usr/bin/env", "--ignore-signal=CHLD", stager, "--compile", path, "-o", library, NULL};
+    assert_int_equal(run_program(args, said, sizeof said), 0);
+    assert_string_equal(said, "");
+    assert_int_equal(access(library, R_OK), 0);
+}
+
 static void test_version(void **state)
 {
     (void)state;
@@ -122,9 +136,13 @@ static void test_bad_files(void **state)
 int main(int count, char **args)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words_and_c),   cmocka_unit_test(test_machine_code),
-        cmocka_unit_test(test_compile),       cmocka_unit_test(test_version),
-        cmocka_unit_test(test_bad_arguments), cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_words_and_c),
+        cmocka_unit_test(test_machine_code),
+        cmocka_unit_test(test_compile),
+        cmocka_unit_test(test_compile_where_children_are_ignored),
+        cmocka_unit_test(test_version),
+        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_bad_files),
     };
     if (count != 2)
         return 2;

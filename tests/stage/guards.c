@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Each guard of compiled code, failing alone: the general path takes over, counts what it should, and
- * nothing else has changed. Sites here count their executions, so that a test can say exactly which
- * uses compiled code served. */
+/* Each guard of compiled code, failing alone: the general path takes over, counts what it should,
+ * and nothing else has changed. Sites here count their executions, so that a test can say exactly
+ * which uses compiled code served. */
 #include "support.h"
 
 #include <dlfcn.h>
@@ -23,7 +23,6 @@ static int set_up(void **state)
 {
     (void)state;
     specs[SCOPE] = spec_of(TIDE_KIND_SCOPE, "scope", true, (tide_type)2, (tide_type)3, 0);
-    specs[SCOPE].nested = true;
     specs[FRAME] =
         spec_of(TIDE_KIND_FRAME, "frame", true, (tide_type)3, (tide_type)2, (tide_type)3, 0);
     specs[ACQUIRE] = spec_of(TIDE_KIND_ACQUIRE, "acquire", true, (tide_type)3, (tide_type)2, 0);
@@ -109,8 +108,9 @@ static void test_scope_kept(void **state)
     expect_counts(SCOPE, 1, 0);
 }
 
-/* Inside a level that saved nothing the positions go to the log, and inside that nowhere again. */
-static void test_scope_logged(void **state)
+/* A level that has not saved a scope's types saves them when a second scope asks: once, for all scopes
+ * inside it. */
+static void test_scope_in_a_level(void **state)
 {
     tide_scope scope, inner;
     (void)state;
@@ -119,7 +119,14 @@ static void test_scope_logged(void **state)
     tide_scope around;
     tide_plan_open_frame(&around, pool, &tide_plans_general[TIDE_KIND_SCOPE], &site);
     tide_entry *top = pool->log_top;
-    enter(&scope);
+    enter(&scope); /* the first in a level writes the log itself, which goes with it */
+    assert_ptr_equal(pool->log_top, top + 2);
+    tide_acquire_type(pool, 2, 10);
+    leave(&scope);
+    assert_ptr_equal(pool->log_top, top);
+    assert_int_equal(position(2), 0);
+    expect_counts(SCOPE, 0, 0);
+    enter(&scope); /* for the second the level does, and the code runs */
     assert_ptr_equal(pool->log_top, top + 2);
     tide_acquire_type(pool, 2, 10);
     tide_acquire_type(pool, 3, 10);
@@ -131,10 +138,13 @@ static void test_scope_logged(void **state)
     assert_int_equal(position(3), 1);
     leave(&scope);
     assert_int_equal(position(3), 0);
-    assert_ptr_equal(pool->log_top, top);
+    enter(&scope);
+    leave(&scope);
+    assert_ptr_equal(pool->log_top, top + 2);
     tide_plan_leave_full(&around);
+    assert_ptr_equal(pool->log_top, top);
     assert_int_equal(tide_rewind(pool, mark), TIDE_OK);
-    expect_counts(SCOPE, 2, 0);
+    expect_counts(SCOPE, 3, 0);
 }
 
 static void test_scope_untracked(void **state)
@@ -158,7 +168,7 @@ static void test_scope_not_set_up(void **state)
     assert_non_null(tide_acquire_type(pool, 3, 10));
     leave(&scope);
     assert_int_equal(position(3), 0);
-    expect_counts(SCOPE, 0, 0);
+    expect_counts(SCOPE, 1, 0); /* the general path has set it up and asked the code again */
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
     pool = used;
 }
@@ -241,9 +251,55 @@ static void test_frames(void **state)
     expect_counts(FRAME, 3, 5);
     tide_scope around;
     tide_plan_open_frame(&around, pool, &tide_plans_general[TIDE_KIND_SCOPE], &site);
-    frame(3, foreseen, small); /* the level around has not saved the shelves */
+    frame(3, foreseen, small); /* the level around first saves the shelves */
     tide_plan_leave_full(&around);
-    expect_counts(FRAME, 3, 6);
+    expect_counts(FRAME, 4, 5);
+}
+
+/* No level opens inside one so deep, not by compiled code either. */
+static void test_too_deep(void **state)
+{
+    (void)state;
+    tide_scope outer, scope;
+    enter(&outer);
+    for (tide_type type = 2; type <= 4; type++) /* so that every other guard holds */
+        assert_non_null(tide_acquire_type(pool, type, 10));
+    uint64_t tag = pool->tag;
+    pool->tag |= TIDE_TAG_DEEP;
+    uint64_t runs = plans[SCOPE].counts.runs;
+    enter(&scope);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_LIMIT);
+    assert_ptr_not_equal(scope.pool, pool);
+    leave(&scope);
+    assert_int_equal(pool->tag, tag | TIDE_TAG_DEEP);
+    assert_int_equal(plans[SCOPE].counts.runs, runs);
+    void *data[3] = {pool, pool, pool};
+    tide_scope frame = {.plan = &plans[FRAME].plan, .site = &site};
+    plans[FRAME].plan.frame(&frame, pool, 3, (tide_type[]){3, 4, 3}, small, data);
+    assert_true(data[0] == NULL && data[1] == NULL && data[2] == NULL);
+    frame.plan->leave(&frame);
+    assert_int_equal(plans[FRAME].counts.runs, 0);
+    pool->tag = tag;
+    leave(&outer);
+}
+
+/* The caller's types are data: a bad one is refused, at a compiled frame, too. */
+static void test_frame_of_bad_types(void **state)
+{
+    (void)state;
+    static const tide_type bad[] = {TIDE_NO_TYPE, TIDE_TYPE_LIMIT, TIDE_TYPE_LIMIT + 7, UINT32_MAX};
+    tide_entry *top = pool->log_top;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const tide_type types[] = {3, bad[i], 3};
+        void *data[3] = {pool, pool, pool};
+        tide_scope scope = {.plan = &plans[FRAME].plan, .site = &site};
+        plans[FRAME].plan.frame(&scope, pool, 3, types, small, data);
+        assert_true(data[0] == NULL && data[1] == NULL && data[2] == NULL);
+        assert_int_equal(tide_error_status(), TIDE_ERROR_TYPE);
+        leave(&scope);
+        assert_ptr_equal(pool->log_top, top);
+        assert_int_equal(position(3), 0);
+    }
 }
 
 /* ---- acquires ---- */
@@ -337,12 +393,37 @@ static void test_headers_of_another_form(void **state)
     expect_counts(ARRAY, 1, 0);
 }
 
+/* What the slot admits changes: its header is ready only while its array fits. */
+static void test_array_after_the_limit_changed(void **state)
+{
+    (void)state;
+    assert_non_null(array(3, 2, 4, 5));
+    assert_non_null(array(3, 2, 4, 5));
+    expect_counts(ARRAY, 1, 0);
+    tide_pool_compact(pool, TIDE_ALL_TYPES);
+    assert_int_equal(tide_pool_check(pool), TIDE_OK);
+    assert_non_null(array(3, 2, 4, 5)); /* the first after a compact begins a new peak */
+    expect_counts(ARRAY, 1, 0);
+    tide_pool_compact(pool, TIDE_ALL_TYPES);
+    assert_non_null(tide_acquire_type(pool, 3, 19)); /* one element less than the array has */
+    assert_int_equal(tide_pool_reset(pool), TIDE_OK);
+    assert_int_equal(tide_pool_check(pool), TIDE_OK);
+    assert_non_null(array(3, 2, 4, 5)); /* unready: the slot must see it */
+    expect_counts(ARRAY, 1, 0);
+    tide_pool_compact(pool, TIDE_ALL_TYPES);
+    assert_non_null(tide_acquire_type(pool, 3, 20)); /* as many */
+    assert_int_equal(tide_pool_reset(pool), TIDE_OK);
+    assert_non_null(array(3, 2, 4, 5));
+    expect_counts(ARRAY, 2, 0);
+}
+
 static void test_array_errors(void **state)
 {
     (void)state;
     const tide_plan *plan = &plans[ARRAY].plan;
     assert_non_null(array(3, 2, 4, 5));
-    assert_null(plan->array(pool, 3, 2, NULL, plan, &site));
+    tide_site called = {.plan = plan, .kind = TIDE_KIND_ARRAY};
+    assert_null(tide_site_array_inline(&called, pool, 3, 2, NULL)); /* never comes to the plan */
     assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
     assert_null(array(3, 2, 4, -5));
     assert_null(array(3, 1, -1, 0));
@@ -351,7 +432,7 @@ static void test_array_errors(void **state)
     assert_null(plan->array(pool, 3, 9, shape, plan, &site));
     assert_null(plan->array(pool, 3, -1, shape, plan, &site));
     assert_int_equal(position(3), 0);
-    expect_counts(ARRAY, 0, 5);
+    expect_counts(ARRAY, 0, 4);
 }
 
 /* ---- dispatches ---- */
@@ -408,15 +489,18 @@ int main(int count, char **args)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, done)
     const struct CMUnitTest tests[] = {
         TEST(test_scope_kept),
-        TEST(test_scope_logged),
+        TEST(test_scope_in_a_level),
         TEST(test_scope_untracked),
         TEST(test_scope_not_set_up),
         TEST(test_scope_no_room),
+        TEST(test_too_deep),
         TEST(test_scope_abandoned),
         TEST(test_refused),
         TEST(test_frames),
+        TEST(test_frame_of_bad_types),
         TEST(test_acquires),
         TEST(test_arrays),
+        TEST(test_array_after_the_limit_changed),
         TEST(test_array_errors),
         TEST(test_dispatches),
         TEST(test_headers_of_another_form),

@@ -12,7 +12,6 @@ static void check_same(const tide_spec *a, const tide_spec *b)
     assert_int_equal(a->kind, b->kind);
     assert_string_equal(a->stem, b->stem);
     assert_int_equal(a->count, b->count);
-    assert_int_equal(a->nested, b->nested);
     assert_int_equal(a->item_count, b->item_count);
     for (uint32_t i = 0; i < a->item_count; i++) {
         assert_int_equal(a->items[i].type, b->items[i].type);
@@ -27,7 +26,8 @@ static void test_round_trip(void **state)
     (void)state;
     tide_spec specs[] = {spec_of(TIDE_KIND_SCOPE, "a", true, TIDE_I32, TIDE_F64, 0),
                          spec_of(TIDE_KIND_FRAME, "b_1", false, TIDE_F64, TIDE_I32, TIDE_F64, 0),
-                         spec_of(TIDE_KIND_ARRAY, "_", true, 0)};
+                         spec_of(TIDE_KIND_ARRAY, "_", true, 0),
+                         spec_of(TIDE_KIND_DISPATCH, "keys", true, TIDE_F64, 0)};
     enum { COUNT = sizeof specs / sizeof *specs };
     spec_add_array(&specs[2], TIDE_F64, 3, 2, 0, 200);
     spec_add_array(&specs[2], TIDE_F64, 0);
@@ -38,7 +38,8 @@ static void test_round_trip(void **state)
     }
     strcpy(specs[0].items[1].name, "struct point<int, 3>\n%");
     strcpy(specs[1].items[0].name, "");
-    specs[0].nested = true;
+    strcpy(specs[3].items[0].name, "key-0");
+    specs[3].items[0].type = 0; /* a key, which no other kind has */
     size_t used = tide_spec_write_head(text, sizeof text);
     for (int i = 0; i < COUNT; i++)
         used += tide_spec_write(&specs[i], text + used, sizeof text - used);
@@ -100,6 +101,8 @@ static const struct hostile {
     {"site scope a\ntype f64 65536\n", "from 1 to 65535"},
     {"site scope a\ntype f64 18446744073709551617\n", "from 1 to 65535"},
     {"site scope a\ntype f64 -1\n", "from 1 to 65535"},
+    {"site acquire a\ntype key-0 0\n", "from 1 to 65535"},
+    {"site dispatch a\ntype key-65536 65536\n", "from 0 to 65535"},
     {"site scope a\ntype f64 03\n", "from 1 to 65535"},
     {"site scope a\ntype f64\n", "from 1 to 65535"},
     {"site scope a\ntype f64 3 4\n", "'4' after the end"},
@@ -108,8 +111,6 @@ static const struct hostile {
     {"site scope a\ntype f%41 3\n", "name of the type"},
     {"site scope a\ntype f/ 3\n", "name of the type"},
     {"site scope a\ncount\ncount\n", "'count' where"},
-    {"site scope a\nnested\nnested\n", "'nested' where"},
-    {"site frame a\nnested\ntype f64 3\nend\n", "can be nested"},
     {"site scope a\ntype f64 3\ntype f64 3\nend\n", "items 0 and 1 are the same"},
     {"site scope a\ntype f64 3\ntype f32 2\nend\n", "do not ascend"},
     {"site scope a\narray f64 3 0\nend\n", "'array' where 'type'"},
@@ -123,8 +124,10 @@ static const struct hostile {
     {"site frame a\ntype a 1\ntype a 1\ntype a 1\ntype a 1\ntype a 1\ntype a 1\ntype a 1\n"
      "type a 1\ntype a 1\nend\n",
      "more than 8 items"},
-    {"site dispatch a\ntype a 1\ntype b 2\ntype c 3\ntype d 4\ntype e 5\nend\n",
-     "more than 4 items"},
+    {"site dispatch a\ntype t 1\ntype t 2\ntype t 3\ntype t 4\ntype t 5\ntype t 6\ntype t 7\ntype "
+     "t 8\ntype t 9\ntype t 10\ntype t 11\ntype t 12\ntype t 13\ntype t 14\ntype t 15\ntype t "
+     "16\ntype t 17\nend\n",
+     "more than 16 items"},
     {"site scope a\ntype \x1b[31m 3\nend\n", "name of the type"},
 };
 

@@ -111,10 +111,8 @@ static void *load(const char *library)
     const uint64_t *magic = code_of(made, "tide_artefact", "_magic");
     const uint64_t *layout = code_of(made, "tide_artefact", "_layout");
     assert_true(*magic == TIDE_ARTEFACT_MAGIC && *layout == tide_compiled_layout());
-    void (*attach)(const tide_runtime *);
-    void *code = code_of(made, "tide_artefact", "_attach");
-    memcpy(&attach, &code, sizeof code);
-    attach(&tide_runtime_general);
+    const tide_runtime **table = code_of(made, "tide_artefact", "_table");
+    *table = &tide_runtime_general;
     return made;
 }
 
@@ -169,6 +167,7 @@ void plan_of(test_plan *out, const tide_spec *spec, void *compiled)
     out->plan.types = out->types;
     out->plan.shelves = out->shelves;
     out->plan.counts = &out->counts;
+    tide_plan_bring_near(&out->plan);
     if (spec->kind == TIDE_KIND_SCOPE)
         tide_plan_use_table(&out->plan);
     if (compiled != NULL)

@@ -41,8 +41,8 @@ typedef struct test_plan {
 
 void plan_of(test_plan *out, const tide_spec *spec, void *compiled);
 
-/* Runs a program; its standard output and error, together, in `said`. Gives its exit status, 128 and
- * the signal's number if it was killed. */
+/* Runs a program; its standard output and error, together, in `said`. Gives its exit status, 128
+ * and the signal's number if it was killed. */
 int run_program(const char *const *args, char *said, size_t room);
 
 /* Writes a file in the test's own folder, and gives its path (static). */

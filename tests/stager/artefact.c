@@ -60,7 +60,7 @@ static void wrong_ones_are_refused_before_they_run(void **state)
     static const char *const ways[][2] = {{"wrong_magic", "tide_artefact_magic"},
                                           {"wrong_layout", "tide_artefact_layout"},
                                           {"no_layout", "tide_artefact_layout"},
-                                          {"no_attach", "tide_artefact_attach"},
+                                          {"no_table", "tide_artefact_table"},
                                           {"none_such", "artefact refused"}};
     (void)state;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -70,6 +70,30 @@ static void wrong_ones_are_refused_before_they_run(void **state)
         assert_null(dlopen(module(ways[i][0]), RTLD_NOW | RTLD_NOLOAD));
         assert_int_equal(tide_artefact_count(), before);
     }
+}
+
+static void its_code_has_a_range(void **state)
+{
+    uintptr_t first, last;
+    (void)state;
+    tide_artefact *artefact = tide_artefact_load(module("right"), false, error, sizeof error);
+    assert_non_null(artefact);
+    tide_artefact_range(artefact, &first, &last);
+    assert_int_equal(first, (uintptr_t)tide_artefact_find(artefact, "x", "_enter"));
+    assert_int_equal(last, first + 16);
+    tide_artefact_drop(artefact);
+}
+
+/* Of code that does not say where it lies, nobody can be shown to be outside. */
+static void code_of_no_range_is_everywhere(void **state)
+{
+    uintptr_t first, last;
+    (void)state;
+    tide_artefact *artefact = tide_artefact_load(module("no_range"), false, error, sizeof error);
+    assert_non_null(artefact);
+    tide_artefact_range(artefact, &first, &last);
+    assert_true(first == 0 && last == UINTPTR_MAX);
+    tide_artefact_drop(artefact);
 }
 
 static void damage_is_refused(void **state)
@@ -216,6 +240,8 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         STAGER_TEST(it_is_attached_and_found),
         STAGER_TEST(wrong_ones_are_refused_before_they_run),
+        STAGER_TEST(its_code_has_a_range),
+        STAGER_TEST(code_of_no_range_is_everywhere),
         STAGER_TEST(damage_is_refused),
         STAGER_TEST(the_last_use_takes_it_away),
         STAGER_TEST(code_has_names),

@@ -500,11 +500,36 @@ static void what_a_crash_left_is_removed(void **state)
     assert_int_equal(left_over, 0);
 }
 
+/* In a child: only the first refusal of a process is said. */
+static void that_it_is_refused_is_said_once(void **state)
+{
+    (void)state;
+    char said[1024];
+    int ends[2];
+    store_as("x", 0);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(chmod(in_folder("cache"), 0770), 0);
+    pid_t child = fork_child(0);
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        for (int i = 0; i < 3; i++)
+            CHILD_MUST(!is_found("x"));
+        _exit(0);
+    }
+    close(ends[1]);
+    read_to_end(ends[0], said, sizeof said);
+    expect_child_ends_well(child);
+    assert_string_equal(said, "tidepool: compiled code is not kept: its folder 'cache' can be "
+                              "written by others\n");
+    assert_int_equal(chmod(in_folder("cache"), 0700), 0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         KEEP_TEST(found_by_the_next_process),
         KEEP_TEST(another_compiler_puts_it_out_of_use),
+        KEEP_TEST(that_it_is_refused_is_said_once),
         KEEP_TEST(one_artefact_serves_all_its_sites),
         KEEP_TEST(another_spec_is_missing),
         KEEP_TEST(an_artefact_without_the_code_is_refused),

@@ -3,11 +3,13 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static const char *name, *directory;
@@ -122,6 +124,42 @@ static void answer_well(unsigned long long id, const char *text)
     say_ok(id, path);
 }
 
+static unsigned long long effective_capabilities(void)
+{
+    char line[256];
+    unsigned long long found = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "CapEff: %llx", &found) == 1)
+            break;
+    if (file != NULL)
+        fclose(file);
+    return found;
+}
+
+/* What it was started with, as lines of the artefact. */
+static void answer_with_facts(unsigned long long id)
+{
+    char text[8192], cwd[512] = "";
+    const char *libraries = getenv("LD_LIBRARY_PATH");
+    uid_t users[3];
+    gid_t groups[3];
+    cpu_set_t processors;
+    CPU_ZERO(&processors);
+    (void)!getcwd(cwd, sizeof cwd);
+    getresuid(&users[0], &users[1], &users[2]);
+    getresgid(&groups[0], &groups[1], &groups[2]);
+    sched_getaffinity(0, sizeof processors, &processors);
+    snprintf(text, sizeof text,
+             "cwd %s\npath %s\nlibraries %s\nusers %d %d %d\ngroups %d %d %d\npolicy %d\nnice %d\n"
+             "processors %d\ncapabilities %llx\nsession %d\n",
+             cwd, getenv("PATH"), libraries != NULL ? libraries : "-", (int)users[0], (int)users[1],
+             (int)users[2], (int)groups[0], (int)groups[1], (int)groups[2], sched_getscheduler(0),
+             getpriority(PRIO_PROCESS, 0), CPU_COUNT(&processors), effective_capabilities(),
+             getsid(0) == getpid());
+    answer_well(id, text);
+}
+
 static void answer_with_link(unsigned long long id)
 {
     char path[512];
@@ -187,6 +225,10 @@ static void misbehave(unsigned long long id, const char *text)
         say_ok(id, "/bin/sh");
     else if (is("climbs"))
         say_ok(id, path);
+    else if (is("tells"))
+        answer_with_facts(id);
+    else if (is("idles") || (is("idles-once") && is_first()))
+        say("idle\n"), _exit(0);
     else if (is("links"))
         answer_with_link(id);
     else if (is("absent"))
@@ -225,8 +267,9 @@ static void check_start(void)
         count++;
     sigprocmask(SIG_SETMASK, NULL, &blocked);
     sigaction(SIGPIPE, NULL, &action);
-    if (count != 3 || getenv("PATH") == NULL || strcmp(getenv("TMPDIR"), directory) != 0 ||
-        getpgrp() != getpid() || sigismember(&blocked, SIGUSR1) || action.sa_handler != SIG_DFL)
+    if (count != 3u + (getenv("LD_LIBRARY_PATH") != NULL) || getenv("PATH") == NULL ||
+        strcmp(getenv("TMPDIR"), directory) != 0 || getpgrp() != getpid() ||
+        sigismember(&blocked, SIGUSR1) || action.sa_handler != SIG_DFL)
         _exit(5);
     for (int i = 3; i < 1024; i++)
         if (fcntl(i, F_GETFD) >= 0)
@@ -235,7 +278,7 @@ static void check_start(void)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3 || strcmp(argv[1], "--serve") != 0)
+    if (argc != 4 || strcmp(argv[1], "--serve") != 0)
         return 2;
     name = strrchr(argv[0], '/') + 1;
     directory = argv[2];

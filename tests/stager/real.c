@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ static void order_sites(uint64_t id, unsigned first, unsigned count)
         tide_spec spec = spec_of(i);
         bytes += tide_spec_write(&spec, text + bytes, sizeof text - bytes);
     }
-    tide_stager_submit(id, text, bytes);
+    assert_true(tide_stager_submit(id, text, bytes));
 }
 
 static tide_artefact *next_artefact(void)
@@ -85,7 +86,7 @@ static void what_cannot_be_compiled_is_an_error(void **state)
 {
     static const char nonsense[] = "tidepool-spec 1\nlayout 0000000000000001\nsite x y\n";
     (void)state;
-    tide_stager_submit(1, nonsense, strlen(nonsense));
+    assert_true(tide_stager_submit(1, nonsense, strlen(nonsense)));
     tide_stager_answer answer = next();
     assert_int_equal(answer.result, TIDE_STAGER_FAILED);
     assert_int_not_equal(strlen(answer.error), 0);
@@ -127,6 +128,89 @@ static void killed_at_random(void **state)
     tide_artefact_drop(next_artefact());
 }
 
+/* ---- the program is killed while a tool of the stager hangs ---- */
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    CHILD_MUST(file != NULL);
+    CHILD_MUST(fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static int read_number(const char *path)
+{
+    int number = 0;
+    FILE *file = fopen(path, "r");
+    if (file != NULL) {
+        if (fscanf(file, "%d", &number) != 1)
+            number = 0;
+        fclose(file);
+    }
+    return number;
+}
+
+/* An assembler that says who it is, and hangs. */
+static void make_hanging_assembler(void)
+{
+    char text[512], path[512];
+    snprintf(text, sizeof text,
+             "#!/bin/sh\necho $$ > %s/number\nmv %s/number %s\nexec sleep 1000\n", folder(),
+             folder(), in_folder("assembler"));
+    write_file(in_folder("bin/as"), text);
+    CHILD_MUST(chmod(in_folder("bin/as"), 0755) == 0);
+    snprintf(path, sizeof path, "%s:/usr/bin:/bin", in_folder("bin"));
+    setenv("PATH", path, 1);
+    tide_locate_environment_forget();
+}
+
+static void compile_until_killed(void)
+{
+    char number[16];
+    tide_stager_answer answer;
+    order_sites(1, 0, 1);
+    snprintf(number, sizeof number, "%d", tide_stager_process());
+    write_file(in_folder("stager"), number);
+    while (read_number(in_folder("assembler")) == 0)
+        CHILD_MUST(!tide_stager_poll(&answer, 10));
+    kill(getpid(), SIGKILL);
+}
+
+/* One that has ended, and that nobody collects, does not. */
+static bool runs(int process)
+{
+    char path[32], state = 'Z';
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'Z';
+    fclose(file);
+    return state != 'Z' && state != 'X';
+}
+
+static void nothing_outlives_a_program_that_was_killed(void **state)
+{
+    (void)state;
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        make_hanging_assembler();
+        compile_until_killed();
+    }
+    assert_int_equal(wait_for_child(child), 128 + SIGKILL);
+    int numbers[] = {read_number(in_folder("assembler")), read_number(in_folder("stager"))};
+    for (int i = 0; i < 2; i++) {
+        assert_true(numbers[i] > 1);
+        for (int j = 0; j < PATIENCE && runs(numbers[i]); j++)
+            usleep(1000);
+        assert_false(runs(numbers[i]));
+    }
+    for (int i = 0; i < PATIENCE && count_directories() > 0; i++)
+        usleep(1000);
+    assert_int_equal(count_directories(), 0);
+    assert_int_equal(unlink(in_folder("bin/as")), 0);
+}
+
 static void stopping_in_the_middle_leaves_nothing(void **state)
 {
     (void)state;
@@ -154,23 +238,18 @@ static void compile_on_a_full_disk(void)
     exit(failed && count_directories() == 0 ? 0 : 1);
 }
 
+static void get_a_full_disk(void)
+{
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", in_folder("run"), "tmpfs", 0, "size=12k") != 0)
+        _exit(NO_RIGHTS);
+    compile_on_a_full_disk();
+}
+
 static void a_full_disk_is_an_error(void **state)
 {
-    enum { NO_RIGHTS = 77 };
     (void)state;
-    pid_t child = fork_child(0);
-    if (child == 0) {
-        if (unshare(CLONE_NEWNS) != 0 ||
-            mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0 ||
-            mount("none", in_folder("run"), "tmpfs", 0, "size=12k") != 0)
-            _exit(NO_RIGHTS);
-        compile_on_a_full_disk();
-    }
-    int status = wait_for_child(child);
-    if (status == NO_RIGHTS) {
-        skip();
-    }
-    assert_int_equal(status, 0);
+    play(get_a_full_disk);
 }
 
 static double microseconds(void)
@@ -218,6 +297,7 @@ int main(int argc, char **argv)
         REAL_TEST(what_cannot_be_compiled_is_an_error),
         REAL_TEST(recycling_loses_nothing),
         REAL_TEST(killed_at_random),
+        REAL_TEST(nothing_outlives_a_program_that_was_killed),
         REAL_TEST(stopping_in_the_middle_leaves_nothing),
         REAL_TEST(a_full_disk_is_an_error),
         REAL_TEST(code_is_kept),

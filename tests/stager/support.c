@@ -122,6 +122,22 @@ size_t count_directories(void)
     return count_entries(in_folder("run"), NULL);
 }
 
+/* ---- in a child --------------------------------------------------------------------------- */
+
+void play(void (*scene)(void))
+{
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        scene();
+        exit(0);
+    }
+    int status = wait_for_child(child);
+    if (status == NO_RIGHTS) {
+        skip();
+    }
+    assert_int_equal(status, 0);
+}
+
 /* ---- each test ---------------------------------------------------------------------------- */
 
 int begin_test(void **state)
@@ -161,7 +177,7 @@ void order(uint64_t id, const char *text)
 {
     char specs[1024];
     int length = snprintf(specs, sizeof specs, "%s\nsite scope x\nend\n", text);
-    tide_stager_submit(id, specs, (size_t)length);
+    assert_true(tide_stager_submit(id, specs, (size_t)length));
 }
 
 tide_stager_answer next(void)

@@ -48,6 +48,11 @@ tide_stager_answer next(void);
 /* The next answer must be to this order, and this. */
 void expect_answer(uint64_t id, tide_stager_result result);
 
+/* Runs the scene in a child, where it is alone with the library. One that lacks a right it needs
+ * ends the child with NO_RIGHTS: then the test is skipped. */
+enum { NO_RIGHTS = 77 };
+void play(void (*scene)(void));
+
 /* Children not collected, processes that came from a fake, entries of the folder. */
 bool have_children(void);
 size_t count_processes(void);

@@ -4,6 +4,7 @@
 #define TIDEPOOL_INLINE_ACQUIRE_H
 
 #include <tidepool/inline/layout.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -18,7 +19,7 @@ TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n,
 {
     if (TIDE_LIKELY(pool != NULL)) {
         tide_shelf *shelf = &pool->shelves[type];
-        if (TIDE_LIKELY(shelf->saved_at == pool->tag)) {
+        if (TIDE_LIKELY(tide_type_saved(pool, type))) {
             tide_slot *slot = shelf->next;
             if (TIDE_LIKELY(n < slot->limit)) {
                 shelf->next = slot + 1;
@@ -31,4 +32,5 @@ TIDE_INLINE void *tide_acquire_inline(tide_pool *pool, tide_type type, size_t n,
 
 TIDE_END_DECLS
 
+#endif
 #endif

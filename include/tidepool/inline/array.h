@@ -5,6 +5,7 @@
 
 #include <tidepool/dlpack.h>
 #include <tidepool/inline/layout.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -17,7 +18,7 @@ typedef struct tide_array {
                               that a slot used last, cold code keeps `data` equal to the slot's */
     tide_type type;
     uint32_t order;                /* the tide_order of the strides                       */
-    uint64_t form;                 /* rank and order in one word, for the inlined path    */
+    uint64_t form;                 /* rank and order in one word: tide_array_form         */
     size_t length;                 /* elements                                            */
     uint64_t hits;                 /* times the inlined path found this header ready      */
     const struct tide_array *base; /* a view's: the array whose memory it shares; or NULL */
@@ -56,9 +57,10 @@ TIDE_INLINE bool tide_same_shape(const int64_t *left, const int64_t *right, int 
 }
 #pragma GCC diagnostic pop
 
+/* Rank and order in one word, which is never 0. For a constant rank it fits an instruction. */
 TIDE_INLINE uint64_t tide_array_form(tide_order order, int ndim)
 {
-    return (uint64_t)(uint32_t)order << 32 | (uint32_t)ndim;
+    return ((uint64_t)(uint32_t)order << 33) + ((uint64_t)(uint32_t)ndim << 1) + 1;
 }
 
 /* Is this the header of such an array? */
@@ -74,16 +76,25 @@ TIDE_INLINE bool tide_array_like(const tide_array *array, tide_order order, int 
     return TIDE_LIKELY(tide_same_shape(array->tensor.shape, shape, ndim));
 }
 
+/* Does the slot's last header have this shape, and does its array fit? */
+TIDE_INLINE bool tide_slot_ready(const tide_slot *slot, tide_order order, int ndim,
+                                 const int64_t *shape)
+{
+    if (TIDE_UNLIKELY(slot->form != tide_array_form(order, ndim)))
+        return false;
+    TIDE_ONE_BY_ONE();
+    return TIDE_LIKELY(tide_same_shape(slot->array->tensor.shape, shape, ndim));
+}
+
 TIDE_INLINE tide_array *tide_array_acquire_inline(tide_pool *pool, tide_type type, tide_order order,
                                                   int ndim, const int64_t *shape, TIDE_PLACE)
 {
     if (TIDE_LIKELY(pool != NULL && type < TIDE_TYPE_LIMIT && shape != NULL)) {
         tide_shelf *shelf = &pool->shelves[type];
-        if (TIDE_LIKELY(shelf->saved_at == pool->tag)) {
+        if (TIDE_LIKELY(tide_type_saved(pool, type))) {
             tide_slot *slot = shelf->next;
             tide_array *array = slot->array;
-            if (TIDE_LIKELY(tide_array_like(array, order, ndim, shape) &&
-                            array->length < slot->limit)) {
+            if (TIDE_LIKELY(tide_slot_ready(slot, order, ndim, shape))) {
                 shelf->next = slot + 1;
                 array->hits++;
                 return array;
@@ -95,4 +106,5 @@ TIDE_INLINE tide_array *tide_array_acquire_inline(tide_pool *pool, tide_type typ
 
 TIDE_END_DECLS
 
+#endif
 #endif

@@ -3,11 +3,11 @@
  *
  * It is part of the ABI, not of the API: programs must not use the fields.
  *
- *   pool ──┬─ tag, log_top, log_room, epoch
+ *   pool ──┬─ tag, log_top, log_room, saved
  *          ├─ core ───────────► everything that only cold code needs
  *          └─ shelves[type] ──► row of slots  [s0][s1][s2]…[sentinel: limit 0]
  *                               next ───────────────┘ the first free one
- *   log    {shelf, next, saved_at} {…} … ◄── log_top
+ *   log    {shelf, next, more} {…} … ◄── log_top
  *
  * The rule of the fast paths: each first tests a guard. If the guard holds, the fast path does its
  * work. If not, it has changed nothing and calls its cold twin, a function that handles every case.
@@ -17,6 +17,7 @@
 #define TIDEPOOL_INLINE_LAYOUT_H
 
 #include <tidepool/pool.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -41,31 +42,40 @@ typedef struct tide_slot {
     size_t limit; /* a request for fewer elements than this fits. 0 in the sentinel, and in slots
                      whose next request cold code must see                                     */
     struct tide_array *array; /* the header last used here, or NULL                            */
+    uint64_t form; /* of that header, while its array fits `limit`: tide_array_form. Else 0: cold
+                      code must see the next request for an array                             */
 } tide_slot;
 
 /* One type's row of slots in one pool, as fast paths see it. It is small, so that the shelves of
  * common types share a cache line. All zero until the pool first uses the type. */
 typedef struct tide_shelf {
-    tide_slot *next;   /* the first free slot, or the sentinel                       */
-    uint64_t saved_at; /* tag of the level that last saved this shelf; 0: not set up */
+    tide_slot *next; /* the first free slot, or the sentinel; NULL: not set up     */
+    uint64_t bit;    /* the type's bit in the pool's `saved`; 0: it has none (yet) */
 } tide_shelf;
 
-/* One entry of the undo log: a shelf, and its state before it was changed. */
+/* One entry of the undo log: a shelf, and where it stood before it was changed. Other entries
+ * (runtime/pool/core.h) use the third word. */
 typedef struct tide_entry {
     tide_shelf *shelf;
     tide_slot *next;
-    uint64_t saved_at;
+    uint64_t more;
 } tide_entry;
 
 struct tide_pool {
-    /* Names the level that is open: {epoch, depth + 1}. No two levels on the stack have the same
-     * tag, also if one of them was abandoned by a reset (runtime/pool/abandon.h). */
+    /* Names the level that is open: {epoch, depth + 1}. A level opened in it has the next number.
+     * No two levels on the stack have the same tag, also if one of them was abandoned by a reset
+     * (runtime/pool/abandon.h). */
     uint64_t tag;
     tide_entry *log_top;  /* where the next entry goes                                 */
     tide_entry *log_room; /* end of the log for fast paths; its start if no guard may hold */
-    uint64_t epoch;       /* upper part of the tags of levels opened from now on       */
+    /* The types that the open level has saved, a bit each: their shelves are put back when it
+     * ends, whatever happens to them now. At the root, where nothing is older, any type with a bit
+     * may join them. The highest bit is the library's own. */
+    uint64_t saved;
     struct tide_pool_core *core;
-    uint64_t unused_[9]; /* so that shelves 1 to 4, the commonest types, fill one cache line */
+    uintptr_t copy; /* which copy of the library made it; odd if calls are checked. No guard reads
+                       it: numbers of types differ from copy to copy (runtime/base/copy.h) */
+    uint64_t unused_[8]; /* so that shelves 1 to 4, the commonest types, fill one cache line */
     tide_shelf shelves[TIDE_TYPE_LIMIT]; /* by type */
 };
 
@@ -78,8 +88,10 @@ TIDE_INLINE tide_pool *tide_pool_refusing(void)
     return (tide_pool *)(void *)tide_refusing_head;
 }
 
-#define TIDE_TAG_ROOT  ((uint64_t)1)
-#define TIDE_TAG_DEPTH ((uint64_t)0xffffffff) /* the bits of a tag that count levels */
+/* The bits of a tag that count levels; the root is 1. Inside a level that is TIDE_TAG_DEEP down
+ * none opens: guards fail, and cold code refuses it. */
+#define TIDE_TAG_DEPTH ((uint64_t)0xffffff)
+#define TIDE_TAG_DEEP  ((uint64_t)0x800000)
 
 /* Where the log ends for fast paths. Another thread may set it to the log's start at any time
  * (runtime/pool/request.h). */
@@ -88,12 +100,23 @@ TIDE_INLINE tide_entry *tide_log_open(const tide_pool *pool)
     return __atomic_load_n(&pool->log_room, __ATOMIC_RELAXED);
 }
 
-/* The tag of a level opened now. */
-TIDE_INLINE uint64_t tide_tag_inner(const tide_pool *pool)
+/* The type's bit in `saved`, 0 if it has none in this pool. A built-in type has the same bit in
+ * every pool that has set it up, so for a constant it is a constant, and nothing is loaded. The
+ * other bits belong to the types that the pool uses first; a type that comes too late has none, and
+ * cold code serves it. */
+TIDE_INLINE uint64_t tide_type_bit(const tide_pool *pool, tide_type type)
 {
-    return ((pool->tag + 1) & TIDE_TAG_DEPTH) | pool->epoch;
+    return __builtin_constant_p(type) && type <= TIDE_BUILTIN_COUNT ? (uint64_t)1 << type
+                                                                    : pool->shelves[type].bit;
+}
+
+/* Has the open level saved the type's shelf? Only a shelf that is set up was ever saved. */
+TIDE_INLINE bool tide_type_saved(const tide_pool *pool, tide_type type)
+{
+    return (pool->saved & tide_type_bit(pool, type)) != 0;
 }
 
 TIDE_END_DECLS
 
+#endif
 #endif

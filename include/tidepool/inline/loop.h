@@ -5,6 +5,7 @@
 #define TIDEPOOL_INLINE_LOOP_H
 
 #include <tidepool/inline/layout.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
 
@@ -13,7 +14,7 @@ typedef struct tide_loop {
     tide_entry *base; /* the log as it was before the loop                       */
     tide_entry *top;  /* the log as an iteration should leave it; NULL: not known */
     uint64_t tag;
-    uint64_t outer;
+    uint64_t outer_saved; /* what the level around had saved                                   */
     tide_entry *rest;     /* the entries after the first two, up to `top`; `top` if none      */
     tide_shelf *shelf[2]; /* the first two entries, which registers may hold. If there are    */
     tide_slot *next[2];   /* fewer, they name the pool's shelf of TIDE_NO_TYPE                */
@@ -36,7 +37,7 @@ TIDE_INLINE tide_loop tide_loop_copy(const tide_loop *made)
     loop.base = TIDE_APART(made->base);
     loop.top = TIDE_APART(made->top);
     loop.tag = TIDE_APART(made->tag);
-    loop.outer = TIDE_APART(made->outer);
+    loop.outer_saved = TIDE_APART(made->outer_saved);
     loop.rest = TIDE_APART(made->rest);
     loop.shelf[0] = TIDE_APART(made->shelf[0]);
     loop.shelf[1] = TIDE_APART(made->shelf[1]);
@@ -74,4 +75,5 @@ TIDE_INLINE void tide_loop_leave(tide_loop *loop)
 
 TIDE_END_DECLS
 
+#endif
 #endif

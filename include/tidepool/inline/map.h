@@ -18,6 +18,16 @@
                 5, 4, 3, 2, 1, 0)
 #define TIDE_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
 
+/* TIDE_BARE(T): a type without the parentheses that keep its commas together, if it has them. What
+ * follows TIDE_PROBE becomes two arguments only if it is parenthesised. */
+#define TIDE_BARE(...)              TIDE_PASTE(TIDE_BARE_, TIDE_HAS_PARENS(__VA_ARGS__, ~))(__VA_ARGS__)
+#define TIDE_BARE_0(...)            __VA_ARGS__
+#define TIDE_BARE_1(...)            TIDE_BARE_0 __VA_ARGS__
+#define TIDE_HAS_PARENS(first, ...) TIDE_SECOND(TIDE_PROBE first, 0, ~)
+#define TIDE_PROBE(...)             ~, 1
+#define TIDE_SECOND(...)            TIDE_SECOND_(__VA_ARGS__)
+#define TIDE_SECOND_(a, b, ...)     b
+
 #define TIDE_MAP(F, ...)                      TIDE_PASTE(TIDE_MAP_, TIDE_COUNT(__VA_ARGS__))(F, __VA_ARGS__)
 #define TIDE_MAP_1(F, a)                      F(0, a)
 #define TIDE_MAP_2(F, a, b)                   TIDE_MAP_1(F, a) F(1, b)

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Typed scopes and frames, inlined. Types that the source names need no plan, and mostly no log.
+/* Typed scopes and frames, inlined. Types that the source names need no plan and no log.
  *
- * Often the level around the scope has saved a shelf already: `saved_at == pool->tag`, which at the
- * root always holds. Then that level will put the shelf back, whatever happens to this scope. So
- * this scope need not write the shelf's state to the undo log. It keeps `next` in a variable of its
- * own, which the compiler keeps in a register. There are four ways in which the scope can end:
+ * The pool's word `saved` holds the types that the open level has saved, a bit each. A type is in
+ * it if the level will put the type's shelf back when it ends, whatever happens until then. The
+ * guard asks for all types of the scope at once. Where it fails, tide_typed_prepare first lets the
+ * open level save the missing ones, as that level's own first acquire would; then the guard holds,
+ * for this scope and for all later ones in that level.
  *
- *  1. It ends by itself. It puts `next` back from its variable, and sets `saved_at` to the level
- *     around it, as it was before.
- *  2. A longjmp skips it. The level around it rewinds its own entry for the shelf, which is older
- *     than this scope. (At the root there is nothing older to restore.)
+ * So a typed scope need not write to the undo log. It keeps `next` of each shelf in a variable of
+ * its own, which the compiler keeps in a register, and its level's `saved` is the set of its types.
+ * There are four ways in which the scope can end:
+ *
+ *  1. It ends by itself. It puts `next` back from its variables, and `saved` to the word of the
+ *     level around it.
+ *  2. A longjmp skips it. The level around it has saved the shelf, so it puts the shelf back to a
+ *     state that is older than this scope. (At the root there is nothing older to put back.)
  *  3. Something else was saved meanwhile (another type, an exchange, a scope left open). Then the
- *     log is longer or the tag is another, and the cold twin rewinds the log first.
- *  4. A reset abandoned it. Then the tag is another, and the cold twin does nothing.
+ *     log is longer or the tag is another, and tide_typed_rewind first rewinds the log.
+ *  4. A reset abandoned it. Then the tag is another, and tide_typed_rewind says to do nothing.
  *
- * If the level around has not saved a shelf, the cold twin writes the log as usual.
+ * Within the scope the same holds for its own level, one step further in: the types in its `saved`
+ * are put back by 1 to 3, so scopes inside it need no log either.
  *
  * All loops here run over constants. They are written as a row of tests (TIDE_EACH_TYPED). So any
  * optimiser unrolls them, folds the tests for repeated types and keeps the scope in registers. */
@@ -23,14 +29,22 @@
 
 #include <tidepool/inline/layout.h>
 #include <tidepool/inline/map.h>
+#ifdef TIDE_LANGUAGE_OK
 
 TIDE_BEGIN_DECLS
+
+/* Under -fsanitize=undefined GCC does not fold the rows of tests, and then warns of the fields
+ * beyond `count`, which nothing reads. */
+#ifndef __clang__
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 typedef struct tide_typed_scope {
     tide_pool *pool;  /* tide_pool_refusing if refused */
     tide_entry *base; /* the log as it was at entry; NULL: see next */
-    uint64_t tag;
-    uint64_t outer;
+    uint64_t tag;     /* around it one less; of a newer epoch if levels were abandoned in here */
+    uint64_t outer_saved; /* what the level around had saved */
     uint32_t count;
     tide_type types[TIDE_TYPED_MAX];
     /* `next` of each shelf at entry. If `base` is NULL, they are in the log instead, and next[0] is
@@ -38,11 +52,20 @@ typedef struct tide_typed_scope {
     tide_slot *next[TIDE_TYPED_MAX];
 } tide_typed_scope;
 
-/* Cold twins. They are exported, so code without macros can use them, too. They work on a copy of
- * the scope, so that the scope itself can stay in registers. */
+/* Lets the open level save what it has not saved of these types; sets up shelves. True: the guard
+ * may be asked again. False: only tide_typed_enter_slow can open a level in this pool now. */
+TIDE_API bool tide_typed_prepare(tide_pool *pool, uint32_t count, const tide_type *types);
+
+/* Ends a disturbed scope: rewinds the log to `base` (if that is NULL, to `log`) and closes levels
+ * left open. Returns the tag that the level around has now: the shelves that the scope keeps are to
+ * be put back. 0: nothing is left to do. It gets words, not the scope, so that the scope itself can
+ * stay in registers. */
+TIDE_API uint64_t tide_typed_rewind(tide_pool *pool, tide_entry *base, uint64_t tag,
+                                    uint64_t outer_saved, tide_slot *log);
+
+/* Cold twins. They are exported, so code without macros can use them, too. */
 TIDE_API TIDE_COLD tide_typed_scope tide_typed_enter_slow(tide_pool *pool, uint32_t count,
                                                           const tide_type *types, TIDE_PLACE);
-TIDE_API TIDE_COLD void tide_typed_leave_slow(const tide_typed_scope *scope);
 TIDE_API TIDE_COLD void tide_frame_acquire_slow(tide_pool *pool, uint32_t count,
                                                 const tide_type *types, const size_t *counts,
                                                 void **data, TIDE_PLACE);
@@ -77,29 +100,31 @@ TIDE_INLINE uint32_t tide_typed_repeats(const tide_type *types, uint32_t i)
     return repeats;
 }
 
-/* Opens the level without the log if the guard holds. If it returns false, nothing has changed. The
- * guard: the pool need not see every call, and the open level has saved every shelf. */
+/* The guard: the pool need not see every call, levels are not too deep, and the open level has
+ * saved every shelf. Then the level opens without the log. If it returns false, nothing has
+ * changed. */
 TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
                                  const tide_type *types)
 {
     if (TIDE_UNLIKELY(pool == NULL))
         return false;
     tide_entry *top = pool->log_top;
-    uint64_t outer = pool->tag;
-    if (TIDE_UNLIKELY(top >= tide_log_open(pool)))
+    uint64_t outer_saved = pool->saved, saved = 0;
+    if (TIDE_UNLIKELY(top >= tide_log_open(pool) || (pool->tag & TIDE_TAG_DEEP) != 0))
         return false;
-#define TIDE_STEP(i)                                                  \
-    do {                                                              \
-        if (TIDE_UNLIKELY(pool->shelves[types[i]].saved_at != outer)) \
-            return false;                                             \
-        TIDE_ONE_BY_ONE();                                            \
+#define TIDE_STEP(i)                                  \
+    do {                                              \
+        uint64_t bit = tide_type_bit(pool, types[i]); \
+        if (TIDE_UNLIKELY((outer_saved & bit) == 0))  \
+            return false;                             \
+        saved |= bit;                                 \
     } while (0)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
     scope->pool = pool;
     scope->base = top;
-    scope->outer = outer;
-    scope->tag = tide_tag_inner(pool);
+    scope->outer_saved = outer_saved;
+    scope->tag = pool->tag + 1;
     scope->count = count;
 #define TIDE_STEP(i)                                   \
     do {                                               \
@@ -109,23 +134,20 @@ TIDE_INLINE bool tide_typed_open(tide_typed_scope *scope, tide_pool *pool, uint3
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
     pool->tag = scope->tag;
+    pool->saved = saved;
     return true;
 }
 
-/* Opens the level by the cold twin, which gets a copy of `types`; so `types` need not be in
- * memory. */
+/* Opens the level by the cold twin. `copy` are the types once more: cold code, which gets their
+ * address, might change those. */
 TIDE_INLINE void tide_typed_open_slow(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
-                                      const tide_type *types, TIDE_PLACE)
+                                      const tide_type *types, const tide_type *copy, TIDE_PLACE)
 {
-    tide_type copy[TIDE_TYPED_MAX];
-#define TIDE_STEP(i) copy[i] = types[i]
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
     tide_typed_scope slow = tide_typed_enter_slow(pool, count, copy, TIDE_PASS_PLACE);
     scope->pool = slow.pool;
     scope->base = NULL;
     scope->tag = slow.tag;
-    scope->outer = slow.outer;
+    scope->outer_saved = slow.outer_saved;
     scope->count = count;
 #define TIDE_STEP(i)                \
     do {                            \
@@ -137,16 +159,27 @@ TIDE_INLINE void tide_typed_open_slow(tide_typed_scope *scope, tide_pool *pool, 
     scope->next[0] = slow.next[0];
 }
 
+/* Opens the level. True: without the log. */
+TIDE_INLINE bool tide_typed_enter_level(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
+                                        const tide_type *types, TIDE_PLACE)
+{
+    while (TIDE_UNLIKELY(!tide_typed_open(scope, pool, count, types))) {
+        tide_type copy[TIDE_TYPED_MAX];
+#define TIDE_STEP(i) copy[i] = types[i]
+        TIDE_EACH_TYPED(count, TIDE_STEP);
+#undef TIDE_STEP
+        if (tide_typed_prepare(pool, count, copy))
+            continue;
+        tide_typed_open_slow(scope, pool, count, types, copy, TIDE_PASS_PLACE);
+        return false;
+    }
+    return true;
+}
+
 TIDE_INLINE void tide_typed_enter(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
                                   const tide_type *types, TIDE_PLACE)
 {
-    if (TIDE_UNLIKELY(!tide_typed_open(scope, pool, count, types))) {
-        tide_typed_open_slow(scope, pool, count, types, TIDE_PASS_PLACE);
-        return;
-    }
-#define TIDE_STEP(i) pool->shelves[types[i]].saved_at = scope->tag
-    TIDE_EACH_TYPED(count, TIDE_STEP);
-#undef TIDE_STEP
+    (void)tide_typed_enter_level(scope, pool, count, types, TIDE_PASS_PLACE);
 }
 
 TIDE_INLINE bool tide_typed_undisturbed(const tide_typed_scope *scope)
@@ -154,31 +187,27 @@ TIDE_INLINE bool tide_typed_undisturbed(const tide_typed_scope *scope)
     return scope->pool->tag == scope->tag && scope->pool->log_top == scope->base;
 }
 
-TIDE_INLINE void tide_typed_leave_copy(const tide_typed_scope *scope)
-{
-    tide_typed_scope copy = *scope;
-    tide_typed_leave_slow(&copy);
-}
-
-/* If a type is repeated, all its copies of `next` are equal, so any of them may be put back. */
+/* Of typed scopes and of frames. If a type is repeated, all its copies of `next` are equal, so any
+ * of them may be put back. */
 TIDE_INLINE void tide_typed_leave(tide_typed_scope *scope)
 {
     tide_pool *pool = scope->pool;
+    uint64_t outer = scope->tag - 1;
     if (TIDE_UNLIKELY(!tide_typed_undisturbed(scope))) {
-        tide_typed_leave_copy(scope);
-        return;
+        outer =
+            tide_typed_rewind(pool, scope->base, scope->tag, scope->outer_saved, scope->next[0]);
+        if (outer == 0)
+            return;
     }
-#define TIDE_STEP(i)                                             \
-    do {                                                         \
-        if (tide_typed_repeats(scope->types, i) == 0) {          \
-            tide_shelf *shelf = &pool->shelves[scope->types[i]]; \
-            shelf->next = scope->next[i];                        \
-            shelf->saved_at = scope->outer;                      \
-        }                                                        \
+#define TIDE_STEP(i)                                              \
+    do {                                                          \
+        if (tide_typed_repeats(scope->types, i) == 0)             \
+            pool->shelves[scope->types[i]].next = scope->next[i]; \
     } while (0)
     TIDE_EACH_TYPED(scope->count, TIDE_STEP);
 #undef TIDE_STEP
-    pool->tag = scope->outer;
+    pool->tag = outer;
+    pool->saved = scope->outer_saved;
 }
 
 /* The guard over all arrays: each slot must be large enough. The i-th array of a type gets the i-th
@@ -200,22 +229,18 @@ TIDE_INLINE bool tide_frame_fits(const tide_typed_scope *scope, uint32_t count,
     return true;
 }
 
-/* A frame takes all its arrays at once, so it need not claim the shelves: `saved_at` stays the tag
- * of the level around. A later acquire of the same type in this scope is then a first touch. */
+/* A typed scope, and all arrays of it at once. */
 TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint32_t count,
                                   const tide_type *types, const size_t *counts, void **data,
                                   TIDE_PLACE)
 {
-    if (TIDE_LIKELY(tide_typed_open(scope, pool, count, types))) {
-        if (TIDE_LIKELY(tide_frame_fits(scope, count, types, counts, data))) {
+    if (TIDE_LIKELY(tide_typed_enter_level(scope, pool, count, types, TIDE_PASS_PLACE)) &&
+        TIDE_LIKELY(tide_frame_fits(scope, count, types, counts, data))) {
 #define TIDE_STEP(i) \
     pool->shelves[types[i]].next = scope->next[i] + tide_typed_repeats(types, i) + 1
-            TIDE_EACH_TYPED(count, TIDE_STEP);
+        TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
-            return;
-        }
-    } else {
-        tide_typed_open_slow(scope, pool, count, types, TIDE_PASS_PLACE);
+        return;
     }
     tide_type type_copy[TIDE_TYPED_MAX];
     size_t count_copy[TIDE_TYPED_MAX];
@@ -227,30 +252,17 @@ TIDE_INLINE void tide_frame_enter(tide_typed_scope *scope, tide_pool *pool, uint
     } while (0)
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
-    tide_frame_acquire_slow(pool, count, type_copy, count_copy, data_copy, TIDE_PASS_PLACE);
+    tide_frame_acquire_slow(scope->pool, count, type_copy, count_copy, data_copy, TIDE_PASS_PLACE);
 #define TIDE_STEP(i) data[i] = data_copy[i]
     TIDE_EACH_TYPED(count, TIDE_STEP);
 #undef TIDE_STEP
 }
 
-/* A frame claimed no shelf, so it puts back `next` alone. */
-TIDE_INLINE void tide_frame_leave(tide_typed_scope *scope)
-{
-    tide_pool *pool = scope->pool;
-    if (TIDE_UNLIKELY(!tide_typed_undisturbed(scope))) {
-        tide_typed_leave_copy(scope);
-        return;
-    }
-#define TIDE_STEP(i)                                              \
-    do {                                                          \
-        if (tide_typed_repeats(scope->types, i) == 0)             \
-            pool->shelves[scope->types[i]].next = scope->next[i]; \
-    } while (0)
-    TIDE_EACH_TYPED(scope->count, TIDE_STEP);
-#undef TIDE_STEP
-    pool->tag = scope->outer;
-}
+#ifndef __clang__
+#pragma GCC diagnostic pop
+#endif
 
 TIDE_END_DECLS
 
+#endif
 #endif

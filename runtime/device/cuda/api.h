@@ -30,6 +30,14 @@ typedef struct tide_cu_pool_properties {
     unsigned char reserved[54];
 } tide_cu_pool_properties;
 
+/* CUmemAccessDesc. */
+typedef struct tide_cu_access {
+    struct {
+        int type, id;
+    } location;
+    int flags;
+} tide_cu_access;
+
 _Static_assert(offsetof(tide_cu_pool_properties, security) == 16 &&
                    offsetof(tide_cu_pool_properties, reserved) == 34 &&
                    sizeof(tide_cu_pool_properties) == 88,
@@ -43,6 +51,7 @@ enum { /* results */
        TIDE_CU_DEINITIALIZED = 4,
        TIDE_CU_DEVICE_UNAVAILABLE = 46,
        TIDE_CU_ECC_UNCORRECTABLE = 214,
+       TIDE_CU_CONTAINED = 226,
        TIDE_CU_NOT_READY = 600,
        TIDE_CU_ILLEGAL_ADDRESS = 700,
        TIDE_CU_LAUNCH_TIMEOUT = 702,
@@ -53,17 +62,34 @@ enum { /* results */
        TIDE_CU_MISALIGNED_ADDRESS = 716,
        TIDE_CU_INVALID_ADDRESS_SPACE = 717,
        TIDE_CU_INVALID_PC = 718,
-       TIDE_CU_LAUNCH_FAILED = 719
+       TIDE_CU_LAUNCH_FAILED = 719,
+       TIDE_CU_TENSOR_MEMORY_LEAK = 721,
+       TIDE_CU_MPS_CLIENT_TERMINATED = 810,
+       TIDE_CU_CAPTURE_IMPLICIT = 906,
+       TIDE_CU_EXTERNAL_DEVICE = 911
 };
 
 enum { /* values */
        TIDE_CU_DEVICE_INTEGRATED = 18,
        TIDE_CU_DEVICE_POOLS_SUPPORTED = 115,
        TIDE_CU_POOL_RELEASE_THRESHOLD = 4,
+       TIDE_CU_POOL_RESERVED = 5,
+       TIDE_CU_POOL_RESERVED_PEAK = 6,
+       TIDE_CU_POOL_USED = 7,
+       TIDE_CU_POOL_USED_PEAK = 8,
+       TIDE_CU_POINTER_MEMORY_TYPE = 2,
+       TIDE_CU_POINTER_RANGE_START = 11,
+       TIDE_CU_POINTER_RANGE_BYTES = 12,
+       TIDE_CU_MEMORY_HOST = 1,
        TIDE_CU_ALLOCATION_PINNED = 1,
        TIDE_CU_LOCATION_DEVICE = 1,
+       TIDE_CU_ACCESS_NONE = 0,
+       TIDE_CU_ACCESS_READ_WRITE = 3,
        TIDE_CU_HOST_PORTABLE = 1,
        TIDE_CU_EVENT_DISABLE_TIMING = 2,
+       TIDE_CU_STREAM_NON_BLOCKING = 1,
+       TIDE_CU_STREAM_LEGACY = 1,     /* a handle: what NULL stands for        */
+       TIDE_CU_STREAM_PER_THREAD = 2, /* a handle: the calling thread's stream */
        TIDE_CU_CAPTURE_NONE = 0,
        TIDE_CU_CAPTURE_RELAXED = 2,
        TIDE_CU_JIT_ERROR_LOG = 5,
@@ -74,6 +100,7 @@ enum { /* values */
 /* Every entry point: TIDE_CU(name, CUDA version of these parameters, arguments). */
 #define TIDE_CU_ENTRIES(TIDE_CU)                                                                  \
     TIDE_CU(cuInit, 2000, (unsigned))                                                             \
+    TIDE_CU(cuDriverGetVersion, 2020, (int *))                                                    \
     TIDE_CU(cuGetErrorName, 6000, (tide_cu_result, const char **))                                \
     TIDE_CU(cuGetErrorString, 6000, (tide_cu_result, const char **))                              \
     TIDE_CU(cuDeviceGetCount, 2000, (int *))                                                      \
@@ -83,6 +110,7 @@ enum { /* values */
     TIDE_CU(cuDeviceGetAttribute, 2000, (int *, int, tide_cu_device))                             \
     TIDE_CU(cuDevicePrimaryCtxRetain, 7000, (tide_cu_context *, tide_cu_device))                  \
     TIDE_CU(cuDevicePrimaryCtxRelease, 11000, (tide_cu_device))                                   \
+    TIDE_CU(cuDevicePrimaryCtxGetState, 7000, (tide_cu_device, unsigned *, int *))                \
     TIDE_CU(cuCtxGetCurrent, 4000, (tide_cu_context *))                                           \
     TIDE_CU(cuCtxPushCurrent, 4000, (tide_cu_context))                                            \
     TIDE_CU(cuCtxPopCurrent, 4000, (tide_cu_context *))                                           \
@@ -90,6 +118,16 @@ enum { /* values */
     TIDE_CU(cuMemPoolCreate, 11020, (tide_cu_pool *, const tide_cu_pool_properties *))            \
     TIDE_CU(cuMemPoolDestroy, 11020, (tide_cu_pool))                                              \
     TIDE_CU(cuMemPoolSetAttribute, 11020, (tide_cu_pool, int, void *))                            \
+    TIDE_CU(cuMemPoolSetAccess, 11020, (tide_cu_pool, const tide_cu_access *, size_t))            \
+    TIDE_CU(cuDeviceCanAccessPeer, 4000, (int *, tide_cu_device, tide_cu_device))                 \
+    TIDE_CU(cuMemcpyPeerAsync, 4000,                                                              \
+            (tide_cu_address, tide_cu_context, tide_cu_address, tide_cu_context, size_t,          \
+             tide_cu_stream))                                                                     \
+    TIDE_CU(cuMemPoolGetAttribute, 11020, (tide_cu_pool, int, void *))                            \
+    TIDE_CU(cuMemPoolTrimTo, 11020, (tide_cu_pool, size_t))                                       \
+    TIDE_CU(cuMemAlloc, 3020, (tide_cu_address *, size_t))                                        \
+    TIDE_CU(cuMemFree, 3020, (tide_cu_address))                                                   \
+    TIDE_CU(cuPointerGetAttribute, 4000, (void *, int, tide_cu_address))                          \
     TIDE_CU(cuMemAllocFromPoolAsync, 11020,                                                       \
             (tide_cu_address *, size_t, tide_cu_pool, tide_cu_stream))                            \
     TIDE_CU(cuMemFreeAsync, 11020, (tide_cu_address, tide_cu_stream))                             \
@@ -111,6 +149,8 @@ enum { /* values */
     TIDE_CU(cuEventQuery, 2000, (tide_cu_event))                                                  \
     TIDE_CU(cuEventSynchronize, 2000, (tide_cu_event))                                            \
     TIDE_CU(cuStreamWaitEvent, 3020, (tide_cu_stream, tide_cu_event, unsigned))                   \
+    TIDE_CU(cuStreamCreate, 2000, (tide_cu_stream *, unsigned))                                   \
+    TIDE_CU(cuStreamDestroy, 4000, (tide_cu_stream))                                              \
     TIDE_CU(cuStreamSynchronize, 2000, (tide_cu_stream))                                          \
     TIDE_CU(cuStreamIsCapturing, 10000, (tide_cu_stream, int *))                                  \
     TIDE_CU(cuStreamGetId, 12000, (tide_cu_stream, unsigned long long *))                         \

@@ -20,8 +20,13 @@ static void cuda_close_device(tide_device *device);
 
 static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .release = tide_cuda_release,
+                                            .trim = tide_cuda_trim,
+                                            .reserved = tide_cuda_reserved,
+                                            .pinned = tide_cuda_pinned,
                                             .fill = tide_cuda_fill,
                                             .copy = tide_cuda_copy,
+                                            .copy_between = tide_cuda_copy_between,
+                                            .reach = tide_cuda_reach,
                                             .order = tide_cuda_order,
                                             .wait = tide_cuda_wait,
                                             .wait_all = tide_cuda_wait_all,
@@ -55,17 +60,12 @@ static tide_status cuda_find_device(tide_device *device, unsigned ordinal, tide_
 
 static tide_status cuda_describe_device(tide_device *device, tide_cu_device of)
 {
-    int integrated = 0, pools = 0;
+    int integrated = 0;
     TIDE_CUDA_TRY(device, cuDeviceGetName, device->description, (int)sizeof device->description,
                   of);
     TIDE_CUDA_TRY(device, cuDeviceTotalMem, &device->bytes, of);
     TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &integrated, TIDE_CU_DEVICE_INTEGRATED, of);
-    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &pools, TIDE_CU_DEVICE_POOLS_SUPPORTED, of);
     device->integrated = integrated != 0;
-    if (pools == 0)
-        return tide_fail(TIDE_ERROR_DEVICE, call,
-                         "%s (%s) has no stream-ordered allocator (cuMemAllocFromPoolAsync)",
-                         device->name, device->description);
     return TIDE_OK;
 }
 
@@ -81,29 +81,70 @@ static tide_status cuda_set_pool_threshold(tide_device *device)
     return TIDE_OK;
 }
 
+/* What the device has of its own besides its context, which is current. Virtual devices of some
+ * hosts have no memory pools: their memory is allocated and freed at once (release.c). */
 static tide_status cuda_make_pool(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
+    int pools = 0;
+    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &pools, TIDE_CU_DEVICE_POOLS_SUPPORTED,
+                  cuda->ordinal);
+    if (pools == 0)
+        return TIDE_OK;
     const tide_cu_pool_properties properties = {
         .allocation = TIDE_CU_ALLOCATION_PINNED,
         .location = {.type = TIDE_CU_LOCATION_DEVICE, .id = cuda->ordinal}};
     tide_assert(cuda->pool == NULL);
     TIDE_CUDA_TRY(device, cuMemPoolCreate, &cuda->pool, &properties);
     tide_status status = cuda_set_pool_threshold(device);
-    if (status != TIDE_OK)
+    if (status != TIDE_OK) {
         (void)tide_cu.cuMemPoolDestroy(cuda->pool);
+        cuda->pool = NULL;
+    }
     return status;
 }
 
 /* ---- open and close ----------------------------------------------------------------------- */
 
-/* Its primary context, and the memory pool; on failure neither. */
+/* Its context is current: to destroy a stream takes it as well as to make one. */
+static tide_status cuda_make_parts(tide_device *device)
+{
+    tide_cuda *cuda = tide_cuda_of(device);
+    TIDE_CUDA_TRY(device, cuStreamCreate, &cuda->service, TIDE_CU_STREAM_NON_BLOCKING);
+    tide_assert(cuda->service != NULL);
+    tide_status status = cuda_make_pool(device);
+    if (status != TIDE_OK)
+        (void)tide_cu.cuStreamDestroy(cuda->service);
+    return status;
+}
+
+static tide_status cuda_make_service(tide_device *device)
+{
+    tide_cuda_entered entered;
+    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    tide_status status = cuda_make_parts(device);
+    tide_cuda_leave(entered);
+    return status;
+}
+
+/* What cuda_retain_context took, also when the context cannot be entered any more. */
+static void cuda_release_context(tide_cu_device device)
+{
+    if (!tide_cuda_begin())
+        return;
+    int mode = tide_cuda_relax();
+    (void)tide_cu.cuDevicePrimaryCtxRelease(device);
+    tide_cuda_relax_end(mode);
+    tide_cuda_end();
+}
+
+/* Its primary context, the stream and the memory pool; on failure none of them. */
 static tide_status cuda_retain_context(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     tide_assert(cuda->context == NULL);
     TIDE_CUDA_TRY(device, cuDevicePrimaryCtxRetain, &cuda->context, cuda->ordinal);
-    tide_status status = cuda_make_pool(device);
+    tide_status status = cuda_make_service(device);
     if (status != TIDE_OK)
         (void)tide_cu.cuDevicePrimaryCtxRelease(cuda->ordinal);
     return status;
@@ -118,7 +159,7 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
     tide_cuda *cuda = tide_os_resize(NULL, sizeof *cuda);
     if (cuda == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for device %s", device->name);
-    *cuda = (tide_cuda){.ordinal = found, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *cuda = (tide_cuda){.ordinal = found, .lock = TIDE_LOCK(TIDE_FORK_MEMORY)};
     device->own = cuda;
     tide_status status = cuda_retain_context(device);
     if (status != TIDE_OK) {
@@ -129,6 +170,7 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
     device->methods = &methods;
     device->dl = (tide_dl_device){TIDE_DL_CUDA, (int32_t)ordinal};
     device->context = cuda->context;
+    device->service = cuda->service;
     return TIDE_OK;
 }
 
@@ -136,10 +178,26 @@ tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
 {
     TIDE_FORWARD(tide_cuda_load());
     if (!tide_cuda_begin())
-        return tide_fail(TIDE_ERROR_DEVICE, call, "the process is exiting");
+        return tide_cuda_refuse(call);
+    int mode = tide_cuda_relax();
     tide_status status = cuda_open_found(device, ordinal);
+    tide_cuda_relax_end(mode);
     tide_cuda_end();
     return status;
+}
+
+/* The driver ends events, the stream and the memory pool when what is queued there is over. So the
+ * host waits only for what has no order: deferred memory. */
+static void cuda_end_parts(tide_device *device)
+{
+    tide_cuda *cuda = tide_cuda_of(device);
+    bool idle = cuda->deferred == NULL || tide_cuda_wait_all(device) == TIDE_OK;
+    tide_cuda_release_deferred(device, idle);
+    tide_cuda_release_end(device, true);
+    tide_cuda_marks_end(device, true);
+    if (cuda->pool != NULL)
+        (void)tide_cu.cuMemPoolDestroy(cuda->pool);
+    (void)tide_cu.cuStreamDestroy(cuda->service);
 }
 
 /* Memory that cannot be given back goes with the context, at the latest. */
@@ -148,21 +206,18 @@ static void cuda_close_device(tide_device *device)
     tide_cuda *cuda = tide_cuda_of(device);
     tide_cuda_entered entered;
     tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
-    bool reachable = tide_cuda_enter(device, &entered) == TIDE_OK;
-    if (reachable)
-        (void)tide_cu.cuCtxSynchronize();
-    tide_cuda_release_deferred(device, reachable);
-    tide_cuda_marks_end(device, reachable);
-    if (reachable) {
-        (void)tide_cu.cuMemPoolDestroy(cuda->pool);
+    if (tide_cuda_enter(device, &entered) == TIDE_OK) {
+        int mode = tide_cuda_relax();
+        cuda_end_parts(device);
+        tide_cuda_relax_end(mode);
         tide_cuda_leave(entered);
     }
-    if (tide_cuda_begin()) {
-        (void)tide_cu.cuDevicePrimaryCtxRelease(cuda->ordinal);
-        tide_cuda_end();
-    }
+    cuda_release_context(cuda->ordinal);
+    tide_cuda_release_deferred(device, false);
+    tide_cuda_release_end(device, false);
+    tide_cuda_marks_end(device, false);
     tide_assert(cuda->deferred == NULL && cuda->free_marks == NULL);
-    pthread_mutex_destroy(&cuda->lock);
+    tide_lock_destroy(&cuda->lock);
     tide_os_free(cuda);
     device->own = NULL;
 }

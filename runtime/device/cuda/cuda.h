@@ -3,9 +3,8 @@
 #ifndef TIDEPOOL_RUNTIME_DEVICE_CUDA_CUDA_H
 #define TIDEPOOL_RUNTIME_DEVICE_CUDA_CUDA_H
 
-#include <pthread.h>
-
 #include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
 #include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"
 
@@ -13,22 +12,41 @@
 typedef struct tide_cuda_mark {
     struct tide_cuda_mark *next;
     tide_cu_event event;
-    void *stream;
 } tide_cuda_mark;
 
 /* Memory that was given up while a graph was captured on its stream. */
 typedef struct tide_cuda_deferred {
     struct tide_cuda_deferred *next;
-    void *stream, *data;
+    uint64_t number; /* the stream's: handles are used again */
+    void *data;
 } tide_cuda_deferred;
+
+/* Memory of a device without memory pools, which work in flight may still use. */
+typedef struct tide_cuda_leaving {
+    struct tide_cuda_leaving *next;
+    void *data, *mark; /* behind its last use */
+} tide_cuda_leaving;
+
+/* A device with memory pools: the last release on a stream. */
+typedef struct tide_cuda_released {
+    uint64_t number; /* the stream's */
+    void *mark;      /* NULL: none   */
+} tide_cuda_released;
+
+enum { TIDE_CUDA_RELEASED_MAX = 16 };
 
 typedef struct tide_cuda {
     tide_cu_device ordinal;
     tide_cu_context context; /* the primary one: programs that use the runtime API share it */
-    tide_cu_pool pool;       /* its own: it keeps memory that is given back */
-    pthread_mutex_t lock;    /* of what follows */
+    tide_cu_pool pool;       /* its own: it keeps memory that is given back; NULL: it has none */
+    tide_cu_stream service;  /* its own, non-blocking: tide_device.service */
+    bool reset;              /* atomic: the device was, so all handles but the context are gone */
+    tide_lock lock;          /* of what follows */
     tide_cuda_mark *free_marks;
     tide_cuda_deferred *deferred;
+    tide_cuda_leaving *leaving;
+    tide_cuda_released released[TIDE_CUDA_RELEASED_MAX];
+    size_t released_next;
 } tide_cuda;
 
 /* The driver's entry points: filled once, by the first device. */
@@ -42,10 +60,17 @@ void tide_cuda_driver_set(const char *path);
 tide_status tide_cuda_load(void);
 
 /* Stand around calls of the driver; may be nested. `begin` is false once the process has begun to
- * exit: then neither a call nor `end` may follow. Drivers are torn down in no particular order, so
- * the system takes back what is left. */
+ * exit, and in a child that was forked after the driver was loaded: then neither a call nor `end`
+ * may follow. Drivers are torn down in no particular order, so the system takes back what is
+ * left. */
 bool tide_cuda_begin(void);
 void tide_cuda_end(void);
+
+/* Fails with the reason for which `begin` is false. `whose`: the call, or a device's name. */
+tide_status tide_cuda_refuse(const char *whose);
+
+/* Is this a child that was forked after the driver was loaded? */
+bool tide_cuda_forked(void);
 
 /* The failure of an entry point, in the driver's words. An error that no context survives
  * loses the device. */
@@ -64,6 +89,17 @@ typedef enum tide_cuda_entered { TIDE_CUDA_WAS_CURRENT, TIDE_CUDA_PUSHED } tide_
 tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered);
 void tide_cuda_leave(tide_cuda_entered entered);
 
+/* Stand around each call that the driver forbids to all threads while one captures a graph in
+ * global mode: it loads or unloads code, waits, asks an event, takes or gives memory at once. Such
+ * a call would fail, and end the capture of a thread that knows nothing of us. */
+int tide_cuda_relax(void); /* the thread's mode before */
+void tide_cuda_relax_end(int mode);
+
+/* tide_cuda_enter, before work is queued on a stream that the caller named. TIDE_ERROR_STATE for
+ * the legacy stream while a stream is captured that is ordered with it: work there would end that
+ * capture. */
+tide_status tide_cuda_enter_for(tide_device *device, void *stream, tide_cuda_entered *entered);
+
 static inline tide_cuda *tide_cuda_of(const tide_device *device)
 {
     tide_assert(device->own != NULL); /* it is open, or being opened */
@@ -73,13 +109,32 @@ static inline tide_cuda *tide_cuda_of(const tide_device *device)
 /* runtime/device/cuda/memory.c */
 tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                size_t align, void **data);
-void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
 tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const void *pattern,
                            size_t pattern_bytes, size_t count);
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
                            size_t bytes);
-/* All deferred memory, of a device that is idle. Not `reachable`: the driver may not be called. */
+/* Is all of this memory of the host page-locked, as far as the driver knows? */
+bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes);
+
+/* runtime/device/cuda/release.c */
+void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
+tide_status tide_cuda_trim(tide_device *device, size_t keep, bool wait);
+tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out);
+/* Gives memory back behind the work that is queued on the stream, which is not captured. */
+void tide_cuda_give_back(tide_device *device, void *stream, void *data);
+/* The host waits for memory that is on its way back. False: there was none. */
+bool tide_cuda_wait_released(tide_device *device);
+/* Gives back what was given up while the stream was captured, which it is no more. */
+void tide_cuda_release_deferred_on(tide_device *device, void *stream);
+/* All deferred memory, of a device that is idle; then all that leaves. Not `reachable`: the driver
+ * may not be called. */
 void tide_cuda_release_deferred(tide_device *device, bool reachable);
+void tide_cuda_release_end(tide_device *device, bool reachable);
+
+/* runtime/device/cuda/peer.c */
+tide_status tide_cuda_copy_between(tide_device *device, void *stream, void *to, tide_device *other,
+                                   void *other_stream, const void *from, size_t bytes);
+tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow);
 
 /* runtime/device/cuda/streams.c */
 tide_status tide_cuda_order(tide_device *device, void *before, void *after);

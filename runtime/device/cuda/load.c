@@ -9,7 +9,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/registry.h"
+#include "runtime/base/fork.h"
 #include "runtime/device/cuda/cuda.h"
 
 tide_cu_driver tide_cu;
@@ -17,10 +17,15 @@ tide_cu_driver tide_cu;
 static char cuda_library[1024] = "libcuda.so.1";
 static bool cuda_loaded; /* written where devices are opened, one at a time */
 
+/* Why the driver may not be called any more. */
+enum { CUDA_OPEN = 0, CUDA_EXITING, CUDA_FORKED };
+
 /* Atomic and sequentially consistent: either a thread that enters sees that exit has begun, or the
  * exiting thread sees it inside. */
-static uint32_t cuda_exiting, cuda_calls_inside;
+static uint32_t cuda_closed, cuda_calls_inside;
 static const char call[] = "tide_device_open";
+static const char cuda_words_forked[] =
+    "CUDA was used before this process was forked, and does not work in the child";
 
 void tide_cuda_driver_set(const char *path)
 {
@@ -32,7 +37,7 @@ void tide_cuda_driver_set(const char *path)
 bool tide_cuda_begin(void)
 {
     __atomic_fetch_add(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
-    if (TIDE_LIKELY(__atomic_load_n(&cuda_exiting, __ATOMIC_SEQ_CST) == 0))
+    if (TIDE_LIKELY(__atomic_load_n(&cuda_closed, __ATOMIC_SEQ_CST) == CUDA_OPEN))
         return true;
     tide_cuda_end();
     return false;
@@ -50,9 +55,33 @@ void tide_cuda_end(void)
 static void cuda_begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
-    __atomic_store_n(&cuda_exiting, 1, __ATOMIC_SEQ_CST);
+    uint32_t open = CUDA_OPEN;
+    (void)__atomic_compare_exchange_n(&cuda_closed, &open, CUDA_EXITING, false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST);
     for (int i = 0; i < TRIES && __atomic_load_n(&cuda_calls_inside, __ATOMIC_SEQ_CST) != 0; i++)
         usleep(MICROSECONDS);
+}
+
+tide_status tide_cuda_refuse(const char *whose)
+{
+    tide_assert(__atomic_load_n(&cuda_closed, __ATOMIC_RELAXED) != CUDA_OPEN);
+    return tide_fail(TIDE_ERROR_DEVICE, whose, "%s",
+                     tide_cuda_forked() ? cuda_words_forked : "the process is exiting");
+}
+
+/* ---- fork --------------------------------------------------------------------------------- */
+
+bool tide_cuda_forked(void)
+{
+    return __atomic_load_n(&cuda_closed, __ATOMIC_RELAXED) == CUDA_FORKED;
+}
+
+/* The driver does not work in the child, and those who were inside it are not there: nobody waits
+ * for them. Fork itself waits for no driver. */
+static void cuda_leave_in_child(void)
+{
+    __atomic_store_n(&cuda_closed, CUDA_FORKED, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&cuda_calls_inside, 0, __ATOMIC_SEQ_CST);
 }
 
 /* ---- load --------------------------------------------------------------------------------- */
@@ -100,9 +129,9 @@ static tide_status cuda_initialise_driver(void)
 
 tide_status tide_cuda_load(void)
 {
+    static const tide_fork_handlers handlers = {.child = cuda_leave_in_child};
     if (cuda_loaded)
         return TIDE_OK;
-    tide_assert(!tide_registry_held()); /* the linker runs constructors, which take it */
     void *handle = dlopen(cuda_library, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
         return tide_fail(TIDE_ERROR_DEVICE, call, "no CUDA driver: %s", dlerror());
@@ -113,6 +142,7 @@ tide_status tide_cuda_load(void)
                          cuda_library);
     TIDE_FORWARD(cuda_resolve_entries((tide_cu_get_proc *)symbol));
     TIDE_FORWARD(cuda_initialise_driver());
+    tide_fork_register(TIDE_FORK_CUDA, &handlers);
     static bool registered;
     if (!registered && atexit(cuda_begin_exit) != 0)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to notice the end of the process");
@@ -129,6 +159,7 @@ static bool cuda_is_for_good(tide_cu_result result)
     case TIDE_CU_DEINITIALIZED:
     case TIDE_CU_DEVICE_UNAVAILABLE:
     case TIDE_CU_ECC_UNCORRECTABLE:
+    case TIDE_CU_CONTAINED:
     case TIDE_CU_ILLEGAL_ADDRESS:
     case TIDE_CU_LAUNCH_TIMEOUT:
     case TIDE_CU_CONTEXT_IS_DESTROYED:
@@ -138,7 +169,10 @@ static bool cuda_is_for_good(tide_cu_result result)
     case TIDE_CU_MISALIGNED_ADDRESS:
     case TIDE_CU_INVALID_ADDRESS_SPACE:
     case TIDE_CU_INVALID_PC:
-    case TIDE_CU_LAUNCH_FAILED: return true;
+    case TIDE_CU_LAUNCH_FAILED:
+    case TIDE_CU_TENSOR_MEMORY_LEAK:
+    case TIDE_CU_MPS_CLIENT_TERMINATED:
+    case TIDE_CU_EXTERNAL_DEVICE: return true;
     default: return false;
     }
 }
@@ -164,13 +198,34 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
 
 /* ---- context ------------------------------------------------------------------------------ */
 
+/* Another user of the process may reset the device (cudaDeviceReset): then the driver must not be
+ * given a handle of ours any more, also when somebody has made the context anew. */
+static bool cuda_was_reset(tide_cuda *cuda)
+{
+    unsigned flags = 0;
+    int active = 1;
+    if (TIDE_UNLIKELY(__atomic_load_n(&cuda->reset, __ATOMIC_RELAXED)))
+        return true;
+    if (TIDE_LIKELY(tide_cu.cuDevicePrimaryCtxGetState(cuda->ordinal, &flags, &active) !=
+                        TIDE_CU_SUCCESS ||
+                    active != 0))
+        return false;
+    __atomic_store_n(&cuda->reset, true, __ATOMIC_RELAXED);
+    return true;
+}
+
 tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
 {
     tide_cu_context wanted = tide_cuda_of(device)->context, current = NULL;
     tide_assert(cuda_loaded);
     *entered = TIDE_CUDA_WAS_CURRENT;
     if (TIDE_UNLIKELY(!tide_cuda_begin()))
-        return tide_fail(TIDE_ERROR_DEVICE, device->name, "the process is exiting");
+        return tide_cuda_forked() ? tide_device_lose(device, device->name, cuda_words_forked)
+                                  : tide_cuda_refuse(device->name);
+    if (TIDE_UNLIKELY(cuda_was_reset(tide_cuda_of(device)))) {
+        tide_cuda_end();
+        return tide_device_lose(device, device->name, "it was reset, and all its memory is gone");
+    }
     if (tide_cu.cuCtxGetCurrent(&current) == TIDE_CU_SUCCESS && current == wanted)
         return TIDE_OK;
     tide_cu_result result = tide_cu.cuCtxPushCurrent(wanted);
@@ -189,4 +244,37 @@ void tide_cuda_leave(tide_cuda_entered entered)
     if (entered == TIDE_CUDA_PUSHED)
         (void)tide_cu.cuCtxPopCurrent(&popped);
     tide_cuda_end();
+}
+
+/* ---- captures ----------------------------------------------------------------------------- */
+
+int tide_cuda_relax(void)
+{
+    int mode = TIDE_CU_CAPTURE_RELAXED;
+    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
+    return mode;
+}
+
+void tide_cuda_relax_end(int mode)
+{
+    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+/* Only the legacy stream has others that it is ordered with. To ask spoils no capture. */
+static bool cuda_is_usable(void *stream)
+{
+    int state = TIDE_CU_CAPTURE_NONE;
+    return TIDE_LIKELY((uintptr_t)stream > TIDE_CU_STREAM_LEGACY) ||
+           tide_cu.cuStreamIsCapturing(stream, &state) != TIDE_CU_CAPTURE_IMPLICIT;
+}
+
+tide_status tide_cuda_enter_for(tide_device *device, void *stream, tide_cuda_entered *entered)
+{
+    TIDE_FORWARD(tide_cuda_enter(device, entered));
+    if (cuda_is_usable(stream))
+        return TIDE_OK;
+    tide_cuda_leave(*entered);
+    return tide_fail(TIDE_ERROR_STATE, device->name,
+                     "the legacy stream cannot be used while a graph is captured on a stream that "
+                     "is ordered with it");
 }

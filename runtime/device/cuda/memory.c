@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of a CUDA device: allocated, released, filled and copied. It comes from the driver's
- * stream-ordered allocator, so neither allocating nor releasing waits. */
+/* Memory of a CUDA device: allocated, filled and copied. It comes from the driver's stream-ordered
+ * allocator, so allocating waits only where there is no memory. */
 #include <string.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/os.h"
 #include "runtime/device/cuda/cuda.h"
 
 static tide_cu_address cuda_address(const void *data)
@@ -15,51 +14,38 @@ static tide_cu_address cuda_address(const void *data)
 
 /* ---- allocate ----------------------------------------------------------------------------- */
 
-/* Sets the thread's capture mode and returns the one before. While another thread captures, the
- * driver may forbid calls that no stream orders to every thread that is not in relaxed mode. */
-static int cuda_exchange_capture_mode(int mode)
-{
-    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
-    return mode;
-}
-
 static tide_status cuda_allocate_pinned(tide_device *device, size_t bytes, void **data)
 {
-    int mode = cuda_exchange_capture_mode(TIDE_CU_CAPTURE_RELAXED);
+    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuMemHostAlloc(data, bytes, TIDE_CU_HOST_PORTABLE);
-    cuda_exchange_capture_mode(mode);
+    tide_cuda_relax_end(mode);
     if (result == TIDE_CU_OUT_OF_MEMORY)
         return TIDE_ERROR_MEMORY;
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemHostAlloc", result);
 }
 
-/* Releases memory that was given up while its stream was captured. Called outside of captures. */
-static void cuda_release_deferred_on(tide_device *device, void *stream)
+/* Of a device without memory pools it is there at once, and no stream orders it. */
+static tide_cu_result cuda_get(tide_device *device, void *stream, size_t bytes,
+                               tide_cu_address *got)
 {
-    tide_cuda *cuda = tide_cuda_of(device);
-    if (__atomic_load_n(&cuda->deferred, __ATOMIC_RELAXED) == NULL)
-        return;
-    pthread_mutex_lock(&cuda->lock);
-    for (tide_cuda_deferred **place = &cuda->deferred, *one; (one = *place) != NULL;) {
-        tide_assert(one->data != NULL);
-        if (one->stream == stream &&
-            tide_cu.cuMemFreeAsync(cuda_address(one->data), stream) == TIDE_CU_SUCCESS) {
-            __atomic_store_n(place, one->next, __ATOMIC_RELAXED);
-            tide_os_free(one);
-        } else {
-            place = &one->next;
-        }
-    }
-    pthread_mutex_unlock(&cuda->lock);
+    tide_cu_pool pool = tide_cuda_of(device)->pool;
+    if (pool != NULL)
+        return tide_cu.cuMemAllocFromPoolAsync(got, bytes, pool, stream);
+    int mode = tide_cuda_relax();
+    tide_cu_result result = tide_cu.cuMemAlloc(got, bytes);
+    tide_cuda_relax_end(mode);
+    return result;
 }
 
+/* Where there is none, memory that is on its way back is waited for, and the driver asked again. */
 static tide_status cuda_allocate_device(tide_device *device, void *stream, size_t bytes,
                                         size_t align, void **data)
 {
     tide_cu_address got = 0;
-    cuda_release_deferred_on(device, stream);
-    tide_cu_result result =
-        tide_cu.cuMemAllocFromPoolAsync(&got, bytes, tide_cuda_of(device)->pool, stream);
+    tide_cuda_release_deferred_on(device, stream);
+    tide_cu_result result = cuda_get(device, stream, bytes, &got);
+    if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_released(device))
+        result = cuda_get(device, stream, bytes, &got);
     if (result == TIDE_CU_OUT_OF_MEMORY)
         return TIDE_ERROR_MEMORY;
     if (result != TIDE_CU_SUCCESS)
@@ -67,7 +53,7 @@ static tide_status cuda_allocate_device(tide_device *device, void *stream, size_
     *data = (void *)(uintptr_t)got;
     if (got % align == 0)
         return TIDE_OK;
-    (void)tide_cu.cuMemFreeAsync(got, stream);
+    tide_cuda_give_back(device, stream, *data);
     return tide_fail(TIDE_ERROR_DEVICE, "cuMemAllocFromPoolAsync",
                      "device %s: %#llx is not aligned to %zu bytes", device->name, got, align);
 }
@@ -88,69 +74,6 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
     return status;
 }
 
-/* ---- release ------------------------------------------------------------------------------ */
-
-/* Remembers memory that a capture does not let go. Without memory for that it is leaked. */
-static void cuda_defer_release(tide_cuda *cuda, void *stream, void *data)
-{
-    tide_cuda_deferred *one = tide_os_resize(NULL, sizeof *one);
-    if (one == NULL)
-        return;
-    pthread_mutex_lock(&cuda->lock);
-    *one = (tide_cuda_deferred){.next = cuda->deferred, .stream = stream, .data = data};
-    __atomic_store_n(&cuda->deferred, one, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&cuda->lock);
-}
-
-static void cuda_release_device(tide_device *device, void *stream, void *data)
-{
-    if (tide_cuda_capturing(device, stream)) {
-        cuda_defer_release(tide_cuda_of(device), stream, data);
-        return;
-    }
-    cuda_release_deferred_on(device, stream);
-    tide_cu_result result = tide_cu.cuMemFreeAsync(cuda_address(data), stream);
-    if (result != TIDE_CU_SUCCESS)
-        (void)tide_cuda_fail(device, "cuMemFreeAsync", result);
-}
-
-static void cuda_release_pinned(tide_device *device, void *data)
-{
-    int mode = cuda_exchange_capture_mode(TIDE_CU_CAPTURE_RELAXED);
-    tide_cu_result result = tide_cu.cuMemFreeHost(data);
-    cuda_exchange_capture_mode(mode);
-    if (result != TIDE_CU_SUCCESS)
-        (void)tide_cuda_fail(device, "cuMemFreeHost", result);
-}
-
-void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes)
-{
-    (void)bytes;
-    tide_cuda_entered entered;
-    tide_assert(data != NULL);
-    tide_assert(memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_PINNED);
-    if (tide_cuda_enter(device, &entered) != TIDE_OK)
-        return; /* exiting, or lost: the memory stays the driver's */
-    if (memory == TIDE_MEMORY_PINNED)
-        cuda_release_pinned(device, data);
-    else
-        cuda_release_device(device, stream, data);
-    tide_cuda_leave(entered);
-    tide_device_count(&device->releases);
-}
-
-void tide_cuda_release_deferred(tide_device *device, bool reachable)
-{
-    tide_cuda *cuda = tide_cuda_of(device);
-    for (tide_cuda_deferred *one = cuda->deferred; one != NULL; one = cuda->deferred) {
-        cuda->deferred = one->next;
-        tide_assert(one->data != NULL);
-        if (reachable)
-            (void)tide_cu.cuMemFreeAsync(cuda_address(one->data), NULL);
-        tide_os_free(one);
-    }
-}
-
 /* ---- fill --------------------------------------------------------------------------------- */
 
 /* A pattern as the driver's fills see it: so many units of 1, 2 or 4 bytes. */
@@ -167,10 +90,12 @@ static unsigned cuda_unit_at(const pattern *of, size_t i)
     return value;
 }
 
-/* The widest units that divide the pattern. If all units are alike, one stands for all. */
-static pattern cuda_analyse_pattern(const void *bytes, size_t count)
+/* The widest units that divide the pattern, and the address: fills want it aligned. If all units
+ * are alike, one stands for all. */
+static pattern cuda_analyse_pattern(const void *bytes, size_t count, tide_cu_address to)
 {
-    pattern made = {.unit = count % 4 == 0 ? 4 : count % 2 == 0 ? 2 : 1, .bytes = bytes};
+    size_t both = count | (size_t)to;
+    pattern made = {.unit = both % 4 == 0 ? 4 : both % 2 == 0 ? 2 : 1, .bytes = bytes};
     tide_assert(count > 0);
     made.units = count / made.unit;
     while (made.units > 1 && cuda_unit_at(&made, made.units - 1) == cuda_unit_at(&made, 0))
@@ -209,16 +134,22 @@ static tide_cu_result cuda_fill_columns(const pattern *of, tide_cu_address to, s
     return result;
 }
 
-/* Writes one element unit by unit; then each copy doubles the elements there are. */
-static tide_cu_result cuda_fill_doubling(const pattern *of, tide_cu_address to, size_t bytes,
-                                         void *stream)
+/* Writes one element unit by unit. */
+static tide_cu_result cuda_fill_first(const pattern *of, tide_cu_address to, void *stream)
 {
-    size_t done = of->unit * of->units;
     tide_cu_result result = TIDE_CU_SUCCESS;
-    tide_assert(of->units > 1 && done <= bytes && bytes % done == 0);
     for (size_t i = 0; i < of->units && result == TIDE_CU_SUCCESS; i++)
         result =
             cuda_fill_column(to + i * of->unit, of->unit, of->unit, cuda_unit_at(of, i), 1, stream);
+    return result;
+}
+
+/* The first `done` bytes are filled: each copy doubles what there is. */
+static tide_cu_result cuda_fill_doubling(tide_cu_address to, size_t done, size_t bytes,
+                                         void *stream)
+{
+    tide_cu_result result = TIDE_CU_SUCCESS;
+    tide_assert(done > 0 && done <= bytes);
     for (size_t next; done < bytes && result == TIDE_CU_SUCCESS; done += next) {
         next = done < bytes - done ? done : bytes - done;
         tide_assert(next > 0 && next <= done); /* source and target do not overlap */
@@ -227,25 +158,38 @@ static tide_cu_result cuda_fill_doubling(const pattern *of, tide_cu_address to, 
     return result;
 }
 
+/* A pattern of several units. Fills that are one unit wide are slow where they are many rows high,
+ * so they make the first rows only, and copies make the rest. */
+static tide_cu_result cuda_fill_pattern(const pattern *of, tide_cu_address to, size_t count,
+                                        void *stream)
+{
+    enum { COLUMNS_MAX = 8, ROWS_MAX = 256 }; /* beyond either, copies are fewer or faster */
+    size_t bytes = of->unit * of->units, rows = of->units > COLUMNS_MAX ? 1 : ROWS_MAX;
+    rows = rows < count ? rows : count;
+    tide_assert(of->units > 1 && rows > 0);
+    tide_cu_result result =
+        rows > 1 ? cuda_fill_columns(of, to, bytes, rows, stream) : cuda_fill_first(of, to, stream);
+    if (result != TIDE_CU_SUCCESS)
+        return result;
+    return cuda_fill_doubling(to, rows * bytes, count * bytes, stream);
+}
+
 tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const void *bytes,
                            size_t pattern_bytes, size_t count)
 {
-    enum { COLUMNS_MAX = 8 }; /* about where doubling is fewer calls */
     tide_assert(pattern_bytes > 0 && count <= SIZE_MAX / pattern_bytes);
     if (count == 0)
         return TIDE_OK;
     tide_assert(data != NULL);
-    pattern of = cuda_analyse_pattern(bytes, pattern_bytes);
+    pattern of = cuda_analyse_pattern(bytes, pattern_bytes, cuda_address(data));
     tide_cuda_entered entered;
-    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
     tide_cu_result result;
     if (of.units == 1)
         result = cuda_fill_column(cuda_address(data), of.unit, of.unit, cuda_unit_at(&of, 0),
                                   count * (pattern_bytes / of.unit), stream);
-    else if (of.units <= COLUMNS_MAX)
-        result = cuda_fill_columns(&of, cuda_address(data), pattern_bytes, count, stream);
     else
-        result = cuda_fill_doubling(&of, cuda_address(data), pattern_bytes * count, stream);
+        result = cuda_fill_pattern(&of, cuda_address(data), count, stream);
     tide_cuda_leave(entered);
     tide_device_count(&device->fills);
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemsetAsync", result);
@@ -260,11 +204,30 @@ tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const vo
         return TIDE_OK;
     tide_assert(to != NULL && from != NULL);
     tide_cuda_entered entered;
-    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
     tide_cu_result result =
         tide_cu.cuMemcpyAsync(cuda_address(to), cuda_address(from), bytes, stream);
     tide_cuda_leave(entered);
     tide_device_count(&device->copies);
     __atomic_fetch_add(&device->bytes_copied, bytes, __ATOMIC_RELAXED);
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemcpyAsync", result);
+}
+
+/* The driver is asked about the first byte. Whoever is not sure copies by a chunk of its own. */
+bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes)
+{
+    unsigned type = 0;
+    tide_cu_address start = 0, at = cuda_address(host);
+    size_t range = 0;
+    tide_cuda_entered entered;
+    tide_assert(host != NULL && bytes > 0);
+    if (tide_cuda_enter(device, &entered) != TIDE_OK)
+        return false;
+    bool known =
+        tide_cu.cuPointerGetAttribute(&type, TIDE_CU_POINTER_MEMORY_TYPE, at) == TIDE_CU_SUCCESS &&
+        type == TIDE_CU_MEMORY_HOST &&
+        tide_cu.cuPointerGetAttribute(&start, TIDE_CU_POINTER_RANGE_START, at) == TIDE_CU_SUCCESS &&
+        tide_cu.cuPointerGetAttribute(&range, TIDE_CU_POINTER_RANGE_BYTES, at) == TIDE_CU_SUCCESS;
+    tide_cuda_leave(entered);
+    return known && at >= start && at - start <= range && bytes <= range - (at - start);
 }

@@ -13,21 +13,24 @@
 /* NULL: none is kept. */
 static tide_cuda_mark *cuda_take_kept_mark(tide_cuda *cuda)
 {
-    pthread_mutex_lock(&cuda->lock);
+    tide_lock_take(&cuda->lock);
     tide_cuda_mark *mark = cuda->free_marks;
     if (mark != NULL)
         cuda->free_marks = mark->next;
-    pthread_mutex_unlock(&cuda->lock);
+    tide_lock_let_go(&cuda->lock);
     return mark;
 }
 
+/* In a forked child whoever had the lock may not be there. */
 static void cuda_keep_mark(tide_cuda *cuda, tide_cuda_mark *mark)
 {
-    pthread_mutex_lock(&cuda->lock);
+    if (tide_cuda_forked())
+        return;
+    tide_lock_take(&cuda->lock);
     tide_assert(mark != NULL && mark != cuda->free_marks); /* else it was dropped twice */
     mark->next = cuda->free_marks;
     cuda->free_marks = mark;
-    pthread_mutex_unlock(&cuda->lock);
+    tide_lock_let_go(&cuda->lock);
 }
 
 /* An event belongs to the context that is current when it is made. */
@@ -57,7 +60,6 @@ static tide_status cuda_record_mark(tide_device *device, void *stream, tide_cuda
         cuda_keep_mark(cuda, mark);
         return tide_cuda_fail(device, "cuEventRecord", result);
     }
-    mark->stream = stream;
     tide_device_count(&device->events);
     *out = mark;
     return TIDE_OK;
@@ -89,7 +91,8 @@ static tide_status cuda_order_streams(tide_device *device, void *before, void *a
 tide_status tide_cuda_order(tide_device *device, void *before, void *after)
 {
     tide_cuda_entered entered;
-    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    void *legacy = (uintptr_t)before <= TIDE_CU_STREAM_LEGACY ? before : after;
+    TIDE_FORWARD(tide_cuda_enter_for(device, legacy, &entered));
     tide_status status = cuda_order_streams(device, before, after);
     tide_cuda_leave(entered);
     return status;
@@ -105,18 +108,36 @@ tide_status tide_cuda_wait(tide_device *device, void *stream)
         return tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p",
                          stream);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuStreamSynchronize(stream);
+    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     tide_device_count(&device->waits);
     return result == TIDE_CU_SUCCESS ? TIDE_OK
                                      : tide_cuda_fail(device, "cuStreamSynchronize", result);
 }
 
+/* No mode of the thread lets a wait for the context pass beside a capture: it fails and ends the
+ * capture. So it is not tried where one is known: a pool's, or one on a blocking stream. */
+static tide_status cuda_may_wait_all(tide_device *device)
+{
+    tide_cuda_entered entered;
+    bool noted = __atomic_load_n(&device->captures, __ATOMIC_RELAXED) != 0;
+    TIDE_FORWARD(tide_cuda_enter_for(device, NULL, &entered));
+    tide_cuda_leave(entered);
+    return !noted ? TIDE_OK
+                  : tide_fail(TIDE_ERROR_STATE, device->name,
+                              "a graph is captured: to wait for all streams would end that");
+}
+
 tide_status tide_cuda_wait_all(tide_device *device)
 {
     tide_cuda_entered entered;
+    TIDE_FORWARD(cuda_may_wait_all(device));
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuCtxSynchronize();
+    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     tide_device_count(&device->waits);
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuCtxSynchronize", result);
@@ -143,10 +164,9 @@ void *tide_cuda_mark_make(tide_device *device, void *stream)
 /* A mark on a lost device counts as passed: nothing runs there. */
 static bool cuda_is_mark_done(tide_device *device, const tide_cuda_mark *mark)
 {
-    int mode = TIDE_CU_CAPTURE_RELAXED;
-    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
+    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuEventQuery(mark->event);
-    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
+    tide_cuda_relax_end(mode);
     if (result != TIDE_CU_SUCCESS && result != TIDE_CU_NOT_READY)
         (void)tide_cuda_fail(device, "cuEventQuery", result);
     return result == TIDE_CU_SUCCESS || tide_device_lost(device);
@@ -156,9 +176,8 @@ bool tide_cuda_mark_done(tide_device *device, void *mark)
 {
     tide_cuda_entered entered;
     tide_assert(mark != NULL);
-    if (tide_cuda_capturing(device, ((tide_cuda_mark *)mark)->stream) ||
-        tide_cuda_enter(device, &entered) != TIDE_OK)
-        return false;
+    if (tide_cuda_enter(device, &entered) != TIDE_OK)
+        return __atomic_load_n(&tide_cuda_of(device)->reset, __ATOMIC_RELAXED);
     bool done = cuda_is_mark_done(device, mark);
     tide_cuda_leave(entered);
     return done;
@@ -169,7 +188,9 @@ tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
     tide_cuda_entered entered;
     tide_assert(mark != NULL);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuEventSynchronize(((tide_cuda_mark *)mark)->event);
+    tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     tide_device_count(&device->waits);
     return result == TIDE_CU_SUCCESS ? TIDE_OK
@@ -180,7 +201,7 @@ tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
 {
     tide_cuda_entered entered;
     tide_assert(mark != NULL);
-    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
     tide_cu_result result = tide_cu.cuStreamWaitEvent(stream, ((tide_cuda_mark *)mark)->event, 0);
     tide_cuda_leave(entered);
     return result == TIDE_CU_SUCCESS ? TIDE_OK
@@ -202,7 +223,8 @@ bool tide_cuda_capturing(tide_device *device, void *stream)
         return false;
     tide_cu_result result = tide_cu.cuStreamIsCapturing(stream, &state);
     tide_cuda_leave(entered);
-    return result == TIDE_CU_SUCCESS && state != TIDE_CU_CAPTURE_NONE;
+    return result == TIDE_CU_CAPTURE_IMPLICIT ||
+           (result == TIDE_CU_SUCCESS && state != TIDE_CU_CAPTURE_NONE);
 }
 
 /* 0 for a stream of another context. NULL is a different stream in each context. 0 stands for "no

@@ -156,12 +156,12 @@ static void opencl_close_device(tide_device *base)
         tide_opencl_streams_end(device);
         opencl_stop_device(device);
     }
-    pthread_mutex_destroy(&device->lock);
-    pthread_mutex_destroy(&device->launching);
+    tide_lock_destroy(&device->lock);
+    tide_lock_destroy(&device->launching);
     tide_os_free(device->spans);
     tide_os_free(device->streams);
     tide_os_free(device);
-    base->own = base->context = base->stream = NULL;
+    base->own = base->context = base->stream = base->service = NULL;
 }
 
 static const tide_device_methods methods = {
@@ -178,6 +178,7 @@ static const tide_device_methods methods = {
     .mark_drop = tide_opencl_mark_drop,
     .mark_follow = tide_opencl_mark_follow,
     .capturing = opencl_never_capturing,
+    .stream_keep = tide_opencl_stream_keep,
     .stream_number = tide_opencl_stream_number,
     .buffer = tide_opencl_buffer,
     .load = tide_opencl_module,
@@ -224,11 +225,11 @@ tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
         tide_os_free(device);
         return status;
     }
-    pthread_mutex_init(&device->lock, NULL);
-    pthread_mutex_init(&device->launching, NULL);
+    tide_lock_create(&device->lock, TIDE_FORK_MEMORY);
+    tide_lock_create(&device->launching, TIDE_FORK_LAUNCHES);
     base->methods = &methods;
     base->own = device;
     base->context = device->context;
-    base->stream = device->queue;
+    base->stream = base->service = device->queue;
     return TIDE_OK;
 }

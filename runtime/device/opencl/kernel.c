@@ -159,9 +159,9 @@ static tide_status opencl_set_buffer(tide_opencl_device *device, tide_cl_kernel 
                                      uint32_t index, const void *address, cuttings *cut)
 {
     tide_assert(device->memory == TIDE_OPENCL_BUFFERS);
-    pthread_mutex_lock(&device->lock);
+    tide_lock_take(&device->lock);
     tide_cl_mem mem = opencl_buffer_at(device, address, cut);
-    pthread_mutex_unlock(&device->lock);
+    tide_lock_let_go(&device->lock);
     if (mem == NULL && address != NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
                          "argument %u, %p, is no memory of device %s, or not aligned to the %zu "
@@ -211,10 +211,10 @@ tide_status tide_opencl_launch(tide_device *base, void *stream, void *kernel, si
     tide_assert(count <= UINT32_MAX && (count == 0 || arguments != NULL));
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     cuttings cut = {0};
-    pthread_mutex_lock(&device->launching);
+    tide_lock_take(&device->launching);
     tide_status status =
         opencl_queue_launch(device, stream, kernel, groups, group, arguments, count, &cut);
-    pthread_mutex_unlock(&device->launching);
+    tide_lock_let_go(&device->launching);
     opencl_release_cuttings(&cut);
     if (status == TIDE_OK)
         tide_device_count(&base->launches);

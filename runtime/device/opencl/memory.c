@@ -75,9 +75,9 @@ void tide_opencl_span_drop(tide_opencl_device *device, tide_opencl_span *span)
 
 static bool opencl_add_span(tide_opencl_device *device, tide_opencl_span span)
 {
-    pthread_mutex_lock(&device->lock);
+    tide_lock_take(&device->lock);
     bool added = tide_opencl_span_add(device, span);
-    pthread_mutex_unlock(&device->lock);
+    tide_lock_let_go(&device->lock);
     return added;
 }
 
@@ -85,14 +85,14 @@ static bool opencl_add_span(tide_opencl_device *device, tide_opencl_span span)
 static bool opencl_copy_span(tide_opencl_device *device, const void *data, bool take,
                              tide_opencl_span *out)
 {
-    pthread_mutex_lock(&device->lock);
+    tide_lock_take(&device->lock);
     tide_opencl_span *span = tide_opencl_span_find(device, data);
     if (span != NULL) {
         *out = *span;
         if (take)
             tide_opencl_span_drop(device, span);
     }
-    pthread_mutex_unlock(&device->lock);
+    tide_lock_let_go(&device->lock);
     return span != NULL;
 }
 
@@ -356,6 +356,14 @@ tide_status tide_opencl_fill(tide_device *base, void *stream, void *data, const 
 
 /* ---- copies -------------------------------------------------------------------------------- */
 
+/* Is this memory of ours, a buffer or pinned? What only looks like an address may be a number that
+ * stands for memory of another device: the driver would follow it. */
+static bool opencl_is_ours(tide_opencl_device *device, const void *data)
+{
+    tide_opencl_span span;
+    return opencl_copy_span(device, data, false, &span);
+}
+
 /* At least one side is a buffer; the other may be memory of the host. */
 static int32_t opencl_copy_buffers(tide_cl_queue queue, const place *to, const place *from,
                                    size_t bytes)
@@ -384,6 +392,10 @@ tide_status tide_opencl_copy(tide_device *base, void *stream, void *to, const vo
     if (device->memory == TIDE_OPENCL_BUFFERS && target.mem == NULL && source.mem == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
                          "neither %p nor %p is memory of device %s", to, from, base->name);
+    if (device->memory == TIDE_OPENCL_BUFFERS &&
+        !(opencl_is_ours(device, to) && opencl_is_ours(device, from)))
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no memory of device %s",
+                         target.mem == NULL ? to : from, base->name);
     int32_t error =
         device->memory == TIDE_OPENCL_BUFFERS
             ? opencl_copy_buffers(queue, &target, &source, bytes)

@@ -3,9 +3,8 @@
 #ifndef TIDEPOOL_RUNTIME_DEVICE_OPENCL_OPENCL_H
 #define TIDEPOOL_RUNTIME_DEVICE_OPENCL_OPENCL_H
 
-#include <pthread.h>
-
 #include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
 #include "runtime/device/device.h"
 #include "runtime/device/opencl/api.h"
 
@@ -45,6 +44,7 @@ typedef struct tide_opencl_span {
 typedef struct tide_opencl_stream {
     tide_cl_queue queue;
     uint64_t number;
+    uint32_t uses; /* pools, declarations, instances of buffers */
 } tide_opencl_stream;
 
 typedef struct tide_opencl_device {
@@ -58,13 +58,13 @@ typedef struct tide_opencl_device {
     bool cpu;            /* runs where we run           */
     uint32_t forks;      /* tide_opencl_forks() when it was opened */
 
-    pthread_mutex_t lock; /* guards what follows */
+    tide_lock lock; /* guards what follows */
     tide_opencl_span *spans;
     size_t span_count, span_room;
     struct tide_opencl_parent *parents;
     tide_opencl_stream *streams;
     size_t stream_count, stream_room;
-    pthread_mutex_t launching; /* a kernel's arguments belong to the kernel, not to the launch */
+    tide_lock launching; /* a kernel's arguments belong to the kernel, not to the launch */
 } tide_opencl_device;
 
 static inline tide_opencl_device *tide_opencl_of(const tide_device *device)
@@ -123,6 +123,7 @@ tide_status tide_opencl_mark_wait(tide_device *, void *mark);
 tide_status tide_opencl_mark_follow(tide_device *, void *mark, void *stream);
 void tide_opencl_mark_drop(tide_device *, void *mark);
 uint64_t tide_opencl_stream_number(tide_device *, void *stream);
+void tide_opencl_stream_keep(tide_device *, uint64_t number, bool keep);
 void tide_opencl_streams_end(tide_opencl_device *device);
 
 /* runtime/device/opencl/kernel.c */

@@ -302,7 +302,7 @@ void *tide_opencl_carve(tide_opencl_device *device, void *stream, size_t bytes, 
         align = device->alignment;
     tide_assert(device->memory == TIDE_OPENCL_BUFFERS && bytes > 0);
     bytes = opencl_round_up(bytes, align);
-    pthread_mutex_lock(&device->lock);
+    tide_lock_take(&device->lock);
     for (tide_opencl_parent *parent = device->parents; parent != NULL; parent = parent->next)
         opencl_sweep_parts(parent);
     /* Beyond the usual alignment every slot has a parent of its own. */
@@ -312,7 +312,7 @@ void *tide_opencl_carve(tide_opencl_device *device, void *stream, size_t bytes, 
     if (f.parent == NULL)
         f.parent = opencl_make_parent(device, bytes, align);
     void *data = f.parent != NULL ? opencl_use_part(device, f, bytes) : NULL;
-    pthread_mutex_unlock(&device->lock);
+    tide_lock_let_go(&device->lock);
     return data;
 }
 
@@ -339,11 +339,11 @@ void tide_opencl_give_back(tide_opencl_device *device, void *stream, const tide_
     if (left == NULL)
         (void)tide_opencl.clFinish(tide_opencl_queue(device, stream));
     (void)tide_opencl.clReleaseMemObject(span->mem);
-    pthread_mutex_lock(&device->lock);
+    tide_lock_take(&device->lock);
     part *p = opencl_part_of(span);
     p->state = PART_LEAVING;
     p->left = left;
     p->stream = number;
     opencl_drop_empty_parents(device);
-    pthread_mutex_unlock(&device->lock);
+    tide_lock_let_go(&device->lock);
 }

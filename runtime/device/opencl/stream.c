@@ -16,14 +16,16 @@ static bool opencl_ask_queue(tide_cl_queue queue, uint32_t what, void *out, size
 enum { STREAMS_KEPT = 256 };
 
 /* We hold every queue that has a number, so its handle cannot come to name another queue. This
- * releases those that nobody else holds: nobody can use them again. Device locked. */
+ * releases those that nobody else holds and nothing of ours uses: nobody can use them again. Device
+ * locked. */
 static void opencl_sweep_queues(tide_opencl_device *device)
 {
     for (size_t i = device->stream_count; i-- > 0;) {
         tide_assert(i < device->stream_count);
         uint32_t references = 2;
         tide_cl_queue queue = device->streams[i].queue;
-        if (!opencl_ask_queue(queue, TIDE_CL_QUEUE_REFERENCE_COUNT, &references,
+        if (device->streams[i].uses != 0 ||
+            !opencl_ask_queue(queue, TIDE_CL_QUEUE_REFERENCE_COUNT, &references,
                               sizeof references) ||
             references > 1)
             continue;
@@ -75,7 +77,7 @@ static uint64_t opencl_remember_queue(tide_opencl_device *device, tide_cl_queue 
         return 0;
     uint64_t number = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
     tide_assert(number != 0 && device->stream_count < device->stream_room);
-    device->streams[device->stream_count++] = (tide_opencl_stream){queue, number};
+    device->streams[device->stream_count++] = (tide_opencl_stream){queue, number, 0};
     return number;
 }
 
@@ -106,10 +108,26 @@ uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
         return opencl_known_number(device, queue);
-    pthread_mutex_lock(&device->lock);
+    tide_lock_take(&device->lock);
     uint64_t number = opencl_number_queue(device, queue);
-    pthread_mutex_unlock(&device->lock);
+    tide_lock_let_go(&device->lock);
     return number;
+}
+
+/* In a child nothing is released any more. */
+void tide_opencl_stream_keep(tide_device *base, uint64_t number, bool keep)
+{
+    tide_opencl_device *device = tide_opencl_of(base);
+    if (!tide_opencl_alive(device))
+        return;
+    tide_lock_take(&device->lock);
+    for (size_t i = 0; i < device->stream_count; i++) {
+        tide_opencl_stream *stream = &device->streams[i];
+        tide_assert(stream->number != number || keep || stream->uses > 0);
+        if (stream->number == number)
+            stream->uses += keep ? 1 : UINT32_MAX;
+    }
+    tide_lock_let_go(&device->lock);
 }
 
 void tide_opencl_streams_end(tide_opencl_device *device)
@@ -167,11 +185,11 @@ tide_status tide_opencl_wait(tide_device *base, void *stream)
 /* The queue is held for the caller, who waits for it without the lock. NULL: there are no more. */
 static tide_cl_queue opencl_hold_queue_at(tide_opencl_device *device, size_t i)
 {
-    pthread_mutex_lock(&device->lock);
+    tide_lock_take(&device->lock);
     tide_cl_queue queue = i < device->stream_count ? device->streams[i].queue : NULL;
     if (queue != NULL)
         (void)tide_opencl.clRetainCommandQueue(queue);
-    pthread_mutex_unlock(&device->lock);
+    tide_lock_let_go(&device->lock);
     return queue;
 }
 

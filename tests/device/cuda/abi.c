@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Our declarations of the driver's ABI (runtime/device/cuda/api.h) are the toolkit's: prototypes, sizes,
- * offsets and values, at each version that we ask cuGetProcAddress for. Compiling this is most of
- * the test. */
+/* Our declarations of the driver's ABI (runtime/device/cuda/api.h) are the toolkit's: prototypes,
+ * sizes, offsets and values, at each version that we ask cuGetProcAddress for. Compiling this is
+ * most of the test. */
 #include <cuda.h>
 #include <cudaTypedefs.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
+#include "beside.h"
 #include "runtime/device/cuda/api.h"
 
 #define SAME(ours, theirs) _Static_assert((long long)(ours) == (long long)(theirs), #theirs)
@@ -28,9 +31,23 @@ SAME(TIDE_CU_MISALIGNED_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS);
 SAME(TIDE_CU_INVALID_ADDRESS_SPACE, CUDA_ERROR_INVALID_ADDRESS_SPACE);
 SAME(TIDE_CU_INVALID_PC, CUDA_ERROR_INVALID_PC);
 SAME(TIDE_CU_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED);
+SAME(TIDE_CU_CONTAINED, CUDA_ERROR_CONTAINED);
+SAME(TIDE_CU_TENSOR_MEMORY_LEAK, CUDA_ERROR_TENSOR_MEMORY_LEAK);
+SAME(TIDE_CU_MPS_CLIENT_TERMINATED, CUDA_ERROR_MPS_CLIENT_TERMINATED);
+SAME(TIDE_CU_EXTERNAL_DEVICE, CUDA_ERROR_EXTERNAL_DEVICE);
+SAME(TIDE_CU_CAPTURE_IMPLICIT, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+SAME(TIDE_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(TIDE_CU_DEVICE_INTEGRATED, CU_DEVICE_ATTRIBUTE_INTEGRATED);
 SAME(TIDE_CU_DEVICE_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 SAME(TIDE_CU_POOL_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+SAME(TIDE_CU_POOL_RESERVED, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+SAME(TIDE_CU_POOL_RESERVED_PEAK, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH);
+SAME(TIDE_CU_POOL_USED, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+SAME(TIDE_CU_POOL_USED_PEAK, CU_MEMPOOL_ATTR_USED_MEM_HIGH);
+SAME(TIDE_CU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+SAME(TIDE_CU_POINTER_RANGE_START, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);
+SAME(TIDE_CU_POINTER_RANGE_BYTES, CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+SAME(TIDE_CU_MEMORY_HOST, CU_MEMORYTYPE_HOST);
 SAME(TIDE_CU_ALLOCATION_PINNED, CU_MEM_ALLOCATION_TYPE_PINNED);
 SAME(TIDE_CU_LOCATION_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
 SAME(TIDE_CU_HOST_PORTABLE, CU_MEMHOSTALLOC_PORTABLE);
@@ -49,6 +66,10 @@ SAME(offsetof(tide_cu_pool_properties, security),
      offsetof(CUmemPoolProps, win32SecurityAttributes));
 SAME(offsetof(tide_cu_pool_properties, most), offsetof(CUmemPoolProps, maxSize));
 SAME(offsetof(tide_cu_pool_properties, usage), offsetof(CUmemPoolProps, usage));
+SAME(sizeof(tide_cu_access), sizeof(CUmemAccessDesc));
+SAME(offsetof(tide_cu_access, flags), offsetof(CUmemAccessDesc, flags));
+SAME(TIDE_CU_ACCESS_NONE, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+SAME(TIDE_CU_ACCESS_READ_WRITE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 SAME(sizeof(tide_cu_result), sizeof(CUresult));
 SAME(sizeof(tide_cu_device), sizeof(CUdevice));
 SAME(sizeof(tide_cu_address), sizeof(CUdeviceptr));
@@ -60,16 +81,19 @@ SAME(sizeof(tide_cu_address), sizeof(CUdeviceptr));
 #define CUresult              tide_cu_result
 #define CUdevice_attribute    int
 #define CUmemPool_attribute   int
+#define CUpointer_attribute   int
 #define CUstreamCaptureStatus int
 #define CUstreamCaptureMode   int
 #define CUjit_option          int
 #define CUmemPoolProps        tide_cu_pool_properties
+#define CUmemAccessDesc       tide_cu_access
 
 #define OURS(name) __typeof__(((tide_cu_driver *)0)->name)
 #define PROTOTYPE(name, ...) \
     _Static_assert(__builtin_types_compatible_p(OURS(name), tide_cu_result(*)(__VA_ARGS__)), #name)
 
 PROTOTYPE(cuInit, unsigned int);
+PROTOTYPE(cuDriverGetVersion, int *);
 PROTOTYPE(cuGetErrorName, CUresult, const char **);
 PROTOTYPE(cuGetErrorString, CUresult, const char **);
 PROTOTYPE(cuDeviceGetCount, int *);
@@ -79,6 +103,7 @@ PROTOTYPE(cuDeviceTotalMem, size_t *, CUdevice);
 PROTOTYPE(cuDeviceGetAttribute, int *, CUdevice_attribute, CUdevice);
 PROTOTYPE(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice);
 PROTOTYPE(cuDevicePrimaryCtxRelease, CUdevice);
+PROTOTYPE(cuDevicePrimaryCtxGetState, CUdevice, unsigned int *, int *);
 PROTOTYPE(cuCtxGetCurrent, CUcontext *);
 PROTOTYPE(cuCtxPushCurrent, CUcontext);
 PROTOTYPE(cuCtxPopCurrent, CUcontext *);
@@ -86,6 +111,12 @@ PROTOTYPE(cuCtxSynchronize, void);
 PROTOTYPE(cuMemPoolCreate, CUmemoryPool *, const CUmemPoolProps *);
 PROTOTYPE(cuMemPoolDestroy, CUmemoryPool);
 PROTOTYPE(cuMemPoolSetAttribute, CUmemoryPool, CUmemPool_attribute, void *);
+PROTOTYPE(cuMemPoolSetAccess, CUmemoryPool, const CUmemAccessDesc *, size_t);
+PROTOTYPE(cuDeviceCanAccessPeer, int *, CUdevice, CUdevice);
+PROTOTYPE(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream);
+PROTOTYPE(cuMemPoolGetAttribute, CUmemoryPool, CUmemPool_attribute, void *);
+PROTOTYPE(cuMemPoolTrimTo, CUmemoryPool, size_t);
+PROTOTYPE(cuPointerGetAttribute, void *, CUpointer_attribute, CUdeviceptr);
 PROTOTYPE(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream);
 PROTOTYPE(cuMemFreeAsync, CUdeviceptr, CUstream);
 PROTOTYPE(cuMemHostAlloc, void **, size_t, unsigned int);
@@ -95,6 +126,8 @@ PROTOTYPE(cuEventCreate, CUevent *, unsigned int);
 PROTOTYPE(cuEventDestroy, CUevent);
 PROTOTYPE(cuEventRecord, CUevent, CUstream);
 PROTOTYPE(cuStreamWaitEvent, CUstream, CUevent, unsigned int);
+PROTOTYPE(cuStreamCreate, CUstream *, unsigned int);
+PROTOTYPE(cuStreamDestroy, CUstream);
 PROTOTYPE(cuStreamIsCapturing, CUstream, CUstreamCaptureStatus *);
 PROTOTYPE(cuStreamGetId, CUstream, unsigned long long *);
 PROTOTYPE(cuStreamGetCtx, CUstream, CUcontext *);
@@ -103,10 +136,12 @@ PROTOTYPE(cuModuleGetFunction, CUfunction *, CUmodule, const char *);
 #undef CUresult
 #undef CUdevice_attribute
 #undef CUmemPool_attribute
+#undef CUpointer_attribute
 #undef CUstreamCaptureStatus
 #undef CUstreamCaptureMode
 #undef CUjit_option
 #undef CUmemPoolProps
+#undef CUmemAccessDesc
 
 /* Theirs at the version we ask for: that there is such a version, and that a call with our
  * arguments is a call of theirs, warnings being errors. */
@@ -116,6 +151,7 @@ PROTOTYPE(cuModuleGetFunction, CUfunction *, CUmodule, const char *);
         return function(__VA_ARGS__);                             \
     }
 CALLABLE(cuInit, 2000, 0U)
+CALLABLE(cuDriverGetVersion, 2020, (int *)0)
 CALLABLE(cuGetErrorName, 6000, CUDA_SUCCESS, (const char **)0)
 CALLABLE(cuGetErrorString, 6000, CUDA_SUCCESS, (const char **)0)
 CALLABLE(cuDeviceGetCount, 2000, (int *)0)
@@ -129,9 +165,19 @@ CALLABLE(cuCtxGetCurrent, 4000, (tide_cu_context *)0)
 CALLABLE(cuCtxPushCurrent, 4000, (tide_cu_context)0)
 CALLABLE(cuCtxPopCurrent, 4000, (tide_cu_context *)0)
 CALLABLE(cuCtxSynchronize, 2000, )
+CALLABLE(cuDevicePrimaryCtxGetState, 7000, (tide_cu_device)0, (unsigned *)0, (int *)0)
 CALLABLE(cuMemPoolCreate, 11020, (tide_cu_pool *)0, (const CUmemPoolProps *)0)
 CALLABLE(cuMemPoolDestroy, 11020, (tide_cu_pool)0)
 CALLABLE(cuMemPoolSetAttribute, 11020, (tide_cu_pool)0, (CUmemPool_attribute)0, (void *)0)
+CALLABLE(cuMemPoolSetAccess, 11020, (tide_cu_pool)0, (const CUmemAccessDesc *)0, (size_t)0)
+CALLABLE(cuDeviceCanAccessPeer, 4000, (int *)0, (tide_cu_device)0, (tide_cu_device)0)
+CALLABLE(cuMemcpyPeerAsync, 4000, (tide_cu_address)0, (tide_cu_context)0, (tide_cu_address)0,
+         (tide_cu_context)0, (size_t)0, (tide_cu_stream)0)
+CALLABLE(cuMemPoolGetAttribute, 11020, (tide_cu_pool)0, (CUmemPool_attribute)0, (void *)0)
+CALLABLE(cuMemPoolTrimTo, 11020, (tide_cu_pool)0, (size_t)0)
+CALLABLE(cuMemAlloc, 3020, (tide_cu_address *)0, (size_t)0)
+CALLABLE(cuMemFree, 3020, (tide_cu_address)0)
+CALLABLE(cuPointerGetAttribute, 4000, (void *)0, (CUpointer_attribute)0, (tide_cu_address)0)
 CALLABLE(cuMemAllocFromPoolAsync, 11020, (tide_cu_address *)0, (size_t)0, (tide_cu_pool)0,
          (tide_cu_stream)0)
 CALLABLE(cuMemFreeAsync, 11020, (tide_cu_address)0, (tide_cu_stream)0)
@@ -154,6 +200,8 @@ CALLABLE(cuEventRecord, 2000, (tide_cu_event)0, (tide_cu_stream)0)
 CALLABLE(cuEventQuery, 2000, (tide_cu_event)0)
 CALLABLE(cuEventSynchronize, 2000, (tide_cu_event)0)
 CALLABLE(cuStreamWaitEvent, 3020, (tide_cu_stream)0, (tide_cu_event)0, 0U)
+CALLABLE(cuStreamCreate, 2000, (tide_cu_stream *)0, 0U)
+CALLABLE(cuStreamDestroy, 4000, (tide_cu_stream)0)
 CALLABLE(cuStreamSynchronize, 2000, (tide_cu_stream)0)
 CALLABLE(cuStreamIsCapturing, 10000, (tide_cu_stream)0, (CUstreamCaptureStatus *)0)
 CALLABLE(cuStreamGetId, 12000, (tide_cu_stream)0, (unsigned long long *)0)
@@ -166,10 +214,11 @@ CALLABLE(cuModuleGetFunction, 2000, (tide_cu_function *)0, (tide_cu_module)0, (c
 CALLABLE(cuLaunchKernel, 4000, (tide_cu_function)0, 0U, 0U, 0U, 0U, 0U, 0U, 0U, (tide_cu_stream)0,
          (void **)0, (void **)0)
 
-/* Every entry point we ask for stands above, at the version we ask for. */
+/* Every entry point we ask for, and the tests ask for, is declared at that version. */
 #define VERSION(name, version, arguments) \
     _Static_assert(sizeof(PFN_##name##_v##version) != 0, #name);
 TIDE_CU_ENTRIES(VERSION)
+BESIDE_ENTRIES(VERSION)
 
 SAME(sizeof(uint64_t), sizeof(cuuint64_t));
 SAME(sizeof(int), sizeof(CUdriverProcAddressQueryResult));
@@ -177,9 +226,18 @@ _Static_assert(__builtin_types_compatible_p(tide_cu_get_proc, tide_cu_result(con
                                                                              int, uint64_t, int *)),
                "cuGetProcAddress_v2");
 
+/* Pointers made of numbers are no constants to every compiler. */
+static bool has_same_handles(void)
+{
+    return (uintptr_t)CU_STREAM_LEGACY == TIDE_CU_STREAM_LEGACY &&
+           (uintptr_t)CU_STREAM_PER_THREAD == TIDE_CU_STREAM_PER_THREAD;
+}
+
 int main(void)
 {
     unsigned count = 0;
+    if (!has_same_handles())
+        return 1;
 #define COUNT(name, version, arguments) count += call_##name != NULL;
     TIDE_CU_ENTRIES(COUNT)
     printf("%u entry points are as CUDA %d.%d declares them\n", count, CUDA_VERSION / 1000,

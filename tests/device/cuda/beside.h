@@ -11,15 +11,15 @@ typedef struct CUgraphExec_st *beside_exec;
 
 enum { BESIDE_NON_BLOCKING = 1, BESIDE_CAPTURE_GLOBAL = 0 };
 
-#define BESIDE_ENTRIES(BESIDE)                                                           \
-    BESIDE(cuStreamCreate, 2000, (tide_cu_stream *, unsigned))                           \
-    BESIDE(cuStreamDestroy, 4000, (tide_cu_stream))                                      \
-    BESIDE(cuStreamBeginCapture, 10010, (tide_cu_stream, int))                           \
-    BESIDE(cuStreamEndCapture, 10000, (tide_cu_stream, beside_graph *))                  \
-    BESIDE(cuGraphInstantiate, 12000, (beside_exec *, beside_graph, unsigned long long)) \
-    BESIDE(cuGraphLaunch, 10000, (beside_exec, tide_cu_stream))                          \
-    BESIDE(cuGraphExecDestroy, 10000, (beside_exec))                                     \
-    BESIDE(cuGraphDestroy, 10000, (beside_graph))
+#define BESIDE_ENTRIES(BESIDE)                                                                    \
+    BESIDE(cuStreamBeginCapture, 10010, (tide_cu_stream, int))                                    \
+    BESIDE(cuStreamEndCapture, 10000, (tide_cu_stream, beside_graph *))                           \
+    BESIDE(cuGraphInstantiateWithFlags, 11040, (beside_exec *, beside_graph, unsigned long long)) \
+    BESIDE(cuGraphLaunch, 10000, (beside_exec, tide_cu_stream))                                   \
+    BESIDE(cuGraphExecDestroy, 10000, (beside_exec))                                              \
+    BESIDE(cuGraphDestroy, 10000, (beside_graph))                                                 \
+    BESIDE(cuCtxSetCurrent, 4000, (tide_cu_context))                                              \
+    BESIDE(cuCtxGetDevice, 2000, (tide_cu_device *))
 
 typedef struct beside_driver {
 #define X(name, version, arguments) tide_cu_result(*name) arguments;

@@ -16,13 +16,20 @@ typedef struct scene {
     void *other;
 } scene;
 
-static scene begin(uint32_t seed)
+/* With room for so many buffers of a size; 0: as many as there are. */
+static scene begin_with_room(uint32_t seed, uint32_t count_max)
 {
     scene s = {.b = bench_start(seed)};
     s.other = fake_stream_create(0);
-    s.buffers = tide_buffers_create(s.b.device, &(tide_buffers_options){.stream = s.b.stream});
+    s.buffers = tide_buffers_create(
+        s.b.device, &(tide_buffers_options){.stream = s.b.stream, .count_max = count_max});
     assert_non_null(s.buffers);
     return s;
+}
+
+static scene begin(uint32_t seed)
+{
+    return begin_with_room(seed, 0);
 }
 
 static void end(scene *s)
@@ -169,8 +176,9 @@ static void a_stream_may_go_before_its_buffers_are_used_again(void **state)
 static void memory_goes_back_in_order_whoever_gives_it_back(void **state)
 {
     (void)state;
-    for (uint32_t seed = 0; seed < 10; seed++) {
-        scene s = begin(seed);
+    for (uint32_t seed = 0; seed < 20; seed++) {
+        bool full = seed % 2 == 0;
+        scene s = begin_with_room(seed, full ? 16 : 0);
         void *data[20];
         tide_buffer held[20];
         for (int i = 0; i < 20; i++) {
@@ -179,9 +187,9 @@ static void memory_goes_back_in_order_whoever_gives_it_back(void **state)
         }
         for (int i = 0; i < 20; i++)
             expect_ok(tide_buffer_release_on(s.buffers, held[i], s.other));
-        assert_int_equal(stats_of(&s).dropped, 4);
+        assert_int_equal(stats_of(&s).dropped, full ? 4 : 0);
         fake_count_anew();
-        assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 16);
+        assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, full ? 16 : 20);
         assert_int_equal(waits(), 0);
         expect_order();
         end(&s);
@@ -201,6 +209,24 @@ static void an_event_that_is_refused_costs_the_buffer_and_nothing_else(void **st
     assert_int_equal(stats_of(&s).cached, 0);
     assert_int_equal(stats_of(&s).dropped, 1);
     end(&s);
+}
+
+/* Host memory goes back at once, in no stream's order. */
+static void memory_that_the_host_sees_is_not_given_back_in_use(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 10; seed++) {
+        scene s = begin(seed);
+        void *data;
+        s.b.device->integrated = true;
+        tide_buffer b = take(&s, 0, s.b.stream, &data);
+        delay(&s, data);
+        fake_fail("cuEventRecord", 1, 2, false);
+        expect_ok(tide_buffer_release(s.buffers, b));
+        assert_int_equal(stats_of(&s).dropped, 1);
+        expect_order();
+        end(&s);
+    }
 }
 
 static void out_of_memory_gives_the_cache_back_and_asks_again(void **state)
@@ -297,10 +323,151 @@ static void an_integrated_device_gets_memory_that_the_host_sees(void **state)
     end(&s);
 }
 
+/* ---- what no use needs --------------------------------------------------------------------------
+ */
+
+enum { LARGE = 8 << 20, LEFT = 3, ROUNDS = 4 };
+
+/* Large buffers with work in flight, released on the stream: a working set that is left. */
+static void leave_behind(scene *s, void *stream)
+{
+    tide_buffer left[LEFT];
+    void *data;
+    for (int i = 0; i < LEFT; i++) {
+        left[i] = tide_buffer_acquire_on(s->buffers, LARGE, 0, stream);
+        data = tide_buffer_pointer(s->buffers, left[i]);
+        for (int k = 0; k < 200; k++)
+            put(stream, data, 64, (uint8_t)k);
+    }
+    for (int i = 0; i < LEFT; i++)
+        expect_ok(tide_buffer_release_on(s->buffers, left[i], stream));
+}
+
+/* A new working set on the stream: each of these misses ends a round of use. */
+static void move_on(scene *s, void *stream, tide_buffer *held)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        held[i] = tide_buffer_acquire_on(s->buffers, (size_t)4 * LARGE, 0, stream);
+        assert_int_not_equal(held[i].generation, 0);
+    }
+}
+
+static void let_go(scene *s, void *stream, const tide_buffer *held)
+{
+    for (int i = 0; i < ROUNDS; i++)
+        expect_ok(tide_buffer_release_on(s->buffers, held[i], stream));
+}
+
+/* The instance's own stream may be another thread's. */
+static void what_no_use_needs_goes_by_the_stream_of_the_miss(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 10; seed++) {
+        scene s = begin(seed);
+        tide_buffer held[ROUNDS];
+        leave_behind(&s, s.other);
+        fake_count_anew();
+        move_on(&s, s.other, held);
+        assert_true(stats_of(&s).trimmed > 0);
+        assert_int_equal(fake_calls("cuStreamWaitEvent"), 0);
+        assert_int_equal(waits(), 0);
+        let_go(&s, s.other, held);
+        expect_order();
+        end(&s);
+    }
+}
+
+/* Of another stream it goes as soon as that is past it. */
+static void what_no_use_needs_is_not_waited_for(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 20; seed++) {
+        scene s = begin(seed);
+        tide_buffer held[ROUNDS], later[ROUNDS];
+        s.b.device->integrated = seed % 2 == 0; /* no stream orders when its memory goes */
+        leave_behind(&s, s.b.stream);
+        fake_count_anew();
+        move_on(&s, s.other, held);
+        assert_int_equal(fake_calls("cuStreamWaitEvent"), 0);
+        assert_int_equal(waits(), 0);
+        fake_synchronise(s.b.stream);
+        fake_count_anew();
+        move_on(&s, s.other, later);
+        assert_true(stats_of(&s).trimmed > 0);
+        assert_int_equal(waits(), 0);
+        let_go(&s, s.other, held);
+        let_go(&s, s.other, later);
+        expect_order();
+        end(&s);
+    }
+}
+
+static void a_miss_waits_for_no_device_whose_stream_is_gone(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 10; seed++) {
+        scene s = begin(seed);
+        void *own = fake_stream_create(0);
+        tide_buffer held[ROUNDS];
+        expect_ok(tide_buffers_destroy(s.buffers));
+        s.buffers = tide_buffers_create(s.b.device, &(tide_buffers_options){.stream = own});
+        assert_non_null(s.buffers);
+        leave_behind(&s, s.other);
+        fake_stream_destroy(own);
+        fake_count_anew();
+        move_on(&s, s.other, held);
+        assert_true(stats_of(&s).trimmed > 0);
+        assert_int_equal(waits(), 0);
+        let_go(&s, s.other, held);
+        expect_order();
+        end(&s);
+    }
+}
+
+/* Nobody asks whether the instance's own stream is captured: it may be gone. What others need goes
+ * all the same, and what the graph uses is not among it, since that is live. */
+static void what_no_use_needs_goes_beside_a_capture(void **state)
+{
+    (void)state;
+    scene s = begin(11);
+    void *data, *graph = NULL;
+    tide_buffer held[ROUNDS], captured = take(&s, 0, s.b.stream, &data);
+    leave_behind(&s, s.b.stream);
+    fake_capture_begin(s.b.stream);
+    put(s.b.stream, data, BYTES, 1);
+    fake_count_anew();
+    move_on(&s, s.other, held);
+    assert_int_equal(fake_calls("cuStreamWaitEvent"), 0);
+    assert_int_equal(waits(), 0);
+    assert_int_equal(fake_capture_end(s.b.stream, &graph), 0);
+    fake_graph_launch(graph, s.b.stream);
+    expect_ok(tide_buffer_release(s.buffers, captured));
+    let_go(&s, s.other, held);
+    expect_order();
+    fake_graph_destroy(graph);
+    end(&s);
+}
+
+/* Host memory that is missed has no stream: memory of the device does not go for it. */
+static void a_miss_of_host_memory_moves_nothing_of_the_device(void **state)
+{
+    (void)state;
+    scene s = begin(12);
+    tide_buffer held[ROUNDS];
+    leave_behind(&s, s.b.stream);
+    fake_count_anew();
+    for (int i = 0; i < ROUNDS; i++)
+        held[i] = tide_buffer_acquire_on(s.buffers, (size_t)4 * LARGE, TIDE_BUFFER_HOST, NULL);
+    assert_int_equal(stats_of(&s).trimmed, 0);
+    assert_int_equal(fake_calls("cuMemFreeAsync") + fake_calls("cuStreamWaitEvent") + waits(), 0);
+    let_go(&s, NULL, held);
+    end(&s);
+}
+
 /* ---- capture, loss ------------------------------------------------------------------------------
  */
 
-static void capture_takes_what_needs_no_event_and_gives_nothing_back(void **state)
+static void capture_takes_what_needs_no_event_and_queues_none(void **state)
 {
     (void)state;
     scene s = begin(8);
@@ -320,10 +487,11 @@ static void capture_takes_what_needs_no_event_and_gives_nothing_back(void **stat
     expect_said("captured");
     expect_status(tide_buffer_release(s.buffers, held), TIDE_ERROR_STATE);
     expect_said("graph");
-    assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 0);
     assert_int_equal(fake_calls("cuMemAllocFromPoolAsync") + fake_calls("cuEventQuery") +
                          fake_calls("cuEventRecord") + fake_calls("cuMemFreeAsync"),
                      0);
+    assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 1); /* theirs, by no stream of ours */
+    assert_int_equal(waits(), 0);
     assert_int_equal(fake_capture_end(s.b.stream, &graph), 0);
     fake_graph_launch(graph, s.b.stream);
     expect_ok(tide_buffer_release(s.buffers, held));
@@ -415,11 +583,17 @@ int main(void)
         cmocka_unit_test(a_stream_may_go_before_its_buffers_are_used_again),
         cmocka_unit_test(memory_goes_back_in_order_whoever_gives_it_back),
         cmocka_unit_test(an_event_that_is_refused_costs_the_buffer_and_nothing_else),
+        cmocka_unit_test(memory_that_the_host_sees_is_not_given_back_in_use),
         cmocka_unit_test(out_of_memory_gives_the_cache_back_and_asks_again),
         cmocka_unit_test(pinned_memory_is_not_handed_out_while_the_device_uses_it),
         cmocka_unit_test(pinned_memory_that_is_in_use_is_not_trimmed),
         cmocka_unit_test(an_integrated_device_gets_memory_that_the_host_sees),
-        cmocka_unit_test(capture_takes_what_needs_no_event_and_gives_nothing_back),
+        cmocka_unit_test(what_no_use_needs_goes_by_the_stream_of_the_miss),
+        cmocka_unit_test(what_no_use_needs_is_not_waited_for),
+        cmocka_unit_test(a_miss_waits_for_no_device_whose_stream_is_gone),
+        cmocka_unit_test(what_no_use_needs_goes_beside_a_capture),
+        cmocka_unit_test(a_miss_of_host_memory_moves_nothing_of_the_device),
+        cmocka_unit_test(capture_takes_what_needs_no_event_and_queues_none),
         cmocka_unit_test(a_lost_device_is_left_in_peace),
         cmocka_unit_test(one_shared_instance_for_each_device),
         cmocka_unit_test(pools_of_two_streams_share_in_order),

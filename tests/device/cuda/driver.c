@@ -163,7 +163,7 @@ static void captured_rewinds_replay(void **state)
     assert_null(tide_acquire(pool, double, LARGE));
     expect_said("while a graph is captured");
     expect_cuda(beside.cuStreamEndCapture(own, &graph));
-    expect_cuda(beside.cuGraphInstantiate(&exec, graph, 0));
+    expect_cuda(beside.cuGraphInstantiateWithFlags(&exec, graph, 0));
     assert_int_equal(facts().allocations, allocations);
     for (int round = 0; round < 5; round++) {
         set(own, result, 0xEE, 256);
@@ -252,14 +252,14 @@ static void streams_come_and_go(void **state)
     tide_pool *pool = pool_on(own);
     for (int i = 0; i < 20; i++) {
         tide_cu_stream stream;
-        expect_cuda(beside.cuStreamCreate(&stream, BESIDE_NON_BLOCKING));
+        expect_cuda(tide_cu.cuStreamCreate(&stream, BESIDE_NON_BLOCKING));
         {
             TIDE_SCOPE(pool);
             uint8_t *x = tide_acquire(pool, uint8_t, LARGE);
             expect_ok(tide_pool_use_on(pool, stream));
             set(stream, x, (uint8_t)i, LARGE);
         }
-        expect_cuda(beside.cuStreamDestroy(stream)); /* its work goes on */
+        expect_cuda(tide_cu.cuStreamDestroy(stream)); /* its work goes on */
     }
     {
         TIDE_FRAME(pool, (uint8_t, x, LARGE));
@@ -276,8 +276,8 @@ static int enter(void **state)
     device = tide_device_open("cuda:0");
     if (device == NULL || tide_cu.cuCtxPushCurrent(tide_device_context(device)) != TIDE_CU_SUCCESS)
         return -1;
-    return beside.cuStreamCreate(&own, BESIDE_NON_BLOCKING) != TIDE_CU_SUCCESS ||
-           beside.cuStreamCreate(&other, BESIDE_NON_BLOCKING) != TIDE_CU_SUCCESS;
+    return tide_cu.cuStreamCreate(&own, BESIDE_NON_BLOCKING) != TIDE_CU_SUCCESS ||
+           tide_cu.cuStreamCreate(&other, BESIDE_NON_BLOCKING) != TIDE_CU_SUCCESS;
 }
 
 static int leave(void **state)
@@ -285,7 +285,7 @@ static int leave(void **state)
     (void)state;
     tide_cu_context popped;
     tide_cu_result result = tide_cu.cuCtxSynchronize();
-    result |= beside.cuStreamDestroy(own) | beside.cuStreamDestroy(other);
+    result |= tide_cu.cuStreamDestroy(own) | tide_cu.cuStreamDestroy(other);
     result |= tide_cu.cuCtxPopCurrent(&popped);
     return result != TIDE_CU_SUCCESS || tide_device_close(device) != TIDE_OK;
 }

@@ -541,6 +541,55 @@ static void patterns_of_any_size_are_filled(void **state)
     bench_end(&b);
 }
 
+/* The copy comes after what a declared stream still writes, and the old memory goes after the copy:
+ * the fake driver finds it if not. */
+static void an_array_grows_while_declared_work_on_it_is_in_flight(void **state)
+{
+    (void)state;
+    bench b = bench_start(73);
+    void *other = fake_stream_create(0);
+    {
+        TIDE_SCOPE(b.pool);
+        float *x = tide_acquire(b.pool, float, 256), *beside = tide_acquire(b.pool, float, 256);
+        expect_ok(tide_pool_use_on(b.pool, other));
+        put(other, x, 1024, 1);
+        put(b.stream, beside, 1024, 2);
+        float *grown = tide_grow(b.pool, float, x, 100000);
+        assert_non_null(grown);
+        assert_ptr_not_equal(grown, x);
+        expect(b.stream, grown, 1024, 1);
+        put(other, grown + 256, 1024, 3);
+        expect(other, grown, 1024, 1);
+        expect(b.stream, beside, 1024, 2);
+    }
+    {
+        TIDE_SCOPE(b.pool);
+        float *x = tide_acquire(b.pool, float, 10);
+        put(b.stream, x, 40, 4);
+        assert_ptr_equal(tide_grow(b.pool, float, x, 100000), x); /* there is room now */
+        expect(b.stream, x, 40, 4);
+    }
+    fake_stream_destroy(other);
+    bench_end(&b);
+}
+
+/* A part of an array begins where the program says. */
+static void patterns_are_filled_at_any_address(void **state)
+{
+    (void)state;
+    bench b = bench_start(71);
+    static const uint8_t pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    uint8_t *data = tide_acquire(b.pool, uint8_t, 4096);
+    for (size_t at = 0; at < 8; at++)
+        for (size_t bytes = 1; bytes <= 16; bytes++) {
+            expect_ok(b.device->methods->fill(b.device, b.stream, data + at, pattern, bytes, 9));
+            expect_pattern(b.stream, data + at, pattern, bytes, 9);
+            fake_synchronise_all();
+        }
+    expect_ok(tide_pool_reset(b.pool));
+    bench_end(&b);
+}
+
 static void bits_are_filled_by_words(void **state)
 {
     (void)state;
@@ -787,6 +836,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(device_lost_in_the_middle_of_a_scope),
     cmocka_unit_test(a_float16_shelf_keeps_half_precision_data),
     cmocka_unit_test(patterns_of_any_size_are_filled),
+    cmocka_unit_test(an_array_grows_while_declared_work_on_it_is_in_flight),
+    cmocka_unit_test(patterns_are_filled_at_any_address),
     cmocka_unit_test(bits_are_filled_by_words),
     cmocka_unit_test(a_re_used_handle_is_not_confused_with_the_old_stream),
     cmocka_unit_test(a_pool_whose_stream_is_gone_says_so),

@@ -4,26 +4,11 @@
 
 #include "../cuda/beside.h"
 
-static tide_cu_result beside_cuStreamCreate(tide_cu_stream *out, unsigned flags)
-{
-    const context *current = control_current();
-    if (current == NULL || flags != BESIDE_NON_BLOCKING)
-        return current == NULL ? (tide_cu_result)INVALID_CONTEXT : TIDE_CU_INVALID_VALUE;
-    *out = fake_stream_create(current->device);
-    return TIDE_CU_SUCCESS;
-}
-
-static tide_cu_result beside_cuStreamDestroy(tide_cu_stream stream)
-{
-    fake_stream_destroy(stream);
-    return TIDE_CU_SUCCESS;
-}
-
 static tide_cu_result beside_cuStreamBeginCapture(tide_cu_stream stream, int mode)
 {
-    if (mode != BESIDE_CAPTURE_GLOBAL)
+    if (mode < BESIDE_CAPTURE_GLOBAL || mode > TIDE_CU_CAPTURE_RELAXED)
         return TIDE_CU_INVALID_VALUE;
-    fake_capture_begin(stream);
+    fake_capture_begin_mode(stream, mode);
     return TIDE_CU_SUCCESS;
 }
 
@@ -36,8 +21,8 @@ static tide_cu_result beside_cuStreamEndCapture(tide_cu_stream stream, beside_gr
 }
 
 /* A graph is what is launched. */
-static tide_cu_result beside_cuGraphInstantiate(beside_exec *out, beside_graph graph,
-                                                unsigned long long flags)
+static tide_cu_result beside_cuGraphInstantiateWithFlags(beside_exec *out, beside_graph graph,
+                                                         unsigned long long flags)
 {
     *out = (beside_exec)(void *)graph;
     return flags == 0 ? TIDE_CU_SUCCESS : TIDE_CU_INVALID_VALUE;
@@ -58,6 +43,20 @@ static tide_cu_result beside_cuGraphDestroy(beside_graph graph)
 {
     fake_graph_destroy(graph);
     return TIDE_CU_SUCCESS;
+}
+
+static tide_cu_result beside_cuCtxSetCurrent(tide_cu_context wanted)
+{
+    (void)control_pop();
+    control_push((context *)(void *)wanted);
+    return TIDE_CU_SUCCESS;
+}
+
+static tide_cu_result beside_cuCtxGetDevice(tide_cu_device *out)
+{
+    const context *current = control_current();
+    *out = current != NULL ? (tide_cu_device)current->device : 0;
+    return current != NULL ? TIDE_CU_SUCCESS : (tide_cu_result)INVALID_CONTEXT;
 }
 
 void *beside_find(const char *name, int version)

@@ -29,20 +29,56 @@ int capture_wait(lane *on, const event *of)
     return 0;
 }
 
-void capture_begin(lane *on)
+static capture **place_of(const capture *of)
+{
+    for (int i = 0; i < CAPTURES; i++)
+        if (fake.captures[i] == of)
+            return &fake.captures[i];
+    abort();
+}
+
+void capture_begin(lane *on, int mode)
 {
     on->capture = calloc(1, sizeof *on->capture);
     if (on->capture == NULL)
         abort();
     on->capture->active = true;
+    on->capture->mode = mode;
+    on->capture->thread = control_thread();
     on->captured = (set){{0}};
-    fake.captures++;
+    *place_of(NULL) = on->capture;
+}
+
+/* The legacy stream is ordered with every blocking one of its context. */
+static lane *blocking_capture(const lane *on)
+{
+    for (lane *other = fake.streams; other < fake.streams + STREAMS; other++)
+        if (on == on->context->legacy && other->live && other->context == on->context &&
+            other->blocking && other->capture != NULL)
+            return other;
+    return NULL;
+}
+
+bool capture_blocks(const lane *on)
+{
+    return blocking_capture(on) != NULL;
+}
+
+int capture_implicit(const lane *on, const char *what)
+{
+    const lane *captured = blocking_capture(on);
+    if (captured == NULL)
+        return 0;
+    fake_complain("%s on the legacy stream while a blocking stream is captured", what);
+    captured->capture->spoiled = true;
+    return CAPTURE_IMPLICIT;
 }
 
 /* Every stream that joined must have been waited for by the one where it began. */
 int capture_finish(lane *on, capture *of)
 {
-    int result = of->spoiled ? CAPTURE_INVALIDATED : 0;
+    bool elsewhere = of->mode != TIDE_CU_CAPTURE_RELAXED && of->thread != control_thread();
+    int result = of->spoiled ? CAPTURE_INVALIDATED : elsewhere ? CAPTURE_WRONG_THREAD : 0;
     const set all = on->captured;
     for (int i = 0; i < STREAMS; i++) {
         lane *other = &fake.streams[i];
@@ -57,7 +93,7 @@ int capture_finish(lane *on, capture *of)
         if (fake.events[i].capture == of)
             fake.events[i].capture = &capture_over;
     of->active = false;
-    fake.captures--;
+    *place_of(of) = NULL;
     return result;
 }
 

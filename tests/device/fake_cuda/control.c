@@ -2,6 +2,7 @@
 /* What holds for every entry point: the lock, counting, failing on demand, current contexts, the
  * modes of threads, the end of the process. */
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 #include "model.h"
 
-enum { CONTEXTS_DEEP = 16, MODE_GLOBAL = 0 };
+enum { CONTEXTS_DEEP = 16, MODE_GLOBAL = 0, MODE_THREAD = 1 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local struct {
@@ -79,14 +80,41 @@ static void check_alive(int entry)
     _exit(99);
 }
 
+/* ---- a call that does not return ---------------------------------------------------------- */
+
+static int held_up = -1;      /* an entry; atomic, as is the next */
+static unsigned held_up_here; /* calls that wait                  */
+
+/* Before the lock: what else is called goes on. */
+static void wait_while_held_up(int entry)
+{
+    if (__atomic_load_n(&held_up, __ATOMIC_SEQ_CST) != entry)
+        return;
+    __atomic_fetch_add(&held_up_here, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&held_up, __ATOMIC_SEQ_CST) == entry)
+        sched_yield();
+    __atomic_fetch_sub(&held_up_here, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The driver does not work in the child of a fork. */
+static bool is_child(void)
+{
+    if (fake.process == 0)
+        fake.process = getpid();
+    return fake.process != getpid();
+}
+
 int control_enter(int entry)
 {
+    wait_while_held_up(entry);
     if (entry == ENTRY_cuInit && fake.limit == 0) /* a program that knows nothing of fakes */
         fake_reset(1, 1);
     fake_lock();
     check_alive(entry);
     asked.calls[entry]++;
     asked.all++;
+    if (is_child())
+        return NOT_INITIALISED;
     model_advance();
     return injected(entry);
 }
@@ -96,6 +124,8 @@ int control_enter_current(int entry)
     int result = control_enter(entry);
     if (result == 0 && control_current() == NULL)
         result = INVALID_CONTEXT;
+    if (result == 0 && control_current()->reset)
+        return TIDE_CU_CONTEXT_IS_DESTROYED;
     return result == 0 && control_current()->lost ? TIDE_CU_ILLEGAL_ADDRESS : result;
 }
 
@@ -105,16 +135,45 @@ int control_leave(int result)
     return result;
 }
 
-int control_unsafe(const char *what)
+/* As the driver's documentation of cuThreadExchangeStreamCaptureMode has it. */
+static bool forbids(const capture *of)
 {
-    if (fake.captures == 0 || here.mode == TIDE_CU_CAPTURE_RELAXED)
-        return 0;
-    fake_complain("%s while a graph is captured", what);
-    return CAPTURE_UNSUPPORTED;
+    if (of == NULL || here.mode == TIDE_CU_CAPTURE_RELAXED || of->mode == TIDE_CU_CAPTURE_RELAXED)
+        return false;
+    return of->thread == &here || (here.mode == MODE_GLOBAL && of->mode == MODE_GLOBAL);
 }
 
+int control_unsafe(const char *what)
+{
+    int result = 0;
+    for (int i = 0; i < CAPTURES; i++) {
+        if (!forbids(fake.captures[i]))
+            continue;
+        fake_complain("%s while a graph is captured", what);
+        fake.captures[i]->spoiled = true;
+        result = CAPTURE_UNSUPPORTED;
+    }
+    return result;
+}
+
+const void *control_thread(void)
+{
+    return &here;
+}
+
+/* The driver follows the handle into memory that has been freed. No error is given: a program that
+ * got one here would lean on it. */
+void control_fault(const char *what, const void *handle)
+{
+    fprintf(stderr, "fake_cuda: %s %p is gone\n", what, handle);
+    abort();
+}
+
+/* FAKE_CUDA_REPORT: for a program that knows nothing of fakes. */
 void control_tear_down(void)
 {
+    if (getenv("FAKE_CUDA_REPORT") != NULL)
+        code_report();
     torn_down = true;
 }
 
@@ -146,13 +205,14 @@ context *control_pop(void)
 
 /* ---- what is asked of it ------------------------------------------------------------------ */
 
-lane *control_new_stream(context *of)
+lane *control_new_stream(context *of, bool blocking)
 {
     for (int i = 0; i < STREAMS; i++) {
         lane *made = &fake.streams[i];
         if (made->live)
             continue;
-        *made = (lane){.live = true, .context = of, .number = ++fake.stream_numbers};
+        *made = (lane){
+            .live = true, .blocking = blocking, .context = of, .number = ++fake.stream_numbers};
         return made;
     }
     abort();
@@ -178,9 +238,10 @@ void fake_reset(unsigned devices, uint32_t seed)
     fake.limit = (size_t)256 << 20;
     model_reset();
     memory_reset();
+    code_reset();
     for (unsigned i = 0; i < devices; i++) {
         fake.contexts[i] = (context){.device = i};
-        fake.contexts[i].legacy = control_new_stream(&fake.contexts[i]);
+        fake.contexts[i].legacy = control_new_stream(&fake.contexts[i], false);
     }
     fake_unlock();
 }
@@ -203,6 +264,16 @@ void fake_fail(const char *entry, unsigned nth, int result, bool for_ever)
     asked.for_ever = for_ever;
     asked.failures = 0;
     fake_unlock();
+}
+
+void fake_hold_up(const char *entry)
+{
+    __atomic_store_n(&held_up, entry != NULL ? entry_of(entry) : -1, __ATOMIC_SEQ_CST);
+}
+
+unsigned fake_held_up(void)
+{
+    return __atomic_load_n(&held_up_here, __ATOMIC_SEQ_CST);
 }
 
 unsigned fake_failures(void)
@@ -246,6 +317,64 @@ void fake_lose(unsigned device)
     fake_lock();
     fake.contexts[device].lost = true;
     fake_unlock();
+}
+
+/* What is queued is over; streams, events, pools and memory are gone. */
+void fake_reset_device(unsigned device)
+{
+    fake_lock();
+    context *of = &fake.contexts[device];
+    set all = model_everything(of);
+    model_finish(&all);
+    for (int i = 0; i < STREAMS; i++)
+        fake.streams[i].live = fake.streams[i].live && fake.streams[i].context != of;
+    for (int i = 0; i < EVENTS; i++)
+        fake.events[i].live = fake.events[i].live && fake.events[i].context != of;
+    for (int i = 0; i < POOLS; i++)
+        if (fake.pools[i].live && fake.pools[i].context == of)
+            memory_end_pool(&fake.pools[i]);
+    memory_reset_device(of);
+    of->reset = true;
+    fake_unlock();
+}
+
+void fake_no_peers(void)
+{
+    fake_lock();
+    fake.no_peers = true;
+    fake_unlock();
+}
+
+void fake_no_pools(void)
+{
+    fake_lock();
+    fake.no_pools = true;
+    fake_unlock();
+}
+
+uint64_t fake_highest_fill(void)
+{
+    return fake.highest;
+}
+
+unsigned fake_streams(void)
+{
+    fake_lock();
+    unsigned live = 0;
+    for (int i = 0; i < STREAMS; i++)
+        live += fake.streams[i].live;
+    fake_unlock();
+    return live;
+}
+
+uint64_t fake_reserved_bytes(void)
+{
+    fake_lock();
+    uint64_t bytes = 0;
+    for (int i = 0; i < POOLS; i++)
+        bytes += fake.pools[i].reserved;
+    fake_unlock();
+    return bytes;
 }
 
 void fake_limit(size_t bytes)

@@ -1,19 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's entry points, with the parameters of runtime/device/cuda/api.h; the only exported one of
- * the driver's own names is cuGetProcAddress_v2. Each counts, may fail on demand, and knows
+/* The driver's entry points, with the parameters of runtime/device/cuda/api.h; the only exported
+ * one of the driver's own names is cuGetProcAddress_v2. Each counts, may fail on demand, and knows
  * contexts. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "model.h"
 
-static lane *stream_of(void *handle)
+/* A thread's default stream, made when it is first used. */
+static lane *per_thread(context *of)
 {
-    if (handle == NULL)
-        return control_current() != NULL ? control_current()->legacy : NULL;
+    for (lane *one = fake.streams; one < fake.streams + STREAMS; one++)
+        if (one->live && one->thread == control_thread() && one->context == of)
+            return one;
+    lane *made = control_new_stream(of, true);
+    made->thread = control_thread();
+    return made;
+}
+
+lane *entry_stream(void *handle)
+{
+    context *current = control_current();
     lane *found = handle;
-    bool ours = found >= fake.streams && found < fake.streams + STREAMS && found->live;
-    return ours ? found : NULL;
+    if ((uintptr_t)handle <= HANDLE_LEGACY)
+        return current != NULL ? current->legacy : NULL;
+    if ((uintptr_t)handle == HANDLE_PER_THREAD)
+        return current != NULL ? per_thread(current) : NULL;
+    if (found < fake.streams || found >= fake.streams + STREAMS || !found->live)
+        control_fault("the stream", handle);
+    return found;
 }
 
 #define ENTRY(name, ...) static tide_cu_result fake_##name(__VA_ARGS__)
@@ -88,11 +103,23 @@ ENTRY(cuDeviceTotalMem, size_t *bytes, tide_cu_device device)
     return control_leave(0);
 }
 
+ENTRY(cuDriverGetVersion, int *version)
+{
+    START(cuDriverGetVersion);
+    *version = code_driver_version();
+    return control_leave(0);
+}
+
+enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
+
 ENTRY(cuDeviceGetAttribute, int *value, int attribute, tide_cu_device device)
 {
     START(cuDeviceGetAttribute);
     (void)device;
-    *value = attribute == TIDE_CU_DEVICE_POOLS_SUPPORTED;
+    *value = attribute == CAPABILITY_MAJOR ? code_architecture() / 10
+             : attribute == CAPABILITY_MINOR
+                 ? code_architecture() % 10
+                 : attribute == TIDE_CU_DEVICE_POOLS_SUPPORTED && !fake.no_pools;
     return control_leave(0);
 }
 
@@ -102,6 +129,10 @@ ENTRY(cuDevicePrimaryCtxRetain, tide_cu_context *out, tide_cu_device device)
 {
     START(cuDevicePrimaryCtxRetain);
     fake.contexts[device].retained++;
+    if (fake.contexts[device].reset) {
+        fake.contexts[device].reset = fake.contexts[device].lost = false;
+        fake.contexts[device].legacy = control_new_stream(&fake.contexts[device], false);
+    }
     *out = (tide_cu_context)(void *)&fake.contexts[device];
     return control_leave(0);
 }
@@ -111,6 +142,14 @@ ENTRY(cuDevicePrimaryCtxRelease, tide_cu_device device)
     START(cuDevicePrimaryCtxRelease);
     if (fake.contexts[device].retained-- == 0)
         fake_complain("a primary context is released more often than retained");
+    return control_leave(0);
+}
+
+ENTRY(cuDevicePrimaryCtxGetState, tide_cu_device device, unsigned *flags, int *active)
+{
+    START(cuDevicePrimaryCtxGetState);
+    *flags = 0;
+    *active = fake.contexts[device].retained != 0 && !fake.contexts[device].reset;
     return control_leave(0);
 }
 
@@ -124,6 +163,8 @@ ENTRY(cuCtxGetCurrent, tide_cu_context *out)
 ENTRY(cuCtxPushCurrent, tide_cu_context pushed)
 {
     START(cuCtxPushCurrent);
+    if (((context *)(void *)pushed)->reset)
+        return control_leave(INVALID_CONTEXT);
     control_push((context *)(void *)pushed);
     return control_leave(0);
 }
@@ -135,11 +176,19 @@ ENTRY(cuCtxPopCurrent, tide_cu_context *out)
     return control_leave(*out != NULL ? 0 : INVALID_CONTEXT);
 }
 
-static set everything(const context *of)
+/* No mode makes it safe: it would wait for streams that are captured. */
+static int synchronise_context(context *of)
 {
-    set all = model_tail(of->legacy);
-    set_join(&all, &of->gone);
-    return all;
+    for (lane *one = fake.streams; one < fake.streams + STREAMS; one++) {
+        if (!one->live || one->context != of || one->capture == NULL)
+            continue;
+        fake_complain("cuCtxSynchronize while a stream of the context is captured");
+        one->capture->spoiled = true;
+        return CAPTURE_UNSUPPORTED;
+    }
+    set all = model_everything(of);
+    model_finish(&all);
+    return 0;
 }
 
 ENTRY(cuCtxSynchronize, void)
@@ -148,9 +197,7 @@ ENTRY(cuCtxSynchronize, void)
     result = control_unsafe("cuCtxSynchronize");
     if (result != 0)
         return control_leave(result);
-    set all = everything(control_current());
-    model_finish(&all);
-    return control_leave(0);
+    return control_leave(synchronise_context(control_current()));
 }
 
 ENTRY(cuThreadExchangeStreamCaptureMode, int *mode)
@@ -168,21 +215,107 @@ ENTRY(cuMemPoolCreate, tide_cu_pool *out, const tide_cu_pool_properties *propert
     if (properties->allocation != 1 || properties->location.type != 1 ||
         (unsigned)properties->location.id >= fake.devices)
         return control_leave(TIDE_CU_INVALID_VALUE);
-    *out = (tide_cu_pool)(void *)&fake.contexts[properties->location.id];
+    result = fake.no_pools ? NOT_SUPPORTED : control_unsafe("cuMemPoolCreate");
+    if (result != 0)
+        return control_leave(result);
+    reserve *made = fake.pools;
+    while (made < fake.pools + POOLS && (made->live || made->used != 0))
+        made++;
+    if (made == fake.pools + POOLS)
+        return control_leave(TIDE_CU_OUT_OF_MEMORY);
+    *made = (reserve){.live = true, .context = &fake.contexts[properties->location.id]};
+    *out = (tide_cu_pool)(void *)made;
     return control_leave(0);
+}
+
+static reserve *pool_of(tide_cu_pool handle)
+{
+    reserve *found = (reserve *)(void *)handle;
+    if (found < fake.pools || found >= fake.pools + POOLS || !found->live)
+        control_fault("the memory pool", handle);
+    return found;
 }
 
 ENTRY(cuMemPoolDestroy, tide_cu_pool pool)
 {
     START(cuMemPoolDestroy);
-    return control_leave(pool != NULL ? 0 : TIDE_CU_INVALID_VALUE);
+    memory_end_pool(pool_of(pool));
+    return control_leave(0);
 }
 
 ENTRY(cuMemPoolSetAttribute, tide_cu_pool pool, int attribute, void *value)
 {
     START(cuMemPoolSetAttribute);
-    bool right = pool != NULL && attribute == 4 && *(uint64_t *)value == UINT64_MAX;
+    bool right = pool_of(pool)->live && attribute == 4 && *(uint64_t *)value == UINT64_MAX;
+    result = control_unsafe("cuMemPoolSetAttribute");
+    if (result != 0)
+        return control_leave(result);
     return control_leave(right ? 0 : TIDE_CU_INVALID_VALUE);
+}
+
+ENTRY(cuMemPoolGetAttribute, tide_cu_pool pool, int attribute, void *value)
+{
+    START(cuMemPoolGetAttribute);
+    const reserve *of = pool_of(pool);
+    const uint64_t values[] = {of->reserved, of->reserved_peak, of->used, of->used_peak};
+    if (attribute < TIDE_CU_POOL_RESERVED || attribute > TIDE_CU_POOL_USED_PEAK)
+        return control_leave(TIDE_CU_INVALID_VALUE);
+    *(uint64_t *)value = values[attribute - TIDE_CU_POOL_RESERVED];
+    return control_leave(0);
+}
+
+/* What is in use, and what work may still use, stays. */
+ENTRY(cuMemPoolTrimTo, tide_cu_pool pool, size_t keep)
+{
+    START(cuMemPoolTrimTo);
+    reserve *of = pool_of(pool);
+    result = control_unsafe("cuMemPoolTrimTo");
+    if (result == 0)
+        memory_trim(of, keep);
+    return control_leave(result);
+}
+
+ENTRY(cuMemAlloc, tide_cu_address *out, size_t bytes)
+{
+    START_CURRENT(cuMemAlloc);
+    result = control_unsafe("cuMemAlloc");
+    if (result != 0)
+        return control_leave(result);
+    *out = memory_take_plain(bytes);
+    return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
+}
+
+/* Nothing orders it: what uses the memory must be over, and the host have seen that. */
+ENTRY(cuMemFree, tide_cu_address address)
+{
+    START_CURRENT(cuMemFree);
+    result = control_unsafe("cuMemFree");
+    if (result != 0)
+        return control_leave(result);
+    if (memory_give_plain(address))
+        return control_leave(0);
+    fake_complain("cuMemFree of %#llx, which is not allocated", address);
+    return control_leave(TIDE_CU_INVALID_VALUE);
+}
+
+/* Of memory that the driver does not know it knows nothing. */
+ENTRY(cuPointerGetAttribute, void *value, int attribute, tide_cu_address address)
+{
+    START_CURRENT(cuPointerGetAttribute);
+    uint64_t start = 0;
+    bool pinned = false;
+    size_t bytes = memory_bytes_at(address, &start, &pinned);
+    if (bytes == 0)
+        return control_leave(TIDE_CU_INVALID_VALUE);
+    if (attribute == TIDE_CU_POINTER_MEMORY_TYPE)
+        *(unsigned *)value = pinned ? TIDE_CU_MEMORY_HOST : 2;
+    else if (attribute == TIDE_CU_POINTER_RANGE_START)
+        *(tide_cu_address *)value = start;
+    else if (attribute == TIDE_CU_POINTER_RANGE_BYTES)
+        *(size_t *)value = bytes;
+    else
+        return control_leave(TIDE_CU_INVALID_VALUE);
+    return control_leave(0);
 }
 
 /* A graph that allocates would give other addresses in each replay, or the same to two. */
@@ -196,21 +329,27 @@ ENTRY(cuMemAllocFromPoolAsync, tide_cu_address *out, size_t bytes, tide_cu_pool 
       tide_cu_stream handle)
 {
     START_CURRENT(cuMemAllocFromPoolAsync);
-    lane *on = stream_of(handle);
-    if (on == NULL || (void *)on->context != (void *)pool)
+    lane *on = entry_stream(handle);
+    if (on == NULL || on->context != pool_of(pool)->context)
         return control_leave(INVALID_HANDLE);
     forbid_in_capture(on, "cuMemAllocFromPoolAsync");
-    *out = memory_take(bytes, on);
+    result = capture_implicit(on, "cuMemAllocFromPoolAsync");
+    if (result != 0)
+        return control_leave(result);
+    *out = memory_take(bytes, on, pool_of(pool));
     return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
 }
 
 ENTRY(cuMemFreeAsync, tide_cu_address address, tide_cu_stream handle)
 {
     START_CURRENT(cuMemFreeAsync);
-    lane *on = stream_of(handle);
+    lane *on = entry_stream(handle);
     if (on == NULL)
         return control_leave(INVALID_HANDLE);
     forbid_in_capture(on, "cuMemFreeAsync");
+    result = capture_implicit(on, "cuMemFreeAsync");
+    if (result != 0)
+        return control_leave(result);
     if (memory_give(address, on))
         return control_leave(0);
     fake_complain("cuMemFreeAsync of %#llx, which is not allocated", address);
@@ -243,15 +382,21 @@ ENTRY(cuMemFreeHost, void *data)
 /* Fills and copies need the context of their stream. */
 int entry_queue(void *handle, const work *one)
 {
-    lane *on = stream_of(handle);
+    lane *on = entry_stream(handle);
     if (on == NULL)
         return INVALID_HANDLE;
     if (on->context != control_current()) {
         fake_complain("%s in another context than its stream's", one->what);
         return INVALID_CONTEXT;
     }
-    model_queue(on, one);
-    return 0;
+    for (unsigned i = 0; i < one->range_count && !one->between; i++)
+        if (!memory_reached(one->ranges[i].data, on->context))
+            fake_complain("%s of device %u uses memory of another without access", one->what,
+                          on->context->device);
+    int result = capture_implicit(on, one->what);
+    if (result == 0)
+        model_queue(on, one);
+    return result;
 }
 
 /* The range of a strided fill is that of its elements, gaps included: nobody else uses those then.
@@ -259,6 +404,10 @@ int entry_queue(void *handle, const work *one)
 static int fill(uint64_t to, uint64_t pitch, unsigned unit, unsigned value, uint64_t width,
                 uint64_t height, void *stream)
 {
+    if (to % unit != 0 || pitch % unit != 0)
+        return TIDE_CU_INVALID_VALUE;
+    if (width == 1 && height > fake.highest)
+        fake.highest = height;
     const work one = {
         .run = memory_write,
         .to = to,
@@ -304,12 +453,56 @@ ENTRY(cuMemcpyAsync, tide_cu_address to, tide_cu_address from, size_t bytes, tid
     return control_leave(entry_queue(stream, &one));
 }
 
+/* Each side lies where the caller says. */
+ENTRY(cuMemcpyPeerAsync, tide_cu_address to, tide_cu_context to_context, tide_cu_address from,
+      tide_cu_context from_context, size_t bytes, tide_cu_stream stream)
+{
+    START_CURRENT(cuMemcpyPeerAsync);
+    if (memory_owner(to) != (context *)(void *)to_context ||
+        memory_owner(from) != (context *)(void *)from_context)
+        return control_leave(TIDE_CU_INVALID_VALUE);
+    const work one = {
+        .run = memory_copy,
+        .to = to,
+        .from = from,
+        .width = bytes,
+        .ranges = {{(void *)(uintptr_t)to, bytes, true}, {(void *)(uintptr_t)from, bytes, false}},
+        .range_count = 2,
+        .between = true,
+        .what = "a copy between devices"};
+    return control_leave(entry_queue(stream, &one));
+}
+
+ENTRY(cuDeviceCanAccessPeer, int *can, tide_cu_device device, tide_cu_device peer)
+{
+    START(cuDeviceCanAccessPeer);
+    *can = device != peer && !fake.no_peers;
+    return control_leave(0);
+}
+
+ENTRY(cuMemPoolSetAccess, tide_cu_pool pool, const tide_cu_access *access, size_t count)
+{
+    START(cuMemPoolSetAccess);
+    reserve *of = pool_of(pool);
+    if (fake.no_peers)
+        return control_leave(INVALID_DEVICE);
+    for (size_t i = 0; i < count; i++) {
+        if (access[i].location.type != TIDE_CU_LOCATION_DEVICE ||
+            (unsigned)access[i].location.id >= fake.devices)
+            return control_leave(TIDE_CU_INVALID_VALUE);
+        of->reached[access[i].location.id] = access[i].flags == TIDE_CU_ACCESS_READ_WRITE;
+    }
+    return control_leave(0);
+}
+
 /* ---- events ------------------------------------------------------------------------------- */
 
 static event *event_of(tide_cu_event handle)
 {
     event *found = (event *)(void *)handle;
-    return found >= fake.events && found < fake.events + EVENTS && found->live ? found : NULL;
+    if (found < fake.events || found >= fake.events + EVENTS || !found->live)
+        control_fault("the event", handle);
+    return found;
 }
 
 ENTRY(cuEventCreate, tide_cu_event *out, unsigned flags)
@@ -328,10 +521,7 @@ ENTRY(cuEventCreate, tide_cu_event *out, unsigned flags)
 ENTRY(cuEventDestroy, tide_cu_event handle)
 {
     START_CURRENT(cuEventDestroy);
-    event *of = event_of(handle);
-    if (of == NULL)
-        return control_leave(INVALID_HANDLE);
-    of->live = false;
+    event_of(handle)->live = false;
     return control_leave(0);
 }
 
@@ -339,21 +529,24 @@ ENTRY(cuEventRecord, tide_cu_event handle, tide_cu_stream stream_handle)
 {
     START_CURRENT(cuEventRecord);
     event *to = event_of(handle);
-    lane *on = stream_of(stream_handle);
-    if (to == NULL || on == NULL || to->context != on->context)
+    lane *on = entry_stream(stream_handle);
+    if (on == NULL || to->context != on->context)
         return control_leave(INVALID_HANDLE);
-    capture_record(to, on);
-    return control_leave(0);
+    result = capture_implicit(on, "cuEventRecord");
+    if (result == 0)
+        capture_record(to, on);
+    return control_leave(result);
 }
 
 ENTRY(cuStreamWaitEvent, tide_cu_stream stream_handle, tide_cu_event handle, unsigned flags)
 {
     START_CURRENT(cuStreamWaitEvent);
     event *of = event_of(handle);
-    lane *on = stream_of(stream_handle);
-    if (of == NULL || on == NULL || flags != 0)
+    lane *on = entry_stream(stream_handle);
+    if (on == NULL || flags != 0)
         return control_leave(INVALID_HANDLE);
-    return control_leave(capture_wait(on, of));
+    result = capture_implicit(on, "cuStreamWaitEvent");
+    return control_leave(result != 0 ? result : capture_wait(on, of));
 }
 
 ENTRY(cuEventQuery, tide_cu_event handle)
@@ -361,8 +554,8 @@ ENTRY(cuEventQuery, tide_cu_event handle)
     START_CURRENT(cuEventQuery);
     const event *of = event_of(handle);
     result = control_unsafe("cuEventQuery");
-    if (of == NULL || result != 0)
-        return control_leave(of == NULL ? INVALID_HANDLE : result);
+    if (result != 0)
+        return control_leave(result);
     if (of->capture != NULL)
         return control_leave(CAPTURED_EVENT);
     if (!model_done(&of->before))
@@ -375,8 +568,11 @@ ENTRY(cuEventSynchronize, tide_cu_event handle)
 {
     START_CURRENT(cuEventSynchronize);
     const event *of = event_of(handle);
-    if (of == NULL || of->capture != NULL)
-        return control_leave(of == NULL ? INVALID_HANDLE : CAPTURED_EVENT);
+    result = control_unsafe("cuEventSynchronize");
+    if (result != 0)
+        return control_leave(result);
+    if (of->capture != NULL)
+        return control_leave(CAPTURED_EVENT);
     set before = of->before;
     model_finish(&before);
     return control_leave(0);
@@ -384,10 +580,30 @@ ENTRY(cuEventSynchronize, tide_cu_event handle)
 
 /* ---- streams ------------------------------------------------------------------------------ */
 
+ENTRY(cuStreamCreate, tide_cu_stream *out, unsigned flags)
+{
+    START_CURRENT(cuStreamCreate);
+    enum { NON_BLOCKING = 1 };
+    if (flags <= NON_BLOCKING)
+        *out = (tide_cu_stream)(void *)control_new_stream(control_current(), flags == 0);
+    return control_leave(flags <= NON_BLOCKING ? 0 : TIDE_CU_INVALID_VALUE);
+}
+
+ENTRY(cuStreamDestroy, tide_cu_stream handle)
+{
+    START_CURRENT(cuStreamDestroy);
+    if ((uintptr_t)handle <= HANDLE_PER_THREAD)
+        return control_leave(INVALID_HANDLE);
+    lane *gone = entry_stream(handle);
+    gone->live = false;
+    set_join(&gone->context->gone, &gone->tail);
+    return control_leave(0);
+}
+
 ENTRY(cuStreamSynchronize, tide_cu_stream handle)
 {
     START_CURRENT(cuStreamSynchronize);
-    lane *on = stream_of(handle);
+    lane *on = entry_stream(handle);
     if (on == NULL)
         return control_leave(INVALID_HANDLE);
     if (on->capture != NULL) {
@@ -395,6 +611,10 @@ ENTRY(cuStreamSynchronize, tide_cu_stream handle)
         on->capture->spoiled = true;
         return control_leave(CAPTURE_UNSUPPORTED);
     }
+    result = control_unsafe("cuStreamSynchronize");
+    result = result != 0 ? result : capture_implicit(on, "cuStreamSynchronize");
+    if (result != 0)
+        return control_leave(result);
     set tail = model_tail(on);
     model_finish(&tail);
     return control_leave(0);
@@ -403,9 +623,11 @@ ENTRY(cuStreamSynchronize, tide_cu_stream handle)
 ENTRY(cuStreamIsCapturing, tide_cu_stream handle, int *state)
 {
     START_CURRENT(cuStreamIsCapturing);
-    const lane *on = stream_of(handle);
+    const lane *on = entry_stream(handle);
     if (on == NULL)
         return control_leave(INVALID_HANDLE);
+    if (capture_blocks(on)) /* this question alone spoils nothing */
+        return control_leave(CAPTURE_IMPLICIT);
     *state = on->capture == NULL ? 0 : on->capture->spoiled ? 2 : 1;
     return control_leave(0);
 }
@@ -413,7 +635,7 @@ ENTRY(cuStreamIsCapturing, tide_cu_stream handle, int *state)
 ENTRY(cuStreamGetId, tide_cu_stream handle, unsigned long long *number)
 {
     START_CURRENT(cuStreamGetId);
-    const lane *on = stream_of(handle);
+    const lane *on = entry_stream(handle);
     if (on != NULL)
         *number = on->number;
     return control_leave(on != NULL ? 0 : INVALID_HANDLE);
@@ -422,49 +644,37 @@ ENTRY(cuStreamGetId, tide_cu_stream handle, unsigned long long *number)
 ENTRY(cuStreamGetCtx, tide_cu_stream handle, tide_cu_context *out)
 {
     START_CURRENT(cuStreamGetCtx);
-    const lane *on = stream_of(handle);
+    const lane *on = entry_stream(handle);
     if (on != NULL)
         *out = (tide_cu_context)(void *)on->context;
     return control_leave(on != NULL ? 0 : INVALID_HANDLE);
 }
 
-/* ---- code: a module is the name of its one kernel ------------------------------------------- */
+/* ---- code (code.c) -------------------------------------------------------------------------- */
 
 ENTRY(cuModuleLoadDataEx, tide_cu_module *out, const void *image, unsigned count, int *options,
       void **values)
 {
     START_CURRENT(cuModuleLoadDataEx);
-    (void)count, (void)options, (void)values;
-    *out = (tide_cu_module)(uintptr_t)image;
-    return control_leave(strncmp(image, "fake", 4) == 0 ? 0 : 200);
+    result = control_unsafe("cuModuleLoadDataEx");
+    if (result != 0)
+        return control_leave(result);
+    return control_leave(code_load(image, count, options, values, out));
 }
 
 ENTRY(cuModuleUnload, tide_cu_module module)
 {
     START_CURRENT(cuModuleUnload);
-    return control_leave(module != NULL ? 0 : INVALID_HANDLE);
+    result = control_unsafe("cuModuleUnload");
+    if (result != 0)
+        return control_leave(result);
+    return control_leave(code_unload(module));
 }
 
 ENTRY(cuModuleGetFunction, tide_cu_function *out, tide_cu_module module, const char *name)
 {
     START_CURRENT(cuModuleGetFunction);
-    *out = (tide_cu_function)(void *)module;
-    return control_leave(strcmp(name, "bump") == 0 ? 0 : NOT_FOUND);
-}
-
-/* The one kernel there is: adds its second argument to each of the first's so many bytes. */
-typedef struct bump_arguments {
-    unsigned char *data;
-    unsigned by;
-    size_t count;
-} bump_arguments;
-
-static void bump(const void *of)
-{
-    const bump_arguments *arguments = of;
-    unsigned char *bytes = fake_see(arguments->data);
-    for (size_t i = 0; i < arguments->count; i++)
-        bytes[i] = (unsigned char)(bytes[i] + arguments->by);
+    return control_leave(code_find(module, name, out));
 }
 
 static void run_kernel(const work *one)
@@ -490,13 +700,9 @@ ENTRY(cuLaunchKernel, tide_cu_function function, unsigned x, unsigned y, unsigne
       void **extra)
 {
     START_CURRENT(cuLaunchKernel);
-    if (function == NULL || y * z * group_y * group_z != 1 || shared != 0 || extra != NULL)
-        return control_leave(TIDE_CU_INVALID_VALUE);
-    bump_arguments arguments = {.count = (size_t)x * group};
-    memcpy(&arguments.data, values[0], sizeof arguments.data);
-    memcpy(&arguments.by, values[1], sizeof arguments.by);
-    const fake_range range = {arguments.data, arguments.count, true};
-    return control_leave(entry_launch(stream, bump, &arguments, sizeof arguments, &range, 1));
+    const unsigned shape[] = {x, y, z, group, group_y, group_z, shared};
+    return control_leave(extra != NULL ? TIDE_CU_INVALID_VALUE
+                                       : code_start(function, shape, values, stream));
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */

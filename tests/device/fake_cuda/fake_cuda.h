@@ -30,6 +30,11 @@ void fake_reset(unsigned devices, uint32_t seed);
 void fake_fail(const char *entry, unsigned nth, int result, bool for_ever);
 unsigned fake_failures(void); /* that have happened since */
 
+/* Calls of this entry point do not return until the next fake_hold_up (NULL: none any more); how
+ * many wait. */
+void fake_hold_up(const char *entry);
+unsigned fake_held_up(void);
+
 /* Calls since the last reset or fake_count_anew; NULL: of all entry points. */
 unsigned fake_calls(const char *entry);
 void fake_count_anew(void);
@@ -44,12 +49,48 @@ const char *fake_violation(void);
 /* Every call that concerns the device fails from now on, as after a kernel's illegal access. */
 void fake_lose(unsigned device);
 
+/* Somebody resets the device (cudaDeviceReset): its context is gone with all streams, events,
+ * memory pools and memory, until it is retained anew. */
+void fake_reset_device(unsigned device);
+
 /* Most memory that a device gives. */
 void fake_limit(size_t bytes);
 size_t fake_live_bytes(void);
 
+/* What memory pools keep of the devices' memory, in use or not. */
+uint64_t fake_reserved_bytes(void);
+
+/* Devices have no memory pools, as virtual ones of some hosts: only cuMemAlloc and cuMemFree. */
+void fake_no_pools(void);
+
+/* No device reaches the memory of another. Where they can, work of a device may use another's
+ * memory only once the pool that it came from gave access. */
+void fake_no_peers(void);
+
+/* Rows of the highest fill that was one unit wide, which is slow; streams that there are. */
+uint64_t fake_highest_fill(void);
+unsigned fake_streams(void);
+
+/* The CUDA version of the driver, 12040 for 12.4; 0: newer than all code. */
+void fake_driver_version(unsigned version);
+
 /* Work that has been queued and not yet run. */
 unsigned fake_pending(void);
+
+/* ---- kernels from PTX (../ptx) ----------------------------------------------------------------
+ *
+ * Modules of PTX text are executed; their parameters and all memory they use are checked, each
+ * byte they read or write takes part in the hazard check, and a fault loses the device and is told
+ * by fake_violation. Cubins are refused. A test without this header sets FAKE_CUDA_ARCHITECTURE. */
+
+/* What the devices say they are: 90 for compute capability 9.0; 0, the default: 0.0, for which
+ * nothing compiles. */
+void fake_architecture(unsigned architecture);
+
+/* Instructions that threads have executed since the last reset; runs of the kernels of this
+ * name. */
+uint64_t fake_instructions(void);
+unsigned fake_kernel_runs(const char *name);
 
 /* ---- what a program does with the driver beside the library -------------------------------- */
 
@@ -58,7 +99,10 @@ unsigned fake_pending(void);
 void fake_use_device(int device);
 int fake_current_device(void);
 
+/* A stream that is not ordered with the legacy stream; one that is. A handle that is gone faults
+ * wherever it is used (SIGABRT). */
 void *fake_stream_create(unsigned device);
+void *fake_stream_create_blocking(unsigned device);
 void fake_stream_destroy(void *stream);
 
 /* A range that work uses. */
@@ -79,13 +123,19 @@ void *fake_see(const void *device_memory);
 /* The host itself reads or writes memory now: pinned memory that a copy may still be using, say. */
 void fake_host_uses(void *data, size_t bytes, bool writes);
 
+/* This has just been handed out for use on the stream: a hazard if work uses it that the stream does
+ * not come after. Not for a stream that is captured. */
+void fake_handed_out(void *stream, void *data, size_t bytes);
+
 void fake_order(void *before, void *after); /* as a program orders two streams */
 void fake_synchronise(void *stream);
 void fake_synchronise_all(void);
 
 /* ---- graphs -------------------------------------------------------------------------------- */
 
-void fake_capture_begin(void *stream);
+enum { FAKE_GLOBAL, FAKE_THREAD, FAKE_RELAXED }; /* modes of captures, as the driver's */
+void fake_capture_begin(void *stream);           /* FAKE_GLOBAL */
+void fake_capture_begin_mode(void *stream, int mode);
 int fake_capture_end(void *stream, void **graph); /* the driver's result */
 void fake_graph_launch(void *graph, void *stream);
 void fake_graph_destroy(void *graph);

@@ -3,6 +3,8 @@
  * which work sees them. Pinned memory is ordinary memory that is known. */
 #include "model.h"
 
+#include "ptx.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,7 +18,8 @@ typedef struct block {
     uint64_t address;
     size_t bytes, used;
     bool live, pinned;
-    set before; /* of its release */
+    reserve *backed; /* the memory pool that keeps it, or NULL */
+    set before;      /* of its release */
 } block;
 
 static struct {
@@ -92,18 +95,60 @@ bool memory_live(const void *data, size_t bytes)
     return false;
 }
 
+ptx_range *memory_extents(size_t *count)
+{
+    ptx_range *all = calloc(arena.count + 1, sizeof *all);
+    if (all == NULL)
+        abort();
+    *count = 0;
+    for (unsigned i = 0; i < arena.count; i++)
+        if (arena.blocks[i].live)
+            all[(*count)++] = (ptx_range){.address = arena.blocks[i].address,
+                                          .bytes = arena.blocks[i].used,
+                                          .host = see(arena.blocks[i].address),
+                                          .tracked = true};
+    return all;
+}
+
 static block *new_block(void)
 {
     return arena.count < BLOCKS ? &arena.blocks[arena.count++] : NULL;
 }
 
+/* Memory that a stream gave back is another's only when that stream's work is over, or is before
+ * the other's. */
+static bool is_free_for(const block *one, const reserve *by, const set *tail)
+{
+    return !one->live && !one->pinned && (one->backed == NULL || one->backed == by) &&
+           (model_done(&one->before) || set_within(&one->before, tail));
+}
+
+static size_t bytes_that_wait(const reserve *by, const set *tail)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < arena.count; i++) {
+        const block *one = &arena.blocks[i];
+        if (!one->live && !one->pinned && !is_free_for(one, by, tail))
+            bytes += one->bytes;
+    }
+    return bytes;
+}
+
+/* What other pools keep and nobody uses the driver takes before it has none to give. */
+static void trim_others(const reserve *by)
+{
+    for (reserve *other = fake.pools; other < fake.pools + POOLS; other++)
+        if (other->live && other != by)
+            memory_trim(other, 0);
+}
+
 /* The best that is free, or a new one. */
-static block *find_block(size_t bytes)
+static block *find_block(size_t bytes, const reserve *by, const set *tail)
 {
     block *best = NULL;
     for (unsigned i = 0; i < arena.count; i++) {
         block *one = &arena.blocks[i];
-        if (!one->live && !one->pinned && one->bytes >= bytes &&
+        if (is_free_for(one, by, tail) && one->bytes >= bytes &&
             (best == NULL || one->bytes < best->bytes))
             best = one;
     }
@@ -130,37 +175,168 @@ static work use_of(const block *one, const char *what)
                   .what = what};
 }
 
-uint64_t memory_take(size_t bytes, lane *on)
+static size_t round_up(size_t bytes)
 {
-    size_t rounded = (bytes + LEAST - 1) / LEAST * LEAST;
-    if (bytes == 0 || fake.live_bytes + rounded > fake.limit)
-        return 0;
-    block *one = find_block(rounded);
+    return (bytes + LEAST - 1) / LEAST * LEAST;
+}
+
+/* NULL: there is none. Live, and counted. */
+static block *take_block(size_t bytes, reserve *by, const set *tail)
+{
+    size_t rounded = round_up(bytes);
+    if (bytes != 0 && fake.live_bytes + bytes_that_wait(by, tail) + rounded > fake.limit)
+        trim_others(by);
+    if (bytes == 0 || fake.live_bytes + bytes_that_wait(by, tail) + rounded > fake.limit)
+        return NULL;
+    block *one = find_block(rounded, by, tail);
     if (one == NULL)
-        return 0;
+        return NULL;
     one->live = true;
     one->used = bytes;
     fake.live_bytes += one->bytes;
+    return one;
+}
+
+static void raise(uint64_t *peak, uint64_t to)
+{
+    *peak = to > *peak ? to : *peak;
+}
+
+uint64_t memory_take(size_t bytes, lane *on, reserve *from)
+{
+    const set tail = model_tail(on);
+    block *one = take_block(bytes, from, &tail);
+    if (one == NULL)
+        return 0;
+    from->reserved += one->backed == NULL ? one->bytes : 0;
+    from->used += one->bytes;
+    raise(&from->reserved_peak, from->reserved);
+    raise(&from->used_peak, from->used);
+    one->backed = from;
     set_join(&on->tail, &one->before); /* as the driver does by itself */
     work first = use_of(one, "cuMemAllocFromPoolAsync");
     model_queue(on, &first);
     return one->address;
 }
 
-bool memory_give(uint64_t address, lane *on)
+uint64_t memory_take_plain(size_t bytes)
+{
+    block *one = take_block(bytes, NULL, &fake.known);
+    return one != NULL ? one->address : 0;
+}
+
+/* Live device memory that begins here, of a pool or plain. */
+static block *find_live(uint64_t address, bool of_pool)
 {
     for (unsigned i = 0; i < arena.count; i++) {
         block *one = &arena.blocks[i];
-        if (!one->live || one->pinned || one->address != address)
-            continue;
-        work last = use_of(one, "cuMemFreeAsync");
-        model_queue(on, &last);
-        one->live = false;
-        one->before = on->tail;
-        fake.live_bytes -= one->bytes;
-        return true;
+        if (one->live && !one->pinned && one->address == address &&
+            (one->backed != NULL) == of_pool)
+            return one;
     }
-    return false;
+    return NULL;
+}
+
+static void end_block(block *one, const set *before)
+{
+    one->live = false;
+    one->before = *before;
+    fake.live_bytes -= one->bytes;
+}
+
+bool memory_give(uint64_t address, lane *on)
+{
+    block *one = find_live(address, true);
+    if (one == NULL)
+        return false;
+    work last = use_of(one, "cuMemFreeAsync");
+    model_queue(on, &last);
+    end_block(one, &on->tail);
+    one->backed->used -= one->bytes;
+    if (!one->backed->live)
+        one->backed = NULL;
+    return true;
+}
+
+bool memory_give_plain(uint64_t address)
+{
+    block *one = find_live(address, false);
+    if (one == NULL)
+        return false;
+    const work last = use_of(one, "cuMemFree");
+    model_check(&last, &fake.known, "the host");
+    end_block(one, &fake.known);
+    return true;
+}
+
+void memory_trim(reserve *of, uint64_t keep)
+{
+    for (unsigned i = 0; i < arena.count && of->reserved > keep; i++) {
+        block *one = &arena.blocks[i];
+        if (one->live || one->backed != of || !model_done(&one->before))
+            continue;
+        one->backed = NULL;
+        of->reserved -= one->bytes;
+    }
+}
+
+/* What is in use goes when it is given back. */
+void memory_end_pool(reserve *of)
+{
+    of->live = false;
+    of->reserved = 0;
+    for (unsigned i = 0; i < arena.count; i++)
+        if (arena.blocks[i].backed == of && !arena.blocks[i].live)
+            arena.blocks[i].backed = NULL;
+}
+
+static const block *block_at(uint64_t at)
+{
+    for (unsigned i = 0; i < arena.count; i++) {
+        const block *one = &arena.blocks[i];
+        if (one->live && at >= one->address && at < one->address + one->used)
+            return one;
+    }
+    return NULL;
+}
+
+const context *memory_owner(uint64_t address)
+{
+    const block *one = block_at(address);
+    return one != NULL && one->backed != NULL ? one->backed->context : NULL;
+}
+
+bool memory_reached(const void *data, const context *by)
+{
+    const block *one = block_at((uint64_t)(uintptr_t)data);
+    return one == NULL || one->backed == NULL || one->backed->context == by ||
+           one->backed->reached[by->device];
+}
+
+/* All that its pools gave. */
+void memory_reset_device(const context *of)
+{
+    for (unsigned i = 0; i < arena.count; i++) {
+        block *one = &arena.blocks[i];
+        if (!one->live || one->backed == NULL || one->backed->context != of)
+            continue;
+        one->backed->used -= one->bytes;
+        end_block(one, &fake.known);
+        one->backed = NULL;
+    }
+}
+
+uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned)
+{
+    for (unsigned i = 0; i < arena.count; i++) {
+        const block *one = &arena.blocks[i];
+        if (!one->live || address < one->address || address >= one->address + one->used)
+            continue;
+        *start = one->address;
+        *pinned = one->pinned;
+        return one->used;
+    }
+    return 0;
 }
 
 void *memory_pinned(size_t bytes)

@@ -28,6 +28,8 @@ world fake;
 
 void model_reset(void)
 {
+    for (unsigned op = 0; op < model.count; op++)
+        code_drop(&model.works[op]);
     model.count = model.done_count = 0;
     model.done = (set){{0}};
     model.use_count = 0;
@@ -78,19 +80,50 @@ static void remember(const work *one, unsigned op, uint64_t number)
         model.uses[model.use_count++] = (use){op, one->ranges[i], one->what, number};
 }
 
+/* What a kernel used is known only after it has run: some of what is not ordered with it may have
+ * been queued after it. */
+void model_used(const work *one, const fake_range *range)
+{
+    unsigned op = (unsigned)(one - model.works);
+    for (size_t i = 0; i < model.use_count; i++) {
+        const use *old = &model.uses[i];
+        bool ordered = old->op == op || set_has(&model.before[op], old->op) ||
+                       set_has(&model.before[old->op], op);
+        if (!ordered && overlap(&old->range, range) && fake.hazard[0] == '\0')
+            snprintf(fake.hazard, sizeof fake.hazard,
+                     "%s is not ordered with %s on stream %llu, both use %p (%zu and %zu bytes)",
+                     one->what, old->what, (unsigned long long)old->stream, range->data,
+                     range->bytes, old->range.bytes);
+    }
+    const work used = {.ranges = {*range}, .range_count = 1, .what = one->what};
+    remember(&used, op, 0);
+}
+
 /* ---- queueing ----------------------------------------------------------------------------- */
 
-/* The legacy default stream waits for all others of its context, and they for it. */
+/* The legacy default stream waits for the blocking ones of its context, and they for it. */
 set model_tail(const lane *of)
 {
     set tail = of->tail;
     set_join(&tail, &fake.known);
-    set_join(&tail, &of->context->legacy->tail);
+    if (of->blocking)
+        set_join(&tail, &of->context->legacy->tail);
     if (of == of->context->legacy)
         for (int i = 0; i < STREAMS; i++)
-            if (fake.streams[i].live && fake.streams[i].context == of->context)
+            if (fake.streams[i].live && fake.streams[i].blocking &&
+                fake.streams[i].context == of->context)
                 set_join(&tail, &fake.streams[i].tail);
     return tail;
+}
+
+set model_everything(const context *of)
+{
+    set all = of->gone;
+    for (int i = 0; i < STREAMS; i++)
+        if (fake.streams[i].live && fake.streams[i].context == of)
+            set_join(&all, &fake.streams[i].tail);
+    set_join(&all, &fake.known);
+    return all;
 }
 
 static unsigned add(const work *one, const set *before, uint64_t number)
@@ -105,6 +138,7 @@ static unsigned add(const work *one, const set *before, uint64_t number)
     unsigned op = model.count++;
     model.works[op] = *one;
     model.before[op] = *before;
+    code_keep(&model.works[op]);
     remember(one, op, number);
     return op;
 }
@@ -115,6 +149,7 @@ static void record(lane *on, const work *one)
     if (into->count == NODES)
         abort();
     into->nodes[into->count] = *one;
+    code_keep(&into->nodes[into->count]);
     into->before[into->count] = on->captured;
     set_put(&on->captured, into->count++);
 }

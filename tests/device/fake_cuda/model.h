@@ -9,7 +9,19 @@
 #include "runtime/device/cuda/api.h"
 #include "tests/random.h"
 
-enum { OPS = 4096, WORDS = OPS / 64, NODES = 256, STREAMS = 64, DEVICES = 4, EVENTS = 256 };
+enum {
+    OPS = 4096,
+    WORDS = OPS / 64,
+    NODES = 256,
+    STREAMS = 64,
+    DEVICES = 4,
+    EVENTS = 256,
+    CAPTURES = 16, /* active ones */
+    POOLS = 64
+};
+
+/* Handles that stand for a stream of the current context. */
+enum { HANDLE_LEGACY = 1, HANDLE_PER_THREAD = 2 };
 
 /* A set of work, by number. */
 typedef struct set {
@@ -49,11 +61,17 @@ typedef struct work {
     unsigned unit, value;
     fake_range ranges[FAKE_RANGES];
     unsigned range_count;
+    bool between; /* devices: a copy that reaches both sides */
     const char *what;
+    struct code_launch *code;  /* of a kernel from PTX; counts who has it */
+    struct ptx_range *extents; /* the memory there was when it was queued */
+    size_t extent_count;
 } work;
 
 typedef struct capture {
     bool active, spoiled;
+    int mode;
+    const void *thread; /* that began it */
     unsigned count;
     work nodes[NODES];
     set before[NODES]; /* of node numbers */
@@ -62,13 +80,15 @@ typedef struct capture {
 typedef struct context {
     unsigned device;
     unsigned retained;
-    bool lost;
+    bool lost, reset; /* reset: until it is retained anew */
     struct lane *legacy;
     set gone; /* the tails of streams that were destroyed */
 } context;
 
 typedef struct lane {
     bool live;
+    bool blocking;      /* is ordered with the legacy stream of its context */
+    const void *thread; /* whose default stream it is, or NULL */
     uint64_t number;
     context *context;
     set tail;         /* all that work queued now would come after */
@@ -84,17 +104,30 @@ typedef struct event {
     set captured;
 } event;
 
+/* A memory pool of the driver. */
+typedef struct reserve {
+    bool live;
+    context *context;
+    bool reached[DEVICES];                             /* by the work of these other devices, too */
+    uint64_t used, used_peak, reserved, reserved_peak; /* bytes */
+} reserve;
+
 /* What all functions work on. */
 typedef struct world {
     context contexts[DEVICES];
     unsigned devices;
     lane streams[STREAMS];
     event events[EVENTS];
+    reserve pools[POOLS];
     set known; /* what the host has seen done: all that is queued from now on comes after it */
     uint64_t stream_numbers;
     rng random;
     size_t limit, live_bytes;
-    unsigned captures; /* active ones */
+    bool no_peers;               /* no device reaches another's memory */
+    bool no_pools;               /* devices have no memory pools       */
+    uint64_t highest;            /* rows of the highest one-wide fill  */
+    capture *captures[CAPTURES]; /* active ones, and NULLs */
+    int process;                 /* that started the driver */
     char hazard[256], violation[256];
 } world;
 extern world fake;
@@ -108,25 +141,32 @@ enum {
 };
 
 enum { /* results that the library has no name for */
+       NOT_INITIALISED = 3,
+       INVALID_DEVICE = 101,
        INVALID_CONTEXT = 201,
+       NOT_SUPPORTED = 801,
        INVALID_HANDLE = 400,
        NOT_FOUND = 500,
        CAPTURE_UNSUPPORTED = 900,
        CAPTURE_INVALIDATED = 901,
        CAPTURE_UNJOINED = 904,
        CAPTURE_ISOLATION = 905,
-       CAPTURED_EVENT = 907
+       CAPTURE_IMPLICIT = 906,
+       CAPTURED_EVENT = 907,
+       CAPTURE_WRONG_THREAD = 908
 };
 
 int control_enter(int entry);         /* 0, or the result to fail with; locked until leave */
 int control_enter_current(int entry); /* the same, for what needs a context that works */
 int control_leave(int result);
-int control_unsafe(const char *what); /* what would spoil a capture: 0, or a result */
-int control_mode(int mode);           /* exchanges the calling thread's capture mode */
+int control_unsafe(const char *what); /* spoils the captures that forbid it: 0, or a result */
+const void *control_thread(void);     /* names the calling thread */
+__attribute__((noreturn)) void control_fault(const char *what, const void *handle);
+int control_mode(int mode); /* exchanges the calling thread's capture mode */
 context *control_current(void);
 void control_push(context *pushed);
 context *control_pop(void);
-lane *control_new_stream(context *of);
+lane *control_new_stream(context *of, bool blocking);
 void control_tear_down(void);
 void fake_lock(void);
 void fake_unlock(void);
@@ -136,20 +176,38 @@ __attribute__((format(printf, 1, 2))) void fake_complain(const char *format, ...
 /* capture.c */
 void capture_record(event *to, lane *on);
 int capture_wait(lane *on, const event *of);
-void capture_begin(lane *on);
-int capture_finish(lane *on, capture *of); /* the driver's result */
+void capture_begin(lane *on, int mode);
+int capture_implicit(const lane *on, const char *what); /* 906 where `on` is a legacy stream */
+bool capture_blocks(const lane *on);                    /* the same question; nothing is spoiled */
+int capture_finish(lane *on, capture *of);              /* the driver's result */
 extern capture capture_over;
 
 /* entries.c */
+lane *entry_stream(void *handle); /* faults for one that is gone; NULL: no context is current */
 int entry_queue(void *stream, const work *one);
 int entry_launch(void *stream, fake_kernel *kernel, const void *arguments, size_t bytes,
                  const fake_range *ranges, unsigned count);
 
+/* code.c */
+int code_load(const void *image, unsigned count, const int *options, void **values,
+              tide_cu_module *out);
+int code_unload(tide_cu_module module);
+int code_find(tide_cu_module module, const char *name, tide_cu_function *out);
+int code_start(tide_cu_function function, const unsigned shape[7], void **values, void *stream);
+void code_keep(work *queued); /* one more has it, and may use what memory there is now */
+void code_drop(work *over);
+int code_architecture(void);
+int code_driver_version(void);
+void code_reset(void); /* counts anew */
+void code_report(void);
+
 /* model.c */
 void model_reset(void);
+void model_used(const work *one, const fake_range *range); /* found out when it ran */
 void model_queue(lane *on, const work *one);
-set model_tail(const lane *of);      /* with what the legacy stream adds */
-void model_finish(const set *these); /* runs them, and what they need; the host has seen it */
+set model_tail(const lane *of);          /* with what the legacy stream adds */
+set model_everything(const context *of); /* all that was ever queued in a context */
+void model_finish(const set *these);     /* runs them, and what they need; the host has seen it */
 bool model_done(const set *these);
 void model_advance(void); /* some random work, or none */
 void model_check(const work *one, const set *before, const char *who);
@@ -161,10 +219,19 @@ void *beside_find(const char *name, int version); /* or NULL */
 
 /* memory.c */
 void memory_reset(void);
-uint64_t memory_take(size_t bytes, lane *on); /* 0: none */
+uint64_t memory_take(size_t bytes, lane *on, reserve *from); /* 0: none */
+uint64_t memory_take_plain(size_t bytes);
+bool memory_give_plain(uint64_t address);
+void memory_trim(reserve *of, uint64_t keep);
+bool memory_reached(const void *data, const context *by); /* by its device's work */
+const context *memory_owner(uint64_t address);            /* NULL: the host's */
+void memory_end_pool(reserve *of);
+void memory_reset_device(const context *of);
+uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned); /* 0: nobody's */
 bool memory_give(uint64_t address, lane *on);
 bool memory_live(const void *data, size_t bytes);
-void memory_settle(void); /* work numbers start anew */
+struct ptx_range *memory_extents(size_t *count); /* all that is live; to be freed */
+void memory_settle(void);                        /* work numbers start anew */
 void *memory_pinned(size_t bytes);
 bool memory_unpin(void *data);
 void memory_write(const work *one); /* fills and copies, when they run */

@@ -21,7 +21,15 @@ int fake_current_device(void)
 void *fake_stream_create(unsigned device)
 {
     fake_lock();
-    lane *made = control_new_stream(&fake.contexts[device]);
+    lane *made = control_new_stream(&fake.contexts[device], false);
+    fake_unlock();
+    return made;
+}
+
+void *fake_stream_create_blocking(unsigned device)
+{
+    fake_lock();
+    lane *made = control_new_stream(&fake.contexts[device], true);
     fake_unlock();
     return made;
 }
@@ -31,6 +39,8 @@ void fake_stream_destroy(void *handle)
 {
     fake_lock();
     lane *gone = handle;
+    if (!gone->live)
+        control_fault("the stream", handle);
     gone->live = false;
     set_join(&gone->context->gone, &gone->tail);
     fake_unlock();
@@ -40,6 +50,8 @@ void fake_stream_destroy(void *handle)
 static void with_context(lane *on, void (*call)(lane *on, void *user), void *user)
 {
     fake_lock();
+    if (!on->live)
+        control_fault("the stream", on);
     model_advance();
     control_push(on->context);
     call(on, user);
@@ -76,6 +88,16 @@ void fake_host_uses(void *data, size_t bytes, bool writes)
     fake_unlock();
 }
 
+void fake_handed_out(void *stream, void *data, size_t bytes)
+{
+    fake_lock();
+    const work one = {
+        .ranges = {{data, bytes, true}}, .range_count = 1, .what = "what is handed out"};
+    const set tail = model_tail(stream);
+    model_check(&one, &tail, "a stream");
+    fake_unlock();
+}
+
 static void order_on(lane *on, void *before)
 {
     event between = {.live = true};
@@ -88,12 +110,11 @@ void fake_order(void *before, void *after)
     with_context(after, order_on, before);
 }
 
+/* All of a context where `on` is its legacy stream: more than that stream alone would wait for. */
 static void synchronise_on(lane *on, void *user)
 {
     (void)user;
-    set tail = model_tail(on);
-    if (on == on->context->legacy)
-        set_join(&tail, &on->context->gone);
+    set tail = on == on->context->legacy ? model_everything(on->context) : model_tail(on);
     model_finish(&tail);
 }
 
@@ -105,20 +126,32 @@ void fake_synchronise(void *stream)
 void fake_synchronise_all(void)
 {
     for (unsigned i = 0; i < fake.devices; i++)
-        fake_synchronise(fake.contexts[i].legacy);
+        if (!fake.contexts[i].reset)
+            fake_synchronise(fake.contexts[i].legacy);
 }
 
 /* ---- graphs ------------------------------------------------------------------------------- */
 
-static void begin_on(lane *on, void *user)
+static void begin_on(lane *on, void *mode)
 {
-    (void)user;
-    capture_begin(on);
+    capture_begin(on, *(const int *)mode);
 }
 
 void fake_capture_begin(void *stream)
 {
-    with_context(stream, begin_on, NULL);
+    fake_capture_begin_mode(stream, FAKE_GLOBAL);
+}
+
+void fake_capture_begin_mode(void *stream, int mode)
+{
+    with_context(stream, begin_on, &mode);
+}
+
+static void drop_graph(capture *of)
+{
+    for (unsigned i = 0; i < of->count; i++)
+        code_drop(&of->nodes[i]);
+    free(of);
 }
 
 int fake_capture_end(void *stream, void **graph)
@@ -129,7 +162,7 @@ int fake_capture_end(void *stream, void **graph)
     int result = capture_finish(on, of);
     *graph = result == 0 ? of : NULL;
     if (result != 0)
-        free(of);
+        drop_graph(of);
     fake_unlock();
     return result;
 }
@@ -146,5 +179,7 @@ void fake_graph_launch(void *graph, void *stream)
 
 void fake_graph_destroy(void *graph)
 {
-    free(graph);
+    fake_lock();
+    drop_graph(graph);
+    fake_unlock();
 }

@@ -100,7 +100,7 @@ static void fill_wanted(frame *f, size_t i)
 {
     const tide_part *part = &f->parts[i];
     unsigned char *to = f->wanted[i] + f->shifts[i];
-    size_t size = tide_type_find(part->type)->size;
+    size_t size = tide_type_facts_of(part->type)->size;
     if (part->host == NULL || part->type == TIDE_BIT)
         memset(to, 0, bytes_of(part));
     for (size_t e = 0; part->host != NULL && e < part->count; e++)

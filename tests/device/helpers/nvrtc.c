@@ -37,8 +37,9 @@ static void compile_for_all(const char *source, const char *kernel)
     char error[300] = "";
     for (size_t i = 0; i < architecture_count; i++) {
         stage_cuda_code made;
-        if (!stage_nvrtc_compile(source, (unsigned)architectures[i], LONG_MS, &made, error,
-                                 sizeof error))
+        if (!stage_nvrtc_compile(source,
+                                 &(stage_cuda_device){.architecture = (unsigned)architectures[i]},
+                                 LONG_MS, &made, error, sizeof error))
             fail_msg("sm_%d: %s", architectures[i], error);
         assert_string_equal(made.kind, "cubin");
         assert_true(is_elf(&made));
@@ -78,8 +79,9 @@ static void a_newer_device_gets_ptx(void **unused)
     (void)unused;
     char error[300];
     stage_cuda_code made;
-    assert_true(
-        stage_nvrtc_compile("__global__ void k() {}", 999, LONG_MS, &made, error, sizeof error));
+    assert_true(stage_nvrtc_compile("__global__ void k() {}",
+                                    &(stage_cuda_device){.architecture = 999}, LONG_MS, &made,
+                                    error, sizeof error));
     assert_string_equal(made.kind, "ptx");
     assert_true(names(&made, ".version"));
     free(made.code);
@@ -90,7 +92,8 @@ static void an_older_device_is_refused(void **unused)
     (void)unused;
     char error[300] = "";
     stage_cuda_code made;
-    assert_false(stage_nvrtc_compile("", 13, LONG_MS, &made, error, sizeof error));
+    assert_false(stage_nvrtc_compile("", &(stage_cuda_device){.architecture = 13}, LONG_MS, &made,
+                                     error, sizeof error));
     assert_non_null(strstr(error, "does not know sm_13"));
 }
 
@@ -99,9 +102,10 @@ static void an_error_is_one_readable_line(void **unused)
     (void)unused;
     char error[300] = "";
     stage_cuda_code made;
-    assert_false(stage_nvrtc_compile("__global__ void k()\n{ nonsense; }\n",
-                                     (unsigned)architectures[0], LONG_MS, &made, error,
-                                     sizeof error));
+    assert_false(
+        stage_nvrtc_compile("__global__ void k()\n{ nonsense; }\n",
+                            &(stage_cuda_device){.architecture = (unsigned)architectures[0]},
+                            LONG_MS, &made, error, sizeof error));
     assert_non_null(strstr(error, "tidepool.cu(2)"));
     assert_non_null(strstr(error, "nonsense"));
     assert_null(strchr(error, '\n'));
@@ -114,8 +118,9 @@ static void what_takes_too_long_is_cancelled(void **unused)
     static char source[TIDE_KERNELS_SOURCE_BYTES];
     stage_cuda_code made;
     tide_kernels_source(TIDE_KERNELS_CUDA, source, sizeof source);
-    bool done =
-        stage_nvrtc_compile(source, (unsigned)architectures[0], 0, &made, error, sizeof error);
+    bool done = stage_nvrtc_compile(
+        source, &(stage_cuda_device){.architecture = (unsigned)architectures[0]}, 0, &made, error,
+        sizeof error);
     if (done) /* an NVRTC before 12.8 cannot be */
         free(made.code);
     else

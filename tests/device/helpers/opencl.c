@@ -5,7 +5,9 @@
  * were. */
 #include "tests/device/opencl/bed.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <tidepool/device_bump.h>
 #include <tidepool/learn.h>
@@ -112,7 +114,7 @@ static void fill_host(frame *f, size_t i)
     const tide_part *part = &f->parts[i];
     const place *p = &f->places[i];
     unsigned char *to = p->host + shift_of(f, i);
-    size_t size = tide_type_find(part->type)->size;
+    size_t size = tide_type_facts_of(part->type)->size;
     if (part->host == NULL) {
         memset(to, 0, p->bytes);
     } else if (part->type == TIDE_BIT) {
@@ -363,13 +365,14 @@ static const char take_source[] =
 /* A program's own compiler for its own kernels: the driver's, or NVRTC. */
 static void *load_cuda(const char *source)
 {
-    int major = 0, minor = 0, of = tide_cuda_of(gpu)->ordinal;
+    int version = 0, major = 0, minor = 0, of = tide_cuda_of(gpu)->ordinal;
     char error[300];
     stage_cuda_code made;
     assert_int_equal(tide_cu.cuDeviceGetAttribute(&major, 75, of), TIDE_CU_SUCCESS);
     assert_int_equal(tide_cu.cuDeviceGetAttribute(&minor, 76, of), TIDE_CU_SUCCESS);
-    if (!stage_nvrtc_compile(source, (unsigned)(major * 10 + minor), 60000, &made, error,
-                             sizeof error))
+    assert_int_equal(tide_cu.cuDriverGetVersion(&version), TIDE_CU_SUCCESS);
+    const stage_cuda_device device = {(unsigned)(major * 10 + minor), (unsigned)version};
+    if (!stage_nvrtc_compile(source, &device, 60000, &made, error, sizeof error))
         fail_msg("%s", error);
     void *module = gpu->methods->load(gpu, made.code, made.bytes, NULL);
     free(made.code);
@@ -477,6 +480,33 @@ static void scopes_of_the_allocator_are_scopes(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* On the fake driver (../fake_cuda): have the kernels been executed, and was all they used theirs
+ * and in order? */
+static void expect_executed(void **unused)
+{
+    (void)unused;
+    static const char *const kernels[] = {"tide_fill", "tide_check",  "tide_pack", "tide_unpack",
+                                          "tide_hash", "tide_finish", "take"};
+    const char *path = getenv("TIDEPOOL_CUDA_DRIVER");
+    void *driver = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    if (driver == NULL)
+        skip();
+    uint64_t (*instructions)(void);
+    unsigned (*runs)(const char *);
+    const char *(*violation)(void), *(*hazard)(void);
+    *(void **)(void *)&instructions = dlsym(driver, "fake_instructions");
+    *(void **)(void *)&runs = dlsym(driver, "fake_kernel_runs");
+    *(void **)(void *)&violation = dlsym(driver, "fake_violation");
+    *(void **)(void *)&hazard = dlsym(driver, "fake_hazard");
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        assert_true(runs(kernels[i]) > 0);
+    assert_true(instructions() > 1000000);
+    printf("%llu instructions of threads\n", (unsigned long long)instructions());
+    if (violation() != NULL || hazard() != NULL)
+        fail_msg("%s", violation() != NULL ? violation() : hazard());
+    dlclose(driver);
+}
+
 static int on_cuda(const struct CMUnitTest *tests, size_t count)
 {
     gpu = tide_device_open("cuda:0");
@@ -502,6 +532,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(they_can_be_switched_off),
         cmocka_unit_test(kernels_allocate),
         cmocka_unit_test(scopes_of_the_allocator_are_scopes),
+        cmocka_unit_test(expect_executed),
     };
     if (argc > 1 && strcmp(argv[1], "cuda") == 0)
         return on_cuda(tests, sizeof tests / sizeof *tests);

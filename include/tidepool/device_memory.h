@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory of one device: how much pools and buffers hold of it, how much they may, what happens
+ * when there is none, and what the driver keeps of it for the process.
+ *
+ *   held      what the slots of pools and the buffers have of the device's memory, live or not,
+ *             until it is released. Pinned memory of the host is not counted
+ *   reserved  what the driver's memory pool has taken from the device for the process
+ *   used      the part of it that is handed out, or that work in flight may still use
+ *
+ * Any thread, all functions, and for a device that is open: else TIDE_ERROR_DEVICE.
+ * TIDE_ERROR_ARGUMENT for NULLs. */
+#ifndef TIDEPOOL_DEVICE_MEMORY_H
+#define TIDEPOOL_DEVICE_MEMORY_H
+
+#include <tidepool/pool.h>
+#include <tidepool/status.h>
+#ifdef TIDE_LANGUAGE_OK
+
+TIDE_BEGIN_DECLS
+
+/* Called when `wanted` bytes of the device are not to be had: the driver has none, even after what
+ * buffers have cached was given back and what was on its way back was waited for; or the limit
+ * leaves no room. It may give memory back (tide_buffers_trim, tide_pool_trim of another pool of its
+ * thread, tide_device_memory_trim, memory of its own) and returns true if the library is to try
+ * again. `times`: how often it has been called for this request before; after 16 times the request
+ * fails. False: the request fails.
+ *
+ * It runs on the thread that wants the memory, with no lock of the library held, and never inside
+ * of itself: requests that it makes itself fail at once. The pool that wants the memory stands
+ * half-way and refuses it (TIDE_ERROR_STATE); it may neither acquire from nor release to the
+ * buffers that want it, but it may trim them. */
+typedef bool (*tide_device_full_function)(tide_device *device, size_t wanted, unsigned times,
+                                          void *user);
+
+/* All zero: no limit, and nobody is called. */
+typedef struct tide_device_memory_options {
+    size_t limit_bytes;             /* most that may be held; beyond it TIDE_ERROR_LIMIT */
+    tide_device_full_function full; /* NULL: none              */
+    void *user;                     /* given to the function   */
+    TIDE_GROWTH;
+} tide_device_memory_options;
+
+/* Sets both for this device, until it is closed for good; NULL: neither. What is held stays,
+ * however much it is. Other threads may for a moment see the new function with the old limit. Let
+ * what the old function needs outlive calls that have begun. TIDE_ERROR_ARGUMENT for the host,
+ * whose memory tide_limit_set limits. */
+TIDE_API tide_status tide_device_memory_set(tide_device *device,
+                                            const tide_device_memory_options *options);
+
+typedef struct tide_device_memory {
+    size_t bytes_held, bytes_peak; /* by pools and buffers, now; the most so far       */
+    size_t limit_bytes;            /* 0: none                                          */
+    uint64_t refused;              /* requests that the limit refused, repeated ones too */
+    uint64_t asked;                /* calls of the program's function                  */
+    bool driver_known;             /* the driver keeps a memory pool; else what follows is 0 */
+    void *driver_pool;             /* the device's own CUmemoryPool, for the driver's calls */
+    size_t driver_reserved, driver_reserved_peak, driver_used, driver_used_peak; /* bytes */
+    TIDE_GROWTH;
+} tide_device_memory;
+
+/* The pool's handle is valid until the device is closed, and is not to be destroyed. For the host
+ * and for OpenCL only the first numbers are there; those of the host are 0 (tide_limit_stats). */
+TIDE_API tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *out);
+
+/* Gives what the driver keeps beyond `keep_bytes`, and nobody uses, back to the system. The host
+ * waits for memory that was released and that work in flight still uses. What pools and buffers
+ * hold stays theirs: trim these first. tide_pool_trim and tide_buffers_trim do the same with
+ * `keep_bytes` 0, but without a wait: what work in flight still uses leaves with a later trim.
+ * Where the driver keeps nothing (OpenCL, where the library itself may keep one block of 8 MiB; the
+ * host; devices without memory pools) there is nothing to do, TIDE_OK. */
+TIDE_API tide_status tide_device_memory_trim(tide_device *device, size_t keep_bytes);
+
+TIDE_END_DECLS
+
+#endif
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* The facts of a process: its pools, its buffers, and all that is known as one JSON document.
+ *
+ * All of it may be asked by any thread while others work. Nothing on a hot path is counted for it:
+ * what is here is counted anyway, or is added up when it is asked for. */
+#ifndef TIDEPOOL_FACTS_H
+#define TIDEPOOL_FACTS_H
+
+#include <stdio.h>
+#include <tidepool/buffers.h>
+#include <tidepool/learn.h>
+#include <tidepool/pool.h>
+#ifdef TIDE_LANGUAGE_OK
+
+TIDE_BEGIN_DECLS
+
+enum { TIDE_NAME_BYTES = 32, TIDE_THREAD_NAME_BYTES = 16 }; /* of the copies below, with their 0 */
+
+/* A pool as another thread sees it. Each figure is right by itself, but they may be of moments that
+ * lie a little apart. Those marked * are read from what the owner is just then changing: they may be
+ * off by the arrays that it is acquiring or rewinding. Asked by the owner, all are exact. */
+typedef struct tide_pool_information {
+    uint64_t id;                              /* number of the pool in its process, from 1      */
+    char name[TIDE_NAME_BYTES];               /* as tide_pool_options.name, cut off             */
+    char device[TIDE_NAME_BYTES];             /* "host", "cuda:0"                               */
+    char thread_name[TIDE_THREAD_NAME_BYTES]; /* of the owner, when it became that              */
+    int thread;                               /* the owner as the system knows it (gettid); 0: a
+                                                 thread that did not survive a fork             */
+    int check;                                /* check level: 0 to 2                            */
+    bool local;                               /* the pool of tide_pool_local                    */
+    bool disabled;                            /* each acquire is an allocation                  */
+    size_t bytes_held, bytes_peak;            /* the rest as in tide_pool_statistics            */
+    size_t bytes_live;                        /* *                                              */
+    size_t bytes_limit;                       /* 0: none                                        */
+    size_t bytes_exported;
+    size_t slots, slots_live; /* *, both                                        */
+    size_t shelves;           /* types that it has used                         */
+    size_t depth;             /* *                                              */
+    uint64_t allocations, releases, exchanges;
+    TIDE_GROWTH;
+} tide_pool_information;
+
+/* Calls `visit` for every live pool of the process (of this copy of the library), the oldest first,
+ * until it returns false. The pools are copied first: `visit` is called with no lock held and may do
+ * what it likes; a pool may be gone by then. TIDE_ERROR_MEMORY, nothing called, if there is none for
+ * the copies; TIDE_ERROR_ARGUMENT for a NULL function. Any thread. */
+TIDE_API tide_status tide_pool_each(bool (*visit)(const tide_pool_information *pool, void *user),
+                                    void *user);
+
+/* tide_pool_request for the pool of this id. TIDE_ERROR_NAME if no live pool has it. Any thread. */
+TIDE_API tide_status tide_pool_request_by_id(uint64_t id, uint32_t requests);
+
+/* An instance of buffers. */
+typedef struct tide_buffers_information {
+    uint64_t id;                  /* number of the instance in its process, from 1 */
+    char name[TIDE_NAME_BYTES];   /* as tide_buffers_options.name, cut off         */
+    char device[TIDE_NAME_BYTES]; /* "host", "cuda:0"                              */
+    tide_buffers_statistics statistics;
+} tide_buffers_information;
+
+/* The same for every instance of buffers. The statistics of each are of one moment: threads that
+ * acquire from it or release to it just then wait, as for tide_buffers_stats. Not from a hook of
+ * buffers. Any thread. */
+TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_information *buffers,
+                                                     void *user),
+                                       void *user);
+
+/* Writes one line, a JSON document in UTF-8, that has all of it: pools, call sites, buffers,
+ * learning, the process and its settings. Bytes of names that are no UTF-8 are written as U+FFFD;
+ * all numbers are finite, and none is above 2^63 - 1. The line is made in memory and then written
+ * at once, with no lock held; the stream is flushed. TIDE_ERROR_MEMORY, nothing written;
+ * TIDE_ERROR_FILE with the system's message; TIDE_ERROR_ARGUMENT for NULL. Any thread.
+ *
+ *   "format" "tidepool-facts", "format_version" 1; new members may come, none changes or goes
+ *   "version", "pid", "program", "time_ns" (CLOCK_MONOTONIC), "wall_ns" (CLOCK_REALTIME),
+ *   "process_cpu_ns"
+ *   "pools"     tide_pool_information: id name thread thread_name device local disabled check
+ *               held_bytes live_bytes peak_bytes limit_bytes exported_bytes slots slots_live types
+ *               depth allocations releases exchanges
+ *   "sites"     tide_site_information: id name function file line kind tier pinned observed
+ *               generation types uses uses_per_second samples misses runs compiles lost_ns compile_ns
+ *               saved_ns trial{uses ns code_ns error_ns} use_ns use_measured
+ *               rivals[{tier ns measured}] reason reason_code
+ *   "buffers"   tide_buffers_information: id name device hits misses releases refused dropped
+ *               trimmed pressed failed live cached live_bytes cached_bytes high_bytes max_bytes
+ *               asked_bytes given_bytes
+ *   "learning"  tide_learning_statistics, by its members' names, and enabled, keeper
+ *   "process"   limit_bytes held_bytes peak_bytes, of tide_limit_statistics
+ *   "settings"  each setting's value by its name */
+TIDE_API tide_status tide_facts_write(FILE *out);
+
+/* Writes an event as such a line: "format" "tidepool-event", serial time_ns kind site (its id; 0:
+ * none) name tier reason reason_code detail round. From an event handler, or of a copy of an event
+ * whose texts are still there. Errors as above. Any thread. */
+TIDE_API tide_status tide_event_write(FILE *out, const tide_event *event);
+
+TIDE_END_DECLS
+
+#endif
+#endif

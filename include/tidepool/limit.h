@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* One limit for the whole process: memory of the host that all its pools and buffers hold.
+ *
+ * Counted are the slots of pools (free ones too, N-D headers that scopes rewind, exported arrays
+ * until their deleter has run) and all memory of buffers, what they have cached included. Not
+ * counted are memory of devices and pinned memory, which have limits of their own; memory that the
+ * program gave to a pool; guarded arrays (check level 2); and the library's own books. It is
+ * counted where memory is taken from the system and given back, never where an array or a buffer
+ * is only handed out. A limit of one pool (tide_pool_options.limit_bytes) holds beside it.
+ *
+ * A process with several copies of the library has a limit for each. Any thread, all functions. */
+#ifndef TIDEPOOL_LIMIT_H
+#define TIDEPOOL_LIMIT_H
+
+#include <tidepool/config.h>
+#include <tidepool/status.h>
+#ifdef TIDE_LANGUAGE_OK
+
+TIDE_BEGIN_DECLS
+
+/* Asked before an allocation that would take the process past the soft limit: `held` bytes are held
+ * and `wanted` more are. It may give memory back (tide_buffers_trim, tide_pool_trim of another pool
+ * of its thread, tide_pool_request for pools of other threads, its own caches) and returns true if
+ * the library is to look again; it is then asked again, at most 16 times, while there is still too
+ * little. False: it has nothing more to give, and the allocation goes on, up to the hard limit.
+ *
+ * It is called on the thread that wants the memory, with no lock of the library held, and never
+ * inside of itself: what it allocates is not asked about. The pool that wants the memory stands
+ * half-way and refuses it (TIDE_ERROR_STATE); it may neither acquire from nor release to the
+ * buffers that want it, but it may trim them. A call that ends its thread leaves that pool to be
+ * destroyed only. The thread cannot be cancelled meanwhile where a pool asks. */
+typedef bool (*tide_limit_function)(size_t held, size_t wanted, void *user);
+
+/* All zero means: no limit. */
+typedef struct tide_limit_options {
+    size_t soft_bytes;            /* beyond it `function` is asked; 0: none */
+    size_t hard_bytes;            /* beyond it allocations fail with TIDE_ERROR_LIMIT, once all that
+                                     buffers have cached is given back, if it is buffers that ask;
+                                     0: as the setting `process_limit` says, which is none at first */
+    tide_limit_function function; /* with soft_bytes, and only then */
+    void *user;                   /* given to the function          */
+    TIDE_GROWTH;
+} tide_limit_options;
+
+/* Sets both limits; NULL: none. What is held already stays, however much it is. Other threads may
+ * see the new bytes together with the old function for a moment, so set a function before others
+ * allocate, or keep what the old one needs. TIDE_ERROR_ARGUMENT, nothing changed, for a function
+ * without a soft limit or the other way round, and a soft limit above the hard one. */
+TIDE_API tide_status tide_limit_set(const tide_limit_options *options);
+
+typedef struct tide_limit_statistics {
+    size_t bytes_held, bytes_peak; /* now; the most so far                      */
+    size_t soft_bytes, hard_bytes; /* in force; 0: none                         */
+    uint64_t asked;                /* times that a function was asked           */
+    uint64_t refused;              /* times the hard limit refused memory; some were
+                                      served after buffers gave back what they cached */
+    TIDE_GROWTH;
+} tide_limit_statistics;
+
+/* TIDE_ERROR_ARGUMENT for a NULL result. */
+TIDE_API tide_status tide_limit_stats(tide_limit_statistics *out);
+
+TIDE_END_DECLS
+
+#endif
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* A process that listens: the command `tidepool` looks into it and steers its sites.
+ *
+ * The socket is $XDG_RUNTIME_DIR/tidepool/PID.sock, or /tmp/tidepool-UID/PID.sock where that
+ * variable is not set. It speaks JSON lines (profiler/listen/README.md) and only with processes of
+ * the same user, and root's. A thread of the library serves it, in which signals are blocked; no
+ * thread of the program ever waits for a client. The code is in a component of its own,
+ * libtidepool-listen, which is loaded when it is wanted.
+ *
+ * A program listens when it calls tide_listen, or when the setting `listen` is 1 (environment:
+ * TIDEPOOL_LISTEN=1), from its first pool on; then failures are one line on the standard error. A
+ * forked child has no socket of its parent's. If the parent listened the child does so, too, from
+ * when it first makes a pool or opens a scope. The socket goes when the process exits. */
+#ifndef TIDEPOOL_LISTEN_H
+#define TIDEPOOL_LISTEN_H
+
+#include <tidepool/config.h>
+#include <tidepool/status.h>
+#ifdef TIDE_LANGUAGE_OK
+
+TIDE_BEGIN_DECLS
+
+/* Listens from now on. `folder` is where the socket will be; it is made (mode 0700) if it is not
+ * there, and must belong to this user and be closed to others. NULL: where the command looks. Again
+ * while the process listens: nothing happens. TIDE_ERROR_FILE when the component cannot be loaded or
+ * the socket cannot be made, with the reason; TIDE_ERROR_MEMORY when there is no thread;
+ * TIDE_ERROR_STATE while another thread begins or ends this, from an event handler or a visitor of
+ * sites, and in a plugin with a copy of the library that cannot be kept loaded. Any thread. */
+TIDE_API tide_status tide_listen(const char *folder);
+
+/* Ends that and waits for the end of the thread: clients find the connection closed, the name is
+ * gone. The setting does not begin it again. TIDE_ERROR_STATE as above. Any thread. */
+TIDE_API tide_status tide_listen_end(void);
+
+TIDE_END_DECLS
+
+#endif
+#endif

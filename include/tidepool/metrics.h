@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The figures of this process for Prometheus, for programs that have an HTTP endpoint of their own.
+ *
+ * In a component of its own, libtidepool-metrics.a (it reads documents by jansson): link
+ * `-ltidepool-metrics -ltidepool -ljansson`. `tidepool metrics PID` prints the same from outside. */
+#ifndef TIDEPOOL_METRICS_H
+#define TIDEPOOL_METRICS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <tidepool/config.h>
+#include <tidepool/status.h>
+#ifdef TIDE_LANGUAGE_OK
+
+TIDE_BEGIN_DECLS
+
+/* Writes what tide_facts_write tells now as metrics: in OpenMetrics, ending with `# EOF`, or in
+ * Prometheus's text format (Content-Type `text/plain; version=0.0.4`). A family has at most 100
+ * series of its own; the rest is summed as `other`. What pools had counted that are gone since the
+ * first call stays in the sums, as long as they were there in an earlier call. TIDE_ERROR_ARGUMENT
+ * for NULL, TIDE_ERROR_MEMORY, TIDE_ERROR_FILE; then what was written is not whole. The message is
+ * not set. Any thread; calls wait for each other. */
+tide_status tide_metrics_write(FILE *out, bool openmetrics);
+
+TIDE_END_DECLS
+
+#endif
+#endif

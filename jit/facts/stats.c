@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* The page at the end of the process, or the document.
+ *
+ * It is written by a handler of exit, so after what the program does at its end in handlers of its
+ * own and before the library's last one, which says that the end has begun. Other threads may go on
+ * meanwhile: all that is asked here may be asked by any thread. */
+#define _GNU_SOURCE
+#include "jit/facts/stats.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <tidepool/facts.h>
+#include <tidepool/limit.h>
+#include <tidepool/profile.h>
+#include <tidepool/version.h>
+
+#include "jit/facts/document.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/os.h"
+#include "runtime/base/settings.h"
+
+static void stats_put_bytes(FILE *out, const char *what, size_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    unsigned unit = 0;
+    for (; value >= 10240 && unit < sizeof units / sizeof *units - 1; unit++)
+        value /= 1024;
+    fprintf(out, "%s %.*f %s", what, unit == 0 ? 0 : 1, value, units[unit]);
+}
+
+static bool stats_put_pool(const tide_pool_information *pool, void *user)
+{
+    FILE *out = user;
+    fprintf(out, "  '%s' of thread '%s' (%d) on %s:", pool->name, pool->thread_name, pool->thread,
+            pool->device);
+    stats_put_bytes(out, "", pool->bytes_held);
+    stats_put_bytes(out, " held, most", pool->bytes_peak);
+    if (pool->bytes_limit != 0)
+        stats_put_bytes(out, ", limit", pool->bytes_limit);
+    fprintf(out,
+            ", %zu types; allocated %" PRIu64 " times, released %" PRIu64 ", exchanged %" PRIu64
+            "\n",
+            pool->shelves, pool->allocations, pool->releases, pool->exchanges);
+    return true;
+}
+
+static bool stats_put_buffers(const tide_buffers_information *buffers, void *user)
+{
+    FILE *out = user;
+    const tide_buffers_statistics *s = &buffers->statistics;
+    fprintf(out, "  '%s' on %s: %zu live,", buffers->name, buffers->device, s->live);
+    stats_put_bytes(out, "", s->bytes_live);
+    fprintf(out, "; %zu cached,", s->cached);
+    stats_put_bytes(out, "", s->bytes_cached);
+    fprintf(out, "; %.2f %% of %" PRIu64 " acquires hit, %.1f %% wasted\n", 100 * s->hit_rate,
+            s->hits + s->misses, 100 * s->waste);
+    return true;
+}
+
+static void stats_put_learning(FILE *out)
+{
+    tide_learning_statistics s = {0};
+    (void)tide_learning_stats(&s);
+    fprintf(out,
+            "learning: %" PRIu64 " rounds, %" PRIu64 " windows, %" PRIu64 " decisions; %" PRIu64
+            " sites ordered, %" PRIu64 " compiled, %" PRIu64 " failed; trials won %" PRIu64
+            ", not won %" PRIu64 "; %.3f s of the processor spent on compiles\n",
+            s.rounds, s.windows, s.decisions, s.ordered, s.compiled, s.failed, s.won, s.lost,
+            (double)s.spent_us * 1e-6);
+}
+
+static void stats_put_page(FILE *out)
+{
+    tide_limit_statistics all = {0};
+    (void)tide_limit_stats(&all);
+    fprintf(out, "tidepool %s: '%s' (%ld) ends\n", tide_version(), program_invocation_short_name,
+            (long)getpid());
+    stats_put_bytes(out, "pools and buffers hold", all.bytes_held);
+    stats_put_bytes(out, " of the host's memory, most", all.bytes_peak);
+    fprintf(out, "\npools that are there now:\n");
+    (void)tide_pool_each(stats_put_pool, out);
+    fprintf(out, "buffers that are there now:\n");
+    (void)tide_buffers_each(stats_put_buffers, out);
+    (void)tide_profile_print(out);
+    stats_put_learning(out);
+}
+
+static void stats_write_page(FILE *out)
+{
+    tide_document document;
+    if (!tide_document_begin(&document))
+        return; /* it ends anyhow */
+    stats_put_page(document.page);
+    (void)tide_document_end(&document, out, "the page of statistics");
+}
+
+static const char unwritable[] =
+    "tidepool: TIDEPOOL_STATS_FILE cannot be written, so here is what was to go there\n";
+static char stats_path[PATH_MAX]; /* the environment's TIDEPOOL_STATS_FILE; "": standard error */
+
+static void stats_note_path(void)
+{
+    const char *path = secure_getenv("TIDEPOOL_STATS_FILE");
+    if (path != NULL && strlen(path) < sizeof stats_path)
+        strcpy(stats_path, path);
+}
+
+/* Several processes may have the same file: each adds to it. */
+static FILE *stats_open(void)
+{
+    FILE *out = stats_path[0] != 0 ? fopen(stats_path, "ae") : NULL;
+    if (out == NULL && stats_path[0] != 0)
+        tide_os_write_error(unwritable, sizeof unwritable - 1);
+    return out != NULL ? out : stderr;
+}
+
+static void stats_at_exit(void)
+{
+    double asked = tide_setting_get(TIDE_SETTING_stats);
+    if (asked == TIDE_STATS_NONE)
+        return;
+    FILE *out = stats_open();
+    if (asked == TIDE_STATS_JSON)
+        (void)tide_facts_write(out);
+    else
+        stats_write_page(out);
+    if (out != stderr)
+        (void)fclose(out); /* it is written: each of the two flushes */
+}
+
+void tide_stats_prepare(void)
+{
+    static bool prepared; /* whoever attaches does so once, or again after a fork */
+    if (!prepared)
+        stats_note_path();
+    if (!prepared)
+        prepared = atexit(stats_at_exit) == 0;
+    tide_assert(prepared || tide_setting_get(TIDE_SETTING_stats) >= TIDE_STATS_NONE);
+}

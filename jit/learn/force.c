@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* Decides which plan a site has, puts it in force, and brings its code there: by a trial, or at
+ * once. */
+#include "jit/learn/force.h"
+
+#include "jit/events/event.h"
+#include "jit/learn/trial.h"
+#include "profiler/rate.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/settings.h"
+#include "runtime/scope/site.h"
+
+enum {
+    PLANS_MAX = 1024,  /* the most that the setting plans_max may say */
+    FIRST_BACK_OFF = 8 /* rounds */
+};
+
+/* MOST_NAME: the most that the setting NAME may say, MOST if that is less. */
+enum {
+    MOST = 1 << 20,
+#define TIDE_SETTING(name, initial, min, max, meaning) \
+    MOST_##name = (int)((int64_t)(max) < MOST ? (int64_t)(max) : MOST),
+#include "runtime/base/settings.def"
+#undef TIDE_SETTING
+};
+
+_Static_assert((int)MOST_plans_max == (int)PLANS_MAX,
+               "the list of earlier plans has room for every plan");
+
+/* ---- leaving alone ---------------------------------------------------------------------- */
+
+/* Up to a quarter more: sites that failed together shall not come back together. */
+uint64_t tide_force_jitter(uint64_t rounds)
+{
+    static uint64_t state = UINT64_C(0x9e3779b97f4a7c15); /* guarded by the registry */
+    tide_assert(state != 0);                              /* it would stay so */
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return rounds + state % (rounds / 4 + 1);
+}
+
+/* Leaves a plan alone, twice as long as the last time, up to a limit; never for good. */
+static void force_leave_alone(tide_learned *plan, uint64_t round)
+{
+    uint64_t most = tide_setting_whole(TIDE_SETTING_back_off_max);
+    plan->back_off = plan->back_off == 0 ? FIRST_BACK_OFF : plan->back_off * 2;
+    if (plan->back_off > most)
+        plan->back_off = most;
+    plan->retry_round = round + tide_force_jitter(plan->back_off);
+    tide_assert(plan->back_off <= most && plan->retry_round > round);
+}
+
+/* The site stays as it is; says why. */
+static void force_give_up(tide_learner *learner, tide_reason reason, const char *detail)
+{
+    learner->reason = reason;
+    const tide_plan *plan = __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED);
+    tide_event_note(TIDE_EVENT_GAVE_UP, learner->site, plan->tier, reason, detail);
+}
+
+/* ---- code ------------------------------------------------------------------------------- */
+
+/* Unloads code beyond `code_max` plans: first that of the plan that was in force longest ago. */
+static void force_keep_code_few(tide_learner *learner)
+{
+    for (;;) {
+        tide_learned *oldest = NULL;
+        uint64_t loaded = 0;
+        for (uint32_t i = 0; i < learner->plan_count; i++) {
+            tide_learned *plan = learner->plans[i];
+            if (plan->artefact == NULL)
+                continue;
+            loaded++;
+            if (i != learner->in_force && (oldest == NULL || plan->last_round < oldest->last_round))
+                oldest = plan;
+        }
+        if (loaded <= tide_setting_whole(TIDE_SETTING_code_max) || oldest == NULL)
+            return;
+        tide_learned_unload(learner, oldest);
+    }
+}
+
+static void force_adopt(tide_learner *learner, tide_reason reason)
+{
+    tide_learned *plan = tide_learner_plan_in_force(learner);
+    tide_assert(plan != NULL && plan->artefact != NULL && plan->state == TIDE_CODE_LOADED);
+    plan->state = TIDE_CODE_ADOPTED;
+    plan->back_off = 0;
+    learner->at_once = false;
+    tide_learner_use(learner, learner->in_force, reason);
+}
+
+/* A trial and a window are never open at a time: each would hide the other. */
+void tide_force_try_code(tide_learner *learner)
+{
+    tide_learned *plan = tide_learner_plan_in_force(learner);
+    if (plan == NULL || plan->state != TIDE_CODE_LOADED || learner->window)
+        return;
+    if (tide_setting_get(TIDE_SETTING_trial) == 0) {
+        force_adopt(learner, TIDE_REASON_untried);
+        return;
+    }
+    learner->reason =
+        tide_trial_begin(learner, plan) ? TIDE_REASON_trial_open : TIDE_REASON_no_memory;
+}
+
+/* Code that has shown no gain goes. It may have been wrong, so it gets another chance, but late. */
+static void force_reject(tide_learner *learner, tide_learned *plan, uint64_t round,
+                         tide_reason reason)
+{
+    tide_count(lost);
+    force_leave_alone(plan, round);
+    tide_learned_unload(learner, plan);
+    force_give_up(learner, reason, "");
+}
+
+void tide_force_judge(tide_learner *learner, uint64_t round)
+{
+    tide_learned *plan = tide_learner_plan_in_force(learner);
+    if (plan == NULL || plan->state != TIDE_CODE_TRIED)
+        return;
+    switch (tide_trial_judge(learner, plan)) {
+    case TIDE_VERDICT_OPEN: break;
+    case TIDE_VERDICT_WON:
+        tide_count(won);
+        force_adopt(learner, TIDE_REASON_trial_won);
+        break;
+    case TIDE_VERDICT_LOST: force_reject(learner, plan, round, TIDE_REASON_trial_lost); break;
+    case TIDE_VERDICT_EVEN: force_reject(learner, plan, round, TIDE_REASON_trial_even); break;
+    }
+}
+
+void tide_force_loaded(tide_learner *learner, uint32_t number, uint64_t round)
+{
+    tide_assert(number < learner->plan_count);
+    tide_learned *plan = learner->plans[number];
+    tide_assert(plan->state == TIDE_CODE_LOADED && plan->artefact != NULL);
+    learner->compiles++;
+    plan->last_round = round;
+    force_keep_code_few(learner);
+    if (number == learner->in_force)
+        tide_force_try_code(learner);
+}
+
+void tide_force_failed(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason,
+                       const char *detail)
+{
+    tide_assert(number < learner->plan_count);
+    tide_learned *plan = learner->plans[number];
+    tide_assert(plan->artefact == NULL && reason != TIDE_REASON_none);
+    plan->state = TIDE_CODE_NONE;
+    force_leave_alone(plan, round);
+    force_give_up(learner, reason, detail);
+}
+
+/* ---- putting in force ------------------------------------------------------------------- */
+
+/* Its code, if it is there, is tried by a later round. */
+void tide_force_change(tide_learner *learner, uint32_t number, bool compile, uint64_t round,
+                       tide_reason reason)
+{
+    tide_assert(number == TIDE_NO_PLAN || number < learner->plan_count);
+    tide_learned *before = tide_learner_plan_in_force(learner);
+    if (before != NULL)
+        tide_trial_end(learner, before);
+    learner->changed_ns = tide_rate_now();
+    tide_learner_use(learner, number, reason);
+    tide_learned *plan = tide_learner_plan_in_force(learner);
+    if (plan == NULL)
+        return;
+    plan->last_round = round;
+    tide_assert(plan->state != TIDE_CODE_TRIED); /* its trial ended with the plan before */
+    if (compile && plan->state == TIDE_CODE_NONE && round >= plan->retry_round)
+        plan->state = TIDE_CODE_WANTED;
+}
+
+static void force_put(tide_learner *learner, uint32_t number, bool compile, uint64_t round,
+                      tide_reason reason)
+{
+    tide_force_change(learner, number, compile, round, reason);
+    tide_force_try_code(learner);
+}
+
+/* A declaration takes the plan away that was in force; it may be for the same types. */
+static bool force_published(const tide_learner *learner, uint32_t number)
+{
+    const tide_site_record *record = learner->site->record;
+    tide_assert(number < learner->plan_count);
+    return (learner->site->kind != TIDE_KIND_SCOPE || record->table != NULL) &&
+           (learner->plans[number]->state != TIDE_CODE_ADOPTED || record->compiled != NULL);
+}
+
+/* A plan cannot be had. What was learned stays in force; but a declaration took that away. Each
+ * round asks for what is declared: it is said once. */
+static void force_do_without(tide_learner *learner, uint64_t round, bool declared)
+{
+    bool full = learner->plan_count >= tide_setting_whole(TIDE_SETTING_plans_max);
+    tide_reason why = full ? TIDE_REASON_too_many_plans : TIDE_REASON_no_memory;
+    if (declared && learner->reason == why)
+        return;
+    force_give_up(learner, why, "");
+    if (declared && learner->in_force != TIDE_NO_PLAN)
+        tide_force_change(learner, TIDE_NO_PLAN, false, round, why);
+}
+
+void tide_force_items(tide_learner *learner, const tide_items *items, bool compile, uint64_t round,
+                      tide_reason reason)
+{
+    uint32_t number;
+    if (tide_learner_plan(learner, items, &number) == NULL) {
+        force_do_without(learner, round, reason == TIDE_REASON_declared);
+        return;
+    }
+    tide_assert(number < learner->plan_count);
+    if (number != learner->in_force || !force_published(learner, number))
+        force_put(learner, number, compile, round, reason);
+}
+
+/* A dispatch is compiled for one generic function, and for types with methods of their own. The
+ * pattern of a use is the function. */
+static bool force_same_generic(const tide_learner *learner)
+{
+    const tide_site_profile *seen = tide_learner_evidence(learner);
+    return learner->site->kind != TIDE_KIND_DISPATCH ||
+           (seen->pattern_count == 1 && seen->patterns[0].length == 1);
+}
+
+/* An earlier plan of a scope may have been worth a table only. */
+bool tide_force_worth_code(const tide_learner *learner, uint32_t number)
+{
+    tide_assert(number < learner->plan_count);
+    uint32_t types = learner->plans[number]->items.count;
+    return learner->site->kind != TIDE_KIND_SCOPE ||
+           (types != 0 && types <= tide_setting_whole(TIDE_SETTING_types_max));
+}
+
+/* `because`: the reason to give in place of the choice's own; none: its own. */
+static void force_act(tide_learner *learner, const tide_choice *choice, uint64_t round,
+                      tide_reason because)
+{
+    tide_reason reason = because != TIDE_REASON_none ? because : choice->reason;
+    switch (choice->what) {
+    case TIDE_CHOICE_STAY:
+        if (choice->reason != TIDE_REASON_kept && learner->in_force == TIDE_NO_PLAN)
+            force_give_up(learner, choice->reason, "");
+        break;
+    case TIDE_CHOICE_GENERAL: force_put(learner, TIDE_NO_PLAN, false, round, reason); break;
+    case TIDE_CHOICE_OLD:
+        tide_count(reused);
+        force_put(learner, choice->old, tide_force_worth_code(learner, choice->old), round, reason);
+        break;
+    case TIDE_CHOICE_NEW:
+        tide_force_items(learner, &choice->items, choice->compile, round, reason);
+        break;
+    }
+}
+
+void tide_force_decide(tide_learner *learner, uint64_t round, tide_reason because)
+{
+    static const tide_items *earlier[PLANS_MAX]; /* guarded by the registry: stacks may be small */
+    tide_assert(learner->plan_count <= PLANS_MAX);
+    for (uint32_t i = 0; i < learner->plan_count; i++)
+        earlier[i] = &learner->plans[i]->items;
+    tide_thresholds at = tide_thresholds_now();
+    tide_choice choice;
+    if (!force_same_generic(learner)) {
+        force_give_up(learner, TIDE_REASON_no_method, "");
+        return;
+    }
+    tide_count(decisions);
+    tide_decide(learner->site->kind, tide_learner_evidence(learner), earlier, learner->plan_count,
+                learner->in_force, &at, &choice);
+    force_act(learner, &choice, round, because);
+}

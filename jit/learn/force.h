@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Which plan of a site is in force: deciding by the evidence, putting in force, and the code of the
+ * plan, which comes, is tried, adopted, or left alone for a while. Registry locked, throughout. */
+#ifndef TIDEPOOL_JIT_LEARN_FORCE_H
+#define TIDEPOOL_JIT_LEARN_FORCE_H
+
+#include "jit/learn/learner.h"
+
+/* Decides by the evidence and acts on it. `because`: the reason to give in place of the choice's
+ * own; TIDE_REASON_none: its own. */
+void tide_force_decide(tide_learner *learner, uint64_t round, tide_reason because);
+
+/* Puts the plan of these items in force, made if need be, unless it is; then tries its code. */
+void tide_force_items(tide_learner *learner, const tide_items *items, bool compile, uint64_t round,
+                      tide_reason reason);
+
+/* Puts a plan in force (TIDE_NO_PLAN: none); `compile`: it is wanted as code. Code that it has is
+ * left to tide_force_try_code. */
+void tide_force_change(tide_learner *learner, uint32_t number, bool compile, uint64_t round,
+                       tide_reason reason);
+
+/* May this plan be wanted as code? */
+bool tide_force_worth_code(const tide_learner *learner, uint32_t number);
+
+/* If the plan in force has code that was not tried: opens its trial, or adopts it where there are
+ * none. Not while a window is open: a trial would hide it. */
+void tide_force_try_code(tide_learner *learner);
+
+/* Judges the trial of the plan in force, if it is on trial. */
+void tide_force_judge(tide_learner *learner, uint64_t round);
+
+/* The code of a plan has come; or it will not, for this reason. `detail` is what the stager or the
+ * system said, or "". */
+void tide_force_loaded(tide_learner *learner, uint32_t number, uint64_t round);
+void tide_force_failed(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason,
+                       const char *detail);
+
+/* So many rounds and up to a quarter more: sites that failed together shall not come back
+ * together. */
+uint64_t tide_force_jitter(uint64_t rounds);
+
+#endif

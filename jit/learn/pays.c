@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* What a site loses without code, against what a compile costs. */
+#include "jit/learn/pays.h"
+
+#include "jit/events/event.h"
+#include "jit/learn/trial.h"
+#include "profiler/window.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/settings.h"
+#include "runtime/scope/site.h"
+
+/* ---- the model -------------------------------------------------------------------------- */
+
+/* Nanoseconds that a use gains by compiled code, as the benchmark has them for two compilers on one
+ * machine. A scope's table is nearly as good as code. */
+static const double pays_gain[TIDE_KIND_COUNT] = {
+    [TIDE_KIND_SCOPE] = 0.5, [TIDE_KIND_FRAME] = 20,   [TIDE_KIND_ACQUIRE] = 2,
+    [TIDE_KIND_ARRAY] = 6,   [TIDE_KIND_DISPATCH] = 2,
+};
+
+_Static_assert(TIDE_KIND_COUNT == 5, "each kind has its gain");
+
+/* What a batch costs in itself, and each site in it: nanoseconds of the processor. */
+static const double pays_batch_ns = 12e6, pays_site_ns = 3e6;
+
+/* Of what a kept artefact costs: it is only loaded. */
+static const double pays_part_if_kept = 0.1;
+
+static double pays_scale = 1; /* what batches were measured to cost, to the model's figure */
+
+static double pays_modelled(uint32_t sites)
+{
+    tide_assert(sites > 0);
+    uint32_t most = (uint32_t)tide_setting_get(TIDE_SETTING_batch_max);
+    return (sites + most - 1) / most * pays_batch_ns + sites * pays_site_ns;
+}
+
+double tide_pays_cost(uint32_t sites)
+{
+    bool kept = tide_setting_get(TIDE_SETTING_artefact_cache) != 0;
+    return pays_scale * pays_modelled(sites) * (kept ? pays_part_if_kept : 1);
+}
+
+void tide_pays_spent(uint32_t sites, double ns)
+{
+    enum { MOST = 10 }; /* times as dear, or as cheap: a machine may be that slow */
+    double measured = ns / pays_modelled(sites);
+    tide_assert(ns >= 0 && pays_scale > 0);
+    measured = measured > MOST ? MOST : measured < 1. / MOST ? 1. / MOST : measured;
+    __atomic_fetch_add(&tide_learning_figures.spent_us, (uint64_t)(ns / 1e3), __ATOMIC_RELAXED);
+    tide_registry_lock();
+    pays_scale += (measured - pays_scale) / 2;
+    tide_registry_unlock();
+}
+
+/* Nanoseconds of a use without code: entering and leaving, acquiring, dispatching to an empty method.
+ * Rough: the least that loops over a site of each kind took on one virtual machine that was busy with
+ * other work. They tell which tier is dearer and by about how much. Code takes less by the gain
+ * above. */
+static const struct {
+    double use, type; /* and for each type that is known */
+} pays_use[TIDE_KIND_COUNT] = {
+    [TIDE_KIND_SCOPE] = {8, 0.4}, [TIDE_KIND_FRAME] = {27, 8},   [TIDE_KIND_ACQUIRE] = {5, 0},
+    [TIDE_KIND_ARRAY] = {10, 0},  [TIDE_KIND_DISPATCH] = {8, 0},
+};
+
+static const double pays_scope_full = 22; /* a scope's of the tier full, of few types in the pool */
+
+/* ---- what a use takes ------------------------------------------------------------------- */
+
+/* Of the tier that code is tried against. */
+static double pays_modelled_control(tide_kind kind, uint32_t types)
+{
+    return pays_use[kind].use + types * pays_use[kind].type;
+}
+
+static tide_site_rival pays_modelled_use(tide_kind kind, tide_tier tier, uint32_t types)
+{
+    double control = pays_modelled_control(kind, types), gain = pays_gain[kind];
+    tide_assert(control > gain);
+    return (tide_site_rival){.tier = tier,
+                             .ns = tier == TIDE_TIER_COMPILED ? control - gain
+                                   : tier == TIDE_TIER_FULL && kind == TIDE_KIND_SCOPE
+                                       ? pays_scope_full
+                                       : control};
+}
+
+/* NULL: nothing is known. */
+static tide_site_rival pays_use_by(const tide_learned *plan, tide_kind kind, tide_tier tier)
+{
+    uint32_t types = plan != NULL ? plan->items.count : 0;
+    tide_trial_figures measured = {0};
+    if (plan != NULL)
+        measured = tide_trial_measured(plan);
+    tide_tier control = kind == TIDE_KIND_SCOPE ? TIDE_TIER_TABLE : TIDE_TIER_FULL;
+    tide_site_rival use = pays_modelled_use(kind, tier, types);
+    if (measured.uses == 0)
+        return use;
+    if (tier == control || tier == TIDE_TIER_COMPILED)
+        return (tide_site_rival){.tier = tier,
+                                 .ns =
+                                     tier == control ? measured.control_ns : measured.candidate_ns,
+                                 .measured = true};
+    use.ns *= measured.control_ns / pays_modelled_control(kind, types);
+    return use;
+}
+
+void tide_pays_describe(const tide_learned *plan, tide_site_information *out)
+{
+    for (int tier = TIDE_TIER_FULL; tier <= TIDE_TIER_COMPILED; tier++) {
+        if (tier == TIDE_TIER_TABLE && out->kind != TIDE_KIND_SCOPE)
+            continue;
+        tide_site_rival use = pays_use_by(plan, out->kind, (tide_tier)tier);
+        if (use.tier == out->tier) {
+            out->use_ns = use.ns;
+            out->use_measured = use.measured;
+        } else if (plan != NULL) {
+            tide_assert(out->rival_count < TIDE_TIER_COMPILED);
+            out->rivals[out->rival_count++] = use;
+        }
+    }
+}
+
+/* ---- what is lost ----------------------------------------------------------------------- */
+
+/* Nanoseconds of a use: as a trial has measured it, or else as modelled. */
+static double pays_measured_gain(const tide_learned *plan)
+{
+    tide_assert(plan->code.kind < TIDE_KIND_COUNT);
+    tide_trial_figures measured = tide_trial_measured(plan);
+    return measured.uses == 0 ? pays_gain[plan->code.kind]
+                              : measured.control_ns - measured.candidate_ns;
+}
+
+/* A trial that the code has lost says that there is nothing to gain. It may have been wrong, so the
+ * code gets another chance, but late. */
+static double pays_gain_of(const tide_learned *plan)
+{
+    double gain = pays_measured_gain(plan), least = pays_gain[plan->code.kind] / 10;
+    return gain > least && gain > tide_trial_measured(plan).error_ns ? gain : least;
+}
+
+void tide_pays_count(tide_learner *learner)
+{
+    double uses = tide_window_uses(learner->site), more = uses - learner->uses_counted;
+    learner->uses_counted = uses;
+    tide_learned *plan = tide_learner_plan_in_force(learner);
+    if (plan == NULL || more <= 0)
+        return;
+    bool code = plan->state == TIDE_CODE_ADOPTED;
+    double gain = pays_measured_gain(plan);
+    if (!code)
+        plan->uses_without += more;
+    else if (plan->had_code && gain > 0) /* nobody knows when in the interval the code came */
+        plan->saved_ns += more * gain;
+    plan->had_code = code;
+}
+
+double tide_pays_lost(const tide_learned *plan)
+{
+    tide_assert(plan->uses_without >= 0);
+    return plan->uses_without * pays_gain_of(plan);
+}
+
+/* ---- the decision ----------------------------------------------------------------------- */
+
+/* Of the round. */
+static struct {
+    uint32_t sites; /* whose part of the cost is covered */
+    double lost;    /* by those                          */
+} pays_offered;
+
+/* Has it lost what a site costs beyond its batch? */
+static bool pays_for_itself(const tide_learned *plan, double factor)
+{
+    return tide_pays_lost(plan) >= factor * (tide_pays_cost(2) - tide_pays_cost(1));
+}
+
+static double pays_factor(void)
+{
+    return tide_setting_get(TIDE_SETTING_break_even);
+}
+
+bool tide_pays_alone(const tide_learned *plan)
+{
+    return tide_pays_lost(plan) >= pays_factor() * tide_pays_cost(1);
+}
+
+void tide_pays_begin(void)
+{
+    pays_offered.sites = 0;
+    pays_offered.lost = 0;
+}
+
+void tide_pays_offer(const tide_learned *plan)
+{
+    if (!pays_for_itself(plan, pays_factor()))
+        return;
+    pays_offered.sites++;
+    pays_offered.lost += tide_pays_lost(plan);
+    tide_assert(pays_offered.sites != 0);
+}
+
+bool tide_pays_together(const tide_learned *plan)
+{
+    double factor = pays_factor();
+    return factor == 0 || (pays_offered.sites != 0 && pays_for_itself(plan, factor) &&
+                           pays_offered.lost >= factor * tide_pays_cost(pays_offered.sites));
+}

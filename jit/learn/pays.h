@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* When compiled code pays.
+ *
+ * A site that runs without code loses a little at each use. Code is ordered once it has lost as
+ * much as a compile costs: whatever the program does next, that is at most twice what the best
+ * choice would have cost (the classic argument of renting and buying; Karlin, Manasse, Rudolph and
+ * Sleator, 1988). Sites are compiled in batches, which share what a batch costs in itself.
+ *
+ * Uses are an estimate (profiler/rate.h) that counts only what windows have confirmed: a site that
+ * is idle loses nothing. What a plan has lost is used up by a compile of it. The gain of a use is
+ * modelled until a trial of the plan has measured it. What a compile costs is modelled until a
+ * stager has told what it spent. */
+#ifndef TIDEPOOL_JIT_LEARN_PAYS_H
+#define TIDEPOOL_JIT_LEARN_PAYS_H
+
+#include "jit/learn/learner.h"
+
+/* Adds to the plan in force the uses of its site that the last window has confirmed. After a window
+ * was taken, before another plan is put in force. Registry locked, as for all below but
+ * tide_pays_spent. */
+void tide_pays_count(tide_learner *learner);
+
+/* Nanoseconds that code for the plan would have saved so far, and that a compile of so many sites
+ * together costs. */
+double tide_pays_lost(const tide_learned *plan);
+double tide_pays_cost(uint32_t sites);
+
+/* Would code pay for this site, compiled alone? */
+bool tide_pays_alone(const tide_learned *plan);
+
+/* For a round, which compiles sites together: offers one after the other, then asks for each. */
+void tide_pays_begin(void);
+void tide_pays_offer(const tide_learned *plan);
+bool tide_pays_together(const tide_learned *plan);
+
+/* What a use takes by the tier in force, and by others for the types of `plan` (NULL: nothing is known
+ * of the site's types, so there are none): `use_ns` and `rivals`. As a trial has measured it; what no
+ * trial has is modelled, and put in proportion to what one has. */
+void tide_pays_describe(const tide_learned *plan, tide_site_information *out);
+
+/* A stager has told what a batch of so many sites took of the processor. Registry not locked. */
+void tide_pays_spent(uint32_t sites, double ns);
+
+#endif

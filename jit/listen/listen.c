@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* Loads the component that listens, and keeps the thread that serves it.
+ *
+ * The state has one writer at a time: whoever has moved it, with the lock held, to one that says
+ * that something is under way. */
+#define _GNU_SOURCE
+#include "jit/listen/listen.h"
+
+#include <tidepool/facts.h>
+#include <tidepool/listen.h>
+#include <tidepool/profile.h>
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "jit/events/event.h"
+#include "jit/learn/round.h"
+#include "jit/listen/order.h"
+#include "jit/stager/locate.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/copy.h"
+#include "runtime/base/error.h"
+#include "runtime/base/fork.h"
+#include "runtime/base/hooks.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/os.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/settings.h"
+#include "runtime/pool/core.h"
+#include "runtime/pool/request.h"
+
+enum { EXIT_WAITS_MS = 500 };
+
+typedef enum listen_state {
+    LISTEN_NOT,
+    LISTEN_BEGINS,
+    LISTEN_SERVES,
+    LISTEN_ENDS,
+    LISTEN_REFUSED /* the program has ended it, or it failed: only tide_listen begins it */
+} listen_state;
+
+/* Guarded by the lock; `state` and `again` are atomic, too, for pools that pass by. */
+static struct {
+    listen_state state;
+    bool again;    /* the parent of this process listened */
+    bool exiting;  /* nothing begins any more             */
+    bool threaded; /* `thread` is to be joined            */
+    pthread_t thread;
+    const tide_listen_component *component; /* loaded; NULL: not yet */
+    char folder[PATH_MAX];                  /* empty: where the command looks */
+} listen_own;
+
+static tide_lock listen_lock = TIDE_LOCK(TIDE_FORK_LISTEN);
+
+static void listen_take_lock(void)
+{
+    tide_lock_take(&listen_lock);
+}
+
+static void listen_let_go(void)
+{
+    tide_lock_let_go(&listen_lock);
+}
+
+static void listen_set(listen_state state)
+{
+    __atomic_store_n(&listen_own.state, state, __ATOMIC_RELAXED);
+}
+
+/* False: it is in another state. */
+static bool listen_move(listen_state from, listen_state to)
+{
+    listen_take_lock();
+    bool moved = listen_own.state == from && !listen_own.exiting;
+    if (moved)
+        listen_set(to);
+    listen_let_go();
+    return moved;
+}
+
+/* ---- the component ------------------------------------------------------------------------ */
+
+static const tide_listen_host listen_host = {.lock = listen_take_lock,
+                                             .unlock = listen_let_go,
+                                             .write_facts = tide_facts_write,
+                                             .write_event = tide_event_write,
+                                             .write_profile = tide_profile_write,
+                                             .write_spec = tide_listen_write_spec,
+                                             .obey = tide_listen_obey,
+                                             .message = tide_error_message,
+                                             .status_name = tide_status_name};
+
+#ifdef TIDEPOOL_STATIC
+/* A program may have it linked in. */
+extern const tide_listen_component tide_listen_table __attribute__((weak));
+
+static const tide_listen_component *listen_find_linked(void)
+{
+    return &tide_listen_table;
+}
+#else
+static const tide_listen_component *listen_find_linked(void)
+{
+    return NULL;
+}
+#endif
+
+/* NULL with a line in `error`. It stays loaded. */
+static const tide_listen_component *listen_load_file(const char *path, char *error, size_t room)
+{
+    unsigned let_go = tide_outside_enter();
+    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const tide_listen_component *found = module != NULL ? dlsym(module, "tide_listen_table") : NULL;
+    if (found == NULL)
+        snprintf(error, room, "%.200s", dlerror());
+    tide_outside_leave(let_go);
+    return found;
+}
+
+static const tide_listen_component *listen_load(char *error, size_t room)
+{
+    char path[PATH_MAX];
+    const tide_listen_component *found = listen_find_linked();
+    if (found == NULL && !tide_locate_component("libtidepool-listen.so", path, sizeof path)) {
+        snprintf(error, room, "no libtidepool-listen.so beside the library or on its run path");
+        return NULL;
+    }
+    found = found != NULL ? found : listen_load_file(path, error, room);
+    if (found == NULL || found->interface == TIDE_LISTEN_INTERFACE)
+        return found;
+    snprintf(error, room, "%.160s is of another version of the library", path);
+    return NULL;
+}
+
+/* By who has moved the state to LISTEN_BEGINS. */
+static bool listen_open(const char *folder, char *error, size_t room)
+{
+    const tide_listen_component *found = listen_load(error, room);
+    if (found == NULL)
+        return false;
+    listen_take_lock();
+    listen_own.component = found;
+    listen_let_go();
+    if (!found->open(&listen_host, folder[0] != '\0' ? folder : NULL, error, room))
+        return false;
+    __atomic_store_n(&tide_events_also, found->hear, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* ---- the thread --------------------------------------------------------------------------- */
+
+static void listen_say(const char *error)
+{
+    char line[400];
+    int length = snprintf(line, sizeof line, "tidepool: this process does not listen: %s\n", error);
+    tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+}
+
+static void *listen_serve(void *unused)
+{
+    (void)unused;
+    (void)prctl(PR_SET_NAME, "tide-listen");
+    tide_assert(listen_own.component != NULL);
+    listen_own.component->serve();
+    return NULL;
+}
+
+/* Where nobody waits for it: opens and serves. */
+static void *listen_open_and_serve(void *unused)
+{
+    char error[300];
+    if (!listen_open(listen_own.folder, error, sizeof error)) {
+        listen_say(error);
+        (void)listen_move(LISTEN_BEGINS, LISTEN_REFUSED);
+        return NULL;
+    }
+    if (listen_move(LISTEN_BEGINS, LISTEN_SERVES))
+        return listen_serve(unused);
+    listen_own.component->stop(); /* the process ends */
+    return NULL;
+}
+
+/* By who has moved the state. A thread that could not begin has ended already. */
+static void listen_join_thread(void)
+{
+    if (listen_own.threaded)
+        pthread_join(listen_own.thread, NULL);
+    listen_take_lock();
+    listen_own.threaded = false;
+    listen_let_go();
+}
+
+/* Signals are for the program's own threads. False: the system gives none. */
+static bool listen_start_thread(void *(*run)(void *))
+{
+    sigset_t all, before;
+    listen_join_thread();
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    listen_take_lock(); /* whoever ends this looks for the thread */
+    int error = pthread_create(&listen_own.thread, NULL, run, NULL);
+    listen_own.threaded = error == 0;
+    listen_let_go();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error == 0;
+}
+
+/* ---- beginning ---------------------------------------------------------------------------- */
+
+static void listen_begin_by_itself(void)
+{
+    if (!tide_copy_stay() || !listen_move(LISTEN_NOT, LISTEN_BEGINS))
+        return;
+    if (listen_start_thread(listen_open_and_serve))
+        return;
+    listen_say("the system gives no thread");
+    (void)listen_move(LISTEN_BEGINS, LISTEN_REFUSED);
+}
+
+void tide_listen_passed(void)
+{
+    bool again = __atomic_load_n(&listen_own.again, __ATOMIC_RELAXED);
+    if (TIDE_LIKELY(!again && tide_setting_get(TIDE_SETTING_listen) == 0))
+        return;
+    if (again)
+        __atomic_store_n(&listen_own.again, false, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) == LISTEN_NOT)
+        listen_begin_by_itself();
+}
+
+static tide_status listen_check_caller(const char *call)
+{
+    if (tide_round_held())
+        return tide_fail(TIDE_ERROR_STATE, call, "called by a listener to events");
+    if (tide_registry_held())
+        return tide_fail(TIDE_ERROR_STATE, call, "called by a visitor of sites");
+    return TIDE_OK;
+}
+
+/* The folder is kept for children. */
+static tide_status listen_begin(const char *folder, const char *call)
+{
+    char error[300];
+    tide_assert(strlen(folder) < sizeof listen_own.folder);
+    snprintf(listen_own.folder, sizeof listen_own.folder, "%s", folder);
+    if (!listen_open(folder, error, sizeof error)) {
+        (void)listen_move(LISTEN_BEGINS, LISTEN_NOT);
+        return tide_fail(TIDE_ERROR_FILE, call, "%s", error);
+    }
+    if (!listen_start_thread(listen_serve)) {
+        listen_own.component->stop();
+        listen_own.component->close();
+        (void)listen_move(LISTEN_BEGINS, LISTEN_NOT);
+        return tide_fail(TIDE_ERROR_MEMORY, call, "the system gives no thread");
+    }
+    (void)listen_move(LISTEN_BEGINS, LISTEN_SERVES);
+    return TIDE_OK;
+}
+
+tide_status tide_listen(const char *folder)
+{
+    static const char call[] = "tide_listen";
+    tide_attach();
+    TIDE_FORWARD(listen_check_caller(call));
+    if (!tide_copy_stay())
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "this copy of the library may be unloaded before the thread ends");
+    if (folder != NULL && (folder[0] != '/' || strlen(folder) >= sizeof listen_own.folder))
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the folder is no absolute path, or too long");
+    if (__atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) == LISTEN_SERVES)
+        return TIDE_OK;
+    if (listen_move(LISTEN_NOT, LISTEN_BEGINS) || listen_move(LISTEN_REFUSED, LISTEN_BEGINS))
+        return listen_begin(folder != NULL ? folder : "", call);
+    return tide_fail(TIDE_ERROR_STATE, call, "another thread begins or ends this");
+}
+
+/* ---- ending ------------------------------------------------------------------------------- */
+
+tide_status tide_listen_end(void)
+{
+    static const char call[] = "tide_listen_end";
+    tide_attach();
+    TIDE_FORWARD(listen_check_caller(call));
+    if (listen_move(LISTEN_NOT, LISTEN_REFUSED))
+        return TIDE_OK;
+    if (!listen_move(LISTEN_SERVES, LISTEN_ENDS))
+        return __atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) == LISTEN_REFUSED
+                   ? TIDE_OK
+                   : tide_fail(TIDE_ERROR_STATE, call, "another thread begins or ends this");
+    __atomic_store_n(&tide_events_also, NULL, __ATOMIC_RELEASE);
+    listen_own.component->stop();
+    listen_join_thread();
+    listen_own.component->close();
+    (void)listen_move(LISTEN_ENDS, LISTEN_REFUSED);
+    return TIDE_OK;
+}
+
+/* The name goes in any case. The thread may be waiting for a lock that whoever called exit has: so
+ * it is not waited for longer than a person would not notice. */
+static void listen_at_exit(void)
+{
+    listen_take_lock();
+    bool live = listen_own.state == LISTEN_BEGINS || listen_own.state == LISTEN_SERVES;
+    const tide_listen_component *component = listen_own.component;
+    bool joins = listen_own.threaded && !pthread_equal(listen_own.thread, pthread_self());
+    pthread_t thread = listen_own.thread;
+    listen_own.exiting = true;
+    listen_let_go();
+    __atomic_store_n(&tide_events_also, NULL, __ATOMIC_RELEASE);
+    if (live && component != NULL)
+        component->stop();
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += EXIT_WAITS_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (joins)
+        (void)pthread_timedjoin_np(thread, NULL, &until);
+}
+
+static void listen_ask_pool(tide_pool *pool, void *unused)
+{
+    (void)unused;
+    tide_request_pass(pool);
+}
+
+/* In the child of a fork: the thread is not here. As the keeper, it comes again only when a thread
+ * comes by a pool, for most children execute another program at once. */
+static void listen_forget(void)
+{
+    bool lost = listen_own.state == LISTEN_BEGINS || listen_own.state == LISTEN_SERVES;
+    if (listen_own.component != NULL)
+        listen_own.component->forget();
+    listen_own.threaded = false;
+    if (listen_own.state == LISTEN_ENDS)
+        listen_set(LISTEN_REFUSED);
+    else if (lost)
+        listen_set(LISTEN_NOT);
+    __atomic_store_n(&tide_events_also, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&listen_own.again, lost, __ATOMIC_RELAXED);
+    listen_let_go();
+    if (lost)
+        tide_pools_visit(listen_ask_pool, NULL); /* this thread has the registry: it forks */
+}
+
+static void listen_prepare(void)
+{
+    static const tide_fork_handlers handlers = {listen_take_lock, listen_let_go, listen_forget};
+    tide_fork_register(TIDE_FORK_LISTEN, &handlers);
+    atexit(listen_at_exit);
+}
+
+void tide_listen_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, listen_prepare);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Obeys clients. A site is looked up and used with the registry locked, so that its module is not
+ * unloaded in between. */
+#include "jit/listen/order.h"
+
+#include <string.h>
+
+#include <tidepool/facts.h>
+#include <tidepool/profile.h>
+#include <tidepool/tune.h>
+
+#include "jit/learn/keeper.h"
+#include "jit/learn/learner.h"
+#include "jit/spec/spec.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+#include "runtime/base/registry.h"
+#include "runtime/scope/site.h"
+
+static const char call[] = "request";
+
+/* ---- finding a site ----------------------------------------------------------------------- */
+
+static bool order_fits(const tide_listen_order *order, const tide_site *site)
+{
+    if (order->kind != NULL && strcmp(order->kind, tide_kind_name(site->kind)) != 0)
+        return false;
+    if (order->id != 0)
+        return site->record->id == order->id;
+    return order->name != NULL && strcmp(order->name, tide_site_name(site)) == 0;
+}
+
+/* Registry locked. NULL with a message. The first of several of one kind, as tide_site_find. */
+static tide_site *order_find_site(const tide_listen_order *order)
+{
+    tide_site *const *sites, *found = NULL;
+    size_t count = tide_site_list(&sites);
+    for (size_t i = 0; i < count; i++) {
+        if (!order_fits(order, sites[i]))
+            continue;
+        if (found != NULL && found->kind != sites[i]->kind) {
+            tide_fail(TIDE_ERROR_ARGUMENT, call, "'%s' is a %s and a %s: say which kind",
+                      order->name, tide_kind_name(found->kind), tide_kind_name(sites[i]->kind));
+            return NULL;
+        }
+        found = found != NULL ? found : sites[i];
+    }
+    if (found == NULL && order->id != 0)
+        tide_fail(TIDE_ERROR_NAME, call, "no site has the number %llu",
+                  (unsigned long long)order->id);
+    else if (found == NULL)
+        tide_fail(TIDE_ERROR_NAME, call, "no %s has the name '%.200s'",
+                  order->kind != NULL ? order->kind : "site",
+                  order->name != NULL ? order->name : "");
+    tide_assert(found == NULL || found->record != NULL);
+    return found;
+}
+
+/* ---- sites -------------------------------------------------------------------------------- */
+
+static tide_status order_pin(tide_site *site, const char *tier)
+{
+    for (int i = TIDE_TIER_FULL; i <= TIDE_TIER_COMPILED; i++)
+        if (tier != NULL && strcmp(tier, tide_tier_name((tide_tier)i)) == 0)
+            return tide_site_pin(site, (tide_tier)i);
+    return tide_fail(TIDE_ERROR_NAME, call, "'%.40s' is no tier: full, table, compiled",
+                     tier != NULL ? tier : "");
+}
+
+static tide_status order_declare(tide_site *site, const tide_listen_order *order)
+{
+    tide_type types[TIDE_SITE_TYPES];
+    if (order->type_count == 0 || order->type_count > TIDE_SITE_TYPES)
+        return tide_fail(TIDE_ERROR_SIZE, call, "%zu types; 1 to %d may be declared",
+                         order->type_count, TIDE_SITE_TYPES);
+    for (size_t i = 0; i < order->type_count; i++) {
+        types[i] = tide_type_find(order->types[i]);
+        if (types[i] == 0)
+            return tide_fail(TIDE_ERROR_NAME, call, "no type has the name '%.200s'",
+                             order->types[i]);
+    }
+    return tide_site_declare(site, types, order->type_count);
+}
+
+static tide_status order_change_site(const tide_listen_order *order)
+{
+    tide_registry_lock();
+    tide_site *site = order_find_site(order);
+    tide_status status = site == NULL ? tide_error_status() : TIDE_OK;
+    if (site != NULL && order->verb == TIDE_LISTEN_PIN)
+        status = order_pin(site, order->tier);
+    else if (site != NULL && order->verb == TIDE_LISTEN_UNPIN)
+        status = tide_site_unpin(site);
+    else if (site != NULL && order->verb == TIDE_LISTEN_RESET)
+        status = tide_site_reset(site);
+    else if (site != NULL && order->verb == TIDE_LISTEN_DECLARE)
+        status = order_declare(site, order);
+    else if (site != NULL)
+        status = tide_site_compile_now(site);
+    tide_registry_unlock();
+    if (status == TIDE_OK && order->verb == TIDE_LISTEN_COMPILE)
+        tide_keeper_wanted(); /* again: no thread starts while the registry is locked */
+    return status;
+}
+
+tide_status tide_listen_obey(const tide_listen_order *order)
+{
+    switch (order->verb) {
+    case TIDE_LISTEN_SET: return tide_tune_set(order->key, order->value);
+    case TIDE_LISTEN_SAVE: return tide_profile_save(order->path);
+    case TIDE_LISTEN_TRIM: return tide_pool_request_by_id(order->id, TIDE_REQUEST_TRIM);
+    case TIDE_LISTEN_PIN:
+    case TIDE_LISTEN_UNPIN:
+    case TIDE_LISTEN_RESET:
+    case TIDE_LISTEN_DECLARE:
+    case TIDE_LISTEN_COMPILE: return order_change_site(order);
+    }
+    return tide_fail(TIDE_ERROR_ARGUMENT, call, "no such verb");
+}
+
+/* ---- specs -------------------------------------------------------------------------------- */
+
+/* Registry locked. */
+static tide_status order_make_spec(const tide_listen_order *order, tide_spec *spec)
+{
+    const tide_site *site = order_find_site(order);
+    if (site == NULL)
+        return tide_error_status();
+    const tide_learner *learner = site->record->learner;
+    const tide_learned *plan = learner != NULL ? tide_learner_plan_in_force(learner) : NULL;
+    if (plan == NULL)
+        return tide_fail(TIDE_ERROR_STATE, call, "nothing has been learned of '%.200s' yet",
+                         tide_site_name(site));
+    tide_learner_spec(learner, plan, spec);
+    return TIDE_OK;
+}
+
+tide_status tide_listen_write_spec(const tide_listen_order *order, FILE *out)
+{
+    tide_spec *spec = tide_os_resize(NULL, sizeof *spec + TIDE_SPEC_SITE_BYTES);
+    if (spec == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the spec");
+    char *text = (char *)(spec + 1);
+    tide_registry_lock();
+    tide_status status = order_make_spec(order, spec);
+    tide_registry_unlock();
+    if (status == TIDE_OK) {
+        (void)tide_spec_write_head(text, TIDE_SPEC_SITE_BYTES);
+        (void)fputs(text, out);
+        (void)tide_spec_write(spec, text, TIDE_SPEC_SITE_BYTES);
+        (void)fputs(text, out);
+    }
+    tide_os_free(spec);
+    return status;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* The last events, as lines. Who writes one makes its text first, and then has the lock for a
+ * moment. */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/listen/server.h"
+#include "runtime/base/assert.h"
+
+typedef struct ring_line {
+    uint64_t serial;
+    char *text; /* with its line feed; NULL: none */
+    size_t length;
+} ring_line;
+
+static ring_line ring_lines[LISTEN_EVENTS]; /* guarded by the host's lock, as is all here */
+static uint64_t ring_heard;                 /* events so far: the next goes to this place  */
+static uint64_t ring_last;                  /* serial of the last                          */
+
+void listen_ring_hear(const tide_event *event)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    bool good = out != NULL && listen_host->write_event(out, event) == TIDE_OK;
+    good = out != NULL && fclose(out) == 0 && good && length > 0;
+    if (!good) {
+        free(text); /* those who follow find a gap in the serials */
+        return;
+    }
+    tide_assert(text[length - 1] == '\n');
+    listen_host->lock();
+    ring_line *line = &ring_lines[ring_heard++ % LISTEN_EVENTS];
+    char *old = line->text;
+    *line = (ring_line){.serial = event->serial, .text = text, .length = length};
+    ring_last = event->serial > ring_last ? event->serial : ring_last;
+    listen_host->unlock();
+    free(old);
+}
+
+uint64_t listen_ring_last(void)
+{
+    listen_host->lock();
+    uint64_t last = ring_last;
+    listen_host->unlock();
+    return last;
+}
+
+/* Locked. The first kept event after `told`; NULL: none. They lie in the order of their serials. */
+static const ring_line *ring_find(uint64_t told)
+{
+    uint64_t low = ring_heard > LISTEN_EVENTS ? ring_heard - LISTEN_EVENTS : 0, high = ring_heard;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (ring_lines[middle % LISTEN_EVENTS].serial > told)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < ring_heard ? &ring_lines[low % LISTEN_EVENTS] : NULL;
+}
+
+/* Locked. A copy: it may be overwritten as soon as the lock is let go. */
+static char *ring_copy_next(uint64_t told, uint64_t *serial, size_t *length)
+{
+    const ring_line *line = ring_find(told);
+    char *copy = line != NULL ? malloc(line->length) : NULL;
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, line->text, line->length);
+    *serial = line->serial;
+    *length = line->length;
+    return copy;
+}
+
+static bool ring_tell_one(listen_output *output, uint64_t *told, const char *text, size_t length,
+                          uint64_t serial)
+{
+    char gap[64];
+    tide_assert(serial > *told);
+    int bytes = serial - *told > 1
+                    ? snprintf(gap, sizeof gap, "{\"gap\":%" PRIu64 "}\n", serial - *told - 1)
+                    : 0;
+    bool good =
+        listen_output_add(output, gap, (size_t)bytes) && listen_output_add(output, text, length);
+    *told = serial;
+    return good;
+}
+
+bool listen_ring_tell(listen_output *output, uint64_t *told, bool bounded)
+{
+    bool good = true;
+    while (good && (!bounded || output->count < LISTEN_BACKLOG)) {
+        uint64_t serial;
+        size_t length;
+        listen_host->lock();
+        char *text = ring_copy_next(*told, &serial, &length);
+        listen_host->unlock();
+        if (text == NULL)
+            return true;
+        good = ring_tell_one(output, told, text, length, serial);
+        free(text);
+    }
+    return good;
+}
+
+void listen_ring_forget(void)
+{
+    memset(ring_lines, 0,
+           sizeof ring_lines); /* whose heap the texts are in, as the parent left it */
+    ring_heard = ring_last = 0;
+}

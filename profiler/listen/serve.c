@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread that serves: one look at every client, then it waits. Nothing in it blocks but that. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profiler/listen/server.h"
+#include "profiler/listen/socket.h"
+#include "runtime/base/assert.h"
+
+enum {
+    LOOK_MS = 1000,  /* has the program closed the socket? */
+    FOLLOW_MS = 50,  /* has something happened?            */
+    ACCEPTS_MAX = 16 /* in one look: who calls and hangs up must not keep the others waiting */
+};
+
+const tide_listen_host *listen_host;
+static listen_client serve_clients[LISTEN_CLIENTS]; /* the thread's own */
+static bool serve_stopped;                          /* atomic           */
+
+static int64_t serve_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool serve_is_to_stop(void)
+{
+    return __atomic_load_n(&serve_stopped, __ATOMIC_ACQUIRE);
+}
+
+static void serve_end_client(int place)
+{
+    listen_client *client = &serve_clients[place];
+    tide_assert(client->connected);
+    listen_output_free(&client->output);
+    client->connected = client->follows = client->ends = false;
+    client->length = 0;
+    listen_socket_close(place);
+}
+
+/* ---- reading ------------------------------------------------------------------------------ */
+
+static bool serve_hears(const listen_client *client)
+{
+    return !client->ends && client->output.count < LISTEN_BACKLOG;
+}
+
+/* Answers the whole lines that have come, as long as the client takes what it is told. False: it
+ * goes. */
+static bool serve_answer_lines(listen_client *client)
+{
+    size_t done = 0;
+    bool good = true;
+    while (good && serve_hears(client)) {
+        char *start = client->line + done;
+        char *end = memchr(start, '\n', client->length - done);
+        if (end == NULL)
+            break;
+        *end = '\0';
+        good = listen_request_answer(client, start, (size_t)(end - start));
+        done = (size_t)(end + 1 - client->line);
+    }
+    tide_assert(done <= client->length);
+    memmove(client->line, client->line + done, client->length - done);
+    client->length -= done;
+    if (good && client->length == LISTEN_LINE_MAX - 1 &&
+        memchr(client->line, '\n', client->length) == NULL) {
+        good = listen_request_refuse(client, "a line of more than 64 KiB", NULL);
+        client->ends = true;
+    }
+    return good;
+}
+
+/* False: it has hung up. What it asked before is still answered, if it reads. */
+static bool serve_read(int number, listen_client *client)
+{
+    size_t room = LISTEN_LINE_MAX - 1 - client->length;
+    if (room == 0)
+        return true;
+    ssize_t got = recv(number, client->line + client->length, room, MSG_DONTWAIT);
+    if (got > 0)
+        client->length += (size_t)got;
+    else if (got == 0 || (errno != EAGAIN && errno != EINTR))
+        client->ends = true;
+    return got > 0 || !client->ends || client->output.count > 0;
+}
+
+/* ---- writing ------------------------------------------------------------------------------ */
+
+/* False: it is gone, or takes nothing for too long. */
+static bool serve_write(int number, listen_client *client)
+{
+    int64_t now = serve_now_ms();
+    while (client->output.count > 0) {
+        ssize_t wrote = send(number, client->output.bytes + client->output.first,
+                             client->output.count, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0 && errno != EAGAIN)
+            return false;
+        if (wrote < 0)
+            return now - client->taken_ms < LISTEN_PATIENCE_MS;
+        listen_output_drop(&client->output, (size_t)wrote);
+        client->taken_ms = now;
+    }
+    client->taken_ms = now;
+    return !client->ends;
+}
+
+/* ---- one look ----------------------------------------------------------------------------- */
+
+/* `ready`: what poll said of it. */
+static void serve_look_at_client(int place, short ready)
+{
+    listen_client *client = &serve_clients[place];
+    int number = listen_socket_get(place);
+    bool stays = number >= 0;
+    if (stays && (ready & (POLLIN | POLLHUP | POLLERR)) != 0 && serve_hears(client))
+        stays = serve_read(number, client);
+    stays = stays && serve_answer_lines(client);
+    if (stays && client->follows)
+        stays = listen_ring_tell(&client->output, &client->told, true);
+    stays = stays && serve_write(number, client);
+    if (!stays)
+        serve_end_client(place);
+}
+
+static void serve_accept_clients(void)
+{
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        bool refused;
+        int place = listen_socket_accept(&refused);
+        if (place < 0 && !refused)
+            return;
+        if (place < 0)
+            continue;
+        tide_assert(!serve_clients[place].connected);
+        serve_clients[place].connected = true;
+        serve_clients[place].taken_ms = serve_now_ms();
+    }
+}
+
+/* Whom to wait for. Returns how long. */
+static int serve_prepare_look(struct pollfd look[LISTEN_SOCKETS])
+{
+    int wait = LOOK_MS;
+    look[LISTEN_DOOR] = (struct pollfd){listen_socket_get(LISTEN_DOOR), POLLIN, 0};
+    for (int i = 0; i < LISTEN_CLIENTS; i++) {
+        const listen_client *client = &serve_clients[i];
+        look[i] = (struct pollfd){-1, 0, 0};
+        if (!client->connected)
+            continue;
+        look[i].fd = listen_socket_get(i);
+        look[i].events =
+            (short)((serve_hears(client) ? POLLIN : 0) | (client->output.count > 0 ? POLLOUT : 0));
+        if (client->follows)
+            wait = FOLLOW_MS;
+    }
+    return wait;
+}
+
+static void serve_clients_until_stopped(void)
+{
+    while (!serve_is_to_stop()) {
+        struct pollfd look[LISTEN_SOCKETS];
+        int wait = serve_prepare_look(look), ready = poll(look, LISTEN_SOCKETS, wait);
+        if (serve_is_to_stop())
+            return;
+        for (int i = 0; i < LISTEN_CLIENTS; i++)
+            if (serve_clients[i].connected)
+                serve_look_at_client(i, ready > 0 ? look[i].revents : 0);
+        if (ready > 0 && (look[LISTEN_DOOR].revents & POLLIN) != 0)
+            serve_accept_clients();
+    }
+}
+
+/* ---- the component's table ---------------------------------------------------------------- */
+
+static bool serve_open(const tide_listen_host *host, const char *folder, char *error, size_t room)
+{
+    listen_host = host;
+    __atomic_store_n(&serve_stopped, false, __ATOMIC_RELEASE);
+    return listen_socket_open(folder, error, room);
+}
+
+static void serve_stop(void)
+{
+    __atomic_store_n(&serve_stopped, true, __ATOMIC_RELEASE);
+    if (listen_host != NULL)
+        listen_socket_shut();
+}
+
+static void serve_close(void)
+{
+    for (int i = 0; i < LISTEN_CLIENTS; i++)
+        if (serve_clients[i].connected)
+            serve_end_client(i);
+    listen_socket_close(LISTEN_DOOR);
+}
+
+/* The thread was somewhere in all this: what it had allocated stays where it is. */
+static void serve_forget(void)
+{
+    listen_socket_forget();
+    listen_ring_forget();
+    memset(serve_clients, 0, sizeof serve_clients);
+}
+
+__attribute__((visibility("default")))
+const tide_listen_component tide_listen_table = {.interface = TIDE_LISTEN_INTERFACE,
+                                                 .open = serve_open,
+                                                 .serve = serve_clients_until_stopped,
+                                                 .stop = serve_stop,
+                                                 .close = serve_close,
+                                                 .hear = listen_ring_hear,
+                                                 .forget = serve_forget};

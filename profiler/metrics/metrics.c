@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+/* A facts document as metrics. */
+#include "profiler/metrics/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "profiler/metrics/table.h"
+#include "profiler/record/value.h"
+#include "runtime/base/assert.h"
+
+/* ---- the families ---- */
+
+typedef struct metrics_family {
+    const char *name; /* without _total */
+    bool counter;
+    const char *unit; /* how the name ends, or NULL */
+    const char *help;
+    const char *value; /* the member; NULL: how many things */
+    double scale;
+} metrics_family;
+
+enum { METRICS_FAMILIES = 11 };
+typedef struct metrics_group {
+    const tide_table_form *form;
+    const char *labels[TIDE_TABLE_LABELS + 1]; /* as they are called here */
+    bool sums;                                 /* else each row tells of its first thing alone */
+    metrics_family families[METRICS_FAMILIES];
+} metrics_group;
+
+static const tide_table_form metrics_pools = {
+    "pools",
+    {"name", "device"},
+    {"held_bytes", "live_bytes", "peak_bytes", "limit_bytes", "slots"}};
+static const tide_table_form metrics_pools_counted = {
+    "pools", {"name", "device"}, {"allocations", "releases", "exchanges"}};
+static const tide_table_form metrics_sites = {"sites", {"name", "kind", "file"}, {NULL}};
+static const tide_table_form metrics_sites_counted = {
+    "sites", {"name", "kind", "file"}, {"samples", "misses", "compiles", "compile_ns", "uses"}};
+static const tide_table_form metrics_buffers = {
+    "buffers", {"name", "device"}, {"live", "cached", "live_bytes", "cached_bytes", "max_bytes"}};
+static const tide_table_form metrics_buffers_counted = {"buffers",
+                                                        {"name", "device"},
+                                                        {"hits", "misses", "releases", "refused",
+                                                         "dropped", "trimmed", "pressed", "failed",
+                                                         "asked_bytes", "given_bytes"}};
+
+static const metrics_group metrics_groups[] = {
+    {&metrics_pools,
+     {"pool", "device"},
+     true,
+     {{"tidepool_pools", false, NULL, "Pools of this name.", NULL, 1},
+      {"tidepool_pool_held_bytes", false, "bytes", "Memory that pools hold.", "held_bytes", 1},
+      {"tidepool_pool_live_bytes", false, "bytes", "Memory of pools that is in use.", "live_bytes",
+       1},
+      {"tidepool_pool_peak_bytes", false, "bytes",
+       "Most memory held, each pool's own most added up.", "peak_bytes", 1},
+      {"tidepool_pool_limit_bytes", false, "bytes",
+       "Limits of pools added up; 0 where there is none.", "limit_bytes", 1},
+      {"tidepool_pool_slots", false, NULL, "Slots of pools.", "slots", 1}}},
+    {&metrics_pools_counted,
+     {"pool", "device"},
+     true,
+     {{"tidepool_pool_allocations", true, NULL, "Allocations of pools from their source.",
+       "allocations", 1},
+      {"tidepool_pool_releases", true, NULL, "Allocations given back.", "releases", 1},
+      {"tidepool_pool_exchanges", true, NULL, "Slots exchanged for larger ones.", "exchanges", 1}}},
+    {&metrics_sites,
+     {"site", "kind", "place"},
+     false,
+     {{"tidepool_site_tier", false, NULL, "Plan in force: 0 full, 1 table, 2 compiled.", "tier", 1},
+      {"tidepool_site_use_seconds", false, "seconds",
+       "Time of one use by the plan in force; 0: not known.", "use_ns", 1e-9}}},
+    {&metrics_sites_counted,
+     {"site", "kind", "place"},
+     true,
+     {{"tidepool_site_samples", true, NULL, "Uses that the profiler has seen.", "samples", 1},
+      {"tidepool_site_misses", true, NULL, "Uses whose guard failed.", "misses", 1},
+      {"tidepool_site_compiles", true, NULL, "Compiled plans made.", "compiles", 1},
+      {"tidepool_site_compile_seconds", true, "seconds", "Processor time of its compiles.",
+       "compile_ns", 1e-9},
+      {"tidepool_site_uses", false, NULL, "Uses so far, estimated from observed windows.", "uses",
+       1}}},
+    {&metrics_buffers,
+     {"buffers", "device"},
+     true,
+     {{"tidepool_buffers_live", false, NULL, "Buffers that the program holds.", "live", 1},
+      {"tidepool_buffers_cached", false, NULL, "Buffers in the cache.", "cached", 1},
+      {"tidepool_buffers_live_bytes", false, "bytes", "Memory that the program holds.",
+       "live_bytes", 1},
+      {"tidepool_buffers_cached_bytes", false, "bytes", "Memory in the cache.", "cached_bytes", 1},
+      {"tidepool_buffers_max_bytes", false, "bytes", "Most that may be cached.", "max_bytes", 1}}},
+    {&metrics_buffers_counted,
+     {"buffers", "device"},
+     true,
+     {{"tidepool_buffers_hits", true, NULL, "Requests served from the cache.", "hits", 1},
+      {"tidepool_buffers_misses", true, NULL, "Requests that were allocated.", "misses", 1},
+      {"tidepool_buffers_releases", true, NULL, "Buffers released.", "releases", 1},
+      {"tidepool_buffers_refused", true, NULL, "Handles refused because they were stale.",
+       "refused", 1},
+      {"tidepool_buffers_dropped", true, NULL, "Released buffers for which there was no room.",
+       "dropped", 1},
+      {"tidepool_buffers_trimmed", true, NULL,
+       "Cached buffers given back later: by use, by age, by a trim, under pressure.", "trimmed", 1},
+      {"tidepool_buffers_pressed", true, NULL,
+       "Times that the device had no memory and the cache was given back.", "pressed", 1},
+      {"tidepool_buffers_failed", true, NULL, "Requests that got no memory.", "failed", 1},
+      {"tidepool_buffers_asked_bytes", true, "bytes", "Memory asked for.", "asked_bytes", 1},
+      {"tidepool_buffers_given_bytes", true, "bytes", "Memory given.", "given_bytes", 1}}},
+};
+enum { METRICS_GROUPS = sizeof metrics_groups / sizeof *metrics_groups };
+
+/* ---- what is gone ---- */
+
+struct tide_metrics_memory {
+    json_t *last; /* document, or NULL */
+    tide_table gone[METRICS_GROUPS];
+};
+
+/* Counters of things that may go while the process lives. */
+static bool metrics_may_go(const metrics_group *group)
+{
+    return group->form == &metrics_pools_counted || group->form == &metrics_buffers_counted;
+}
+
+static void metrics_table_begin(tide_table *table, const metrics_group *group)
+{
+    *table = (tide_table){.form = group->form, .most = TIDE_METRICS_SERIES};
+}
+
+tide_metrics_memory *tide_metrics_memory_new(void)
+{
+    tide_metrics_memory *memory = calloc(1, sizeof *memory);
+    for (int i = 0; memory != NULL && i < METRICS_GROUPS; i++)
+        metrics_table_begin(&memory->gone[i], &metrics_groups[i]);
+    return memory;
+}
+
+static void metrics_forget(tide_metrics_memory *memory)
+{
+    for (int i = 0; i < METRICS_GROUPS; i++)
+        tide_table_free(&memory->gone[i]);
+    json_decref(memory->last);
+    memory->last = NULL;
+}
+
+void tide_metrics_memory_free(tide_metrics_memory *memory)
+{
+    if (memory != NULL)
+        metrics_forget(memory);
+    free(memory);
+}
+
+static bool metrics_has(const json_t *list, uint64_t id)
+{
+    const json_t *object;
+    size_t i;
+    json_array_foreach(list, i, object)
+    {
+        if (tide_value_count(object, "id") == id)
+            return true;
+    }
+    return false;
+}
+
+static void metrics_remember_gone(tide_table *gone, const json_t *before, const json_t *now)
+{
+    const json_t *list = json_object_get(now, gone->form->list), *object;
+    size_t i;
+    json_array_foreach(json_object_get(before, gone->form->list), i, object)
+    {
+        if (!metrics_has(list, tide_value_count(object, "id")))
+            (void)tide_table_add(gone, object); /* without memory a counter goes back: no more */
+    }
+    for (i = 0; i < gone->count; i++)
+        gone->rows[i].first = NULL; /* a document's that is given back */
+}
+
+void tide_metrics_remember(tide_metrics_memory *memory, const json_t *facts)
+{
+    json_t *now = json_deep_copy(facts);
+    bool same =
+        memory->last != NULL &&
+        tide_value_count(memory->last, "pid") == tide_value_count(facts, "pid") &&
+        strcmp(tide_value_text(memory->last, "program"), tide_value_text(facts, "program")) == 0;
+    if (!same)
+        metrics_forget(memory);
+    for (int i = 0; same && i < METRICS_GROUPS; i++) {
+        if (metrics_may_go(&metrics_groups[i]))
+            metrics_remember_gone(&memory->gone[i], memory->last, facts);
+    }
+    json_decref(memory->last);
+    memory->last = now;
+}
+
+/* ---- writing ---- */
+
+typedef struct metrics_writer {
+    FILE *out;
+    tide_metrics_format format;
+} metrics_writer;
+
+static void metrics_head(const metrics_writer *writer, const char *name, const char *type,
+                         const char *unit, const char *help)
+{
+    bool open = writer->format == TIDE_METRICS_OPEN;
+    const char *total = !open && strcmp(type, "counter") == 0 ? "_total" : "";
+    fprintf(writer->out, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, total, help, name, total, type);
+    if (open && unit != NULL)
+        fprintf(writer->out, "# UNIT %s %s\n", name, unit);
+}
+
+static void metrics_label(FILE *out, const char *text)
+{
+    for (; *text != 0; text++) {
+        if (*text == '\\' || *text == '"')
+            fputc('\\', out);
+        if (*text == '\n')
+            fputs("\\n", out);
+        else
+            fputc(*text, out);
+    }
+}
+
+static void metrics_value(FILE *out, double value)
+{
+    if (value == floor(value) && fabs(value) < 9e15)
+        fprintf(out, " %.0f\n", value);
+    else
+        fprintf(out, " %.9g\n", value);
+}
+
+static double metrics_tier(const char *tier)
+{
+    return strcmp(tier, "compiled") == 0 ? 2 : strcmp(tier, "table") == 0 ? 1 : 0;
+}
+
+static double metrics_of_row(const metrics_group *group, const metrics_family *family,
+                             const tide_table_row *row)
+{
+    if (family->value == NULL)
+        return row->things;
+    if (!group->sums && strcmp(family->value, "tier") == 0)
+        return metrics_tier(tide_value_text(row->first, "tier"));
+    if (!group->sums)
+        return tide_value_number(row->first, family->value) * family->scale;
+    for (int i = 0; group->form->values[i] != NULL; i++) {
+        if (strcmp(group->form->values[i], family->value) == 0)
+            return row->values[i] * family->scale;
+    }
+    tide_assert(!"a family's value that its form adds up");
+    return 0;
+}
+
+static void metrics_sample(const metrics_writer *writer, const metrics_group *group,
+                           const metrics_family *family, const tide_table_row *row)
+{
+    fprintf(writer->out, "%s%s{", family->name, family->counter ? "_total" : "");
+    for (int i = 0; group->labels[i] != NULL; i++) {
+        fprintf(writer->out, "%s%s=\"", i == 0 ? "" : ",", group->labels[i]);
+        metrics_label(writer->out, row->labels[i]);
+        fputc('"', writer->out);
+    }
+    fputc('}', writer->out);
+    metrics_value(writer->out, metrics_of_row(group, family, row));
+}
+
+static bool metrics_write_group(const metrics_writer *writer, const metrics_group *group,
+                                const json_t *facts, const tide_table *gone)
+{
+    tide_table table;
+    metrics_table_begin(&table, group);
+    bool good = (gone == NULL || tide_table_merge(&table, gone)) && tide_table_fill(&table, facts);
+    for (const metrics_family *family = group->families; good && family->name != NULL; family++) {
+        metrics_head(writer, family->name, family->counter ? "counter" : "gauge", family->unit,
+                     family->help);
+        for (size_t i = 0; i < table.count; i++) {
+            if (group->sums || table.rows[i].first != NULL)
+                metrics_sample(writer, group, family, &table.rows[i]);
+        }
+    }
+    tide_table_free(&table);
+    return good;
+}
+
+/* A family with a label `result`, or with none (results NULL): members of an object of the document. */
+static void metrics_single(const metrics_writer *writer, const metrics_family *family,
+                           const json_t *from, const char *const *results)
+{
+    metrics_head(writer, family->name, family->counter ? "counter" : "gauge", family->unit,
+                 family->help);
+    const char *total = family->counter ? "_total" : "";
+    for (; results != NULL && *results != NULL; results++) {
+        fprintf(writer->out, "%s%s{result=\"%s\"}", family->name, total, *results);
+        metrics_value(writer->out, tide_value_number(from, *results) * family->scale);
+    }
+    if (family->value == NULL)
+        return;
+    fprintf(writer->out, "%s%s", family->name, total);
+    metrics_value(writer->out, tide_value_number(from, family->value) * family->scale);
+}
+
+static void metrics_write_process(const metrics_writer *writer, const json_t *facts)
+{
+    static const char *const compiles[] = {"compiled", "failed", "kept", NULL};
+    static const char *const trials[] = {"won", "lost", NULL};
+    static const metrics_family families[] = {
+        {"tidepool_process_held_bytes", false, "bytes", "Host memory of all pools and buffers.",
+         "held_bytes", 1},
+        {"tidepool_process_limit_bytes", false, "bytes", "Limit of that; 0: none.", "limit_bytes",
+         1},
+        {"tidepool_process_cpu_seconds", true, "seconds", "Processor time of the process.",
+         "process_cpu_ns", 1e-9},
+        {"tidepool_stager_compiles", true, NULL, "Sites sent to the stager, by what came of it.",
+         NULL, 1},
+        {"tidepool_trials", true, NULL, "Trials of compiled code.", NULL, 1},
+        {"tidepool_stager_seconds", true, "seconds", "Processor time of compiles.", "spent_us",
+         1e-6},
+        {"tidepool_rounds", true, NULL, "Rounds of learning.", "rounds", 1},
+        {"tidepool_windows", true, NULL, "Windows read.", "windows", 1},
+    };
+    const json_t *process = json_object_get(facts, "process");
+    const json_t *learning = json_object_get(facts, "learning");
+    metrics_single(writer, &families[0], process, NULL);
+    metrics_single(writer, &families[1], process, NULL);
+    metrics_single(writer, &families[2], facts, NULL);
+    metrics_single(writer, &families[3], learning, compiles);
+    metrics_single(writer, &families[4], learning, trials);
+    for (int i = 5; i < 8; i++)
+        metrics_single(writer, &families[i], learning, NULL);
+}
+
+static void metrics_write_build(const metrics_writer *writer, const json_t *facts)
+{
+    bool open = writer->format == TIDE_METRICS_OPEN;
+    metrics_head(writer, open ? "tidepool_build" : "tidepool_build_info", open ? "info" : "gauge",
+                 NULL, "The library in the process.");
+    fputs("tidepool_build_info{version=\"", writer->out);
+    metrics_label(writer->out, tide_value_text(facts, "version"));
+    fputs("\",program=\"", writer->out);
+    metrics_label(writer->out, tide_value_text(facts, "program"));
+    fputs("\"} 1\n", writer->out);
+}
+
+bool tide_metrics_of(FILE *out, const json_t *facts, const tide_metrics_memory *memory,
+                     tide_metrics_format format)
+{
+    metrics_writer writer = {out, format};
+    bool good = true;
+    metrics_write_build(&writer, facts);
+    for (int i = 0; i < METRICS_GROUPS; i++)
+        good = good && metrics_write_group(&writer, &metrics_groups[i], facts,
+                                           memory != NULL ? &memory->gone[i] : NULL);
+    metrics_write_process(&writer, facts);
+    if (format == TIDE_METRICS_OPEN)
+        fputs("# EOF\n", out);
+    return good && !ferror(out);
+}
+
+/* ---- which format ---- */
+
+/* The weight that an Accept header gives to this type: of its best entry, 0 if there is none. */
+static double metrics_weight(const char *accept, const char *type)
+{
+    double best = 0;
+    for (const char *entry = accept; *entry != 0;) {
+        size_t length = strcspn(entry, ","), skip = strspn(entry, " \t");
+        char text[128];
+        snprintf(text, sizeof text, "%.*s", (int)(length < 120 ? length : 120), entry);
+        const char *q = strstr(text, "q=");
+        double weight = q != NULL ? strtod(q + 2, NULL) : 1;
+        if (strncasecmp(text + (skip < length ? skip : 0), type, strlen(type)) == 0 &&
+            weight > best)
+            best = weight;
+        entry += length + (entry[length] == ',');
+    }
+    return best;
+}
+
+tide_metrics_format tide_metrics_accepted(const char *accept)
+{
+    if (accept == NULL)
+        return TIDE_METRICS_PROMETHEUS;
+    double open = metrics_weight(accept, "application/openmetrics-text");
+    return open > 0 && open >= metrics_weight(accept, "text/plain") ? TIDE_METRICS_OPEN
+                                                                    : TIDE_METRICS_PROMETHEUS;
+}
+
+const char *tide_metrics_type(tide_metrics_format format)
+{
+    return format == TIDE_METRICS_OPEN
+               ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+               : "text/plain; version=0.0.4; charset=utf-8";
+}

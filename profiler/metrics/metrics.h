@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* A facts document as metrics, in Prometheus's text format or in OpenMetrics.
+ *
+ * Labels are bounded: a family has at most TIDE_METRICS_SERIES series of its own, the things that the
+ * process knew first; the rest is summed under the label "other", counters and bytes only. Which
+ * those are does not change while the process lives, so that a sum never goes back for that. Pools of
+ * one name and device are one series. */
+#ifndef TIDEPOOL_PROFILER_METRICS_METRICS_H
+#define TIDEPOOL_PROFILER_METRICS_METRICS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { TIDE_METRICS_SERIES = 100 };
+
+typedef enum tide_metrics_format { TIDE_METRICS_PROMETHEUS, TIDE_METRICS_OPEN } tide_metrics_format;
+
+/* What pools that are gone had counted, so that counters do not go back: kept from one document of
+ * a process to the next. All zero at first. */
+typedef struct tide_metrics_memory tide_metrics_memory;
+
+/* NULL without memory. */
+tide_metrics_memory *tide_metrics_memory_new(void);
+void tide_metrics_memory_free(tide_metrics_memory *memory);
+
+/* Adds what is gone since the document before, and keeps this one. Of another process (a program
+ * that was executed) it forgets all. */
+void tide_metrics_remember(tide_metrics_memory *memory, const json_t *facts);
+
+/* `memory` may be NULL. False without memory for it; then what was written is not whole. */
+bool tide_metrics_of(FILE *out, const json_t *facts, const tide_metrics_memory *memory,
+                     tide_metrics_format format);
+
+/* Which format does this value of the HTTP header Accept (or NULL) like best? */
+tide_metrics_format tide_metrics_accepted(const char *accept);
+
+/* The value of Content-Type. */
+const char *tide_metrics_type(tide_metrics_format format);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* The figures of this process, written by itself. */
+#define _GNU_SOURCE
+#include <tidepool/facts.h>
+#include <tidepool/metrics.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "profiler/metrics/metrics.h"
+#include "runtime/base/assert.h"
+
+/* One process, one memory of what is gone. */
+static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
+static tide_metrics_memory *write_memory;
+
+/* The document, or NULL with the status. */
+static json_t *write_ask(tide_status *status)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    json_t *facts = NULL;
+    FILE *document = open_memstream(&text, &bytes);
+    *status = document != NULL ? tide_facts_write(document) : TIDE_ERROR_MEMORY;
+    if (document != NULL && fclose(document) != 0 && *status == TIDE_OK)
+        *status = TIDE_ERROR_MEMORY;
+    if (*status == TIDE_OK && (facts = json_loadb(text, bytes, 0, NULL)) == NULL)
+        *status = TIDE_ERROR_MEMORY;
+    free(text);
+    tide_assert((facts != NULL) == (*status == TIDE_OK));
+    return facts;
+}
+
+tide_status tide_metrics_write(FILE *out, bool openmetrics)
+{
+    tide_status status;
+    if (out == NULL)
+        return TIDE_ERROR_ARGUMENT;
+    json_t *facts = write_ask(&status);
+    if (facts == NULL)
+        return status;
+    pthread_mutex_lock(&write_lock);
+    if (write_memory == NULL)
+        write_memory = tide_metrics_memory_new();
+    if (write_memory != NULL)
+        tide_metrics_remember(write_memory, facts);
+    bool good = write_memory != NULL &&
+                tide_metrics_of(out, facts, write_memory,
+                                openmetrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS);
+    pthread_mutex_unlock(&write_lock);
+    json_decref(facts);
+    if (good)
+        return TIDE_OK;
+    return ferror(out) ? TIDE_ERROR_FILE : TIDE_ERROR_MEMORY;
+}

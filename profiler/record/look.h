@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* One look at a process that listens: its events since the last one, then its facts. */
+#ifndef TIDEPOOL_PROFILER_RECORD_LOOK_H
+#define TIDEPOOL_PROFILER_RECORD_LOOK_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "profiler/record/read.h"
+#include "profiler/tool/client.h"
+
+typedef struct tide_look {
+    pid_t pid;
+    const char *folder; /* of sockets; NULL: where they always are */
+    int timeout_ms;     /* for each answer                         */
+    tool_client client;
+    bool open;         /* there is a connection         */
+    json_int_t serial; /* of the last event that was seen */
+} tide_look;
+
+/* Calls `visit` with events, gaps and facts as a record has them. False where the process gives no
+ * good answer: `client.error` says why, the connection is closed, and the next look tries anew, for
+ * the process may have executed another program. */
+bool tide_look_once(tide_look *look, tide_record_visit *visit, void *user);
+
+void tide_look_end(tide_look *look);
+
+#endif

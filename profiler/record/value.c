@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Values of a JSON document that may be anything. */
+#include "profiler/record/value.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/base/assert.h"
+
+double tide_value_number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    double number = json_is_number(value) ? json_number_value(value) : 0;
+    return isfinite(number) ? number : 0;
+}
+
+uint64_t tide_value_count(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    if (json_is_integer(value))
+        return json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+    double number = tide_value_number(object, key);
+    return number > 0 && number < 1e18 ? (uint64_t)number : 0;
+}
+
+const char *tide_value_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text != NULL ? text : "";
+}
+
+bool tide_value_flag(const json_t *object, const char *key)
+{
+    return json_is_true(json_object_get(object, key));
+}
+
+json_t *tide_value_clipped(const char *text, size_t bytes)
+{
+    size_t length = strlen(text);
+    tide_assert(bytes > 4);
+    if (length <= bytes)
+        return json_string(text);
+    length = bytes - 3; /* three dots, or one character of three bytes */
+    while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+        length--;
+    return json_sprintf("%.*s...", (int)length, text);
+}
+
+void tide_value_plain(char *out, size_t size, const char *text)
+{
+    size_t i = 0;
+    tide_assert(size > 0);
+    for (; text[i] != 0 && i + 1 < size; i++)
+        out[i] = (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i];
+    while (text[i] != 0 && i > 0 && ((unsigned char)text[i] & 0xC0) == 0x80)
+        i--; /* not within a character */
+    out[i] = 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Values of a JSON document that may be anything: what is missing or of another type reads as 0, as
+ * "" or as nothing. So a reader needs no test of its own, and a hostile document harms nobody. */
+#ifndef TIDEPOOL_PROFILER_RECORD_VALUE_H
+#define TIDEPOOL_PROFILER_RECORD_VALUE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A number, or 0. */
+double tide_value_number(const json_t *object, const char *key);
+
+/* A number that is no count (negative, huge) reads as 0; a fraction is cut off. */
+uint64_t tide_value_count(const json_t *object, const char *key);
+
+/* Text of the document's own, or "". */
+const char *tide_value_text(const json_t *object, const char *key);
+
+bool tide_value_flag(const json_t *object, const char *key);
+
+/* At most `bytes` of the text, cut between characters, as a new value. */
+json_t *tide_value_clipped(const char *text, size_t bytes);
+
+/* What a person may read in a terminal: control characters become '?'. */
+void tide_value_plain(char *out, size_t size, const char *text);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* What pools and buffers could do with less: memory that grows, lies idle, or comes and goes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "profiler/record/value.h"
+#include "profiler/report/advice.h"
+#include "runtime/base/assert.h"
+
+/* As few looks as can tell a trend, and as many as can tell a maximum. */
+enum { MEMORY_LOOKS_TREND = 12, MEMORY_LOOKS_MANY = 50 };
+static const double memory_worth = 1 << 20; /* bytes below which nothing is said */
+
+static void memory_subject(const tide_thing *thing, const char *noun, tide_advice *advice)
+{
+    char name[64], thread[32];
+    tide_value_plain(name, sizeof name, tide_value_text(thing->last, "name"));
+    tide_value_plain(thread, sizeof thread, tide_value_text(thing->last, "thread_name"));
+    snprintf(advice->subject, sizeof advice->subject, "%s %s%s%s%s", noun, name,
+             thread[0] != 0 ? " (thread " : "", thread, thread[0] != 0 ? ")" : "");
+}
+
+/* The most that it held in one of three parts of the record. */
+static double memory_most(const tide_history *history, const tide_thing *thing, int part, bool live)
+{
+    double third = tide_history_duration(history) / 3, most = 0;
+    double from = (double)history->first_ns + third * part, to = from + third;
+    for (size_t i = 0; i < thing->count; i++) {
+        double begin = (double)thing->points[i].time_ns;
+        double end = i + 1 < thing->count ? (double)thing->points[i + 1].time_ns : to;
+        double value = live ? thing->points[i].second : thing->points[i].value;
+        if (begin < to && end > from && value > most)
+            most = value;
+    }
+    return most;
+}
+
+static void pool_advise_growth(const tide_history *history, const tide_thing *pool,
+                               tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    char a[TIDE_ADVICE_BYTES], b[TIDE_ADVICE_BYTES];
+    double most[3];
+    for (int part = 0; part < 3; part++)
+        most[part] = memory_most(history, pool, part, false);
+    if (history->documents < MEMORY_LOOKS_TREND || most[2] < memory_worth ||
+        most[1] < 1.1 * most[0] || most[2] < 1.1 * most[1])
+        return;
+    memory_subject(pool, "pool", &advice);
+    snprintf(advice.what, sizeof advice.what, "It was still growing when the record ended.");
+    snprintf(
+        advice.why, sizeof advice.why,
+        "Most held in the first third of the record: %s, in the last: %s; %.0f levels are open.",
+        tide_advice_bytes(a, most[0]), tide_advice_bytes(b, most[2]),
+        tide_value_number(pool->last, "depth"));
+    snprintf(
+        advice.instead, sizeof advice.instead,
+        "Arrays acquired outside of every scope, or in one that never ends, stay. Open a scope in "
+        "the loop's body; tide_pool_print tells which types it is.");
+    tide_advice_put(out, &advice);
+}
+
+static void pool_advise_idle(const tide_history *history, const tide_thing *pool,
+                             tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    char a[TIDE_ADVICE_BYTES], b[TIDE_ADVICE_BYTES];
+    double held = tide_value_number(pool->last, "held_bytes"), live = 0;
+    for (int part = 0; part < 3; part++) {
+        double most = memory_most(history, pool, part, true);
+        live = most > live ? most : live;
+    }
+    if (history->documents < MEMORY_LOOKS_MANY || held < memory_worth || live == 0 ||
+        held < 4 * live)
+        return;
+    memory_subject(pool, "pool", &advice);
+    snprintf(advice.what, sizeof advice.what, "It holds %s and was never seen to use more than %s.",
+             tide_advice_bytes(a, held), tide_advice_bytes(b, live));
+    snprintf(advice.why, sizeof advice.why,
+             "%.0f looks at it; slots keep the greatest length they ever had.",
+             (double)history->documents);
+    snprintf(advice.instead, sizeof advice.instead,
+             "After a rare large round call tide_pool_trim, or set `auto_trim` to 1.");
+    snprintf(advice.code, sizeof advice.code, "tide_pool_trim(pool, TIDE_ALL_TYPES);");
+    tide_advice_put(out, &advice);
+}
+
+static void pool_advise_churn(const tide_history *history, const tide_thing *pool,
+                              tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    double seconds = tide_history_duration(history) / 1e9;
+    double made = tide_history_grown(history, pool, "allocations");
+    double gone = tide_history_grown(history, pool, "releases");
+    double churn = made < gone ? made : gone;
+    if (history->documents < 2 || churn < 1000 || churn / seconds < 50)
+        return;
+    memory_subject(pool, "pool", &advice);
+    snprintf(advice.what, sizeof advice.what, "It allocates and releases %.3g times a second.",
+             churn / seconds);
+    snprintf(
+        advice.why, sizeof advice.why,
+        "%.3g allocations and %.3g releases in %.3g s. A pool that fits its loop does neither.",
+        made, gone, seconds);
+    snprintf(
+        advice.instead, sizeof advice.instead, "%s",
+        tide_value_flag(pool->last, "disabled")
+            ? "It is a disabled pool: each acquire is an allocation. Take TIDEPOOL_DISABLE away."
+            : "Is it made, trimmed or reset in each round? Keep it, and let scopes rewind it.");
+    tide_advice_put(out, &advice);
+}
+
+static void pool_advise_limit(const tide_thing *pool, tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    char a[TIDE_ADVICE_BYTES], b[TIDE_ADVICE_BYTES];
+    double limit = tide_value_number(pool->last, "limit_bytes");
+    double peak = tide_value_number(pool->last, "peak_bytes");
+    if (limit <= 0 || peak < 0.9 * limit)
+        return;
+    memory_subject(pool, "pool", &advice);
+    snprintf(advice.what, sizeof advice.what, "It is near its limit: %s of %s were held.",
+             tide_advice_bytes(a, peak), tide_advice_bytes(b, limit));
+    snprintf(advice.why, sizeof advice.why, "At its limit an acquire fails and gives NULL.");
+    snprintf(advice.instead, sizeof advice.instead,
+             "Raise the limit of the pool, or acquire less within one scope.");
+    tide_advice_put(out, &advice);
+}
+
+static void pool_advise_checks(const tide_things *pools, tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_NOTE};
+    size_t checked = 0, disabled = 0;
+    for (size_t i = 0; i < pools->count; i++) {
+        checked += tide_value_number(pools->each[i]->last, "check") > 0;
+        disabled += tide_value_flag(pools->each[i]->last, "disabled");
+    }
+    if (checked + disabled == 0)
+        return;
+    snprintf(advice.subject, sizeof advice.subject, "this record");
+    snprintf(advice.what, sizeof advice.what, "Its times are not those of a normal run.");
+    snprintf(advice.why, sizeof advice.why,
+             "Of %zu pools %zu looked for misuse (check level 1 or 2), and %zu were disabled.",
+             pools->count, checked, disabled);
+    snprintf(advice.instead, sizeof advice.instead,
+             "Record once more without TIDEPOOL_CHECK and TIDEPOOL_DISABLE before you draw "
+             "conclusions.");
+    tide_advice_put(out, &advice);
+}
+
+/* ---- buffers ---- */
+
+static void buffers_advise_misses(const tide_history *history, const tide_thing *buffers,
+                                  tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    double hits = tide_history_grown(history, buffers, "hits");
+    double misses = tide_history_grown(history, buffers, "misses");
+    double dropped = tide_history_grown(history, buffers, "dropped");
+    double pressed = tide_history_grown(history, buffers, "pressed");
+    if (hits + misses < 1000 || misses < 0.1 * (hits + misses))
+        return;
+    memory_subject(buffers, "buffers", &advice);
+    snprintf(advice.what, sizeof advice.what,
+             "%.2g %% of its requests are not served from the cache.",
+             100 * misses / (hits + misses));
+    snprintf(advice.why, sizeof advice.why,
+             "%.3g hits, %.3g misses; %.3g released buffers found no room, %.3g were freed because "
+             "the device "
+             "was short.",
+             hits, misses, dropped, pressed);
+    snprintf(advice.instead, sizeof advice.instead, "%s",
+             pressed > 0 ? "The device has too little memory for what the program holds at once."
+             : dropped > 0
+                 ? "Raise bytes_max (or count_max) of the instance."
+                 : "Sizes differ too much: tidepool-replay tells from a trace which policy fits.");
+    tide_advice_put(out, &advice);
+}
+
+static void buffers_advise_rounding(const tide_thing *buffers, tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    char a[TIDE_ADVICE_BYTES];
+    double asked = tide_value_number(buffers->last, "asked_bytes");
+    double given = tide_value_number(buffers->last, "given_bytes");
+    if (asked < memory_worth || given < 1.3 * asked)
+        return;
+    memory_subject(buffers, "buffers", &advice);
+    snprintf(advice.what, sizeof advice.what, "It gives %.0f %% more memory than it is asked for.",
+             100 * (given / asked - 1));
+    snprintf(advice.why, sizeof advice.why,
+             "%s were asked for; sizes are rounded by the instance's policy.",
+             tide_advice_bytes(a, asked));
+    snprintf(advice.instead, sizeof advice.instead,
+             "TIDE_BUFFERS_STEPS rounds by 25 %% at most; tidepool-replay compares the policies on "
+             "a trace.");
+    tide_advice_put(out, &advice);
+}
+
+static void buffers_advise_wrong(const tide_history *history, const tide_thing *buffers,
+                                 tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_WRONG};
+    double refused = tide_history_grown(history, buffers, "refused");
+    double failed = tide_history_grown(history, buffers, "failed");
+    if (refused == 0 && failed == 0)
+        return;
+    memory_subject(buffers, "buffers", &advice);
+    snprintf(advice.what, sizeof advice.what, "%s.",
+             refused > 0 ? "The program released or used buffers that it no longer owned"
+                         : "Requests got no memory");
+    snprintf(advice.why, sizeof advice.why, "%.3g handles were refused, %.3g requests failed.",
+             refused, failed);
+    snprintf(advice.instead, sizeof advice.instead, "%s",
+             refused > 0
+                 ? "A buffer is released once, by the last who uses it; TIDEPOOL_CHECK=1 under a "
+                   "sanitizer shows who is too late."
+                 : "The program must look at generation == 0, and hold less at once.");
+    tide_advice_put(out, &advice);
+}
+
+void tide_advice_of_memory(const tide_history *history, tide_advice_list *out)
+{
+    for (size_t i = 0; i < history->pools.count; i++) {
+        const tide_thing *pool = history->pools.each[i];
+        tide_assert(pool->last != NULL);
+        pool_advise_growth(history, pool, out);
+        pool_advise_idle(history, pool, out);
+        pool_advise_churn(history, pool, out);
+        pool_advise_limit(pool, out);
+    }
+    for (size_t i = 0; i < history->buffers.count; i++) {
+        const tide_thing *buffers = history->buffers.each[i];
+        tide_assert(buffers->last != NULL);
+        buffers_advise_misses(history, buffers, out);
+        buffers_advise_rounding(buffers, out);
+        buffers_advise_wrong(history, buffers, out);
+    }
+    pool_advise_checks(&history->pools, out);
+}

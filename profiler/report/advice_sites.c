@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/* What sites could do faster: types that are known, guards that fail, code that never came. */
+#include <stdio.h>
+#include <string.h>
+
+#include <tidepool/type.h>
+
+#include "profiler/record/value.h"
+#include "profiler/report/advice.h"
+#include "runtime/base/assert.h"
+
+/* From how many uses on anything is said of a site, and from which part of them on they count. */
+enum { ADVICE_USES_MIN = 1000, ADVICE_HOT = 10000 }; /* HOT: in a second */
+#define ADVICE_BRIEF_NS 60e9 /* in a shorter record compiles cannot have paid yet */
+static const double advice_misses_part = 0.01;
+static const double advice_always_part = 0.001;
+enum { ADVICE_TYPES_MAX = 8 };
+
+typedef struct site_view {
+    const tide_history *history;
+    const tide_thing *thing;
+    const json_t *last;
+    const char *kind, *reason_code;
+    char name[64];               /* as a person may read it                                */
+    double uses, misses, use_ns; /* in the record; of one use */
+    double faster_ns;            /* of a use by compiled code, 0: not known                */
+    double slower_ns;            /* of a use by the general path, 0: not known             */
+} site_view;
+
+static double site_rival(const json_t *site, const char *tier)
+{
+    const json_t *rival;
+    size_t i;
+    json_array_foreach(json_object_get(site, "rivals"), i, rival)
+    {
+        if (strcmp(tide_value_text(rival, "tier"), tier) == 0)
+            return tide_value_number(rival, "ns");
+    }
+    return strcmp(tide_value_text(site, "tier"), tier) == 0 ? tide_value_number(site, "use_ns") : 0;
+}
+
+static site_view site_viewed(const tide_history *history, const tide_thing *thing)
+{
+    site_view site = {
+        .history = history,
+        .thing = thing,
+        .last = thing->last,
+        .kind = tide_value_text(thing->last, "kind"),
+        .reason_code = tide_value_text(thing->last, "reason_code"),
+        .uses = tide_history_grown(history, thing, "uses"),
+        .misses = tide_history_grown(history, thing, "misses"),
+        .use_ns = tide_value_number(thing->last, "use_ns"),
+        .faster_ns = site_rival(thing->last, "compiled"),
+        .slower_ns = site_rival(thing->last, "full"),
+    };
+    tide_value_plain(site.name, sizeof site.name, tide_value_text(thing->last, "name"));
+    return site;
+}
+
+static void site_subject(const site_view *site, tide_advice *advice)
+{
+    char file[48];
+    const char *path = tide_value_text(site->last, "file"), *slash = strrchr(path, '/');
+    tide_value_plain(file, sizeof file, slash != NULL ? slash + 1 : path);
+    if (file[0] != 0)
+        snprintf(advice->subject, sizeof advice->subject, "%s (%s:%.0f)", site->name, file,
+                 tide_value_number(site->last, "line"));
+    else
+        snprintf(advice->subject, sizeof advice->subject, "%s", site->name);
+    advice->site = site->thing->id;
+}
+
+/* ", 2.1 % of the program's processor time", where it is worth a word. */
+static const char *site_share(const tide_advice *advice, char *out, size_t size)
+{
+    out[0] = 0;
+    if (advice->share >= 0.0005)
+        snprintf(out, size, ", %.2g %% of the program's processor time", advice->share * 100);
+    return out;
+}
+
+static void site_cost(const site_view *site, tide_advice *advice, double use_ns, double uses)
+{
+    advice->use_ns = use_ns > 0 ? use_ns : 0;
+    advice->cost_ns = advice->use_ns * uses;
+    advice->share = tide_advice_share(site->history, advice->cost_ns);
+}
+
+/* ---- types that are known ---- */
+
+static const char *site_c_type(const char *name)
+{
+#define SITE_TYPE(id, constant, ctype, bits, text) \
+    if (strcmp(name, text) == 0)                   \
+        return #ctype;
+    TIDE_BUILTIN_TYPES(SITE_TYPE)
+#undef SITE_TYPE
+    return strlen(name) < 32 ? name : NULL; /* as the program registered it */
+}
+
+/* "f64 and i32", and the same in C with `before` in front of each and `after` behind it. False if a
+ * type has no short name, or there are too many. */
+static bool site_list_types(const json_t *types, char *words, char *code, size_t size,
+                            const char *after)
+{
+    size_t count = json_array_size(types), i;
+    const json_t *type;
+    words[0] = code[0] = 0;
+    if (count == 0 || count > ADVICE_TYPES_MAX)
+        return false;
+    json_array_foreach(types, i, type)
+    {
+        char name[40];
+        const char *text = json_is_string(type) ? json_string_value(type) : "";
+        const char *c = site_c_type(text);
+        if (c == NULL || text[0] == 0)
+            return false;
+        tide_value_plain(name, sizeof name, text);
+        const char *join = i == 0 ? "" : i + 1 == count ? " and " : ", ";
+        snprintf(words + strlen(words), size - strlen(words), "%s%s", join, name);
+        tide_value_plain(name, sizeof name, c);
+        char variable = (char)('a' + (int)i);
+        if (after != NULL)
+            snprintf(code + strlen(code), size - strlen(code), ", (%s, %c, %s)", name, variable,
+                     after);
+        else
+            snprintf(code + strlen(code), size - strlen(code), ", %s", name);
+    }
+    return true;
+}
+
+/* What stands for a site whose types are known: the macro, and how it is written. */
+static const char *site_typed_form(const site_view *site, const char *types, tide_advice *advice)
+{
+    if (strcmp(site->kind, "scope") == 0) {
+        snprintf(advice->code, sizeof advice->code, "TIDE_SCOPE_TYPES(pool%.200s);", types);
+        return "TIDE_SCOPE_TYPES";
+    }
+    if (strcmp(site->kind, "frame") == 0) {
+        snprintf(advice->code, sizeof advice->code, "TIDE_FRAME(pool%.200s);", types);
+        return "TIDE_FRAME";
+    }
+    tide_assert(strcmp(site->kind, "acquire") == 0 && types[0] == ',');
+    snprintf(advice->code, sizeof advice->code, "tide_acquire(pool%.200s, n)", types);
+    return "tide_acquire";
+}
+
+static bool site_has_typed_form(const site_view *site)
+{
+    size_t count = json_array_size(json_object_get(site->last, "types"));
+    return strcmp(site->kind, "scope") == 0 || strcmp(site->kind, "frame") == 0 ||
+           (strcmp(site->kind, "acquire") == 0 && count == 1);
+}
+
+/* The types never change, so that the program may as well name them. True if that was said. */
+static bool site_advise_types(const site_view *site, tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    char words[200], types[200], share[64];
+    const char *tier = tide_value_text(site->last, "tier");
+    if (!site_has_typed_form(site) || site->thing->varied ||
+        site->misses > advice_always_part * site->uses || strcmp(tier, "compiled") == 0 ||
+        !site_list_types(json_object_get(site->last, "types"), words, types, sizeof words,
+                         strcmp(site->kind, "frame") == 0 ? "n" : NULL))
+        return false;
+    site_subject(site, &advice);
+    site_cost(site, &advice, site->faster_ns > 0 ? site->use_ns - site->faster_ns : 0, site->uses);
+    if (advice.use_ns < 0.05 &&
+        site->uses < ADVICE_HOT * tide_history_duration(site->history) / 1e9)
+        return false; /* nothing was measured, and nobody would notice */
+    const char *form = site_typed_form(site, types, &advice);
+    int length = snprintf(advice.what, sizeof advice.what, "`%s` always takes %.100s: %s ",
+                          site->name, words, form);
+    if (advice.use_ns >= 0.05)
+        snprintf(advice.what + length, sizeof advice.what - (size_t)length,
+                 "saves %.2g ns a use%s.", advice.use_ns, site_share(&advice, share, sizeof share));
+    else
+        snprintf(advice.what + length, sizeof advice.what - (size_t)length,
+                 "needs no learning for it.");
+    length =
+        snprintf(advice.why, sizeof advice.why,
+                 "%.3g uses in the record, %.0f of them with other types; it runs its %.12s plan",
+                 site->uses, site->misses, tier);
+    if (advice.use_ns >= 0.05)
+        snprintf(advice.why + length, sizeof advice.why - (size_t)length,
+                 ", %.1f ns a use, and code for its types takes %.1f ns.", site->use_ns,
+                 site->faster_ns);
+    else
+        snprintf(advice.why + length, sizeof advice.why - (size_t)length, ".");
+    snprintf(advice.instead, sizeof advice.instead,
+             "Name the types where the site stands: %s is inlined, and at least as fast as code "
+             "compiled later.",
+             form);
+    tide_advice_put(out, &advice);
+    return true;
+}
+
+/* ---- guards that fail ---- */
+
+static void site_advise_misses(const site_view *site, tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    char share[64];
+    if (site->misses < 100 || site->misses < advice_misses_part * site->uses)
+        return;
+    site_subject(site, &advice);
+    bool both = site->slower_ns > 0 && site->use_ns > 0;
+    site_cost(site, &advice, both ? site->slower_ns - site->use_ns : 0, site->misses);
+    snprintf(advice.what, sizeof advice.what,
+             "%.2g %% of the uses of `%s` are not what its plan is for%s.",
+             site->uses > 0 ? 100 * site->misses / site->uses : 100, site->name,
+             site_share(&advice, share, sizeof share));
+    snprintf(
+        advice.why, sizeof advice.why,
+        "A guard failed in %.3g of %.3g uses, which then took the general path; %.0f plans were "
+        "published for it so far.",
+        site->misses, site->uses, tide_value_number(site->last, "generation"));
+    snprintf(advice.instead, sizeof advice.instead,
+             "Does it serve callers of different types? Give each a site of its own, so that each "
+             "learns "
+             "its own types; or declare all types with tide_site_declare.");
+    snprintf(advice.code, sizeof advice.code, "TIDE_SCOPE_NAMED(pool, \"%s: sums\");", site->name);
+    if (strcmp(site->kind, "scope") != 0)
+        advice.code[0] = 0;
+    advice.use_ns = 0; /* of a miss, not of a use */
+    tide_advice_put(out, &advice);
+}
+
+/* ---- code that never came ---- */
+
+typedef struct site_reason {
+    const char *code, *why, *instead;
+} site_reason;
+
+static const site_reason site_reasons[] = {
+    {"megamorphic", "takes more different types or shapes than are worth testing for",
+     "Split it by type: one site in each branch; for values in any order hand over many at once "
+     "(tide_dispatch_each)."},
+    {"others", "takes more different types or shapes than a profile has room for",
+     "Split it by type or shape, so that each site sees a few."},
+    {"many_types", "takes more types than compiled code saves",
+     "Open an inner scope for a part of the work, or raise the setting `types_max`."},
+    {"no_method",
+     "calls methods of different generic functions, or types without a method of their own",
+     "Add methods for its types (tide_generic_add), and give each generic function a site of its "
+     "own."},
+    {"too_many_plans", "has had as many plans as are remembered: what it does keeps changing",
+     "Split it by what changes; or pin the plan that serves best (tide_site_pin)."},
+    {"stager_missing", "could not be compiled, for there is no stager",
+     "Install tidepool-stage beside the library, or name it in TIDEPOOL_STAGER."},
+    {"stager_refused", "could not be compiled, for the stager may not be used here",
+     "See the page of the stager about its owner, its mode and privileged programs."},
+    {"compile_failed", "could not be compiled: the stager refused its spec",
+     "Please report it, with what `tidepool explain` prints of the site."},
+    {"stager_late", "could not be compiled: the stager was late",
+     "Is the machine overloaded? Load a profile with kept artefacts (TIDEPOOL_ARTEFACT_CACHE=1)."},
+    {"budget", "waits for the budget of compiles",
+     "Load the profile of an earlier run with TIDEPOOL_ARTEFACT_CACHE=1, so that the code is "
+     "there."},
+    {"limbo_full", "waits, for retired code is held by pools that nobody uses",
+     "Use or destroy pools that lie idle in threads that sleep."},
+    {"pinned", "is pinned by the program",
+     "Take the pin away (tide_site_unpin), if it is there by mistake."},
+};
+
+static const site_reason *site_reason_find(const char *code)
+{
+    for (size_t i = 0; i < sizeof site_reasons / sizeof *site_reasons; i++) {
+        if (strcmp(site_reasons[i].code, code) == 0)
+            return &site_reasons[i];
+    }
+    return NULL;
+}
+
+static void site_advise_reason(const site_view *site, tide_advice_list *out)
+{
+    tide_advice advice = {.grade = TIDE_GRADE_SLOW};
+    const site_reason *reason = site_reason_find(site->reason_code);
+    char share[64];
+    bool known = site->use_ns > site->faster_ns && site->faster_ns > 0;
+    if (reason == NULL || strcmp(tide_value_text(site->last, "tier"), "compiled") == 0)
+        return;
+    if (strcmp(reason->code, "pinned") == 0 && !known)
+        return;
+    site_subject(site, &advice);
+    site_cost(site, &advice, known ? site->use_ns - site->faster_ns : 0, site->uses);
+    snprintf(advice.what, sizeof advice.what, "`%s` %s%s%s.", site->name, reason->why,
+             known ? ", and code would be faster" : "", site_share(&advice, share, sizeof share));
+    if (known)
+        snprintf(advice.why, sizeof advice.why,
+                 "%.3g uses in the record; one takes %.1f ns by its %.12s plan, and would take "
+                 "%.1f ns by "
+                 "code.",
+                 site->uses, site->use_ns, tide_value_text(site->last, "tier"), site->faster_ns);
+    else
+        snprintf(advice.why, sizeof advice.why, "%.3g uses in the record, by its %.12s plan.",
+                 site->uses, tide_value_text(site->last, "tier"));
+    snprintf(advice.instead, sizeof advice.instead, "%s", reason->instead);
+    tide_advice_put(out, &advice);
+}
+
+static void site_advise_compiles(const site_view *site, tide_advice_list *out)
+{
+    bool brief = tide_history_duration(site->history) < ADVICE_BRIEF_NS;
+    tide_advice advice = {.grade = brief ? TIDE_GRADE_NOTE : TIDE_GRADE_SLOW};
+    char share[64];
+    double spent = tide_history_grown(site->history, site->thing, "compile_ns");
+    double saved = tide_history_grown(site->history, site->thing, "saved_ns");
+    if (spent < 50e6 || saved > spent / 2)
+        return;
+    site_subject(site, &advice);
+    site_cost(site, &advice, spent - saved, 1);
+    advice.use_ns = 0;
+    snprintf(advice.what, sizeof advice.what,
+             "Compiling `%s` has cost more than it has saved so far%s.", site->name,
+             site_share(&advice, share, sizeof share));
+    snprintf(advice.why, sizeof advice.why,
+             "%.0f compiles took %.0f ms and saved %.0f ms in the record.",
+             tide_history_grown(site->history, site->thing, "compiles"), spent / 1e6, saved / 1e6);
+    snprintf(advice.instead, sizeof advice.instead,
+             "In short runs: load the profile of an earlier run, with TIDEPOOL_ARTEFACT_CACHE=1 "
+             "also its "
+             "code. In long ones this evens out.");
+    tide_advice_put(out, &advice);
+}
+
+void tide_advice_of_sites(const tide_history *history, tide_advice_list *out)
+{
+    for (size_t i = 0; i < history->sites.count; i++) {
+        site_view site = site_viewed(history, history->sites.each[i]);
+        tide_assert(site.last != NULL);
+        if (site.uses < ADVICE_USES_MIN)
+            continue;
+        site_advise_misses(&site, out);
+        if (!site_advise_types(&site, out)) /* which makes what a reason says needless */
+            site_advise_reason(&site, out);
+        site_advise_compiles(&site, out);
+    }
+}

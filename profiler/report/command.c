@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* tidepool report and tidepool trace: a record read, and something made of it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/record/output.h"
+#include "profiler/report/advice.h"
+#include "profiler/report/data.h"
+#include "profiler/report/page.h"
+#include "profiler/report/trace.h"
+#include "profiler/tool/tool.h"
+#include "runtime/base/assert.h"
+
+/* A damaged record is used as far as it is whole; the code says so. */
+static int report_end(const tide_record_outcome *outcome)
+{
+    tide_assert(outcome->whole || outcome->problem[0] != 0);
+    return outcome->whole
+               ? TOOL_OK
+               : tool_complain(TOOL_BROKEN, "%s; what is before it is used", outcome->problem);
+}
+
+/* TOOL_OK, or a code after a complaint: nothing is in the history. */
+static int report_read(const char *path, tide_history *history, tide_record_outcome *outcome)
+{
+    if (!tide_record_read(path, tide_history_add, history, outcome))
+        return tool_complain(TOOL_BROKEN, "%s", outcome->problem);
+    if (history->last != NULL)
+        return TOOL_OK;
+    tide_history_free(history);
+    if (!outcome->whole)
+        return tool_complain(TOOL_BROKEN, "%s; no facts before it", outcome->problem);
+    return tool_complain(TOOL_BROKEN, "%.150s: there are no facts in it", path);
+}
+
+/* ---- words ---- */
+
+static void report_print_one(const tide_advice *advice, size_t number)
+{
+    printf("%zu. %s\n   %s: %s\n   %s\n", number, advice->what, advice->subject, advice->why,
+           advice->instead);
+    if (advice->code[0] != 0)
+        printf("       %s\n", advice->code);
+    putchar('\n');
+}
+
+static int report_print(const tide_history *history)
+{
+    tide_advice_list *found = malloc(sizeof *found);
+    if (found == NULL)
+        return tool_complain(TOOL_NO, "memory is short");
+    tide_advice_of(history, found);
+    for (size_t i = 0; i < found->count; i++)
+        report_print_one(&found->each[i], i + 1);
+    if (found->count == 0)
+        puts("Nothing in this record costs anything worth a change.");
+    if (found->room_lacked != 0)
+        printf("%zu more pieces of advice of less weight are left out.\n", found->room_lacked);
+    free(found);
+    return TOOL_OK;
+}
+
+static int report_print_json(const tide_history *history, const char *damage)
+{
+    static const tide_data_limits all = {TIDE_HISTORY_THINGS, TIDE_HISTORY_THINGS,
+                                         TIDE_HISTORY_THINGS, TIDE_HISTORY_EVENTS,
+                                         TIDE_HISTORY_POINTS};
+    json_t *data = tide_data_of(history, damage, &all);
+    char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+    json_decref(data);
+    if (text == NULL)
+        return tool_complain(TOOL_NO, "memory is short");
+    puts(text);
+    free(text);
+    return TOOL_OK;
+}
+
+/* ---- the page ---- */
+
+static int report_page(const tide_history *history, const char *damage, const char *path)
+{
+    tide_output output;
+    if (!tide_page_is_built())
+        return tool_complain(TOOL_NO,
+                             "this tidepool was built without libjs-chart.js, so it makes no page");
+    char *data = tide_page_data(history, damage);
+    if (data == NULL)
+        return tool_complain(TOOL_NO, "memory is short");
+    bool good = tide_output_open(&output, path);
+    if (good) {
+        tide_page_write(output.file, data, false);
+        good = tide_output_end(&output);
+    }
+    free(data);
+    return good ? TOOL_OK : TOOL_NO;
+}
+
+int tool_report(int count, char **args)
+{
+    tool_options options;
+    tide_history history = {0};
+    tide_record_outcome outcome;
+    int code = tool_options_read(&count, args, "o", 1, 1, &options);
+    if (code != TOOL_OK)
+        return TOOL_OPTIONS_CODE(code);
+    code = report_read(args[1], &history, &outcome);
+    if (code != TOOL_OK)
+        return code;
+    if (options.output != NULL)
+        code = report_page(&history, outcome.problem, options.output);
+    else if (options.json)
+        code = report_print_json(&history, outcome.problem);
+    else
+        code = report_print(&history);
+    tide_history_free(&history);
+    return code != TOOL_OK ? code : report_end(&outcome);
+}
+
+/* ---- the trace ---- */
+
+int tool_trace(int count, char **args)
+{
+    tool_options options;
+    tide_output output;
+    tide_record_outcome outcome;
+    int code = tool_options_read(&count, args, "o", 1, 1, &options);
+    if (code != TOOL_OK)
+        return TOOL_OPTIONS_CODE(code);
+    if (options.output == NULL)
+        return tool_complain(TOOL_USAGE,
+                             "trace: name a file for it: -o FILE, or -o - for the standard output");
+    if (!tide_output_open(&output, options.output))
+        return TOOL_NO;
+    if (!tide_trace_write(output.file, args[1], &outcome)) {
+        tide_output_drop(&output);
+        return tool_complain(TOOL_BROKEN, "%s", outcome.problem);
+    }
+    return tide_output_end(&output) ? report_end(&outcome) : TOOL_NO;
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* What a record tells of each thing over time. */
+#include "profiler/report/history.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/record/value.h"
+#include "runtime/base/assert.h"
+
+typedef tide_point history_state(const json_t *object);
+
+int tide_history_tier(const char *name)
+{
+    static const char *const names[] = {"full", "table", "compiled"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static tide_point history_of_site(const json_t *site)
+{
+    return (tide_point){.tier = tide_history_tier(tide_value_text(site, "tier")),
+                        .value = tide_value_number(site, "use_ns"),
+                        .second = tide_value_number(site, "uses_per_second")};
+}
+
+static tide_point history_of_pool(const json_t *pool)
+{
+    return (tide_point){.value = tide_value_number(pool, "held_bytes"),
+                        .second = tide_value_number(pool, "live_bytes")};
+}
+
+static tide_point history_of_buffers(const json_t *buffers)
+{
+    double live = tide_value_number(buffers, "live_bytes");
+    return (tide_point){.value = live + tide_value_number(buffers, "cached_bytes"), .second = live};
+}
+
+/* The thing of this id. The lists of documents have one order, so it mostly stands at the cursor. */
+static tide_thing *history_find(tide_things *things, uint64_t id)
+{
+    for (size_t i = 0; i < things->count; i++) {
+        size_t at = (things->cursor + i) % things->count;
+        if (things->each[at]->id == id) {
+            things->cursor = at + 1;
+            return things->each[at];
+        }
+    }
+    return NULL;
+}
+
+/* NULL without memory. */
+static tide_thing *history_new(tide_things *things, uint64_t id)
+{
+    tide_thing **each = realloc(things->each, (things->count + 1) * sizeof *each);
+    tide_thing *thing = calloc(1, sizeof *thing);
+    if (each != NULL)
+        things->each = each;
+    if (each == NULL || thing == NULL) {
+        free(thing);
+        return NULL;
+    }
+    thing->id = id;
+    each[things->count++] = thing;
+    things->cursor = things->count;
+    return thing;
+}
+
+/* Every other point goes whose tier is that of the one before. */
+static void history_thin(tide_thing *thing)
+{
+    size_t kept = 1;
+    for (size_t i = 1; i < thing->count; i++) {
+        bool stays = i % 2 == 0 || thing->points[i].tier != thing->points[i - 1].tier;
+        if (stays)
+            thing->points[kept++] = thing->points[i];
+    }
+    tide_assert(kept <= thing->count);
+    thing->count = kept == TIDE_HISTORY_POINTS ? kept / 2 : kept; /* a tier that never stays */
+}
+
+static bool history_is_same(const tide_point *a, const tide_point *b)
+{
+    return a->tier == b->tier && fabs(a->value - b->value) <= 0.005 * fabs(a->value) &&
+           fabs(a->second - b->second) <= 0.02 * fabs(a->second);
+}
+
+static bool history_append(tide_thing *thing, tide_point point)
+{
+    if (thing->count != 0 && history_is_same(&thing->points[thing->count - 1], &point))
+        return true;
+    if (thing->count == TIDE_HISTORY_POINTS)
+        history_thin(thing);
+    if (thing->count == thing->room) {
+        size_t room = thing->room != 0 ? thing->room * 2 : 16;
+        tide_point *points = realloc(thing->points, room * sizeof *points);
+        if (points == NULL)
+            return false;
+        thing->points = points;
+        thing->room = room;
+    }
+    thing->points[thing->count++] = point;
+    return true;
+}
+
+static void history_keep(json_t **place, json_t *value)
+{
+    json_decref(*place);
+    *place = json_incref(value);
+}
+
+/* A plan for no types knows none. */
+static bool history_varies(const json_t *before, const json_t *now)
+{
+    const json_t *old = json_object_get(before, "types"), *types = json_object_get(now, "types");
+    return json_array_size(old) != 0 && json_array_size(types) != 0 && !json_equal(old, types);
+}
+
+static bool history_add_object(tide_things *things, json_t *object, uint64_t now,
+                               history_state *state)
+{
+    uint64_t id = tide_value_count(object, "id");
+    tide_thing *thing = history_find(things, id);
+    if (thing == NULL && things->count == TIDE_HISTORY_THINGS) {
+        things->left_out++;
+        return true;
+    }
+    thing = thing != NULL ? thing : history_new(things, id);
+    if (thing == NULL)
+        return false;
+    if (thing->first == NULL) {
+        thing->first = json_incref(object);
+        thing->first_ns = now;
+    }
+    thing->varied = thing->varied || history_varies(thing->last, object);
+    history_keep(&thing->last, object);
+    thing->last_ns = now;
+    tide_point point = state(object);
+    point.time_ns = now;
+    return history_append(thing, point);
+}
+
+static bool history_add_list(tide_things *things, const json_t *list, uint64_t now,
+                             history_state *state)
+{
+    json_t *object;
+    size_t i;
+    things->cursor = 0;
+    json_array_foreach(list, i, object)
+    {
+        if (!history_add_object(things, object, now, state))
+            return false;
+    }
+    return true;
+}
+
+/* What is no more in a document holds nothing from now on. */
+static bool history_add_gone(tide_things *things, uint64_t now)
+{
+    for (size_t i = 0; i < things->count; i++) {
+        tide_thing *thing = things->each[i];
+        if (thing->last_ns != now && !history_append(thing, (tide_point){.time_ns = now}))
+            return false;
+    }
+    return true;
+}
+
+static bool history_add_facts(tide_history *history, json_t *facts)
+{
+    uint64_t now = tide_value_count(facts, "time_ns");
+    if (history->first == NULL) {
+        history->first = json_incref(facts);
+        history->first_ns = now;
+    }
+    history_keep(&history->last, facts);
+    history->last_ns = now;
+    history->documents++;
+    return history_add_list(&history->sites, json_object_get(facts, "sites"), now,
+                            history_of_site) &&
+           history_add_list(&history->pools, json_object_get(facts, "pools"), now,
+                            history_of_pool) &&
+           history_add_list(&history->buffers, json_object_get(facts, "buffers"), now,
+                            history_of_buffers) &&
+           history_add_gone(&history->pools, now) && history_add_gone(&history->buffers, now);
+}
+
+static bool history_add_event(tide_history *history, json_t *event)
+{
+    if (history->event_count == TIDE_HISTORY_EVENTS) {
+        history->events_left_out++;
+        return true;
+    }
+    if (history->events == NULL)
+        history->events = calloc(TIDE_HISTORY_EVENTS, sizeof *history->events);
+    if (history->events == NULL)
+        return false;
+    history->events[history->event_count++] = json_incref(event);
+    return true;
+}
+
+bool tide_history_add(tide_record_line what, json_t *line, void *user)
+{
+    tide_history *history = user;
+    tide_assert(json_is_object(line));
+    switch (what) {
+    case TIDE_RECORD_HEAD: history_keep(&history->head, line); return true;
+    case TIDE_RECORD_FACTS: return history_add_facts(history, line);
+    case TIDE_RECORD_EVENT: return history_add_event(history, line);
+    case TIDE_RECORD_GAP: history->events_left_out += tide_value_count(line, "gap"); return true;
+    case TIDE_RECORD_END: history_keep(&history->end, line); return true;
+    }
+    return false;
+}
+
+static void history_free_things(tide_things *things)
+{
+    for (size_t i = 0; i < things->count; i++) {
+        json_decref(things->each[i]->first);
+        json_decref(things->each[i]->last);
+        free(things->each[i]->points);
+        free(things->each[i]);
+    }
+    free(things->each);
+}
+
+void tide_history_free(tide_history *history)
+{
+    history_free_things(&history->sites);
+    history_free_things(&history->pools);
+    history_free_things(&history->buffers);
+    for (size_t i = 0; i < history->event_count; i++)
+        json_decref(history->events[i]);
+    free(history->events);
+    json_decref(history->head);
+    json_decref(history->end);
+    json_decref(history->first);
+    json_decref(history->last);
+    *history = (tide_history){0};
+}
+
+double tide_history_duration(const tide_history *history)
+{
+    tide_assert(history->last_ns >= history->first_ns);
+    return history->last_ns > history->first_ns ? (double)(history->last_ns - history->first_ns)
+                                                : 1;
+}
+
+double tide_history_grown(const tide_history *history, const tide_thing *thing, const char *key)
+{
+    double before = thing->first_ns > history->first_ns ? 0 : tide_value_number(thing->first, key);
+    double grown = tide_value_number(thing->last, key) - before;
+    if (history->documents == 1 || thing->first == thing->last)
+        return tide_value_number(thing->last, key); /* all that is known of it */
+    return grown > 0 ? grown : 0;
+}

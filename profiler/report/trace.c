@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* A record as a trace in the JSON format of Chrome's tracing. Times are microseconds. */
+#include "profiler/report/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/record/value.h"
+#include "profiler/report/history.h"
+#include "runtime/base/assert.h"
+
+/* Sites have a track each in this row of tracks; pools' counters belong to the process. */
+enum { TRACE_SITES_MAX = 4096, TRACE_TEXT_MAX = 200 };
+
+typedef struct trace_site {
+    uint64_t id;
+    double since_us; /* its tier is in force since then */
+    char tier[16];
+} trace_site;
+
+typedef struct trace_writer {
+    FILE *out;
+    long long pid;
+    bool begun; /* a comma is due */
+    bool named; /* the process has its name */
+    double last_us;
+    trace_site *sites;
+    size_t count, cursor;
+} trace_writer;
+
+static bool trace_put(trace_writer *trace, json_t *event)
+{
+    char *text = json_dumps(event, JSON_COMPACT);
+    json_decref(event);
+    if (text == NULL)
+        return false;
+    fprintf(trace->out, "%s\n%s", trace->begun ? "," : "", text);
+    trace->begun = true;
+    free(text);
+    return true;
+}
+
+static json_t *trace_text(const json_t *from, const char *key)
+{
+    return tide_value_clipped(tide_value_text(from, key), TRACE_TEXT_MAX);
+}
+
+static double trace_us(const json_t *document)
+{
+    return (double)tide_value_count(document, "time_ns") / 1e3;
+}
+
+/* ---- sites ---- */
+
+static json_t *trace_label(const json_t *site)
+{
+    json_t *name = trace_text(site, "name");
+    json_t *label = json_sprintf("site %s #%lld", json_string_value(name),
+                                 (long long)tide_value_count(site, "id"));
+    json_decref(name);
+    return label;
+}
+
+static trace_site *trace_find(trace_writer *trace, uint64_t id)
+{
+    for (size_t i = 0; i < trace->count; i++) {
+        size_t at = (trace->cursor + i) % trace->count;
+        if (trace->sites[at].id == id) {
+            trace->cursor = at + 1;
+            return &trace->sites[at];
+        }
+    }
+    return NULL;
+}
+
+/* The track of a site that is seen for the first time. NULL without memory or room. */
+static trace_site *trace_add(trace_writer *trace, const json_t *site)
+{
+    if (trace->count == TRACE_SITES_MAX)
+        return NULL;
+    if (trace->sites == NULL)
+        trace->sites = calloc(TRACE_SITES_MAX, sizeof *trace->sites);
+    if (trace->sites == NULL)
+        return NULL;
+    trace_site *added = &trace->sites[trace->count++];
+    trace->cursor = trace->count;
+    added->id = tide_value_count(site, "id");
+    (void)trace_put(trace, json_pack("{s:s,s:s,s:I,s:I,s:{s:o}}", "ph", "M", "name", "thread_name",
+                                     "pid", (json_int_t)trace->pid, "tid", (json_int_t)added->id,
+                                     "args", "name", trace_label(site)));
+    return added;
+}
+
+/* The slice of the tier that was in force until now. */
+static bool trace_end_tier(trace_writer *trace, const trace_site *site, double now_us)
+{
+    if (site->tier[0] == 0)
+        return true;
+    tide_assert(now_us >= site->since_us);
+    return trace_put(trace, json_pack("{s:s,s:s,s:s,s:I,s:I,s:f,s:f}", "ph", "X", "cat", "tier",
+                                      "name", site->tier, "pid", (json_int_t)trace->pid, "tid",
+                                      (json_int_t)site->id, "ts", site->since_us, "dur",
+                                      now_us - site->since_us));
+}
+
+static bool trace_site_seen(trace_writer *trace, const json_t *object, double now_us)
+{
+    char tier[16];
+    trace_site *site = trace_find(trace, tide_value_count(object, "id"));
+    if (site == NULL && (site = trace_add(trace, object)) == NULL)
+        return true;
+    tide_value_plain(tier, sizeof tier, tide_value_text(object, "tier"));
+    if (strcmp(tier, site->tier) == 0)
+        return true;
+    bool good = trace_end_tier(trace, site, now_us);
+    memcpy(site->tier, tier, sizeof tier);
+    site->since_us = now_us;
+    return good;
+}
+
+/* ---- counters ---- */
+
+static bool trace_counter(trace_writer *trace, const json_t *thing, const char *noun, double now_us,
+                          const char *first, const char *second)
+{
+    json_t *name = trace_text(thing, "name");
+    json_t *label = json_sprintf("%s %s #%lld bytes", noun, json_string_value(name),
+                                 (long long)tide_value_count(thing, "id"));
+    json_decref(name);
+    return trace_put(trace, json_pack("{s:s,s:o,s:I,s:f,s:{s:I,s:I}}", "ph", "C", "name", label,
+                                      "pid", (json_int_t)trace->pid, "ts", now_us, "args", first,
+                                      (json_int_t)tide_value_count(thing, first), second,
+                                      (json_int_t)tide_value_count(thing, second)));
+}
+
+static bool trace_facts(trace_writer *trace, const json_t *facts)
+{
+    double now_us = trace_us(facts);
+    json_t *thing;
+    size_t i;
+    bool good = true;
+    trace->pid = (long long)tide_value_count(facts, "pid");
+    if (!trace->named)
+        good = trace_put(trace, json_pack("{s:s,s:s,s:I,s:{s:o}}", "ph", "M", "name",
+                                          "process_name", "pid", (json_int_t)trace->pid, "args",
+                                          "name", trace_text(facts, "program")));
+    trace->named = true;
+    trace->last_us = now_us;
+    json_array_foreach(json_object_get(facts, "pools"), i, thing) good =
+        good && trace_counter(trace, thing, "pool", now_us, "held_bytes", "live_bytes");
+    json_array_foreach(json_object_get(facts, "buffers"), i, thing) good =
+        good && trace_counter(trace, thing, "buffers", now_us, "live_bytes", "cached_bytes");
+    trace->cursor = 0;
+    json_array_foreach(json_object_get(facts, "sites"), i, thing) good =
+        good && trace_site_seen(trace, thing, now_us);
+    return good;
+}
+
+/* ---- the whole ---- */
+
+static bool trace_event(trace_writer *trace, const json_t *event)
+{
+    return trace_put(
+        trace, json_pack("{s:s,s:s,s:o,s:s,s:I,s:I,s:f,s:{s:o,s:o,s:o,s:o,s:I}}", "ph", "i", "cat",
+                         "event", "name", trace_text(event, "kind"), "s", "t", "pid",
+                         (json_int_t)trace->pid, "tid", (json_int_t)tide_value_count(event, "site"),
+                         "ts", trace_us(event), "args", "site", trace_text(event, "name"), "tier",
+                         trace_text(event, "tier"), "reason", trace_text(event, "reason"), "detail",
+                         trace_text(event, "detail"), "serial",
+                         (json_int_t)tide_value_count(event, "serial")));
+}
+
+static bool trace_line(tide_record_line what, json_t *line, void *user)
+{
+    trace_writer *trace = user;
+    switch (what) {
+    case TIDE_RECORD_FACTS: return trace_facts(trace, line);
+    case TIDE_RECORD_EVENT: return trace_event(trace, line);
+    case TIDE_RECORD_HEAD: trace->pid = (long long)tide_value_count(line, "pid"); return true;
+    case TIDE_RECORD_GAP:
+    case TIDE_RECORD_END: return true;
+    }
+    return false;
+}
+
+bool tide_trace_write(FILE *out, const char *path, tide_record_outcome *outcome)
+{
+    trace_writer trace = {.out = out};
+    fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\"},"
+          "\"traceEvents\":[",
+          out);
+    bool good = tide_record_read(path, trace_line, &trace, outcome);
+    for (size_t i = 0; i < trace.count; i++)
+        (void)trace_end_tier(&trace, &trace.sites[i], trace.last_us);
+    fputs("\n]}\n", out);
+    free(trace.sites);
+    return good;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* A connection to a process that listens. */
+#define _GNU_SOURCE
+#include "profiler/tool/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/assert.h"
+
+__attribute__((format(printf, 3, 4))) static int client_fail(tool_client *client, int code,
+                                                             const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    vsnprintf(client->error, sizeof client->error, format, values);
+    va_end(values);
+    tide_assert(code != TOOL_OK);
+    return code;
+}
+
+static int client_end(tool_client *client, const char *what)
+{
+    return client_fail(client, TOOL_BROKEN, "process %d: %s", (int)client->pid, what);
+}
+
+static int64_t client_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+/* A path may be longer than an address has room for, so the folder is named by its descriptor. */
+static int client_connect(int folder, pid_t pid)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (made < 0)
+        return -1;
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%d.sock", folder,
+             (int)pid);
+    if (connect(made, (struct sockaddr *)&address, sizeof address) == 0)
+        return made;
+    int failed = errno;
+    close(made);
+    errno = failed;
+    return -1;
+}
+
+/* The same; waits for its turn where many others come at the same time. */
+static int client_connect_until(int folder, pid_t pid, int64_t until)
+{
+    static const struct timespec moment = {.tv_nsec = 5000000};
+    int made = client_connect(folder, pid);
+    while (made < 0 && errno == EAGAIN && client_now_ms() < until) {
+        (void)nanosleep(&moment, NULL);
+        made = client_connect(folder, pid);
+    }
+    return made;
+}
+
+static bool client_is_mine(int socket)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0);
+}
+
+static int client_refused(tool_client *client, const char *path, int error)
+{
+    int pid = (int)client->pid;
+    if (kill(client->pid, 0) != 0 && errno == ESRCH)
+        return client_fail(client, TOOL_NOBODY, "there is no process %d", pid);
+    if (error == EACCES || error == EPERM)
+        return client_fail(client, TOOL_NOBODY, "process %d: its socket is another user's", pid);
+    if (error == EAGAIN)
+        return client_fail(client, TOOL_BROKEN, "process %d does not take connections", pid);
+    return client_fail(client, TOOL_NOBODY,
+                       "process %d does not listen (no socket in %.80s; TIDEPOOL_LISTEN=1 makes "
+                       "a program listen)",
+                       pid, path);
+}
+
+int tool_client_open(tool_client *client, pid_t pid, const char *folder, int timeout_ms)
+{
+    *client = (tool_client){.socket = -1, .pid = pid, .timeout_ms = timeout_ms};
+    const char *path = tool_folder(folder);
+    if (path == NULL)
+        return client_fail(client, TOOL_USAGE, "the folder's path is too long");
+    int place = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), error = errno;
+    if (place >= 0) {
+        client->socket = client_connect_until(place, pid, client_now_ms() + timeout_ms);
+        error = errno;
+        close(place);
+    }
+    bool gone = kill(pid, 0) != 0 && errno == ESRCH; /* its socket may live a moment longer */
+    if (gone)
+        tool_client_close(client);
+    if (client->socket < 0)
+        return client_refused(client, path, error);
+    if (client_is_mine(client->socket))
+        return TOOL_OK;
+    tool_client_close(client);
+    return client_fail(client, TOOL_BROKEN, "process %d: its socket is another user's", (int)pid);
+}
+
+void tool_client_close(tool_client *client)
+{
+    if (client->socket >= 0)
+        close(client->socket);
+    free(client->bytes);
+    client->socket = -1;
+    client->bytes = NULL;
+    client->count = client->room = client->line = 0;
+}
+
+int tool_client_complain(const tool_client *client, int code)
+{
+    tide_assert(client->error[0] != '\0');
+    return tool_complain(code, "%s", client->error);
+}
+
+int tool_client_open_named(tool_client *client, const char *text, const tool_options *options)
+{
+    pid_t pid = tool_read_pid(text);
+    if (pid < 0)
+        return TOOL_USAGE;
+    int code = tool_client_open(client, pid, options->folder, options->timeout_ms);
+    return code == TOOL_OK ? code : tool_client_complain(client, code);
+}
+
+/* ---- lines -------------------------------------------------------------------------------- */
+
+/* Waits until then. False: it is not ready. */
+static bool client_wait(tool_client *client, short wanted, int64_t until)
+{
+    struct pollfd one = {.fd = client->socket, .events = wanted};
+    for (;;) {
+        int64_t left = until - client_now_ms();
+        int ready = poll(&one, 1, left > 0 ? (int)left : 0);
+        if (ready > 0)
+            return true;
+        if (ready == 0 || errno != EINTR)
+            return false;
+    }
+}
+
+static int client_write(tool_client *client, const char *bytes, size_t count, int64_t until)
+{
+    while (count > 0) {
+        ssize_t wrote = send(client->socket, bytes, count, MSG_NOSIGNAL);
+        if (wrote >= 0) {
+            bytes += wrote;
+            count -= (size_t)wrote;
+        } else if (errno == EAGAIN && !client_wait(client, POLLOUT, until)) {
+            return client_end(client, "it does not read what it is asked");
+        } else if (errno != EAGAIN && errno != EINTR) {
+            return client_end(client, "it has ended, or hung up");
+        }
+    }
+    return TOOL_OK;
+}
+
+/* At once: who answers a request need not have read a line feed that comes after it. */
+int tool_client_send(tool_client *client, const char *request)
+{
+    int64_t until = client_now_ms() + client->timeout_ms;
+    size_t length = strlen(request);
+    char *line = malloc(length + 1);
+    tide_assert(client->socket >= 0 && strchr(request, '\n') == NULL);
+    if (line == NULL)
+        return client_fail(client, TOOL_NO, "no memory for the request");
+    memcpy(line, request, length);
+    line[length] = '\n';
+    int code = client_write(client, line, length + 1, until);
+    free(line);
+    return code;
+}
+
+/* Room for more; false: no memory, or the line is too long. */
+static bool client_grow(tool_client *client)
+{
+    size_t wanted = client->room > 0 ? client->room * 2 : 4096;
+    if (client->count < client->room)
+        return true;
+    char *larger = client->room < TOOL_LINE_MAX ? realloc(client->bytes, wanted) : NULL;
+    if (larger == NULL)
+        return false;
+    client->bytes = larger;
+    client->room = wanted;
+    return true;
+}
+
+static void client_drop_line(tool_client *client)
+{
+    tide_assert(client->line <= client->count);
+    if (client->line > 0)
+        memmove(client->bytes, client->bytes + client->line, client->count - client->line);
+    client->count -= client->line;
+    client->line = 0;
+}
+
+/* Reads what is there. TOOL_NO: nothing is. */
+static int client_fill(tool_client *client)
+{
+    if (!client_grow(client))
+        return client_end(client, "its answer has no end");
+    ssize_t got =
+        recv(client->socket, client->bytes + client->count, client->room - client->count, 0);
+    if (got > 0)
+        client->count += (size_t)got;
+    else if (got == 0)
+        return client_end(client, "it has ended, or hung up");
+    else if (errno != EAGAIN && errno != EINTR)
+        return client_end(client, strerror(errno));
+    return got > 0 ? TOOL_OK : TOOL_NO;
+}
+
+int tool_client_read(tool_client *client, int timeout_ms, const char **line, size_t *length)
+{
+    int64_t until = client_now_ms() + timeout_ms;
+    client_drop_line(client);
+    for (size_t looked = 0;;) {
+        char *end = client->count > looked
+                        ? memchr(client->bytes + looked, '\n', client->count - looked)
+                        : NULL;
+        if (end != NULL) {
+            *end = '\0';
+            *line = client->bytes;
+            *length = (size_t)(end - client->bytes);
+            client->line = *length + 1;
+            return TOOL_OK;
+        }
+        looked = client->count;
+        int code = client_fill(client);
+        if (code == TOOL_NO && !client_wait(client, POLLIN, until))
+            return client_fail(client, TOOL_NO, "process %d: no answer in time", (int)client->pid);
+        if (code == TOOL_BROKEN)
+            return code;
+    }
+}
+
+/* ---- requests ----------------------------------------------------------------------------- */
+
+static int client_read_object(tool_client *client, json_t **answer)
+{
+    const char *line;
+    size_t length;
+    json_error_t error;
+    int code = tool_client_read(client, client->timeout_ms, &line, &length);
+    if (code != TOOL_OK)
+        return TOOL_BROKEN; /* silence is no answer, either */
+    *answer = json_loadb(line, length, JSON_REJECT_DUPLICATES, &error);
+    if (json_is_object(*answer))
+        return TOOL_OK;
+    json_decref(*answer);
+    *answer = NULL;
+    return client_end(client, "its answer is no JSON object");
+}
+
+int tool_client_ask(tool_client *client, json_t *request, json_t **answer)
+{
+    char *text = request != NULL ? json_dumps(request, JSON_COMPACT) : NULL;
+    json_decref(request);
+    *answer = NULL;
+    if (text == NULL)
+        return client_fail(client, TOOL_NO, "the request is no text that JSON can hold");
+    int code = tool_client_send(client, text);
+    free(text);
+    if (code == TOOL_OK)
+        code = client_read_object(client, answer);
+    const char *refused = json_string_value(json_object_get(*answer, "error"));
+    if (code != TOOL_OK || refused == NULL)
+        return code;
+    code = client_fail(client, TOOL_NO, "process %d: %s", (int)client->pid, refused);
+    json_decref(*answer);
+    *answer = NULL;
+    return code;
+}
+
+static bool client_facts_are_true(const tool_client *client, const json_t *facts)
+{
+    const char *format = json_string_value(json_object_get(facts, "format"));
+    return format != NULL && strcmp(format, "tidepool-facts") == 0 &&
+           json_integer_value(json_object_get(facts, "format_version")) == 1 &&
+           json_integer_value(json_object_get(facts, "pid")) == client->pid &&
+           json_is_array(json_object_get(facts, "pools")) &&
+           json_is_array(json_object_get(facts, "sites")) &&
+           json_is_array(json_object_get(facts, "buffers"));
+}
+
+int tool_client_facts(tool_client *client, json_t **facts)
+{
+    int code = tool_client_ask(client, json_pack("{s:s}", "get", "facts"), facts);
+    if (code != TOOL_OK || client_facts_are_true(client, *facts))
+        return code;
+    json_decref(*facts);
+    *facts = NULL;
+    return client_end(client, "its answer is no facts document of that process");
+}
+
+int tool_client_facts_line(tool_client *client, const char **line, size_t *length)
+{
+    int code = tool_client_send(client, "{\"get\":\"facts\"}");
+    if (code == TOOL_OK)
+        code = tool_client_read(client, client->timeout_ms, line, length);
+    if (code != TOOL_OK)
+        return TOOL_BROKEN;
+    json_t *facts = json_loadb(*line, *length, JSON_REJECT_DUPLICATES, NULL);
+    bool good = client_facts_are_true(client, facts);
+    json_decref(facts);
+    return good ? TOOL_OK : client_end(client, "its answer is no facts document of that process");
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* Other programs of this project. */
+#define _GNU_SOURCE
+#include "profiler/tool/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "profiler/tool/tool.h"
+#include "runtime/base/assert.h"
+
+bool tool_find_program(const char *name, const char *const *places, char path[PATH_MAX])
+{
+    static const char *const usual[] = {"", "../libexec/tidepool/", NULL};
+    char own[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length <= 0)
+        return false;
+    own[length] = '\0';
+    char *slash = strrchr(own, '/');
+    tide_assert(slash != NULL);
+    slash[1] = '\0';
+    for (int list = 0; list < 2; list++)
+        for (const char *const *at = list == 0 ? usual : places; at != NULL && *at != NULL; at++) {
+            int wrote = snprintf(path, PATH_MAX, "%.*s%s%s", PATH_MAX / 2, own, *at, name);
+            if (wrote > 0 && wrote < PATH_MAX && access(path, X_OK) == 0)
+                return true;
+        }
+    return false;
+}
+
+/* In the child. */
+static void launch_execute(const char *path, char *const args[], const int input[2])
+{
+    (void)signal(SIGPIPE, SIG_DFL);
+    if (input[0] >= 0)
+        (void)dup2(input[0], STDIN_FILENO);
+    execv(path, args);
+    _exit(127);
+}
+
+static void launch_feed(int to, const char *text)
+{
+    size_t left = strlen(text);
+    while (left > 0) {
+        ssize_t wrote = write(to, text, left);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            break;
+        text += wrote;
+        left -= (size_t)wrote;
+    }
+    close(to);
+}
+
+int tool_run_program(const char *path, char *const args[], const char *input)
+{
+    int pipe_ends[2] = {-1, -1}, status = 0;
+    fflush(stdout);
+    if (input != NULL && pipe2(pipe_ends, O_CLOEXEC) != 0)
+        return tool_complain(TOOL_NO, "no pipe: %s", strerror(errno)), -1;
+    pid_t child = fork();
+    if (child == 0)
+        launch_execute(path, args, pipe_ends);
+    if (input != NULL) {
+        close(pipe_ends[0]);
+        launch_feed(pipe_ends[1], input);
+    }
+    if (child < 0)
+        return tool_complain(TOOL_NO, "'%s' cannot be run: %s", path, strerror(errno)), -1;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Other programs of this project: where they are, and running one. */
+#ifndef TIDEPOOL_PROFILER_TOOL_LAUNCH_H
+#define TIDEPOOL_PROFILER_TOOL_LAUNCH_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+/* The program beside this one, in ../libexec/tidepool, or as `places` (a list that a NULL ends) says
+ * from this one's folder. False: it is nowhere. A path that a process sent is never run. */
+bool tool_find_program(const char *name, const char *const *places, char path[PATH_MAX]);
+
+/* Runs it with the text as its standard input (NULL: ours). Its exit status, or -1 after a
+ * complaint. */
+int tool_run_program(const char *path, char *const args[], const char *input);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* Options that several commands take. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/tool/tool.h"
+#include "runtime/base/assert.h"
+
+enum { TIMEOUT_MS = 5000, TIMEOUT_MAX_S = 3600 };
+
+static const struct option options_long[] = {
+    {"help", no_argument, NULL, 'h'},          {"json", no_argument, NULL, 'j'},
+    {"timeout", required_argument, NULL, 't'}, {"folder", required_argument, NULL, 'd'},
+    {"follow", no_argument, NULL, 'f'},        {"asm", no_argument, NULL, 'a'},
+    {"output", required_argument, NULL, 'o'},  {"kind", required_argument, NULL, 'k'},
+    {"since", required_argument, NULL, 's'},   {"sort", required_argument, NULL, 'S'},
+    {"web", required_argument, NULL, 'w'},     {NULL, 0, NULL, 0}};
+
+static const struct {
+    char letter;
+    const char *line;
+} options_lines[] = {
+    {'j', "-j, --json             print JSON, one document or one event a line"},
+    {'f', "-f, --follow           go on printing what happens"},
+    {'a', "-a, --asm              as machine code"},
+    {'o', "-o, --output FILE      write to this file"},
+    {'k', "-k, --kind KIND        of the site: scope, frame, acquire, array, dispatch"},
+    {'s', "-s, --since SERIAL     events after the one of this number"},
+    {'S', "-S, --sort KEY         sort by this column"},
+    {'w', "-w, --web [ADDRESS:]PORT  serve it as a page instead"},
+    {'t', "-t, --timeout SECONDS  wait so long for an answer (5)"},
+    {'d', "-d, --folder FOLDER    look for sockets there"},
+    {'h', "-h, --help             print this"}};
+
+static void options_print_help(const char *name, const char *allowed)
+{
+#define TOOL_COMMAND(command, function, arguments, line) \
+    if (strcmp(command, name) == 0)                      \
+        printf("usage: tidepool %s [OPTION]... %s\n\n%s\n\n", command, arguments, line);
+#include "profiler/tool/commands.def"
+#undef TOOL_COMMAND
+    for (size_t i = 0; i < sizeof options_lines / sizeof *options_lines; i++)
+        if (strchr("jtdh", options_lines[i].letter) != NULL ||
+            strchr(allowed, options_lines[i].letter) != NULL)
+            printf("  %s\n", options_lines[i].line);
+}
+
+static bool options_read_timeout(const char *text, int *ms)
+{
+    char *end;
+    errno = 0;
+    double seconds = strtod(text, &end);
+    if (end == text || *end != '\0' || !(seconds > 0 && seconds <= TIMEOUT_MAX_S))
+        return false;
+    *ms = (int)(seconds * 1e3) > 0 ? (int)(seconds * 1e3) : 1;
+    return true;
+}
+
+/* False: the letter has no place here, or its value is wrong. */
+static bool options_take(int letter, const char *allowed, tool_options *out)
+{
+    if (strchr("jtd", letter) == NULL && strchr(allowed, letter) == NULL)
+        return false;
+    switch (letter) {
+    case 'j': out->json = true; break;
+    case 'f': out->follow = true; break;
+    case 'a': out->assembler = true; break;
+    case 't': return options_read_timeout(optarg, &out->timeout_ms);
+    case 'd': out->folder = optarg; break;
+    case 'o': out->output = optarg; break;
+    case 'k': out->kind = optarg; break;
+    case 's': out->since = optarg; break;
+    case 'S': out->sort = optarg; break;
+    case 'w': out->web = optarg; break;
+    default: return false;
+    }
+    return true;
+}
+
+static int options_refuse(const char *name, const char *what)
+{
+    return tool_complain(TOOL_USAGE, "%s: %s; see tidepool %s --help", name, what, name);
+}
+
+int tool_options_read(int *count, char **args, const char *allowed, int least, int most,
+                      tool_options *out)
+{
+    const char *name = args[0];
+    tide_assert(*count > 0 && least >= 0 && (most < 0 || most >= least));
+    *out = (tool_options){.timeout_ms = TIMEOUT_MS};
+    optind = 0;
+    opterr = 0;
+    for (int letter;
+         (letter = getopt_long(*count, args, ":hjt:d:fao:k:s:S:w:", options_long, NULL)) != -1;) {
+        if (letter == 'h') {
+            options_print_help(name, allowed);
+            return -1;
+        }
+        const char *said = optind > 1 && optind <= *count ? args[optind - 1] : "";
+        if (letter == ':')
+            return tool_complain(TOOL_USAGE, "%s: '%.60s' wants a value", name, said);
+        if (letter == '?' || !options_take(letter, allowed, out))
+            return tool_complain(
+                TOOL_USAGE, "%s: '%.60s' is no option of it, or its value is wrong", name, said);
+    }
+    int left = *count - optind;
+    if (left < least)
+        return options_refuse(name, "too few arguments");
+    if (most >= 0 && left > most)
+        return options_refuse(name, "too many arguments");
+    memmove(args + 1, args + optind, (size_t)left * sizeof *args);
+    *count = left + 1;
+    return TOOL_OK;
+}
+
+pid_t tool_read_pid(const char *text)
+{
+    char *end;
+    errno = 0;
+    long pid = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || pid < 1 || pid > INT_MAX) {
+        (void)tool_complain(TOOL_USAGE, "'%.60s' is no number of a process", text);
+        return -1;
+    }
+    return (pid_t)pid;
+}

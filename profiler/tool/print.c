@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* Facts on paper. */
+#include "profiler/tool/print.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/assert.h"
+
+double tool_number(const json_t *object, const char *member)
+{
+    double value = json_number_value(json_object_get(object, member));
+    return isfinite(value) ? value : 0;
+}
+
+const char *tool_text(const json_t *object, const char *member)
+{
+    const char *text = json_string_value(json_object_get(object, member));
+    return text != NULL ? text : "";
+}
+
+bool tool_is(const json_t *object, const char *member)
+{
+    return json_is_true(json_object_get(object, member));
+}
+
+/* Characters of more than one byte are not cut: whole ones only. */
+const char *tool_clean(const char *text, char *out, size_t room)
+{
+    size_t length = 0;
+    tide_assert(room > 0);
+    for (; *text != '\0' && length + 1 < room; text++) {
+        unsigned char byte = (unsigned char)*text;
+        out[length++] = byte < ' ' || byte == 0x7f ? '?' : (char)byte;
+    }
+    while (length > 0 && ((unsigned char)*text & 0xc0) == 0x80) /* cut in the middle of one */
+        text = ((unsigned char)out[--length] & 0xc0) == 0xc0 ? "" : text;
+    out[length] = '\0';
+    return out;
+}
+
+static const char *print_scaled(double value, double step, const char *const *units, size_t count,
+                                char *out, size_t room)
+{
+    size_t unit = 0;
+    while (unit + 1 < count && value >= step * 0.9995) {
+        value /= step;
+        unit++;
+    }
+    const char *format = unit == 0 && value == floor(value) ? "%.0f%s"
+                         : value < 10                       ? "%.2f%s"
+                         : value < 100                      ? "%.1f%s"
+                                                            : "%.0f%s";
+    int length = snprintf(out, room, format, value, units[unit]);
+    tide_assert(length > 0 && (size_t)length < room);
+    (void)length;
+    return out;
+}
+
+const char *tool_bytes(double bytes, char out[TOOL_BYTES_TEXT])
+{
+    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+    double bounded = bytes > 0 ? fmin(bytes, 1e21) : 0;
+    return print_scaled(bounded, 1024, units, sizeof units / sizeof *units, out, TOOL_BYTES_TEXT);
+}
+
+const char *tool_time(double ns, char out[TOOL_TIME_TEXT])
+{
+    static const char *const units[] = {" ns", " us", " ms", " s", " ks", " Ms", " Gs"};
+    double bounded = ns > 0 ? fmin(ns, 1e21) : 0;
+    return print_scaled(bounded, 1000, units, sizeof units / sizeof *units, out, TOOL_TIME_TEXT);
+}
+
+const char *tool_count(double count, char out[TOOL_COUNT_TEXT])
+{
+    static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
+    double bounded = count > 0 ? fmin(count, 1e21) : 0;
+    return print_scaled(bounded, 1000, units, sizeof units / sizeof *units, out, TOOL_COUNT_TEXT);
+}
+
+void tool_print_json(const json_t *value)
+{
+    (void)json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
+    (void)putchar('\n');
+}
+
+const char *tool_words(const json_t *list, char *out, size_t room)
+{
+    size_t i, length = 0;
+    json_t *one;
+    tide_assert(room > 0);
+    out[0] = '\0';
+    json_array_foreach(list, i, one)
+    {
+        const char *word = json_string_value(one);
+        char clean[64];
+        int wrote = snprintf(out + length, room - length, "%s%s", i > 0 ? " " : "",
+                             tool_clean(word != NULL ? word : "?", clean, sizeof clean));
+        if (wrote < 0 || (size_t)wrote >= room - length)
+            break;
+        length += (size_t)wrote;
+    }
+    return out;
+}

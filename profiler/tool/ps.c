@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* tidepool ps: the processes that listen. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "profiler/tool/client.h"
+#include "profiler/tool/print.h"
+#include "profiler/tool/tool.h"
+#include "runtime/base/assert.h"
+
+static double ps_sum(const json_t *facts, const char *list, const char *member)
+{
+    double sum = 0;
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(facts, list), i, one) sum += tool_number(one, member);
+    return sum;
+}
+
+static void ps_print_row(const json_t *facts)
+{
+    tide_assert(json_is_object(facts));
+    char held[TOOL_BYTES_TEXT], program[64];
+    printf("%8" PRIu64 "  %-20s %6zu %6zu %10s  %s\n", (uint64_t)tool_number(facts, "pid"),
+           tool_clean(tool_text(facts, "program"), program, sizeof program),
+           json_array_size(json_object_get(facts, "pools")),
+           json_array_size(json_object_get(facts, "sites")),
+           tool_bytes(ps_sum(facts, "pools", "held_bytes"), held), tool_text(facts, "version"));
+}
+
+static json_t *ps_summary(const json_t *facts)
+{
+    return json_pack("{s:O, s:O, s:O, s:i, s:i, s:f}", "pid", json_object_get(facts, "pid"),
+                     "program", json_object_get(facts, "program"), "version",
+                     json_object_get(facts, "version"), "pools",
+                     (int)json_array_size(json_object_get(facts, "pools")), "sites",
+                     (int)json_array_size(json_object_get(facts, "sites")), "held_bytes",
+                     ps_sum(facts, "pools", "held_bytes"));
+}
+
+/* One process; one that has just ended is left out. */
+static int ps_show(pid_t pid, const tool_options *options, json_t *list)
+{
+    tool_client client;
+    json_t *facts = NULL;
+    int code = tool_client_open(&client, pid, options->folder, options->timeout_ms);
+    if (code == TOOL_OK)
+        code = tool_client_facts(&client, &facts);
+    if (code == TOOL_OK && list != NULL)
+        json_array_append_new(list, ps_summary(facts));
+    else if (code == TOOL_OK)
+        ps_print_row(facts);
+    else if (code != TOOL_NOBODY)
+        (void)tool_client_complain(&client, code);
+    json_decref(facts);
+    tool_client_close(&client);
+    return code == TOOL_NOBODY ? TOOL_OK : code;
+}
+
+int tool_ps(int count, char **args)
+{
+    tool_options options;
+    int code = tool_options_read(&count, args, "", 0, 0, &options), worst = TOOL_OK;
+    if (code != TOOL_OK)
+        return TOOL_OPTIONS_CODE(code);
+    pid_t *list;
+    size_t pids = tool_folder_list(options.folder, &list);
+    json_t *all = options.json ? json_array() : NULL;
+    if (all == NULL)
+        printf("%8s  %-20s %6s %6s %10s  %s\n", "PID", "PROGRAM", "POOLS", "SITES", "HELD",
+               "VERSION");
+    for (size_t i = 0; i < pids; i++) {
+        code = ps_show(list[i], &options, all);
+        worst = code > worst ? code : worst;
+    }
+    free(list);
+    if (all != NULL)
+        tool_print_json(all);
+    json_decref(all);
+    return worst;
+}

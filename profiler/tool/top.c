@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* tidepool top: a terminal that shows a process's pools and sites, and goes on doing so. */
+#define _GNU_SOURCE
+#include <curses.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <term.h>
+#include <unistd.h>
+#undef columns /* term.h calls a capability so */
+
+#include "profiler/report/live.h"
+#include "profiler/tool/client.h"
+#include "profiler/tool/screen.h"
+#include "profiler/tool/tool.h"
+#include "runtime/base/assert.h"
+
+enum { PERIOD_MS = 1000, PERIOD_LEAST = 125, PERIOD_MOST = 16000 };
+
+typedef struct top_state {
+    tool_client client;
+    const tool_options *options;
+    tool_screen screen;
+    int period_ms;
+    bool over;
+} top_state;
+
+static void top_put(int row, tool_screen_look look, const char *line)
+{
+    attr_t how = look == TOOL_LOOK_TITLE ? A_BOLD : look == TOOL_LOOK_HEAD ? A_REVERSE : A_NORMAL;
+    tide_assert(row >= 0);
+    attrset(how);
+    mvaddstr(row, 0, line);
+    if (look == TOOL_LOOK_HEAD)
+        mvchgat(row, 0, -1, A_REVERSE, 0, NULL);
+    attrset(A_NORMAL);
+}
+
+static int top_draw(top_state *top, const json_t *facts)
+{
+    getmaxyx(stdscr, top->screen.rows, top->screen.columns);
+    erase();
+    tool_screen_draw(&top->screen, facts, top_put);
+    refresh();
+    return TOOL_OK;
+}
+
+/* The one after this in the folder, or the first again. */
+static pid_t top_next_process(const top_state *top)
+{
+    pid_t *list, next;
+    size_t count = tool_folder_list(top->options->folder, &list), i = 0;
+    while (i < count && list[i] <= top->client.pid)
+        i++;
+    next = count == 0 ? top->client.pid : list[i < count ? i : 0];
+    free(list);
+    return next;
+}
+
+/* One that cannot be asked is left where it is. */
+static void top_change_process(top_state *top)
+{
+    tool_client other;
+    pid_t next = top_next_process(top);
+    if (next == top->client.pid ||
+        tool_client_open(&other, next, top->options->folder, top->options->timeout_ms) != TOOL_OK)
+        return;
+    tool_client_close(&top->client);
+    top->client = other;
+    top->screen.first = 0;
+}
+
+static void top_take_key(top_state *top, int key)
+{
+    tool_screen *screen = &top->screen;
+    switch (key) {
+    case 'q':
+    case 3: top->over = true; break;
+    case 's': screen->sort = (screen->sort + 1) % TOOL_SORTS; break;
+    case 'r': screen->reversed = !screen->reversed; break;
+    case 'n': top_change_process(top); break;
+    case KEY_DOWN:
+    case 'j': screen->first++; break;
+    case KEY_UP:
+    case 'k': screen->first -= screen->first > 0; break;
+    case KEY_HOME: screen->first = 0; break;
+    case '+':
+        top->period_ms = top->period_ms > PERIOD_LEAST ? top->period_ms / 2 : PERIOD_LEAST;
+        break;
+    case '-':
+        top->period_ms = top->period_ms < PERIOD_MOST ? top->period_ms * 2 : PERIOD_MOST;
+        break;
+    default: break;
+    }
+    timeout(top->period_ms);
+}
+
+/* Until the user leaves, or the process ends. */
+static int top_run(top_state *top)
+{
+    int code = TOOL_OK;
+    while (!top->over && code == TOOL_OK) {
+        json_t *facts = NULL;
+        code = tool_client_facts(&top->client, &facts);
+        if (code == TOOL_OK)
+            code = top_draw(top, facts);
+        json_decref(facts);
+        int key = code == TOOL_OK ? getch() : ERR;
+        if (key != ERR)
+            top_take_key(top, key);
+    }
+    return code;
+}
+
+/* Asked before: newterm does not free all that it has made when it fails. */
+static bool top_knows_terminal(const char *name)
+{
+    int why;
+    if (name == NULL || setupterm(name, STDOUT_FILENO, &why) != OK)
+        return false;
+    (void)del_curterm(cur_term);
+    return true;
+}
+
+static int top_begin_terminal(SCREEN **terminal)
+{
+    const char *name = getenv("TERM");
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+        return tool_complain(TOOL_USAGE, "top wants a terminal; `tidepool pools` and `tidepool "
+                                         "sites` print, also --json");
+    *terminal = top_knows_terminal(name) ? newterm(name, stdout, stdin) : NULL;
+    if (*terminal == NULL)
+        return tool_complain(TOOL_USAGE, "top knows no terminal '%.40s' (TERM)",
+                             name != NULL ? name : "");
+    (void)cbreak();
+    (void)noecho();
+    (void)keypad(stdscr, TRUE);
+    (void)curs_set(0);
+    return TOOL_OK;
+}
+
+/* The process that was named, or the first that listens. */
+static int top_open(top_state *top, int count, char **args)
+{
+    if (count > 1)
+        return tool_client_open_named(&top->client, args[1], top->options);
+    pid_t *list;
+    size_t pids = tool_folder_list(top->options->folder, &list);
+    int code = TOOL_NOBODY;
+    for (size_t i = 0; i < pids && code != TOOL_OK; i++)
+        code =
+            tool_client_open(&top->client, list[i], top->options->folder, top->options->timeout_ms);
+    free(list);
+    return code == TOOL_OK ? code : tool_complain(TOOL_NOBODY, "no process listens");
+}
+
+static int top_find_sort(const char *name)
+{
+    for (int i = 0; i < TOOL_SORTS; i++)
+        if (strcmp(tool_screen_sort_name(i), name) == 0)
+            return i;
+    return -1;
+}
+
+int tool_top(int count, char **args)
+{
+    tool_options options;
+    top_state top = {.options = &options, .period_ms = PERIOD_MS};
+    SCREEN *terminal = NULL;
+    int code = tool_options_read(&count, args, "Sw", 0, 1, &options);
+    if (code != TOOL_OK)
+        return TOOL_OPTIONS_CODE(code);
+    if (options.web != NULL)
+        return tide_live_run(options.web, count, args, options.folder);
+    top.screen.sort = options.sort != NULL ? top_find_sort(options.sort) : 0;
+    if (top.screen.sort < 0)
+        return tool_complain(TOOL_USAGE, "top sorts by load, uses, misses, use or name");
+    code = top_open(&top, count, args);
+    if (code != TOOL_OK)
+        return code;
+    code = top_begin_terminal(&terminal);
+    if (code == TOOL_OK) {
+        timeout(top.period_ms);
+        code = top_run(&top);
+        (void)endwin();
+        delscreen(terminal);
+        if (code != TOOL_OK)
+            (void)tool_client_complain(&top.client, code);
+    }
+    tool_client_close(&top.client);
+    return code;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Mutexes with ranks, and the one word by which a thread knows which of them it holds. */
+#define _GNU_SOURCE
+#include "runtime/base/lock.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/os.h"
+
+enum { LOCK_CANCELLED = 31 }; /* the bit that says that cancellation was allowed before */
+
+static _Thread_local uint32_t lock_mine; /* a bit for each rank, and that one */
+
+_Static_assert((int)TIDE_FORK_RANKS <= (int)LOCK_CANCELLED,
+               "each rank has a bit, and there is one more");
+
+unsigned (*tide_outside_let_go)(void);
+void (*tide_outside_take_again)(unsigned);
+
+static uint32_t lock_ranks(void)
+{
+    return lock_mine & ~(UINT32_C(1) << LOCK_CANCELLED);
+}
+
+/* ---- the law ------------------------------------------------------------------------------ */
+
+#if TIDE_ASSERT_LEVEL >= 1
+static const char *lock_name(tide_fork_rank rank)
+{
+    static const char *const names[] = {
+#define TIDE_X(rank, name) [TIDE_FORK_##rank] = name,
+        TIDE_FORK_RANKS_EACH(TIDE_X)
+#undef TIDE_X
+    };
+    _Static_assert(sizeof names / sizeof *names == TIDE_FORK_RANKS, "each rank has a name");
+    return names[rank];
+}
+
+static tide_fork_rank lock_innermost(void)
+{
+    return (tide_fork_rank)(31 - __builtin_clz(lock_ranks()));
+}
+
+static void lock_check_order(tide_fork_rank rank)
+{
+    char text[160];
+    if (lock_ranks() >> rank == 0)
+        return;
+    snprintf(text, sizeof text, "order of locks: that of %s is taken while that of %s is held",
+             lock_name(rank), lock_name(lock_innermost()));
+    tide_assert_failed(text, __FILE__, __LINE__);
+}
+
+static void lock_check_none(const char *what)
+{
+    char text[160];
+    if (lock_ranks() == 0)
+        return;
+    snprintf(text, sizeof text, "%s while the lock of %s is held", what,
+             lock_name(lock_innermost()));
+    tide_assert_failed(text, __FILE__, __LINE__);
+}
+#else
+static void lock_check_order(tide_fork_rank rank)
+{
+    (void)rank;
+}
+
+static void lock_check_none(const char *what)
+{
+    (void)what;
+}
+#endif
+
+/* ---- taking and letting go ---------------------------------------------------------------- */
+
+void tide_lock_create(tide_lock *lock, tide_fork_rank rank)
+{
+    tide_assert((unsigned)rank < TIDE_FORK_RANKS);
+    pthread_mutex_init(&lock->mutex, NULL);
+    lock->rank = rank;
+}
+
+void tide_lock_destroy(tide_lock *lock)
+{
+    pthread_mutex_destroy(&lock->mutex);
+}
+
+static void lock_note_taken(tide_fork_rank rank)
+{
+    lock_check_order(rank);
+    if (lock_mine == 0 && tide_os_forbid_cancel() == PTHREAD_CANCEL_ENABLE)
+        lock_mine = UINT32_C(1) << LOCK_CANCELLED;
+    lock_mine |= UINT32_C(1) << rank;
+}
+
+static void lock_note_let_go(tide_fork_rank rank)
+{
+    lock_mine &= ~(UINT32_C(1) << rank);
+    if (lock_ranks() != 0)
+        return;
+    bool allowed = lock_mine != 0;
+    lock_mine = 0;
+    if (allowed)
+        tide_os_restore_cancel(PTHREAD_CANCEL_ENABLE);
+}
+
+/* The mutex comes after: while it is waited for, the thread is not cancelled either. */
+void tide_lock_take(tide_lock *lock)
+{
+    lock_note_taken(lock->rank);
+    pthread_mutex_lock(&lock->mutex);
+}
+
+bool tide_lock_try(tide_lock *lock)
+{
+    lock_note_taken(lock->rank);
+    bool taken = pthread_mutex_trylock(&lock->mutex) == 0;
+    if (!taken)
+        lock_note_let_go(lock->rank);
+    return taken;
+}
+
+void tide_lock_let_go(tide_lock *lock)
+{
+    tide_assert(tide_lock_held(lock->rank));
+    pthread_mutex_unlock(&lock->mutex);
+    lock_note_let_go(lock->rank);
+}
+
+void tide_lock_wait(tide_lock *lock, pthread_cond_t *woken)
+{
+    tide_assert(lock_ranks() == UINT32_C(1) << lock->rank);
+    pthread_cond_wait(woken, &lock->mutex);
+}
+
+bool tide_lock_wait_until(tide_lock *lock, pthread_cond_t *woken, const struct timespec *until)
+{
+    tide_assert(lock_ranks() == UINT32_C(1) << lock->rank);
+    return pthread_cond_timedwait(woken, &lock->mutex, until) != ETIMEDOUT;
+}
+
+void tide_lock_take_with_others(tide_lock *lock)
+{
+    tide_assert(lock_ranks() >> lock->rank == 0);
+    pthread_mutex_lock(&lock->mutex);
+}
+
+void tide_lock_let_go_with_others(tide_lock *lock)
+{
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+bool tide_lock_held(tide_fork_rank rank)
+{
+    return (lock_mine >> rank & 1) != 0;
+}
+
+bool tide_lock_held_any(void)
+{
+    return lock_mine != 0;
+}
+
+/* ---- code that is not ours ---------------------------------------------------------------- */
+
+unsigned tide_outside_enter(void)
+{
+    unsigned let_go = tide_outside_let_go != NULL ? tide_outside_let_go() : 0;
+    lock_check_none("code that is not ours is called");
+    return let_go;
+}
+
+void tide_outside_leave(unsigned let_go)
+{
+    if (let_go != 0)
+        tide_outside_take_again(let_go);
+}

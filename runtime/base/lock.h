@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* Every mutex of the library is a tide_lock, and this is their law:
+ *
+ *  1. Each has a rank (runtime/base/fork.h lists them, outermost first). A thread takes a lock only
+ *     while all that it holds are of lower ranks. A lock that one thread may take twice counts that
+ *     itself.
+ *  2. Code that is not ours is called with none held: the dynamic linker, which runs constructors
+ *     and destructors under a lock of its own, and functions of the program (hooks, listeners,
+ *     deleters). Such a call stands between tide_outside_enter and tide_outside_leave. The same
+ *     holds for each wait for a thread.
+ *  3. A thread that holds any is not cancelled, for nobody would let go of it: the first that is
+ *     taken forbids cancellation, the last that is let go allows it again.
+ *
+ * With asserts on, taking a lock asserts (1) and tide_outside_enter asserts (2); both name the
+ * locks. */
+#ifndef TIDEPOOL_RUNTIME_BASE_LOCK_H
+#define TIDEPOOL_RUNTIME_BASE_LOCK_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
+
+#include "runtime/base/fork.h"
+
+typedef struct tide_lock {
+    pthread_mutex_t mutex;
+    tide_fork_rank rank;
+} tide_lock;
+
+#define TIDE_LOCK(of_rank)                 \
+    {                                      \
+        PTHREAD_MUTEX_INITIALIZER, of_rank \
+    }
+
+/* For locks of things that are made and ended. */
+void tide_lock_create(tide_lock *lock, tide_fork_rank rank);
+void tide_lock_destroy(tide_lock *lock);
+
+void tide_lock_take(tide_lock *lock);
+void tide_lock_let_go(tide_lock *lock);
+
+/* Takes it if nobody has it, and waits for nobody. */
+bool tide_lock_try(tide_lock *lock);
+
+/* Lets go, waits to be woken, and takes the lock again. No other lock is held. */
+void tide_lock_wait(tide_lock *lock, pthread_cond_t *woken);
+
+/* The same until that time of the condition's clock; false: it has come. */
+bool tide_lock_wait_until(tide_lock *lock, pthread_cond_t *woken, const struct timespec *until);
+
+/* Around fork only, for many locks of one rank: whoever forks takes them all, in the order of their
+ * list. */
+void tide_lock_take_with_others(tide_lock *lock);
+void tide_lock_let_go_with_others(tide_lock *lock);
+
+/* Does the calling thread hold one of this rank? */
+bool tide_lock_held(tide_fork_rank rank);
+
+/* Does it hold any? */
+bool tide_lock_held_any(void);
+
+/* ---- code that is not ours --------------------------------------------------------------- */
+
+/* Around each call of such code. A thread that does a round of learning lets go of the round's lock
+ * meanwhile, though it keeps the round (jit/learn/round.h). `enter` returns what `leave` wants. */
+unsigned tide_outside_enter(void);
+void tide_outside_leave(unsigned let_go);
+
+/* The round's part in this; NULL: none. Set by attaching. */
+extern unsigned (*tide_outside_let_go)(void);
+extern void (*tide_outside_take_again)(unsigned);
+
+#endif

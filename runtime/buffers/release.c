@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* A buffer is released. The fast path is a release that the thread's cell has an idle credit for.
+ * It takes no lock. While each buffer of the instance is released by the thread that acquired it,
+ * it is plain loads and stores. After that it has one atomic exchange, of the generation. */
+#include "runtime/base/shim.h"
+#include "runtime/buffers/buffer.h"
+
+/* ---- refused -------------------------------------------------------------------------------- */
+
+TIDE_COLD tide_status tide_buffer_refuse_handle(tide_buffers *buffers, tide_buffer handle,
+                                                const char *call)
+{
+    tide_lock_take(&buffers->mutex);
+    buffers->refused++;
+    tide_lock_let_go(&buffers->mutex);
+    const tide_buffer_record *record = tide_handle_of(buffers, handle);
+    if (record == NULL)
+        return tide_fail(TIDE_ERROR_STALE, call, "slot %zu is no buffer of '%s', which has had %u",
+                         (size_t)(uint32_t)handle.slot, buffers->name,
+                         __atomic_load_n(&buffers->record_count, __ATOMIC_RELAXED));
+    uint64_t now = __atomic_load_n(&record->generation, __ATOMIC_RELAXED);
+    uint64_t since = now - handle.generation;
+    if ((handle.generation & 1) == 0 || since == 0 || since > UINT32_MAX)
+        return tide_fail(TIDE_ERROR_STALE, call,
+                         "generation %#zx of slot %zu never was a buffer of '%s'",
+                         (size_t)handle.generation, (size_t)(uint32_t)handle.slot, buffers->name);
+    return tide_fail(TIDE_ERROR_STALE, call, "the buffer in slot %zu of '%s' has been released%s",
+                     (size_t)(uint32_t)handle.slot, buffers->name,
+                     since > 1 ? ", and its memory acquired again since" : "");
+}
+
+/* ---- the handle ends ------------------------------------------------------------------------ */
+
+/* Others may release what this thread acquired, from now on. */
+static TIDE_COLD void release_end_ownership(tide_buffers *buffers)
+{
+    tide_lock_take(&buffers->mutex);
+    if (__atomic_load_n(&buffers->owned, __ATOMIC_RELAXED)) {
+        tide_magazines_stop(buffers);
+        __atomic_store_n(&buffers->owned, false, __ATOMIC_RELEASE);
+        tide_magazines_resume(buffers);
+    }
+    tide_lock_let_go(&buffers->mutex);
+}
+
+/* The handle ends here, by exchange: of all who try with one handle exactly one succeeds
+ * (runtime/buffers/instance.h, 4). */
+static bool release_end_handle(tide_buffers *buffers, tide_buffer_record *record,
+                               tide_buffer handle)
+{
+    if (__atomic_load_n(&buffers->owned, __ATOMIC_ACQUIRE) &&
+        __atomic_load_n(&record->owner, __ATOMIC_RELAXED) != tide_magazine_of(buffers))
+        release_end_ownership(buffers);
+    return tide_handle_end(record, handle);
+}
+
+/* ---- the cold side -------------------------------------------------------------------------- */
+
+/* Into the cell of the thread, if that has an idle credit for it. */
+TIDE_INLINE bool release_put_into_cell(tide_magazine *magazine, uint32_t slot, unsigned key,
+                                       unsigned bucket)
+{
+    if (TIDE_UNLIKELY(magazine == NULL || magazine->cells[key] == NULL) ||
+        TIDE_UNLIKELY(!tide_magazine_enter(magazine)))
+        return false;
+    tide_cell *cell = &magazine->cells[key][bucket];
+    unsigned held = tide_cell_held(cell);
+    bool room = held < tide_cell_credit(cell);
+    if (TIDE_LIKELY(room)) {
+        tide_assert(held < TIDE_CELL_SLOTS);
+        cell->slots[held] = slot;
+        tide_cell_hold(cell, held + 1);
+        cell->counts.releases++;
+    }
+    tide_magazine_leave(magazine);
+    return room;
+}
+
+/* Its handle has ended: the record is this thread's alone now. */
+TIDE_INLINE void release_ended(tide_buffers *buffers, tide_buffer_record *record,
+                               const tide_hand_over *passing)
+{
+    uint32_t slot = (uint32_t)(record - buffers->records);
+    tide_assert(!tide_handle_live(record) && record->mark == NULL);
+    bool keep = true;
+    if (TIDE_UNLIKELY(!tide_buffer_plain(buffers, record->key)))
+        keep = tide_hand_over_leave(buffers, record, passing);
+    if (TIDE_UNLIKELY(tide_buffer_poisoned(buffers, record->key)))
+        tide_shim_dead(record->data, tide_handle_bytes(buffers, record));
+    if (TIDE_UNLIKELY(buffers->hook != NULL))
+        tide_buffer_tell_hook(buffers, TIDE_BUFFER_RELEASED, record, passing->number, false);
+    record->tick = tide_buffers_now();
+    tide_magazine *magazine = tide_magazine_of(buffers);
+    if (TIDE_UNLIKELY(!keep || !release_put_into_cell(magazine, slot, record->key, record->bucket)))
+        tide_depot_release(buffers, magazine, slot, passing, keep);
+}
+
+/* On a lost device nothing is kept. */
+static tide_status release_give_up(tide_buffers *buffers, tide_buffer_record *record,
+                                   tide_buffer handle, void *stream, const char *call)
+{
+    uint32_t slot = (uint32_t)(record - buffers->records);
+    if (!release_end_handle(buffers, record, handle))
+        return tide_buffer_refuse_handle(buffers, handle, call);
+    tide_depot_release(buffers, tide_magazine_of(buffers), slot,
+                       &(tide_hand_over){.stream = stream}, false);
+    return TIDE_OK;
+}
+
+void tide_buffer_give_up(tide_buffers *buffers, tide_buffer handle)
+{
+    tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
+    tide_status status = release_give_up(buffers, record, handle, buffers->stream, "give up");
+    tide_assert(status == TIDE_OK); /* nobody else has had the handle */
+    (void)status;
+}
+
+/* A release that may have to leave a mark in the stream. What can be refused is, before
+ * the handle ends. */
+static tide_status release_ordered(tide_buffers *buffers, tide_buffer_record *record,
+                                   tide_buffer handle, void *stream, const char *call)
+{
+    tide_device *device = buffers->device;
+    tide_hand_over passing;
+    /* Another thread may release it just now; then this is another buffer's key, and the end
+     * fails. */
+    unsigned key = __atomic_load_n(&record->key, __ATOMIC_RELAXED);
+    bool plain = tide_buffer_plain(buffers, key);
+    if (!plain &&
+        tide_device_lost(device)) /* nothing runs there any more, nothing will be acquired */
+        return release_give_up(buffers, record, handle, stream, call);
+    TIDE_FORWARD(tide_hand_over_find(buffers, key, stream, &passing, call));
+    if (!plain && device->methods->capturing(device, stream))
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "a graph is captured on the stream: each of its launches would use the "
+                         "buffer of '%s' again",
+                         buffers->name);
+    if (!release_end_handle(buffers, record, handle))
+        return tide_buffer_refuse_handle(buffers, handle, call);
+    release_ended(buffers, record, &passing);
+    return TIDE_OK;
+}
+
+tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, const char *call)
+{
+    tide_buffer_record *record = tide_buffer_find_record(buffers, buffer, call);
+    if (TIDE_UNLIKELY(record == NULL))
+        return tide_error_status();
+    if (TIDE_UNLIKELY(!buffers->immediate))
+        return release_ordered(buffers, record, buffer, buffers->stream, call);
+    if (TIDE_UNLIKELY(!release_end_handle(buffers, record, buffer)))
+        return tide_buffer_refuse_handle(buffers, buffer, call);
+    release_ended(buffers, record, &(tide_hand_over){buffers->stream, buffers->stream_number});
+    return TIDE_OK;
+}
+
+/* ---- the fast path -------------------------------------------------------------------------- */
+
+/* In the thread's magazine. While the instance is owned the generation is read first, then the
+ * owner; after that an exchange decides (runtime/buffers/instance.h, 4). Only buffers of the
+ * instance's own key go this way. What kind of buffer the record serves is read before: if it
+ * serves another by now, the handle is no good. False: nothing has changed. */
+TIDE_INLINE bool release_into_cell(tide_buffers *buffers, tide_magazine *magazine,
+                                   tide_buffer handle)
+{
+    tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
+    tide_cell *cells = magazine->cells[buffers->key];
+    if (TIDE_UNLIKELY(cells == NULL) || TIDE_UNLIKELY((handle.generation & 1) == 0) ||
+        TIDE_UNLIKELY(__atomic_load_n(&record->key, __ATOMIC_RELAXED) != buffers->key) ||
+        TIDE_UNLIKELY(!tide_handle_fits(record, handle)))
+        return false;
+    tide_cell *cell = &cells[handle.slot >> TIDE_HANDLE_BUCKET];
+    size_t held = tide_cell_held(cell);
+    if (TIDE_UNLIKELY(held >= tide_cell_credit(cell)))
+        return false;
+    if (TIDE_LIKELY(__atomic_load_n(&buffers->owned, __ATOMIC_RELAXED))) {
+        if (TIDE_UNLIKELY(__atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) !=
+                          handle.generation) ||
+            TIDE_UNLIKELY(__atomic_load_n(&record->owner, __ATOMIC_RELAXED) != magazine))
+            return false;
+        __atomic_store_n(&record->generation, handle.generation + 1, __ATOMIC_RELEASE);
+    } else if (TIDE_UNLIKELY(!tide_handle_end(record, handle))) {
+        return false;
+    }
+    tide_assert(record->mark == NULL && held < TIDE_CELL_SLOTS);
+    record->tick = tide_buffers_now();
+    cell->slots[held] = (uint32_t)handle.slot;
+    tide_cell_hold(cell, (unsigned)held + 1);
+    cell->counts.releases++;
+    return true;
+}
+
+size_t tide_buffer_release_run(tide_buffers *buffers, const tide_buffer *handles, size_t count)
+{
+    tide_magazine *magazine = buffers != NULL && buffers->quick ? tide_magazine_of(buffers) : NULL;
+    if (magazine == NULL || !tide_magazine_enter(magazine))
+        return 0;
+    size_t done = 0;
+    while (done < count && tide_handle_named(buffers, handles[done]) &&
+           release_into_cell(buffers, magazine, handles[done]))
+        done++;
+    tide_magazine_leave(magazine);
+    return done;
+}
+
+tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
+{
+    const char *call = "tide_buffer_release";
+    uintptr_t thread = tide_magazine_thread();
+    if (TIDE_UNLIKELY(buffers == NULL || !tide_handle_named(buffers, buffer)))
+        return tide_buffer_release_any(buffers, buffer, call);
+    tide_magazine *magazine = tide_magazine_at(buffers, thread);
+    if (TIDE_UNLIKELY(!tide_magazine_is(magazine, thread)) ||
+        TIDE_UNLIKELY(!tide_magazine_enter_quick(buffers, magazine)))
+        return tide_buffer_release_any(buffers, buffer, call);
+    bool done = release_into_cell(buffers, magazine, buffer);
+    tide_magazine_leave(magazine);
+    return TIDE_LIKELY(done) ? TIDE_OK : tide_buffer_release_any(buffers, buffer, call);
+}
+
+tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer, void *stream)
+{
+    const char *call = "tide_buffer_release_on";
+    if (stream == NULL && tide_buffer_release_run(buffers, &buffer, 1) == 1)
+        return TIDE_OK; /* a quick instance is of the host, whose only stream that is */
+    tide_buffer_record *record = tide_buffer_find_record(buffers, buffer, call);
+    if (record == NULL)
+        return tide_error_status();
+    return release_ordered(buffers, record, buffer, stream, call);
+}

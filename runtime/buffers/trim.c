@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* Cached buffers that go: those that are too old or that the device has no room for, wherever they
+ * lie, and those of the depot's lists that the last rounds of use did not need
+ * (runtime/buffers/instance.h, 7). Before that, pages of those that wait: the buffer stays. */
+#include "runtime/base/os.h"
+#include "runtime/buffers/address.h"
+#include "runtime/buffers/depot.h"
+
+enum {
+    USE_PART = 4,          /* a round of use: so large a part of what is held was allocated anew */
+    USE_MIN = 4 << 20,     /* bytes, and at least so many                                        */
+    IDLE_FROM = 64 << 10,  /* bytes: of such buffers a cell keeps none that it does not use */
+    WALK_MAX = 4096,       /* of a list, in one go: everybody who needs the depot waits           */
+    PURGE_FROM = 64 << 10, /* bytes: pages of smaller buffers stay                               */
+    PURGE_MAX = 16 << 20,  /* bytes in one go, about a millisecond of the system's               */
+};
+
+typedef struct trimming {
+    tide_buffers *buffers;
+    uint64_t now, ticks;
+    bool wait;
+    const tide_hand_over *passing; /* the stream by which it goes; NULL: the service stream */
+    uint32_t first;                /* of what is to go: a list                              */
+    tide_trim_summary summary;
+} trimming;
+
+/* The buffer, taken out of its cell or list, gives its permit up and is among what goes. */
+static void trim_add(trimming *t, uint32_t slot, unsigned key, unsigned bucket)
+{
+    size_t bytes = tide_bucket_bytes(t->buffers->policy, bucket);
+    tide_permits_give(t->buffers, tide_depot_at(t->buffers, key, bucket), 1, bytes);
+    tide_address_remove(t->buffers, slot);
+    tide_handle_at(t->buffers, slot)->next = t->first;
+    t->first = slot;
+    t->summary.slots++;
+    t->summary.bytes += bytes;
+}
+
+/* What was taken out goes, nothing locked. The list would be lost with a thread that is cancelled
+ * in a hook. */
+static void trim_free_all(const trimming *t)
+{
+    int cancel = tide_os_forbid_cancel();
+    for (uint32_t slot = t->first, next; slot != TIDE_NO_RECORD; slot = next) {
+        next = tide_handle_at(t->buffers, slot)->next;
+        tide_depot_free(t->buffers, slot, t->passing);
+    }
+    tide_os_restore_cancel(cancel);
+}
+
+/* ---- by age ---------------------------------------------------------------------------------- */
+
+/* Must the cached buffer go? Mutex held. */
+static bool trim_takes(trimming *t, uint32_t slot)
+{
+    tide_buffer_record *record = tide_handle_at(t->buffers, slot);
+    bool old = t->now - record->tick >= t->ticks || t->now < record->tick;
+    bool pinned = tide_buffer_kind(record->key) == TIDE_BUFFER_PINNED;
+    return old && (t->wait || !pinned || tide_hand_over_over(t->buffers, record));
+}
+
+static void trim_cell(trimming *t, tide_cell *cell, unsigned key, unsigned bucket)
+{
+    tide_assert(tide_buffers_stopped(t->buffers));
+    for (unsigned at = tide_cell_held(cell); at-- > 0;) {
+        if (!trim_takes(t, cell->slots[at]))
+            continue;
+        trim_add(t, tide_cell_take(cell, at), key, bucket);
+        tide_assert(tide_cell_credit(cell) > tide_cell_held(cell));
+        tide_cell_trust(cell, tide_cell_credit(cell) - 1);
+    }
+}
+
+static void trim_cells(trimming *t, unsigned key, unsigned bucket)
+{
+    for (tide_magazine *m = t->buffers->magazines; m != NULL; m = m->next)
+        if (m->cells[key] != NULL)
+            trim_cell(t, &m->cells[key][bucket], key, bucket);
+}
+
+static void trim_list(trimming *t, unsigned key, unsigned bucket)
+{
+    tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
+    for (uint32_t *link = &depot->first; *link != TIDE_NO_RECORD;) {
+        if (trim_takes(t, *link))
+            trim_add(t, tide_depot_take(t->buffers, depot, link), key, bucket);
+        else
+            link = &tide_handle_at(t->buffers, *link)->next;
+    }
+}
+
+/* Of all buckets that have something cached, one after the other. Mutex held. */
+static void trim_each(trimming *t, void (*trim)(trimming *t, unsigned key, unsigned bucket))
+{
+    unsigned count = tide_bucket_count(t->buffers->policy);
+    for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
+        for (unsigned b = 0; t->buffers->depot[key] != NULL && b < count; b++)
+            if (t->buffers->depot[key][b].permits > 0)
+                trim(t, key, b);
+}
+
+/* Threads are stopped for the cells only, of which there are few; lists may be long. */
+tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait,
+                                  const tide_hand_over *passing)
+{
+    trimming t = {.buffers = buffers,
+                  .ticks = ticks,
+                  .wait = wait,
+                  .passing = passing,
+                  .first = TIDE_NO_RECORD};
+    tide_lock_take(&buffers->mutex);
+    t.now = tide_buffers_now();
+    tide_magazines_stop(buffers);
+    trim_each(&t, trim_cells);
+    tide_magazines_resume(buffers);
+    trim_each(&t, trim_list);
+    buffers->trimmed += t.summary.slots;
+    tide_lock_let_go(&buffers->mutex);
+    trim_free_all(&t);
+    return t.summary;
+}
+
+/* ---- by use ---------------------------------------------------------------------------------- */
+
+bool tide_depot_use_moved(tide_buffers *buffers, size_t bytes)
+{
+    size_t part = buffers->bytes_held / USE_PART;
+    tide_assert(bytes <= buffers->bytes_held);
+    buffers->bytes_missed += bytes;
+    if (buffers->bytes_missed < (part > USE_MIN ? part : USE_MIN))
+        return false;
+    buffers->bytes_missed = 0;
+    return true;
+}
+
+/* The oldest of a list, or, if it is a long one, of the older ones; returns how many. What somebody
+ * would have to wait for stays: the host or a stream, which may be another thread's, and about to
+ * be captured. */
+static uint32_t trim_oldest(trimming *t, unsigned key, unsigned bucket, uint32_t count)
+{
+    tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
+    uint32_t *link = &depot->first, taken = 0, seen = 0;
+    tide_assert(count <= depot->cached);
+    for (uint32_t younger = depot->cached - count; younger > 0 && seen < WALK_MAX;
+         younger--, seen++)
+        link = &tide_handle_at(t->buffers, *link)->next;
+    for (; *link != TIDE_NO_RECORD && taken < count && seen < 2 * WALK_MAX; seen++) {
+        tide_buffer_record *record = tide_handle_at(t->buffers, *link);
+        if (tide_hand_over_goes(t->buffers, record, t->passing)) {
+            trim_add(t, tide_depot_take(t->buffers, depot, link), key, bucket);
+            taken++;
+        } else {
+            link = &record->next;
+        }
+    }
+    return taken;
+}
+
+/* A bucket's round of use ends. What a long list keeps for now is idle in the next round, too. */
+static void trim_unused_bucket(trimming *t, unsigned key, unsigned bucket)
+{
+    tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
+    uint32_t both = depot->spare < depot->spare_before ? depot->spare : depot->spare_before;
+    uint32_t last = depot->spare;
+    tide_assert(last <= depot->cached);
+    uint32_t gone = both > 0 ? trim_oldest(t, key, bucket, both) : 0;
+    depot->spare_before = last - gone;
+    depot->spare = depot->cached;
+}
+
+/* A miss of memory that no stream orders has no stream by which other memory could go. */
+static bool trim_serves(const trimming *t, const tide_want *want, unsigned key)
+{
+    return t->buffers->depot[key] != NULL &&
+           (tide_buffer_plain(t->buffers, key) || !tide_buffer_plain(t->buffers, want->key));
+}
+
+/* Stopped: what had no hit since the last round goes to the list. */
+static void trim_settle_cells(tide_buffers *buffers, unsigned key, unsigned bucket)
+{
+    tide_assert(tide_buffers_stopped(buffers));
+    for (tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
+        if (m->cells[key] == NULL)
+            continue;
+        tide_cell *cell = &m->cells[key][bucket];
+        if (cell->seen == (uint16_t)cell->counts.hits)
+            tide_cell_empty(buffers, cell, key, bucket);
+        cell->seen = (uint16_t)cell->counts.hits;
+    }
+}
+
+/* Of each bucket of large buffers. Mutex held. */
+static void trim_idle_cells(trimming *t, const tide_want *want)
+{
+    tide_buffers *buffers = t->buffers;
+    unsigned from = tide_bucket_of(buffers->policy, IDLE_FROM);
+    unsigned count = tide_bucket_count(buffers->policy);
+    tide_magazines_stop(buffers);
+    for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
+        for (unsigned b = from; trim_serves(t, want, key) && b < count; b++)
+            if (buffers->depot[key][b].permits > 0)
+                trim_settle_cells(buffers, key, b);
+    tide_magazines_resume(buffers);
+}
+
+void tide_depot_trim_unused(tide_buffers *buffers, const tide_want *want)
+{
+    trimming t = {.buffers = buffers, .passing = &want->passing, .first = TIDE_NO_RECORD};
+    tide_lock_take(&buffers->mutex);
+    unsigned count = tide_bucket_count(buffers->policy);
+    trim_idle_cells(&t, want);
+    for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
+        for (unsigned b = 0; trim_serves(&t, want, key) && b < count; b++)
+            trim_unused_bucket(&t, key, b);
+    buffers->trimmed += t.summary.slots;
+    tide_lock_let_go(&buffers->mutex);
+    trim_free_all(&t);
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+typedef enum purge_step { PURGE_NOTHING, PURGE_OFFERED, PURGE_GIVEN, PURGE_STEPS } purge_step;
+
+/* What is to be done with the pages of a buffer that has been cached for so long. */
+static purge_step purge_step_at(const tide_buffers *buffers, uint64_t age)
+{
+    if (age >= buffers->age_max / 2 && buffers->purge == TIDE_BUFFERS_PURGE_STEPS)
+        return PURGE_GIVEN;
+    return age >= buffers->age_max / 4 ? PURGE_OFFERED : PURGE_NOTHING;
+}
+
+/* What has been done since its release. The host's memory is on no stream: so that member says it,
+ * together with the tick of that release, and a release need not write there. */
+static purge_step purge_step_done(const tide_buffer_record *record)
+{
+    return record->stream / PURGE_STEPS == record->tick ? record->stream % PURGE_STEPS
+                                                        : PURGE_NOTHING;
+}
+
+static purge_step purge_step_due(const tide_buffers *buffers, uint64_t now, uint32_t slot)
+{
+    const tide_buffer_record *record = tide_handle_at(buffers, slot);
+    uint64_t age = now > record->tick ? now - record->tick : 0;
+    purge_step step = purge_step_at(buffers, age);
+    tide_assert(!tide_handle_live(record) && buffers->immediate);
+    return step > purge_step_done(record) ? step : PURGE_NOTHING;
+}
+
+/* Stopped: a cell's buffers whose pages are to go move to the list, with their permits. */
+static void purge_cells(tide_buffers *buffers, uint64_t now, unsigned key, unsigned bucket)
+{
+    tide_assert(tide_buffers_stopped(buffers));
+    for (tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
+        if (m->cells[key] == NULL)
+            continue;
+        tide_cell *cell = &m->cells[key][bucket];
+        for (unsigned at = tide_cell_held(cell); at-- > 0;) {
+            if (purge_step_due(buffers, now, cell->slots[at]) == PURGE_NOTHING)
+                continue;
+            uint32_t slot = tide_cell_take(cell, at);
+            tide_cell_trust(cell, tide_cell_credit(cell) - 1);
+            tide_depot_push(buffers, tide_depot_at(buffers, key, bucket), slot);
+        }
+    }
+}
+
+static void purge_pages(tide_buffer_record *record, purge_step step, size_t bytes)
+{
+    tide_assert(step != PURGE_NOTHING && record->mark == NULL);
+    if (step == PURGE_GIVEN)
+        tide_os_give_pages(record->data, bytes);
+    else
+        tide_os_offer_pages(record->data, bytes);
+    record->stream = record->tick * PURGE_STEPS + step;
+}
+
+/* So many bytes of a list, or one buffer: nobody has the depot meanwhile. False: that was all. */
+static bool purge_some(tide_buffers *buffers, uint64_t now, unsigned key, unsigned bucket)
+{
+    size_t bytes = tide_bucket_bytes(buffers->policy, bucket), done = 0;
+    uint32_t slot = tide_depot_at(buffers, key, bucket)->first;
+    for (; slot != TIDE_NO_RECORD && done < PURGE_MAX; slot = tide_handle_at(buffers, slot)->next) {
+        purge_step step = purge_step_due(buffers, now, slot);
+        if (step == PURGE_NOTHING)
+            continue;
+        purge_pages(tide_handle_at(buffers, slot), step, bytes);
+        done += bytes;
+    }
+    return done >= PURGE_MAX;
+}
+
+/* Mutex held, but let go in between. */
+static void purge_list(tide_buffers *buffers, uint64_t now, unsigned key, unsigned bucket)
+{
+    while (purge_some(buffers, now, key, bucket)) {
+        tide_lock_let_go(&buffers->mutex);
+        tide_lock_take(&buffers->mutex);
+    }
+}
+
+/* Of all buckets whose buffers are large enough. Mutex held. */
+static void purge_each(tide_buffers *buffers, uint64_t now,
+                       void (*purge)(tide_buffers *, uint64_t, unsigned, unsigned))
+{
+    unsigned from = tide_bucket_of(buffers->policy, PURGE_FROM);
+    unsigned count = tide_bucket_count(buffers->policy);
+    for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
+        for (unsigned b = from; buffers->depot[key] != NULL && b < count; b++)
+            if (buffers->depot[key][b].permits > 0)
+                purge(buffers, now, key, b);
+}
+
+void tide_depot_purge(tide_buffers *buffers, uint64_t now)
+{
+    if (!buffers->immediate || buffers->careful || buffers->purge == TIDE_BUFFERS_PURGE_NEVER)
+        return;
+    tide_lock_take(&buffers->mutex);
+    tide_magazines_stop(buffers);
+    purge_each(buffers, now, purge_cells);
+    tide_magazines_resume(buffers);
+    purge_each(buffers, now, purge_list);
+    tide_lock_let_go(&buffers->mutex);
+}

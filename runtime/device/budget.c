@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* What a device's pools and buffers hold of its memory, and may hold. */
+#include "runtime/device/budget.h"
+
+#include <tidepool/device_memory.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/base/lock.h"
+#include "runtime/device/limit.h"
+
+enum { ASKED_AGAIN_MAX = 16 };
+
+static _Thread_local bool budget_asking; /* this thread is inside of a function of the program */
+
+static bool budget_counts(const tide_device *device, int memory)
+{
+    return memory == TIDE_MEMORY_DEVICE && !device->host;
+}
+
+/* ---- counting ----------------------------------------------------------------------------- */
+
+static void budget_raise_peak(tide_device *device, size_t held)
+{
+    size_t peak = __atomic_load_n(&device->held_peak, __ATOMIC_RELAXED);
+    while (held > peak && !__atomic_compare_exchange_n(&device->held_peak, &peak, held, true,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
+static bool budget_take(tide_device *device, size_t bytes)
+{
+    size_t limit = __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
+    size_t held = __atomic_load_n(&device->held, __ATOMIC_RELAXED);
+    do {
+        if (limit != 0 && (held > limit || bytes > limit - held)) {
+            tide_device_count(&device->refused);
+            return false;
+        }
+    } while (!__atomic_compare_exchange_n(&device->held, &held, held + bytes, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    budget_raise_peak(device, held + bytes);
+    return true;
+}
+
+static void budget_give(tide_device *device, size_t bytes)
+{
+    size_t before = __atomic_fetch_sub(&device->held, bytes, __ATOMIC_RELAXED);
+    tide_assert(before >= bytes); /* each byte was taken before */
+    (void)before;
+}
+
+tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, size_t bytes,
+                                 size_t align, void **data)
+{
+    if (!budget_counts(device, memory))
+        return device->methods->allocate(device, stream, memory, bytes, align, data);
+    if (!budget_take(device, bytes))
+        return TIDE_ERROR_LIMIT;
+    tide_status status = device->methods->allocate(device, stream, memory, bytes, align, data);
+    if (status != TIDE_OK)
+        budget_give(device, bytes);
+    return status;
+}
+
+void tide_budget_release(tide_device *device, void *stream, int memory, void *data, size_t bytes)
+{
+    device->methods->release(device, stream, memory, data, bytes);
+    if (budget_counts(device, memory))
+        budget_give(device, bytes);
+}
+
+tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call)
+{
+    if (device->host)
+        return tide_limit_refuse(bytes, call);
+    size_t held = __atomic_load_n(&device->held, __ATOMIC_RELAXED);
+    size_t limit = __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
+    size_t room = held < limit ? limit - held : 0;
+    return tide_fail(TIDE_ERROR_LIMIT, call,
+                     "%zu bytes would take device %s from %zu past its limit of %zu bytes: %zu are "
+                     "missing",
+                     bytes, device->name, held, limit, bytes > room ? bytes - room : 0);
+}
+
+/* ---- asking the program ------------------------------------------------------------------- */
+
+bool tide_budget_asks(const tide_device *device, tide_status status, unsigned times)
+{
+    return (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) && !budget_asking &&
+           times < ASKED_AGAIN_MAX && __atomic_load_n(&device->full, __ATOMIC_RELAXED) != NULL;
+}
+
+bool tide_budget_ask(tide_device *device, size_t bytes, unsigned times)
+{
+    tide_device_full_function function = __atomic_load_n(&device->full, __ATOMIC_ACQUIRE);
+    if (function == NULL)
+        return false;
+    tide_device_count(&device->asked);
+    budget_asking = true;
+    unsigned let_go = tide_outside_enter();
+    bool again =
+        function(device, bytes, times, __atomic_load_n(&device->full_user, __ATOMIC_RELAXED));
+    tide_outside_leave(let_go);
+    budget_asking = false;
+    return again;
+}
+
+void tide_budget_trimmed(tide_device *device)
+{
+    if (device->methods->trim != NULL && !tide_device_lost(device))
+        (void)device->methods->trim(device, 0, false);
+}
+
+/* ---- what the program sets and asks ------------------------------------------------------- */
+
+/* Open, and no other's: held meanwhile. */
+static tide_status budget_hold(tide_device *device, const char *call)
+{
+    if (device == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the device is NULL");
+    return tide_device_hold(device, call);
+}
+
+tide_status tide_device_memory_set(tide_device *device, const tide_device_memory_options *options)
+{
+    const char *call = "tide_device_memory_set";
+    const tide_device_memory_options none = {0};
+    options = options != NULL ? options : &none;
+    TIDE_FORWARD(tide_growth_check(options->growth_, call));
+    if (device == &tide_device_host)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call,
+                         "the host's memory is limited for the process: tide_limit_set");
+    TIDE_FORWARD(budget_hold(device, call));
+    __atomic_store_n(&device->full, NULL, __ATOMIC_RELAXED); /* nobody is asked meanwhile */
+    __atomic_store_n(&device->full_user, options->user, __ATOMIC_RELAXED);
+    __atomic_store_n(&device->full, options->full, __ATOMIC_RELEASE);
+    __atomic_store_n(&device->limit, options->limit_bytes, __ATOMIC_RELAXED);
+    tide_device_drop(device);
+    return TIDE_OK;
+}
+
+static tide_status budget_describe(tide_device *device, tide_device_memory *out)
+{
+    tide_reserved kept = {0};
+    if (device->methods->reserved != NULL)
+        TIDE_FORWARD(device->methods->reserved(device, &kept));
+    *out = (tide_device_memory){.bytes_held = __atomic_load_n(&device->held, __ATOMIC_RELAXED),
+                                .bytes_peak = __atomic_load_n(&device->held_peak, __ATOMIC_RELAXED),
+                                .limit_bytes = __atomic_load_n(&device->limit, __ATOMIC_RELAXED),
+                                .refused = __atomic_load_n(&device->refused, __ATOMIC_RELAXED),
+                                .asked = __atomic_load_n(&device->asked, __ATOMIC_RELAXED),
+                                .driver_known = kept.known,
+                                .driver_pool = kept.pool,
+                                .driver_reserved = kept.reserved,
+                                .driver_reserved_peak = kept.reserved_peak,
+                                .driver_used = kept.used,
+                                .driver_used_peak = kept.used_peak};
+    return TIDE_OK;
+}
+
+tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *out)
+{
+    const char *call = "tide_device_memory_stats";
+    if (out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the result is NULL");
+    TIDE_FORWARD(budget_hold(device, call));
+    tide_status status = budget_describe(device, out);
+    tide_device_drop(device);
+    return status;
+}
+
+tide_status tide_device_memory_trim(tide_device *device, size_t keep_bytes)
+{
+    TIDE_FORWARD(budget_hold(device, "tide_device_memory_trim"));
+    tide_status status =
+        device->methods->trim != NULL ? device->methods->trim(device, keep_bytes, true) : TIDE_OK;
+    tide_device_drop(device);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of devices other than the host: counted for each device, limited, and asked for of the
+ * program where there is none. What is pinned is not counted. The host has a limit of the process
+ * instead (runtime/device/limit.h). */
+#ifndef TIDEPOOL_RUNTIME_DEVICE_BUDGET_H
+#define TIDEPOOL_RUNTIME_DEVICE_BUDGET_H
+
+#include "runtime/device/device.h"
+
+/* The device's methods of these names, counted. Also TIDE_ERROR_LIMIT, without a message, where the
+ * device's limit leaves no room. */
+tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, size_t bytes,
+                                 size_t align, void **data);
+void tide_budget_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
+
+/* The message of who then gives up, for the host and for any other device. TIDE_ERROR_LIMIT. */
+tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call);
+
+/* Is the program to be asked after an allocation that ended so? `times`: so often before. It is
+ * asked where no lock is held, and what wants the memory is shut. ask: true if it gave something
+ * back. */
+bool tide_budget_asks(const tide_device *device, tide_status status, unsigned times);
+bool tide_budget_ask(tide_device *device, size_t bytes, unsigned times);
+
+/* Free memory that the driver keeps goes back to the system, without a wait. */
+void tide_budget_trimmed(tide_device *device);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* Two CUDA devices: copies between their memories, and access of one to the other's. */
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/device/cuda/cuda.h"
+
+/* A stream of `after` waits for a mark of another device: events are waited for across contexts. */
+static tide_status peer_follow(tide_device *before, void *stream_before, tide_device *after,
+                               void *stream_after)
+{
+    void *mark = tide_cuda_mark_make(before, stream_before);
+    if (mark == NULL)
+        return tide_error_status();
+    tide_status status = tide_cuda_mark_follow(after, mark, stream_after);
+    tide_cuda_mark_drop(before, mark);
+    return status;
+}
+
+static tide_status peer_copy(tide_device *device, void *stream, void *to, tide_device *other,
+                             const void *from, size_t bytes)
+{
+    tide_cuda_entered entered;
+    TIDE_FORWARD(tide_cuda_enter_for(device, stream, &entered));
+    tide_cu_result result = tide_cu.cuMemcpyPeerAsync(
+        (tide_cu_address)(uintptr_t)to, tide_cuda_of(device)->context,
+        (tide_cu_address)(uintptr_t)from, tide_cuda_of(other)->context, bytes, stream);
+    tide_cuda_leave(entered);
+    tide_device_count(&device->copies);
+    __atomic_fetch_add(&device->bytes_copied, bytes, __ATOMIC_RELAXED);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK
+                                     : tide_cuda_fail(device, "cuMemcpyPeerAsync", result);
+}
+
+tide_status tide_cuda_copy_between(tide_device *device, void *stream, void *to, tide_device *other,
+                                   void *other_stream, const void *from, size_t bytes)
+{
+    tide_assert(device != other && bytes != 0);
+    TIDE_FORWARD(peer_follow(other, other_stream, device, stream));
+    TIDE_FORWARD(peer_copy(device, stream, to, other, from, bytes));
+    return peer_follow(device, stream, other, other_stream);
+}
+
+/* The context of the other device is current. `can`: is there a way between the two? */
+static tide_cu_result peer_set_access(tide_device *device, tide_device *other, bool allow, int *can)
+{
+    const tide_cuda *by = tide_cuda_of(device), *of = tide_cuda_of(other);
+    const tide_cu_access access = {.location = {TIDE_CU_LOCATION_DEVICE, by->ordinal},
+                                   .flags =
+                                       allow ? TIDE_CU_ACCESS_READ_WRITE : TIDE_CU_ACCESS_NONE};
+    tide_cu_result result = tide_cu.cuDeviceCanAccessPeer(can, by->ordinal, of->ordinal);
+    if (result == TIDE_CU_SUCCESS && *can != 0)
+        result = tide_cu.cuMemPoolSetAccess(of->pool, &access, 1);
+    return result;
+}
+
+tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow)
+{
+    int can = 0;
+    tide_cuda_entered entered;
+    if (tide_cuda_of(other)->pool == NULL)
+        return tide_fail(TIDE_ERROR_DEVICE, other->name,
+                         "it has no memory pools, so its memory cannot be opened to others");
+    TIDE_FORWARD(tide_cuda_enter(other, &entered));
+    int mode = tide_cuda_relax();
+    tide_cu_result result = peer_set_access(device, other, allow, &can);
+    tide_cuda_relax_end(mode);
+    tide_cuda_leave(entered);
+    if (result != TIDE_CU_SUCCESS)
+        return tide_cuda_fail(device, "cuMemPoolSetAccess", result);
+    return can != 0
+               ? TIDE_OK
+               : tide_fail(TIDE_ERROR_DEVICE, device->name,
+                           "device %s cannot reach the memory of %s: the driver allows no peer "
+                           "access between them",
+                           device->name, other->name);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* How much memory of the host the process holds, and how much it may. */
+#include "runtime/device/limit.h"
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/settings.h"
+
+enum { ASKED_AGAIN_MAX = 16 };
+
+/* All atomic; each is a word of its own, and nobody needs two of one moment. */
+static size_t limit_held, limit_peak, limit_soft, limit_hard;
+static uint64_t limit_asked, limit_refused;
+static tide_limit_function limit_function;
+static void *limit_user;
+
+static _Thread_local bool limit_asking; /* this thread is inside of the function */
+
+/* SIZE_MAX: none. */
+static size_t limit_hard_bytes(void)
+{
+    size_t bytes = __atomic_load_n(&limit_hard, __ATOMIC_RELAXED);
+    if (bytes != 0)
+        return bytes;
+    double mebibytes = tide_setting_get(TIDE_SETTING_process_limit);
+    return mebibytes > 0 ? (size_t)(mebibytes * 1048576) : SIZE_MAX;
+}
+
+static size_t limit_missing(size_t held, size_t bytes, size_t most)
+{
+    size_t room = held < most ? most - held : 0;
+    return bytes > room ? bytes - room : 0;
+}
+
+static void limit_raise_peak(size_t held)
+{
+    size_t peak = __atomic_load_n(&limit_peak, __ATOMIC_RELAXED);
+    while (held > peak && !__atomic_compare_exchange_n(&limit_peak, &peak, held, true,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}
+
+tide_status tide_limit_take(size_t bytes)
+{
+    size_t most = limit_hard_bytes();
+    size_t held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED);
+    do {
+        if (limit_missing(held, bytes, most) != 0) {
+            __atomic_fetch_add(&limit_refused, 1, __ATOMIC_RELAXED);
+            return TIDE_ERROR_LIMIT;
+        }
+    } while (!__atomic_compare_exchange_n(&limit_held, &held, held + bytes, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    tide_assert(bytes <= SIZE_MAX - held);
+    limit_raise_peak(held + bytes);
+    return TIDE_OK;
+}
+
+tide_status tide_limit_refuse(size_t bytes, const char *call)
+{
+    size_t held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED), most = limit_hard_bytes();
+    return tide_fail(
+        TIDE_ERROR_LIMIT, call,
+        "%zu bytes would take the process from %zu past its limit of %zu bytes: %zu are "
+        "missing",
+        bytes, held, most, limit_missing(held, bytes, most));
+}
+
+void tide_limit_give(size_t bytes)
+{
+    size_t before = __atomic_fetch_sub(&limit_held, bytes, __ATOMIC_RELAXED);
+    tide_assert(before >= bytes); /* each byte was taken before */
+    (void)before;
+}
+
+bool tide_limit_asks(size_t bytes)
+{
+    size_t soft = __atomic_load_n(&limit_soft, __ATOMIC_RELAXED);
+    return soft != 0 && !limit_asking &&
+           limit_missing(__atomic_load_n(&limit_held, __ATOMIC_RELAXED), bytes, soft) != 0;
+}
+
+/* True: there is more to give. */
+static bool limit_ask_once(size_t bytes)
+{
+    tide_limit_function function = __atomic_load_n(&limit_function, __ATOMIC_ACQUIRE);
+    if (function == NULL)
+        return false;
+    __atomic_fetch_add(&limit_asked, 1, __ATOMIC_RELAXED);
+    limit_asking = true;
+    unsigned let_go = tide_outside_enter();
+    bool again = function(__atomic_load_n(&limit_held, __ATOMIC_RELAXED), bytes,
+                          __atomic_load_n(&limit_user, __ATOMIC_RELAXED));
+    tide_outside_leave(let_go);
+    limit_asking = false;
+    return again;
+}
+
+void tide_limit_ask(size_t bytes)
+{
+    for (int i = 0; i < ASKED_AGAIN_MAX && tide_limit_asks(bytes); i++)
+        if (!limit_ask_once(bytes))
+            return;
+}
+
+tide_status tide_limit_set(const tide_limit_options *options)
+{
+    const char *call = "tide_limit_set";
+    const tide_limit_options none = {0};
+    options = options != NULL ? options : &none;
+    TIDE_FORWARD(tide_growth_check(options->growth_, call));
+    if ((options->function != NULL) != (options->soft_bytes != 0))
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "a soft limit of %zu bytes and %s function",
+                         options->soft_bytes, options->function != NULL ? "a" : "no");
+    if (options->hard_bytes != 0 && options->soft_bytes > options->hard_bytes)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "soft limit %zu, hard limit %zu bytes",
+                         options->soft_bytes, options->hard_bytes);
+    __atomic_store_n(&limit_soft, 0, __ATOMIC_RELAXED); /* nobody is asked meanwhile */
+    __atomic_store_n(&limit_user, options->user, __ATOMIC_RELAXED);
+    __atomic_store_n(&limit_function, options->function, __ATOMIC_RELEASE);
+    __atomic_store_n(&limit_hard, options->hard_bytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&limit_soft, options->soft_bytes, __ATOMIC_RELEASE);
+    return TIDE_OK;
+}
+
+tide_status tide_limit_stats(tide_limit_statistics *out)
+{
+    if (out == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_limit_stats", "the result is NULL");
+    size_t hard = limit_hard_bytes();
+    *out = (tide_limit_statistics){.bytes_held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED),
+                                   .bytes_peak = __atomic_load_n(&limit_peak, __ATOMIC_RELAXED),
+                                   .soft_bytes = __atomic_load_n(&limit_soft, __ATOMIC_RELAXED),
+                                   .hard_bytes = hard == SIZE_MAX ? 0 : hard,
+                                   .asked = __atomic_load_n(&limit_asked, __ATOMIC_RELAXED),
+                                   .refused = __atomic_load_n(&limit_refused, __ATOMIC_RELAXED)};
+    return TIDE_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The limit of the process: memory of the host that is counted where the host device takes it from
+ * the system. What is asked of the program before is asked by those who want the memory, where no
+ * lock is held and what they work on is shut. */
+#ifndef TIDEPOOL_RUNTIME_DEVICE_LIMIT_H
+#define TIDEPOOL_RUNTIME_DEVICE_LIMIT_H
+
+#include <tidepool/limit.h>
+
+/* Counts so many bytes more, or refuses them: TIDE_ERROR_LIMIT, without a message, for who asks may
+ * give something back and ask again. Any thread. */
+tide_status tide_limit_take(size_t bytes);
+void tide_limit_give(size_t bytes);
+
+/* The message of who then gives up. Returns TIDE_ERROR_LIMIT. */
+tide_status tide_limit_refuse(size_t bytes, const char *call);
+
+/* Would the program be asked about so many bytes more? */
+bool tide_limit_asks(size_t bytes);
+
+/* Asks it, as often as it has more to give. */
+void tide_limit_ask(size_t bytes);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* What a graph uses, taken out of the pool for as long as the graph may be launched
+ * (runtime/pool/streams.h, 7). A slot was handed out since the capture began if it has a peak:
+ * beginning takes the peaks, and the limits with them, away. */
+#include "runtime/graph/capture.h"
+
+#include <tidepool/device.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/change.h"
+#include "runtime/pool/export.h"
+#include "runtime/pool/header.h"
+#include "runtime/pool/invariants.h"
+#include "runtime/pool/row.h"
+#include "runtime/pool/streams.h"
+
+struct tide_capture {
+    tide_device *device; /* held */
+    size_t count, room;
+    tide_export *held[];
+};
+
+static tide_capture *capture_with_room(tide_capture *old, size_t room)
+{
+    return tide_os_resize(old, offsetof(tide_capture, held) + room * sizeof(tide_export *));
+}
+
+/* ---- begin ---------------------------------------------------------------------------------- */
+
+/* The next use of each free slot comes by cold code, which notes a peak. */
+static void capture_begin_row(tide_row *row)
+{
+    for (tide_slot *slot = row->shelf->next; slot < row->slots + row->count; slot++) {
+        tide_slot_note_peak(tide_slot_record_of(row, slot));
+        tide_slot_admit(slot, 0);
+    }
+}
+
+static tide_status capture_check_begin(const tide_pool *pool, const char *call)
+{
+    const tide_pool_core *core = pool->core;
+    if (core->device->host)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "pool '%s' is of the host: nothing is captured",
+                         core->name);
+    if (core->capture != NULL)
+        return tide_fail(TIDE_ERROR_STATE, call, "a capture of pool '%s' has begun and not ended",
+                         core->name);
+    return TIDE_OK;
+}
+
+tide_status tide_capture_begin(tide_pool *pool)
+{
+    const char *call = "tide_capture_begin";
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    TIDE_FORWARD(capture_check_begin(pool, call));
+    tide_pool_core *core = pool->core;
+    tide_capture *capture = capture_with_room(NULL, 0);
+    if (capture == NULL)
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for a capture of '%s'", core->name);
+    *capture = (tide_capture){.device = core->device};
+    uintptr_t before = tide_change_begin(core);
+    for (uint32_t i = 0; i < core->rows.used_count; i++)
+        if (!core->rows.used[i]->device->host)
+            capture_begin_row(core->rows.used[i]);
+    core->capture = capture;
+    __atomic_fetch_add(&core->device->captures, 1, __ATOMIC_RELAXED);
+    tide_change_end(core, before);
+    tide_assert_valid(pool);
+    return TIDE_OK;
+}
+
+/* ---- end ------------------------------------------------------------------------------------ */
+
+static bool capture_uses(const tide_row *row, const tide_slot *slot)
+{
+    const tide_slot_record *record = tide_slot_record_of(row, slot);
+    bool live = slot < row->shelf->next;
+    return (slot->data != NULL || record->exported != NULL) && (live || record->peak != 0);
+}
+
+static size_t capture_count(const tide_pool_core *core)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < core->rows.used_count; i++) {
+        const tide_row *row = core->rows.used[i];
+        for (tide_slot *slot = row->slots; slot < row->slots + row->count; slot++)
+            count += !row->device->host && capture_uses(row, slot);
+    }
+    return count;
+}
+
+/* The position of a live slot lets go when the array is no more. Without memory for the descriptor
+ * false; what was taken stays taken. */
+static bool capture_take(tide_pool *pool, tide_capture *capture, tide_row *row, tide_slot *slot)
+{
+    tide_export *exported = tide_export_slot(pool, row, slot);
+    if (exported == NULL)
+        return false;
+    tide_assert(capture->count < capture->room);
+    exported->captured = true;
+    capture->held[capture->count++] = exported;
+    if (slot >= row->shelf->next)
+        tide_export_settle(pool, row, slot);
+    return true;
+}
+
+static bool capture_take_row(tide_pool *pool, tide_capture *capture, tide_row *row)
+{
+    for (tide_slot *slot = row->slots; slot < row->slots + row->count; slot++)
+        if (capture_uses(row, slot) && !capture_take(pool, capture, row, slot))
+            return false;
+    return true;
+}
+
+static bool capture_take_all(tide_pool *pool, tide_capture *capture)
+{
+    tide_pool_core *core = pool->core;
+    bool all = true;
+    uintptr_t before = tide_change_begin(core);
+    for (uint32_t i = 0; i < core->rows.used_count && all; i++)
+        if (!core->rows.used[i]->device->host)
+            all = capture_take_row(pool, capture, core->rows.used[i]);
+    tide_change_end(core, before);
+    tide_assert_valid(pool);
+    return all;
+}
+
+static void capture_ended(tide_pool_core *core)
+{
+    uint32_t before = __atomic_fetch_sub(&core->device->captures, 1, __ATOMIC_RELAXED);
+    tide_assert(before > 0 && core->capture != NULL);
+    (void)before;
+    core->capture = NULL;
+}
+
+static tide_status capture_check_end(const tide_pool *pool, const char *call)
+{
+    const tide_pool_core *core = pool->core;
+    if (core->capture == NULL)
+        return tide_fail(TIDE_ERROR_STATE, call, "no capture of pool '%s' has begun", core->name);
+    return tide_streams_quiet(pool, call); /* marks are left in the stream */
+}
+
+tide_capture *tide_capture_end(tide_pool *pool)
+{
+    const char *call = "tide_capture_end";
+    if (tide_pool_use_or_report(pool, call) != TIDE_OK || capture_check_end(pool, call) != TIDE_OK)
+        return NULL;
+    tide_pool_core *core = pool->core;
+    size_t count = core->capture->count + capture_count(core); /* it may have failed before */
+    tide_capture *capture = capture_with_room(core->capture, count);
+    if (capture == NULL) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for %zu arrays of a graph", count);
+        return NULL;
+    }
+    core->capture = capture;
+    capture->room = count;
+    if (!capture_take_all(pool, capture)) {
+        tide_fail(TIDE_ERROR_MEMORY, call, "no memory for an array of a graph");
+        return NULL;
+    }
+    tide_device_hold_again(capture->device);
+    capture_ended(core);
+    return capture;
+}
+
+/* ---- drop ----------------------------------------------------------------------------------- */
+
+/* Everything goes back behind what is queued on the stream now. */
+static void capture_give_back(tide_capture *capture, void *stream)
+{
+    tide_device *device = capture->device;
+    if (device->methods->order(device, stream, device->service) != TIDE_OK)
+        (void)device->methods->wait(device, stream);
+    for (size_t i = 0; i < capture->count; i++)
+        tide_export_drop(capture->held[i]);
+    tide_os_free(capture);
+}
+
+void tide_capture_finish(tide_pool *pool)
+{
+    tide_capture *capture = pool->core->capture;
+    if (capture == NULL)
+        return;
+    capture_ended(pool->core);
+    capture_give_back(capture, tide_streams_last(pool));
+}
+
+tide_status tide_capture_drop(tide_capture *capture, void *stream)
+{
+    if (capture == NULL)
+        return TIDE_OK;
+    tide_device *device = capture->device;
+    const tide_device_methods *methods = device->methods;
+    if (!tide_device_lost(device) && methods->capturing(device, stream))
+        return tide_fail(TIDE_ERROR_STATE, "tide_capture_drop",
+                         "a graph is captured on stream %p of device %s", stream, device->name);
+    if (!tide_device_lost(device) && methods->stream_number(device, stream) == 0)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_capture_drop", "device %s has no stream %p",
+                         device->name, stream);
+    capture_give_back(capture, stream);
+    tide_device_drop(device);
+    return TIDE_OK;
+}

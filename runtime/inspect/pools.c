@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* Every pool of the process, seen from any thread: copied with the registry locked, shown without.
+ *
+ * The owner goes on meanwhile. What it changes in cold code is written so that others may read it
+ * (tide_pool_memory, tide_row). Where its fast paths stand, the next free slot of each shelf and the
+ * level, they store with plain stores, which must stay plain: so these words are sampled. */
+#include <tidepool/facts.h>
+
+#include <string.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/base/os.h"
+#include "runtime/base/registry.h"
+#include "runtime/pool/core.h"
+
+/* ---- sampling --------------------------------------------------------------------------- */
+
+/* The thread sanitizer shall not report what is meant: each such word is read once, whole, and only
+ * compared or added up, never followed. (Atomic loads are seen by it even here.) */
+#define POOLS_SAMPLES    __attribute__((no_sanitize("thread")))
+#define POOLS_WORD(word) (*(const volatile __typeof__(word) *)&(word))
+
+typedef struct pools_sample {
+    size_t slots, live, bytes_live, depth;
+} pools_sample;
+
+/* Records move with the registry locked, and there are at least `count`. */
+POOLS_SAMPLES static void pools_sample_row(const tide_row *row, pools_sample *out)
+{
+    uint32_t count = __atomic_load_n(&row->count, __ATOMIC_ACQUIRE);
+    const tide_slot *next = POOLS_WORD(row->shelf->next);
+    size_t live = (size_t)(next - row->slots);
+    if (live > count)
+        live = count; /* it grows just now */
+    for (uint32_t i = 0; i < count; i++) {
+        size_t bytes = POOLS_WORD(row->records[i].bytes);
+        out->slots +=
+            POOLS_WORD(row->slots[i].data) != NULL || POOLS_WORD(row->records[i].exported) != NULL;
+        out->bytes_live += i < live ? bytes : 0;
+    }
+    out->live += live;
+}
+
+POOLS_SAMPLES static pools_sample pools_sample_of(const tide_pool *pool)
+{
+    pools_sample out = {0};
+    const tide_pool_core *core = pool->core;
+    uint32_t used = __atomic_load_n(&core->rows.used_count, __ATOMIC_ACQUIRE);
+    for (uint32_t i = 0; i < used; i++)
+        pools_sample_row(core->rows.used[i], &out);
+    tide_assert(tide_level(POOLS_WORD(pool->tag)) >= TIDE_LEVEL_ROOT);
+    out.depth = tide_level(POOLS_WORD(pool->tag)) - TIDE_LEVEL_ROOT;
+    return out;
+}
+
+/* ---- copying ---------------------------------------------------------------------------- */
+
+typedef struct pools_copied {
+    tide_pool_information *pools; /* the youngest first, as the list is */
+    size_t count, room;
+} pools_copied;
+
+static void pools_copy_memory(const tide_pool_memory *memory, tide_pool_information *out)
+{
+    out->bytes_held = tide_figure(&memory->bytes_held);
+    out->bytes_peak = tide_figure(&memory->bytes_peak);
+    out->bytes_limit = memory->limit_bytes == SIZE_MAX ? 0 : memory->limit_bytes;
+    out->bytes_exported = tide_figure(&memory->bytes_exported);
+    out->allocations = tide_figure(&memory->allocations);
+    out->releases = tide_figure(&memory->releases);
+    out->exchanges = tide_figure(&memory->exchanges);
+}
+
+/* Registry locked. */
+static void pools_describe(const tide_pool *pool, tide_pool_information *out)
+{
+    const tide_pool_core *core = pool->core;
+    _Static_assert(sizeof out->name == sizeof core->name &&
+                       sizeof out->device == sizeof core->device->name &&
+                       sizeof out->thread_name == sizeof core->owner.name,
+                   "names are copied whole");
+    pools_sample sample = pools_sample_of(pool);
+    *out = (tide_pool_information){
+        .id = core->list.number,
+        .thread = core->owner.number,
+        .check = core->check > 0 ? (int)core->check : 0,
+        .local = __atomic_load_n(&core->owner.local, __ATOMIC_RELAXED),
+        .disabled = core->disabled,
+        .bytes_live = sample.bytes_live,
+        .slots = sample.slots,
+        .slots_live = sample.live,
+        .shelves = __atomic_load_n(&core->rows.used_count, __ATOMIC_RELAXED),
+        .depth = sample.depth,
+    };
+    memcpy(out->name, core->name, sizeof out->name);
+    memcpy(out->device, core->device->name, sizeof out->device);
+    memcpy(out->thread_name, core->owner.name, sizeof out->thread_name);
+    pools_copy_memory(&core->memory, out);
+}
+
+/* Those for which there is no room are counted. */
+static void pools_copy(tide_pool *pool, void *user)
+{
+    pools_copied *copied = user;
+    if (copied->count < copied->room)
+        pools_describe(pool, &copied->pools[copied->count]);
+    copied->count++;
+}
+
+/* False: no memory. All are copied in one hold of the registry, with memory got before. */
+static bool pools_copy_all(pools_copied *copied)
+{
+    for (*copied = (pools_copied){.room = 16};; copied->room = copied->count * 2) {
+        tide_os_free(copied->pools);
+        copied->pools = tide_os_resize(NULL, copied->room * sizeof *copied->pools);
+        if (copied->pools == NULL)
+            return false;
+        copied->count = 0;
+        tide_pools_visit(pools_copy, copied);
+        if (copied->count <= copied->room)
+            return true;
+    }
+}
+
+tide_status tide_pool_each(bool (*visit)(const tide_pool_information *pool, void *user), void *user)
+{
+    const char *call = "tide_pool_each";
+    pools_copied copied;
+    if (visit == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "the function is NULL");
+    if (!pools_copy_all(&copied))
+        return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to copy the pools");
+    tide_assert(copied.count <= copied.room);
+    for (size_t i = copied.count; i > 0 && visit(&copied.pools[i - 1], user); i--)
+        continue;
+    tide_os_free(copied.pools);
+    return TIDE_OK;
+}
+
+/* ---- asking one of them ----------------------------------------------------------------- */
+
+typedef struct pools_wanted {
+    uint64_t id;
+    uint32_t requests;
+    bool found;
+    tide_status status;
+} pools_wanted;
+
+/* The registry is locked, so the pool stays. */
+static void pools_request(tide_pool *pool, void *user)
+{
+    pools_wanted *wanted = user;
+    if (pool->core->list.number != wanted->id)
+        return;
+    tide_assert(!wanted->found);
+    wanted->found = true;
+    wanted->status = tide_pool_request(pool, wanted->requests);
+}
+
+tide_status tide_pool_request_by_id(uint64_t id, uint32_t requests)
+{
+    pools_wanted wanted = {.id = id, .requests = requests};
+    tide_pools_visit(pools_request, &wanted);
+    return wanted.found ? wanted.status
+                        : tide_fail(TIDE_ERROR_NAME, "tide_pool_request_by_id",
+                                    "no live pool has the id %llu", (unsigned long long)id);
+}

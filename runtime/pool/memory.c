@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* How a slot gets memory and gives it back: how much, from where, and with what it starts. */
+#include "runtime/pool/memory.h"
+
+#include "runtime/base/error.h"
+#include "runtime/base/shim.h"
+#include "runtime/buffers/buffers.h"
+#include "runtime/check/guard.h"
+#include "runtime/device/budget.h"
+#include "runtime/device/limit.h"
+#include "runtime/pool/export.h"
+#include "runtime/pool/header.h"
+#include "runtime/pool/row.h"
+#include "runtime/pool/shut.h"
+#include "runtime/pool/streams.h"
+#include "runtime/pool/tell.h"
+
+enum { MIN_ALIGN = 64 };
+
+static size_t memory_align(const tide_type_facts *facts)
+{
+    return facts->align > MIN_ALIGN ? facts->align : MIN_ALIGN;
+}
+
+static size_t memory_round_up(size_t bytes, size_t to)
+{
+    tide_assert(to > 0 && bytes <= SIZE_MAX - to);
+    return (bytes + to - 1) / to * to;
+}
+
+static void memory_give_back(tide_pool *pool, const tide_row *row, const tide_slot *slot,
+                             const tide_slot_record *record)
+{
+    tide_assert(slot->data != NULL && record->bytes > 0);
+    void *stream = tide_streams_last(pool);
+    if (record->buffer.generation == 0) {
+        tide_budget_release(row->device, stream, TIDE_MEMORY_DEVICE, slot->data, record->bytes);
+        return;
+    }
+    tide_shut was = tide_pool_shut(pool); /* a hook may be told */
+    tide_status status = tide_buffer_release_on(pool->core->buffers, record->buffer, stream);
+    tide_pool_open_again(pool, was);
+    tide_assert(status == TIDE_OK);
+    (void)status;
+}
+
+void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)
+{
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    tide_pool_core *core = pool->core;
+    size_t freed = 0;
+    if (record->exported != NULL) {
+        tide_assert(slot->data == NULL && core->memory.bytes_exported >= record->exported->bytes);
+        tide_figure_take(&core->memory.bytes_exported, record->exported->bytes);
+        tide_export_drop_of_pool(pool, record->exported);
+    } else if (record->guard != NULL) {
+        tide_assert(core->memory.bytes_held >= record->bytes && !record->live);
+        tide_guard_retire(record->guard, core->levels.closing);
+        tide_figure_take(&core->memory.bytes_held, record->bytes);
+        tide_figure_add(&core->memory.releases, 1);
+        freed = record->bytes;
+    } else if (slot->data != NULL) {
+        if (core->careful && row->device->host)
+            tide_shim_release(slot->data, record->bytes);
+        memory_give_back(pool, row, slot, record);
+        tide_assert(core->memory.bytes_held >= record->bytes);
+        tide_figure_take(&core->memory.bytes_held, record->bytes);
+        tide_figure_add(&core->memory.releases, 1);
+        freed = record->bytes;
+    }
+    slot->data = NULL; /* its array headers stay: the next memory may be used the same way */
+    tide_slot_admit(slot, 0);
+    *record = (tide_slot_record){0};
+    if (freed != 0)
+        tide_pool_tell(pool, TIDE_POOL_FREED, row, freed, 0, (tide_place){TIDE_NOWHERE});
+}
+
+/* Grows geometrically, so that sizes that creep upward do not allocate each time; exactly to
+ * the request for a new slot, or where the pool's limit leaves no room for more. */
+static size_t memory_grown_bytes(const tide_pool_core *core, const tide_slot_record *record,
+                                 size_t wanted, size_t room)
+{
+    size_t generous = record->bytes + record->bytes / 4;
+    return !core->disabled && generous > wanted && generous <= room ? generous : wanted;
+}
+
+/* What the pool's limit leaves for a slot whose present memory goes back. */
+static size_t memory_room_beside(const tide_pool_core *core, const tide_slot_record *record)
+{
+    tide_assert(core->memory.bytes_held - record->bytes <= core->memory.limit_bytes);
+    return core->memory.limit_bytes - (core->memory.bytes_held - record->bytes);
+}
+
+/* Does the row draw from buffers? They are aligned to MIN_ALIGN, and hold no headers. */
+static bool memory_draws_buffers(const tide_pool_core *core, const tide_row *row, size_t align)
+{
+    return core->buffers != NULL && row->device == core->device && align <= MIN_ALIGN;
+}
+
+/* The whole size of a buffer for so many bytes, where the limit has room for that. */
+static size_t memory_whole_buffer(const tide_pool_core *core, size_t bytes, size_t room)
+{
+    size_t whole = tide_buffers_round_up(core->buffers, bytes);
+    return whole > bytes && whole <= room ? whole : bytes;
+}
+
+/* What a request takes at least. */
+static size_t memory_least_bytes(const tide_slot_request *request, size_t align)
+{
+    return request->bytes == 0 ? align : memory_round_up(request->bytes, align);
+}
+
+/* How many bytes to allocate for the request; refuses what cannot be. */
+static tide_status memory_size(const tide_pool *pool, const tide_row *row,
+                               const tide_slot_record *record, const tide_slot_request *request,
+                               size_t align, size_t *bytes)
+{
+    const tide_pool_core *core = pool->core;
+    const char *type = tide_type_facts_of(row->type)->name;
+    size_t room = memory_room_beside(core, record);
+    if (request->bytes > SIZE_MAX / 2)
+        return tide_fail(TIDE_ERROR_SIZE, request->call, "%zu bytes of %s exceed the address space",
+                         request->bytes, type);
+    size_t wanted = memory_least_bytes(request, align);
+    if (wanted > room)
+        return tide_fail(TIDE_ERROR_LIMIT, request->call,
+                         "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu "
+                         "bytes: %zu are missing",
+                         wanted, type, core->name, core->memory.bytes_held,
+                         core->memory.limit_bytes, wanted - room);
+    *bytes = memory_round_up(memory_grown_bytes(core, record, wanted, room / align * align), align);
+    if (memory_draws_buffers(core, row, align) && !core->disabled)
+        *bytes = memory_whole_buffer(core, *bytes, room);
+    tide_assert(*bytes >= request->bytes && *bytes > 0 && *bytes <= room);
+    return TIDE_OK;
+}
+
+/* A buffer of at least so many bytes, held until it is released. */
+static tide_status memory_draw_buffer(tide_pool *pool, size_t bytes, const char *call,
+                                      tide_buffer *buffer, void **data)
+{
+    tide_buffers *buffers = pool->core->buffers;
+    tide_shut was = tide_pool_shut(pool); /* a hook may be told */
+    *buffer = tide_buffer_acquire_on(buffers, bytes, TIDE_BUFFER_DEVICE | (buffers->flags & ~0xFFu),
+                                     pool->core->streams.own);
+    tide_pool_open_again(pool, was);
+    if (buffer->generation == 0)
+        return tide_fail(tide_error_status(), call, "%s", tide_error_message());
+    *data = tide_buffer_pointer(buffers, *buffer);
+    tide_assert(*data != NULL);
+    return TIDE_OK;
+}
+
+/* The program may have memory to give before the process holds more than its soft limit. */
+static void memory_ask_program(tide_pool *pool, const tide_row *row, size_t bytes)
+{
+    if (row->device != &tide_device_host || !tide_limit_asks(bytes))
+        return;
+    tide_shut was = tide_pool_shut(pool);
+    tide_limit_ask(bytes);
+    tide_pool_open_again(pool, was);
+}
+
+/* The same where a device has no memory, as often as the program gives some back. */
+static tide_status memory_allocate_asking(tide_pool *pool, tide_device *device, size_t bytes,
+                                          size_t align, void **data)
+{
+    void *stream = pool->core->streams.own;
+    tide_status status =
+        tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
+    for (unsigned times = 0; tide_budget_asks(device, status, times); times++) {
+        tide_shut was = tide_pool_shut(pool);
+        bool again = tide_budget_ask(device, bytes, times);
+        tide_pool_open_again(pool, was);
+        if (!again)
+            return status;
+        status = tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
+    }
+    return status;
+}
+
+/* Memory of the row's device. A pool whose stream is gone, or being recorded, gets none. */
+static tide_status memory_allocate_on(tide_pool *pool, const tide_row *row, size_t bytes,
+                                      size_t align, const char *call, tide_buffer *buffer,
+                                      void **data)
+{
+    const tide_pool_core *core = pool->core;
+    tide_device *device = row->device;
+    if (!device->host) {
+        TIDE_FORWARD(tide_streams_own(pool, call));
+        TIDE_FORWARD(tide_streams_quiet(pool, call));
+    }
+    if (memory_draws_buffers(core, row, align))
+        return memory_draw_buffer(pool, bytes, call, buffer, data);
+    memory_ask_program(pool, row, bytes);
+    tide_status status = memory_allocate_asking(pool, device, bytes, align, data);
+    if (status == TIDE_ERROR_LIMIT && (!device->host || device == &tide_device_host))
+        return tide_budget_refuse(device, bytes, call);
+    if (status == TIDE_ERROR_MEMORY)
+        return tide_fail(status, call, "device %s has no %zu bytes for %s in pool '%s'",
+                         device->name, bytes, tide_type_facts_of(row->type)->name, core->name);
+    return status == TIDE_OK ? status : tide_fail(status, call, "%s", tide_error_message());
+}
+
+/* The same for `*bytes`, or for `least` where a limit that others share leaves no more: the slot's
+ * old memory counts there until the new one is had. */
+static tide_status memory_allocate_some(tide_pool *pool, const tide_row *row, size_t least,
+                                        size_t align, const char *call, tide_buffer *buffer,
+                                        void **data, size_t *bytes)
+{
+    tide_status status = memory_allocate_on(pool, row, *bytes, align, call, buffer, data);
+    if (status != TIDE_ERROR_LIMIT || *bytes <= least)
+        return status;
+    *bytes = least;
+    return memory_allocate_on(pool, row, *bytes, align, call, buffer, data);
+}
+
+/* What is to be kept goes to the new memory, after all that may still write to the old. A refusal
+ * gives the new memory back. */
+static tide_status memory_move_content(tide_pool *pool, const tide_row *row, const tide_slot *slot,
+                                       const tide_slot_request *request,
+                                       const tide_slot_record *made, void *data)
+{
+    if (request->keep == 0)
+        return TIDE_OK;
+    tide_device *device = row->device;
+    tide_assert(slot->data != NULL && made->bytes >= request->keep);
+    if (!device->host)
+        tide_streams_gather(pool);
+    tide_status status =
+        device->methods->copy(device, pool->core->streams.own, data, slot->data, request->keep);
+    if (status == TIDE_OK)
+        return TIDE_OK;
+    tide_assert(made->guard == NULL); /* guards are the host's, where no copy fails */
+    tide_slot refused = {.data = data};
+    memory_give_back(pool, row, &refused, made);
+    return tide_fail(status, request->call, "%s", tide_error_message());
+}
+
+tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
+                               const tide_slot_request *request)
+{
+    tide_pool_core *core = pool->core;
+    const tide_type_facts *facts = tide_type_facts_of(row->type);
+    tide_slot_record *record = tide_slot_record_of(row, slot);
+    size_t align = memory_align(facts), bytes = 0;
+    if (core->capture != NULL && !row->device->host && slot->data != NULL && record->peak != 0)
+        TIDE_FORWARD(tide_streams_let_go(pool, request->call)); /* a graph may use what it has */
+    TIDE_FORWARD(memory_size(pool, row, record, request, align, &bytes));
+    tide_guard *guard = NULL;
+    void *data = NULL;
+    tide_buffer buffer = {0};
+    if (request->guarded &&
+        tide_guard_size(request->bytes, align) <= memory_room_beside(core, record))
+        guard = tide_guard_create(core->name, row->type, request->n, request->bytes, align,
+                                  request->place, &data);
+    if (guard == NULL && tide_slot_fits(slot, record, request))
+        return TIDE_OK;
+    if (guard != NULL)
+        bytes = tide_guard_bytes(guard);
+    else
+        TIDE_FORWARD(memory_allocate_some(pool, row, memory_least_bytes(request, align), align,
+                                          request->call, &buffer, &data, &bytes));
+    tide_assert((uintptr_t)data % align == 0 && data != NULL && bytes >= request->bytes);
+    tide_slot_record made = {.capacity = guard != NULL ? request->n : tide_type_fit(facts, bytes),
+                             .bytes = bytes,
+                             .settled = record->settled,
+                             .buffer = buffer,
+                             .guard = guard};
+    TIDE_FORWARD(memory_move_content(pool, row, slot, request, &made, data));
+    tide_slot_hollow(pool, row, slot);
+    slot->data = data;
+    *record = made;
+    tide_assert(record->capacity >= request->n);
+    tide_memory_hold(&core->memory, bytes);
+    tide_figure_add(&core->memory.allocations, 1);
+    if (!row->device->host)
+        tide_streams_follow(pool);
+    tide_pool_tell(pool, TIDE_POOL_ALLOCATED, row, bytes, request->n, request->place);
+    return TIDE_OK;
+}

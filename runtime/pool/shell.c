@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* How a pool lies in memory; empty pools kept for the next one. */
+#include "runtime/pool/shell.h"
+
+#include <string.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/registry.h"
+#include "runtime/base/settings.h"
+#include "runtime/pool/log.h"
+#include "runtime/pool/row.h"
+
+enum { PAGE = 4096 };
+
+#define ROUND_TO_PAGE(bytes) (((bytes) + PAGE - 1) / PAGE * PAGE)
+
+/* The reservation, part by part; see runtime/pool/core.h. */
+enum {
+    CORE_AT = ROUND_TO_PAGE(sizeof(tide_pool)),
+    TABLE_AT = ROUND_TO_PAGE(CORE_AT + sizeof(tide_pool_core)),
+    USED_AT = ROUND_TO_PAGE(TABLE_AT + TIDE_TYPE_LIMIT * sizeof(tide_row)),
+    RESERVED = ROUND_TO_PAGE(USED_AT + TIDE_TYPE_LIMIT * sizeof(tide_row *)),
+    LOG_BYTES = ROUND_TO_PAGE(TIDE_LOG_IN_PAGE + TIDE_LOG_ENTRIES * sizeof(tide_entry)),
+    LOG_FIRST = 16 * PAGE
+};
+
+_Static_assert(CORE_AT >= sizeof(tide_pool), "the log's own shelves lie behind those of the types");
+_Static_assert(CORE_AT % PAGE == 0, "each part begins a page");
+_Static_assert((size_t)LOG_BYTES <= (size_t)TIDE_SPAN_MAX, "a log is one span");
+
+/* What a kept shell may have touched: a dozen pages or two. */
+enum {
+    SMALL_TYPES = TIDE_ROWS_SPARE,
+    SMALL_SLOTS = 128,  /* of one type, ever */
+    SMALL_ENTRIES = 256 /* of the log, ever  */
+};
+
+/* Guarded by the registry. */
+static struct {
+    tide_pool *kept[TIDE_SHELLS_MAX]; /* the one given last is the first to be taken */
+    uint32_t count, least;            /* and the least of them since the last trim   */
+} shells;
+
+/* ---- laid out ---------------------------------------------------------------------------- */
+
+static void shell_lay_out(tide_pool *pool)
+{
+    char *start = (char *)pool;
+    tide_pool_core *core = pool->core = (tide_pool_core *)(void *)(start + CORE_AT);
+    core->rows.by_type = (tide_row *)(void *)(start + TABLE_AT);
+    core->rows.used = (tide_row **)(void *)(start + USED_AT);
+    core->abandoned.events = core->abandoned.first;
+    core->log.start = (tide_entry *)(void *)(core->log.span.start + TIDE_LOG_IN_PAGE);
+    core->log.end = tide_log_mapped_end(&core->log);
+}
+
+/* Two reservations or none. */
+static tide_pool *shell_reserve(void)
+{
+    tide_span log;
+    if (!tide_span_make(&log, LOG_BYTES, LOG_FIRST))
+        return NULL;
+    char *start = tide_os_reserve(RESERVED);
+    if (start == NULL) {
+        tide_span_end(&log);
+        return NULL;
+    }
+    ((tide_pool_core *)(void *)(start + CORE_AT))->log.span = log;
+    return (tide_pool *)(void *)start;
+}
+
+static void shell_unreserve(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    for (uint32_t i = 0; i < TIDE_ROWS_SPARE; i++)
+        if (core->rows.spare[i] != NULL)
+            tide_row_unreserve_slots(core->rows.spare[i]);
+    for (uint32_t i = 0; i < core->rows.used_count; i++)
+        tide_row_unreserve_slots(core->rows.used[i]->slots);
+    tide_abandonments_free(&core->abandoned);
+    tide_span_end(&core->log.span);
+    tide_os_unreserve(pool, RESERVED);
+}
+
+/* ---- wiped ------------------------------------------------------------------------------- */
+
+/* No slot of the row has anything, and few ever were there: their records never become fewer. */
+static bool shell_row_is_small(const tide_row *row)
+{
+    return row->count == 0 && row->records_room <= SMALL_SLOTS;
+}
+
+/* An entry is never zero once it was written, and none is skipped. */
+static bool shell_is_small(const tide_pool *pool)
+{
+    const tide_pool_core *core = pool->core;
+    bool small = core->rows.used_count <= SMALL_TYPES &&
+                 core->log.start[SMALL_ENTRIES].shelf == NULL &&
+                 core->abandoned.events == core->abandoned.first;
+    for (uint32_t i = 0; small && i < core->rows.used_count; i++)
+        small = shell_row_is_small(core->rows.used[i]);
+    return small;
+}
+
+static void shell_wipe_row(tide_row *row)
+{
+    tide_assert(row->shelf->next == row->slots && row->count == 0);
+    for (uint32_t i = 0; i <= row->records_room; i++)
+        tide_assert(row->slots[i].data == NULL && row->slots[i].limit == 0 &&
+                    row->slots[i].array == NULL && row->slots[i].form == 0);
+    *row->shelf = (tide_shelf){0};
+    *row = (tide_row){0};
+}
+
+/* The log stays, and the slots. */
+static void shell_wipe(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    tide_span log = core->log.span;
+    tide_slot *spare[TIDE_ROWS_SPARE];
+    memcpy(spare, core->rows.spare, sizeof spare);
+    for (uint32_t i = 0; i < core->rows.used_count; i++) {
+        tide_assert(spare[i] == NULL);
+        spare[i] = core->rows.used[i]->slots;
+        shell_wipe_row(core->rows.used[i]);
+    }
+    memset(core, 0, sizeof *core);
+    memset(pool, 0, offsetof(tide_pool, shelves));
+    core->log.span = log;
+    memcpy(core->rows.spare, spare, sizeof spare);
+}
+
+/* ---- kept -------------------------------------------------------------------------------- */
+
+/* Takes the one given last, if there are more than `most`. */
+static tide_pool *shell_take_above(uint32_t most)
+{
+    tide_registry_lock();
+    tide_pool *pool = shells.count > most ? shells.kept[--shells.count] : NULL;
+    if (shells.count < shells.least)
+        shells.least = shells.count;
+    tide_registry_unlock();
+    return pool;
+}
+
+tide_pool *tide_shell_take(void)
+{
+    tide_pool *pool = shell_take_above(0);
+    if (pool == NULL)
+        pool = shell_reserve();
+    if (pool == NULL)
+        return NULL;
+    tide_assert(pool->core == NULL && pool->tag == 0 && pool->copy == 0);
+    shell_lay_out(pool);
+    return pool;
+}
+
+static bool shell_keep(tide_pool *pool, uint32_t most)
+{
+    tide_assert(most <= TIDE_SHELLS_MAX);
+    tide_registry_lock();
+    bool kept = shells.count < most;
+    if (kept)
+        shells.kept[shells.count++] = pool;
+    tide_registry_unlock();
+    return kept;
+}
+
+static void shell_give_back(tide_pool *pool)
+{
+    shell_lay_out(pool);
+    shell_unreserve(pool);
+}
+
+static void shell_give_back_above(uint32_t most)
+{
+    for (tide_pool *pool; (pool = shell_take_above(most)) != NULL;)
+        shell_give_back(pool);
+}
+
+void tide_shell_give(tide_pool *pool)
+{
+    bool keep = !pool->core->careful && !pool->core->torn && shell_is_small(pool);
+    if (!keep) {
+        shell_unreserve(pool);
+        return;
+    }
+    shell_wipe(pool);
+    uint32_t most = (uint32_t)tide_setting_get(TIDE_SETTING_pools_kept);
+    if (!shell_keep(pool, most)) {
+        shell_give_back(pool);
+        shell_give_back_above(most);
+    }
+}
+
+void tide_shells_trim(tide_shells_which which)
+{
+    tide_registry_lock();
+    uint32_t gone = which == TIDE_SHELLS_ALL ? shells.count : shells.least;
+    uint32_t stay = shells.count - gone;
+    shells.least = stay;
+    tide_registry_unlock();
+    shell_give_back_above(stay);
+}

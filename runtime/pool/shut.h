@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* A function of the program is called while a pool is being changed or rewound: the deleter of a
+ * foreign tensor, the hook of the buffers that the pool draws from. It may use any pool but this
+ * one, which stands half-way. So the pool is shut meanwhile: no guard of a fast path holds in it,
+ * and tide_pool_use refuses it. */
+#ifndef TIDEPOOL_RUNTIME_POOL_SHUT_H
+#define TIDEPOOL_RUNTIME_POOL_SHUT_H
+
+#include "runtime/base/os.h"
+#include "runtime/pool/log.h"
+
+typedef struct tide_shut {
+    uintptr_t copy;
+    uint64_t saved;
+    int cancel; /* the thread cannot be cancelled meanwhile */
+} tide_shut;
+
+static inline tide_shut tide_pool_shut(tide_pool *pool)
+{
+    tide_assert(!pool->core->shut);
+    tide_shut was = {.copy = pool->copy, .saved = pool->saved, .cancel = tide_os_forbid_cancel()};
+    pool->core->shut = true;
+    pool->core->shut_by = tide_os_thread_number();
+    __atomic_store_n(&pool->copy, tide_pool_copy(true), __ATOMIC_RELAXED);
+    pool->saved = 0;
+    tide_log_set_room(pool, pool->core->log.start);
+    return was;
+}
+
+/* A request may have come meanwhile: it closes the log, here too. */
+static inline void tide_pool_open_again(tide_pool *pool, tide_shut was)
+{
+    tide_assert(pool->core->shut && pool->saved == 0);
+    pool->saved = was.saved;
+    __atomic_store_n(&pool->copy, was.copy, __ATOMIC_RELAXED);
+    pool->core->shut = false;
+    tide_log_reopen(pool);
+    tide_os_restore_cancel(was.cancel);
+}
+
+/* The function never came back: it ended the thread, or its thread is not there in the child of a
+ * fork. After a deleter the rows and the log are whole (runtime/pool/change.h), so the pool can be
+ * reset. In the middle of a change they are not. */
+static inline void tide_pool_open_stale(tide_pool *pool)
+{
+    if (!pool->core->shut)
+        return;
+    pool->core->shut = false;
+    __atomic_store_n(&pool->copy, tide_pool_copy(pool->core->check >= TIDE_CHECK_POISON),
+                     __ATOMIC_RELAXED);
+    tide_log_reopen(pool);
+}
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Two pools, on one device or on two: copies from one to the other; and access of a device's kernels
+ * to another's memory. */
+#include <tidepool/device.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/error.h"
+#include "runtime/pool/row.h"
+#include "runtime/pool/streams.h"
+#include "runtime/transfer/copy.h"
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+static tide_status between_admit(tide_pool *pool, const void *data, size_t bytes, const char *call)
+{
+    TIDE_FORWARD(tide_pool_use(pool, call));
+    if (bytes == 0)
+        return TIDE_OK;
+    TIDE_FORWARD(tide_streams_own(pool, call));
+    return tide_copy_check(pool, data, bytes, call);
+}
+
+static tide_status between_check_devices(const tide_device *device, const tide_device *other,
+                                         const char *call)
+{
+    if (device == other || (device->methods == other->methods && !device->host &&
+                            device->methods->copy_between != NULL))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_ARGUMENT, call,
+                     "nothing copies from device %s to %s: download and upload", other->name,
+                     device->name);
+}
+
+/* On one device it is a copy with an order before and after. */
+static tide_status between_copy(const tide_pool *pool, void *to, const tide_pool *source,
+                                const void *from, size_t bytes)
+{
+    tide_device *device = pool->core->device, *other = source->core->device;
+    void *stream = pool->core->streams.own, *before = source->core->streams.own;
+    if (device != other)
+        return device->methods->copy_between(device, stream, to, other, before, from, bytes);
+    TIDE_FORWARD(device->methods->order(device, before, stream));
+    TIDE_FORWARD(device->methods->copy(device, stream, to, from, bytes));
+    return device->methods->order(device, stream, before);
+}
+
+tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const void *from,
+                           size_t bytes)
+{
+    const char *call = "tide_copy_from";
+    if (pool == source)
+        return tide_copy(pool, to, from, bytes);
+    TIDE_FORWARD(between_admit(pool, to, bytes, call));
+    TIDE_FORWARD(between_admit(source, from, bytes, call));
+    TIDE_FORWARD(between_check_devices(pool->core->device, source->core->device, call));
+    if (bytes == 0)
+        return TIDE_OK;
+    tide_streams_gather(pool);
+    tide_streams_gather(source);
+    tide_status status = between_copy(pool, to, source, from, bytes);
+    tide_streams_follow(pool);
+    tide_streams_follow(source);
+    return status;
+}
+
+/* ---- access --------------------------------------------------------------------------------- */
+
+/* Both are held meanwhile. */
+static tide_status between_reach(tide_device *device, tide_device *other, bool allow,
+                                 const char *call)
+{
+    if (device == other)
+        return TIDE_OK;
+    if (device->methods != other->methods || device->methods->reach == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s never reaches the memory of %s",
+                         device->name, other->name);
+    return device->methods->reach(device, other, allow);
+}
+
+tide_status tide_device_reach(tide_device *device, tide_device *other, bool allow)
+{
+    const char *call = "tide_device_reach";
+    if (device == NULL || other == NULL)
+        return tide_fail(TIDE_ERROR_ARGUMENT, call, "a device is NULL");
+    TIDE_FORWARD(tide_device_hold(device, call));
+    tide_status status = tide_device_hold(other, call);
+    if (status == TIDE_OK) {
+        status = between_reach(device, other, allow, call);
+        tide_device_drop(other);
+    }
+    tide_device_drop(device);
+    return status;
+}

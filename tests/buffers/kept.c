@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* What buffers keep: all that a working set comes back to, at any count, and nothing for long that
+ * it has left. No test here makes a tick. */
+#define _GNU_SOURCE
+#include "bed.h"
+#include "tests/random.h"
+
+#include <pthread.h>
+
+/* Acquires so many, then releases them all. */
+static void cycle_many(tide_buffers *buffers, tide_buffer *held, size_t count, size_t bytes)
+{
+    for (size_t i = 0; i < count; i++)
+        held[i] = acquired(buffers, bytes);
+    for (size_t i = 0; i < count; i++)
+        expect_ok(tide_buffer_release(buffers, held[i]));
+}
+
+/* ---- at any count ---------------------------------------------------------------------------- */
+
+static void no_count_of_a_size_is_dropped(void **state)
+{
+    (void)state;
+    enum { MOST = 100000 };
+    tide_buffer *held = calloc(MOST, sizeof *held);
+    assert_non_null(held);
+    for (size_t count = 1; count <= MOST; count *= 10) {
+        tide_buffers *buffers = made(NULL);
+        for (unsigned round = 0; round < 3; round++)
+            cycle_many(buffers, held, count, 100);
+        tide_buffers_statistics s = stats_of(buffers);
+        assert_int_equal(s.misses, count);
+        assert_int_equal(s.hits, 2 * count);
+        assert_int_equal(s.cached, count);
+        assert_int_equal(s.dropped + s.trimmed, 0);
+        expect_ok(tide_buffers_destroy(buffers));
+    }
+    free(held);
+}
+
+/* Large ones: more of them than fit into the cell of a thread. */
+static void no_count_of_large_ones_is_dropped(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {16 * KIB, 64 * KIB, 300 * KIB, 3 * MIB};
+    tide_buffer held[24];
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        tide_buffers *buffers = made(NULL);
+        for (unsigned round = 0; round < 10; round++)
+            cycle_many(buffers, held, 24, sizes[i]);
+        assert_int_equal(stats_of(buffers).misses, 24);
+        expect_ok(tide_buffers_destroy(buffers));
+    }
+}
+
+/* ---- by use ---------------------------------------------------------------------------------- */
+
+/* Sizes one after the other, none of which comes back. */
+static void what_a_working_set_has_left_goes(void **state)
+{
+    (void)state;
+    enum { COUNT = 64, PHASES = 24 };
+    tide_buffers *buffers = made(NULL);
+    tide_buffer held[COUNT];
+    size_t most = 0;
+    for (size_t phase = 0; phase < PHASES; phase++) {
+        size_t bytes = tide_buffers_round_up(buffers, (64 + 16 * phase) * KIB);
+        cycle_many(buffers, held, COUNT, bytes);
+        most = COUNT * bytes;
+        assert_true(stats_of(buffers).bytes_cached <= 4 * most);
+    }
+    tide_buffers_statistics s = stats_of(buffers);
+    assert_true(s.bytes_high <= 4 * most);
+    assert_true(s.trimmed > 0);
+    assert_int_equal(s.misses, s.cached + s.trimmed + s.dropped);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* One of each of many large sizes, each of which the thread's own cell had room for. */
+static void what_lies_in_a_threads_cells_goes_too(void **state)
+{
+    (void)state;
+    enum { COUNT = 64, PHASES = 48 };
+    tide_buffers *buffers = made(NULL);
+    tide_buffer held[COUNT];
+    for (size_t at = 5; at <= 64; at += at / 4) /* as a program starts: 5 to 60 MiB, once each */
+        for (unsigned round = 0; round < 2; round++)
+            expect_ok(tide_buffer_release(buffers, acquired(buffers, at * MIB)));
+    for (size_t phase = 0; phase < PHASES; phase++)
+        cycle_many(buffers, held, COUNT, (64 + 16 * phase) * KIB);
+    tide_bucket_statistics b[64];
+    tide_buffers_statistics s;
+    expect_ok(tide_buffers_stats(buffers, &s, b, 64));
+    for (size_t i = 0; i < s.buckets; i++)
+        assert_true(b[i].bytes < 5 * MIB || b[i].cached == 0);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* What is live at a time is a fifth of what the phases need together; all of it is kept. */
+static void what_a_working_set_comes_back_to_stays(void **state)
+{
+    (void)state;
+    enum { COUNT = 64, PHASES = 5, SETTLED = 3 };
+    tide_buffers *buffers = made(NULL);
+    tide_buffer held[COUNT];
+    uint64_t misses = 0;
+    for (unsigned round = 0; round < 20; round++) {
+        if (round == SETTLED)
+            misses = stats_of(buffers).misses;
+        for (size_t phase = 0; phase < PHASES; phase++)
+            cycle_many(buffers, held, COUNT, (size_t)(64 * KIB) << phase);
+    }
+    assert_int_equal(stats_of(buffers).misses, misses);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* ---- by a larger size ------------------------------------------------------------------------ */
+
+/* 64 of random sizes, replaced at random: each size needs its most at another time. */
+static void sizes_that_peak_in_turn_share(void **state)
+{
+    (void)state;
+    enum { HELD = 64 };
+    tide_buffers *buffers = made(NULL);
+    tide_buffer held[HELD] = {{0}};
+    rng random = {7};
+    size_t live = 0, most = 0;
+    for (size_t i = 0; i < 20000; i++) {
+        tide_buffer *b = &held[rng_next(&random) % HELD];
+        if (b->generation != 0) {
+            live -= tide_buffer_bytes(buffers, *b);
+            expect_ok(tide_buffer_release(buffers, *b));
+        }
+        size_t octave = (size_t)(128 * KIB) << rng_next(&random) % 6;
+        *b = acquired(buffers, octave + rng_next(&random) % octave);
+        live += tide_buffer_bytes(buffers, *b);
+        most = live > most ? live : most;
+    }
+    assert_true(stats_of(buffers).bytes_high <= most / 10 * 18); /* each for itself: 2.2 times */
+    for (size_t i = 0; i < HELD; i++)
+        if (held[i].generation != 0)
+            expect_ok(tide_buffer_release(buffers, held[i]));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* Its own size first; then one of at most twice that, and only a large one. The numbers count it
+ * where it belongs. */
+static void a_larger_one_serves_where_there_is_none_of_the_size(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL);
+    tide_buffer two = acquired(buffers, 2 * MIB), one = acquired(buffers, MIB);
+    tide_buffer half = acquired(buffers, 64 * KIB);
+    expect_ok(tide_buffer_release(buffers, one));
+    expect_ok(tide_buffer_release(buffers, two));
+    expect_ok(tide_buffer_release(buffers, half));
+    tide_buffer first = acquired(buffers, MIB), second = acquired(buffers, MIB);
+    assert_int_equal(first.slot, one.slot);
+    assert_int_equal(second.slot, two.slot);
+    assert_int_equal(tide_buffer_bytes(buffers, second), 2 * MIB);
+    tide_buffer third = acquired(buffers, 48 * KIB); /* a small size has its own */
+    assert_int_not_equal(third.slot, half.slot);
+    expect_ok(tide_buffer_release(buffers, second));
+    tide_buffer fourth = acquired(buffers, 1000 * KIB); /* less than half: 875 KiB */
+    assert_int_equal(fourth.slot, two.slot);
+    expect_ok(tide_buffer_release(buffers, fourth));
+    tide_buffer fifth = acquired(buffers, 875 * KIB);
+    assert_int_not_equal(fifth.slot, two.slot);
+    tide_bucket_statistics b[8];
+    tide_buffers_statistics s;
+    expect_ok(tide_buffers_stats(buffers, &s, b, 8));
+    for (size_t i = 0; i < s.buckets; i++)
+        if (b[i].bytes == 2 * MIB) {
+            assert_int_equal(b[i].hits, 2);
+            assert_int_equal(b[i].live, 0);
+        }
+    assert_int_equal(s.live, 3);
+    expect_ok(tide_buffer_release(buffers, first));
+    expect_ok(tide_buffer_release(buffers, third));
+    expect_ok(tide_buffer_release(buffers, fifth));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* What a long list has too much goes in parts, since everybody waits meanwhile; but it goes. */
+static void a_long_list_goes_in_parts(void **state)
+{
+    (void)state;
+    enum { MANY = 30000, PHASES = 40 };
+    tide_buffers *buffers = made(NULL);
+    tide_buffer *held = calloc(MANY, sizeof *held);
+    assert_non_null(held);
+    cycle_many(buffers, held, MANY, 1024);
+    uint64_t before = 0;
+    for (size_t phase = 0; phase < PHASES; phase++) { /* sizes that do not come back */
+        cycle_many(buffers, held, 16, (size_t)(MIB + phase * 300 * KIB));
+        uint64_t trimmed = stats_of(buffers).trimmed;
+        assert_true(trimmed - before <= 2 * 4096 + 64); /* a round or two */
+        before = trimmed;
+    }
+    assert_true(before >= MANY);
+    free(held);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* ---- from thread to thread ------------------------------------------------------------------- */
+
+enum { PIPE = 64 };
+
+typedef struct kept_pipe {
+    tide_buffers *buffers;
+    size_t count, bytes;
+    tide_buffer slots[PIPE];
+    uint64_t sent, received; /* atomic */
+} kept_pipe;
+
+static void *kept_drain(void *argument)
+{
+    kept_pipe *p = argument;
+    for (uint64_t i = 0; i < p->count; i++) {
+        while (__atomic_load_n(&p->sent, __ATOMIC_ACQUIRE) == i)
+            sched_yield();
+        expect_ok(tide_buffer_release(p->buffers, p->slots[i % PIPE]));
+        __atomic_store_n(&p->received, i + 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+/* One thread acquires, another releases. What lies in the other's cell makes a few more at first,
+ * and no more later. */
+static void a_pipe_settles(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {64, 4 * KIB, 64 * KIB, 512 * KIB};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        kept_pipe p = {.buffers = made(NULL), .count = scaled(20000, 1000), .bytes = sizes[k]};
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, kept_drain, &p), 0);
+        for (uint64_t i = 0; i < p.count; i++) {
+            tide_buffer b = acquired(p.buffers, p.bytes);
+            while (i - __atomic_load_n(&p.received, __ATOMIC_ACQUIRE) == PIPE)
+                sched_yield();
+            p.slots[i % PIPE] = b;
+            __atomic_store_n(&p.sent, i + 1, __ATOMIC_RELEASE);
+        }
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        tide_buffers_statistics s = stats_of(p.buffers);
+        assert_true(s.misses <= 2 * PIPE);
+        assert_int_equal(s.dropped + s.trimmed, 0);
+        expect_ok(tide_buffers_destroy(p.buffers));
+    }
+}
+
+/* Where a bound leaves no room for one more, what the other thread has is fetched each time. */
+static void a_pipe_at_a_bound_hits(void **state)
+{
+    (void)state;
+    kept_pipe p = {.buffers = made(&(tide_buffers_options){.count_max = 8}),
+                   .count = scaled(3000, 500),
+                   .bytes = 64};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, kept_drain, &p), 0);
+    for (uint64_t i = 0; i < p.count; i++) {
+        p.slots[i % PIPE] = acquired(p.buffers, p.bytes);
+        __atomic_store_n(&p.sent, i + 1, __ATOMIC_RELEASE);
+        while (__atomic_load_n(&p.received, __ATOMIC_ACQUIRE) != i + 1)
+            sched_yield();
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(stats_of(p.buffers).misses <= 16); /* it was nearly each, in the long run */
+    expect_ok(tide_buffers_destroy(p.buffers));
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* A million that are only cached do not keep others from being made. */
+static void what_is_cached_gives_its_records_back(void **state)
+{
+    (void)state;
+    enum { RECORDS = 1 << 20, OTHERS = 60000 };
+    tide_buffers *buffers = made(NULL);
+    tide_buffer *held = calloc(RECORDS, sizeof *held);
+    assert_non_null(held);
+    cycle_many(buffers, held, RECORDS, 64);
+    for (size_t i = 0; i < OTHERS; i++)
+        held[i] = acquired(buffers, 128); /* asserts that there is one */
+    for (size_t i = 0; i < OTHERS; i++)
+        expect_ok(tide_buffer_release(buffers, held[i]));
+    assert_int_equal(stats_of(buffers).failed, 0);
+    expect_ok(tide_buffers_destroy(buffers));
+    free(held);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_count_of_a_size_is_dropped),
+        cmocka_unit_test(no_count_of_large_ones_is_dropped),
+        cmocka_unit_test(what_a_working_set_has_left_goes),
+        cmocka_unit_test(what_lies_in_a_threads_cells_goes_too),
+        cmocka_unit_test(what_a_working_set_comes_back_to_stays),
+        cmocka_unit_test(sizes_that_peak_in_turn_share),
+        cmocka_unit_test(a_larger_one_serves_where_there_is_none_of_the_size),
+        cmocka_unit_test(a_long_list_goes_in_parts),
+        cmocka_unit_test(a_pipe_settles),
+        cmocka_unit_test(a_pipe_at_a_bound_hits),
+        cmocka_unit_test(what_is_cached_gives_its_records_back),
+    };
+    return cmocka_run_group_tests_name("what buffers keep", tests, NULL, NULL);
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers found by their address, many at once, zeroed; and who may release without an exchange. */
+#define _GNU_SOURCE
+#include "bed.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "runtime/base/test_hooks.h"
+
+/* ---- by address ------------------------------------------------------------------------------ */
+
+static void expect_none(tide_buffer b)
+{
+    assert_int_equal(b.slot, 0);
+    assert_int_equal(b.generation, 0);
+}
+
+static void the_address_finds_the_handle(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL), *others = made(NULL);
+    int not_a_buffer = 0;
+    expect_none(tide_buffer_of(buffers, &not_a_buffer));
+    tide_buffer b = acquired(buffers, 1000);
+    char *memory = tide_buffer_pointer(buffers, b);
+    tide_buffer found = tide_buffer_of(buffers, memory);
+    assert_memory_equal(&found, &b, sizeof b);
+    expect_none(tide_buffer_of(buffers, memory + 64)); /* only its start */
+    expect_none(tide_buffer_of(others, memory));
+    expect_none(tide_buffer_of(buffers, NULL));
+    expect_none(tide_buffer_of(NULL, memory));
+    expect_ok(tide_buffer_release(buffers, found));
+    expect_none(tide_buffer_of(buffers, memory)); /* cached */
+    expect_refused(tide_buffer_release(buffers, tide_buffer_of(buffers, memory)), TIDE_ERROR_STALE,
+                   "");
+    assert_int_equal(tide_buffers_trim(buffers, 0).slots, 1);
+    expect_none(tide_buffer_of(buffers, memory)); /* gone */
+    expect_ok(tide_buffers_destroy(others));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* So many that the table grows, and again without half of them. */
+static void every_address_of_many_is_found(void **state)
+{
+    (void)state;
+    size_t count = scaled(50000, 5000);
+    tide_buffers *buffers = made(NULL);
+    tide_buffer *held = calloc(count, sizeof *held);
+    void **memory = calloc(count, sizeof *memory);
+    assert_true(held != NULL && memory != NULL);
+    for (unsigned round = 0; round < 6; round++) {
+        for (size_t i = 0; i < count; i++)
+            if (held[i].generation == 0) {
+                held[i] = acquired(buffers, 64 + i % 7 * 64);
+                memory[i] = tide_buffer_pointer(buffers, held[i]);
+            }
+        for (size_t i = 0; i < count; i++) {
+            tide_buffer found = tide_buffer_of(buffers, memory[i]);
+            assert_true(found.slot == held[i].slot && found.generation == held[i].generation);
+        }
+        for (size_t i = round % 2; i < count; i += 2) {
+            expect_ok(tide_buffer_release(buffers, tide_buffer_of(buffers, memory[i])));
+            expect_none(tide_buffer_of(buffers, memory[i]));
+            held[i].generation = 0;
+        }
+        tide_buffers_trim(buffers, 0); /* their places in the table are gone */
+    }
+    for (size_t i = 0; i < count; i++)
+        if (held[i].generation != 0)
+            expect_ok(tide_buffer_release(buffers, held[i]));
+    free(memory);
+    free(held);
+    assert_int_equal(stats_of(buffers).refused, 0);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+typedef struct finder {
+    tide_buffers *buffers;
+    size_t rounds;
+} finder;
+
+/* Each thread finds its own, while the table changes under it. */
+static void *find_own(void *argument)
+{
+    enum { HELD = 300 };
+    finder *f = argument;
+    void *memory[HELD];
+    for (size_t round = 0; round < f->rounds; round++) {
+        for (size_t i = 0; i < HELD; i++)
+            memory[i] =
+                tide_buffer_pointer(f->buffers, acquired(f->buffers, 100 + round % 9 * 300));
+        for (size_t i = 0; i < HELD; i++)
+            expect_ok(tide_buffer_release(f->buffers, tide_buffer_of(f->buffers, memory[i])));
+        if (round % 3 == 0)
+            tide_buffers_trim(f->buffers, 0);
+    }
+    return NULL;
+}
+
+static void addresses_are_found_while_others_come_and_go(void **state)
+{
+    (void)state;
+    enum { THREADS = 4 };
+    finder f = {made(NULL), scaled(200, 20)};
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, find_own, &f), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    tide_buffers_statistics s = stats_of(f.buffers);
+    assert_int_equal(s.live, 0);
+    assert_int_equal(s.refused, 0);
+    expect_ok(tide_buffers_destroy(f.buffers));
+}
+
+/* ---- many at once ---------------------------------------------------------------------------- */
+
+static void many_are_acquired_and_released_at_once(void **state)
+{
+    (void)state;
+    enum { COUNT = 100 };
+    tide_buffers *buffers = made(NULL);
+    tide_buffer held[COUNT];
+    for (unsigned round = 0; round < 3; round++) {
+        expect_ok(tide_buffer_acquire_many(buffers, 1000, COUNT, held));
+        for (size_t i = 0; i < COUNT; i++) {
+            memset(tide_buffer_pointer(buffers, held[i]), (int)i, 1000);
+            for (size_t k = 0; k < i; k++)
+                assert_int_not_equal(held[i].slot, held[k].slot);
+        }
+        assert_int_equal(stats_of(buffers).live, COUNT);
+        assert_int_equal(stats_of(buffers).bytes_asked, (round + 1) * COUNT * 1000);
+        expect_ok(tide_buffer_release_many(buffers, held, COUNT));
+    }
+    assert_int_equal(stats_of(buffers).misses, COUNT);
+    expect_ok(tide_buffer_acquire_many(buffers, 1000, 0, NULL));
+    expect_ok(tide_buffer_release_many(buffers, NULL, 0));
+    tide_buffer none[3];
+    memset(none, 0xff, sizeof none);
+    assert_int_not_equal(tide_buffer_acquire_many(buffers, SIZE_MAX / 2, 3, none), TIDE_OK);
+    for (size_t i = 0; i < 3; i++) /* none, and handles that say so */
+        assert_true(none[i].slot == 0 && none[i].generation == 0);
+    expect_refused(tide_buffer_acquire_many(buffers, 1, 1, NULL), TIDE_ERROR_ARGUMENT, "NULL");
+    expect_refused(tide_buffer_acquire_many(NULL, 1, 1, held), TIDE_ERROR_ARGUMENT, "NULL");
+    expect_refused(tide_buffer_release_many(NULL, held, 1), TIDE_ERROR_ARGUMENT, "NULL");
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+static void of_many_those_that_are_stale_are_refused(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL);
+    tide_buffer held[5];
+    expect_ok(tide_buffer_acquire_many(buffers, 1000, 5, held));
+    expect_ok(tide_buffer_release(buffers, held[1]));
+    tide_buffer twice[] = {held[0], held[1], held[2], held[0], held[3], held[4]};
+    expect_refused(tide_buffer_release_many(buffers, twice, 6), TIDE_ERROR_STALE, "released");
+    tide_buffers_statistics s = stats_of(buffers);
+    assert_int_equal(s.live, 0);
+    assert_int_equal(s.refused, 2);
+    assert_int_equal(s.releases, 5);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+static size_t many_left; /* requests until the system refuses all */
+
+static bool many_refuse(size_t bytes)
+{
+    (void)bytes;
+    return many_left == 0 || many_left-- == 0;
+}
+
+static void of_many_all_come_or_none(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL);
+    tide_buffer held[64];
+    expect_ok(tide_buffer_release(buffers, acquired(buffers, 1000)));
+    many_left = 20;
+    tide_os_fault = many_refuse;
+    tide_status status = tide_buffer_acquire_many(buffers, 1000, 64, held);
+    tide_os_fault = NULL;
+    assert_int_equal(status, TIDE_ERROR_MEMORY);
+    for (size_t i = 0; i < 64; i++)
+        expect_none(held[i]);
+    assert_int_equal(stats_of(buffers).live, 0);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* Handles of two instances in one list, and one handle several times. */
+static void of_many_only_the_instances_own_are_released(void **state)
+{
+    (void)state;
+    enum { EACH = 30 };
+    tide_buffers *buffers = made(NULL), *others = made(NULL);
+    tide_buffer mixed[3 * EACH], own[EACH], foreign[EACH];
+    expect_ok(tide_buffer_acquire_many(buffers, 500, EACH, own));
+    expect_ok(tide_buffer_acquire_many(others, 500, EACH, foreign));
+    for (size_t i = 0; i < EACH; i++) {
+        mixed[3 * i] = own[i];
+        mixed[3 * i + 1] = foreign[i];
+        mixed[3 * i + 2] = own[i];
+    }
+    expect_refused(tide_buffer_release_many(buffers, mixed, 3 * EACH), TIDE_ERROR_STALE, "");
+    tide_buffers_statistics s = stats_of(buffers), o = stats_of(others);
+    assert_int_equal(s.releases, EACH);
+    assert_int_equal(s.refused, 2 * EACH);
+    assert_int_equal(s.live, 0);
+    assert_int_equal(o.live, EACH);
+    assert_int_equal(o.refused, 0);
+    expect_ok(tide_buffer_release_many(others, foreign, EACH));
+    expect_ok(tide_buffers_destroy(others));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* More than an instance has records for. A million are too many for a run that is made short. */
+static void of_more_than_there_are_records_none_comes(void **state)
+{
+    (void)state;
+    enum { RECORDS = 1 << 20 };
+    if (scaled(100, 1) < 30)
+        skip();
+    tide_buffers *buffers = made(NULL);
+    tide_buffer *held = calloc(RECORDS, sizeof *held);
+    assert_non_null(held);
+    tide_buffer one = acquired(buffers, 64);
+    expect_refused(tide_buffer_acquire_many(buffers, 64, RECORDS, held), TIDE_ERROR_LIMIT,
+                   "1048576");
+    for (size_t i = 0; i < RECORDS; i++)
+        assert_true(held[i].slot == 0 && held[i].generation == 0);
+    assert_int_equal(stats_of(buffers).live, 1);
+    expect_ok(tide_buffer_release(buffers, one));
+    expect_ok(tide_buffers_destroy(buffers));
+    free(held);
+}
+
+/* More than may be cached: all come, and the rest goes back. */
+static void of_more_than_may_be_cached_the_rest_goes_back(void **state)
+{
+    (void)state;
+    enum { SOME = 1000 };
+    tide_buffer held[SOME];
+    tide_buffers *buffers = made(&(tide_buffers_options){.bytes_max = 100 * KIB, .count_max = 50});
+    for (unsigned round = 0; round < 3; round++) {
+        expect_ok(tide_buffer_acquire_many(buffers, 1024, SOME, held));
+        expect_ok(tide_buffer_release_many(buffers, held, SOME));
+        tide_buffers_statistics s = stats_of(buffers);
+        assert_int_equal(s.cached, 50);
+        assert_int_equal(s.live, 0);
+    }
+    assert_int_equal(stats_of(buffers).hits, 2 * 50);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+enum { BATCH = 200 };
+
+typedef struct batches {
+    tide_buffers *buffers;
+    pthread_barrier_t barrier;
+    size_t rounds;
+    tide_buffer handles[2][BATCH];
+    uint64_t released[2], refused[2];
+} batches;
+
+typedef struct batcher {
+    batches *all;
+    size_t number;
+} batcher;
+
+/* Each acquires a batch, and both release both at the same time: each handle goes once. */
+static void *batch_with_another(void *argument)
+{
+    const batcher *me = argument;
+    batches *b = me->all;
+    for (size_t round = 0; round < b->rounds; round++) {
+        size_t bytes = 100 + round % 5 * 700;
+        expect_ok(tide_buffer_acquire_many(b->buffers, bytes, BATCH, b->handles[me->number]));
+        for (size_t i = 0; i < BATCH; i++)
+            *(size_t *)tide_buffer_pointer(b->buffers, b->handles[me->number][i]) = i;
+        pthread_barrier_wait(&b->barrier);
+        for (size_t turn = 0; turn < 2; turn++) {
+            const tide_buffer *other = b->handles[(me->number + 1 + turn) % 2];
+            (void)tide_buffer_release_many(b->buffers, other, BATCH / 2);
+            (void)tide_buffer_release_many(b->buffers, other + BATCH / 2, BATCH - BATCH / 2);
+        }
+        pthread_barrier_wait(&b->barrier);
+    }
+    return NULL;
+}
+
+static void batches_cross_threads(void **state)
+{
+    (void)state;
+    batches b = {.buffers = made(NULL), .rounds = scaled(300, 30)};
+    batcher both[2] = {{&b, 0}, {&b, 1}};
+    pthread_t threads[2];
+    pthread_barrier_init(&b.barrier, NULL, 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, batch_with_another, &both[i]), 0);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    pthread_barrier_destroy(&b.barrier);
+    tide_buffers_statistics s = stats_of(b.buffers);
+    assert_int_equal(s.releases, 2 * BATCH * b.rounds);
+    assert_int_equal(s.refused, 2 * BATCH * b.rounds); /* each was tried by both */
+    assert_int_equal(s.live, 0);
+    expect_ok(tide_buffers_destroy(b.buffers));
+}
+
+static void *batch_until_told(void *argument)
+{
+    batches *b = argument;
+    tide_buffer held[BATCH];
+    while (__atomic_load_n(&b->rounds, __ATOMIC_RELAXED) == 0) {
+        expect_ok(tide_buffer_acquire_many(b->buffers, 300, BATCH, held));
+        expect_ok(tide_buffer_release_many(b->buffers, held, BATCH));
+    }
+    return NULL;
+}
+
+/* The child has a batch of its parent's and acquires others; what it does is not the parent's. */
+static void a_forked_child_has_its_own_batches(void **state)
+{
+    (void)state;
+    batches b = {.buffers = made(NULL)};
+    tide_buffer held[BATCH], more[BATCH];
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, batch_until_told, &b), 0);
+    for (unsigned i = 0; i < 10; i++) {
+        expect_ok(tide_buffer_acquire_many(b.buffers, 300, BATCH, held));
+        pid_t child = fork_child(20);
+        if (child == 0) {
+            CHILD_MUST(tide_buffer_release_many(b.buffers, held, BATCH) == TIDE_OK);
+            CHILD_MUST(tide_buffer_release_many(b.buffers, held, BATCH) == TIDE_ERROR_STALE);
+            CHILD_MUST(tide_buffer_acquire_many(b.buffers, 300, BATCH, more) == TIDE_OK);
+            CHILD_MUST(tide_buffer_release_many(b.buffers, more, BATCH) == TIDE_OK);
+            _exit(0);
+        }
+        expect_child_ends_well(child);
+        expect_ok(tide_buffer_release_many(b.buffers, held, BATCH));
+    }
+    __atomic_store_n(&b.rounds, 1, __ATOMIC_RELAXED);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(stats_of(b.buffers).refused, 0);
+    expect_ok(tide_buffers_destroy(b.buffers));
+}
+
+/* ---- zeroed ---------------------------------------------------------------------------------- */
+
+static void zeroed_buffers_are_zero(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 1000, 100 * KIB, 2 * MIB, 3 * MIB + 5, 9 * MIB + 1};
+    tide_buffers *buffers = made(NULL);
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        for (unsigned round = 0; round < 3; round++) {
+            tide_buffer b = tide_buffer_acquire_zeroed(buffers, sizes[k]);
+            unsigned char *memory = tide_buffer_pointer(buffers, b);
+            assert_non_null(memory);
+            size_t marked = 0;
+            for (size_t i = 0; i < sizes[k]; i++)
+                marked += memory[i] != 0;
+            assert_int_equal(marked, 0);
+            memset(memory, 0xA5, tide_buffer_bytes(buffers, b));
+            expect_ok(tide_buffer_release(buffers, b));
+        }
+    }
+    assert_int_equal(tide_buffer_acquire_zeroed(buffers, SIZE_MAX).generation, 0);
+    assert_int_equal(tide_buffer_acquire_zeroed(NULL, 1).generation, 0);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* ---- the latest first ------------------------------------------------------------------------ */
+
+/* Past the thread's own cell, too. */
+static void what_was_released_last_is_handed_out_first(void **state)
+{
+    (void)state;
+    enum { COUNT = 200 };
+    tide_buffers *buffers = made(NULL);
+    tide_buffer held[COUNT];
+    expect_ok(tide_buffer_acquire_many(buffers, 100, COUNT, held));
+    expect_ok(tide_buffer_release_many(buffers, held, COUNT));
+    size_t late = 0; /* of the first half to come, those that were released in the last half */
+    for (size_t i = 0; i < COUNT; i++) {
+        tide_buffer b = acquired(buffers, 100);
+        for (size_t k = COUNT / 2; i < COUNT / 2 && k < COUNT; k++)
+            late += held[k].slot == b.slot;
+    }
+    assert_true(late >= COUNT / 2 - 24);
+    assert_int_equal(stats_of(buffers).misses, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        expect_ok(
+            tide_buffer_release(buffers, (tide_buffer){held[i].slot, held[i].generation + 2}));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* ---- the owner and the others ---------------------------------------------------------------- */
+
+typedef struct duel {
+    tide_buffers *buffers;
+    pthread_barrier_t barrier;
+    tide_buffer handle;
+    size_t won; /* by the other */
+} duel;
+
+static void *fight_duel(void *argument)
+{
+    duel *d = argument;
+    pthread_barrier_wait(&d->barrier);
+    d->won = tide_buffer_release(d->buffers, d->handle) == TIDE_OK;
+    return NULL;
+}
+
+/* An instance whose buffers only their owners released so far; then the owner and another release
+ * one at the same time. Each instance has one such moment. */
+static void the_first_release_by_another_wins_or_loses(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < scaled(500, 50); i++) {
+        duel d = {.buffers = made(NULL)};
+        pthread_t thread;
+        expect_ok(tide_buffer_release(d.buffers, acquired(d.buffers, 100)));
+        d.handle = acquired(d.buffers, 100);
+        pthread_barrier_init(&d.barrier, NULL, 2);
+        assert_int_equal(pthread_create(&thread, NULL, fight_duel, &d), 0);
+        pthread_barrier_wait(&d.barrier);
+        size_t won = tide_buffer_release(d.buffers, d.handle) == TIDE_OK;
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(won + d.won, 1);
+        assert_int_equal(stats_of(d.buffers).live, 0);
+        assert_int_equal(stats_of(d.buffers).releases, 2);
+        pthread_barrier_destroy(&d.barrier);
+        expect_ok(tide_buffers_destroy(d.buffers));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_address_finds_the_handle),
+        cmocka_unit_test(every_address_of_many_is_found),
+        cmocka_unit_test(addresses_are_found_while_others_come_and_go),
+        cmocka_unit_test(many_are_acquired_and_released_at_once),
+        cmocka_unit_test(of_many_those_that_are_stale_are_refused),
+        cmocka_unit_test(of_many_all_come_or_none),
+        cmocka_unit_test(of_many_only_the_instances_own_are_released),
+        cmocka_unit_test(of_more_than_there_are_records_none_comes),
+        cmocka_unit_test(of_more_than_may_be_cached_the_rest_goes_back),
+        cmocka_unit_test(batches_cross_threads),
+        cmocka_unit_test(a_forked_child_has_its_own_batches),
+        cmocka_unit_test(zeroed_buffers_are_zero),
+        cmocka_unit_test(what_was_released_last_is_handed_out_first),
+        cmocka_unit_test(the_first_release_by_another_wins_or_loses),
+    };
+    return cmocka_run_group_tests_name("many buffers", tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* Kernels from PTX on the fake driver: they are executed late and in the order of their streams and
+ * graphs; what each byte of theirs uses takes part in the hazard check; a fault loses the
+ * device. */
+#include "support.h"
+
+#include "runtime/device/device.h"
+
+/* Adds `by` to each of 32 words; or reads far outside. */
+static const char text[] =
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".visible .entry add(.param .u64 data, .param .u32 by)\n{\n"
+    ".reg .b32 %r<5>; .reg .b64 %d<5>;\n"
+    "ld.param.u64 %d1, [data]; ld.param.u32 %r1, [by]; mov.u32 %r2, %tid.x;\n"
+    "mul.wide.u32 %d2, %r2, 4; add.s64 %d3, %d1, %d2;\n"
+    "ld.global.u32 %r3, [%d3]; add.s32 %r3, %r3, %r1; st.global.u32 [%d3], %r3; ret;\n}\n"
+    ".visible .entry stray(.param .u64 data)\n{\n"
+    ".reg .b32 %r<5>; .reg .b64 %d<5>;\n"
+    "ld.param.u64 %d1, [data]; ld.global.u32 %r1, [%d1+1048576]; ret;\n}\n";
+
+enum { COUNT = 32, ADD_INSTRUCTIONS = 9 };
+
+static void *load_kernel(const bench *b, const char *name, void **module)
+{
+    *module = b->device->methods->load(b->device, text, sizeof text, NULL);
+    if (*module == NULL)
+        fail_msg("%s", tide_error_message());
+    void *found = b->device->methods->kernel(b->device, *module, name);
+    assert_non_null(found);
+    return found;
+}
+
+static void launch_add(const bench *b, void *stream, void *kernel, void *data, uint32_t by)
+{
+    const tide_argument arguments[] = {{&data, 0}, {&by, sizeof by}};
+    expect_ok(b->device->methods->launch(b->device, stream, kernel, 1, COUNT, arguments, 2));
+}
+
+static bench start_sm90(uint32_t seed)
+{
+    fake_architecture(90);
+    return bench_start(seed);
+}
+
+static uint32_t *some_words(const bench *b)
+{
+    uint32_t *words = tide_fill(b->pool, uint32_t, COUNT, 100);
+    assert_non_null(words);
+    return words;
+}
+
+static void expect_words(const bench *b, const uint32_t *words, uint32_t value)
+{
+    uint32_t got[COUNT];
+    expect_ok(tide_download(b->pool, got, words, sizeof got));
+    for (int i = 0; i < COUNT; i++)
+        assert_int_equal(got[i], value);
+}
+
+static void kernels_run_in_the_order_of_their_stream(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed < 50; seed++) {
+        bench b = start_sm90(seed);
+        void *module, *kernel = load_kernel(&b, "add", &module);
+        uint32_t *words = some_words(&b);
+        for (uint32_t i = 0; i < 5; i++)
+            launch_add(&b, b.stream, kernel, words, i);
+        b.device->methods->unload(b.device, module); /* some are still queued */
+        expect_words(&b, words, 110);
+        assert_int_equal(fake_kernel_runs("add"), 5);
+        assert_int_equal(fake_kernel_runs("stray"), 0);
+        assert_int_equal(fake_instructions(), 5 * COUNT * ADD_INSTRUCTIONS);
+        bench_end(&b);
+    }
+}
+
+/* Whatever the order that a run takes, and which of the two came first. */
+static void what_is_not_ordered_is_reported(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed < 50; seed++) {
+        bench b = start_sm90(seed);
+        void *module, *kernel = load_kernel(&b, "add", &module), *other = fake_stream_create(0);
+        uint32_t *words = some_words(&b);
+        fake_order(b.stream, other);
+        launch_add(&b, seed % 2 == 0 ? b.stream : other, kernel, words, 1);
+        launch_add(&b, seed % 2 == 0 ? other : b.stream, kernel, words, 1);
+        fake_synchronise_all();
+        fake_synchronise(other);
+        fake_synchronise(b.stream);
+        assert_non_null(fake_hazard());
+        assert_non_null(strstr(fake_hazard(), "add is not ordered with add"));
+        b.device->methods->unload(b.device, module);
+        expect_ok(tide_pool_destroy(b.pool));
+        fake_synchronise_all();
+        expect_ok(tide_device_close(b.device));
+        fake_stream_destroy(other);
+        fake_stream_destroy(b.stream);
+    }
+}
+
+static void neighbours_are_no_hazard(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed < 50; seed++) {
+        bench b = start_sm90(seed);
+        void *module, *kernel = load_kernel(&b, "add", &module), *other = fake_stream_create(0);
+        uint32_t *words = tide_fill(b.pool, uint32_t, 2 * COUNT, 7);
+        fake_order(b.stream, other);
+        launch_add(&b, b.stream, kernel, words, 1);
+        launch_add(&b, other, kernel, words + COUNT, 2);
+        fake_order(other, b.stream);
+        expect_words(&b, words, 8);
+        expect_words(&b, words + COUNT, 9);
+        b.device->methods->unload(b.device, module);
+        bench_end(&b);
+        fake_stream_destroy(other);
+    }
+}
+
+static void graphs_replay_kernels(void **unused)
+{
+    (void)unused;
+    bench b = start_sm90(3);
+    void *module, *kernel = load_kernel(&b, "add", &module), *graph;
+    uint32_t *words = some_words(&b);
+    fake_synchronise(b.stream);
+    fake_capture_begin(b.stream);
+    launch_add(&b, b.stream, kernel, words, 1);
+    launch_add(&b, b.stream, kernel, words, 2);
+    assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+    assert_int_equal(fake_kernel_runs("add"), 0);
+    for (int i = 0; i < 4; i++)
+        fake_graph_launch(graph, b.stream);
+    expect_words(&b, words, 112);
+    assert_int_equal(fake_kernel_runs("add"), 8);
+    fake_graph_destroy(graph);
+    b.device->methods->unload(b.device, module);
+    bench_end(&b);
+}
+
+static void a_fault_loses_the_device(void **unused)
+{
+    (void)unused;
+    bench b = start_sm90(3);
+    void *module, *kernel = load_kernel(&b, "stray", &module), *data = some_words(&b);
+    char got[4];
+    const tide_argument arguments[] = {{&data, 0}};
+    expect_ok(b.device->methods->launch(b.device, b.stream, kernel, 1, 1, arguments, 1));
+    fake_synchronise(b.stream);
+    assert_non_null(
+        strstr(fake_violation(), "stray, line 14, ld.global.u32, group 0, warp 0: lane 0 reads"));
+    expect_status(tide_download(b.pool, got, data, sizeof got), TIDE_ERROR_DEVICE);
+}
+
+static void expect_load_refused(const bench *b, const char *code, const char *words)
+{
+    assert_null(b->device->methods->load(b->device, code, strlen(code), NULL));
+    if (strstr(tide_error_message(), words) == NULL)
+        fail_msg("'%s' lacks '%s'", tide_error_message(), words);
+}
+
+static void what_cannot_run_is_refused(void **unused)
+{
+    (void)unused;
+    bench b = start_sm90(3);
+    void *module, *kernel = load_kernel(&b, "add", &module);
+    char cubin[64] = "\177ELF\2\1\1\x33\7"; /* the head of one of CUDA 12 */
+    cubin[48] = 90;
+    expect_load_refused(&b, cubin, "PTX, no cubins");
+    expect_load_refused(&b, ".version 8.0\n.target sm_100\n", "the device is sm_90");
+    expect_load_refused(&b, ".version 8.0\n.target sm_90\n.entry k()\n{\nwgmma.fence;\nret; }\n",
+                        "line 5: the instruction 'wgmma.fence' is not known");
+    assert_null(b.device->methods->kernel(b.device, module, "subtract"));
+    assert_non_null(kernel);
+    b.device->methods->unload(b.device, module);
+    bench_end(&b);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_run_in_the_order_of_their_stream),
+        cmocka_unit_test(what_is_not_ordered_is_reported),
+        cmocka_unit_test(neighbours_are_no_hazard),
+        cmocka_unit_test(graphs_replay_kernels),
+        cmocka_unit_test(what_cannot_run_is_refused),
+        cmocka_unit_test(a_fault_loses_the_device), /* the last: it stays lost */
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

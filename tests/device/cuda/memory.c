@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of a CUDA device: how it is filled, copied without staging, limited, waited for and given
+ * back to the system; devices without memory pools. */
+#include "support.h"
+
+#include "runtime/device/cuda/cuda.h"
+
+enum { MANY = 100000, HALF = 1 << 20 };
+
+/* ---- fills ---------------------------------------------------------------------------------- */
+
+/* A fill that is one unit wide and very high is slow on a GPU. */
+static void wide_values_are_not_filled_in_high_columns(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(1);
+    {
+        TIDE_SCOPE(b.pool);
+        const double one = 1.0;
+        fake_count_anew();
+        double *x = tide_fill(b.pool, double, MANY, 1.0);
+        assert_non_null(x);
+        assert_true(fake_highest_fill() <= 256);
+        assert_true(fake_calls("cuMemcpyAsync") <= 10);
+        expect_pattern(b.stream, x, &one, sizeof one, MANY);
+        double *few = tide_fill(b.pool, double, 3, 1.0);
+        expect_pattern(b.stream, few, &one, sizeof one, 3);
+        const tide_part part = {x, &(double){2.5}, TIDE_F64, MANY - 1};
+        expect_ok(tide_fill_frame(b.pool, &part, 1));
+        expect_pattern(b.stream, x, &(double){2.5}, sizeof one, MANY - 1);
+    }
+    expect_ok(tide_pool_wait(b.pool));
+    bench_end(&b);
+}
+
+/* ---- pinned memory -------------------------------------------------------------------------- */
+
+static void pinned_memory_is_not_staged_again(void **unused)
+{
+    (void)unused;
+    expect_ok(tide_tune_set("staging", 4)); /* KiB, of each of four chunks */
+    bench b = bench_start(2);
+    tide_buffers *buffers = tide_buffers_create(
+        b.device, &(tide_buffers_options){.flags = TIDE_BUFFER_PINNED, .stream = b.stream});
+    tide_buffer buffer = tide_buffer_acquire(buffers, 64 << 10);
+    char *pinned = tide_buffer_pointer(buffers, buffer);
+    {
+        TIDE_SCOPE(b.pool);
+        char *x = tide_acquire_type(b.pool, TIDE_U8, 64 << 10);
+        memset(pinned, 5, 64 << 10);
+        fake_count_anew();
+        expect_ok(tide_upload(b.pool, x, pinned, 64 << 10));
+        assert_int_equal(fake_calls("cuMemcpyAsync"), 1);
+        assert_int_equal(fake_calls("cuMemHostAlloc"), 0);
+        memset(pinned, 6, 64 << 10); /* what was uploaded has been read */
+        expect(b.stream, x, 64 << 10, 5);
+        fake_count_anew();
+        expect_ok(tide_download(b.pool, pinned + 100, x, 300));
+        assert_int_equal(fake_calls("cuMemHostAlloc"), 0);
+        assert_true(pinned[99] == 6 && pinned[100] == 5 && pinned[399] == 5 && pinned[400] == 6);
+        char small[16];
+        expect_ok(tide_upload(b.pool, x, pinned, 64)); /* staged: the host need not wait */
+        expect_ok(tide_download(b.pool, small, x, sizeof small));
+        assert_int_equal(small[0], 6);
+    }
+    expect_ok(tide_buffer_release(buffers, buffer));
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+    expect_ok(tide_tune_set("staging", 1024));
+}
+
+/* ---- where there is none -------------------------------------------------------------------- */
+
+/* What another stream gives back is not there yet: the driver refuses, and has it a moment later. */
+static void a_device_without_memory_waits_for_what_is_on_its_way(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        bench b = bench_start(seed);
+        void *other = fake_stream_create(0);
+        tide_pool *second =
+            tide_pool_create(&(tide_pool_options){.device = b.device, .stream = other});
+        fake_limit(3 * HALF);
+        {
+            TIDE_SCOPE(second);
+            uint8_t *x = tide_acquire(second, uint8_t, 2 * HALF);
+            for (uint8_t i = 0; i < 100; i++)
+                put(other, x, HALF, i);
+        }
+        (void)tide_pool_trim(second, TIDE_ALL_TYPES);
+        {
+            TIDE_SCOPE(b.pool);
+            uint8_t *y = tide_acquire(b.pool, uint8_t, 2 * HALF);
+            if (y == NULL)
+                fail_msg("%s", tide_error_message());
+            put(b.stream, y, 2 * HALF, 1);
+        }
+        expect_order();
+        expect_ok(tide_pool_destroy(second));
+        fake_stream_destroy(other);
+        bench_end(&b);
+    }
+}
+
+typedef struct giver {
+    tide_pool *pool;
+    unsigned asked, wants;
+    size_t wanted;
+} giver;
+
+static bool give(tide_device *device, size_t wanted, unsigned times, void *user)
+{
+    giver *g = user;
+    assert_non_null(device);
+    assert_int_equal(times, g->asked);
+    g->asked++;
+    g->wanted = wanted;
+    if (g->pool != NULL && g->asked == g->wants)
+        (void)tide_pool_trim(g->pool, TIDE_ALL_TYPES);
+    return g->asked <= g->wants;
+}
+
+static tide_device_memory memory_of(tide_device *device)
+{
+    tide_device_memory memory;
+    expect_ok(tide_device_memory_stats(device, &memory));
+    return memory;
+}
+
+static void the_program_is_asked_before_a_request_fails(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(3);
+    tide_pool *second =
+        tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+    giver g = {.pool = second, .wants = 2};
+    expect_ok(
+        tide_device_memory_set(b.device, &(tide_device_memory_options){.full = give, .user = &g}));
+    fake_limit(3 * HALF);
+    {
+        TIDE_SCOPE(second);
+        assert_non_null(tide_acquire(second, uint8_t, 2 * HALF));
+    }
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, uint8_t, 2 * HALF));
+        assert_int_equal(g.asked, 2);
+        assert_int_equal(g.wanted, 2 * HALF);
+        g.asked = g.wants = 0;
+        assert_null(tide_acquire(b.pool, uint16_t, 2 * HALF));
+        assert_int_equal(g.asked, 1);
+        assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+        g = (giver){.wants = 1000};
+        assert_null(tide_acquire(b.pool, uint16_t, 2 * HALF));
+        assert_int_equal(g.asked, 16);
+    }
+    assert_int_equal(memory_of(b.device).asked, 19);
+    expect_ok(tide_pool_destroy(second));
+    bench_end(&b);
+}
+
+static void buffers_ask_too_and_the_limit_holds_for_all(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(4);
+    giver g = {.pool = b.pool, .wants = 1};
+    expect_ok(tide_device_memory_set(
+        b.device,
+        &(tide_device_memory_options){.limit_bytes = 3 * HALF, .full = give, .user = &g}));
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, uint8_t, 2 * HALF));
+    }
+    assert_int_equal(memory_of(b.device).bytes_held, 2 * HALF);
+    tide_buffers *buffers =
+        tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
+    tide_buffer buffer = tide_buffer_acquire(buffers, 2 * HALF); /* the pool gives its slot */
+    assert_non_null(tide_buffer_pointer(buffers, buffer));
+    assert_int_equal(g.asked, 1);
+    g = (giver){.wants = 0};
+    {
+        TIDE_SCOPE(b.pool);
+        assert_null(tide_acquire(b.pool, uint8_t, 2 * HALF));
+        assert_int_equal(tide_error_status(), TIDE_ERROR_LIMIT);
+        expect_said("past its limit of 3145728 bytes: 1048576 are missing");
+        assert_non_null(tide_acquire(b.pool, uint8_t, HALF)); /* what there is room for */
+    }
+    tide_device_memory memory = memory_of(b.device);
+    assert_int_equal(memory.bytes_held, 3 * HALF);
+    assert_int_equal(memory.bytes_peak, 3 * HALF);
+    assert_int_equal(memory.limit_bytes, 3 * HALF);
+    assert_true(memory.refused >= 2);
+    expect_ok(tide_buffer_release(buffers, buffer));
+    expect_ok(tide_buffers_destroy(buffers));
+    expect_status(tide_device_memory_set(tide_device_open("host"), NULL), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_device_memory_set(NULL, NULL), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_device_memory_stats(b.device, NULL), TIDE_ERROR_ARGUMENT);
+    bench_end(&b);
+}
+
+/* ---- the system ----------------------------------------------------------------------------- */
+
+static void a_trim_leaves_the_process(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(5);
+    {
+        TIDE_SCOPE(b.pool);
+        uint8_t *x = tide_acquire(b.pool, uint8_t, 2 * HALF);
+        for (uint8_t i = 0; i < 100; i++)
+            put(b.stream, x, HALF, i);
+    }
+    tide_device_memory memory = memory_of(b.device);
+    assert_true(memory.driver_known && memory.driver_pool != NULL);
+    assert_int_equal(memory.driver_reserved, 2 * HALF);
+    assert_int_equal(memory.driver_used, 2 * HALF);
+    assert_int_equal(fake_reserved_bytes(), 2 * HALF);
+    assert_int_equal(tide_pool_trim(b.pool, TIDE_ALL_TYPES).bytes, 2 * HALF);
+    assert_int_equal(memory_of(b.device).driver_used, 0);
+    expect_ok(tide_device_memory_trim(b.device, 0)); /* waits for what is in flight */
+    memory = memory_of(b.device);
+    assert_int_equal(memory.driver_reserved, 0);
+    assert_int_equal(memory.driver_reserved_peak, 2 * HALF);
+    assert_int_equal(memory.bytes_held, 0);
+    assert_int_equal(fake_reserved_bytes(), 0);
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, uint8_t, HALF));
+    }
+    expect_ok(tide_pool_wait(b.pool));
+    (void)tide_pool_trim(b.pool, TIDE_ALL_TYPES);
+    fake_synchronise_all();
+    tide_buffers *buffers =
+        tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
+    expect_ok(tide_buffer_release(buffers, tide_buffer_acquire(buffers, HALF)));
+    fake_synchronise_all();
+    (void)tide_buffers_trim(buffers, 0);
+    fake_synchronise_all();
+    expect_ok(tide_device_memory_trim(b.device, HALF)); /* no more than that is kept */
+    assert_true(fake_reserved_bytes() <= HALF);
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
+/* ---- devices without memory pools ----------------------------------------------------------- */
+
+static bench start_without_pools(uint32_t seed)
+{
+    fake_reset(2, seed);
+    fake_no_pools();
+    tide_cuda_driver_set(FAKE_CUDA);
+    bench b = {.device = tide_device_open("cuda:0"), .stream = fake_stream_create(0)};
+    if (b.device == NULL)
+        fail_msg("%s", tide_error_message());
+    b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+    assert_non_null(b.pool);
+    return b;
+}
+
+/* What is freed at once must not be in use. */
+static void devices_without_memory_pools_free_when_work_is_over(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        bench b = start_without_pools(seed);
+        assert_int_equal(fake_calls("cuMemPoolCreate"), 0);
+        fake_limit(5 * HALF);
+        for (unsigned i = 0; i < 5; i++) {
+            {
+                TIDE_SCOPE(b.pool);
+                uint8_t *x = tide_acquire(b.pool, uint8_t, 2 * HALF);
+                uint16_t *y = tide_acquire(b.pool, uint16_t, HALF);
+                if (x == NULL || y == NULL)
+                    fail_msg("%s", tide_error_message());
+                put(b.stream, x, HALF, 7);
+                put(b.stream, y, HALF, 8);
+                expect(b.stream, x, HALF, 7);
+            }
+            (void)tide_pool_trim(b.pool, TIDE_ALL_TYPES);
+            expect_order();
+        }
+        assert_false(memory_of(b.device).driver_known);
+        assert_true(fake_calls("cuMemFree") >= 1);
+        expect_ok(tide_device_memory_trim(b.device, 0));
+        assert_int_equal(fake_live_bytes(), 0);
+        expect_ok(tide_pool_destroy(b.pool));
+        expect_ok(tide_device_close(b.device));
+        assert_int_equal(fake_live_bytes(), 0);
+        expect_order();
+        fake_stream_destroy(b.stream);
+    }
+}
+
+/* ---- a wait for everything ------------------------------------------------------------------ */
+
+/* A pool's stream is not known any more: its memory is ordered by a wait for all streams, and that
+ * would end what another thread captures. */
+static void a_wait_for_all_streams_ends_no_capture_that_is_known(void **unused)
+{
+    (void)unused;
+    for (int blocking = 0; blocking < 2; blocking++) {
+        bench b = bench_start(21);
+        void *other = fake_stream_create(0), *graph = NULL;
+        void *captured = blocking != 0 ? fake_stream_create_blocking(0) : fake_stream_create(0);
+        tide_pool *second =
+            tide_pool_create(&(tide_pool_options){.device = b.device, .stream = captured});
+        {
+            TIDE_SCOPE(b.pool);
+            put(b.stream, tide_acquire(b.pool, float, 256), 1024, 1);
+            expect_ok(tide_pool_use_on(b.pool, other));
+            fake_synchronise_all();
+            fake_stream_destroy(other);
+            other = fake_stream_create(0); /* the handle again */
+            if (blocking == 0)
+                expect_ok(tide_capture_begin(second));
+            fake_capture_begin_mode(captured, FAKE_GLOBAL);
+        } /* here the host would wait */
+        assert_null(fake_violation());
+        assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
+        assert_int_equal(fake_capture_end(captured, &graph), 0);
+        fake_graph_destroy(graph);
+        if (blocking == 0)
+            expect_ok(tide_capture_drop(tide_capture_end(second), captured));
+        assert_null(tide_acquire(b.pool, float, 256));
+        expect_said("could be neither ordered nor waited for: reset it");
+        expect_ok(tide_pool_reset(b.pool)); /* now it waits, and all is in order */
+        {
+            TIDE_SCOPE(b.pool);
+            assert_non_null(tide_acquire(b.pool, float, 256));
+        }
+        assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+        expect_ok(tide_pool_destroy(second));
+        fake_stream_destroy(captured);
+        fake_stream_destroy(other);
+        bench_end(&b);
+    }
+}
+
+/* ---- reset ---------------------------------------------------------------------------------- */
+
+/* Another user of the process resets the device: every call fails, none touches what is gone. */
+static void a_device_that_was_reset_is_lost_and_can_be_opened_anew(void **unused)
+{
+    (void)unused;
+    for (int anew = 0; anew < 2; anew++) {
+        bench b = bench_start(31);
+        tide_buffers *buffers =
+            tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
+        tide_buffer live = tide_buffer_acquire(buffers, HALF);
+        expect_ok(tide_buffer_release(buffers, tide_buffer_acquire(buffers, HALF / 2)));
+        {
+            TIDE_SCOPE(b.pool);
+            put(b.stream, tide_acquire(b.pool, uint8_t, HALF), HALF, 1);
+        }
+        tide_pool_trim(b.pool, tide_type_of(uint16_t)); /* nothing */
+        fake_reset_device(0);
+        {
+            TIDE_SCOPE(b.pool);
+            uint8_t bytes[16];
+            assert_null(tide_acquire(b.pool, uint8_t, 2 * HALF));
+            assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+            expect_status(tide_pool_wait(b.pool), TIDE_ERROR_DEVICE);
+            expect_said("is lost");
+            assert_int_not_equal(tide_upload(b.pool, bytes, bytes, sizeof bytes), TIDE_OK);
+        }
+        tide_cu_context others = NULL;
+        if (anew != 0) /* the context is there again, with nothing of ours in it */
+            expect_ok(tide_cu.cuDevicePrimaryCtxRetain(&others, 0));
+        assert_true(info_of(b.device).lost);
+        assert_int_equal(tide_buffer_acquire(buffers, 4 * HALF).generation, 0);
+        expect_ok(tide_buffer_release(buffers, live));
+        expect_ok(tide_buffers_destroy(buffers));
+        expect_ok(tide_pool_destroy(b.pool));
+        expect_ok(tide_device_close(b.device));
+        tide_device *again = tide_device_open("cuda:0");
+        if (again == NULL)
+            fail_msg("%s", tide_error_message());
+        assert_false(info_of(again).lost);
+        void *stream = fake_stream_create(0);
+        tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = again, .stream = stream});
+        {
+            TIDE_SCOPE(pool);
+            uint8_t *x = tide_acquire(pool, uint8_t, HALF);
+            put(stream, x, HALF, 3);
+            expect(stream, x, HALF, 3);
+        }
+        expect_ok(tide_pool_destroy(pool));
+        expect_ok(tide_device_close(again));
+        fake_stream_destroy(stream);
+        fake_synchronise_all();
+        expect_order();
+    }
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* A stream is destroyed in its context only. */
+static void what_opening_made_goes_when_it_fails(void **unused)
+{
+    (void)unused;
+    for (unsigned nth = 0; nth < 2; nth++) {
+        fake_reset(1, 1);
+        tide_cuda_driver_set(FAKE_CUDA);
+        unsigned before = fake_streams();
+        fake_fail(nth == 0 ? "cuMemPoolCreate" : "cuMemPoolSetAttribute", 1, 2, false);
+        assert_null(tide_device_open("cuda:0"));
+        assert_int_equal(fake_failures(), 1);
+        assert_int_equal(fake_streams(), before);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wide_values_are_not_filled_in_high_columns),
+        cmocka_unit_test(pinned_memory_is_not_staged_again),
+        cmocka_unit_test(a_device_without_memory_waits_for_what_is_on_its_way),
+        cmocka_unit_test(the_program_is_asked_before_a_request_fails),
+        cmocka_unit_test(buffers_ask_too_and_the_limit_holds_for_all),
+        cmocka_unit_test(a_trim_leaves_the_process),
+        cmocka_unit_test(devices_without_memory_pools_free_when_work_is_over),
+        cmocka_unit_test(a_wait_for_all_streams_ends_no_capture_that_is_known),
+        cmocka_unit_test(a_device_that_was_reset_is_lost_and_can_be_opened_anew),
+        cmocka_unit_test(what_opening_made_goes_when_it_fails),
+    };
+    return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}

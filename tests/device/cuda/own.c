@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* Device memory for others and for threads: the functions that PyTorch and CuPy call, and a
+ * thread's own pools of a device. */
+#include <pthread.h>
+
+#include <tidepool/adaptors.h>
+
+#include "runtime/device/cuda/cuda.h"
+#include "support.h"
+
+enum { BYTES = 4096 };
+
+/* ---- adaptors ------------------------------------------------------------------------------- */
+
+/* The instances stay, so the driver is made new only once. */
+static void torch_and_cupy_get_memory_in_the_order_of_streams(void **unused)
+{
+    (void)unused;
+    fake_reset(2, 7);
+    tide_cuda_driver_set(FAKE_CUDA);
+    void *one = fake_stream_create(0), *other = fake_stream_create(0);
+    void *elsewhere = fake_stream_create(1);
+    for (uint8_t i = 0; i < 50; i++) {
+        void *x = tide_torch_malloc(BYTES, 0, one), *y = tide_cupy_malloc(other, BYTES, 0);
+        void *z = tide_torch_malloc(BYTES, 1, elsewhere);
+        if (x == NULL || y == NULL || z == NULL)
+            fail_msg("%s", tide_error_message());
+        assert_true(x != y && y != z);
+        put(one, x, BYTES, i);
+        put(other, y, BYTES, (uint8_t)(i + 1));
+        put(elsewhere, z, BYTES, (uint8_t)(i + 2));
+        expect(one, x, BYTES, i);
+        tide_torch_free(x, BYTES, 0, one);
+        tide_cupy_free(other, y, 0);
+        x = tide_torch_malloc(BYTES, 0, other); /* what another stream may still use */
+        put(other, x, BYTES, 9);
+        tide_torch_free(x, BYTES, 0, other);
+        tide_torch_free(z, BYTES, 1, elsewhere);
+        expect_order();
+    }
+    assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 3); /* the rest was cached */
+    fake_synchronise_all();
+    assert_int_equal(unexpected(), 0);
+    fake_stream_destroy(one);
+    fake_stream_destroy(other);
+    fake_stream_destroy(elsewhere);
+}
+
+static void adaptors_refuse_with_a_message(void **unused)
+{
+    (void)unused;
+    int local = 0;
+    void *stream = fake_stream_create(0);
+    assert_null(tide_torch_malloc(0, 0, stream));
+    assert_null(tide_torch_malloc(-1, 0, stream));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    assert_null(tide_torch_malloc(8, -1, stream));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+    assert_null(tide_torch_malloc(8, 3, stream));
+    expect_said("no device cuda:3");
+    tide_torch_free(&local, sizeof local, 0, stream);
+    expect_said("is no memory of device 0");
+    tide_torch_free(NULL, 8, 0, stream);
+    fake_limit(1 << 20);
+    assert_null(tide_torch_malloc(1 << 21, 0, stream));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    fake_limit((size_t)256 << 20);
+    void *graph = NULL;
+    fake_capture_begin(stream);
+    assert_null(tide_torch_malloc(1 << 20, 0, stream));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_STATE);
+    assert_int_equal(fake_capture_end(stream, &graph), 0);
+    fake_graph_destroy(graph);
+    fake_stream_destroy(stream);
+    expect_order();
+}
+
+/* ---- a thread's own pools ------------------------------------------------------------------- */
+
+static tide_pool *seen[2];
+
+static void *use_own(void *device)
+{
+    void *stream = fake_stream_create(0);
+    seen[0] = tide_pool_local_on(device, stream);
+    assert_non_null(seen[0]);
+    assert_ptr_equal(tide_pool_local_on(device, stream), seen[0]);
+    {
+        TIDE_SCOPE(seen[0]);
+        uint8_t *x = tide_acquire(seen[0], uint8_t, BYTES);
+        put(stream, x, BYTES, 1);
+        expect_status(tide_pool_local_end(device), TIDE_ERROR_STATE);
+    }
+    expect_ok(tide_pool_wait(seen[0]));
+    return stream;
+}
+
+static void a_thread_has_a_pool_of_each_stream_until_it_ends(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(3);
+    void *other = fake_stream_create(0), *its = NULL;
+    tide_pool *mine = tide_pool_local_on(b.device, b.stream);
+    assert_non_null(mine);
+    assert_ptr_equal(tide_pool_local_on(b.device, b.stream), mine);
+    tide_pool *second = tide_pool_local_on(b.device, other);
+    assert_true(second != NULL && second != mine);
+    expect_status(tide_pool_destroy(mine), TIDE_ERROR_STATE);
+    assert_ptr_equal(tide_pool_local_on(tide_device_open("host"), NULL), tide_pool_local());
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, use_own, b.device), 0);
+    assert_int_equal(pthread_join(thread, &its), 0);
+    fake_synchronise_all();
+    assert_int_equal(fake_live_bytes(), 0); /* the thread's pool has ended with it */
+    fake_stream_destroy(its);
+    fake_stream_destroy(other);
+    void *again = fake_stream_create(0); /* the handle is used again; it is another stream */
+    assert_ptr_equal(again, other);
+    assert_true(tide_pool_local_on(b.device, again) != second);
+    assert_null(tide_pool_local_on(NULL, NULL));
+    expect_status(tide_pool_local_end(NULL), TIDE_ERROR_ARGUMENT);
+    expect_ok(tide_pool_local_end(b.device));
+    fake_stream_destroy(again);
+    bench_end(&b); /* nothing holds the device any more */
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_has_a_pool_of_each_stream_until_it_ends),
+        cmocka_unit_test(torch_and_cupy_get_memory_in_the_order_of_streams),
+        cmocka_unit_test(adaptors_refuse_with_a_message),
+    };
+    return cmocka_run_group_tests_name("own", tests, NULL, NULL);
+}

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: MIT */
+/* The fake driver enforces what a driver does: for each rule a caller that breaks it, and what it
+ * gets. The calls are made as the library makes them, by its table of entry points. */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support.h"
+
+#include "runtime/device/cuda/cuda.h"
+
+enum { UNSUPPORTED = 900, INVALIDATED = 901, IMPLICIT = 906, WRONG_THREAD = 908 };
+
+static tide_device *device;
+
+/* The driver's table is filled in by whoever opens a device first. */
+static int start(void **state)
+{
+    (void)state;
+    bench b = bench_start(1);
+    device = b.device;
+    expect_ok(tide_pool_destroy(b.pool));
+    fake_stream_destroy(b.stream);
+    fake_use_device(0);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    fake_synchronise_all();
+    expect_ok(tide_device_close(device));
+    fake_use_device(-1);
+    return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+
+/* ---- handles that are gone ------------------------------------------------------------------ */
+
+static void use_stream_state(void)
+{
+    int state = 0;
+    void *gone = fake_stream_create(0);
+    fake_stream_destroy(gone);
+    (void)tide_cu.cuStreamIsCapturing(gone, &state);
+}
+
+static void use_stream_number(void)
+{
+    unsigned long long number = 0;
+    void *gone = fake_stream_create(0);
+    fake_stream_destroy(gone);
+    (void)tide_cu.cuStreamGetId(gone, &number);
+}
+
+static void use_stream_context(void)
+{
+    tide_cu_context context = NULL;
+    void *gone = fake_stream_create(0);
+    fake_stream_destroy(gone);
+    (void)tide_cu.cuStreamGetCtx(gone, &context);
+}
+
+static void use_stream_again(void)
+{
+    void *gone = fake_stream_create(0);
+    fake_stream_destroy(gone);
+    fake_stream_destroy(gone);
+}
+
+static void use_event(void)
+{
+    tide_cu_event gone = NULL;
+    (void)tide_cu.cuEventCreate(&gone, TIDE_CU_EVENT_DISABLE_TIMING);
+    (void)tide_cu.cuEventDestroy(gone);
+    (void)tide_cu.cuEventQuery(gone);
+}
+
+static void use_pool(void)
+{
+    const tide_cu_pool_properties properties = {.allocation = 1, .location = {.type = 1}};
+    tide_cu_pool gone = NULL;
+    tide_cu_address data = 0;
+    (void)tide_cu.cuMemPoolCreate(&gone, &properties);
+    (void)tide_cu.cuMemPoolDestroy(gone);
+    (void)tide_cu.cuMemAllocFromPoolAsync(&data, 512, gone, NULL);
+}
+
+/* The child has a driver of its own: it is one that was never used before. */
+static bool faults(void (*call)(void))
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        (void)freopen("/dev/null", "w", stderr);
+        signal(SIGABRT, SIG_DFL); /* not the test's */
+        fake_reset(1, 1);
+        fake_use_device(0);
+        call();
+        _exit(0);
+    }
+    return waitpid(child, &status, 0) == child && WIFSIGNALED(status) &&
+           WTERMSIG(status) == SIGABRT;
+}
+
+static void nothing(void)
+{
+}
+
+static void a_handle_that_is_gone_faults(void **state)
+{
+    (void)state;
+    assert_false(faults(nothing));
+    assert_true(faults(use_stream_state));
+    assert_true(faults(use_stream_number));
+    assert_true(faults(use_stream_context));
+    assert_true(faults(use_stream_again));
+    assert_true(faults(use_event));
+    assert_true(faults(use_pool));
+}
+
+static void the_child_of_a_fork_has_no_driver(void **state)
+{
+    (void)state;
+    int status = 0, count = 0;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(tide_cu.cuDeviceGetCount(&count));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(WEXITSTATUS(status), 3);
+}
+
+/* ---- captures ------------------------------------------------------------------------------- */
+
+static tide_cu_event event;
+static tide_cu_module module;
+static tide_cu_pool pool;
+static void *idle, *pinned;
+
+static tide_cu_result load_module(void)
+{
+    tide_cu_module loaded = NULL;
+    return tide_cu.cuModuleLoadDataEx(&loaded, "fake", 0, NULL, NULL);
+}
+
+static tide_cu_result unload_module(void)
+{
+    return tide_cu.cuModuleUnload(module);
+}
+
+static tide_cu_result wait_for_event(void)
+{
+    return tide_cu.cuEventSynchronize(event);
+}
+
+static tide_cu_result wait_for_stream(void)
+{
+    return tide_cu.cuStreamSynchronize(idle);
+}
+
+static tide_cu_result ask_event(void)
+{
+    return tide_cu.cuEventQuery(event);
+}
+
+static tide_cu_result take_pinned(void)
+{
+    return tide_cu.cuMemHostAlloc(&pinned, 64, 0);
+}
+
+static tide_cu_result give_pinned(void)
+{
+    return tide_cu.cuMemFreeHost(pinned);
+}
+
+static tide_cu_result make_pool(void)
+{
+    const tide_cu_pool_properties properties = {.allocation = 1, .location = {.type = 1}};
+    return tide_cu.cuMemPoolCreate(&pool, &properties);
+}
+
+static tide_cu_result set_pool(void)
+{
+    uint64_t all = UINT64_MAX;
+    return tide_cu.cuMemPoolSetAttribute(pool, TIDE_CU_POOL_RELEASE_THRESHOLD, &all);
+}
+
+static tide_cu_result trim_pool(void)
+{
+    return tide_cu.cuMemPoolTrimTo(pool, 0);
+}
+
+static tide_cu_address plain;
+
+static tide_cu_result take_plain(void)
+{
+    return tide_cu.cuMemAlloc(&plain, 512);
+}
+
+static tide_cu_result give_plain(void)
+{
+    return tide_cu.cuMemFree(plain);
+}
+
+typedef tide_cu_result unsafe_call(void);
+static unsafe_call *const unsafe[] = {take_pinned,     give_pinned,   make_pool,  set_pool,
+                                      load_module,     unload_module, ask_event,  wait_for_event,
+                                      wait_for_stream, trim_pool,     take_plain, give_plain};
+enum { UNSAFE = sizeof unsafe / sizeof *unsafe };
+
+static void prepare(void)
+{
+    idle = fake_stream_create(0);
+    assert_int_equal(tide_cu.cuEventCreate(&event, TIDE_CU_EVENT_DISABLE_TIMING), 0);
+    assert_int_equal(tide_cu.cuEventRecord(event, idle), 0);
+    assert_int_equal(tide_cu.cuModuleLoadDataEx(&module, "fake", 0, NULL, NULL), 0);
+    assert_int_equal(make_pool(), 0);
+    assert_int_equal(take_pinned(), 0);
+    assert_int_equal(take_plain(), 0);
+}
+
+static void clear(void)
+{
+    expect_ok(give_pinned());
+    expect_ok(tide_cu.cuMemPoolDestroy(pool));
+    expect_ok(tide_cu.cuEventDestroy(event));
+    fake_stream_destroy(idle);
+}
+
+typedef struct attempt {
+    unsafe_call *call;
+    int mode, result; /* the thread's mode; what the call returned */
+} attempt;
+
+static void *try_call(void *of)
+{
+    attempt *one = of;
+    int mode = one->mode;
+    fake_use_device(0);
+    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
+    one->result = one->call();
+    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
+    return NULL;
+}
+
+/* A call while a stream is captured: by the capturing thread or another, in this mode of captures
+ * and that one of the thread. The capture is valid afterwards if the call was let pass. */
+static bool passes(unsafe_call *call, int captured, int mode, bool elsewhere)
+{
+    void *stream = fake_stream_create(0), *graph = NULL;
+    attempt one = {call, mode, 0};
+    pthread_t thread;
+    fake_capture_begin_mode(stream, captured);
+    if (!elsewhere)
+        (void)try_call(&one);
+    else if (pthread_create(&thread, NULL, try_call, &one) == 0)
+        pthread_join(thread, NULL);
+    int ended = fake_capture_end(stream, &graph);
+    assert_int_equal(one.result, ended == 0 ? 0 : UNSUPPORTED);
+    assert_true(ended == 0 || ended == INVALIDATED);
+    if (graph != NULL)
+        fake_graph_destroy(graph);
+    fake_stream_destroy(stream);
+    return ended == 0;
+}
+
+/* The table of cuThreadExchangeStreamCaptureMode's documentation. */
+static void unsafe_calls_end_captures_as_the_modes_say(void **state)
+{
+    (void)state;
+    prepare();
+    for (int i = 0; i < UNSAFE; i++) {
+        assert_false(passes(unsafe[i], FAKE_GLOBAL, FAKE_GLOBAL, false));
+        assert_false(passes(unsafe[i], FAKE_GLOBAL, FAKE_GLOBAL, true));
+        assert_false(passes(unsafe[i], FAKE_GLOBAL, FAKE_THREAD, false));
+        assert_false(passes(unsafe[i], FAKE_THREAD, FAKE_GLOBAL, false));
+    }
+    assert_true(passes(ask_event, FAKE_GLOBAL, FAKE_THREAD, true));
+    assert_true(passes(ask_event, FAKE_THREAD, FAKE_GLOBAL, true));
+    assert_true(passes(ask_event, FAKE_RELAXED, FAKE_GLOBAL, false));
+    assert_true(passes(ask_event, FAKE_GLOBAL, FAKE_RELAXED, false));
+    assert_true(passes(ask_event, FAKE_GLOBAL, FAKE_RELAXED, true));
+    assert_non_null(fake_violation());
+    clear();
+}
+
+static tide_cu_result wait_for_context(void)
+{
+    return tide_cu.cuCtxSynchronize();
+}
+
+static void no_mode_makes_a_wait_for_the_context_safe(void **state)
+{
+    (void)state;
+    assert_false(passes(wait_for_context, FAKE_GLOBAL, FAKE_RELAXED, true));
+    assert_false(passes(wait_for_context, FAKE_RELAXED, FAKE_RELAXED, true));
+}
+
+static void *end_capture(void *stream)
+{
+    void *graph = NULL;
+    return (void *)(intptr_t)fake_capture_end(stream, &graph);
+}
+
+static void a_capture_ends_on_the_thread_where_it_began(void **state)
+{
+    (void)state;
+    void *stream = fake_stream_create(0), *result = NULL;
+    pthread_t thread;
+    fake_capture_begin(stream);
+    assert_int_equal(pthread_create(&thread, NULL, end_capture, stream), 0);
+    pthread_join(thread, &result);
+    assert_int_equal((intptr_t)result, WRONG_THREAD);
+    fake_stream_destroy(stream);
+}
+
+/* ---- the default streams -------------------------------------------------------------------- */
+
+static int fill_legacy_while_captured(void *stream, tide_cu_result *asked)
+{
+    int capturing = 0;
+    void *graph = NULL, *data;
+    tide_cu_address memory = 0;
+    assert_int_equal(make_pool(), 0);
+    assert_int_equal(tide_cu.cuMemAllocFromPoolAsync(&memory, 512, pool, NULL), 0);
+    data = (void *)(uintptr_t)memory;
+    fake_capture_begin(stream);
+    *asked = tide_cu.cuStreamIsCapturing(NULL, &capturing);
+    tide_cu_result filled = tide_cu.cuMemsetD8Async((uintptr_t)data, 0, 512, NULL);
+    tide_cu_address more = 0;
+    assert_int_equal(tide_cu.cuMemAllocFromPoolAsync(&more, 512, pool, NULL), filled);
+    assert_int_equal(fake_capture_end(stream, &graph), filled == 0 ? 0 : INVALIDATED);
+    if (graph != NULL)
+        fake_graph_destroy(graph);
+    expect_ok(tide_cu.cuMemFreeAsync(memory, NULL));
+    if (more != 0)
+        expect_ok(tide_cu.cuMemFreeAsync(more, NULL));
+    expect_ok(tide_cu.cuMemPoolDestroy(pool));
+    return filled;
+}
+
+static void the_legacy_stream_ends_captures_of_blocking_streams(void **state)
+{
+    (void)state;
+    tide_cu_result asked = 0;
+    void *blocking = fake_stream_create_blocking(0), *other = fake_stream_create(0);
+    assert_int_equal(fill_legacy_while_captured(blocking, &asked), IMPLICIT);
+    assert_int_equal(asked, IMPLICIT);
+    assert_int_equal(fill_legacy_while_captured(other, &asked), 0);
+    assert_int_equal(asked, 0);
+    fake_stream_destroy(blocking);
+    fake_stream_destroy(other);
+}
+
+/* The question alone does no harm. */
+static void to_ask_the_legacy_stream_ends_no_capture(void **state)
+{
+    (void)state;
+    int capturing = 0;
+    void *stream = fake_stream_create_blocking(0), *graph = NULL;
+    fake_capture_begin(stream);
+    assert_int_equal(tide_cu.cuStreamIsCapturing(NULL, &capturing), IMPLICIT);
+    assert_int_equal(fake_capture_end(stream, &graph), 0);
+    fake_graph_destroy(graph);
+    fake_stream_destroy(stream);
+}
+
+static bool legacy_orders(void *stream)
+{
+    tide_cu_address memory = 0;
+    void *legacy = fake_stream_create(0);
+    fake_stream_destroy(legacy);
+    assert_int_equal(make_pool(), 0);
+    assert_int_equal(tide_cu.cuMemAllocFromPoolAsync(&memory, 512, pool, NULL), 0);
+    assert_int_equal(tide_cu.cuMemsetD8Async(memory, 1, 512, stream), 0);
+    return fake_hazard() == NULL;
+}
+
+static void only_blocking_streams_are_ordered_with_the_legacy_stream(void **state)
+{
+    (void)state;
+    void *blocking = fake_stream_create_blocking(0), *other = fake_stream_create(0);
+    assert_true(legacy_orders(blocking));
+    assert_false(legacy_orders(other));
+    fake_stream_destroy(blocking);
+    fake_stream_destroy(other);
+}
+
+static void *ask_own(void *out)
+{
+    fake_use_device(0);
+    (void)tide_cu.cuStreamGetId((tide_cu_stream)TIDE_CU_STREAM_PER_THREAD, out);
+    return NULL;
+}
+
+static void each_thread_has_a_default_stream(void **state)
+{
+    (void)state;
+    unsigned long long here = 0, again = 0, there = 0;
+    pthread_t thread;
+    ask_own(&here);
+    ask_own(&again);
+    assert_int_equal(pthread_create(&thread, NULL, ask_own, &there), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(here, again);
+    assert_int_not_equal(here, there);
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static void fills_need_aligned_addresses(void **state)
+{
+    (void)state;
+    tide_cu_address memory = 0;
+    assert_int_equal(make_pool(), 0);
+    assert_int_equal(tide_cu.cuMemAllocFromPoolAsync(&memory, 512, pool, NULL), 0);
+    expect_ok(tide_cu.cuMemsetD32Async(memory + 4, 0, 1, NULL));
+    assert_int_equal(tide_cu.cuMemsetD32Async(memory + 2, 0, 1, NULL), TIDE_CU_INVALID_VALUE);
+    assert_int_equal(tide_cu.cuMemsetD16Async(memory + 1, 0, 1, NULL), TIDE_CU_INVALID_VALUE);
+    assert_int_equal(tide_cu.cuMemsetD2D32Async(memory, 6, 0, 1, 2, NULL), TIDE_CU_INVALID_VALUE);
+    expect_ok(tide_cu.cuMemsetD8Async(memory + 1, 0, 1, NULL));
+}
+
+/* What one stream gave back is another's when it is over there. */
+static void freed_memory_is_not_free_for_another_stream_at_once(void **state)
+{
+    (void)state;
+    void *one = fake_stream_create(0), *other = fake_stream_create(0);
+    tide_cu_address memory = 0, more = 0;
+    fake_limit(4096);
+    assert_int_equal(make_pool(), 0);
+    expect_ok(tide_cu.cuMemAllocFromPoolAsync(&memory, 4096, pool, one));
+    for (int i = 0; i < 200; i++)
+        expect_ok(tide_cu.cuMemsetD8Async(memory, 1, 4096, one));
+    expect_ok(tide_cu.cuMemFreeAsync(memory, one));
+    assert_int_equal(tide_cu.cuMemAllocFromPoolAsync(&more, 4096, pool, other),
+                     TIDE_CU_OUT_OF_MEMORY);
+    expect_ok(tide_cu.cuMemAllocFromPoolAsync(&more, 4096, pool, one)); /* its own: at once */
+    expect_ok(tide_cu.cuMemFreeAsync(more, one));
+    expect_ok(tide_cu.cuStreamSynchronize(one));
+    expect_ok(tide_cu.cuMemAllocFromPoolAsync(&more, 4096, pool, other));
+    fake_stream_destroy(one);
+    fake_stream_destroy(other);
+}
+
+/* Memory that is freed at once must not be in use, and the host must have seen that. */
+static void plain_memory_is_free_at_once(void **state)
+{
+    (void)state;
+    void *stream = fake_stream_create(0);
+    tide_cu_address memory = 0, other = 0;
+    expect_ok(tide_cu.cuMemAlloc(&memory, 4096));
+    expect_ok(tide_cu.cuMemAlloc(&other, 4096));
+    expect_ok(tide_cu.cuMemsetD8Async(memory, 1, 4096, stream));
+    expect_ok(tide_cu.cuStreamSynchronize(stream));
+    expect_ok(tide_cu.cuMemFree(memory));
+    assert_null(fake_hazard());
+    expect_ok(tide_cu.cuMemsetD8Async(other, 1, 4096, stream));
+    expect_ok(tide_cu.cuMemFree(other));
+    assert_non_null(fake_hazard());
+    fake_stream_destroy(stream);
+}
+
+/* A pool's memory is of the pool, in use or not, until it is trimmed; what work may still use
+ * stays. */
+static void a_pool_keeps_what_is_given_back(void **state)
+{
+    (void)state;
+    void *stream = fake_stream_create(0);
+    tide_cu_address memory = 0;
+    uint64_t value = 0;
+    assert_int_equal(make_pool(), 0);
+    expect_ok(tide_cu.cuMemAllocFromPoolAsync(&memory, 4096, pool, stream));
+    for (int i = 0; i < 200; i++)
+        expect_ok(tide_cu.cuMemsetD8Async(memory, 1, 4096, stream));
+    expect_ok(tide_cu.cuMemFreeAsync(memory, stream));
+    expect_ok(tide_cu.cuMemPoolTrimTo(pool, 0));
+    expect_ok(tide_cu.cuMemPoolGetAttribute(pool, TIDE_CU_POOL_RESERVED, &value));
+    assert_int_equal(value, 4096);
+    expect_ok(tide_cu.cuMemPoolGetAttribute(pool, TIDE_CU_POOL_USED, &value));
+    assert_int_equal(value, 0);
+    expect_ok(tide_cu.cuStreamSynchronize(stream));
+    assert_int_equal(fake_reserved_bytes(), 4096);
+    expect_ok(tide_cu.cuMemPoolTrimTo(pool, 4096));
+    assert_int_equal(fake_reserved_bytes(), 4096);
+    expect_ok(tide_cu.cuMemPoolTrimTo(pool, 0));
+    assert_int_equal(fake_reserved_bytes(), 0);
+    expect_ok(tide_cu.cuMemPoolGetAttribute(pool, TIDE_CU_POOL_RESERVED_PEAK, &value));
+    assert_int_equal(value, 4096);
+    assert_int_equal(tide_cu.cuMemPoolGetAttribute(pool, 99, &value), TIDE_CU_INVALID_VALUE);
+    fake_stream_destroy(stream);
+}
+
+static void a_device_without_memory_pools_makes_none(void **state)
+{
+    (void)state;
+    int pools = 1;
+    fake_no_pools();
+    assert_int_equal(make_pool(), 801);
+    expect_ok(tide_cu.cuDeviceGetAttribute(&pools, TIDE_CU_DEVICE_POOLS_SUPPORTED, 0));
+    assert_int_equal(pools, 0);
+}
+
+/* The driver knows its own memory, from the first byte to the last, and no other. */
+static void pointers_are_known_as_what_they_are(void **state)
+{
+    (void)state;
+    unsigned type = 0;
+    size_t bytes = 0;
+    int local = 0;
+    assert_int_equal(take_pinned(), 0);
+    const tide_cu_address at = (tide_cu_address)(uintptr_t)pinned;
+    expect_ok(tide_cu.cuPointerGetAttribute(&type, TIDE_CU_POINTER_MEMORY_TYPE, at + 63));
+    assert_int_equal(type, TIDE_CU_MEMORY_HOST);
+    expect_ok(tide_cu.cuPointerGetAttribute(&bytes, TIDE_CU_POINTER_RANGE_BYTES, at + 63));
+    assert_int_equal(bytes, 64);
+    assert_int_equal(tide_cu.cuPointerGetAttribute(&type, TIDE_CU_POINTER_MEMORY_TYPE, at + 64),
+                     TIDE_CU_INVALID_VALUE);
+    assert_int_equal(tide_cu.cuPointerGetAttribute(&type, TIDE_CU_POINTER_MEMORY_TYPE,
+                                                   (tide_cu_address)(uintptr_t)&local),
+                     TIDE_CU_INVALID_VALUE);
+    expect_ok(give_pinned());
+    expect_ok(take_plain());
+    expect_ok(tide_cu.cuPointerGetAttribute(&type, TIDE_CU_POINTER_MEMORY_TYPE, plain));
+    assert_int_not_equal(type, TIDE_CU_MEMORY_HOST);
+    expect_ok(give_plain());
+}
+
+/* ---- reset ---------------------------------------------------------------------------------- */
+
+static void use_after_reset(void)
+{
+    int state = 0;
+    void *gone = fake_stream_create(0);
+    fake_reset_device(0);
+    (void)tide_cu.cuStreamIsCapturing(gone, &state); /* refused: the context is gone */
+    tide_cu_context made = NULL;
+    (void)tide_cu.cuDevicePrimaryCtxRetain(&made, 0);
+    (void)tide_cu.cuStreamIsCapturing(gone, &state); /* the context is there, the stream is not */
+}
+
+static void a_reset_takes_all_handles(void **state)
+{
+    (void)state;
+    assert_true(faults(use_after_reset));
+    int active = 0;
+    unsigned flags = 0;
+    tide_cu_address memory = 0;
+    tide_cu_context current = NULL;
+    expect_ok(tide_cu.cuDevicePrimaryCtxGetState(1, &flags, &active));
+    assert_int_equal(active, 0);
+    expect_ok(tide_cu.cuDevicePrimaryCtxRetain(&current, 1));
+    expect_ok(tide_cu.cuDevicePrimaryCtxGetState(1, &flags, &active));
+    assert_int_equal(active, 1);
+    fake_use_device(1);
+    expect_ok(tide_cu.cuMemAlloc(&memory, 64));
+    expect_ok(tide_cu.cuMemFree(memory));
+    fake_reset_device(1);
+    expect_ok(tide_cu.cuDevicePrimaryCtxGetState(1, &flags, &active));
+    assert_int_equal(active, 0);
+    assert_int_equal(tide_cu.cuMemAlloc(&memory, 64), TIDE_CU_CONTEXT_IS_DESTROYED);
+    fake_use_device(0);
+    assert_int_equal(tide_cu.cuCtxPushCurrent(current), 201);
+    expect_ok(tide_cu.cuDevicePrimaryCtxRelease(1));
+}
+
+/* ---- code ----------------------------------------------------------------------------------- */
+
+static char load_log[256];
+
+static tide_cu_result load_text(const char *text)
+{
+    tide_cu_module loaded = NULL;
+    int options[] = {TIDE_CU_JIT_ERROR_LOG, TIDE_CU_JIT_ERROR_LOG_BYTES};
+    void *values[] = {load_log, (void *)(uintptr_t)sizeof load_log};
+    load_log[0] = '\0';
+    tide_cu_result result = tide_cu.cuModuleLoadDataEx(&loaded, text, 2, options, values);
+    if (result == 0)
+        expect_ok(tide_cu.cuModuleUnload(loaded));
+    return result;
+}
+
+static void code_newer_than_the_driver_is_refused(void **state)
+{
+    (void)state;
+    enum { WRONG_IMAGE = 200, NO_BINARY = 209, INVALID_PTX = 218, NEWER_PTX = 222 };
+    fake_architecture(90);
+    fake_driver_version(12040);
+    expect_ok(load_text(".version 8.4\n.target sm_90\n.address_size 64\n"));
+    assert_int_equal(load_text(".version 8.5\n.target sm_90\n.address_size 64\n"), NEWER_PTX);
+    assert_int_equal(load_text(".version 8.0\n.target sm_100\n.address_size 64\n"), INVALID_PTX);
+    char cubin[64] = "\177ELF\2\1\1\x33\7"; /* of CUDA 12 */
+    cubin[48] = 90;
+    assert_int_equal(load_text(cubin), NO_BINARY); /* right, but nothing executes it */
+    assert_non_null(strstr(load_log, "no cubins"));
+    cubin[48] = 80;
+    assert_int_equal(load_text(cubin), NO_BINARY);
+    assert_non_null(strstr(load_log, "the cubin is for sm_80"));
+    cubin[8] = 8; /* of CUDA 13 */
+    assert_int_equal(load_text(cubin), WRONG_IMAGE);
+    fake_driver_version(13000);
+    assert_int_equal(load_text(cubin), NO_BINARY);
+    expect_ok(load_text(".version 9.0\n.target sm_90\n.address_size 64\n"));
+    assert_int_equal(load_text(".version 9.1\n.target sm_90\n.address_size 64\n"), NEWER_PTX);
+    fake_driver_version(0);
+    fake_architecture(0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_handle_that_is_gone_faults),
+        TEST(the_child_of_a_fork_has_no_driver),
+        TEST(unsafe_calls_end_captures_as_the_modes_say),
+        TEST(no_mode_makes_a_wait_for_the_context_safe),
+        TEST(a_capture_ends_on_the_thread_where_it_began),
+        TEST(the_legacy_stream_ends_captures_of_blocking_streams),
+        TEST(to_ask_the_legacy_stream_ends_no_capture),
+        TEST(only_blocking_streams_are_ordered_with_the_legacy_stream),
+        TEST(each_thread_has_a_default_stream),
+        TEST(fills_need_aligned_addresses),
+        TEST(freed_memory_is_not_free_for_another_stream_at_once),
+        TEST(plain_memory_is_free_at_once),
+        TEST(a_pool_keeps_what_is_given_back),
+        TEST(a_device_without_memory_pools_makes_none),
+        TEST(pointers_are_known_as_what_they_are),
+        TEST(a_reset_takes_all_handles),
+        TEST(code_newer_than_the_driver_is_refused),
+    };
+    return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* hazards: random programs of pools, buffers, exports and graphs on four streams of the fake driver,
+ * whose work happens late and in any order that it may. See world.h for what is checked. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/support.h"
+#include "world.h"
+
+static void (*const does[STEP_COUNT])(const step *s) = {
+    [STEP_ACQUIRE] = step_acquire, [STEP_USE] = step_use,
+    [STEP_ENTER] = step_enter,     [STEP_LEAVE] = step_leave,
+    [STEP_DECLARE] = step_declare, [STEP_FILL] = step_fill,
+    [STEP_COPY] = step_copy,       [STEP_TRANSFER] = step_transfer,
+    [STEP_BORROW] = step_borrow,   [STEP_RETURN] = step_return,
+    [STEP_EXPORT] = step_export,   [STEP_DROP] = step_drop,
+    [STEP_CAPTURE] = step_capture, [STEP_CAPTURED] = step_captured,
+    [STEP_LAUNCH] = step_launch,   [STEP_DISCARD] = step_discard,
+    [STEP_POOL] = step_pool,       [STEP_STREAM] = step_stream,
+    [STEP_TRIM] = step_trim,       [STEP_SYNCHRONISE] = step_synchronise};
+
+static void look(size_t after)
+{
+    if (w.wrong[0] == '\0' && fake_hazard() != NULL)
+        world_wrong("%s", fake_hazard());
+    if (w.wrong[0] == '\0' && fake_violation() != NULL)
+        world_wrong("%s", fake_violation());
+    if (w.wrong[0] == '\0')
+        return;
+    char text[320];
+    snprintf(text, sizeof text, "%.300s", w.wrong);
+    snprintf(w.wrong, sizeof w.wrong, "after step %zu: %s", after, text);
+}
+
+bool program_run(const program *p, enum plant plant, char wrong[400])
+{
+    bool begun = world_begin(p->seed, plant);
+    for (size_t i = 0; begun && i < p->count && w.wrong[0] == '\0'; i++) {
+        does[p->steps[i].code](&p->steps[i]);
+        if (w.queued > 1500)
+            step_synchronise(&(step){.b = 1});
+        look(i);
+    }
+    if (w.wrong[0] == '\0') {
+        world_end();
+        look(p->count);
+    }
+    memcpy(wrong, w.wrong, sizeof w.wrong);
+    return wrong[0] == '\0';
+}
+
+/* ---- in a process of its own -------------------------------------------------------------------- */
+
+static bool trial_fails(const program *p, enum plant plant, char wrong[400])
+{
+    int ends[2];
+    if (pipe(ends) != 0)
+        abort();
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        char said[400];
+        bool right = program_run(p, plant, said);
+        _exit(write(ends[1], said, sizeof said) == sizeof said && right ? 0 : 1);
+    }
+    close(ends[1]);
+    memset(wrong, 0, 400);
+    (void)read_to_end(ends[0], wrong, 400);
+    int status = wait_for_child(child);
+    if (status != 0 && wrong[0] == '\0')
+        snprintf(wrong, 400, "it ended with status %d", status);
+    return status != 0;
+}
+
+/* Leaves out as many steps as it can while it still fails. */
+static void shrink(program *p, enum plant plant, char wrong[400])
+{
+    for (size_t part = p->count / 2; part > 0; part /= 2)
+        for (size_t from = 0; from + part <= p->count;) {
+            char said[400];
+            program less = *p;
+            memmove(&less.steps[from], &less.steps[from + part],
+                    (p->count - from - part) * sizeof *less.steps);
+            less.count -= part;
+            if (!trial_fails(&less, plant, said)) {
+                from += part;
+                continue;
+            }
+            *p = less;
+            memcpy(wrong, said, sizeof said);
+        }
+}
+
+static int report(program *p, enum plant plant, char wrong[400])
+{
+    fprintf(stderr, "hazards: seed %u: %s\n", p->seed, wrong);
+    if (trial_fails(p, plant, wrong)) {
+        shrink(p, plant, wrong);
+        fprintf(stderr, "shrunk to %zu steps: %s\n", p->count, wrong);
+        program_print(p, stderr);
+    }
+    return 1;
+}
+
+/* ---- many ---------------------------------------------------------------------------------------- */
+
+enum { BATCH = 50 };
+
+/* A batch in a child, so that one that ends the process is told, too. 0, or the seed that failed. */
+static uint32_t batch_fails(uint32_t first, uint32_t count)
+{
+    uint32_t at = 0;
+    int ends[2];
+    if (pipe(ends) != 0)
+        abort();
+    pid_t child = fork_child(280);
+    if (child == 0) {
+        char wrong[400];
+        program p;
+        for (uint32_t seed = first; seed < first + count; seed++) {
+            if (write(ends[1], &seed, sizeof seed) != sizeof seed)
+                _exit(2);
+            program_generate(&p, seed);
+            if (!program_run(&p, PLANT_NONE, wrong))
+                _exit(1);
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    while (read(ends[0], &at, sizeof at) == sizeof at) {
+    }
+    close(ends[0]);
+    return wait_for_child(child) == 0 ? 0 : at;
+}
+
+static int run_many(uint32_t first, uint32_t count)
+{
+    program p;
+    char wrong[400] = "";
+    for (uint32_t seed = first; seed < first + count; seed += BATCH) {
+        uint32_t left = first + count - seed;
+        uint32_t failed = batch_fails(seed, left < BATCH ? left : BATCH);
+        if (failed == 0)
+            continue;
+        program_generate(&p, failed);
+        if (!trial_fails(&p, PLANT_NONE, wrong))
+            snprintf(wrong, sizeof wrong, "only after others from seed %u on", seed);
+        return report(&p, PLANT_NONE, wrong);
+    }
+    printf("%u programs, nothing found\n", count);
+    return 0;
+}
+
+/* What is broken must be found, and by more than luck. */
+static int run_planted(enum plant plant, const char *name, uint32_t count)
+{
+    unsigned found = 0;
+    char wrong[400], first[400] = "";
+    program p;
+    for (uint32_t seed = 1; seed <= count; seed++) {
+        program_generate(&p, seed);
+        if (trial_fails(&p, plant, wrong) && found++ == 0)
+            memcpy(first, wrong, sizeof first);
+    }
+    printf("%s: %u of %u programs found it, the first: %s\n", name, found, count, first);
+    return found * 50 >= count ? 0 : 1;
+}
+
+static const char *const plants[PLANT_COUNT] = {
+#define X(plant, name) name,
+    HAZARD_PLANTS(X)
+#undef X
+};
+
+static int use(void)
+{
+    fputs("hazards [--seed N] [--programs N] [--plants]\n", stderr);
+    return 2;
+}
+
+int main(int count, char **arguments)
+{
+    uint32_t seed = 1, programs = 1000;
+    int status = 0;
+    enum plant first = PLANT_NONE, last = PLANT_NONE;
+    for (int i = 1; i < count; i++) {
+        const char *next = i + 1 < count ? arguments[i + 1] : "";
+        if (strcmp(arguments[i], "--plants") == 0)
+            first = PLANT_NONE + 1, last = PLANT_COUNT - 1;
+        else if (strcmp(arguments[i], "--seed") == 0)
+            seed = (uint32_t)strtoul(next, NULL, 10), i++;
+        else if (strcmp(arguments[i], "--programs") == 0)
+            programs = (uint32_t)strtoul(next, NULL, 10), i++;
+        else
+            return use();
+    }
+    (void)tide_tune_set("keeper", 0);
+    (void)tide_tune_set("frame_kernels", 0); /* the fake driver loads none */
+    for (enum plant plant = first; plant != PLANT_NONE && plant <= last; plant++)
+        status |= run_planted(plant, plants[plant], programs);
+    return first != PLANT_NONE ? status : run_many(seed, (uint32_t)scaled(programs, 50));
+}

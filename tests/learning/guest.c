@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* Learning in a program that does as it likes: that closes what it does not know, has a hot thread
+ * before all others, speaks a language of its own. */
+#define _GNU_SOURCE
+#include "learning.h"
+
+#include <fcntl.h>
+#include <locale.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jit/learn/round.h"
+#include "jit/stager/stager.h"
+
+/* ---- descriptors -------------------------------------------------------------------------- */
+
+enum { FILES = 64, HIGHEST = 256 };
+
+static void close_every_descriptor(void)
+{
+    for (int i = STDERR_FILENO + 1; i < HIGHEST; i++)
+        close(i);
+}
+
+/* Each has its own content, and a position that reading and writing would move. */
+static void take_numbers(int files[FILES])
+{
+    for (int i = 0; i < FILES; i++) {
+        char path[] = "/tmp/tide-guest-XXXXXX";
+        files[i] = mkstemp(path);
+        assert_true(files[i] > STDERR_FILENO);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(dprintf(files[i], "file %02d", i), 7);
+        assert_int_equal(lseek(files[i], 3, SEEK_SET), 3);
+    }
+}
+
+static void expect_untouched_and_close(int files[FILES])
+{
+    for (int i = 0; i < FILES; i++) {
+        char text[16] = "", wanted[16];
+        snprintf(wanted, sizeof wanted, "file %02d", i);
+        assert_int_equal(lseek(files[i], 0, SEEK_CUR), 3);
+        assert_int_equal(pread(files[i], text, sizeof text, 0), 7);
+        assert_string_equal(text, wanted);
+        assert_int_equal(close(files[i]), 0);
+    }
+}
+
+/* Before the first stager, with a request under way, with an idle stager, with a keeper at work. */
+static void learning_goes_on_when_every_descriptor_is_closed(void **state)
+{
+    (void)state;
+    enum { TIMES = 4 };
+    int files[FILES];
+    need_stager();
+    set("stager_idle", 30); /* so that it is met at rest, too */
+    for (int when = 0; when < TIMES; when++) {
+        char name[64];
+        snprintf(name, sizeof name, "guest: closed %d", when);
+        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
+        set("keeper", when == 3);
+        if (when == 1 || when == 3)
+            use_times(&u, 200);
+        if (when == 1)
+            expect_ok(tide_step());
+        tide_round_lock(); /* no descriptor may be closed while it is used, by the keeper here */
+        close_every_descriptor();
+        take_numbers(files);
+        tide_round_unlock();
+        until(&u, TIDE_TIER_COMPILED);
+        expect_executed(&u, 10);
+        if (when == 3)
+            expect_ok(tide_keeper_stop());
+        expect_untouched_and_close(files);
+    }
+}
+
+/* ---- the stager, from far ----------------------------------------------------------------- */
+
+static void stager_stays_while_there_is_work_and_goes_after(void **state)
+{
+    (void)state;
+    tide_stager_figures before, after;
+    need_stager();
+    set("stager_idle", 30);
+    for (int i = 0; i < 2; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "guest: idle %d", i);
+        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+        tide_stager_figures_get(&before);
+        until(&u, TIDE_TIER_COMPILED);
+        for (unsigned k = 0; k < PATIENCE_MS && tide_stager_process() != 0; k++)
+            expect_ok(tide_step()), usleep(1000);
+        tide_stager_figures_get(&after);
+        assert_int_equal(tide_stager_process(), 0);
+        assert_true(after.idle > before.idle);
+        assert_int_equal(after.died, before.died);
+        expect_executed(&u, 10); /* the files of its code are there as before */
+    }
+}
+
+/* ---- the keeper --------------------------------------------------------------------------- */
+
+static pid_t keeper_task(void)
+{
+    char path[64], name[32];
+    for (pid_t task = getpid(); task < getpid() + 4096; task++) {
+        snprintf(path, sizeof path, "/proc/self/task/%d/comm", (int)task);
+        FILE *file = fopen(path, "re");
+        if (file == NULL)
+            continue;
+        bool found = fgets(name, sizeof name, file) != NULL && strcmp(name, "tide-keeper\n") == 0;
+        fclose(file);
+        if (found)
+            return task;
+    }
+    return 0;
+}
+
+/* In a thread: the urgent one of a program, on a processor of its own. NULL: it may not be so. */
+static void *start_keeper_urgently(void *pool)
+{
+    cpu_set_t all, one, keepers;
+    struct sched_param first = {.sched_priority = 1};
+    CPU_ZERO(&one);
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return NULL;
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    if (sched_setscheduler(0, SCHED_FIFO, &first) != 0 ||
+        sched_setaffinity(0, sizeof one, &one) != 0 || tide_keeper_start() != TIDE_OK)
+        return NULL;
+    pid_t task = 0;
+    for (unsigned i = 0; i < PATIENCE_MS && (task = keeper_task()) == 0; i++)
+        usleep(1000);
+    bool ordinary = task != 0 && sched_getscheduler(task) == SCHED_OTHER &&
+                    sched_getaffinity(task, sizeof keepers, &keepers) == 0 &&
+                    CPU_EQUAL(&keepers, &all);
+    static char not_ordinary;
+    return ordinary ? pool : &not_ordinary;
+}
+
+static bool keeper_may_use(const cpu_set_t *wanted)
+{
+    cpu_set_t keepers;
+    pid_t task = keeper_task();
+    return task != 0 && sched_getaffinity(task, sizeof keepers, &keepers) == 0 &&
+           CPU_EQUAL(&keepers, wanted);
+}
+
+/* The keeper frees itself, so that whoever starts it need not wait for that. */
+static void the_keeper_is_not_bound_to_the_processor_of_who_starts_it(void **state)
+{
+    (void)state;
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    expect_ok(tide_keeper_start());
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    for (unsigned i = 0; i < PATIENCE_MS && !keeper_may_use(&all); i++)
+        usleep(1000);
+    assert_true(keeper_may_use(&all));
+    expect_ok(tide_keeper_stop());
+}
+
+static void the_keeper_is_not_as_urgent_as_who_starts_it(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *said;
+    assert_int_equal(pthread_create(&thread, NULL, start_keeper_urgently, learning_pool), 0);
+    assert_int_equal(pthread_join(thread, &said), 0);
+    expect_ok(tide_keeper_stop());
+    if (said == NULL) {
+        skip();
+    }
+    assert_ptr_equal(said, learning_pool);
+}
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+/* A locale in which bytes above 127 are letters, where one can be made. */
+static void speak_latin(void)
+{
+    char folder[] = "/tmp/tide-guest-XXXXXX", command[256];
+    assert_non_null(mkdtemp(folder));
+    snprintf(command, sizeof command,
+             "cd %s && printf 'LC_CTYPE\\ncopy \"i18n\"\\nEND LC_CTYPE\\n' >source &&"
+             "localedef -c -i source -f ISO-8859-1 ./latin.ISO-8859-1 >log 2>&1",
+             folder);
+    (void)!system(command); /* it warns of all that is missing */
+    setenv("LOCPATH", folder, 1);
+    bool spoken = setlocale(LC_CTYPE, "latin.ISO-8859-1") != NULL;
+    print_message("        a locale of 8 bits: %s\n", spoken ? "yes" : "no");
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+/* All bytes but 0, sixteen to a name. */
+static void sites_of_any_name_compile(void **state)
+{
+    (void)state;
+    need_stager();
+    speak_latin();
+    for (int first = 0; first < 256; first += 16) {
+        char name[20];
+        for (int i = 0; i < 16; i++)
+            name[i] = (char)(first + i == 0 ? 255 : first + i);
+        name[16] = '\0';
+        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+        until(&u, TIDE_TIER_COMPILED);
+        assert_string_equal(info_of(u.site).name, name);
+    }
+    setlocale(LC_CTYPE, "C");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LEARNING_TEST(learning_goes_on_when_every_descriptor_is_closed),
+        LEARNING_TEST(stager_stays_while_there_is_work_and_goes_after),
+        LEARNING_TEST(the_keeper_is_not_bound_to_the_processor_of_who_starts_it),
+        LEARNING_TEST(the_keeper_is_not_as_urgent_as_who_starts_it),
+        LEARNING_TEST(sites_of_any_name_compile),
+    };
+    return cmocka_run_group_tests(tests, learning_make_pool, learning_drop_pool);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* What the program says of frames, acquires and arrays before they are used; code that it orders
+ * though it does not pay. */
+#define _GNU_SOURCE
+#include "learning.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <tidepool/callsite.h>
+
+/* The plan in force is compiled, for exactly these types in this order. */
+static void expect_code_for(const tide_site *site, const tide_type *types, uint32_t count)
+{
+    tide_site_information info = info_of(site);
+    assert_int_equal(info.tier, TIDE_TIER_COMPILED);
+    assert_int_equal(info.type_count, count);
+    assert_memory_equal(info.types, types, count * sizeof *types);
+    assert_string_equal(info.reason_code, "untried");
+}
+
+/* ---- declared ---------------------------------------------------------------------------- */
+
+static void a_declared_frame_is_compiled_before_its_first_use(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F64};
+    use u =
+        use_of("ordered: frame", TIDE_KIND_FRAME, learning_pool, 3, TIDE_F64, TIDE_I32, TIDE_F64);
+    expect_ok(tide_site_declare(u.site, types, 3));
+    settle();
+    expect_code_for(u.site, types, 3);
+    assert_int_equal(info_of(u.site).samples, 0);
+    expect_executed(&u, 10);
+}
+
+static void a_declared_acquire_is_compiled_and_keeps_its_types(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_I32, TIDE_F64};
+    use u = use_of("ordered: acquire", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
+    expect_ok(tide_site_declare(u.site, types, 2));
+    settle();
+    expect_code_for(u.site, types, 2);
+    expect_executed(&u, 10);
+    u.types[0] = TIDE_U8;
+    learn_windows(&u, 5);
+    expect_code_for(u.site, types, 2);
+    expect_ok(tide_site_reset(u.site));
+    until(&u, TIDE_TIER_COMPILED);
+    expect_code_for(u.site, &(tide_type){TIDE_U8}, 1);
+}
+
+static void a_declared_array_is_compiled_for_its_shapes(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_declared_shape shapes[] = {{TIDE_F32, 2, {7, 9}}, {TIDE_F64, 1, {100}}};
+    use u = use_of("ordered: array", TIDE_KIND_ARRAY, learning_pool, 1, TIDE_F64);
+    expect_ok(tide_site_declare_shapes(u.site, shapes, 2));
+    settle();
+    expect_code_for(u.site, (tide_type[]){TIDE_F32, TIDE_F64}, 2);
+    for (size_t i = 0; i < 2; i++) {
+        u.types[0] = shapes[i].type;
+        u.ndim = shapes[i].ndim;
+        memcpy(u.shape, shapes[i].shape, sizeof u.shape);
+        expect_executed(&u, 10);
+    }
+    uint64_t misses = misses_of(u.site);
+    u.shape[0] = 101;
+    use_times(&u, 3); /* the general path leaves a header that serves the other two */
+    assert_true(misses_of(u.site) > misses);
+    expect_ok(tide_site_declare_shapes(u.site, &shapes[1], 1));
+    settle();
+    expect_code_for(u.site, (tide_type[]){TIDE_F64}, 1);
+}
+
+static void a_wrong_declaration_is_refused(void **state)
+{
+    (void)state;
+    static const tide_type nine[] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, twice[] = {TIDE_F64, TIDE_F64};
+    const tide_declared_shape bad = {TIDE_F64, 1, {-1}}, unknown = {TIDE_TYPE_LIMIT - 1, 0, {0}};
+    tide_site *frame = tide_site_register_kind("ordered: bad frame", TIDE_KIND_FRAME);
+    tide_site *acquire = tide_site_register_kind("ordered: bad acquire", TIDE_KIND_ACQUIRE);
+    tide_site *array = tide_site_register_kind("ordered: bad array", TIDE_KIND_ARRAY);
+    tide_site *dispatch = tide_site_register_kind("ordered: bad dispatch", TIDE_KIND_DISPATCH);
+    expect_status(tide_site_declare(frame, nine, 9), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_site_declare(frame, nine, 0), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_site_declare(frame, &(tide_type){0}, 1), TIDE_ERROR_TYPE);
+    expect_status(tide_site_declare(acquire, twice, 2), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_site_declare(array, twice, 1), TIDE_ERROR_ARGUMENT);
+    assert_non_null(strstr(tide_error_message(), "tide_site_declare_shapes"));
+    expect_status(tide_site_declare(dispatch, twice, 1), TIDE_ERROR_ARGUMENT);
+    assert_non_null(strstr(tide_error_message(), "tide_site_declare_dispatch"));
+    expect_status(tide_site_declare_shapes(frame, &bad, 1), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_site_declare_shapes(array, &bad, 1), TIDE_ERROR_SIZE);
+    expect_status(tide_site_declare_shapes(array, &unknown, 1), TIDE_ERROR_TYPE);
+    expect_status(tide_site_declare_shapes(array, NULL, 1), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_site_declare_shapes(array, &unknown, 0), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_site_compile_now(array), TIDE_ERROR_STATE);
+}
+
+/* What is declared of sites that are not used yet is known to who reads the profile. */
+static void declarations_are_saved_in_profiles(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_I32, TIDE_F64, TIDE_I32};
+    static const tide_declared_shape shapes[] = {{TIDE_F32, 2, {7, 9}}, {TIDE_F32, 1, {100}}};
+    use uses[] = {
+        use_of("ordered: saved scope", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_I32, TIDE_F64),
+        use_of("ordered: saved frame", TIDE_KIND_FRAME, learning_pool, 3, TIDE_I32, TIDE_F64,
+               TIDE_I32),
+        use_of("ordered: saved acquire", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64),
+        use_of("ordered: saved array", TIDE_KIND_ARRAY, learning_pool, 1, TIDE_F32)};
+    char *text = NULL;
+    size_t length = 0;
+    expect_ok(tide_site_declare(uses[0].site, types, 2));
+    expect_ok(tide_site_declare(uses[1].site, types, 3));
+    expect_ok(tide_site_declare(uses[2].site, types, 2));
+    expect_ok(tide_site_declare_shapes(uses[3].site, shapes, 2));
+    FILE *file = open_memstream(&text, &length);
+    expect_ok(tide_profile_write(file));
+    fclose(file);
+    for (size_t i = 0; i < 4; i++)
+        expect_ok(tide_site_reset(uses[i].site));
+    expect_ok(tide_profile_read(text, length, false));
+    free(text);
+    settle();
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(info_of(uses[i].site).reason_code, "untried");
+    expect_types(uses[0].site, 2, TIDE_I32, TIDE_F64);
+    expect_code_for(uses[1].site, types, 3);
+    expect_code_for(uses[2].site, types, 2);
+    expect_code_for(uses[3].site, (tide_type[]){TIDE_F32, TIDE_F32}, 2);
+    for (size_t i = 0; i < 3; i++)
+        expect_executed(&uses[i], 10);
+    expect_ok(tide_profile_read("tidepool profile 1\nend 0\n", 25, false));
+}
+
+/* ---- ordered ----------------------------------------------------------------------------- */
+
+static void ordered_code_need_not_pay(void **state)
+{
+    (void)state;
+    need_stager();
+    set("break_even", 1e6);
+    use u = use_of("ordered: now", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
+    learn_windows(&u, 2);
+    settle();
+    assert_int_equal(tier_of(u.site), TIDE_TIER_TABLE);
+    uint64_t ordered = learned().ordered;
+    expect_ok(tide_site_compile_now(u.site));
+    expect_ok(tide_site_compile_now(u.site));     /* twice is once */
+    assert_int_equal(learned().ordered, ordered); /* it waits for nothing: rounds do it */
+    until(&u, TIDE_TIER_COMPILED);
+    assert_int_equal(learned().ordered, ordered + 1);
+    expect_executed(&u, 10);
+    expect_ok(tide_site_compile_now(u.site)); /* it is there */
+    settle();
+    assert_int_equal(learned().ordered, ordered + 1);
+}
+
+/* Before anything is measured there is a model: the more specialised, the cheaper. */
+static void each_tier_has_a_cost(void **state)
+{
+    (void)state;
+    for (tide_kind kind = 0; kind < TIDE_KIND_COUNT; kind++) {
+        char name[64];
+        snprintf(name, sizeof name, "ordered: costs %s", tide_kind_name(kind));
+        set("break_even", 1e6);
+        use u = use_of(name, kind, learning_pool, 2, TIDE_F64, TIDE_I32);
+        assert_true(use_once(&u));
+        tide_site_information before = info_of(u.site);
+        assert_true(before.use_ns > 0 && !before.use_measured && before.rival_count == 0);
+        learn_windows(&u, 2);
+        tide_site_information info = info_of(u.site);
+        bool scope = kind == TIDE_KIND_SCOPE;
+        assert_int_equal(info.rival_count, scope ? 2 : 1);
+        const tide_site_rival *code = &info.rivals[info.rival_count - 1];
+        assert_true(code->tier == TIDE_TIER_COMPILED && !code->measured && !info.use_measured);
+        assert_true(code->ns > 0 && code->ns < info.use_ns);
+        assert_true(!scope || (info.rivals[0].tier == TIDE_TIER_FULL &&
+                               info.rivals[0].ns > info.use_ns && info.tier == TIDE_TIER_TABLE));
+    }
+}
+
+static void what_is_declared_can_be_ordered_before_its_first_use(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_I32, TIDE_F64}, later[] = {TIDE_U8};
+    set("break_even", 1e6);
+    use u = use_of("ordered: declared", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
+    expect_ok(tide_site_declare(u.site, types, 2));
+    settle();
+    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+    expect_ok(tide_site_compile_now(u.site));
+    settle();
+    expect_code_for(u.site, types, 2);
+    expect_ok(tide_site_declare(u.site, later, 1));
+    settle();
+    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL); /* that was for the types before */
+    expect_ok(tide_site_compile_now(u.site));
+    settle();
+    expect_code_for(u.site, later, 1);
+}
+
+static void an_order_that_cannot_be_is_refused_with_the_reason(void **state)
+{
+    (void)state;
+    tide_type many[9];
+    for (unsigned i = 0; i < 9; i++)
+        many[i] = (tide_type)(TIDE_I32 + i);
+    use u = use_of("ordered: refused", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    expect_status(tide_site_compile_now(NULL), TIDE_ERROR_ARGUMENT);
+    expect_status(tide_site_compile_now(u.site), TIDE_ERROR_STATE);
+    assert_non_null(strstr(tide_error_message(), "nothing is known"));
+    expect_ok(tide_site_declare(u.site, many, 9));
+    expect_status(tide_site_compile_now(u.site), TIDE_ERROR_STATE);
+    assert_non_null(strstr(tide_error_message(), "more types"));
+    expect_ok(tide_site_declare(u.site, many, 1));
+    expect_ok(tide_site_pin(u.site, TIDE_TIER_FULL));
+    expect_status(tide_site_compile_now(u.site), TIDE_ERROR_STATE);
+    assert_non_null(strstr(tide_error_message(), "pinned"));
+    expect_ok(tide_site_unpin(u.site));
+    set("learn", 0);
+    expect_status(tide_site_compile_now(u.site), TIDE_ERROR_STATE);
+    assert_non_null(strstr(tide_error_message(), "learning is off"));
+    set("learn", 1);
+    expect_ok(tide_site_compile_now(u.site));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        LEARNING_TEST(a_declared_frame_is_compiled_before_its_first_use),
+        LEARNING_TEST(a_declared_acquire_is_compiled_and_keeps_its_types),
+        LEARNING_TEST(a_declared_array_is_compiled_for_its_shapes),
+        LEARNING_TEST(a_wrong_declaration_is_refused),
+        LEARNING_TEST(declarations_are_saved_in_profiles),
+        LEARNING_TEST(ordered_code_need_not_pay),
+        LEARNING_TEST(each_tier_has_a_cost),
+        LEARNING_TEST(what_is_declared_can_be_ordered_before_its_first_use),
+        LEARNING_TEST(an_order_that_cannot_be_is_refused_with_the_reason),
+    };
+    return cmocka_run_group_tests_name("learning: ordered", tests, learning_make_pool,
+                                       learning_drop_pool);
+}

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: MIT */
+/* What the program may do while a round is in the dynamic linker or in a listener to events: fork,
+ * step and exit from the constructor of a library, step under a lock that the listener wants.
+ *
+ * The linker's calls are wrapped (the option --wrap). When told to, the keeper stops before one
+ * until the program is in a constructor, so has the linker's lock, for which the keeper waits next.
+ * A call that hangs is ended by an alarm, which says in which scene. */
+#define _GNU_SOURCE
+#include "learning.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jit/learn/round.h"
+#include "runtime/base/registry.h"
+
+static const char *module; /* the file of constructor.c */
+
+/* ---- a watchdog ---------------------------------------------------------------------------- */
+
+static const char *playing = "none";
+
+static void bark(int signal)
+{
+    (void)signal;
+    static const char text[] = "hung in the scene: ";
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    (void)!write(STDERR_FILENO, playing, strlen(playing));
+    (void)!write(STDERR_FILENO, "\n", 1);
+    _exit(99);
+}
+
+static void play(const char *name)
+{
+    enum { SECONDS = 60 };
+    playing = name;
+    signal(SIGALRM, bark);
+    alarm(name != NULL ? SECONDS : 0);
+}
+
+/* ---- the keeper, stopped before the linker ------------------------------------------------- */
+
+enum { CALL_DLOPEN, CALL_DLSYM, CALL_DLCLOSE, CALLS };
+static const char *const call_names[CALLS] = {"dlopen", "dlsym", "dlclose"};
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
+static int gate_before = -1; /* the call before which the keeper stops, once; atomic */
+static bool gate_reached, gate_open;
+
+static void gate_close(int call)
+{
+    pthread_mutex_lock(&gate);
+    __atomic_store_n(&gate_before, call, __ATOMIC_RELAXED);
+    gate_reached = gate_open = false;
+    pthread_mutex_unlock(&gate);
+}
+
+static bool gate_is_reached(void)
+{
+    pthread_mutex_lock(&gate);
+    bool reached = gate_reached;
+    pthread_mutex_unlock(&gate);
+    return reached;
+}
+
+static void gate_let_pass(void)
+{
+    pthread_mutex_lock(&gate);
+    gate_open = true;
+    pthread_cond_broadcast(&gate_moved);
+    pthread_mutex_unlock(&gate);
+}
+
+static void gate_pass(int call)
+{
+    char name[16] = "";
+    (void)pthread_getname_np(pthread_self(), name, sizeof name);
+    if (strcmp(name, "tide-keeper") != 0)
+        return;
+    pthread_mutex_lock(&gate);
+    if (gate_before == call) {
+        __atomic_store_n(&gate_before, -1, __ATOMIC_RELAXED);
+        gate_reached = true;
+        while (!gate_open)
+            pthread_cond_wait(&gate_moved, &gate);
+    }
+    pthread_mutex_unlock(&gate);
+}
+
+/* Sanitizers look symbols up before they can observe anything. */
+#if defined __has_attribute
+#if __has_attribute(disable_sanitizer_instrumentation)
+#define UNOBSERVED __attribute__((disable_sanitizer_instrumentation))
+#endif
+#endif
+#ifndef UNOBSERVED
+#define UNOBSERVED
+#endif
+
+static UNOBSERVED bool gate_is_before(int call)
+{
+    return __atomic_load_n(&gate_before, __ATOMIC_RELAXED) == call;
+}
+
+void *__real_dlopen(const char *path, int flags);
+void *__real_dlsym(void *handle, const char *name);
+int __real_dlclose(void *handle);
+void *__wrap_dlopen(const char *path, int flags);
+void *__wrap_dlsym(void *handle, const char *name);
+int __wrap_dlclose(void *handle);
+
+static bool own_wanted; /* atomic: the next load is one of the main thread's own round */
+static tide_status own_status;
+
+/* As the constructor of a library that the loaded code needs would. */
+static void settle_in_own_round(void)
+{
+    __atomic_store_n(&own_wanted, false, __ATOMIC_RELAXED);
+    own_status = tide_settle(PATIENCE_MS);
+}
+
+static bool gate_passed; /* atomic: the keeper is through the call */
+
+UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
+{
+    bool gated = gate_is_before(CALL_DLOPEN);
+    if (__atomic_load_n(&own_wanted, __ATOMIC_RELAXED))
+        settle_in_own_round();
+    if (gated)
+        gate_pass(CALL_DLOPEN);
+    void *handle = __real_dlopen(path, flags);
+    if (gated)
+        __atomic_store_n(&gate_passed, true, __ATOMIC_RELEASE);
+    return handle;
+}
+
+UNOBSERVED void *__wrap_dlsym(void *handle, const char *name)
+{
+    if (gate_is_before(CALL_DLSYM))
+        gate_pass(CALL_DLSYM);
+    return __real_dlsym(handle, name);
+}
+
+UNOBSERVED int __wrap_dlclose(void *handle)
+{
+    if (gate_is_before(CALL_DLCLOSE))
+        gate_pass(CALL_DLCLOSE);
+    return __real_dlclose(handle);
+}
+
+/* Uses sites, each of another set of types, until the keeper stands before that call. */
+static void bring_keeper_to(int call)
+{
+    static unsigned sites;
+    char name[64];
+    gate_close(call);
+    set("keeper", 1);
+    set("keeper_period", 1);
+    set("code_max", 1);
+    snprintf(name, sizeof name, "outside: %u", sites++);
+    use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    expect_ok(tide_keeper_start());
+    for (unsigned i = 0; !gate_is_reached(); i++) {
+        static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_I64};
+        if (tier_of(u.site) == TIDE_TIER_COMPILED)
+            u.types[0] = types[i / 400 % 4];
+        use_times(&u, 10);
+        usleep(200);
+    }
+}
+
+/* ---- in a constructor ---------------------------------------------------------------------- */
+
+static void (*in_linker)(void);
+static unsigned in_linker_times;
+
+void outside_in_linker(void);
+void outside_in_linker(void)
+{
+    in_linker_times++;
+    in_linker();
+}
+
+/* Loads and unloads the module; the keeper goes on into the linker once its constructor runs. */
+static void visit_linker(void (*what)(void))
+{
+    in_linker = what;
+    in_linker_times = 0;
+    void *handle = __real_dlopen(module, RTLD_NOW);
+    assert_non_null(handle);
+    assert_int_equal(__real_dlclose(handle), 0);
+    assert_int_equal(in_linker_times, 2);
+}
+
+static void do_nothing(void)
+{
+}
+
+/* It learns by itself what the parent was about to. */
+static void live_as_child(void)
+{
+    in_linker = do_nothing; /* the destructor comes with exit */
+    play("the child learns");
+    set("keeper", 0);
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    use u = use_of("outside: in the child", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+    until(&u, TIDE_TIER_COMPILED);
+    settle();
+    expect_ok(tide_pool_destroy(pool));
+    exit(7);
+}
+
+static void fork_here(void)
+{
+    gate_let_pass();
+    pid_t child = fork();
+    if (child == 0)
+        live_as_child();
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 7);
+}
+
+static void step_here(void)
+{
+    gate_let_pass();
+    for (unsigned i = 0; i < 10; i++)
+        expect_ok(tide_step());
+    (void)tide_settle(20);
+}
+
+/* The keeper is well: a new site comes to be compiled. */
+static void expect_keeper_learns(void)
+{
+    static unsigned sites;
+    char name[64];
+    snprintf(name, sizeof name, "outside: afterwards %u", sites++);
+    use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    while (tier_of(u.site) != TIDE_TIER_COMPILED) {
+        use_times(&u, 10);
+        usleep(200);
+    }
+    expect_ok(tide_keeper_stop());
+}
+
+static void one_round_does_not_wait_for_its_own_end(void **state)
+{
+    (void)state;
+    need_stager();
+    play("settling inside one's own round");
+    use u = use_of("outside: own", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    own_status = TIDE_OK;
+    __atomic_store_n(&own_wanted, true, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&own_wanted, __ATOMIC_RELAXED)) {
+        use_times(&u, 10);
+        expect_ok(tide_step());
+    }
+    assert_int_equal(own_status, TIDE_ERROR_STATE);
+    while (tier_of(u.site) != TIDE_TIER_COMPILED) {
+        use_times(&u, 10);
+        settle();
+    }
+    play(NULL);
+}
+
+static void visit_while_keeper_waits(const char *what, void (*visit)(void))
+{
+    static char name[64]; /* the watchdog says it, whenever */
+    for (int call = 0; call < CALLS; call++) {
+        snprintf(name, sizeof name, "%s, the keeper in %s", what, call_names[call]);
+        play(name);
+        bring_keeper_to(call);
+        visit_linker(visit);
+        expect_keeper_learns();
+    }
+    play(NULL);
+}
+
+static void a_constructor_may_fork_while_the_keeper_is_in_the_linker(void **state)
+{
+    (void)state;
+    need_stager();
+    visit_while_keeper_waits("a constructor forks", fork_here);
+}
+
+static void a_constructor_may_step_while_the_keeper_is_in_the_linker(void **state)
+{
+    (void)state;
+    need_stager();
+    visit_while_keeper_waits("a constructor steps", step_here);
+}
+
+/* ThreadSanitizer takes an exit from a constructor for an error of the program. */
+static bool under_thread_sanitizer(void)
+{
+#if defined __has_feature
+#if __has_feature(thread_sanitizer)
+    return true;
+#endif
+#endif
+    return false;
+}
+
+static void exit_here(void)
+{
+    in_linker = do_nothing;
+    gate_let_pass();
+    exit(3);
+}
+
+static void a_constructor_may_exit_while_the_keeper_is_in_the_linker(void **state)
+{
+    (void)state;
+    need_stager();
+    if (under_thread_sanitizer())
+        skip();
+    play("a constructor exits");
+    pid_t child = fork();
+    if (child == 0) {
+        play("a constructor exits, in the child");
+        bring_keeper_to(CALL_DLOPEN);
+        visit_linker(exit_here);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 3);
+    play(NULL);
+}
+
+/* At the end of a process handlers go outside, too: the keeper does not go on meanwhile. */
+static void take_the_keepers_round_over(void)
+{
+    enum { POLLS = 100 };
+    uint64_t installs = learned().compiled;
+    CHILD_MUST(!tide_round_close());
+    gate_let_pass();
+    while (!__atomic_load_n(&gate_passed, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    for (unsigned i = 0; i < POLLS; i++) {
+        unsigned let_go = tide_round_let_go();
+        CHILD_MUST(let_go == 1);
+        usleep(1000);
+        tide_round_take_again(let_go);
+        CHILD_MUST(learned().compiled == installs);
+    }
+    _exit(0);
+}
+
+static void a_round_that_was_taken_over_does_not_go_on(void **state)
+{
+    (void)state;
+    need_stager();
+    play("a round is taken over");
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        bring_keeper_to(CALL_DLOPEN);
+        take_the_keepers_round_over();
+    }
+    expect_child_ends_well(child);
+    play(NULL);
+}
+
+/* ---- in a listener ------------------------------------------------------------------------- */
+
+static pthread_mutex_t lock_of_program = PTHREAD_MUTEX_INITIALIZER;
+static bool listening; /* atomic */
+static unsigned heard;
+
+static bool visit_none(tide_site *site, void *user)
+{
+    (void)site;
+    (void)user;
+    return true;
+}
+
+static void listen_under_lock(const tide_event *event, void *user)
+{
+    (void)event;
+    (void)user;
+    assert_false(tide_registry_held());
+    __atomic_store_n(&listening, true, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&lock_of_program);
+    heard++;
+    pthread_mutex_unlock(&lock_of_program);
+    tide_site_each(visit_none, NULL);
+}
+
+static void fork_and_step(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        set("keeper", 0);
+        expect_ok(tide_step());
+        exit(8);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 8);
+}
+
+static void a_listener_may_wait_for_a_lock_under_which_others_step(void **state)
+{
+    (void)state;
+    play("a listener wants the program's lock");
+    set("keeper_period", 1);
+    pthread_mutex_lock(&lock_of_program);
+    tide_event_set_handler(listen_under_lock, NULL);
+    use u = use_of("outside: heard", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+    use_times(&u, 1);
+    expect_ok(tide_keeper_start());
+    while (!__atomic_load_n(&listening, __ATOMIC_ACQUIRE))
+        usleep(200);
+    uint64_t rounds = learned().rounds;
+    for (unsigned i = 0; i < 10; i++)
+        expect_ok(tide_step());
+    assert_true(learned().rounds == rounds); /* the listener's goes on: there was no other */
+    expect_status(tide_settle(20), TIDE_ERROR_STATE);
+    tide_site_each(visit_none, NULL);
+    fork_and_step();
+    assert_int_equal(heard, 0);
+    pthread_mutex_unlock(&lock_of_program);
+    expect_ok(tide_keeper_stop());
+    tide_event_set_handler(NULL, NULL);
+    assert_true(heard > 0);
+    play(NULL);
+}
+
+/* ---- events, told by many threads ---------------------------------------------------------- */
+
+enum { STEPPERS = 4, ORDERED_SITES = 6 };
+
+static struct {
+    tide_site *site;
+    unsigned events;
+    bool found, published;
+} told[ORDERED_SITES];
+static unsigned telling, told_out_of_order; /* atomic */
+static bool stop_stepping;                  /* atomic */
+
+/* One thread at a time listens, and for a site what happened first comes first. */
+static void listen_in_order(const tide_event *event, void *user)
+{
+    (void)user;
+    static _Thread_local unsigned deep;
+    if (__atomic_fetch_add(&telling, 1, __ATOMIC_SEQ_CST) != deep++)
+        __atomic_fetch_add(&told_out_of_order, 1, __ATOMIC_SEQ_CST);
+    for (unsigned i = 0; i < ORDERED_SITES; i++) {
+        if (event->site == NULL || told[i].site != event->site)
+            continue;
+        bool first = told[i].events++ == 0;
+        if (first != (event->kind == TIDE_EVENT_FOUND) ||
+            (event->tier == TIDE_TIER_COMPILED && !told[i].published &&
+             event->kind != TIDE_EVENT_PUBLISHED))
+            __atomic_fetch_add(&told_out_of_order, 1, __ATOMIC_SEQ_CST);
+        told[i].found = told[i].found || event->kind == TIDE_EVENT_FOUND;
+        told[i].published = told[i].published || (event->kind == TIDE_EVENT_PUBLISHED &&
+                                                  event->tier == TIDE_TIER_COMPILED);
+    }
+    expect_ok(tide_step()); /* its own, within the other */
+    usleep(100);
+    deep--;
+    __atomic_fetch_sub(&telling, 1, __ATOMIC_SEQ_CST);
+}
+
+static void *step_along(void *unused)
+{
+    (void)unused;
+    while (!__atomic_load_n(&stop_stepping, __ATOMIC_RELAXED)) {
+        (void)tide_step();
+        usleep(100);
+    }
+    return NULL;
+}
+
+static bool all_published(void)
+{
+    bool all = true;
+    tide_round_lock();
+    for (unsigned i = 0; i < ORDERED_SITES; i++)
+        all = all && told[i].found && told[i].published;
+    tide_round_unlock();
+    return all;
+}
+
+static void events_of_a_site_stay_in_order_while_many_threads_step(void **state)
+{
+    (void)state;
+    need_stager();
+    play("many threads step");
+    pthread_t threads[STEPPERS];
+    use uses[ORDERED_SITES];
+    char name[64];
+    for (unsigned i = 0; i < ORDERED_SITES; i++) {
+        snprintf(name, sizeof name, "outside: in order %u", i);
+        uses[i] = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+        told[i].site = uses[i].site;
+    }
+    tide_event_set_handler(listen_in_order, NULL);
+    for (unsigned i = 0; i < STEPPERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, step_along, NULL), 0);
+    while (!all_published())
+        for (unsigned i = 0; i < ORDERED_SITES; i++)
+            use_times(&uses[i], 10);
+    __atomic_store_n(&stop_stepping, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < STEPPERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    tide_event_set_handler(NULL, NULL);
+    assert_int_equal(told_out_of_order, 0);
+    assert_int_equal(learned().untold, 0);
+    play(NULL);
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        LEARNING_TEST(one_round_does_not_wait_for_its_own_end),
+        LEARNING_TEST(a_constructor_may_fork_while_the_keeper_is_in_the_linker),
+        LEARNING_TEST(a_constructor_may_step_while_the_keeper_is_in_the_linker),
+        LEARNING_TEST(a_constructor_may_exit_while_the_keeper_is_in_the_linker),
+        LEARNING_TEST(a_round_that_was_taken_over_does_not_go_on),
+        LEARNING_TEST(a_listener_may_wait_for_a_lock_under_which_others_step),
+        LEARNING_TEST(events_of_a_site_stay_in_order_while_many_threads_step),
+    };
+    if (count < 2)
+        return 2;
+    module = arguments[1];
+    return cmocka_run_group_tests_name("learning: outside", tests, learning_make_pool,
+                                       learning_drop_pool);
+}

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the socket share: a target program, a client, the command."""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+COMMAND, TARGETS = sys.argv[1], dict(a.split("=", 1) for a in sys.argv[2:] if "=" in a)
+FOLDER = tempfile.TemporaryDirectory(prefix="tide-listen-")
+os.environ["XDG_RUNTIME_DIR"] = FOLDER.name
+WATCHED = "TSAN_OPTIONS" in os.environ  # by ThreadSanitizer
+os.environ["TSAN_OPTIONS"] = os.environ.get("TSAN_OPTIONS", "") + ":die_after_fork=0"  # a child gets a thread
+SOCKETS = pathlib.Path(FOLDER.name) / "tidepool"
+LAUNCHER = os.environ.get("TIDE_TEST_LAUNCHER", "").split()
+
+
+def must(condition, *what):
+    if not condition:
+        print("failed:", *what, flush=True)
+        raise AssertionError(what)
+
+
+def wait_for(condition, *what, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        must(time.monotonic() < end, "in time:", *what)
+        time.sleep(0.01)
+
+
+class Target:
+    def __init__(self, kind="shared", threads=1, listens=True, **environment):
+        env = {**os.environ, "TIDEPOOL_LISTEN": "1" if listens else "0", **environment}
+        self.process = subprocess.Popen([*LAUNCHER, TARGETS[kind], str(threads)], env=env, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.pid = int(self.process.stdout.readline().split()[1])
+        self.path = SOCKETS / f"{self.pid}.sock"
+        if listens and threads:
+            wait_for(self.path.exists, "socket of", kind)
+
+    def tell(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def hear(self):
+        return self.process.stdout.readline().strip()
+
+    def end(self):
+        self.process.stdin.close()
+        code = self.process.wait(timeout=60)
+        complaints = self.process.stderr.read()
+        must(code == 0, "target ended with", code, complaints)
+        must(not self.path.exists(), "the socket stays after the end")
+        return complaints
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *rest):
+        if kind is None:
+            self.end()
+        else:
+            self.process.kill()
+
+
+class Client:
+    def __init__(self, path, timeout=20):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(timeout)
+        for _ in range(1000):
+            try:
+                self.socket.connect(str(path))
+                break
+            except BlockingIOError:  # many come at the same time
+                time.sleep(0.01)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, request):
+        self.socket.sendall(request if isinstance(request, bytes) else (json.dumps(request) + "\n").encode())
+
+    def line(self):
+        try:
+            text = self.file.readline()
+        except ConnectionResetError:  # it hung up before it had read all
+            text = b""
+        return json.loads(text) if text else None
+
+    def ask(self, request):
+        self.send(request)
+        return self.line()
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def run(*words, code=0, **options):
+    done = subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, timeout=60, **options)
+    must(done.returncode == code, words, "gave", done.returncode, done.stdout[-500:], done.stderr[-500:])
+    if code not in (0,):
+        must(len(done.stderr.splitlines()) == 1 or not done.stderr, words, "complained", done.stderr)
+    return done.stdout if code == 0 else done.stderr
+
+
+def run_json(*words):
+    return [json.loads(line) for line in run(*words, "--json").splitlines()]

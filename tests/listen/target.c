@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* A program to look into. It works until its standard input ends; a line on that has it do one
+ * thing, and it says "done" or what failed. Each thread it was told of has a pool and three sites. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <tidepool/tidepool.h>
+
+static bool target_ended;
+static uint64_t target_rounds;
+
+static double work_frame(tide_pool *pool, size_t n)
+{
+    TIDE_FRAME_SITE(pool, (float, f, n), (double, g, n));
+    if (f == NULL)
+        abort();
+    f[0] = 1;
+    g[0] = 2;
+    return (double)f[0] + g[0];
+}
+
+static double work_round(tide_pool *pool, size_t n)
+{
+    TIDE_SCOPE(pool);
+    double *a = tide_acquire(pool, double, n);
+    int32_t *b = tide_acquire(pool, int32_t, n);
+    if (a == NULL || b == NULL)
+        abort();
+    a[0] = 1;
+    b[0] = 2;
+    return a[0] + b[0] + work_frame(pool, n);
+}
+
+static void *target_work(void *unused)
+{
+    (void)unused;
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = "target"});
+    if (pool == NULL)
+        abort();
+    do {
+        for (int i = 0; i < 1000; i++)
+            if (work_round(pool, 100) != 6)
+                abort();
+        __atomic_fetch_add(&target_rounds, 1, __ATOMIC_RELAXED);
+        usleep(500);
+    } while (!__atomic_load_n(&target_ended, __ATOMIC_RELAXED));
+    tide_pool_destroy(pool);
+    return NULL;
+}
+
+/* ---- what it is told to do ---------------------------------------------------------------- */
+
+/* The child works for a moment, or executes another program. */
+static int target_fork(bool executes)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0 && executes) {
+        execlp("sleep", "sleep", "1", (char *)NULL);
+        _exit(1);
+    }
+    if (child == 0) {
+        tide_pool *pool = tide_pool_create(NULL);
+        for (int i = 0; i < 300 && pool != NULL; i++) {
+            work_round(pool, 10);
+            usleep(10000);
+        }
+        _exit(pool == NULL);
+    }
+    printf("child %d\n", (int)child);
+    fflush(stdout);
+    int status;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* As a program does that becomes a daemon; then the numbers are those of files of its own, which
+ * must stay as they are. */
+static int target_close_all(void)
+{
+    int files[40];
+    closefrom(3);
+    for (int i = 0; i < 40; i++)
+        files[i] = fileno(tmpfile());
+    usleep(2500000);
+    int wrong = 0;
+    for (int i = 0; i < 40; i++) {
+        wrong += lseek(files[i], 0, SEEK_END) != 0;
+        wrong += close(files[i]) != 0;
+    }
+    return wrong;
+}
+
+static int target_obey(const char *word)
+{
+    if (strcmp(word, "listen") == 0)
+        return tide_listen(NULL);
+    if (strcmp(word, "end") == 0)
+        return tide_listen_end();
+    if (strcmp(word, "fork") == 0 || strcmp(word, "exec") == 0)
+        return target_fork(word[0] == 'e');
+    if (strcmp(word, "close") == 0)
+        return target_close_all();
+    return 1;
+}
+
+int main(int count, char **args)
+{
+    pthread_t threads[16];
+    char line[64];
+    int wanted = count > 1 ? atoi(args[1]) : 1;
+    for (int i = 0; i < wanted && i < 16; i++)
+        pthread_create(&threads[i], NULL, target_work, NULL);
+    printf("ready %d\n", (int)getpid());
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        int code = target_obey(line);
+        printf("%s %s\n", code == 0 ? "done" : "failed", code == 0 ? "" : tide_error_message());
+        fflush(stdout);
+    }
+    __atomic_store_n(&target_ended, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < wanted && i < 16; i++)
+        pthread_join(threads[i], NULL);
+    return target_rounds > 0 || wanted == 0 ? 0 : 1;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* The law of locks (runtime/base/lock.h), where asserts hold the code to it: a wrong order and a
+ * call of foreign code end the process with a line that names the locks. */
+#include "forms.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/registry.h"
+
+static void take_in_order(void)
+{
+    tide_lock outer = TIDE_LOCK(TIDE_FORK_DEVICES), inner = TIDE_LOCK(TIDE_FORK_BUFFERS);
+    tide_lock_take(&outer);
+    tide_registry_lock();
+    tide_registry_lock(); /* which one thread may take twice */
+    tide_lock_take(&inner);
+    tide_lock_let_go(&inner);
+    tide_registry_unlock();
+    tide_registry_unlock();
+    tide_lock_let_go(&outer);
+    tide_outside_leave(tide_outside_enter());
+}
+
+static void take_in_wrong_order(void)
+{
+    tide_lock inner = TIDE_LOCK(TIDE_FORK_BUFFERS);
+    tide_lock_take(&inner);
+    tide_registry_lock();
+}
+
+static void take_two_of_a_rank(void)
+{
+    tide_lock first = TIDE_LOCK(TIDE_FORK_BUFFERS), second = TIDE_LOCK(TIDE_FORK_BUFFERS);
+    tide_lock_take(&first);
+    tide_lock_take(&second);
+}
+
+static void leave_with_registry(void)
+{
+    tide_registry_lock();
+    tide_outside_leave(tide_outside_enter());
+}
+
+/* What a child says on stderr that does this; it has ended by abort, or well. */
+static void play(void (*what)(void), const char *says)
+{
+    int ends[2], status = 0;
+    char said[512] = "";
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        signal(SIGABRT, SIG_DFL);
+        what();
+        _exit(0);
+    }
+    close(ends[1]);
+    for (size_t at = 0; at < sizeof said - 1;) {
+        ssize_t got = read(ends[0], said + at, sizeof said - 1 - at);
+        if (got <= 0)
+            break;
+        at += (size_t)got;
+    }
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (says == NULL) {
+        assert_int_equal(status, 0);
+        assert_string_equal(said, "");
+    } else if (strstr(said, says) == NULL) {
+        fail_msg("said '%s', not '%s'", said, says);
+    } else {
+        assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+}
+
+static void locks_are_taken_in_the_order_of_their_ranks(void **state)
+{
+    (void)state;
+    play(take_in_order, NULL);
+    if (TIDE_ASSERT_LEVEL < 1) {
+        print_message("no asserts in this build\n");
+        skip();
+    }
+    play(take_in_wrong_order,
+         "order of locks: that of the registry is taken while that of buffers is held");
+    play(take_two_of_a_rank,
+         "order of locks: that of buffers is taken while that of buffers is held");
+}
+
+static void code_that_is_not_ours_is_called_with_none_held(void **state)
+{
+    (void)state;
+    if (TIDE_ASSERT_LEVEL < 1)
+        skip();
+    play(leave_with_registry,
+         "code that is not ours is called while the lock of the registry is held");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(locks_are_taken_in_the_order_of_their_ranks),
+        cmocka_unit_test(code_that_is_not_ours_is_called_with_none_held),
+    };
+    return cmocka_run_group_tests_name("locks", tests, NULL, NULL);
+}

@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""commands TIDEPOOL SHORT: the commands record, report, trace, metrics and web against a process that listens and
+against files that are wrong. Each answer is compared with what the process said."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+here = pathlib.Path(__file__).parent
+tidepool, short = sys.argv[1:3]
+launcher = os.environ.get("TIDE_TEST_LAUNCHER", "").split()
+work = pathlib.Path(tempfile.mkdtemp(prefix="tide-report-"))
+environment = dict(os.environ, XDG_RUNTIME_DIR=str(work))
+sample = work / "sample.rec"
+listener = [sys.executable, str(here / "listener.py")]
+failures = 0
+
+
+def check(condition, what):
+    global failures
+    if not condition:
+        failures += 1
+        print("wrong:", what)
+
+
+def run(*arguments, **options):
+    return subprocess.run([*launcher, tidepool, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=120, **options)
+
+
+def refused(code, words, *arguments):
+    """One line of error that has these words; nothing on the standard output."""
+    result = run(*arguments)
+    check(result.returncode == code, f"{arguments}: {result.returncode}, not {code}: {result.stderr}")
+    check(result.stderr.count("\n") == 1 and words in result.stderr, f"{arguments}: {result.stderr!r} without {words!r}")
+    check(result.stdout == "", f"{arguments}: {result.stdout!r}")
+
+
+def nothing_left(name):
+    check(not [p for p in work.iterdir() if p.name.startswith(name)], f"{name} is there: {os.listdir(work)}")
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def records():
+    path = work / "made.rec"
+    result = run("record", "-o", path, "-p", "20", "--", *listener, sample, 1.5, 7)
+    check(result.returncode == 7, f"record ends with {result.returncode}, not the program's 7: {result.stderr}")
+    check(result.stdout == "TIDEPOOL_LISTEN=1\n", f"the program's output: {result.stdout!r}")
+    lines = read_lines(path)
+    facts = [l for l in lines if l.get("format") == "tidepool-facts"]
+    wanted = [l for l in read_lines(sample) if l.get("format") == "tidepool-facts"]
+    check(lines[0]["format"] == "tidepool-record" and lines[0]["program"][0] == sys.executable, "the first line")
+    check(lines[-1] == {"end": {"exit_status": 7}}, f"the last line: {lines[-1]}")
+    check(len(facts) >= 5, f"only {len(facts)} looks in 1.5 s")
+    for got, said in zip(facts, wanted):
+        check(dict(got, pid=0) == dict(said, pid=0), "a document is not what the process said")
+    serials = [l["serial"] for l in lines if l.get("format") == "tidepool-event"]
+    check(serials == list(range(1, len(serials) + 1)) and serials, f"events: {serials}")
+    check(run("report", path).returncode == 0, "a report of what was recorded")
+
+
+def records_signals():
+    path = work / "signal.rec"
+    process = subprocess.Popen([*launcher, tidepool, "record", "-o", path, "--", *listener, sample, "60", "0"],
+                               env=environment, stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    time.sleep(1)
+    process.send_signal(signal.SIGUSR1)
+    check(process.stdout.readline() == "USR1\n", "SIGUSR1 was handed on")
+    check(not path.exists(), "there is no file before the program ends")
+    process.send_signal(signal.SIGTERM)
+    check(process.wait(30) == 43, f"SIGTERM was handed on: {process.returncode}")
+    check(read_lines(path)[-1] == {"end": {"exit_status": 43}}, "the last line")
+    result = run("record", "-o", work / "killed.rec", "-p", "20", "--", sys.executable, here / "listener.py", sample, "1", "-9")
+    check(result.returncode == 128 + 9, f"killed: {result.returncode}")
+    check(read_lines(work / "killed.rec")[-1] == {"end": {"signal": 9}}, "killed: the last line")
+
+
+def records_short_programs():
+    """However soon it ends, its last facts are there."""
+    for period in ("100", "1"):
+        path = work / "short.rec"
+        result = run("record", "-o", path, "-p", period, "--", short, "return")
+        check(result.returncode == 0, f"a short program: {result}")
+        facts = [l for l in read_lines(path) if l.get("format") == "tidepool-facts"]
+        check(facts and any(s["samples"] > 0 for s in facts[-1]["sites"]), "its last facts have the uses of its site")
+        check(run("report", "-o", work / "short.html", path).returncode == 0, "a page of a short program")
+    environment["TIDEPOOL_STATS"] = "1"
+    result = run("record", "-o", path, "--", short, "return")
+    check(" ends\n" in result.stderr, f"a page of statistics was asked for: {result}")
+    del environment["TIDEPOOL_STATS"]
+    check(not list(work.glob("short.rec.*")), "only the record is left")
+
+
+def records_nothing():
+    result = run("record", "-o", work / "none.rec", "--", "sh", "-c", "exit 0")
+    check(result.returncode == 3 and "told nothing" in result.stderr, f"no Tidepool: {result}")
+    result = run("record", "-o", work / "none.rec", "--", "sh", "-c", "exit 5")
+    check(result.returncode == 5, f"no Tidepool, status 5: {result}")
+    refused(127, "no-such-program", "record", "-o", work / "none.rec", "no-such-program")
+    refused(2, "record", "record", "sh")
+    refused(2, "'0'", "record", "-p", "0", "-o", work / "none.rec", "sh")
+    refused(1, "no-folder", "record", "-o", work / "no-folder/x.rec", "sh")
+    nothing_left("none.rec")
+
+
+def bad_files():
+    text = sample.read_text(encoding="utf-8").splitlines(keepends=True)
+    cases = {"empty": ("", 1, "without its last line"), "other": ("hello\n", 1, "no JSON"), "list": ("[1]\n", 1, "no JSON object"),
+             "version": ('{"format":"tidepool-record","format_version":2}\n', 1, "version 2"),
+             "head": (text[0], 2, "without its last line"), "deep": (text[0] + "[" * 100000 + "\n", 2, "no JSON"),
+             "facts": (text[0] + '{"format":"tidepool-facts","format_version":1,"time_ns":5,"sites":[1]}\n', 2, "no list of objects"),
+             "ends": (text[0] + '{"end":{"exit_status":0}}\n', None, "no facts")}
+    for name, (content, line, words) in cases.items():
+        path = work / f"bad-{name}.rec"
+        path.write_text(content)
+        for command in (["report", path], ["report", path, "-o", work / "page.html"]):
+            refused(4, words, *command)
+            if line:
+                check(f"{path}:{line}:" in run(*command).stderr, f"{name}: the line is named: {run(*command).stderr}")
+    for name in ("empty", "other", "list", "version"):
+        refused(4, cases[name][2], "trace", work / f"bad-{name}.rec", "-o", work / "page.html")
+    nothing_left("page.html")
+    refused(4, "No such file", "report", work / "nowhere.rec")
+    refused(4, "Is a directory", "report", work)
+    cut = work / "cut.rec"
+    cut.write_text("".join(text[:40]) + text[40][:100])
+    for command in (["report", cut, "-o", work / "cut.html"], ["trace", cut, "-o", work / "cut.json"]):
+        result = run(*command)
+        check(result.returncode == 4 and f"{cut}:41: the record ends within this line" in result.stderr, f"{command}: {result}")
+    check("record is damaged" in (work / "cut.html").read_text(encoding="utf-8"), "a page of what is whole")
+    json.loads((work / "cut.json").read_text(encoding="utf-8"))
+    refused(1, "no regular file", "report", sample, "-o", "/dev/null")
+    refused(1, "", "report", sample, "-o", work / "no-folder/x.html")
+
+
+def trace():
+    path = work / "trace.json"
+    check(run("trace", sample, "-o", path).returncode == 0, "trace")
+    rows = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
+    facts = [l for l in read_lines(sample) if l.get("format") == "tidepool-facts"]
+    held = [r["args"]["held_bytes"] for r in rows if r["ph"] == "C" and r["name"] == "pool results #3 bytes"]
+    check(held == [f["pools"][2]["held_bytes"] for f in facts], "a pool's counters")
+    tiers = [r["name"] for r in rows if r["ph"] == "X" and r["tid"] == 3]
+    check(tiers == ["full", "compiled", "full", "compiled"], f"tiers of evaluate: {tiers}")
+    slices = [r for r in rows if r["ph"] == "X" and r["tid"] == 3]
+    check(abs(slices[-1]["ts"] + slices[-1]["dur"] - facts[-1]["time_ns"] / 1e3) < 1, "the last slice ends with the record")
+    events = [l for l in read_lines(sample) if l.get("format") == "tidepool-event"]
+    instants = [r for r in rows if r["ph"] == "i"]
+    check([(r["name"], r["ts"]) for r in instants] == [(e["kind"], e["time_ns"] / 1e3) for e in events], "events")
+
+
+def fetch(url, **headers):
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return answer.read().decode(), answer.headers["Content-Type"]
+
+
+def status_of(url, method="GET", **headers):
+    try:
+        urllib.request.urlopen(urllib.request.Request(url, headers=headers, method=method), timeout=20)
+        return 200
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def value_of(text, series):
+    found = re.search("^" + re.escape(series) + " (.*)$", text, re.M)
+    return float(found[1]) if found else None
+
+
+def prometheus_scrapes(url):
+    """A real Prometheus reads it, in the format that it likes best."""
+    if not shutil.which("prometheus") or launcher:
+        return
+    target, folder = url.split("/")[2], work / "prometheus"
+    (work / "prometheus.yml").write_text(f"global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: t, static_configs: [{{targets: ['{target}']}}]}}]\n")
+    port = 20000 + os.getpid() % 20000
+    server = subprocess.Popen(["prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={folder}",
+                               f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    found = []
+    for _ in range(40):
+        time.sleep(.5)
+        try:
+            answer, _ = fetch(f"http://127.0.0.1:{port}/api/v1/query?query=tidepool_pool_held_bytes")
+            found = json.loads(answer)["data"]["result"]
+        except OSError:
+            continue
+        if found:
+            break
+    server.terminate()
+    server.wait(30)
+    check(len(found) == 2, f"Prometheus found {len(found)} series; pools of one name and device are one: {found}")
+
+
+def serves(command, wanted, use):
+    target = subprocess.Popen([*listener, sample, "60", "0"], env=environment, stdout=subprocess.PIPE, text=True)
+    target.stdout.readline()
+    server = subprocess.Popen([*launcher, tidepool, command, "--web" if command == "top" else "--listen", "127.0.0.1:0", str(target.pid)], env=environment,
+                              stdout=subprocess.PIPE, text=True)
+    url = server.stdout.readline().strip()
+    try:
+        check(re.fullmatch(r"http://127\.0\.0\.1:\d+" + wanted, url), f"{command} says where: {url!r}")
+        base = url[:len(url) - len(wanted)]
+        check(status_of(base + "/other") == 404, "another path")
+        check(status_of(url, method="POST") == 405, "POST")
+        check(status_of(url, Host="evil.example") == 403, "another name of this host")
+        check(status_of(url, Host="localhost:1") == 200 and status_of(url, Host="127.evil.example") == 403, "names of this host")
+        use(url, target)
+    finally:
+        target.terminate()
+        target.wait(30)
+    time.sleep(.3)
+    check(status_of(url + ("data.json" if wanted == "/" else "")) == 503, f"{command}: of a process that has ended")
+    server.send_signal(signal.SIGINT)
+    check(server.wait(30) == 0, f"{command} ends by SIGINT: {server.returncode}")
+
+
+def scrape(url, target):
+    text, kind = fetch(url)
+    opened, open_kind = fetch(url, Accept="application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
+    check(kind.startswith("text/plain; version=0.0.4") and open_kind.startswith("application/openmetrics-text; version=1.0.0"), f"{kind} {open_kind}")
+    check(fetch(url, Accept="text/plain, application/openmetrics-text;q=0.1")[1].startswith("text/plain"), "what is liked best")
+    check(opened.endswith("# EOF\n") and "# TYPE tidepool_pool_allocations counter" in opened, "OpenMetrics")
+    check("# TYPE tidepool_pool_allocations_total counter" in text and "# EOF" not in text, "Prometheus")
+    site = '{site="solve",kind="scope",place="solve.c:112"}'
+    check(value_of(text, "tidepool_site_tier" + site) in (0, 1), "a tier")
+    check(0 < (value_of(text, "tidepool_site_use_seconds" + site) or 0) < 1e-6, "seconds of a use")
+    for tool in ["promtool"] if shutil.which("promtool") else []:
+        lint = subprocess.run([tool, "check", "metrics"], input=text, text=True, capture_output=True)
+        check(lint.returncode == 0 and lint.stdout + lint.stderr == "", f"promtool: {lint.stdout}{lint.stderr}")
+    dashboard = (here.parent.parent / "profiler/metrics/grafana.json").read_text(encoding="utf-8")
+    unknown = [n for n in set(re.findall(r"tidepool_\w+", dashboard)) if not re.search(rf"^{n}({{| )", text, re.M)]
+    check(not unknown, f"the dashboard asks for what is not there: {unknown}")
+    once = run("metrics", target.pid)
+    check(once.returncode == 0 and "tidepool_build_info{" in once.stdout, "metrics, once")
+    check(run("metrics", "--openmetrics", target.pid).stdout.endswith("# EOF\n"), "metrics --openmetrics")
+    prometheus_scrapes(url)
+
+
+def watch(url, _):
+    page, kind = fetch(url)
+    check(kind.startswith("text/html") and 'data-mode="live"' in page, "a live page")
+    first = json.loads(fetch(url + "data.json")[0])
+    time.sleep(.5)
+    second = json.loads(fetch(url + "data.json")[0])
+    check(second["documents"] > first["documents"] >= 1, "each look adds to what is shown")
+    check([s["name"] for s in second["sites"]] and second["pid"] == _.pid, "the sites of that process")
+
+
+def nobody():
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    refused(3, str(dead.pid), "metrics", dead.pid)
+    refused(3, str(dead.pid), "web", dead.pid)
+    refused(2, "'x'", "metrics", "x")
+    refused(2, "PORT", "metrics", "--listen", "127.0.0.1:99999", os.getpid())
+    for mode in ("garbage", "silent"):
+        target = subprocess.Popen([*listener, sample, "60", "0", mode], env=environment, stdout=subprocess.PIPE, text=True)
+        target.stdout.readline()
+        refused(4, str(target.pid), "metrics", target.pid)
+        target.terminate()
+        target.wait(30)
+        result = run("record", "-o", work / "lies.rec", "--", *listener, sample, "1", "0", mode)
+        check(result.returncode == 3 and not (work / "lies.rec").exists(), f"record of a process that lies ({mode}): {result}")
+
+
+subprocess.run([sys.executable, here / "sample.py", sample], check=True)
+records()
+records_signals()
+records_short_programs()
+records_nothing()
+bad_files()
+trace()
+serves("metrics", "/metrics", scrape)
+serves("web", "/", watch)
+if "ncurses" not in run("top").stderr:
+    serves("top", "/", watch)
+nobody()
+shutil.rmtree(work, ignore_errors=True)
+sys.exit(1 if failures else 0)

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* Metrics of documents: labels that are bounded and escaped, counters that never go back. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "profiler/metrics/metrics.h"
+
+static json_t *document(const char *members)
+{
+    char text[8192];
+    snprintf(text, sizeof text, "{\"pid\":7,\"program\":\"p\",\"version\":\"1\",%s}", members);
+    json_t *facts = json_loads(text, 0, NULL);
+    assert_non_null(facts);
+    return facts;
+}
+
+static char *written(const json_t *facts, const tide_metrics_memory *memory,
+                     tide_metrics_format format)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_true(tide_metrics_of(out, facts, memory, format));
+    fclose(out);
+    return text;
+}
+
+static void expect_line(const char *text, const char *line)
+{
+    char whole[512];
+    snprintf(whole, sizeof whole, "\n%s\n", line);
+    if (strstr(text, whole) == NULL)
+        fail_msg("no line '%s' in:\n%s", line, text);
+}
+
+static void things_are_added_up_by_label(void **state)
+{
+    json_t *facts = document(
+        "\"pools\":[{\"id\":1,\"name\":\"pool\",\"device\":\"host\",\"held_bytes\":5,"
+        "\"allocations\":2},"
+        "{\"id\":2,\"name\":\"pool\",\"device\":\"host\",\"held_bytes\":7,\"allocations\":3},"
+        "{\"id\":3,\"name\":\"a\\\\b\\\"c\\nd\",\"device\":\"cuda:0\",\"held_bytes\":1}],"
+        "\"sites\":[{\"id\":1,\"name\":\"solve\",\"kind\":\"scope\",\"file\":\"/x/"
+        "solve.c\",\"line\":12,\"tier\":\"compiled\","
+        "\"use_ns\":2.5,\"misses\":4}],\"learning\":{\"compiled\":3,\"failed\":1,\"kept\":2,"
+        "\"spent_us\":1500000},"
+        "\"buffers\":[{\"id\":1,\"name\":\"b\",\"device\":\"host\",\"hits\":9}]");
+    char *text = written(facts, NULL, TIDE_METRICS_PROMETHEUS);
+    (void)state;
+    expect_line(text, "tidepool_pools{pool=\"pool\",device=\"host\"} 2");
+    expect_line(text, "tidepool_pool_held_bytes{pool=\"pool\",device=\"host\"} 12");
+    expect_line(text, "tidepool_pool_allocations_total{pool=\"pool\",device=\"host\"} 5");
+    expect_line(text, "tidepool_pool_held_bytes{pool=\"a\\\\b\\\"c?d\",device=\"cuda:0\"} 1");
+    expect_line(text, "tidepool_site_tier{site=\"solve\",kind=\"scope\",place=\"solve.c:12\"} 2");
+    expect_line(
+        text,
+        "tidepool_site_use_seconds{site=\"solve\",kind=\"scope\",place=\"solve.c:12\"} 2.5e-09");
+    expect_line(text,
+                "tidepool_site_misses_total{site=\"solve\",kind=\"scope\",place=\"solve.c:12\"} 4");
+    expect_line(text, "tidepool_stager_compiles_total{result=\"failed\"} 1");
+    expect_line(text, "tidepool_stager_seconds_total 1.5");
+    expect_line(text, "tidepool_buffers_hits_total{buffers=\"b\",device=\"host\"} 9");
+    expect_line(text, "tidepool_build_info{version=\"1\",program=\"p\"} 1");
+    expect_line(text, "# TYPE tidepool_pool_allocations_total counter");
+    free(text);
+    text = written(facts, NULL, TIDE_METRICS_OPEN);
+    expect_line(text, "# TYPE tidepool_pool_allocations counter");
+    expect_line(text, "# UNIT tidepool_pool_held_bytes bytes");
+    expect_line(text, "# TYPE tidepool_build info");
+    expect_line(text, "# EOF");
+    free(text);
+    json_decref(facts);
+}
+
+static void labels_are_bounded(void **state)
+{
+    json_t *facts = document("\"sites\":[]"), *sites = json_object_get(facts, "sites");
+    (void)state;
+    for (int i = 1; i <= TIDE_METRICS_SERIES + 50; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%d", i);
+        json_array_append_new(sites, json_pack("{s:i,s:s,s:s,s:s,s:i}", "id", i, "name", name,
+                                               "kind", "scope", "tier", "table", "misses", 2));
+    }
+    char *text = written(facts, NULL, TIDE_METRICS_PROMETHEUS);
+    size_t series = 0;
+    for (const char *at = text; (at = strstr(at, "\ntidepool_site_misses_total{")) != NULL; at++)
+        series++;
+    assert_int_equal(series, TIDE_METRICS_SERIES + 1);
+    expect_line(text, "tidepool_site_misses_total{site=\"s1\",kind=\"scope\",place=\"\"} 2");
+    expect_line(text,
+                "tidepool_site_misses_total{site=\"other\",kind=\"other\",place=\"other\"} 100");
+    assert_null(
+        strstr(text, "tidepool_site_tier{site=\"other\"")); /* a sum of tiers says nothing */
+    free(text);
+    json_decref(facts);
+}
+
+/* A scrape with these pools, remembered. */
+static void expect_after(tide_metrics_memory *memory, const char *pools, const char *line)
+{
+    json_t *facts = document(pools);
+    tide_metrics_remember(memory, facts);
+    char *text = written(facts, memory, TIDE_METRICS_PROMETHEUS);
+    expect_line(text, line);
+    free(text);
+    json_decref(facts);
+}
+
+static void counters_do_not_go_back_with_a_pool(void **state)
+{
+    tide_metrics_memory *memory = tide_metrics_memory_new();
+    (void)state;
+#define POOL(id, n)                                                                              \
+    "{\"id\":" id ",\"name\":\"pool\",\"device\":\"host\",\"allocations\":" n ",\"held_bytes\":" \
+    "10}"
+    const char *line = "tidepool_pool_allocations_total{pool=\"pool\",device=\"host\"} %d";
+    char wanted[128];
+    snprintf(wanted, sizeof wanted, line, 30);
+    expect_after(memory, "\"pools\":[" POOL("1", "10") "," POOL("2", "20") "]", wanted);
+    snprintf(wanted, sizeof wanted, line, 31);
+    expect_after(memory, "\"pools\":[" POOL("1", "11") "]", wanted); /* thread 2 has ended */
+    expect_after(memory, "\"pools\":[" POOL("1", "11") "]",
+                 "tidepool_pool_held_bytes{pool=\"pool\",device=\"host\"} 10");
+    snprintf(wanted, sizeof wanted, line, 36);
+    expect_after(memory, "\"pools\":[" POOL("1", "11") "," POOL("3", "5") "]", wanted);
+    expect_after(memory, "\"pools\":[]", wanted);
+    json_t *other =
+        json_loads("{\"pid\":8,\"pools\":[" POOL("1", "1") "]}", 0, NULL); /* another process */
+    tide_metrics_remember(memory, other);
+    char *text = written(other, memory, TIDE_METRICS_PROMETHEUS);
+    snprintf(wanted, sizeof wanted, line, 1);
+    expect_line(text, wanted);
+    free(text);
+    json_decref(other);
+    tide_metrics_memory_free(memory);
+}
+
+static void the_format_is_what_is_liked_best(void **state)
+{
+    static const struct {
+        const char *accept;
+        tide_metrics_format wanted;
+    } cases[] = {
+        {NULL, TIDE_METRICS_PROMETHEUS},
+        {"", TIDE_METRICS_PROMETHEUS},
+        {"*/*", TIDE_METRICS_PROMETHEUS},
+        {"text/html,*/*;q=0.8", TIDE_METRICS_PROMETHEUS},
+        {"application/openmetrics-text", TIDE_METRICS_OPEN},
+        {"application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.4", TIDE_METRICS_OPEN},
+        {"text/plain;q=0.4, Application/OpenMetrics-Text; version=0.0.1; q=0.5", TIDE_METRICS_OPEN},
+        {"text/plain, application/openmetrics-text;q=0.9", TIDE_METRICS_PROMETHEUS},
+        {"application/openmetrics-text;q=0", TIDE_METRICS_PROMETHEUS},
+        {",,,;;q=,", TIDE_METRICS_PROMETHEUS},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(tide_metrics_accepted(cases[i].accept), cases[i].wanted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(things_are_added_up_by_label),
+        cmocka_unit_test(labels_are_bounded),
+        cmocka_unit_test(counters_do_not_go_back_with_a_pool),
+        cmocka_unit_test(the_format_is_what_is_liked_best),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools that come and go: the memory of a destroyed one serves the next, which is as new. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include <tidepool/tidepool.h>
+
+#include "runtime/base/test_hooks.h"
+#include "runtime/pool/core.h"
+#include "support.h"
+
+/* Of what is asked for only a shell lies between; a log that is mapped at once is larger. KEPT is
+ * the setting. */
+enum { SHELL_BYTES = 1 << 22, LOG_BYTES = 1 << 24, KEPT = 16 };
+
+static void set(const char *name, double value)
+{
+    assert_int_equal(tide_tune_set(name, value), TIDE_OK);
+}
+
+/* ---- what is asked of the system ---- */
+
+static size_t reserved; /* shells asked for */
+static bool refuse;
+
+static bool count_reserves(size_t bytes)
+{
+    if (bytes < SHELL_BYTES || bytes >= LOG_BYTES)
+        return false;
+    __atomic_add_fetch(&reserved, 1, __ATOMIC_RELAXED);
+    return refuse;
+}
+
+static size_t reserves_for(size_t pools)
+{
+    tide_pool *all[2 * KEPT];
+    reserved = 0;
+    for (size_t i = 0; i < pools; i++)
+        assert_non_null(all[i] = tide_pool_create(NULL));
+    size_t asked = reserved;
+    for (size_t i = 0; i < pools; i++)
+        assert_int_equal(tide_pool_destroy(all[i]), TIDE_OK);
+    return asked;
+}
+
+/* Nothing kept, as in a new process. */
+static int start_afresh(void **state)
+{
+    (void)state;
+    tide_pool *pool = tide_pool_create(NULL);
+    assert_non_null(pool);
+    set("pools_kept", 0);
+    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
+    set("pools_kept", KEPT);
+    refuse = false;
+    tide_os_fault = count_reserves;
+    return 0;
+}
+
+static int stop_counting(void **state)
+{
+    (void)state;
+    tide_os_fault = NULL;
+    return 0;
+}
+
+/* ---- kept ---- */
+
+static void the_next_pools_ask_the_system_for_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(reserves_for(1), 1);
+    assert_int_equal(reserves_for(1), 0);
+    assert_int_equal(reserves_for(3), 2);
+    assert_int_equal(reserves_for(3), 0);
+}
+
+static void so_many_are_kept_and_no_more(void **state)
+{
+    (void)state;
+    assert_int_equal(reserves_for(2 * KEPT), 2 * KEPT);
+    assert_int_equal(reserves_for(2 * KEPT), KEPT);
+    set("pools_kept", 3);
+    assert_int_equal(reserves_for(5), 0); /* of them three stay, and none of those left over */
+    assert_int_equal(reserves_for(5), 2);
+    set("pools_kept", KEPT);
+}
+
+static void a_trim_of_all_types_gives_them_back(void **state)
+{
+    (void)state;
+    assert_int_equal(reserves_for(4), 4);
+    tide_pool *pool = tide_pool_create(NULL);
+    tide_pool_trim(pool, TIDE_F64);
+    assert_int_equal(reserves_for(3), 0);
+    tide_pool_trim(pool, TIDE_ALL_TYPES);
+    assert_int_equal(reserves_for(3), 3);
+    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
+}
+
+/* The steps of a program that makes two pools in each leave it two. */
+static void steps_give_back_what_none_wanted_since_the_last(void **state)
+{
+    (void)state;
+    set("auto_trim", 1);
+    assert_int_equal(reserves_for(5), 5);
+    assert_int_equal(tide_step(), TIDE_OK);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(reserves_for(2), 0);
+        assert_int_equal(tide_step(), TIDE_OK);
+    }
+    assert_int_equal(reserves_for(5), 3);
+    set("auto_trim", 0);
+}
+
+static void without_address_space_a_kept_one_still_serves(void **state)
+{
+    (void)state;
+    assert_int_equal(reserves_for(1), 1);
+    refuse = true;
+    tide_pool *one = tide_pool_create(NULL);
+    assert_non_null(one);
+    assert_null(tide_pool_create(NULL));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    assert_int_equal(tide_pool_destroy(one), TIDE_OK);
+    assert_non_null(one = tide_pool_create(NULL));
+    assert_int_equal(tide_pool_destroy(one), TIDE_OK);
+}
+
+/* ---- which are not ---- */
+
+static void expect_not_kept(tide_pool *pool)
+{
+    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
+    assert_int_equal(reserves_for(1), 1);
+    start_afresh(NULL);
+}
+
+static void one_that_has_grown_large_is_not(void **state)
+{
+    (void)state;
+    tide_pool *pool = tide_pool_create(NULL);
+    for (int i = 0; i < 129; i++)
+        assert_non_null(tide_acquire(pool, double, 1));
+    expect_not_kept(pool);
+
+    pool = tide_pool_create(NULL);
+    for (int i = 0; i < 13; i++) {
+        char name[] = {'s', (char)('a' + i), 0};
+        assert_non_null(tide_acquire_type(pool, tide_type_register(name, 8, 8), 1));
+    }
+    expect_not_kept(pool);
+
+    pool = tide_pool_create(NULL);
+    tide_mark mark = tide_checkpoint(pool);
+    for (int i = 0; i < 300; i++)
+        tide_checkpoint(pool);
+    assert_int_equal(tide_rewind(pool, mark), TIDE_OK);
+    expect_not_kept(pool);
+}
+
+static void one_that_checks_is_not(void **state)
+{
+    (void)state;
+    expect_not_kept(tide_pool_create(&(tide_pool_options){.check = TIDE_CHECK_POISON}));
+    expect_not_kept(tide_pool_create(&(tide_pool_options){.disabled = true}));
+}
+
+/* ---- as new ---- */
+
+static tide_mark use_in_every_way(tide_pool *pool)
+{
+    int64_t shape[] = {3, 4};
+    tide_mark mark = tide_checkpoint(pool);
+    {
+        TIDE_SCOPE(pool);
+        for (size_t i = 1; i < 40; i++)
+            assert_non_null(tide_acquire(pool, double, i));
+        assert_non_null(tide_acquire(pool, float, 100));
+        tide_array *array = tide_array_acquire(pool, TIDE_F64, 2, shape);
+        assert_non_null(array);
+        assert_non_null(tide_array_view(pool, array, (int64_t[]){0, 0}, (int64_t[]){2, 2}, NULL));
+        assert_non_null(tide_fill(pool, int32_t, 100, -1));
+        (void)tide_pool_reset(pool); /* with a scope open: an event that outlives it */
+    }
+    (void)tide_acquire_type(pool, TIDE_NO_TYPE, 1); /* refused */
+    assert_non_null(tide_acquire(pool, uint8_t, 100));
+    return mark;
+}
+
+static tide_pool_statistics stats_of(const tide_pool *pool)
+{
+    tide_pool_statistics stats;
+    memset(&stats, 0, sizeof stats);
+    assert_int_equal(tide_pool_stats(pool, &stats), TIDE_OK);
+    return stats;
+}
+
+/* The core of a pool, but for what tells one pool from another, and the addresses it has found. */
+static void *core_of(const tide_pool *pool)
+{
+    tide_pool_core *core = malloc(sizeof *core);
+    assert_non_null(core);
+    memcpy(core, pool->core, sizeof *core);
+    memset(&core->list, 0, sizeof core->list);
+    memset(&core->rows.spare, 0, sizeof core->rows.spare);
+    return core;
+}
+
+static void it_is_as_new(void **state)
+{
+    (void)state;
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = "new"});
+    tide_pool_statistics new_stats = stats_of(pool);
+    void *new_core = core_of(pool), *new_head = malloc(sizeof *pool);
+    assert_non_null(new_head);
+    memcpy(new_head, pool, sizeof *pool);
+    uint64_t number = pool->core->list.number;
+    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
+
+    tide_pool *used = tide_pool_create(
+        &(tide_pool_options){.name = "a much longer name", .limit_bytes = 1 << 20});
+    assert_ptr_equal(used, pool);
+    tide_mark old = use_in_every_way(used);
+    assert_int_equal(tide_pool_destroy(used), TIDE_OK);
+
+    tide_pool *again = tide_pool_create(&(tide_pool_options){.name = "new"});
+    assert_ptr_equal(again, pool);
+    assert_true(again->core->list.number > number);
+    assert_int_equal(tide_pool_check(again), TIDE_OK);
+    tide_pool_statistics stats = stats_of(again);
+    assert_memory_equal(&stats, &new_stats, sizeof stats);
+    void *core = core_of(again);
+    assert_memory_equal(core, new_core, sizeof(tide_pool_core));
+    assert_memory_equal(again, new_head, sizeof *again);
+    assert_int_not_equal(tide_rewind(again, old), TIDE_OK); /* a mark of the one before */
+    tide_mark own = tide_checkpoint(again);
+    assert_int_not_equal(tide_rewind(again, old), TIDE_OK);
+    assert_int_equal(tide_rewind(again, own), TIDE_OK);
+    use_in_every_way(again);
+    assert_int_equal(tide_pool_check(again), TIDE_OK);
+    assert_int_equal(tide_pool_destroy(again), TIDE_OK);
+    free(core);
+    free(new_core);
+    free(new_head);
+}
+
+/* As long as nobody has got its memory. */
+static void a_destroyed_pool_is_refused(void **state)
+{
+    (void)state;
+    tide_pool *pool = tide_pool_create(NULL);
+    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
+    assert_int_equal(tide_pool_destroy(pool), TIDE_ERROR_ARGUMENT);
+    assert_non_null(strstr(tide_error_message(), "destroyed"));
+    assert_int_equal(tide_pool_reset(pool), TIDE_ERROR_ARGUMENT);
+    assert_int_equal(reserves_for(2), 1); /* and was not given twice */
+}
+
+/* ---- threads, and a child ---- */
+
+enum { THREADS = 4 };
+
+static void *make_and_destroy(void *state)
+{
+    size_t rounds = *(const size_t *)state;
+    for (size_t i = 0; i < rounds; i++) {
+        tide_pool *pool = tide_pool_create(NULL);
+        size_t *own = pool != NULL ? tide_acquire(pool, size_t, 16) : NULL;
+        if (own == NULL || tide_pool_active(pool, tide_type_of(size_t)) != 1)
+            return "no array";
+        for (int j = 0; j < 16; j++)
+            own[j] = (size_t)state + i;
+        if (tide_pool_check(pool) != TIDE_OK || own[15] != (size_t)state + i)
+            return "not its own";
+        if (i % 16 == 0)
+            tide_pool_trim(pool, TIDE_ALL_TYPES);
+        if (tide_pool_destroy(pool) != TIDE_OK)
+            return "not destroyed";
+    }
+    return tide_pool_local() != NULL ? NULL : "no pool of its own";
+}
+
+static void threads_share_them(void **state)
+{
+    (void)state;
+    size_t rounds[THREADS];
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; i++) {
+        rounds[i] = scaled(2000, 100);
+        assert_int_equal(pthread_create(&threads[i], NULL, make_and_destroy, &rounds[i]), 0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        void *trouble = NULL;
+        assert_int_equal(pthread_join(threads[i], &trouble), 0);
+        assert_null(trouble);
+    }
+}
+
+static void a_forked_child_has_its_own(void **state)
+{
+    (void)state;
+    assert_int_equal(reserves_for(3), 3);
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        CHILD_MUST(reserves_for(3) == 0);
+        size_t rounds = 10;
+        CHILD_MUST(make_and_destroy(&rounds) == NULL);
+        _exit(0);
+    }
+    expect_child_ends_well(child);
+    assert_int_equal(reserves_for(3), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start_afresh, stop_counting)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_next_pools_ask_the_system_for_nothing),
+        TEST(so_many_are_kept_and_no_more),
+        TEST(a_trim_of_all_types_gives_them_back),
+        TEST(steps_give_back_what_none_wanted_since_the_last),
+        TEST(without_address_space_a_kept_one_still_serves),
+        TEST(one_that_has_grown_large_is_not),
+        TEST(one_that_checks_is_not),
+        TEST(it_is_as_new),
+        TEST(a_destroyed_pool_is_refused),
+        TEST(threads_share_them),
+        TEST(a_forked_child_has_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
