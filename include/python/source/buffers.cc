@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Buffers as Python objects: with the buffer protocol and DLPack. */
+#include "core.h"
+
+#include <memory>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+namespace core
+{
+
+/* Each buffer holds its instance, so that this is destroyed when nothing of it is live. */
+struct Instance {
+    tide_buffers *buffers;
+    explicit Instance(tide_buffers *made) : buffers(made)
+    {
+    }
+    Instance(const Instance &) = delete;
+    Instance &operator=(const Instance &) = delete;
+    ~Instance()
+    {
+        (void)tide_buffers_destroy(buffers);
+    }
+};
+
+struct Buffers {
+    std::shared_ptr<Instance> instance;
+    std::string name;
+};
+
+struct Buffer {
+    std::shared_ptr<Instance> instance; /* empty: released */
+    tide_buffer handle;
+    void *data;
+    size_t bytes, asked;
+    size_t exports; /* memoryviews, arrays and tensors that use it now */
+
+    Buffer(std::shared_ptr<Instance> from, tide_buffer acquired, size_t asked_for)
+        : instance(std::move(from)), handle(acquired),
+          data(tide_buffer_pointer(instance->buffers, acquired)),
+          bytes(tide_buffer_bytes(instance->buffers, acquired)), asked(asked_for), exports(0)
+    {
+    }
+    Buffer(const Buffer &) = delete;
+    Buffer &operator=(const Buffer &) = delete;
+    ~Buffer()
+    {
+        if (instance)
+            (void)tide_buffer_release(instance->buffers, handle);
+    }
+};
+
+static void want_live(const Buffer &buffer)
+{
+    if (!buffer.instance) {
+        PyErr_SetString(stale_error, "the buffer was released before");
+        throw nb::python_error();
+    }
+}
+
+static void buffer_release(Buffer &buffer)
+{
+    want_live(buffer);
+    if (buffer.exports > 0) {
+        PyErr_Format(PyExc_BufferError, "%zu arrays or views still use the buffer", buffer.exports);
+        throw nb::python_error();
+    }
+    std::shared_ptr<Instance> instance = std::move(buffer.instance);
+    check(tide_buffer_release(instance->buffers, buffer.handle));
+}
+
+/* ---- the buffer protocol ---- */
+
+static int buffer_get(PyObject *self, Py_buffer *view, int flags)
+{
+    Buffer *buffer = nb::inst_ready(self) ? nb::inst_ptr<Buffer>(nb::handle(self)) : nullptr;
+    if (buffer == nullptr || !buffer->instance) {
+        PyErr_SetString(stale_error, "the buffer was released before");
+        view->obj = nullptr;
+        return -1;
+    }
+    if (PyBuffer_FillInfo(view, self, buffer->data, Py_ssize_t(buffer->asked), 0, flags) != 0)
+        return -1;
+    buffer->exports++;
+    return 0;
+}
+
+static void buffer_put(PyObject *self, Py_buffer *)
+{
+    nb::inst_ptr<Buffer>(nb::handle(self))->exports--;
+}
+
+/* ---- DLPack ---- */
+
+struct Offered {
+    tide_dl_managed managed;
+    int64_t shape, stride;
+};
+
+/* Any thread, with the GIL or without; not after the interpreter's end. */
+static void offered_delete(tide_dl_managed *managed)
+{
+    if (Py_IsInitialized()) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        PyObject *self = static_cast<PyObject *>(managed->manager_ctx);
+        nb::inst_ptr<Buffer>(nb::handle(self))->exports--;
+        Py_DECREF(self);
+        PyGILState_Release(state);
+    }
+    delete reinterpret_cast<Offered *>(managed);
+}
+
+static const char versioned[] = "dltensor_versioned";
+
+/* Of a capsule that no consumer took. */
+static void capsule_delete(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, versioned)) {
+        auto *managed = static_cast<tide_dl_managed *>(PyCapsule_GetPointer(capsule, versioned));
+        managed->deleter(managed);
+    }
+}
+
+static void want_version(nb::handle max_version)
+{
+    if (!max_version.is_none() && nb::cast<long>(max_version[0]) >= TIDE_DL_MAJOR)
+        return;
+    PyErr_SetString(PyExc_BufferError,
+                    "only tensors of DLPack 1 are offered, the consumer asks for "
+                    "an older version");
+    throw nb::python_error();
+}
+
+static nb::object buffer_dlpack(nb::handle_t<Buffer> self, nb::object stream,
+                                nb::object max_version, nb::object dl_device, nb::object copy)
+{
+    if (!nb::inst_ready(self))
+        throw nb::type_error("the buffer was not acquired");
+    Buffer &buffer = *nb::inst_ptr<Buffer>(self);
+    want_live(buffer);
+    want_version(max_version);
+    if (!stream.is_none())
+        throw nb::value_error("memory of the host has no stream");
+    if (!copy.is_none() && nb::cast<bool>(copy)) {
+        PyErr_SetString(PyExc_BufferError, "buffers are shared, not copied");
+        throw nb::python_error();
+    }
+    if (!dl_device.is_none() && nb::cast<long>(dl_device[0]) != TIDE_DL_CPU) {
+        PyErr_SetString(PyExc_BufferError, "the buffer is memory of the host");
+        throw nb::python_error();
+    }
+    auto *offered = new Offered{};
+    offered->shape = int64_t(buffer.asked);
+    offered->stride = 1;
+    tide_dl_managed *managed = &offered->managed;
+    managed->version.major = TIDE_DL_MAJOR;
+    managed->version.minor = TIDE_DL_MINOR;
+    managed->manager_ctx = self.ptr();
+    managed->deleter = offered_delete;
+    managed->tensor.data = buffer.data;
+    managed->tensor.device.device_type = TIDE_DL_CPU;
+    managed->tensor.ndim = 1;
+    managed->tensor.dtype.code = TIDE_DL_UINT;
+    managed->tensor.dtype.bits = 8;
+    managed->tensor.dtype.lanes = 1;
+    managed->tensor.shape = &offered->shape;
+    managed->tensor.strides = &offered->stride;
+    PyObject *capsule = PyCapsule_New(managed, versioned, capsule_delete);
+    if (capsule == nullptr) {
+        delete offered;
+        throw nb::python_error();
+    }
+    Py_INCREF(self.ptr());
+    buffer.exports++;
+    return nb::steal(capsule);
+}
+
+/* ---- instances ---- */
+
+static tide_buffers_policy policy_of(const std::string &name)
+{
+    const char *const names[] = {"steps", "powers", "list"};
+    for (int i = 0; i < 3; i++)
+        if (name == names[i])
+            return static_cast<tide_buffers_policy>(i);
+    throw nb::value_error("policy is 'steps', 'powers' or 'list'");
+}
+
+static void buffers_init(Buffers *self, const std::string &name, const std::string &policy,
+                         size_t bytes_max)
+{
+    tide_buffers_options options = {};
+    options.name = name.c_str();
+    options.policy = policy_of(policy);
+    options.bytes_max = bytes_max;
+    tide_buffers *made = tide_buffers_create(nullptr, &options);
+    if (made == nullptr)
+        throw_error();
+    new (self) Buffers{std::make_shared<Instance>(made), name};
+}
+
+static Buffer *buffers_acquire(Buffers &buffers, Py_ssize_t bytes, bool zeroed)
+{
+    if (bytes < 0)
+        throw nb::value_error("a buffer's size is not negative");
+    tide_buffers *instance = buffers.instance->buffers;
+    tide_buffer handle = zeroed ? tide_buffer_acquire_zeroed(instance, size_t(bytes))
+                                : tide_buffer_acquire(instance, size_t(bytes));
+    if (handle.generation == 0) {
+        set_memory_error();
+        throw nb::python_error();
+    }
+    return new Buffer(buffers.instance, handle, size_t(bytes));
+}
+
+static nb::dict buffers_stats(const Buffers &buffers)
+{
+    tide_buffers_statistics s;
+    check(tide_buffers_stats(buffers.instance->buffers, &s, nullptr, 0));
+    nb::dict out;
+    out["hits"] = s.hits;
+    out["misses"] = s.misses;
+    out["releases"] = s.releases;
+    out["live"] = s.live;
+    out["cached"] = s.cached;
+    out["bytes_live"] = s.bytes_live;
+    out["bytes_cached"] = s.bytes_cached;
+    out["bytes_high"] = s.bytes_high;
+    out["hit_rate"] = s.hit_rate;
+    out["waste"] = s.waste;
+    return out;
+}
+
+void bind_buffers(nb::module_ &m)
+{
+    static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(buffer_get)},
+                                  {Py_bf_releasebuffer, reinterpret_cast<void *>(buffer_put)},
+                                  {0, nullptr}};
+    nb::class_<Buffer>(m, "Buffer", nb::type_slots(slots), "Memory with a lifetime of its own.")
+        .def("release", &buffer_release)
+        .def("__enter__", [](nb::handle_t<Buffer> self) { return nb::borrow(self); })
+        .def("__exit__",
+             [](Buffer &buffer, nb::args) {
+                 if (buffer.instance)
+                     buffer_release(buffer);
+             })
+        .def("__len__", [](const Buffer &buffer) { return buffer.asked; })
+        .def("__dlpack__", &buffer_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
+             nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+             nb::arg("copy") = nb::none())
+        .def("__dlpack_device__",
+             [](const Buffer &) { return nb::make_tuple(int(TIDE_DL_CPU), 0); })
+        .def_ro("nbytes", &Buffer::asked)
+        .def_ro("capacity", &Buffer::bytes)
+        .def_prop_ro("released", [](const Buffer &buffer) { return !buffer.instance; });
+    nb::class_<Buffers>(m, "Buffers", "A cache of buffers, which all threads may use.")
+        .def("__init__", &buffers_init, nb::arg("name") = "buffers", nb::arg("policy") = "steps",
+             nb::arg("bytes_max") = 0)
+        .def("acquire", &buffers_acquire, nb::arg("nbytes"), nb::arg("zeroed") = false)
+        .def("stats", &buffers_stats)
+        .def("trim",
+             [](Buffers &buffers) { return tide_buffers_trim(buffers.instance->buffers, 0).bytes; })
+        .def_ro("name", &Buffers::name);
+}
+
+} // namespace core

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of the extension module share.
+ *
+ *   Pool    a tide_pool, whose it is, and its open scopes
+ *   Scope   one open scope, and what holds the memory of each array that it made
+ *   Hold    stands between an array and its memory: it is the array's base
+ *
+ * The GIL guards everything here. No call that takes a pool is made without it. */
+#ifndef TIDEPOOL_PYTHON_CORE_H
+#define TIDEPOOL_PYTHON_CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <nanobind/nanobind.h>
+#include <string>
+#include <tidepool/tidepool.h>
+#include <vector>
+
+#define NPY_NO_DEPRECATED_API  NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION     NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL tidepool_python_array
+#ifndef TIDEPOOL_PYTHON_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+namespace nb = nanobind;
+
+namespace core
+{
+
+/* ---- errors.cc ---- */
+
+extern PyObject *stale_error, *thread_error, *escape_warning;
+
+/* Sets the Python exception for the calling thread's last failed call. Returns NULL. */
+PyObject *set_error();
+
+/* The same where memory was asked for: then a size that cannot be is too much, no bad value. */
+PyObject *set_memory_error();
+
+/* The same, thrown; and only if the status says so. */
+[[noreturn]] void throw_error();
+void check(tide_status status);
+
+/* ---- pool.cc ---- */
+
+/* A place in a Python program where scopes are opened. */
+struct Site {
+    tide_site *site; /* NULL: the library's shared one */
+    std::string name;
+    uint64_t scopes, pinned;
+    unsigned outlived; /* scopes of which arrays were still held at the end */
+    bool warned;
+};
+
+struct Hold {
+    PyObject_HEAD tide_array *array; /* NULL once it is exported */
+    tide_dl_managed *managed;        /* NULL until it is        */
+};
+
+struct Scope;
+
+struct Pool {
+    tide_pool *pool = nullptr; /* NULL: closed */
+    unsigned long owner = 0;
+    Scope *innermost = nullptr;    /* of the open scopes; each holds the one around it */
+    std::vector<Hold *> abandoned; /* of scopes that were dropped open by another thread */
+    bool levels_left = false;      /* such scopes' levels are still open                 */
+    bool stuck = false;            /* an array could not be kept: nothing is rewound any more */
+    uint64_t scopes = 0, arrays = 0, pinned = 0;
+    std::string name;
+
+    Pool() = default;
+    Pool(const Pool &) = delete;
+    Pool &operator=(const Pool &) = delete;
+    ~Pool();
+};
+
+/* May this thread use the pool? Else an exception is set. */
+bool pool_usable(const Pool *pool);
+
+/* The site of the Python line that runs now; of a name that the program gave. */
+Site *site_here();
+Site *site_named(const std::string &name);
+
+/* ---- scope.cc ---- */
+
+extern PyTypeObject *scope_type, *hold_type;
+
+/* A scope that is not open yet. `specs`: a frame's (shape, dtype) pairs, or NULL. */
+PyObject *scope_make(PyObject *pool_object, Pool *pool, Site *site, PyObject *specs);
+
+/* Memory for n elements of an item size, held by `hold` from now on, which the caller owns. NULL
+ * with an exception. */
+void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, PyObject **hold);
+
+/* Has the scope begun, not ended, and no other one inside? Else an exception is set. */
+bool scope_usable(const Scope *scope);
+
+/* ---- arrays.cc ---- */
+
+extern PyMethodDef array_methods[]; /* of a scope: empty, zeros, … */
+
+/* One array as a frame wants it: (shape, dtype) or a shape. */
+PyObject *array_of_spec(Scope *scope, PyObject *spec);
+
+/* ---- the module's parts ---- */
+
+void bind_errors(nb::module_ &m);
+void bind_pool(nb::module_ &m);
+void bind_scope(nb::module_ &m);
+void bind_handler(nb::module_ &m);
+void bind_buffers(nb::module_ &m);
+void bind_steer(nb::module_ &m);
+
+/* The process's buffers for NumPy and for pools; never destroyed. NULL with an exception. */
+tide_buffers *process_buffers();
+
+} // namespace core
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* The library's failures as Python's exceptions. */
+#include "core.h"
+
+namespace core
+{
+
+PyObject *stale_error, *thread_error, *escape_warning;
+
+static PyObject *exception_of(tide_status status)
+{
+    switch (status) {
+    case TIDE_ERROR_MEMORY:
+    case TIDE_ERROR_LIMIT: return PyExc_MemoryError;
+    case TIDE_ERROR_ARGUMENT:
+    case TIDE_ERROR_TYPE:
+    case TIDE_ERROR_SIZE: return PyExc_ValueError;
+    case TIDE_ERROR_NAME: return PyExc_KeyError;
+    case TIDE_ERROR_STALE: return stale_error;
+    case TIDE_ERROR_THREAD: return thread_error;
+    case TIDE_ERROR_FILE: return PyExc_OSError;
+    default: return PyExc_RuntimeError;
+    }
+}
+
+PyObject *set_error()
+{
+    PyErr_SetString(exception_of(tide_error_status()), tide_error_message());
+    return nullptr;
+}
+
+PyObject *set_memory_error()
+{
+    if (tide_error_status() != TIDE_ERROR_SIZE)
+        return set_error();
+    PyErr_SetString(PyExc_MemoryError, tide_error_message());
+    return nullptr;
+}
+
+void throw_error()
+{
+    set_error();
+    throw nb::python_error();
+}
+
+void check(tide_status status)
+{
+    if (status != TIDE_OK)
+        throw_error();
+}
+
+static PyObject *make_class(nb::module_ &m, const char *name, const char *document, PyObject *base)
+{
+    std::string full = std::string("tidepool.") + name;
+    PyObject *made = PyErr_NewExceptionWithDoc(full.c_str(), document, base, nullptr);
+    if (made == nullptr)
+        throw nb::python_error();
+    m.attr(name) = nb::borrow(made);
+    return made;
+}
+
+void bind_errors(nb::module_ &m)
+{
+    stale_error =
+        make_class(m, "StaleError", "The pool, scope or buffer has been closed or released before.",
+                   PyExc_RuntimeError);
+    thread_error =
+        make_class(m, "ThreadError", "The pool belongs to another thread.", PyExc_RuntimeError);
+    escape_warning =
+        make_class(m, "EscapeWarning", "Arrays of a scope in a loop were still held when it ended.",
+                   PyExc_RuntimeWarning);
+}
+
+} // namespace core

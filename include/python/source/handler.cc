@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* NumPy's memory from buffers: a memory handler (NEP 49). No Python runs in its functions.
+ *
+ * Sizes below `least` are left to NumPy's own handler, which keeps a cache of small blocks. Whose a
+ * block is, its address says: NumPy's count of bytes at the free can differ from that at the
+ * allocation (arrays with an extent of 0), and an array may come from either. */
+#include "core.h"
+
+#include <cstring>
+
+namespace core
+{
+
+/* Buffers are aligned to 64 bytes at least: an address that is not is none of ours. */
+static constexpr uintptr_t alignment = 64;
+
+static struct {
+    tide_buffers *buffers;
+    PyDataMemAllocator plain; /* NumPy's own */
+    size_t least;             /* bytes from which buffers are used */
+} state = {nullptr, {}, size_t(64) << 10};
+
+static tide_buffer buffer_at(void *pointer)
+{
+    if ((reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) != 0)
+        return tide_buffer{0, 0};
+    return tide_buffer_of(state.buffers, pointer);
+}
+
+static void *handler_malloc(void *, size_t size)
+{
+    if (TIDE_LIKELY(size < state.least))
+        return state.plain.malloc(state.plain.ctx, size);
+    tide_buffer buffer = tide_buffer_acquire(state.buffers, size);
+    return buffer.generation != 0 ? tide_buffer_pointer(state.buffers, buffer) : nullptr;
+}
+
+static void *handler_calloc(void *, size_t count, size_t each)
+{
+    size_t size = 0;
+    if (__builtin_mul_overflow(count, each, &size))
+        return nullptr;
+    if (TIDE_LIKELY(size < state.least))
+        return state.plain.calloc(state.plain.ctx, count, each);
+    tide_buffer buffer = tide_buffer_acquire_zeroed(state.buffers, size);
+    return buffer.generation != 0 ? tide_buffer_pointer(state.buffers, buffer) : nullptr;
+}
+
+static void handler_free(void *, void *pointer, size_t size)
+{
+    tide_buffer buffer = buffer_at(pointer);
+    if (TIDE_LIKELY(buffer.generation == 0))
+        state.plain.free(state.plain.ctx, pointer, size);
+    else
+        (void)tide_buffer_release(state.buffers, buffer);
+}
+
+/* In place within the bucket, unless three quarters of it would lie idle. */
+static void *handler_realloc(void *context, void *pointer, size_t size)
+{
+    tide_buffer buffer = pointer != nullptr ? buffer_at(pointer) : tide_buffer{0, 0};
+    if (buffer.generation == 0)
+        return state.plain.realloc(state.plain.ctx, pointer, size);
+    size_t room = tide_buffer_bytes(state.buffers, buffer);
+    if (size <= room && size >= room / 4)
+        return pointer;
+    void *moved = handler_malloc(context, size);
+    if (moved == nullptr)
+        return nullptr;
+    memcpy(moved, pointer, size < room ? size : room);
+    (void)tide_buffer_release(state.buffers, buffer);
+    return moved;
+}
+
+static PyDataMem_Handler handler = {
+    "tidepool", 1, {nullptr, handler_malloc, handler_calloc, handler_realloc, handler_free}};
+
+tide_buffers *process_buffers()
+{
+    if (state.buffers == nullptr) {
+        tide_buffers_options options = {};
+        options.name = "python";
+        state.buffers = tide_buffers_create(nullptr, &options);
+        if (state.buffers == nullptr)
+            set_error();
+    }
+    return state.buffers;
+}
+
+/* The capsule that NumPy keeps with each array. It lives as long as the process. */
+static PyObject *handler_capsule()
+{
+    static PyObject *capsule;
+    if (capsule == nullptr) {
+        const PyDataMem_Handler *plain = static_cast<PyDataMem_Handler *>(
+            PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler"));
+        if (plain == nullptr || process_buffers() == nullptr)
+            throw nb::python_error();
+        state.plain = plain->allocator;
+        capsule = PyCapsule_New(&handler, "mem_handler", nullptr);
+        if (capsule == nullptr)
+            throw nb::python_error();
+    }
+    return capsule;
+}
+
+/* Puts it in force in this thread's context; the one before it is the result. */
+static nb::object handler_set(nb::object wanted)
+{
+    PyObject *capsule = wanted.is_none() ? handler_capsule() : wanted.ptr();
+    PyObject *before = PyDataMem_SetHandler(capsule);
+    if (before == nullptr)
+        throw nb::python_error();
+    return nb::steal(before);
+}
+
+static bool handler_in_force()
+{
+    PyObject *now = PyDataMem_GetHandler();
+    if (now == nullptr)
+        throw nb::python_error();
+    bool ours = PyCapsule_GetPointer(now, "mem_handler") == &handler;
+    Py_DECREF(now);
+    return ours;
+}
+
+/* Is the array's own memory a buffer? Views own none. */
+static bool handler_holds(nb::object array)
+{
+    if (!PyArray_Check(array.ptr()))
+        throw nb::type_error("not an array");
+    void *data = PyArray_DATA(reinterpret_cast<PyArrayObject *>(array.ptr()));
+    return state.buffers != nullptr && buffer_at(data).generation != 0;
+}
+
+/* Pages that were handed out again with their contents mapped. */
+static uint64_t pages_reused(const std::vector<tide_bucket_statistics> &buckets)
+{
+    uint64_t pages = 0;
+    for (const tide_bucket_statistics &bucket : buckets)
+        pages += bucket.hits * (bucket.bytes / 4096);
+    return pages;
+}
+
+static nb::dict handler_stats()
+{
+    tide_buffers *buffers = process_buffers();
+    if (buffers == nullptr)
+        throw nb::python_error();
+    tide_buffers_statistics s;
+    check(tide_buffers_stats(buffers, &s, nullptr, 0));
+    std::vector<tide_bucket_statistics> buckets(s.buckets + 16);
+    check(tide_buffers_stats(buffers, &s, buckets.data(), buckets.size()));
+    buckets.resize(s.buckets < buckets.size() ? s.buckets : buckets.size());
+    nb::dict out;
+    out["hits"] = s.hits;
+    out["misses"] = s.misses;
+    out["live"] = s.live;
+    out["cached"] = s.cached;
+    out["bytes_live"] = s.bytes_live;
+    out["bytes_cached"] = s.bytes_cached;
+    out["bytes_high"] = s.bytes_high;
+    out["page_faults_saved"] = pages_reused(buckets);
+    return out;
+}
+
+static size_t handler_trim()
+{
+    return state.buffers != nullptr ? tide_buffers_trim(state.buffers, 0).bytes : 0;
+}
+
+void bind_handler(nb::module_ &m)
+{
+    m.def("handler_set", &handler_set, nb::arg("capsule").none());
+    m.def("handler_default", [] { return nb::borrow(PyDataMem_DefaultHandler); });
+    m.def("handler_in_force", &handler_in_force);
+    m.def("handler_holds", &handler_holds, nb::arg("array"));
+    m.def("handler_stats", &handler_stats);
+    m.def("handler_trim", &handler_trim);
+    m.def("handler_least", [] { return state.least; });
+    m.def(
+        "handler_set_least", [](size_t bytes) { state.least = bytes; }, nb::arg("bytes"));
+}
+
+} // namespace core

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools as Python objects, and the places in Python programs as the library's sites. */
+#include "core.h"
+
+#include <map>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <unordered_map>
+
+namespace core
+{
+
+/* ---- sites ---- */
+
+struct Place {
+    PyObject *code; /* held: no other code object can come to lie there */
+    int instruction;
+    bool operator==(const Place &other) const
+    {
+        return code == other.code && instruction == other.instruction;
+    }
+};
+
+struct PlaceHash {
+    size_t operator()(const Place &place) const
+    {
+        return reinterpret_cast<uintptr_t>(place.code) / 16 * 31 + size_t(place.instruction);
+    }
+};
+
+/* Programs that make code as they run make no end of places. Those beyond share one site. */
+static constexpr size_t places_max = 4096;
+
+static Site *site_shared()
+{
+    static Site shared{nullptr, "?", 0, 0, 0, false};
+    return &shared;
+}
+
+Site *site_named(const std::string &name)
+{
+    static std::map<std::string, Site> named;
+    auto found = named.find(name);
+    if (found != named.end())
+        return &found->second;
+    tide_site *site = named.size() < places_max ? tide_site_register(name.c_str()) : nullptr;
+    if (site == nullptr)
+        return site_shared();
+    return &named.emplace(name, Site{site, name, 0, 0, 0, false}).first->second;
+}
+
+static std::string name_of(PyCodeObject *code, int line)
+{
+    const char *file = PyUnicode_AsUTF8(code->co_filename);
+    const char *function = PyUnicode_AsUTF8(code->co_qualname);
+    PyErr_Clear(); /* of names that are not UTF-8 */
+    return std::string(function != nullptr ? function : "?") + " (" +
+           (file != nullptr ? file : "?") + ":" + std::to_string(line) + ")";
+}
+
+Site *site_here()
+{
+    static std::unordered_map<Place, Site *, PlaceHash> places;
+    PyFrameObject *frame = PyEval_GetFrame();
+    if (frame == nullptr)
+        return site_shared();
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    Place place{reinterpret_cast<PyObject *>(code), PyFrame_GetLasti(frame)};
+    auto found = places.find(place);
+    if (found != places.end()) {
+        Py_DECREF(code);
+        return found->second;
+    }
+    Site *site = places.size() < places_max
+                     ? site_named(name_of(code, PyFrame_GetLineNumber(frame)))
+                     : site_shared();
+    if (places.size() < places_max)
+        places.emplace(place, site);
+    else
+        Py_DECREF(code);
+    return site;
+}
+
+/* ---- pools ---- */
+
+bool pool_usable(const Pool *pool)
+{
+    if (pool->pool == nullptr)
+        PyErr_Format(stale_error, "pool '%s' is closed", pool->name.c_str());
+    else if (pool->owner != PyThread_get_thread_ident())
+        PyErr_Format(thread_error,
+                     "pool '%s' belongs to another thread; make one for each, or call adopt()",
+                     pool->name.c_str());
+    else if (pool->stuck)
+        PyErr_Format(
+            PyExc_RuntimeError,
+            "pool '%s' is given up: without memory it could not keep an array that outlived "
+            "its scope",
+            pool->name.c_str());
+    else
+        return true;
+    return false;
+}
+
+static void want_usable(const Pool &pool)
+{
+    if (!pool_usable(&pool))
+        throw nb::python_error();
+}
+
+/* No scope is open, for each would hold the pool. Any thread: the GIL orders it after the owner. */
+static tide_status pool_end(Pool &pool)
+{
+    tide_pool *ended = pool.pool;
+    if (ended == nullptr || pool.stuck)
+        return TIDE_OK; /* what is stuck stays */
+    if (pool.owner != PyThread_get_thread_ident())
+        (void)tide_pool_adopt(ended);
+    for (Hold *hold : pool.abandoned) {
+        if (Py_REFCNT(hold) > 1)
+            hold->managed = tide_array_export(ended, hold->array);
+        if (Py_REFCNT(hold) > 1 && hold->managed == nullptr)
+            return TIDE_ERROR_MEMORY; /* leaked rather than freed under somebody */
+        Py_DECREF(hold);
+    }
+    pool.abandoned.clear();
+    (void)tide_pool_reset(ended);
+    pool.pool = nullptr;
+    return tide_pool_destroy(ended);
+}
+
+Pool::~Pool()
+{
+    (void)pool_end(*this);
+}
+
+static tide_check level_of(int level)
+{
+    if (level != 0 && level != 1)
+        throw nb::value_error("check is 0 (nothing) or 1 (memory is poisoned when a scope ends)");
+    return level == 1 ? TIDE_CHECK_POISON : TIDE_CHECK_NONE;
+}
+
+static void pool_init(Pool *self, const std::string &name, size_t limit_bytes, int check_level)
+{
+    tide_pool_options options = {};
+    options.name = name.c_str();
+    options.limit_bytes = limit_bytes;
+    options.check = level_of(check_level);
+    options.buffers = process_buffers();
+    if (options.buffers == nullptr)
+        throw nb::python_error();
+    new (self) Pool();
+    self->name = name;
+    self->owner = PyThread_get_thread_ident();
+    self->pool = tide_pool_create(&options);
+    if (self->pool == nullptr) {
+        self->~Pool();
+        throw_error();
+    }
+}
+
+static void pool_close(Pool &pool)
+{
+    if (pool.pool == nullptr)
+        return;
+    want_usable(pool);
+    if (pool.innermost != nullptr) {
+        PyErr_Format(PyExc_RuntimeError, "pool '%s' has open scopes", pool.name.c_str());
+        throw nb::python_error();
+    }
+    check(pool_end(pool));
+}
+
+static void pool_adopt(Pool &pool)
+{
+    if (pool.pool == nullptr)
+        want_usable(pool);
+    check(tide_pool_adopt(pool.pool));
+    pool.owner = PyThread_get_thread_ident();
+}
+
+static nb::dict pool_stats(const Pool &pool)
+{
+    want_usable(pool);
+    tide_pool_statistics s;
+    check(tide_pool_stats(pool.pool, &s));
+    nb::dict out;
+    out["bytes_held"] = s.bytes_held;
+    out["bytes_live"] = s.bytes_live;
+    out["bytes_peak"] = s.bytes_peak;
+    out["bytes_limit"] = s.bytes_limit;
+    out["bytes_exported"] = s.bytes_exported;
+    out["slots"] = s.slots;
+    out["slots_live"] = s.slots_live;
+    out["depth"] = s.depth;
+    out["allocations"] = s.allocations;
+    out["releases"] = s.releases;
+    out["scopes"] = pool.scopes;
+    out["arrays"] = pool.arrays;
+    out["pinned"] = pool.pinned;
+    return out;
+}
+
+static size_t pool_trim(Pool &pool)
+{
+    want_usable(pool);
+    return tide_pool_trim(pool.pool, TIDE_ALL_TYPES).bytes;
+}
+
+static void pool_check(const Pool &pool)
+{
+    want_usable(pool);
+    check(tide_pool_check(pool.pool));
+}
+
+/* Python can make an object of which no constructor has run. */
+static Pool &pool_of(nb::handle_t<Pool> self)
+{
+    if (!nb::inst_ready(self))
+        throw nb::type_error("the pool was not initialised");
+    return *nb::inst_ptr<Pool>(self);
+}
+
+static nb::object pool_scope(nb::handle_t<Pool> self, std::optional<std::string> name)
+{
+    Pool &pool = pool_of(self);
+    Site *site = name ? site_named(*name) : site_here();
+    return nb::steal(scope_make(self.ptr(), &pool, site, nullptr));
+}
+
+static nb::object pool_frame(nb::handle_t<Pool> self, nb::args specs)
+{
+    Pool &pool = pool_of(self);
+    return nb::steal(scope_make(self.ptr(), &pool, site_here(), specs.ptr()));
+}
+
+void bind_pool(nb::module_ &m)
+{
+    nb::class_<Pool>(m, "Pool", nb::is_weak_referenceable(), "Memory for arrays of scopes.")
+        .def("__init__", &pool_init, nb::arg("name") = "python", nb::arg("limit_bytes") = 0,
+             nb::arg("check") = 0)
+        .def("scope", &pool_scope, nb::arg("name") = nb::none())
+        .def("frame", &pool_frame)
+        .def("close", &pool_close)
+        .def("adopt", &pool_adopt)
+        .def("stats", &pool_stats)
+        .def("trim", &pool_trim)
+        .def("check", &pool_check)
+        .def_ro("name", &Pool::name)
+        .def_prop_ro("closed", [](const Pool &pool) { return pool.pool == nullptr; })
+        .def_prop_ro("depth", [](const Pool &pool) {
+            want_usable(pool);
+            return tide_pool_depth(pool.pool);
+        });
+}
+
+} // namespace core

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/* Scopes, and what keeps their arrays from dangling.
+ *
+ * The base of each array is a Hold, and the scope has a reference to it, too. Views, memoryviews and
+ * consumers of DLPack hold the array, which holds its base. So when the scope ends, a Hold with one
+ * reference is of an array that is gone; its memory goes back with the rewind. A Hold with more is of
+ * an array that somebody still has: its memory is exported first, so it leaves the pool, and comes
+ * back when the Hold dies. */
+#include "core.h"
+
+#include <algorithm>
+
+namespace core
+{
+
+enum State { scope_new, scope_open, scope_closed, scope_ended };
+
+enum { holds_inline = 8, escapes_before_warning = 16 };
+
+struct Scope {
+    PyObject_HEAD PyObject *pool_object, *specs, *outer;
+    Pool *pool;
+    Site *site;
+    State state;
+    size_t count, room;
+    Hold **holds, *few[holds_inline];
+    tide_scope scope;
+};
+
+PyTypeObject *scope_type, *hold_type;
+
+/* ---- holds ---- */
+
+static void hold_dealloc(PyObject *self)
+{
+    Hold *hold = reinterpret_cast<Hold *>(self);
+    PyTypeObject *type = Py_TYPE(self);
+    if (hold->managed != nullptr)
+        hold->managed->deleter(hold->managed);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static Hold *hold_make()
+{
+    Hold *hold = PyObject_New(Hold, hold_type);
+    if (hold != nullptr) {
+        hold->array = nullptr;
+        hold->managed = nullptr;
+    }
+    return hold;
+}
+
+/* False without memory for the descriptor: then nothing may be rewound. */
+static bool hold_keep(Pool *pool, Hold *hold)
+{
+    if (hold->managed != nullptr)
+        return true;
+    hold->managed = tide_array_export(pool->pool, hold->array);
+    return hold->managed != nullptr;
+}
+
+/* ---- the end ---- */
+
+/* Keeps what somebody still has, and lets go of all. Returns how many were kept; -1 without memory. */
+static long holds_settle(Pool *pool, Hold **holds, size_t count)
+{
+    long kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (Py_REFCNT(holds[i]) > 1) {
+            if (!hold_keep(pool, holds[i]))
+                return -1;
+            kept++;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        Py_DECREF(holds[i]);
+    return kept;
+}
+
+static void scope_forget_holds(Scope *scope)
+{
+    if (scope->holds != scope->few)
+        PyMem_Free(scope->holds);
+    scope->holds = scope->few;
+    scope->room = holds_inline;
+    scope->count = 0;
+}
+
+static bool scope_settle(Scope *scope)
+{
+    Pool *pool = scope->pool;
+    long kept = holds_settle(pool, scope->holds, scope->count);
+    if (kept < 0) {
+        pool->stuck = true;
+        set_error();
+        return false;
+    }
+    scope_forget_holds(scope);
+    pool->pinned += uint64_t(kept);
+    scope->site->pinned += uint64_t(kept);
+    scope->site->outlived += kept > 0;
+    return true;
+}
+
+static bool pool_settle_abandoned(Pool *pool)
+{
+    if (pool->abandoned.empty())
+        return true;
+    long kept = holds_settle(pool, pool->abandoned.data(), pool->abandoned.size());
+    pool->stuck = kept < 0;
+    if (pool->stuck) {
+        set_error();
+        return false;
+    }
+    pool->abandoned.clear();
+    pool->pinned += uint64_t(kept);
+    return true;
+}
+
+/* Once a site, and only if it goes on: one array that is returned costs nothing to speak of. */
+static bool scope_warn(Site *site)
+{
+    if (site->warned || site->outlived < escapes_before_warning)
+        return true;
+    site->warned = true;
+    return PyErr_WarnFormat(
+               escape_warning, 1,
+               "scope %s: its arrays are still held when it ends, %u times so far, so their memory "
+               "leaves the pool each time; del them in the scope, or use @tidepool.scoped",
+               site->name.c_str(), site->outlived) == 0;
+}
+
+/* Takes the innermost scope off the pool's chain. Its own reference to the one around stays. */
+static void scope_unlink(Scope *scope, State state)
+{
+    scope->pool->innermost = reinterpret_cast<Scope *>(scope->outer);
+    scope->state = state;
+}
+
+/* Ends the scope, and those inside of it that were left open. */
+static bool scope_end(Scope *scope)
+{
+    Pool *pool = scope->pool;
+    if (!pool_settle_abandoned(pool))
+        return false;
+    while (pool->innermost != scope) {
+        Scope *inner = pool->innermost;
+        if (!scope_settle(inner))
+            return false;
+        scope_unlink(inner, scope_ended);
+    }
+    if (!scope_settle(scope))
+        return false;
+    scope_unlink(scope, scope_closed);
+    if (tide_scope_leave(&scope->scope) != TIDE_OK) {
+        set_error();
+        return false;
+    }
+    if (pool->innermost == nullptr && pool->levels_left) {
+        pool->levels_left = false;
+        (void)tide_pool_reset(pool->pool);
+    }
+    return true;
+}
+
+/* Another thread's collector dropped it. The pool is not this thread's to rewind: the owner will. */
+static void scope_abandon(Scope *scope)
+{
+    Pool *pool = scope->pool;
+    pool->abandoned.insert(pool->abandoned.end(), scope->holds, scope->holds + scope->count);
+    pool->levels_left = true;
+    scope_forget_holds(scope);
+    scope_unlink(scope, scope_ended);
+}
+
+static void scope_dealloc(PyObject *self)
+{
+    Scope *scope = reinterpret_cast<Scope *>(self);
+    PyTypeObject *type = Py_TYPE(self);
+    if (scope->state == scope_open) {
+        PyObject *kind, *value, *trace;
+        PyErr_Fetch(&kind, &value, &trace);
+        if (scope->pool->owner != PyThread_get_thread_ident())
+            scope_abandon(scope);
+        else if (!scope_end(scope))
+            PyErr_WriteUnraisable(nullptr);
+        PyErr_Restore(kind, value, trace);
+    }
+    Py_XDECREF(scope->outer);
+    Py_XDECREF(scope->specs);
+    Py_DECREF(scope->pool_object);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+/* ---- the beginning ---- */
+
+PyObject *scope_make(PyObject *pool_object, Pool *pool, Site *site, PyObject *specs)
+{
+    Scope *scope = PyObject_New(Scope, scope_type);
+    if (scope == nullptr)
+        return nullptr;
+    scope->pool_object = Py_NewRef(pool_object);
+    scope->specs = Py_XNewRef(specs);
+    scope->outer = nullptr;
+    scope->pool = pool;
+    scope->site = site;
+    scope->state = scope_new;
+    scope->holds = scope->few;
+    scope->room = holds_inline;
+    scope->count = 0;
+    return reinterpret_cast<PyObject *>(scope);
+}
+
+static bool scope_begin(Scope *scope)
+{
+    Pool *pool = scope->pool;
+    if (scope->state != scope_new) {
+        PyErr_SetString(stale_error, "the scope was entered before; make one for each use");
+        return false;
+    }
+    if (!pool_usable(pool))
+        return false;
+    if (tide_scope_enter(pool->pool, scope->site->site, &scope->scope) != TIDE_OK) {
+        set_error();
+        return false;
+    }
+    scope->outer = Py_XNewRef(reinterpret_cast<PyObject *>(pool->innermost));
+    pool->innermost = scope;
+    scope->state = scope_open;
+    pool->scopes++;
+    scope->site->scopes++;
+    return true;
+}
+
+static PyObject *scope_frame(Scope *scope)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(scope->specs);
+    PyObject *arrays = PyTuple_New(count);
+    for (Py_ssize_t i = 0; arrays != nullptr && i < count; i++) {
+        PyObject *array = array_of_spec(scope, PyTuple_GET_ITEM(scope->specs, i));
+        if (array == nullptr)
+            Py_CLEAR(arrays);
+        else
+            PyTuple_SET_ITEM(arrays, i, array);
+    }
+    return arrays;
+}
+
+static PyObject *scope_enter(PyObject *self, PyObject *)
+{
+    Scope *scope = reinterpret_cast<Scope *>(self);
+    if (!scope_begin(scope))
+        return nullptr;
+    if (scope->specs == nullptr)
+        return Py_NewRef(self);
+    PyObject *arrays = scope_frame(scope);
+    if (arrays == nullptr) {
+        PyObject *kind, *value, *trace;
+        PyErr_Fetch(&kind, &value, &trace);
+        if (!scope_end(scope))
+            PyErr_Clear();
+        PyErr_Restore(kind, value, trace);
+    }
+    return arrays;
+}
+
+/* Of a scope that another one ended, an exception that is under way says more. */
+static PyObject *scope_exit(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    Scope *scope = reinterpret_cast<Scope *>(self);
+    if (scope->state != scope_open) {
+        if (scope->state == scope_ended && count > 0 && arguments[0] != Py_None)
+            Py_RETURN_FALSE;
+        PyErr_SetString(stale_error,
+                        scope->state == scope_ended
+                            ? "the scope was ended by the one around it; a generator or "
+                              "coroutine that is suspended in a scope needs its own pool"
+                            : "the scope is not open");
+        return nullptr;
+    }
+    if (!pool_usable(scope->pool) || !scope_end(scope) || !scope_warn(scope->site))
+        return nullptr;
+    Py_RETURN_FALSE;
+}
+
+/* ---- arrays ---- */
+
+bool scope_usable(const Scope *scope)
+{
+    if (scope->state != scope_open) {
+        PyErr_SetString(stale_error, scope->state == scope_new ? "the scope has not been entered"
+                                                               : "the scope has ended");
+        return false;
+    }
+    if (!pool_usable(scope->pool))
+        return false;
+    if (scope->pool->innermost == scope)
+        return true;
+    PyErr_Format(
+        PyExc_RuntimeError,
+        "scope %s is open inside of this one, so the array would end with it; a generator or "
+        "coroutine that is suspended in a scope needs its own pool",
+        scope->pool->innermost->site->name.c_str());
+    return false;
+}
+
+static tide_type type_of(int type_num, size_t item_size)
+{
+    switch (type_num) {
+    case NPY_BOOL: return TIDE_BOOL;
+    case NPY_HALF: return TIDE_F16;
+    case NPY_FLOAT: return TIDE_F32;
+    case NPY_DOUBLE: return TIDE_F64;
+    case NPY_CFLOAT: return TIDE_C64;
+    case NPY_CDOUBLE: return TIDE_C128;
+    case NPY_BYTE: return TIDE_I8;
+    case NPY_SHORT: return TIDE_I16;
+    case NPY_INT: return TIDE_I32;
+    case NPY_LONG:
+    case NPY_LONGLONG: return item_size == 8 ? TIDE_I64 : TIDE_I32;
+    case NPY_USHORT: return TIDE_U16;
+    case NPY_UINT: return TIDE_U32;
+    case NPY_ULONG:
+    case NPY_ULONGLONG: return item_size == 8 ? TIDE_U64 : TIDE_U32;
+    default: return TIDE_U8; /* bytes */
+    }
+}
+
+static bool scope_make_room(Scope *scope)
+{
+    if (scope->count < scope->room)
+        return true;
+    size_t room = scope->room * 2;
+    void *old = scope->holds == scope->few ? nullptr : scope->holds;
+    Hold **more = static_cast<Hold **>(PyMem_Realloc(old, room * sizeof *more));
+    if (more == nullptr) {
+        PyErr_NoMemory();
+        return false;
+    }
+    if (old == nullptr)
+        std::copy(scope->few, scope->few + scope->count, more);
+    scope->holds = more;
+    scope->room = room;
+    return true;
+}
+
+void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, PyObject **out)
+{
+    tide_type type = type_of(type_num, item_size);
+    int64_t length = int64_t(type == TIDE_U8 ? items * item_size : items);
+    if (!scope_make_room(scope))
+        return nullptr;
+    Hold *hold = hold_make();
+    if (hold == nullptr)
+        return nullptr;
+    hold->array = tide_array_acquire(scope->pool->pool, type, 1, &length);
+    if (hold->array == nullptr) {
+        Py_DECREF(hold);
+        return set_memory_error();
+    }
+    scope->holds[scope->count++] = hold;
+    scope->pool->arrays++;
+    *out = Py_NewRef(reinterpret_cast<PyObject *>(hold));
+    return tide_array_data(hold->array);
+}
+
+/* ---- types ---- */
+
+static PyObject *scope_pool(PyObject *self, void *)
+{
+    return Py_NewRef(reinterpret_cast<Scope *>(self)->pool_object);
+}
+
+static PyObject *scope_site(PyObject *self, void *)
+{
+    return PyUnicode_FromString(reinterpret_cast<Scope *>(self)->site->name.c_str());
+}
+
+static PyObject *scope_is_open(PyObject *self, void *)
+{
+    return PyBool_FromLong(reinterpret_cast<Scope *>(self)->state == scope_open);
+}
+
+static PyGetSetDef scope_members[] = {{"pool", scope_pool, nullptr, "The pool.", nullptr},
+                                      {"site", scope_site, nullptr, "Where it is opened.", nullptr},
+                                      {"open", scope_is_open, nullptr, "Is it open?", nullptr},
+                                      {}};
+
+static PyTypeObject *make_type(nb::module_ &m, PyType_Spec *spec, const char *name)
+{
+    PyObject *type = PyType_FromSpec(spec);
+    if (type == nullptr)
+        throw nb::python_error();
+    m.attr(name) = nb::borrow(type);
+    return reinterpret_cast<PyTypeObject *>(type);
+}
+
+void bind_scope(nb::module_ &m)
+{
+    static std::vector<PyMethodDef> methods;
+    methods.push_back({"__enter__", scope_enter, METH_NOARGS, nullptr});
+    methods.push_back({"__exit__",
+                       reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(scope_exit)),
+                       METH_FASTCALL, nullptr});
+    for (PyMethodDef *method = array_methods; method->ml_name != nullptr; method++)
+        methods.push_back(*method);
+    methods.push_back({});
+    PyType_Slot scope_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(scope_dealloc)},
+                                 {Py_tp_methods, methods.data()},
+                                 {Py_tp_getset, scope_members},
+                                 {Py_tp_doc, const_cast<char *>("An open scope of a pool.")},
+                                 {}};
+    PyType_Spec scope_spec = {"tidepool._core.Scope", sizeof(Scope), 0,
+                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, scope_slots};
+    scope_type = make_type(m, &scope_spec, "Scope");
+    PyType_Slot hold_slots[] = {
+        {Py_tp_dealloc, reinterpret_cast<void *>(hold_dealloc)},
+        {Py_tp_doc, const_cast<char *>("Holds an array's memory: the array's base.")},
+        {}};
+    PyType_Spec hold_spec = {"tidepool._core.Hold", sizeof(Hold), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, hold_slots};
+    hold_type = make_type(m, &hold_spec, "Hold");
+}
+
+} // namespace core

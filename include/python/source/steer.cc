@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* Settings, sites, profiles and rounds of learning. */
+#include "core.h"
+
+#include <nanobind/stl/string.h>
+
+namespace core
+{
+
+static bool setting_add(const tide_tune_entry *entry, void *user)
+{
+    nb::dict one;
+    one["name"] = entry->name;
+    one["value"] = entry->value;
+    one["initial"] = entry->initial;
+    one["min"] = entry->min;
+    one["max"] = entry->max;
+    one["meaning"] = entry->meaning;
+    static_cast<nb::list *>(user)->append(one);
+    return true;
+}
+
+static nb::list settings_list()
+{
+    nb::list out;
+    tide_tune_each(setting_add, &out);
+    return out;
+}
+
+static double setting_get(const std::string &name)
+{
+    double value = 0;
+    check(tide_tune_get(name.c_str(), &value));
+    return value;
+}
+
+static bool site_collect(tide_site *site, void *user)
+{
+    static_cast<std::vector<tide_site *> *>(user)->push_back(site);
+    return true;
+}
+
+static nb::dict site_describe(const tide_site_information &info)
+{
+    nb::dict out;
+    out["name"] = info.name;
+    out["function"] = info.function;
+    out["file"] = info.file;
+    out["line"] = info.line;
+    out["kind"] = tide_kind_name(info.kind);
+    out["tier"] = tide_tier_name(info.tier);
+    out["pinned"] = info.pinned;
+    nb::list types;
+    for (uint32_t i = 0; i < info.type_count && i < TIDE_SITE_TYPES; i++)
+        types.append(info.types[i] < TIDE_KEY_FIRST ? tide_type_name(info.types[i]) : "key");
+    out["types"] = types;
+    out["uses"] = info.calls;
+    out["samples"] = info.samples;
+    out["misses"] = info.misses;
+    out["compiles"] = info.compiles;
+    out["lost_ns"] = info.lost_ns;
+    out["saved_ns"] = info.saved_ns;
+    out["reason"] = info.reason;
+    return out;
+}
+
+/* What Python is called for is done when the library's list is no longer locked. */
+static nb::list sites_list()
+{
+    std::vector<tide_site *> sites;
+    tide_site_each(site_collect, &sites);
+    nb::list out;
+    for (tide_site *site : sites) {
+        tide_site_information info;
+        check(tide_site_info(site, &info));
+        out.append(site_describe(info));
+    }
+    return out;
+}
+
+static tide_tier tier_of(const std::string &name)
+{
+    for (tide_tier tier : {TIDE_TIER_FULL, TIDE_TIER_TABLE, TIDE_TIER_COMPILED})
+        if (name == tide_tier_name(tier))
+            return tier;
+    throw nb::value_error("tier is 'full', 'table' or 'compiled'");
+}
+
+static tide_site *site_by_name(const std::string &name)
+{
+    tide_site *site = tide_site_find(name.c_str(), TIDE_KIND_SCOPE);
+    if (site == nullptr)
+        throw_error();
+    return site;
+}
+
+/* A handler of events may want the GIL, so a round is made without it. */
+static tide_status settle(int timeout_ms)
+{
+    nb::gil_scoped_release released;
+    return tide_settle(timeout_ms);
+}
+
+static tide_status step()
+{
+    nb::gil_scoped_release released;
+    return tide_step();
+}
+
+/* ---- events ---- */
+
+static PyObject *event_function; /* or NULL */
+
+static nb::dict event_describe(const tide_event *event)
+{
+    nb::dict out;
+    out["kind"] = tide_event_name(event->kind);
+    out["name"] = event->name != nullptr ? event->name : "";
+    out["tier"] = tide_tier_name(event->tier);
+    out["reason"] = event->reason != nullptr ? event->reason : "";
+    out["detail"] = event->detail != nullptr ? event->detail : "";
+    out["round"] = event->round;
+    out["serial"] = event->serial;
+    out["time_ns"] = event->time_ns;
+    return out;
+}
+
+/* On the thread of a round. The interpreter may be ending: then nobody is told. */
+static void event_tell(const tide_event *event, void *)
+{
+    if (!Py_IsInitialized())
+        return;
+    nb::gil_scoped_acquire held;
+    PyObject *function = Py_XNewRef(event_function);
+    if (function == nullptr)
+        return;
+    try {
+        nb::borrow(function)(event_describe(event));
+    } catch (nb::python_error &error) {
+        error.discard_as_unraisable("tidepool.on_event");
+    }
+    Py_DECREF(function);
+}
+
+static void event_set(nb::object function)
+{
+    PyObject *before = event_function;
+    event_function = function.is_none() ? nullptr : Py_NewRef(function.ptr());
+    Py_XDECREF(before);
+    tide_event_set_handler(event_function != nullptr ? event_tell : nullptr, nullptr);
+}
+
+/* Before the interpreter ends no thread may be on its way into it. */
+static void events_end()
+{
+    event_set(nb::none());
+    nb::gil_scoped_release released;
+    (void)tide_keeper_stop();
+}
+
+/* ---- profiles ---- */
+
+typedef tide_status profile_function(const char *path);
+
+static void profile_call(profile_function *call, const std::string &path)
+{
+    tide_status status;
+    {
+        nb::gil_scoped_release released;
+        status = call(path.c_str());
+    }
+    check(status);
+}
+
+static std::string error_last()
+{
+    return tide_error_message();
+}
+
+void bind_steer(nb::module_ &m)
+{
+    m.def("settings_list", &settings_list);
+    m.def("setting_get", &setting_get, nb::arg("name"));
+    m.def(
+        "setting_set",
+        [](const std::string &name, double value) { check(tide_tune_set(name.c_str(), value)); },
+        nb::arg("name"), nb::arg("value"));
+    m.def("sites_list", &sites_list);
+    m.def(
+        "site_pin",
+        [](const std::string &name, const std::string &tier) {
+            check(tide_site_pin(site_by_name(name), tier_of(tier)));
+        },
+        nb::arg("name"), nb::arg("tier"));
+    m.def(
+        "site_unpin", [](const std::string &name) { check(tide_site_unpin(site_by_name(name))); },
+        nb::arg("name"));
+    m.def(
+        "site_reset", [](const std::string &name) { check(tide_site_reset(site_by_name(name))); },
+        nb::arg("name"));
+    m.def("step", [] { check(step()); });
+    m.def(
+        "settle", [](int timeout_ms) { check(settle(timeout_ms)); }, nb::arg("timeout_ms") = 1000);
+    m.def("event_set", &event_set, nb::arg("function").none());
+    m.def("events_end", &events_end);
+    m.def(
+        "profile_save", [](const std::string &path) { profile_call(tide_profile_save, path); },
+        nb::arg("path"));
+    m.def(
+        "profile_load", [](const std::string &path) { profile_call(tide_profile_load, path); },
+        nb::arg("path"));
+    m.def(
+        "profile_merge", [](const std::string &path) { profile_call(tide_profile_merge, path); },
+        nb::arg("path"));
+    m.def("error_last", &error_last);
+}
+
+} // namespace core

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Tidepool: temporary arrays for hot loops.
+
+>>> import tidepool
+>>> pool = tidepool.Pool()
+>>> with pool.scope() as s:
+...     a = s.ones((100, 100), "f4")
+...     total = float(a.sum())
+>>> total
+10000.0
+
+When the scope ends, its arrays' memory is free again for the next. An array that somebody still
+holds is not touched: its memory leaves the pool until the array is gone. So `a` is still good:
+
+>>> float(a[0, 0]), pool.stats()["pinned"]
+(1.0, 1)
+
+`tidepool.numpy` gives NumPy's own temporaries such memory, without a change to the program.
+"""
+from __future__ import annotations
+
+import atexit
+import functools
+import inspect
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from . import _core, numpy, profile
+from ._core import (Buffer, Buffers, EscapeWarning, Scope, StaleError, ThreadError, __version__,
+                    settle, step)
+from .steer import Setting, Settings, Site, Sites, log_events, on_event, settings, sites
+
+__all__ = ["Buffer", "Buffers", "EscapeWarning", "Pool", "Scope", "Setting", "Settings", "Site",
+           "Sites", "StaleError", "ThreadError", "local", "log_events", "numpy", "on_event",
+           "pools", "profile", "scoped", "settings", "settle", "sites", "step", "__version__"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_mine = threading.local()
+
+
+class Pool(_core.Pool):
+    """Memory for the arrays of scopes. It belongs to the thread that made it.
+
+    limit_bytes: most memory that it may hold, 0 for no limit; up to twice as much where a cached
+    buffer serves that is larger. check: 1 has memory poisoned when a scope ends, which shows code
+    that uses addresses after it.
+
+    >>> pool = Pool("mine")
+    >>> with pool.frame(((2, 3), "f4"), 5) as (a, b):
+    ...     a.shape, a.dtype.name, b.shape, b.dtype.name
+    ((2, 3), 'float32', (5,), 'float64')
+    """
+
+    def __init__(self, name: str = "python", limit_bytes: int = 0, check: int = 0) -> None:
+        super().__init__(name, limit_bytes, check)
+        _pools.add(self)
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<tidepool.Pool {self.name!r}, closed>"
+        return f"<tidepool.Pool {self.name!r}>"
+
+    def _repr_html_(self) -> str:
+        from .steer import table
+        if self.closed:
+            return table(repr(self), ["closed"], [])
+        return table(repr(self), ["", ""], list(self.stats().items()))
+
+
+def pools() -> list[Pool]:
+    """The pools of Python that are there now, of all threads."""
+    return [pool for pool in _pools if not pool.closed]
+
+
+def local() -> Pool:
+    """The calling thread's own pool. It ends with the thread.
+
+    >>> local() is local()
+    True
+    """
+    pool = getattr(_mine, "pool", None)
+    if pool is None or pool.closed:
+        pool = _mine.pool = Pool(threading.current_thread().name)
+    return pool
+
+
+def scoped(function: Function | None = None, *, pool: Pool | None = None) -> Any:
+    """Decorator: each call has a scope of its own, which the function gets as its argument `scope`.
+
+    >>> @scoped
+    ... def variance(x, *, scope):
+    ...     d = scope.empty_like(x)
+    ...     d[:] = x - x.mean()
+    ...     return float((d * d).mean())
+    >>> import numpy
+    >>> variance(numpy.array([1.0, 3.0]))
+    1.0
+
+    The scope is of the given pool, else of the calling thread's. An array that is returned stays
+    good. Each function is a site of its own. Generators and coroutines are refused: they would be
+    suspended inside of their scope while others use the pool.
+    """
+    if function is None:
+        return functools.partial(scoped, pool=pool)
+    wrapped = inspect.unwrap(function)
+    if (inspect.isgeneratorfunction(wrapped) or inspect.iscoroutinefunction(wrapped)
+            or inspect.isasyncgenfunction(wrapped)):
+        raise TypeError(f"{function.__qualname__} is a generator or coroutine: it would be suspended "
+                        "inside of its scope; give it a pool of its own and open scopes in it")
+    code = wrapped.__code__
+    site = f"{wrapped.__qualname__} ({code.co_filename}:{code.co_firstlineno})"
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        with (pool or local()).scope(site) as scope:
+            return function(*args, scope=scope, **keywords)
+
+    return call
+
+
+def _end() -> None:
+    _core.events_end()
+
+
+atexit.register(_end)

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""What each site was seen to acquire, kept in a file from one run to the next."""
+from __future__ import annotations
+
+import os
+
+from . import _core
+
+__all__ = ["load", "merge", "save"]
+
+
+def save(path: str | os.PathLike[str]) -> None:
+    """Writes the profiles of all sites to a file, which a reader sees whole or not at all."""
+    _core.profile_save(os.fspath(path))
+
+
+def load(path: str | os.PathLike[str]) -> None:
+    """Reads profiles from a file, in place of those that were loaded before."""
+    _core.profile_load(os.fspath(path))
+
+
+def merge(path: str | os.PathLike[str]) -> None:
+    """Reads profiles from a file, besides those that were loaded before."""
+    _core.profile_merge(os.fspath(path))

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""Seeing what the library does, and telling it what to do."""
+from __future__ import annotations
+
+import html
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import _core
+
+Event = dict[str, Any]
+
+
+def table(title: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table in HTML."""
+    def line(tag: str, cells: Iterable[object]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(str(c))}</{tag}>" for c in cells) + "</tr>"
+    body = "".join(line("td", row) for row in rows)
+    return f"<table><caption>{html.escape(title)}</caption>{line('th', heads)}{body}</table>"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the program where scopes are opened, as it was when it was asked for."""
+    name: str
+    kind: str
+    tier: str
+    pinned: bool
+    types: tuple[str, ...]
+    uses: float
+    samples: int
+    misses: int
+    compiles: int
+    lost_ns: float
+    saved_ns: float
+    reason: str
+
+    def pin(self, tier: str) -> None:
+        """Keeps the site at a tier ('full', 'table', 'compiled') whatever is learned."""
+        _core.site_pin(self.name, tier)
+
+    def unpin(self) -> None:
+        """Lets it learn again."""
+        _core.site_unpin(self.name)
+
+    def reset(self) -> None:
+        """Forgets what it learned, and the pin."""
+        _core.site_reset(self.name)
+
+
+class Sites(list[Site]):
+    """Sites, shown as a table in a notebook."""
+
+    def _repr_html_(self) -> str:
+        return table(f"{len(self)} sites", ["site", "kind", "tier", "types", "uses", "reason"],
+                     [(s.name, s.kind, s.tier, " ".join(s.types), round(s.uses), s.reason)
+                      for s in self])
+
+
+def sites() -> Sites:
+    """All sites that are known now."""
+    known = Site.__dataclass_fields__
+    made = Sites()
+    for one in _core.sites_list():
+        values: dict[str, Any] = {key: value for key, value in one.items() if key in known}
+        values["types"] = tuple(values["types"])
+        made.append(Site(**values))
+    return made
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A threshold or default of the library."""
+    name: str
+    value: float
+    initial: float
+    min: float
+    max: float
+    meaning: str
+
+
+class Settings(MutableMapping[str, float]):
+    """The library's settings by name. In the environment each is TIDEPOOL_NAME.
+
+    >>> from tidepool import settings
+    >>> before = settings["array_ways"]
+    >>> settings["array_ways"] = 8
+    >>> settings["array_ways"]
+    8.0
+    >>> settings["array_ways"] = before
+    """
+
+    def __getitem__(self, name: str) -> float:
+        return _core.setting_get(name)
+
+    def __setitem__(self, name: str, value: float) -> None:
+        _core.setting_set(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        """Sets it to what it is at first."""
+        _core.setting_set(name, self.describe(name).initial)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([one["name"] for one in _core.settings_list()])
+
+    def __len__(self) -> int:
+        return len(_core.settings_list())
+
+    def describe(self, name: str) -> Setting:
+        """A setting with its range and meaning."""
+        for one in _core.settings_list():
+            if one["name"] == name:
+                return Setting(**one)
+        raise KeyError(name)
+
+    def _repr_html_(self) -> str:
+        return table("settings", ["name", "value", "initial", "meaning"],
+                     [(s["name"], s["value"], s["initial"], s["meaning"])
+                      for s in _core.settings_list()])
+
+
+settings = Settings()
+
+
+def on_event(function: Callable[[Event], object] | None) -> None:
+    """Has the function called for each event of learning, with a dict; None: nobody is told. It may be
+    called on a thread of the library's. What it raises is printed and ignored."""
+    _core.event_set(function)
+
+
+def log_events(logger: logging.Logger | None = None, level: int = logging.INFO) -> None:
+    """Has each event of learning logged (logger `tidepool`, unless another is given)."""
+    chosen = logger or logging.getLogger("tidepool")
+
+    def tell(event: Mapping[str, Any]) -> None:
+        chosen.log(level, "%s %s: %s%s", event["kind"], event["name"], event["reason"],
+                   f" ({event['detail']})" if event["detail"] else "")
+
+    on_event(tell)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""What pip installed: doctests, stubs, files, names."""
+import doctest
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import tidepool
+import tidepool.steer
+
+HOME = pathlib.Path(tidepool.__file__).parent
+
+
+@pytest.mark.parametrize("module", [tidepool, tidepool.numpy, tidepool.steer, tidepool.profile])
+def test_doctests(module):
+    done = doctest.testmod(module)
+    assert done.failed == 0
+    assert module is tidepool.profile or done.attempted > 0
+
+
+def test_the_package_has_the_library_beside_it():
+    assert (HOME / "libtidepool.so.0").is_file()
+    with open("/proc/self/maps") as maps:
+        loaded = {line.split()[-1] for line in maps if "libtidepool" in line}
+    assert loaded == {os.path.realpath(HOME / "libtidepool.so.0")}
+    stager = HOME / "tidepool-stage"
+    assert not stager.exists() or os.access(stager, os.X_OK)
+
+
+def test_every_public_name_is_documented():
+    for module in (tidepool, tidepool.numpy, tidepool.profile):
+        for name in module.__all__:
+            if not name.startswith("_"):
+                assert getattr(module, name).__doc__, f"{module.__name__}.{name}"
+
+
+def test_the_package_is_typed():
+    """mypy reads the annotations of all modules, and finds none that is wrong."""
+    check = ("import numpy, tidepool, tidepool.numpy\n"
+             "with tidepool.Pool('x').scope() as s:\n"
+             "    a: numpy.ndarray = s.empty((2, 3), 'f4')\n"
+             "    reveal_type(s.zeros_like(a))\n"
+             "tidepool.Pool(limit_bytes='x')\n")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir=/dev/null", "-c", check],
+                          capture_output=True, text=True, timeout=100, cwd="/", check=False)
+    errors = [line for line in done.stdout.splitlines() if " error: " in line]
+    assert len(errors) == 1 and 'incompatible type "str"; expected "int"' in errors[0], done.stdout
+    assert "numpy.ndarray" in done.stdout
+
+
+def test_the_stubs_say_what_is_there(tmp_path):
+    allowed = pathlib.Path(__file__).with_name("stubtest.allow")
+    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "tidepool", "--ignore-missing-stub",
+                           "--allowlist", str(allowed), "--ignore-unused-allowlist"],
+                          capture_output=True, text=True, timeout=100, cwd=tmp_path, check=False)
+    assert done.returncode == 0 and "Success" in done.stdout, done.stdout
+
+
+def test_the_benchmark_runs():
+    bench = pathlib.Path(__file__).with_name("bench")
+    done = subprocess.run([sys.executable, bench, "--quick"], capture_output=True, text=True,
+                          timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("µs") == 14 and "'hits'" in done.stdout
+
+
+def test_the_example_runs(tmp_path):
+    example = pathlib.Path(__file__).parents[2] / "examples/python/temporaries.py"
+    done = subprocess.run([sys.executable, example, "--quick"], capture_output=True, text=True,
+                          timeout=100, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("the same result") == 3

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Pools: made, closed, whose they are, what they refuse."""
+import gc
+import os
+import threading
+
+import numpy
+import pytest
+
+import tidepool
+
+
+def in_thread(function):
+    """What the function returns or raises on another thread."""
+    result = []
+
+    def run():
+        try:
+            result.append(function())
+        except BaseException as error:  # noqa: BLE001
+            result.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return result[0]
+
+
+def test_a_pool_is_used_again_without_allocating():
+    with tidepool.Pool() as pool:
+        for _ in range(3):
+            with pool.scope() as s:
+                s.empty(1000)
+        before = pool.stats()["allocations"]
+        for _ in range(100):
+            with pool.scope() as s:
+                s.empty(1000)
+        assert pool.stats()["allocations"] == before
+        pool.check()
+
+
+def test_statistics_count_scopes_and_arrays():
+    pool = tidepool.Pool("counted")
+    with pool.scope() as s:
+        s.empty(10)
+        s.empty(10)
+        assert pool.depth == 1
+        assert pool.stats()["slots_live"] == 2
+    stats = pool.stats()
+    assert (stats["scopes"], stats["arrays"], stats["pinned"]) == (1, 2, 0)
+    assert stats["depth"] == 0 and stats["slots_live"] == 0
+
+
+def test_a_closed_pool_says_so():
+    pool = tidepool.Pool("shut")
+    pool.close()
+    pool.close()
+    assert pool.closed and "closed" in repr(pool)
+    with pytest.raises(tidepool.StaleError, match="'shut' is closed"):
+        with pool.scope():
+            pass
+    with pytest.raises(tidepool.StaleError):
+        pool.stats()
+
+
+def test_a_pool_with_an_open_scope_is_not_closed():
+    pool = tidepool.Pool()
+    with pool.scope() as s:
+        a = s.zeros(4)
+        with pytest.raises(RuntimeError, match="open scopes"):
+            pool.close()
+        assert a.sum() == 0
+
+
+def test_the_limit_is_a_memory_error_with_the_librarys_message():
+    pool = tidepool.Pool("small", limit_bytes=1 << 20)
+    with pool.scope() as s:
+        with pytest.raises(MemoryError, match="small"):
+            s.empty(1 << 24, "u1")
+        assert s.ones(10).sum() == 10
+    pool.check()
+
+
+def test_another_thread_is_refused_until_it_adopts():
+    pool = tidepool.Pool("theirs")
+    error = in_thread(lambda: pool.scope().__enter__())
+    assert isinstance(error, tidepool.ThreadError) and "another thread" in str(error)
+
+    def use():
+        pool.adopt()
+        with pool.scope() as s:
+            return float(s.ones(5).sum())
+
+    assert in_thread(use) == 5.0
+    with pytest.raises(tidepool.ThreadError):
+        pool.stats()
+    pool.adopt()
+    assert pool.stats()["scopes"] == 1
+
+
+def test_a_pool_may_be_dropped_by_another_thread():
+    pools = [tidepool.Pool()]
+    with pools[0].scope() as s:
+        kept = s.full(100, 7.0)
+    assert in_thread(lambda: pools.clear() or gc.collect()) is not None
+    assert kept.sum() == 700
+
+
+def test_each_thread_has_its_own_pool():
+    ours = tidepool.local()
+    assert tidepool.local() is ours
+    assert in_thread(lambda: tidepool.local() is ours) is False
+    assert ours in tidepool.pools()
+
+
+@pytest.mark.parametrize("level", [-1, 2, 3])
+def test_a_bad_check_level(level):
+    with pytest.raises(ValueError, match="check"):
+        tidepool.Pool(check=level)
+
+
+def test_check_level_1_poisons():
+    pool = tidepool.Pool(check=1)
+    with pool.scope() as s:
+        address = s.zeros(64, "u1").ctypes.data
+    with pool.scope() as s:
+        again = s.empty(64, "u1")
+        assert again.ctypes.data == address
+        assert (again == 0xFF).all()
+        del again
+
+
+def test_trim_gives_memory_back():
+    pool = tidepool.Pool()
+    with pool.scope() as s:
+        s.empty(1 << 20)
+    held = pool.stats()["bytes_held"]
+    assert held >= 8 << 20
+    assert pool.trim() == held
+    assert pool.stats()["bytes_held"] == 0
+
+
+def test_a_forked_child_uses_the_pool():
+    pool = tidepool.Pool()
+    with pool.scope() as s:
+        a = s.full(1000, 3.0)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                a += 1
+                b = s.ones(1000)
+                status = 0 if (a + b).sum() == 5000 else 2
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        assert a.sum() == 3000
+
+
+def test_arrays_may_be_of_any_plain_dtype():
+    pool = tidepool.Pool()
+    for name in numpy.typecodes["All"]:
+        dtype = numpy.dtype(name)
+        if name in "OSUV" or dtype.hasobject:
+            continue
+        with pool.scope() as s:
+            a = s.zeros((3, 4), dtype)
+            assert a.dtype == dtype and a.shape == (3, 4) and not a.any()
+            a[...] = numpy.ones((3, 4), dtype)
+            assert (a == numpy.ones((3, 4), dtype)).all()
+            del a
+    assert pool.stats()["pinned"] == 0

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""Settings, sites, events, profiles, and what a notebook shows."""
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+import tidepool
+
+
+def use(pool, times):
+    for _ in range(times):
+        with pool.scope("steered") as s:
+            s.empty(10, "f4")
+            s.empty(10, "i8")
+
+
+def steered():
+    return next(site for site in tidepool.sites() if site.name == "steered")
+
+
+@pytest.fixture(scope="module")
+def pool():
+    made = tidepool.Pool()
+    use(made, 100)
+    tidepool.settle(20_000)
+    use(made, 2)
+    return made
+
+
+def test_a_site_learns_the_types_of_its_arrays(pool):
+    site = steered()
+    assert set(site.types) == {"f32", "i64"}
+    assert site.tier in ("table", "compiled") and site.kind == "scope"
+
+
+def test_a_site_may_be_pinned(pool):
+    site = steered()
+    site.pin("full")
+    assert steered().pinned and steered().tier == "full"
+    use(pool, 10)
+    site.unpin()
+    assert not steered().pinned
+    with pytest.raises(ValueError, match="tier"):
+        site.pin("no such")
+
+
+def test_sites_are_places_of_the_program(pool):
+    with pool.scope() as s:
+        name = s.site
+    assert name.startswith("test_sites_are_places_of_the_program (") and "test_steer.py:" in name
+    assert any(site.name == name for site in tidepool.sites())
+
+
+def test_settings_are_read_and_set():
+    settings = tidepool.settings
+    assert len(settings) == len(list(settings)) > 20
+    before = settings["array_ways"]
+    settings["array_ways"] = before + 1
+    assert settings["array_ways"] == before + 1 and dict(settings)["array_ways"] == before + 1
+    del settings["array_ways"]
+    described = settings.describe("array_ways")
+    assert settings["array_ways"] == described.initial and described.meaning
+    with pytest.raises(KeyError):
+        settings["no such"]
+    with pytest.raises(KeyError):
+        settings["no such"] = 1
+    with pytest.raises(ValueError):
+        settings["array_ways"] = float("nan")
+
+
+def test_profiles_go_to_a_file_and_come_back(pool, tmp_path):
+    path = tmp_path / "profile"
+    tidepool.profile.save(path)
+    assert "steered" in path.read_text()
+    tidepool.profile.load(path)
+    tidepool.profile.merge(os.fspath(path))
+    with pytest.raises(OSError, match="no such"):
+        tidepool.profile.load(tmp_path / "no such")
+    (tmp_path / "bad").write_text("nonsense\n")
+    with pytest.raises(OSError):
+        tidepool.profile.merge(tmp_path / "bad")
+
+
+def test_events_are_told_and_logged(pool, caplog):
+    told = []
+    tidepool.on_event(told.append)
+    for _ in range(100):
+        with pool.scope("told of") as s:
+            s.empty(3, "u2")
+    tidepool.settle(20_000)
+    tidepool.on_event(None)
+    ours = [event for event in told if event["name"] == "told of"]
+    assert {"published"} <= {event["kind"] for event in ours}
+    with caplog.at_level(logging.INFO, "tidepool"):
+        tidepool.log_events()
+        for _ in range(100):
+            with pool.scope("logged") as s:
+                s.empty(3, "u2")
+        tidepool.settle(20_000)
+        tidepool.on_event(None)
+    assert any("logged" in record.getMessage() for record in caplog.records)
+
+
+def test_an_event_function_that_raises_is_ignored(pool, monkeypatch):
+    seen = []
+    monkeypatch.setattr("sys.unraisablehook", seen.append)
+    tidepool.on_event(lambda event: 1 / 0)
+    for _ in range(100):
+        with pool.scope("raising") as s:
+            s.empty(3, "u2")
+    tidepool.settle(20_000)
+    tidepool.on_event(None)
+    assert seen and seen[0].exc_type is ZeroDivisionError
+
+
+def test_a_fork_does_not_wait_for_an_event_function():
+    """The keeper's thread may want the GIL for it, which the forking thread has."""
+    program = """
+import os, tidepool
+tidepool.settings["window_every"] = 1
+told = []
+tidepool.on_event(lambda event: told.append(sum(range(20000))))
+pool = tidepool.Pool()
+for i in range(20):
+    for _ in range(200):
+        with pool.scope(f"site {i}") as s:
+            s.empty(3, "u2" if i % 2 else "f4")
+    child = os.fork()
+    if child == 0:
+        with pool.scope("child") as s:
+            s.empty(3)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+tidepool.settle(20000)
+print(len(told) > 0)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True,
+                          timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+def test_notebooks_show_tables(pool):
+    assert "steered" in tidepool.sites()._repr_html_()
+    assert "array_ways" in tidepool.settings._repr_html_()
+    assert "bytes_held" in pool._repr_html_()
+    closed = tidepool.Pool("<b>")
+    closed.close()
+    assert "&lt;b&gt;" not in repr(closed) and "<b>" not in closed._repr_html_()
