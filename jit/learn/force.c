@@ -87,7 +87,6 @@ static void force_adopt(tide_learner *learner, tide_reason reason)
     tide_assert(plan != NULL && plan->artefact != NULL && plan->state == TIDE_CODE_LOADED);
     plan->state = TIDE_CODE_ADOPTED;
     plan->back_off = 0;
-    learner->at_once = false;
     tide_learner_use(learner, learner->in_force, reason);
 }
 

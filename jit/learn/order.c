@@ -41,7 +41,8 @@ static tide_status order_check_known(const tide_learner *learner)
                : order_refuse(learner->site, "it has no types, or more than code saves");
 }
 
-/* Registry locked. Code that is being made, tried or run is all that was asked for. */
+/* Registry locked. Whether code that is being made, tried or run is what is asked for, the next round
+ * knows: by then what was declared last is in force. */
 static tide_status order_code(tide_site *site)
 {
     if (site->record->pinned)
@@ -51,13 +52,12 @@ static tide_status order_code(tide_site *site)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_site_compile_now", "no memory to learn of it");
     TIDE_FORWARD(order_check_known(learner));
     tide_learned *plan = tide_learner_plan_in_force(learner);
-    bool underway = plan != NULL && plan->state >= TIDE_CODE_REQUESTED;
-    if (plan != NULL && !underway) {
+    if (plan != NULL && plan->state < TIDE_CODE_REQUESTED) {
         plan->state = TIDE_CODE_WANTED;
         plan->retry_round = 0;
     }
     tide_assert(plan == NULL || plan->state != TIDE_CODE_NONE);
-    learner->at_once = !underway || tide_site_declared(site->record);
+    learner->at_once = true;
     return TIDE_OK;
 }
 

@@ -247,6 +247,14 @@ static void watch_observe(tide_learner *learner, uint64_t round)
         tide_misses_listen(learner);
 }
 
+/* Code that is being made, tried or run is all that was asked for. */
+static void watch_end_order(tide_learner *learner)
+{
+    const tide_learned *plan = tide_learner_plan_in_force(learner);
+    if (plan != NULL && plan->state >= TIDE_CODE_REQUESTED)
+        learner->at_once = false;
+}
+
 void tide_watch(tide_site *site, uint64_t round)
 {
     tide_assert(site->record != NULL);
@@ -274,6 +282,7 @@ void tide_watch(tide_site *site, uint64_t round)
         watch_observe(learner, round);
     }
     watch_want_again(learner, round);
+    watch_end_order(learner);
 }
 
 void tide_watch_forked(tide_site *site)
