@@ -54,7 +54,8 @@ static bool look_facts(tide_look *look, tide_record_visit *visit, void *user)
     json_t *facts;
     if (tool_client_facts(&look->client, &facts) != TOOL_OK)
         return false;
-    bool good = tide_record_is_facts(facts, NULL) && visit(TIDE_RECORD_FACTS, facts, user);
+    bool good = tide_record_is_facts(facts, NULL) && visit(TIDE_RECORD_FACTS, facts, user) &&
+                tide_codes_ask(&look->codes, &look->client, facts, visit, user);
     json_decref(facts);
     return good;
 }
@@ -78,4 +79,5 @@ void tide_look_end(tide_look *look)
     if (look->open)
         tool_client_close(&look->client);
     look->open = false;
+    look->codes.count = 0; /* the next connection may be to another program */
 }

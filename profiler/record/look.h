@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "profiler/record/codes.h"
 #include "profiler/record/read.h"
 #include "profiler/tool/client.h"
 
@@ -16,9 +17,10 @@ typedef struct tide_look {
     tool_client client;
     bool open;         /* there is a connection         */
     json_int_t serial; /* of the last event that was seen */
+    tide_codes codes;
 } tide_look;
 
-/* Calls `visit` with events, gaps and facts as a record has them. False where the process gives no
+/* Calls `visit` with events, gaps, facts and code as a record has them. False where the process gives no
  * good answer: `client.error` says why, the connection is closed, and the next look tries anew, for
  * the process may have executed another program. */
 bool tide_look_once(tide_look *look, tide_record_visit *visit, void *user);

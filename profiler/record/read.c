@@ -133,6 +133,10 @@ static bool read_kind(record_reader *reader, const json_t *line, tide_record_lin
         return tide_value_count(line, "time_ns") != 0 ||
                read_refuse(reader, "an event without a time");
     }
+    if (strcmp(format, "tidepool-code") == 0) {
+        *kind = TIDE_RECORD_CODE;
+        return tide_value_count(line, "site") != 0 || read_refuse(reader, "code of no site");
+    }
     *kind = TIDE_RECORD_FACTS;
     if (!tide_record_is_facts(line, &why))
         return read_refuse(reader, "%s", why);

@@ -17,6 +17,7 @@ typedef enum tide_record_line {
     TIDE_RECORD_HEAD,  /* the record's first line       */
     TIDE_RECORD_FACTS, /* a facts document              */
     TIDE_RECORD_EVENT, /* an event                      */
+    TIDE_RECORD_CODE,  /* what a site's code is made of */
     TIDE_RECORD_GAP,   /* so many events were not kept  */
     TIDE_RECORD_END    /* the record's last line        */
 } tide_record_line;

@@ -6,6 +6,7 @@
 
 #include "profiler/record/output.h"
 #include "profiler/report/advice.h"
+#include "profiler/report/code.h"
 #include "profiler/report/data.h"
 #include "profiler/report/page.h"
 #include "profiler/report/trace.h"
@@ -65,7 +66,7 @@ static int report_print_json(const tide_history *history, const char *damage)
 {
     static const tide_data_limits all = {TIDE_HISTORY_THINGS, TIDE_HISTORY_THINGS,
                                          TIDE_HISTORY_THINGS, TIDE_HISTORY_EVENTS,
-                                         TIDE_HISTORY_POINTS};
+                                         TIDE_HISTORY_POINTS, TIDE_CODE_SITES};
     json_t *data = tide_data_of(history, damage, &all);
     char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
     json_decref(data);
@@ -107,6 +108,8 @@ int tool_report(int count, char **args)
     code = report_read(args[1], &history, &outcome);
     if (code != TOOL_OK)
         return code;
+    if (options.output != NULL || options.json)
+        tide_code_make(&history);
     if (options.output != NULL)
         code = report_page(&history, outcome.problem, options.output);
     else if (options.json)

@@ -10,7 +10,7 @@
 #include "profiler/report/advice.h"
 #include "runtime/base/assert.h"
 
-enum { DATA_TEXT_MAX = 120, DATA_TYPES_MAX = 16, DATA_RIVALS_MAX = 4 };
+enum { DATA_TEXT_MAX = 120, DATA_TYPES_MAX = 16, DATA_RIVALS_MAX = 4, DATA_SPEC_MAX = 2000 };
 
 static void data_put(json_t *object, const char *key, json_t *value)
 {
@@ -118,7 +118,20 @@ static json_t *data_rivals(const json_t *list)
     return out;
 }
 
-static json_t *data_site(const tide_history *history, const tide_thing *thing, size_t points)
+/* As machine code if that was made, else the spec that it was compiled from. */
+static void data_put_code(json_t *site, const tide_thing *thing)
+{
+    bool machine = json_is_string(thing->machine);
+    if (thing->code == NULL)
+        return;
+    data_put(site, "code_is", json_string(machine ? "assembler" : "spec"));
+    data_put(site, "code",
+             machine ? json_incref(thing->machine)
+                     : tide_value_clipped(tide_value_text(thing->code, "spec"), DATA_SPEC_MAX));
+}
+
+static json_t *data_site(const tide_history *history, const tide_thing *thing,
+                         const tide_data_limits *limits, size_t rank)
 {
     static const char *const grown[] = {"uses",       "misses",   "compiles",
                                         "compile_ns", "saved_ns", NULL};
@@ -138,14 +151,18 @@ static json_t *data_site(const tide_history *history, const tide_thing *thing, s
     data_put(site, "types", data_strings(json_object_get(thing->last, "types")));
     data_put(site, "rivals", data_rivals(json_object_get(thing->last, "rivals")));
     data_put_number(site, "from", data_ms(history, thing->first_ns));
-    data_put(site, "points", data_points(history, thing, points, true));
+    data_put(site, "points", data_points(history, thing, limits->points, true));
+    if (rank < limits->codes)
+        data_put_code(site, thing);
     return site;
 }
 
 /* ---- pools and buffers ---- */
 
-static json_t *data_pool(const tide_history *history, const tide_thing *thing, size_t points)
+static json_t *data_pool(const tide_history *history, const tide_thing *thing,
+                         const tide_data_limits *limits, size_t rank)
 {
+    (void)rank;
     static const char *const now[] = {
         "id",    "thread", "held_bytes",  "live_bytes", "peak_bytes", "limit_bytes", "slots",
         "types", "depth",  "allocations", "releases",   "exchanges",  NULL};
@@ -155,12 +172,14 @@ static json_t *data_pool(const tide_history *history, const tide_thing *thing, s
     data_put_text(pool, "thread_name", thing->last, "thread_name");
     data_put_text(pool, "device", thing->last, "device");
     data_put(pool, "gone", json_boolean(thing->last_ns != history->last_ns));
-    data_put(pool, "points", data_points(history, thing, points, false));
+    data_put(pool, "points", data_points(history, thing, limits->points, false));
     return pool;
 }
 
-static json_t *data_buffers(const tide_history *history, const tide_thing *thing, size_t points)
+static json_t *data_buffers(const tide_history *history, const tide_thing *thing,
+                            const tide_data_limits *limits, size_t rank)
 {
+    (void)rank;
     static const char *const now[] = {
         "id",         "hits",      "misses",  "live",   "cached",  "live_bytes", "cached_bytes",
         "high_bytes", "max_bytes", "refused", "failed", "pressed", NULL};
@@ -169,13 +188,14 @@ static json_t *data_buffers(const tide_history *history, const tide_thing *thing
     data_put_text(buffers, "name", thing->last, "name");
     data_put_text(buffers, "device", thing->last, "device");
     data_put(buffers, "gone", json_boolean(thing->last_ns != history->last_ns));
-    data_put(buffers, "points", data_points(history, thing, points, false));
+    data_put(buffers, "points", data_points(history, thing, limits->points, false));
     return buffers;
 }
 
 /* ---- the most important ones ---- */
 
-typedef json_t *data_thing(const tide_history *history, const tide_thing *thing, size_t points);
+typedef json_t *data_thing(const tide_history *history, const tide_thing *thing,
+                           const tide_data_limits *limits, size_t rank);
 typedef struct data_ranked {
     const tide_thing *thing;
     double weight;
@@ -204,7 +224,7 @@ static int data_compare(const void *a, const void *b)
 }
 
 static json_t *data_list(const tide_history *history, const tide_things *things, size_t limit,
-                         size_t points, data_thing *describe)
+                         const tide_data_limits *limits, data_thing *describe)
 {
     json_t *list = json_array();
     data_ranked *ranked = calloc(things->count + 1, sizeof *ranked);
@@ -215,7 +235,7 @@ static json_t *data_list(const tide_history *history, const tide_things *things,
                                   data_weight(history, things->each[i], things == &history->sites)};
     qsort(ranked, things->count, sizeof *ranked, data_compare);
     for (size_t i = 0; i < things->count && i < limit; i++)
-        (void)json_array_append_new(list, describe(history, ranked[i].thing, points));
+        (void)json_array_append_new(list, describe(history, ranked[i].thing, limits, i));
     free(ranked);
     return list;
 }
@@ -326,12 +346,10 @@ json_t *tide_data_of(const tide_history *history, const char *damage,
     data_put_number(data, "documents", (double)history->documents);
     data_put(data, "end", data_end(history));
     data_put(data, "damage", tide_value_clipped(damage, 256));
-    data_put(data, "sites",
-             data_list(history, &history->sites, limits->sites, limits->points, data_site));
-    data_put(data, "pools",
-             data_list(history, &history->pools, limits->pools, limits->points, data_pool));
+    data_put(data, "sites", data_list(history, &history->sites, limits->sites, limits, data_site));
+    data_put(data, "pools", data_list(history, &history->pools, limits->pools, limits, data_pool));
     data_put(data, "buffers",
-             data_list(history, &history->buffers, limits->buffers, limits->points, data_buffers));
+             data_list(history, &history->buffers, limits->buffers, limits, data_buffers));
     data_put(data, "events", data_events(history, limits->events));
     data_put(data, "advice", data_advice(history));
     data_put(data, "learning", json_deep_copy(json_object_get(history->last, "learning")));

@@ -10,6 +10,7 @@
 /* How much of it: a page has a size that it keeps to. */
 typedef struct tide_data_limits {
     size_t sites, pools, buffers, events, points; /* points: of each of these */
+    size_t codes; /* of the first sites, those whose code is in it */
 } tide_data_limits;
 
 /* `damage` says what is wrong with the record, or is "". NULL without memory. */

@@ -202,6 +202,17 @@ static bool history_add_event(tide_history *history, json_t *event)
     return true;
 }
 
+/* Of a site that is not kept there is no code, either. */
+static void history_add_code(tide_history *history, json_t *line)
+{
+    tide_thing *site = history_find(&history->sites, tide_value_count(line, "site"));
+    if (site == NULL)
+        return;
+    history_keep(&site->code, line);
+    json_decref(site->machine);
+    site->machine = NULL;
+}
+
 bool tide_history_add(tide_record_line what, json_t *line, void *user)
 {
     tide_history *history = user;
@@ -210,6 +221,7 @@ bool tide_history_add(tide_record_line what, json_t *line, void *user)
     case TIDE_RECORD_HEAD: history_keep(&history->head, line); return true;
     case TIDE_RECORD_FACTS: return history_add_facts(history, line);
     case TIDE_RECORD_EVENT: return history_add_event(history, line);
+    case TIDE_RECORD_CODE: history_add_code(history, line); return true;
     case TIDE_RECORD_GAP: history->events_left_out += tide_value_count(line, "gap"); return true;
     case TIDE_RECORD_END: history_keep(&history->end, line); return true;
     }
@@ -221,6 +233,8 @@ static void history_free_things(tide_things *things)
     for (size_t i = 0; i < things->count; i++) {
         json_decref(things->each[i]->first);
         json_decref(things->each[i]->last);
+        json_decref(things->each[i]->code);
+        json_decref(things->each[i]->machine);
         free(things->each[i]->points);
         free(things->each[i]);
     }

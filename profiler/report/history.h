@@ -26,6 +26,8 @@ typedef struct tide_point {
 typedef struct tide_thing {
     uint64_t id;
     json_t *first, *last; /* as the first and the last document that had it told it */
+    json_t *code;         /* sites: the record's last line about its code, or NULL   */
+    json_t *machine;      /* that code as text, null if it cannot be had, or NULL    */
     uint64_t first_ns, last_ns;
     bool varied; /* two documents told different types of it */
     tide_point *points;

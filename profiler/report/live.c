@@ -11,6 +11,7 @@
 
 #include "profiler/metrics/serve.h"
 #include "profiler/record/look.h"
+#include "profiler/report/code.h"
 #include "profiler/report/history.h"
 #include "profiler/report/page.h"
 #include "profiler/tool/tool.h"
@@ -64,6 +65,7 @@ static int live_answer(const char *path, const char *accept, FILE *out, const ch
         fprintf(out, "%s\n", job->look.client.error);
         return 503;
     }
+    tide_code_make(&job->history);
     char *data = tide_page_data(&job->history, "");
     if (data == NULL)
         return 500;

@@ -35,7 +35,7 @@ static size_t page_room(void)
 char *tide_page_data(const tide_history *history, const char *damage)
 {
     tide_data_limits limits = {
-        .sites = 200, .pools = 40, .buffers = 20, .events = 800, .points = 400};
+        .sites = 200, .pools = 40, .buffers = 20, .events = 800, .points = 400, .codes = 24};
     for (;;) {
         json_t *data = tide_data_of(history, damage, &limits);
         char *text = tide_data_text(data);
@@ -45,11 +45,15 @@ char *tide_page_data(const tide_history *history, const char *damage)
         free(text);
         if (limits.points > 40) { /* first less of each, then fewer */
             limits.points /= 2;
+            limits.codes /= 2;
             limits.events = limits.events * 3 / 4;
         } else {
-            limits =
-                (tide_data_limits){limits.sites / 2, limits.pools / 2, limits.buffers / 2,
-                                   limits.events / 2, limits.points > 4 ? limits.points / 2 : 2};
+            limits = (tide_data_limits){limits.sites / 2,
+                                        limits.pools / 2,
+                                        limits.buffers / 2,
+                                        limits.events / 2,
+                                        limits.points > 4 ? limits.points / 2 : 2,
+                                        0};
         }
     }
 }

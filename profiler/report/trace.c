@@ -177,6 +177,7 @@ static bool trace_line(tide_record_line what, json_t *line, void *user)
     case TIDE_RECORD_FACTS: return trace_facts(trace, line);
     case TIDE_RECORD_EVENT: return trace_event(trace, line);
     case TIDE_RECORD_HEAD: trace->pid = (long long)tide_value_count(line, "pid"); return true;
+    case TIDE_RECORD_CODE:
     case TIDE_RECORD_GAP:
     case TIDE_RECORD_END: return true;
     }

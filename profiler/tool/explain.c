@@ -50,11 +50,7 @@ static int explain_run_stager(const char *spec, bool assembler)
 {
     char path[PATH_MAX];
     char *args[] = {"tidepool-stage", "--explain", "-", assembler ? "--asm" : NULL, NULL};
-    const char *named = getenv("TIDEPOOL_STAGER");
-    bool found = named != NULL && named[0] == '/' && access(named, X_OK) == 0;
-    if (found)
-        snprintf(path, sizeof path, "%s", named);
-    if (!found && !tool_find_program("tidepool-stage", NULL, path))
+    if (!tool_find_stager(path))
         return tool_complain(TOOL_NO, "no program tidepool-stage beside this one");
     return tool_run_program(path, args, spec) == 0 ? TOOL_OK : TOOL_NO;
 }

@@ -7,7 +7,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,12 +36,24 @@ bool tool_find_program(const char *name, const char *const *places, char path[PA
     return false;
 }
 
-/* In the child. */
-static void launch_execute(const char *path, char *const args[], const int input[2])
+bool tool_find_stager(char path[PATH_MAX])
+{
+    const char *named = getenv("TIDEPOOL_STAGER");
+    if (named == NULL || named[0] != '/' || access(named, X_OK) != 0)
+        return tool_find_program("tidepool-stage", NULL, path);
+    return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX;
+}
+
+/* In the child. An output of its own comes without complaints. */
+static void launch_execute(const char *path, char *const args[], const int input[2], int output)
 {
     (void)signal(SIGPIPE, SIG_DFL);
     if (input[0] >= 0)
         (void)dup2(input[0], STDIN_FILENO);
+    if (output >= 0) {
+        (void)dup2(output, STDOUT_FILENO);
+        (void)dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO);
+    }
     execv(path, args);
     _exit(127);
 }
@@ -59,7 +73,8 @@ static void launch_feed(int to, const char *text)
     close(to);
 }
 
-int tool_run_program(const char *path, char *const args[], const char *input)
+/* `output` < 0: ours. */
+static int launch_run(const char *path, char *const args[], const char *input, int output)
 {
     int pipe_ends[2] = {-1, -1}, status = 0;
     fflush(stdout);
@@ -67,7 +82,7 @@ int tool_run_program(const char *path, char *const args[], const char *input)
         return tool_complain(TOOL_NO, "no pipe: %s", strerror(errno)), -1;
     pid_t child = fork();
     if (child == 0)
-        launch_execute(path, args, pipe_ends);
+        launch_execute(path, args, pipe_ends, output);
     if (input != NULL) {
         close(pipe_ends[0]);
         launch_feed(pipe_ends[1], input);
@@ -77,4 +92,34 @@ int tool_run_program(const char *path, char *const args[], const char *input)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int tool_run_program(const char *path, char *const args[], const char *input)
+{
+    return launch_run(path, args, input, -1);
+}
+
+/* From a file in memory: a program that writes while it is fed waits for nobody then. */
+static char *launch_read(int from)
+{
+    off_t length = lseek(from, 0, SEEK_END);
+    char *text = length >= 0 ? malloc((size_t)length + 1) : NULL;
+    if (text != NULL && pread(from, text, (size_t)length, 0) == length) {
+        text[length] = '\0';
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
+char *tool_run_for_text(const char *path, char *const args[], const char *input)
+{
+    int output = memfd_create("tidepool-output", MFD_CLOEXEC);
+    char *text = NULL;
+    if (output < 0)
+        return NULL;
+    if (launch_run(path, args, input, output) == 0)
+        text = launch_read(output);
+    close(output);
+    return text;
 }

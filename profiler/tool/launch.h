@@ -10,8 +10,15 @@
  * from this one's folder. False: it is nowhere. A path that a process sent is never run. */
 bool tool_find_program(const char *name, const char *const *places, char path[PATH_MAX]);
 
+/* The stager: the one that TIDEPOOL_STAGER names, else that beside this program. */
+bool tool_find_stager(char path[PATH_MAX]);
+
 /* Runs it with the text as its standard input (NULL: ours). Its exit status, or -1 after a
  * complaint. */
 int tool_run_program(const char *path, char *const args[], const char *input);
+
+/* What it writes when it is run so, malloced; what it complains of is dropped. NULL unless it ends
+ * with status 0. */
+char *tool_run_for_text(const char *path, char *const args[], const char *input);
 
 #endif

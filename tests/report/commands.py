@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""commands TIDEPOOL SHORT: the commands record, report, trace, metrics and web against a process that listens and
+"""commands TIDEPOOL SHORT TARGET STAGER: the commands record, report, trace, metrics and web against a process that listens and
 against files that are wrong. Each answer is compared with what the process said."""
 import json
 import os
@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 
 here = pathlib.Path(__file__).parent
-tidepool, short = sys.argv[1:3]
+tidepool, short, target, stager = sys.argv[1:5]
 launcher = os.environ.get("TIDE_TEST_LAUNCHER", "").split()
 work = pathlib.Path(tempfile.mkdtemp(prefix="tide-report-"))
 environment = dict(os.environ, XDG_RUNTIME_DIR=str(work))
@@ -101,6 +101,34 @@ def records_short_programs():
     check(" ends\n" in result.stderr, f"a page of statistics was asked for: {result}")
     del environment["TIDEPOOL_STATS"]
     check(not list(work.glob("short.rec.*")), "only the record is left")
+
+
+def code_of(record, **variables):
+    """The sites of the page's data that have code, by name."""
+    result = subprocess.run([*launcher, tidepool, "report", "--json", record], env=dict(environment, **variables), capture_output=True, text=True, timeout=120)
+    return {s["name"]: s for s in json.loads(result.stdout)["sites"] if "code" in s}
+
+
+def records_code():
+    """A real program, until it has compiled code: the record has what that is made of, the report the code."""
+    path = work / "code.rec"
+    process = subprocess.Popen([*launcher, tidepool, "record", "-o", path, "-p", "20", "--", target, "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               text=True, env=dict(environment, TIDEPOOL_KEEPER="1", TIDEPOOL_BREAK_EVEN="0", TIDEPOOL_TRIAL="0", TIDEPOOL_STAGER=stager))
+    for _ in range(3000):
+        time.sleep(.02)
+        parts = [p for p in work.iterdir() if p.name.startswith("code.rec")]
+        if any('"tidepool-code"' in p.read_text(encoding="utf-8", errors="replace") for p in parts):
+            break
+    process.stdin.close()
+    check(process.wait(60) == 0, f"the program ends with {process.returncode}")
+    codes = {l["site"]: l["spec"] for l in read_lines(path) if l.get("format") == "tidepool-code"}
+    check(codes and all(spec.startswith("tidepool-spec 1\n") for spec in codes.values()), f"specs: {codes}")
+    made = code_of(path, TIDEPOOL_STAGER=stager)
+    check(len(made) == len(codes), f"{len(made)} sites with code of {len(codes)}")
+    for site in made.values():
+        check(site["code_is"] == "assembler" and re.search(r"^\s+ret$", site["code"], re.M), f"machine code: {site}")
+    plain = code_of(sample, TIDEPOOL_STAGER=stager)
+    check([(n, s["code_is"]) for n, s in plain.items()] == [("group_by", "spec")], f"a spec that no stager knows: {plain}")
 
 
 def records_nothing():
@@ -280,6 +308,8 @@ subprocess.run([sys.executable, here / "sample.py", sample], check=True)
 records()
 records_signals()
 records_short_programs()
+if os.path.exists(stager):
+    records_code()
 records_nothing()
 bad_files()
 trace()

@@ -91,7 +91,7 @@ static void check_json(char *text)
 /* All that is made of a history. */
 static void make_all(const tide_history *history, const char *problem)
 {
-    static const tide_data_limits limits = {20, 20, 20, 50, 20};
+    static const tide_data_limits limits = {20, 20, 20, 50, 20, 20};
     static tide_advice_list list;
     char *text = NULL;
     size_t bytes = 0;

@@ -15,6 +15,7 @@ import time
 lines = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
 facts = [l for l in lines if l.get("format") == "tidepool-facts"]
 events = [l for l in lines if l.get("format") == "tidepool-event"]
+codes = [l for l in lines if l.get("format") == "tidepool-code"]
 mode = sys.argv[4] if len(sys.argv) > 4 else ""
 told = 0
 
@@ -25,6 +26,8 @@ def answer(request):
         document = dict(facts[min(told, len(facts) - 1)], pid=os.getpid())
         told += 1
         return [document]
+    if "explain" in request:
+        return [{"text": c["spec"]} for c in codes if c["site"] == request["explain"]] or [{"error": "no site of that number has code"}]
     since = request.get("since", 0)
     now = facts[min(told, len(facts) - 1)]["time_ns"]
     new = [e for e in events if e["serial"] > since and e["time_ns"] <= now]

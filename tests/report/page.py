@@ -118,6 +118,15 @@ def tables(page, facts):
     check(advice and advice[0].startswith("solve always takes f64 and i32: TIDE_SCOPE_TYPES saves"), f"advice: {advice}")
 
 
+def codes(page, said):
+    parts = page.find_elements(By.CSS_SELECTOR, "#codes details")
+    check(len(parts) == 1, f"{len(parts)} sites with code")
+    text = parts[0].find_element(By.TAG_NAME, "pre")
+    check(not text.is_displayed(), "code is folded in")
+    parts[0].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    check(text.is_displayed() and text.text == said.strip(), f"code: {text.text!r}")
+
+
 CONTRAST = """
 const rgb = (c) => { const m = c.match(/[\\d.]+/g).map(Number); return {c: m.slice(0, 3), a: m.length > 3 ? m[3] : 1}; };
 const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; }); return .2126 * r + .7152 * g + .0722 * b; };
@@ -167,6 +176,8 @@ def hostile(page, work):
     check('</script><img src=x onerror=document.title="owned">' in names and "<!--<script>" in names and "{{SCRIPT}}" in names, f"names as they are: {names}")
     check(not page.find_elements(By.TAG_NAME, "img"), "a name became an element")
     check(page.execute_script("return document.scripts.length") == 3, "a name became a script")
+    part = page.find_element(By.CSS_SELECTOR, "#codes pre")
+    check(part.get_attribute("textContent") == '</script><img src=x onerror=document.title="owned">', "code as it is")
     check(page.title != "owned" and page.title.endswith("Tidepool report"), f"title {page.title!r}")
     check(not page.get_log("browser"), "the console says something")
 
@@ -203,6 +214,7 @@ def main():
         bands(page, facts, [l for l in lines if l.get("format") == "tidepool-event"])
         memory(page, facts)
         tables(page, facts)
+        codes(page, next(l["spec"] for l in lines if l.get("format") == "tidepool-code"))
         schemes(page)
         check(not page.get_log("browser"), f"the console: {page.get_log('browser')}")
         hostile(page, work)

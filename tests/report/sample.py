@@ -18,6 +18,7 @@ SITES = [
     ("progress", "scope", "src/progress.c", 33, ["u8"], [(0, "full"), (.5, "table")], (22, 13, 0), 120),
 ]
 TIERS = {"full": 0, "table": 1, "compiled": 2}
+SPEC = "tidepool-spec 1\nlayout 0000000000000000\nsite scope group_by\ntype f64 6\ntype i64 7\nend\n"  # of no build
 EVIL = ['</script><img src=x onerror=document.title="owned">', "<!--<script>", "{{SCRIPT}}", "\u2028\u202e&quot;'\"\\"]
 
 
@@ -115,6 +116,7 @@ def main():
         while waiting and waiting[0]["time_ns"] <= document["time_ns"]:
             lines.append(waiting.pop(0))
         lines.append(document)
+    lines.append({"format": "tidepool-code", "site": 2, "generation": 3, "spec": EVIL[0] if hostile else SPEC})
     lines.append({"end": {"exit_status": 0}})
     with open(sys.argv[1], "w", encoding="utf-8") as out:
         out.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)

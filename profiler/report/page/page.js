@@ -456,6 +456,22 @@
     text("Reason", (e) => e.reason, { long: true }), text("Detail", (e) => e.detail || "", { long: true }),
   ];
 
+  /* ---- code, folded in ---- */
+
+  const openCodes = new Set(); /* by site: a page that is drawn again leaves them open */
+  const drawCodes = () => {
+    const sites = data.sites.filter((s) => s.code);
+    $("codes-title").hidden = !sites.length;
+    $("codes").replaceChildren(...sites.map((site) => {
+      const words = site.code_is === "assembler" ? "machine code" : "what it is compiled from";
+      const part = make("details", { class: "code" }, make("summary", {}, make("b", { class: "mono" }, site.name || "?"), ` ${site.kind}, ${words}`),
+        make("pre", { tabindex: "0" }, site.code));
+      part.open = openCodes.has(site.id);
+      part.addEventListener("toggle", () => (part.open ? openCodes.add(site.id) : openCodes.delete(site.id)));
+      return part;
+    }));
+  };
+
   /* ---- head and advice ---- */
 
   const tile = (title, value, more) => make("div", {}, make("dt", {}, title), make("dd", {}, value), more ? make("dd", {}, more) : null);
@@ -498,6 +514,7 @@
     drawTable("pools-table", poolColumns, data.pools);
     drawTable("buffers-table", bufferColumns, data.buffers);
     drawTable("sites-table", siteColumns, data.sites);
+    drawCodes();
     drawTable("events-table", eventColumns, data.events);
     $("events-count").textContent = `${data.events.length}${data.left_out.events ? ` of ${data.events.length + data.left_out.events}` : ""}`;
     const left = data.left_out, more = ["sites", "pools", "buffers", "events"].filter((k) => left[k] || left[k + "_more"]).map((k) => `${left[k]}${left[k + "_more"] ? " or more" : ""} ${k}`);
