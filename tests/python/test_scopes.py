@@ -75,6 +75,9 @@ def test_a_frame_is_one_call(pool):
     with pytest.raises(ValueError):
         with pool.frame((3, "f4"), -1):
             pass
+    with pool.frame((3, numpy.int64(4))) as (a,):
+        assert a.shape == (3, 4)
+        del a
     assert pool.depth == 0 and pool.stats()["slots_live"] == 0
 
 
@@ -85,6 +88,8 @@ def test_a_frame_is_one_call(pool):
     (lambda s: s.empty((1 << 40, 1 << 40)), ValueError), (lambda s: s.empty((0, 1 << 40, 1 << 40)), ValueError),
     (lambda s: s.empty(1 << 55), MemoryError), (lambda s: s.empty("x"), TypeError),
     (lambda s: s.empty(3, "no such"), TypeError), (lambda s: s.empty(3, "f4", "X"), ValueError),
+    (lambda s: s.empty(3, "f4", "\udc80"), ValueError), (lambda s: s.empty(3, "f4", "C\0"), ValueError),
+    (lambda s: s.full(3, 1, order=7), ValueError),
     (lambda s: s.empty(3, nonsense=1), TypeError), (lambda s: s.empty(3, shape=4), TypeError),
     (lambda s: s.empty(), TypeError), (lambda s: s.empty(1, "f4", "C", 1), TypeError),
     (lambda s: s.full(3, "x", "f4"), ValueError), (lambda s: s.arange(0, 1, 0), ZeroDivisionError),
@@ -111,6 +116,24 @@ def test_an_argument_that_ends_the_scope(pool):
             s.empty(Length())
         assert (outer.zeros(100) + kept == 1).all()
         del kept
+
+
+def test_a_frame_whose_specs_end_its_scope(pool):
+    """Then it is not ended once more, nor in place of the one around."""
+    class Length:
+        def __index__(self):
+            frame.__exit__(None, None, None)
+            return 100
+
+    for around in (False, True):
+        outer = pool.scope().__enter__() if around else None
+        frame = pool.frame(10, Length())
+        with pytest.raises(tidepool.StaleError, match="has ended"):
+            frame.__enter__()
+        assert pool.depth == around and not frame.open
+        if outer is not None:
+            assert outer.ones(10).sum() == 10
+            outer.__exit__(None, None, None)
 
 
 @pytest.mark.filterwarnings("ignore:nanobind")

@@ -83,10 +83,11 @@ static PyArrayObject *array_make(Scope *scope, const Wanted &wanted)
 
 static bool wanted_order(Wanted *wanted, PyObject *order)
 {
-    const char *text = order != nullptr && PyUnicode_Check(order) ? PyUnicode_AsUTF8(order) : "";
-    if (order == nullptr || order == Py_None || strcmp(text, "C") == 0)
+    bool text = order != nullptr && PyUnicode_Check(order);
+    if (order == nullptr || order == Py_None ||
+        (text && PyUnicode_CompareWithASCIIString(order, "C") == 0))
         return true;
-    wanted->column_major = strcmp(text, "F") == 0;
+    wanted->column_major = text && PyUnicode_CompareWithASCIIString(order, "F") == 0;
     if (!wanted->column_major)
         PyErr_SetString(PyExc_ValueError, "order must be 'C' or 'F'");
     return wanted->column_major;
@@ -369,7 +370,7 @@ PyObject *array_of_spec(Scope *scope, PyObject *spec)
 {
     PyObject *shape = spec, *dtype = nullptr;
     if (PyTuple_Check(spec) && PyTuple_GET_SIZE(spec) == 2 &&
-        !PyLong_Check(PyTuple_GET_ITEM(spec, 1))) {
+        !PyIndex_Check(PyTuple_GET_ITEM(spec, 1))) {
         shape = PyTuple_GET_ITEM(spec, 0);
         dtype = PyTuple_GET_ITEM(spec, 1);
     }

@@ -256,7 +256,9 @@ static PyObject *scope_enter(PyObject *self, PyObject *)
     if (scope->specs == nullptr)
         return Py_NewRef(self);
     PyObject *arrays = scope_frame(scope);
-    if (arrays == nullptr) {
+    /* What read the specs may have ended the scope, or given the pool away: then it is not ours. */
+    bool ours = scope->state == scope_open && scope->pool->owner == PyThread_get_thread_ident();
+    if (arrays == nullptr && ours) {
         PyObject *kind, *value, *trace;
         PyErr_Fetch(&kind, &value, &trace);
         if (!scope_end(scope))
