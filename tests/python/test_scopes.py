@@ -59,6 +59,23 @@ def test_constructors_are_numpys(pool):
     assert pool.stats()["pinned"] == 0
 
 
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("kind", ["i2", "u4", "i8", "f2", "f4", "f8", "c8", "c16", "m8[s]"])
+def test_byte_orders(pool, order, kind):
+    dtype = numpy.dtype(order + kind)
+    with pool.scope() as s:
+        for ours, theirs in ((s.arange(0, 2000, 100, dtype), numpy.arange(0, 2000, 100).astype(dtype)),
+                             (s.arange(2, dtype=dtype), numpy.arange(2).astype(dtype)),
+                             (s.arange(0, dtype=dtype), numpy.arange(0).astype(dtype)),
+                             (s.ones(5, dtype), numpy.ones(5, dtype)),
+                             (s.full(5, 300, dtype), numpy.full(5, 300, dtype)),
+                             (s.copy(numpy.arange(300).astype(dtype)), numpy.arange(300).astype(dtype))):
+            assert ours.dtype == dtype and ours.dtype.byteorder == theirs.dtype.byteorder
+            assert ours.tobytes() == theirs.tobytes()
+        del ours
+    assert pool.stats()["pinned"] == 0
+
+
 def test_arrays_of_a_scope_do_not_overlap(pool):
     with pool.scope() as s:
         arrays = [s.full(100, i, "f4") for i in range(50)]
