@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 import warnings
+import weakref
 
 import numpy
 import pytest
@@ -415,6 +416,34 @@ def test_generators_and_coroutines_are_refused():
 
 
 # ---- leaks ----
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_scopes_in_cycles_are_collected(opened):
+    class Sequence(list):
+        pass
+
+    def cycles():
+        through_pool = tidepool.Pool("cycle")
+        through_pool.scope_of_mine = through_pool.scope()
+        other = tidepool.Pool("specs")
+        specs = Sequence([10])
+        frame = other.frame(specs)
+        held = frame.__enter__() if opened else None
+        if opened:
+            through_pool.scope_of_mine.__enter__()
+            through_pool.scope_of_mine.ones(100)
+        specs.append(frame)
+        return [weakref.ref(one) for one in (through_pool, other, specs)], held
+
+    gc.collect()
+    gone, held = cycles()
+    assert all(one() is not None for one in gone)
+    gc.collect()
+    assert [one() for one in gone] == [None] * 3
+    if held is not None:
+        held[0][:] = 1
+        assert held[0].sum() == 10
 
 
 def test_many_scopes_leak_nothing(pool):

@@ -173,6 +173,7 @@ static void scope_dealloc(PyObject *self)
 {
     Scope *scope = reinterpret_cast<Scope *>(self);
     PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
     if (scope->state == scope_open) {
         PyObject *kind, *value, *trace;
         PyErr_Fetch(&kind, &value, &trace);
@@ -186,15 +187,33 @@ static void scope_dealloc(PyObject *self)
     Py_XDECREF(scope->outer);
     Py_XDECREF(scope->specs);
     Py_DECREF(scope->pool_object);
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
     Py_DECREF(type);
+}
+
+static int scope_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    const Scope *scope = reinterpret_cast<Scope *>(self);
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(scope->outer);
+    Py_VISIT(scope->specs);
+    Py_VISIT(scope->pool_object);
+    return 0;
+}
+
+/* The end needs the pool and the scope around. No cycle goes through these alone: its other side is
+ * the dictionary of a pool, or specs. */
+static int scope_clear(PyObject *self)
+{
+    Py_CLEAR(reinterpret_cast<Scope *>(self)->specs);
+    return 0;
 }
 
 /* ---- the beginning ---- */
 
 PyObject *scope_make(PyObject *pool_object, Pool *pool, Site *site, PyObject *specs)
 {
-    Scope *scope = PyObject_New(Scope, scope_type);
+    Scope *scope = PyObject_GC_New(Scope, scope_type);
     if (scope == nullptr)
         return nullptr;
     scope->pool_object = Py_NewRef(pool_object);
@@ -206,6 +225,7 @@ PyObject *scope_make(PyObject *pool_object, Pool *pool, Site *site, PyObject *sp
     scope->holds = scope->few;
     scope->room = holds_inline;
     scope->count = 0;
+    PyObject_GC_Track(reinterpret_cast<PyObject *>(scope));
     return reinterpret_cast<PyObject *>(scope);
 }
 
@@ -406,12 +426,15 @@ void bind_scope(nb::module_ &m)
         methods.push_back(*method);
     methods.push_back({});
     PyType_Slot scope_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(scope_dealloc)},
+                                 {Py_tp_traverse, reinterpret_cast<void *>(scope_traverse)},
+                                 {Py_tp_clear, reinterpret_cast<void *>(scope_clear)},
                                  {Py_tp_methods, methods.data()},
                                  {Py_tp_getset, scope_members},
                                  {Py_tp_doc, const_cast<char *>("An open scope of a pool.")},
                                  {}};
-    PyType_Spec scope_spec = {"tidepool._core.Scope", sizeof(Scope), 0,
-                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, scope_slots};
+    PyType_Spec scope_spec = {
+        "tidepool._core.Scope", sizeof(Scope), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, scope_slots};
     scope_type = make_type(m, &scope_spec, "Scope");
     PyType_Slot hold_slots[] = {
         {Py_tp_dealloc, reinterpret_cast<void *>(hold_dealloc)},
