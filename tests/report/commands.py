@@ -103,6 +103,17 @@ def records_short_programs():
     check(not list(work.glob("short.rec.*")), "only the record is left")
 
 
+def records_from_another_folder():
+    """What it writes when it ends is found, although the name of the record is relative."""
+    elsewhere = work / "elsewhere"
+    elsewhere.mkdir()
+    result = run("record", "-o", "moved.rec", "--", "sh", "-c", f"cd '{elsewhere}' && exec '{short}' return", cwd=work)
+    check(result.returncode == 0, f"a program that changes its folder: {result}")
+    facts = [l for l in read_lines(work / "moved.rec") if l.get("format") == "tidepool-facts"]
+    check(facts and any(s["samples"] > 0 for s in facts[-1]["sites"]), "its last facts have the uses of its site")
+    check(not list(elsewhere.iterdir()) and not list(work.glob("moved.rec.*")), "only the record is left")
+
+
 def records_nothing():
     result = run("record", "-o", work / "none.rec", "--", "sh", "-c", "exit 0")
     check(result.returncode == 3 and "told nothing" in result.stderr, f"no Tidepool: {result}")
@@ -280,6 +291,7 @@ subprocess.run([sys.executable, here / "sample.py", sample], check=True)
 records()
 records_signals()
 records_short_programs()
+records_from_another_folder()
 records_nothing()
 bad_files()
 trace()
