@@ -114,6 +114,31 @@ def records_from_another_folder():
     check(not list(elsewhere.iterdir()) and not list(work.glob("moved.rec.*")), "only the record is left")
 
 
+def records_with_signals_ignored():
+    """What a parent ignores the program ignores, but the command still learns that it ended."""
+    def ignore():
+        for number in (signal.SIGCHLD, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+
+    def default():
+        for number in (signal.SIGCHLD, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+
+    for before, wanted in ((ignore, True), (default, False)):
+        process = subprocess.Popen([*launcher, tidepool, "record", "-o", work / "ignored.rec", "--", "grep", "SigIgn", "/proc/self/status"],
+                                   env=environment, preexec_fn=before, restore_signals=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            output, _ = process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output = process.communicate()[0]
+            check(False, "record does not see that its program has ended")
+        check(process.returncode == 3, f"ended with {process.returncode}, although it told nothing")
+        ignored = int((output or "0").split()[-1], 16)
+        for number in (signal.SIGCHLD, signal.SIGPIPE):
+            check(bool(ignored >> (number - 1) & 1) == wanted, f"{number} in the program: ignored {ignored:x}, wanted {wanted}")
+
+
 def records_nothing():
     result = run("record", "-o", work / "none.rec", "--", "sh", "-c", "exit 0")
     check(result.returncode == 3 and "told nothing" in result.stderr, f"no Tidepool: {result}")
@@ -292,6 +317,7 @@ records()
 records_signals()
 records_short_programs()
 records_from_another_folder()
+records_with_signals_ignored()
 records_nothing()
 bad_files()
 trace()
