@@ -30,11 +30,12 @@ from typing import Any, TypeVar
 from . import _core, numpy, profile
 from ._core import (Buffer, Buffers, EscapeWarning, Scope, StaleError, ThreadError, __version__,
                     settle, step)
+from .page import facts, report
 from .steer import Setting, Settings, Site, Sites, log_events, on_event, settings, sites
 
 __all__ = ["Buffer", "Buffers", "EscapeWarning", "Pool", "Scope", "Setting", "Settings", "Site",
-           "Sites", "StaleError", "ThreadError", "local", "log_events", "numpy", "on_event",
-           "pools", "profile", "scoped", "settings", "settle", "sites", "step", "__version__"]
+           "Sites", "StaleError", "ThreadError", "facts", "local", "log_events", "numpy", "on_event",
+           "pools", "profile", "report", "scoped", "settings", "settle", "sites", "step", "__version__"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _pools: dict[int, weakref.ref[Pool]] = {}  # by id: list() of its values runs no code of Python's
