@@ -73,7 +73,8 @@ TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_informat
  *
  *   "format" "tidepool-facts", "format_version" 1; new members may come, none changes or goes
  *   "version", "pid", "program", "time_ns" (CLOCK_MONOTONIC), "wall_ns" (CLOCK_REALTIME),
- *   "process_cpu_ns"
+ *   "process_cpu_ns", "since_ns" (on the clock of time_ns, when this was asked first: once it is
+ *   another, the process has executed another program, whose ids and counters begin anew)
  *   "pools"     tide_pool_information: id name thread thread_name device local disabled check
  *               held_bytes live_bytes peak_bytes limit_bytes exported_bytes slots slots_live types
  *               depth allocations releases exchanges

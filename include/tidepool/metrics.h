@@ -16,8 +16,8 @@ TIDE_BEGIN_DECLS
 
 /* Writes what tide_facts_write tells now as metrics: in OpenMetrics, ending with `# EOF`, or in
  * Prometheus's text format (Content-Type `text/plain; version=0.0.4`). A family has at most 100
- * series of its own; the rest is summed as `other`. What pools had counted that are gone since the
- * first call stays in the sums, as long as they were there in an earlier call. TIDE_ERROR_ARGUMENT
+ * series of its own; the rest is summed as `other`. What pools, buffers and sites had counted that
+ * are gone stays in the sums, if they were there in an earlier call. TIDE_ERROR_ARGUMENT
  * for NULL, TIDE_ERROR_MEMORY, TIDE_ERROR_FILE; then what was written is not whole. The message is
  * not set. Any thread; calls wait for each other. */
 tide_status tide_metrics_write(FILE *out, bool openmetrics);

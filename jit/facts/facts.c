@@ -27,6 +27,18 @@ static uint64_t facts_clock(clockid_t clock)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* When it was asked first. A forked child has its parent's, and another number as a process. */
+static uint64_t facts_since(void)
+{
+    static uint64_t since;
+    uint64_t none = 0, now = facts_clock(CLOCK_MONOTONIC);
+    tide_assert(now > 0);
+    return __atomic_compare_exchange_n(&since, &none, now, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED)
+               ? now
+               : none;
+}
+
 static void facts_write_head(tide_json *json)
 {
     tide_json_text(json, "format", "tidepool-facts");
@@ -34,6 +46,7 @@ static void facts_write_head(tide_json *json)
     tide_json_text(json, "version", tide_version());
     tide_json_count(json, "pid", (uint64_t)getpid());
     tide_json_text(json, "program", program_invocation_short_name);
+    tide_json_count(json, "since_ns", facts_since());
     tide_json_count(json, "time_ns", facts_clock(CLOCK_MONOTONIC));
     tide_json_count(json, "wall_ns", facts_clock(CLOCK_REALTIME));
     tide_json_count(json, "process_cpu_ns", facts_clock(CLOCK_PROCESS_CPUTIME_ID));

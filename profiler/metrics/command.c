@@ -98,8 +98,8 @@ static int metrics_answer(const char *path, const char *accept, FILE *out, const
         return 503;
     }
     tide_metrics_format format = tide_metrics_accepted(accept);
-    tide_metrics_remember(job->memory, facts);
-    bool good = tide_metrics_of(out, facts, job->memory, format);
+    bool good = tide_metrics_remember(job->memory, facts) &&
+                tide_metrics_of(out, facts, job->memory, format);
     json_decref(facts);
     *type = tide_metrics_type(format);
     return good ? 200 : 500;

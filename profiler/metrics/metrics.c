@@ -115,14 +115,15 @@ enum { METRICS_GROUPS = sizeof metrics_groups / sizeof *metrics_groups };
 /* ---- what is gone ---- */
 
 struct tide_metrics_memory {
-    json_t *last; /* document, or NULL */
-    tide_table gone[METRICS_GROUPS];
+    json_t *last;                    /* document, or NULL */
+    tide_table gone[METRICS_GROUPS]; /* with a row for whatever was there, in the order it came */
 };
 
-/* Counters of things that may go while the process lives. */
+/* Counters of things that may go while the process lives: pools, buffers, sites of a module. */
 static bool metrics_may_go(const metrics_group *group)
 {
-    return group->form == &metrics_pools_counted || group->form == &metrics_buffers_counted;
+    return group->form == &metrics_pools_counted || group->form == &metrics_buffers_counted ||
+           group->form == &metrics_sites_counted;
 }
 
 static void metrics_table_begin(tide_table *table, const metrics_group *group)
@@ -153,46 +154,60 @@ void tide_metrics_memory_free(tide_metrics_memory *memory)
     free(memory);
 }
 
-static bool metrics_has(const json_t *list, uint64_t id)
+/* The lists of documents have one order, so it mostly stands at the cursor. */
+static bool metrics_has(const json_t *list, uint64_t id, size_t *cursor)
 {
-    const json_t *object;
-    size_t i;
-    json_array_foreach(list, i, object)
-    {
-        if (tide_value_count(object, "id") == id)
+    size_t count = json_array_size(list);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (*cursor + i) % count;
+        if (tide_value_count(json_array_get(list, at), "id") == id) {
+            *cursor = at + 1;
             return true;
+        }
     }
     return false;
 }
 
+/* Their rows were reserved when they were first seen. */
 static void metrics_remember_gone(tide_table *gone, const json_t *before, const json_t *now)
 {
     const json_t *list = json_object_get(now, gone->form->list), *object;
-    size_t i;
+    size_t i, cursor = 0;
     json_array_foreach(json_object_get(before, gone->form->list), i, object)
     {
-        if (!metrics_has(list, tide_value_count(object, "id")))
-            (void)tide_table_add(gone, object); /* without memory a counter goes back: no more */
+        if (metrics_has(list, tide_value_count(object, "id"), &cursor))
+            continue;
+        bool added = tide_table_add(gone, object);
+        tide_assert(added);
+        (void)added;
     }
     for (i = 0; i < gone->count; i++)
         gone->rows[i].first = NULL; /* a document's that is given back */
 }
 
-void tide_metrics_remember(tide_metrics_memory *memory, const json_t *facts)
+/* Is it of the same program, by the same copy of the library? Then its ids are the same things'. */
+static bool metrics_is_same(const json_t *before, const json_t *now)
 {
-    json_t *now = json_deep_copy(facts);
-    bool same =
-        memory->last != NULL &&
-        tide_value_count(memory->last, "pid") == tide_value_count(facts, "pid") &&
-        strcmp(tide_value_text(memory->last, "program"), tide_value_text(facts, "program")) == 0;
-    if (!same)
+    return tide_value_count(before, "pid") == tide_value_count(now, "pid") &&
+           tide_value_count(before, "since_ns") == tide_value_count(now, "since_ns") &&
+           strcmp(tide_value_text(before, "program"), tide_value_text(now, "program")) == 0;
+}
+
+bool tide_metrics_remember(tide_metrics_memory *memory, json_t *facts)
+{
+    if (memory->last != NULL && !metrics_is_same(memory->last, facts))
         metrics_forget(memory);
-    for (int i = 0; same && i < METRICS_GROUPS; i++) {
+    for (int i = 0; i < METRICS_GROUPS; i++) {
+        if (metrics_may_go(&metrics_groups[i]) && !tide_table_reserve(&memory->gone[i], facts))
+            return false;
+    }
+    for (int i = 0; memory->last != NULL && i < METRICS_GROUPS; i++) {
         if (metrics_may_go(&metrics_groups[i]))
             metrics_remember_gone(&memory->gone[i], memory->last, facts);
     }
     json_decref(memory->last);
-    memory->last = now;
+    memory->last = json_incref(facts);
+    return true;
 }
 
 /* ---- writing ---- */

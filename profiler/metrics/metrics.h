@@ -16,17 +16,18 @@ enum { TIDE_METRICS_SERIES = 100 };
 
 typedef enum tide_metrics_format { TIDE_METRICS_PROMETHEUS, TIDE_METRICS_OPEN } tide_metrics_format;
 
-/* What pools that are gone had counted, so that counters do not go back: kept from one document of
- * a process to the next. All zero at first. */
+/* What pools, buffers and sites that are gone had counted, so that counters do not go back, and which
+ * series are of their own: kept from one document of a process to the next. */
 typedef struct tide_metrics_memory tide_metrics_memory;
 
 /* NULL without memory. */
 tide_metrics_memory *tide_metrics_memory_new(void);
 void tide_metrics_memory_free(tide_metrics_memory *memory);
 
-/* Adds what is gone since the document before, and keeps this one. Of another process (a program
- * that was executed) it forgets all. */
-void tide_metrics_remember(tide_metrics_memory *memory, const json_t *facts);
+/* Adds what is gone since the document before, and keeps this one (a reference: it must not change).
+ * Of another process, or of a program that it executed, it forgets all. False without memory: then
+ * the document is not kept, and nothing of what is gone is lost. */
+bool tide_metrics_remember(tide_metrics_memory *memory, json_t *facts);
 
 /* `memory` may be NULL. False without memory for it; then what was written is not whole. */
 bool tide_metrics_of(FILE *out, const json_t *facts, const tide_metrics_memory *memory,

@@ -84,6 +84,20 @@ bool tide_table_add(tide_table *table, const json_t *object)
     return true;
 }
 
+bool tide_table_reserve(tide_table *table, const json_t *document)
+{
+    const json_t *object;
+    size_t i;
+    json_array_foreach(json_object_get(document, table->form->list), i, object)
+    {
+        tide_table_labels labels;
+        table_labels(table, object, labels);
+        if (table_row(table, labels) == NULL)
+            return false;
+    }
+    return true;
+}
+
 bool tide_table_fill(tide_table *table, const json_t *document)
 {
     const json_t *object;

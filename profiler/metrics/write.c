@@ -10,9 +10,24 @@
 #include "profiler/metrics/metrics.h"
 #include "runtime/base/assert.h"
 
-/* One process, one memory of what is gone. */
+/* One process, one memory of what is gone. A document is asked for with the lock held: of two that
+ * were asked for at once, the earlier one, remembered last, would bring back what is gone. */
 static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t write_once = PTHREAD_ONCE_INIT;
 static tide_metrics_memory *write_memory;
+
+/* In a forked child, whose thread may not be the one that had the lock. What was remembered is of
+ * the parent, and may be half changed. */
+static void write_after_fork(void)
+{
+    pthread_mutex_init(&write_lock, NULL);
+    write_memory = NULL;
+}
+
+static void write_prepare(void)
+{
+    (void)pthread_atfork(NULL, NULL, write_after_fork);
+}
 
 /* The document, or NULL with the status. */
 static json_t *write_ask(tide_status *status)
@@ -31,25 +46,31 @@ static json_t *write_ask(tide_status *status)
     return facts;
 }
 
-tide_status tide_metrics_write(FILE *out, bool openmetrics)
+/* With the lock. */
+static tide_status write_metrics(FILE *out, tide_metrics_format format)
 {
     tide_status status;
-    if (out == NULL)
-        return TIDE_ERROR_ARGUMENT;
     json_t *facts = write_ask(&status);
     if (facts == NULL)
         return status;
-    pthread_mutex_lock(&write_lock);
     if (write_memory == NULL)
         write_memory = tide_metrics_memory_new();
-    if (write_memory != NULL)
-        tide_metrics_remember(write_memory, facts);
-    bool good = write_memory != NULL &&
-                tide_metrics_of(out, facts, write_memory,
-                                openmetrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS);
-    pthread_mutex_unlock(&write_lock);
+    bool good = write_memory != NULL && tide_metrics_remember(write_memory, facts) &&
+                tide_metrics_of(out, facts, write_memory, format);
     json_decref(facts);
     if (good)
         return TIDE_OK;
     return ferror(out) ? TIDE_ERROR_FILE : TIDE_ERROR_MEMORY;
+}
+
+tide_status tide_metrics_write(FILE *out, bool openmetrics)
+{
+    if (out == NULL)
+        return TIDE_ERROR_ARGUMENT;
+    pthread_once(&write_once, write_prepare);
+    pthread_mutex_lock(&write_lock);
+    tide_status status =
+        write_metrics(out, openmetrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS);
+    pthread_mutex_unlock(&write_lock);
+    return status;
 }

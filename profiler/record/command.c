@@ -84,14 +84,25 @@ static bool record_keep(tide_record_line what, json_t *line, void *user)
 
 /* ---- what it writes when it ends ---- */
 
+/* Beside the record, from the root, for the program may change its folder. False: the name is too
+ * long. */
+static bool record_name_last(record_job *job)
+{
+    char here[PATH_MAX] = "";
+    if (job->path[0] != '/' && getcwd(here, sizeof here) == NULL)
+        return false;
+    int length = snprintf(job->last, sizeof job->last, "%s%s%s.last-XXXXXX", here,
+                          here[0] != 0 ? "/" : "", job->path);
+    return length > 0 && (size_t)length < sizeof job->last;
+}
+
 /* A program may end before anybody looks at it, and always ends after the last look. So it writes
  * its facts to a file of ours (the setting `stats`), unless its user wants them elsewhere. */
 static int record_start(record_job *job)
 {
     const char *variables[] = {
         "TIDEPOOL_LISTEN", "1", "TIDEPOOL_STATS", "json", "TIDEPOOL_STATS_FILE", job->last, NULL};
-    int length = snprintf(job->last, sizeof job->last, "%s.last-XXXXXX", job->path);
-    int made = (size_t)length < sizeof job->last && getenv("TIDEPOOL_STATS") == NULL
+    int made = getenv("TIDEPOOL_STATS") == NULL && record_name_last(job)
                    ? mkostemp(job->last, O_CLOEXEC)
                    : -1;
     if (made >= 0)

@@ -54,21 +54,33 @@ static bool look_facts(tide_look *look, tide_record_visit *visit, void *user)
     json_t *facts;
     if (tool_client_facts(&look->client, &facts) != TOOL_OK)
         return false;
-    bool good = tide_record_is_facts(facts, NULL) && visit(TIDE_RECORD_FACTS, facts, user) &&
-                tide_codes_ask(&look->codes, &look->client, facts, visit, user);
+    bool good = tide_record_is_facts(facts, NULL);
+    uint64_t since_ns = tide_value_count(facts, "since_ns");
+    if (good && since_ns != look->since_ns) {
+        look->since_ns = since_ns;
+        look->serial = 0;
+        look->codes.count = 0;
+    }
+    good = good && visit(TIDE_RECORD_FACTS, facts, user) &&
+           tide_codes_ask(&look->codes, &look->client, facts, visit, user);
     json_decref(facts);
     return good;
+}
+
+/* A connection ends when the process executes another program, so here is where that is seen. */
+static bool look_open(tide_look *look, tide_record_visit *visit, void *user)
+{
+    tide_assert(!look->open);
+    look->open =
+        tool_client_open(&look->client, look->pid, look->folder, look->timeout_ms) == TOOL_OK;
+    return look->open && look_facts(look, visit, user);
 }
 
 bool tide_look_once(tide_look *look, tide_record_visit *visit, void *user)
 {
     tide_assert(look->pid > 0 && look->timeout_ms > 0);
-    if (!look->open)
-        look->open =
-            tool_client_open(&look->client, look->pid, look->folder, look->timeout_ms) == TOOL_OK;
-    if (!look->open)
-        return false;
-    if (look_events(look, visit, user) && look_facts(look, visit, user))
+    if ((look->open || look_open(look, visit, user)) && look_events(look, visit, user) &&
+        look_facts(look, visit, user))
         return true;
     tide_look_end(look);
     return false;
@@ -79,5 +91,4 @@ void tide_look_end(tide_look *look)
     if (look->open)
         tool_client_close(&look->client);
     look->open = false;
-    look->codes.count = 0; /* the next connection may be to another program */
 }

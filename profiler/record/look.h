@@ -4,6 +4,7 @@
 #define TIDEPOOL_PROFILER_RECORD_LOOK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "profiler/record/codes.h"
@@ -15,14 +16,17 @@ typedef struct tide_look {
     const char *folder; /* of sockets; NULL: where they always are */
     int timeout_ms;     /* for each answer                         */
     tool_client client;
-    bool open;         /* there is a connection         */
+    bool open;         /* there is a connection           */
     json_int_t serial; /* of the last event that was seen */
+    uint64_t since_ns; /* of the last facts               */
     tide_codes codes;
 } tide_look;
 
-/* Calls `visit` with events, gaps, facts and code as a record has them. False where the process gives no
- * good answer: `client.error` says why, the connection is closed, and the next look tries anew, for
- * the process may have executed another program. */
+/* Calls `visit` with facts where a connection was made, then with events, gaps, facts and code as a
+ * record has them. False where the process gives no good answer: `client.error` says why, the
+ * connection is closed, and the next look tries anew, for the process may have executed another
+ * program. That one's facts, which have another "since_ns", come before its events, and those from
+ * the first on. */
 bool tide_look_once(tide_look *look, tide_record_visit *visit, void *user);
 
 void tide_look_end(tide_look *look);

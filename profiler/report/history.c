@@ -169,9 +169,19 @@ static bool history_add_gone(tide_things *things, uint64_t now)
     return true;
 }
 
+static void history_begin_anew(tide_history *history)
+{
+    json_t *head = json_incref(history->head);
+    tide_history_free(history);
+    history->head = head;
+}
+
 static bool history_add_facts(tide_history *history, json_t *facts)
 {
     uint64_t now = tide_value_count(facts, "time_ns");
+    if (history->last != NULL &&
+        tide_value_count(history->last, "since_ns") != tide_value_count(facts, "since_ns"))
+        history_begin_anew(history);
     if (history->first == NULL) {
         history->first = json_incref(facts);
         history->first_ns = now;

@@ -51,7 +51,8 @@ typedef struct tide_history {
     size_t event_count;
 } tide_history;
 
-/* A tide_record_visit; `user` is the history, all zero at first. */
+/* A tide_record_visit; `user` is the history, all zero at first. Facts of another program that the
+ * process has executed end what was before: its things are other ones, whatever their ids. */
 bool tide_history_add(tide_record_line what, json_t *line, void *user);
 
 void tide_history_free(tide_history *history);

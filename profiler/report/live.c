@@ -32,7 +32,7 @@ static long long live_now_ms(void)
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A document of an earlier moment would be none of this process: the history begins anew. */
+/* A document of an earlier moment is of another process: the history begins anew. */
 static bool live_keep(tide_record_line what, json_t *line, void *user)
 {
     live_job *job = user;

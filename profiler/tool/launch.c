@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Other programs of this project. */
+/* Other programs. */
 #define _GNU_SOURCE
 #include "profiler/tool/launch.h"
 
@@ -44,10 +44,25 @@ bool tool_find_stager(char path[PATH_MAX])
     return snprintf(path, PATH_MAX, "%s", named) < PATH_MAX;
 }
 
+static struct sigaction launch_pipe, launch_child; /* as they were inherited */
+
+void tool_signals_take(void)
+{
+    struct sigaction ignored = {.sa_handler = SIG_IGN}, usual = {.sa_handler = SIG_DFL};
+    (void)sigaction(SIGPIPE, &ignored, &launch_pipe);
+    (void)sigaction(SIGCHLD, &usual, &launch_child);
+}
+
+void tool_signals_give_back(void)
+{
+    (void)sigaction(SIGPIPE, &launch_pipe, NULL);
+    (void)sigaction(SIGCHLD, &launch_child, NULL);
+}
+
 /* In the child. An output of its own comes without complaints. */
 static void launch_execute(const char *path, char *const args[], const int input[2], int output)
 {
-    (void)signal(SIGPIPE, SIG_DFL);
+    tool_signals_give_back();
     if (input[0] >= 0)
         (void)dup2(input[0], STDIN_FILENO);
     if (output >= 0) {

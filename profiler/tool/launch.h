@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Other programs of this project: where they are, and running one. */
+/* Other programs: where those of this project are, running one, and what a program inherits. */
 #ifndef TIDEPOOL_PROFILER_TOOL_LAUNCH_H
 #define TIDEPOOL_PROFILER_TOOL_LAUNCH_H
 
@@ -12,6 +12,11 @@ bool tool_find_program(const char *name, const char *const *places, char path[PA
 
 /* The stager: the one that TIDEPOOL_STAGER names, else that beside this program. */
 bool tool_find_stager(char path[PATH_MAX]);
+
+/* Makes this process ignore SIGPIPE, and hear of children that end whatever was inherited. A child
+ * gets back what was, by the second, before it executes. */
+void tool_signals_take(void);
+void tool_signals_give_back(void);
 
 /* Runs it with the text as its standard input (NULL: ours). Its exit status, or -1 after a
  * complaint. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tidepool: looks into processes that use Tidepool and listen. Here: its table of commands. */
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "profiler/tool/launch.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
@@ -69,7 +69,7 @@ static int main_finish(int code)
 int main(int count, char **args)
 {
     const char *name = count > 1 ? args[1] : "";
-    (void)signal(SIGPIPE, SIG_IGN); /* a process that ends while it is asked is an answer, too */
+    tool_signals_take(); /* a process that ends while it is asked is an answer, too */
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         main_print_usage(stdout);
         return main_finish(TOOL_OK);

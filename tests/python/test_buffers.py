@@ -76,6 +76,24 @@ def test_dlpack_says_no_where_it_cannot(buffers):
     assert b.__dlpack_device__() == (1, 0)
 
 
+def test_dlpack_of_a_buffer_that_its_arguments_release(buffers):
+    class Version(tuple):
+        def __getitem__(self, at):
+            b.release()
+            return super().__getitem__(at)
+
+    b = buffers.acquire(100)
+    with pytest.raises(tidepool.StaleError):
+        b.__dlpack__(max_version=Version((1, 0)))
+    b = buffers.acquire(100)
+    for arguments in ({"max_version": ("1", 0)}, {"max_version": 1}, {"max_version": (1, 0), "dl_device": ("cpu", 0)}):
+        with pytest.raises(TypeError):
+            b.__dlpack__(**arguments)
+    with pytest.raises(OverflowError):
+        b.__dlpack__(max_version=(1 << 80, 0))
+    b.release()
+
+
 def test_a_capsule_that_nobody_takes_lets_go(buffers):
     b = buffers.acquire(100)
     capsule = b.__dlpack__(max_version=(1, 0))

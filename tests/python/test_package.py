@@ -9,12 +9,13 @@ import sys
 import pytest
 
 import tidepool
+import tidepool.page
 import tidepool.steer
 
 HOME = pathlib.Path(tidepool.__file__).parent
 
 
-@pytest.mark.parametrize("module", [tidepool, tidepool.numpy, tidepool.steer, tidepool.profile])
+@pytest.mark.parametrize("module", [tidepool, tidepool.numpy, tidepool.page, tidepool.steer, tidepool.profile])
 def test_doctests(module):
     done = doctest.testmod(module)
     assert done.failed == 0

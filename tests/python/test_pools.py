@@ -113,6 +113,28 @@ def test_each_thread_has_its_own_pool():
     assert ours in tidepool.pools()
 
 
+def test_pools_come_and_go_while_they_are_listed():
+    """Here a pool itself makes and drops others when it is looked at, as a thread could just then."""
+    class Busy(tidepool.Pool):
+        @property
+        def closed(self):
+            made.extend(tidepool.Pool("comes") for _ in range(20))
+            del made[:30]
+            return False
+
+    made = []
+    ours, shut, busy = tidepool.Pool("stays"), tidepool.Pool("shut"), [Busy() for _ in range(5)]
+    shut.close()
+    for _ in range(5):
+        listed = tidepool.pools()
+        assert all(any(one is pool for pool in listed) for one in (ours, *busy))
+        assert not any(pool is shut for pool in listed)
+    made.clear()
+    del listed, busy
+    gc.collect()
+    assert "comes" not in [pool.name for pool in tidepool.pools()]
+
+
 @pytest.mark.parametrize("level", [-1, 2, 3])
 def test_a_bad_check_level(level):
     with pytest.raises(ValueError, match="check"):

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 import warnings
+import weakref
 
 import numpy
 import pytest
@@ -59,6 +60,23 @@ def test_constructors_are_numpys(pool):
     assert pool.stats()["pinned"] == 0
 
 
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("kind", ["i2", "u4", "i8", "f2", "f4", "f8", "c8", "c16", "m8[s]"])
+def test_byte_orders(pool, order, kind):
+    dtype = numpy.dtype(order + kind)
+    with pool.scope() as s:
+        for ours, theirs in ((s.arange(0, 2000, 100, dtype), numpy.arange(0, 2000, 100).astype(dtype)),
+                             (s.arange(2, dtype=dtype), numpy.arange(2).astype(dtype)),
+                             (s.arange(0, dtype=dtype), numpy.arange(0).astype(dtype)),
+                             (s.ones(5, dtype), numpy.ones(5, dtype)),
+                             (s.full(5, 300, dtype), numpy.full(5, 300, dtype)),
+                             (s.copy(numpy.arange(300).astype(dtype)), numpy.arange(300).astype(dtype))):
+            assert ours.dtype == dtype and ours.dtype.byteorder == theirs.dtype.byteorder
+            assert ours.tobytes() == theirs.tobytes()
+        del ours
+    assert pool.stats()["pinned"] == 0
+
+
 def test_arrays_of_a_scope_do_not_overlap(pool):
     with pool.scope() as s:
         arrays = [s.full(100, i, "f4") for i in range(50)]
@@ -75,6 +93,9 @@ def test_a_frame_is_one_call(pool):
     with pytest.raises(ValueError):
         with pool.frame((3, "f4"), -1):
             pass
+    with pool.frame((3, numpy.int64(4))) as (a,):
+        assert a.shape == (3, 4)
+        del a
     assert pool.depth == 0 and pool.stats()["slots_live"] == 0
 
 
@@ -85,6 +106,8 @@ def test_a_frame_is_one_call(pool):
     (lambda s: s.empty((1 << 40, 1 << 40)), ValueError), (lambda s: s.empty((0, 1 << 40, 1 << 40)), ValueError),
     (lambda s: s.empty(1 << 55), MemoryError), (lambda s: s.empty("x"), TypeError),
     (lambda s: s.empty(3, "no such"), TypeError), (lambda s: s.empty(3, "f4", "X"), ValueError),
+    (lambda s: s.empty(3, "f4", "\udc80"), ValueError), (lambda s: s.empty(3, "f4", "C\0"), ValueError),
+    (lambda s: s.full(3, 1, order=7), ValueError),
     (lambda s: s.empty(3, nonsense=1), TypeError), (lambda s: s.empty(3, shape=4), TypeError),
     (lambda s: s.empty(), TypeError), (lambda s: s.empty(1, "f4", "C", 1), TypeError),
     (lambda s: s.full(3, "x", "f4"), ValueError), (lambda s: s.arange(0, 1, 0), ZeroDivisionError),
@@ -111,6 +134,24 @@ def test_an_argument_that_ends_the_scope(pool):
             s.empty(Length())
         assert (outer.zeros(100) + kept == 1).all()
         del kept
+
+
+def test_a_frame_whose_specs_end_its_scope(pool):
+    """Then it is not ended once more, nor in place of the one around."""
+    class Length:
+        def __index__(self):
+            frame.__exit__(None, None, None)
+            return 100
+
+    for around in (False, True):
+        outer = pool.scope().__enter__() if around else None
+        frame = pool.frame(10, Length())
+        with pytest.raises(tidepool.StaleError, match="has ended"):
+            frame.__enter__()
+        assert pool.depth == around and not frame.open
+        if outer is not None:
+            assert outer.ones(10).sum() == 10
+            outer.__exit__(None, None, None)
 
 
 @pytest.mark.filterwarnings("ignore:nanobind")
@@ -375,6 +416,34 @@ def test_generators_and_coroutines_are_refused():
 
 
 # ---- leaks ----
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_scopes_in_cycles_are_collected(opened):
+    class Sequence(list):
+        pass
+
+    def cycles():
+        through_pool = tidepool.Pool("cycle")
+        through_pool.scope_of_mine = through_pool.scope()
+        other = tidepool.Pool("specs")
+        specs = Sequence([10])
+        frame = other.frame(specs)
+        held = frame.__enter__() if opened else None
+        if opened:
+            through_pool.scope_of_mine.__enter__()
+            through_pool.scope_of_mine.ones(100)
+        specs.append(frame)
+        return [weakref.ref(one) for one in (through_pool, other, specs)], held
+
+    gc.collect()
+    gone, held = cycles()
+    assert all(one() is not None for one in gone)
+    gc.collect()
+    assert [one() for one in gone] == [None] * 3
+    if held is not None:
+        held[0][:] = 1
+        assert held[0].sum() == 10
 
 
 def test_many_scopes_leak_nothing(pool):

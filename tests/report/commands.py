@@ -131,6 +131,42 @@ def records_code():
     check([(n, s["code_is"]) for n, s in plain.items()] == [("group_by", "spec")], f"a spec that no stager knows: {plain}")
 
 
+def records_from_another_folder():
+    """What it writes when it ends is found, although the name of the record is relative."""
+    elsewhere = work / "elsewhere"
+    elsewhere.mkdir()
+    result = run("record", "-o", "moved.rec", "--", "sh", "-c", f"cd '{elsewhere}' && exec '{short}' return", cwd=work)
+    check(result.returncode == 0, f"a program that changes its folder: {result}")
+    facts = [l for l in read_lines(work / "moved.rec") if l.get("format") == "tidepool-facts"]
+    check(facts and any(s["samples"] > 0 for s in facts[-1]["sites"]), "its last facts have the uses of its site")
+    check(not list(elsewhere.iterdir()) and not list(work.glob("moved.rec.*")), "only the record is left")
+
+
+def records_with_signals_ignored():
+    """What a parent ignores the program ignores, but the command still learns that it ended."""
+    def ignore():
+        for number in (signal.SIGCHLD, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+
+    def default():
+        for number in (signal.SIGCHLD, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+
+    for before, wanted in ((ignore, True), (default, False)):
+        process = subprocess.Popen([*launcher, tidepool, "record", "-o", work / "ignored.rec", "--", "grep", "SigIgn", "/proc/self/status"],
+                                   env=environment, preexec_fn=before, restore_signals=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            output, _ = process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output = process.communicate()[0]
+            check(False, "record does not see that its program has ended")
+        check(process.returncode == 3, f"ended with {process.returncode}, although it told nothing")
+        ignored = int((output or "0").split()[-1], 16)
+        for number in (signal.SIGCHLD, signal.SIGPIPE):
+            check(bool(ignored >> (number - 1) & 1) == wanted, f"{number} in the program: ignored {ignored:x}, wanted {wanted}")
+
+
 def records_nothing():
     result = run("record", "-o", work / "none.rec", "--", "sh", "-c", "exit 0")
     check(result.returncode == 3 and "told nothing" in result.stderr, f"no Tidepool: {result}")
@@ -310,6 +346,8 @@ records_signals()
 records_short_programs()
 if os.path.exists(stager):
     records_code()
+records_from_another_folder()
+records_with_signals_ignored()
 records_nothing()
 bad_files()
 trace()

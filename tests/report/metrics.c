@@ -107,7 +107,7 @@ static void labels_are_bounded(void **state)
 static void expect_after(tide_metrics_memory *memory, const char *pools, const char *line)
 {
     json_t *facts = document(pools);
-    tide_metrics_remember(memory, facts);
+    assert_true(tide_metrics_remember(memory, facts));
     char *text = written(facts, memory, TIDE_METRICS_PROMETHEUS);
     expect_line(text, line);
     free(text);
@@ -134,12 +134,123 @@ static void counters_do_not_go_back_with_a_pool(void **state)
     expect_after(memory, "\"pools\":[]", wanted);
     json_t *other =
         json_loads("{\"pid\":8,\"pools\":[" POOL("1", "1") "]}", 0, NULL); /* another process */
-    tide_metrics_remember(memory, other);
+    assert_true(tide_metrics_remember(memory, other));
     char *text = written(other, memory, TIDE_METRICS_PROMETHEUS);
     snprintf(wanted, sizeof wanted, line, 1);
     expect_line(text, wanted);
     free(text);
     json_decref(other);
+    tide_metrics_memory_free(memory);
+}
+
+static void counters_do_not_go_back_with_a_module(void **state)
+{
+    tide_metrics_memory *memory = tide_metrics_memory_new();
+    const char *line = "tidepool_site_samples_total{site=\"s\",kind=\"scope\",place=\"\"} 7";
+    (void)state;
+    expect_after(memory, "\"sites\":[{\"id\":1,\"name\":\"s\",\"kind\":\"scope\",\"samples\":7}]",
+                 line);
+    expect_after(memory, "\"sites\":[]", line);
+    expect_after(memory, "\"sites\":[{\"id\":2,\"name\":\"s\",\"kind\":\"scope\",\"samples\":0}]",
+                 line);
+    tide_metrics_memory_free(memory);
+}
+
+/* Pools of names of their own, from one number to another, that have made so many allocations. */
+static json_t *pools_between(int from, int to)
+{
+    json_t *facts = document("\"pools\":[]");
+    for (int i = from; i <= to; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%d", i);
+        json_array_append_new(json_object_get(facts, "pools"),
+                              json_pack("{s:i,s:s,s:s,s:i}", "id", i, "name", name, "device",
+                                        "host", "allocations", 1000 + i));
+    }
+    return facts;
+}
+
+static void what_was_summed_as_other_stays_so(void **state)
+{
+    tide_metrics_memory *memory = tide_metrics_memory_new();
+    const int most = TIDE_METRICS_SERIES;
+    char own[128], other[128];
+    (void)state;
+    snprintf(own, sizeof own, "tidepool_pool_allocations_total{pool=\"p%d\",device=\"host\"} %d",
+             most, 1000 + most);
+    snprintf(other, sizeof other,
+             "tidepool_pool_allocations_total{pool=\"other\",device=\"other\"} %d",
+             1000 + most + 1);
+    for (int gone = 0; gone < 2; gone++) {
+        json_t *facts = pools_between(1, most + 1 - gone);
+        assert_true(tide_metrics_remember(memory, facts));
+        char *text = written(facts, memory, TIDE_METRICS_PROMETHEUS);
+        expect_line(text, own);
+        expect_line(text, other);
+        free(text);
+        json_decref(facts);
+    }
+    tide_metrics_memory_free(memory);
+}
+
+static void another_program_of_the_process_begins_anew(void **state)
+{
+    tide_metrics_memory *memory = tide_metrics_memory_new();
+    (void)state;
+    const char *line = "tidepool_pool_allocations_total{pool=\"pool\",device=\"host\"} %d";
+    char wanted[128];
+    snprintf(wanted, sizeof wanted, line, 10);
+    expect_after(memory, "\"since_ns\":1,\"pools\":[" POOL("1", "10") "]", wanted);
+    expect_after(memory, "\"since_ns\":1,\"pools\":[]", wanted);
+    snprintf(wanted, sizeof wanted, line, 3);
+    expect_after(memory, "\"since_ns\":2,\"pools\":[" POOL("1", "3") "]", wanted);
+    tide_metrics_memory_free(memory);
+}
+
+/* ---- when memory is short ---- */
+
+static bool memory_short;
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    return memory_short ? NULL : __real_realloc(memory, bytes);
+}
+
+static void *json_memory(size_t bytes)
+{
+    return memory_short ? NULL : malloc(bytes);
+}
+
+static void counters_do_not_go_back_without_memory(void **state)
+{
+    tide_metrics_memory *memory = tide_metrics_memory_new();
+    json_t *before = pools_between(1, 20), *more = pools_between(2, 40),
+           *after = pools_between(40, 40);
+    (void)state;
+    json_set_alloc_funcs(json_memory, free);
+    assert_true(tide_metrics_remember(memory, before));
+    memory_short = true;
+    assert_false(tide_metrics_remember(memory, more)); /* nothing of it is kept */
+    memory_short = false;
+    assert_true(tide_metrics_remember(memory, before));
+    assert_true(tide_metrics_remember(memory, more));
+    memory_short = true;
+    assert_true(tide_metrics_remember(memory, after));
+    memory_short = false;
+    char *text = written(after, memory, TIDE_METRICS_PROMETHEUS);
+    for (int i = 1; i <= 40; i++) {
+        char line[128];
+        snprintf(line, sizeof line,
+                 "tidepool_pool_allocations_total{pool=\"p%d\",device=\"host\"} %d", i, 1000 + i);
+        expect_line(text, line);
+    }
+    json_set_alloc_funcs(malloc, free);
+    free(text);
+    json_decref(before);
+    json_decref(more);
+    json_decref(after);
     tide_metrics_memory_free(memory);
 }
 
@@ -171,6 +282,10 @@ int main(void)
         cmocka_unit_test(things_are_added_up_by_label),
         cmocka_unit_test(labels_are_bounded),
         cmocka_unit_test(counters_do_not_go_back_with_a_pool),
+        cmocka_unit_test(counters_do_not_go_back_with_a_module),
+        cmocka_unit_test(what_was_summed_as_other_stays_so),
+        cmocka_unit_test(another_program_of_the_process_begins_anew),
+        cmocka_unit_test(counters_do_not_go_back_without_memory),
         cmocka_unit_test(the_format_is_what_is_liked_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,12 +2,16 @@
 /* A program writes its own metrics: they are what its pools say, also of a thread that has ended. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <tidepool/metrics.h>
@@ -78,8 +82,84 @@ static void figures_are_the_pools_own(void **state)
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
 }
 
+/* ---- two at once ---- */
+
+static _Thread_local bool slow_is_here;
+static sem_t slow_has_asked, quick_is_done;
+
+tide_status __real_tide_facts_write(FILE *out);
+tide_status __wrap_tide_facts_write(FILE *out);
+
+/* The slow thread's document is some time old when it is used: until the quick thread has written
+ * its own, unless that waits for this one. */
+tide_status __wrap_tide_facts_write(FILE *out)
+{
+    struct timespec until;
+    tide_status status = __real_tide_facts_write(out);
+    if (slow_is_here) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 300000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        sem_post(&slow_has_asked);
+        (void)sem_timedwait(&quick_is_done, &until);
+    }
+    return status;
+}
+
+static void *slow_run(void *unused)
+{
+    slow_is_here = true;
+    free(metrics_text(false));
+    return unused;
+}
+
+/* It has one thread, and what it counts is its own. */
+static void expect_a_child_writes(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        free(metrics_text(false));
+        _exit(0);
+    }
+    int status = -1;
+    assert_true(child > 0 && waitpid(child, &status, 0) == child);
+    assert_int_equal(status, 0);
+}
+
+static void a_pool_that_goes_between_two_is_counted_once(void **state)
+{
+    static const char series[] =
+        "\ntidepool_pool_allocations_total{pool=\"going\",device=\"host\"} ";
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = "going"});
+    pthread_t slow;
+    (void)state;
+    assert_non_null(pool);
+    assert_non_null(tide_acquire(pool, double, 1000));
+    char *text = metrics_text(false);
+    double counted = value_of(text, series);
+    free(text);
+    sem_init(&slow_has_asked, 0, 0);
+    sem_init(&quick_is_done, 0, 0);
+    assert_int_equal(pthread_create(&slow, NULL, slow_run, NULL), 0);
+    while (sem_wait(&slow_has_asked) != 0)
+        continue;
+    expect_a_child_writes();
+    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
+    free(metrics_text(false));
+    sem_post(&quick_is_done);
+    pthread_join(slow, NULL);
+    text = metrics_text(false);
+    assert_true(counted > 0 && value_of(text, series) == counted);
+    free(text);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(figures_are_the_pools_own)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures_are_the_pools_own),
+        cmocka_unit_test(a_pool_that_goes_between_two_is_counted_once),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

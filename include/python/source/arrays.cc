@@ -83,10 +83,11 @@ static PyArrayObject *array_make(Scope *scope, const Wanted &wanted)
 
 static bool wanted_order(Wanted *wanted, PyObject *order)
 {
-    const char *text = order != nullptr && PyUnicode_Check(order) ? PyUnicode_AsUTF8(order) : "";
-    if (order == nullptr || order == Py_None || strcmp(text, "C") == 0)
+    bool text = order != nullptr && PyUnicode_Check(order);
+    if (order == nullptr || order == Py_None ||
+        (text && PyUnicode_CompareWithASCIIString(order, "C") == 0))
         return true;
-    wanted->column_major = strcmp(text, "F") == 0;
+    wanted->column_major = text && PyUnicode_CompareWithASCIIString(order, "F") == 0;
     if (!wanted->column_major)
         PyErr_SetString(PyExc_ValueError, "order must be 'C' or 'F'");
     return wanted->column_major;
@@ -297,10 +298,10 @@ static bool range_length(Range *range, PyObject *stop)
 }
 
 /* As numpy.arange does: the first two elements, and the dtype goes on from there. */
-static PyObject *finish_range(PyArrayObject *array, const Range &range)
+static bool range_fill(PyArrayObject *array, const Range &range)
 {
-    PyObject *second = array != nullptr ? PyNumber_Add(range.start, range.step) : nullptr;
-    char *data = array != nullptr ? PyArray_BYTES(array) : nullptr;
+    PyObject *second = PyNumber_Add(range.start, range.step);
+    char *data = PyArray_BYTES(array);
     bool good = second != nullptr;
     if (good && range.length > 0)
         good = PyArray_SETITEM(array, data, range.start) == 0;
@@ -313,6 +314,28 @@ static PyObject *finish_range(PyArrayObject *array, const Range &range)
             PyErr_SetString(PyExc_TypeError, "arange: this dtype has no ranges");
     }
     Py_XDECREF(second);
+    return good;
+}
+
+/* A dtype's `fill` knows the machine's order of bytes alone. */
+static bool range_fill_swapped(PyArrayObject *array, const Range &range)
+{
+    PyArray_Descr *native = PyArray_DescrNewByteorder(PyArray_DESCR(array), NPY_NATIVE);
+    PyObject *view = native != nullptr ? PyArray_View(array, native, nullptr) : nullptr;
+    PyArrayObject *plain = reinterpret_cast<PyArrayObject *>(view);
+    PyObject *swapped =
+        view != nullptr && range_fill(plain, range) ? PyArray_Byteswap(plain, NPY_TRUE) : nullptr;
+    Py_XDECREF(view);
+    Py_XDECREF(swapped);
+    return swapped != nullptr;
+}
+
+static PyObject *finish_range(PyArrayObject *array, const Range &range)
+{
+    if (array == nullptr)
+        return nullptr;
+    bool good =
+        PyArray_ISBYTESWAPPED(array) ? range_fill_swapped(array, range) : range_fill(array, range);
     if (!good)
         Py_CLEAR(array);
     return reinterpret_cast<PyObject *>(array);
@@ -369,7 +392,7 @@ PyObject *array_of_spec(Scope *scope, PyObject *spec)
 {
     PyObject *shape = spec, *dtype = nullptr;
     if (PyTuple_Check(spec) && PyTuple_GET_SIZE(spec) == 2 &&
-        !PyLong_Check(PyTuple_GET_ITEM(spec, 1))) {
+        !PyIndex_Check(PyTuple_GET_ITEM(spec, 1))) {
         shape = PyTuple_GET_ITEM(spec, 0);
         dtype = PyTuple_GET_ITEM(spec, 1);
     }

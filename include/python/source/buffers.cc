@@ -121,34 +121,53 @@ static void capsule_delete(PyObject *capsule)
     }
 }
 
-static void want_version(nb::handle max_version)
+[[noreturn]] static void refuse(const char *why)
 {
-    if (!max_version.is_none() && nb::cast<long>(max_version[0]) >= TIDE_DL_MAJOR)
-        return;
-    PyErr_SetString(PyExc_BufferError,
-                    "only tensors of DLPack 1 are offered, the consumer asks for "
-                    "an older version");
+    PyErr_SetString(PyExc_BufferError, why);
     throw nb::python_error();
 }
 
+/* The first number of a pair that a consumer gives. */
+static long first_of(nb::handle pair)
+{
+    nb::object first = pair[0];
+    long value = PyLong_AsLong(first.ptr());
+    if (value == -1 && PyErr_Occurred())
+        throw nb::python_error();
+    return value;
+}
+
+static bool is_true(nb::handle object)
+{
+    int value = PyObject_IsTrue(object.ptr());
+    if (value < 0)
+        throw nb::python_error();
+    return value != 0;
+}
+
+/* Can a consumer that asks so have the buffer? This may run code of the program. */
+static void want_offer(nb::handle stream, nb::handle max_version, nb::handle dl_device,
+                       nb::handle copy)
+{
+    if (max_version.is_none() || first_of(max_version) < TIDE_DL_MAJOR)
+        refuse("only tensors of DLPack 1 are offered, the consumer asks for an older version");
+    if (!stream.is_none())
+        throw nb::value_error("memory of the host has no stream");
+    if (!copy.is_none() && is_true(copy))
+        refuse("buffers are shared, not copied");
+    if (!dl_device.is_none() && first_of(dl_device) != TIDE_DL_CPU)
+        refuse("the buffer is memory of the host");
+}
+
+/* Whether the buffer is live is asked last: what reads arguments may release it. */
 static nb::object buffer_dlpack(nb::handle_t<Buffer> self, nb::object stream,
                                 nb::object max_version, nb::object dl_device, nb::object copy)
 {
     if (!nb::inst_ready(self))
         throw nb::type_error("the buffer was not acquired");
     Buffer &buffer = *nb::inst_ptr<Buffer>(self);
+    want_offer(stream, max_version, dl_device, copy);
     want_live(buffer);
-    want_version(max_version);
-    if (!stream.is_none())
-        throw nb::value_error("memory of the host has no stream");
-    if (!copy.is_none() && nb::cast<bool>(copy)) {
-        PyErr_SetString(PyExc_BufferError, "buffers are shared, not copied");
-        throw nb::python_error();
-    }
-    if (!dl_device.is_none() && nb::cast<long>(dl_device[0]) != TIDE_DL_CPU) {
-        PyErr_SetString(PyExc_BufferError, "the buffer is memory of the host");
-        throw nb::python_error();
-    }
     auto *offered = new Offered{};
     offered->shape = int64_t(buffer.asked);
     offered->stride = 1;

@@ -58,6 +58,7 @@ struct Site {
 struct Hold {
     PyObject_HEAD tide_array *array; /* NULL once it is exported */
     tide_dl_managed *managed;        /* NULL until it is        */
+    Hold *next;                      /* of those abandoned      */
 };
 
 struct Scope;
@@ -65,10 +66,9 @@ struct Scope;
 struct Pool {
     tide_pool *pool = nullptr; /* NULL: closed */
     unsigned long owner = 0;
-    Scope *innermost = nullptr;    /* of the open scopes; each holds the one around it */
-    std::vector<Hold *> abandoned; /* of scopes that were dropped open by another thread */
-    bool levels_left = false;      /* such scopes' levels are still open                 */
-    bool stuck = false;            /* an array could not be kept: nothing is rewound any more */
+    Scope *innermost = nullptr; /* of the open scopes; each holds the one around it           */
+    Hold *abandoned = nullptr;  /* of scopes that were dropped open and could not end then    */
+    bool levels_left = false;   /* such scopes' levels are still open                         */
     uint64_t scopes = 0, arrays = 0, pinned = 0;
     std::string name;
 
@@ -95,6 +95,10 @@ PyObject *scope_make(PyObject *pool_object, Pool *pool, Site *site, PyObject *sp
 /* Memory for n elements of an item size, held by `hold` from now on, which the caller owns. NULL
  * with an exception. */
 void *scope_acquire(Scope *scope, int type_num, size_t items, size_t item_size, PyObject **hold);
+
+/* Keeps what somebody still has of abandoned scopes, and lets go of the rest. Before the pool is
+ * rewound. False without memory, no exception set: what is left is settled the next time. */
+bool pool_settle_abandoned(Pool *pool);
 
 /* Has the scope begun, not ended, and no other one inside? Else an exception is set. */
 bool scope_usable(const Scope *scope);

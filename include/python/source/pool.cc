@@ -91,12 +91,6 @@ bool pool_usable(const Pool *pool)
         PyErr_Format(thread_error,
                      "pool '%s' belongs to another thread; make one for each, or call adopt()",
                      pool->name.c_str());
-    else if (pool->stuck)
-        PyErr_Format(
-            PyExc_RuntimeError,
-            "pool '%s' is given up: without memory it could not keep an array that outlived "
-            "its scope",
-            pool->name.c_str());
     else
         return true;
     return false;
@@ -112,18 +106,12 @@ static void want_usable(const Pool &pool)
 static tide_status pool_end(Pool &pool)
 {
     tide_pool *ended = pool.pool;
-    if (ended == nullptr || pool.stuck)
-        return TIDE_OK; /* what is stuck stays */
+    if (ended == nullptr)
+        return TIDE_OK;
     if (pool.owner != PyThread_get_thread_ident())
         (void)tide_pool_adopt(ended);
-    for (Hold *hold : pool.abandoned) {
-        if (Py_REFCNT(hold) > 1)
-            hold->managed = tide_array_export(ended, hold->array);
-        if (Py_REFCNT(hold) > 1 && hold->managed == nullptr)
-            return TIDE_ERROR_MEMORY; /* leaked rather than freed under somebody */
-        Py_DECREF(hold);
-    }
-    pool.abandoned.clear();
+    if (!pool_settle_abandoned(&pool))
+        return TIDE_ERROR_MEMORY; /* leaked rather than freed under somebody */
     (void)tide_pool_reset(ended);
     pool.pool = nullptr;
     return tide_pool_destroy(ended);

@@ -47,6 +47,7 @@ static Hold *hold_make()
     if (hold != nullptr) {
         hold->array = nullptr;
         hold->managed = nullptr;
+        hold->next = nullptr;
     }
     return hold;
 }
@@ -62,22 +63,6 @@ static bool hold_keep(Pool *pool, Hold *hold)
 
 /* ---- the end ---- */
 
-/* Keeps what somebody still has, and lets go of all. Returns how many were kept; -1 without memory. */
-static long holds_settle(Pool *pool, Hold **holds, size_t count)
-{
-    long kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (Py_REFCNT(holds[i]) > 1) {
-            if (!hold_keep(pool, holds[i]))
-                return -1;
-            kept++;
-        }
-    }
-    for (size_t i = 0; i < count; i++)
-        Py_DECREF(holds[i]);
-    return kept;
-}
-
 static void scope_forget_holds(Scope *scope)
 {
     if (scope->holds != scope->few)
@@ -87,34 +72,38 @@ static void scope_forget_holds(Scope *scope)
     scope->count = 0;
 }
 
+/* Keeps what somebody still has, and lets go of all. False without memory: then the scope has all
+ * of them, so that the next try counts each once. */
 static bool scope_settle(Scope *scope)
 {
     Pool *pool = scope->pool;
-    long kept = holds_settle(pool, scope->holds, scope->count);
-    if (kept < 0) {
-        pool->stuck = true;
-        set_error();
-        return false;
+    uint64_t kept = 0;
+    for (size_t i = 0; i < scope->count; i++) {
+        bool held = Py_REFCNT(scope->holds[i]) > 1;
+        if (held && !hold_keep(pool, scope->holds[i]))
+            return false;
+        kept += held;
     }
+    for (size_t i = 0; i < scope->count; i++)
+        Py_DECREF(scope->holds[i]);
     scope_forget_holds(scope);
-    pool->pinned += uint64_t(kept);
-    scope->site->pinned += uint64_t(kept);
+    pool->pinned += kept;
+    scope->site->pinned += kept;
     scope->site->outlived += kept > 0;
     return true;
 }
 
-static bool pool_settle_abandoned(Pool *pool)
+bool pool_settle_abandoned(Pool *pool)
 {
-    if (pool->abandoned.empty())
-        return true;
-    long kept = holds_settle(pool, pool->abandoned.data(), pool->abandoned.size());
-    pool->stuck = kept < 0;
-    if (pool->stuck) {
-        set_error();
-        return false;
+    while (pool->abandoned != nullptr) {
+        Hold *hold = pool->abandoned;
+        bool held = Py_REFCNT(hold) > 1;
+        if (held && !hold_keep(pool, hold))
+            return false;
+        pool->pinned += held;
+        pool->abandoned = hold->next;
+        Py_DECREF(hold);
     }
-    pool->abandoned.clear();
-    pool->pinned += uint64_t(kept);
     return true;
 }
 
@@ -138,20 +127,22 @@ static void scope_unlink(Scope *scope, State state)
     scope->state = state;
 }
 
-/* Ends the scope, and those inside of it that were left open. */
+/* Ends the scope, and those inside of it that were left open. False with an exception; without
+ * memory to keep its arrays it is still open, and may end later. */
 static bool scope_end(Scope *scope)
 {
     Pool *pool = scope->pool;
-    if (!pool_settle_abandoned(pool))
-        return false;
-    while (pool->innermost != scope) {
+    bool settled = pool_settle_abandoned(pool);
+    while (settled && pool->innermost != scope) {
         Scope *inner = pool->innermost;
-        if (!scope_settle(inner))
-            return false;
-        scope_unlink(inner, scope_ended);
+        settled = scope_settle(inner);
+        if (settled)
+            scope_unlink(inner, scope_ended);
     }
-    if (!scope_settle(scope))
+    if (!settled || !scope_settle(scope)) {
+        set_error();
         return false;
+    }
     scope_unlink(scope, scope_closed);
     if (tide_scope_leave(&scope->scope) != TIDE_OK) {
         set_error();
@@ -164,11 +155,15 @@ static bool scope_end(Scope *scope)
     return true;
 }
 
-/* Another thread's collector dropped it. The pool is not this thread's to rewind: the owner will. */
+/* It is dropped and cannot end: another thread's collector did it, and the pool is not this thread's
+ * to rewind, or there is no memory. Its arrays stay where they are until the owner rewinds. */
 static void scope_abandon(Scope *scope)
 {
     Pool *pool = scope->pool;
-    pool->abandoned.insert(pool->abandoned.end(), scope->holds, scope->holds + scope->count);
+    for (size_t i = 0; i < scope->count; i++) {
+        scope->holds[i]->next = pool->abandoned;
+        pool->abandoned = scope->holds[i];
+    }
     pool->levels_left = true;
     scope_forget_holds(scope);
     scope_unlink(scope, scope_ended);
@@ -178,27 +173,47 @@ static void scope_dealloc(PyObject *self)
 {
     Scope *scope = reinterpret_cast<Scope *>(self);
     PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
     if (scope->state == scope_open) {
         PyObject *kind, *value, *trace;
         PyErr_Fetch(&kind, &value, &trace);
-        if (scope->pool->owner != PyThread_get_thread_ident())
-            scope_abandon(scope);
-        else if (!scope_end(scope))
+        bool ours = scope->pool->owner == PyThread_get_thread_ident();
+        if (ours && !scope_end(scope))
             PyErr_WriteUnraisable(nullptr);
+        if (scope->state == scope_open)
+            scope_abandon(scope);
         PyErr_Restore(kind, value, trace);
     }
     Py_XDECREF(scope->outer);
     Py_XDECREF(scope->specs);
     Py_DECREF(scope->pool_object);
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
     Py_DECREF(type);
+}
+
+static int scope_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    const Scope *scope = reinterpret_cast<Scope *>(self);
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(scope->outer);
+    Py_VISIT(scope->specs);
+    Py_VISIT(scope->pool_object);
+    return 0;
+}
+
+/* The end needs the pool and the scope around. No cycle goes through these alone: its other side is
+ * the dictionary of a pool, or specs. */
+static int scope_clear(PyObject *self)
+{
+    Py_CLEAR(reinterpret_cast<Scope *>(self)->specs);
+    return 0;
 }
 
 /* ---- the beginning ---- */
 
 PyObject *scope_make(PyObject *pool_object, Pool *pool, Site *site, PyObject *specs)
 {
-    Scope *scope = PyObject_New(Scope, scope_type);
+    Scope *scope = PyObject_GC_New(Scope, scope_type);
     if (scope == nullptr)
         return nullptr;
     scope->pool_object = Py_NewRef(pool_object);
@@ -210,6 +225,7 @@ PyObject *scope_make(PyObject *pool_object, Pool *pool, Site *site, PyObject *sp
     scope->holds = scope->few;
     scope->room = holds_inline;
     scope->count = 0;
+    PyObject_GC_Track(reinterpret_cast<PyObject *>(scope));
     return reinterpret_cast<PyObject *>(scope);
 }
 
@@ -256,7 +272,9 @@ static PyObject *scope_enter(PyObject *self, PyObject *)
     if (scope->specs == nullptr)
         return Py_NewRef(self);
     PyObject *arrays = scope_frame(scope);
-    if (arrays == nullptr) {
+    /* What read the specs may have ended the scope, or given the pool away: then it is not ours. */
+    bool ours = scope->state == scope_open && scope->pool->owner == PyThread_get_thread_ident();
+    if (arrays == nullptr && ours) {
         PyObject *kind, *value, *trace;
         PyErr_Fetch(&kind, &value, &trace);
         if (!scope_end(scope))
@@ -408,12 +426,15 @@ void bind_scope(nb::module_ &m)
         methods.push_back(*method);
     methods.push_back({});
     PyType_Slot scope_slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(scope_dealloc)},
+                                 {Py_tp_traverse, reinterpret_cast<void *>(scope_traverse)},
+                                 {Py_tp_clear, reinterpret_cast<void *>(scope_clear)},
                                  {Py_tp_methods, methods.data()},
                                  {Py_tp_getset, scope_members},
                                  {Py_tp_doc, const_cast<char *>("An open scope of a pool.")},
                                  {}};
-    PyType_Spec scope_spec = {"tidepool._core.Scope", sizeof(Scope), 0,
-                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, scope_slots};
+    PyType_Spec scope_spec = {
+        "tidepool._core.Scope", sizeof(Scope), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, scope_slots};
     scope_type = make_type(m, &scope_spec, "Scope");
     PyType_Slot hold_slots[] = {
         {Py_tp_dealloc, reinterpret_cast<void *>(hold_dealloc)},

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings, sites, profiles and rounds of learning. */
+/* Settings, sites, facts, profiles and rounds of learning. */
 #include "core.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <nanobind/stl/string.h>
+#include <new>
+#include <tidepool/facts.h>
 
 namespace core
 {
@@ -105,6 +109,36 @@ static tide_status step()
 {
     nb::gil_scoped_release released;
     return tide_step();
+}
+
+/* ---- facts ---- */
+
+static tide_status facts_write(std::string *text)
+{
+    nb::gil_scoped_release released;
+    char *bytes = nullptr;
+    size_t count = 0;
+    FILE *out = open_memstream(&bytes, &count);
+    if (out == nullptr)
+        return TIDE_ERROR_MEMORY;
+    tide_status status = tide_facts_write(out);
+    if (fclose(out) != 0 && status == TIDE_OK)
+        status = TIDE_ERROR_MEMORY;
+    if (status == TIDE_OK)
+        text->assign(bytes, count);
+    free(bytes);
+    return status;
+}
+
+/* One line of JSON. */
+static std::string facts_text()
+{
+    std::string text;
+    tide_status status = facts_write(&text);
+    if (status == TIDE_ERROR_MEMORY)
+        throw std::bad_alloc();
+    check(status);
+    return text;
 }
 
 /* ---- events ---- */
@@ -212,6 +246,7 @@ void bind_steer(nb::module_ &m)
     m.def(
         "profile_merge", [](const std::string &path) { profile_call(tide_profile_merge, path); },
         nb::arg("path"));
+    m.def("facts_text", &facts_text);
     m.def("error_last", &error_last);
 }
 

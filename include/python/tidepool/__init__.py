@@ -30,14 +30,15 @@ from typing import Any, TypeVar
 from . import _core, numpy, profile
 from ._core import (Buffer, Buffers, EscapeWarning, Scope, StaleError, ThreadError, __version__,
                     settle, step)
+from .page import facts, report
 from .steer import Setting, Settings, Site, Sites, log_events, on_event, settings, sites
 
 __all__ = ["Buffer", "Buffers", "EscapeWarning", "Pool", "Scope", "Setting", "Settings", "Site",
-           "Sites", "StaleError", "ThreadError", "local", "log_events", "numpy", "on_event",
-           "pools", "profile", "scoped", "settings", "settle", "sites", "step", "__version__"]
+           "Sites", "StaleError", "ThreadError", "facts", "local", "log_events", "numpy", "on_event",
+           "pools", "profile", "report", "scoped", "settings", "settle", "sites", "step", "__version__"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_pools: dict[int, weakref.ref[Pool]] = {}  # by id: list() of its values runs no code of Python's
 _mine = threading.local()
 
 
@@ -56,7 +57,8 @@ class Pool(_core.Pool):
 
     def __init__(self, name: str = "python", limit_bytes: int = 0, check: int = 0) -> None:
         super().__init__(name, limit_bytes, check)
-        _pools.add(self)
+        key = id(self)
+        _pools[key] = weakref.ref(self, lambda _: _pools.pop(key, None))
 
     def __enter__(self) -> Pool:
         return self
@@ -78,7 +80,8 @@ class Pool(_core.Pool):
 
 def pools() -> list[Pool]:
     """The pools of Python that are there now, of all threads."""
-    return [pool for pool in _pools if not pool.closed]
+    known = [reference() for reference in list(_pools.values())]
+    return [pool for pool in known if pool is not None and not pool.closed]
 
 
 def local() -> Pool:

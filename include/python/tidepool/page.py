@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""What is known of this process: as a dict, and as the page that the command `tidepool report` makes."""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+from . import _core
+
+__all__ = ["facts", "report"]
+
+
+def facts() -> dict[str, Any]:
+    """Pools, sites, buffers, learning and settings of the process: all that is known of it now. The
+    header `tidepool/facts.h` says what the members are.
+
+    >>> facts()["pid"] == os.getpid()
+    True
+    """
+    known: dict[str, Any] = json.loads(_core.facts_text())
+    return known
+
+
+def report(path: str | os.PathLike[str]) -> None:
+    """Writes a page about the process as it is now, one HTML file that needs no network.
+
+    It is made by the command `tidepool`, which a build of the library installs where it finds
+    jansson; FileNotFoundError if there is none on the PATH, RuntimeError with its words if it makes
+    no page. For a page of a whole run, with what changed in it: `tidepool record -o FILE python …`.
+    """
+    command = shutil.which("tidepool")
+    if command is None:
+        raise FileNotFoundError("there is no command `tidepool` on the PATH: build the library with jansson and "
+                                "libjs-chart.js, and install it")
+    with tempfile.TemporaryDirectory(prefix="tidepool-") as folder:
+        record = pathlib.Path(folder) / "now.rec"
+        record.write_text(_record(), encoding="utf-8")
+        done = subprocess.run([command, "report", "-o", os.path.abspath(os.fspath(path)), str(record)],
+                              capture_output=True, encoding="utf-8", errors="replace")
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip() or f"{command} ended with {done.returncode}")
+
+
+def _record() -> str:
+    """A record of one look, of a process that has not ended."""
+    head = {"format": "tidepool-record", "format_version": 1, "program": sys.orig_argv, "pid": os.getpid(),
+            "started_wall_ns": time.time_ns(), "period_ms": 0}
+    return json.dumps(head) + "\n" + _core.facts_text() + json.dumps({"end": {}}) + "\n"
