@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 
 here = pathlib.Path(__file__).parent
+metrics = here.parent.parent / "profiler/metrics"
 tidepool, short, target, stager = sys.argv[1:5]
 launcher = os.environ.get("TIDE_TEST_LAUNCHER", "").split()
 work = pathlib.Path(tempfile.mkdtemp(prefix="tide-report-"))
@@ -249,23 +250,36 @@ def prometheus_scrapes(url):
     if not shutil.which("prometheus") or launcher:
         return
     target, folder = url.split("/")[2], work / "prometheus"
-    (work / "prometheus.yml").write_text(f"global: {{scrape_interval: 1s}}\nscrape_configs: [{{job_name: t, static_configs: [{{targets: ['{target}']}}]}}]\n")
+    (work / "prometheus.yml").write_text(f"global: {{scrape_interval: 100ms, evaluation_interval: 100ms}}\nrule_files: [{metrics}/alerts.yml]\nscrape_configs: [{{job_name: t, static_configs: [{{targets: ['{target}']}}]}}]\n")
     port = 20000 + os.getpid() % 20000
     server = subprocess.Popen(["prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={folder}",
                                f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    found = []
-    for _ in range(40):
+    found, alerts = [], []
+    for _ in range(80):
         time.sleep(.5)
         try:
             answer, _ = fetch(f"http://127.0.0.1:{port}/api/v1/query?query=tidepool_pool_held_bytes")
             found = json.loads(answer)["data"]["result"]
+            alerts = json.loads(fetch(f"http://127.0.0.1:{port}/api/v1/alerts")[0])["data"]["alerts"]
         except OSError:
             continue
-        if found:
+        if found and alerts:
             break
     server.terminate()
     server.wait(30)
     check(len(found) == 2, f"Prometheus found {len(found)} series; pools of one name and device are one: {found}")
+    check([(a["labels"]["alertname"], a["labels"]["pool"], a["state"]) for a in alerts] == [("TidepoolPoolNearItsLimit", "pool", "firing")],
+          f"a pool comes near its limit: {alerts}")
+
+
+def alerts_fire():
+    if not shutil.which("promtool"):
+        return
+    for file in (metrics / "alerts.yml", here / "alerts_test.yml"):
+        shutil.copy(file, work)
+    for command in (["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]):
+        result = subprocess.run(["promtool", *command], cwd=work, capture_output=True, text=True)
+        check(result.returncode == 0, f"promtool {command}: {result.stdout}{result.stderr}")
 
 
 def serves(command, wanted, use):
@@ -304,9 +318,9 @@ def scrape(url, target):
     for tool in ["promtool"] if shutil.which("promtool") else []:
         lint = subprocess.run([tool, "check", "metrics"], input=text, text=True, capture_output=True)
         check(lint.returncode == 0 and lint.stdout + lint.stderr == "", f"promtool: {lint.stdout}{lint.stderr}")
-    dashboard = (here.parent.parent / "profiler/metrics/grafana.json").read_text(encoding="utf-8")
-    unknown = [n for n in set(re.findall(r"tidepool_\w+", dashboard)) if not re.search(rf"^{n}({{| )", text, re.M)]
-    check(not unknown, f"the dashboard asks for what is not there: {unknown}")
+    asked = (metrics / "grafana.json").read_text(encoding="utf-8") + (metrics / "alerts.yml").read_text(encoding="utf-8")
+    unknown = [n for n in set(re.findall(r"tidepool_\w+", asked)) if not re.search(rf"^{n}({{| )", text, re.M)]
+    check(not unknown, f"the dashboard or an alert asks for what is not there: {unknown}")
     once = run("metrics", target.pid)
     check(once.returncode == 0 and "tidepool_build_info{" in once.stdout, "metrics, once")
     check(run("metrics", "--openmetrics", target.pid).stdout.endswith("# EOF\n"), "metrics --openmetrics")
@@ -351,6 +365,7 @@ records_with_signals_ignored()
 records_nothing()
 bad_files()
 trace()
+alerts_fire()
 serves("metrics", "/metrics", scrape)
 serves("web", "/", watch)
 if "ncurses" not in run("top").stderr:

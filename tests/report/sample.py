@@ -61,7 +61,7 @@ def pools(share, seconds, hostile, rng):
         held = int(held)
         yield {"id": i + 1, "name": EVIL[i] if hostile else name, "thread": 4100 + i, "thread_name": thread, "device": "host", "local": i < 2,
                "disabled": False, "check": 0, "held_bytes": held, "live_bytes": int(held * part * (.6 + .4 * wave[i])), "peak_bytes": held,
-               "limit_bytes": 0 if i else 64 << 20, "slots": 40 + i, "slots_live": 20, "types": 3, "depth": i + 1,
+               "limit_bytes": 0 if i else 54 << 20, "slots": 40 + i, "slots_live": 20, "types": 3, "depth": i + 1,
                "allocations": int(400 * min(1, share * 4) + i), "releases": 0, "exchanges": 0, "exported_bytes": 0}
 
 
