@@ -12,6 +12,7 @@
 #ifndef TIDEPOOL_SITE_H
 #define TIDEPOOL_SITE_H
 
+#include <tidepool/inline/array.h>
 #include <tidepool/inline/layout.h>
 #include <tidepool/pool.h>
 #ifdef TIDE_LANGUAGE_OK
@@ -185,6 +186,9 @@ typedef struct tide_site_information {
         use_measured; /* by a trial; else it is a model                                            */
     uint32_t rival_count;
     tide_site_rival rivals[TIDE_TIER_COMPILED]; /* the other tiers of which something is known */
+    uint32_t shape_count; /* of an array's compiled plan: as type_count; else 0                  */
+    int32_t ndims[TIDE_SITE_TYPES];                 /* what it is for: of each of `types` the */
+    int64_t shapes[TIDE_SITE_TYPES][TIDE_NDIM_MAX]; /* dimensions and the extents              */
     TIDE_GROWTH;
 } tide_site_information;
 

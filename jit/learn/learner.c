@@ -470,6 +470,22 @@ static void learner_describe_plan_in_force(const tide_learned *plan, tide_site_i
     out->trial_error_ns = measured.error_ns;
 }
 
+/* None where another plan came into force since its types were read. */
+static void learner_describe_shapes(const tide_learned *plan, tide_site_information *out)
+{
+    uint32_t count = plan->items.count;
+    if (out->kind != TIDE_KIND_ARRAY || out->tier != TIDE_TIER_COMPILED || out->type_count != count)
+        return;
+    for (uint32_t i = 0; i < count && i < TIDE_SITE_TYPES; i++) {
+        const tide_item *item = &plan->items.items[i];
+        if (item->type != out->types[i])
+            return;
+        out->ndims[i] = item->ndim;
+        memcpy(out->shapes[i], item->shape, sizeof out->shapes[i]);
+    }
+    out->shape_count = count;
+}
+
 static void learner_describe(const tide_site *site, tide_site_information *out)
 {
     const tide_learner *learner = site->record->learner;
@@ -485,8 +501,10 @@ static void learner_describe(const tide_site *site, tide_site_information *out)
     out->reason_code = tide_reason_code(learner->reason);
     learner_describe_account(learner, out);
     const tide_learned *plan = tide_learner_plan_in_force(learner);
-    if (plan != NULL)
+    if (plan != NULL) {
         learner_describe_plan_in_force(plan, out);
+        learner_describe_shapes(plan, out);
+    }
     tide_pays_describe(plan, out);
 }
 

@@ -10,7 +10,13 @@
 #include "profiler/report/advice.h"
 #include "runtime/base/assert.h"
 
-enum { DATA_TEXT_MAX = 120, DATA_TYPES_MAX = 16, DATA_RIVALS_MAX = 4, DATA_SPEC_MAX = 2000 };
+enum {
+    DATA_TEXT_MAX = 120,
+    DATA_TYPES_MAX = 16,
+    DATA_EXTENTS_MAX = 8,
+    DATA_RIVALS_MAX = 4,
+    DATA_SPEC_MAX = 2000
+};
 
 static void data_put(json_t *object, const char *key, json_t *value)
 {
@@ -100,6 +106,27 @@ static json_t *data_strings(const json_t *list)
     return out;
 }
 
+/* Of each type the extents; of a list that is no list of such, nothing. */
+static json_t *data_shapes(const json_t *list)
+{
+    json_t *out = json_array();
+    const json_t *shape, *extent;
+    size_t i, d;
+    json_array_foreach(list, i, shape)
+    {
+        if (i == DATA_TYPES_MAX)
+            break;
+        json_t *one = json_array();
+        json_array_foreach(shape, d, extent)
+        {
+            if (json_is_integer(extent) && d < DATA_EXTENTS_MAX)
+                (void)json_array_append_new(one, json_integer(json_integer_value(extent)));
+        }
+        (void)json_array_append_new(out, one);
+    }
+    return out;
+}
+
 static json_t *data_rivals(const json_t *list)
 {
     json_t *out = json_array();
@@ -149,6 +176,7 @@ static json_t *data_site(const tide_history *history, const tide_thing *thing,
     data_put(site, "pinned", json_boolean(tide_value_flag(thing->last, "pinned")));
     data_put(site, "measured", json_boolean(tide_value_flag(thing->last, "use_measured")));
     data_put(site, "types", data_strings(json_object_get(thing->last, "types")));
+    data_put(site, "shapes", data_shapes(json_object_get(thing->last, "shapes")));
     data_put(site, "rivals", data_rivals(json_object_get(thing->last, "rivals")));
     data_put_number(site, "from", data_ms(history, thing->first_ns));
     data_put(site, "points", data_points(history, thing, limits->points, true));

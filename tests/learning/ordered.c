@@ -62,7 +62,11 @@ static void a_declared_array_is_compiled_for_its_shapes(void **state)
     expect_ok(tide_site_declare_shapes(u.site, shapes, 2));
     settle();
     expect_code_for(u.site, (tide_type[]){TIDE_F32, TIDE_F64}, 2);
+    tide_site_information info = info_of(u.site);
+    assert_int_equal(info.shape_count, 2);
     for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(info.ndims[i], shapes[i].ndim);
+        assert_memory_equal(info.shapes[i], shapes[i].shape, sizeof info.shapes[i]);
         u.types[0] = shapes[i].type;
         u.ndim = shapes[i].ndim;
         memcpy(u.shape, shapes[i].shape, sizeof u.shape);
