@@ -16,11 +16,13 @@
 enum {
     LOOK_MS = 1000,  /* has the program closed the socket? */
     FOLLOW_MS = 50,  /* has something happened?            */
+    REST_MS = 200,   /* who waits could not be let in: the system has no descriptor */
     ACCEPTS_MAX = 16 /* in one look: who calls and hangs up must not keep the others waiting */
 };
 
 const tide_listen_host *listen_host;
 static listen_client serve_clients[LISTEN_CLIENTS]; /* the thread's own */
+static int64_t serve_door_rests_ms;                 /* until then nobody is let in */
 static bool serve_stopped;                          /* atomic           */
 
 static int64_t serve_now_ms(void)
@@ -132,26 +134,29 @@ static void serve_look_at_client(int place, short ready)
         serve_end_client(place);
 }
 
+/* Who cannot be let in goes on waiting, and poll would say so at once, again and again. */
 static void serve_accept_clients(void)
 {
-    for (int i = 0; i < ACCEPTS_MAX; i++) {
-        bool refused;
-        int place = listen_socket_accept(&refused);
-        if (place < 0 && !refused)
-            return;
-        if (place < 0)
+    listen_arrival arrival = LISTEN_SENT_OFF;
+    for (int i = 0; i < ACCEPTS_MAX && arrival != LISTEN_NOBODY && arrival != LISTEN_CANNOT; i++) {
+        int place = -1;
+        arrival = listen_socket_accept(&place);
+        if (arrival != LISTEN_CAME)
             continue;
-        tide_assert(!serve_clients[place].connected);
+        tide_assert(place >= 0 && !serve_clients[place].connected);
         serve_clients[place].connected = true;
         serve_clients[place].taken_ms = serve_now_ms();
     }
+    if (arrival == LISTEN_CANNOT)
+        serve_door_rests_ms = serve_now_ms() + REST_MS;
 }
 
 /* Whom to wait for. Returns how long. */
 static int serve_prepare_look(struct pollfd look[LISTEN_SOCKETS])
 {
-    int wait = LOOK_MS;
-    look[LISTEN_DOOR] = (struct pollfd){listen_socket_get(LISTEN_DOOR), POLLIN, 0};
+    bool rests = serve_now_ms() < serve_door_rests_ms;
+    int wait = rests ? REST_MS : LOOK_MS;
+    look[LISTEN_DOOR] = (struct pollfd){rests ? -1 : listen_socket_get(LISTEN_DOOR), POLLIN, 0};
     for (int i = 0; i < LISTEN_CLIENTS; i++) {
         const listen_client *client = &serve_clients[i];
         look[i] = (struct pollfd){-1, 0, 0};
@@ -211,6 +216,7 @@ static void serve_forget(void)
     listen_socket_forget();
     listen_ring_forget();
     memset(serve_clients, 0, sizeof serve_clients);
+    serve_door_rests_ms = 0;
 }
 
 __attribute__((visibility("default")))

@@ -3,11 +3,13 @@
  * thing, and it says "done" or what failed. Each thread it was told of has a pool and three sites. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,8 +99,36 @@ static int target_close_all(void)
     return wrong;
 }
 
+enum { FILLED_MAX = 64 };
+
+static int filled[FILLED_MAX]; /* descriptors, while there is none left */
+
+/* No descriptor can be had any more. */
+static int target_fill(void)
+{
+    struct rlimit most = {.rlim_cur = FILLED_MAX, .rlim_max = FILLED_MAX};
+    int count = 0;
+    memset(filled, -1, sizeof filled);
+    if (setrlimit(RLIMIT_NOFILE, &most) != 0)
+        return 1;
+    while (count < FILLED_MAX && (filled[count] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        count++;
+    return count == 0 || errno != EMFILE;
+}
+
+static int target_free(void)
+{
+    for (int i = 0; i < FILLED_MAX && filled[i] >= 0; i++)
+        close(filled[i]);
+    return 0;
+}
+
 static int target_obey(const char *word)
 {
+    if (strcmp(word, "fill") == 0)
+        return target_fill();
+    if (strcmp(word, "free") == 0)
+        return target_free();
     if (strcmp(word, "listen") == 0)
         return tide_listen(NULL);
     if (strcmp(word, "end") == 0)
