@@ -40,7 +40,9 @@ typedef struct listen_client {
     listen_output output;
     int64_t taken_ms; /* when it last took something, or nothing waited */
     uint64_t told;    /* a follower: serial of the last event it was told */
-    bool connected, follows, ends;
+    bool connected, follows;
+    bool silent; /* it says no more; what it said is still answered     */
+    bool ends;   /* nothing is answered any more; it goes when it has taken what waits */
 } listen_client;
 
 /* Answers one line (a 0 behind it). False: without memory for the answer; the client goes. */
