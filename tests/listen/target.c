@@ -82,6 +82,17 @@ static int target_fork(bool executes)
     return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/* The child's child works for a moment; the child does nothing but wait for it. */
+static int target_fork_twice(void)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(target_fork(false));
+    int status;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 /* As a program does that becomes a daemon; then the numbers are those of files of its own, which
  * must stay as they are. */
 static int target_close_all(void)
@@ -133,6 +144,14 @@ static int target_obey(const char *word)
         return tide_listen(NULL);
     if (strcmp(word, "end") == 0)
         return tide_listen_end();
+    if (strcmp(word, "listen in a file") == 0)
+        return tide_listen("/dev/null/folder") == TIDE_ERROR_FILE ? 0 : 1;
+    if (strcmp(word, "pool") == 0)
+        return tide_pool_destroy(tide_pool_create(NULL));
+    if (strcmp(word, "setting") == 0)
+        return tide_tune_set("listen", 1);
+    if (strcmp(word, "fork twice") == 0)
+        return target_fork_twice();
     if (strcmp(word, "fork") == 0 || strcmp(word, "exec") == 0)
         return target_fork(word[0] == 'e');
     if (strcmp(word, "close") == 0)
