@@ -57,7 +57,7 @@ bool listen_request_refuse(listen_client *client, const char *what, const char *
 void listen_ring_hear(const tide_event *event);
 
 /* Adds the events after `*told`, until the backlog is full if `bounded`; moves *told on; a line of
- * how many are missing comes first. False: no memory. */
+ * how many are missing comes before each that does not follow the one before. False: no memory. */
 bool listen_ring_tell(listen_output *output, uint64_t *told, bool bounded);
 
 /* Serial of the last event; 0: none was heard. */
