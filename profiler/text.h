@@ -13,7 +13,8 @@
  *   end 1                                     how many sites there were
  *
  * One blank between words, a line feed at each line's end, nothing after the last. In strings
- * backslashes, quotes and control characters are written \\, \", \n, \t or \xHH. */
+ * backslashes, quotes, control characters and bytes that are no UTF-8 are written \\, \", \n, \t or
+ * \xHH; so what is written is UTF-8, whatever the names are. */
 #ifndef TIDEPOOL_PROFILER_TEXT_H
 #define TIDEPOOL_PROFILER_TEXT_H
 

@@ -9,6 +9,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/base/utf8.h"
 #include "runtime/pool/core.h"
 
 /* ---- a buffer that grows ---------------------------------------------------------------- */
@@ -71,11 +72,25 @@ static void write_byte(writer *w, unsigned char byte)
         write_format(w, "%c", byte);
 }
 
+/* The character at `text`, or a byte that is none. Returns how many bytes it has. */
+static unsigned write_character(writer *w, const char *text)
+{
+    unsigned length = tide_utf8_length(text);
+    tide_assert(*text != '\0' && length <= 4);
+    if (length == 0)
+        write_format(w, "\\x%02x", (unsigned char)*text);
+    else if (length == 1)
+        write_byte(w, (unsigned char)*text);
+    else
+        write_format(w, "%.*s", (int)length, text);
+    return length > 0 ? length : 1;
+}
+
 static void write_string(writer *w, const char *text)
 {
     write_format(w, " \"");
-    for (; *text != '\0'; text++)
-        write_byte(w, (unsigned char)*text);
+    while (*text != '\0')
+        text += write_character(w, text);
     write_format(w, "\"");
 }
 

@@ -465,6 +465,24 @@ static void a_text_goes_where_the_program_likes(void **state)
     free(bytes);
 }
 
+/* A name may be any bytes; what is written is UTF-8 all the same, and found by that name again. */
+static void names_that_are_no_utf8_are_escaped(void **state)
+{
+    (void)state;
+    static const char odd[] = "odd \xff \xc3\xa9 \xed\xa0\x80";
+    tide_site *site = tide_site_register(odd);
+    const char *words = one_site(odd, 0, "", "", 9);
+    expect_ok(tide_profile_read(words, strlen(words), false));
+    expect_prior(site, 9, TIDE_F64, 18);
+    expect_ok(tide_profile_save(path_of("odd")));
+    text saved = read_text(path_of("odd"));
+    assert_non_null(strstr(saved.bytes, "\"odd \\xff \xc3\xa9 \\xed\\xa0\\x80\""));
+    free(saved.bytes);
+    expect_ok(tide_site_reset(site));
+    expect_ok(tide_profile_load(path_of("odd")));
+    expect_prior(site, 9, TIDE_F64, 18);
+}
+
 static void a_profile_of_nothing_is_a_file_too(void **state)
 {
     (void)state;
@@ -988,6 +1006,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(saving_keeps_what_was_loaded, start_anew),
     cmocka_unit_test_setup(a_text_goes_where_the_program_likes, start_anew),
     cmocka_unit_test_setup(a_text_or_stream_that_cannot_be_is_refused, start_anew),
+    cmocka_unit_test_setup(names_that_are_no_utf8_are_escaped, start_anew),
     cmocka_unit_test_setup(a_profile_of_nothing_is_a_file_too, start_anew),
     cmocka_unit_test_setup(a_scopes_set_is_ascending_in_this_process, start_anew),
     cmocka_unit_test_setup(bad_text_is_refused_with_line_and_reason, load_witness),

@@ -10,7 +10,8 @@
  * A program listens when it calls tide_listen, or when the setting `listen` is 1 (environment:
  * TIDEPOOL_LISTEN=1), from its first pool on; then failures are one line on the standard error. A
  * forked child has no socket of its parent's. If the parent listened the child does so, too, from
- * when it first makes a pool or opens a scope. The socket goes when the process exits. */
+ * when it first makes a pool or opens a scope; so does the child of one that came to neither. The
+ * socket goes when the process exits. */
 #ifndef TIDEPOOL_LISTEN_H
 #define TIDEPOOL_LISTEN_H
 
@@ -21,11 +22,12 @@
 TIDE_BEGIN_DECLS
 
 /* Listens from now on. `folder` is where the socket will be; it is made (mode 0700) if it is not
- * there, and must belong to this user and be closed to others. NULL: where the command looks. Again
- * while the process listens: nothing happens. TIDE_ERROR_FILE when the component cannot be loaded or
- * the socket cannot be made, with the reason; TIDE_ERROR_MEMORY when there is no thread;
- * TIDE_ERROR_STATE while another thread begins or ends this, from an event handler or a visitor of
- * sites, and in a plugin with a copy of the library that cannot be kept loaded. Any thread. */
+ * there, and must belong to this user and be closed to others; children use it, too. NULL: where the
+ * command looks. Again while the process listens: nothing happens. TIDE_ERROR_FILE when the component
+ * cannot be loaded or the socket cannot be made, with the reason; TIDE_ERROR_MEMORY when there is no
+ * thread; TIDE_ERROR_STATE while another thread begins or ends this, from an event handler or a
+ * visitor of sites, and in a plugin with a copy of the library that cannot be kept loaded. Any
+ * thread. */
 TIDE_API tide_status tide_listen(const char *folder);
 
 /* Ends that and waits for the end of the thread: clients find the connection closed, the name is

@@ -170,9 +170,9 @@ void tide_events_tell(uint64_t round)
         unsigned let_go = tide_outside_enter();
         if (event_is_written())
             tide_event_write_line(&next.event, stderr);
-        if (function != NULL)
-            function(&next.event, user);
         event_tell_also(&next.event);
+        if (function != NULL)
+            function(&next.event, user); /* it may make a round, and so have later ones told */
         tide_outside_leave(let_go);
     }
 }

@@ -15,8 +15,9 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
  * hears. */
 void tide_events_tell(uint64_t round);
 
-/* Hears each event, too, beside the program's own handler, and after it; as that one with nothing
- * locked, and it must be quick. NULL: nobody. Atomic. */
+/* Hears each event, too, beside the program's own handler, and before it: so in the order of their
+ * serials, even if the handler steps. As that one with nothing locked, and it must be quick. NULL:
+ * nobody. Atomic. */
 extern void (*tide_events_also)(const tide_event *event);
 
 /* The figures; each member atomic: tide_count(won). */

@@ -8,6 +8,7 @@
 #include "jit/facts/stats.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 
 #include "jit/facts/document.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/descriptor.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 
@@ -91,17 +93,28 @@ static void stats_put_page(FILE *out)
     stats_put_learning(out);
 }
 
-static void stats_write_page(FILE *out)
+static tide_status stats_write_page(FILE *out)
 {
     tide_document document;
     if (!tide_document_begin(&document))
-        return; /* it ends anyhow */
+        return TIDE_ERROR_MEMORY;
     stats_put_page(document.page);
-    (void)tide_document_end(&document, out, "the page of statistics");
+    return tide_document_end(&document, out, "the page of statistics");
 }
 
-static const char unwritable[] =
-    "tidepool: TIDEPOOL_STATS_FILE cannot be written, so here is what was to go there\n";
+/* The page or the document, whole; the caller frees it. False: no memory. */
+static bool stats_collect(double asked, char **text, size_t *length)
+{
+    *text = NULL;
+    FILE *out = open_memstream(text, length);
+    if (out == NULL)
+        return false;
+    tide_status status = asked == TIDE_STATS_JSON ? tide_facts_write(out) : stats_write_page(out);
+    bool good = fclose(out) == 0 && status == TIDE_OK;
+    tide_assert(!good || (*text != NULL && *length > 0));
+    return good;
+}
+
 static char stats_path[PATH_MAX]; /* the environment's TIDEPOOL_STATS_FILE; "": standard error */
 
 static void stats_note_path(void)
@@ -111,27 +124,66 @@ static void stats_note_path(void)
         strcpy(stats_path, path);
 }
 
-/* Several processes may have the same file: each adds to it. */
-static FILE *stats_open(void)
+static void stats_complain(const char *what, int error)
 {
-    FILE *out = stats_path[0] != 0 ? fopen(stats_path, "ae") : NULL;
-    if (out == NULL && stats_path[0] != 0)
-        tide_os_write_error(unwritable, sizeof unwritable - 1);
-    return out != NULL ? out : stderr;
+    char line[256];
+    int length = snprintf(line, sizeof line, "tidepool: %s%s%s\n", what, error != 0 ? ": " : "",
+                          error != 0 ? strerror(error) : "");
+    tide_assert(length > 0);
+    tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+}
+
+/* In one call where the system takes it in one. 0, or an error. */
+static int stats_write_all(int file, const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t wrote = write(file, text, length);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return wrote < 0 ? errno : ENOSPC;
+        text += wrote;
+        length -= (size_t)wrote;
+    }
+    return 0;
+}
+
+/* Several processes may have the same file, and end at the same time: each appends all it has by one
+ * call, so nothing comes in between. 0, or an error. */
+static int stats_append(const char *text, size_t length)
+{
+    int file =
+        tide_descriptor_lift(open(stats_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+    if (file < 0)
+        return errno;
+    int error = stats_write_all(file, text, length);
+    if (close(file) != 0 && error == 0 && errno != EINTR)
+        error = errno;
+    return error;
+}
+
+static void stats_put(const char *text, size_t length)
+{
+    int error = stats_path[0] != '\0' ? stats_append(text, length) : 0;
+    if (error != 0)
+        stats_complain("TIDEPOOL_STATS_FILE cannot be written, so here is what was to go there",
+                       error);
+    if (error != 0 || stats_path[0] == '\0')
+        (void)fwrite(text, 1, length, stderr);
 }
 
 static void stats_at_exit(void)
 {
     double asked = tide_setting_get(TIDE_SETTING_stats);
+    char *text;
+    size_t length;
     if (asked == TIDE_STATS_NONE)
         return;
-    FILE *out = stats_open();
-    if (asked == TIDE_STATS_JSON)
-        (void)tide_facts_write(out);
+    if (stats_collect(asked, &text, &length))
+        stats_put(text, length);
     else
-        stats_write_page(out);
-    if (out != stderr)
-        (void)fclose(out); /* it is written: each of the two flushes */
+        stats_complain("no memory for what TIDEPOOL_STATS asks for", 0);
+    free(text); /* the C library's */
 }
 
 void tide_stats_prepare(void)

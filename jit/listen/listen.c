@@ -49,7 +49,7 @@ typedef enum listen_state {
 /* Guarded by the lock; `state` and `again` are atomic, too, for pools that pass by. */
 static struct {
     listen_state state;
-    bool again;    /* the parent of this process listened */
+    bool again;    /* the parent of this process listened, and nothing has begun or ended here */
     bool exiting;  /* nothing begins any more             */
     bool threaded; /* `thread` is to be joined            */
     pthread_t thread;
@@ -69,18 +69,25 @@ static void listen_let_go(void)
     tide_lock_let_go(&listen_lock);
 }
 
+/* Locked. The component hears of events exactly while there is a thread that serves. */
 static void listen_set(listen_state state)
 {
+    void (*hear)(const tide_event *) = NULL;
+    if (state == LISTEN_SERVES && !listen_own.exiting)
+        hear = listen_own.component->hear;
+    __atomic_store_n(&tide_events_also, hear, __ATOMIC_RELEASE);
     __atomic_store_n(&listen_own.state, state, __ATOMIC_RELAXED);
 }
 
-/* False: it is in another state. */
+/* False: it is in another state, or the process ends. */
 static bool listen_move(listen_state from, listen_state to)
 {
     listen_take_lock();
     bool moved = listen_own.state == from && !listen_own.exiting;
-    if (moved)
+    if (moved) {
         listen_set(to);
+        __atomic_store_n(&listen_own.again, false, __ATOMIC_RELAXED);
+    }
     listen_let_go();
     return moved;
 }
@@ -148,10 +155,7 @@ static bool listen_open(const char *folder, char *error, size_t room)
     listen_take_lock();
     listen_own.component = found;
     listen_let_go();
-    if (!found->open(&listen_host, folder[0] != '\0' ? folder : NULL, error, room))
-        return false;
-    __atomic_store_n(&tide_events_also, found->hear, __ATOMIC_RELEASE);
-    return true;
+    return found->open(&listen_host, folder[0] != '\0' ? folder : NULL, error, room);
 }
 
 /* ---- the thread --------------------------------------------------------------------------- */
@@ -187,21 +191,35 @@ static void *listen_open_and_serve(void *unused)
     return NULL;
 }
 
-/* By who has moved the state. A thread that could not begin has ended already. */
-static void listen_join_thread(void)
+/* Who takes the thread is the one that joins it. False: there is none to be joined, or others do. */
+static bool listen_take_thread(pthread_t *thread)
 {
-    if (listen_own.threaded)
-        pthread_join(listen_own.thread, NULL);
     listen_take_lock();
-    listen_own.threaded = false;
+    bool taken = listen_own.threaded && !pthread_equal(listen_own.thread, pthread_self());
+    if (taken) {
+        *thread = listen_own.thread;
+        listen_own.threaded = false;
+    }
     listen_let_go();
+    return taken;
+}
+
+/* By who has moved the state. A thread that could not begin has ended already. False: there was
+ * none, or the process ends and waits for it there. */
+static bool listen_join_thread(void)
+{
+    pthread_t thread;
+    bool taken = listen_take_thread(&thread);
+    if (taken)
+        pthread_join(thread, NULL);
+    return taken;
 }
 
 /* Signals are for the program's own threads. False: the system gives none. */
 static bool listen_start_thread(void *(*run)(void *))
 {
     sigset_t all, before;
-    listen_join_thread();
+    (void)listen_join_thread();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     listen_take_lock(); /* whoever ends this looks for the thread */
@@ -229,8 +247,6 @@ void tide_listen_passed(void)
     bool again = __atomic_load_n(&listen_own.again, __ATOMIC_RELAXED);
     if (TIDE_LIKELY(!again && tide_setting_get(TIDE_SETTING_listen) == 0))
         return;
-    if (again)
-        __atomic_store_n(&listen_own.again, false, __ATOMIC_RELAXED);
     if (__atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) == LISTEN_NOT)
         listen_begin_by_itself();
 }
@@ -244,22 +260,24 @@ static tide_status listen_check_caller(const char *call)
     return TIDE_OK;
 }
 
-/* The folder is kept for children. */
-static tide_status listen_begin(const char *folder, const char *call)
+/* `from`: where it is again if this fails; else the folder is kept for children. */
+static tide_status listen_begin(listen_state from, const char *folder, const char *call)
 {
     char error[300];
     tide_assert(strlen(folder) < sizeof listen_own.folder);
-    snprintf(listen_own.folder, sizeof listen_own.folder, "%s", folder);
     if (!listen_open(folder, error, sizeof error)) {
-        (void)listen_move(LISTEN_BEGINS, LISTEN_NOT);
+        (void)listen_move(LISTEN_BEGINS, from);
         return tide_fail(TIDE_ERROR_FILE, call, "%s", error);
     }
     if (!listen_start_thread(listen_serve)) {
         listen_own.component->stop();
         listen_own.component->close();
-        (void)listen_move(LISTEN_BEGINS, LISTEN_NOT);
+        (void)listen_move(LISTEN_BEGINS, from);
         return tide_fail(TIDE_ERROR_MEMORY, call, "the system gives no thread");
     }
+    listen_take_lock(); /* a fork copies it whole */
+    snprintf(listen_own.folder, sizeof listen_own.folder, "%s", folder);
+    listen_let_go();
     (void)listen_move(LISTEN_BEGINS, LISTEN_SERVES);
     return TIDE_OK;
 }
@@ -276,8 +294,10 @@ tide_status tide_listen(const char *folder)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the folder is no absolute path, or too long");
     if (__atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) == LISTEN_SERVES)
         return TIDE_OK;
-    if (listen_move(LISTEN_NOT, LISTEN_BEGINS) || listen_move(LISTEN_REFUSED, LISTEN_BEGINS))
-        return listen_begin(folder != NULL ? folder : "", call);
+    static const listen_state from[] = {LISTEN_NOT, LISTEN_REFUSED};
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++)
+        if (listen_move(from[i], LISTEN_BEGINS))
+            return listen_begin(from[i], folder != NULL ? folder : "", call);
     return tide_fail(TIDE_ERROR_STATE, call, "another thread begins or ends this");
 }
 
@@ -294,10 +314,9 @@ tide_status tide_listen_end(void)
         return __atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) == LISTEN_REFUSED
                    ? TIDE_OK
                    : tide_fail(TIDE_ERROR_STATE, call, "another thread begins or ends this");
-    __atomic_store_n(&tide_events_also, NULL, __ATOMIC_RELEASE);
     listen_own.component->stop();
-    listen_join_thread();
-    listen_own.component->close();
+    if (listen_join_thread())
+        listen_own.component->close();
     (void)listen_move(LISTEN_ENDS, LISTEN_REFUSED);
     return TIDE_OK;
 }
@@ -309,11 +328,10 @@ static void listen_at_exit(void)
     listen_take_lock();
     bool live = listen_own.state == LISTEN_BEGINS || listen_own.state == LISTEN_SERVES;
     const tide_listen_component *component = listen_own.component;
-    bool joins = listen_own.threaded && !pthread_equal(listen_own.thread, pthread_self());
-    pthread_t thread = listen_own.thread;
+    pthread_t thread;
     listen_own.exiting = true;
+    listen_set(listen_own.state); /* nobody hears any more */
     listen_let_go();
-    __atomic_store_n(&tide_events_also, NULL, __ATOMIC_RELEASE);
     if (live && component != NULL)
         component->stop();
     struct timespec until;
@@ -321,7 +339,7 @@ static void listen_at_exit(void)
     until.tv_nsec += EXIT_WAITS_MS * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    if (joins)
+    if (listen_take_thread(&thread)) /* unless another thread is about to end this */
         (void)pthread_timedjoin_np(thread, NULL, &until);
 }
 
@@ -335,15 +353,13 @@ static void listen_ask_pool(tide_pool *pool, void *unused)
  * comes by a pool, for most children execute another program at once. */
 static void listen_forget(void)
 {
-    bool lost = listen_own.state == LISTEN_BEGINS || listen_own.state == LISTEN_SERVES;
+    listen_state state = listen_own.state;
+    bool lost = state == LISTEN_BEGINS || state == LISTEN_SERVES;
+    lost |= state == LISTEN_NOT && listen_own.again; /* a child's child: its grandparent listened */
     if (listen_own.component != NULL)
         listen_own.component->forget();
     listen_own.threaded = false;
-    if (listen_own.state == LISTEN_ENDS)
-        listen_set(LISTEN_REFUSED);
-    else if (lost)
-        listen_set(LISTEN_NOT);
-    __atomic_store_n(&tide_events_also, NULL, __ATOMIC_RELEASE);
+    listen_set(lost ? LISTEN_NOT : state == LISTEN_ENDS ? LISTEN_REFUSED : state);
     __atomic_store_n(&listen_own.again, lost, __ATOMIC_RELAXED);
     listen_let_go();
     if (lost)

@@ -99,14 +99,17 @@ static bool request_read_serial(const json_t *request, uint64_t *since)
     return given == NULL || (json_is_integer(given) && json_integer_value(given) >= 0);
 }
 
+/* The end names the last that was told: events may have come since. */
 static bool request_get_events(listen_client *client, const json_t *request)
 {
     uint64_t since;
     if (!request_read_serial(request, &since))
         return listen_request_refuse(client, "since: no number of an event", NULL);
     uint64_t last = listen_ring_last();
-    bool good = since >= last || listen_ring_tell(&client->output, &since, false);
-    return good && request_reply(client, json_pack("{s:I}", "end", (json_int_t)listen_ring_last()));
+    bool asks = since < last;
+    if (asks && !listen_ring_tell(&client->output, &since, false))
+        return false;
+    return request_reply(client, json_pack("{s:I}", "end", (json_int_t)(asks ? since : last)));
 }
 
 static bool request_get(listen_client *client, const char *what, const json_t *request)

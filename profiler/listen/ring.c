@@ -63,46 +63,47 @@ static const ring_line *ring_find(uint64_t told)
     return low < ring_heard ? &ring_lines[low % LISTEN_EVENTS] : NULL;
 }
 
-/* Locked. A copy: it may be overwritten as soon as the lock is let go. */
-static char *ring_copy_next(uint64_t told, uint64_t *serial, size_t *length)
+/* The first event after `told`, the text NULL if there is none; a copy, for it may be overwritten
+ * as soon as the lock is let go. False: no memory. */
+static bool ring_copy_next(uint64_t told, ring_line *out)
 {
+    *out = (ring_line){0};
+    listen_host->lock();
     const ring_line *line = ring_find(told);
     char *copy = line != NULL ? malloc(line->length) : NULL;
-    if (copy == NULL)
-        return NULL;
-    memcpy(copy, line->text, line->length);
-    *serial = line->serial;
-    *length = line->length;
-    return copy;
+    bool good = line == NULL || copy != NULL;
+    if (copy != NULL) {
+        *out = (ring_line){.serial = line->serial, .text = copy, .length = line->length};
+        memcpy(copy, line->text, line->length);
+    }
+    listen_host->unlock();
+    tide_assert(!good || out->text != NULL || out->serial == 0);
+    return good;
 }
 
-static bool ring_tell_one(listen_output *output, uint64_t *told, const char *text, size_t length,
-                          uint64_t serial)
+static bool ring_tell_one(listen_output *output, uint64_t *told, const ring_line *line)
 {
     char gap[64];
-    tide_assert(serial > *told);
-    int bytes = serial - *told > 1
-                    ? snprintf(gap, sizeof gap, "{\"gap\":%" PRIu64 "}\n", serial - *told - 1)
-                    : 0;
-    bool good =
-        listen_output_add(output, gap, (size_t)bytes) && listen_output_add(output, text, length);
-    *told = serial;
-    return good;
+    uint64_t missing = line->serial - *told - 1;
+    tide_assert(line->serial > *told);
+    int bytes = missing > 0 ? snprintf(gap, sizeof gap, "{\"gap\":%" PRIu64 "}\n", missing) : 0;
+    if (!listen_output_add(output, gap, (size_t)bytes) ||
+        !listen_output_add(output, line->text, line->length))
+        return false;
+    *told = line->serial;
+    return true;
 }
 
 bool listen_ring_tell(listen_output *output, uint64_t *told, bool bounded)
 {
     bool good = true;
     while (good && (!bounded || output->count < LISTEN_BACKLOG)) {
-        uint64_t serial;
-        size_t length;
-        listen_host->lock();
-        char *text = ring_copy_next(*told, &serial, &length);
-        listen_host->unlock();
-        if (text == NULL)
+        ring_line next;
+        good = ring_copy_next(*told, &next);
+        if (good && next.text == NULL)
             return true;
-        good = ring_tell_one(output, told, text, length, serial);
-        free(text);
+        good = good && ring_tell_one(output, told, &next);
+        free(next.text);
     }
     return good;
 }

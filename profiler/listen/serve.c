@@ -16,11 +16,13 @@
 enum {
     LOOK_MS = 1000,  /* has the program closed the socket? */
     FOLLOW_MS = 50,  /* has something happened?            */
+    REST_MS = 200,   /* who waits could not be let in: the system has no descriptor */
     ACCEPTS_MAX = 16 /* in one look: who calls and hangs up must not keep the others waiting */
 };
 
 const tide_listen_host *listen_host;
 static listen_client serve_clients[LISTEN_CLIENTS]; /* the thread's own */
+static int64_t serve_door_rests_ms;                 /* until then nobody is let in */
 static bool serve_stopped;                          /* atomic           */
 
 static int64_t serve_now_ms(void)
@@ -40,7 +42,7 @@ static void serve_end_client(int place)
     listen_client *client = &serve_clients[place];
     tide_assert(client->connected);
     listen_output_free(&client->output);
-    client->connected = client->follows = client->ends = false;
+    client->connected = client->follows = client->silent = client->ends = false;
     client->length = 0;
     listen_socket_close(place);
 }
@@ -50,6 +52,17 @@ static void serve_end_client(int place)
 static bool serve_hears(const listen_client *client)
 {
     return !client->ends && client->output.count < LISTEN_BACKLOG;
+}
+
+/* Is there more of it to be read? */
+static bool serve_listens(const listen_client *client)
+{
+    return serve_hears(client) && !client->silent;
+}
+
+static bool serve_has_line(const listen_client *client)
+{
+    return memchr(client->line, '\n', client->length) != NULL;
 }
 
 /* Answers the whole lines that have come, as long as the client takes what it is told. False: it
@@ -70,26 +83,25 @@ static bool serve_answer_lines(listen_client *client)
     tide_assert(done <= client->length);
     memmove(client->line, client->line + done, client->length - done);
     client->length -= done;
-    if (good && client->length == LISTEN_LINE_MAX - 1 &&
-        memchr(client->line, '\n', client->length) == NULL) {
+    if (good && client->length == LISTEN_LINE_MAX - 1 && !serve_has_line(client)) {
         good = listen_request_refuse(client, "a line of more than 64 KiB", NULL);
         client->ends = true;
     }
+    client->ends = client->ends || (client->silent && !serve_has_line(client));
     return good;
 }
 
-/* False: it has hung up. What it asked before is still answered, if it reads. */
+/* Whoever has said all may still want the answers to it. False: the connection is broken. */
 static bool serve_read(int number, listen_client *client)
 {
     size_t room = LISTEN_LINE_MAX - 1 - client->length;
+    tide_assert(!client->silent);
     if (room == 0)
         return true;
     ssize_t got = recv(number, client->line + client->length, room, MSG_DONTWAIT);
-    if (got > 0)
-        client->length += (size_t)got;
-    else if (got == 0 || (errno != EAGAIN && errno != EINTR))
-        client->ends = true;
-    return got > 0 || !client->ends || client->output.count > 0;
+    client->length += got > 0 ? (size_t)got : 0;
+    client->silent = got == 0;
+    return got >= 0 || errno == EAGAIN || errno == EINTR;
 }
 
 /* ---- writing ------------------------------------------------------------------------------ */
@@ -122,7 +134,7 @@ static void serve_look_at_client(int place, short ready)
     listen_client *client = &serve_clients[place];
     int number = listen_socket_get(place);
     bool stays = number >= 0;
-    if (stays && (ready & (POLLIN | POLLHUP | POLLERR)) != 0 && serve_hears(client))
+    if (stays && (ready & (POLLIN | POLLHUP | POLLERR)) != 0 && serve_listens(client))
         stays = serve_read(number, client);
     stays = stays && serve_answer_lines(client);
     if (stays && client->follows)
@@ -132,35 +144,40 @@ static void serve_look_at_client(int place, short ready)
         serve_end_client(place);
 }
 
+/* Who cannot be let in goes on waiting, and poll would say so at once, again and again. */
 static void serve_accept_clients(void)
 {
-    for (int i = 0; i < ACCEPTS_MAX; i++) {
-        bool refused;
-        int place = listen_socket_accept(&refused);
-        if (place < 0 && !refused)
-            return;
-        if (place < 0)
+    listen_arrival arrival = LISTEN_SENT_OFF;
+    for (int i = 0; i < ACCEPTS_MAX && arrival != LISTEN_NOBODY && arrival != LISTEN_CANNOT; i++) {
+        int place = -1;
+        arrival = listen_socket_accept(&place);
+        if (arrival != LISTEN_CAME)
             continue;
-        tide_assert(!serve_clients[place].connected);
+        tide_assert(place >= 0 && !serve_clients[place].connected);
         serve_clients[place].connected = true;
         serve_clients[place].taken_ms = serve_now_ms();
     }
+    if (arrival == LISTEN_CANNOT)
+        serve_door_rests_ms = serve_now_ms() + REST_MS;
 }
 
 /* Whom to wait for. Returns how long. */
 static int serve_prepare_look(struct pollfd look[LISTEN_SOCKETS])
 {
-    int wait = LOOK_MS;
-    look[LISTEN_DOOR] = (struct pollfd){listen_socket_get(LISTEN_DOOR), POLLIN, 0};
+    bool rests = serve_now_ms() < serve_door_rests_ms;
+    int wait = rests ? REST_MS : LOOK_MS;
+    look[LISTEN_DOOR] = (struct pollfd){rests ? -1 : listen_socket_get(LISTEN_DOOR), POLLIN, 0};
     for (int i = 0; i < LISTEN_CLIENTS; i++) {
         const listen_client *client = &serve_clients[i];
         look[i] = (struct pollfd){-1, 0, 0};
         if (!client->connected)
             continue;
         look[i].fd = listen_socket_get(i);
-        look[i].events =
-            (short)((serve_hears(client) ? POLLIN : 0) | (client->output.count > 0 ? POLLOUT : 0));
-        if (client->follows)
+        look[i].events = (short)((serve_listens(client) ? POLLIN : 0) |
+                                 (client->output.count > 0 ? POLLOUT : 0));
+        if (serve_hears(client) && serve_has_line(client))
+            wait = 0; /* asked already: poll does not know of it */
+        else if (client->follows && wait > FOLLOW_MS)
             wait = FOLLOW_MS;
     }
     return wait;
@@ -211,6 +228,7 @@ static void serve_forget(void)
     listen_socket_forget();
     listen_ring_forget();
     memset(serve_clients, 0, sizeof serve_clients);
+    serve_door_rests_ms = 0;
 }
 
 __attribute__((visibility("default")))

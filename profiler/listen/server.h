@@ -40,7 +40,9 @@ typedef struct listen_client {
     listen_output output;
     int64_t taken_ms; /* when it last took something, or nothing waited */
     uint64_t told;    /* a follower: serial of the last event it was told */
-    bool connected, follows, ends;
+    bool connected, follows;
+    bool silent; /* it says no more; what it said is still answered     */
+    bool ends;   /* nothing is answered any more; it goes when it has taken what waits */
 } listen_client;
 
 /* Answers one line (a 0 behind it). False: without memory for the answer; the client goes. */
@@ -55,7 +57,7 @@ bool listen_request_refuse(listen_client *client, const char *what, const char *
 void listen_ring_hear(const tide_event *event);
 
 /* Adds the events after `*told`, until the backlog is full if `bounded`; moves *told on; a line of
- * how many are missing comes first. False: no memory. */
+ * how many are missing comes before each that does not follow the one before. False: no memory. */
 bool listen_ring_tell(listen_output *output, uint64_t *told, bool bounded);
 
 /* Serial of the last event; 0: none was heard. */

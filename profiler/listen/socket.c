@@ -202,37 +202,38 @@ static void socket_send_off(int number, const char *why)
 }
 
 /* Locked. */
-static int socket_accept(int door, bool *refused)
+static listen_arrival socket_accept(int door, int *place)
 {
-    int place = 0;
-    while (place < LISTEN_CLIENTS && socket_table[place].number >= 0)
-        place++;
+    int free = 0;
+    while (free < LISTEN_CLIENTS && socket_table[free].number >= 0)
+        free++;
     int number = tide_descriptor_lift(accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (number < 0 && (errno == EINTR || errno == ECONNABORTED))
+        return LISTEN_SENT_OFF;
     if (number < 0)
-        return -1;
-    *refused = true;
+        return errno == EAGAIN ? LISTEN_NOBODY : LISTEN_CANNOT;
     if (!socket_peer_is_allowed(number)) {
         socket_send_off(number, "{\"error\":\"this process is another user's\"}\n");
-        return -1;
+        return LISTEN_SENT_OFF;
     }
-    if (place == LISTEN_CLIENTS) {
+    if (free == LISTEN_CLIENTS) {
         socket_send_off(number, "{\"error\":\"too many clients: 16 at most\"}\n");
-        return -1;
+        return LISTEN_SENT_OFF;
     }
-    socket_table[place] = tide_descriptor_hold(number);
-    return socket_table[place].number >= 0 ? place : -1;
+    socket_table[free] = tide_descriptor_hold(number);
+    *place = free;
+    return socket_table[free].number >= 0 ? LISTEN_CAME : LISTEN_SENT_OFF;
 }
 
-int listen_socket_accept(bool *refused)
+listen_arrival listen_socket_accept(int *place)
 {
-    *refused = false;
     int door = listen_socket_get(LISTEN_DOOR);
     if (door < 0)
-        return -1;
+        return LISTEN_NOBODY;
     listen_host->lock();
-    int place = socket_accept(door, refused);
+    listen_arrival arrival = socket_accept(door, place);
     listen_host->unlock();
-    return place;
+    return arrival;
 }
 
 void listen_socket_close(int place)

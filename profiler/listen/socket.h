@@ -17,9 +17,15 @@ bool listen_socket_open(const char *folder, char *error, size_t room);
 /* The number behind a place of the table, -1: nothing, or not ours any more. Serving thread only. */
 int listen_socket_get(int place);
 
-/* Takes a connection to the lowest free place; -1: there was none. *refused: somebody came who may
- * not, or for whom there is no place. */
-int listen_socket_accept(bool *refused);
+typedef enum listen_arrival {
+    LISTEN_NOBODY,   /* nobody waits                                                  */
+    LISTEN_CAME,     /* in the lowest free place                                      */
+    LISTEN_SENT_OFF, /* somebody came who may not, or for whom there is no place      */
+    LISTEN_CANNOT    /* somebody waits whom the system lets nobody take: no descriptor */
+} listen_arrival;
+
+/* Takes a connection; its place if it came. */
+listen_arrival listen_socket_accept(int *place);
 
 void listen_socket_close(int place);
 

@@ -10,6 +10,7 @@
 #include "profiler/report/data.h"
 #include "profiler/report/page.h"
 #include "profiler/report/trace.h"
+#include "profiler/tool/clean.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
@@ -39,11 +40,12 @@ static int report_read(const char *path, tide_history *history, tide_record_outc
 
 static void report_print_one(const tide_advice *advice, size_t number)
 {
-    printf("%zu. %s\n   %s: %s\n   %s\n", number, advice->what, advice->subject, advice->why,
-           advice->instead);
+    tool_say("%zu. %s", number, advice->what);
+    tool_say("   %s: %s", advice->subject, advice->why);
+    tool_say("   %s", advice->instead);
     if (advice->code[0] != 0)
-        printf("       %s\n", advice->code);
-    putchar('\n');
+        tool_say("       %s", advice->code);
+    tool_say("%s", "");
 }
 
 static int report_print(const tide_history *history)
@@ -68,7 +70,7 @@ static int report_print_json(const tide_history *history, const char *damage)
                                          TIDE_HISTORY_THINGS, TIDE_HISTORY_EVENTS,
                                          TIDE_HISTORY_POINTS, TIDE_CODE_SITES};
     json_t *data = tide_data_of(history, damage, &all);
-    char *text = data != NULL ? json_dumps(data, JSON_COMPACT) : NULL;
+    char *text = data != NULL ? json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
     json_decref(data);
     if (text == NULL)
         return tool_complain(TOOL_NO, "memory is short");

@@ -28,11 +28,11 @@ static void events_print(const json_t *event)
 {
     char name[40], reason[120], detail[160];
     const char *more = tool_clean(tool_text(event, "detail"), detail, sizeof detail);
-    printf("%8.0f %12.3f s  %-9s %-20s %-8s  %s%s%s\n", tool_number(event, "serial"),
-           tool_number(event, "time_ns") * 1e-9, tool_text(event, "kind"),
-           tool_clean(tool_text(event, "name"), name, sizeof name), tool_text(event, "tier"),
-           tool_clean(tool_text(event, "reason"), reason, sizeof reason),
-           more[0] != '\0' ? ": " : "", more);
+    tool_say("%8.0f %12.3f s  %-9s %-20s %-8s  %s%s%s", tool_number(event, "serial"),
+             tool_number(event, "time_ns") * 1e-9, tool_text(event, "kind"),
+             tool_clean(tool_text(event, "name"), name, sizeof name), tool_text(event, "tier"),
+             tool_clean(tool_text(event, "reason"), reason, sizeof reason),
+             more[0] != '\0' ? ": " : "", more);
 }
 
 /* TOOL_NO: that was the last. */
@@ -54,7 +54,7 @@ static int events_take_line(tool_client *client, const char *line, size_t length
     } else if (as_json) {
         tool_print_json(event);
     } else if (json_object_get(event, "gap") != NULL) {
-        printf("     ... %.0f events are missing\n", tool_number(event, "gap"));
+        tool_say("     ... %.0f events are missing", tool_number(event, "gap"));
     } else {
         events_print(event);
     }

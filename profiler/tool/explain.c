@@ -17,17 +17,17 @@ static void explain_print_site(const json_t *site)
     char types[160], ns[TOOL_TIME_TEXT], why[200], name[80];
     size_t i;
     json_t *rival;
-    printf("%s (%s, %s:%.0f): runs %s%s\n", tool_clean(tool_text(site, "name"), name, sizeof name),
-           tool_text(site, "kind"), tool_text(site, "file"), tool_number(site, "line"),
-           tool_text(site, "tier"), tool_is(site, "pinned") ? ", pinned" : "");
-    printf("  why: %s\n", tool_clean(tool_text(site, "reason"), why, sizeof why));
-    printf("  types: %s\n", tool_words(json_object_get(site, "types"), types, sizeof types));
+    tool_say("%s (%s, %s:%.0f): runs %s%s", tool_clean(tool_text(site, "name"), name, sizeof name),
+             tool_text(site, "kind"), tool_text(site, "file"), tool_number(site, "line"),
+             tool_text(site, "tier"), tool_is(site, "pinned") ? ", pinned" : "");
+    tool_say("  why: %s", tool_clean(tool_text(site, "reason"), why, sizeof why));
+    tool_say("  types: %s", tool_words(json_object_get(site, "types"), types, sizeof types));
     if (tool_number(site, "use_ns") > 0)
-        printf("  a use takes %s\n", tool_time(tool_number(site, "use_ns"), ns));
+        tool_say("  a use takes %s", tool_time(tool_number(site, "use_ns"), ns));
     json_array_foreach(json_object_get(site, "rivals"), i, rival)
-        printf("  by %s it would take %s (%s)\n", tool_text(rival, "tier"),
-               tool_time(tool_number(rival, "ns"), ns),
-               tool_is(rival, "measured") ? "measured" : "estimated");
+        tool_say("  by %s it would take %s (%s)", tool_text(rival, "tier"),
+                 tool_time(tool_number(rival, "ns"), ns),
+                 tool_is(rival, "measured") ? "measured" : "estimated");
 }
 
 /* The site of the document that a request would mean; NULL: none. */
@@ -55,6 +55,17 @@ static int explain_run_stager(const char *spec, bool assembler)
     return tool_run_program(path, args, spec) == 0 ? TOOL_OK : TOOL_NO;
 }
 
+/* The stager may quote what it cannot read. */
+static bool explain_is_shown(const char *spec)
+{
+    bool shown = true;
+    for (size_t bytes; *spec != '\0' && shown; spec += bytes) {
+        bytes = tool_character(spec, &shown);
+        shown = shown || *spec == '\n';
+    }
+    return shown;
+}
+
 /* What the process says of it: the spec, or why there is none. */
 static int explain_show_code(tool_client *client, const char *site, const tool_options *options)
 {
@@ -67,6 +78,8 @@ static int explain_show_code(tool_client *client, const char *site, const tool_o
         (void)tool_client_complain(client, code);
     else if (options->json)
         tool_print_json(answer);
+    else if (!explain_is_shown(spec))
+        code = tool_complain(TOOL_BROKEN, "process %d: its answer is no spec", (int)client->pid);
     else
         code = explain_run_stager(spec, options->assembler);
     json_decref(answer);

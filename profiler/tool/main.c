@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profiler/tool/clean.h"
 #include "profiler/tool/launch.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
@@ -29,11 +30,15 @@ int tool_complain(int code, const char *format, ...)
     va_end(values);
     tide_assert(code > TOOL_OK && text[0] != '\0');
     fputs("tidepool: ", stderr);
-    for (const char *c = text; *c != '\0'; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f)
-            fprintf(stderr, "\\x%02x", (unsigned char)*c);
-        else
-            fputc(*c, stderr);
+    for (const char *c = text; *c != '\0';) {
+        bool shown;
+        size_t bytes = tool_character(c, &shown);
+        if (shown)
+            fwrite(c, 1, bytes, stderr);
+        for (size_t i = 0; !shown && i < bytes; i++)
+            fprintf(stderr, "\\x%02x", (unsigned char)c[i]);
+        c += bytes;
+    }
     fputc('\n', stderr);
     return code;
 }

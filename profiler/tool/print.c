@@ -25,21 +25,6 @@ bool tool_is(const json_t *object, const char *member)
     return json_is_true(json_object_get(object, member));
 }
 
-/* Characters of more than one byte are not cut: whole ones only. */
-const char *tool_clean(const char *text, char *out, size_t room)
-{
-    size_t length = 0;
-    tide_assert(room > 0);
-    for (; *text != '\0' && length + 1 < room; text++) {
-        unsigned char byte = (unsigned char)*text;
-        out[length++] = byte < ' ' || byte == 0x7f ? '?' : (char)byte;
-    }
-    while (length > 0 && ((unsigned char)*text & 0xc0) == 0x80) /* cut in the middle of one */
-        text = ((unsigned char)out[--length] & 0xc0) == 0xc0 ? "" : text;
-    out[length] = '\0';
-    return out;
-}
-
 static const char *print_scaled(double value, double step, const char *const *units, size_t count,
                                 char *out, size_t room)
 {
@@ -81,7 +66,7 @@ const char *tool_count(double count, char out[TOOL_COUNT_TEXT])
 
 void tool_print_json(const json_t *value)
 {
-    (void)json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY);
+    (void)json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     (void)putchar('\n');
 }
 

@@ -7,14 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A member; 0, "" or false if it is not there or of another type. */
+#include "profiler/tool/clean.h"
+
+/* A member; 0, "" or false if it is not there or of another type. A text is as it came: it is shown
+ * by tool_say, tool_clean or tool_complain only. */
 double tool_number(const json_t *object, const char *member);
 const char *tool_text(const json_t *object, const char *member);
 bool tool_is(const json_t *object, const char *member);
-
-/* A text of which a terminal makes nothing else: control characters are written as "?"; cut to the
- * room. Returns `out`. */
-const char *tool_clean(const char *text, char *out, size_t room);
 
 /* "1.5 MiB"; "-" for 0. "12.3 µs". "1.2e6". Each returns `out`. */
 enum { TOOL_BYTES_TEXT = 16, TOOL_TIME_TEXT = 16, TOOL_COUNT_TEXT = 16 };
@@ -22,7 +21,7 @@ const char *tool_bytes(double bytes, char out[TOOL_BYTES_TEXT]);
 const char *tool_time(double ns, char out[TOOL_TIME_TEXT]);
 const char *tool_count(double count, char out[TOOL_COUNT_TEXT]);
 
-/* On one line of the standard output. */
+/* On one line of the standard output, in ASCII. */
 void tool_print_json(const json_t *value);
 
 /* "f64 i32": the texts of a list, in `out`. */

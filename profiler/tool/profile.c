@@ -106,12 +106,23 @@ static int profile_split(const char *line, char words[12][WORD])
     return count;
 }
 
+/* A name may be any bytes; JSON takes UTF-8 only. NULL: no memory. */
+static json_t *profile_make_text(const char *word)
+{
+    char *text = tool_make_utf8(word);
+    json_t *made = text != NULL ? json_string(text) : NULL;
+    tide_assert(text == NULL || made == NULL || json_string_length(made) >= strlen(word));
+    free(text);
+    return made;
+}
+
 /* {"kind":…,"line":…,"uses":…,"name":…,"file":…,"function":…,"types":{"f64":uses}} */
 static json_t *profile_make_site(char words[12][WORD])
 {
-    return json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:{}}", "kind", words[1], "line",
+    return json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:{}}", "kind", words[1], "line",
                      (json_int_t)atoll(words[2]), "uses", (json_int_t)atoll(words[3]), "name",
-                     words[6], "file", words[7], "function", words[8], "types");
+                     profile_make_text(words[6]), "file", profile_make_text(words[7]), "function",
+                     profile_make_text(words[8]), "types");
 }
 
 /* One line of the text, which the library has checked. */
@@ -121,7 +132,7 @@ static void profile_take_line(const char *line, json_t *types, json_t *sites)
     int count = profile_split(line, words);
     json_t *site = json_array_get(sites, json_array_size(sites) - 1);
     if (count == 4 && strcmp(words[0], "type") == 0)
-        json_array_append_new(types, json_string(words[3]));
+        json_array_append_new(types, profile_make_text(words[3]));
     else if (count == 9 && strcmp(words[0], "site") == 0)
         json_array_append_new(sites, profile_make_site(words));
     else if (count >= 3 && strcmp(words[0], "uses") == 0 && site != NULL) {
@@ -155,25 +166,35 @@ static json_t *profile_read_sites(const char *path)
     return sites;
 }
 
-static void profile_print_types(const json_t *site)
+/* " f64 100% i32 50%"; the caller frees it. NULL: no memory. */
+static char *profile_list_types(const json_t *site)
 {
     const char *name;
     json_t *uses;
+    char *text = NULL;
+    size_t length;
     double all = tool_number(site, "uses");
+    FILE *out = open_memstream(&text, &length);
+    if (out == NULL)
+        return NULL;
     json_object_foreach((json_t *)json_object_get(site, "types"), name, uses)
-        printf(" %s %.0f%%", name, all > 0 ? 100 * json_number_value(uses) / all : 0);
+        fprintf(out, " %s %.0f%%", name, all > 0 ? 100 * json_number_value(uses) / all : 0);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
 
 static void profile_print_site(const char *mark, const json_t *site)
 {
     char name[64], uses[TOOL_COUNT_TEXT];
+    char *types = profile_list_types(site);
     const char *called = tool_text(site, "name");
     called = called[0] != '\0' ? called : tool_text(site, "function");
-    printf("%s%-20s %-8s %s:%.0f  %s uses:", mark, tool_clean(called, name, sizeof name),
-           tool_text(site, "kind"), tool_text(site, "file"), tool_number(site, "line"),
-           tool_count(tool_number(site, "uses"), uses));
-    profile_print_types(site);
-    putchar('\n');
+    tool_say("%s%-20s %-8s %s:%.0f  %s uses:%s", mark, tool_clean(called, name, sizeof name),
+             tool_text(site, "kind"), tool_text(site, "file"), tool_number(site, "line"),
+             tool_count(tool_number(site, "uses"), uses), types != NULL ? types : " ...");
+    free(types);
 }
 
 static int profile_show(const char *path, const tool_options *options)

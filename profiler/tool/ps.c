@@ -22,11 +22,11 @@ static void ps_print_row(const json_t *facts)
 {
     tide_assert(json_is_object(facts));
     char held[TOOL_BYTES_TEXT], program[64];
-    printf("%8" PRIu64 "  %-20s %6zu %6zu %10s  %s\n", (uint64_t)tool_number(facts, "pid"),
-           tool_clean(tool_text(facts, "program"), program, sizeof program),
-           json_array_size(json_object_get(facts, "pools")),
-           json_array_size(json_object_get(facts, "sites")),
-           tool_bytes(ps_sum(facts, "pools", "held_bytes"), held), tool_text(facts, "version"));
+    tool_say("%8" PRIu64 "  %-20s %6zu %6zu %10s  %s", (uint64_t)tool_number(facts, "pid"),
+             tool_clean(tool_text(facts, "program"), program, sizeof program),
+             json_array_size(json_object_get(facts, "pools")),
+             json_array_size(json_object_get(facts, "sites")),
+             tool_bytes(ps_sum(facts, "pools", "held_bytes"), held), tool_text(facts, "version"));
 }
 
 static json_t *ps_summary(const json_t *facts)

@@ -22,7 +22,7 @@ typedef int tool_command(int count, char **args);
 #include "profiler/tool/commands.def"
 #undef TOOL_COMMAND
 
-/* One line on the standard error, "tidepool: …", control characters in it written \xHH. Returns
+/* One line on the standard error, "tidepool: …", what is not shown as it is written \xHH. Returns
  * `code`. */
 __attribute__((format(printf, 2, 3))) int tool_complain(int code, const char *format, ...);
 

@@ -45,29 +45,32 @@ static int top_draw(top_state *top, const json_t *facts)
     return TOOL_OK;
 }
 
-/* The one after this in the folder, or the first again. */
-static pid_t top_next_process(const top_state *top)
-{
-    pid_t *list, next;
-    size_t count = tool_folder_list(top->options->folder, &list), i = 0;
-    while (i < count && list[i] <= top->client.pid)
-        i++;
-    next = count == 0 ? top->client.pid : list[i < count ? i : 0];
-    free(list);
-    return next;
-}
-
-/* One that cannot be asked is left where it is. */
-static void top_change_process(top_state *top)
+/* Shows that one; false: it cannot be asked, and all is as before. */
+static bool top_show_process(top_state *top, pid_t pid)
 {
     tool_client other;
-    pid_t next = top_next_process(top);
-    if (next == top->client.pid ||
-        tool_client_open(&other, next, top->options->folder, top->options->timeout_ms) != TOOL_OK)
-        return;
+    if (tool_client_open(&other, pid, top->options->folder, top->options->timeout_ms) != TOOL_OK)
+        return false;
     tool_client_close(&top->client);
     top->client = other;
     top->screen.first = 0;
+    return true;
+}
+
+/* To the next one in the folder that can be asked, from the last on to the first. Names of the dead
+ * stay there until another process begins to listen. */
+static void top_change_process(top_state *top)
+{
+    pid_t *list, shown = top->client.pid;
+    size_t count = tool_folder_list(top->options->folder, &list), after = 0;
+    while (after < count && list[after] <= shown)
+        after++;
+    for (size_t i = 0; i < count; i++) {
+        pid_t next = list[(after + i) % count];
+        if (next == shown || top_show_process(top, next))
+            break;
+    }
+    free(list);
 }
 
 static void top_take_key(top_state *top, int key)

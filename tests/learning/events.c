@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "jit/cache/test_hooks.h"
+#include "jit/events/event.h"
 #include "jit/stager/test_hooks.h"
 
 /* ---- settings ---------------------------------------------------------------------------- */
@@ -433,6 +434,49 @@ static void a_listener_may_step_at_every_event(void **state)
     assert_int_equal(found_events(), MANY);
 }
 
+static struct {
+    unsigned count;
+    uint64_t last;
+    bool in_order;
+} beside;
+
+static void hear_beside(const tide_event *event)
+{
+    beside.in_order = beside.in_order && event->serial > beside.last;
+    beside.last = event->serial;
+    beside.count++;
+}
+
+static void step_behind_it(const tide_event *event, void *user)
+{
+    assert_true(beside.last >= event->serial); /* it has been told already */
+    step_and_note(event, user);
+}
+
+/* Whoever hears beside the handler hears in order, whatever the handler does. */
+static void others_hear_in_order_whatever_a_listener_does(void **state)
+{
+    (void)state;
+    enum { MANY = 20 };
+    void (*before)(const tide_event *) = tide_events_also;
+    beside.in_order = true;
+    told.count = 0;
+    told.site = NULL;
+    tide_event_set_handler(step_behind_it, &told);
+    __atomic_store_n(&tide_events_also, hear_beside, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < MANY; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "events: beside %u", i);
+        use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
+        use_times(&u, 1);
+    }
+    expect_ok(tide_step());
+    __atomic_store_n(&tide_events_also, before, __ATOMIC_RELEASE);
+    tide_event_set_handler(NULL, NULL);
+    assert_true(beside.count >= MANY && beside.in_order);
+    assert_int_equal(beside.count, told.count);
+}
+
 /* ---- steering meanwhile ------------------------------------------------------------------ */
 
 static bool stop_steering;
@@ -509,6 +553,7 @@ int main(void)
         LEARNING_TEST(events_have_times_and_serials),
         LEARNING_TEST(a_listener_may_step_pin_reset_and_use_sites),
         LEARNING_TEST(a_listener_may_step_at_every_event),
+        LEARNING_TEST(others_hear_in_order_whatever_a_listener_does),
         LEARNING_TEST(pins_and_resets_may_come_at_any_time),
         LEARNING_TEST(events_beyond_what_is_kept_are_counted),
     };

@@ -3,11 +3,13 @@
  * thing, and it says "done" or what failed. Each thread it was told of has a pool and three sites. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,6 +82,17 @@ static int target_fork(bool executes)
     return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/* The child's child works for a moment; the child does nothing but wait for it. */
+static int target_fork_twice(void)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(target_fork(false));
+    int status;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 /* As a program does that becomes a daemon; then the numbers are those of files of its own, which
  * must stay as they are. */
 static int target_close_all(void)
@@ -106,12 +119,48 @@ static int target_begin_anew(void)
     return 1;
 }
 
+enum { FILLED_MAX = 64 };
+
+static int filled[FILLED_MAX]; /* descriptors, while there is none left */
+
+/* No descriptor can be had any more. */
+static int target_fill(void)
+{
+    struct rlimit most = {.rlim_cur = FILLED_MAX, .rlim_max = FILLED_MAX};
+    int count = 0;
+    memset(filled, -1, sizeof filled);
+    if (setrlimit(RLIMIT_NOFILE, &most) != 0)
+        return 1;
+    while (count < FILLED_MAX && (filled[count] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        count++;
+    return count == 0 || errno != EMFILE;
+}
+
+static int target_free(void)
+{
+    for (int i = 0; i < FILLED_MAX && filled[i] >= 0; i++)
+        close(filled[i]);
+    return 0;
+}
+
 static int target_obey(const char *word)
 {
+    if (strcmp(word, "fill") == 0)
+        return target_fill();
+    if (strcmp(word, "free") == 0)
+        return target_free();
     if (strcmp(word, "listen") == 0)
         return tide_listen(NULL);
     if (strcmp(word, "end") == 0)
         return tide_listen_end();
+    if (strcmp(word, "listen in a file") == 0)
+        return tide_listen("/dev/null/folder") == TIDE_ERROR_FILE ? 0 : 1;
+    if (strcmp(word, "pool") == 0)
+        return tide_pool_destroy(tide_pool_create(NULL));
+    if (strcmp(word, "setting") == 0)
+        return tide_tune_set("listen", 1);
+    if (strcmp(word, "fork twice") == 0)
+        return target_fork_twice();
     if (strcmp(word, "fork") == 0 || strcmp(word, "exec") == 0)
         return target_fork(word[0] == 'e');
     if (strcmp(word, "again") == 0)

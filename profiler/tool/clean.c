@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* Texts of other processes and of files, made harmless. */
+#define _GNU_SOURCE
+#include "profiler/tool/clean.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiler/tool/tool.h"
+#include "runtime/base/assert.h"
+#include "runtime/base/utf8.h"
+
+/* The number of a character of so many bytes. */
+static uint32_t clean_number(const char *text, unsigned length)
+{
+    unsigned char first = (unsigned char)text[0];
+    tide_assert(length >= 1 && length <= 4);
+    uint32_t number = length == 1 ? first : first & (0x7Fu >> length);
+    for (unsigned i = 1; i < length; i++)
+        number = number << 6 | ((unsigned char)text[i] & 0x3Fu);
+    return number;
+}
+
+static bool clean_is_harmless(uint32_t number)
+{
+    static const struct {
+        uint32_t first, last;
+    } harmful[] = {
+        {0, 0x1F},          {0x7F, 0x9F},     /* control characters       */
+        {0x61C, 0x61C},     {0x200E, 0x200F}, /* marks of direction       */
+        {0x2028, 0x2029},                     /* ends of lines            */
+        {0x202A, 0x202E},   {0x2066, 0x2069}, /* turns of direction       */
+        {0xFEFF, 0xFEFF},   {0xFFF9, 0xFFFB}, /* nothing that can be seen */
+        {0xE0000, 0xE007F},
+    };
+    for (size_t i = 0; i < sizeof harmful / sizeof *harmful; i++)
+        if (number >= harmful[i].first && number <= harmful[i].last)
+            return false;
+    return true;
+}
+
+size_t tool_character(const char *text, bool *shown)
+{
+    unsigned length = tide_utf8_length(text);
+    tide_assert(*text != '\0');
+    *shown = length > 0 && clean_is_harmless(clean_number(text, length));
+    return length > 0 ? length : 1;
+}
+
+const char *tool_clean(const char *text, char *out, size_t room)
+{
+    size_t length = 0;
+    tide_assert(room > 0);
+    while (*text != '\0') {
+        bool shown;
+        size_t bytes = tool_character(text, &shown), takes = shown ? bytes : 1;
+        if (length + takes >= room)
+            break;
+        memcpy(out + length, shown ? text : "?", takes);
+        length += takes;
+        text += bytes;
+    }
+    out[length] = '\0';
+    return out;
+}
+
+char *tool_make_utf8(const char *text)
+{
+    static const char replaced[] = "\xEF\xBF\xBD";
+    size_t length = 0;
+    char *out = malloc((sizeof replaced - 1) * strlen(text) + 1);
+    if (out == NULL)
+        return NULL;
+    while (*text != '\0') {
+        unsigned bytes = tide_utf8_length(text);
+        size_t takes = bytes > 0 ? bytes : sizeof replaced - 1;
+        memcpy(out + length, bytes > 0 ? text : replaced, takes);
+        length += takes;
+        text += bytes > 0 ? bytes : 1;
+    }
+    out[length] = '\0';
+    return out;
+}
+
+void tool_say(const char *format, ...)
+{
+    char *line = NULL;
+    va_list values;
+    va_start(values, format);
+    int length = vasprintf(&line, format, values);
+    va_end(values);
+    if (length < 0) {
+        (void)tool_complain(TOOL_NO, "memory is short: a line is left out");
+        return;
+    }
+    char *clean = malloc((size_t)length + 1); /* it never grows */
+    if (clean != NULL)
+        puts(tool_clean(line, clean, (size_t)length + 1));
+    else
+        (void)tool_complain(TOOL_NO, "memory is short: a line is left out");
+    free(clean);
+    free(line);
+}
