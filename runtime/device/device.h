@@ -90,6 +90,11 @@ typedef struct tide_device_methods {
     /* Is work on the stream recorded into a graph now? Then nothing may be allocated. */
     bool (*capturing)(tide_device *device, void *stream);
 
+    /* The number of the graph that work on the stream is recorded into now, of all devices of the
+     * back end: 0: none; TIDE_CAPTURE_OWN: one that can have nothing in common with another
+     * stream. NULL where nothing is captured. Asked through tide_device_captured_alike. */
+    uint64_t (*capture_number)(tide_device *device, void *stream);
+
     /* A number that no other stream ever had, even where the driver uses a handle again. 0:
      * no such stream. */
     uint64_t (*stream_number)(tide_device *device, void *stream);
@@ -164,6 +169,20 @@ static inline void tide_device_keep_stream(tide_device *device, uint64_t number,
 {
     if (device->methods->stream_keep != NULL)
         device->methods->stream_keep(device, number, keep);
+}
+
+/* Is what is queued on both streams recorded into the same graph, or into none? Only then may one
+ * wait for the other: else a stream would be drawn into a capture, or a capture end. The devices
+ * are of one back end. */
+#define TIDE_CAPTURE_OWN UINT64_MAX
+static inline bool tide_device_captured_alike(tide_device *device, void *stream, tide_device *other,
+                                              void *other_stream)
+{
+    if (device->methods->capture_number == NULL || (device == other && stream == other_stream))
+        return true;
+    uint64_t number = device->methods->capture_number(device, stream);
+    return number != TIDE_CAPTURE_OWN &&
+           number == other->methods->capture_number(other, other_stream);
 }
 
 /* CUDA: a handle that stands for the default stream of whatever thread uses it. */

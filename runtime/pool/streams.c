@@ -57,10 +57,11 @@ void tide_streams_settle(tide_pool *pool)
         streams_wait_instead(pool);
 }
 
-/* One of the two streams is captured and the other is not: an event between them would end the
- * capture, and in the graph's launches it would order nothing. If the pool's is captured the host
- * waits for the declared one, so that what is captured after a join comes after it. If the declared
- * one is, what it did before its capture can be neither ordered nor waited for. */
+/* One of the two streams is captured and the other is not, or each in a capture of its own: an
+ * event between them would end the capture, and in the graph's launches it would order nothing. If
+ * only the pool's is captured the host waits for the declared one, so that what is captured after a
+ * join comes after it. If the declared one is, what it did before its capture can be neither ordered
+ * nor waited for. */
 static tide_status streams_order_apart(tide_pool_core *core, const tide_foreign *foreign, bool join)
 {
     tide_device *device = core->device;
@@ -75,8 +76,7 @@ static tide_status streams_order_apart(tide_pool_core *core, const tide_foreign 
 static bool streams_are_apart(const tide_pool_core *core, const tide_foreign *foreign)
 {
     tide_device *device = core->device;
-    return device->methods->capturing(device, core->streams.own) !=
-           device->methods->capturing(device, foreign->stream);
+    return !tide_device_captured_alike(device, core->streams.own, device, foreign->stream);
 }
 
 /* Fails for a stream that is gone: it may have had work, and no event can be queued behind that. */
@@ -250,12 +250,11 @@ static bool streams_is_declared(const tide_pool_core *core, const tide_foreign *
 static tide_status streams_check_capture(const tide_pool_core *core, const char *call,
                                          const tide_foreign *foreign)
 {
-    const tide_device_methods *methods = core->device->methods;
-    if (!methods->capturing(core->device, foreign->stream) ||
-        methods->capturing(core->device, core->streams.own))
+    if (!core->device->methods->capturing(core->device, foreign->stream) ||
+        !streams_are_apart(core, foreign))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_STATE, call,
-                     "a graph is captured on stream %p, but not on that of pool '%s'",
+                     "a graph is captured on stream %p that is not captured on that of pool '%s'",
                      foreign->stream, core->name);
 }
 

@@ -31,6 +31,19 @@ static tide_status between_check_devices(const tide_device *device, const tide_d
                      device->name);
 }
 
+/* A copy waits for one stream on the other, and the other way round. */
+static tide_status between_check_captures(const tide_pool *pool, const tide_pool *source,
+                                          const char *call)
+{
+    const tide_pool_core *to = pool->core, *from = source->core;
+    if (tide_device_captured_alike(to->device, to->streams.own, from->device, from->streams.own))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "a graph is captured on the stream of pool '%s' or on that of '%s', and the "
+                     "other is not part of it",
+                     to->name, from->name);
+}
+
 /* On one device it is a copy with an order before and after. */
 static tide_status between_copy(const tide_pool *pool, void *to, const tide_pool *source,
                                 const void *from, size_t bytes)
@@ -55,6 +68,7 @@ tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const v
     TIDE_FORWARD(between_check_devices(pool->core->device, source->core->device, call));
     if (bytes == 0)
         return TIDE_OK;
+    TIDE_FORWARD(between_check_captures(pool, source, call));
     tide_streams_gather(pool);
     tide_streams_gather(source);
     tide_status status = between_copy(pool, to, source, from, bytes);

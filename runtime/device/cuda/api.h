@@ -91,6 +91,7 @@ enum { /* values */
        TIDE_CU_STREAM_LEGACY = 1,     /* a handle: what NULL stands for        */
        TIDE_CU_STREAM_PER_THREAD = 2, /* a handle: the calling thread's stream */
        TIDE_CU_CAPTURE_NONE = 0,
+       TIDE_CU_CAPTURE_ACTIVE = 1,
        TIDE_CU_CAPTURE_RELAXED = 2,
        TIDE_CU_JIT_ERROR_LOG = 5,
        TIDE_CU_JIT_ERROR_LOG_BYTES = 6,
@@ -153,6 +154,7 @@ enum { /* values */
     TIDE_CU(cuStreamDestroy, 4000, (tide_cu_stream))                                              \
     TIDE_CU(cuStreamSynchronize, 2000, (tide_cu_stream))                                          \
     TIDE_CU(cuStreamIsCapturing, 10000, (tide_cu_stream, int *))                                  \
+    TIDE_CU(cuStreamGetCaptureInfo, 10010, (tide_cu_stream, int *, uint64_t *))                   \
     TIDE_CU(cuStreamGetId, 12000, (tide_cu_stream, unsigned long long *))                         \
     TIDE_CU(cuStreamGetCtx, 9020, (tide_cu_stream, tide_cu_context *))                            \
     TIDE_CU(cuThreadExchangeStreamCaptureMode, 10010, (int *))                                    \

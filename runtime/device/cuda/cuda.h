@@ -141,11 +141,15 @@ tide_status tide_cuda_order(tide_device *device, void *before, void *after);
 tide_status tide_cuda_wait(tide_device *device, void *stream);
 tide_status tide_cuda_wait_all(tide_device *device);
 void *tide_cuda_mark_make(tide_device *device, void *stream);
+/* The same on a stream that may be captured: then it is there for a stream of that capture to
+ * follow, and for nothing else. */
+void *tide_cuda_mark_record(tide_device *device, void *stream);
 bool tide_cuda_mark_done(tide_device *device, void *mark);
 tide_status tide_cuda_mark_wait(tide_device *device, void *mark);
 tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream);
 void tide_cuda_mark_drop(tide_device *device, void *mark);
 bool tide_cuda_capturing(tide_device *device, void *stream);
+uint64_t tide_cuda_capture_number(tide_device *device, void *stream);
 uint64_t tide_cuda_stream_number(tide_device *device, void *stream);
 void tide_cuda_marks_end(tide_device *device, bool reachable); /* all kept events; as above */
 

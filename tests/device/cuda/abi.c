@@ -53,6 +53,7 @@ SAME(TIDE_CU_LOCATION_DEVICE, CU_MEM_LOCATION_TYPE_DEVICE);
 SAME(TIDE_CU_HOST_PORTABLE, CU_MEMHOSTALLOC_PORTABLE);
 SAME(TIDE_CU_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
 SAME(TIDE_CU_CAPTURE_NONE, CU_STREAM_CAPTURE_STATUS_NONE);
+SAME(TIDE_CU_CAPTURE_ACTIVE, CU_STREAM_CAPTURE_STATUS_ACTIVE);
 SAME(TIDE_CU_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
 SAME(TIDE_CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_BUFFER);
 SAME(TIDE_CU_JIT_ERROR_LOG_BYTES, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
@@ -204,6 +205,8 @@ CALLABLE(cuStreamCreate, 2000, (tide_cu_stream *)0, 0U)
 CALLABLE(cuStreamDestroy, 4000, (tide_cu_stream)0)
 CALLABLE(cuStreamSynchronize, 2000, (tide_cu_stream)0)
 CALLABLE(cuStreamIsCapturing, 10000, (tide_cu_stream)0, (CUstreamCaptureStatus *)0)
+CALLABLE(cuStreamGetCaptureInfo, 10010, (tide_cu_stream)0, (CUstreamCaptureStatus *)0,
+         (uint64_t *)0)
 CALLABLE(cuStreamGetId, 12000, (tide_cu_stream)0, (unsigned long long *)0)
 CALLABLE(cuStreamGetCtx, 9020, (tide_cu_stream)0, (tide_cu_context *)0)
 CALLABLE(cuThreadExchangeStreamCaptureMode, 10010, (CUstreamCaptureMode *)0)

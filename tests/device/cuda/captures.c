@@ -565,6 +565,10 @@ static void a_captured_stream_is_not_declared_to_a_pool_that_is_not(void **state
         fake_capture_begin(other);
         expect_status(tide_pool_use_on(own.pool, other), TIDE_ERROR_STATE);
         expect_said("is captured");
+        fake_capture_begin_mode(own.stream, FAKE_RELAXED); /* in a capture of its own */
+        expect_status(tide_pool_use_on(own.pool, other), TIDE_ERROR_STATE);
+        assert_int_equal(fake_capture_end(own.stream, &graph), 0);
+        fake_graph_destroy(graph);
         assert_int_equal(fake_capture_end(other, &graph), 0);
         expect_ok(tide_pool_use_on(own.pool, other));
     }

@@ -632,6 +632,21 @@ ENTRY(cuStreamIsCapturing, tide_cu_stream handle, int *state)
     return control_leave(0);
 }
 
+/* The number is that of an active capture only. */
+ENTRY(cuStreamGetCaptureInfo, tide_cu_stream handle, int *state, uint64_t *number)
+{
+    START_CURRENT(cuStreamGetCaptureInfo);
+    const lane *on = entry_stream(handle);
+    if (on == NULL)
+        return control_leave(INVALID_HANDLE);
+    if (capture_blocks(on))
+        return control_leave(CAPTURE_IMPLICIT);
+    *state = on->capture == NULL ? 0 : on->capture->spoiled ? 2 : 1;
+    if (*state == 1)
+        *number = on->capture->number;
+    return control_leave(0);
+}
+
 ENTRY(cuStreamGetId, tide_cu_stream handle, unsigned long long *number)
 {
     START_CURRENT(cuStreamGetId);
