@@ -51,6 +51,7 @@ enum { /* results */
        TIDE_CU_DEINITIALIZED = 4,
        TIDE_CU_DEVICE_UNAVAILABLE = 46,
        TIDE_CU_ECC_UNCORRECTABLE = 214,
+       TIDE_CU_INVALID_CONTEXT = 201,
        TIDE_CU_CONTAINED = 226,
        TIDE_CU_NOT_READY = 600,
        TIDE_CU_ILLEGAL_ADDRESS = 700,
@@ -113,6 +114,7 @@ enum { /* values */
     TIDE_CU(cuDevicePrimaryCtxRelease, 11000, (tide_cu_device))                                   \
     TIDE_CU(cuDevicePrimaryCtxGetState, 7000, (tide_cu_device, unsigned *, int *))                \
     TIDE_CU(cuCtxGetCurrent, 4000, (tide_cu_context *))                                           \
+    TIDE_CU(cuCtxGetId, 12000, (tide_cu_context, unsigned long long *))                           \
     TIDE_CU(cuCtxPushCurrent, 4000, (tide_cu_context))                                            \
     TIDE_CU(cuCtxPopCurrent, 4000, (tide_cu_context *))                                           \
     TIDE_CU(cuCtxSynchronize, 2000, (void))                                                       \

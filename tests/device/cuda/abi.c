@@ -20,6 +20,7 @@ SAME(TIDE_CU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
 SAME(TIDE_CU_DEINITIALIZED, CUDA_ERROR_DEINITIALIZED);
 SAME(TIDE_CU_DEVICE_UNAVAILABLE, CUDA_ERROR_DEVICE_UNAVAILABLE);
 SAME(TIDE_CU_ECC_UNCORRECTABLE, CUDA_ERROR_ECC_UNCORRECTABLE);
+SAME(TIDE_CU_INVALID_CONTEXT, CUDA_ERROR_INVALID_CONTEXT);
 SAME(TIDE_CU_NOT_READY, CUDA_ERROR_NOT_READY);
 SAME(TIDE_CU_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS);
 SAME(TIDE_CU_LAUNCH_TIMEOUT, CUDA_ERROR_LAUNCH_TIMEOUT);
@@ -106,6 +107,7 @@ PROTOTYPE(cuDevicePrimaryCtxRetain, CUcontext *, CUdevice);
 PROTOTYPE(cuDevicePrimaryCtxRelease, CUdevice);
 PROTOTYPE(cuDevicePrimaryCtxGetState, CUdevice, unsigned int *, int *);
 PROTOTYPE(cuCtxGetCurrent, CUcontext *);
+PROTOTYPE(cuCtxGetId, CUcontext, unsigned long long *);
 PROTOTYPE(cuCtxPushCurrent, CUcontext);
 PROTOTYPE(cuCtxPopCurrent, CUcontext *);
 PROTOTYPE(cuCtxSynchronize, void);
@@ -163,6 +165,7 @@ CALLABLE(cuDeviceGetAttribute, 2000, (int *)0, (CUdevice_attribute)0, (tide_cu_d
 CALLABLE(cuDevicePrimaryCtxRetain, 7000, (tide_cu_context *)0, (tide_cu_device)0)
 CALLABLE(cuDevicePrimaryCtxRelease, 11000, (tide_cu_device)0)
 CALLABLE(cuCtxGetCurrent, 4000, (tide_cu_context *)0)
+CALLABLE(cuCtxGetId, 12000, (tide_cu_context)0, (unsigned long long *)0)
 CALLABLE(cuCtxPushCurrent, 4000, (tide_cu_context)0)
 CALLABLE(cuCtxPopCurrent, 4000, (tide_cu_context *)0)
 CALLABLE(cuCtxSynchronize, 2000, )

@@ -131,6 +131,7 @@ ENTRY(cuDevicePrimaryCtxRetain, tide_cu_context *out, tide_cu_device device)
     fake.contexts[device].retained++;
     if (fake.contexts[device].reset) {
         fake.contexts[device].reset = fake.contexts[device].lost = false;
+        fake.contexts[device].number = ++fake.context_numbers;
         fake.contexts[device].legacy = control_new_stream(&fake.contexts[device], false);
     }
     *out = (tide_cu_context)(void *)&fake.contexts[device];
@@ -158,6 +159,13 @@ ENTRY(cuCtxGetCurrent, tide_cu_context *out)
     START(cuCtxGetCurrent);
     *out = (tide_cu_context)(void *)control_current();
     return control_leave(0);
+}
+
+ENTRY(cuCtxGetId, tide_cu_context of, unsigned long long *number)
+{
+    START(cuCtxGetId);
+    *number = ((context *)(void *)of)->number;
+    return control_leave(((context *)(void *)of)->reset ? TIDE_CU_CONTEXT_IS_DESTROYED : 0);
 }
 
 ENTRY(cuCtxPushCurrent, tide_cu_context pushed)
