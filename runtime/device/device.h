@@ -140,10 +140,11 @@ struct tide_device {
     tide_device *next;
     size_t bytes;
     char description[96];
-    /* Of its memory, atomic (runtime/device/budget.h): what is held and may be; who is asked. */
+    /* Of its memory, atomic (runtime/device/budget.h): what is held and may be. */
     size_t held, held_peak, limit;
     uint64_t refused, asked;
-    bool (*full)(tide_device *device, size_t wanted, unsigned times, void *user);
+    /* Who is asked, and what with: changed, and read as a pair, under the registry's lock. */
+    bool (*full)(tide_device *device, size_t wanted, unsigned times, void *user); /* atomic */
     void *full_user;
     /* Atomic. */
     uint64_t allocations, releases, copies, fills, events, waits, launches, bytes_copied;

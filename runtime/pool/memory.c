@@ -168,7 +168,7 @@ static tide_status memory_allocate_asking(tide_pool *pool, tide_device *device, 
     void *stream = pool->core->streams.own;
     tide_status status =
         tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
-    for (unsigned times = 0; tide_budget_asks(device, status, times); times++) {
+    for (unsigned times = 0; tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, times); times++) {
         tide_shut was = tide_pool_shut(pool);
         bool again = tide_budget_ask(device, bytes, times);
         tide_pool_open_again(pool, was);

@@ -3,6 +3,9 @@
  * back to the system; devices without memory pools. */
 #include "support.h"
 
+#include <pthread.h>
+
+#include "runtime/device/budget.h"
 #include "runtime/device/cuda/cuda.h"
 
 enum { MANY = 100000, HALF = 1 << 20 };
@@ -195,6 +198,74 @@ static void buffers_ask_too_and_the_limit_holds_for_all(void **unused)
     expect_status(tide_device_memory_set(tide_device_open("host"), NULL), TIDE_ERROR_ARGUMENT);
     expect_status(tide_device_memory_set(NULL, NULL), TIDE_ERROR_ARGUMENT);
     expect_status(tide_device_memory_stats(b.device, NULL), TIDE_ERROR_ARGUMENT);
+    bench_end(&b);
+}
+
+/* Pinned memory is the host's. */
+static void nobody_is_asked_for_pinned_memory(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(6);
+    giver g = {.wants = 1};
+    expect_ok(
+        tide_device_memory_set(b.device, &(tide_device_memory_options){.full = give, .user = &g}));
+    tide_buffers *buffers =
+        tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
+    fake_limit(HALF);
+    assert_int_equal(
+        tide_buffer_acquire_on(buffers, 2 * HALF, TIDE_BUFFER_PINNED, b.stream).generation, 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    assert_int_equal(g.asked, 0);
+    assert_int_equal(tide_buffer_acquire(buffers, 2 * HALF).generation, 0);
+    assert_int_equal(g.asked, 2);
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
+/* ---- set while it is asked ------------------------------------------------------------------ */
+
+static unsigned torn;
+static bool over;
+
+static int for_first, for_second; /* what they are to get */
+
+static bool of_first(tide_device *device, size_t wanted, unsigned times, void *user)
+{
+    (void)device, (void)wanted, (void)times;
+    torn += user != &for_first;
+    return false;
+}
+
+static bool of_second(tide_device *device, size_t wanted, unsigned times, void *user)
+{
+    (void)device, (void)wanted, (void)times;
+    torn += user != &for_second;
+    return false;
+}
+
+static void *set_both_in_turn(void *device)
+{
+    const tide_device_memory_options options[] = {{.full = of_first, .user = &for_first},
+                                                  {.full = of_second, .user = &for_second}};
+    for (unsigned i = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); i++)
+        (void)tide_device_memory_set(device, &options[i % 2]);
+    return NULL;
+}
+
+/* Each function gets what was set with it, however the two threads meet. */
+static void a_function_gets_what_was_set_with_it(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(7);
+    pthread_t setter;
+    torn = 0;
+    over = false;
+    assert_int_equal(pthread_create(&setter, NULL, set_both_in_turn, b.device), 0);
+    for (size_t i = 0; i < scaled(400000, 20000); i++)
+        (void)tide_budget_ask(b.device, 1, 0);
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    pthread_join(setter, NULL);
+    assert_int_equal(torn, 0);
     bench_end(&b);
 }
 
@@ -419,6 +490,8 @@ int main(void)
         cmocka_unit_test(a_device_without_memory_waits_for_what_is_on_its_way),
         cmocka_unit_test(the_program_is_asked_before_a_request_fails),
         cmocka_unit_test(buffers_ask_too_and_the_limit_holds_for_all),
+        cmocka_unit_test(nobody_is_asked_for_pinned_memory),
+        cmocka_unit_test(a_function_gets_what_was_set_with_it),
         cmocka_unit_test(a_trim_leaves_the_process),
         cmocka_unit_test(devices_without_memory_pools_free_when_work_is_over),
         cmocka_unit_test(a_wait_for_all_streams_ends_no_capture_that_is_known),
