@@ -85,7 +85,8 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture.
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
- * not, or in another capture; TIDE_ERROR_LIMIT beyond 16 streams or when the log is full. */
+ * not, or in another capture; TIDE_ERROR_LIMIT beyond 16 streams or when the log is full;
+ * TIDE_ERROR_DEVICE for a pool that refuses acquires until a reset. */
 TIDE_API tide_status tide_pool_use_on(tide_pool *pool, void *stream);
 
 /* The calling thread's own pool of a device and one stream of it: created on first use, destroyed

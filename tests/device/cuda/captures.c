@@ -555,6 +555,44 @@ static void a_declared_stream_that_is_captured_leaves_its_pool_unordered(void **
     bench_end(&own);
 }
 
+/* Each of them, not only the first: the reset waits for all streams, which would end a capture. */
+static void no_capture_of_several_declared_streams_is_ended(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        bench own = bench_start(14);
+        void *others[] = {fake_stream_create(0), fake_stream_create(0)}, *graph = NULL;
+        {
+            TIDE_SCOPE(own.pool);
+            uint8_t *x = tide_acquire(own.pool, uint8_t, BYTES);
+            for (int i = 0; i < 2; i++) {
+                expect_ok(tide_pool_use_on(own.pool, others[i]));
+                put(others[i], x + i * BYTES / 2, BYTES / 2, 1);
+            }
+            fake_capture_begin(others[0]);
+            fake_capture_begin(others[1]);
+        }
+        assert_int_equal(fake_capture_end(others[first], &graph), 0);
+        fake_graph_destroy(graph);
+        expect_ok(tide_pool_reset(own.pool)); /* too early */
+        assert_null(tide_acquire(own.pool, uint8_t, BYTES));
+        expect_said("reset it");
+        {
+            TIDE_SCOPE(own.pool);
+            expect_status(tide_pool_use_on(own.pool, others[first]), TIDE_ERROR_DEVICE);
+        }
+        assert_int_equal(fake_capture_end(others[1 - first], &graph), 0);
+        fake_graph_destroy(graph);
+        expect_ok(tide_pool_reset(own.pool));
+        put(own.stream, tide_acquire(own.pool, uint8_t, BYTES), BYTES, 2);
+        expect_order();
+        expect_ok(tide_pool_reset(own.pool));
+        fake_stream_destroy(others[0]);
+        fake_stream_destroy(others[1]);
+        bench_end(&own);
+    }
+}
+
 static void a_captured_stream_is_not_declared_to_a_pool_that_is_not(void **state)
 {
     (void)state;
@@ -675,6 +713,7 @@ int main(void)
         cmocka_unit_test(a_declaration_from_before_a_capture_may_end_inside),
         cmocka_unit_test(a_disabled_pool_gives_nothing_away_that_a_graph_uses),
         cmocka_unit_test(a_declared_stream_that_is_captured_leaves_its_pool_unordered),
+        cmocka_unit_test(no_capture_of_several_declared_streams_is_ended),
         cmocka_unit_test(a_captured_stream_is_not_declared_to_a_pool_that_is_not),
         cmocka_unit_test(an_adopted_pool_is_on_its_owners_stream),
         cmocka_unit_test(deferred_memory_knows_its_stream_by_number),
