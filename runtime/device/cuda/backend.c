@@ -162,7 +162,9 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
     tide_cuda *cuda = tide_os_resize(NULL, sizeof *cuda);
     if (cuda == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for device %s", device->name);
-    *cuda = (tide_cuda){.ordinal = found, .lock = TIDE_LOCK(TIDE_FORK_MEMORY)};
+    *cuda = (tide_cuda){.ordinal = found,
+                        .lock = TIDE_LOCK(TIDE_FORK_MEMORY),
+                        .wait_over = PTHREAD_COND_INITIALIZER};
     device->own = cuda;
     tide_status status = cuda_retain_context(device);
     if (status != TIDE_OK) {
@@ -220,6 +222,7 @@ static void cuda_close_device(tide_device *device)
     tide_cuda_release_end(device, false);
     tide_cuda_marks_end(device, false);
     tide_assert(cuda->deferred == NULL && cuda->free_marks == NULL);
+    pthread_cond_destroy(&cuda->wait_over);
     tide_lock_destroy(&cuda->lock);
     tide_os_free(cuda);
     device->own = NULL;

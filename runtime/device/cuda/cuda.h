@@ -27,13 +27,15 @@ typedef struct tide_cuda_leaving {
     void *data, *mark; /* behind its last use */
 } tide_cuda_leaving;
 
-/* A device with memory pools: the last release on a stream. */
+/* A device with memory pools: the last release on a stream. Of two marks of one stream the one with
+ * the higher ticket is behind all releases that the other is behind. */
 typedef struct tide_cuda_released {
-    uint64_t number; /* the stream's */
-    void *mark;      /* NULL: none   */
+    uint64_t number, ticket; /* the stream's; taken between the release and the mark */
+    void *mark;              /* NULL: none */
 } tide_cuda_released;
 
-enum { TIDE_CUDA_RELEASED_MAX = 16 };
+/* Places for so many streams, and one more: for what had to leave its place. */
+enum { TIDE_CUDA_RELEASED_MAX = 16, TIDE_CUDA_RELEASED_REST = TIDE_CUDA_RELEASED_MAX };
 
 typedef struct tide_cuda {
     tide_cu_device ordinal;
@@ -46,8 +48,12 @@ typedef struct tide_cuda {
     tide_cuda_mark *free_marks;
     tide_cuda_deferred *deferred;
     tide_cuda_leaving *leaving;
-    tide_cuda_released released[TIDE_CUDA_RELEASED_MAX];
+    tide_cuda_released released[TIDE_CUDA_RELEASED_MAX + 1];
     size_t released_next;
+    uint64_t released_tickets;
+    uint32_t waiting;         /* threads that have in hand what was on its way back */
+    uint64_t waits;           /* that have ended, of such threads */
+    pthread_cond_t wait_over; /* one more has */
 } tide_cuda;
 
 /* The driver's entry points: filled once, by the first device. */
@@ -121,10 +127,13 @@ bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes);
 void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
 tide_status tide_cuda_trim(tide_device *device, size_t keep, bool wait);
 tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out);
-/* Gives memory back behind the work that is queued on the stream, which is not captured. */
+/* Gives memory back behind the work that is queued on the stream, which is not captured. Where the
+ * driver refuses it is kept, and given back later. */
 void tide_cuda_give_back(tide_device *device, void *stream, void *data);
-/* The host waits for memory that is on its way back. False: there was none. */
-bool tide_cuda_wait_released(tide_device *device);
+/* The host waits for memory that is on its way back, or for another thread that does so. False:
+ * there was none, nor has anybody waited since the number of waits was `seen`. */
+bool tide_cuda_wait_released(tide_device *device, uint64_t seen);
+uint64_t tide_cuda_waits(tide_device *device);
 /* Gives back what was given up while the stream was captured, which it is no more. */
 void tide_cuda_release_deferred_on(tide_device *device, void *stream);
 /* All deferred memory, of a device that is idle; then all that leaves. Not `reachable`: the driver

@@ -692,6 +692,37 @@ static void deferred_memory_knows_its_stream_by_number(void **state)
     fake_stream_destroy(own.stream);
 }
 
+/* What the driver refuses to take back is kept, and offered again. */
+static void memory_that_the_driver_refuses_is_given_back_later(void **state)
+{
+    (void)state;
+    for (int captured = 0; captured < 2; captured++) {
+        bench own = bench_start(15);
+        void *graph = NULL, *data = NULL;
+        const tide_device_methods *methods = own.device->methods;
+        expect_ok(methods->allocate(own.device, own.stream, TIDE_MEMORY_DEVICE, 512, 64, &data));
+        if (captured != 0)
+            fake_capture_begin(own.stream);
+        else
+            fake_fail("cuMemFreeAsync", 1, TIDE_CU_INVALID_VALUE, false);
+        methods->release(own.device, own.stream, TIDE_MEMORY_DEVICE, data, 512);
+        if (captured != 0) {
+            assert_int_equal(fake_capture_end(own.stream, &graph), 0);
+            fake_graph_destroy(graph);
+            fake_fail("cuMemFreeAsync", 1, TIDE_CU_INVALID_VALUE, false);
+        }
+        for (int i = 0; i < 2; i++) { /* the first may be refused, too */
+            expect_ok(
+                methods->allocate(own.device, own.stream, TIDE_MEMORY_DEVICE, 512, 64, &data));
+            methods->release(own.device, own.stream, TIDE_MEMORY_DEVICE, data, 512);
+        }
+        assert_int_equal(fake_failures(), 1);
+        fake_synchronise_all();
+        assert_int_equal(fake_live_bytes(), 0);
+        bench_end(&own);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -717,6 +748,7 @@ int main(void)
         cmocka_unit_test(a_captured_stream_is_not_declared_to_a_pool_that_is_not),
         cmocka_unit_test(an_adopted_pool_is_on_its_owners_stream),
         cmocka_unit_test(deferred_memory_knows_its_stream_by_number),
+        cmocka_unit_test(memory_that_the_driver_refuses_is_given_back_later),
     };
     return cmocka_run_group_tests_name("captures", tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "runtime/device/budget.h"
 #include "runtime/device/cuda/cuda.h"
@@ -72,6 +73,19 @@ static void pinned_memory_is_not_staged_again(void **unused)
     expect_ok(tide_tune_set("staging", 1024));
 }
 
+static bench start_without_pools(uint32_t seed)
+{
+    fake_reset(2, seed);
+    fake_no_pools();
+    tide_cuda_driver_set(FAKE_CUDA);
+    bench b = {.device = tide_device_open("cuda:0"), .stream = fake_stream_create(0)};
+    if (b.device == NULL)
+        fail_msg("%s", tide_error_message());
+    b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+    assert_non_null(b.pool);
+    return b;
+}
+
 /* ---- where there is none -------------------------------------------------------------------- */
 
 /* What another stream gives back is not there yet: the driver refuses, and has it a moment later. */
@@ -102,6 +116,88 @@ static void a_device_without_memory_waits_for_what_is_on_its_way(void **unused)
         expect_ok(tide_pool_destroy(second));
         fake_stream_destroy(other);
         bench_end(&b);
+    }
+}
+
+/* However many streams give back: none is forgotten for others. */
+static void releases_on_many_streams_are_all_waited_for(void **unused)
+{
+    (void)unused;
+    enum { MANY_STREAMS = 2 * TIDE_CUDA_RELEASED_MAX + 3, PART = 1 << 16 };
+    bench b = bench_start(12);
+    const tide_device_methods *methods = b.device->methods;
+    void *streams[MANY_STREAMS], *data = NULL;
+    fake_limit(MANY_STREAMS * PART);
+    for (int i = 0; i < MANY_STREAMS; i++) {
+        streams[i] = fake_stream_create(0);
+        expect_ok(methods->allocate(b.device, streams[i], TIDE_MEMORY_DEVICE, PART, 64, &data));
+        for (uint8_t j = 0; j < 50; j++)
+            put(streams[i], data, PART, j);
+        methods->release(b.device, streams[i], TIDE_MEMORY_DEVICE, data, PART);
+    }
+    if (methods->allocate(b.device, b.stream, TIDE_MEMORY_DEVICE, MANY_STREAMS * PART, 64, &data) !=
+        TIDE_OK)
+        fail_msg("no memory, though all of it is on its way back");
+    methods->release(b.device, b.stream, TIDE_MEMORY_DEVICE, data, MANY_STREAMS * PART);
+    for (int i = 0; i < MANY_STREAMS; i++)
+        fake_stream_destroy(streams[i]);
+    expect_order();
+    bench_end(&b);
+}
+
+typedef struct asker {
+    tide_device *device;
+    void *stream, *data;
+    tide_status status;
+} asker;
+
+static void *ask(void *user)
+{
+    asker *a = user;
+    a->status =
+        a->device->methods->allocate(a->device, a->stream, TIDE_MEMORY_DEVICE, HALF, 64, &a->data);
+    return NULL;
+}
+
+/* What a thread waits for is on its way for others, too. */
+static void two_threads_wait_for_the_same_memory(void **unused)
+{
+    (void)unused;
+    for (int pools = 0; pools < 2; pools++) {
+        bench b = pools != 0 ? bench_start(13) : start_without_pools(13);
+        const tide_device_methods *methods = b.device->methods;
+        asker askers[2] = {{.device = b.device, .stream = b.stream},
+                           {.device = b.device, .stream = b.stream}};
+        pthread_t threads[2];
+        void *other = fake_stream_create(0), *data[2];
+        fake_limit(2 * HALF);
+        for (int i = 0; i < 2; i++)
+            expect_ok(methods->allocate(b.device, other, TIDE_MEMORY_DEVICE, HALF, 64, &data[i]));
+        for (uint8_t j = 0; j < 50; j++)
+            put(other, data[0], HALF, j);
+        for (int i = 0; i < 2; i++)
+            methods->release(b.device, other, TIDE_MEMORY_DEVICE, data[i], HALF);
+        fake_hold_up("cuEventSynchronize");
+        const char *entry = pools != 0 ? "cuMemAllocFromPoolAsync" : "cuMemAlloc";
+        unsigned before = fake_calls(entry);
+        assert_int_equal(pthread_create(&threads[0], NULL, ask, &askers[0]), 0);
+        while (fake_held_up() == 0)
+            sched_yield();
+        assert_int_equal(pthread_create(&threads[1], NULL, ask, &askers[1]), 0);
+        while (fake_calls(entry) < before + 2)
+            sched_yield();
+        fake_hold_up(NULL); /* now the second has been refused, or is about to be */
+        for (int i = 0; i < 2; i++) {
+            pthread_join(threads[i], NULL);
+            assert_int_equal(askers[i].status, TIDE_OK);
+            methods->release(b.device, b.stream, TIDE_MEMORY_DEVICE, askers[i].data, HALF);
+        }
+        fake_stream_destroy(other);
+        expect_order();
+        expect_ok(tide_pool_destroy(b.pool));
+        expect_ok(tide_device_close(b.device));
+        fake_synchronise_all();
+        assert_int_equal(fake_live_bytes(), 0);
     }
 }
 
@@ -315,19 +411,6 @@ static void a_trim_leaves_the_process(void **unused)
 
 /* ---- devices without memory pools ----------------------------------------------------------- */
 
-static bench start_without_pools(uint32_t seed)
-{
-    fake_reset(2, seed);
-    fake_no_pools();
-    tide_cuda_driver_set(FAKE_CUDA);
-    bench b = {.device = tide_device_open("cuda:0"), .stream = fake_stream_create(0)};
-    if (b.device == NULL)
-        fail_msg("%s", tide_error_message());
-    b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
-    assert_non_null(b.pool);
-    return b;
-}
-
 /* What is freed at once must not be in use. */
 static void devices_without_memory_pools_free_when_work_is_over(void **unused)
 {
@@ -488,6 +571,8 @@ int main(void)
         cmocka_unit_test(wide_values_are_not_filled_in_high_columns),
         cmocka_unit_test(pinned_memory_is_not_staged_again),
         cmocka_unit_test(a_device_without_memory_waits_for_what_is_on_its_way),
+        cmocka_unit_test(releases_on_many_streams_are_all_waited_for),
+        cmocka_unit_test(two_threads_wait_for_the_same_memory),
         cmocka_unit_test(the_program_is_asked_before_a_request_fails),
         cmocka_unit_test(buffers_ask_too_and_the_limit_holds_for_all),
         cmocka_unit_test(nobody_is_asked_for_pinned_memory),
