@@ -58,7 +58,8 @@ typedef struct tide_device_methods {
                         size_t bytes);
 
     /* A copy from memory of another device of the same back end, behind the work that is queued on
-     * either stream now; the other's stream goes on behind it. NULL: there is none. */
+     * either stream now; the other's stream goes on behind it. Both are captured alike. When it fails
+     * no copy is under way. NULL: there is none. */
     tide_status (*copy_between)(tide_device *device, void *stream, void *to, tide_device *other,
                                 void *other_stream, const void *from, size_t bytes);
 

@@ -44,6 +44,16 @@ static tide_status between_check_captures(const tide_pool *pool, const tide_pool
                      to->name, from->name);
 }
 
+/* The source's stream goes on behind the copy. Where no event says so the host waits, for the copy is
+ * queued: with an error alone the source could be given up while it is read. */
+static tide_status between_part(tide_device *device, void *stream, void *before)
+{
+    tide_status status = device->methods->order(device, stream, before);
+    if (status != TIDE_OK)
+        (void)device->methods->wait(device, stream);
+    return status;
+}
+
 /* On one device it is a copy with an order before and after. */
 static tide_status between_copy(const tide_pool *pool, void *to, const tide_pool *source,
                                 const void *from, size_t bytes)
@@ -54,7 +64,7 @@ static tide_status between_copy(const tide_pool *pool, void *to, const tide_pool
         return device->methods->copy_between(device, stream, to, other, before, from, bytes);
     TIDE_FORWARD(device->methods->order(device, before, stream));
     TIDE_FORWARD(device->methods->copy(device, stream, to, from, bytes));
-    return device->methods->order(device, stream, before);
+    return between_part(device, stream, before);
 }
 
 tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const void *from,

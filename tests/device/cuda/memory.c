@@ -73,6 +73,35 @@ static void pinned_memory_is_not_staged_again(void **unused)
     expect_ok(tide_tune_set("staging", 1024));
 }
 
+/* A copy that is not staged uses the program's memory: it is over when the call returns, also where
+ * the wait for it failed. */
+static void a_direct_copy_is_over_when_it_fails(void **unused)
+{
+    (void)unused;
+    expect_ok(tide_tune_set("staging", 4));
+    bench b = bench_start(9);
+    tide_buffers *buffers = tide_buffers_create(
+        b.device, &(tide_buffers_options){.flags = TIDE_BUFFER_PINNED, .stream = b.stream});
+    tide_buffer buffer = tide_buffer_acquire(buffers, 64 << 10);
+    char *pinned = tide_buffer_pointer(buffers, buffer);
+    for (int up = 0; up < 2; up++) {
+        TIDE_SCOPE(b.pool);
+        char *x = tide_acquire_type(b.pool, TIDE_U8, 64 << 10);
+        put(b.stream, x, 64 << 10, 1);
+        fake_fail("cuEventSynchronize", 1, 1, false);
+        expect_status(up != 0 ? tide_upload(b.pool, x, pinned, 64 << 10)
+                              : tide_download(b.pool, pinned, x, 64 << 10),
+                      TIDE_ERROR_DEVICE);
+        assert_int_equal(fake_failures(), 1);
+        fake_host_uses(pinned, 64 << 10, true);
+        expect_order();
+    }
+    expect_ok(tide_buffer_release(buffers, buffer));
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+    expect_ok(tide_tune_set("staging", 1024));
+}
+
 static bench start_without_pools(uint32_t seed)
 {
     fake_reset(2, seed);
@@ -570,6 +599,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_values_are_not_filled_in_high_columns),
         cmocka_unit_test(pinned_memory_is_not_staged_again),
+        cmocka_unit_test(a_direct_copy_is_over_when_it_fails),
         cmocka_unit_test(a_device_without_memory_waits_for_what_is_on_its_way),
         cmocka_unit_test(releases_on_many_streams_are_all_waited_for),
         cmocka_unit_test(two_threads_wait_for_the_same_memory),

@@ -87,6 +87,42 @@ static void pools_of_one_device_copy_too_and_others_are_refused(void **unused)
     end(&p);
 }
 
+/* ---- failures ------------------------------------------------------------------------------- */
+
+/* The copy is queued, and the source's stream does not come after it: then it is over when the error
+ * is returned. */
+static void a_copy_that_nothing_follows_is_waited_for(void **unused)
+{
+    (void)unused;
+    static const char *const entries[] = {"cuEventRecord", "cuStreamWaitEvent"};
+    for (int entry = 0; entry < 2; entry++)
+        for (int devices = 1; devices <= 2; devices++) {
+            pair p = begin(9);
+            void *beside = fake_stream_create(0);
+            tide_pool *second =
+                tide_pool_create(&(tide_pool_options){.device = p.b.device, .stream = beside});
+            tide_pool *pool = devices == 1 ? second : p.pool;
+            {
+                TIDE_SCOPE(p.b.pool);
+                TIDE_SCOPE(pool);
+                uint8_t *x = tide_acquire(p.b.pool, uint8_t, BYTES);
+                uint8_t *y = tide_acquire(pool, uint8_t, BYTES);
+                put(p.b.stream, x, BYTES, 1);
+                fake_fail(entries[entry], 2, 1, false);
+                expect_status(tide_copy_from(pool, y, p.b.pool, x, BYTES), TIDE_ERROR_DEVICE);
+                expect_said(entries[entry]);
+                assert_int_equal(fake_failures(), 1);
+                put(p.b.stream, x, BYTES, 2);
+                expect(devices == 1 ? beside : p.stream, y, BYTES, 1);
+            }
+            expect_order();
+            expect_ok(tide_pool_destroy(second));
+            fake_synchronise_all();
+            fake_stream_destroy(beside);
+            end(&p);
+        }
+}
+
 /* ---- captures ------------------------------------------------------------------------------- */
 
 /* The pools of the two arrays are on one device or on two; what is captured besides them is not
@@ -226,6 +262,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_between_devices_keep_the_order_of_both_streams),
         cmocka_unit_test(pools_of_one_device_copy_too_and_others_are_refused),
+        cmocka_unit_test(a_copy_that_nothing_follows_is_waited_for),
         cmocka_unit_test(a_copy_neither_ends_a_capture_nor_draws_a_stream_into_one),
         cmocka_unit_test(kernels_reach_another_device_when_they_may),
         cmocka_unit_test(access_that_is_refused_is_named),
