@@ -8,6 +8,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/registry.h"
+#include "runtime/device/later.h"
 #include "runtime/device/limit.h"
 
 enum { ASKED_AGAIN_MAX = 16 };
@@ -186,6 +187,7 @@ tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *ou
 tide_status tide_device_memory_trim(tide_device *device, size_t keep_bytes)
 {
     TIDE_FORWARD(budget_hold(device, "tide_device_memory_trim"));
+    (void)tide_later_settle(device);
     tide_status status =
         device->methods->trim != NULL ? device->methods->trim(device, keep_bytes, true) : TIDE_OK;
     tide_device_drop(device);

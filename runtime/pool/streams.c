@@ -220,14 +220,20 @@ tide_status tide_streams_adopt(tide_pool *pool, const char *call)
     return TIDE_OK;
 }
 
-void *tide_streams_last(const tide_pool *pool)
+bool tide_streams_last(const tide_pool *pool, void **stream)
 {
     const tide_pool_core *core = pool->core;
-    if (core->device->methods->stream_number(core->device, core->streams.own) ==
-        core->streams.own_number)
-        return core->streams.own;
-    (void)core->device->methods->wait_all(core->device); /* if it cannot, nothing runs there */
-    return core->device->service;
+    tide_device *device = core->device;
+    bool own =
+        device->methods->stream_number(device, core->streams.own) == core->streams.own_number;
+    *stream = own ? core->streams.own : device->service;
+    return own || device->methods->wait_all(device) != TIDE_ERROR_STATE;
+}
+
+bool tide_streams_over(const tide_pool *pool, void *stream)
+{
+    tide_device *device = pool->core->device;
+    return device->methods->wait(device, stream) != TIDE_ERROR_STATE;
 }
 
 tide_status tide_streams_quiet(const tide_pool *pool, const char *call)

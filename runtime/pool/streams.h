@@ -54,6 +54,9 @@
  *     a limit any more, so every acquire comes by cold code, which refuses until a reset has
  *     waited.
  *
+ *  9. What a pool gives up when A is gone goes behind such a wait. While a capture forbids that it
+ *     is put off, and goes when a later call can wait (runtime/device/later.h).
+ *
  * What is not declared is not ordered: the fake driver of the tests finds that (tests/device). */
 #ifndef TIDEPOOL_RUNTIME_POOL_STREAMS_H
 #define TIDEPOOL_RUNTIME_POOL_STREAMS_H
@@ -85,8 +88,12 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call);
 tide_status tide_streams_adopt(tide_pool *pool, const char *call);
 
 /* The same for whoever gives something up and must not fail: where the stream is gone the host
- * waits for the whole device, and the device's service stream is returned. */
-void *tide_streams_last(const tide_pool *pool);
+ * waits for the whole device, and the stream is the device's service stream. False: the host cannot
+ * wait now, so what work may use must be put off (runtime/device/later.h). */
+bool tide_streams_last(const tide_pool *pool, void **stream);
+
+/* Is all over that was queued on the stream? The host waits for it. False: it cannot; as above. */
+bool tide_streams_over(const tide_pool *pool, void *stream);
 
 /* TIDE_ERROR_STATE while a graph is being captured on the pool's stream: nothing may be allocated,
  * given back or asked for. */

@@ -66,7 +66,9 @@ enum { /* results */
        TIDE_CU_LAUNCH_FAILED = 719,
        TIDE_CU_TENSOR_MEMORY_LEAK = 721,
        TIDE_CU_MPS_CLIENT_TERMINATED = 810,
+       TIDE_CU_CAPTURE_FIRST = 900, /* of the results that a capture causes */
        TIDE_CU_CAPTURE_IMPLICIT = 906,
+       TIDE_CU_CAPTURE_LAST = 908,
        TIDE_CU_EXTERNAL_DEVICE = 911
 };
 

@@ -140,7 +140,12 @@ tide_status tide_cuda_wait_all(tide_device *device)
     tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     tide_device_count(&device->waits);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuCtxSynchronize", result);
+    if (result == TIDE_CU_SUCCESS)
+        return TIDE_OK;
+    tide_status status = tide_cuda_fail(device, "cuCtxSynchronize", result);
+    bool captured = result >= TIDE_CU_CAPTURE_FIRST && result <= TIDE_CU_CAPTURE_LAST;
+    return captured ? tide_fail(TIDE_ERROR_STATE, device->name, "%s", tide_error_message())
+                    : status;
 }
 
 /* ---- marks -------------------------------------------------------------------------------- */
