@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "runtime/device/budget.h"
 #include "runtime/device/cuda/cuda.h"
@@ -192,6 +193,7 @@ static void *ask(void *user)
 static void two_threads_wait_for_the_same_memory(void **unused)
 {
     (void)unused;
+    alarm(120);
     for (int pools = 0; pools < 2; pools++) {
         bench b = pools != 0 ? bench_start(13) : start_without_pools(13);
         const tide_device_methods *methods = b.device->methods;
@@ -228,6 +230,7 @@ static void two_threads_wait_for_the_same_memory(void **unused)
         fake_synchronise_all();
         assert_int_equal(fake_live_bytes(), 0);
     }
+    alarm(0);
 }
 
 typedef struct giver {
