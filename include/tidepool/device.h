@@ -35,8 +35,9 @@ TIDE_BEGIN_DECLS
 TIDE_API tide_device *tide_device_open(const char *name);
 
 /* Closes a device once. The last close releases it. That one returns TIDE_ERROR_STATE, nothing
- * changed, while pools, buffers or exported arrays are on the device. The host and NULL: nothing to
- * do, TIDE_OK. Any thread. */
+ * changed, while pools, buffers or exported arrays are on the device, or memory of pools whose stream
+ * was gone when they ended while a graph was captured: that goes when no capture forbids the host to
+ * wait. The host and NULL: nothing to do, TIDE_OK. Any thread. */
 TIDE_API tide_status tide_device_close(tide_device *device);
 
 typedef struct tide_device_information {
@@ -85,8 +86,8 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture.
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
- * not; TIDE_ERROR_LIMIT beyond 16 streams or when the log is
- * full. */
+ * not, or in another capture; TIDE_ERROR_LIMIT beyond 16 streams or when the log is full;
+ * TIDE_ERROR_DEVICE for a pool that refuses acquires until a reset. */
 TIDE_API tide_status tide_pool_use_on(tide_pool *pool, void *stream);
 
 /* The calling thread's own pool of a device and one stream of it: created on first use, destroyed
@@ -170,7 +171,8 @@ TIDE_API tide_status tide_copy(tide_pool *pool, void *to, const void *from, size
  * both pools' streams; work that is queued on either from now on comes after the copy. The host does
  * not wait. Devices that reach each other copy directly, for others the driver goes through the
  * host. TIDE_ERROR_ARGUMENT between devices of two kinds, and for the host and a device;
- * TIDE_ERROR_STATE while a graph is captured on one of the streams and the devices differ. */
+ * TIDE_ERROR_STATE, nothing changed, while a graph is captured on one of the streams and the other is
+ * not part of the same capture. */
 TIDE_API tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const void *from,
                                     size_t bytes);
 

@@ -23,7 +23,7 @@ TIDE_BEGIN_DECLS
  * leaves no room. It may give memory back (tide_buffers_trim, tide_pool_trim of another pool of its
  * thread, tide_device_memory_trim, memory of its own) and returns true if the library is to try
  * again. `times`: how often it has been called for this request before; after 16 times the request
- * fails. False: the request fails.
+ * fails. False: the request fails. Nobody is asked where pinned memory is short: that is the host's.
  *
  * It runs on the thread that wants the memory, with no lock of the library held, and never inside
  * of itself: requests that it makes itself fail at once. The pool that wants the memory stands

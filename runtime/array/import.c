@@ -5,12 +5,14 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/lock.h"
+#include "runtime/device/later.h"
 #include "runtime/pool/log.h"
 #include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
 
 /* A tensor on a device. On the host the log's entry is the tensor itself. */
 typedef struct tide_import {
+    tide_later later; /* first */
     struct tide_import *next;
     tide_dl_managed *managed;
     void *mark; /* NULL: none could be left so far */
@@ -31,9 +33,11 @@ static void import_give_back(tide_pool *pool, tide_dl_managed *managed)
 static void import_leave_mark(const tide_pool *pool, tide_import *import)
 {
     tide_device *device = pool->core->device;
+    void *stream = NULL;
     tide_assert(!device->host);
-    if (import->mark == NULL && !device->methods->capturing(device, pool->core->streams.own))
-        import->mark = device->methods->mark(device, tide_streams_last(pool));
+    if (import->mark == NULL && !device->methods->capturing(device, pool->core->streams.own) &&
+        tide_streams_last(pool, &stream))
+        import->mark = device->methods->mark(device, stream);
 }
 
 /* Its mark has been passed, or nothing runs that could use it. It is in no list any more. */
@@ -94,16 +98,39 @@ void tide_import_undo(tide_pool *pool, const tide_entry *entry)
     import_settle(pool);
 }
 
-void tide_import_finish(tide_pool *pool)
+/* The pool is gone by now. */
+static void import_go(tide_device *device, tide_later *later)
+{
+    tide_import *import = (tide_import *)(void *)later;
+    if (import->mark != NULL)
+        device->methods->mark_drop(device, import->mark);
+    if (import->managed->deleter != NULL) {
+        unsigned let_go = tide_outside_enter();
+        import->managed->deleter(import->managed);
+        tide_outside_leave(let_go);
+    }
+    tide_os_free(import);
+}
+
+/* Is all over that could use it? The host waits. */
+static bool import_is_over(const tide_pool *pool, tide_import *import)
 {
     tide_device *device = pool->core->device;
+    import_leave_mark(pool, import);
+    if (import->mark == NULL)
+        return !device->methods->capturing(device, pool->core->streams.own) &&
+               device->methods->wait_all(device) != TIDE_ERROR_STATE;
+    (void)device->methods->mark_wait(device, import->mark); /* if it cannot, nothing runs there */
+    return true;
+}
+
+void tide_import_finish(tide_pool *pool)
+{
     for (tide_import *import = pool->core->leaving; import != NULL; import = pool->core->leaving) {
         pool->core->leaving = import->next;
-        import_leave_mark(pool, import);
-        if (import->mark == NULL)
-            (void)device->methods->wait_all(device); /* if it cannot, nothing runs there */
+        if (import_is_over(pool, import))
+            import_finish(pool, import);
         else
-            (void)device->methods->mark_wait(device, import->mark);
-        import_finish(pool, import);
+            tide_later_put_off(pool->core->device, &import->later, import_go);
     }
 }

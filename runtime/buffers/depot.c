@@ -256,6 +256,8 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
                                         void **data)
 {
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
+    int memory =
+        tide_buffer_kind(want->key) == TIDE_BUFFER_PINNED ? TIDE_MEMORY_PINNED : TIDE_MEMORY_DEVICE;
     bool plain = tide_buffer_plain(buffers, want->key);
     pressing by = {buffers, plain ? NULL : &want->passing};
     tide_status status = TIDE_ERROR_MEMORY;
@@ -264,7 +266,8 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
         tide_buffers_visit(depot_press, &by);
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-        again = tide_budget_asks(device, status, times) && tide_budget_ask(device, bytes, times);
+        again = tide_budget_asks(device, memory, status, times) &&
+                tide_budget_ask(device, bytes, times);
     }
     return status;
 }

@@ -7,6 +7,8 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/lock.h"
+#include "runtime/base/registry.h"
+#include "runtime/device/later.h"
 #include "runtime/device/limit.h"
 
 enum { ASKED_AGAIN_MAX = 16 };
@@ -85,22 +87,33 @@ tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const ch
 
 /* ---- asking the program ------------------------------------------------------------------- */
 
-bool tide_budget_asks(const tide_device *device, tide_status status, unsigned times)
+bool tide_budget_asks(const tide_device *device, int memory, tide_status status, unsigned times)
 {
-    return (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) && !budget_asking &&
+    return budget_counts(device, memory) &&
+           (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) && !budget_asking &&
            times < ASKED_AGAIN_MAX && __atomic_load_n(&device->full, __ATOMIC_RELAXED) != NULL;
+}
+
+/* The function that is to be called, and what it is to get: of one setting. */
+static tide_device_full_function budget_function(tide_device *device, void **user)
+{
+    tide_registry_lock();
+    tide_device_full_function function = device->full;
+    *user = device->full_user;
+    tide_registry_unlock();
+    return function;
 }
 
 bool tide_budget_ask(tide_device *device, size_t bytes, unsigned times)
 {
-    tide_device_full_function function = __atomic_load_n(&device->full, __ATOMIC_ACQUIRE);
+    void *user = NULL;
+    tide_device_full_function function = budget_function(device, &user);
     if (function == NULL)
         return false;
     tide_device_count(&device->asked);
     budget_asking = true;
     unsigned let_go = tide_outside_enter();
-    bool again =
-        function(device, bytes, times, __atomic_load_n(&device->full_user, __ATOMIC_RELAXED));
+    bool again = function(device, bytes, times, user);
     tide_outside_leave(let_go);
     budget_asking = false;
     return again;
@@ -132,10 +145,11 @@ tide_status tide_device_memory_set(tide_device *device, const tide_device_memory
         return tide_fail(TIDE_ERROR_ARGUMENT, call,
                          "the host's memory is limited for the process: tide_limit_set");
     TIDE_FORWARD(budget_hold(device, call));
-    __atomic_store_n(&device->full, NULL, __ATOMIC_RELAXED); /* nobody is asked meanwhile */
-    __atomic_store_n(&device->full_user, options->user, __ATOMIC_RELAXED);
-    __atomic_store_n(&device->full, options->full, __ATOMIC_RELEASE);
+    tide_registry_lock(); /* the function and what it gets belong together */
+    device->full_user = options->user;
+    __atomic_store_n(&device->full, options->full, __ATOMIC_RELAXED);
     __atomic_store_n(&device->limit, options->limit_bytes, __ATOMIC_RELAXED);
+    tide_registry_unlock();
     tide_device_drop(device);
     return TIDE_OK;
 }
@@ -173,6 +187,7 @@ tide_status tide_device_memory_stats(tide_device *device, tide_device_memory *ou
 tide_status tide_device_memory_trim(tide_device *device, size_t keep_bytes)
 {
     TIDE_FORWARD(budget_hold(device, "tide_device_memory_trim"));
+    (void)tide_later_settle(device);
     tide_status status =
         device->methods->trim != NULL ? device->methods->trim(device, keep_bytes, true) : TIDE_OK;
     tide_device_drop(device);

@@ -18,6 +18,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
+#include "runtime/device/later.h"
 
 /* Every device ever opened except the host. Guarded by the registry; never freed. */
 static tide_device *device_list;
@@ -262,10 +263,27 @@ static void device_let_go(tide_device *device)
     tide_outside_leave(let_go);
 }
 
+/* What was put off goes if it can. Held meanwhile, but only then: others would be refused to close
+ * the device. */
+static void device_settle(tide_device *device)
+{
+    tide_registry_lock();
+    bool any = device_check_open(device, "tide_device_close") == TIDE_OK &&
+               __atomic_load_n(&device->later, __ATOMIC_RELAXED) != NULL;
+    if (any)
+        tide_device_hold_again(device);
+    tide_registry_unlock();
+    if (!any)
+        return;
+    (void)tide_later_settle(device);
+    tide_device_drop(device);
+}
+
 tide_status tide_device_close(tide_device *device)
 {
     if (device == NULL || device == &tide_device_host)
         return TIDE_OK;
+    device_settle(device);
     device_begin_change();
     tide_registry_lock();
     tide_status status = device_close_once(device, "tide_device_close");

@@ -58,7 +58,8 @@ typedef struct tide_device_methods {
                         size_t bytes);
 
     /* A copy from memory of another device of the same back end, behind the work that is queued on
-     * either stream now; the other's stream goes on behind it. NULL: there is none. */
+     * either stream now; the other's stream goes on behind it. Both are captured alike. When it fails
+     * no copy is under way. NULL: there is none. */
     tide_status (*copy_between)(tide_device *device, void *stream, void *to, tide_device *other,
                                 void *other_stream, const void *from, size_t bytes);
 
@@ -89,6 +90,11 @@ typedef struct tide_device_methods {
 
     /* Is work on the stream recorded into a graph now? Then nothing may be allocated. */
     bool (*capturing)(tide_device *device, void *stream);
+
+    /* The number of the graph that work on the stream is recorded into now, of all devices of the
+     * back end: 0: none; TIDE_CAPTURE_OWN: one that can have nothing in common with another
+     * stream. NULL where nothing is captured. Asked through tide_device_captured_alike. */
+    uint64_t (*capture_number)(tide_device *device, void *stream);
 
     /* A number that no other stream ever had, even where the driver uses a handle again. 0:
      * no such stream. */
@@ -131,14 +137,16 @@ struct tide_device {
     uint32_t holds;                      /* pools and exported arrays; atomic */
     void (*unheld)(tide_device *device); /* called when the last hold goes; NULL: nothing */
     uint32_t captures;                   /* that pools have noted and that have not ended; atomic */
-    uint32_t opened; /* how often; changed under the registry's lock, as is `next` */
+    struct tide_later *later; /* what waits for the device; atomic: runtime/device/later.h */
+    uint32_t opened;          /* how often; changed under the registry's lock, as is `next` */
     tide_device *next;
     size_t bytes;
     char description[96];
-    /* Of its memory, atomic (runtime/device/budget.h): what is held and may be; who is asked. */
+    /* Of its memory, atomic (runtime/device/budget.h): what is held and may be. */
     size_t held, held_peak, limit;
     uint64_t refused, asked;
-    bool (*full)(tide_device *device, size_t wanted, unsigned times, void *user);
+    /* Who is asked, and what with: changed, and read as a pair, under the registry's lock. */
+    bool (*full)(tide_device *device, size_t wanted, unsigned times, void *user); /* atomic */
     void *full_user;
     /* Atomic. */
     uint64_t allocations, releases, copies, fills, events, waits, launches, bytes_copied;
@@ -164,6 +172,20 @@ static inline void tide_device_keep_stream(tide_device *device, uint64_t number,
 {
     if (device->methods->stream_keep != NULL)
         device->methods->stream_keep(device, number, keep);
+}
+
+/* Is what is queued on both streams recorded into the same graph, or into none? Only then may one
+ * wait for the other: else a stream would be drawn into a capture, or a capture end. The devices
+ * are of one back end. */
+#define TIDE_CAPTURE_OWN UINT64_MAX
+static inline bool tide_device_captured_alike(tide_device *device, void *stream, tide_device *other,
+                                              void *other_stream)
+{
+    if (device->methods->capture_number == NULL || (device == other && stream == other_stream))
+        return true;
+    uint64_t number = device->methods->capture_number(device, stream);
+    return number != TIDE_CAPTURE_OWN &&
+           number == other->methods->capture_number(other, other_stream);
 }
 
 /* CUDA: a handle that stands for the default stream of whatever thread uses it. */

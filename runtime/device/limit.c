@@ -4,7 +4,9 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/hooks.h"
 #include "runtime/base/lock.h"
+#include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 
 enum { ASKED_AGAIN_MAX = 16 };
@@ -12,6 +14,8 @@ enum { ASKED_AGAIN_MAX = 16 };
 /* All atomic; each is a word of its own, and nobody needs two of one moment. */
 static size_t limit_held, limit_peak, limit_soft, limit_hard;
 static uint64_t limit_asked, limit_refused;
+
+/* Changed, and read as a pair, under the registry's lock. */
 static tide_limit_function limit_function;
 static void *limit_user;
 
@@ -84,14 +88,16 @@ bool tide_limit_asks(size_t bytes)
 /* True: there is more to give. */
 static bool limit_ask_once(size_t bytes)
 {
-    tide_limit_function function = __atomic_load_n(&limit_function, __ATOMIC_ACQUIRE);
+    tide_registry_lock();
+    tide_limit_function function = limit_function;
+    void *user = limit_user;
+    tide_registry_unlock();
     if (function == NULL)
         return false;
     __atomic_fetch_add(&limit_asked, 1, __ATOMIC_RELAXED);
     limit_asking = true;
     unsigned let_go = tide_outside_enter();
-    bool again = function(__atomic_load_n(&limit_held, __ATOMIC_RELAXED), bytes,
-                          __atomic_load_n(&limit_user, __ATOMIC_RELAXED));
+    bool again = function(__atomic_load_n(&limit_held, __ATOMIC_RELAXED), bytes, user);
     tide_outside_leave(let_go);
     limit_asking = false;
     return again;
@@ -116,11 +122,13 @@ tide_status tide_limit_set(const tide_limit_options *options)
     if (options->hard_bytes != 0 && options->soft_bytes > options->hard_bytes)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "soft limit %zu, hard limit %zu bytes",
                          options->soft_bytes, options->hard_bytes);
-    __atomic_store_n(&limit_soft, 0, __ATOMIC_RELAXED); /* nobody is asked meanwhile */
-    __atomic_store_n(&limit_user, options->user, __ATOMIC_RELAXED);
-    __atomic_store_n(&limit_function, options->function, __ATOMIC_RELEASE);
+    tide_attach();
+    tide_registry_lock();
+    limit_user = options->user;
+    limit_function = options->function;
     __atomic_store_n(&limit_hard, options->hard_bytes, __ATOMIC_RELAXED);
-    __atomic_store_n(&limit_soft, options->soft_bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&limit_soft, options->soft_bytes, __ATOMIC_RELAXED);
+    tide_registry_unlock();
     return TIDE_OK;
 }
 

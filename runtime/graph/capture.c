@@ -13,9 +13,11 @@
 #include "runtime/pool/header.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/pool/row.h"
+#include "runtime/pool/shut.h"
 #include "runtime/pool/streams.h"
 
 struct tide_capture {
+    tide_later later;    /* first */
     tide_device *device; /* held */
     size_t count, room;
     tide_export *held[];
@@ -162,29 +164,51 @@ tide_capture *tide_capture_end(tide_pool *pool)
     }
     tide_device_hold_again(capture->device);
     capture_ended(core);
+    tide_shut was = tide_pool_shut(pool);
+    (void)tide_later_settle(capture->device); /* the capture may be what kept it from going */
+    tide_pool_open_again(pool, was);
     return capture;
 }
 
 /* ---- drop ----------------------------------------------------------------------------------- */
 
-/* Everything goes back behind what is queued on the stream now. */
-static void capture_give_back(tide_capture *capture, void *stream)
+static void capture_go(tide_device *device, tide_later *later)
 {
-    tide_device *device = capture->device;
-    if (device->methods->order(device, stream, device->service) != TIDE_OK)
-        (void)device->methods->wait(device, stream);
+    tide_capture *capture = (tide_capture *)(void *)later;
+    (void)device;
     for (size_t i = 0; i < capture->count; i++)
         tide_export_drop(capture->held[i]);
     tide_os_free(capture);
 }
 
+/* The service stream, by which it all goes, comes after what is queued on the stream now; else the
+ * host waits. False: it cannot. */
+static bool capture_follow(tide_device *device, void *stream)
+{
+    return !device->methods->capturing(device, stream) &&
+           (device->methods->order(device, stream, device->service) == TIDE_OK ||
+            device->methods->wait(device, stream) != TIDE_ERROR_STATE);
+}
+
+/* Everything goes back behind what is queued on the stream now, if that is known. */
+static void capture_give_back(tide_capture *capture, bool known, void *stream)
+{
+    tide_device *device = capture->device;
+    if (known && capture_follow(device, stream))
+        capture_go(device, &capture->later);
+    else
+        tide_later_put_off(device, &capture->later, capture_go);
+}
+
 void tide_capture_finish(tide_pool *pool)
 {
     tide_capture *capture = pool->core->capture;
+    void *stream = NULL;
     if (capture == NULL)
         return;
     capture_ended(pool->core);
-    capture_give_back(capture, tide_streams_last(pool));
+    bool known = tide_streams_last(pool, &stream);
+    capture_give_back(capture, known, stream);
 }
 
 tide_status tide_capture_drop(tide_capture *capture, void *stream)
@@ -199,7 +223,7 @@ tide_status tide_capture_drop(tide_capture *capture, void *stream)
     if (!tide_device_lost(device) && methods->stream_number(device, stream) == 0)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_capture_drop", "device %s has no stream %p",
                          device->name, stream);
-    capture_give_back(capture, stream);
+    capture_give_back(capture, true, stream);
     tide_device_drop(device);
     return TIDE_OK;
 }

@@ -191,8 +191,10 @@ typedef struct tide_pool_streams {
     void *own;
     uint64_t own_number;
     tide_foreign foreign[TIDE_FOREIGN_MAX];
-    uint32_t foreign_count; /* while there are any, no fast path may pass */
-    tide_foreign apart;     /* captured when it was to be joined: waited for when it is no more */
+    uint32_t foreign_count;               /* while there are any, no fast path may pass */
+    tide_foreign apart[TIDE_FOREIGN_MAX]; /* captured when they were to be joined: waited for when
+                                             none is any more */
+    uint32_t apart_count;
     bool unordered; /* work in flight could neither be ordered nor waited for: no acquires */
 } tide_pool_streams;
 

@@ -11,6 +11,27 @@
 #include "runtime/pool/streams.h"
 #include "runtime/pool/tell.h"
 
+tide_export *tide_export_make(tide_pool *pool, const tide_row *row, void *data,
+                              const tide_slot_record *record)
+{
+    tide_buffers *buffers = record->buffer.generation != 0 ? pool->core->buffers : NULL;
+    tide_export *made = tide_os_resize(NULL, sizeof *made);
+    tide_assert(data != NULL && record->guard == NULL);
+    if (made == NULL)
+        return NULL;
+    tide_device_hold_again(row->device);
+    if (buffers != NULL)
+        tide_buffers_hold_again(buffers);
+    *made = (tide_export){.holders = 1,
+                          .data = data,
+                          .bytes = record->bytes,
+                          .capacity = record->capacity,
+                          .device = row->device,
+                          .buffers = buffers,
+                          .buffer = record->buffer};
+    return made;
+}
+
 tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
 {
     tide_pool_core *core = pool->core;
@@ -22,21 +43,11 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
         __atomic_add_fetch(&exported->holders, 1, __ATOMIC_RELAXED);
         return exported;
     }
-    exported = tide_os_resize(NULL, sizeof *exported);
+    exported = tide_export_make(pool, row, slot->data, record);
     if (exported == NULL)
         return NULL;
-    tide_device_hold_again(row->device);
-    *exported = (tide_export){.holders = 2,
-                              .data = slot->data,
-                              .bytes = record->bytes,
-                              .capacity = record->capacity,
-                              .device = row->device};
-    if (record->buffer.generation != 0) {
-        tide_buffers_hold_again(core->buffers);
-        exported->buffers = core->buffers;
-        exported->buffer = record->buffer;
-        record->buffer = (tide_buffer){0};
-    }
+    exported->holders = 2;
+    record->buffer = (tide_buffer){0};
     record->exported = exported;
     tide_assert(core->memory.bytes_held >= record->bytes);
     tide_figure_take(&core->memory.bytes_held, record->bytes);
@@ -87,21 +98,38 @@ void tide_export_drop(tide_export *exported)
         export_give_back(exported);
 }
 
-/* Without a mark the host waits now. */
-static void export_drop_slot(tide_export *exported, void *stream)
+static void export_go(tide_device *device, tide_later *later)
+{
+    tide_export *exported = (tide_export *)(void *)later;
+    tide_assert(exported->device == device);
+    (void)device;
+    tide_export_drop(exported);
+}
+
+void tide_export_put_off(tide_export *exported)
+{
+    tide_later_put_off(exported->device, &exported->later, export_go);
+}
+
+/* Without a mark the host waits now. False: what the pool queued has no end that is known. */
+static bool export_leave_mark(const tide_pool *pool, tide_export *exported)
 {
     tide_device *device = exported->device;
+    void *stream = NULL;
     tide_assert(exported->mark == NULL); /* the position lets go once */
+    if (!device->host && !tide_streams_last(pool, &stream))
+        return false;
     exported->mark = device->methods->mark(device, stream);
-    if (exported->mark == NULL)
-        (void)device->methods->wait(device, stream);
-    tide_export_drop(exported);
+    return device->host || exported->mark != NULL || tide_streams_over(pool, stream);
 }
 
 void tide_export_drop_of_pool(tide_pool *pool, tide_export *exported)
 {
     tide_shut was = tide_pool_shut(pool); /* a hook may be told */
-    export_drop_slot(exported, tide_streams_last(pool));
+    if (export_leave_mark(pool, exported))
+        tide_export_drop(exported);
+    else
+        tide_export_put_off(exported);
     tide_pool_open_again(pool, was);
 }
 

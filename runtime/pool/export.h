@@ -13,9 +13,11 @@
 #ifndef TIDEPOOL_RUNTIME_POOL_EXPORT_H
 #define TIDEPOOL_RUNTIME_POOL_EXPORT_H
 
+#include "runtime/device/later.h"
 #include "runtime/pool/row.h"
 
 typedef struct tide_export {
+    tide_later later; /* first */
     uint32_t holders; /* atomic */
     void *data;
     size_t bytes, capacity;
@@ -30,6 +32,14 @@ typedef struct tide_export {
 /* Takes the slot's memory out of the pool, or finds it taken; one holder more. NULL when there
  * is no memory for the descriptor; then nothing has changed. */
 tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot);
+
+/* Memory of a slot with one holder, for who cannot give it back now: `data` and what the record says
+ * of it. NULL when there is no memory for the descriptor. */
+tide_export *tide_export_make(tide_pool *pool, const tide_row *row, void *data,
+                              const tide_slot_record *record);
+
+/* A holder lets go when the host has waited for the device. */
+void tide_export_put_off(tide_export *exported);
 
 /* One holder less. Any thread, even after the pool is gone. */
 void tide_export_drop(tide_export *exported);

@@ -28,11 +28,25 @@ static size_t memory_round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
+/* Work that no stream orders may still use it, and the host cannot wait. Without memory for a
+ * descriptor it is leaked. */
+static void memory_put_off(tide_pool *pool, const tide_row *row, const tide_slot *slot,
+                           const tide_slot_record *record)
+{
+    tide_export *given_up = tide_export_make(pool, row, slot->data, record);
+    if (given_up != NULL)
+        tide_export_put_off(given_up);
+}
+
 static void memory_give_back(tide_pool *pool, const tide_row *row, const tide_slot *slot,
                              const tide_slot_record *record)
 {
+    void *stream = pool->core->streams.own;
     tide_assert(slot->data != NULL && record->bytes > 0);
-    void *stream = tide_streams_last(pool);
+    if (!row->device->host && !tide_streams_last(pool, &stream)) {
+        memory_put_off(pool, row, slot, record);
+        return;
+    }
     if (record->buffer.generation == 0) {
         tide_budget_release(row->device, stream, TIDE_MEMORY_DEVICE, slot->data, record->bytes);
         return;
@@ -168,7 +182,7 @@ static tide_status memory_allocate_asking(tide_pool *pool, tide_device *device, 
     void *stream = pool->core->streams.own;
     tide_status status =
         tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
-    for (unsigned times = 0; tide_budget_asks(device, status, times); times++) {
+    for (unsigned times = 0; tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, times); times++) {
         tide_shut was = tide_pool_shut(pool);
         bool again = tide_budget_ask(device, bytes, times);
         tide_pool_open_again(pool, was);

@@ -32,12 +32,40 @@ static void streams_hide_limits(tide_pool *pool)
     }
 }
 
-/* A wait for the device would end the capture of a stream that could not be joined. */
-static bool streams_is_apart_still(const tide_pool_core *core)
+static bool streams_is_captured(const tide_pool_core *core, const tide_foreign *foreign)
 {
-    const tide_foreign *apart = &core->streams.apart;
-    return apart->number != 0 && streams_is_known(core, apart) &&
-           core->device->methods->capturing(core->device, apart->stream);
+    return streams_is_known(core, foreign) &&
+           core->device->methods->capturing(core->device, foreign->stream);
+}
+
+static bool streams_is_noted(const tide_pool_core *core, const tide_foreign *foreign)
+{
+    for (uint32_t i = 0; i < core->streams.apart_count; i++)
+        if (core->streams.apart[i].number == foreign->number)
+            return true;
+    return false;
+}
+
+/* All declared streams that are captured, for their declarations may end with this rewind. An
+ * unordered pool takes no new declarations, so there is room. */
+static void streams_note_captured(tide_pool_core *core)
+{
+    for (uint32_t i = 0; i < core->streams.foreign_count; i++) {
+        const tide_foreign *foreign = &core->streams.foreign[i];
+        if (!streams_is_captured(core, foreign) || streams_is_noted(core, foreign))
+            continue;
+        tide_assert(core->streams.apart_count < TIDE_FOREIGN_MAX);
+        core->streams.apart[core->streams.apart_count++] = *foreign;
+    }
+}
+
+/* Would a wait for the device end a capture of one of the pool's streams? */
+static bool streams_would_end_capture(const tide_pool_core *core)
+{
+    for (uint32_t i = 0; i < core->streams.apart_count; i++)
+        if (streams_is_captured(core, &core->streams.apart[i]))
+            return true;
+    return core->device->methods->capturing(core->device, core->streams.own);
 }
 
 /* Where events failed the host waits for all work. If it cannot, the pool is unordered. */
@@ -45,10 +73,11 @@ static void streams_wait_instead(tide_pool *pool)
 {
     tide_pool_streams *streams = &pool->core->streams;
     tide_device *device = pool->core->device;
+    streams_note_captured(pool->core);
     streams->unordered =
-        streams_is_apart_still(pool->core) || device->methods->wait_all(device) != TIDE_OK;
+        streams_would_end_capture(pool->core) || device->methods->wait_all(device) != TIDE_OK;
     if (!streams->unordered)
-        streams->apart = (tide_foreign){0};
+        streams->apart_count = 0;
 }
 
 void tide_streams_settle(tide_pool *pool)
@@ -57,30 +86,26 @@ void tide_streams_settle(tide_pool *pool)
         streams_wait_instead(pool);
 }
 
-/* One of the two streams is captured and the other is not: an event between them would end the
- * capture, and in the graph's launches it would order nothing. If the pool's is captured the host
- * waits for the declared one, so that what is captured after a join comes after it. If the declared
- * one is, what it did before its capture can be neither ordered nor waited for. */
-static tide_status streams_order_apart(tide_pool_core *core, const tide_foreign *foreign, bool join)
+/* One of the two streams is captured and the other is not, or each in a capture of its own: an
+ * event between them would end the capture, and in the graph's launches it would order nothing. If
+ * only the pool's is captured the host waits for the declared one, so that what is captured after a
+ * join comes after it. If the declared one is, what it did before its capture can be neither ordered
+ * nor waited for: the wait is refused. */
+static tide_status streams_order_apart(const tide_pool_core *core, const tide_foreign *foreign,
+                                       bool join)
 {
     tide_device *device = core->device;
-    if (!join)
-        return TIDE_OK;
-    if (!device->methods->capturing(device, foreign->stream))
-        return device->methods->wait(device, foreign->stream);
-    core->streams.apart = *foreign;
-    return TIDE_ERROR_STATE;
+    return join ? device->methods->wait(device, foreign->stream) : TIDE_OK;
 }
 
 static bool streams_are_apart(const tide_pool_core *core, const tide_foreign *foreign)
 {
     tide_device *device = core->device;
-    return device->methods->capturing(device, core->streams.own) !=
-           device->methods->capturing(device, foreign->stream);
+    return !tide_device_captured_alike(device, core->streams.own, device, foreign->stream);
 }
 
 /* Fails for a stream that is gone: it may have had work, and no event can be queued behind that. */
-static tide_status streams_order(tide_pool_core *core, const tide_foreign *foreign, bool join)
+static tide_status streams_order(const tide_pool_core *core, const tide_foreign *foreign, bool join)
 {
     tide_assert(foreign->number != 0 && foreign->number != core->streams.own_number);
     void *before = join ? foreign->stream : core->streams.own;
@@ -195,14 +220,20 @@ tide_status tide_streams_adopt(tide_pool *pool, const char *call)
     return TIDE_OK;
 }
 
-void *tide_streams_last(const tide_pool *pool)
+bool tide_streams_last(const tide_pool *pool, void **stream)
 {
     const tide_pool_core *core = pool->core;
-    if (core->device->methods->stream_number(core->device, core->streams.own) ==
-        core->streams.own_number)
-        return core->streams.own;
-    (void)core->device->methods->wait_all(core->device); /* if it cannot, nothing runs there */
-    return core->device->service;
+    tide_device *device = core->device;
+    bool own =
+        device->methods->stream_number(device, core->streams.own) == core->streams.own_number;
+    *stream = own ? core->streams.own : device->service;
+    return own || device->methods->wait_all(device) != TIDE_ERROR_STATE;
+}
+
+bool tide_streams_over(const tide_pool *pool, void *stream)
+{
+    tide_device *device = pool->core->device;
+    return device->methods->wait(device, stream) != TIDE_ERROR_STATE;
 }
 
 tide_status tide_streams_quiet(const tide_pool *pool, const char *call)
@@ -250,12 +281,11 @@ static bool streams_is_declared(const tide_pool_core *core, const tide_foreign *
 static tide_status streams_check_capture(const tide_pool_core *core, const char *call,
                                          const tide_foreign *foreign)
 {
-    const tide_device_methods *methods = core->device->methods;
-    if (!methods->capturing(core->device, foreign->stream) ||
-        methods->capturing(core->device, core->streams.own))
+    if (!core->device->methods->capturing(core->device, foreign->stream) ||
+        !streams_are_apart(core, foreign))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_STATE, call,
-                     "a graph is captured on stream %p, but not on that of pool '%s'",
+                     "a graph is captured on stream %p that is not captured on that of pool '%s'",
                      foreign->stream, core->name);
 }
 
@@ -270,6 +300,7 @@ static tide_status streams_check_declaration(const tide_pool *pool, const char *
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p",
                          core->device->name, foreign->stream);
     TIDE_FORWARD(tide_streams_own(pool, call));
+    TIDE_FORWARD(tide_streams_ordered(pool, call));
     return streams_check_capture(core, call, foreign);
 }
 

@@ -40,9 +40,9 @@
  *  7. Capture. Events recorded and waited for on a capturing stream become edges of the graph, so
  *     1 to 3 hold inside of each launch. A stream that was declared before A was captured, and has
  *     not joined the capture, is waited for by the host where it would be joined. If B is captured
- *     and A is not, what B did before can be neither ordered nor waited for: the pool is unordered
- *     (8) until a reset finds that capture ended. Nothing is
- *     allocated, given back or asked for while A captures: growing is refused, releases wait.
+ *     and A is not, or in another capture, what B did before can be neither ordered nor waited for:
+ *     the pool is unordered (8) until a reset finds all such captures ended. Nothing is allocated,
+ *     given back or asked for while A captures: growing is refused, releases wait.
  *     A launch is work whose k was queued on no clock of ours, at any time, on any stream: no order
  *     can be queued for it. So what a graph uses is taken out of the pool: tide_capture_end gives
  *     the capture a hold on each slot that was handed out since tide_capture_begin, or is live
@@ -53,6 +53,9 @@
  *     whole device instead, once. If even that fails the pool is *unordered*: no slot of it shows
  *     a limit any more, so every acquire comes by cold code, which refuses until a reset has
  *     waited.
+ *
+ *  9. What a pool gives up when A is gone goes behind such a wait. While a capture forbids that it
+ *     is put off, and goes when a later call can wait (runtime/device/later.h).
  *
  * What is not declared is not ordered: the fake driver of the tests finds that (tests/device). */
 #ifndef TIDEPOOL_RUNTIME_POOL_STREAMS_H
@@ -85,8 +88,12 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call);
 tide_status tide_streams_adopt(tide_pool *pool, const char *call);
 
 /* The same for whoever gives something up and must not fail: where the stream is gone the host
- * waits for the whole device, and the device's service stream is returned. */
-void *tide_streams_last(const tide_pool *pool);
+ * waits for the whole device, and the stream is the device's service stream. False: the host cannot
+ * wait now, so what work may use must be put off (runtime/device/later.h). */
+bool tide_streams_last(const tide_pool *pool, void **stream);
+
+/* Is all over that was queued on the stream? The host waits for it. False: it cannot; as above. */
+bool tide_streams_over(const tide_pool *pool, void *stream);
 
 /* TIDE_ERROR_STATE while a graph is being captured on the pool's stream: nothing may be allocated,
  * given back or asked for. */

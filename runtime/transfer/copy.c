@@ -97,6 +97,8 @@ static tide_status copy_directly(const tide_pool *pool, void *to, const void *fr
         return device->methods->wait(device, stream);
     tide_status status = device->methods->mark_wait(device, mark);
     device->methods->mark_drop(device, mark);
+    if (status != TIDE_OK) /* the program's memory is still in use */
+        (void)device->methods->wait(device, stream);
     return status;
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/settings.h"
+#include "runtime/device/later.h"
 #include "runtime/pool/streams.h"
 
 enum {
@@ -25,8 +26,9 @@ typedef struct chunk {
 } chunk;
 
 typedef struct tide_pinned_ring {
-    size_t bytes; /* of each chunk */
-    size_t used;  /* of the current one */
+    tide_later later; /* first */
+    size_t bytes;     /* of each chunk */
+    size_t used;      /* of the current one */
     uint32_t current;
     chunk chunks[CHUNKS];
 } tide_pinned_ring;
@@ -316,23 +318,31 @@ tide_status tide_ring_read(tide_pool *pool, const void *block, size_t bytes,
 
 /* ---- end ----------------------------------------------------------------------------------- */
 
-/* If the wait fails the device runs nothing any more, so the chunks can go all the same. */
-void tide_ring_end(tide_pool *pool)
+/* Nothing uses the chunks any more. */
+static void ring_go(tide_device *device, tide_later *later)
 {
-    tide_pool_core *core = pool->core;
-    tide_device *device = core->device;
-    tide_pinned_ring *ring = core->ring;
-    if (ring == NULL)
-        return;
-    void *stream = tide_streams_last(pool);
-    (void)device->methods->wait(device, stream);
+    tide_pinned_ring *ring = (tide_pinned_ring *)(void *)later;
     for (uint32_t i = 0; i < CHUNKS; i++) {
-        chunk *c = &ring->chunks[i];
+        const chunk *c = &ring->chunks[i];
         if (c->mark != NULL)
             device->methods->mark_drop(device, c->mark);
         if (c->data != NULL)
-            device->methods->release(device, stream, TIDE_MEMORY_PINNED, c->data, ring->bytes);
+            device->methods->release(device, device->service, TIDE_MEMORY_PINNED, c->data,
+                                     ring->bytes);
     }
     tide_os_free(ring);
+}
+
+void tide_ring_end(tide_pool *pool)
+{
+    tide_pool_core *core = pool->core;
+    tide_pinned_ring *ring = core->ring;
+    void *stream = NULL;
+    if (ring == NULL)
+        return;
     core->ring = NULL;
+    if (tide_streams_last(pool, &stream) && tide_streams_over(pool, stream))
+        ring_go(core->device, &ring->later);
+    else
+        tide_later_put_off(core->device, &ring->later, ring_go);
 }

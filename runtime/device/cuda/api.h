@@ -51,6 +51,7 @@ enum { /* results */
        TIDE_CU_DEINITIALIZED = 4,
        TIDE_CU_DEVICE_UNAVAILABLE = 46,
        TIDE_CU_ECC_UNCORRECTABLE = 214,
+       TIDE_CU_INVALID_CONTEXT = 201,
        TIDE_CU_CONTAINED = 226,
        TIDE_CU_NOT_READY = 600,
        TIDE_CU_ILLEGAL_ADDRESS = 700,
@@ -65,7 +66,9 @@ enum { /* results */
        TIDE_CU_LAUNCH_FAILED = 719,
        TIDE_CU_TENSOR_MEMORY_LEAK = 721,
        TIDE_CU_MPS_CLIENT_TERMINATED = 810,
+       TIDE_CU_CAPTURE_FIRST = 900, /* of the results that a capture causes */
        TIDE_CU_CAPTURE_IMPLICIT = 906,
+       TIDE_CU_CAPTURE_LAST = 908,
        TIDE_CU_EXTERNAL_DEVICE = 911
 };
 
@@ -91,6 +94,7 @@ enum { /* values */
        TIDE_CU_STREAM_LEGACY = 1,     /* a handle: what NULL stands for        */
        TIDE_CU_STREAM_PER_THREAD = 2, /* a handle: the calling thread's stream */
        TIDE_CU_CAPTURE_NONE = 0,
+       TIDE_CU_CAPTURE_ACTIVE = 1,
        TIDE_CU_CAPTURE_RELAXED = 2,
        TIDE_CU_JIT_ERROR_LOG = 5,
        TIDE_CU_JIT_ERROR_LOG_BYTES = 6,
@@ -112,6 +116,7 @@ enum { /* values */
     TIDE_CU(cuDevicePrimaryCtxRelease, 11000, (tide_cu_device))                                   \
     TIDE_CU(cuDevicePrimaryCtxGetState, 7000, (tide_cu_device, unsigned *, int *))                \
     TIDE_CU(cuCtxGetCurrent, 4000, (tide_cu_context *))                                           \
+    TIDE_CU(cuCtxGetId, 12000, (tide_cu_context, unsigned long long *))                           \
     TIDE_CU(cuCtxPushCurrent, 4000, (tide_cu_context))                                            \
     TIDE_CU(cuCtxPopCurrent, 4000, (tide_cu_context *))                                           \
     TIDE_CU(cuCtxSynchronize, 2000, (void))                                                       \
@@ -153,6 +158,7 @@ enum { /* values */
     TIDE_CU(cuStreamDestroy, 4000, (tide_cu_stream))                                              \
     TIDE_CU(cuStreamSynchronize, 2000, (tide_cu_stream))                                          \
     TIDE_CU(cuStreamIsCapturing, 10000, (tide_cu_stream, int *))                                  \
+    TIDE_CU(cuStreamGetCaptureInfo, 10010, (tide_cu_stream, int *, uint64_t *))                   \
     TIDE_CU(cuStreamGetId, 12000, (tide_cu_stream, unsigned long long *))                         \
     TIDE_CU(cuStreamGetCtx, 9020, (tide_cu_stream, tide_cu_context *))                            \
     TIDE_CU(cuThreadExchangeStreamCaptureMode, 10010, (int *))                                    \

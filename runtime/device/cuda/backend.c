@@ -36,6 +36,7 @@ static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .mark_drop = tide_cuda_mark_drop,
                                             .mark_follow = tide_cuda_mark_follow,
                                             .capturing = tide_cuda_capturing,
+                                            .capture_number = tide_cuda_capture_number,
                                             .stream_number = tide_cuda_stream_number,
                                             .buffer = cuda_no_buffer,
                                             .load = tide_cuda_module,
@@ -144,7 +145,9 @@ static tide_status cuda_retain_context(tide_device *device)
     tide_cuda *cuda = tide_cuda_of(device);
     tide_assert(cuda->context == NULL);
     TIDE_CUDA_TRY(device, cuDevicePrimaryCtxRetain, &cuda->context, cuda->ordinal);
-    tide_status status = cuda_make_service(device);
+    tide_cu_result result = tide_cu.cuCtxGetId(cuda->context, &cuda->made);
+    tide_status status = result == TIDE_CU_SUCCESS ? cuda_make_service(device)
+                                                   : tide_cuda_fail(device, "cuCtxGetId", result);
     if (status != TIDE_OK)
         (void)tide_cu.cuDevicePrimaryCtxRelease(cuda->ordinal);
     return status;
@@ -159,7 +162,9 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
     tide_cuda *cuda = tide_os_resize(NULL, sizeof *cuda);
     if (cuda == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for device %s", device->name);
-    *cuda = (tide_cuda){.ordinal = found, .lock = TIDE_LOCK(TIDE_FORK_MEMORY)};
+    *cuda = (tide_cuda){.ordinal = found,
+                        .lock = TIDE_LOCK(TIDE_FORK_MEMORY),
+                        .wait_over = PTHREAD_COND_INITIALIZER};
     device->own = cuda;
     tide_status status = cuda_retain_context(device);
     if (status != TIDE_OK) {
@@ -217,6 +222,7 @@ static void cuda_close_device(tide_device *device)
     tide_cuda_release_end(device, false);
     tide_cuda_marks_end(device, false);
     tide_assert(cuda->deferred == NULL && cuda->free_marks == NULL);
+    pthread_cond_destroy(&cuda->wait_over);
     tide_lock_destroy(&cuda->lock);
     tide_os_free(cuda);
     device->own = NULL;

@@ -27,17 +27,20 @@ typedef struct tide_cuda_leaving {
     void *data, *mark; /* behind its last use */
 } tide_cuda_leaving;
 
-/* A device with memory pools: the last release on a stream. */
+/* A device with memory pools: the last release on a stream. Of two marks of one stream the one with
+ * the higher ticket is behind all releases that the other is behind. */
 typedef struct tide_cuda_released {
-    uint64_t number; /* the stream's */
-    void *mark;      /* NULL: none   */
+    uint64_t number, ticket; /* the stream's; taken between the release and the mark */
+    void *mark;              /* NULL: none */
 } tide_cuda_released;
 
-enum { TIDE_CUDA_RELEASED_MAX = 16 };
+/* Places for so many streams, and one more: for what had to leave its place. */
+enum { TIDE_CUDA_RELEASED_MAX = 16, TIDE_CUDA_RELEASED_REST = TIDE_CUDA_RELEASED_MAX };
 
 typedef struct tide_cuda {
     tide_cu_device ordinal;
     tide_cu_context context; /* the primary one: programs that use the runtime API share it */
+    unsigned long long made; /* the context's number: a reset makes another one */
     tide_cu_pool pool;       /* its own: it keeps memory that is given back; NULL: it has none */
     tide_cu_stream service;  /* its own, non-blocking: tide_device.service */
     bool reset;              /* atomic: the device was, so all handles but the context are gone */
@@ -45,8 +48,12 @@ typedef struct tide_cuda {
     tide_cuda_mark *free_marks;
     tide_cuda_deferred *deferred;
     tide_cuda_leaving *leaving;
-    tide_cuda_released released[TIDE_CUDA_RELEASED_MAX];
+    tide_cuda_released released[TIDE_CUDA_RELEASED_MAX + 1];
     size_t released_next;
+    uint64_t released_tickets;
+    uint32_t waiting;         /* threads that have in hand what was on its way back */
+    uint64_t waits;           /* that have ended, of such threads */
+    pthread_cond_t wait_over; /* one more has */
 } tide_cuda;
 
 /* The driver's entry points: filled once, by the first device. */
@@ -120,10 +127,13 @@ bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes);
 void tide_cuda_release(tide_device *device, void *stream, int memory, void *data, size_t bytes);
 tide_status tide_cuda_trim(tide_device *device, size_t keep, bool wait);
 tide_status tide_cuda_reserved(tide_device *device, tide_reserved *out);
-/* Gives memory back behind the work that is queued on the stream, which is not captured. */
+/* Gives memory back behind the work that is queued on the stream, which is not captured. Where the
+ * driver refuses it is kept, and given back later. */
 void tide_cuda_give_back(tide_device *device, void *stream, void *data);
-/* The host waits for memory that is on its way back. False: there was none. */
-bool tide_cuda_wait_released(tide_device *device);
+/* The host waits for memory that is on its way back, or for another thread that does so. False:
+ * there was none, nor has anybody waited since the number of waits was `seen`. */
+bool tide_cuda_wait_released(tide_device *device, uint64_t seen);
+uint64_t tide_cuda_waits(tide_device *device);
 /* Gives back what was given up while the stream was captured, which it is no more. */
 void tide_cuda_release_deferred_on(tide_device *device, void *stream);
 /* All deferred memory, of a device that is idle; then all that leaves. Not `reachable`: the driver
@@ -141,11 +151,15 @@ tide_status tide_cuda_order(tide_device *device, void *before, void *after);
 tide_status tide_cuda_wait(tide_device *device, void *stream);
 tide_status tide_cuda_wait_all(tide_device *device);
 void *tide_cuda_mark_make(tide_device *device, void *stream);
+/* The same on a stream that may be captured: then it is there for a stream of that capture to
+ * follow, and for nothing else. */
+void *tide_cuda_mark_record(tide_device *device, void *stream);
 bool tide_cuda_mark_done(tide_device *device, void *mark);
 tide_status tide_cuda_mark_wait(tide_device *device, void *mark);
 tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream);
 void tide_cuda_mark_drop(tide_device *device, void *mark);
 bool tide_cuda_capturing(tide_device *device, void *stream);
+uint64_t tide_cuda_capture_number(tide_device *device, void *stream);
 uint64_t tide_cuda_stream_number(tide_device *device, void *stream);
 void tide_cuda_marks_end(tide_device *device, bool reachable); /* all kept events; as above */
 

@@ -198,17 +198,28 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
 
 /* ---- context ------------------------------------------------------------------------------ */
 
+/* The primary context keeps its handle when it is made anew, but not its number. */
+static bool cuda_context_is_ours(const tide_cuda *cuda)
+{
+    unsigned flags = 0;
+    unsigned long long made = cuda->made;
+    int active = 1;
+    if (tide_cu.cuDevicePrimaryCtxGetState(cuda->ordinal, &flags, &active) == TIDE_CU_SUCCESS &&
+        active == 0)
+        return false;
+    tide_cu_result result = tide_cu.cuCtxGetId(cuda->context, &made);
+    if (result == TIDE_CU_SUCCESS)
+        return made == cuda->made;
+    return result != TIDE_CU_CONTEXT_IS_DESTROYED && result != TIDE_CU_INVALID_CONTEXT;
+}
+
 /* Another user of the process may reset the device (cudaDeviceReset): then the driver must not be
  * given a handle of ours any more, also when somebody has made the context anew. */
 static bool cuda_was_reset(tide_cuda *cuda)
 {
-    unsigned flags = 0;
-    int active = 1;
     if (TIDE_UNLIKELY(__atomic_load_n(&cuda->reset, __ATOMIC_RELAXED)))
         return true;
-    if (TIDE_LIKELY(tide_cu.cuDevicePrimaryCtxGetState(cuda->ordinal, &flags, &active) !=
-                        TIDE_CU_SUCCESS ||
-                    active != 0))
+    if (TIDE_LIKELY(cuda_context_is_ours(cuda)))
         return false;
     __atomic_store_n(&cuda->reset, true, __ATOMIC_RELAXED);
     return true;

@@ -43,8 +43,9 @@ static tide_status cuda_allocate_device(tide_device *device, void *stream, size_
 {
     tide_cu_address got = 0;
     tide_cuda_release_deferred_on(device, stream);
+    uint64_t waits = tide_cuda_waits(device);
     tide_cu_result result = cuda_get(device, stream, bytes, &got);
-    if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_released(device))
+    if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_released(device, waits))
         result = cuda_get(device, stream, bytes, &got);
     if (result == TIDE_CU_OUT_OF_MEMORY)
         return TIDE_ERROR_MEMORY;

@@ -4,11 +4,12 @@
 #include "runtime/base/error.h"
 #include "runtime/device/cuda/cuda.h"
 
-/* A stream of `after` waits for a mark of another device: events are waited for across contexts. */
+/* A stream of `after` waits for a mark of another device: events are waited for across contexts,
+ * and in a capture that both are part of. */
 static tide_status peer_follow(tide_device *before, void *stream_before, tide_device *after,
                                void *stream_after)
 {
-    void *mark = tide_cuda_mark_make(before, stream_before);
+    void *mark = tide_cuda_mark_record(before, stream_before);
     if (mark == NULL)
         return tide_error_status();
     tide_status status = tide_cuda_mark_follow(after, mark, stream_after);
@@ -34,10 +35,13 @@ static tide_status peer_copy(tide_device *device, void *stream, void *to, tide_d
 tide_status tide_cuda_copy_between(tide_device *device, void *stream, void *to, tide_device *other,
                                    void *other_stream, const void *from, size_t bytes)
 {
-    tide_assert(device != other && bytes != 0);
+    tide_assert(device != other && bytes != 0); /* captured alike: the caller has looked */
     TIDE_FORWARD(peer_follow(other, other_stream, device, stream));
     TIDE_FORWARD(peer_copy(device, stream, to, other, from, bytes));
-    return peer_follow(device, stream, other, other_stream);
+    tide_status status = peer_follow(device, stream, other, other_stream);
+    if (status != TIDE_OK) /* it is queued, and the source may be given up now */
+        (void)tide_cuda_wait(device, stream);
+    return status;
 }
 
 /* The context of the other device is current. `can`: is there a way between the two? */

@@ -140,25 +140,34 @@ tide_status tide_cuda_wait_all(tide_device *device)
     tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     tide_device_count(&device->waits);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuCtxSynchronize", result);
+    if (result == TIDE_CU_SUCCESS)
+        return TIDE_OK;
+    tide_status status = tide_cuda_fail(device, "cuCtxSynchronize", result);
+    bool captured = result >= TIDE_CU_CAPTURE_FIRST && result <= TIDE_CU_CAPTURE_LAST;
+    return captured ? tide_fail(TIDE_ERROR_STATE, device->name, "%s", tide_error_message())
+                    : status;
 }
 
 /* ---- marks -------------------------------------------------------------------------------- */
 
-/* An event recorded in a capture becomes a part of the graph: nobody could query it. */
-void *tide_cuda_mark_make(tide_device *device, void *stream)
+void *tide_cuda_mark_record(tide_device *device, void *stream)
 {
     tide_cuda_mark *mark = NULL;
     tide_cuda_entered entered;
-    if (tide_cuda_capturing(device, stream)) {
-        tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p", stream);
-        return NULL;
-    }
-    if (tide_cuda_enter(device, &entered) != TIDE_OK)
+    if (tide_cuda_enter_for(device, stream, &entered) != TIDE_OK)
         return NULL;
     (void)cuda_record_mark(device, stream, &mark);
     tide_cuda_leave(entered);
     return mark;
+}
+
+/* An event recorded in a capture becomes a part of the graph: nobody could query it. */
+void *tide_cuda_mark_make(tide_device *device, void *stream)
+{
+    if (!tide_cuda_capturing(device, stream))
+        return tide_cuda_mark_record(device, stream);
+    tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p", stream);
+    return NULL;
 }
 
 /* A mark on a lost device counts as passed: nothing runs there. */
@@ -225,6 +234,23 @@ bool tide_cuda_capturing(tide_device *device, void *stream)
     tide_cuda_leave(entered);
     return result == TIDE_CU_CAPTURE_IMPLICIT ||
            (result == TIDE_CU_SUCCESS && state != TIDE_CU_CAPTURE_NONE);
+}
+
+/* A capture that has failed has no number, and its streams may not be ordered any more. */
+uint64_t tide_cuda_capture_number(tide_device *device, void *stream)
+{
+    int state = TIDE_CU_CAPTURE_NONE;
+    uint64_t number = 0;
+    tide_cuda_entered entered;
+    if (tide_cuda_enter(device, &entered) != TIDE_OK)
+        return 0;
+    tide_cu_result result = tide_cu.cuStreamGetCaptureInfo(stream, &state, &number);
+    tide_cuda_leave(entered);
+    if (result != TIDE_CU_SUCCESS)
+        return result == TIDE_CU_CAPTURE_IMPLICIT ? TIDE_CAPTURE_OWN : 0;
+    return state == TIDE_CU_CAPTURE_NONE     ? 0
+           : state == TIDE_CU_CAPTURE_ACTIVE ? number + 1
+                                             : TIDE_CAPTURE_OWN;
 }
 
 /* 0 for a stream of another context. NULL is a different stream in each context. 0 stands for "no

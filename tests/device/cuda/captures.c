@@ -555,6 +555,44 @@ static void a_declared_stream_that_is_captured_leaves_its_pool_unordered(void **
     bench_end(&own);
 }
 
+/* Each of them, not only the first: the reset waits for all streams, which would end a capture. */
+static void no_capture_of_several_declared_streams_is_ended(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        bench own = bench_start(14);
+        void *others[] = {fake_stream_create(0), fake_stream_create(0)}, *graph = NULL;
+        {
+            TIDE_SCOPE(own.pool);
+            uint8_t *x = tide_acquire(own.pool, uint8_t, BYTES);
+            for (int i = 0; i < 2; i++) {
+                expect_ok(tide_pool_use_on(own.pool, others[i]));
+                put(others[i], x + i * BYTES / 2, BYTES / 2, 1);
+            }
+            fake_capture_begin(others[0]);
+            fake_capture_begin(others[1]);
+        }
+        assert_int_equal(fake_capture_end(others[first], &graph), 0);
+        fake_graph_destroy(graph);
+        expect_ok(tide_pool_reset(own.pool)); /* too early */
+        assert_null(tide_acquire(own.pool, uint8_t, BYTES));
+        expect_said("reset it");
+        {
+            TIDE_SCOPE(own.pool);
+            expect_status(tide_pool_use_on(own.pool, others[first]), TIDE_ERROR_DEVICE);
+        }
+        assert_int_equal(fake_capture_end(others[1 - first], &graph), 0);
+        fake_graph_destroy(graph);
+        expect_ok(tide_pool_reset(own.pool));
+        put(own.stream, tide_acquire(own.pool, uint8_t, BYTES), BYTES, 2);
+        expect_order();
+        expect_ok(tide_pool_reset(own.pool));
+        fake_stream_destroy(others[0]);
+        fake_stream_destroy(others[1]);
+        bench_end(&own);
+    }
+}
+
 static void a_captured_stream_is_not_declared_to_a_pool_that_is_not(void **state)
 {
     (void)state;
@@ -565,6 +603,10 @@ static void a_captured_stream_is_not_declared_to_a_pool_that_is_not(void **state
         fake_capture_begin(other);
         expect_status(tide_pool_use_on(own.pool, other), TIDE_ERROR_STATE);
         expect_said("is captured");
+        fake_capture_begin_mode(own.stream, FAKE_RELAXED); /* in a capture of its own */
+        expect_status(tide_pool_use_on(own.pool, other), TIDE_ERROR_STATE);
+        assert_int_equal(fake_capture_end(own.stream, &graph), 0);
+        fake_graph_destroy(graph);
         assert_int_equal(fake_capture_end(other, &graph), 0);
         expect_ok(tide_pool_use_on(own.pool, other));
     }
@@ -650,6 +692,37 @@ static void deferred_memory_knows_its_stream_by_number(void **state)
     fake_stream_destroy(own.stream);
 }
 
+/* What the driver refuses to take back is kept, and offered again. */
+static void memory_that_the_driver_refuses_is_given_back_later(void **state)
+{
+    (void)state;
+    for (int captured = 0; captured < 2; captured++) {
+        bench own = bench_start(15);
+        void *graph = NULL, *data = NULL;
+        const tide_device_methods *methods = own.device->methods;
+        expect_ok(methods->allocate(own.device, own.stream, TIDE_MEMORY_DEVICE, 512, 64, &data));
+        if (captured != 0)
+            fake_capture_begin(own.stream);
+        else
+            fake_fail("cuMemFreeAsync", 1, TIDE_CU_INVALID_VALUE, false);
+        methods->release(own.device, own.stream, TIDE_MEMORY_DEVICE, data, 512);
+        if (captured != 0) {
+            assert_int_equal(fake_capture_end(own.stream, &graph), 0);
+            fake_graph_destroy(graph);
+            fake_fail("cuMemFreeAsync", 1, TIDE_CU_INVALID_VALUE, false);
+        }
+        for (int i = 0; i < 2; i++) { /* the first may be refused, too */
+            expect_ok(
+                methods->allocate(own.device, own.stream, TIDE_MEMORY_DEVICE, 512, 64, &data));
+            methods->release(own.device, own.stream, TIDE_MEMORY_DEVICE, data, 512);
+        }
+        assert_int_equal(fake_failures(), 1);
+        fake_synchronise_all();
+        assert_int_equal(fake_live_bytes(), 0);
+        bench_end(&own);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -671,9 +744,11 @@ int main(void)
         cmocka_unit_test(a_declaration_from_before_a_capture_may_end_inside),
         cmocka_unit_test(a_disabled_pool_gives_nothing_away_that_a_graph_uses),
         cmocka_unit_test(a_declared_stream_that_is_captured_leaves_its_pool_unordered),
+        cmocka_unit_test(no_capture_of_several_declared_streams_is_ended),
         cmocka_unit_test(a_captured_stream_is_not_declared_to_a_pool_that_is_not),
         cmocka_unit_test(an_adopted_pool_is_on_its_owners_stream),
         cmocka_unit_test(deferred_memory_knows_its_stream_by_number),
+        cmocka_unit_test(memory_that_the_driver_refuses_is_given_back_later),
     };
     return cmocka_run_group_tests_name("captures", tests, NULL, NULL);
 }

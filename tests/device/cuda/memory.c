@@ -3,6 +3,11 @@
  * back to the system; devices without memory pools. */
 #include "support.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "runtime/device/budget.h"
 #include "runtime/device/cuda/cuda.h"
 
 enum { MANY = 100000, HALF = 1 << 20 };
@@ -69,6 +74,48 @@ static void pinned_memory_is_not_staged_again(void **unused)
     expect_ok(tide_tune_set("staging", 1024));
 }
 
+/* A copy that is not staged uses the program's memory: it is over when the call returns, also where
+ * the wait for it failed. */
+static void a_direct_copy_is_over_when_it_fails(void **unused)
+{
+    (void)unused;
+    expect_ok(tide_tune_set("staging", 4));
+    bench b = bench_start(9);
+    tide_buffers *buffers = tide_buffers_create(
+        b.device, &(tide_buffers_options){.flags = TIDE_BUFFER_PINNED, .stream = b.stream});
+    tide_buffer buffer = tide_buffer_acquire(buffers, 64 << 10);
+    char *pinned = tide_buffer_pointer(buffers, buffer);
+    for (int up = 0; up < 2; up++) {
+        TIDE_SCOPE(b.pool);
+        char *x = tide_acquire_type(b.pool, TIDE_U8, 64 << 10);
+        put(b.stream, x, 64 << 10, 1);
+        fake_fail("cuEventSynchronize", 1, 1, false);
+        expect_status(up != 0 ? tide_upload(b.pool, x, pinned, 64 << 10)
+                              : tide_download(b.pool, pinned, x, 64 << 10),
+                      TIDE_ERROR_DEVICE);
+        assert_int_equal(fake_failures(), 1);
+        fake_host_uses(pinned, 64 << 10, true);
+        expect_order();
+    }
+    expect_ok(tide_buffer_release(buffers, buffer));
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+    expect_ok(tide_tune_set("staging", 1024));
+}
+
+static bench start_without_pools(uint32_t seed)
+{
+    fake_reset(2, seed);
+    fake_no_pools();
+    tide_cuda_driver_set(FAKE_CUDA);
+    bench b = {.device = tide_device_open("cuda:0"), .stream = fake_stream_create(0)};
+    if (b.device == NULL)
+        fail_msg("%s", tide_error_message());
+    b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+    assert_non_null(b.pool);
+    return b;
+}
+
 /* ---- where there is none -------------------------------------------------------------------- */
 
 /* What another stream gives back is not there yet: the driver refuses, and has it a moment later. */
@@ -100,6 +147,90 @@ static void a_device_without_memory_waits_for_what_is_on_its_way(void **unused)
         fake_stream_destroy(other);
         bench_end(&b);
     }
+}
+
+/* However many streams give back: none is forgotten for others. */
+static void releases_on_many_streams_are_all_waited_for(void **unused)
+{
+    (void)unused;
+    enum { MANY_STREAMS = 2 * TIDE_CUDA_RELEASED_MAX + 3, PART = 1 << 16 };
+    bench b = bench_start(12);
+    const tide_device_methods *methods = b.device->methods;
+    void *streams[MANY_STREAMS], *data = NULL;
+    fake_limit(MANY_STREAMS * PART);
+    for (int i = 0; i < MANY_STREAMS; i++) {
+        streams[i] = fake_stream_create(0);
+        expect_ok(methods->allocate(b.device, streams[i], TIDE_MEMORY_DEVICE, PART, 64, &data));
+        for (uint8_t j = 0; j < 50; j++)
+            put(streams[i], data, PART, j);
+        methods->release(b.device, streams[i], TIDE_MEMORY_DEVICE, data, PART);
+    }
+    if (methods->allocate(b.device, b.stream, TIDE_MEMORY_DEVICE, MANY_STREAMS * PART, 64, &data) !=
+        TIDE_OK)
+        fail_msg("no memory, though all of it is on its way back");
+    methods->release(b.device, b.stream, TIDE_MEMORY_DEVICE, data, MANY_STREAMS * PART);
+    for (int i = 0; i < MANY_STREAMS; i++)
+        fake_stream_destroy(streams[i]);
+    expect_order();
+    bench_end(&b);
+}
+
+typedef struct asker {
+    tide_device *device;
+    void *stream, *data;
+    tide_status status;
+} asker;
+
+static void *ask(void *user)
+{
+    asker *a = user;
+    a->status =
+        a->device->methods->allocate(a->device, a->stream, TIDE_MEMORY_DEVICE, HALF, 64, &a->data);
+    return NULL;
+}
+
+/* What a thread waits for is on its way for others, too. */
+static void two_threads_wait_for_the_same_memory(void **unused)
+{
+    (void)unused;
+    alarm(120);
+    for (int pools = 0; pools < 2; pools++) {
+        bench b = pools != 0 ? bench_start(13) : start_without_pools(13);
+        const tide_device_methods *methods = b.device->methods;
+        asker askers[2] = {{.device = b.device, .stream = b.stream},
+                           {.device = b.device, .stream = b.stream}};
+        pthread_t threads[2];
+        void *other = fake_stream_create(0), *data[2];
+        fake_limit(2 * HALF);
+        for (int i = 0; i < 2; i++)
+            expect_ok(methods->allocate(b.device, other, TIDE_MEMORY_DEVICE, HALF, 64, &data[i]));
+        for (uint8_t j = 0; j < 50; j++)
+            put(other, data[0], HALF, j);
+        for (int i = 0; i < 2; i++)
+            methods->release(b.device, other, TIDE_MEMORY_DEVICE, data[i], HALF);
+        fake_hold_up("cuEventSynchronize");
+        const char *entry = pools != 0 ? "cuMemAllocFromPoolAsync" : "cuMemAlloc";
+        unsigned before = fake_calls(entry);
+        assert_int_equal(pthread_create(&threads[0], NULL, ask, &askers[0]), 0);
+        while (fake_held_up() == 0)
+            sched_yield();
+        assert_int_equal(pthread_create(&threads[1], NULL, ask, &askers[1]), 0);
+        while (fake_calls(entry) < before + 2)
+            sched_yield();
+        fake_hold_up(NULL); /* now the second has been refused, or is about to be */
+        for (int i = 0; i < 2; i++) {
+            pthread_join(threads[i], NULL);
+            assert_int_equal(askers[i].status, TIDE_OK);
+            methods->release(b.device, b.stream, TIDE_MEMORY_DEVICE, askers[i].data, HALF);
+        }
+        fake_stream_destroy(other);
+        expect_order();
+        expect_ok(tide_pool_destroy(b.pool));
+        expect_ok(tide_device_close(b.device));
+        fake_synchronise_all();
+        assert_int_equal(fake_live_bytes(), 0);
+    }
+    alarm(0);
 }
 
 typedef struct giver {
@@ -198,6 +329,74 @@ static void buffers_ask_too_and_the_limit_holds_for_all(void **unused)
     bench_end(&b);
 }
 
+/* Pinned memory is the host's. */
+static void nobody_is_asked_for_pinned_memory(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(6);
+    giver g = {.wants = 1};
+    expect_ok(
+        tide_device_memory_set(b.device, &(tide_device_memory_options){.full = give, .user = &g}));
+    tide_buffers *buffers =
+        tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
+    fake_limit(HALF);
+    assert_int_equal(
+        tide_buffer_acquire_on(buffers, 2 * HALF, TIDE_BUFFER_PINNED, b.stream).generation, 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    assert_int_equal(g.asked, 0);
+    assert_int_equal(tide_buffer_acquire(buffers, 2 * HALF).generation, 0);
+    assert_int_equal(g.asked, 2);
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
+/* ---- set while it is asked ------------------------------------------------------------------ */
+
+static unsigned torn;
+static bool over;
+
+static int for_first, for_second; /* what they are to get */
+
+static bool of_first(tide_device *device, size_t wanted, unsigned times, void *user)
+{
+    (void)device, (void)wanted, (void)times;
+    torn += user != &for_first;
+    return false;
+}
+
+static bool of_second(tide_device *device, size_t wanted, unsigned times, void *user)
+{
+    (void)device, (void)wanted, (void)times;
+    torn += user != &for_second;
+    return false;
+}
+
+static void *set_both_in_turn(void *device)
+{
+    const tide_device_memory_options options[] = {{.full = of_first, .user = &for_first},
+                                                  {.full = of_second, .user = &for_second}};
+    for (unsigned i = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); i++)
+        (void)tide_device_memory_set(device, &options[i % 2]);
+    return NULL;
+}
+
+/* Each function gets what was set with it, however the two threads meet. */
+static void a_function_gets_what_was_set_with_it(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(7);
+    pthread_t setter;
+    torn = 0;
+    over = false;
+    assert_int_equal(pthread_create(&setter, NULL, set_both_in_turn, b.device), 0);
+    for (size_t i = 0; i < scaled(400000, 20000); i++)
+        (void)tide_budget_ask(b.device, 1, 0);
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    pthread_join(setter, NULL);
+    assert_int_equal(torn, 0);
+    bench_end(&b);
+}
+
 /* ---- the system ----------------------------------------------------------------------------- */
 
 static void a_trim_leaves_the_process(void **unused)
@@ -243,19 +442,6 @@ static void a_trim_leaves_the_process(void **unused)
 }
 
 /* ---- devices without memory pools ----------------------------------------------------------- */
-
-static bench start_without_pools(uint32_t seed)
-{
-    fake_reset(2, seed);
-    fake_no_pools();
-    tide_cuda_driver_set(FAKE_CUDA);
-    bench b = {.device = tide_device_open("cuda:0"), .stream = fake_stream_create(0)};
-    if (b.device == NULL)
-        fail_msg("%s", tide_error_message());
-    b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
-    assert_non_null(b.pool);
-    return b;
-}
 
 /* What is freed at once must not be in use. */
 static void devices_without_memory_pools_free_when_work_is_over(void **unused)
@@ -342,7 +528,8 @@ static void a_wait_for_all_streams_ends_no_capture_that_is_known(void **unused)
 static void a_device_that_was_reset_is_lost_and_can_be_opened_anew(void **unused)
 {
     (void)unused;
-    for (int anew = 0; anew < 2; anew++) {
+    for (int anew = 0; anew < 3; anew++) { /* 2: before the library notices */
+        tide_cu_context others = NULL;
         bench b = bench_start(31);
         tide_buffers *buffers =
             tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
@@ -354,6 +541,8 @@ static void a_device_that_was_reset_is_lost_and_can_be_opened_anew(void **unused
         }
         tide_pool_trim(b.pool, tide_type_of(uint16_t)); /* nothing */
         fake_reset_device(0);
+        if (anew == 2)
+            expect_ok(tide_cu.cuDevicePrimaryCtxRetain(&others, 0));
         {
             TIDE_SCOPE(b.pool);
             uint8_t bytes[16];
@@ -363,8 +552,7 @@ static void a_device_that_was_reset_is_lost_and_can_be_opened_anew(void **unused
             expect_said("is lost");
             assert_int_not_equal(tide_upload(b.pool, bytes, bytes, sizeof bytes), TIDE_OK);
         }
-        tide_cu_context others = NULL;
-        if (anew != 0) /* the context is there again, with nothing of ours in it */
+        if (anew == 1) /* the context is there again, with nothing of ours in it */
             expect_ok(tide_cu.cuDevicePrimaryCtxRetain(&others, 0));
         assert_true(info_of(b.device).lost);
         assert_int_equal(tide_buffer_acquire(buffers, 4 * HALF).generation, 0);
@@ -414,9 +602,14 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_values_are_not_filled_in_high_columns),
         cmocka_unit_test(pinned_memory_is_not_staged_again),
+        cmocka_unit_test(a_direct_copy_is_over_when_it_fails),
         cmocka_unit_test(a_device_without_memory_waits_for_what_is_on_its_way),
+        cmocka_unit_test(releases_on_many_streams_are_all_waited_for),
+        cmocka_unit_test(two_threads_wait_for_the_same_memory),
         cmocka_unit_test(the_program_is_asked_before_a_request_fails),
         cmocka_unit_test(buffers_ask_too_and_the_limit_holds_for_all),
+        cmocka_unit_test(nobody_is_asked_for_pinned_memory),
+        cmocka_unit_test(a_function_gets_what_was_set_with_it),
         cmocka_unit_test(a_trim_leaves_the_process),
         cmocka_unit_test(devices_without_memory_pools_free_when_work_is_over),
         cmocka_unit_test(a_wait_for_all_streams_ends_no_capture_that_is_known),

@@ -2,6 +2,8 @@
 /* Two CUDA devices: copies between pools of both, and access of one to the other's memory. */
 #include "support.h"
 
+#include "runtime/device/device.h"
+
 enum { BYTES = 4096 };
 
 typedef struct pair {
@@ -85,6 +87,125 @@ static void pools_of_one_device_copy_too_and_others_are_refused(void **unused)
     end(&p);
 }
 
+/* ---- failures ------------------------------------------------------------------------------- */
+
+/* The copy is queued, and the source's stream does not come after it: then it is over when the error
+ * is returned. */
+static void a_copy_that_nothing_follows_is_waited_for(void **unused)
+{
+    (void)unused;
+    static const char *const entries[] = {"cuEventRecord", "cuStreamWaitEvent"};
+    for (int entry = 0; entry < 2; entry++)
+        for (int devices = 1; devices <= 2; devices++) {
+            pair p = begin(9);
+            void *beside = fake_stream_create(0);
+            tide_pool *second =
+                tide_pool_create(&(tide_pool_options){.device = p.b.device, .stream = beside});
+            tide_pool *pool = devices == 1 ? second : p.pool;
+            {
+                TIDE_SCOPE(p.b.pool);
+                TIDE_SCOPE(pool);
+                uint8_t *x = tide_acquire(p.b.pool, uint8_t, BYTES);
+                uint8_t *y = tide_acquire(pool, uint8_t, BYTES);
+                put(p.b.stream, x, BYTES, 1);
+                fake_fail(entries[entry], 2, 1, false);
+                expect_status(tide_copy_from(pool, y, p.b.pool, x, BYTES), TIDE_ERROR_DEVICE);
+                expect_said(entries[entry]);
+                assert_int_equal(fake_failures(), 1);
+                put(p.b.stream, x, BYTES, 2);
+                expect(devices == 1 ? beside : p.stream, y, BYTES, 1);
+            }
+            expect_order();
+            expect_ok(tide_pool_destroy(second));
+            fake_synchronise_all();
+            fake_stream_destroy(beside);
+            end(&p);
+        }
+}
+
+/* ---- captures ------------------------------------------------------------------------------- */
+
+/* The pools of the two arrays are on one device or on two; what is captured besides them is not
+ * touched. */
+typedef enum captured { SOURCE, TARGET, BOTH_APART, BOTH_ALIKE, CAPTURED_KINDS } captured;
+
+static void begin_capture(captured kind, void *from, void *to)
+{
+    if (kind != TARGET)
+        fake_capture_begin(from);
+    if (kind == TARGET || kind == BOTH_APART)
+        fake_capture_begin(to);
+    if (kind == BOTH_ALIKE)
+        fake_order(from, to);
+}
+
+static void end_one(void *stream, void *launched_on)
+{
+    void *graph = NULL;
+    assert_int_equal(fake_capture_end(stream, &graph), 0); /* it is whole */
+    if (launched_on != NULL)
+        fake_graph_launch(graph, launched_on);
+    fake_graph_destroy(graph);
+}
+
+static void end_capture(captured kind, void *from, void *to)
+{
+    if (kind == BOTH_ALIKE)
+        fake_order(to, from);
+    if (kind != TARGET)
+        end_one(from, kind == BOTH_ALIKE ? from : NULL);
+    if (kind == TARGET || kind == BOTH_APART)
+        end_one(to, NULL);
+}
+
+static void copy_beside(const bench *b, captured kind, tide_device *device, void *stream,
+                        tide_pool *pool)
+{
+    TIDE_SCOPE(b->pool);
+    TIDE_SCOPE(pool);
+    uint8_t *x = tide_acquire(b->pool, uint8_t, BYTES), *y = tide_acquire(pool, uint8_t, BYTES);
+    put(b->stream, x, BYTES, 6);
+    put(stream, y, BYTES, 7);
+    fake_synchronise_all();
+    begin_capture(kind, b->stream, stream);
+    bool whose[] = {b->device->methods->capturing(b->device, b->stream),
+                    device->methods->capturing(device, stream)};
+    uint64_t copies = info_of(device).copies, events = info_of(device).events;
+    tide_status status = tide_copy_from(pool, y, b->pool, x, BYTES);
+    assert_int_equal(status, kind == BOTH_ALIKE ? TIDE_OK : TIDE_ERROR_STATE);
+    assert_int_equal(info_of(device).copies, copies + (kind == BOTH_ALIKE));
+    assert_true(kind == BOTH_ALIKE || info_of(device).events == events);
+    assert_int_equal(b->device->methods->capturing(b->device, b->stream), whose[0]);
+    assert_int_equal(device->methods->capturing(device, stream), whose[1]);
+    end_capture(kind, b->stream, stream);
+    fake_order(b->stream, stream);
+    expect(stream, y, BYTES, kind == BOTH_ALIKE ? 6 : 7);
+    fake_order(stream, b->stream);
+}
+
+static void a_copy_neither_ends_a_capture_nor_draws_a_stream_into_one(void **unused)
+{
+    (void)unused;
+    for (captured kind = SOURCE; kind < CAPTURED_KINDS; kind++)
+        for (int devices = 1; devices <= 2; devices++) {
+            pair p = begin(8);
+            void *beside = fake_stream_create(0);
+            tide_pool *second =
+                tide_pool_create(&(tide_pool_options){.device = p.b.device, .stream = beside});
+            if (devices == 1)
+                copy_beside(&p.b, kind, p.b.device, beside, second);
+            else
+                copy_beside(&p.b, kind, p.device, p.stream, p.pool);
+            expect_order();
+            expect_ok(tide_pool_destroy(second));
+            fake_synchronise_all();
+            fake_stream_destroy(beside);
+            end(&p);
+        }
+}
+
+/* ---- access --------------------------------------------------------------------------------- */
+
 static void kernels_reach_another_device_when_they_may(void **unused)
 {
     (void)unused;
@@ -141,6 +262,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_between_devices_keep_the_order_of_both_streams),
         cmocka_unit_test(pools_of_one_device_copy_too_and_others_are_refused),
+        cmocka_unit_test(a_copy_that_nothing_follows_is_waited_for),
+        cmocka_unit_test(a_copy_neither_ends_a_capture_nor_draws_a_stream_into_one),
         cmocka_unit_test(kernels_reach_another_device_when_they_may),
         cmocka_unit_test(access_that_is_refused_is_named),
     };

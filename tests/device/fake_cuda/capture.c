@@ -43,6 +43,7 @@ void capture_begin(lane *on, int mode)
     if (on->capture == NULL)
         abort();
     on->capture->active = true;
+    on->capture->number = fake.capture_numbers++;
     on->capture->mode = mode;
     on->capture->thread = control_thread();
     on->captured = (set){{0}};

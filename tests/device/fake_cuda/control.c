@@ -240,7 +240,7 @@ void fake_reset(unsigned devices, uint32_t seed)
     memory_reset();
     code_reset();
     for (unsigned i = 0; i < devices; i++) {
-        fake.contexts[i] = (context){.device = i};
+        fake.contexts[i] = (context){.device = i, .number = ++fake.context_numbers};
         fake.contexts[i].legacy = control_new_stream(&fake.contexts[i], false);
     }
     fake_unlock();

@@ -131,6 +131,7 @@ ENTRY(cuDevicePrimaryCtxRetain, tide_cu_context *out, tide_cu_device device)
     fake.contexts[device].retained++;
     if (fake.contexts[device].reset) {
         fake.contexts[device].reset = fake.contexts[device].lost = false;
+        fake.contexts[device].number = ++fake.context_numbers;
         fake.contexts[device].legacy = control_new_stream(&fake.contexts[device], false);
     }
     *out = (tide_cu_context)(void *)&fake.contexts[device];
@@ -158,6 +159,13 @@ ENTRY(cuCtxGetCurrent, tide_cu_context *out)
     START(cuCtxGetCurrent);
     *out = (tide_cu_context)(void *)control_current();
     return control_leave(0);
+}
+
+ENTRY(cuCtxGetId, tide_cu_context of, unsigned long long *number)
+{
+    START(cuCtxGetId);
+    *number = ((context *)(void *)of)->number;
+    return control_leave(((context *)(void *)of)->reset ? TIDE_CU_CONTEXT_IS_DESTROYED : 0);
 }
 
 ENTRY(cuCtxPushCurrent, tide_cu_context pushed)
@@ -629,6 +637,21 @@ ENTRY(cuStreamIsCapturing, tide_cu_stream handle, int *state)
     if (capture_blocks(on)) /* this question alone spoils nothing */
         return control_leave(CAPTURE_IMPLICIT);
     *state = on->capture == NULL ? 0 : on->capture->spoiled ? 2 : 1;
+    return control_leave(0);
+}
+
+/* The number is that of an active capture only. */
+ENTRY(cuStreamGetCaptureInfo, tide_cu_stream handle, int *state, uint64_t *number)
+{
+    START_CURRENT(cuStreamGetCaptureInfo);
+    const lane *on = entry_stream(handle);
+    if (on == NULL)
+        return control_leave(INVALID_HANDLE);
+    if (capture_blocks(on))
+        return control_leave(CAPTURE_IMPLICIT);
+    *state = on->capture == NULL ? 0 : on->capture->spoiled ? 2 : 1;
+    if (*state == 1)
+        *number = on->capture->number;
     return control_leave(0);
 }
 

@@ -70,6 +70,7 @@ typedef struct work {
 
 typedef struct capture {
     bool active, spoiled;
+    uint64_t number;
     int mode;
     const void *thread; /* that began it */
     unsigned count;
@@ -80,6 +81,7 @@ typedef struct capture {
 typedef struct context {
     unsigned device;
     unsigned retained;
+    uint64_t number;  /* another one each time that it is made */
     bool lost, reset; /* reset: until it is retained anew */
     struct lane *legacy;
     set gone; /* the tails of streams that were destroyed */
@@ -120,7 +122,7 @@ typedef struct world {
     event events[EVENTS];
     reserve pools[POOLS];
     set known; /* what the host has seen done: all that is queued from now on comes after it */
-    uint64_t stream_numbers;
+    uint64_t stream_numbers, capture_numbers, context_numbers;
     rng random;
     size_t limit, live_bytes;
     bool no_peers;               /* no device reaches another's memory */

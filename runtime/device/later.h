@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What must not go before the host has waited for all streams of a device, and that is not possible
+ * now: a graph is captured, and the wait would end that. The stream that could have ordered it is
+ * gone. It is put off, and goes by a later call that may wait.
+ *
+ * Only TIDE_ERROR_STATE puts off. After any other failed wait the device is lost, or the process
+ * exits, or nobody can tell when a wait would succeed: then it goes at once. */
+#ifndef TIDEPOOL_RUNTIME_DEVICE_LATER_H
+#define TIDEPOOL_RUNTIME_DEVICE_LATER_H
+
+#include "runtime/device/device.h"
+
+/* The first member of what is put off, so that putting off needs no memory. `go` gives all of it
+ * back, itself included, by the device's service stream; on any thread, no lock held. */
+typedef struct tide_later {
+    struct tide_later *next;
+    void (*go)(tide_device *device, struct tide_later *later);
+} tide_later;
+
+/* The device is held until it has gone. Any thread. */
+void tide_later_put_off(tide_device *device, tide_later *later,
+                        void (*go)(tide_device *device, tide_later *later));
+
+/* Lets all go that was put off, if the host can wait for the device. Functions of the program may be called: no lock is held, and
+ * pools that are half-way are shut. False: nothing went. */
+bool tide_later_settle(tide_device *device);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+/* A pool's stream is gone while a graph is captured: nothing orders what its work uses, and the host
+ * may not wait. All that the pool gives up goes when the capture is over, and not before. */
+#include "support.h"
+
+#include <tidepool/buffers.h>
+
+#include "runtime/base/test_hooks.h"
+#include "runtime/device/device.h"
+
+enum { BYTES = 4096, WORK = 50 };
+
+typedef struct scene {
+    bench b; /* its pool notes the capture, on its stream */
+    tide_buffers *buffers;
+    tide_pool *pool; /* on the stream that goes */
+    void *stream, *graph;
+    tide_dl_managed *consumer;
+} scene;
+
+static scene begin(bool drawing)
+{
+    scene s = {.b = bench_start(41)};
+    s.stream = fake_stream_create(0);
+    if (drawing)
+        s.buffers = tide_buffers_create(s.b.device, &(tide_buffers_options){.stream = s.b.stream});
+    s.pool = tide_pool_create(
+        &(tide_pool_options){.device = s.b.device, .stream = s.stream, .buffers = s.buffers});
+    assert_non_null(s.pool);
+    return s;
+}
+
+static void work_on(const scene *s, void *data)
+{
+    for (uint8_t i = 0; i < WORK; i++)
+        put(s->stream, data, BYTES, i);
+    assert_true(fake_pending() > 0);
+}
+
+/* The handle means another stream from now on. */
+static void stream_goes(scene *s)
+{
+    fake_stream_destroy(s->stream);
+    assert_ptr_equal(fake_stream_create(0), s->stream);
+    expect_ok(tide_capture_begin(s->b.pool));
+    fake_capture_begin(s->b.stream);
+}
+
+static void end(scene *s)
+{
+    expect_ok(tide_pool_destroy(s->pool));
+    expect_order();
+    assert_true(fake_pending() > 0); /* nobody has waited */
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
+    expect_status(tide_device_close(s->b.device), TIDE_ERROR_STATE);
+    assert_int_equal(fake_capture_end(s->b.stream, &s->graph), 0);
+    tide_capture *capture = tide_capture_end(s->b.pool);
+    assert_non_null(capture);
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+    expect_ok(tide_capture_drop(capture, s->b.stream));
+    fake_graph_destroy(s->graph);
+    expect_ok(tide_buffers_destroy(s->buffers));
+    fake_stream_destroy(s->stream);
+    bench_end(&s->b); /* all memory is there again */
+}
+
+/* ---- kinds ---------------------------------------------------------------------------------- */
+
+static void slots_are_put_off(void **unused)
+{
+    (void)unused;
+    for (int drawing = 0; drawing < 2; drawing++) {
+        scene s = begin(drawing != 0);
+        {
+            TIDE_SCOPE(s.pool);
+            work_on(&s, tide_acquire(s.pool, uint8_t, BYTES));
+        }
+        stream_goes(&s);
+        size_t before = fake_live_bytes();
+        (void)tide_pool_trim(s.pool, TIDE_ALL_TYPES);
+        assert_int_equal(fake_live_bytes(), before);
+        end(&s);
+    }
+}
+
+static void exports_are_put_off(void **unused)
+{
+    (void)unused;
+    for (int late = 0; late < 2; late++) {
+        scene s = begin(false);
+        tide_dl_managed *managed;
+        {
+            TIDE_SCOPE(s.pool);
+            tide_array *array = tide_array_acquire(s.pool, TIDE_U8, 1, (const int64_t[]){BYTES});
+            managed = tide_array_export(s.pool, array);
+            assert_non_null(managed);
+            work_on(&s, array->tensor.data);
+        }
+        stream_goes(&s);
+        if (late == 0) {
+            expect_ok(tide_pool_destroy(s.pool));
+            managed->deleter(managed); /* the last holder is not the pool */
+            expect_order();
+            s.pool = NULL;
+        } else {
+            managed->deleter(managed);
+        }
+        end(&s);
+    }
+}
+
+static void staged_copies_are_put_off(void **unused)
+{
+    (void)unused;
+    scene s = begin(false);
+    char bytes[BYTES] = {1};
+    {
+        TIDE_SCOPE(s.pool);
+        uint8_t *x = tide_acquire(s.pool, uint8_t, BYTES);
+        work_on(&s, x);
+        expect_ok(tide_upload(s.pool, x, bytes, BYTES));
+    }
+    stream_goes(&s);
+    unsigned before = fake_calls("cuMemFreeHost");
+    expect_ok(tide_pool_destroy(s.pool));
+    assert_int_equal(fake_calls("cuMemFreeHost"), before);
+    s.pool = NULL;
+    end(&s);
+}
+
+static unsigned deleted;
+
+static void delete (tide_dl_managed *managed)
+{
+    tide_device *device = managed->manager_ctx;
+    fake_host_uses(managed->tensor.data, BYTES, true); /* what used it must be over */
+    device->methods->release(device, device->service, TIDE_MEMORY_DEVICE, managed->tensor.data,
+                             BYTES);
+    deleted++;
+}
+
+static void imports_are_put_off(void **unused)
+{
+    (void)unused;
+    scene s = begin(false);
+    void *data = NULL;
+    int64_t length = BYTES;
+    expect_ok(s.b.device->methods->allocate(s.b.device, s.b.stream, TIDE_MEMORY_DEVICE, BYTES, 64,
+                                            &data));
+    fake_synchronise_all();
+    tide_dl_managed managed = {.manager_ctx = s.b.device, .deleter = delete};
+    managed.version.major = TIDE_DL_MAJOR;
+    managed.tensor = (tide_dl_tensor){.data = data,
+                                      .device = s.b.device->dl,
+                                      .ndim = 1,
+                                      .dtype = {TIDE_DL_UINT, 8, 1},
+                                      .shape = &length};
+    deleted = 0;
+    {
+        TIDE_SCOPE(s.pool);
+        if (tide_array_import(s.pool, &managed) == NULL)
+            fail_msg("%s", tide_error_message());
+        work_on(&s, data);
+        stream_goes(&s);
+    }
+    expect_ok(tide_pool_destroy(s.pool));
+    assert_int_equal(deleted, 0);
+    s.pool = NULL;
+    end(&s);
+    assert_int_equal(deleted, 1);
+}
+
+static size_t allocations_left;
+
+static bool fail_after(size_t bytes)
+{
+    (void)bytes;
+    return allocations_left == 0 || allocations_left-- == 0;
+}
+
+/* A capture that had taken some of its memory ends with its pool. */
+static void captures_are_put_off(void **unused)
+{
+    (void)unused;
+    scene s = begin(false);
+    expect_ok(tide_capture_begin(s.pool));
+    void *taken = NULL;
+    {
+        TIDE_SCOPE(s.pool);
+        taken = tide_acquire(s.pool, uint8_t, BYTES);
+        assert_non_null(tide_acquire(s.pool, uint8_t, BYTES));
+    }
+    allocations_left = 2; /* what is captured, and the first array */
+    tide_os_fault = fail_after;
+    tide_capture *capture = tide_capture_end(s.pool);
+    tide_os_fault = NULL;
+    assert_null(capture);
+    work_on(&s, taken);
+    stream_goes(&s);
+    end(&s);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slots_are_put_off),         cmocka_unit_test(exports_are_put_off),
+        cmocka_unit_test(staged_copies_are_put_off), cmocka_unit_test(imports_are_put_off),
+        cmocka_unit_test(captures_are_put_off),
+    };
+    return cmocka_run_group_tests_name("later", tests, NULL, NULL);
+}
