@@ -154,6 +154,10 @@ TIDE_API tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes);
 TIDE_API tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
                                             void *stream);
 
+/* The same, for any use at once: where work that was queued before the buffer's release is not over
+ * yet, the host waits for it. */
+TIDE_API tide_buffer tide_buffer_acquire_ready(tide_buffers *buffers, size_t bytes, uint32_t flags);
+
 /* The same as tide_buffer_acquire; the first `bytes` bytes are zero. Where new pages of the system
  * cost less than to clear old ones, the buffer gets these. Device memory is cleared on the
  * instance's stream. */
@@ -178,6 +182,10 @@ TIDE_API tide_status tide_buffer_release_many(tide_buffers *buffers, const tide_
  * is captured on the stream, because each launch of the graph would use the buffer again. */
 TIDE_API tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer,
                                             void *stream);
+
+/* The same, if all work that uses the buffer is over: no stream of the program has anything to do
+ * with it, so it may be captured, or gone. */
+TIDE_API tide_status tide_buffer_release_idle(tide_buffers *buffers, tide_buffer buffer);
 
 /* A buffer's memory, and its size in bytes: what was asked for or more, and all of it may be used.
  * The pointer is valid until the release. NULL and 0, with a message, for a handle that is not
