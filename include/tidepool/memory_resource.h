@@ -74,15 +74,15 @@ class resource_error : public std::bad_alloc
     tide_status status_;
 };
 
-/* Kind: TIDE_BUFFER_DEVICE or TIDE_BUFFER_PINNED, which the host may use, too. An allocation throws
+/* Kind: TIDE_BUFFER_DEVICE; or TIDE_BUFFER_PINNED or _MANAGED, which the host may use, too. An allocation throws
  * resource_error; without exceptions the program ends there. Any alignment up to 256 is had; beyond
  * that it throws. While a graph is captured on a stream only what is cached for the stream is
  * handed out, and what comes back on the stream stays the graph's, as with tide_torch_free
  * (tidepool/adaptors.h). A pointer that is not the buffers' leaves a message. */
 template <uint32_t Kind> class buffers_resource
 {
-    static_assert(Kind == TIDE_BUFFER_DEVICE || Kind == TIDE_BUFFER_PINNED,
-                  "work on streams uses memory of the device, or pinned memory");
+    static_assert(Kind != TIDE_BUFFER_HOST && Kind <= TIDE_BUFFER_MANAGED,
+                  "work on streams uses memory of the device, pinned or managed memory");
 
   public:
     static constexpr size_t alignment_max = 256;
@@ -197,9 +197,13 @@ template <uint32_t Kind> class buffers_resource
 
 using device_resource = buffers_resource<TIDE_BUFFER_DEVICE>;
 using pinned_resource = buffers_resource<TIDE_BUFFER_PINNED>;
+using managed_resource = buffers_resource<TIDE_BUFFER_MANAGED>;
 
-/* The host may use pinned memory, too. */
+/* The host may use these, too. */
 inline constexpr void get_property(const pinned_resource &, cuda::mr::host_accessible) noexcept
+{
+}
+inline constexpr void get_property(const managed_resource &, cuda::mr::host_accessible) noexcept
 {
 }
 

@@ -35,6 +35,8 @@ static int hand_over_memory_of(const tide_buffers *buffers, unsigned key)
     const tide_device *device = buffers->device;
     bool visible = device->integrated && !device->host && device->dl.device_type == TIDE_DL_CUDA;
     bool pinned = tide_buffer_kind(key) == TIDE_BUFFER_PINNED;
+    if (tide_buffer_kind(key) == TIDE_BUFFER_MANAGED)
+        return TIDE_MEMORY_MANAGED;
     return pinned || (visible && tide_buffer_kind(key) == TIDE_BUFFER_DEVICE) ? TIDE_MEMORY_PINNED
                                                                               : TIDE_MEMORY_DEVICE;
 }
@@ -58,7 +60,7 @@ bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *recor
         return true;
     record->stream = passing->number;
     record->mark = device->methods->mark(device, passing->stream);
-    if (record->mark == NULL && hand_over_memory_of(buffers, record->key) == TIDE_MEMORY_PINNED)
+    if (record->mark == NULL && hand_over_memory_of(buffers, record->key) != TIDE_MEMORY_DEVICE)
         (void)device->methods->wait(device, passing->stream);
     return record->mark != NULL;
 }
@@ -95,8 +97,8 @@ bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *recor
     tide_assert(!tide_handle_live(record));
     if (record->mark == NULL)
         return true;
-    bool pinned = tide_buffer_kind(record->key) == TIDE_BUFFER_PINNED;
-    if (!pinned && record->stream == passing->number) {
+    bool both = tide_buffer_of_both(record->key);
+    if (!both && record->stream == passing->number) {
         hand_over_drop_mark(buffers, record);
         return true;
     }
@@ -104,7 +106,7 @@ bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *recor
         return false;
     if (tide_hand_over_over(buffers, record))
         return true;
-    return !pinned && hand_over_follow_mark(buffers, record, passing->stream);
+    return !both && hand_over_follow_mark(buffers, record, passing->stream);
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
@@ -112,6 +114,14 @@ bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *recor
 tide_device *tide_hand_over_device_of(const tide_buffers *buffers, unsigned key)
 {
     return tide_buffer_kind(key) == TIDE_BUFFER_HOST ? &tide_device_host : buffers->device;
+}
+
+tide_status tide_hand_over_has(const tide_device *device, uint32_t flags, const char *call)
+{
+    return (flags & 0xFF) != TIDE_BUFFER_MANAGED || device->managed || device->host
+               ? TIDE_OK
+               : tide_fail(TIDE_ERROR_DEVICE, call, "device %s has no managed memory",
+                           device->name);
 }
 
 bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record,
@@ -130,6 +140,7 @@ tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, s
 {
     tide_assert(bytes != 0 && bytes % TIDE_BUCKET_MIN == 0);
     tide_device *device = tide_hand_over_device_of(buffers, key);
+    TIDE_FORWARD(tide_hand_over_has(device, tide_buffer_flags(key), call));
     if (!tide_buffer_plain(buffers, key) && device->methods->capturing(device, passing->stream))
         return tide_fail(TIDE_ERROR_STATE, call,
                          "a graph is captured on the stream, and no buffer of %zu bytes of '%s' "

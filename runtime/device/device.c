@@ -328,6 +328,8 @@ static void device_describe(const tide_device *device, tide_device_information *
     *out = (tide_device_information){.dl = device->dl,
                                      .host = device->host,
                                      .integrated = device->integrated,
+                                     .managed = device->managed,
+                                     .concurrent = device->concurrent,
                                      .lost = tide_device_lost(device),
                                      .bytes = device->bytes,
                                      .allocations = device_read_counter(&device->allocations),

@@ -71,6 +71,8 @@ enum { /* results */
 
 enum { /* values */
        TIDE_CU_DEVICE_INTEGRATED = 18,
+       TIDE_CU_DEVICE_MANAGED = 83,
+       TIDE_CU_DEVICE_CONCURRENT = 89, /* the host may use managed memory while kernels run */
        TIDE_CU_DEVICE_POOLS_SUPPORTED = 115,
        TIDE_CU_POOL_RELEASE_THRESHOLD = 4,
        TIDE_CU_POOL_RESERVED = 5,
@@ -86,6 +88,7 @@ enum { /* values */
        TIDE_CU_ACCESS_NONE = 0,
        TIDE_CU_ACCESS_READ_WRITE = 3,
        TIDE_CU_HOST_PORTABLE = 1,
+       TIDE_CU_ATTACH_GLOBAL = 1, /* managed memory: for all streams of all devices */
        TIDE_CU_EVENT_DISABLE_TIMING = 2,
        TIDE_CU_STREAM_NON_BLOCKING = 1,
        TIDE_CU_STREAM_LEGACY = 1,     /* a handle: what NULL stands for        */
@@ -133,6 +136,7 @@ enum { /* values */
     TIDE_CU(cuMemFreeAsync, 11020, (tide_cu_address, tide_cu_stream))                             \
     TIDE_CU(cuMemHostAlloc, 2020, (void **, size_t, unsigned))                                    \
     TIDE_CU(cuMemFreeHost, 2000, (void *))                                                        \
+    TIDE_CU(cuMemAllocManaged, 6000, (tide_cu_address *, size_t, unsigned))                       \
     TIDE_CU(cuMemsetD8Async, 3020, (tide_cu_address, unsigned char, size_t, tide_cu_stream))      \
     TIDE_CU(cuMemsetD16Async, 3020, (tide_cu_address, unsigned short, size_t, tide_cu_stream))    \
     TIDE_CU(cuMemsetD32Async, 3020, (tide_cu_address, unsigned, size_t, tide_cu_stream))          \

@@ -69,6 +69,16 @@ static tide_status cuda_describe_device(tide_device *device, tide_cu_device of)
     return TIDE_OK;
 }
 
+static tide_status cuda_describe_managed(tide_device *device, tide_cu_device of)
+{
+    int managed = 0, concurrent = 0;
+    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &managed, TIDE_CU_DEVICE_MANAGED, of);
+    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &concurrent, TIDE_CU_DEVICE_CONCURRENT, of);
+    device->managed = managed != 0;
+    device->concurrent = managed != 0 && concurrent != 0;
+    return TIDE_OK;
+}
+
 /* ---- its memory pool ---------------------------------------------------------------------- */
 
 /* The pool keeps all free memory. By default it gives that back at each synchronisation, and re-use
@@ -156,6 +166,7 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
     tide_assert(device->own == NULL && device->methods == NULL && device->opened == 0);
     TIDE_FORWARD(cuda_find_device(device, ordinal, &found));
     TIDE_FORWARD(cuda_describe_device(device, found));
+    TIDE_FORWARD(cuda_describe_managed(device, found));
     tide_cuda *cuda = tide_os_resize(NULL, sizeof *cuda);
     if (cuda == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for device %s", device->name);

@@ -24,6 +24,20 @@ static tide_status cuda_allocate_pinned(tide_device *device, size_t bytes, void 
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemHostAlloc", result);
 }
 
+static tide_status cuda_allocate_managed(tide_device *device, size_t bytes, void **data)
+{
+    tide_cu_address got = 0;
+    tide_assert(device->managed);
+    int mode = tide_cuda_relax();
+    tide_cu_result result = tide_cu.cuMemAllocManaged(&got, bytes, TIDE_CU_ATTACH_GLOBAL);
+    tide_cuda_relax_end(mode);
+    if (result == TIDE_CU_OUT_OF_MEMORY)
+        return TIDE_ERROR_MEMORY;
+    *data = (void *)(uintptr_t)got;
+    return result == TIDE_CU_SUCCESS ? TIDE_OK
+                                     : tide_cuda_fail(device, "cuMemAllocManaged", result);
+}
+
 /* Of a device without memory pools it is there at once, and no stream orders it. */
 static tide_cu_result cuda_get(tide_device *device, void *stream, size_t bytes,
                                tide_cu_address *got)
@@ -62,11 +76,12 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
                                size_t align, void **data)
 {
     tide_cuda_entered entered;
-    tide_assert(memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_PINNED);
+    tide_assert(memory >= TIDE_MEMORY_DEVICE && memory <= TIDE_MEMORY_MANAGED);
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_status status = memory == TIDE_MEMORY_PINNED
-                             ? cuda_allocate_pinned(device, bytes, data)
+    tide_status status = memory == TIDE_MEMORY_PINNED ? cuda_allocate_pinned(device, bytes, data)
+                         : memory == TIDE_MEMORY_MANAGED
+                             ? cuda_allocate_managed(device, bytes, data)
                              : cuda_allocate_device(device, stream, bytes, align, data);
     tide_cuda_leave(entered);
     if (status == TIDE_OK)

@@ -38,6 +38,9 @@ SAME(TIDE_CU_EXTERNAL_DEVICE, CUDA_ERROR_EXTERNAL_DEVICE);
 SAME(TIDE_CU_CAPTURE_IMPLICIT, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 SAME(TIDE_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(TIDE_CU_DEVICE_INTEGRATED, CU_DEVICE_ATTRIBUTE_INTEGRATED);
+SAME(TIDE_CU_DEVICE_MANAGED, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+SAME(TIDE_CU_DEVICE_CONCURRENT, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+SAME(TIDE_CU_ATTACH_GLOBAL, CU_MEM_ATTACH_GLOBAL);
 SAME(TIDE_CU_DEVICE_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 SAME(TIDE_CU_POOL_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
 SAME(TIDE_CU_POOL_RESERVED, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
@@ -120,6 +123,7 @@ PROTOTYPE(cuPointerGetAttribute, void *, CUpointer_attribute, CUdeviceptr);
 PROTOTYPE(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream);
 PROTOTYPE(cuMemFreeAsync, CUdeviceptr, CUstream);
 PROTOTYPE(cuMemHostAlloc, void **, size_t, unsigned int);
+PROTOTYPE(cuMemAllocManaged, CUdeviceptr *, size_t, unsigned int);
 PROTOTYPE(cuMemFreeHost, void *);
 PROTOTYPE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr, size_t, CUstream);
 PROTOTYPE(cuEventCreate, CUevent *, unsigned int);
@@ -182,6 +186,7 @@ CALLABLE(cuMemAllocFromPoolAsync, 11020, (tide_cu_address *)0, (size_t)0, (tide_
          (tide_cu_stream)0)
 CALLABLE(cuMemFreeAsync, 11020, (tide_cu_address)0, (tide_cu_stream)0)
 CALLABLE(cuMemHostAlloc, 2020, (void **)0, (size_t)0, 0U)
+CALLABLE(cuMemAllocManaged, 6000, (CUdeviceptr *)0, (size_t)0, 0U)
 CALLABLE(cuMemFreeHost, 2000, (void *)0)
 CALLABLE(cuMemsetD8Async, 3020, (tide_cu_address)0, (unsigned char)0, (size_t)0, (tide_cu_stream)0)
 CALLABLE(cuMemsetD16Async, 3020, (tide_cu_address)0, (unsigned short)0, (size_t)0,

@@ -33,6 +33,7 @@ static_assert(is_ordered<device_resource> && is_ordered<pinned_resource>, "");
 static_assert(is_plain<device_resource> && is_plain<pinned_resource>, "");
 static_assert(is_ordered_with<device_resource, mr::device_accessible>, "");
 static_assert(is_ordered_with<pinned_resource, mr::device_accessible, mr::host_accessible>, "");
+static_assert(is_ordered_with<tidepool::managed_resource, mr::host_accessible>, "");
 static_assert(!is_ordered_with<device_resource, mr::host_accessible>, "the host cannot use it");
 static_assert(!is_plain<tide_buffers>, "else the concepts would say yes to anything");
 

@@ -116,9 +116,11 @@ ENTRY(cuDeviceGetAttribute, int *value, int attribute, tide_cu_device device)
 {
     START(cuDeviceGetAttribute);
     (void)device;
-    *value = attribute == CAPABILITY_MAJOR ? code_architecture() / 10
-             : attribute == CAPABILITY_MINOR
-                 ? code_architecture() % 10
+    *value = attribute == CAPABILITY_MAJOR         ? code_architecture() / 10
+             : attribute == CAPABILITY_MINOR       ? code_architecture() % 10
+             : attribute == TIDE_CU_DEVICE_MANAGED ? !fake.no_managed
+             : attribute == TIDE_CU_DEVICE_CONCURRENT
+                 ? !fake.no_managed && !fake.not_concurrent
                  : attribute == TIDE_CU_DEVICE_POOLS_SUPPORTED && !fake.no_pools;
     return control_leave(0);
 }
@@ -285,6 +287,19 @@ ENTRY(cuMemAlloc, tide_cu_address *out, size_t bytes)
     return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
 }
 
+/* To one stream of the host only (2): no device uses it before it is attached anew. */
+ENTRY(cuMemAllocManaged, tide_cu_address *out, size_t bytes, unsigned flags)
+{
+    START_CURRENT(cuMemAllocManaged);
+    if (bytes == 0 || (flags != TIDE_CU_ATTACH_GLOBAL && flags != 2))
+        return control_leave(TIDE_CU_INVALID_VALUE);
+    result = fake.no_managed ? NOT_SUPPORTED : control_unsafe("cuMemAllocManaged");
+    if (result != 0)
+        return control_leave(result);
+    *out = memory_take_managed(bytes, flags == 2);
+    return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
+}
+
 /* Nothing orders it: what uses the memory must be over, and the host have seen that. */
 ENTRY(cuMemFree, tide_cu_address address)
 {
@@ -393,6 +408,9 @@ int entry_queue(void *handle, const work *one)
         if (!memory_reached(one->ranges[i].data, on->context))
             fake_complain("%s of device %u uses memory of another without access", one->what,
                           on->context->device);
+    for (unsigned i = 0; i < one->range_count && fake.not_concurrent; i++)
+        if (memory_attached_to_host(one->ranges[i].data))
+            fake_complain("%s uses managed memory that is attached to the host", one->what);
     int result = capture_implicit(on, one->what);
     if (result == 0)
         model_queue(on, one);

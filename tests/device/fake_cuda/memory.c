@@ -18,8 +18,9 @@ typedef struct block {
     uint64_t address;
     size_t bytes, used;
     bool live, pinned;
-    reserve *backed; /* the memory pool that keeps it, or NULL */
-    set before;      /* of its release */
+    bool managed, host_only; /* host_only: attached to the host */
+    reserve *backed;         /* the memory pool that keeps it, or NULL */
+    set before;              /* of its release */
 } block;
 
 static struct {
@@ -48,6 +49,8 @@ void memory_reset(void)
     for (unsigned i = 0; i < arena.count; i++)
         if (arena.blocks[i].pinned)
             free((void *)(uintptr_t)arena.blocks[i].address);
+    if (mprotect(arena.device, arena_bytes, PROT_NONE) != 0)
+        abort();
     memset(arena.blocks, 0, arena.count * sizeof *arena.blocks);
     arena.top = arena.count = 0;
 }
@@ -225,6 +228,47 @@ uint64_t memory_take_plain(size_t bytes)
     return one != NULL ? one->address : 0;
 }
 
+/* ---- managed memory: the host sees it, too -------------------------------------------------- */
+
+enum { PAGE = 4096 };
+
+static void show(const block *one, bool to_host)
+{
+    void *pages = (void *)(uintptr_t)one->address;
+    if (mprotect(pages, one->bytes, to_host ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+        abort();
+}
+
+void memory_show_managed(bool to_host)
+{
+    for (unsigned i = 0; i < arena.count; i++)
+        if (arena.blocks[i].live && arena.blocks[i].managed)
+            show(&arena.blocks[i], to_host);
+}
+
+/* Pages of its own. What was queued before has nothing to do with it. */
+uint64_t memory_take_managed(size_t bytes, bool attached_to_host)
+{
+    size_t start = (arena.top + PAGE - 1) / PAGE * PAGE, whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    block *one = NULL;
+    if (fake.live_bytes + whole <= fake.limit && start + whole <= arena_bytes)
+        one = new_block();
+    if (one == NULL)
+        return 0;
+    *one = (block){.address = (uint64_t)(uintptr_t)(arena.device + start),
+                   .bytes = whole,
+                   .used = bytes,
+                   .live = true,
+                   .managed = true,
+                   .host_only = attached_to_host};
+    arena.top = start + whole;
+    fake.live_bytes += whole;
+    memset(see(one->address), 0xA5, whole);
+    model_settle();
+    show(one, !fake.not_concurrent || model_idle());
+    return one->address;
+}
+
 /* Live device memory that begins here, of a pool or plain. */
 static block *find_live(uint64_t address, bool of_pool)
 {
@@ -266,6 +310,9 @@ bool memory_give_plain(uint64_t address)
     const work last = use_of(one, "cuMemFree");
     model_check(&last, &fake.known, "the host");
     end_block(one, &fake.known);
+    if (one->managed)
+        show(one, false);
+    one->managed = one->host_only = false;
     return true;
 }
 
@@ -298,6 +345,12 @@ static const block *block_at(uint64_t at)
             return one;
     }
     return NULL;
+}
+
+bool memory_attached_to_host(const void *data)
+{
+    const block *one = block_at((uint64_t)(uintptr_t)data);
+    return one != NULL && one->host_only;
 }
 
 const context *memory_owner(uint64_t address)
