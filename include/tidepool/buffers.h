@@ -64,7 +64,8 @@ enum {
     TIDE_BUFFER_PINNED = 1,  /* the host's, page-locked for the device */
     TIDE_BUFFER_HOST = 2,    /* the host's; no stream orders its use */
     TIDE_BUFFER_MANAGED = 3, /* seen by the host and all CUDA devices; the driver moves its pages */
-    TIDE_BUFFER_TAGS = 16    /* how many tags there are */
+    TIDE_BUFFER_IPC = 4, /* the device's, and other processes may open it (tidepool/device_ipc.h) */
+    TIDE_BUFFER_TAGS = 16 /* how many tags there are */
 };
 #define TIDE_BUFFER_TAG(tag) (TIDE_AS(uint32_t, tag) << 8) /* 0 … 15; or it with a kind */
 
@@ -142,7 +143,7 @@ TIDE_API tide_buffers *tide_buffers_create(tide_device *device,
                                            const tide_buffers_options *options);
 
 /* An instance that all callers share. There is one for each device of the kinds TIDE_BUFFER_DEVICE,
- * TIDE_BUFFER_HOST and TIDE_BUFFER_MANAGED, and one for each context of the kind TIDE_BUFFER_PINNED. NULL device: the
+ * TIDE_BUFFER_HOST, TIDE_BUFFER_MANAGED and TIDE_BUFFER_IPC, and one for each context of the kind TIDE_BUFFER_PINNED. NULL device: the
  * host. It is made with the defaults at the first call. Each caller must call tide_buffers_destroy
  * once; the last such call ends it. NULL with a message as for tide_buffers_create. */
 TIDE_API tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind);

@@ -74,14 +74,14 @@ class resource_error : public std::bad_alloc
     tide_status status_;
 };
 
-/* Kind: TIDE_BUFFER_DEVICE; or TIDE_BUFFER_PINNED or _MANAGED, which the host may use, too. An allocation throws
+/* Kind: TIDE_BUFFER_DEVICE or _IPC; or TIDE_BUFFER_PINNED or _MANAGED, which the host may use, too. An allocation throws
  * resource_error; without exceptions the program ends there. Any alignment up to 256 is had; beyond
  * that it throws. While a graph is captured on a stream only what is cached for the stream is
  * handed out, and what comes back on the stream stays the graph's, as with tide_torch_free
  * (tidepool/adaptors.h). A pointer that is not the buffers' leaves a message. */
 template <uint32_t Kind> class buffers_resource
 {
-    static_assert(Kind != TIDE_BUFFER_HOST && Kind <= TIDE_BUFFER_MANAGED,
+    static_assert(Kind != TIDE_BUFFER_HOST && Kind <= TIDE_BUFFER_IPC,
                   "work on streams uses memory of the device, pinned or managed memory");
 
   public:

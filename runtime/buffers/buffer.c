@@ -189,7 +189,8 @@ tide_buffer tide_buffer_acquire_ready(tide_buffers *buffers, size_t bytes, uint3
     void *service = buffers != NULL ? buffers->device->service : NULL;
     tide_buffer buffer =
         buffer_acquire_for(buffers, bytes, flags, service, "tide_buffer_acquire_ready");
-    if (buffer.generation == 0 || buffers->immediate || (flags & 0xFF) != TIDE_BUFFER_DEVICE ||
+    unsigned key = tide_buffer_key(flags);
+    if (buffer.generation == 0 || tide_buffer_plain(buffers, key) || tide_buffer_of_both(key) ||
         buffers->device->methods->wait(buffers->device, service) == TIDE_OK)
         return buffer;
     (void)tide_buffer_release_on(buffers, buffer, service);

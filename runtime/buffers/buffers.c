@@ -284,7 +284,7 @@ tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind)
     tide_registry_lock();
     tide_buffers *buffers = buffers_find_shared(device, kind);
     if (buffers == NULL) {
-        static const char *const kinds[] = {"", " pinned", " host", " managed"};
+        static const char *const kinds[] = {"", " pinned", " host", " managed", " ipc"};
         _Static_assert(sizeof kinds / sizeof *kinds == TIDE_BUFFER_KINDS, "each kind has a name");
         char name[sizeof buffers->name];
         snprintf(name, sizeof name, "%.20s%s", device->name, kinds[kind]);

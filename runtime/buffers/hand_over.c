@@ -37,6 +37,8 @@ static int hand_over_memory_of(const tide_buffers *buffers, unsigned key)
     bool pinned = tide_buffer_kind(key) == TIDE_BUFFER_PINNED;
     if (tide_buffer_kind(key) == TIDE_BUFFER_MANAGED)
         return TIDE_MEMORY_MANAGED;
+    if (tide_buffer_kind(key) == TIDE_BUFFER_IPC)
+        return TIDE_MEMORY_IPC;
     return pinned || (visible && tide_buffer_kind(key) == TIDE_BUFFER_DEVICE) ? TIDE_MEMORY_PINNED
                                                                               : TIDE_MEMORY_DEVICE;
 }
@@ -118,10 +120,13 @@ tide_device *tide_hand_over_device_of(const tide_buffers *buffers, unsigned key)
 
 tide_status tide_hand_over_has(const tide_device *device, uint32_t flags, const char *call)
 {
-    return (flags & 0xFF) != TIDE_BUFFER_MANAGED || device->managed || device->host
-               ? TIDE_OK
-               : tide_fail(TIDE_ERROR_DEVICE, call, "device %s has no managed memory",
-                           device->name);
+    uint32_t kind = flags & 0xFF;
+    if (kind == TIDE_BUFFER_MANAGED && !device->managed && !device->host)
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s has no managed memory", device->name);
+    if (kind == TIDE_BUFFER_IPC && !device->exports)
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s has no memory for other processes",
+                         device->name);
+    return TIDE_OK;
 }
 
 bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record,

@@ -118,7 +118,7 @@ static void stats_print_bytes(FILE *out, size_t bytes)
 
 static void stats_print_bucket(FILE *out, const tide_bucket_statistics *b)
 {
-    static const char *const kinds[] = {"device", "pinned", "host", "managed"};
+    static const char *const kinds[] = {"device", "pinned", "host", "managed", "ipc"};
     _Static_assert(sizeof kinds / sizeof *kinds == TIDE_BUFFER_KINDS, "each kind has a name");
     tide_assert((b->flags & 0xFF) < TIDE_BUFFER_KINDS);
     uint64_t acquires = b->hits + b->misses;

@@ -330,6 +330,7 @@ static void device_describe(const tide_device *device, tide_device_information *
                                      .integrated = device->integrated,
                                      .managed = device->managed,
                                      .concurrent = device->concurrent,
+                                     .exports = device->exports,
                                      .lost = tide_device_lost(device),
                                      .bytes = device->bytes,
                                      .allocations = device_read_counter(&device->allocations),

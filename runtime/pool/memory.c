@@ -135,12 +135,13 @@ static tide_status memory_size(const tide_pool *pool, const tide_row *row,
     return TIDE_OK;
 }
 
-/* Slots of a device are its own memory, or managed memory. */
+/* Slots of a device are its own memory: its pools', managed, or for other processes. */
 static uint32_t memory_flags_of(const tide_buffers *buffers)
 {
     uint32_t kind = buffers->flags & 0xFF;
-    return kind == TIDE_BUFFER_MANAGED ? buffers->flags
-                                       : buffers->flags - kind + TIDE_BUFFER_DEVICE;
+    return kind == TIDE_BUFFER_MANAGED || kind == TIDE_BUFFER_IPC
+               ? buffers->flags
+               : buffers->flags - kind + TIDE_BUFFER_DEVICE;
 }
 
 /* A buffer of at least so many bytes, held until it is released. */

@@ -345,6 +345,13 @@ void fake_no_peers(void)
     fake_unlock();
 }
 
+void fake_no_ipc(void)
+{
+    fake_lock();
+    fake.no_ipc = true;
+    fake_unlock();
+}
+
 void fake_no_managed(void)
 {
     fake_lock();

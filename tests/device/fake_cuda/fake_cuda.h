@@ -68,6 +68,10 @@ void fake_no_pools(void);
 void fake_no_managed(void);
 void fake_not_concurrent(void);
 
+/* Devices share no memory with other processes; how many times such memory is open here. */
+void fake_no_ipc(void);
+unsigned fake_opened(void);
+
 /* No device reaches the memory of another. Where they can, work of a device may use another's
  * memory only once the pool that it came from gave access. */
 void fake_no_peers(void);

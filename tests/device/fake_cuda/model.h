@@ -125,6 +125,7 @@ typedef struct world {
     size_t limit, live_bytes;
     bool no_peers;               /* no device reaches another's memory */
     bool no_pools;               /* devices have no memory pools       */
+    bool no_ipc;                 /* devices have no memory for others  */
     bool no_managed;             /* devices have no managed memory     */
     bool not_concurrent;         /* the host and work do not share it  */
     uint64_t highest;            /* rows of the highest one-wide fill  */
@@ -219,6 +220,11 @@ void model_settle(void); /* forgets what is over and known, if that is all there
 
 /* beside.c */
 void *beside_find(const char *name, int version); /* or NULL */
+
+/* ipc.c: results of the driver */
+int ipc_export(uint64_t address, tide_cu_ipc_handle *out);
+int ipc_open(const tide_cu_ipc_handle *handle, uint64_t *address);
+int ipc_close(uint64_t address);
 
 /* memory.c */
 void memory_reset(void);
