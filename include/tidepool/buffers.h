@@ -60,12 +60,30 @@ typedef enum tide_buffers_purge {
 /* Flags: a kind of memory, or-ed with a tag. Together they are the key. The program chooses the
  * tags, to keep its own kinds of buffers apart. */
 enum {
-    TIDE_BUFFER_DEVICE = 0, /* the device's own; the host sees it if the two share their memory */
-    TIDE_BUFFER_PINNED = 1, /* the host's, page-locked for the device */
-    TIDE_BUFFER_HOST = 2,   /* the host's; no stream orders its use */
-    TIDE_BUFFER_TAGS = 16   /* how many tags there are */
+    TIDE_BUFFER_DEVICE = 0,  /* the device's own; the host sees it if the two share their memory */
+    TIDE_BUFFER_PINNED = 1,  /* the host's, page-locked for the device */
+    TIDE_BUFFER_HOST = 2,    /* the host's; no stream orders its use */
+    TIDE_BUFFER_MANAGED = 3, /* seen by the host and all CUDA devices; the driver moves its pages */
+    TIDE_BUFFER_IPC = 4, /* the device's, and other processes may open it (tidepool/device_ipc.h) */
+    TIDE_BUFFER_TAGS = 16 /* how many tags there are */
 };
 #define TIDE_BUFFER_TAG(tag) (TIDE_AS(uint32_t, tag) << 8) /* 0 … 15; or it with a kind */
+
+/* Managed memory is there where tide_device_information says `managed`; elsewhere it is refused
+ * with TIDE_ERROR_DEVICE. The device "host" has its own memory in its place. It does not count as
+ * held (tidepool/device_memory.h), for the driver may put it anywhere. Like pinned memory it is
+ * handed out only when all work that was queued before its release is over. When the host may read
+ * and write it:
+ *
+ *   `concurrent`   while no work uses the buffer, whatever else the device does
+ *   not            while nothing at all runs on the device, and the host has waited for all of it
+ *                  (tide_pool_wait, the driver's own calls). Else the process gets a signal: the
+ *                  driver takes all managed memory away from the host when work is queued
+ *
+ * tide_buffer_acquire_zeroed clears it on the instance's stream: wait for that before the host reads.
+ * A pool that draws from buffers whose `flags` are managed has slots of managed memory. A rewind
+ * waits for nothing: the host may touch what such a pool hands out when the pool's streams are idle.
+ */
 
 /* ---- events ---- */
 
@@ -124,8 +142,8 @@ typedef struct tide_buffers_options {
 TIDE_API tide_buffers *tide_buffers_create(tide_device *device,
                                            const tide_buffers_options *options);
 
-/* An instance that all callers share. There is one for each device of the kinds TIDE_BUFFER_DEVICE
- * and TIDE_BUFFER_HOST, and one for each context of the kind TIDE_BUFFER_PINNED. NULL device: the
+/* An instance that all callers share. There is one for each device of the kinds TIDE_BUFFER_DEVICE,
+ * TIDE_BUFFER_HOST, TIDE_BUFFER_MANAGED and TIDE_BUFFER_IPC, and one for each context of the kind TIDE_BUFFER_PINNED. NULL device: the
  * host. It is made with the defaults at the first call. Each caller must call tide_buffers_destroy
  * once; the last such call ends it. NULL with a message as for tide_buffers_create. */
 TIDE_API tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind);
@@ -148,11 +166,15 @@ TIDE_API tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes);
 /* The same with flags, for work on a stream. The buffer may have been released on another stream,
  * with work still queued there. Work that is queued on `stream` from now on comes after that work.
  * The stream itself or one event orders this; no host waits. The host writes pinned memory, too, so
- * a pinned buffer is handed out only when all work that was queued before its release is over.
+ * a pinned (or managed) buffer is handed out only when all work that was queued before its release is over.
  * While a graph is captured on the stream, TIDE_ERROR_STATE unless a cached buffer needs no
  * event. Of many that are cached the 64 released last are looked at. */
 TIDE_API tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
                                             void *stream);
+
+/* The same, for any use at once: where work that was queued before the buffer's release is not over
+ * yet, the host waits for it. */
+TIDE_API tide_buffer tide_buffer_acquire_ready(tide_buffers *buffers, size_t bytes, uint32_t flags);
 
 /* The same as tide_buffer_acquire; the first `bytes` bytes are zero. Where new pages of the system
  * cost less than to clear old ones, the buffer gets these. Device memory is cleared on the
@@ -178,6 +200,10 @@ TIDE_API tide_status tide_buffer_release_many(tide_buffers *buffers, const tide_
  * is captured on the stream, because each launch of the graph would use the buffer again. */
 TIDE_API tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer,
                                             void *stream);
+
+/* The same, if all work that uses the buffer is over: no stream of the program has anything to do
+ * with it, so it may be captured, or gone. */
+TIDE_API tide_status tide_buffer_release_idle(tide_buffers *buffers, tide_buffer buffer);
 
 /* A buffer's memory, and its size in bytes: what was asked for or more, and all of it may be used.
  * The pointer is valid until the release. NULL and 0, with a message, for a handle that is not

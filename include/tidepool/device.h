@@ -46,6 +46,9 @@ typedef struct tide_device_information {
     tide_dl_device dl;    /* DLPack's name for it                                            */
     bool host;            /* the CPU may read and write its slots                            */
     bool integrated;      /* it shares the host's memory                                     */
+    bool managed;         /* it has managed memory (TIDE_BUFFER_MANAGED)                     */
+    bool concurrent;      /* the host may use that while the device works                    */
+    bool exports;         /* it has memory for other processes (tidepool/device_ipc.h)       */
     bool lost;            /* it has failed for good, or was reset; every call but a close is
                              refused. After the last close it can be opened anew             */
     size_t bytes;         /* size of its memory; 0: not known                                */

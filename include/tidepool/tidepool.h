@@ -42,6 +42,7 @@
 #include <tidepool/callsite.h>
 #include <tidepool/check.h>
 #include <tidepool/device.h>
+#include <tidepool/device_ipc.h>
 #include <tidepool/device_memory.h>
 #include <tidepool/facts.h>
 #include <tidepool/generic.h>

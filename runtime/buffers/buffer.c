@@ -155,10 +155,9 @@ tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes)
                                 buffers->small[(bytes + TIDE_BUCKET_MIN - 1) / TIDE_BUCKET_MIN]);
 }
 
-tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
-                                   void *stream)
+TIDE_INLINE tide_buffer buffer_acquire_for(tide_buffers *buffers, size_t bytes, uint32_t flags,
+                                           void *stream, const char *call)
 {
-    const char *call = "tide_buffer_acquire_on";
     if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_MAX))
         return buffer_refuse_size(buffers, bytes, call);
     tide_want want = {.bytes = bytes,
@@ -175,6 +174,27 @@ tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t
         return tide_buffer_none;
     bool hit;
     return tide_buffer_acquire_wanted(buffers, &want, &hit);
+}
+
+tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
+                                   void *stream)
+{
+    return buffer_acquire_for(buffers, bytes, flags, stream, "tide_buffer_acquire_on");
+}
+
+/* On the library's own stream, which then comes after the buffer's last use, or its allocation. The
+ * others' memory is handed out when that is over. */
+tide_buffer tide_buffer_acquire_ready(tide_buffers *buffers, size_t bytes, uint32_t flags)
+{
+    void *service = buffers != NULL ? buffers->device->service : NULL;
+    tide_buffer buffer =
+        buffer_acquire_for(buffers, bytes, flags, service, "tide_buffer_acquire_ready");
+    unsigned key = tide_buffer_key(flags);
+    if (buffer.generation == 0 || tide_buffer_plain(buffers, key) || tide_buffer_of_both(key) ||
+        buffers->device->methods->wait(buffers->device, service) == TIDE_OK)
+        return buffer;
+    (void)tide_buffer_release_on(buffers, buffer, service);
+    return tide_buffer_none;
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

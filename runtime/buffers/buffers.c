@@ -230,6 +230,7 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
     tide_attach();
     tide_fence_prepare();
     if (buffers_validate_options(options) != TIDE_OK ||
+        tide_hand_over_has(device, options->flags, "tide_buffers_create") != TIDE_OK ||
         tide_device_hold(device, "tide_buffers_create") != TIDE_OK)
         return NULL;
     tide_buffers *buffers = buffers_make(device, options);
@@ -283,7 +284,7 @@ tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind)
     tide_registry_lock();
     tide_buffers *buffers = buffers_find_shared(device, kind);
     if (buffers == NULL) {
-        static const char *const kinds[] = {"", " pinned", " host"};
+        static const char *const kinds[] = {"", " pinned", " host", " managed", " ipc"};
         _Static_assert(sizeof kinds / sizeof *kinds == TIDE_BUFFER_KINDS, "each kind has a name");
         char name[sizeof buffers->name];
         snprintf(name, sizeof name, "%.20s%s", device->name, kinds[kind]);

@@ -256,8 +256,7 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
                                         void **data)
 {
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
-    int memory =
-        tide_buffer_kind(want->key) == TIDE_BUFFER_PINNED ? TIDE_MEMORY_PINNED : TIDE_MEMORY_DEVICE;
+    int memory = tide_hand_over_memory_of(buffers, want->key);
     bool plain = tide_buffer_plain(buffers, want->key);
     pressing by = {buffers, plain ? NULL : &want->passing};
     tide_status status = TIDE_ERROR_MEMORY;

@@ -30,11 +30,15 @@ tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void 
 
 /* On a device that shares the host's memory, buffers of the device are pinned memory, which the
  * host can see; OpenCL's are not, since kernels do not take its pinned memory. */
-static int hand_over_memory_of(const tide_buffers *buffers, unsigned key)
+int tide_hand_over_memory_of(const tide_buffers *buffers, unsigned key)
 {
     const tide_device *device = buffers->device;
     bool visible = device->integrated && !device->host && device->dl.device_type == TIDE_DL_CUDA;
     bool pinned = tide_buffer_kind(key) == TIDE_BUFFER_PINNED;
+    if (tide_buffer_kind(key) == TIDE_BUFFER_MANAGED)
+        return TIDE_MEMORY_MANAGED;
+    if (tide_buffer_kind(key) == TIDE_BUFFER_IPC)
+        return TIDE_MEMORY_IPC;
     return pinned || (visible && tide_buffer_kind(key) == TIDE_BUFFER_DEVICE) ? TIDE_MEMORY_PINNED
                                                                               : TIDE_MEMORY_DEVICE;
 }
@@ -58,7 +62,7 @@ bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *recor
         return true;
     record->stream = passing->number;
     record->mark = device->methods->mark(device, passing->stream);
-    if (record->mark == NULL && hand_over_memory_of(buffers, record->key) == TIDE_MEMORY_PINNED)
+    if (record->mark == NULL && tide_hand_over_memory_of(buffers, record->key) != TIDE_MEMORY_DEVICE)
         (void)device->methods->wait(device, passing->stream);
     return record->mark != NULL;
 }
@@ -95,8 +99,8 @@ bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *recor
     tide_assert(!tide_handle_live(record));
     if (record->mark == NULL)
         return true;
-    bool pinned = tide_buffer_kind(record->key) == TIDE_BUFFER_PINNED;
-    if (!pinned && record->stream == passing->number) {
+    bool both = tide_buffer_of_both(record->key);
+    if (!both && record->stream == passing->number) {
         hand_over_drop_mark(buffers, record);
         return true;
     }
@@ -104,7 +108,7 @@ bool tide_hand_over_ready(const tide_buffers *buffers, tide_buffer_record *recor
         return false;
     if (tide_hand_over_over(buffers, record))
         return true;
-    return !pinned && hand_over_follow_mark(buffers, record, passing->stream);
+    return !both && hand_over_follow_mark(buffers, record, passing->stream);
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
@@ -114,11 +118,22 @@ tide_device *tide_hand_over_device_of(const tide_buffers *buffers, unsigned key)
     return tide_buffer_kind(key) == TIDE_BUFFER_HOST ? &tide_device_host : buffers->device;
 }
 
+tide_status tide_hand_over_has(const tide_device *device, uint32_t flags, const char *call)
+{
+    uint32_t kind = flags & 0xFF;
+    if (kind == TIDE_BUFFER_MANAGED && !device->managed && !device->host)
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s has no managed memory", device->name);
+    if (kind == TIDE_BUFFER_IPC && !device->exports)
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s has no memory for other processes",
+                         device->name);
+    return TIDE_OK;
+}
+
 bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record,
                          const tide_hand_over *passing)
 {
     tide_assert(!tide_handle_live(record));
-    bool ordered = hand_over_memory_of(buffers, record->key) == TIDE_MEMORY_DEVICE;
+    bool ordered = tide_hand_over_memory_of(buffers, record->key) == TIDE_MEMORY_DEVICE;
     if (record->mark == NULL || !ordered || record->stream != passing->number)
         return tide_hand_over_over(buffers, record);
     hand_over_drop_mark(buffers, record);
@@ -130,6 +145,7 @@ tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, s
 {
     tide_assert(bytes != 0 && bytes % TIDE_BUCKET_MIN == 0);
     tide_device *device = tide_hand_over_device_of(buffers, key);
+    TIDE_FORWARD(tide_hand_over_has(device, tide_buffer_flags(key), call));
     if (!tide_buffer_plain(buffers, key) && device->methods->capturing(device, passing->stream))
         return tide_fail(TIDE_ERROR_STATE, call,
                          "a graph is captured on the stream, and no buffer of %zu bytes of '%s' "
@@ -138,7 +154,7 @@ tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, s
     if (device == &tide_device_host)
         tide_limit_ask(bytes);
     tide_status status = tide_budget_allocate(
-        device, passing->stream, hand_over_memory_of(buffers, key), bytes, ALIGN, data);
+        device, passing->stream, tide_hand_over_memory_of(buffers, key), bytes, ALIGN, data);
     if (status == TIDE_ERROR_LIMIT)
         return status; /* as where there is no memory: who wants it may give some back */
     return status == TIDE_OK || status == TIDE_ERROR_MEMORY
@@ -174,7 +190,7 @@ void tide_hand_over_free(const tide_buffers *buffers, tide_buffer_record *record
 {
     tide_assert(!tide_handle_live(record));
     tide_device *device = tide_hand_over_device_of(buffers, record->key);
-    int memory = hand_over_memory_of(buffers, record->key);
+    int memory = tide_hand_over_memory_of(buffers, record->key);
     size_t bytes = tide_handle_bytes(buffers, record);
     void *stream = passing != NULL ? passing->stream : device->service;
     if (tide_buffer_plain(buffers, record->key)) {

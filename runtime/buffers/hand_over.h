@@ -4,7 +4,7 @@
  *
  *   the same stream    runs its work in order: nothing to do
  *   another stream     waits for the mark, by one event; the host does not
- *   pinned memory      the host itself will write it: not handed out before the mark was passed
+ *   pinned, managed    the host itself will write it: not handed out before the mark was passed
  *   given back         on the stream of the mark, or on one that waits for it
  *
  * Plain keys need none of this: the host's own memory, and devices that do at once what
@@ -46,6 +46,12 @@ bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record
 
 /* Whose memory buffers of the key are. */
 tide_device *tide_hand_over_device_of(const tide_buffers *buffers, unsigned key);
+
+/* Which memory of it: a TIDE_MEMORY_*. */
+int tide_hand_over_memory_of(const tide_buffers *buffers, unsigned key);
+
+/* TIDE_ERROR_DEVICE where the device has no memory of that kind. */
+tide_status tide_hand_over_has(const tide_device *device, uint32_t flags, const char *call);
 
 /* TIDE_ERROR_MEMORY or TIDE_ERROR_LIMIT, without a message, when there is none. */
 tide_status tide_hand_over_allocate(const tide_buffers *buffers, unsigned key, size_t bytes,

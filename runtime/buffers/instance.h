@@ -63,7 +63,7 @@
 #include "runtime/device/device.h"
 
 enum {
-    TIDE_BUFFER_KINDS = 3,
+    TIDE_BUFFER_KINDS = 5,
     TIDE_BUFFER_KEYS = TIDE_BUFFER_KINDS * TIDE_BUFFER_TAGS,
     TIDE_BUFFER_MAX = 1 << 20, /* records of an instance, live and cached */
     TIDE_CELL_SLOTS = 24,
@@ -75,7 +75,7 @@ enum {
 /* Of an instance's number, which instance of the copy it is, counted from 1. */
 #define TIDE_INSTANCE_MASK (((uint64_t)1 << 28) - 1)
 
-_Static_assert(TIDE_BUFFER_HOST == TIDE_BUFFER_KINDS - 1, "kinds are 0 to TIDE_BUFFER_KINDS - 1");
+_Static_assert(TIDE_BUFFER_IPC == TIDE_BUFFER_KINDS - 1, "kinds are 0 to TIDE_BUFFER_KINDS - 1");
 _Static_assert(TIDE_BUFFER_MAX < TIDE_NO_RECORD, "TIDE_NO_RECORD is no slot");
 
 /* One buffer; a cache line. */
@@ -219,6 +219,19 @@ static inline unsigned tide_buffer_key(uint32_t flags)
 static inline bool tide_buffers_stopped(const tide_buffers *buffers)
 {
     return (buffers->stopped & TIDE_STOPPED_NOW) != 0;
+}
+
+/* Does the host use such memory, too? Then it is handed out when work on it is over. */
+static inline bool tide_buffer_of_both(unsigned key)
+{
+    unsigned kind = tide_buffer_kind(key);
+    return kind == TIDE_BUFFER_PINNED || kind == TIDE_BUFFER_MANAGED;
+}
+
+/* Can a stream give such memory back? Other memory goes when work on it is over. */
+static inline bool tide_buffer_goes_by_stream(unsigned key)
+{
+    return tide_buffer_kind(key) == TIDE_BUFFER_DEVICE || tide_buffer_kind(key) == TIDE_BUFFER_HOST;
 }
 
 /* Is such memory ready for any use at once, whoever used it before? */

@@ -228,3 +228,13 @@ tide_status tide_buffer_release_on(tide_buffers *buffers, tide_buffer buffer, vo
         return tide_error_status();
     return release_ordered(buffers, record, buffer, stream, call);
 }
+
+/* The library's own stream has no work that lasts: what it marks there is over at once. */
+tide_status tide_buffer_release_idle(tide_buffers *buffers, tide_buffer buffer)
+{
+    const char *call = "tide_buffer_release_idle";
+    tide_buffer_record *record = tide_buffer_find_record(buffers, buffer, call);
+    if (record == NULL)
+        return tide_error_status();
+    return release_ordered(buffers, record, buffer, buffers->device->service, call);
+}

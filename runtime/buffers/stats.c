@@ -118,12 +118,12 @@ static void stats_print_bytes(FILE *out, size_t bytes)
 
 static void stats_print_bucket(FILE *out, const tide_bucket_statistics *b)
 {
-    static const char *const kinds[] = {"device", "pinned", "host"};
+    static const char *const kinds[] = {"device", "pinned", "host", "managed", "ipc"};
     _Static_assert(sizeof kinds / sizeof *kinds == TIDE_BUFFER_KINDS, "each kind has a name");
     tide_assert((b->flags & 0xFF) < TIDE_BUFFER_KINDS);
     uint64_t acquires = b->hits + b->misses;
     stats_print_bytes(out, b->bytes);
-    fprintf(out, "  %-6s %3u %9zu %9zu %11llu %11llu %9llu %7.2f%% %6.1f%%\n",
+    fprintf(out, "  %-7s %3u %9zu %9zu %11llu %11llu %9llu %7.2f%% %6.1f%%\n",
             kinds[b->flags & 0xFF], b->flags >> 8, b->live, b->cached, (unsigned long long)b->hits,
             (unsigned long long)b->misses, (unsigned long long)b->dropped,
             100 * stats_ratio(b->hits, acquires),

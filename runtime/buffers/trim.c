@@ -55,8 +55,8 @@ static bool trim_takes(trimming *t, uint32_t slot)
 {
     tide_buffer_record *record = tide_handle_at(t->buffers, slot);
     bool old = t->now - record->tick >= t->ticks || t->now < record->tick;
-    bool pinned = tide_buffer_kind(record->key) == TIDE_BUFFER_PINNED;
-    return old && (t->wait || !pinned || tide_hand_over_over(t->buffers, record));
+    bool by_stream = tide_buffer_goes_by_stream(record->key);
+    return old && (t->wait || by_stream || tide_hand_over_over(t->buffers, record));
 }
 
 static void trim_cell(trimming *t, tide_cell *cell, unsigned key, unsigned bucket)

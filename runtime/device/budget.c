@@ -17,7 +17,7 @@ static _Thread_local bool budget_asking; /* this thread is inside of a function 
 
 static bool budget_counts(const tide_device *device, int memory)
 {
-    return memory == TIDE_MEMORY_DEVICE && !device->host;
+    return (memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_IPC) && !device->host;
 }
 
 /* ---- counting ----------------------------------------------------------------------------- */

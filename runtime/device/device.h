@@ -12,8 +12,10 @@
 
 /* Kinds of memory. */
 enum {
-    TIDE_MEMORY_DEVICE = 0, /* the device's own                                              */
-    TIDE_MEMORY_PINNED = 1  /* the host's, page-locked, so that copies need not wait for it  */
+    TIDE_MEMORY_DEVICE = 0,  /* the device's own                                              */
+    TIDE_MEMORY_PINNED = 1,  /* the host's, page-locked, so that copies need not wait for it  */
+    TIDE_MEMORY_MANAGED = 2, /* of both, where `managed` is set                              */
+    TIDE_MEMORY_IPC = 3      /* the device's, for other processes, too: where `exports` is set */
 };
 
 /* What the driver's pool of a device keeps, in bytes: from the system; of that, in use. */
@@ -34,8 +36,8 @@ typedef struct tide_device_methods {
     /* `bytes` is not 0, `align` is a power of two. TIDE_ERROR_MEMORY, without a message, when there
      * is no memory. The host's: likewise TIDE_ERROR_LIMIT where the process may hold no more.
      * Memory of the device is ready for work that is queued on the stream from now on; released
-     * memory goes after the work that is queued on the stream now. Pinned memory is ready, and
-     * goes, at once. Memory is released as the kind that it was allocated as. */
+     * memory goes after the work that is queued on the stream now. Pinned and managed memory is
+     * ready, and goes, at once; so does memory for other processes. Memory is released as the kind that it was allocated as. */
     tide_status (*allocate)(tide_device *device, void *stream, int memory, size_t bytes,
                             size_t align, void **data);
     void (*release)(tide_device *device, void *stream, int memory, void *data, size_t bytes);
@@ -49,6 +51,12 @@ typedef struct tide_device_methods {
 
     /* Can a copy use this memory of the host as it is, without the host waiting? NULL: no. */
     bool (*pinned)(tide_device *device, const void *host, size_t bytes);
+
+    /* What the driver tells other processes of memory (TIDE_MEMORY_IPC) that starts there; in one of
+     * those the memory, NULL with a message; and its end there. NULL: there is no such memory. */
+    tide_status (*ipc_export)(tide_device *device, void *data, unsigned char handle[64]);
+    void *(*ipc_open)(tide_device *device, const unsigned char handle[64]);
+    tide_status (*ipc_close)(tide_device *device, void *data);
 
     /* Asynchronous, on the stream. A pattern has 1, 2, 4, 8 or any other number of bytes, not 0.
      * Copies: both sides are device memory, or one of them is pinned. */
@@ -133,6 +141,7 @@ struct tide_device {
     tide_dl_device dl;
     bool host; /* the CPU may read and write slots: poison and fills go straight there */
     bool integrated;
+    bool managed, concurrent, exports;   /* tide_device_information */
     bool lost;                           /* atomic */
     uint32_t holds;                      /* pools and exported arrays; atomic */
     void (*unheld)(tide_device *device); /* called when the last hold goes; NULL: nothing */

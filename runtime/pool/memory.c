@@ -149,14 +149,23 @@ static tide_status memory_size(const tide_pool *pool, const tide_row *row,
     return TIDE_OK;
 }
 
+/* Slots of a device are its own memory: its pools', managed, or for other processes. */
+static uint32_t memory_flags_of(const tide_buffers *buffers)
+{
+    uint32_t kind = buffers->flags & 0xFF;
+    return kind == TIDE_BUFFER_MANAGED || kind == TIDE_BUFFER_IPC
+               ? buffers->flags
+               : buffers->flags - kind + TIDE_BUFFER_DEVICE;
+}
+
 /* A buffer of at least so many bytes, held until it is released. */
 static tide_status memory_draw_buffer(tide_pool *pool, size_t bytes, const char *call,
                                       tide_buffer *buffer, void **data)
 {
     tide_buffers *buffers = pool->core->buffers;
     tide_shut was = tide_pool_shut(pool); /* a hook may be told */
-    *buffer = tide_buffer_acquire_on(buffers, bytes, TIDE_BUFFER_DEVICE | (buffers->flags & ~0xFFu),
-                                     pool->core->streams.own);
+    *buffer =
+        tide_buffer_acquire_on(buffers, bytes, memory_flags_of(buffers), pool->core->streams.own);
     tide_pool_open_again(pool, was);
     if (buffer->generation == 0)
         return tide_fail(tide_error_status(), call, "%s", tide_error_message());

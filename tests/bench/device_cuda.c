@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* device-cuda-…: a CUDA device, cuda:0, on its legacy default stream.
  *
+ *   plain      no pool: cuMemAlloc and cuMemFree for each array
  *   driver     cuMemAllocFromPoolAsync and cuMemFreeAsync for each array; the pool keeps all it has
  *   tide       a loop scope or a rewind of a pool on the device
  *   declared   the same with a second stream declared: each rewind orders the two
- *   each       arrays that are there already, filled one by one by the driver
+ *
+ * Fills, by the driver one by one but for `fused`, and waited for:
+ *
+ *   each       arrays that are there already
  *   fused      the same in one launch
+ *   plain, async, scope   the arrays are taken before and given back after each round: as `plain`, as
+ *              `driver`, and by a scope of the pool
  *   copy       the driver's copy within the device of half as many bytes, which moves as many */
 #include "device_cuda.h"
 
@@ -27,8 +33,9 @@ typedef struct cuda_state {
     tide_pool *pool;
     size_t bytes, count;
     bool fused;
+    bool plain; /* the driver's memory without a pool */
     tide_part parts[ARRAYS_MAX];
-    uint64_t allocations; /* of the device, after the last proof; 0: it may allocate */
+    uint64_t allocations; /* of the pool, after the last proof; 0: it may allocate */
 } cuda_state;
 
 static const uint32_t pattern = 0x01020304;
@@ -120,14 +127,20 @@ static void *fused_setup(const bench_case *job)
     return NULL;
 }
 
+/* The device's own count has those of the other variants, too: they take turns. */
+static uint64_t pool_allocations(const cuda_state *s)
+{
+    tide_pool_statistics stats;
+    must(tide_pool_stats(s->pool, &stats) == TIDE_OK, "tide_pool_stats");
+    return stats.allocations;
+}
+
 static bool verify(void *state, uint64_t operations)
 {
     cuda_state *s = state;
-    tide_device_information info;
     (void)operations;
-    must(tide_device_info(s->device, &info) == TIDE_OK, "tide_device_info");
     return tide_pool_check(s->pool) == TIDE_OK &&
-           (s->allocations == 0 || info.allocations == s->allocations);
+           (s->allocations == 0 || pool_allocations(s) == s->allocations);
 }
 
 static void teardown(void *state)
@@ -142,9 +155,7 @@ static void teardown(void *state)
 /* After the warm-up pools allocate nothing. */
 static void expect_no_allocation(cuda_state *s)
 {
-    tide_device_information info;
-    must(tide_device_info(s->device, &info) == TIDE_OK, "tide_device_info");
-    s->allocations = info.allocations;
+    s->allocations = pool_allocations(s);
 }
 
 static void finish(cuda_state *s)
@@ -154,22 +165,49 @@ static void finish(cuda_state *s)
 
 /* ---- acquiring ------------------------------------------------------------------------------ */
 
+static void driver_take(cuda_state *s)
+{
+    for (size_t k = 0; k < s->count; k++) {
+        tide_cu_address data = 0;
+        tide_cu_result result =
+            s->plain ? tide_cu.cuMemAlloc(&data, s->bytes)
+                     : tide_cu.cuMemAllocFromPoolAsync(&data, s->bytes,
+                                                       tide_cuda_of(s->device)->pool, NULL);
+        must(result == TIDE_CU_SUCCESS, "the driver's allocation");
+        s->parts[k].data = (void *)(uintptr_t)data;
+    }
+}
+
+static void driver_give(cuda_state *s)
+{
+    for (size_t k = 0; k < s->count; k++) {
+        tide_cu_address data = (tide_cu_address)(uintptr_t)s->parts[k].data;
+        tide_cu_result result =
+            s->plain ? tide_cu.cuMemFree(data) : tide_cu.cuMemFreeAsync(data, NULL);
+        must(result == TIDE_CU_SUCCESS, "the driver's release");
+    }
+}
+
+/* Nothing of the pool's is live, and nothing was the pool's. */
 static uint64_t driver_run(void *state, uint64_t operations)
 {
     cuda_state *s = state;
-    tide_cu_address data[ARRAYS_MAX];
     tide_cuda_entered entered;
     must(tide_cuda_enter(s->device, &entered) == TIDE_OK, "the context");
     for (uint64_t i = 0; i < operations; i++) {
-        for (size_t k = 0; k < s->count; k++)
-            must(tide_cu.cuMemAllocFromPoolAsync(&data[k], s->bytes, tide_cuda_of(s->device)->pool,
-                                                 NULL) == TIDE_CU_SUCCESS,
-                 "cuMemAllocFromPoolAsync");
-        for (size_t k = 0; k < s->count; k++)
-            must(tide_cu.cuMemFreeAsync(data[k], NULL) == TIDE_CU_SUCCESS, "cuMemFreeAsync");
+        driver_take(s);
+        driver_give(s);
     }
     tide_cuda_leave(entered);
     return operations;
+}
+
+static void *plain_setup(const bench_case *job)
+{
+    cuda_state *s = setup(job);
+    if (s != NULL)
+        s->plain = true;
+    return s;
 }
 
 static uint64_t tide_run(void *state, uint64_t operations)
@@ -266,6 +304,42 @@ static uint64_t fill_run(void *state, uint64_t operations)
     return operations;
 }
 
+static void name_parts(cuda_state *s)
+{
+    for (size_t k = 0; k < s->count; k++)
+        s->parts[k] = (tide_part){s->parts[k].data, (void *)(uintptr_t)&pattern, TIDE_U32,
+                                  s->bytes / sizeof pattern};
+}
+
+/* A round takes its arrays, fills them, waits, and gives them back. */
+static uint64_t driver_fill_run(void *state, uint64_t operations)
+{
+    cuda_state *s = state;
+    tide_cuda_entered entered;
+    must(tide_cuda_enter(s->device, &entered) == TIDE_OK, "the context");
+    for (uint64_t i = 0; i < operations; i++) {
+        driver_take(s);
+        name_parts(s);
+        fill_parts(s);
+        finish(s);
+        driver_give(s);
+    }
+    tide_cuda_leave(entered);
+    return operations;
+}
+
+static uint64_t scope_fill_run(void *state, uint64_t operations)
+{
+    cuda_state *s = state;
+    for (uint64_t i = 0; i < operations; i++) {
+        TIDE_SCOPE(s->pool);
+        acquire_parts(s);
+        fill_parts(s);
+        finish(s);
+    }
+    return operations;
+}
+
 /* Until it is queued. */
 static double host_part(cuda_state *s)
 {
@@ -339,6 +413,7 @@ static void prove_driver(void *state, uint64_t operations)
         warm(state, run, operations);                         \
         expect_no_allocation(state);                          \
     }
+PROVE(scope_fill_run)
 PROVE(tide_run)
 PROVE(declared_run)
 PROVE(rewind_run)
@@ -359,6 +434,11 @@ static void prove_fill(void *state, uint64_t operations)
     }
 }
 
+static void prove_driver_fill(void *state, uint64_t operations)
+{
+    warm(state, driver_fill_run, operations);
+}
+
 static void prove_copy(void *state, uint64_t operations)
 {
     warm(state, copy_run, operations);
@@ -366,6 +446,8 @@ static void prove_copy(void *state, uint64_t operations)
 
 static bench_variant driver = {"driver",   NULL,   setup,    prove_driver,
                                driver_run, verify, teardown, NULL};
+static bench_variant plain = {"plain",    NULL,   plain_setup, prove_driver,
+                              driver_run, verify, teardown,    NULL};
 static bench_variant tide = {"tide", NULL, setup, prove_tide_run, tide_run, verify, teardown, NULL};
 static bench_variant declared = {"declared",   NULL,   declared_setup, prove_declared_run,
                                  declared_run, verify, teardown,       NULL};
@@ -375,17 +457,27 @@ static bench_variant each = {"driver", NULL,   each_setup, prove_fill,
                              fill_run, verify, teardown,   fill_figures};
 static bench_variant fused = {"fused",  NULL,   fused_setup, prove_fill,
                               fill_run, verify, teardown,    fill_figures};
+static bench_variant fill_plain = {"plain",         NULL,   plain_setup, prove_driver_fill,
+                                   driver_fill_run, verify, teardown,    NULL};
+static bench_variant fill_async = {"async",         NULL,   setup,    prove_driver_fill,
+                                   driver_fill_run, verify, teardown, NULL};
+static bench_variant fill_scope = {"scope",        NULL,   setup,    prove_scope_fill_run,
+                                   scope_fill_run, verify, teardown, NULL};
 static bench_variant copies = {"copy",   NULL,   each_setup, prove_copy,
                                copy_run, verify, teardown,   copy_figures};
 
-const bench_variant *const bench_device_cuda_scope_variants[] = {&driver, &tide, &declared, NULL};
-const bench_variant *const bench_device_cuda_rewind_variants[] = {&driver, &rewinds, NULL};
-const bench_variant *const bench_device_cuda_fill_variants[] = {&each, &fused, NULL};
-const bench_variant *const bench_device_cuda_large_variants[] = {&each, &fused, &copies, NULL};
+const bench_variant *const bench_device_cuda_scope_variants[] = {&plain, &driver, &tide, &declared,
+                                                                 NULL};
+const bench_variant *const bench_device_cuda_rewind_variants[] = {&plain, &driver, &rewinds, NULL};
+const bench_variant *const bench_device_cuda_fill_variants[] = {
+    &each, &fused, &fill_plain, &fill_async, &fill_scope, NULL};
+const bench_variant *const bench_device_cuda_large_variants[] = {
+    &each, &fused, &copies, &fill_plain, &fill_async, &fill_scope, NULL};
 
 void bench_device_cuda_prepare(void)
 {
-    bench_variant *const all[] = {&driver, &tide, &declared, &rewinds, &each, &fused, &copies};
+    bench_variant *const all[] = {&plain, &driver, &tide,       &declared,   &rewinds,   &each,
+                                  &fused, &copies, &fill_plain, &fill_async, &fill_scope};
     if (is_there())
         return;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -373,7 +373,7 @@ static void bad_arguments_are_refused(void **state)
     expect_refused(tide_error_status(), TIDE_ERROR_ARGUMENT, "0x7");
     assert_null(tide_buffers_create(NULL, &(tide_buffers_options){.stream = &not_a_stream}));
     expect_refused(tide_error_status(), TIDE_ERROR_ARGUMENT, "stream");
-    assert_int_equal(tide_buffer_acquire_on(buffers, 1, 3, NULL).generation, 0);
+    assert_int_equal(tide_buffer_acquire_on(buffers, 1, TIDE_BUFFER_IPC + 1, NULL).generation, 0);
     assert_int_equal(tide_buffer_acquire_on(buffers, 1, TIDE_BUFFER_TAG(16), NULL).generation, 0);
     assert_int_equal(tide_buffer_acquire_on(buffers, 1, 0, &not_a_stream).generation, 0);
     expect_refused(tide_error_status(), TIDE_ERROR_ARGUMENT, "no stream");
@@ -381,7 +381,7 @@ static void bad_arguments_are_refused(void **state)
     assert_int_equal(tide_buffer_release(NULL, (tide_buffer){0}), TIDE_ERROR_ARGUMENT);
     assert_int_equal(tide_buffers_stats(buffers, NULL, NULL, 0), TIDE_ERROR_ARGUMENT);
     assert_int_equal(tide_buffers_trim(NULL, 0).slots, 0);
-    assert_null(tide_buffers_shared(NULL, 3));
+    assert_null(tide_buffers_shared(NULL, TIDE_BUFFER_IPC + 1));
     expect_ok(tide_buffers_destroy(NULL));
     assert_int_equal(stats_of(buffers).misses, 0);
     expect_ok(tide_buffers_destroy(buffers));

@@ -4,6 +4,12 @@
 
 #include <utility>
 
+#include <tidepool/memory_resource.h>
+
+#ifdef TIDE_MEMORY_RESOURCE // CCCL is in the search path: tests/device/cuda/resource.cc says the rest
+static_assert(tidepool::device_resource::alignment_max >= 64, "");
+#endif
+
 extern "C" int use_in_cpp(tide_pool *pool);
 
 namespace

@@ -23,6 +23,9 @@ static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .trim = tide_cuda_trim,
                                             .reserved = tide_cuda_reserved,
                                             .pinned = tide_cuda_pinned,
+                                            .ipc_export = tide_cuda_ipc_export,
+                                            .ipc_open = tide_cuda_ipc_open,
+                                            .ipc_close = tide_cuda_ipc_close,
                                             .fill = tide_cuda_fill,
                                             .copy = tide_cuda_copy,
                                             .copy_between = tide_cuda_copy_between,
@@ -67,6 +70,21 @@ static tide_status cuda_describe_device(tide_device *device, tide_cu_device of)
     TIDE_CUDA_TRY(device, cuDeviceTotalMem, &device->bytes, of);
     TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &integrated, TIDE_CU_DEVICE_INTEGRATED, of);
     device->integrated = integrated != 0;
+    return TIDE_OK;
+}
+
+/* Memory that is not the device's alone. */
+static tide_status cuda_describe_shared(tide_device *device, tide_cu_device of)
+{
+    int managed = 0, concurrent = 0;
+    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &managed, TIDE_CU_DEVICE_MANAGED, of);
+    TIDE_CUDA_TRY(device, cuDeviceGetAttribute, &concurrent, TIDE_CU_DEVICE_CONCURRENT, of);
+    device->managed = managed != 0;
+    device->concurrent = managed != 0 && concurrent != 0;
+    int known = 1; /* drivers that do not know the question can */
+    device->exports =
+        tide_cu.cuDeviceGetAttribute(&known, TIDE_CU_DEVICE_IPC, of) != TIDE_CU_SUCCESS ||
+        known != 0;
     return TIDE_OK;
 }
 
@@ -159,6 +177,7 @@ static tide_status cuda_open_found(tide_device *device, unsigned ordinal)
     tide_assert(device->own == NULL && device->methods == NULL && device->opened == 0);
     TIDE_FORWARD(cuda_find_device(device, ordinal, &found));
     TIDE_FORWARD(cuda_describe_device(device, found));
+    TIDE_FORWARD(cuda_describe_shared(device, found));
     tide_cuda *cuda = tide_os_resize(NULL, sizeof *cuda);
     if (cuda == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for device %s", device->name);

@@ -121,6 +121,9 @@ tide_status tide_cuda_fill(tide_device *device, void *stream, void *data, const 
 tide_status tide_cuda_copy(tide_device *device, void *stream, void *to, const void *from,
                            size_t bytes);
 /* Is all of this memory of the host page-locked, as far as the driver knows? */
+tide_status tide_cuda_ipc_export(tide_device *device, void *data, unsigned char handle[64]);
+void *tide_cuda_ipc_open(tide_device *device, const unsigned char handle[64]);
+tide_status tide_cuda_ipc_close(tide_device *device, void *data);
 bool tide_cuda_pinned(tide_device *device, const void *host, size_t bytes);
 
 /* runtime/device/cuda/release.c */

@@ -24,17 +24,51 @@ static tide_status cuda_allocate_pinned(tide_device *device, size_t bytes, void 
     return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemHostAlloc", result);
 }
 
+static tide_status cuda_allocate_managed(tide_device *device, size_t bytes, void **data)
+{
+    tide_cu_address got = 0;
+    tide_assert(device->managed);
+    int mode = tide_cuda_relax();
+    tide_cu_result result = tide_cu.cuMemAllocManaged(&got, bytes, TIDE_CU_ATTACH_GLOBAL);
+    tide_cuda_relax_end(mode);
+    if (result == TIDE_CU_OUT_OF_MEMORY)
+        return TIDE_ERROR_MEMORY;
+    *data = (void *)(uintptr_t)got;
+    return result == TIDE_CU_SUCCESS ? TIDE_OK
+                                     : tide_cuda_fail(device, "cuMemAllocManaged", result);
+}
+
+/* Nothing orders it. */
+static tide_cu_result cuda_get_plain(size_t bytes, tide_cu_address *got)
+{
+    int mode = tide_cuda_relax();
+    tide_cu_result result = tide_cu.cuMemAlloc(got, bytes);
+    tide_cuda_relax_end(mode);
+    return result;
+}
+
+/* For other processes, too: the driver's pool does not give such. */
+static tide_status cuda_allocate_ipc(tide_device *device, size_t bytes, void **data)
+{
+    tide_cu_address got = 0;
+    tide_assert(device->exports);
+    uint64_t waits = tide_cuda_waits(device);
+    tide_cu_result result = cuda_get_plain(bytes, &got);
+    if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_released(device, waits))
+        result = cuda_get_plain(bytes, &got);
+    if (result == TIDE_CU_OUT_OF_MEMORY)
+        return TIDE_ERROR_MEMORY;
+    *data = (void *)(uintptr_t)got;
+    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemAlloc", result);
+}
+
 /* Of a device without memory pools it is there at once, and no stream orders it. */
 static tide_cu_result cuda_get(tide_device *device, void *stream, size_t bytes,
                                tide_cu_address *got)
 {
     tide_cu_pool pool = tide_cuda_of(device)->pool;
-    if (pool != NULL)
-        return tide_cu.cuMemAllocFromPoolAsync(got, bytes, pool, stream);
-    int mode = tide_cuda_relax();
-    tide_cu_result result = tide_cu.cuMemAlloc(got, bytes);
-    tide_cuda_relax_end(mode);
-    return result;
+    return pool != NULL ? tide_cu.cuMemAllocFromPoolAsync(got, bytes, pool, stream)
+                        : cuda_get_plain(bytes, got);
 }
 
 /* Where there is none, memory that is on its way back is waited for, and the driver asked again. */
@@ -63,12 +97,14 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
                                size_t align, void **data)
 {
     tide_cuda_entered entered;
-    tide_assert(memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_PINNED);
+    tide_assert(memory >= TIDE_MEMORY_DEVICE && memory <= TIDE_MEMORY_IPC);
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_status status = memory == TIDE_MEMORY_PINNED
-                             ? cuda_allocate_pinned(device, bytes, data)
-                             : cuda_allocate_device(device, stream, bytes, align, data);
+    tide_status status =
+        memory == TIDE_MEMORY_PINNED    ? cuda_allocate_pinned(device, bytes, data)
+        : memory == TIDE_MEMORY_MANAGED ? cuda_allocate_managed(device, bytes, data)
+        : memory == TIDE_MEMORY_IPC     ? cuda_allocate_ipc(device, bytes, data)
+                                        : cuda_allocate_device(device, stream, bytes, align, data);
     tide_cuda_leave(entered);
     if (status == TIDE_OK)
         tide_device_count(&device->allocations);

@@ -344,11 +344,13 @@ void tide_cuda_release(tide_device *device, void *stream, int memory, void *data
     (void)bytes;
     tide_cuda_entered entered;
     tide_assert(data != NULL);
-    tide_assert(memory == TIDE_MEMORY_DEVICE || memory == TIDE_MEMORY_PINNED);
+    tide_assert(memory >= TIDE_MEMORY_DEVICE && memory <= TIDE_MEMORY_IPC);
     if (tide_cuda_enter(device, &entered) != TIDE_OK)
         return; /* exiting, or lost: the memory stays the driver's */
     if (memory == TIDE_MEMORY_PINNED)
         release_pinned(device, data);
+    else if (memory != TIDE_MEMORY_DEVICE)
+        release_plain(device, data); /* what used it is over */
     else
         release_device(device, stream, data);
     tide_cuda_leave(entered);

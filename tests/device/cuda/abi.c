@@ -41,6 +41,12 @@ SAME(TIDE_CU_CAPTURE_LAST, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 SAME(TIDE_CU_CAPTURE_IMPLICIT, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 SAME(TIDE_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(TIDE_CU_DEVICE_INTEGRATED, CU_DEVICE_ATTRIBUTE_INTEGRATED);
+SAME(TIDE_CU_DEVICE_MANAGED, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+SAME(TIDE_CU_DEVICE_CONCURRENT, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+SAME(TIDE_CU_ATTACH_GLOBAL, CU_MEM_ATTACH_GLOBAL);
+SAME(TIDE_CU_DEVICE_IPC, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
+SAME(TIDE_CU_IPC_LAZY_PEER_ACCESS, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+SAME(sizeof(tide_cu_ipc_handle), sizeof(CUipcMemHandle));
 SAME(TIDE_CU_DEVICE_POOLS_SUPPORTED, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 SAME(TIDE_CU_POOL_RELEASE_THRESHOLD, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
 SAME(TIDE_CU_POOL_RESERVED, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
@@ -91,6 +97,7 @@ SAME(sizeof(tide_cu_address), sizeof(CUdeviceptr));
 #define CUjit_option          int
 #define CUmemPoolProps        tide_cu_pool_properties
 #define CUmemAccessDesc       tide_cu_access
+#define CUipcMemHandle        tide_cu_ipc_handle
 
 #define OURS(name) __typeof__(((tide_cu_driver *)0)->name)
 #define PROTOTYPE(name, ...) \
@@ -125,6 +132,10 @@ PROTOTYPE(cuPointerGetAttribute, void *, CUpointer_attribute, CUdeviceptr);
 PROTOTYPE(cuMemAllocFromPoolAsync, CUdeviceptr *, size_t, CUmemoryPool, CUstream);
 PROTOTYPE(cuMemFreeAsync, CUdeviceptr, CUstream);
 PROTOTYPE(cuMemHostAlloc, void **, size_t, unsigned int);
+PROTOTYPE(cuIpcGetMemHandle, CUipcMemHandle *, CUdeviceptr);
+PROTOTYPE(cuIpcOpenMemHandle, CUdeviceptr *, CUipcMemHandle, unsigned int);
+PROTOTYPE(cuIpcCloseMemHandle, CUdeviceptr);
+PROTOTYPE(cuMemAllocManaged, CUdeviceptr *, size_t, unsigned int);
 PROTOTYPE(cuMemFreeHost, void *);
 PROTOTYPE(cuMemcpyAsync, CUdeviceptr, CUdeviceptr, size_t, CUstream);
 PROTOTYPE(cuEventCreate, CUevent *, unsigned int);
@@ -147,6 +158,7 @@ PROTOTYPE(cuModuleGetFunction, CUfunction *, CUmodule, const char *);
 #undef CUjit_option
 #undef CUmemPoolProps
 #undef CUmemAccessDesc
+#undef CUipcMemHandle
 
 /* Theirs at the version we ask for: that there is such a version, and that a call with our
  * arguments is a call of theirs, warnings being errors. */
@@ -188,6 +200,10 @@ CALLABLE(cuMemAllocFromPoolAsync, 11020, (tide_cu_address *)0, (size_t)0, (tide_
          (tide_cu_stream)0)
 CALLABLE(cuMemFreeAsync, 11020, (tide_cu_address)0, (tide_cu_stream)0)
 CALLABLE(cuMemHostAlloc, 2020, (void **)0, (size_t)0, 0U)
+CALLABLE(cuIpcGetMemHandle, 4010, (CUipcMemHandle *)0, (CUdeviceptr)0)
+CALLABLE(cuIpcOpenMemHandle, 11000, (CUdeviceptr *)0, (CUipcMemHandle){{0}}, 0U)
+CALLABLE(cuIpcCloseMemHandle, 4010, (CUdeviceptr)0)
+CALLABLE(cuMemAllocManaged, 6000, (CUdeviceptr *)0, (size_t)0, 0U)
 CALLABLE(cuMemFreeHost, 2000, (void *)0)
 CALLABLE(cuMemsetD8Async, 3020, (tide_cu_address)0, (unsigned char)0, (size_t)0, (tide_cu_stream)0)
 CALLABLE(cuMemsetD16Async, 3020, (tide_cu_address)0, (unsigned short)0, (size_t)0,

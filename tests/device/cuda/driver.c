@@ -290,6 +290,59 @@ static int leave(void **state)
     return result != TIDE_CU_SUCCESS || tide_device_close(device) != TIDE_OK;
 }
 
+/* ---- kinds of memory ------------------------------------------------------------------------ */
+
+static tide_buffers *buffers_of(uint32_t kind)
+{
+    tide_buffers *made =
+        tide_buffers_create(device, &(tide_buffers_options){.flags = kind, .stream = own});
+    if (made == NULL)
+        fail_msg("%s", tide_error_message());
+    return made;
+}
+
+static void the_host_and_the_device_use_managed_memory(void **state)
+{
+    (void)state;
+    if (!facts().managed)
+        skip();
+    tide_buffers *buffers = buffers_of(TIDE_BUFFER_MANAGED);
+    for (uint8_t i = 1; i < 10; i++) {
+        tide_buffer buffer = tide_buffer_acquire(buffers, LARGE);
+        uint8_t *x = tide_buffer_pointer(buffers, buffer);
+        assert_non_null(x);
+        expect_cuda(tide_cu.cuStreamSynchronize(own)); /* the device may have it for itself */
+        memset(x, i, LARGE);
+        set(own, x + LARGE / 2, (uint8_t)(i + 100), LARGE / 2);
+        expect_cuda(tide_cu.cuStreamSynchronize(own));
+        assert_true(x[0] == i && x[LARGE / 2 - 1] == i);
+        assert_true(x[LARGE / 2] == i + 100 && x[LARGE - 1] == i + 100);
+        expect_ok(tide_buffer_release(buffers, buffer));
+    }
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* What the driver says of its rules: whole allocations, for other processes. */
+static void memory_is_exported_but_not_to_its_own_process(void **state)
+{
+    (void)state;
+    if (!facts().exports)
+        skip();
+    tide_buffers *buffers = buffers_of(TIDE_BUFFER_IPC), *plain = buffers_of(TIDE_BUFFER_DEVICE);
+    tide_buffer one = tide_buffer_acquire(buffers, LARGE), none = tide_buffer_acquire(plain, LARGE);
+    tide_ipc_memory memory;
+    expect_ok(tide_ipc_export_buffer(buffers, one, &memory));
+    assert_true(memory.offset == 0 && memory.bytes >= LARGE);
+    assert_null(tide_ipc_open(device, &memory));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+    assert_false(facts().lost);
+    expect_status(tide_ipc_export_buffer(plain, none, &memory), TIDE_ERROR_STATE);
+    expect_ok(tide_buffer_release(buffers, one));
+    expect_ok(tide_buffer_release(plain, none));
+    expect_ok(tide_buffers_destroy(buffers));
+    expect_ok(tide_buffers_destroy(plain));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, enter, leave)
 
 int main(void)
@@ -303,6 +356,8 @@ int main(void)
         TEST(too_much_is_refused_and_changes_nothing),
         TEST(the_default_stream_will_do),
         TEST(streams_come_and_go),
+        TEST(the_host_and_the_device_use_managed_memory),
+        TEST(memory_is_exported_but_not_to_its_own_process),
     };
     device = tide_device_open("cuda:0");
     if (device == NULL || !find()) {

@@ -345,6 +345,27 @@ void fake_no_peers(void)
     fake_unlock();
 }
 
+void fake_no_ipc(void)
+{
+    fake_lock();
+    fake.no_ipc = true;
+    fake_unlock();
+}
+
+void fake_no_managed(void)
+{
+    fake_lock();
+    fake.no_managed = true;
+    fake_unlock();
+}
+
+void fake_not_concurrent(void)
+{
+    fake_lock();
+    fake.not_concurrent = true;
+    fake_unlock();
+}
+
 void fake_no_pools(void)
 {
     fake_lock();

@@ -112,14 +112,24 @@ ENTRY(cuDriverGetVersion, int *version)
 
 enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
+static bool has(int attribute)
+{
+    switch (attribute) {
+    case TIDE_CU_DEVICE_POOLS_SUPPORTED: return !fake.no_pools;
+    case TIDE_CU_DEVICE_MANAGED: return !fake.no_managed;
+    case TIDE_CU_DEVICE_CONCURRENT: return !fake.no_managed && !fake.not_concurrent;
+    case TIDE_CU_DEVICE_IPC: return !fake.no_ipc;
+    default: return false;
+    }
+}
+
 ENTRY(cuDeviceGetAttribute, int *value, int attribute, tide_cu_device device)
 {
     START(cuDeviceGetAttribute);
     (void)device;
-    *value = attribute == CAPABILITY_MAJOR ? code_architecture() / 10
-             : attribute == CAPABILITY_MINOR
-                 ? code_architecture() % 10
-                 : attribute == TIDE_CU_DEVICE_POOLS_SUPPORTED && !fake.no_pools;
+    *value = attribute == CAPABILITY_MAJOR   ? code_architecture() / 10
+             : attribute == CAPABILITY_MINOR ? code_architecture() % 10
+                                             : has(attribute);
     return control_leave(0);
 }
 
@@ -293,6 +303,49 @@ ENTRY(cuMemAlloc, tide_cu_address *out, size_t bytes)
     return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
 }
 
+/* To one stream of the host only (2): no device uses it before it is attached anew. */
+ENTRY(cuMemAllocManaged, tide_cu_address *out, size_t bytes, unsigned flags)
+{
+    START_CURRENT(cuMemAllocManaged);
+    if (bytes == 0 || (flags != TIDE_CU_ATTACH_GLOBAL && flags != 2))
+        return control_leave(TIDE_CU_INVALID_VALUE);
+    result = fake.no_managed ? NOT_SUPPORTED : control_unsafe("cuMemAllocManaged");
+    if (result != 0)
+        return control_leave(result);
+    *out = memory_take_managed(bytes, flags == 2);
+    return control_leave(*out != 0 ? 0 : TIDE_CU_OUT_OF_MEMORY);
+}
+
+/* ---- memory of several processes ------------------------------------------------------------ */
+
+/* Of whole allocations of cuMemAlloc only. */
+ENTRY(cuIpcGetMemHandle, tide_cu_ipc_handle *out, tide_cu_address address)
+{
+    START_CURRENT(cuIpcGetMemHandle);
+    result = fake.no_ipc ? NOT_SUPPORTED : control_unsafe("cuIpcGetMemHandle");
+    return control_leave(result != 0 ? result : ipc_export(address, out));
+}
+
+ENTRY(cuIpcOpenMemHandle, tide_cu_address *out, tide_cu_ipc_handle handle, unsigned flags)
+{
+    START_CURRENT(cuIpcOpenMemHandle);
+    uint64_t address = 0;
+    if (flags != TIDE_CU_IPC_LAZY_PEER_ACCESS)
+        return control_leave(TIDE_CU_INVALID_VALUE);
+    result = fake.no_ipc ? NOT_SUPPORTED : control_unsafe("cuIpcOpenMemHandle");
+    if (result == 0)
+        result = ipc_open(&handle, &address);
+    *out = address;
+    return control_leave(result);
+}
+
+ENTRY(cuIpcCloseMemHandle, tide_cu_address address)
+{
+    START_CURRENT(cuIpcCloseMemHandle);
+    result = control_unsafe("cuIpcCloseMemHandle");
+    return control_leave(result != 0 ? result : ipc_close(address));
+}
+
 /* Nothing orders it: what uses the memory must be over, and the host have seen that. */
 ENTRY(cuMemFree, tide_cu_address address)
 {
@@ -401,6 +454,9 @@ int entry_queue(void *handle, const work *one)
         if (!memory_reached(one->ranges[i].data, on->context))
             fake_complain("%s of device %u uses memory of another without access", one->what,
                           on->context->device);
+    for (unsigned i = 0; i < one->range_count && fake.not_concurrent; i++)
+        if (memory_attached_to_host(one->ranges[i].data))
+            fake_complain("%s uses managed memory that is attached to the host", one->what);
     int result = capture_implicit(on, one->what);
     if (result == 0)
         model_queue(on, one);

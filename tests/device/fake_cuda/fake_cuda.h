@@ -63,6 +63,15 @@ uint64_t fake_reserved_bytes(void);
 /* Devices have no memory pools, as virtual ones of some hosts: only cuMemAlloc and cuMemFree. */
 void fake_no_pools(void);
 
+/* Devices have no managed memory; or the host may not touch it while work is queued that the host
+ * has not seen done: it is inaccessible meanwhile (SIGSEGV). */
+void fake_no_managed(void);
+void fake_not_concurrent(void);
+
+/* Devices share no memory with other processes; how many times such memory is open here. */
+void fake_no_ipc(void);
+unsigned fake_opened(void);
+
 /* No device reaches the memory of another. Where they can, work of a device may use another's
  * memory only once the pool that it came from gave access. */
 void fake_no_peers(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Device memory: addresses that the host cannot touch, and a second view of the same pages through
  * which work sees them. Pinned memory is ordinary memory that is known. */
+#include "arena.h"
 #include "model.h"
-
 #include "ptx.h"
 
 #include <stdio.h>
@@ -10,34 +10,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { BLOCKS = 4096, LEAST = 512 };
-static const size_t arena_bytes = (size_t)512 << 20;
+enum { LEAST = 512 };
+static const size_t arena_bytes = ARENA_BYTES;
 
-/* A piece of the arena; free ones are used again, after what was queued before they were freed. */
-typedef struct block {
-    uint64_t address;
-    size_t bytes, used;
-    bool live, pinned;
-    reserve *backed; /* the memory pool that keeps it, or NULL */
-    set before;      /* of its release */
-} block;
-
-static struct {
-    char *device, *host; /* the two views */
-    size_t top;
-    block blocks[BLOCKS];
-    unsigned count;
-} arena;
+struct arena arena;
 
 static void map_arena(void)
 {
     int file = memfd_create("fake_cuda", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, (off_t)arena_bytes) != 0)
+    if (file < 0 || ftruncate(file, (off_t)arena_bytes + ARENA_TABLE) != 0)
         abort();
     arena.device = mmap(NULL, arena_bytes, PROT_NONE, MAP_SHARED, file, 0);
     arena.host = mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    if (arena.device == MAP_FAILED || arena.host == MAP_FAILED)
+    arena.opened = mmap(NULL, ARENA_TABLE, PROT_READ | PROT_WRITE, MAP_SHARED, file, ARENA_BYTES);
+    arena.file = file; /* other processes find it (ipc.c) */
+    if (arena.device == MAP_FAILED || arena.host == MAP_FAILED || arena.opened == MAP_FAILED)
         abort();
 }
 
@@ -48,6 +35,9 @@ void memory_reset(void)
     for (unsigned i = 0; i < arena.count; i++)
         if (arena.blocks[i].pinned)
             free((void *)(uintptr_t)arena.blocks[i].address);
+    ipc_forget();
+    if (mprotect(arena.device, arena_bytes, PROT_NONE) != 0)
+        abort();
     memset(arena.blocks, 0, arena.count * sizeof *arena.blocks);
     arena.top = arena.count = 0;
 }
@@ -110,7 +100,7 @@ ptx_range *memory_extents(size_t *count)
     return all;
 }
 
-static block *new_block(void)
+block *arena_new_block(void)
 {
     return arena.count < BLOCKS ? &arena.blocks[arena.count++] : NULL;
 }
@@ -152,7 +142,7 @@ static block *find_block(size_t bytes, const reserve *by, const set *tail)
             (best == NULL || one->bytes < best->bytes))
             best = one;
     }
-    if (best != NULL || arena.top + bytes > arena_bytes || (best = new_block()) == NULL)
+    if (best != NULL || arena.top + bytes > arena_bytes || (best = arena_new_block()) == NULL)
         return best;
     *best = (block){.address = (uint64_t)(uintptr_t)(arena.device + arena.top), .bytes = bytes};
     arena.top += bytes;
@@ -162,7 +152,7 @@ static block *find_block(size_t bytes, const reserve *by, const set *tail)
 /* Getting and giving back are uses of the whole block, on their stream: what is not ordered with
  * them is not ordered with the next owner either. What a block then holds is nobody's business:
  * 0xA5. */
-static work use_of(const block *one, const char *what)
+work arena_use_of(const block *one, const char *what)
 {
     return (work){.run = memory_write,
                   .to = one->address,
@@ -214,7 +204,7 @@ uint64_t memory_take(size_t bytes, lane *on, reserve *from)
     raise(&from->used_peak, from->used);
     one->backed = from;
     set_join(&on->tail, &one->before); /* as the driver does by itself */
-    work first = use_of(one, "cuMemAllocFromPoolAsync");
+    work first = arena_use_of(one, "cuMemAllocFromPoolAsync");
     model_queue(on, &first);
     return one->address;
 }
@@ -225,12 +215,51 @@ uint64_t memory_take_plain(size_t bytes)
     return one != NULL ? one->address : 0;
 }
 
+/* ---- managed memory: the host sees it, too -------------------------------------------------- */
+
+static void show(const block *one, bool to_host)
+{
+    void *pages = (void *)(uintptr_t)one->address;
+    if (mprotect(pages, one->bytes, to_host ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+        abort();
+}
+
+void memory_show_managed(bool to_host)
+{
+    for (unsigned i = 0; i < arena.count; i++)
+        if (arena.blocks[i].live && arena.blocks[i].managed)
+            show(&arena.blocks[i], to_host);
+}
+
+/* Pages of its own. What was queued before has nothing to do with it. */
+uint64_t memory_take_managed(size_t bytes, bool attached_to_host)
+{
+    size_t start = (arena.top + PAGE - 1) / PAGE * PAGE, whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    block *one = NULL;
+    if (fake.live_bytes + whole <= fake.limit && start + whole <= arena_bytes)
+        one = arena_new_block();
+    if (one == NULL)
+        return 0;
+    *one = (block){.address = (uint64_t)(uintptr_t)(arena.device + start),
+                   .bytes = whole,
+                   .used = bytes,
+                   .live = true,
+                   .managed = true,
+                   .host_only = attached_to_host};
+    arena.top = start + whole;
+    fake.live_bytes += whole;
+    memset(see(one->address), 0xA5, whole);
+    model_settle();
+    show(one, !fake.not_concurrent || model_idle());
+    return one->address;
+}
+
 /* Live device memory that begins here, of a pool or plain. */
-static block *find_live(uint64_t address, bool of_pool)
+block *arena_find(uint64_t address, bool of_pool)
 {
     for (unsigned i = 0; i < arena.count; i++) {
         block *one = &arena.blocks[i];
-        if (one->live && !one->pinned && one->address == address &&
+        if (one->live && !one->pinned && !one->imported && one->address == address &&
             (one->backed != NULL) == of_pool)
             return one;
     }
@@ -246,10 +275,10 @@ static void end_block(block *one, const set *before)
 
 bool memory_give(uint64_t address, lane *on)
 {
-    block *one = find_live(address, true);
+    block *one = arena_find(address, true);
     if (one == NULL)
         return false;
-    work last = use_of(one, "cuMemFreeAsync");
+    work last = arena_use_of(one, "cuMemFreeAsync");
     model_queue(on, &last);
     end_block(one, &on->tail);
     one->backed->used -= one->bytes;
@@ -260,12 +289,18 @@ bool memory_give(uint64_t address, lane *on)
 
 bool memory_give_plain(uint64_t address)
 {
-    block *one = find_live(address, false);
+    block *one = arena_find(address, false);
     if (one == NULL)
         return false;
-    const work last = use_of(one, "cuMemFree");
+    if (__atomic_load_n(&arena.opened[one - arena.blocks], __ATOMIC_SEQ_CST) != 0)
+        fake_complain("cuMemFree of %#llx, which another process has open",
+                      (unsigned long long)address);
+    const work last = arena_use_of(one, "cuMemFree");
     model_check(&last, &fake.known, "the host");
     end_block(one, &fake.known);
+    if (one->managed)
+        show(one, false);
+    one->managed = one->host_only = false;
     return true;
 }
 
@@ -298,6 +333,12 @@ static const block *block_at(uint64_t at)
             return one;
     }
     return NULL;
+}
+
+bool memory_attached_to_host(const void *data)
+{
+    const block *one = block_at((uint64_t)(uintptr_t)data);
+    return one != NULL && one->host_only;
 }
 
 const context *memory_owner(uint64_t address)
@@ -341,7 +382,7 @@ uint64_t memory_bytes_at(uint64_t address, uint64_t *start, bool *pinned)
 
 void *memory_pinned(size_t bytes)
 {
-    block *one = new_block();
+    block *one = arena_new_block();
     void *data = one != NULL ? aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : NULL;
     if (data != NULL)
         *one = (block){.address = (uint64_t)(uintptr_t)data,

@@ -135,6 +135,8 @@ static unsigned add(const work *one, const set *before, uint64_t number)
         abort();
     }
     model_check(one, before, who);
+    if (fake.not_concurrent)
+        memory_show_managed(false);
     unsigned op = model.count++;
     model.works[op] = *one;
     model.before[op] = *before;
@@ -215,6 +217,11 @@ bool model_done(const set *these)
     return set_within(these, &model.done);
 }
 
+bool model_idle(void)
+{
+    return model.count == 0;
+}
+
 void model_finish(const set *these)
 {
     while (!model_done(these) && run_one(these)) {
@@ -240,6 +247,7 @@ void model_settle(void)
             return;
     model_reset();
     memory_settle();
+    memory_show_managed(true);
     fake.known = (set){{0}};
     for (int i = 0; i < STREAMS; i++)
         fake.streams[i].tail = (set){{0}};

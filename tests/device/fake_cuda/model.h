@@ -127,6 +127,9 @@ typedef struct world {
     size_t limit, live_bytes;
     bool no_peers;               /* no device reaches another's memory */
     bool no_pools;               /* devices have no memory pools       */
+    bool no_ipc;                 /* devices have no memory for others  */
+    bool no_managed;             /* devices have no managed memory     */
+    bool not_concurrent;         /* the host and work do not share it  */
     uint64_t highest;            /* rows of the highest one-wide fill  */
     capture *captures[CAPTURES]; /* active ones, and NULLs */
     int process;                 /* that started the driver */
@@ -211,6 +214,7 @@ set model_tail(const lane *of);          /* with what the legacy stream adds */
 set model_everything(const context *of); /* all that was ever queued in a context */
 void model_finish(const set *these);     /* runs them, and what they need; the host has seen it */
 bool model_done(const set *these);
+bool model_idle(void);    /* nothing is queued that the host has not seen done */
 void model_advance(void); /* some random work, or none */
 void model_check(const work *one, const set *before, const char *who);
 void model_replay(const capture *graph, lane *on);
@@ -219,11 +223,19 @@ void model_settle(void); /* forgets what is over and known, if that is all there
 /* beside.c */
 void *beside_find(const char *name, int version); /* or NULL */
 
+/* ipc.c: results of the driver */
+int ipc_export(uint64_t address, tide_cu_ipc_handle *out);
+int ipc_open(const tide_cu_ipc_handle *handle, uint64_t *address);
+int ipc_close(uint64_t address);
+
 /* memory.c */
 void memory_reset(void);
 uint64_t memory_take(size_t bytes, lane *on, reserve *from); /* 0: none */
 uint64_t memory_take_plain(size_t bytes);
 bool memory_give_plain(uint64_t address);
+uint64_t memory_take_managed(size_t bytes, bool attached_to_host);
+bool memory_attached_to_host(const void *data);
+void memory_show_managed(bool to_host);
 void memory_trim(reserve *of, uint64_t keep);
 bool memory_reached(const void *data, const context *by); /* by its device's work */
 const context *memory_owner(uint64_t address);            /* NULL: the host's */

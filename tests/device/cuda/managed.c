@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/* Managed memory as a kind of buffers: what the driver's rules are (the fake breaks on those who do
+ * not keep them), when the host may touch it, pools of it, devices without it. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/device/cuda/cuda.h"
+#include "support.h"
+
+enum { BYTES = 10000, NOT_SUPPORTED = 801, UNSUPPORTED = 900, ATTACH_HOST = 2 };
+
+/* A driver that may have no managed memory, or none that is used concurrently. */
+static bench start_on(void (*limit)(void))
+{
+    fake_reset(2, 5);
+    tide_cuda_driver_set(FAKE_CUDA);
+    if (limit != NULL)
+        limit();
+    bench b = {.device = tide_device_open("cuda:0")};
+    assert_non_null(b.device);
+    b.stream = fake_stream_create(0);
+    b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+    assert_non_null(b.pool);
+    return b;
+}
+
+static tide_buffers *managed_on(const bench *b)
+{
+    tide_buffers *made = tide_buffers_create(
+        b->device, &(tide_buffers_options){.flags = TIDE_BUFFER_MANAGED, .stream = b->stream});
+    if (made == NULL)
+        fail_msg("%s", tide_error_message());
+    return made;
+}
+
+/* Does the host get a signal there? A child tries: it has the same pages. */
+static bool host_is_shut_out(volatile uint8_t *at)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); /* not the test's */
+        alarm(20);
+        (void)*at;
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV : WEXITSTATUS(status) == 0);
+    return WIFSIGNALED(status);
+}
+
+/* ---- the driver's rules --------------------------------------------------------------------- */
+
+/* After rules were broken on purpose. */
+static void end_broken(bench *b)
+{
+    fake_synchronise_all();
+    fake_use_device(-1);
+    expect_ok(tide_pool_destroy(b->pool));
+    expect_ok(tide_device_close(b->device));
+    fake_stream_destroy(b->stream);
+}
+
+static void what_is_attached_to_the_host_is_not_the_devices(void **unused)
+{
+    (void)unused;
+    bench b = start_on(fake_not_concurrent);
+    tide_cu_address memory = 0, to_host = 0;
+    fake_use_device(0);
+    assert_int_equal(tide_cu.cuMemAllocManaged(&memory, 64, 0), TIDE_CU_INVALID_VALUE);
+    assert_int_equal(tide_cu.cuMemAllocManaged(&memory, 0, TIDE_CU_ATTACH_GLOBAL),
+                     TIDE_CU_INVALID_VALUE);
+    expect_ok(tide_cu.cuMemAllocManaged(&memory, 64, TIDE_CU_ATTACH_GLOBAL));
+    expect_ok(tide_cu.cuMemAllocManaged(&to_host, 64, ATTACH_HOST));
+    expect_ok(tide_cu.cuMemsetD8Async(memory, 1, 64, b.stream));
+    expect_order();
+    expect_ok(tide_cu.cuMemsetD8Async(to_host, 1, 64, b.stream));
+    assert_non_null(strstr(fake_violation(), "attached to the host"));
+    fake_synchronise_all();
+    expect_ok(tide_cu.cuMemFree(memory));
+    expect_ok(tide_cu.cuMemFree(to_host));
+    end_broken(&b);
+}
+
+static void no_device_without_it_gives_any(void **unused)
+{
+    (void)unused;
+    bench b = start_on(fake_no_managed);
+    tide_cu_address memory = 0;
+    fake_use_device(0);
+    assert_int_equal(tide_cu.cuMemAllocManaged(&memory, 64, TIDE_CU_ATTACH_GLOBAL), NOT_SUPPORTED);
+    end_broken(&b);
+}
+
+static void a_capture_forbids_it(void **unused)
+{
+    (void)unused;
+    bench b = start_on(NULL);
+    tide_cu_address memory = 0;
+    void *graph = NULL;
+    fake_use_device(0);
+    fake_capture_begin(b.stream);
+    assert_int_equal(tide_cu.cuMemAllocManaged(&memory, 64, TIDE_CU_ATTACH_GLOBAL), UNSUPPORTED);
+    assert_non_null(strstr(fake_violation(), "cuMemAllocManaged"));
+    assert_int_not_equal(fake_capture_end(b.stream, &graph), 0);
+    end_broken(&b);
+}
+
+/* ---- buffers -------------------------------------------------------------------------------- */
+
+static void host_and_device_use_the_same_bytes(void **unused)
+{
+    (void)unused;
+    bench b = start_on(NULL);
+    assert_true(info_of(b.device).managed && info_of(b.device).concurrent);
+    tide_buffers *buffers = managed_on(&b);
+    tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
+    uint8_t *x = tide_buffer_pointer(buffers, buffer);
+    assert_non_null(x);
+    memset(x, 7, BYTES);
+    expect(b.stream, x, BYTES, 7);
+    put(b.stream, x, BYTES, 8);
+    fake_synchronise(b.stream);
+    assert_true(x[0] == 8 && x[BYTES - 1] == 8);
+    assert_int_equal(fake_calls("cuMemAllocManaged"), 1);
+    assert_int_equal(fake_calls("cuMemcpyAsync"), 0);
+    tide_device_memory held;
+    expect_ok(tide_device_memory_stats(b.device, &held));
+    assert_int_equal(held.bytes_held, 0);
+    expect_ok(tide_buffer_release(buffers, buffer));
+    expect_ok(tide_buffers_destroy(buffers));
+    assert_int_equal(fake_calls("cuMemFree"), 1);
+    bench_end(&b);
+}
+
+/* Handed out, and given back to the driver, when the work before the release is over. */
+static void it_is_nobody_elses_before_its_work_is_over(void **unused)
+{
+    (void)unused;
+    unsigned used_again = 0;
+    for (uint32_t seed = 1; seed <= 20; seed++) {
+        bench b = bench_start(seed);
+        tide_buffers *buffers = managed_on(&b);
+        for (uint8_t i = 1; i < 20; i++) {
+            tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
+            uint8_t *x = tide_buffer_pointer(buffers, buffer);
+            fake_host_uses(x, BYTES, true); /* a hazard while work may use it */
+            memset(x, i, BYTES);
+            expect(b.stream, x, BYTES, i);
+            expect_ok(tide_buffer_release(buffers, buffer));
+        }
+        tide_buffers_statistics now;
+        expect_ok(tide_buffers_stats(buffers, &now, NULL, 0));
+        used_again += (unsigned)now.hits;
+        assert_int_equal(now.live, 0);
+        tide_buffers_trim(buffers, 0);
+        expect_order();
+        expect_ok(tide_buffers_destroy(buffers)); /* cuMemFree of what work uses is a hazard */
+        bench_end(&b);
+    }
+    assert_true(used_again > 20);
+}
+
+static void run_nothing(const void *arguments)
+{
+    (void)arguments;
+}
+
+static void zeros_are_written_on_the_stream(void **unused)
+{
+    (void)unused;
+    bench b = start_on(fake_not_concurrent);
+    tide_buffers *buffers = managed_on(&b);
+    fake_launch(b.stream, run_nothing, NULL, 0, NULL, 0); /* the device works */
+    fake_count_anew();
+    tide_buffer buffer = tide_buffer_acquire_zeroed(buffers, BYTES);
+    uint8_t *x = tide_buffer_pointer(buffers, buffer);
+    assert_int_equal(fake_calls("cuMemsetD32Async") + fake_calls("cuMemsetD8Async"), 1);
+    expect(b.stream, x, BYTES, 0);
+    fake_synchronise_all();
+    assert_int_equal(x[BYTES - 1], 0);
+    expect_ok(tide_buffer_release(buffers, buffer));
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
+/* ---- a device that does not share it with the host ------------------------------------------ */
+
+static void without_concurrent_access_the_host_waits_for_the_device(void **unused)
+{
+    (void)unused;
+    bench b = start_on(fake_not_concurrent);
+    assert_true(info_of(b.device).managed && !info_of(b.device).concurrent);
+    tide_buffers *buffers = managed_on(&b);
+    tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
+    uint8_t *x = tide_buffer_pointer(buffers, buffer);
+    memset(x, 1, BYTES); /* nothing is queued */
+    assert_false(host_is_shut_out(x));
+    {
+        TIDE_SCOPE(b.pool);
+        uint8_t *other = tide_acquire(b.pool, uint8_t, BYTES);
+        put(b.stream, other, BYTES, 2); /* the buffer is not even used */
+        assert_true(host_is_shut_out(x));
+        expect_ok(tide_pool_wait(b.pool));
+        assert_false(host_is_shut_out(x));
+        assert_int_equal(x[BYTES - 1], 1);
+    }
+    expect_ok(tide_buffer_release(buffers, buffer));
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
+/* ---- pools, shared buffers ------------------------------------------------------------------ */
+
+static void a_pool_of_managed_buffers_has_managed_slots(void **unused)
+{
+    (void)unused;
+    bench b = start_on(NULL);
+    tide_buffers *buffers = managed_on(&b);
+    tide_pool *pool = tide_pool_create(
+        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+    assert_non_null(pool);
+    for (uint8_t i = 0; i < 10; i++) {
+        TIDE_SCOPE(pool);
+        uint8_t *x = tide_zeros(pool, uint8_t, BYTES);
+        assert_non_null(x);
+        put(b.stream, x, BYTES, i);
+        expect_ok(tide_pool_wait(pool));
+        assert_int_equal(x[BYTES - 1], i);
+    }
+    assert_int_equal(fake_calls("cuMemAllocManaged"), 1);
+    assert_int_equal(fake_calls("cuMemAllocFromPoolAsync"), 0);
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
+static void a_device_shares_one_instance_of_it(void **unused)
+{
+    (void)unused;
+    bench b = start_on(NULL);
+    tide_buffers *one = tide_buffers_shared(b.device, TIDE_BUFFER_MANAGED);
+    assert_non_null(one);
+    assert_ptr_equal(tide_buffers_shared(b.device, TIDE_BUFFER_MANAGED), one);
+    tide_buffer buffer = tide_buffer_acquire_ready(one, BYTES, TIDE_BUFFER_MANAGED);
+    assert_int_equal(fake_calls("cuStreamSynchronize"), 0); /* nothing used it */
+    *(uint8_t *)tide_buffer_pointer(one, buffer) = 1;
+    expect_ok(tide_buffer_release_idle(one, buffer));
+    expect_ok(tide_buffers_destroy(one));
+    expect_ok(tide_buffers_destroy(one));
+    bench_end(&b);
+}
+
+/* ---- where there is none -------------------------------------------------------------------- */
+
+static void a_device_without_it_says_so(void **unused)
+{
+    (void)unused;
+    bench b = start_on(fake_no_managed);
+    assert_false(info_of(b.device).managed || info_of(b.device).concurrent);
+    assert_null(tide_buffers_shared(b.device, TIDE_BUFFER_MANAGED));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+    expect_said("no managed memory");
+    tide_buffers *plain = tide_buffers_create(b.device, NULL);
+    assert_int_equal(tide_buffer_acquire_on(plain, BYTES, TIDE_BUFFER_MANAGED, b.stream).generation,
+                     0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+    assert_int_equal(fake_calls("cuMemAllocManaged"), 0);
+    expect_ok(tide_buffers_destroy(plain));
+    tide_buffers *host = tide_buffers_create(
+        NULL, &(tide_buffers_options){.flags = TIDE_BUFFER_MANAGED}); /* is all the host's */
+    tide_buffer buffer = tide_buffer_acquire(host, BYTES);
+    memset(tide_buffer_pointer(host, buffer), 1, BYTES);
+    expect_ok(tide_buffer_release(host, buffer));
+    expect_ok(tide_buffers_destroy(host));
+    bench_end(&b);
+}
+
+static void no_memory_is_no_memory(void **unused)
+{
+    (void)unused;
+    bench b = start_on(NULL);
+    tide_buffers *buffers = managed_on(&b);
+    fake_fail("cuMemAllocManaged", 1, TIDE_CU_OUT_OF_MEMORY, false);
+    tide_buffer buffer = tide_buffer_acquire(buffers, BYTES); /* the second time there is some */
+    assert_int_not_equal(buffer.generation, 0);
+    expect_ok(tide_buffer_release(buffers, buffer));
+    fake_fail("cuMemAllocManaged", 1, TIDE_CU_OUT_OF_MEMORY, true);
+    assert_int_equal(tide_buffer_acquire(buffers, 100 * BYTES).generation, 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    fake_fail("cuMemAllocManaged", 1, TIDE_CU_INVALID_VALUE, true);
+    assert_int_equal(tide_buffer_acquire(buffers, 100 * BYTES).generation, 0);
+    assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_attached_to_the_host_is_not_the_devices),
+        cmocka_unit_test(no_device_without_it_gives_any),
+        cmocka_unit_test(a_capture_forbids_it),
+        cmocka_unit_test(host_and_device_use_the_same_bytes),
+        cmocka_unit_test(it_is_nobody_elses_before_its_work_is_over),
+        cmocka_unit_test(zeros_are_written_on_the_stream),
+        cmocka_unit_test(without_concurrent_access_the_host_waits_for_the_device),
+        cmocka_unit_test(a_pool_of_managed_buffers_has_managed_slots),
+        cmocka_unit_test(a_device_shares_one_instance_of_it),
+        cmocka_unit_test(a_device_without_it_says_so),
+        cmocka_unit_test(no_memory_is_no_memory),
+    };
+    return cmocka_run_group_tests_name("managed", tests, NULL, NULL);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* The fake's device memory from the inside: what memory.c and ipc.c share. */
+#ifndef FAKE_ARENA_H
+#define FAKE_ARENA_H
+
+#include "model.h"
+
+enum { BLOCKS = 4096, PAGE = 4096, ARENA_TABLE = BLOCKS * 4 };
+#define ARENA_BYTES ((size_t)512 << 20)
+
+/* A piece of the arena; free ones are used again, after what was queued before they were freed. */
+typedef struct block {
+    uint64_t address;
+    size_t bytes, used;
+    bool live, pinned, imported;
+    bool managed, host_only; /* host_only: attached to the host */
+    reserve *backed;         /* the memory pool that keeps it, or NULL */
+    set before;              /* of its release */
+} block;
+
+extern struct arena {
+    char *device, *host; /* the two views of the file */
+    int file;
+    uint32_t *opened; /* behind it: how often others have each block open; atomic */
+    size_t top;
+    block blocks[BLOCKS];
+    unsigned count;
+} arena;
+
+block *arena_new_block(void);                          /* or NULL */
+block *arena_find(uint64_t address, bool of_pool);     /* live, and begins here; or NULL */
+work arena_use_of(const block *one, const char *what); /* a write of all of it */
+
+void ipc_forget(void); /* all that was opened */
+
+#endif
