@@ -315,7 +315,7 @@ def sites_of_artefact(artefact):
 
 
 def where_in_artefact(artefact, address):
-    """The file may be gone (the setting `keep_code` of the environment keeps it): then there is no symbol."""
+    """The file may be gone (TIDEPOOL_KEEP_CODE keeps it): then there is no symbol."""
     first, last = int(artefact["first"]), int(artefact["last"])
     if not first <= address < last:
         return None

@@ -3,6 +3,7 @@
  * tracers name is there once. It ends in target_stop, with what it knows of itself on its standard
  * output: NAME=VALUE lines, asked for by the public interface. Its argument says how it ends. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -75,6 +76,15 @@ static bool target_tell_site(tide_site *site, void *user)
     return true;
 }
 
+/* As whoever samples the process would see it: an address in a file. */
+static void target_tell_code(void)
+{
+    Dl_info info;
+    if (dladdr(target_code, &info) != 0)
+        printf("code_file=%s\ncode_offset=%td\n", info.dli_fname,
+               (const char *)target_code - (const char *)info.dli_fbase);
+}
+
 static void target_tell(const tide_pool *pool)
 {
     static const char *const kinds[] = {"found",  "staged",  "published",
@@ -85,6 +95,7 @@ static void target_tell(const tide_pool *pool)
     printf("pid=%d\nheld=%zu\nlive=%zu\nallocations=%" PRIu64 "\ndepth=%zu\n", (int)getpid(),
            stats.bytes_held, stats.bytes_live, stats.allocations, stats.depth);
     tide_site_each(target_tell_site, NULL);
+    target_tell_code();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         printf("%s=%" PRIu64 "\n", kinds[i], target_events[i]);
 }
@@ -97,6 +108,9 @@ __attribute__((noinline)) static void target_stop(const char *how, tide_pool *po
     __asm__ volatile("" ::"r"(pool), "r"(scope), "r"(array), "r"(points), "r"(buffer),
                      "r"(target_site), "r"(target_code)
                      : "memory");
+    bool busy = strcmp(how, "busy") == 0;
+    for (int i = 0; busy && i < 20000000; i++)
+        target_use(pool, 2 * i);
     if (strcmp(how, "killed") == 0)
         kill(getpid(), SIGKILL);
 }
