@@ -48,15 +48,55 @@ static double target_use(tide_pool *pool, int turn)
     return d[0];
 }
 
-/* Learned, compiled, and, as the work changes, missed; then by the old plan again. */
+static bool target_learns(void)
+{
+    tide_learning_statistics learning;
+    return tide_learning_stats(&learning) == TIDE_OK && learning.compiled > 0;
+}
+
+/* Learned and, as the work changes, missed; where there is a stager also compiled and retired. */
 static void target_learn(tide_pool *pool)
 {
-    for (int phase = 0; phase < 6; phase++) {
+    bool all = false;
+    for (int phase = 0; !all; phase++) {
+        if (phase == 1000)
+            abort();
         for (int i = 0; i < 2000; i++)
             target_use(pool, 2 * i + phase % 2);
         if (tide_settle(60000) != TIDE_OK)
             abort();
+        all = phase >= 6 && target_events[TIDE_EVENT_MISSED] > 0 &&
+              (target_events[TIDE_EVENT_RETIRED] > 0 || !target_learns());
     }
+}
+
+/* ---- memory ------------------------------------------------------------------------------- */
+
+/* A pool that meets its limit, and is trimmed; buffers for which there is no memory, until what they
+ * cached is given back. */
+static void target_press(tide_buffers *buffers)
+{
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.name = "limited", .limit_bytes = 1 << 20});
+    if (pool == NULL || tide_acquire(pool, char, 1000) == NULL ||
+        tide_acquire(pool, double, 1000) == NULL || tide_acquire(pool, double, 1 << 20) != NULL)
+        abort();
+    tide_pool_reset(pool);
+    tide_trim_summary gone = tide_pool_trim(pool, TIDE_ALL_TYPES);
+    tide_pool_statistics stats;
+    if (tide_pool_stats(pool, &stats) != TIDE_OK || gone.slots != 2)
+        abort();
+    tide_tune_set("process_limit", 1);
+    if (tide_buffer_acquire(buffers, 8 << 20).generation != 0)
+        abort();
+    tide_tune_set("process_limit", 0);
+    tide_buffers_statistics pressed;
+    if (tide_buffers_stats(buffers, &pressed, NULL, 0) != TIDE_OK)
+        abort();
+    printf("limited_allocations=%" PRIu64 "\ntrimmed=%zu\npressed=%" PRIu64 "\n", stats.allocations,
+           gone.bytes, pressed.pressed);
+    if (tide_pool_destroy(pool) != TIDE_OK)
+        abort();
 }
 
 /* ---- what it knows of itself -------------------------------------------------------------- */
@@ -98,6 +138,10 @@ static void target_tell(const tide_pool *pool)
     target_tell_code();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         printf("%s=%" PRIu64 "\n", kinds[i], target_events[i]);
+    tide_learning_statistics learning;
+    if (tide_learning_stats(&learning) != TIDE_OK)
+        abort();
+    printf("ordered=%" PRIu64 "\n", learning.ordered);
 }
 
 /* Where it is looked at, and how it ends. */
@@ -127,6 +171,8 @@ static void target_open(const char *how, tide_pool *pool, tide_buffers *buffers)
     target_point *points = tide_acquire(pool, target_point, 30);
     if (array == NULL || points == NULL)
         abort();
+    if (tide_step() != TIDE_OK) /* all that happened is told */
+        abort();
     target_tell(pool);
     printf("points=%p\narray=%p\n", (void *)points, (void *)array);
     fflush(stdout);
@@ -140,11 +186,13 @@ int main(int count, char **args)
     tide_event_set_handler(target_count, NULL);
     tide_tune_set("keeper", 0);
     tide_tune_set("code_max", 1); /* so that code is retired */
+    tide_tune_set("adapt", 0);    /* that decides by the clock */
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = "target"});
     tide_buffers *buffers =
         tide_buffers_create(NULL, &(tide_buffers_options){.name = "target_buffers"});
     if (pool == NULL || buffers == NULL)
         abort();
+    target_press(buffers);
     target_learn(pool);
     target_open(count > 1 ? args[1] : "", pool, buffers);
     tide_buffers_destroy(buffers);
