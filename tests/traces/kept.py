@@ -117,5 +117,6 @@ it_stays_after_the_end()
 it_goes_where_nobody_asked()
 others_may_not_rename_it()
 perf_names_it()
-gdb_names_it_in_a_core_file()
+if CORES:
+    gdb_names_it_in_a_core_file()
 print("ok")

@@ -9,6 +9,7 @@ import tempfile
 
 SOURCE = pathlib.Path(sys.argv[1])
 TARGETS = dict(a.split("=", 1) for a in sys.argv[2:] if "=" in a)
+CORES = TARGETS.pop("sanitized", None) is None  # shadow memory makes them too large
 FOLDER = tempfile.TemporaryDirectory(prefix="tide-traces-")
 WORK = pathlib.Path(FOLDER.name)
 SKIPPED = 77

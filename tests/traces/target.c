@@ -54,6 +54,22 @@ static bool target_learns(void)
     return tide_learning_stats(&learning) == TIDE_OK && learning.compiled > 0;
 }
 
+/* Does the site run its code, and not a plan that observes it? Then that is the code to look for. */
+static bool target_runs_code(void)
+{
+    Dl_info info;
+    const void *code;
+    target_site = tide_site_find("target_scope", TIDE_KIND_SCOPE);
+    if (target_site == NULL)
+        abort();
+    memcpy(&code, &target_site->plan->enter, sizeof code);
+    if (dladdr(code, &info) == 0 || info.dli_sname == NULL ||
+        strncmp(info.dli_sname, "tide_target_scope_", 18) != 0)
+        return false;
+    target_code = code;
+    return true;
+}
+
 /* Learned and, as the work changes, missed; where there is a stager also compiled and retired. */
 static void target_learn(tide_pool *pool)
 {
@@ -66,7 +82,7 @@ static void target_learn(tide_pool *pool)
         if (tide_settle(60000) != TIDE_OK)
             abort();
         all = phase >= 6 && target_events[TIDE_EVENT_MISSED] > 0 &&
-              (target_events[TIDE_EVENT_RETIRED] > 0 || !target_learns());
+              ((target_events[TIDE_EVENT_RETIRED] > 0 && target_runs_code()) || !target_learns());
     }
 }
 
@@ -108,8 +124,6 @@ static bool target_tell_site(tide_site *site, void *user)
     if (tide_site_info(site, &information) != TIDE_OK ||
         strcmp(information.name, "target_scope") != 0)
         return true;
-    target_site = site;
-    memcpy(&target_code, &site->plan->enter, sizeof target_code);
     printf("site=%" PRIu64 "\nsite_address=%p\ntier=%s\nmisses=%" PRIu64 "\nreason=%s\nline=%u\n",
            information.id, (void *)site, tide_tier_name(information.tier), information.misses,
            information.reason_code, information.line);
