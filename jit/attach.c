@@ -7,6 +7,7 @@
 #include "jit/cache/artefact.h"
 #include "jit/events/event.h"
 #include "jit/facts/stats.h"
+#include "jit/gdb_script.h"
 #include "jit/kernels/modules.h"
 #include "jit/learn/adapt.h"
 #include "jit/learn/keeper.h"

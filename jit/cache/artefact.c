@@ -188,7 +188,7 @@ tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error,
     }
     artefact->handle = handle;
     artefact_find_range(artefact);
-    artefact->temporary = temporary ? getpid() : 0;
+    artefact->temporary = temporary && !tide_directory_keeps() ? getpid() : 0;
     artefact_enlist(artefact);
     return artefact;
 }

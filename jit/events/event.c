@@ -10,6 +10,7 @@
 #include "jit/cache/artefact.h"
 #include "jit/cache/limbo.h"
 #include "jit/events/line.h"
+#include "jit/events/probe.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
@@ -110,6 +111,8 @@ void tide_event_note(tide_event_kind kind, tide_site *site, tide_tier tier, tide
                      const char *detail)
 {
     tide_assert(kind <= TIDE_EVENT_GAVE_UP && reason < TIDE_REASON_COUNT && detail != NULL);
+    tide_event_probe(kind, site, event_site_id(site), site != NULL ? tide_site_name(site) : "",
+                     tier, tide_reason_code(reason));
     event_take_lock();
     event_serial++;
     if (event_listener == NULL && !event_is_heard_also() && !event_is_written()) {

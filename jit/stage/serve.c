@@ -86,13 +86,21 @@ static void *serve_watch_for_end(void *nothing)
     return nothing;
 }
 
+/* Is it code that is to stay: directly in a directory of that name? */
+static bool serve_is_kept(const char *path, const struct FTW *where)
+{
+    const char *name = strrchr(serve_host.directory, '/'), *end = strrchr(path, '.');
+    return name != NULL && where->level == 1 && end != NULL && strcmp(end, ".so") == 0 &&
+           strncmp(name + 1, TIDE_ARTEFACTS_KEPT, strlen(TIDE_ARTEFACTS_KEPT)) == 0;
+}
+
 static int serve_remove_one(const char *path, const struct stat *status, int what,
                             struct FTW *where)
 {
     (void)status;
     (void)what;
-    (void)where;
-    remove(path);
+    if (!serve_is_kept(path, where))
+        remove(path); /* one that is not empty stays */
     return 0;
 }
 

@@ -23,6 +23,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/descriptor.h"
 #include "runtime/base/os.h"
+#include "runtime/scope/compiled.h"
 
 enum { DEPTH_MAX = 8 }; /* compilers make a folder or two in it, no more */
 
@@ -33,11 +34,17 @@ static struct {
     tide_descriptor held;
     struct statx_timestamp born; /* 0: the file system does not tell */
     pid_t owner;
+    bool keeps; /* its code stays */
 } directory_own = {.held = {.number = -1}};
 
 bool tide_directory_made(void)
 {
     return directory_own.path[0] != '\0' && directory_own.owner == getpid();
+}
+
+bool tide_directory_keeps(void)
+{
+    return tide_directory_made() && directory_own.keeps;
 }
 
 /* Always false. */
@@ -49,7 +56,10 @@ static bool directory_say(char *error, size_t room, const char *what, const char
 
 /* ---- clearing ----------------------------------------------------------------------------- */
 
-static void directory_clear(int descriptor, int depth);
+/* Files that stay when a directory is cleared. */
+typedef enum directory_spared { DIRECTORY_SPARE_NONE, DIRECTORY_SPARE_CODE } directory_spared;
+
+static void directory_clear(int descriptor, int depth, directory_spared spared);
 
 static void directory_clear_entry(int parent, const char *name, int depth)
 {
@@ -59,12 +69,18 @@ static void directory_clear_entry(int parent, const char *name, int depth)
     int inner = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (inner < 0)
         return;
-    directory_clear(inner, depth - 1);
+    directory_clear(inner, depth - 1, DIRECTORY_SPARE_NONE);
     (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
+static bool directory_spares(const char *name, directory_spared spared)
+{
+    size_t length = strlen(name);
+    return spared == DIRECTORY_SPARE_CODE && length > 3 && strcmp(name + length - 3, ".so") == 0;
+}
+
 /* Closes the descriptor. */
-static void directory_clear(int descriptor, int depth)
+static void directory_clear(int descriptor, int depth, directory_spared spared)
 {
     tide_assert(descriptor >= 0);
     DIR *list = fdopendir(descriptor);
@@ -73,7 +89,8 @@ static void directory_clear(int descriptor, int depth)
         return;
     }
     for (struct dirent *entry; (entry = readdir(list)) != NULL;)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            !directory_spares(entry->d_name, spared))
             directory_clear_entry(dirfd(list), entry->d_name, depth);
     closedir(list);
 }
@@ -136,6 +153,7 @@ static void directory_let_go(void)
 {
     tide_descriptor_close(&directory_own.held);
     directory_own.path[0] = '\0';
+    directory_own.keeps = false;
 }
 
 static int directory_open(const char *path)
@@ -163,6 +181,26 @@ static bool directory_may_execute(const char *path, const char *parent)
     return false;
 }
 
+/* Opens what has been made at the path. */
+static bool directory_hold(const char path[TIDE_DIRECTORY_PATH], const char *parent, char *error,
+                           size_t room)
+{
+    bool may_execute = directory_may_execute(path, parent);
+    int descriptor = may_execute ? directory_open(path) : -1;
+    if (descriptor < 0) {
+        directory_say(error, room, may_execute ? strerror(errno) : "mounted noexec", path);
+        (void)rmdir(path);
+        return false;
+    }
+    directory_let_go();
+    memcpy(directory_own.path, path, TIDE_DIRECTORY_PATH);
+    directory_own.held = tide_descriptor_hold(descriptor);
+    directory_own.born = directory_ask_birth(descriptor);
+    directory_own.owner = getpid();
+    tide_assert(tide_directory_made());
+    return true;
+}
+
 static bool directory_make_in(const char *parent, char *error, size_t room)
 {
     char path[TIDE_DIRECTORY_PATH];
@@ -175,26 +213,63 @@ static bool directory_make_in(const char *parent, char *error, size_t room)
     if (mkdtemp(path) == NULL)
         return directory_say(error, room, strerror(errno), path);
     directory_clear_left_overs(parent, system);
-    bool may_execute = directory_may_execute(path, parent);
-    int descriptor = may_execute ? directory_open(path) : -1;
-    if (descriptor < 0) {
-        directory_say(error, room, may_execute ? strerror(errno) : "mounted noexec", path);
-        (void)rmdir(path);
-        return false;
-    }
-    directory_let_go();
-    memcpy(directory_own.path, path, sizeof path);
-    directory_own.held = tide_descriptor_hold(descriptor);
-    directory_own.born = directory_ask_birth(descriptor);
-    directory_own.owner = getpid();
-    tide_assert(tide_directory_made());
+    return directory_hold(path, parent, error, room);
+}
+
+/* Whoever else could rename what lies in the folder could put code of their own in the place of
+ * ours. */
+static bool directory_may_keep_in(const char *folder, char *error, size_t room)
+{
+    struct stat seen;
+    if ((mkdir(folder, 0700) != 0 && errno != EEXIST) || stat(folder, &seen) != 0)
+        return directory_say(error, room, strerror(errno), folder);
+    if (!S_ISDIR(seen.st_mode))
+        return directory_say(error, room, "this is no folder", folder);
+    if ((seen.st_uid != geteuid() && seen.st_uid != 0) ||
+        ((seen.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (seen.st_mode & S_ISVTX) == 0))
+        return directory_say(error, room, "others may rename what lies there", folder);
     return true;
+}
+
+/* Where code is to stay. */
+static bool directory_make_kept(const char *folder, char *error, size_t room)
+{
+    char path[TIDE_DIRECTORY_PATH];
+    if (!directory_may_keep_in(folder, error, room))
+        return false;
+    int length =
+        snprintf(path, sizeof path, "%s/" TIDE_ARTEFACTS_KEPT "%d-XXXXXX", folder, (int)getpid());
+    if (length < 0 || (size_t)length >= sizeof path)
+        return directory_say(error, room, "its path is longer than 255 bytes", folder);
+    if (mkdtemp(path) == NULL)
+        return directory_say(error, room, strerror(errno), path);
+    if (!directory_hold(path, folder, error, room))
+        return false;
+    directory_own.keeps = true;
+    tide_assert(tide_directory_keeps());
+    return true;
+}
+
+/* Said once: then code is made all the same, and goes with the process. */
+static void directory_say_not_kept(const char *error)
+{
+    static bool said;
+    char line[TIDE_DIRECTORY_PATH + 256];
+    int length = snprintf(line, sizeof line, "tidepool: code is not kept: %s\n", error);
+    tide_assert(length > 0);
+    if (!said)
+        tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
+    said = true;
 }
 
 /* In the first of the usual places that lets us. */
 static bool directory_make(char *error, size_t room)
 {
     const tide_locate_environment *said = tide_locate_environment_get();
+    if (said->keep_code != NULL && directory_make_kept(said->keep_code, error, room))
+        return true;
+    if (said->keep_code != NULL)
+        directory_say_not_kept(error);
     const char *const places[] = {said->runtime, said->temporary, "/tmp",    "/var/tmp",
                                   "/dev/shm",    said->cache,     said->home};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
@@ -284,7 +359,8 @@ void tide_directory_remove(void)
     if (descriptor >= 0) {
         const char *name = strrchr(directory_own.path, '/') + 1;
         int parent = openat(descriptor, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        directory_clear(descriptor, DEPTH_MAX); /* closes it */
+        directory_clear(descriptor, DEPTH_MAX, /* closes it */
+                        directory_own.keeps ? DIRECTORY_SPARE_CODE : DIRECTORY_SPARE_NONE);
         if (parent >= 0 && fstatat(parent, name, &seen, AT_SYMLINK_NOFOLLOW) == 0 &&
             directory_is_own(&seen))
             (void)unlinkat(parent, name, AT_REMOVEDIR);

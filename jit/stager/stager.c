@@ -13,6 +13,7 @@
 #include "jit/stager/queue.h"
 #include "jit/stager/workers.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/probe.h"
 #include "runtime/base/settings.h"
 
 /* ---- giving requests to workers ----------------------------------------------------------- */
@@ -132,6 +133,8 @@ bool tide_stager_submit(uint64_t id, const char *specs, size_t bytes)
     tide_worker_figures.requests++;
     stager_attend(); /* so that it is not given to one that died while idle */
     bool added = tide_queue_add(id, specs, bytes);
+    if (added)
+        TIDE_USDT(compile_begin, id, bytes);
     stager_attend();
     return added;
 }
@@ -164,6 +167,7 @@ bool tide_stager_poll(tide_stager_answer *out, int timeout_ms)
         tide_workers_wait(stager_until_due(left));
         stager_attend();
     }
+    TIDE_USDT(compile_end, out->request, (int)out->result, out->spent_us);
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tidepool report and tidepool trace: a record read, and something made of it. */
+/* tidepool report, tidepool trace and tidepool pprof: a record read, and something made of it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "profiler/report/code.h"
 #include "profiler/report/data.h"
 #include "profiler/report/page.h"
+#include "profiler/report/pprof.h"
 #include "profiler/report/trace.h"
 #include "profiler/tool/clean.h"
 #include "profiler/tool/tool.h"
@@ -142,4 +143,37 @@ int tool_trace(int count, char **args)
         return tool_complain(TOOL_BROKEN, "%s", outcome.problem);
     }
     return tide_output_end(&output) ? report_end(&outcome) : TOOL_NO;
+}
+
+/* ---- the profile ---- */
+
+static int report_profile(const tide_history *history, const char *path)
+{
+    tide_output output;
+    if (!tide_output_open(&output, path))
+        return TOOL_NO;
+    if (!tide_pprof_write(output.file, history)) {
+        tide_output_drop(&output);
+        return tool_complain(TOOL_NO, "memory is short");
+    }
+    return tide_output_end(&output) ? TOOL_OK : TOOL_NO;
+}
+
+int tool_pprof(int count, char **args)
+{
+    tool_options options;
+    tide_history history = {0};
+    tide_record_outcome outcome;
+    int code = tool_options_read(&count, args, "o", 1, 1, &options);
+    if (code != TOOL_OK)
+        return TOOL_OPTIONS_CODE(code);
+    if (options.output == NULL)
+        return tool_complain(TOOL_USAGE,
+                             "pprof: name a file for it: -o FILE, or -o - for the standard output");
+    code = report_read(args[1], &history, &outcome);
+    if (code != TOOL_OK)
+        return code;
+    code = report_profile(&history, options.output);
+    tide_history_free(&history);
+    return code != TOOL_OK ? code : report_end(&outcome);
 }

@@ -22,7 +22,7 @@ _tidepool()
         fi
         position=$((position - 1))
         ;;
-    replay | record | report | trace)
+    pprof | replay | record | report | trace)
         COMPREPLY=($(compgen -f -- "$current"))
         return
         ;;

@@ -6,6 +6,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/base/probe.h"
 #include "runtime/buffers/address.h"
 #include "runtime/device/budget.h"
 
@@ -282,6 +283,7 @@ static tide_status depot_allocate(tide_buffers *buffers, const tide_want *want, 
     tide_lock_take(&buffers->mutex);
     buffers->pressed++;
     tide_lock_let_go(&buffers->mutex);
+    TIDE_USDT(buffers_pressed, buffers, (const char *)buffers->name, bytes);
     status = depot_allocate_again(buffers, want, bytes, data);
     if (status == TIDE_ERROR_LIMIT)
         return tide_budget_refuse(tide_hand_over_device_of(buffers, want->key), bytes, want->call);

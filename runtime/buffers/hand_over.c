@@ -62,7 +62,8 @@ bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *recor
         return true;
     record->stream = passing->number;
     record->mark = device->methods->mark(device, passing->stream);
-    if (record->mark == NULL && tide_hand_over_memory_of(buffers, record->key) != TIDE_MEMORY_DEVICE)
+    if (record->mark == NULL &&
+        tide_hand_over_memory_of(buffers, record->key) != TIDE_MEMORY_DEVICE)
         (void)device->methods->wait(device, passing->stream);
     return record->mark != NULL;
 }

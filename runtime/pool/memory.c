@@ -3,6 +3,7 @@
 #include "runtime/pool/memory.h"
 
 #include "runtime/base/error.h"
+#include "runtime/base/probe.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/check/guard.h"
@@ -136,12 +137,15 @@ static tide_status memory_size(const tide_pool *pool, const tide_row *row,
         return tide_fail(TIDE_ERROR_SIZE, request->call, "%zu bytes of %s exceed the address space",
                          request->bytes, type);
     size_t wanted = memory_least_bytes(request, align);
-    if (wanted > room)
+    if (wanted > room) {
+        TIDE_USDT(pool_limit, pool, (const char *)core->name, row->type, wanted,
+                  core->memory.limit_bytes);
         return tide_fail(TIDE_ERROR_LIMIT, request->call,
                          "%zu bytes of %s would take pool '%s' from %zu past its limit of %zu "
                          "bytes: %zu are missing",
                          wanted, type, core->name, core->memory.bytes_held,
                          core->memory.limit_bytes, wanted - room);
+    }
     *bytes = memory_round_up(memory_grown_bytes(core, record, wanted, room / align * align), align);
     if (memory_draws_buffers(core, row, align) && !core->disabled)
         *bytes = memory_whole_buffer(core, *bytes, room);
@@ -217,6 +221,8 @@ static tide_status memory_allocate_on(tide_pool *pool, const tide_row *row, size
         return memory_draw_buffer(pool, bytes, call, buffer, data);
     memory_ask_program(pool, row, bytes);
     tide_status status = memory_allocate_asking(pool, device, bytes, align, data);
+    if (status == TIDE_ERROR_LIMIT) /* that others share */
+        TIDE_USDT(pool_limit, pool, (const char *)core->name, row->type, bytes, 0);
     if (status == TIDE_ERROR_LIMIT && (!device->host || device == &tide_device_host))
         return tide_budget_refuse(device, bytes, call);
     if (status == TIDE_ERROR_MEMORY)

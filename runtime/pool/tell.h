@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The program's hook is told of each change of the memory that a pool holds. The pool is shut
- * meanwhile, and no lock is held. */
+/* The program's hook is told of each change of the memory that a pool holds, and so is who traces it.
+ * The pool is shut meanwhile, and no lock is held. */
 #ifndef TIDEPOOL_RUNTIME_POOL_TELL_H
 #define TIDEPOOL_RUNTIME_POOL_TELL_H
 
 #include "runtime/base/lock.h"
+#include "runtime/base/probe.h"
 #include "runtime/pool/shut.h"
 
 /* The books say already what is told. The place is that of the acquire, or nowhere. */
@@ -13,6 +14,9 @@ static inline void tide_pool_tell(tide_pool *pool, tide_pool_happening happening
                                   tide_place place)
 {
     const tide_pool_core *core = pool->core;
+    if (happening == TIDE_POOL_ALLOCATED)
+        TIDE_USDT(pool_grow, pool, (const char *)core->name, row->type, bytes,
+                  core->memory.bytes_held);
     if (TIDE_LIKELY(core->hook == NULL))
         return;
     bool known = place.file != NULL;

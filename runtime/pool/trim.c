@@ -6,6 +6,7 @@
  * Both touch slots from `next` on only, so no live array moves or shrinks, at any depth. */
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/probe.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/budget.h"
 #include "runtime/pool/change.h"
@@ -134,8 +135,11 @@ static tide_trim_summary trim_each_row(tide_pool *pool, tide_type type, const ch
     }
     tide_change_end(pool->core, before);
     tide_assert_valid(pool);
-    if (summary.slots != 0)
+    if (summary.slots != 0) {
+        TIDE_USDT(pool_trim, pool, (const char *)pool->core->name, summary.slots, summary.bytes,
+                  pool->core->memory.bytes_held);
         tide_budget_trimmed(pool->core->device);
+    }
     return summary;
 }
 

@@ -43,6 +43,9 @@ extern const tide_runtime tide_runtime_general;
 
 #define TIDE_ARTEFACT_MAGIC UINT64_C(0x6c6f6f7065646974) /* "tidepool" */
 
+/* How the name of a directory begins in which artefacts stay when everything else of it goes. */
+#define TIDE_ARTEFACTS_KEPT "tidepool-kept-"
+
 /* Every place that compiled code may look at: structure, field. */
 /* clang-format off */
 #define TIDE_COMPILED_LAYOUT(X)                                                                    \

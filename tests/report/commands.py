@@ -226,6 +226,83 @@ def trace():
     check([(r["name"], r["ts"]) for r in instants] == [(e["kind"], e["time_ns"] / 1e3) for e in events], "events")
 
 
+def fields(message):
+    """What a message of protobuf says: (field, number or bytes) in order."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte, at = message[at], at + 1
+            value, shift = value | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        key = number()
+        value = number()
+        if key & 7 == 2:
+            value, at = message[at:at + value], at + value
+            check(at <= len(message), "a field ends with its message")
+        else:
+            check(key & 7 == 0, f"a kind of field that pprof has not: {key}")
+        yield key >> 3, value
+
+
+def profile_of(message):
+    """A profile with its numbers replaced by what they stand for: its types, then stack, values and labels of each sample."""
+    rows = list(fields(message))
+    texts = [value.decode() for field, value in rows if field == 6]
+    functions = {f[1]: (texts[f[2]], texts[f[4]]) for f in (dict(fields(v)) for field, v in rows if field == 5)}
+    places = {}
+    for location in (dict(fields(v)) for field, v in rows if field == 4):
+        line = dict(fields(location[4]))
+        places[location[1]] = (*functions[line[1]], line[2])
+    types = [(texts[t[1]], texts[t[2]]) for t in (dict(fields(v)) for field, v in rows if field == 1)]
+    samples = []
+    for sample in (list(fields(v)) for field, v in rows if field == 2):
+        labels = [dict(fields(v)) for field, v in sample if field == 3]
+        samples.append(([places[v] for field, v in sample if field == 1], [v for field, v in sample if field == 2],
+                        {texts[label[1]]: texts[label[2]] for label in labels}))
+    check(texts[0] == "", "the first text is empty")
+    check(len(functions) == len(places) == len([1 for field, _ in rows if field == 5]), "no two frames have one number")
+    return types, samples, dict(rows)
+
+
+def pprof():
+    path = work / "profile.pb"
+    check(run("pprof", sample, "-o", path).returncode == 0, "pprof")
+    types, samples, rest = profile_of(path.read_bytes())
+    check(types == [("uses", "count"), ("time", "nanoseconds"), ("misses", "count"), ("peak", "bytes")], f"types: {types}")
+    facts = [l for l in read_lines(sample) if l.get("format") == "tidepool-facts"]
+    found = {stack[0][0]: (stack, values, labels) for stack, values, labels in samples}
+    check(len(found) == len(samples), "each is there once")
+    first, last = ({s["id"]: s for s in f["sites"]} for f in (facts[0], facts[-1]))
+    for site in last.values():
+        stack, values, labels = found.pop(f"site {site['name']} #{site['id']}")
+        uses = site["uses"] - first.get(site["id"], {"uses": 0})["uses"]
+        misses = site["misses"] - first.get(site["id"], {"misses": 0})["misses"]
+        check(abs(values[0] - uses) < 1 and abs(values[1] - uses * site["use_ns"]) <= 1 + values[1] * 1e-9 and
+              values[2] == misses and values[3] == 0, f"site {site['name']}: {values}")
+        check(stack[0][1:] == (site["file"], site["line"]) and stack[-1][0] == facts[-1]["program"], f"its stack: {stack}")
+        check([frame[0] for frame in stack[1:-1]] == ([site["function"]] if site["function"] else []), f"its function: {stack}")
+        check(labels["tier"] == site["tier"] and labels["kind"] == site["kind"], f"its labels: {labels}")
+    for noun, key in ("pool", "peak_bytes"), ("buffers", "high_bytes"):
+        for one in facts[-1]["pools" if noun == "pool" else "buffers"]:
+            stack, values, labels = found.pop(f"{noun} {one['name']} #{one['id']}")
+            check(values == [0, 0, 0, one[key]] and labels["device"] == one["device"], f"{noun}: {values} {labels}")
+    check(all(name.split()[0] in ("site", "pool", "buffers") for name in found), f"what else is there: {list(found)}")
+    check(rest[9] == facts[-1]["wall_ns"] and rest[10] == facts[-1]["time_ns"] - facts[0]["time_ns"], "its times")
+    if shutil.which("pprof") and not launcher:
+        top = subprocess.run(["pprof", "-top", "-sample_index=uses", path], capture_output=True, text=True, timeout=120)
+        check(top.returncode == 0 and "site " in top.stdout, f"pprof reads it: {top}")
+    refused(2, "name a file", "pprof", sample)
+    for bad in ("empty", "version", "ends"):
+        refused(4, "", "pprof", work / f"bad-{bad}.rec", "-o", work / "none.pb")
+    nothing_left("none.pb")
+
+
 def fetch(url, **headers):
     request = urllib.request.Request(url, headers=headers)
     with urllib.request.urlopen(request, timeout=20) as answer:
@@ -366,6 +443,7 @@ records_nothing()
 bad_files()
 trace()
 alerts_fire()
+pprof()
 serves("metrics", "/metrics", scrape)
 serves("web", "/", watch)
 if "ncurses" not in run("top").stderr:

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* A record as a profile in the format of pprof (profile.proto), not compressed: uses, time and misses
+ * by site, most bytes by pool and by instance of buffers. */
+#ifndef TIDEPOOL_PROFILER_REPORT_PPROF_H
+#define TIDEPOOL_PROFILER_REPORT_PPROF_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "profiler/report/history.h"
+
+/* False without memory: then nothing was written. */
+bool tide_pprof_write(FILE *out, const tide_history *history);
+
+#endif
