@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One private directory. It is known by an open descriptor, not by its name alone: if something
  * else stands at its path, that is neither trusted nor removed. The descriptor also leads to it
- * after chroot. Should the program close it, the directory is known by device, inode and time of
- * birth. (The first two alone would not do: a directory that is made after ours was removed may get
- * the same ones.) */
+ * after chroot. Should the program close it, the directory is known by what tells descriptors apart. */
 #define _GNU_SOURCE
 #include "jit/stager/directory.h"
 
@@ -32,7 +30,6 @@ _Static_assert(TIDE_DIRECTORY_PATH == 256, "a message says how long the path may
 static struct {
     char path[TIDE_DIRECTORY_PATH]; /* empty: there is none */
     tide_descriptor held;
-    struct statx_timestamp born; /* 0: the file system does not tell */
     pid_t owner;
     bool keeps; /* its code stays */
 } directory_own = {.held = {.number = -1}};
@@ -140,14 +137,6 @@ static void directory_clear_left_overs(const char *path, uint32_t system)
 
 /* ---- making ------------------------------------------------------------------------------- */
 
-static struct statx_timestamp directory_ask_birth(int descriptor)
-{
-    struct statx seen = {.stx_mask = 0};
-    bool told = statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &seen) == 0 &&
-                (seen.stx_mask & STATX_BTIME) != 0;
-    return told ? seen.stx_btime : (struct statx_timestamp){0};
-}
-
 /* Also closes what a forked child inherited, when it makes its own. */
 static void directory_let_go(void)
 {
@@ -195,7 +184,6 @@ static bool directory_hold(const char path[TIDE_DIRECTORY_PATH], const char *par
     directory_let_go();
     memcpy(directory_own.path, path, TIDE_DIRECTORY_PATH);
     directory_own.held = tide_descriptor_hold(descriptor);
-    directory_own.born = directory_ask_birth(descriptor);
     directory_own.owner = getpid();
     tide_assert(tide_directory_made());
     return true;
@@ -298,7 +286,6 @@ static bool directory_is_own(const struct stat *seen)
 /* Its descriptor; it is opened again if the program closed it. -1: it is not there. */
 static int directory_reach(void)
 {
-    struct stat seen;
     tide_assert(tide_directory_made());
     int descriptor = tide_descriptor_get(&directory_own.held);
     if (descriptor >= 0)
@@ -306,13 +293,12 @@ static int directory_reach(void)
     descriptor = directory_open(directory_own.path);
     if (descriptor < 0)
         return -1;
-    struct statx_timestamp born = directory_ask_birth(descriptor);
-    if (fstat(descriptor, &seen) != 0 || !directory_is_own(&seen) ||
-        born.tv_sec != directory_own.born.tv_sec || born.tv_nsec != directory_own.born.tv_nsec) {
+    tide_descriptor found = tide_descriptor_hold(descriptor);
+    if (!tide_descriptor_same(&found, &directory_own.held)) {
         close(descriptor);
         return -1;
     }
-    directory_own.held = tide_descriptor_hold(descriptor);
+    directory_own.held = found;
     return descriptor;
 }
 

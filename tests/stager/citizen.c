@@ -25,6 +25,7 @@
 #include "jit/stager/directory.h"
 #include "jit/stager/locate.h"
 #include "jit/stager/test_hooks.h"
+#include "runtime/base/descriptor.h"
 #include "runtime/base/settings.h"
 
 enum { NOBODY = 65533 };
@@ -461,6 +462,36 @@ static void a_program_may_close_every_descriptor(void **state)
     assert_int_equal(count_directories(), 0);
 }
 
+/* A file system may give the next file the inode of one that was removed. */
+static void a_file_with_the_inode_of_another_is_not_taken_for_it(void **state)
+{
+    enum { TRIES = 1000 };
+    struct stat before, after;
+    bool again = false;
+    (void)state;
+    const char *path = in_folder("held");
+    for (int i = 0; i < TRIES && !again; i++) {
+        assert_int_equal(mkdir(path, 0700), 0);
+        int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        tide_descriptor held = tide_descriptor_hold(directory);
+        assert_int_equal(tide_descriptor_get(&held), directory);
+        assert_int_equal(fstat(directory, &before), 0);
+        close(directory);
+        assert_int_equal(tide_descriptor_get(&held), -1);
+        assert_int_equal(rmdir(path), 0);
+        int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        assert_int_equal(file, directory);
+        assert_int_equal(fstat(file, &after), 0);
+        assert_int_equal(tide_descriptor_get(&held), -1);
+        tide_descriptor_close(&held);
+        assert_int_equal(close(file), 0); /* it was left open */
+        assert_int_equal(unlink(path), 0);
+        again = before.st_ino == after.st_ino;
+    }
+    if (!again)
+        skip(); /* this one does not */
+}
+
 /* ---- where the directory lies ------------------------------------------------------------- */
 
 static void change_root(void)
@@ -542,6 +573,7 @@ int main(int argc, char **argv)
         STAGER_TEST(it_is_not_as_urgent_as_the_program),
         STAGER_TEST(it_has_no_privilege_that_the_program_gave_up),
         STAGER_TEST(a_program_may_close_every_descriptor),
+        STAGER_TEST(a_file_with_the_inode_of_another_is_not_taken_for_it),
         STAGER_TEST(after_a_change_of_root_nothing_is_left),
         STAGER_TEST(what_killed_processes_left_is_removed),
         STAGER_TEST(a_folder_that_cannot_be_executed_from_is_passed_over),
