@@ -2,6 +2,8 @@
 /* Buffers as Python objects: with the buffer protocol and DLPack. */
 #include "core.h"
 
+#include "dlpack.h"
+
 #include <memory>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -92,49 +94,52 @@ static void buffer_put(PyObject *self, Py_buffer *)
 
 /* ---- DLPack ---- */
 
+/* One tensor that is offered, of either kind. */
 struct Offered {
-    tide_dl_managed managed;
+    union {
+        tide_dl_managed managed;
+        tide_dl_old old;
+    };
     int64_t shape, stride;
 };
 
 /* Any thread, with the GIL or without; not after the interpreter's end. */
-static void offered_delete(tide_dl_managed *managed)
+static void offered_end(void *owner, Offered *offered)
 {
     if (Py_IsInitialized()) {
         PyGILState_STATE state = PyGILState_Ensure();
-        PyObject *self = static_cast<PyObject *>(managed->manager_ctx);
+        PyObject *self = static_cast<PyObject *>(owner);
         nb::inst_ptr<Buffer>(nb::handle(self))->exports--;
         Py_DECREF(self);
         PyGILState_Release(state);
     }
-    delete reinterpret_cast<Offered *>(managed);
+    delete offered;
 }
 
-static const char versioned[] = "dltensor_versioned";
+static void offered_delete(tide_dl_managed *managed)
+{
+    offered_end(managed->manager_ctx, reinterpret_cast<Offered *>(managed));
+}
+
+static void offered_delete_old(tide_dl_old *managed)
+{
+    offered_end(managed->manager_ctx, reinterpret_cast<Offered *>(managed));
+}
 
 /* Of a capsule that no consumer took. */
 static void capsule_delete(PyObject *capsule)
 {
-    if (PyCapsule_IsValid(capsule, versioned)) {
-        auto *managed = static_cast<tide_dl_managed *>(PyCapsule_GetPointer(capsule, versioned));
-        managed->deleter(managed);
-    }
+    if (PyCapsule_IsValid(capsule, dl_capsule))
+        offered_delete(static_cast<tide_dl_managed *>(PyCapsule_GetPointer(capsule, dl_capsule)));
+    else if (PyCapsule_IsValid(capsule, dl_capsule_old))
+        offered_delete_old(
+            static_cast<tide_dl_old *>(PyCapsule_GetPointer(capsule, dl_capsule_old)));
 }
 
 [[noreturn]] static void refuse(const char *why)
 {
     PyErr_SetString(PyExc_BufferError, why);
     throw nb::python_error();
-}
-
-/* The first number of a pair that a consumer gives. */
-static long first_of(nb::handle pair)
-{
-    nb::object first = pair[0];
-    long value = PyLong_AsLong(first.ptr());
-    if (value == -1 && PyErr_Occurred())
-        throw nb::python_error();
-    return value;
 }
 
 static bool is_true(nb::handle object)
@@ -145,18 +150,47 @@ static bool is_true(nb::handle object)
     return value != 0;
 }
 
-/* Can a consumer that asks so have the buffer? This may run code of the program. */
-static void want_offer(nb::handle stream, nb::handle max_version, nb::handle dl_device,
-                       nb::handle copy)
+/* Can a consumer that asks so have the buffer? This may run code of the program. Consumers that say
+ * no version know the tensor from before versions alone. */
+static void want_offer(nb::handle stream, nb::handle dl_device, nb::handle copy)
 {
-    if (max_version.is_none() || first_of(max_version) < TIDE_DL_MAJOR)
-        refuse("only tensors of DLPack 1 are offered, the consumer asks for an older version");
     if (!stream.is_none())
         throw nb::value_error("memory of the host has no stream");
     if (!copy.is_none() && is_true(copy))
         refuse("buffers are shared, not copied");
-    if (!dl_device.is_none() && first_of(dl_device) != TIDE_DL_CPU)
+    if (!dl_device.is_none() && dl_first_of(dl_device) != TIDE_DL_CPU)
         refuse("the buffer is memory of the host");
+}
+
+static tide_dl_tensor tensor_of(const Buffer &buffer, Offered *offered)
+{
+    offered->shape = int64_t(buffer.asked);
+    offered->stride = 1;
+    tide_dl_tensor tensor = {};
+    tensor.data = buffer.data;
+    tensor.device.device_type = TIDE_DL_CPU;
+    tensor.ndim = 1;
+    tensor.dtype.code = TIDE_DL_UINT;
+    tensor.dtype.bits = 8;
+    tensor.dtype.lanes = 1;
+    tensor.shape = &offered->shape;
+    tensor.strides = &offered->stride;
+    return tensor;
+}
+
+static Offered *offered_make(PyObject *self, const Buffer &buffer, bool old)
+{
+    auto *offered = new Offered{};
+    if (old) {
+        offered->old = {tensor_of(buffer, offered), self, offered_delete_old};
+    } else {
+        offered->managed.version.major = TIDE_DL_MAJOR;
+        offered->managed.version.minor = TIDE_DL_MINOR;
+        offered->managed.manager_ctx = self;
+        offered->managed.deleter = offered_delete;
+        offered->managed.tensor = tensor_of(buffer, offered);
+    }
+    return offered;
 }
 
 /* Whether the buffer is live is asked last: what reads arguments may release it. */
@@ -166,25 +200,11 @@ static nb::object buffer_dlpack(nb::handle_t<Buffer> self, nb::object stream,
     if (!nb::inst_ready(self))
         throw nb::type_error("the buffer was not acquired");
     Buffer &buffer = *nb::inst_ptr<Buffer>(self);
-    want_offer(stream, max_version, dl_device, copy);
+    bool old = max_version.is_none() || dl_first_of(max_version) < TIDE_DL_MAJOR;
+    want_offer(stream, dl_device, copy);
     want_live(buffer);
-    auto *offered = new Offered{};
-    offered->shape = int64_t(buffer.asked);
-    offered->stride = 1;
-    tide_dl_managed *managed = &offered->managed;
-    managed->version.major = TIDE_DL_MAJOR;
-    managed->version.minor = TIDE_DL_MINOR;
-    managed->manager_ctx = self.ptr();
-    managed->deleter = offered_delete;
-    managed->tensor.data = buffer.data;
-    managed->tensor.device.device_type = TIDE_DL_CPU;
-    managed->tensor.ndim = 1;
-    managed->tensor.dtype.code = TIDE_DL_UINT;
-    managed->tensor.dtype.bits = 8;
-    managed->tensor.dtype.lanes = 1;
-    managed->tensor.shape = &offered->shape;
-    managed->tensor.strides = &offered->stride;
-    PyObject *capsule = PyCapsule_New(managed, versioned, capsule_delete);
+    Offered *offered = offered_make(self.ptr(), buffer, old);
+    PyObject *capsule = PyCapsule_New(offered, old ? dl_capsule_old : dl_capsule, capsule_delete);
     if (capsule == nullptr) {
         delete offered;
         throw nb::python_error();

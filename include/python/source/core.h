@@ -117,6 +117,7 @@ void bind_pool(nb::module_ &m);
 void bind_scope(nb::module_ &m);
 void bind_handler(nb::module_ &m);
 void bind_buffers(nb::module_ &m);
+void bind_dlpack(nb::module_ &m);
 void bind_steer(nb::module_ &m);
 
 /* The process's buffers for NumPy and for pools; never destroyed. NULL with an exception. */

@@ -28,5 +28,6 @@ NB_MODULE(_core, m)
     core::bind_scope(m);
     core::bind_handler(m);
     core::bind_buffers(m);
+    core::bind_dlpack(m);
     core::bind_steer(m);
 }

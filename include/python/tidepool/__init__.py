@@ -25,7 +25,7 @@ import inspect
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core, numpy, profile
 from ._core import (Buffer, Buffers, EscapeWarning, Scope, StaleError, ThreadError, __version__,
@@ -33,8 +33,11 @@ from ._core import (Buffer, Buffers, EscapeWarning, Scope, StaleError, ThreadErr
 from .page import facts, report
 from .steer import Setting, Settings, Site, Sites, log_events, on_event, settings, sites
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["Buffer", "Buffers", "EscapeWarning", "Pool", "Scope", "Setting", "Settings", "Site",
-           "Sites", "StaleError", "ThreadError", "facts", "local", "log_events", "numpy", "on_event",
+           "Sites", "StaleError", "ThreadError", "facts", "from_dlpack", "local", "log_events", "numpy", "on_event",
            "pools", "profile", "report", "scoped", "settings", "settle", "sites", "step", "__version__"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -76,6 +79,22 @@ class Pool(_core.Pool):
         if self.closed:
             return table(repr(self), ["closed"], [])
         return table(repr(self), ["", ""], list(self.stats().items()))
+
+
+def from_dlpack(x: Any) -> NDArray[Any]:
+    """The array of another library as a NumPy array on the same memory, by DLPack.
+
+    x: an array with `__dlpack__`, or a capsule. It is told to make no copy. Memory of a device is
+    refused (BufferError). The array may be written if the other library says so; what it says no
+    version of DLPack for, may not. The memory is held until the last array on it is gone.
+
+    >>> b = Buffers().acquire(4, zeroed=True)
+    >>> a = from_dlpack(b)
+    >>> memoryview(b)[1] = 7
+    >>> a.tolist()
+    [0, 7, 0, 0]
+    """
+    return _core.from_dlpack(x)
 
 
 def pools() -> list[Pool]:

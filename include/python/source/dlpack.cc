@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* Arrays of other libraries as NumPy arrays on the same memory, by DLPack.
+ *
+ * A producer gives a capsule with a tensor. Renaming the capsule takes the tensor over; from then on it
+ * is ours to give back, by its deleter, once. What gives it back is the base of the array. */
+#include "core.h"
+
+#include "dlpack.h"
+
+#include <cstring>
+
+namespace core
+{
+
+/* The base of an array that shows a tensor. */
+static const char shown[] = "tidepool.tensor", shown_old[] = "tidepool.tensor_unversioned";
+
+/* What the two kinds of tensors have in common. */
+struct Tensor {
+    const tide_dl_tensor *tensor;
+    bool writeable;
+    bool old; /* unversioned */
+};
+
+[[noreturn]] static void refuse_tensor(const char *format, long value = 0)
+{
+    PyErr_Format(PyExc_BufferError, format, value);
+    throw nb::python_error();
+}
+
+/* ---- the types ---- */
+
+/* NumPy's number for a type, or NPY_NOTYPE. */
+static int tensor_type(const tide_dl_type &type)
+{
+    static const struct {
+        uint8_t code, bits;
+        int type_num;
+    } known[] = {
+        {TIDE_DL_BOOL, 8, NPY_BOOL},          {TIDE_DL_INT, 8, NPY_INT8},
+        {TIDE_DL_INT, 16, NPY_INT16},         {TIDE_DL_INT, 32, NPY_INT32},
+        {TIDE_DL_INT, 64, NPY_INT64},         {TIDE_DL_UINT, 8, NPY_UINT8},
+        {TIDE_DL_UINT, 16, NPY_UINT16},       {TIDE_DL_UINT, 32, NPY_UINT32},
+        {TIDE_DL_UINT, 64, NPY_UINT64},       {TIDE_DL_FLOAT, 16, NPY_FLOAT16},
+        {TIDE_DL_FLOAT, 32, NPY_FLOAT32},     {TIDE_DL_FLOAT, 64, NPY_FLOAT64},
+        {TIDE_DL_COMPLEX, 64, NPY_COMPLEX64}, {TIDE_DL_COMPLEX, 128, NPY_COMPLEX128},
+    };
+    for (const auto &one : known)
+        if (type.lanes == 1 && type.code == one.code && type.bits == one.bits)
+            return one.type_num;
+    return NPY_NOTYPE;
+}
+
+/* ---- what may be shown ---- */
+
+static bool is_host(long device)
+{
+    return device == TIDE_DL_CPU || device == TIDE_DL_CUDA_HOST;
+}
+
+static void want_host(long device)
+{
+    if (!is_host(device))
+        refuse_tensor("the array is memory of a device (DLPack's type %ld), not of the host",
+                      device);
+}
+
+static void want_shown(const tide_dl_tensor &tensor)
+{
+    want_host(tensor.device.device_type);
+    if (tensor.ndim < 0 || tensor.ndim > NPY_MAXDIMS)
+        refuse_tensor("NumPy has no arrays of %ld dimensions", tensor.ndim);
+    if (tensor_type(tensor.dtype) != NPY_NOTYPE)
+        return;
+    PyErr_Format(PyExc_BufferError, "NumPy has no type for DLPack's (code %d, %d bits, %d lanes)",
+                 int(tensor.dtype.code), int(tensor.dtype.bits), int(tensor.dtype.lanes));
+    throw nb::python_error();
+}
+
+/* Bytes from one element to the next in each dimension. Tensors without strides are in row order. */
+struct Layout {
+    npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+    bool empty = false;
+};
+
+static void lay_out(const tide_dl_tensor &tensor, Layout *layout)
+{
+    npy_intp each = tensor.dtype.bits / 8, row = 1;
+    for (int32_t i = tensor.ndim; i-- > 0;) {
+        npy_intp stride = tensor.strides != nullptr ? npy_intp(tensor.strides[i]) : row;
+        layout->shape[i] = npy_intp(tensor.shape[i]);
+        layout->empty |= tensor.shape[i] == 0;
+        if (tensor.shape[i] < 0)
+            refuse_tensor("the tensor has an extent of %ld", long(tensor.shape[i]));
+        if (__builtin_mul_overflow(stride, each, &layout->strides[i]) ||
+            (tensor.strides == nullptr &&
+             __builtin_mul_overflow(row, layout->shape[i] > 0 ? layout->shape[i] : 1, &row)))
+            refuse_tensor("the steps of dimension %ld are too large for any memory", i);
+    }
+}
+
+/* ---- whose it is ---- */
+
+static void tensor_give_back(PyObject *base)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    if (PyCapsule_IsValid(base, shown)) {
+        auto *managed = static_cast<tide_dl_managed *>(PyCapsule_GetPointer(base, shown));
+        if (managed->deleter != nullptr)
+            managed->deleter(managed);
+    } else {
+        auto *managed = static_cast<tide_dl_old *>(PyCapsule_GetPointer(base, shown_old));
+        if (managed->deleter != nullptr)
+            managed->deleter(managed);
+    }
+    PyErr_Restore(kind, value, trace);
+}
+
+/* The tensor in a producer's capsule, which still is the capsule's. */
+static Tensor tensor_in(PyObject *capsule, void **managed)
+{
+    if (PyCapsule_IsValid(capsule, dl_capsule)) {
+        auto *one = static_cast<tide_dl_managed *>(PyCapsule_GetPointer(capsule, dl_capsule));
+        *managed = one;
+        if (one->version.major != TIDE_DL_MAJOR) /* the rest may mean something else */
+            refuse_tensor("the tensor is of DLPack %ld", long(one->version.major));
+        return {&one->tensor, (one->flags & TIDE_DL_READ_ONLY) == 0, false};
+    }
+    if (PyCapsule_IsValid(capsule, dl_capsule_old)) {
+        auto *one = static_cast<tide_dl_old *>(PyCapsule_GetPointer(capsule, dl_capsule_old));
+        *managed = one;
+        return {&one->tensor, false, true}; /* it cannot say that it may be written */
+    }
+    PyErr_Clear();
+    const char *name = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : nullptr;
+    if (name != nullptr && strncmp(name, "used_", 5) == 0)
+        refuse_tensor("the capsule's tensor was taken before");
+    throw nb::type_error("no capsule with a tensor of DLPack");
+}
+
+/* Takes the tensor over. */
+static nb::object tensor_take(PyObject *capsule, void *managed, bool old)
+{
+    PyObject *base = PyCapsule_New(managed, old ? shown_old : shown, nullptr);
+    if (base == nullptr)
+        throw nb::python_error();
+    nb::object taken = nb::steal(base);
+    if (PyCapsule_SetName(capsule, old ? "used_dltensor" : "used_dltensor_versioned") != 0 ||
+        PyCapsule_SetDestructor(base, tensor_give_back) != 0)
+        throw nb::python_error();
+    return taken;
+}
+
+static nb::object show(PyObject *capsule)
+{
+    static char nothing[64]; /* NumPy would allocate where there is no address */
+    void *managed = nullptr;
+    Tensor from = tensor_in(capsule, &managed);
+    const tide_dl_tensor &tensor = *from.tensor;
+    want_shown(tensor);
+    Layout layout;
+    lay_out(tensor, &layout);
+    void *data = layout.empty ? nothing : static_cast<char *>(tensor.data) + tensor.byte_offset;
+    if (tensor.data == nullptr && !layout.empty)
+        refuse_tensor("the tensor has no memory");
+    nb::object base = tensor_take(capsule, managed, from.old);
+    PyObject *array =
+        PyArray_New(&PyArray_Type, tensor.ndim, layout.shape, tensor_type(tensor.dtype),
+                    layout.strides, data, 0, from.writeable ? NPY_ARRAY_WRITEABLE : 0, nullptr);
+    if (array == nullptr)
+        throw nb::python_error();
+    nb::object made = nb::steal(array);
+    if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject *>(array), base.release().ptr()) < 0)
+        throw nb::python_error();
+    return made;
+}
+
+/* ---- asking a producer ---- */
+
+/* Producers that are older know fewer arguments; one that knows `copy` makes none. */
+static nb::object ask(nb::handle producer)
+{
+    nb::object offer = producer.attr("__dlpack__");
+    nb::tuple version = nb::make_tuple(int(TIDE_DL_MAJOR), int(TIDE_DL_MINOR));
+    for (int arguments = 2; arguments >= 0; arguments--) {
+        nb::dict keywords;
+        if (arguments > 0)
+            keywords["max_version"] = version;
+        if (arguments > 1)
+            keywords["copy"] = false;
+        try {
+            return offer(**keywords);
+        } catch (nb::python_error &error) {
+            if (arguments == 0 || !error.matches(PyExc_TypeError))
+                throw;
+        }
+    }
+    return nb::none();
+}
+
+static nb::object from_dlpack(nb::handle producer)
+{
+    if (PyCapsule_CheckExact(producer.ptr()))
+        return show(producer.ptr());
+    if (!nb::hasattr(producer, "__dlpack__") || !nb::hasattr(producer, "__dlpack_device__"))
+        throw nb::type_error("the object has no __dlpack__ and __dlpack_device__");
+    want_host(dl_first_of(producer.attr("__dlpack_device__")()));
+    nb::object capsule = ask(producer);
+    return show(capsule.ptr());
+}
+
+void bind_dlpack(nb::module_ &m)
+{
+    m.def("from_dlpack", &from_dlpack, nb::arg("x").none());
+}
+
+} // namespace core

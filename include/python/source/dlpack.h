@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* What DLPack is in Python: names of capsules, and the tensor from before versions. */
+#ifndef TIDEPOOL_PYTHON_DLPACK_H
+#define TIDEPOOL_PYTHON_DLPACK_H
+
+#include "core.h"
+
+namespace core
+{
+
+/* DLManagedTensor */
+struct tide_dl_old {
+    tide_dl_tensor tensor;
+    void *manager_ctx;
+    void (*deleter)(tide_dl_old *self);
+};
+
+constexpr const char *dl_capsule = "dltensor_versioned", *dl_capsule_old = "dltensor";
+
+/* The first number of a pair that another library gives. */
+inline long dl_first_of(nb::handle pair)
+{
+    nb::object first = nb::steal(PyObject_GetItem(pair.ptr(), nb::int_(0).ptr()));
+    long value = first.is_valid() ? PyLong_AsLong(first.ptr()) : -1;
+    if (value == -1 && PyErr_Occurred())
+        throw nb::python_error();
+    return value;
+}
+
+} // namespace core
+
+#endif
