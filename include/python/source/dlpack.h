@@ -3,7 +3,10 @@
 #ifndef TIDEPOOL_PYTHON_DLPACK_H
 #define TIDEPOOL_PYTHON_DLPACK_H
 
-#include "core.h"
+#include <nanobind/nanobind.h>
+#include <tidepool/dlpack.h>
+
+namespace nb = nanobind;
 
 namespace core
 {
