@@ -70,19 +70,21 @@ static bool target_runs_code(void)
     return true;
 }
 
-/* Learned and, as the work changes, missed; where there is a stager also compiled and retired. */
+/* Learned and, as the work changes, missed; where there is a stager also compiled and retired. Then
+ * the work stays the same until its code runs. */
 static void target_learn(tide_pool *pool)
 {
-    bool all = false;
+    bool changed = false, all = false;
     for (int phase = 0; !all; phase++) {
         if (phase == 1000)
             abort();
         for (int i = 0; i < 2000; i++)
-            target_use(pool, 2 * i + phase % 2);
+            target_use(pool, 2 * i + (changed ? 0 : phase % 2));
         if (tide_settle(60000) != TIDE_OK)
             abort();
-        all = phase >= 6 && target_events[TIDE_EVENT_MISSED] > 0 &&
-              ((target_events[TIDE_EVENT_RETIRED] > 0 && target_runs_code()) || !target_learns());
+        changed = phase >= 6 && target_events[TIDE_EVENT_MISSED] > 0 &&
+                  (target_events[TIDE_EVENT_RETIRED] > 0 || !target_learns());
+        all = changed && (target_runs_code() || !target_learns());
     }
 }
 
@@ -200,7 +202,8 @@ int main(int count, char **args)
     tide_event_set_handler(target_count, NULL);
     tide_tune_set("keeper", 0);
     tide_tune_set("code_max", 1); /* so that code is retired */
-    tide_tune_set("adapt", 0);    /* that decides by the clock */
+    tide_tune_set("adapt", 0);    /* these two decide by the clock */
+    tide_tune_set("trial", 0);
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = "target"});
     tide_buffers *buffers =
         tide_buffers_create(NULL, &(tide_buffers_options){.name = "target_buffers"});
