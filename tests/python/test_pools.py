@@ -81,6 +81,13 @@ def test_the_limit_is_a_memory_error_with_the_librarys_message():
     pool.check()
 
 
+def test_a_message_that_was_cut_within_a_character_is_told():
+    pool = tidepool.Pool("é" * 26, limit_bytes=1 << 20)
+    with pool.scope() as s:
+        with pytest.raises(MemoryError, match="é"):
+            s.empty(1 << 24, "u1")
+
+
 def test_another_thread_is_refused_until_it_adopts():
     pool = tidepool.Pool("theirs")
     error = in_thread(lambda: pool.scope().__enter__())

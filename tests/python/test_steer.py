@@ -104,6 +104,17 @@ def test_events_are_told_and_logged(pool, caplog):
     assert any("logged" in record.getMessage() for record in caplog.records)
 
 
+def test_events_of_names_that_are_cut_within_a_character_are_told(pool):
+    told = []
+    tidepool.on_event(told.append)
+    for _ in range(100):
+        with pool.scope("é" * 40) as s:
+            s.empty(3, "u2")
+    tidepool.settle(20_000)
+    tidepool.on_event(None)
+    assert [event for event in told if event["name"].startswith("é" * 31)]
+
+
 def test_an_event_function_that_raises_is_ignored(pool, monkeypatch):
     seen = []
     monkeypatch.setattr("sys.unraisablehook", seen.append)

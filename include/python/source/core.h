@@ -37,6 +37,9 @@ extern PyObject *stale_error, *thread_error, *escape_warning;
 /* Sets the Python exception for the calling thread's last failed call. Returns NULL. */
 PyObject *set_error();
 
+/* A text of the library, which may be cut within a character: that becomes U+FFFD. */
+nb::str text_of(const char *text);
+
 /* The same where memory was asked for: then a size that cannot be is too much, no bad value. */
 PyObject *set_memory_error();
 

@@ -2,6 +2,8 @@
 /* The library's failures as Python's exceptions. */
 #include "core.h"
 
+#include <cstring>
+
 namespace core
 {
 
@@ -23,18 +25,36 @@ static PyObject *exception_of(tide_status status)
     }
 }
 
+nb::str text_of(const char *text)
+{
+    PyObject *decoded =
+        PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(strlen(text)), "replace");
+    if (decoded == nullptr)
+        throw nb::python_error();
+    return nb::steal<nb::str>(decoded);
+}
+
+static PyObject *set_error_of(PyObject *type)
+{
+    const char *message = tide_error_message();
+    PyObject *words =
+        PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(strlen(message)), "replace");
+    if (words != nullptr)
+        PyErr_SetObject(type, words);
+    Py_XDECREF(words);
+    return nullptr;
+}
+
 PyObject *set_error()
 {
-    PyErr_SetString(exception_of(tide_error_status()), tide_error_message());
-    return nullptr;
+    return set_error_of(exception_of(tide_error_status()));
 }
 
 PyObject *set_memory_error()
 {
     if (tide_error_status() != TIDE_ERROR_SIZE)
         return set_error();
-    PyErr_SetString(PyExc_MemoryError, tide_error_message());
-    return nullptr;
+    return set_error_of(PyExc_MemoryError);
 }
 
 void throw_error()

@@ -47,9 +47,9 @@ static bool site_collect(tide_site *site, void *user)
 static nb::dict site_describe(const tide_site_information &info)
 {
     nb::dict out;
-    out["name"] = info.name;
-    out["function"] = info.function;
-    out["file"] = info.file;
+    out["name"] = text_of(info.name);
+    out["function"] = text_of(info.function);
+    out["file"] = text_of(info.file);
     out["line"] = info.line;
     out["kind"] = tide_kind_name(info.kind);
     out["tier"] = tide_tier_name(info.tier);
@@ -149,10 +149,10 @@ static nb::dict event_describe(const tide_event *event)
 {
     nb::dict out;
     out["kind"] = tide_event_name(event->kind);
-    out["name"] = event->name != nullptr ? event->name : "";
+    out["name"] = text_of(event->name != nullptr ? event->name : "");
     out["tier"] = tide_tier_name(event->tier);
     out["reason"] = event->reason != nullptr ? event->reason : "";
-    out["detail"] = event->detail != nullptr ? event->detail : "";
+    out["detail"] = text_of(event->detail != nullptr ? event->detail : "");
     out["round"] = event->round;
     out["serial"] = event->serial;
     out["time_ns"] = event->time_ns;
@@ -206,9 +206,9 @@ static void profile_call(profile_function *call, const std::string &path)
     check(status);
 }
 
-static std::string error_last()
+static nb::str error_last()
 {
-    return tide_error_message();
+    return text_of(tide_error_message());
 }
 
 void bind_steer(nb::module_ &m)

@@ -48,8 +48,13 @@ def report(path: str | os.PathLike[str]) -> None:
         raise RuntimeError(done.stderr.strip() or f"{command} ended with {done.returncode}")
 
 
+def _plain(word: str) -> str:
+    """An argument that is no UTF-8 comes with surrogates, which no JSON may have."""
+    return os.fsencode(word).decode("utf-8", "replace")
+
+
 def _record() -> str:
     """A record of one look, of a process that has not ended."""
-    head = {"format": "tidepool-record", "format_version": 1, "program": sys.orig_argv, "pid": os.getpid(),
+    head = {"format": "tidepool-record", "format_version": 1, "program": [_plain(word) for word in sys.orig_argv], "pid": os.getpid(),
             "started_wall_ns": time.time_ns(), "period_ms": 0}
     return json.dumps(head) + "\n" + _core.facts_text() + json.dumps({"end": {}}) + "\n"
