@@ -4,6 +4,7 @@
 #include <tidepool/facts.h>
 #include <tidepool/metrics.h>
 
+#include <locale.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -46,7 +47,7 @@ static json_t *write_ask(tide_status *status)
     return facts;
 }
 
-/* With the lock. */
+/* With the lock. Numbers have a dot whatever the program's language is. */
 static tide_status write_metrics(FILE *out, tide_metrics_format format)
 {
     tide_status status;
@@ -55,22 +56,50 @@ static tide_status write_metrics(FILE *out, tide_metrics_format format)
         return status;
     if (write_memory == NULL)
         write_memory = tide_metrics_memory_new();
+    locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", NULL)); /* which allocates nothing */
     bool good = write_memory != NULL && tide_metrics_remember(write_memory, facts) &&
                 tide_metrics_of(out, facts, write_memory, format);
+    uselocale(before);
     json_decref(facts);
-    if (good)
-        return TIDE_OK;
-    return ferror(out) ? TIDE_ERROR_FILE : TIDE_ERROR_MEMORY;
+    return good ? TIDE_OK : TIDE_ERROR_MEMORY;
 }
 
+/* The text, malloced; NULL with the status. No thread is cancelled while it has the lock. */
+static char *write_text(tide_metrics_format format, size_t *length, tide_status *status)
+{
+    char *text = NULL;
+    int cancels;
+    FILE *page = open_memstream(&text, length);
+    *status = TIDE_ERROR_MEMORY;
+    if (page == NULL)
+        return NULL;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+    pthread_mutex_lock(&write_lock);
+    *status = write_metrics(page, format);
+    pthread_mutex_unlock(&write_lock);
+    bool whole = fclose(page) == 0;
+    pthread_setcancelstate(cancels, NULL);
+    if (*status == TIDE_OK && !whole)
+        *status = TIDE_ERROR_MEMORY;
+    if (*status == TIDE_OK)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Whoever `out` waits for waits for nobody here: the lock was let go. */
 tide_status tide_metrics_write(FILE *out, bool openmetrics)
 {
+    size_t length = 0;
+    tide_status status;
     if (out == NULL)
         return TIDE_ERROR_ARGUMENT;
     pthread_once(&write_once, write_prepare);
-    pthread_mutex_lock(&write_lock);
-    tide_status status =
-        write_metrics(out, openmetrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS);
-    pthread_mutex_unlock(&write_lock);
-    return status;
+    char *text =
+        write_text(openmetrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS, &length, &status);
+    if (text == NULL)
+        return status;
+    bool written = fwrite(text, 1, length, out) == length && fflush(out) == 0;
+    free(text);
+    return written ? TIDE_OK : TIDE_ERROR_FILE;
 }

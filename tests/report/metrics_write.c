@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A program writes its own metrics: they are what its pools say, also of a thread that has ended. */
 #define _GNU_SOURCE
+#include <locale.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -155,11 +156,56 @@ static void a_pool_that_goes_between_two_is_counted_once(void **state)
     free(text);
 }
 
+/* ---- where it is written to ---------------------------------------------------------------- */
+
+static size_t written_within; /* bytes of what was written while something was written */
+
+/* A stream of the program's that asks for the same. */
+static ssize_t write_and_ask(void *unused, const char *bytes, size_t count)
+{
+    (void)unused;
+    (void)bytes;
+    char *text = metrics_text(false);
+    written_within = strlen(text);
+    free(text);
+    return (ssize_t)count;
+}
+
+static void a_stream_may_ask_for_the_same(void **state)
+{
+    static const cookie_io_functions_t functions = {.write = write_and_ask};
+    FILE *out = fopencookie(NULL, "w", functions);
+    (void)state;
+    assert_non_null(out);
+    alarm(20);
+    assert_int_equal(tide_metrics_write(out, false), TIDE_OK);
+    alarm(0);
+    assert_true(written_within > 100);
+    fclose(out);
+}
+
+static void figures_have_dots_in_any_language(void **state)
+{
+    (void)state;
+    if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL)
+        skip(); /* it is not installed */
+    char *text = metrics_text(false), *end;
+    const char *at = strstr(text, "\ntidepool_process_cpu_seconds_total ");
+    assert_non_null(at);
+    assert_null(memchr(at + 1, ',', strcspn(at + 1, "\n")));
+    assert_int_equal(*localeconv()->decimal_point, ','); /* the program has its own again */
+    assert_true(strtod("1,5", &end) == 1.5);
+    setlocale(LC_ALL, "C");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_the_pools_own),
         cmocka_unit_test(a_pool_that_goes_between_two_is_counted_once),
+        cmocka_unit_test(a_stream_may_ask_for_the_same),
+        cmocka_unit_test(figures_have_dots_in_any_language),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
