@@ -129,7 +129,8 @@ static bool request_follow(listen_client *client, const char *what, const json_t
     if (strcmp(what, "events") != 0 || !request_read_serial(request, &since))
         return listen_request_refuse(client, "follow: events, and since: a number", NULL);
     client->follows = true;
-    client->told = json_object_get(request, "since") != NULL ? since : listen_ring_last();
+    client->fresh = json_object_get(request, "since") == NULL;
+    client->told = client->fresh ? listen_ring_last() : since;
     return true;
 }
 

@@ -83,7 +83,7 @@ static bool serve_answer_lines(listen_client *client)
     tide_assert(done <= client->length);
     memmove(client->line, client->line + done, client->length - done);
     client->length -= done;
-    if (good && client->length == LISTEN_LINE_MAX - 1 && !serve_has_line(client)) {
+    if (good && !client->ends && client->length == LISTEN_LINE_MAX - 1 && !serve_has_line(client)) {
         good = listen_request_refuse(client, "a line of more than 64 KiB", NULL);
         client->ends = true;
     }
@@ -128,6 +128,15 @@ static bool serve_write(int number, listen_client *client)
 
 /* ---- one look ----------------------------------------------------------------------------- */
 
+/* Events that came before a client followed from now on are not missed by it, though their numbers are
+ * lower than the next: nobody may have listened then. */
+static bool serve_tell(listen_client *client)
+{
+    if (client->fresh)
+        client->fresh = !listen_ring_pass_gap(&client->told);
+    return listen_ring_tell(&client->output, &client->told, true);
+}
+
 /* `ready`: what poll said of it. */
 static void serve_look_at_client(int place, short ready)
 {
@@ -138,7 +147,7 @@ static void serve_look_at_client(int place, short ready)
         stays = serve_read(number, client);
     stays = stays && serve_answer_lines(client);
     if (stays && client->follows)
-        stays = listen_ring_tell(&client->output, &client->told, true);
+        stays = serve_tell(client);
     stays = stays && serve_write(number, client);
     if (!stays)
         serve_end_client(place);
@@ -214,8 +223,10 @@ static void serve_stop(void)
         listen_socket_shut();
 }
 
+/* A door that was made anew while `stop` took the name away has a name again. */
 static void serve_close(void)
 {
+    listen_socket_shut();
     for (int i = 0; i < LISTEN_CLIENTS; i++)
         if (serve_clients[i].connected)
             serve_end_client(i);

@@ -40,6 +40,7 @@ typedef struct listen_client {
     listen_output output;
     int64_t taken_ms; /* when it last took something, or nothing waited */
     uint64_t told;    /* a follower: serial of the last event it was told */
+    bool fresh;       /* it follows from now on, and was told none yet    */
     bool connected, follows;
     bool silent; /* it says no more; what it said is still answered     */
     bool ends;   /* nothing is answered any more; it goes when it has taken what waits */
@@ -59,6 +60,9 @@ void listen_ring_hear(const tide_event *event);
 /* Adds the events after `*told`, until the backlog is full if `bounded`; moves *told on; a line of
  * how many are missing comes before each that does not follow the one before. False: no memory. */
 bool listen_ring_tell(listen_output *output, uint64_t *told, bool bounded);
+
+/* Passes over what is missing between `*told` and the next kept event. False: there is none. */
+bool listen_ring_pass_gap(uint64_t *told);
 
 /* Serial of the last event; 0: none was heard. */
 uint64_t listen_ring_last(void);

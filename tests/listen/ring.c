@@ -120,12 +120,32 @@ static void without_memory_no_end_is_told(void **state)
     assert_null(events_since(0));
 }
 
+/* Serials count events that nobody heard, too. */
+static void from_now_on_nothing_before_is_missing(void **state)
+{
+    static listen_client client;
+    static const char request[] = "{\"follow\":\"events\"}";
+    (void)state;
+    client.fresh = false;
+    assert_true(listen_request_answer(&client, request, strlen(request)));
+    assert_true(client.fresh && client.told == base + 3);
+    assert_false(listen_ring_pass_gap(&client.told));
+    hear(9);
+    assert_true(listen_ring_pass_gap(&client.told));
+    assert_true(client.told == base + 8);
+    assert_true(listen_ring_tell(&client.output, &client.told, true));
+    assert_memory_equal(client.output.bytes + client.output.first, "{\"serial\":9}\n",
+                        client.output.count);
+    listen_output_free(&client.output);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_end_is_the_last_that_was_told, begin_with_three),
         cmocka_unit_test_setup(what_is_missing_is_said, begin_with_three),
         cmocka_unit_test_setup(without_memory_no_end_is_told, begin_with_three),
+        cmocka_unit_test_setup(from_now_on_nothing_before_is_missing, begin_with_three),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
