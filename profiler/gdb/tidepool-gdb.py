@@ -14,6 +14,11 @@ KEY_FIRST = 65536
 NO_LIMIT = (1 << 64) - 1
 CHUNK = 1024  # numbers of types in one table of them
 SHOWN = 1000000  # most entries of a list that are believed
+TORN = (gdb.error, IndexError, OverflowError, ValueError)  # what memory that is not what it should be leads to
+
+
+def name_of(names, number):
+    return names[int(number)] if 0 <= int(number) < len(names) else "?"
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -137,7 +142,7 @@ class Row:
     """A row of slots in numbers; one read for all records."""
 
     def __init__(self, row):
-        self.count, self.live = int(row["count"]), live_of(row)
+        self.count, self.live = min(int(row["count"]), SHOWN), live_of(row)
         self.bytes = [int(row["records"][i]["bytes"]) for i in range(self.count)]
 
 
@@ -165,7 +170,7 @@ def show_pools():
         for pool in reversed(list(copy.pools())):
             try:
                 print(pool_line(pool))
-            except gdb.MemoryError as error:
+            except TORN as error:
                 print("   ?  pool at %#x: %s" % (int(pool.address), error))
 
 
@@ -198,7 +203,7 @@ def site_line(site):
     pinned = number != 0 and bool(site["record"]["pinned"])
     why = str(learner["reason"]).replace("TIDE_REASON_", "") if learner is not None else "-"
     return "%4d  %-20s %-8s %-8s%s %8d  %-16s %-16s %s  %#x" % (
-        number, site_name(site)[:20], KINDS[int(site["kind"])], TIERS[int(plan["tier"])],
+        number, site_name(site)[:20], name_of(KINDS, site["kind"]), name_of(TIERS, plan["tier"]),
         "*" if pinned else " ", site_misses(learner) if learner is not None else 0,
         plan_types(plan) or "-", why, place_words(site["place"]) or "-", int(site.address))
 
@@ -210,7 +215,7 @@ def show_sites():
         for site in copy.sites():
             try:
                 print(site_line(site))
-            except gdb.MemoryError as error:
+            except TORN as error:
                 print("   ?  site at %#x: %s" % (int(site.address), error))
 
 
@@ -285,7 +290,7 @@ def where_in_pool(pool, address):
 def where_in_site(site, address):
     for part, first in (("", site.address), ("the plan in force of ", site["plan"])):
         if within(address, int(first), first.dereference().type.sizeof):
-            return "%s%s site '%s' %s" % (part, KINDS[int(site["kind"])], site_name(site),
+            return "%s%s site '%s' %s" % (part, name_of(KINDS, site["kind"]), site_name(site),
                                           place_words(site["place"]))
     return None
 
@@ -354,7 +359,7 @@ def where(address):
             for one in those:
                 try:
                     found = look(one, address)
-                except gdb.MemoryError:
+                except TORN:
                     continue  # torn, or not in the core file
                 if found is not None:
                     yield found
@@ -422,7 +427,7 @@ class Printer:
     def to_string(self):
         try:
             return self.words(self.value)
-        except gdb.error as error:
+        except TORN as error:
             return "<%s>" % error
 
 
@@ -448,7 +453,7 @@ def print_scope(scope):
     level = (int(scope["tag"]) & 0xFFFFFF) - 1
     of = " of site '%s'" % site_name(scope["site"]) if int(scope["site"]) != 0 else ""
     return "scope%s, level %d, tier %s, in %s" % (
-        of, level, TIERS[int(scope["plan"]["tier"])], pool_words(scope["pool"]))
+        of, level, name_of(TIERS, scope["plan"]["tier"]), pool_words(scope["pool"]))
 
 
 def print_array(array):
@@ -462,8 +467,8 @@ def print_array(array):
 def print_site(site):
     types = plan_types(site["plan"])
     return "%s site '%s' %s, tier %s%s" % (
-        KINDS[int(site["kind"])], site_name(site), place_words(site["place"]),
-        TIERS[int(site["plan"]["tier"])], ", types " + types if types else "")
+        name_of(KINDS, site["kind"]), site_name(site), place_words(site["place"]),
+        name_of(TIERS, site["plan"]["tier"]), ", types " + types if types else "")
 
 
 def print_type(number):

@@ -18,7 +18,7 @@ typedef struct record_reader {
     const char *path;
     char *text; /* the line */
     size_t room;
-    double time_ns; /* of the last document */
+    uint64_t time_ns; /* of the last document */
     tide_record_visit *visit;
     void *user;
     tide_record_outcome *outcome;
@@ -140,7 +140,7 @@ static bool read_kind(record_reader *reader, const json_t *line, tide_record_lin
     *kind = TIDE_RECORD_FACTS;
     if (!tide_record_is_facts(line, &why))
         return read_refuse(reader, "%s", why);
-    double time_ns = tide_value_number(line, "time_ns");
+    uint64_t time_ns = tide_value_count(line, "time_ns");
     if (time_ns < reader->time_ns)
         return read_refuse(reader, "time goes back here");
     reader->time_ns = time_ns;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "profiler/record/value.h"
+#include "profiler/report/data.h"
 #include "profiler/tool/launch.h"
 #include "runtime/base/assert.h"
 
@@ -20,18 +21,25 @@ static json_t *code_of(const char *stager, const tide_thing *thing)
     return code;
 }
 
+static tide_thing *code_site(const tide_history *history, uint64_t id)
+{
+    size_t i = 0;
+    while (history->sites.each[i]->id != id)
+        i++;
+    tide_assert(i < history->sites.count);
+    return history->sites.each[i];
+}
+
 void tide_code_make(tide_history *history)
 {
     char stager[PATH_MAX];
+    uint64_t ids[TIDE_CODE_SITES];
+    size_t count = tide_data_first_sites(history, ids, TIDE_CODE_SITES);
     bool found = tool_find_stager(stager);
-    size_t made = 0;
-    for (size_t i = 0; found && i < history->sites.count && made < TIDE_CODE_SITES; i++) {
-        tide_thing *thing = history->sites.each[i];
-        if (thing->code == NULL)
-            continue;
-        made++;
-        if (thing->machine == NULL)
+    tide_assert(count <= TIDE_CODE_SITES);
+    for (size_t i = 0; found && i < count; i++) {
+        tide_thing *thing = code_site(history, ids[i]);
+        if (thing->code != NULL && thing->machine == NULL)
             thing->machine = code_of(stager, thing);
     }
-    tide_assert(made <= TIDE_CODE_SITES);
 }

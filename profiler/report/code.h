@@ -5,7 +5,7 @@
 
 #include "profiler/report/history.h"
 
-enum { TIDE_CODE_SITES = 24 }; /* of a history that are made; the rest keep their spec */
+enum { TIDE_CODE_SITES = 24 }; /* the first ones in the document; the rest keep their spec */
 
 /* Where there is a stager of the same build, sites that were compiled get their code as assembler
  * text (`machine`), each once. A page that is drawn again makes only what is new. */

@@ -134,9 +134,9 @@ static json_t *data_rivals(const json_t *list)
     size_t i;
     json_array_foreach(list, i, rival)
     {
-        json_t *one = json_object();
-        if (i >= DATA_RIVALS_MAX)
+        if (i == DATA_RIVALS_MAX)
             break;
+        json_t *one = json_object();
         data_put_text(one, "tier", rival, "tier");
         data_put_number(one, "ns", tide_value_number(rival, "ns"));
         data_put(one, "measured", json_boolean(tide_value_flag(rival, "measured")));
@@ -251,18 +251,34 @@ static int data_compare(const void *a, const void *b)
     return left->thing->id > right->thing->id ? 1 : -1; /* ids differ: the same each time */
 }
 
+/* The heaviest first; the caller frees it. NULL: no memory. */
+static data_ranked *data_rank(const tide_history *history, const tide_things *things)
+{
+    data_ranked *ranked = calloc(things->count + 1, sizeof *ranked);
+    for (size_t i = 0; ranked != NULL && i < things->count; i++)
+        ranked[i] = (data_ranked){things->each[i],
+                                  data_weight(history, things->each[i], things == &history->sites)};
+    if (ranked != NULL)
+        qsort(ranked, things->count, sizeof *ranked, data_compare);
+    return ranked;
+}
+
+size_t tide_data_first_sites(const tide_history *history, uint64_t *ids, size_t most)
+{
+    data_ranked *ranked = data_rank(history, &history->sites);
+    size_t count = 0;
+    for (; ranked != NULL && count < most && count < history->sites.count; count++)
+        ids[count] = ranked[count].thing->id;
+    free(ranked);
+    return count;
+}
+
 static json_t *data_list(const tide_history *history, const tide_things *things, size_t limit,
                          const tide_data_limits *limits, data_thing *describe)
 {
     json_t *list = json_array();
-    data_ranked *ranked = calloc(things->count + 1, sizeof *ranked);
-    if (ranked == NULL)
-        return list;
-    for (size_t i = 0; i < things->count; i++)
-        ranked[i] = (data_ranked){things->each[i],
-                                  data_weight(history, things->each[i], things == &history->sites)};
-    qsort(ranked, things->count, sizeof *ranked, data_compare);
-    for (size_t i = 0; i < things->count && i < limit; i++)
+    data_ranked *ranked = data_rank(history, things);
+    for (size_t i = 0; ranked != NULL && i < things->count && i < limit; i++)
         (void)json_array_append_new(list, describe(history, ranked[i].thing, limits, i));
     free(ranked);
     return list;
