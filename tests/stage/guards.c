@@ -484,6 +484,21 @@ static void test_dispatches(void **state)
     expect_counts(DISPATCH, 3, 2);
 }
 
+/* Of two names of one address debuggers and profilers choose any. */
+static void an_address_of_code_has_one_name(void **state)
+{
+    (void)state;
+    const void *first = code_of(artefact, "tide_artefact", "_code");
+    for (int i = 0; i < COUNT; i++) {
+        const void *code;
+        Dl_info info;
+        memcpy(&code, &plans[i].plan.enter, sizeof code);
+        assert_ptr_not_equal(code, first);
+        assert_int_not_equal(dladdr(code, &info), 0);
+        assert_int_equal(strncmp(info.dli_sname, specs[i].stem, strlen(specs[i].stem)), 0);
+    }
+}
+
 int main(int count, char **args)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, done)
@@ -504,6 +519,7 @@ int main(int count, char **args)
         TEST(test_array_errors),
         TEST(test_dispatches),
         TEST(test_headers_of_another_form),
+        TEST(an_address_of_code_has_one_name),
     };
     if (count != 2)
         return 2;
