@@ -180,7 +180,8 @@ TIDE_API tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source
                                     size_t bytes);
 
 /* Lets kernels of `device` use the memory of `other`, all that its pools and buffers have and will
- * have, or forbids it again. One direction; how their work is ordered is the program's to say.
+ * have (but memory of the kind TIDE_BUFFER_IPC, which the driver opens by other means), or forbids it
+ * again. One direction; how their work is ordered is the program's to say.
  * TIDE_ERROR_DEVICE with a message where the driver allows no such access. TIDE_ERROR_ARGUMENT where
  * the two are not both CUDA devices. Any thread. */
 TIDE_API tide_status tide_device_reach(tide_device *device, tide_device *other, bool allow);

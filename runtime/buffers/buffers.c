@@ -230,10 +230,11 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
     tide_attach();
     tide_fence_prepare();
     if (buffers_validate_options(options) != TIDE_OK ||
-        tide_hand_over_has(device, options->flags, "tide_buffers_create") != TIDE_OK ||
         tide_device_hold(device, "tide_buffers_create") != TIDE_OK)
         return NULL;
-    tide_buffers *buffers = buffers_make(device, options);
+    tide_buffers *buffers = NULL;
+    if (tide_hand_over_has(device, options->flags, "tide_buffers_create") == TIDE_OK)
+        buffers = buffers_make(device, options);
     if (buffers != NULL && buffers_find_stream(buffers) != TIDE_OK) {
         buffers_unmake(buffers);
         buffers = NULL;

@@ -70,7 +70,7 @@ tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow)
     tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
     if (result != TIDE_CU_SUCCESS)
-        return tide_cuda_fail(device, "cuMemPoolSetAccess", result);
+        return tide_cuda_fail(other, "cuMemPoolSetAccess", result); /* whose context it was */
     return can != 0
                ? TIDE_OK
                : tide_fail(TIDE_ERROR_DEVICE, device->name,

@@ -96,8 +96,10 @@ static bool read_line(trace *t, reader *r, const char *text)
                &rest) != 7)
         return complain(r, "not of the form: time thread stream acquire|release slot bytes flags");
     unsigned kind = line.flags & 0xFF, tag = line.flags >> 8;
-    if (kind > TIDE_BUFFER_HOST || tag >= TIDE_BUFFER_TAGS)
+    if (kind > TIDE_BUFFER_IPC || tag >= TIDE_BUFFER_TAGS)
         return complain(r, "no buffers have such flags");
+    if (kind > TIDE_BUFFER_HOST) /* replayed on the host, which has none of these */
+        line.flags = tag << 8 | TIDE_BUFFER_DEVICE;
     line.acquires = strcmp(what, "acquire") == 0;
     if (!line.acquires && strcmp(what, "release") != 0)
         return complain(r, "neither acquire nor release");
