@@ -438,7 +438,8 @@ records_short_programs()
 if os.path.exists(stager):
     records_code()
 records_from_another_folder()
-records_with_signals_ignored()
+if not launcher:  # Valgrind inherits no ignored SIGCHLD
+    records_with_signals_ignored()
 records_nothing()
 bad_files()
 trace()
