@@ -21,13 +21,13 @@ static json_t *code_of(const char *stager, const tide_thing *thing)
     return code;
 }
 
+/* NULL: none has this id. */
 static tide_thing *code_site(const tide_history *history, uint64_t id)
 {
-    size_t i = 0;
-    while (history->sites.each[i]->id != id)
-        i++;
-    tide_assert(i < history->sites.count);
-    return history->sites.each[i];
+    for (size_t i = 0; i < history->sites.count; i++)
+        if (history->sites.each[i]->id == id)
+            return history->sites.each[i];
+    return NULL;
 }
 
 void tide_code_make(tide_history *history)
@@ -39,6 +39,7 @@ void tide_code_make(tide_history *history)
     tide_assert(count <= TIDE_CODE_SITES);
     for (size_t i = 0; found && i < count; i++) {
         tide_thing *thing = code_site(history, ids[i]);
+        tide_assert(thing != NULL); /* the ids are of this history */
         if (thing->code != NULL && thing->machine == NULL)
             thing->machine = code_of(stager, thing);
     }

@@ -190,7 +190,7 @@ static json_t *data_site(const tide_history *history, const tide_thing *thing,
 static json_t *data_pool(const tide_history *history, const tide_thing *thing,
                          const tide_data_limits *limits, size_t rank)
 {
-    (void)rank;
+    (void)rank; /* only sites have code, which the first ones tell */
     static const char *const now[] = {
         "id",    "thread", "held_bytes",  "live_bytes", "peak_bytes", "limit_bytes", "slots",
         "types", "depth",  "allocations", "releases",   "exchanges",  NULL};
@@ -207,7 +207,7 @@ static json_t *data_pool(const tide_history *history, const tide_thing *thing,
 static json_t *data_buffers(const tide_history *history, const tide_thing *thing,
                             const tide_data_limits *limits, size_t rank)
 {
-    (void)rank;
+    (void)rank; /* only sites have code, which the first ones tell */
     static const char *const now[] = {
         "id",         "hits",      "misses",  "live",   "cached",  "live_bytes", "cached_bytes",
         "high_bytes", "max_bytes", "refused", "failed", "pressed", NULL};
