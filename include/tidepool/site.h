@@ -93,7 +93,9 @@ struct tide_plan {
     const tide_type *types;   /* a scope's: each once, ascending; others: as the guards test */
     tide_plan_counts *counts; /* NULL: not counted                                           */
     const struct tide_generic *generic;       /* dispatch: the one it was made for ...      */
-    tide_method **methods[TIDE_PLAN_METHODS]; /* ... and where the methods of `types` stand */
+    tide_method **methods[TIDE_PLAN_METHODS]; /* ... where the methods of `types` stand ... */
+    tide_type tests[TIDE_PLAN_METHODS];       /* ... and these as a call names them, a key by
+                                                 itself; `type_count` of them                */
 };
 
 /* One open scope. It is a variable of its block. */

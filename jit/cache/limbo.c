@@ -28,10 +28,10 @@ static struct {
 
 bool tide_limbo_looks_at_sleepers = true;
 
-void tide_limbo_add(tide_artefact *artefact, bool for_good)
+void tide_limbo_add(tide_artefact *artefact)
 {
     tide_assert(artefact != NULL);
-    waiting *made = for_good ? NULL : tide_os_resize(NULL, sizeof *made);
+    waiting *made = tide_os_resize(NULL, sizeof *made);
     __atomic_fetch_add(&limbo.count, 1, __ATOMIC_RELAXED);
     if (made == NULL)
         return; /* for good */

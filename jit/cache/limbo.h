@@ -39,16 +39,16 @@
  * are unloaded. What waits for a thread that neither sleeps nor comes by is bounded by the setting
  * `limbo_max`, beyond which nothing new is compiled.
  *
- * Dispatches have no pool, so (2) fails for them: their code is never unloaded, and counts against
- * the same bound. */
+ * Dispatches have no pool, so (2) fails for them. A retired dispatch waits here like everything
+ * else, but its code is never the artefact's last use (jit/cache/shared.h). */
 #ifndef TIDEPOOL_JIT_CACHE_LIMBO_H
 #define TIDEPOOL_JIT_CACHE_LIMBO_H
 
 #include "jit/cache/artefact.h"
 
-/* Takes over the use of the artefact that a plan had; its pointers are turned already. `for_good`:
- * it is never unloaded; nor is it when memory is short. Registry locked. */
-void tide_limbo_add(tide_artefact *artefact, bool for_good);
+/* Takes over the use of the artefact that a plan had; its pointers are turned already. When memory
+ * is short it stays for good. Registry locked. */
+void tide_limbo_add(tide_artefact *artefact);
 
 /* Asks and looks, once a round. Registry locked. */
 void tide_limbo_round(void);
@@ -64,7 +64,7 @@ size_t tide_limbo_unload(void);
 /* After a fork, in the child. Registry locked. */
 void tide_limbo_forked(void);
 
-/* Plans' code waiting (or kept for good). */
+/* Plans' code waiting. */
 size_t tide_limbo_count(void);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "jit/cache/cache.h"
 #include "jit/cache/limbo.h"
+#include "jit/cache/shared.h"
 #include "jit/events/event.h"
 #include "jit/kernels/modules.h"
 #include "jit/learn/budget.h"
@@ -73,6 +74,17 @@ static bool request_batch_holds(const batch *b, const char *stem)
     return false;
 }
 
+/* Is code under this stem with the stager already? */
+static bool request_is_out(const char *stem)
+{
+    bool out = false;
+    for (const batch *b = request_gathered; b != NULL; b = b->next)
+        out |= request_batch_holds(b, stem);
+    for (const batch *b = request_out; b != NULL; b = b->next)
+        out |= request_batch_holds(b, stem);
+    return out;
+}
+
 /* The first batch that has room for the stem, or a new one; NULL without memory. */
 static batch *request_batch_for(const char *stem)
 {
@@ -94,10 +106,17 @@ static tide_learned *request_wanted(const tide_site *site, uint64_t round)
     return plan->state == TIDE_CODE_WANTED && round >= plan->retry_round ? plan : NULL;
 }
 
+/* Need nothing be compiled? */
+static bool request_is_at_hand(const tide_learned *plan)
+{
+    bool counts = tide_setting_get(TIDE_SETTING_count_runs) != 0;
+    return tide_shared_holds(plan->code.kind, plan->items.count, counts);
+}
+
 void tide_compile_request_weigh(const tide_site *site, uint64_t round)
 {
     const tide_learned *plan = request_wanted(site, round);
-    if (plan != NULL)
+    if (plan != NULL && !request_is_at_hand(plan))
         tide_pays_offer(plan);
 }
 
@@ -107,11 +126,14 @@ void tide_compile_request_gather(tide_site *site, uint64_t round)
     tide_learned *plan = request_wanted(site, round);
     if (plan == NULL)
         return;
-    if (!learner->at_once && !tide_pays_together(plan)) {
+    bool at_hand = request_is_at_hand(plan);
+    if (!at_hand && !learner->at_once && !tide_pays_together(plan)) {
         learner->reason = TIDE_REASON_unpaid;
         return;
     }
-    tide_reason why_not = tide_budget_take(round);
+    if (!at_hand && learner->site->kind == TIDE_KIND_DISPATCH && request_is_out(plan->stem))
+        return; /* another site's order; then it is at hand */
+    tide_reason why_not = at_hand ? TIDE_REASON_none : tide_budget_take(round);
     batch *b = why_not == TIDE_REASON_none ? request_batch_for(plan->stem) : NULL;
     if (b == NULL) {
         tide_force_failed(learner, learner->in_force, round,
@@ -182,14 +204,25 @@ static void request_note_staged(batch *b)
     tide_registry_unlock();
 }
 
-/* Gives each request its artefact if that was kept; true when none is left to compile. */
-static bool request_find_kept(batch *b)
+/* NULL: it is to be compiled. */
+static tide_artefact *request_find_kept(const request *r)
 {
-    bool keeping = tide_setting_get(TIDE_SETTING_artefact_cache) != 0, all = keeping;
-    for (uint32_t i = 0; keeping && i < b->count; i++) {
+    tide_artefact *found = tide_shared_find(&r->spec);
+    if (found == NULL && tide_setting_get(TIDE_SETTING_artefact_cache) != 0)
+        found = tide_artefact_cache_find(&r->spec);
+    if (found != NULL)
+        tide_count(kept);
+    return found;
+}
+
+/* Gives each request its artefact if that was kept; true when none is left to compile. */
+static bool request_find_all_kept(batch *b)
+{
+    bool all = true;
+    for (uint32_t i = 0; i < b->count; i++) {
         request *r = &b->requests[i];
-        if (r->artefact == NULL && (r->artefact = tide_artefact_cache_find(&r->spec)) != NULL)
-            tide_count(kept);
+        if (r->artefact == NULL)
+            r->artefact = request_find_kept(r);
         all = all && r->artefact != NULL;
     }
     return all;
@@ -220,7 +253,7 @@ void tide_compile_request_send(void)
         batch *b = request_gathered;
         request_gathered = b->next;
         request_in_hand = b;
-        bool all_kept = request_find_kept(b);
+        bool all_kept = request_find_all_kept(b);
         request_note_staged(b);
         if (all_kept) {
             request_push(&request_arrived, b);
@@ -407,6 +440,8 @@ static void request_find_code(request *r)
         if (r->leave == NULL)
             r->enter = NULL;
     }
+    if (r->enter != NULL)
+        tide_shared_keep(&r->spec, r->artefact);
 }
 
 void tide_compile_request_find_code(void)
@@ -428,13 +463,13 @@ static void request_install(const batch *b, const request *r, uint64_t round)
         plan->compile_ns += r->spent_ns;
     if (plan == NULL || plan->state != TIDE_CODE_REQUESTED || plan->batch != r->batch) {
         if (r->artefact != NULL)
-            tide_limbo_add(r->artefact, false);
+            tide_limbo_add(r->artefact);
         return;
     }
     tide_assert(r->enter == NULL || r->artefact != NULL);
     if (r->enter == NULL) {
         if (r->artefact != NULL)
-            tide_limbo_add(r->artefact, false);
+            tide_limbo_add(r->artefact);
         tide_count(failed);
         tide_force_failed(learner, r->plan, round,
                           r->reason != TIDE_REASON_none ? r->reason : TIDE_REASON_load_failed,

@@ -77,7 +77,7 @@ static void force_keep_code_few(tide_learner *learner)
         }
         if (loaded <= tide_setting_whole(TIDE_SETTING_code_max) || oldest == NULL)
             return;
-        tide_learned_unload(learner, oldest);
+        tide_learned_unload(oldest);
     }
 }
 
@@ -110,7 +110,7 @@ static void force_reject(tide_learner *learner, tide_learned *plan, uint64_t rou
 {
     tide_count(lost);
     force_leave_alone(plan, round);
-    tide_learned_unload(learner, plan);
+    tide_learned_unload(plan);
     force_give_up(learner, reason, "");
 }
 

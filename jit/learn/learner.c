@@ -75,15 +75,17 @@ static uint64_t learner_hash_number(uint64_t hash, uint64_t number)
 }
 
 /* The stem names the site to a reader of a native profile, and is different for each plan. It is
- * the same in every run, so that kept artefacts fit. */
+ * the same in every run, so that kept artefacts fit. The code of a dispatch is no site's own. */
 static void learner_name_stem(const tide_site *site, tide_learned *plan)
 {
+    if (site->kind == TIDE_KIND_DISPATCH) {
+        snprintf(plan->stem, sizeof plan->stem, "tide_any_%" PRIu32, plan->items.count);
+        return;
+    }
     const char *name = site->name != NULL ? site->name : site->place.function;
     uint64_t hash = learner_hash_number(UINT64_C(0xcbf29ce484222325), site->kind);
     hash = learner_hash_text(learner_hash_text(hash, site->name), site->place.file);
     hash = learner_hash_number(learner_hash_text(hash, site->place.function), site->place.line);
-    if (plan->items.generic != NULL)
-        hash = learner_hash_text(hash, tide_generic_name(plan->items.generic));
     for (uint32_t i = 0; i < plan->items.count; i++) {
         const tide_item *item = &plan->items.items[i];
         hash = learner_hash_number(learner_hash_number(hash, item->type), (uint64_t)item->ndim);
@@ -211,8 +213,9 @@ static bool learner_find_methods(const tide_learner *learner, tide_learned *plan
     const struct tide_generic *generic = plan->items.generic;
     plan->code.generic = generic;
     for (uint32_t i = 0; i < plan->items.count && i < TIDE_PLAN_METHODS; i++) {
-        plan->code.methods[i] =
-            generic != NULL ? tide_generic_place_of(generic, plan->types[i]) : NULL;
+        tide_type number = plan->types[i];
+        plan->code.tests[i] = number < TIDE_KEY_FIRST ? number : number - TIDE_KEY_FIRST;
+        plan->code.methods[i] = generic != NULL ? tide_generic_place_of(generic, number) : NULL;
         if (plan->code.methods[i] == NULL)
             return false;
     }
@@ -228,7 +231,7 @@ void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact 
     if (!learner_find_methods(learner, plan)) {
         plan->state = TIDE_CODE_NONE;
         learner->reason = TIDE_REASON_no_method;
-        tide_limbo_add(artefact, false);
+        tide_limbo_add(artefact);
         return;
     }
     plan->artefact = artefact;
@@ -243,23 +246,16 @@ void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact 
     }
 }
 
-void tide_learned_unload(tide_learner *learner, tide_learned *plan)
+void tide_learned_unload(tide_learned *plan)
 {
     if (plan->artefact == NULL)
         return;
     tide_assert(plan->state >= TIDE_CODE_LOADED);
     learner_turn_to_general(&plan->code);
-    tide_limbo_add(plan->artefact, learner->site->kind == TIDE_KIND_DISPATCH);
+    tide_limbo_add(plan->artefact);
     plan->artefact = NULL;
     plan->state = TIDE_CODE_NONE;
     tide_count(retired);
-}
-
-/* Guards test for the key itself. */
-static void learner_spec_key(tide_type key, tide_spec_item *out)
-{
-    out->type = key;
-    snprintf(out->name, sizeof out->name, "key-%u", key);
 }
 
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out)
@@ -270,14 +266,11 @@ void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, ti
     out->count = tide_setting_get(TIDE_SETTING_count_runs) != 0;
     memcpy(out->stem, plan->stem, sizeof out->stem);
     out->item_count = plan->items.count < TIDE_SPEC_ITEMS ? plan->items.count : TIDE_SPEC_ITEMS;
-    for (uint32_t i = 0; i < out->item_count; i++) {
+    for (uint32_t i = 0; out->kind != TIDE_KIND_DISPATCH && i < out->item_count; i++) {
         const tide_item *from = &plan->items.items[i];
         tide_spec_item *to = &out->items[i];
         to->type = from->type;
-        if (from->type >= TIDE_KEY_FIRST)
-            learner_spec_key(from->type - TIDE_KEY_FIRST, to);
-        else
-            snprintf(to->name, sizeof to->name, "%s", tide_type_name(from->type));
+        snprintf(to->name, sizeof to->name, "%s", tide_type_name(from->type));
         to->ndim = from->ndim;
         memcpy(to->shape, from->shape, sizeof to->shape);
     }
@@ -398,9 +391,9 @@ static const tide_plan *learner_publish(tide_site *site, const tide_plan *plan)
 }
 
 /* Its site is going, so nobody can be inside. */
-static void learner_free_plan(tide_learner *learner, tide_learned *plan)
+static void learner_free_plan(tide_learned *plan)
 {
-    tide_learned_unload(learner, plan);
+    tide_learned_unload(plan);
     tide_observe_drop(&plan->table);
     tide_observe_drop(&plan->code);
     tide_os_free(plan->trial);
@@ -410,7 +403,7 @@ static void learner_free_plan(tide_learner *learner, tide_learned *plan)
 static void learner_free(tide_learner *learner)
 {
     for (uint32_t i = 0; i < learner->plan_count; i++)
-        learner_free_plan(learner, learner->plans[i]);
+        learner_free_plan(learner->plans[i]);
     tide_os_free(learner->plans);
     tide_os_free(learner->evidence);
     tide_os_free(learner);

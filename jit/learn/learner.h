@@ -150,7 +150,7 @@ void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, ti
  * the general path; the artefact goes to limbo. */
 void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact *artefact,
                        void *enter, void *leave);
-void tide_learned_unload(tide_learner *learner, tide_learned *plan);
+void tide_learned_unload(tide_learned *plan);
 
 /* Misses and counted executions of all the site's plans. */
 void tide_learner_counts(const tide_learner *learner, tide_plan_counts *out);

@@ -23,7 +23,8 @@ _Static_assert(TIDE_SPEC_ITEMS *(sizeof "array  65535 8\n" + NAME_ESCAPED + 20 *
                        256 <
                    TIDE_SPEC_SITE_BYTES,
                "the longest site fits the room that callers must give");
-_Static_assert(TIDE_KIND_COUNT == 5, "most_items has a row for each kind");
+_Static_assert(TIDE_KIND_DISPATCH == 4 && TIDE_KIND_COUNT == 5,
+               "most_items has a row for each kind that lists its items");
 _Static_assert(TIDE_TYPED_MAX <= TIDE_SPEC_ITEMS, "a spec has room for any frame");
 _Static_assert((int)TIDE_PLAN_METHODS <= (int)TIDE_SPEC_ITEMS, "a spec has room for any dispatch");
 
@@ -39,9 +40,9 @@ const char *tide_spec_suffix(tide_kind kind)
     return suffixes[kind];
 }
 
-/* Most items of a site of each kind. A frame is limited by its macro, a dispatch by its plan. */
-static const uint32_t most_items[TIDE_KIND_COUNT] = {
-    TIDE_SPEC_ITEMS, TIDE_TYPED_MAX, TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS, TIDE_PLAN_METHODS};
+/* Most items of a site of each kind that lists them. A frame is limited by its macro. */
+static const uint32_t most_items[TIDE_KIND_DISPATCH] = {TIDE_SPEC_ITEMS, TIDE_TYPED_MAX,
+                                                        TIDE_SPEC_ITEMS, TIDE_SPEC_ITEMS};
 
 bool tide_spec_is_word_byte(char c)
 {
@@ -80,7 +81,9 @@ size_t tide_spec_write(const tide_spec *spec, char *out, size_t room)
     tide_text t = {out, room, 0};
     tide_text_put(&t, "site %s %s\n%s", kinds[spec->kind], spec->stem,
                   spec->count ? "count\n" : "");
-    for (uint32_t i = 0; i < spec->item_count; i++) {
+    if (spec->kind == TIDE_KIND_DISPATCH)
+        tide_text_put(&t, "tests %" PRIu32 "\n", spec->item_count);
+    for (uint32_t i = 0; spec->kind != TIDE_KIND_DISPATCH && i < spec->item_count; i++) {
         const tide_spec_item *item = &spec->items[i];
         bool array = spec->kind == TIDE_KIND_ARRAY;
         tide_assert(!array || (item->ndim >= 0 && item->ndim <= TIDE_NDIM_MAX));
@@ -253,6 +256,20 @@ static bool spec_read_shape(tide_spec_reader *reader, char **rest, tide_spec_ite
     return true;
 }
 
+/* How many types or keys a dispatch tests for. */
+static bool spec_read_tests(tide_spec_reader *reader, char *rest, tide_spec *out)
+{
+    const char *got = spec_next_word(&rest);
+    uint64_t tests;
+    if (got == NULL || strcmp(got, "tests") != 0 || out->item_count != 0)
+        return spec_bad(reader, "'%.40s' where 'tests', once, or 'end' should stand",
+                        got == NULL ? "" : got);
+    if (!spec_read_number(spec_next_word(&rest), TIDE_PLAN_METHODS, &tests) || rest != NULL)
+        return spec_bad(reader, "the tests are not a number up to %d", TIDE_PLAN_METHODS);
+    out->item_count = (uint32_t)tests;
+    return true;
+}
+
 static bool spec_read_item(tide_spec_reader *reader, char *rest, tide_spec *out)
 {
     const char *word = out->kind == TIDE_KIND_ARRAY ? "array" : "type",
@@ -268,10 +285,8 @@ static bool spec_read_item(tide_spec_reader *reader, char *rest, tide_spec *out)
     tide_spec_item *item = &out->items[out->item_count];
     if (!spec_read_name(spec_next_word(&rest), item->name))
         return spec_bad(reader, "the name of the type cannot be read");
-    unsigned first = out->kind == TIDE_KIND_DISPATCH ? 0 : 1;
-    if (!spec_read_number(spec_next_word(&rest), TIDE_TYPE_LIMIT - 1, &type) || type < first)
-        return spec_bad(reader, "the type is not a number from %u to %u", first,
-                        TIDE_TYPE_LIMIT - 1);
+    if (!spec_read_number(spec_next_word(&rest), TIDE_TYPE_LIMIT - 1, &type) || type == 0)
+        return spec_bad(reader, "the type is not a number from 1 to %u", TIDE_TYPE_LIMIT - 1);
     item->type = (tide_type)type;
     if (out->kind == TIDE_KIND_ARRAY && !spec_read_shape(reader, &rest, item))
         return false;
@@ -299,7 +314,7 @@ static bool spec_check_site(tide_spec_reader *reader, const tide_spec *spec)
         while (!spec_same_item(&spec->items[first], &spec->items[i]))
             first++;
         distinct += first == i;
-        if (first != i && spec->kind != TIDE_KIND_FRAME)
+        if (first != i && spec->kind != TIDE_KIND_FRAME && spec->kind != TIDE_KIND_DISPATCH)
             return spec_bad(reader, "items %" PRIu32 " and %" PRIu32 " are the same", first, i);
         if (spec->kind == TIDE_KIND_SCOPE && i > 0 && spec->items[i].type < spec->items[i - 1].type)
             return spec_bad(reader, "the types of a scope do not ascend at %" PRIu32, i);
@@ -327,7 +342,8 @@ bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)
             return spec_check_site(reader, out);
         if (strcmp(line, "count") == 0 && out->item_count == 0 && !out->count)
             out->count = true;
-        else if (!spec_read_item(reader, line, out))
+        else if (!(out->kind == TIDE_KIND_DISPATCH ? spec_read_tests(reader, line, out)
+                                                    : spec_read_item(reader, line, out)))
             return false;
     }
     return false;

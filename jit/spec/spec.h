@@ -10,13 +10,14 @@
  *   type i32 1
  *   end                                 of this site; more may follow
  *
- * The items of a frame are types in the order of its arrays, repeats included; of an acquire and a
- * dispatch the types to be guarded, the most frequent first; of an array whole shapes, the most
- * frequent first, row-major:
+ * The items of a frame are types in the order of its arrays, repeats included; of an acquire the
+ * types to be guarded, the most frequent first; of an array whole shapes, the most frequent first,
+ * row-major:
  *
  *   array f64 3 2 100 200               type, rank, extents
  *
- * A dispatch by keys has these in place of types: "type key-17 17". Key 0 is one, type 0 is none.
+ * What a dispatch tests for is data of its plan, so its items are all zero, and the text has only
+ * how many there are: "tests 3".
  * Names of types are for the reader only; what is not a letter, a digit or one of "_.-*" is written
  * as %XX. This file knows text only; the library writes specs, the stager reads them. */
 #ifndef TIDEPOOL_JIT_SPEC_SPEC_H

@@ -22,7 +22,7 @@
     X(pool, saved, saved, WORD) X(pool, shelves, shelves, SHELVES)                                 \
     X(plan_counts, runs, runs, WORD)                                                               \
     X(plan, counts, counts, COUNTS) X(plan, generic, generic, POINTER)                             \
-    X(plan, methods, methods, METHODS)                                                             \
+    X(plan, methods, methods, METHODS) X(plan, tests, tests, TESTS)                                \
     X(scope, pool, pool, POOL) X(scope, base, base, ENTRY) X(scope, tag, tag, WORD)                \
     X(scope, outer_saved, outer_saved, WORD) X(scope, plan, plan, PLAN)                            \
     X(scope, saved, saved, SAVED) X(scope, site, site, POINTER)                                    \
@@ -80,6 +80,7 @@ typedef enum stage_type {
     STAGE_SHELVES, /* arrays that stand in structures */
     STAGE_SAVED,
     STAGE_METHODS,
+    STAGE_TESTS,
     STAGE_TYPE_COUNT
 } stage_type;
 /* clang-format on */

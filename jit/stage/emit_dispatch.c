@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Dispatches: for the generic function the plan was made for, a jump to each foreseen type's
- * method, read from its place: methods may be replaced. */
+ * method, read from its place: methods may be replaced. The generic function, the types and the
+ * places are all data of the plan, so that one piece of code serves every site that tests for as
+ * many: such code cannot be unloaded (jit/cache/shared.h), and there is little of it. */
 #include "jit/stage/emit.h"
 #include "runtime/base/assert.h"
 
 enum { GENERIC, TYPE, ARGS, PLAN }; /* the parameters, as STAGE_FUNCTIONS has them */
+
+static gcc_jit_rvalue *dispatch_test(stage_body *body, uint32_t index)
+{
+    tide_assert(index < TIDE_PLAN_METHODS);
+    gcc_jit_rvalue *tests = stage_load(body->e, body->params[PLAN], AT(plan, tests));
+    return gcc_jit_lvalue_as_rvalue(stage_element(body->e, tests, index));
+}
 
 /* To the method that stands at this place of the plan now. Ends the block. */
 static void dispatch_jump(stage_body *body, uint32_t index)
@@ -28,7 +37,7 @@ void stage_emit_dispatch(stage_emit *e, const tide_spec *spec)
     for (uint32_t i = 0; i < spec->item_count; i++) {
         gcc_jit_block *other = i + 1 < spec->item_count ? stage_block(&body, "other") : general;
         stage_guard(&body, body.params[TYPE], GCC_JIT_COMPARISON_EQ,
-                    stage_constant(e, STAGE_TYPE, spec->items[i].type), other);
+                    dispatch_test(&body, i), other);
         if (spec->count)
             stage_count(&body, body.params[PLAN]);
         dispatch_jump(&body, i);

@@ -55,8 +55,8 @@ extern const tide_runtime tide_runtime_general;
     X(struct tide_pool, shelves) X(struct tide_scope, pool) X(struct tide_scope, base)             \
     X(struct tide_scope, tag) X(struct tide_scope, outer_saved) X(struct tide_scope, plan)         \
     X(struct tide_scope, saved) X(struct tide_scope, site) X(struct tide_plan, counts)             \
-    X(struct tide_plan, generic) X(struct tide_plan, methods) X(tide_plan_counts, runs)            \
-    X(struct tide_array, tensor) X(struct tide_array, length)           \
+    X(struct tide_plan, generic) X(struct tide_plan, methods) X(struct tide_plan, tests)           \
+    X(tide_plan_counts, runs) X(struct tide_array, tensor) X(struct tide_array, length)            \
     X(struct tide_array, hits) X(tide_dl_tensor, shape) X(tide_runtime, enter)                     \
     X(tide_runtime, leave) X(tide_runtime, frame) X(tide_runtime, frame_leave)                     \
     X(tide_runtime, acquire) X(tide_runtime, acquire_slow) X(tide_runtime, array)                  \
@@ -67,7 +67,7 @@ extern const tide_runtime tide_runtime_general;
  * stager if and only if both were built from the same layout. */
 static inline uint64_t tide_compiled_layout(void)
 {
-    static const uint32_t facts[] = {6, /* of the protocol above */
+    static const uint32_t facts[] = {7, /* of the protocol above */
                                      sizeof(tide_slot),
                                      sizeof(tide_shelf),
                                      sizeof(tide_entry),

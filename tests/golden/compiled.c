@@ -143,7 +143,7 @@ static void make_specs(void)
     add_types(&specs[TIDE_KIND_SCOPE], both, 2);
     add_types(&specs[TIDE_KIND_FRAME], four, 4);
     add_types(&specs[TIDE_KIND_ACQUIRE], (tide_type[]){TIDE_F64, TIDE_I32}, 2);
-    add_types(&specs[TIDE_KIND_DISPATCH], (tide_type[]){TIDE_F64, TIDE_I32}, 2);
+    specs[TIDE_KIND_DISPATCH].item_count = 2;
     specs[TIDE_KIND_ARRAY].item_count = 1;
     specs[TIDE_KIND_ARRAY].items[0] =
         (tide_spec_item){.type = TIDE_F64, .ndim = 2, .shape = {10, 10}};
@@ -151,6 +151,7 @@ static void make_specs(void)
 
 static bool make_plans(void)
 {
+    static const tide_type tested[] = {TIDE_F64, TIDE_I32};
     for (int i = 0; i < 2; i++)
         shelves[i] = tide_plan_shelf(both[i]);
     plans[TIDE_KIND_SCOPE].type_count = 2;
@@ -163,9 +164,10 @@ static bool make_plans(void)
         tide_generic_add(generic, TIDE_I32, method) != TIDE_OK)
         return false;
     plans[TIDE_KIND_DISPATCH].generic = generic;
-    for (int i = 0; i < 2; i++)
-        plans[TIDE_KIND_DISPATCH].methods[i] =
-            tide_generic_place(generic, specs[TIDE_KIND_DISPATCH].items[i].type);
+    for (int i = 0; i < 2; i++) {
+        plans[TIDE_KIND_DISPATCH].tests[i] = tested[i];
+        plans[TIDE_KIND_DISPATCH].methods[i] = tide_generic_place(generic, tested[i]);
+    }
     return true;
 }
 

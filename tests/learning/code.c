@@ -145,7 +145,7 @@ bool code_load(code *c)
 void code_retire(code *c)
 {
     tide_registry_lock();
-    tide_learned_unload(c->learner, c->plan);
+    tide_learned_unload(c->plan);
     tide_learner_use(c->learner, c->number, TIDE_REASON_retired);
     tide_registry_unlock();
     c->last = -1;

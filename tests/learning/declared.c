@@ -157,10 +157,10 @@ static void a_pinned_site_keeps_its_tier_when_it_is_declared(void **state)
 static void code_for_declared_types_waits_until_it_pays(void **state)
 {
     (void)state;
-    static const tide_type types[] = {TIDE_F64};
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64};
     set("break_even", 1);
     uint64_t ordered = learned().ordered;
-    use u = declare("declared: cold", types, 1);
+    use u = declare("declared: cold", types, 5); /* there is no code yet for five */
     use_times(&u, 10);
     settle();
     assert_int_equal(learned().ordered, ordered);

@@ -60,7 +60,6 @@ uint64_t runs_of(const tide_site *site);
 uint64_t misses_of(const tide_site *site);
 const char *reason_of(const tide_site *site);
 tide_learning_statistics learned(void);
-size_t artefacts(void);
 
 /* The plan in force is for exactly these types, in any order. */
 void expect_types(const tide_site *site, uint32_t count, ...);

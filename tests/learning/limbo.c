@@ -19,6 +19,7 @@
 #include "jit/cache/limbo.h"
 #include "jit/cache/test_hooks.h"
 #include "runtime/pool/core.h"
+#include "runtime/scope/site.h"
 #include "tests/random.h"
 
 static const tide_kind kinds_with_pools[] = {TIDE_KIND_SCOPE, TIDE_KIND_FRAME, TIDE_KIND_ACQUIRE,
@@ -300,26 +301,40 @@ static void a_pool_that_was_excused_passes_three_times_the_next_time(void **stat
     code_drop(&c);
 }
 
-/* Code of dispatches belongs to no pool, and stays. */
-static void code_of_dispatches_stays_and_is_counted(void **state)
+/* Code of dispatches belongs to no pool, and stays: one piece for each number of tests, whatever
+ * site it was compiled for. What was retired of it keeps nothing waiting. */
+static void code_of_dispatches_is_shared_and_stays(void **state)
 {
     (void)state;
-    code c;
-    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     need_stager();
-    use u = use_of("limbo: dispatch", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
-    size_t waiting = tide_limbo_count();
-    code_prepare(&c, &u);
-    assert_int_equal(tide_limbo_count(), waiting + 1);
-    assert_true(code_load(&c));
-    expect_executed(&u, 100);
+    use first = use_of("limbo: first dispatch", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    use second = use_of("limbo: second dispatch", TIDE_KIND_DISPATCH, NULL, 1, TIDE_I32);
+    until(&first, TIDE_TIER_COMPILED);
+    tide_learning_statistics before = learned();
+    size_t loaded = tide_artefact_count(), waiting = tide_limbo_count();
+    until(&second, TIDE_TIER_COMPILED);
+    assert_int_equal(learned().compiled, before.compiled);
+    assert_int_equal(learned().kept, before.kept + 1);
+    expect_executed(&first, 100);
+    expect_executed(&second, 100);
+
+    tide_learner *learner = first.site->record->learner;
+    code c = {.u = first, .learner = learner, .number = learner->in_force};
+    c.plan = learner->plans[c.number];
+    set("learn", 0);
     code_retire(&c);
+    assert_int_equal(tide_limbo_count(), waiting + 1);
     rounds(&c, 5);
-    assert_int_equal(code_loaded(&c), 1);
-    assert_int_equal(tide_limbo_count(), waiting + 2);
-    use_times(&u, 100);
-    expect_ok(tide_pool_destroy(pool));
-    code_drop(&c);
+    assert_int_equal(tide_limbo_count(), waiting);
+    assert_int_equal(tide_artefact_count(), loaded);
+    use_times(&first, 100);
+    expect_executed(&second, 100);
+
+    set("learn", 1);
+    use third = use_of("limbo: third dispatch", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F32);
+    until(&third, TIDE_TIER_COMPILED);
+    assert_int_equal(learned().compiled, before.compiled);
+    expect_executed(&third, 100);
 }
 
 /* ---- scopes that outlive their code ------------------------------------------------------ */
@@ -701,7 +716,7 @@ int main(void)
         LEARNING_TEST(looking_at_a_sleeper_at_any_instruction_is_safe),
 #endif
         LEARNING_TEST(plans_come_and_go_thousands_of_times_under_threads),
-        LEARNING_TEST(code_of_dispatches_stays_and_is_counted),
+        LEARNING_TEST(code_of_dispatches_is_shared_and_stays),
     };
     return cmocka_run_group_tests_name("learning: limbo", tests, NULL, NULL);
 }

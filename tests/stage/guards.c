@@ -31,7 +31,7 @@ static int set_up(void **state)
     spec_add_array(&specs[ARRAY], 3, 2, 5, 4);
     spec_add_array(&specs[ARRAY], 3, 1, 7);
     spec_add_array(&specs[ARRAY], 2, 0);
-    specs[DISPATCH] = spec_of(TIDE_KIND_DISPATCH, "dispatch", true, (tide_type)3, (tide_type)2, 0);
+    specs[DISPATCH] = spec_of_tests("dispatch", true, 2);
     artefact = compile_specs(specs, COUNT);
     return 0;
 }
@@ -467,9 +467,10 @@ static void test_dispatches(void **state)
     assert_int_equal(tide_generic_add(generic, 4, method_a), TIDE_OK);
     assert_int_equal(tide_generic_add(other, 3, method_b), TIDE_OK);
     plans[DISPATCH].plan.generic = generic;
-    for (int i = 0; i < 2; i++)
-        plans[DISPATCH].plan.methods[i] =
-            tide_generic_place(generic, specs[DISPATCH].items[i].type);
+    for (int i = 0; i < 2; i++) {
+        plans[DISPATCH].plan.tests[i] = (tide_type)(3 - i);
+        plans[DISPATCH].plan.methods[i] = tide_generic_place(generic, (tide_type)(3 - i));
+    }
     dispatch(generic, 3);
     dispatch(generic, 2);
     expect_counts(DISPATCH, 2, 0);

@@ -27,7 +27,7 @@ static void test_round_trip(void **state)
     tide_spec specs[] = {spec_of(TIDE_KIND_SCOPE, "a", true, TIDE_I32, TIDE_F64, 0),
                          spec_of(TIDE_KIND_FRAME, "b_1", false, TIDE_F64, TIDE_I32, TIDE_F64, 0),
                          spec_of(TIDE_KIND_ARRAY, "_", true, 0),
-                         spec_of(TIDE_KIND_DISPATCH, "keys", true, TIDE_F64, 0)};
+                         spec_of_tests("any", true, TIDE_PLAN_METHODS)};
     enum { COUNT = sizeof specs / sizeof *specs };
     spec_add_array(&specs[2], TIDE_F64, 3, 2, 0, 200);
     spec_add_array(&specs[2], TIDE_F64, 0);
@@ -38,8 +38,6 @@ static void test_round_trip(void **state)
     }
     strcpy(specs[0].items[1].name, "struct point<int, 3>\n%");
     strcpy(specs[1].items[0].name, "");
-    strcpy(specs[3].items[0].name, "key-0");
-    specs[3].items[0].type = 0; /* a key, which no other kind has */
     size_t used = tide_spec_write_head(text, sizeof text);
     for (int i = 0; i < COUNT; i++)
         used += tide_spec_write(&specs[i], text + used, sizeof text - used);
@@ -102,7 +100,12 @@ static const struct hostile {
     {"site scope a\ntype f64 18446744073709551617\n", "from 1 to 65535"},
     {"site scope a\ntype f64 -1\n", "from 1 to 65535"},
     {"site acquire a\ntype key-0 0\n", "from 1 to 65535"},
-    {"site dispatch a\ntype key-65536 65536\n", "from 0 to 65535"},
+    {"site dispatch a\ntype f64 3\n", "'type' where 'tests'"},
+    {"site dispatch a\ntests 2\ntests 2\n", "'tests' where 'tests', once,"},
+    {"site dispatch a\ntests 2 3\n", "not a number up to 16"},
+    {"site dispatch a\ntests\n", "not a number up to 16"},
+    {"site dispatch a\ntests 0\nend\n", "no items"},
+    {"site dispatch a\ntests 17\n", "not a number up to 16"},
     {"site scope a\ntype f64 03\n", "from 1 to 65535"},
     {"site scope a\ntype f64\n", "from 1 to 65535"},
     {"site scope a\ntype f64 3 4\n", "'4' after the end"},
@@ -124,7 +127,7 @@ static const struct hostile {
     {"site frame a\ntype a 1\ntype a 1\ntype a 1\ntype a 1\ntype a 1\ntype a 1\ntype a 1\n"
      "type a 1\ntype a 1\nend\n",
      "more than 8 items"},
-    {"site dispatch a\ntype t 1\ntype t 2\ntype t 3\ntype t 4\ntype t 5\ntype t 6\ntype t 7\ntype "
+    {"site acquire a\ntype t 1\ntype t 2\ntype t 3\ntype t 4\ntype t 5\ntype t 6\ntype t 7\ntype "
      "t 8\ntype t 9\ntype t 10\ntype t 11\ntype t 12\ntype t 13\ntype t 14\ntype t 15\ntype t "
      "16\ntype t 17\nend\n",
      "more than 16 items"},

@@ -32,6 +32,13 @@ tide_spec spec_of(tide_kind kind, const char *stem, int count, ...)
     return spec;
 }
 
+tide_spec spec_of_tests(const char *stem, int count, uint32_t tests)
+{
+    tide_spec spec = spec_of(TIDE_KIND_DISPATCH, stem, count, TIDE_NO_TYPE);
+    spec.item_count = tests;
+    return spec;
+}
+
 void spec_add_array(tide_spec *spec, tide_type type, int ndim, ...)
 {
     va_list args;
@@ -161,7 +168,8 @@ void plan_of(test_plan *out, const tide_spec *spec, void *compiled)
     out->plan = tide_plans_general[spec->kind];
     for (uint32_t i = 0; i < spec->item_count; i++) {
         out->types[i] = spec->items[i].type;
-        out->shelves[i] = tide_plan_shelf(spec->items[i].type);
+        out->shelves[i] =
+            spec->kind != TIDE_KIND_DISPATCH ? tide_plan_shelf(spec->items[i].type) : 0;
     }
     out->plan.type_count = spec->item_count;
     out->plan.types = out->types;
