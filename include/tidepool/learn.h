@@ -10,8 +10,9 @@
  *   round     one pass over all of this
  *   keeper    a background thread that does a round every few milliseconds
  *
- * The keeper starts when some site has been used often enough (setting `keeper`). To do the rounds
- * by hand instead, set `keeper` to 0 and call tide_step. Both do the same.
+ * The keeper starts with the first pool of a program that has sites, and else when some site has
+ * been used often enough (setting `keeper`). To do the rounds by hand instead, set `keeper` to 0 and
+ * call tide_step: a keeper that is there then does none. Both do the same.
  *
  * A forked child goes on with what its parent has learned. It begins without a keeper and a stager.
  * If its parent had a keeper, and `keeper` is 1, the child gets one when a scope first opens in it.
@@ -113,7 +114,7 @@ typedef struct tide_learning_statistics {
     uint64_t ordered;   /* sites sent to the stager              */
     uint64_t compiled;  /* sites that came back as code          */
     uint64_t failed;    /* sites whose compile failed            */
-    uint64_t kept;      /* sites whose code was found among kept artefacts */
+    uint64_t kept;      /* sites whose code was there: kept, or another dispatch's */
     uint64_t reused;    /* decisions for an earlier plan         */
     uint64_t won, lost; /* trials; lost: those not won           */
     uint64_t retired;   /* compiled plans whose code is no longer used */

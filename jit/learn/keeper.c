@@ -25,6 +25,7 @@
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/pool/request.h"
+#include "runtime/scope/site.h"
 
 enum { PERIODS_MAX = 100 }; /* from one round to the next, when nothing is going on */
 
@@ -35,6 +36,7 @@ static struct {
     bool running, stopping;
     bool wanted;   /* some window is full: the next round is due after one period */
     bool refused;  /* stopped by the program: only it starts it again */
+    bool ordered;  /* started by the program: it does rounds whatever the setting says */
     bool ordinary; /* who made the thread was: it sets its own processors */
 } keeper;
 
@@ -111,9 +113,11 @@ static void *keeper_run(void *unused)
         keeper_set(&keeper.wanted, false);
         __atomic_thread_fence(
             __ATOMIC_SEQ_CST); /* before windows are looked at: keeper_is_coming */
+        bool works = keeper.ordered || tide_setting_get(TIDE_SETTING_keeper) != 0;
         tide_lock_let_go(&keeper_lock);
-        tide_round_request_memory_after(passed);
-        bool busy = tide_round_run_after(passed);
+        if (works)
+            tide_round_request_memory_after(passed);
+        bool busy = works && tide_round_run_after(passed);
         tide_lock_take(&keeper_lock);
         periods = busy || keeper.wanted ? 1 : periods * 2 < PERIODS_MAX ? periods * 2 : PERIODS_MAX;
         passed = keeper_rest_periods(periods);
@@ -265,8 +269,10 @@ static int keeper_start_thread(bool by_program)
         return EPERM;
     tide_keeper_prepare();
     tide_lock_take(&keeper_lock);
-    if (by_program)
+    if (by_program) {
         keeper.refused = false;
+        keeper.ordered = true;
+    }
     if (!keeper.running && !keeper.refused) {
         error = keeper_create_thread();
         keeper_set(&keeper.running, error == 0);
@@ -295,6 +301,7 @@ tide_status tide_keeper_stop(void)
         return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a visitor of sites");
     tide_lock_take(&keeper_lock);
     keeper.refused = true;
+    keeper.ordered = false;
     tide_lock_let_go(&keeper_lock);
     keeper_stop_thread();
     return TIDE_OK;
@@ -336,8 +343,30 @@ void tide_keeper_wanted(void)
         tide_round_run_without_thread();
 }
 
+static bool keeper_sites_exist(void)
+{
+    tide_site *const *sites;
+    tide_registry_lock();
+    size_t count = tide_site_list(&sites);
+    tide_registry_unlock();
+    return count != 0;
+}
+
+/* To make a thread takes longer than any scope, so it is done where a pool is made, in a program
+ * that has sites, and not inside the use that fills the first window. */
+static void keeper_start_early(void)
+{
+    static bool started; /* atomic */
+    if (TIDE_LIKELY(__atomic_load_n(&started, __ATOMIC_RELAXED)) ||
+        tide_setting_get(TIDE_SETTING_keeper) == 0 || tide_setting_get(TIDE_SETTING_learn) == 0 ||
+        !keeper_sites_exist() || __atomic_exchange_n(&started, true, __ATOMIC_RELAXED))
+        return;
+    (void)keeper_start_thread(false); /* without one the first window asks again */
+}
+
 void tide_keeper_passed(void)
 {
+    keeper_start_early();
     if (TIDE_UNLIKELY(__atomic_load_n(&keeper_lost, __ATOMIC_RELAXED)) &&
         __atomic_exchange_n(&keeper_lost, false, __ATOMIC_RELAXED))
         tide_keeper_wanted();

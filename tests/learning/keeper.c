@@ -591,8 +591,34 @@ static void programs_end_well_whatever_learning_does(void **state)
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 
+/* In a program of its own, with the settings that every program begins with: the first pool starts
+ * the keeper, so that no use of a site has to; the setting forbids it. */
+static int begin_with_a_pool(void)
+{
+    set("keeper", 0);
+    if (tide_pool_create(NULL) == NULL || tide_keeper_running())
+        return 1;
+    set("keeper", 1);
+    if (tide_keeper_running() || tide_pool_create(NULL) == NULL || !tide_keeper_running())
+        return 2;
+    return tasks() == 2 ? 3 : 4;
+}
+
+static void the_first_pool_of_a_program_with_sites_starts_it(void **state)
+{
+    (void)state;
+    pid_t child = fork_child(100);
+    if (child == 0) {
+        execl(self, "scene", "begin_with_a_pool", (char *)NULL);
+        _exit(126);
+    }
+    assert_int_equal(wait_for_child(child), 3);
+}
+
 static int play_scene(const char *name)
 {
+    if (strcmp(name, "begin_with_a_pool") == 0)
+        return begin_with_a_pool();
     settings_of_tests();
     learning_pool = tide_pool_create(NULL);
     for (unsigned i = 0; i < SCENES; i++)
@@ -748,6 +774,7 @@ int main(int argc, char **argv)
         LEARNING_TEST(parent_and_child_both_learn_on_after_a_fork),
         LEARNING_TEST(forks_beside_a_busy_keeper_harm_nobody),
         LEARNING_TEST(a_child_gets_a_keeper_of_its_own),
+        LEARNING_TEST(the_first_pool_of_a_program_with_sites_starts_it),
         LEARNING_TEST(programs_end_well_whatever_learning_does),
     };
     if (argc > 1)

@@ -53,6 +53,7 @@ tide_pool *learning_pool;
 int learning_make_pool(void **state)
 {
     (void)state;
+    settings_of_tests(); /* the first pool of a program may start the keeper */
     learning_pool = pool_of(TIDE_CHECK_NONE);
     return 0;
 }
