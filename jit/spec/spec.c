@@ -343,7 +343,7 @@ bool tide_spec_read(tide_spec_reader *reader, tide_spec *out)
         if (strcmp(line, "count") == 0 && out->item_count == 0 && !out->count)
             out->count = true;
         else if (!(out->kind == TIDE_KIND_DISPATCH ? spec_read_tests(reader, line, out)
-                                                    : spec_read_item(reader, line, out)))
+                                                   : spec_read_item(reader, line, out)))
             return false;
     }
     return false;

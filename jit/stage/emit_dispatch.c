@@ -36,8 +36,8 @@ void stage_emit_dispatch(stage_emit *e, const tide_spec *spec)
                 stage_load(e, body.params[PLAN], AT(plan, generic)), general);
     for (uint32_t i = 0; i < spec->item_count; i++) {
         gcc_jit_block *other = i + 1 < spec->item_count ? stage_block(&body, "other") : general;
-        stage_guard(&body, body.params[TYPE], GCC_JIT_COMPARISON_EQ,
-                    dispatch_test(&body, i), other);
+        stage_guard(&body, body.params[TYPE], GCC_JIT_COMPARISON_EQ, dispatch_test(&body, i),
+                    other);
         if (spec->count)
             stage_count(&body, body.params[PLAN]);
         dispatch_jump(&body, i);

@@ -114,7 +114,8 @@ static void expect_counts(tide_kind kind)
 {
     char expected[LOG_ROOM], *end = expected;
     unsigned functions = tide_kind_opens_level(kind) ? 2 : 1; /* to enter, and to leave */
-    unsigned others = kind == TIDE_KIND_DISPATCH ? SITES - 1 : SITES; /* that of one test is known */
+    unsigned others =
+        kind == TIDE_KIND_DISPATCH ? SITES - 1 : SITES; /* that of one test is known */
     end = expect_tools(expect_compile(end, functions));
     end = expect_tools(end);
     expect_tools(expect_compile(end, others * functions));
