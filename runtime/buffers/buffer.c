@@ -123,7 +123,8 @@ TIDE_INLINE tide_buffer buffer_acquire_quick(tide_buffers *buffers, size_t bytes
     tide_magazine *magazine = tide_magazine_at(buffers, thread);
     if (TIDE_UNLIKELY(!tide_magazine_is(magazine, thread)))
         return buffer_acquire_any(buffers, bytes);
-    tide_cell *cells = magazine->cells[buffers->key];
+    tide_cell *cells = magazine->own;
+    tide_assert(cells == magazine->cells[buffers->key]);
     if (TIDE_UNLIKELY(cells == NULL || !tide_magazine_enter_quick(buffers, magazine)))
         return buffer_acquire_any(buffers, bytes);
     tide_cell *cell = &cells[bucket];

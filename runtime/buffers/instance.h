@@ -121,7 +121,8 @@ typedef struct tide_magazine {
     tide_buffers *buffers;
     struct tide_magazine *next, **link;               /* of the instance; guarded by its mutex */
     struct tide_magazine *thread_next, **thread_link; /* of the thread; guarded by the registry */
-    tide_cell *cells[TIDE_BUFFER_KEYS];               /* TIDE_BUCKETS each, or NULL */
+    tide_cell *own;                     /* those of the instance's own key, for the fast paths */
+    tide_cell *cells[TIDE_BUFFER_KEYS]; /* TIDE_BUCKETS each, or NULL */
 } tide_magazine;
 
 /* The depot's side of a bucket; guarded by the mutex. */

@@ -63,6 +63,7 @@ static void magazine_discard(tide_magazine *magazine)
         tide_os_free(magazine->cells[i]);
         magazine->cells[i] = NULL;
     }
+    magazine->own = NULL;
     magazine->link = magazine->thread_link = NULL; /* in no list of the living */
     magazine->next = buffers->ended;
     buffers->ended = magazine;
@@ -218,6 +219,8 @@ bool tide_cells_make(tide_magazine *magazine, unsigned at)
         return false;
     memset(cells, 0, TIDE_BUCKETS * sizeof *cells);
     magazine->cells[at] = cells;
+    if (at == magazine->buffers->key)
+        magazine->own = cells;
     return true;
 }
 

@@ -164,7 +164,8 @@ TIDE_INLINE bool release_into_cell(tide_buffers *buffers, tide_magazine *magazin
                                    tide_buffer handle)
 {
     tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
-    tide_cell *cells = magazine->cells[buffers->key];
+    tide_cell *cells = magazine->own;
+    tide_assert(cells == magazine->cells[buffers->key]);
     if (TIDE_UNLIKELY(cells == NULL) || TIDE_UNLIKELY((handle.generation & 1) == 0) ||
         TIDE_UNLIKELY(__atomic_load_n(&record->key, __ATOMIC_RELAXED) != buffers->key) ||
         TIDE_UNLIKELY(!tide_handle_fits(record, handle)))

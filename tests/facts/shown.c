@@ -77,12 +77,12 @@ int main(int count, char **arguments)
     if (count > 1)
         setlocale(LC_ALL, arguments[1]);
     events = tmpfile();
+    tide_tune_set("keeper", 0);
     tide_pool *pool = tide_pool_create(
         &(tide_pool_options){.name = "p\"1\x1f\xc3", .limit_bytes = (size_t)1 << 62});
     tide_buffers *buffers = tide_buffers_create(NULL, &(tide_buffers_options){.name = "b"});
     if (events == NULL || pool == NULL || buffers == NULL)
         return 1;
-    tide_tune_set("keeper", 0);
     tide_event_set_handler(write_event, NULL);
     use_sites(pool);
     TIDE_SCOPE_TYPES(pool, double);
