@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Each scope is timed by two looks at the clock, the same in both kinds of process. What the system
  * takes in between (a tick, another process) is in both as well: compare medians of many. */
+#define _GNU_SOURCE
 #include "slowest.h"
 
 #include <stdio.h>
