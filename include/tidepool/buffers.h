@@ -3,8 +3,9 @@
  * a cache that all threads may use at once.
  *
  *   tide_buffers *buffers = tide_buffers_create(device, NULL);
- *   tide_buffer b = tide_buffer_acquire(buffers, bytes);
- *   use(tide_buffer_pointer(buffers, b));
+ *   void *data;
+ *   tide_buffer b = tide_buffer_acquire_pointer(buffers, bytes, &data);
+ *   use(data);
  *   tide_buffer_release(buffers, b);
  *
  *   bucket    all buffers of one size; a request gets the smallest size that is large enough, or,
@@ -162,6 +163,11 @@ TIDE_API tide_status tide_buffers_destroy(tide_buffers *buffers);
  * more. If the device has no memory, everything that is cached on it is given back, and the device
  * is asked once more. A zero handle with a message on failure: no memory, or too large a size. */
 TIDE_API tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes);
+
+/* The same, and sets *pointer to what tide_buffer_pointer would return, at about the cost of an
+ * acquire alone. On failure *pointer is NULL; TIDE_ERROR_ARGUMENT if `pointer` itself is. */
+TIDE_API tide_buffer tide_buffer_acquire_pointer(tide_buffers *buffers, size_t bytes,
+                                                 void **pointer);
 
 /* The same with flags, for work on a stream. The buffer may have been released on another stream,
  * with work still queued there. Work that is queued on `stream` from now on comes after that work.

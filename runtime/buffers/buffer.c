@@ -106,32 +106,39 @@ bool tide_buffer_want_own(tide_buffers *buffers, size_t bytes, const char *call,
                TIDE_OK;
 }
 
-static __attribute__((noinline)) tide_buffer buffer_acquire_any(tide_buffers *buffers, size_t bytes)
+/* In any way. `pointer` NULL: nobody asks where it lies. */
+static __attribute__((noinline)) tide_buffer buffer_acquire_any(tide_buffers *buffers, size_t bytes,
+                                                                void **pointer)
 {
+    const char *call = pointer != NULL ? "tide_buffer_acquire_pointer" : "tide_buffer_acquire";
     tide_want want;
+    tide_buffer buffer = tide_buffer_none;
     bool hit;
-    if (TIDE_UNLIKELY(!tide_buffer_want_own(buffers, bytes, "tide_buffer_acquire", &want)))
-        return tide_buffer_none;
-    return tide_buffer_acquire_wanted(buffers, &want, &hit);
+    if (TIDE_LIKELY(tide_buffer_want_own(buffers, bytes, call, &want)))
+        buffer = tide_buffer_acquire_wanted(buffers, &want, &hit);
+    if (pointer != NULL)
+        *pointer = buffer.generation != 0 ? tide_buffer_pointer(buffers, buffer) : NULL;
+    return buffer;
 }
 
 /* Where nothing is to be done but to take it from the thread's cell. Nothing is called but what
  * does all of it in another way, so nothing has to be saved. */
-TIDE_INLINE tide_buffer buffer_acquire_quick(tide_buffers *buffers, size_t bytes, size_t bucket)
+TIDE_INLINE tide_buffer buffer_acquire_quick(tide_buffers *buffers, size_t bytes, size_t bucket,
+                                             void **pointer)
 {
     uintptr_t thread = tide_magazine_thread();
     tide_magazine *magazine = tide_magazine_at(buffers, thread);
     if (TIDE_UNLIKELY(!tide_magazine_is(magazine, thread)))
-        return buffer_acquire_any(buffers, bytes);
+        return buffer_acquire_any(buffers, bytes, pointer);
     tide_cell *cells = magazine->own;
     tide_assert(cells == magazine->cells[buffers->key]);
     if (TIDE_UNLIKELY(cells == NULL || !tide_magazine_enter_quick(buffers, magazine)))
-        return buffer_acquire_any(buffers, bytes);
+        return buffer_acquire_any(buffers, bytes, pointer);
     tide_cell *cell = &cells[bucket];
     size_t held = tide_cell_held(cell);
     if (TIDE_UNLIKELY(held == 0)) {
         tide_magazine_leave(magazine);
-        return buffer_acquire_any(buffers, bytes);
+        return buffer_acquire_any(buffers, bytes, pointer);
     }
     size_t slot = cell->slots[held - 1];
     tide_cell_hold(cell, (unsigned)held - 1);
@@ -141,19 +148,36 @@ TIDE_INLINE tide_buffer buffer_acquire_quick(tide_buffers *buffers, size_t bytes
     tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)slot);
     tide_assert(bytes <= tide_handle_bytes(buffers, record) && record->mark == NULL);
     __atomic_store_n(&record->owner, magazine, __ATOMIC_RELAXED); /* `asked` is for hooks */
+    if (pointer != NULL)
+        *pointer = record->data;
     return (tide_buffer){tide_handle_slot((uint32_t)slot, (unsigned)bucket),
                          tide_handle_begin(record)};
 }
 
 /* The bucket of a small size is looked up. */
-tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes)
+TIDE_INLINE tide_buffer buffer_acquire_sized(tide_buffers *buffers, size_t bytes, void **pointer)
 {
     if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_SMALL))
         return buffers == NULL || bytes > TIDE_BUCKET_MAX
-                   ? buffer_acquire_any(buffers, bytes)
-                   : buffer_acquire_quick(buffers, bytes, tide_bucket_of(buffers->policy, bytes));
+                   ? buffer_acquire_any(buffers, bytes, pointer)
+                   : buffer_acquire_quick(buffers, bytes, tide_bucket_of(buffers->policy, bytes),
+                                          pointer);
     return buffer_acquire_quick(buffers, bytes,
-                                buffers->small[(bytes + TIDE_BUCKET_MIN - 1) / TIDE_BUCKET_MIN]);
+                                buffers->small[(bytes + TIDE_BUCKET_MIN - 1) / TIDE_BUCKET_MIN],
+                                pointer);
+}
+
+tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes)
+{
+    return buffer_acquire_sized(buffers, bytes, NULL);
+}
+
+tide_buffer tide_buffer_acquire_pointer(tide_buffers *buffers, size_t bytes, void **pointer)
+{
+    if (TIDE_LIKELY(pointer != NULL))
+        return buffer_acquire_sized(buffers, bytes, pointer);
+    tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffer_acquire_pointer", "the pointer is NULL");
+    return tide_buffer_none;
 }
 
 TIDE_INLINE tide_buffer buffer_acquire_for(tide_buffers *buffers, size_t bytes, uint32_t flags,

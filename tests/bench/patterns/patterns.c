@@ -55,19 +55,19 @@ static inline void block_touch(const pattern *p, char *data, size_t bytes)
     __asm__ volatile("" ::"r"(data) : "memory");
 }
 
-static inline block block_acquire(pattern_user *u, size_t bytes)
+/* Member by member: a block that is copied whole right after its members were written waits for
+ * them, and that would be timed, too. */
+static inline void block_acquire(pattern_user *u, size_t bytes, block *b)
 {
-    block b = {0};
-    if (u->buffers != NULL) {
-        b.buffer = tide_buffer_acquire(u->buffers, bytes);
-        b.data = tide_buffer_pointer(u->buffers, b.buffer);
-    } else {
-        b.data = malloc(bytes);
-    }
-    if (b.data == NULL)
+    void *data;
+    if (u->buffers != NULL)
+        b->buffer = tide_buffer_acquire_pointer(u->buffers, bytes, &data);
+    else
+        data = malloc(bytes);
+    if (data == NULL)
         pattern_die("no memory");
-    block_touch(u->p, b.data, bytes);
-    return b;
+    b->data = data;
+    block_touch(u->p, data, bytes);
 }
 
 static inline void block_release(pattern_user *u, block *b)
@@ -100,7 +100,7 @@ static void *pattern_replace(void *argument)
             block *b = &blocks[drawn % u->p->blocks];
             if (b->data != NULL)
                 block_release(u, b);
-            *b = block_acquire(u, u->sizes[(drawn >> 32) % SIZES]);
+            block_acquire(u, u->sizes[(drawn >> 32) % SIZES], b);
         }
         if (u->rounds > 1)
             pthread_barrier_wait(&u->barrier);
@@ -149,8 +149,8 @@ static uint64_t run_training(const pattern *p, pattern_user *u, uint64_t operati
     double step = log((double)p->bytes_max / (double)p->bytes_min) / (p->blocks - 1);
     while (done < operations) {
         for (unsigned i = 0; i < p->blocks; i++) /* 29 has no divisor of 48: a mixed order */
-            u->blocks[0][i] =
-                block_acquire(u, (size_t)((double)p->bytes_min * exp(step * (i * 29 % p->blocks))));
+            block_acquire(u, (size_t)((double)p->bytes_min * exp(step * (i * 29 % p->blocks))),
+                          &u->blocks[0][i]);
         for (unsigned i = p->blocks; i-- > 0;)
             block_release(u, &u->blocks[0][i]);
         done += p->blocks;
@@ -163,7 +163,7 @@ static uint64_t run_live(const pattern *p, pattern_user *u, uint64_t operations)
     uint64_t done = 0;
     for (; done < operations; done += p->blocks) {
         for (unsigned i = 0; i < p->blocks; i++)
-            u->blocks[0][i] = block_acquire(u, p->bytes_max);
+            block_acquire(u, p->bytes_max, &u->blocks[0][i]);
         for (unsigned i = 0; i < p->blocks; i++)
             block_release(u, &u->blocks[0][i]);
     }
@@ -174,7 +174,8 @@ static uint64_t run_pairs(const pattern *p, pattern_user *u, uint64_t operations
 {
     (void)p;
     for (uint64_t i = 0; i < operations; i++) {
-        block b = block_acquire(u, u->sizes[i % SIZES]);
+        block b;
+        block_acquire(u, u->sizes[i % SIZES], &b);
         block_release(u, &b);
     }
     return operations;
@@ -203,7 +204,8 @@ static uint64_t run_pipe(const pattern *p, pattern_user *u, uint64_t operations)
     if (pthread_create(&drain.thread, NULL, pattern_drain, &drain) != 0)
         pattern_die("no thread");
     for (uint64_t i = 0; i < operations; i++) {
-        block b = block_acquire(u, u->sizes[i % SIZES]);
+        block b;
+        block_acquire(u, u->sizes[i % SIZES], &b);
         while (i - __atomic_load_n(&u->received, __ATOMIC_ACQUIRE) == PIPE)
             sched_yield();
         u->pipe[i % PIPE] = b;
