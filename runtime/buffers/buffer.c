@@ -162,9 +162,8 @@ TIDE_INLINE tide_buffer buffer_acquire_sized(tide_buffers *buffers, size_t bytes
                    ? buffer_acquire_any(buffers, bytes, pointer)
                    : buffer_acquire_quick(buffers, bytes, tide_bucket_of(buffers->policy, bytes),
                                           pointer);
-    return buffer_acquire_quick(buffers, bytes,
-                                buffers->small[(bytes + TIDE_BUCKET_MIN - 1) / TIDE_BUCKET_MIN],
-                                pointer);
+    return buffer_acquire_quick(
+        buffers, bytes, buffers->small[(bytes + TIDE_BUCKET_MIN - 1) / TIDE_BUCKET_MIN], pointer);
 }
 
 tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes)

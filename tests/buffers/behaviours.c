@@ -66,6 +66,35 @@ static void a_handle_stays_stale_when_its_slot_serves_another_bucket(void **stat
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+/* New, from the thread's own cell, at each check level, and too large. */
+static void an_acquire_says_where_the_buffer_lies(void **state)
+{
+    (void)state;
+    for (unsigned check = 0; check <= 1; check++) {
+        expect_ok(tide_tune_set("check", check));
+        tide_buffers *buffers = made(NULL);
+        for (unsigned i = 0; i < 3; i++) {
+            void *pointer = NULL;
+            tide_buffer b = tide_buffer_acquire_pointer(buffers, 1000, &pointer);
+            assert_non_null(pointer);
+            assert_ptr_equal(pointer, tide_buffer_pointer(buffers, b));
+            memset(pointer, (int)i, 1000);
+            expect_ok(tide_buffer_release(buffers, b));
+        }
+        assert_int_equal(stats_of(buffers).hits, 2);
+        void *pointer = buffers;
+        assert_int_equal(tide_buffer_acquire_pointer(buffers, SIZE_MAX, &pointer).generation, 0);
+        assert_null(pointer);
+        assert_non_null(strstr(tide_error_message(), "tide_buffer_acquire_pointer: "));
+        assert_int_equal(tide_buffer_acquire_pointer(NULL, 1, &pointer).generation, 0);
+        assert_int_equal(tide_buffer_acquire_pointer(buffers, 1, NULL).generation, 0);
+        assert_int_equal(tide_error_status(), TIDE_ERROR_ARGUMENT);
+        assert_int_equal(stats_of(buffers).live, 0);
+        expect_ok(tide_buffers_destroy(buffers));
+    }
+    expect_ok(tide_tune_set("check", 0));
+}
+
 static void forged_handles_and_those_of_others_are_refused(void **state)
 {
     (void)state;
@@ -650,6 +679,7 @@ int main(void)
         cmocka_unit_test(a_second_release_is_refused_and_changes_nothing),
         cmocka_unit_test(a_release_after_the_memory_was_handed_out_again_is_refused),
         cmocka_unit_test(a_handle_stays_stale_when_its_slot_serves_another_bucket),
+        cmocka_unit_test(an_acquire_says_where_the_buffer_lies),
         cmocka_unit_test(forged_handles_and_those_of_others_are_refused),
         cmocka_unit_test(other_flags_are_never_handed_out_for_each_other),
         cmocka_unit_test(a_full_bucket_drops_and_counts),

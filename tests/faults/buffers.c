@@ -60,6 +60,16 @@ static tide_status release_and_acquire(struct fixture *fixture)
     return fixture->buffer.generation != 0 ? status : TIDE_ERROR_STATE;
 }
 
+static tide_status acquire_pointer(struct fixture *fixture)
+{
+    void *pointer = fixture;
+    tide_buffer b = tide_buffer_acquire_pointer(fixture->buffers, 1000, &pointer);
+    if (b.generation == 0)
+        return pointer == NULL ? tide_error_status() : TIDE_ERROR_STATE;
+    *(char *)pointer = 1;
+    return tide_buffer_release(fixture->buffers, b);
+}
+
 /* All or none, whichever fails. */
 static tide_status acquire_many(struct fixture *fixture)
 {
@@ -98,6 +108,8 @@ static const struct fault_case cases[] = {
     {"tide_buffers_create", NULL, create, ASKS, "tide_buffers_create", 0},
     {"tide_buffers_shared", NULL, shared, ASKS, "tide_buffers_create", 0},
     {"tide_buffer_acquire", prepare_buffers, acquire_and_release, ASKS, "tide_buffer_acquire", 0},
+    {"tide_buffer_acquire_pointer", prepare_buffers, acquire_pointer, ASKS,
+     "tide_buffer_acquire_pointer", 0},
     {"tide_buffer_acquire, cached", prepare_cached, acquire_and_release, NEVER, NULL, 0},
     {"tide_buffer_release", prepare_live, release_and_acquire, NEVER, NULL, 0},
     {"tide_buffer_acquire_many", prepare_buffers, acquire_many, ASKS, "tide_buffer_acquire_many",
