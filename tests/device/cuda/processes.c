@@ -27,6 +27,33 @@ enum { BYTES = 10000, BEFORE = 3, AFTER = 4, SECONDS = 60, UNSUPPORTED = 801, OW
         }                                                                                \
     } while (0)
 
+/* The device is lost, or reset, while memory is open twice: nothing there can be ended any more, and
+ * each close lets go of the device all the same, but no more often than it was opened. */
+static int peer_of_lost(const char *how, const tide_ipc_memory *memory)
+{
+    bench b = bench_start(9);
+    uint8_t *x = tide_ipc_open(b.device, memory);
+    PEER_TRY(x != NULL && tide_ipc_open(b.device, memory) == (void *)x);
+    if (strcmp(how, "lost") == 0)
+        fake_lose(0);
+    else
+        fake_reset_device(0);
+    (void)tide_pool_wait(b.pool);
+    PEER_TRY(tide_pool_destroy(b.pool) == TIDE_OK);
+    for (int left = 2; left > 0; left--) {
+        PEER_TRY(tide_device_close(b.device) == TIDE_ERROR_STATE);
+        PEER_TRY(tide_ipc_close(b.device, memory, x) == TIDE_OK);
+    }
+    PEER_TRY(tide_ipc_close(b.device, memory, x) == TIDE_ERROR_DEVICE);
+    PEER_TRY(tide_device_close(b.device) == TIDE_OK);
+    PEER_TRY(tide_device_close(b.device) == TIDE_ERROR_DEVICE);
+    PEER_TRY(tide_ipc_close(b.device, memory, x) == TIDE_ERROR_DEVICE);
+    PEER_TRY(strstr(tide_error_message(), "closed") != NULL);
+    PEER_TRY(fake_violation() == NULL);
+    fake_reset(2, 9); /* as the end of a process does: nothing of others' is open */
+    return 0;
+}
+
 /* Reads what it is told of from its input; finds BEFORE there, leaves AFTER. `how`: it says when it
  * has it open, and waits for a word before it closes it; or it does not wait for its own work. */
 static int peer_main(const char *how)
@@ -34,6 +61,8 @@ static int peer_main(const char *how)
     tide_ipc_memory memory;
     alarm(SECONDS);
     PEER_TRY(read(STDIN_FILENO, &memory, sizeof memory) == sizeof memory);
+    if (strcmp(how, "lost") == 0 || strcmp(how, "reset") == 0)
+        return peer_of_lost(how, &memory);
     bench b = bench_start(9);
     uint8_t *x = tide_ipc_open(b.device, &memory);
     PEER_TRY(x != NULL && tide_ipc_open(b.device, &memory) == (void *)x);
@@ -247,6 +276,28 @@ static void who_closes_waits_for_his_work(void **unused)
     bench_end(&b);
 }
 
+static void what_is_open_does_not_keep_a_lost_device(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(10);
+    tide_buffers *buffers = ipc_on(&b);
+    tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
+    tide_ipc_memory memory;
+    expect_ok(tide_ipc_export_buffer(buffers, buffer, &memory));
+    for (int i = 0; i < 2; i++) {
+        peer other = peer_start(i == 0 ? "lost" : "reset", &memory);
+        peer_end(&other);
+    }
+    expect_ok(tide_buffer_release(buffers, buffer));
+    fake_count_anew();
+    tide_ipc_memory at = {.offset = 0};
+    expect_status(tide_ipc_close(b.device, &at, &memory), TIDE_ERROR_DEVICE); /* nothing is open */
+    expect_said("opened");
+    assert_int_equal(fake_calls("cuIpcCloseMemHandle"), 0);
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
 static void the_driver_has_its_rules(void **unused)
 {
     (void)unused;
@@ -373,6 +424,7 @@ int main(int count, char **words)
         cmocka_unit_test(streams_order_them_as_others),
         cmocka_unit_test(what_others_have_open_is_not_freed),
         cmocka_unit_test(who_closes_waits_for_his_work),
+        cmocka_unit_test(what_is_open_does_not_keep_a_lost_device),
         cmocka_unit_test(the_driver_has_its_rules),
         cmocka_unit_test(what_cannot_be_exported_is_refused),
         cmocka_unit_test(what_cannot_be_opened_holds_nothing),
