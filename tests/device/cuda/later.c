@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A pool's stream is gone while a graph is captured: nothing orders what its work uses, and the host
- * may not wait. All that the pool gives up goes when the capture is over, and not before. */
+ * may not wait. All that the pool gives up goes when the capture is over, and not before. The same
+ * holds for buffers whose memory no stream gives back. */
 #include "support.h"
 
 #include <tidepool/buffers.h>
 
 #include "runtime/base/test_hooks.h"
+#include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"
 
 enum { BYTES = 4096, WORK = 50 };
@@ -200,12 +202,81 @@ static void captures_are_put_off(void **unused)
     end(&s);
 }
 
+/* ---- buffers -------------------------------------------------------------------------------- */
+
+/* Memory for other processes goes at once, so what was done with it must be over. */
+static void a_buffer_that_is_not_handed_out_is_put_off(void **unused)
+{
+    (void)unused;
+    for (int captured = 0; captured < 2; captured++) {
+        bench b = bench_start(42);
+        void *beside = fake_stream_create_blocking(0), *graph = NULL;
+        tide_buffers *buffers =
+            tide_buffers_create(b.device, &(tide_buffers_options){.flags = TIDE_BUFFER_IPC});
+        tide_buffer one = tide_buffer_acquire_on(buffers, BYTES, TIDE_BUFFER_IPC, b.stream);
+        for (uint8_t i = 0; i < WORK; i++)
+            put(b.stream, tide_buffer_pointer(buffers, one), BYTES, i);
+        expect_ok(tide_buffer_release_on(buffers, one, b.stream));
+        one = tide_buffer_acquire(buffers, BYTES); /* the legacy stream waits for that work */
+        expect_ok(tide_buffer_release(buffers, one));
+        if (captured != 0)
+            fake_capture_begin(beside);
+        else
+            fake_fail("cuMemsetD8Async", 1, TIDE_CU_INVALID_VALUE, false);
+        one = tide_buffer_acquire_zeroed(buffers, BYTES);
+        assert_true(one.generation == 0);
+        expect_status(tide_error_status(), captured != 0 ? TIDE_ERROR_STATE : TIDE_ERROR_DEVICE);
+        expect_order();
+        assert_int_equal(fake_calls("cuMemFree"), captured != 0 ? 0 : 1);
+        if (captured != 0) {
+            expect_status(tide_buffers_destroy(buffers), TIDE_ERROR_STATE);
+            assert_true(fake_pending() > 0);
+            assert_int_equal(fake_capture_end(beside, &graph), 0);
+            fake_graph_destroy(graph);
+        }
+        expect_ok(tide_buffers_destroy(buffers));
+        assert_int_equal(fake_calls("cuMemFree"), 1);
+        fake_stream_destroy(beside);
+        bench_end(&b);
+    }
+}
+
+/* A capture on a blocking stream is known of, but nobody tells when it ends. */
+static void what_pools_drew_goes_with_the_buffers(void **unused)
+{
+    (void)unused;
+    scene s = begin(true);
+    void *beside = fake_stream_create_blocking(0);
+    {
+        TIDE_SCOPE(s.pool);
+        work_on(&s, tide_acquire(s.pool, uint8_t, BYTES));
+    }
+    fake_stream_destroy(s.stream);
+    assert_ptr_equal(fake_stream_create(0), s.stream);
+    fake_capture_begin(beside);
+    expect_ok(tide_pool_destroy(s.pool));
+    expect_status(tide_buffers_destroy(s.buffers), TIDE_ERROR_STATE);
+    assert_true(fake_pending() > 0);
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
+    assert_int_equal(fake_capture_end(beside, &s.graph), 0);
+    expect_ok(tide_buffers_destroy(s.buffers));
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+    fake_graph_destroy(s.graph);
+    fake_stream_destroy(beside);
+    fake_stream_destroy(s.stream);
+    bench_end(&s.b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_are_put_off),         cmocka_unit_test(exports_are_put_off),
-        cmocka_unit_test(staged_copies_are_put_off), cmocka_unit_test(imports_are_put_off),
+        cmocka_unit_test(slots_are_put_off),
+        cmocka_unit_test(exports_are_put_off),
+        cmocka_unit_test(staged_copies_are_put_off),
+        cmocka_unit_test(imports_are_put_off),
         cmocka_unit_test(captures_are_put_off),
+        cmocka_unit_test(a_buffer_that_is_not_handed_out_is_put_off),
+        cmocka_unit_test(what_pools_drew_goes_with_the_buffers),
     };
     return cmocka_run_group_tests_name("later", tests, NULL, NULL);
 }
