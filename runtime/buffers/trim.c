@@ -55,7 +55,7 @@ static bool trim_takes(trimming *t, uint32_t slot)
 {
     tide_buffer_record *record = tide_handle_at(t->buffers, slot);
     bool old = t->now - record->tick >= t->ticks || t->now < record->tick;
-    bool by_stream = tide_buffer_goes_by_stream(record->key);
+    bool by_stream = tide_hand_over_goes_by_stream(t->buffers, record->key);
     return old && (t->wait || by_stream || tide_hand_over_over(t->buffers, record));
 }
 
