@@ -36,8 +36,9 @@ TIDE_API tide_device *tide_device_open(const char *name);
 
 /* Closes a device once. The last close releases it. That one returns TIDE_ERROR_STATE, nothing
  * changed, while pools, buffers or exported arrays are on the device, or memory of pools whose stream
- * was gone when they ended while a graph was captured: that goes when no capture forbids the host to
- * wait. The host and NULL: nothing to do, TIDE_OK. Any thread. */
+ * was gone when they ended while a graph was captured: that is put off. It goes when no capture
+ * forbids the host to wait for all streams, with the first call that may: this one,
+ * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. The host and NULL: nothing to do, TIDE_OK. Any thread. */
 TIDE_API tide_status tide_device_close(tide_device *device);
 
 typedef struct tide_device_information {

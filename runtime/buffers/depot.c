@@ -252,7 +252,7 @@ static void depot_press(tide_buffers *other, void *user)
 }
 
 /* All that is cached of the device's memory is given back, and the device asked once more; then
- * again as often as the program gives some back. */
+ * again as often as somebody gives some back. */
 static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *want, size_t bytes,
                                         void **data)
 {
@@ -262,12 +262,12 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
     pressing by = {buffers, plain ? NULL : &want->passing};
     tide_status status = TIDE_ERROR_MEMORY;
     bool again = true;
-    for (unsigned times = 0; again; times++) {
+    for (unsigned times = 0; again;) {
         tide_buffers_visit(depot_press, &by);
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
         again = tide_budget_asks(device, memory, status, times) &&
-                tide_budget_ask(device, bytes, times);
+                tide_budget_ask(device, bytes, &times);
     }
     return status;
 }

@@ -188,16 +188,16 @@ static void memory_ask_program(tide_pool *pool, const tide_row *row, size_t byte
     tide_pool_open_again(pool, was);
 }
 
-/* The same where a device has no memory, as often as the program gives some back. */
+/* The same where a device has no memory, as often as somebody gives some back. */
 static tide_status memory_allocate_asking(tide_pool *pool, tide_device *device, size_t bytes,
                                           size_t align, void **data)
 {
     void *stream = pool->core->streams.own;
     tide_status status =
         tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
-    for (unsigned times = 0; tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, times); times++) {
+    for (unsigned times = 0; tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, times);) {
         tide_shut was = tide_pool_shut(pool);
-        bool again = tide_budget_ask(device, bytes, times);
+        bool again = tide_budget_ask(device, bytes, &times);
         tide_pool_open_again(pool, was);
         if (!again)
             return status;

@@ -5,6 +5,7 @@
 #include "support.h"
 
 #include <tidepool/buffers.h>
+#include <tidepool/device_memory.h>
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/device/cuda/api.h"
@@ -267,6 +268,100 @@ static void what_pools_drew_goes_with_the_buffers(void **unused)
     bench_end(&s.b);
 }
 
+/* ---- when it goes --------------------------------------------------------------------------- */
+
+/* The pool's memory is put off, by a capture that is over: nobody knows that. */
+static scene put_off(bool drawing)
+{
+    scene s = begin(drawing);
+    void *beside = fake_stream_create_blocking(0);
+    {
+        TIDE_SCOPE(s.pool);
+        work_on(&s, tide_acquire(s.pool, uint8_t, BYTES));
+    }
+    fake_stream_destroy(s.stream);
+    assert_ptr_equal(fake_stream_create(0), s.stream);
+    fake_capture_begin(beside);
+    expect_ok(tide_pool_destroy(s.pool));
+    assert_int_equal(fake_capture_end(beside, &s.graph), 0);
+    fake_graph_destroy(s.graph);
+    fake_stream_destroy(beside);
+    fake_stream_destroy(s.stream);
+    assert_true(fake_pending() > 0);
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
+    return s;
+}
+
+static unsigned asked;
+
+static bool is_full(tide_device *device, size_t wanted, unsigned times, void *user)
+{
+    (void)device, (void)wanted, (void)user;
+    assert_int_equal(times, asked++);
+    return false;
+}
+
+/* It is had before the program is asked, and before the request fails. */
+static void a_shortage_takes_what_was_put_off(void **unused)
+{
+    (void)unused;
+    for (int way = 0; way < 8; way++) {
+        bool drawing = (way & 1) != 0, drawn = (way & 2) != 0, by_limit = (way & 4) != 0;
+        scene s = put_off(drawn);
+        tide_device_memory held;
+        expect_ok(tide_device_memory_stats(s.b.device, &held));
+        assert_true(held.bytes_held >= BYTES);
+        asked = 0;
+        expect_ok(tide_device_memory_set(
+            s.b.device, &(tide_device_memory_options){.limit_bytes = by_limit ? 2 * BYTES - 1 : 0,
+                                                      .full = is_full}));
+        if (!by_limit)
+            fake_limit(2 * BYTES - 1);
+        tide_buffers *buffers =
+            tide_buffers_create(s.b.device, &(tide_buffers_options){.stream = s.b.stream});
+        tide_pool *pool = tide_pool_create(&(tide_pool_options){
+            .device = s.b.device, .stream = s.b.stream, .buffers = drawing ? buffers : NULL});
+        if (drawn && !drawing) /* then it is in the cache of its instance */
+            expect_ok(tide_buffers_destroy(s.buffers));
+        {
+            TIDE_SCOPE(pool);
+            uint8_t *x = tide_acquire(pool, uint8_t, BYTES);
+            if (x == NULL)
+                fail_msg("way %d: %s", way, tide_error_message());
+            put(s.b.stream, x, BYTES, 1);
+            assert_int_equal(asked, 0);
+            assert_null(tide_acquire(pool, double, BYTES));
+            assert_int_equal(asked, 1);
+        }
+        assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+        expect_ok(tide_pool_destroy(pool));
+        expect_ok(tide_buffers_destroy(buffers));
+        if (!drawn || drawing)
+            expect_ok(tide_buffers_destroy(s.buffers));
+        bench_end(&s.b);
+    }
+}
+
+/* Somebody may be capturing just then without having told. */
+static void a_new_pool_waits_for_nothing(void **unused)
+{
+    (void)unused;
+    scene s = put_off(false);
+    void *beside = fake_stream_create(0);
+    fake_capture_begin(beside);
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.device = s.b.device, .stream = s.b.stream});
+    assert_non_null(pool);
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
+    assert_int_equal(fake_capture_end(beside, &s.graph), 0);
+    fake_graph_destroy(s.graph);
+    fake_stream_destroy(beside);
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_device_memory_trim(s.b.device, 0));
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+    bench_end(&s.b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -277,6 +372,8 @@ int main(void)
         cmocka_unit_test(captures_are_put_off),
         cmocka_unit_test(a_buffer_that_is_not_handed_out_is_put_off),
         cmocka_unit_test(what_pools_drew_goes_with_the_buffers),
+        cmocka_unit_test(a_shortage_takes_what_was_put_off),
+        cmocka_unit_test(a_new_pool_waits_for_nothing),
     };
     return cmocka_run_group_tests_name("later", tests, NULL, NULL);
 }
