@@ -45,7 +45,8 @@ typedef struct tide_ipc_memory {
 
 /* Fills in `out` for a live buffer, or for a place in a live array of the pool. Nothing is queued and
  * nothing copied; the memory stays where it is. TIDE_ERROR_STALE: no such buffer;
- * TIDE_ERROR_ARGUMENT: the pointer lies in no live array, or a NULL. */
+ * TIDE_ERROR_ARGUMENT: the pointer lies in no live array, or a NULL. Consumers of DLPack or graphs may
+ * hold the array, too. */
 TIDE_API tide_status tide_ipc_export_buffer(tide_buffers *buffers, tide_buffer buffer,
                                             tide_ipc_memory *out);
 TIDE_API tide_status tide_ipc_export(tide_pool *pool, const void *data, tide_ipc_memory *out);
