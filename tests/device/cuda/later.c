@@ -203,6 +203,50 @@ static void captures_are_put_off(void **unused)
     end(&s);
 }
 
+typedef struct listener {
+    tide_pool *pool; /* NULL: nobody listens */
+    unsigned told, let_in;
+} listener;
+
+static void try_pool(const tide_buffer_event *event, void *user)
+{
+    listener *l = user;
+    (void)event;
+    if (l->pool == NULL)
+        return;
+    l->told++;
+    l->let_in += tide_pool_wait(l->pool) != TIDE_ERROR_STATE;
+}
+
+/* The hook of the buffers finds the pool, which is half-way, shut. */
+static void a_pool_that_ends_in_a_capture_is_shut(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(43);
+    listener l = {.pool = NULL};
+    tide_buffers *buffers = tide_buffers_create(
+        b.device, &(tide_buffers_options){.stream = b.stream, .hook = try_pool, .user = &l});
+    tide_pool *pool = tide_pool_create(
+        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+    expect_ok(tide_capture_begin(pool));
+    {
+        TIDE_SCOPE(pool);
+        assert_non_null(tide_acquire(pool, uint8_t, BYTES));
+        assert_non_null(tide_acquire(pool, uint8_t, BYTES));
+    }
+    allocations_left = 2; /* what is captured, and the first array */
+    tide_os_fault = fail_after;
+    assert_null(tide_capture_end(pool));
+    tide_os_fault = NULL;
+    l.pool = pool;
+    expect_ok(tide_pool_destroy(pool));
+    l.pool = NULL;
+    assert_int_equal(l.told, 2); /* of the array that was captured, and the other */
+    assert_int_equal(l.let_in, 0);
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
 /* ---- buffers -------------------------------------------------------------------------------- */
 
 /* Memory for other processes goes at once, so what was done with it must be over. */
@@ -370,6 +414,7 @@ int main(void)
         cmocka_unit_test(staged_copies_are_put_off),
         cmocka_unit_test(imports_are_put_off),
         cmocka_unit_test(captures_are_put_off),
+        cmocka_unit_test(a_pool_that_ends_in_a_capture_is_shut),
         cmocka_unit_test(a_buffer_that_is_not_handed_out_is_put_off),
         cmocka_unit_test(what_pools_drew_goes_with_the_buffers),
         cmocka_unit_test(a_shortage_takes_what_was_put_off),
