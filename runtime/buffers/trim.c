@@ -120,6 +120,27 @@ tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wa
     return t.summary;
 }
 
+/* ---- where there is none --------------------------------------------------------------------- */
+
+typedef struct pressing {
+    const tide_device *device;
+    const tide_hand_over *passing;
+} pressing;
+
+static void press_one(tide_buffers *buffers, void *user)
+{
+    const pressing *by = user;
+    tide_assert(by != NULL && by->device != NULL);
+    if (buffers->device == by->device)
+        tide_depot_trim(buffers, 0, true, by->passing);
+}
+
+void tide_depot_press(tide_device *device, const tide_hand_over *passing)
+{
+    pressing by = {device, passing};
+    tide_buffers_visit(press_one, &by);
+}
+
 /* ---- by use ---------------------------------------------------------------------------------- */
 
 bool tide_depot_use_moved(tide_buffers *buffers, size_t bytes)

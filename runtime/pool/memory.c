@@ -6,6 +6,7 @@
 #include "runtime/base/probe.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffers.h"
+#include "runtime/buffers/depot.h"
 #include "runtime/check/guard.h"
 #include "runtime/device/budget.h"
 #include "runtime/device/limit.h"
@@ -188,22 +189,34 @@ static void memory_ask_program(tide_pool *pool, const tide_row *row, size_t byte
     tide_pool_open_again(pool, was);
 }
 
-/* The same where a device has no memory, as often as somebody gives some back. */
-static tide_status memory_allocate_asking(tide_pool *pool, tide_device *device, size_t bytes,
-                                          size_t align, void **data)
+/* A device has none: what buffers have cached of it is given back first; then it is tried as often as
+ * somebody gives some back. */
+static tide_status memory_allocate_again(tide_pool *pool, tide_device *device, size_t bytes,
+                                         size_t align, void **data)
 {
-    void *stream = pool->core->streams.own;
-    tide_status status =
-        tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
-    for (unsigned times = 0; tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, times);) {
-        tide_shut was = tide_pool_shut(pool);
-        bool again = tide_budget_ask(device, bytes, &times);
+    const tide_hand_over passing = {pool->core->streams.own, pool->core->streams.own_number};
+    tide_status status = TIDE_ERROR_MEMORY;
+    bool again = true;
+    tide_assert(!device->host);
+    for (unsigned times = 0; again;) {
+        tide_shut was = tide_pool_shut(pool); /* functions of the program are called */
+        tide_depot_press(device, &passing);
+        status =
+            tide_budget_allocate(device, passing.stream, TIDE_MEMORY_DEVICE, bytes, align, data);
+        again = tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, times) &&
+                tide_budget_ask(device, bytes, &times);
         tide_pool_open_again(pool, was);
-        if (!again)
-            return status;
-        status = tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
     }
     return status;
+}
+
+static tide_status memory_allocate_pressing(tide_pool *pool, tide_device *device, size_t bytes,
+                                            size_t align, void **data)
+{
+    tide_status status = tide_budget_allocate(device, pool->core->streams.own, TIDE_MEMORY_DEVICE,
+                                              bytes, align, data);
+    bool none = status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
+    return none && !device->host ? memory_allocate_again(pool, device, bytes, align, data) : status;
 }
 
 /* Memory of the row's device. A pool whose stream is gone, or being recorded, gets none. */
@@ -220,7 +233,7 @@ static tide_status memory_allocate_on(tide_pool *pool, const tide_row *row, size
     if (memory_draws_buffers(core, row, align))
         return memory_draw_buffer(pool, bytes, call, buffer, data);
     memory_ask_program(pool, row, bytes);
-    tide_status status = memory_allocate_asking(pool, device, bytes, align, data);
+    tide_status status = memory_allocate_pressing(pool, device, bytes, align, data);
     if (status == TIDE_ERROR_LIMIT) /* that others share */
         TIDE_USDT(pool_limit, pool, (const char *)core->name, row->type, bytes, 0);
     if (status == TIDE_ERROR_LIMIT && (!device->host || device == &tide_device_host))
