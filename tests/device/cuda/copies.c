@@ -59,6 +59,41 @@ static void uploads_in_flight_do_not_disturb_each_other(void **unused)
 }
 
 /* Four chunks of 4 KiB: what fits is staged without waiting, and one event serves a chunk. */
+enum { CHUNK_WORDS = 1024, CHUNKS = 4 };
+
+/* The wait for the next chunk fails; the one before is in flight still, and stays as it is. */
+static void a_failed_upload_leaves_those_before_alone(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed <= 10; seed++) {
+        bench b = start(seed);
+        {
+            TIDE_SCOPE(b.pool);
+            uint32_t words[CHUNK_WORDS], got[CHUNK_WORDS], *arrays[CHUNKS + 2];
+            uint8_t *busy = tide_acquire(b.pool, uint8_t, 64);
+            for (uint8_t i = 0; i < BACKLOG; i++)
+                put(b.stream, busy, 64, i);
+            for (uint32_t i = 0; i < CHUNKS + 2; i++)
+                arrays[i] = tide_acquire(b.pool, uint32_t, CHUNK_WORDS);
+            for (uint32_t i = 0; i < CHUNKS + 2; i++) {
+                memset(words, (int)i + 1, sizeof words); /* each fills a chunk */
+                if (i == CHUNKS)
+                    fake_fail("cuEventSynchronize", 1, 1, false);
+                expect_status(tide_upload(b.pool, arrays[i], words, sizeof words),
+                              i == CHUNKS ? TIDE_ERROR_DEVICE : TIDE_OK);
+            }
+            assert_int_equal(fake_failures(), 1);
+            for (uint32_t i = 0; i < CHUNKS + 2; i++) {
+                memset(words, (int)i + 1, sizeof words);
+                expect_ok(tide_download(b.pool, got, arrays[i], sizeof got));
+                if (i != CHUNKS)
+                    assert_memory_equal(got, words, sizeof got);
+            }
+        }
+        end(&b);
+    }
+}
+
 static void an_upload_waits_only_when_the_ring_is_full(void **unused)
 {
     (void)unused;
@@ -171,6 +206,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(uploads_in_flight_do_not_disturb_each_other),
+        cmocka_unit_test(a_failed_upload_leaves_those_before_alone),
         cmocka_unit_test(an_upload_waits_only_when_the_ring_is_full),
         cmocka_unit_test(copies_keep_their_place_among_declared_streams),
         cmocka_unit_test(frames_come_back_and_hash_like_the_hosts),
