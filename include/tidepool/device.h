@@ -63,7 +63,7 @@ TIDE_API tide_status tide_device_info(const tide_device *device, tide_device_inf
 
 /* The driver's own handles, for work that Tidepool does not do. The device owns them. The context
  * is the primary CUcontext for CUDA, and the cl_context for OpenCL. The stream is OpenCL's queue
- * that a NULL stream means. NULL for the host. Any thread. */
+ * that a NULL stream means. NULL for the host, and once the device is closed. Any thread. */
 TIDE_API void *tide_device_context(const tide_device *device);
 TIDE_API void *tide_device_stream(const tide_device *device);
 
