@@ -121,15 +121,22 @@ static tide_status ring_open_chunk(const tide_pool_core *core, tide_pinned_ring 
     return TIDE_OK;
 }
 
+tide_status tide_ring_admit(const tide_pool *pool, const char *call)
+{
+    const tide_pool_core *core = pool->core;
+    if (!core->device->methods->capturing(core->device, core->streams.own))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "a graph is captured on the stream of pool '%s': its replays would copy what "
+                     "happens to be staged then",
+                     core->name);
+}
+
 /* The ring, with memory for its current chunk. Refused while a graph is captured. */
 static tide_status ring_begin(tide_pool *pool, tide_pinned_ring **ring, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    if (core->device->methods->capturing(core->device, core->streams.own))
-        return tide_fail(TIDE_ERROR_STATE, call,
-                         "a graph is captured on the stream of pool '%s': its replays would copy "
-                         "what happens to be staged then",
-                         core->name);
+    TIDE_FORWARD(tide_ring_admit(pool, call));
     *ring = ring_make_ready(pool, call);
     if (*ring == NULL)
         return TIDE_ERROR_MEMORY;

@@ -202,6 +202,35 @@ static void staging_during_capture_is_refused(void **unused)
     end(&b);
 }
 
+/* A frame that is refused has put nothing into the graph, either. */
+static void frames_during_capture_are_refused_whole(void **unused)
+{
+    (void)unused;
+    bench b = start(4);
+    {
+        TIDE_FRAME(b.pool, (uint8_t, x, 100), (uint8_t, y, 100));
+        uint8_t here[2][100];
+        uint64_t hashes[2];
+        void *graph = NULL;
+        const tide_part parts[] = {{x, here[0], TIDE_U8, 100}, {y, here[1], TIDE_U8, 100}};
+        put(b.stream, x, 100, 1);
+        put(b.stream, y, 100, 2);
+        expect_ok(tide_download_frame(b.pool, parts, 2)); /* the pool has what it needs */
+        expect_ok(tide_hash_frame(b.pool, parts, 2, hashes));
+        fake_capture_begin(b.stream);
+        fake_count_anew();
+        expect_status(tide_download_frame(b.pool, parts, 2), TIDE_ERROR_STATE);
+        expect_said("tide_download_frame: a graph is captured");
+        expect_status(tide_hash_frame(b.pool, parts, 2, hashes), TIDE_ERROR_STATE);
+        expect_said("tide_hash_frame: a graph is captured");
+        expect_status(tide_upload_frame(b.pool, parts, 2), TIDE_ERROR_STATE);
+        assert_int_equal(fake_calls("cuMemcpyAsync") + fake_calls("cuLaunchKernel"), 0);
+        assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+        fake_graph_destroy(graph);
+    }
+    end(&b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -211,6 +240,7 @@ int main(void)
         cmocka_unit_test(copies_keep_their_place_among_declared_streams),
         cmocka_unit_test(frames_come_back_and_hash_like_the_hosts),
         cmocka_unit_test(staging_during_capture_is_refused),
+        cmocka_unit_test(frames_during_capture_are_refused_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
