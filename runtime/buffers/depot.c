@@ -247,7 +247,7 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
     tide_status status = TIDE_ERROR_MEMORY;
     bool again = true;
     for (unsigned times = 0; again;) {
-        tide_depot_press(buffers->device, plain ? NULL : &want->passing);
+        (void)tide_depot_press(buffers->device, plain ? NULL : &want->passing);
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
         again = tide_budget_asks(device, memory, status, times) &&

@@ -125,20 +125,22 @@ tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wa
 typedef struct pressing {
     const tide_device *device;
     const tide_hand_over *passing;
+    bool any;
 } pressing;
 
 static void press_one(tide_buffers *buffers, void *user)
 {
-    const pressing *by = user;
+    pressing *by = user;
     tide_assert(by != NULL && by->device != NULL);
-    if (buffers->device == by->device)
-        tide_depot_trim(buffers, 0, true, by->passing);
+    if (buffers->device == by->device && tide_depot_trim(buffers, 0, true, by->passing).slots != 0)
+        by->any = true;
 }
 
-void tide_depot_press(tide_device *device, const tide_hand_over *passing)
+bool tide_depot_press(tide_device *device, const tide_hand_over *passing)
 {
-    pressing by = {device, passing};
+    pressing by = {.device = device, .passing = passing};
     tide_buffers_visit(press_one, &by);
+    return by.any;
 }
 
 /* ---- by use ---------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@
 #include "runtime/pool/streams.h"
 #include "runtime/pool/tell.h"
 
-enum { MIN_ALIGN = 64 };
+enum { MIN_ALIGN = 64, TRIES_MAX = 64 };
 
 static size_t memory_align(const tide_type_facts *facts)
 {
@@ -189,34 +189,34 @@ static void memory_ask_program(tide_pool *pool, const tide_row *row, size_t byte
     tide_pool_open_again(pool, was);
 }
 
-/* A device has none: what buffers have cached of it is given back first; then it is tried as often as
- * somebody gives some back. */
-static tide_status memory_allocate_again(tide_pool *pool, tide_device *device, size_t bytes,
-                                         size_t align, void **data)
+/* Somebody gives memory of the device back: buffers what they have cached, then whoever is asked. */
+static bool memory_make_room(tide_pool *pool, tide_device *device, size_t bytes, tide_status status,
+                             unsigned *asked)
 {
     const tide_hand_over passing = {pool->core->streams.own, pool->core->streams.own_number};
-    tide_status status = TIDE_ERROR_MEMORY;
-    bool again = true;
     tide_assert(!device->host);
-    for (unsigned times = 0; again;) {
-        tide_shut was = tide_pool_shut(pool); /* functions of the program are called */
-        tide_depot_press(device, &passing);
-        status =
-            tide_budget_allocate(device, passing.stream, TIDE_MEMORY_DEVICE, bytes, align, data);
-        again = tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, times) &&
-                tide_budget_ask(device, bytes, &times);
-        tide_pool_open_again(pool, was);
-    }
-    return status;
+    tide_shut was = tide_pool_shut(pool); /* functions of the program are called */
+    bool any = tide_depot_press(device, &passing) ||
+               (tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, *asked) &&
+                tide_budget_ask(device, bytes, asked));
+    tide_pool_open_again(pool, was);
+    return any;
 }
 
+/* As often as there is more to be had; not for ever, because other threads may take it. */
 static tide_status memory_allocate_pressing(tide_pool *pool, tide_device *device, size_t bytes,
                                             size_t align, void **data)
 {
-    tide_status status = tide_budget_allocate(device, pool->core->streams.own, TIDE_MEMORY_DEVICE,
-                                              bytes, align, data);
-    bool none = status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
-    return none && !device->host ? memory_allocate_again(pool, device, bytes, align, data) : status;
+    void *stream = pool->core->streams.own;
+    unsigned asked = 0;
+    for (unsigned tries = 1;; tries++) {
+        tide_status status =
+            tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
+        bool none = status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
+        if (!none || device->host || tries == TRIES_MAX ||
+            !memory_make_room(pool, device, bytes, status, &asked))
+            return status;
+    }
 }
 
 /* Memory of the row's device. A pool whose stream is gone, or being recorded, gets none. */
