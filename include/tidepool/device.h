@@ -174,9 +174,9 @@ TIDE_API tide_status tide_copy(tide_pool *pool, void *to, const void *from, size
  * (CUDA) or on the same one. The calling thread owns both. It comes after the work that is queued on
  * both pools' streams; work that is queued on either from now on comes after the copy. The host does
  * not wait. Devices that reach each other copy directly, for others the driver goes through the
- * host. TIDE_ERROR_ARGUMENT between devices of two kinds, and for the host and a device;
- * TIDE_ERROR_STATE, nothing changed, while a graph is captured on one of the streams and the other is
- * not part of the same capture. */
+ * host. Pools in memory given are the host's. TIDE_ERROR_ARGUMENT between devices of two kinds, and
+ * for the host and a device; TIDE_ERROR_STATE, nothing changed, while a graph is captured on one of
+ * the streams and the other is not part of the same capture. */
 TIDE_API tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const void *from,
                                     size_t bytes);
 
