@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tidepool/device.h>
+
 #include "random.h"
 
 enum { ROOM = 256 * 1024, EDGE = 4096 };
@@ -279,6 +281,31 @@ static void a_child_reads_shared_memory_that_its_parent_fills(void **state)
 
 /* ---- refused ---- */
 
+/* It is memory of the host, like that of any other pool there. */
+static void copies_go_in_and_out(void **unused)
+{
+    (void)unused;
+    uint8_t room[2][4096];
+    tide_pool *one = pool_in(room[0], sizeof room[0], TIDE_CHECK_NONE, false);
+    tide_pool *other = pool_in(room[1], sizeof room[1], TIDE_CHECK_NONE, false);
+    tide_pool *plain = tide_pool_local();
+    {
+        TIDE_SCOPE(one);
+        TIDE_SCOPE(other);
+        TIDE_SCOPE(plain);
+        uint8_t *x = tide_acquire(one, uint8_t, 100), *y = tide_acquire(other, uint8_t, 100);
+        uint8_t *z = tide_acquire(plain, uint8_t, 100);
+        memset(x, 7, 100);
+        expect_ok(tide_copy_from(other, y, one, x, 100));
+        expect_ok(tide_copy_from(plain, z, other, y, 100));
+        memset(y, 0, 100);
+        expect_ok(tide_copy_from(other, y, plain, z, 100));
+        assert_memory_equal(y, x, 100);
+    }
+    expect_ok(tide_pool_destroy(one));
+    expect_ok(tide_pool_destroy(other));
+}
+
 static void options_that_do_not_go_together_are_refused(void **state)
 {
     (void)state;
@@ -315,6 +342,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(consumers_give_back_from_any_thread_while_the_pool_works),
     cmocka_unit_test(a_consumer_may_outlive_the_pool),
     cmocka_unit_test(a_child_reads_shared_memory_that_its_parent_fills),
+    cmocka_unit_test(copies_go_in_and_out),
     cmocka_unit_test(options_that_do_not_go_together_are_refused),
 };
 

@@ -152,7 +152,8 @@ TIDE_API tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind);
 /* Gives all memory back and ends the instance. No other thread may be using it. If another thread
  * ages what it caches just then, this waits until that is done; afterwards its hook is not called
  * any more. So do not call it with a lock that the hook takes. TIDE_ERROR_STATE, nothing changed,
- * while buffers are live or pools take slots from it. Its stream may be gone, or captured: memory
+ * while buffers are live or pools take slots from it. What was put off while a graph was captured
+ * (tide_device_close) goes now, if it can, for which the host may wait for the device. Its stream may be gone, or captured: memory
  * goes back by a stream of the library's own, after the work that was queued when it was released.
  * NULL: nothing to do, TIDE_OK. */
 TIDE_API tide_status tide_buffers_destroy(tide_buffers *buffers);

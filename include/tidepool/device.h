@@ -36,8 +36,9 @@ TIDE_API tide_device *tide_device_open(const char *name);
 
 /* Closes a device once. The last close releases it. That one returns TIDE_ERROR_STATE, nothing
  * changed, while pools, buffers or exported arrays are on the device, or memory of pools whose stream
- * was gone when they ended while a graph was captured: that goes when no capture forbids the host to
- * wait. The host and NULL: nothing to do, TIDE_OK. Any thread. */
+ * was gone when they ended while a graph was captured: that is put off. It goes when no capture
+ * forbids the host to wait for all streams, with the first call that may: this one,
+ * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. The host and NULL: nothing to do, TIDE_OK. Any thread. */
 TIDE_API tide_status tide_device_close(tide_device *device);
 
 typedef struct tide_device_information {
@@ -62,7 +63,7 @@ TIDE_API tide_status tide_device_info(const tide_device *device, tide_device_inf
 
 /* The driver's own handles, for work that Tidepool does not do. The device owns them. The context
  * is the primary CUcontext for CUDA, and the cl_context for OpenCL. The stream is OpenCL's queue
- * that a NULL stream means. NULL for the host. Any thread. */
+ * that a NULL stream means. NULL for the host, and once the device is closed. Any thread. */
 TIDE_API void *tide_device_context(const tide_device *device);
 TIDE_API void *tide_device_stream(const tide_device *device);
 
@@ -173,9 +174,9 @@ TIDE_API tide_status tide_copy(tide_pool *pool, void *to, const void *from, size
  * (CUDA) or on the same one. The calling thread owns both. It comes after the work that is queued on
  * both pools' streams; work that is queued on either from now on comes after the copy. The host does
  * not wait. Devices that reach each other copy directly, for others the driver goes through the
- * host. TIDE_ERROR_ARGUMENT between devices of two kinds, and for the host and a device;
- * TIDE_ERROR_STATE, nothing changed, while a graph is captured on one of the streams and the other is
- * not part of the same capture. */
+ * host. Pools in memory given are the host's. TIDE_ERROR_ARGUMENT between devices of two kinds, and
+ * for the host and a device; TIDE_ERROR_STATE, nothing changed, while a graph is captured on one of
+ * the streams and the other is not part of the same capture. */
 TIDE_API tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const void *from,
                                     size_t bytes);
 

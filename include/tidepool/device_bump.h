@@ -137,8 +137,8 @@ TIDE_API tide_status tide_bump_enter(tide_pool *pool, size_t bytes, tide_bump_sc
 /* Rewinds the level, with all that was acquired since. The host first waits for the work on the
  * pool's stream and reads the figures. TIDE_ERROR_SIZE, with the figures in the message, if
  * allocations were refused; the level is rewound all the same. Nothing is rewound for
- * TIDE_ERROR_STATE (the level has been rewound before), TIDE_ERROR_ARGUMENT (the scope was not
- * entered) and TIDE_ERROR_THREAD. */
+ * TIDE_ERROR_STATE (the level has been rewound before; the pool's stream is captured, or gone),
+ * TIDE_ERROR_ARGUMENT (the scope was not entered) and TIDE_ERROR_THREAD. */
 TIDE_API tide_status tide_bump_leave(tide_bump_scope *scope);
 
 /* The text of this file, for compilers that cannot open files. Static; ends with a 0. */

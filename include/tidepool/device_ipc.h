@@ -45,7 +45,8 @@ typedef struct tide_ipc_memory {
 
 /* Fills in `out` for a live buffer, or for a place in a live array of the pool. Nothing is queued and
  * nothing copied; the memory stays where it is. TIDE_ERROR_STALE: no such buffer;
- * TIDE_ERROR_ARGUMENT: the pointer lies in no live array, or a NULL. */
+ * TIDE_ERROR_ARGUMENT: the pointer lies in no live array, or a NULL. Consumers of DLPack or graphs may
+ * hold the array, too. */
 TIDE_API tide_status tide_ipc_export_buffer(tide_buffers *buffers, tide_buffer buffer,
                                             tide_ipc_memory *out);
 TIDE_API tide_status tide_ipc_export(tide_pool *pool, const void *data, tide_ipc_memory *out);
@@ -55,8 +56,9 @@ TIDE_API tide_status tide_ipc_export(tide_pool *pool, const void *data, tide_ipc
  * a message: TIDE_ERROR_DEVICE where the driver refuses, as for memory of this very process. */
 TIDE_API void *tide_ipc_open(tide_device *device, const tide_ipc_memory *memory);
 
-/* Ends one tide_ipc_open; `data` is what that returned. All work that uses it is over.
- * TIDE_ERROR_DEVICE, nothing changed, where the driver knows no such memory. */
+/* Ends one tide_ipc_open; `data` is what that returned. All work that uses it is over. On a device
+ * that is lost too, where it only lets go of the device. TIDE_ERROR_DEVICE, nothing changed, where
+ * the driver knows no such memory, nothing is open, or the device is closed. */
 TIDE_API tide_status tide_ipc_close(tide_device *device, const tide_ipc_memory *memory, void *data);
 
 TIDE_END_DECLS

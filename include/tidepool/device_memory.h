@@ -3,7 +3,8 @@
  * when there is none, and what the driver keeps of it for the process.
  *
  *   held      what the slots of pools and the buffers have of the device's memory, live or not,
- *             until it is released. Pinned memory of the host is not counted
+ *             until it is released; also what was put off while a graph was captured, which a
+ *             shortage takes. Pinned memory of the host is not counted
  *   reserved  what the driver's memory pool has taken from the device for the process
  *   used      the part of it that is handed out, or that work in flight may still use
  *
@@ -19,8 +20,8 @@
 TIDE_BEGIN_DECLS
 
 /* Called when `wanted` bytes of the device are not to be had: the driver has none, even after what
- * buffers have cached was given back and what was on its way back was waited for; or the limit
- * leaves no room. It may give memory back (tide_buffers_trim, tide_pool_trim of another pool of its
+ * buffers have cached was given back and what was on its way back was waited for, or the limit
+ * leaves no room; and nothing was put off that could go now (tide_device_close). It may give memory back (tide_buffers_trim, tide_pool_trim of another pool of its
  * thread, tide_device_memory_trim, memory of its own) and returns true if the library is to try
  * again. `times`: how often it has been called for this request before; after 16 times the request
  * fails. False: the request fails. Nobody is asked where pinned memory is short: that is the host's.

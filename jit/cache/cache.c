@@ -39,6 +39,7 @@
 #include "jit/stager/directory.h"
 #include "jit/stager/stager.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/descriptor.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 
@@ -197,7 +198,8 @@ static bool cache_copy_to_directory(const char *bytes, size_t count, char *path,
     int length = snprintf(path, room, "%s/kept-%ld-%u.so", directory, (long)getpid(), copies++);
     tide_assert(length > 0 && (size_t)length < room);
     (void)length;
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int file = tide_descriptor_lift(
+        open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file < 0)
         return false;
     size_t at = 0;

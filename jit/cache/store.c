@@ -19,6 +19,7 @@
 #include "jit/stager/locate.h"
 #include "jit/stager/privilege.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/descriptor.h"
 #include "runtime/base/os.h"
 
 enum {
@@ -253,7 +254,8 @@ tide_store_result tide_store_write(int store, const char *name, const void *text
     char temporary[64];
     tide_assert(store >= 0 && name[0] != '.' && strchr(name, '/') == NULL);
     snprintf(temporary, sizeof temporary, "%s%ld-%u", temporary_mark, (long)getpid(), count++);
-    int file = openat(store, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int file = tide_descriptor_lift(
+        openat(store, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file < 0)
         return TIDE_STORE_FAILED;
     bool done =

@@ -49,10 +49,18 @@ static void event_after_fork(void)
     tide_lock_let_go(&event_lock);
 }
 
+/* What is queued belongs to a round of the parent, which tells it. The child may come back into that
+ * round: then the listener itself has forked. */
+static void event_in_child(void)
+{
+    event_count = event_told = 0;
+    event_after_fork();
+}
+
 static void event_prepare(void)
 {
     static const tide_fork_handlers handlers = {event_before_fork, event_after_fork,
-                                                event_after_fork};
+                                                event_in_child};
     tide_fork_register(TIDE_FORK_EVENTS, &handlers);
 }
 

@@ -94,14 +94,15 @@ static LAUNCH_BARE _Noreturn void launch_give_up(int pipe)
     launch_end(127);
 }
 
-/* The standard streams and the pipe, and nothing else that is open in the program. */
+/* The standard streams and the pipe, and nothing else that is open in the program. Complaints go
+ * nowhere unless they are wanted and the program has where to. */
 static LAUNCH_BARE bool launch_arrange_files(void)
 {
     const tide_launch *launch = launch_shared.launch;
     if (syscall(SYS_dup3, launch->socket, STDIN_FILENO, 0) < 0 ||
         syscall(SYS_dup3, launch->socket, STDOUT_FILENO, 0) < 0)
         return false;
-    if (!launch->errors) {
+    if (!launch->errors || syscall(SYS_fcntl, STDERR_FILENO, F_GETFD) < 0) {
         long null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_WRONLY | O_CLOEXEC, 0);
         if (null < 0 || (null != STDERR_FILENO && syscall(SYS_dup3, null, STDERR_FILENO, 0) < 0) ||
             syscall(SYS_fcntl, STDERR_FILENO, F_SETFD, 0) < 0)

@@ -59,6 +59,17 @@ void tool_signals_give_back(void)
     (void)sigaction(SIGCHLD, &launch_child, NULL);
 }
 
+/* Of such a descriptor nothing is read and to it nothing is written, as if there were none. */
+void tool_streams_take(void)
+{
+    for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
+        if (fcntl(number, F_GETFD) < 0) {
+            int taken = open("/", O_PATH | O_CLOEXEC);
+            tide_assert(taken < 0 || taken == number); /* the lowest that is free */
+            (void)taken;
+        }
+}
+
 /* In the child. An output of its own comes without complaints. */
 static void launch_execute(const char *path, char *const args[], const int input[2], int output)
 {

@@ -18,6 +18,11 @@ bool tool_find_stager(char path[PATH_MAX]);
 void tool_signals_take(void);
 void tool_signals_give_back(void);
 
+/* Takes the places of standard streams that are closed, before anything is opened: else what is printed
+ * would go to the file that is there, and a child's streams would be put over each other. Children
+ * find these streams closed, as they were inherited. */
+void tool_streams_take(void);
+
 /* Runs it with the text as its standard input (NULL: ours). Its exit status, or -1 after a
  * complaint. */
 int tool_run_program(const char *path, char *const args[], const char *input);

@@ -74,6 +74,7 @@ static int main_finish(int code)
 int main(int count, char **args)
 {
     const char *name = count > 1 ? args[1] : "";
+    tool_streams_take();
     tool_signals_take(); /* a process that ends while it is asked is an answer, too */
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         main_print_usage(stdout);

@@ -30,7 +30,8 @@ size_t tide_buffer_release_run(tide_buffers *buffers, const tide_buffer *handles
 tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, const char *call);
 
 /* Gives back a buffer that was acquired just now and is not handed out after all. Unlike a release
- * it cannot be refused, and nothing is kept. */
+ * it cannot be refused, and nothing is kept; what must not go before the host has waited, which a
+ * capture forbids, stays live until that is over (runtime/device/later.h). */
 void tide_buffer_give_up(tide_buffers *buffers, tide_buffer handle);
 
 /* Says what is wrong with the handle, and counts it: who releases twice seldom looks at the

@@ -17,6 +17,7 @@
 #include "runtime/buffers/address.h"
 #include "runtime/buffers/depot.h"
 #include "runtime/device/budget.h"
+#include "runtime/device/later.h"
 
 #define RECORDS_BYTES (TIDE_BUFFER_MAX * sizeof(tide_buffer_record))
 
@@ -338,21 +339,32 @@ static void buffers_end(tide_buffers *buffers)
     tide_device_drop(device);
 }
 
+/* One sharer less. `last`: the instance is unused, and ends. */
+static tide_status buffers_let_go(tide_buffers *buffers, bool *last)
+{
+    tide_status status = TIDE_OK;
+    tide_registry_lock();
+    *last = buffers->shares <= 1;
+    if (*last)
+        status = buffers_check_unused(buffers);
+    else
+        buffers->shares--;
+    if (*last && status == TIDE_OK)
+        buffers->ending = true;
+    tide_registry_unlock();
+    return status;
+}
+
+/* What is live, or draws, may be what was put off while a graph was captured. */
 tide_status tide_buffers_destroy(tide_buffers *buffers)
 {
     if (buffers == NULL)
         return TIDE_OK;
     TIDE_FORWARD(tide_buffers_of_ours(buffers, "tide_buffers_destroy"));
-    tide_status status = TIDE_OK;
-    tide_registry_lock();
-    bool last = buffers->shares <= 1;
-    if (last)
-        status = buffers_check_unused(buffers);
-    else
-        buffers->shares--;
-    if (last && status == TIDE_OK)
-        buffers->ending = true;
-    tide_registry_unlock();
+    bool last = false;
+    tide_status status = buffers_let_go(buffers, &last);
+    if (status == TIDE_ERROR_STATE && tide_later_settle(buffers->device))
+        status = buffers_let_go(buffers, &last);
     if (last && status == TIDE_OK)
         buffers_end(buffers);
     return status;

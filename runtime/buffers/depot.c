@@ -236,38 +236,22 @@ static uint32_t depot_find_cached(tide_buffers *buffers, tide_magazine *magazine
     return slot;
 }
 
-typedef struct pressing {
-    const tide_buffers *buffers;
-    const tide_hand_over *passing;
-} pressing;
-
-/* What another instance, or the same, has cached of this device's memory goes back to it. Where it
- * goes by the stream that asks, that stream has it at once; any other would have to be over. */
-static void depot_press(tide_buffers *other, void *user)
-{
-    const pressing *by = user;
-    tide_assert(by != NULL && by->buffers != NULL);
-    if (other->device == by->buffers->device)
-        tide_depot_trim(other, 0, true, by->passing);
-}
-
 /* All that is cached of the device's memory is given back, and the device asked once more; then
- * again as often as the program gives some back. */
+ * again as often as somebody gives some back. */
 static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *want, size_t bytes,
                                         void **data)
 {
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
     int memory = tide_hand_over_memory_of(buffers, want->key);
     bool plain = tide_buffer_plain(buffers, want->key);
-    pressing by = {buffers, plain ? NULL : &want->passing};
     tide_status status = TIDE_ERROR_MEMORY;
     bool again = true;
-    for (unsigned times = 0; again; times++) {
-        tide_buffers_visit(depot_press, &by);
+    for (unsigned times = 0; again;) {
+        (void)tide_depot_press(buffers->device, plain ? NULL : &want->passing);
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
         again = tide_budget_asks(device, memory, status, times) &&
-                tide_budget_ask(device, bytes, times);
+                tide_budget_ask(device, bytes, &times);
     }
     return status;
 }

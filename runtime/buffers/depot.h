@@ -58,6 +58,11 @@ void tide_depot_trim_unused(tide_buffers *buffers, const tide_want *want);
 tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait,
                                   const tide_hand_over *passing);
 
+/* All that is cached of the device's memory, of every instance, goes back to it. Where that goes by
+ * `passing` (as above), the stream has it at once; any other has to be over. Nothing is locked.
+ * True: there was some. */
+bool tide_depot_press(tide_device *device, const tide_hand_over *passing);
+
 /* Gives pages back of what has been cached for a part of the longest age; the buffers stay cached.
  * The host's memory only; not where checks watch it. */
 void tide_depot_purge(tide_buffers *buffers, uint64_t now);

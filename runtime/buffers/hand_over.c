@@ -43,6 +43,11 @@ int tide_hand_over_memory_of(const tide_buffers *buffers, unsigned key)
                                                                               : TIDE_MEMORY_DEVICE;
 }
 
+bool tide_hand_over_goes_by_stream(const tide_buffers *buffers, unsigned key)
+{
+    return tide_hand_over_memory_of(buffers, key) == TIDE_MEMORY_DEVICE;
+}
+
 /* ---- marks ------------------------------------------------------------------------------ */
 
 static void hand_over_drop_mark(const tide_buffers *buffers, tide_buffer_record *record)
@@ -62,8 +67,7 @@ bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *recor
         return true;
     record->stream = passing->number;
     record->mark = device->methods->mark(device, passing->stream);
-    if (record->mark == NULL &&
-        tide_hand_over_memory_of(buffers, record->key) != TIDE_MEMORY_DEVICE)
+    if (record->mark == NULL && !tide_hand_over_goes_by_stream(buffers, record->key))
         (void)device->methods->wait(device, passing->stream);
     return record->mark != NULL;
 }
@@ -134,7 +138,7 @@ bool tide_hand_over_goes(const tide_buffers *buffers, tide_buffer_record *record
                          const tide_hand_over *passing)
 {
     tide_assert(!tide_handle_live(record));
-    bool ordered = tide_hand_over_memory_of(buffers, record->key) == TIDE_MEMORY_DEVICE;
+    bool ordered = tide_hand_over_goes_by_stream(buffers, record->key);
     if (record->mark == NULL || !ordered || record->stream != passing->number)
         return tide_hand_over_over(buffers, record);
     hand_over_drop_mark(buffers, record);

@@ -50,6 +50,9 @@ tide_device *tide_hand_over_device_of(const tide_buffers *buffers, unsigned key)
 /* Which memory of it: a TIDE_MEMORY_*. */
 int tide_hand_over_memory_of(const tide_buffers *buffers, unsigned key);
 
+/* Can a stream give such memory back? Other memory goes when work on it is over. */
+bool tide_hand_over_goes_by_stream(const tide_buffers *buffers, unsigned key);
+
 /* TIDE_ERROR_DEVICE where the device has no memory of that kind. */
 tide_status tide_hand_over_has(const tide_device *device, uint32_t flags, const char *call);
 

@@ -229,12 +229,6 @@ static inline bool tide_buffer_of_both(unsigned key)
     return kind == TIDE_BUFFER_PINNED || kind == TIDE_BUFFER_MANAGED;
 }
 
-/* Can a stream give such memory back? Other memory goes when work on it is over. */
-static inline bool tide_buffer_goes_by_stream(unsigned key)
-{
-    return tide_buffer_kind(key) == TIDE_BUFFER_DEVICE || tide_buffer_kind(key) == TIDE_BUFFER_HOST;
-}
-
 /* Is such memory ready for any use at once, whoever used it before? */
 static inline bool tide_buffer_plain(const tide_buffers *buffers, unsigned key)
 {

@@ -2,8 +2,10 @@
 /* A buffer is released. The fast path is a release that the thread's cell has an idle credit for.
  * It takes no lock. While each buffer of the instance is released by the thread that acquired it,
  * it is plain loads and stores. After that it has one atomic exchange, of the generation. */
+#include "runtime/base/os.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffer.h"
+#include "runtime/device/later.h"
 
 /* ---- refused -------------------------------------------------------------------------------- */
 
@@ -107,12 +109,56 @@ static tide_status release_give_up(tide_buffers *buffers, tide_buffer_record *re
     return TIDE_OK;
 }
 
-void tide_buffer_give_up(tide_buffers *buffers, tide_buffer handle)
+static void release_give_up_on(tide_buffers *buffers, tide_buffer handle, void *stream)
 {
     tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
-    tide_status status = release_give_up(buffers, record, handle, buffers->stream, "give up");
+    tide_status status = release_give_up(buffers, record, handle, stream, "give up");
     tide_assert(status == TIDE_OK); /* nobody else has had the handle */
     (void)status;
+}
+
+/* A buffer that cannot be given up now; it stays live, so its instance stays, too. */
+typedef struct release_late {
+    tide_later later; /* first */
+    tide_buffers *buffers;
+    tide_buffer handle;
+} release_late;
+
+static void release_go(tide_device *device, tide_later *later)
+{
+    release_late *late = (release_late *)(void *)later;
+    tide_assert(late->buffers->device == device);
+    release_give_up_on(late->buffers, late->handle, device->service);
+    tide_os_free(late);
+}
+
+/* Without memory for that it stays live for good. */
+static void release_put_off(tide_buffers *buffers, tide_buffer handle)
+{
+    release_late *late = tide_os_resize(NULL, sizeof *late);
+    if (late == NULL)
+        return;
+    *late = (release_late){.buffers = buffers, .handle = handle};
+    tide_later_put_off(buffers->device, &late->later, release_go);
+}
+
+/* May the memory go on the instance's stream? Where no stream gives it back it goes at once, so the
+ * host waits for what the buffer was used for before. False: it cannot. */
+static bool release_may_go(const tide_buffers *buffers, unsigned key)
+{
+    tide_device *device = buffers->device;
+    return tide_buffer_plain(buffers, key) || tide_hand_over_goes_by_stream(buffers, key) ||
+           device->methods->wait(device, buffers->stream) != TIDE_ERROR_STATE;
+}
+
+void tide_buffer_give_up(tide_buffers *buffers, tide_buffer handle)
+{
+    const tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
+    tide_assert(tide_handle_live(record));
+    if (release_may_go(buffers, record->key))
+        release_give_up_on(buffers, handle, buffers->stream);
+    else
+        release_put_off(buffers, handle);
 }
 
 /* A release that may have to leave a mark in the stream. What can be refused is, before

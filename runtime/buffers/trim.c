@@ -55,7 +55,7 @@ static bool trim_takes(trimming *t, uint32_t slot)
 {
     tide_buffer_record *record = tide_handle_at(t->buffers, slot);
     bool old = t->now - record->tick >= t->ticks || t->now < record->tick;
-    bool by_stream = tide_buffer_goes_by_stream(record->key);
+    bool by_stream = tide_hand_over_goes_by_stream(t->buffers, record->key);
     return old && (t->wait || by_stream || tide_hand_over_over(t->buffers, record));
 }
 
@@ -118,6 +118,29 @@ tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wa
     tide_lock_let_go(&buffers->mutex);
     trim_free_all(&t);
     return t.summary;
+}
+
+/* ---- where there is none --------------------------------------------------------------------- */
+
+typedef struct pressing {
+    const tide_device *device;
+    const tide_hand_over *passing;
+    bool any;
+} pressing;
+
+static void press_one(tide_buffers *buffers, void *user)
+{
+    pressing *by = user;
+    tide_assert(by != NULL && by->device != NULL);
+    if (buffers->device == by->device && tide_depot_trim(buffers, 0, true, by->passing).slots != 0)
+        by->any = true;
+}
+
+bool tide_depot_press(tide_device *device, const tide_hand_over *passing)
+{
+    pressing by = {.device = device, .passing = passing};
+    tide_buffers_visit(press_one, &by);
+    return by.any;
 }
 
 /* ---- by use ---------------------------------------------------------------------------------- */

@@ -87,11 +87,18 @@ tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const ch
 
 /* ---- asking the program ------------------------------------------------------------------- */
 
+/* Not by a function of the program that is being asked itself. */
+static bool budget_asks_program(const tide_device *device)
+{
+    return !budget_asking && __atomic_load_n(&device->full, __ATOMIC_RELAXED) != NULL;
+}
+
 bool tide_budget_asks(const tide_device *device, int memory, tide_status status, unsigned times)
 {
     return budget_counts(device, memory) &&
-           (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) && !budget_asking &&
-           times < ASKED_AGAIN_MAX && __atomic_load_n(&device->full, __ATOMIC_RELAXED) != NULL;
+           (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) && times < ASKED_AGAIN_MAX &&
+           (budget_asks_program(device) ||
+            __atomic_load_n(&device->later, __ATOMIC_RELAXED) != NULL);
 }
 
 /* The function that is to be called, and what it is to get: of one setting. */
@@ -104,16 +111,20 @@ static tide_device_full_function budget_function(tide_device *device, void **use
     return function;
 }
 
-bool tide_budget_ask(tide_device *device, size_t bytes, unsigned times)
+bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *times)
 {
     void *user = NULL;
-    tide_device_full_function function = budget_function(device, &user);
+    tide_assert(*times < ASKED_AGAIN_MAX);
+    if (tide_later_settle(device))
+        return true;
+    tide_device_full_function function =
+        budget_asks_program(device) ? budget_function(device, &user) : NULL;
     if (function == NULL)
         return false;
     tide_device_count(&device->asked);
     budget_asking = true;
     unsigned let_go = tide_outside_enter();
-    bool again = function(device, bytes, times, user);
+    bool again = function(device, bytes, (*times)++, user);
     tide_outside_leave(let_go);
     budget_asking = false;
     return again;

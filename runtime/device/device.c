@@ -260,6 +260,7 @@ static void device_let_go(tide_device *device)
     if (tide_hooks_policy.close != NULL)
         tide_hooks_policy.close(device);
     device->methods->close(device);
+    device->context = device->stream = device->service = NULL;
     tide_outside_leave(let_go);
 }
 

@@ -146,6 +146,7 @@ struct tide_device {
     uint32_t holds;                      /* pools and exported arrays; atomic */
     void (*unheld)(tide_device *device); /* called when the last hold goes; NULL: nothing */
     uint32_t captures;                   /* that pools have noted and that have not ended; atomic */
+    uint32_t ipc_opened;      /* memory of other processes that is open, a hold each; atomic */
     struct tide_later *later; /* what waits for the device; atomic: runtime/device/later.h */
     uint32_t opened;          /* how often; changed under the registry's lock, as is `next` */
     tide_device *next;

@@ -208,7 +208,9 @@ void tide_capture_finish(tide_pool *pool)
         return;
     capture_ended(pool->core);
     bool known = tide_streams_last(pool, &stream);
+    tide_shut was = tide_pool_shut(pool); /* a hook may be told */
     capture_give_back(capture, known, stream);
+    tide_pool_open_again(pool, was);
 }
 
 tide_status tide_capture_drop(tide_capture *capture, void *stream)

@@ -148,6 +148,19 @@ static tide_status local_check_end(const tide_device *device, const char *call)
     return TIDE_OK;
 }
 
+/* Out of the list, the latest first; NULL: there is none. */
+static local_place *local_take(const tide_device *device)
+{
+    local_place **link = &local_places;
+    while (*link != NULL && (*link)->device != device)
+        link = &(*link)->next;
+    local_place *taken = *link;
+    if (taken != NULL)
+        *link = taken->next;
+    return taken;
+}
+
+/* From the list's start again after each: deleters are called, which may end others, too. */
 tide_status tide_pool_local_end(tide_device *device)
 {
     const char *call = "tide_pool_local_end";
@@ -156,12 +169,7 @@ tide_status tide_pool_local_end(tide_device *device)
                          "the %s has no pools that end before the thread",
                          device == NULL ? "NULL device" : "host");
     TIDE_FORWARD(local_check_end(device, call));
-    for (local_place **link = &local_places, *one; (one = *link) != NULL;) {
-        if (one->device != device) {
-            link = &one->next;
-            continue;
-        }
-        *link = one->next;
+    for (local_place *one; (one = local_take(device)) != NULL;) {
         tide_pool_discard(one->pool, (tide_place){TIDE_NOWHERE});
         tide_os_free(one);
     }

@@ -6,6 +6,7 @@
 #include "runtime/base/probe.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffers.h"
+#include "runtime/buffers/depot.h"
 #include "runtime/check/guard.h"
 #include "runtime/device/budget.h"
 #include "runtime/device/limit.h"
@@ -16,7 +17,7 @@
 #include "runtime/pool/streams.h"
 #include "runtime/pool/tell.h"
 
-enum { MIN_ALIGN = 64 };
+enum { MIN_ALIGN = 64, TRIES_MAX = 64 };
 
 static size_t memory_align(const tide_type_facts *facts)
 {
@@ -188,22 +189,34 @@ static void memory_ask_program(tide_pool *pool, const tide_row *row, size_t byte
     tide_pool_open_again(pool, was);
 }
 
-/* The same where a device has no memory, as often as the program gives some back. */
-static tide_status memory_allocate_asking(tide_pool *pool, tide_device *device, size_t bytes,
-                                          size_t align, void **data)
+/* Somebody gives memory of the device back: buffers what they have cached, then whoever is asked. */
+static bool memory_make_room(tide_pool *pool, tide_device *device, size_t bytes, tide_status status,
+                             unsigned *asked)
+{
+    const tide_hand_over passing = {pool->core->streams.own, pool->core->streams.own_number};
+    tide_assert(!device->host);
+    tide_shut was = tide_pool_shut(pool); /* functions of the program are called */
+    bool any = tide_depot_press(device, &passing) ||
+               (tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, *asked) &&
+                tide_budget_ask(device, bytes, asked));
+    tide_pool_open_again(pool, was);
+    return any;
+}
+
+/* As often as there is more to be had; not for ever, because other threads may take it. */
+static tide_status memory_allocate_pressing(tide_pool *pool, tide_device *device, size_t bytes,
+                                            size_t align, void **data)
 {
     void *stream = pool->core->streams.own;
-    tide_status status =
-        tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
-    for (unsigned times = 0; tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, times); times++) {
-        tide_shut was = tide_pool_shut(pool);
-        bool again = tide_budget_ask(device, bytes, times);
-        tide_pool_open_again(pool, was);
-        if (!again)
+    unsigned asked = 0;
+    for (unsigned tries = 1;; tries++) {
+        tide_status status =
+            tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
+        bool none = status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
+        if (!none || device->host || tries == TRIES_MAX ||
+            !memory_make_room(pool, device, bytes, status, &asked))
             return status;
-        status = tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
     }
-    return status;
 }
 
 /* Memory of the row's device. A pool whose stream is gone, or being recorded, gets none. */
@@ -220,7 +233,7 @@ static tide_status memory_allocate_on(tide_pool *pool, const tide_row *row, size
     if (memory_draws_buffers(core, row, align))
         return memory_draw_buffer(pool, bytes, call, buffer, data);
     memory_ask_program(pool, row, bytes);
-    tide_status status = memory_allocate_asking(pool, device, bytes, align, data);
+    tide_status status = memory_allocate_pressing(pool, device, bytes, align, data);
     if (status == TIDE_ERROR_LIMIT) /* that others share */
         TIDE_USDT(pool_limit, pool, (const char *)core->name, row->type, bytes, 0);
     if (status == TIDE_ERROR_LIMIT && (!device->host || device == &tide_device_host))

@@ -14,7 +14,6 @@
 #include "runtime/check/guard.h"
 #include "runtime/check/levels.h"
 #include "runtime/check/report.h"
-#include "runtime/device/later.h"
 #include "runtime/device/region.h"
 #include "runtime/pool/invariants.h"
 #include "runtime/pool/level.h"
@@ -135,7 +134,6 @@ static tide_device *pool_hold_device(const tide_pool_options *options, uint64_t 
         return NULL;
     }
     tide_assert(device->methods != NULL); /* a device that is held is open */
-    (void)tide_later_settle(device);
     *stream_number = device->methods->stream_number(device, options->stream);
     if (!tide_device_lost(device) && *stream_number != 0)
         return device;

@@ -23,8 +23,8 @@ static tide_status between_admit(tide_pool *pool, const void *data, size_t bytes
 static tide_status between_check_devices(const tide_device *device, const tide_device *other,
                                          const char *call)
 {
-    if (device == other || (device->methods == other->methods && !device->host &&
-                            device->methods->copy_between != NULL))
+    if (device == other || (device->host && other->host) ||
+        (device->methods == other->methods && device->methods->copy_between != NULL))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_ARGUMENT, call,
                      "nothing copies from device %s to %s: download and upload", other->name,
@@ -54,13 +54,14 @@ static tide_status between_part(tide_device *device, void *stream, void *before)
     return status;
 }
 
-/* On one device it is a copy with an order before and after. */
+/* On one device it is a copy with an order before and after; memory given to a pool is a device of
+ * its own, but the host's as well. */
 static tide_status between_copy(const tide_pool *pool, void *to, const tide_pool *source,
                                 const void *from, size_t bytes)
 {
     tide_device *device = pool->core->device, *other = source->core->device;
     void *stream = pool->core->streams.own, *before = source->core->streams.own;
-    if (device != other)
+    if (device != other && !device->host)
         return device->methods->copy_between(device, stream, to, other, before, from, bytes);
     TIDE_FORWARD(device->methods->order(device, before, stream));
     TIDE_FORWARD(device->methods->copy(device, stream, to, from, bytes));

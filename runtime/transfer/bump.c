@@ -10,7 +10,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/pool/core.h"
+#include "runtime/pool/streams.h"
 #include "runtime/scope/mark.h"
 
 _Static_assert(sizeof(tide_bump) <= TIDE_BUMP_HEAD && TIDE_BUMP_HEAD % TIDE_BUMP_ALIGN == 0,
@@ -83,6 +83,19 @@ static tide_status bump_report(tide_bump_scope *scope, const tide_bump *head, co
                      scope->asked, (size_t)head->capacity, scope->refused);
 }
 
+/* Can the figures be read? What is wrong for good, a lost device, is no reason to keep the level. */
+static tide_status bump_check_read(const tide_pool *pool, const char *call)
+{
+    tide_device *device = pool->core->device;
+    tide_status own = tide_streams_own(pool, call);
+    if (own == TIDE_ERROR_STATE || !device->methods->capturing(device, pool->core->streams.own))
+        return own == TIDE_ERROR_STATE ? own : TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "a graph is captured on the stream of pool '%s': what kernels asked for is "
+                     "known when it has been launched",
+                     pool->core->name);
+}
+
 tide_status tide_bump_leave(tide_bump_scope *scope)
 {
     const char *call = "tide_bump_leave";
@@ -92,6 +105,7 @@ tide_status tide_bump_leave(tide_bump_scope *scope)
     TIDE_FORWARD(tide_pool_use(pool, call));
     if (!tide_mark_open(pool, scope->mark.position, scope->mark.serial))
         return tide_fail(TIDE_ERROR_STATE, call, "the scope's level has been rewound already");
+    TIDE_FORWARD(bump_check_read(pool, call));
     tide_bump head;
     tide_status read = tide_download(pool, &head, scope->bump, sizeof head);
     tide_status rewound = tide_rewind(pool, scope->mark);

@@ -9,6 +9,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/buffers/handle.h"
+#include "runtime/pool/export.h"
 #include "runtime/pool/row.h"
 
 /* ---- export --------------------------------------------------------------------------------- */
@@ -57,25 +58,43 @@ tide_status tide_ipc_export_buffer(tide_buffers *buffers, tide_buffer buffer, ti
     return ipc_describe(buffers->device, data, tide_handle_bytes(buffers, record), data, call, out);
 }
 
-/* The slot of a live array that the place lies in; NULL: none of this row. */
-static const tide_slot *ipc_find_slot(const tide_row *row, const char *data)
-{
-    for (const tide_slot *slot = row->slots; slot < row->shelf->next; slot++) {
-        const char *start = slot->data;
-        if (start != NULL && data >= start && data < start + tide_slot_record_of(row, slot)->bytes)
-            return slot;
-    }
-    return NULL;
-}
+/* Memory of a slot: its own, or what a consumer outside or a graph holds, too, and that is the
+ * slot's for as long as the array lives. NULL `data`: it has none. */
+typedef struct ipc_place {
+    char *data;
+    size_t bytes;
+    const tide_buffers *drawn; /* it is a buffer of these; NULL: of none */
+} ipc_place;
 
-static tide_status ipc_export_slot(const tide_pool_core *core, const tide_row *row,
-                                   const tide_slot *slot, const void *data, const char *call,
-                                   tide_ipc_memory *out)
+static ipc_place ipc_place_of(const tide_pool_core *core, const tide_row *row,
+                              const tide_slot *slot)
 {
     const tide_slot_record *record = tide_slot_record_of(row, slot);
-    if (record->buffer.generation == 0 || (core->buffers->flags & 0xFF) != TIDE_BUFFER_IPC)
+    const tide_export *exported = record->exported;
+    tide_assert(exported == NULL || slot->data == NULL);
+    if (exported != NULL)
+        return (ipc_place){exported->data, exported->bytes, exported->buffers};
+    return (ipc_place){slot->data, record->bytes,
+                       record->buffer.generation != 0 ? core->buffers : NULL};
+}
+
+/* That of the row's live array that the address lies in; no data: of none. */
+static ipc_place ipc_find_place(const tide_pool_core *core, const tide_row *row, const char *data)
+{
+    for (const tide_slot *slot = row->slots; slot < row->shelf->next; slot++) {
+        const ipc_place place = ipc_place_of(core, row, slot);
+        if (place.data != NULL && data >= place.data && data < place.data + place.bytes)
+            return place;
+    }
+    return (ipc_place){0};
+}
+
+static tide_status ipc_export_place(const tide_pool_core *core, const ipc_place *place,
+                                    const void *data, const char *call, tide_ipc_memory *out)
+{
+    if (place->drawn == NULL || (place->drawn->flags & 0xFF) != TIDE_BUFFER_IPC)
         return ipc_refuse_kind(core->name, call);
-    return ipc_describe(core->device, slot->data, record->bytes, data, call, out);
+    return ipc_describe(core->device, place->data, place->bytes, data, call, out);
 }
 
 tide_status tide_ipc_export(tide_pool *pool, const void *data, tide_ipc_memory *out)
@@ -83,16 +102,16 @@ tide_status tide_ipc_export(tide_pool *pool, const void *data, tide_ipc_memory *
     const char *call = "tide_ipc_export";
     if (pool == NULL || data == NULL || out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the pool, the data or the result are NULL");
+    TIDE_FORWARD(tide_pool_use(pool, call));
     const tide_pool_core *core = pool->core;
     TIDE_FORWARD(ipc_can_export(core->device, call));
     if (core->capture != NULL)
         return tide_fail(TIDE_ERROR_STATE, call,
                          "pool '%s' is in a capture: its arrays become the graph's", core->name);
     for (uint32_t i = 0; i < core->rows.used_count; i++) {
-        const tide_row *row = core->rows.used[i];
-        const tide_slot *slot = ipc_find_slot(row, data);
-        if (slot != NULL)
-            return ipc_export_slot(core, row, slot, data, call, out);
+        const ipc_place place = ipc_find_place(core, core->rows.used[i], data);
+        if (place.data != NULL)
+            return ipc_export_place(core, &place, data, call, out);
     }
     return tide_fail(TIDE_ERROR_ARGUMENT, call, "%p is in no live array of pool '%s'", data,
                      core->name);
@@ -115,10 +134,40 @@ void *tide_ipc_open(tide_device *device, const tide_ipc_memory *memory)
     if (ipc_check(device, memory, call) != TIDE_OK || tide_device_hold(device, call) != TIDE_OK)
         return NULL;
     char *start = device->methods->ipc_open(device, memory->handle);
-    if (start != NULL)
-        return start + memory->offset;
-    tide_device_drop(device);
-    return NULL;
+    if (start == NULL) {
+        tide_device_drop(device);
+        return NULL;
+    }
+    uint32_t before = __atomic_fetch_add(&device->ipc_opened, 1, __ATOMIC_RELAXED);
+    tide_assert(before < UINT32_MAX); /* each has a hold, of which there are no more */
+    (void)before;
+    return start + memory->offset;
+}
+
+/* False: nothing that tide_ipc_open gave is open, so nobody has a hold to let go of. */
+static bool ipc_count_closed(tide_device *device)
+{
+    uint32_t opened = __atomic_load_n(&device->ipc_opened, __ATOMIC_RELAXED);
+    while (opened > 0 && !__atomic_compare_exchange_n(&device->ipc_opened, &opened, opened - 1,
+                                                      true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return opened > 0;
+}
+
+/* On a lost device nothing can be ended, and nothing has to be: the hold goes all the same. The
+ * caller has a hold of its own meanwhile. */
+static tide_status ipc_end(tide_device *device, void *start, const char *call)
+{
+    if (!ipc_count_closed(device))
+        return tide_fail(TIDE_ERROR_DEVICE, call, "%p is no opened memory: none is on device %s",
+                         start, device->name);
+    tide_status status = device->methods->ipc_close(device, start);
+    if (status == TIDE_OK || tide_device_lost(device)) {
+        tide_device_drop(device);
+        return TIDE_OK;
+    }
+    __atomic_fetch_add(&device->ipc_opened, 1, __ATOMIC_RELAXED);
+    return status;
 }
 
 tide_status tide_ipc_close(tide_device *device, const tide_ipc_memory *memory, void *data)
@@ -127,7 +176,8 @@ tide_status tide_ipc_close(tide_device *device, const tide_ipc_memory *memory, v
     TIDE_FORWARD(ipc_check(device, memory, call));
     if ((uintptr_t)data <= memory->offset)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "%p is no opened memory", data);
-    TIDE_FORWARD(device->methods->ipc_close(device, (char *)data - memory->offset));
+    TIDE_FORWARD(tide_device_hold(device, call)); /* open, so that it has its methods */
+    tide_status status = ipc_end(device, (char *)data - memory->offset, call);
     tide_device_drop(device);
-    return TIDE_OK;
+    return status;
 }

@@ -162,6 +162,7 @@ static tide_status parts_upload_packed(tide_pool *pool, const packing *pack, cha
 static tide_status parts_download_packed(tide_pool *pool, const packing *pack, char *block,
                                          const char *call)
 {
+    TIDE_FORWARD(tide_ring_admit(pool, call));
     TIDE_FORWARD(parts_move_packed(pool, pack, block, false));
     return tide_ring_read(pool, block, pack->bytes, pack->pieces, pack->count, call);
 }
@@ -353,6 +354,7 @@ tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t coun
             hashes[i] = tide_hash_elements(parts[i].data, parts[i].type, parts[i].count);
         return TIDE_OK;
     }
+    TIDE_FORWARD(tide_ring_admit(pool, call));
     switch (parts_hash_by_device(pool, parts, count, hashes)) {
     case TIDE_FRAME_QUEUED: return TIDE_OK;
     case TIDE_FRAME_FAILED: return tide_error_status();

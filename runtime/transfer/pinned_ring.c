@@ -22,7 +22,8 @@ _Static_assert(CHUNK_ALIGN % PIECE_ALIGN == 0, "what is aligned in a chunk is al
 
 typedef struct chunk {
     char *data; /* NULL: not needed so far */
-    void *mark; /* when passed, nothing uses the chunk; NULL: nothing does, or it is current */
+    void *mark; /* when passed, nothing uses the chunk; NULL: nothing does, or it has not been
+                   closed since */
 } chunk;
 
 typedef struct tide_pinned_ring {
@@ -81,20 +82,25 @@ static tide_status ring_next_chunk(const tide_pool_core *core, tide_pinned_ring 
     return TIDE_OK;
 }
 
+/* Is there no room left in the current chunk? */
+static bool ring_chunk_full(const tide_pinned_ring *ring)
+{
+    tide_assert(ring->used <= ring->bytes && ring->used % PIECE_ALIGN == 0);
+    return ring->bytes - ring->used < PIECE_ALIGN;
+}
+
 /* The current chunk is done with: a mark goes with what is in flight there. Without a mark the host
- * waits at once. */
+ * waits at once. It stays current, and full, until the next one is opened; where that fails it is
+ * closed once more, or is closed already. */
 static tide_status ring_close_chunk(const tide_pool_core *core, tide_pinned_ring *ring)
 {
     tide_device *device = core->device;
     chunk *c = &ring->chunks[ring->current];
-    tide_assert(c->mark == NULL && ring->used <= ring->bytes);
-    if (ring->used == 0)
+    tide_assert(ring_chunk_full(ring));
+    if (c->mark != NULL)
         return TIDE_OK;
     c->mark = device->methods->mark(device, core->streams.own);
-    if (c->mark == NULL)
-        TIDE_FORWARD(device->methods->wait(device, core->streams.own));
-    ring->used = 0;
-    return TIDE_OK;
+    return c->mark != NULL ? TIDE_OK : device->methods->wait(device, core->streams.own);
 }
 
 /* The chunk becomes current once its mark has been passed. */
@@ -103,34 +109,34 @@ static tide_status ring_open_chunk(const tide_pool_core *core, tide_pinned_ring 
 {
     tide_device *device = core->device;
     chunk *c = &ring->chunks[next];
-    tide_assert(next < CHUNKS && c->data != NULL && ring->used == 0);
+    tide_assert(next < CHUNKS && c->data != NULL && ring_chunk_full(ring));
     if (c->mark != NULL) {
         if (!device->methods->mark_done(device, c->mark))
             TIDE_FORWARD(device->methods->mark_wait(device, c->mark));
         device->methods->mark_drop(device, c->mark);
         c->mark = NULL;
     }
-    tide_assert(c->mark == NULL);
     ring->current = next;
+    ring->used = 0;
     return TIDE_OK;
 }
 
-/* Is there no room left in the current chunk? */
-static bool ring_chunk_full(const tide_pinned_ring *ring)
+tide_status tide_ring_admit(const tide_pool *pool, const char *call)
 {
-    tide_assert(ring->used <= ring->bytes && ring->used % PIECE_ALIGN == 0);
-    return ring->bytes - ring->used < PIECE_ALIGN;
+    const tide_pool_core *core = pool->core;
+    if (!core->device->methods->capturing(core->device, core->streams.own))
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "a graph is captured on the stream of pool '%s': its replays would copy what "
+                     "happens to be staged then",
+                     core->name);
 }
 
 /* The ring, with memory for its current chunk. Refused while a graph is captured. */
 static tide_status ring_begin(tide_pool *pool, tide_pinned_ring **ring, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    if (core->device->methods->capturing(core->device, core->streams.own))
-        return tide_fail(TIDE_ERROR_STATE, call,
-                         "a graph is captured on the stream of pool '%s': its replays would copy "
-                         "what happens to be staged then",
-                         core->name);
+    TIDE_FORWARD(tide_ring_admit(pool, call));
     *ring = ring_make_ready(pool, call);
     if (*ring == NULL)
         return TIDE_ERROR_MEMORY;

@@ -21,6 +21,10 @@ typedef struct tide_piece {
     size_t at, bytes;
 } tide_piece;
 
+/* TIDE_ERROR_STATE while a graph is captured on the pool's stream, as both calls below say; for who
+ * would queue something before. */
+tide_status tide_ring_admit(const tide_pool *pool, const char *call);
+
 /* From the pieces into the block, which has so many bytes. When it returns the host's memory has
  * been read; the device's is written when the stream comes to it. */
 tide_status tide_ring_write(tide_pool *pool, void *block, size_t bytes, const tide_piece *pieces,

@@ -540,6 +540,37 @@ static void pins_and_resets_may_come_at_any_time(void **state)
     }
 }
 
+/* ---- fork ----------------------------------------------------------------------------------- */
+
+static void count_event(const tide_event *event, void *count)
+{
+    (void)event;
+    ++*(unsigned *)count;
+}
+
+/* What a round of the parent has noted the parent tells. */
+static void a_child_tells_nothing_of_its_parents(void **state)
+{
+    (void)state;
+    unsigned count = 0;
+    tide_event_set_handler(count_event, &count);
+    for (int i = 0; i < 3; i++)
+        tide_event_note(TIDE_EVENT_MISSED, NULL, TIDE_TIER_FULL, 0, "before");
+    pid_t child = fork_child(100);
+    if (child == 0) {
+        tide_events_tell(1);
+        CHILD_MUST(count == 0);
+        tide_event_note(TIDE_EVENT_MISSED, NULL, TIDE_TIER_FULL, 0, "after");
+        tide_events_tell(2);
+        CHILD_MUST(count == 1);
+        _exit(0);
+    }
+    expect_child_ends_well(child);
+    tide_events_tell(1);
+    assert_int_equal(count, 3);
+    tide_event_set_handler(NULL, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -556,6 +587,7 @@ int main(void)
         LEARNING_TEST(a_listener_may_step_at_every_event),
         LEARNING_TEST(others_hear_in_order_whatever_a_listener_does),
         LEARNING_TEST(pins_and_resets_may_come_at_any_time),
+        LEARNING_TEST(a_child_tells_nothing_of_its_parents),
         LEARNING_TEST(events_beyond_what_is_kept_are_counted),
     };
     return cmocka_run_group_tests_name("learning: events", tests, learning_make_pool,

@@ -130,6 +130,22 @@ def records_code():
         check(site["code_is"] == "assembler" and re.search(r"^\s+ret$", site["code"], re.M), f"machine code: {site}")
     plain = code_of(sample, TIDEPOOL_STAGER=stager)
     check([(n, s["code_is"]) for n, s in plain.items()] == [("group_by", "spec")], f"a spec that no stager knows: {plain}")
+    pages_without_streams(path)
+
+
+def pages_without_streams(record):
+    """What is opened lies nowhere that a standard stream was: not the page, nor what the stager reads and writes."""
+    pages = []
+    for closed in ["", "<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"]:
+        path = work / "streams.html"
+        result = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *launcher, tidepool, "report", "-o", path, record],
+                                env=dict(environment, TIDEPOOL_STAGER=stager), capture_output=True, timeout=120)
+        check(result.returncode == 0, f"report with {closed}: {result}")
+        pages.append(path.read_bytes() if path.exists() else None)
+        check(pages[-1] == pages[0], f"the page with {closed} is another")
+    check(b"assembler" in (pages[0] or b""), "the page has machine code")
+    result = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *launcher, tidepool, "report", record], env=environment, capture_output=True, text=True)
+    check(result.returncode != 0 and "cannot be written" in result.stderr, f"nothing can be written: {result}")
 
 
 def records_from_another_folder():

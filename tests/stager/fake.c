@@ -271,8 +271,8 @@ static void check_start(void)
         strcmp(getenv("TMPDIR"), directory) != 0 || getpgrp() != getpid() ||
         sigismember(&blocked, SIGUSR1) || action.sa_handler != SIG_DFL)
         _exit(5);
-    for (int i = 3; i < 1024; i++)
-        if (fcntl(i, F_GETFD) >= 0)
+    for (int i = 0; i < 1024; i++)
+        if ((fcntl(i, F_GETFD) >= 0) != (i <= STDERR_FILENO))
             _exit(6);
 }
 

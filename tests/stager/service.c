@@ -206,18 +206,35 @@ static void it_inherits_nothing(void **state)
     close(open_here);
 }
 
+/* Each of them may be closed, whether the stager's complaints are to be seen or not. */
 static void a_program_without_standard_streams_has_a_stager(void **state)
 {
     (void)state;
-    int saved = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 100);
-    close(STDIN_FILENO);
-    order(1, "text");
-    tide_stager_answer got = next();
-    bool untouched = fcntl(STDIN_FILENO, F_GETFD) < 0;
-    dup2(saved, STDIN_FILENO);
-    close(saved);
-    assert_int_equal(got.result, TIDE_STAGER_OK);
-    assert_true(untouched);
+    for (unsigned way = 0; way < 16; way++) {
+        int saved[3];
+        bool untouched = true;
+        if ((way & 8) != 0)
+            setenv("TIDEPOOL_STAGER_VERBOSE", "1", 1);
+        tide_locate_environment_forget();
+        tide_stager_stop(false);
+        for (int i = 0; i < 3; i++) {
+            saved[i] = fcntl(i, F_DUPFD_CLOEXEC, 100);
+            if ((way & 1u << i) != 0)
+                close(i);
+        }
+        order(way + 1, "text"); /* the fake checks that it has all three */
+        tide_stager_answer got = next();
+        for (int i = 0; i < 3; i++) {
+            untouched = untouched && ((way & 1u << i) != 0) == (fcntl(i, F_GETFD) < 0);
+            dup2(saved[i], i);
+            close(saved[i]);
+        }
+        unsetenv("TIDEPOOL_STAGER_VERBOSE");
+        tide_locate_environment_forget();
+        if (got.result != TIDE_STAGER_OK)
+            fail_msg("way %u: %s", way, got.error);
+        assert_true(untouched);
+    }
 }
 
 int main(int argc, char **argv)

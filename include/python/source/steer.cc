@@ -38,18 +38,39 @@ static double setting_get(const std::string &name)
     return value;
 }
 
-static bool site_collect(tide_site *site, void *user)
+/* What is known of a site, with texts of its own: the site, and its texts, go with its module. */
+struct Seen {
+    std::string name, function, file;
+    tide_site_information info;
+};
+
+struct Seeing {
+    std::vector<Seen> sites;
+    bool failed = false;
+};
+
+/* The library's list is locked: nothing of Python may run, and no exception may pass. */
+static bool site_collect(tide_site *site, void *user) noexcept
 {
-    static_cast<std::vector<tide_site *> *>(user)->push_back(site);
-    return true;
+    Seeing *all = static_cast<Seeing *>(user);
+    tide_site_information info;
+    if (tide_site_info(site, &info) != TIDE_OK)
+        return true;
+    try {
+        all->sites.push_back({info.name, info.function, info.file, info});
+    } catch (const std::bad_alloc &) {
+        all->failed = true;
+    }
+    return !all->failed;
 }
 
-static nb::dict site_describe(const tide_site_information &info)
+static nb::dict site_describe(const Seen &seen)
 {
+    const tide_site_information &info = seen.info;
     nb::dict out;
-    out["name"] = text_of(info.name);
-    out["function"] = text_of(info.function);
-    out["file"] = text_of(info.file);
+    out["name"] = text_of(seen.name.c_str());
+    out["function"] = text_of(seen.function.c_str());
+    out["file"] = text_of(seen.file.c_str());
     out["line"] = info.line;
     out["kind"] = tide_kind_name(info.kind);
     out["tier"] = tide_tier_name(info.tier);
@@ -71,14 +92,13 @@ static nb::dict site_describe(const tide_site_information &info)
 /* What Python is called for is done when the library's list is no longer locked. */
 static nb::list sites_list()
 {
-    std::vector<tide_site *> sites;
-    tide_site_each(site_collect, &sites);
+    Seeing seen;
+    tide_site_each(site_collect, &seen);
+    if (seen.failed)
+        throw std::bad_alloc();
     nb::list out;
-    for (tide_site *site : sites) {
-        tide_site_information info;
-        check(tide_site_info(site, &info));
-        out.append(site_describe(info));
-    }
+    for (const Seen &site : seen.sites)
+        out.append(site_describe(site));
     return out;
 }
 

@@ -161,7 +161,7 @@ static void opencl_close_device(tide_device *base)
     tide_os_free(device->spans);
     tide_os_free(device->streams);
     tide_os_free(device);
-    base->own = base->context = base->stream = base->service = NULL;
+    base->own = NULL;
 }
 
 static const tide_device_methods methods = {

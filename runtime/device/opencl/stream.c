@@ -182,25 +182,32 @@ tide_status tide_opencl_wait(tide_device *base, void *stream)
                              "clFinish");
 }
 
-/* The queue is held for the caller, who waits for it without the lock. NULL: there are no more. */
-static tide_cl_queue opencl_hold_queue_at(tide_opencl_device *device, size_t i)
+/* The last queue before the place, which is moved to it. It is held for the caller, who waits for it
+ * without the lock. NULL: there are no more. */
+static tide_cl_queue opencl_hold_queue_before(tide_opencl_device *device, size_t *place)
 {
+    tide_cl_queue queue = NULL;
     tide_lock_take(&device->lock);
-    tide_cl_queue queue = i < device->stream_count ? device->streams[i].queue : NULL;
-    if (queue != NULL)
+    if (*place > device->stream_count)
+        *place = device->stream_count;
+    if (*place > 0) {
+        queue = device->streams[--*place].queue;
         (void)tide_opencl.clRetainCommandQueue(queue);
+    }
     tide_lock_let_go(&device->lock);
     return queue;
 }
 
-/* OpenCL has no call for a whole device: the host waits for each queue that has a number. */
+/* OpenCL has no call for a whole device: the host waits for each queue that has a number. From the
+ * last to the first: a sweep meanwhile moves the last one to an earlier place, so that it is met
+ * twice, and not never. */
 tide_status tide_opencl_wait_all(tide_device *base)
 {
     tide_opencl_device *device = tide_opencl_of(base);
     tide_status status = tide_opencl_wait(base, NULL);
     tide_cl_queue queue;
-    for (size_t i = 0; status == TIDE_OK && (queue = opencl_hold_queue_at(device, i)) != NULL;
-         i++) {
+    for (size_t place = SIZE_MAX;
+         status == TIDE_OK && (queue = opencl_hold_queue_before(device, &place)) != NULL;) {
         status = tide_opencl_wait(base, queue);
         (void)tide_opencl.clReleaseCommandQueue(queue);
     }

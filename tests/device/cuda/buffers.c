@@ -323,6 +323,25 @@ static void an_integrated_device_gets_memory_that_the_host_sees(void **state)
     end(&s);
 }
 
+/* It is the host's, whatever kind it was asked for as: no stream gives it back. */
+static void what_an_integrated_device_uses_is_not_trimmed(void **state)
+{
+    (void)state;
+    scene s = begin(5);
+    void *data;
+    s.b.device->integrated = true;
+    tide_buffer b = take(&s, 0, s.b.stream, &data);
+    delay(&s, data);
+    expect_ok(tide_buffer_release(s.buffers, b));
+    fake_count_anew();
+    assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 0);
+    assert_int_equal(waits(), 0);
+    assert_true(fake_pending() > 0);
+    fake_synchronise(s.b.stream);
+    assert_int_equal(tide_buffers_trim(s.buffers, 0).slots, 1);
+    end(&s);
+}
+
 /* ---- what no use needs --------------------------------------------------------------------------
  */
 
@@ -588,6 +607,7 @@ int main(void)
         cmocka_unit_test(pinned_memory_is_not_handed_out_while_the_device_uses_it),
         cmocka_unit_test(pinned_memory_that_is_in_use_is_not_trimmed),
         cmocka_unit_test(an_integrated_device_gets_memory_that_the_host_sees),
+        cmocka_unit_test(what_an_integrated_device_uses_is_not_trimmed),
         cmocka_unit_test(what_no_use_needs_goes_by_the_stream_of_the_miss),
         cmocka_unit_test(what_no_use_needs_is_not_waited_for),
         cmocka_unit_test(a_miss_waits_for_no_device_whose_stream_is_gone),

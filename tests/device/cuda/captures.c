@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/device_bump.h>
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/device/cuda/cuda.h"
@@ -210,6 +211,26 @@ static void a_zeroed_buffer_that_is_refused_is_not_lost(void **state)
     expect_ok(tide_buffers_destroy(buffers));
     fake_graph_destroy(graph);
     fake_stream_destroy(captured);
+    bench_end(&own);
+}
+
+/* What cannot be read yet is left later: nothing has changed. */
+static void memory_of_kernels_is_left_when_its_capture_is_over(void **state)
+{
+    (void)state;
+    bench own = bench_start(12);
+    tide_bump_scope scope;
+    void *graph = NULL;
+    expect_ok(tide_bump_enter(own.pool, BYTES, &scope));
+    tide_bump *bump = scope.bump;
+    fake_capture_begin(own.stream);
+    expect_status(tide_bump_leave(&scope), TIDE_ERROR_STATE);
+    assert_ptr_equal(scope.bump, bump);
+    expect_order();
+    assert_int_equal(fake_capture_end(own.stream, &graph), 0);
+    fake_graph_destroy(graph);
+    expect_ok(tide_bump_leave(&scope));
+    assert_int_equal(scope.asked, 0);
     bench_end(&own);
 }
 
@@ -738,6 +759,7 @@ int main(void)
         cmocka_unit_test(a_graph_that_is_not_declared_meets_others_arrays),
         cmocka_unit_test(a_capture_takes_what_it_used_and_no_more),
         cmocka_unit_test(a_zeroed_buffer_that_is_refused_is_not_lost),
+        cmocka_unit_test(memory_of_kernels_is_left_when_its_capture_is_over),
         cmocka_unit_test(until_a_capture_has_its_memory_none_goes),
         cmocka_unit_test(a_capture_that_failed_to_end_goes_with_its_pool),
         cmocka_unit_test(a_pool_may_end_in_the_middle_of_a_capture),

@@ -59,6 +59,41 @@ static void uploads_in_flight_do_not_disturb_each_other(void **unused)
 }
 
 /* Four chunks of 4 KiB: what fits is staged without waiting, and one event serves a chunk. */
+enum { CHUNK_WORDS = 1024, CHUNKS = 4 };
+
+/* The wait for the next chunk fails; the one before is in flight still, and stays as it is. */
+static void a_failed_upload_leaves_those_before_alone(void **unused)
+{
+    (void)unused;
+    for (uint32_t seed = 1; seed <= 10; seed++) {
+        bench b = start(seed);
+        {
+            TIDE_SCOPE(b.pool);
+            uint32_t words[CHUNK_WORDS], got[CHUNK_WORDS], *arrays[CHUNKS + 2];
+            uint8_t *busy = tide_acquire(b.pool, uint8_t, 64);
+            for (uint8_t i = 0; i < BACKLOG; i++)
+                put(b.stream, busy, 64, i);
+            for (uint32_t i = 0; i < CHUNKS + 2; i++)
+                arrays[i] = tide_acquire(b.pool, uint32_t, CHUNK_WORDS);
+            for (uint32_t i = 0; i < CHUNKS + 2; i++) {
+                memset(words, (int)i + 1, sizeof words); /* each fills a chunk */
+                if (i == CHUNKS)
+                    fake_fail("cuEventSynchronize", 1, 1, false);
+                expect_status(tide_upload(b.pool, arrays[i], words, sizeof words),
+                              i == CHUNKS ? TIDE_ERROR_DEVICE : TIDE_OK);
+            }
+            assert_int_equal(fake_failures(), 1);
+            for (uint32_t i = 0; i < CHUNKS + 2; i++) {
+                memset(words, (int)i + 1, sizeof words);
+                expect_ok(tide_download(b.pool, got, arrays[i], sizeof got));
+                if (i != CHUNKS)
+                    assert_memory_equal(got, words, sizeof got);
+            }
+        }
+        end(&b);
+    }
+}
+
 static void an_upload_waits_only_when_the_ring_is_full(void **unused)
 {
     (void)unused;
@@ -167,14 +202,45 @@ static void staging_during_capture_is_refused(void **unused)
     end(&b);
 }
 
+/* A frame that is refused has put nothing into the graph, either. */
+static void frames_during_capture_are_refused_whole(void **unused)
+{
+    (void)unused;
+    bench b = start(4);
+    {
+        TIDE_FRAME(b.pool, (uint8_t, x, 100), (uint8_t, y, 100));
+        uint8_t here[2][100];
+        uint64_t hashes[2];
+        void *graph = NULL;
+        const tide_part parts[] = {{x, here[0], TIDE_U8, 100}, {y, here[1], TIDE_U8, 100}};
+        put(b.stream, x, 100, 1);
+        put(b.stream, y, 100, 2);
+        expect_ok(tide_download_frame(b.pool, parts, 2)); /* the pool has what it needs */
+        expect_ok(tide_hash_frame(b.pool, parts, 2, hashes));
+        fake_capture_begin(b.stream);
+        fake_count_anew();
+        expect_status(tide_download_frame(b.pool, parts, 2), TIDE_ERROR_STATE);
+        expect_said("tide_download_frame: a graph is captured");
+        expect_status(tide_hash_frame(b.pool, parts, 2, hashes), TIDE_ERROR_STATE);
+        expect_said("tide_hash_frame: a graph is captured");
+        expect_status(tide_upload_frame(b.pool, parts, 2), TIDE_ERROR_STATE);
+        assert_int_equal(fake_calls("cuMemcpyAsync") + fake_calls("cuLaunchKernel"), 0);
+        assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+        fake_graph_destroy(graph);
+    }
+    end(&b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(uploads_in_flight_do_not_disturb_each_other),
+        cmocka_unit_test(a_failed_upload_leaves_those_before_alone),
         cmocka_unit_test(an_upload_waits_only_when_the_ring_is_full),
         cmocka_unit_test(copies_keep_their_place_among_declared_streams),
         cmocka_unit_test(frames_come_back_and_hash_like_the_hosts),
         cmocka_unit_test(staging_during_capture_is_refused),
+        cmocka_unit_test(frames_during_capture_are_refused_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

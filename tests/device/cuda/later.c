@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A pool's stream is gone while a graph is captured: nothing orders what its work uses, and the host
- * may not wait. All that the pool gives up goes when the capture is over, and not before. */
+ * may not wait. All that the pool gives up goes when the capture is over, and not before. The same
+ * holds for buffers whose memory no stream gives back. */
 #include "support.h"
 
 #include <tidepool/buffers.h>
+#include <tidepool/device_memory.h>
 
 #include "runtime/base/test_hooks.h"
+#include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"
 
 enum { BYTES = 4096, WORK = 50 };
@@ -200,12 +203,222 @@ static void captures_are_put_off(void **unused)
     end(&s);
 }
 
+typedef struct listener {
+    tide_pool *pool; /* NULL: nobody listens */
+    unsigned told, let_in;
+} listener;
+
+static void try_pool(const tide_buffer_event *event, void *user)
+{
+    listener *l = user;
+    (void)event;
+    if (l->pool == NULL)
+        return;
+    l->told++;
+    l->let_in += tide_pool_wait(l->pool) != TIDE_ERROR_STATE;
+}
+
+/* The hook of the buffers finds the pool, which is half-way, shut. */
+static void a_pool_that_ends_in_a_capture_is_shut(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(43);
+    listener l = {.pool = NULL};
+    tide_buffers *buffers = tide_buffers_create(
+        b.device, &(tide_buffers_options){.stream = b.stream, .hook = try_pool, .user = &l});
+    tide_pool *pool = tide_pool_create(
+        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+    expect_ok(tide_capture_begin(pool));
+    {
+        TIDE_SCOPE(pool);
+        assert_non_null(tide_acquire(pool, uint8_t, BYTES));
+        assert_non_null(tide_acquire(pool, uint8_t, BYTES));
+    }
+    allocations_left = 2; /* what is captured, and the first array */
+    tide_os_fault = fail_after;
+    assert_null(tide_capture_end(pool));
+    tide_os_fault = NULL;
+    l.pool = pool;
+    expect_ok(tide_pool_destroy(pool));
+    l.pool = NULL;
+    assert_int_equal(l.told, 2); /* of the array that was captured, and the other */
+    assert_int_equal(l.let_in, 0);
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
+/* ---- buffers -------------------------------------------------------------------------------- */
+
+/* Memory for other processes goes at once, so what was done with it must be over. */
+static void a_buffer_that_is_not_handed_out_is_put_off(void **unused)
+{
+    (void)unused;
+    for (int captured = 0; captured < 2; captured++) {
+        bench b = bench_start(42);
+        void *beside = fake_stream_create_blocking(0), *graph = NULL;
+        tide_buffers *buffers =
+            tide_buffers_create(b.device, &(tide_buffers_options){.flags = TIDE_BUFFER_IPC});
+        tide_buffer one = tide_buffer_acquire_on(buffers, BYTES, TIDE_BUFFER_IPC, b.stream);
+        for (uint8_t i = 0; i < WORK; i++)
+            put(b.stream, tide_buffer_pointer(buffers, one), BYTES, i);
+        expect_ok(tide_buffer_release_on(buffers, one, b.stream));
+        one = tide_buffer_acquire(buffers, BYTES); /* the legacy stream waits for that work */
+        expect_ok(tide_buffer_release(buffers, one));
+        if (captured != 0)
+            fake_capture_begin(beside);
+        else
+            fake_fail("cuMemsetD8Async", 1, TIDE_CU_INVALID_VALUE, false);
+        one = tide_buffer_acquire_zeroed(buffers, BYTES);
+        assert_true(one.generation == 0);
+        expect_status(tide_error_status(), captured != 0 ? TIDE_ERROR_STATE : TIDE_ERROR_DEVICE);
+        expect_order();
+        assert_int_equal(fake_calls("cuMemFree"), captured != 0 ? 0 : 1);
+        if (captured != 0) {
+            expect_status(tide_buffers_destroy(buffers), TIDE_ERROR_STATE);
+            assert_true(fake_pending() > 0);
+            assert_int_equal(fake_capture_end(beside, &graph), 0);
+            fake_graph_destroy(graph);
+        }
+        expect_ok(tide_buffers_destroy(buffers));
+        assert_int_equal(fake_calls("cuMemFree"), 1);
+        fake_stream_destroy(beside);
+        bench_end(&b);
+    }
+}
+
+/* A capture on a blocking stream is known of, but nobody tells when it ends. */
+static void what_pools_drew_goes_with_the_buffers(void **unused)
+{
+    (void)unused;
+    scene s = begin(true);
+    void *beside = fake_stream_create_blocking(0);
+    {
+        TIDE_SCOPE(s.pool);
+        work_on(&s, tide_acquire(s.pool, uint8_t, BYTES));
+    }
+    fake_stream_destroy(s.stream);
+    assert_ptr_equal(fake_stream_create(0), s.stream);
+    fake_capture_begin(beside);
+    expect_ok(tide_pool_destroy(s.pool));
+    expect_status(tide_buffers_destroy(s.buffers), TIDE_ERROR_STATE);
+    assert_true(fake_pending() > 0);
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
+    assert_int_equal(fake_capture_end(beside, &s.graph), 0);
+    expect_ok(tide_buffers_destroy(s.buffers));
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+    fake_graph_destroy(s.graph);
+    fake_stream_destroy(beside);
+    fake_stream_destroy(s.stream);
+    bench_end(&s.b);
+}
+
+/* ---- when it goes --------------------------------------------------------------------------- */
+
+/* The pool's memory is put off, by a capture that is over: nobody knows that. */
+static scene put_off(bool drawing)
+{
+    scene s = begin(drawing);
+    void *beside = fake_stream_create_blocking(0);
+    {
+        TIDE_SCOPE(s.pool);
+        work_on(&s, tide_acquire(s.pool, uint8_t, BYTES));
+    }
+    fake_stream_destroy(s.stream);
+    assert_ptr_equal(fake_stream_create(0), s.stream);
+    fake_capture_begin(beside);
+    expect_ok(tide_pool_destroy(s.pool));
+    assert_int_equal(fake_capture_end(beside, &s.graph), 0);
+    fake_graph_destroy(s.graph);
+    fake_stream_destroy(beside);
+    fake_stream_destroy(s.stream);
+    assert_true(fake_pending() > 0);
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
+    return s;
+}
+
+static unsigned asked;
+
+static bool is_full(tide_device *device, size_t wanted, unsigned times, void *user)
+{
+    (void)device, (void)wanted, (void)user;
+    assert_int_equal(times, asked++);
+    return false;
+}
+
+/* It is had before the program is asked, and before the request fails. */
+static void a_shortage_takes_what_was_put_off(void **unused)
+{
+    (void)unused;
+    for (int way = 0; way < 8; way++) {
+        bool drawing = (way & 1) != 0, drawn = (way & 2) != 0, by_limit = (way & 4) != 0;
+        scene s = put_off(drawn);
+        tide_device_memory held;
+        expect_ok(tide_device_memory_stats(s.b.device, &held));
+        assert_true(held.bytes_held >= BYTES);
+        asked = 0;
+        expect_ok(tide_device_memory_set(
+            s.b.device, &(tide_device_memory_options){.limit_bytes = by_limit ? 2 * BYTES - 1 : 0,
+                                                      .full = is_full}));
+        if (!by_limit)
+            fake_limit(2 * BYTES - 1);
+        tide_buffers *buffers =
+            tide_buffers_create(s.b.device, &(tide_buffers_options){.stream = s.b.stream});
+        tide_pool *pool = tide_pool_create(&(tide_pool_options){
+            .device = s.b.device, .stream = s.b.stream, .buffers = drawing ? buffers : NULL});
+        if (drawn && !drawing) /* then it is in the cache of its instance */
+            expect_ok(tide_buffers_destroy(s.buffers));
+        {
+            TIDE_SCOPE(pool);
+            uint8_t *x = tide_acquire(pool, uint8_t, BYTES);
+            if (x == NULL)
+                fail_msg("way %d: %s", way, tide_error_message());
+            put(s.b.stream, x, BYTES, 1);
+            assert_int_equal(asked, 0);
+            assert_null(tide_acquire(pool, double, BYTES));
+            assert_int_equal(asked, 1);
+        }
+        assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+        expect_ok(tide_pool_destroy(pool));
+        expect_ok(tide_buffers_destroy(buffers));
+        if (!drawn || drawing)
+            expect_ok(tide_buffers_destroy(s.buffers));
+        bench_end(&s.b);
+    }
+}
+
+/* Somebody may be capturing just then without having told. */
+static void a_new_pool_waits_for_nothing(void **unused)
+{
+    (void)unused;
+    scene s = put_off(false);
+    void *beside = fake_stream_create(0);
+    fake_capture_begin(beside);
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.device = s.b.device, .stream = s.b.stream});
+    assert_non_null(pool);
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
+    assert_int_equal(fake_capture_end(beside, &s.graph), 0);
+    fake_graph_destroy(s.graph);
+    fake_stream_destroy(beside);
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_device_memory_trim(s.b.device, 0));
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+    bench_end(&s.b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_are_put_off),         cmocka_unit_test(exports_are_put_off),
-        cmocka_unit_test(staged_copies_are_put_off), cmocka_unit_test(imports_are_put_off),
+        cmocka_unit_test(slots_are_put_off),
+        cmocka_unit_test(exports_are_put_off),
+        cmocka_unit_test(staged_copies_are_put_off),
+        cmocka_unit_test(imports_are_put_off),
         cmocka_unit_test(captures_are_put_off),
+        cmocka_unit_test(a_pool_that_ends_in_a_capture_is_shut),
+        cmocka_unit_test(a_buffer_that_is_not_handed_out_is_put_off),
+        cmocka_unit_test(what_pools_drew_goes_with_the_buffers),
+        cmocka_unit_test(a_shortage_takes_what_was_put_off),
+        cmocka_unit_test(a_new_pool_waits_for_nothing),
     };
     return cmocka_run_group_tests_name("later", tests, NULL, NULL);
 }

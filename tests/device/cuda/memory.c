@@ -329,6 +329,39 @@ static void buffers_ask_too_and_the_limit_holds_for_all(void **unused)
     bench_end(&b);
 }
 
+/* Whoever is short of it: what buffers have cached goes before the program is asked. */
+static void a_pool_takes_what_buffers_have_cached(void **unused)
+{
+    (void)unused;
+    for (int by_limit = 0; by_limit < 2; by_limit++) {
+        bench b = bench_start(8);
+        giver g = {.wants = 0};
+        expect_ok(tide_device_memory_set(
+            b.device, &(tide_device_memory_options){
+                          .limit_bytes = by_limit != 0 ? 3 * HALF : 0, .full = give, .user = &g}));
+        if (by_limit == 0)
+            fake_limit(3 * HALF);
+        void *other = fake_stream_create(0);
+        tide_buffers *buffers =
+            tide_buffers_create(b.device, &(tide_buffers_options){.stream = other});
+        tide_buffer buffer = tide_buffer_acquire(buffers, 2 * HALF);
+        for (uint8_t i = 0; i < 50; i++)
+            put(other, tide_buffer_pointer(buffers, buffer), 2 * HALF, i);
+        expect_ok(tide_buffer_release(buffers, buffer));
+        {
+            TIDE_SCOPE(b.pool);
+            uint8_t *x = tide_acquire(b.pool, uint8_t, 2 * HALF);
+            if (x == NULL)
+                fail_msg("%s", tide_error_message());
+            put(b.stream, x, 2 * HALF, 1);
+            assert_int_equal(g.asked, 0);
+        }
+        expect_ok(tide_buffers_destroy(buffers));
+        fake_stream_destroy(other);
+        bench_end(&b);
+    }
+}
+
 /* Pinned memory is the host's. */
 static void nobody_is_asked_for_pinned_memory(void **unused)
 {
@@ -390,7 +423,7 @@ static void a_function_gets_what_was_set_with_it(void **unused)
     over = false;
     assert_int_equal(pthread_create(&setter, NULL, set_both_in_turn, b.device), 0);
     for (size_t i = 0; i < scaled(400000, 20000); i++)
-        (void)tide_budget_ask(b.device, 1, 0);
+        (void)tide_budget_ask(b.device, 1, &(unsigned){0});
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     pthread_join(setter, NULL);
     assert_int_equal(torn, 0);
@@ -608,6 +641,7 @@ int main(void)
         cmocka_unit_test(two_threads_wait_for_the_same_memory),
         cmocka_unit_test(the_program_is_asked_before_a_request_fails),
         cmocka_unit_test(buffers_ask_too_and_the_limit_holds_for_all),
+        cmocka_unit_test(a_pool_takes_what_buffers_have_cached),
         cmocka_unit_test(nobody_is_asked_for_pinned_memory),
         cmocka_unit_test(a_function_gets_what_was_set_with_it),
         cmocka_unit_test(a_trim_leaves_the_process),

@@ -3,6 +3,7 @@
  * own: it gets what was exported by a pipe, and answers by another. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -27,6 +28,33 @@ enum { BYTES = 10000, BEFORE = 3, AFTER = 4, SECONDS = 60, UNSUPPORTED = 801, OW
         }                                                                                \
     } while (0)
 
+/* The device is lost, or reset, while memory is open twice: nothing there can be ended any more, and
+ * each close lets go of the device all the same, but no more often than it was opened. */
+static int peer_of_lost(const char *how, const tide_ipc_memory *memory)
+{
+    bench b = bench_start(9);
+    uint8_t *x = tide_ipc_open(b.device, memory);
+    PEER_TRY(x != NULL && tide_ipc_open(b.device, memory) == (void *)x);
+    if (strcmp(how, "lost") == 0)
+        fake_lose(0);
+    else
+        fake_reset_device(0);
+    (void)tide_pool_wait(b.pool);
+    PEER_TRY(tide_pool_destroy(b.pool) == TIDE_OK);
+    for (int left = 2; left > 0; left--) {
+        PEER_TRY(tide_device_close(b.device) == TIDE_ERROR_STATE);
+        PEER_TRY(tide_ipc_close(b.device, memory, x) == TIDE_OK);
+    }
+    PEER_TRY(tide_ipc_close(b.device, memory, x) == TIDE_ERROR_DEVICE);
+    PEER_TRY(tide_device_close(b.device) == TIDE_OK);
+    PEER_TRY(tide_device_close(b.device) == TIDE_ERROR_DEVICE);
+    PEER_TRY(tide_ipc_close(b.device, memory, x) == TIDE_ERROR_DEVICE);
+    PEER_TRY(strstr(tide_error_message(), "closed") != NULL);
+    PEER_TRY(fake_violation() == NULL);
+    fake_reset(2, 9); /* as the end of a process does: nothing of others' is open */
+    return 0;
+}
+
 /* Reads what it is told of from its input; finds BEFORE there, leaves AFTER. `how`: it says when it
  * has it open, and waits for a word before it closes it; or it does not wait for its own work. */
 static int peer_main(const char *how)
@@ -34,6 +62,8 @@ static int peer_main(const char *how)
     tide_ipc_memory memory;
     alarm(SECONDS);
     PEER_TRY(read(STDIN_FILENO, &memory, sizeof memory) == sizeof memory);
+    if (strcmp(how, "lost") == 0 || strcmp(how, "reset") == 0)
+        return peer_of_lost(how, &memory);
     bench b = bench_start(9);
     uint8_t *x = tide_ipc_open(b.device, &memory);
     PEER_TRY(x != NULL && tide_ipc_open(b.device, &memory) == (void *)x);
@@ -172,6 +202,45 @@ static void another_process_uses_a_part_of_an_array(void **unused)
     bench_end(&b);
 }
 
+/* What a consumer of DLPack holds, or a graph, is a live array's as before. */
+static void another_process_uses_an_exported_array(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(11);
+    tide_buffers *buffers = ipc_on(&b);
+    tide_pool *pool = tide_pool_create(
+        &(tide_pool_options){.device = b.device, .stream = b.stream, .buffers = buffers});
+    tide_capture *capture;
+    {
+        TIDE_SCOPE(pool);
+        tide_ipc_memory before, memory;
+        tide_array *array = tide_array_acquire(pool, TIDE_U8, 1, (const int64_t[]){2 * BYTES});
+        uint8_t *x = array->tensor.data;
+        expect_ok(tide_ipc_export(pool, x + BYTES, &before));
+        tide_dl_managed *managed = tide_array_export(pool, array);
+        assert_non_null(managed);
+        expect_ok(tide_capture_begin(pool));
+        capture = tide_capture_end(pool);
+        assert_non_null(capture);
+        put(b.stream, x, 2 * BYTES, BEFORE);
+        if (tide_ipc_export(pool, x + BYTES, &memory) != TIDE_OK)
+            fail_msg("%s", tide_error_message());
+        assert_memory_equal(&memory, &before, sizeof memory);
+        expect_status(tide_ipc_export(pool, x + memory.bytes + BYTES, &memory),
+                      TIDE_ERROR_ARGUMENT);
+        expect_ok(tide_pool_wait(pool));
+        peer other = peer_start("quick", &memory);
+        peer_end(&other);
+        expect(b.stream, x + BYTES, BYTES, AFTER);
+        fake_synchronise(b.stream);
+        managed->deleter(managed);
+    }
+    expect_ok(tide_capture_drop(capture, b.stream));
+    expect_ok(tide_pool_destroy(pool));
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
 /* Streams order the buffers as they do the device's own; they go back to the driver, which knows no
  * order for them, when their work is over. */
 static void streams_order_them_as_others(void **unused)
@@ -247,6 +316,28 @@ static void who_closes_waits_for_his_work(void **unused)
     bench_end(&b);
 }
 
+static void what_is_open_does_not_keep_a_lost_device(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(10);
+    tide_buffers *buffers = ipc_on(&b);
+    tide_buffer buffer = tide_buffer_acquire(buffers, BYTES);
+    tide_ipc_memory memory;
+    expect_ok(tide_ipc_export_buffer(buffers, buffer, &memory));
+    for (int i = 0; i < 2; i++) {
+        peer other = peer_start(i == 0 ? "lost" : "reset", &memory);
+        peer_end(&other);
+    }
+    expect_ok(tide_buffer_release(buffers, buffer));
+    fake_count_anew();
+    tide_ipc_memory at = {.offset = 0};
+    expect_status(tide_ipc_close(b.device, &at, &memory), TIDE_ERROR_DEVICE); /* nothing is open */
+    expect_said("opened");
+    assert_int_equal(fake_calls("cuIpcCloseMemHandle"), 0);
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
 static void the_driver_has_its_rules(void **unused)
 {
     (void)unused;
@@ -314,6 +405,44 @@ static void what_cannot_be_exported_is_refused(void **unused)
     bench_end(&b);
 }
 
+typedef struct stranger {
+    tide_pool *pool;
+    void *data;
+    tide_status status;
+} stranger;
+
+static void *export_of_another_thread(void *of)
+{
+    stranger *s = of;
+    tide_ipc_memory memory;
+    s->status = tide_ipc_export(s->pool, s->data, &memory);
+    return NULL;
+}
+
+static void only_the_owner_exports(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(12);
+    tide_buffers *buffers = ipc_on(&b);
+    stranger s = {.pool = tide_pool_create(&(tide_pool_options){.device = b.device,
+                                                                .stream = b.stream,
+                                                                .buffers = buffers,
+                                                                .check = TIDE_CHECK_POISON})};
+    {
+        TIDE_SCOPE(s.pool);
+        pthread_t other;
+        s.data = tide_acquire(s.pool, uint8_t, BYTES);
+        assert_int_equal(pthread_create(&other, NULL, export_of_another_thread, &s), 0);
+        pthread_join(other, NULL);
+        expect_status(s.status, TIDE_ERROR_THREAD);
+        (void)export_of_another_thread(&s);
+        expect_ok(s.status);
+    }
+    expect_ok(tide_pool_destroy(s.pool));
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
 static void what_cannot_be_opened_holds_nothing(void **unused)
 {
     (void)unused;
@@ -370,11 +499,14 @@ int main(int count, char **words)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_process_uses_a_buffer),
         cmocka_unit_test(another_process_uses_a_part_of_an_array),
+        cmocka_unit_test(another_process_uses_an_exported_array),
         cmocka_unit_test(streams_order_them_as_others),
         cmocka_unit_test(what_others_have_open_is_not_freed),
         cmocka_unit_test(who_closes_waits_for_his_work),
+        cmocka_unit_test(what_is_open_does_not_keep_a_lost_device),
         cmocka_unit_test(the_driver_has_its_rules),
         cmocka_unit_test(what_cannot_be_exported_is_refused),
+        cmocka_unit_test(only_the_owner_exports),
         cmocka_unit_test(what_cannot_be_opened_holds_nothing),
         cmocka_unit_test(a_device_without_it_says_so),
     };

@@ -677,6 +677,8 @@ static void devices_are_counted_and_held(void **state)
     assert_non_null(tide_device_context(b.device));
     tide_device *device = b.device;
     bench_end(&b);
+    assert_null(tide_device_context(device)); /* it is not ours to use any more */
+    assert_null(tide_device_stream(device));
     expect_status(tide_device_info(device, &info), TIDE_ERROR_DEVICE);
     expect_said("closed");
     assert_null(tide_pool_create(&(tide_pool_options){.device = device}));

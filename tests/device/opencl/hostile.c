@@ -146,6 +146,53 @@ static void three_hundred_queues_share_buffers(void **unused)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+enum { WAITED = 300, TURN = 150 };
+
+static struct {
+    int32_t (*finish)(tide_cl_queue queue); /* the driver's */
+    void *queues[WAITED], *another;
+    bool finished[WAITED], ended[WAITED];
+    unsigned calls;
+} waited;
+
+/* In the middle of the wait the program lets go of what was waited for, and another queue comes. */
+static int32_t finish_and_let_go(tide_cl_queue queue)
+{
+    int32_t result = waited.finish(queue);
+    bool turn = ++waited.calls == TURN;
+    for (int i = 0; i < WAITED; i++) {
+        if (turn && waited.finished[i]) {
+            waited.ended[i] = true;
+            bed_queue_end(waited.queues[i]);
+        }
+        waited.finished[i] = waited.finished[i] || waited.queues[i] == (void *)queue;
+    }
+    if (turn)
+        assert_true(gpu->methods->stream_number(gpu, waited.another) != 0);
+    return result;
+}
+
+static void a_wait_for_all_queues_forgets_none(void **unused)
+{
+    (void)unused;
+    memset(&waited, 0, sizeof waited);
+    waited.another = bed_queue();
+    for (int i = 0; i < WAITED; i++) {
+        waited.queues[i] = bed_queue();
+        assert_true(gpu->methods->stream_number(gpu, waited.queues[i]) != 0);
+    }
+    waited.finish = tide_opencl.clFinish;
+    tide_opencl.clFinish = finish_and_let_go;
+    expect_ok(gpu->methods->wait_all(gpu));
+    tide_opencl.clFinish = waited.finish;
+    for (int i = 0; i < WAITED; i++) {
+        assert_true(waited.finished[i]);
+        if (!waited.ended[i])
+            bed_queue_end(waited.queues[i]);
+    }
+    bed_queue_end(waited.another);
+}
+
 /* ---- more than there is ------------------------------------------------------------------------ */
 
 /* The driver has 2 GiB (POCL_MEMORY_LIMIT): what is larger is refused in words, the rest goes on. */
@@ -182,6 +229,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_array_of_another_device_is_refused),
         cmocka_unit_test(a_queue_of_another_context_is_refused_by_name),
         cmocka_unit_test(three_hundred_queues_share_buffers),
+        cmocka_unit_test(a_wait_for_all_queues_forgets_none),
         cmocka_unit_test(what_is_larger_than_the_device_is_refused),
     };
     return BED_MAIN("hostile", tests);
