@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""commands TIDEPOOL SHORT TARGET STAGER: the commands record, report, trace, metrics and web against a process that listens and
+"""commands TIDEPOOL SHORT SIZED TARGET STAGER: the commands record, report, trace, metrics and web against a process that listens and
 against files that are wrong. Each answer is compared with what the process said."""
 import json
 import os
@@ -17,7 +17,7 @@ import urllib.request
 
 here = pathlib.Path(__file__).parent
 metrics = here.parent.parent / "profiler/metrics"
-tidepool, short, target, stager = sys.argv[1:5]
+tidepool, short, sized, target, stager = sys.argv[1:6]
 launcher = os.environ.get("TIDE_TEST_LAUNCHER", "").split()
 work = pathlib.Path(tempfile.mkdtemp(prefix="tide-report-"))
 environment = dict(os.environ, XDG_RUNTIME_DIR=str(work))
@@ -274,7 +274,7 @@ def pprof():
     path = work / "profile.pb"
     check(run("pprof", sample, "-o", path).returncode == 0, "pprof")
     types, samples, rest = profile_of(path.read_bytes())
-    check(types == [("uses", "count"), ("time", "nanoseconds"), ("misses", "count"), ("peak", "bytes")], f"types: {types}")
+    check(types == [("uses", "count"), ("time", "nanoseconds"), ("misses", "count"), ("acquired", "bytes"), ("peak", "bytes")], f"types: {types}")
     facts = [l for l in read_lines(sample) if l.get("format") == "tidepool-facts"]
     found = {stack[0][0]: (stack, values, labels) for stack, values, labels in samples}
     check(len(found) == len(samples), "each is there once")
@@ -284,14 +284,15 @@ def pprof():
         uses = site["uses"] - first.get(site["id"], {"uses": 0})["uses"]
         misses = site["misses"] - first.get(site["id"], {"misses": 0})["misses"]
         check(abs(values[0] - uses) < 1 and abs(values[1] - uses * site["use_ns"]) <= 1 + values[1] * 1e-9 and
-              values[2] == misses and values[3] == 0, f"site {site['name']}: {values}")
+              values[2] == misses and abs(values[3] - uses * site["use_bytes"]) <= 1 + values[3] * 1e-9 and values[4] == 0,
+              f"site {site['name']}: {values}")
         check(stack[0][1:] == (site["file"], site["line"]) and stack[-1][0] == facts[-1]["program"], f"its stack: {stack}")
         check([frame[0] for frame in stack[1:-1]] == ([site["function"]] if site["function"] else []), f"its function: {stack}")
         check(labels["tier"] == site["tier"] and labels["kind"] == site["kind"], f"its labels: {labels}")
     for noun, key in ("pool", "peak_bytes"), ("buffers", "high_bytes"):
         for one in facts[-1]["pools" if noun == "pool" else "buffers"]:
             stack, values, labels = found.pop(f"{noun} {one['name']} #{one['id']}")
-            check(values == [0, 0, 0, one[key]] and labels["device"] == one["device"], f"{noun}: {values} {labels}")
+            check(values == [0, 0, 0, 0, one[key]] and labels["device"] == one["device"], f"{noun}: {values} {labels}")
     check(all(name.split()[0] in ("site", "pool", "buffers") for name in found), f"what else is there: {list(found)}")
     check(rest[9] == facts[-1]["wall_ns"] and rest[10] == facts[-1]["time_ns"] - facts[0]["time_ns"], "its times")
     if shutil.which("pprof") and not launcher:
@@ -301,6 +302,24 @@ def pprof():
     for bad in ("empty", "version", "ends"):
         refused(4, "", "pprof", work / f"bad-{bad}.rec", "-o", work / "none.pb")
     nothing_left("none.pb")
+
+
+def pprof_of_a_program():
+    """A use's bytes are those that the program says it acquired there; and all together, if all uses are observed."""
+    for how in "all", "windows":
+        path, out = work / f"bytes-{how}.rec", work / f"bytes-{how}.pb"
+        result = run("record", "-o", path, "--", sized, how)
+        check(result.returncode == 0 and run("pprof", path, "-o", out).returncode == 0, f"bytes {how}: {result}")
+        found = {stack[0][0].split()[1]: values for stack, values, _ in profile_of(out.read_bytes())[1] if stack[0][0].startswith("site ")}
+        lines = [line.split() for line in result.stdout.splitlines()]
+        check(len(lines) == 4, f"what the program says: {result.stdout}")
+        last = {s["name"]: s for s in [l for l in read_lines(path) if l.get("format") == "tidepool-facts"][-1]["sites"]}
+        for name, uses, size in ((name, int(uses), int(size)) for name, uses, size in lines):
+            got, site = found.get(name, [0] * 5), last[name]
+            near = 1e-9 if how == "all" else .02  # of other rounds sizes are others
+            check(got[0] > 0 and abs(got[3] - got[0] * size / uses) <= 1 + near * got[3], f"{name}: {got} of {uses} uses and {size} bytes")
+            if how == "all":
+                check((site["uses"], round(site["uses"] * site["use_bytes"])) == (uses, size), f"{name}: {site} of {uses} uses and {size} bytes")
 
 
 def fetch(url, **headers):
@@ -445,6 +464,7 @@ bad_files()
 trace()
 alerts_fire()
 pprof()
+pprof_of_a_program()
 serves("metrics", "/metrics", scrape)
 serves("web", "/", watch)
 if "ncurses" not in run("top").stderr:
