@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -37,9 +38,9 @@ def run(*arguments, **options):
     return subprocess.run([*launcher, tidepool, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=120, **options)
 
 
-def refused(code, words, *arguments):
+def refused(code, words, *arguments, **options):
     """One line of error that has these words; nothing on the standard output."""
-    result = run(*arguments)
+    result = run(*arguments, **options)
     check(result.returncode == code, f"{arguments}: {result.returncode}, not {code}: {result.stderr}")
     check(result.stderr.count("\n") == 1 and words in result.stderr, f"{arguments}: {result.stderr!r} without {words!r}")
     check(result.stdout == "", f"{arguments}: {result.stdout!r}")
@@ -177,6 +178,8 @@ def records_nothing():
     refused(2, "record", "record", "sh")
     refused(2, "'0'", "record", "-p", "0", "-o", work / "none.rec", "sh")
     refused(1, "no-folder", "record", "-o", work / "no-folder/x.rec", "sh")
+    refused(2, "the standard output is the program's", "record", "-o", "-", "sh", cwd=work)
+    check(not [p for p in work.iterdir() if p.name.startswith("-")], f"a file called '-': {os.listdir(work)}")
     nothing_left("none.rec")
 
 
@@ -224,6 +227,42 @@ def trace():
     events = [l for l in read_lines(sample) if l.get("format") == "tidepool-event"]
     instants = [r for r in rows if r["ph"] == "i"]
     check([(r["name"], r["ts"]) for r in instants] == [(e["kind"], e["time_ns"] / 1e3) for e in events], "events")
+
+
+def to_a_terminal(*arguments):
+    """What the command shows on a terminal, and how it ends."""
+    ours, its = os.openpty()
+    process = subprocess.Popen([*launcher, tidepool, *map(str, arguments)], env=environment, stdout=its, stderr=subprocess.PIPE, text=True)
+    os.close(its)
+    shown = b""
+    try:
+        while select.select([ours], [], [], 120)[0] and (more := os.read(ours, 1 << 16)):
+            shown += more
+    except OSError:  # nobody has it open any more
+        pass
+    errors = process.communicate(timeout=120)[1]
+    os.close(ours)
+    return process.returncode, shown, errors
+
+
+def terminals():
+    """What is no text for people goes to no terminal, but to whatever else the standard output is."""
+    for command in ("trace", sample, "-o", "-"), ("pprof", sample, "-o", "-"), ("report", sample, "-o", "-"):
+        code, shown, errors = to_a_terminal(*command)
+        check((code, shown) == (1, b"") and errors.count("\n") == 1 and "is a terminal" in errors, f"{command}: {code} {shown[:80]} {errors}")
+        result = subprocess.run([*launcher, tidepool, *map(str, command)], env=environment, capture_output=True, timeout=120)
+        check(result.returncode == 0 and len(result.stdout) > 1000, f"{command} to a pipe: {result.returncode} {result.stderr}")
+    code, shown, errors = to_a_terminal("report", sample)
+    check(code == 0 and b"solve" in shown, f"words go to a terminal: {code} {errors}")
+    hostile, turned = work / "hostile.rec", "\u202e".encode()
+    subprocess.run([sys.executable, here / "sample.py", hostile, "hostile"], check=True)
+    target = subprocess.Popen([*listener, hostile, "60", "0"], env=environment, stdout=subprocess.PIPE, text=True)
+    target.stdout.readline()
+    code, shown, errors = to_a_terminal("metrics", target.pid)
+    check(code == 0 and b"tidepool_site_samples" in shown and turned not in shown, f"names on a terminal: {code} {shown} {errors}")
+    check(turned.decode() in run("metrics", target.pid).stdout, "names for a program are as they are")
+    target.terminate()
+    target.wait(30)
 
 
 def fields(message):
@@ -462,6 +501,7 @@ if not launcher:  # Valgrind inherits no ignored SIGCHLD
 records_nothing()
 bad_files()
 trace()
+terminals()
 alerts_fire()
 pprof()
 pprof_of_a_program()
