@@ -313,9 +313,34 @@ int tool_client_facts(tool_client *client, json_t **facts)
     return client_end(client, "its answer is no facts document of that process");
 }
 
+int tool_client_facts_ask(tool_client *client)
+{
+    return tool_client_send(client, "{\"get\":\"facts\"}");
+}
+
+int tool_client_facts_take(tool_client *client, int timeout_ms, json_t **facts)
+{
+    const char *line;
+    size_t length;
+    *facts = NULL;
+    int code = tool_client_read(client, timeout_ms, &line, &length);
+    if (code != TOOL_OK)
+        return code;
+    json_t *answer = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
+    const char *refused = json_string_value(json_object_get(answer, "error"));
+    if (client_facts_are_true(client, answer)) {
+        *facts = answer;
+        return TOOL_OK;
+    }
+    code = client_end(client, refused != NULL ? refused
+                                              : "its answer is no facts document of that process");
+    json_decref(answer);
+    return code;
+}
+
 int tool_client_facts_line(tool_client *client, const char **line, size_t *length)
 {
-    int code = tool_client_send(client, "{\"get\":\"facts\"}");
+    int code = tool_client_facts_ask(client);
     if (code == TOOL_OK)
         code = tool_client_read(client, client->timeout_ms, line, length);
     if (code != TOOL_OK)
