@@ -229,6 +229,32 @@ def trace():
     check([(r["name"], r["ts"]) for r in instants] == [(e["kind"], e["time_ns"] / 1e3) for e in events], "events")
 
 
+def trace_of_two_programs():
+    """A process that executes another program has a process of tracks for each, with its name and with its sites."""
+    lines = read_lines(sample)
+    facts = [dict(l, since_ns=5) for l in lines if l.get("format") == "tidepool-facts"]
+    half = len(facts) // 2
+    for l in facts[half:]:
+        l.update(since_ns=facts[half]["time_ns"], program="other", sites=[dict(s, name="other_" + s["name"]) for s in l["sites"]])
+    event = next(l for l in lines if l.get("format") == "tidepool-event")
+    path, out = work / "two.rec", work / "two.json"
+    path.write_text("".join(json.dumps(l) + "\n" for l in [lines[0], *facts, dict(event, time_ns=facts[-1]["time_ns"]), lines[-1]]))
+    check(run("trace", path, "-o", out).returncode == 0, "trace of two programs")
+    rows = json.loads(out.read_text(encoding="utf-8"))["traceEvents"]
+    names = {r["args"]["name"]: r["pid"] for r in rows if r["ph"] == "M" and r["name"] == "process_name"}
+    check(list(names) == ["columns", "other (process 4100, program 2)"] and names["columns"] == 4100 and len(set(names.values())) == 2, f"processes: {names}")
+    first, second = names.values()
+    moment = (facts[half]["time_ns"] - 1) / 1e3
+    for r in rows:
+        if "ts" in r:
+            check(r["pid"] == (first if r["ts"] < moment else second), f"a row of the other program: {r}")
+    for pid, before in (first, ""), (second, "other_"):
+        tracks = {r["args"]["name"] for r in rows if r["ph"] == "M" and r["name"] == "thread_name" and r["pid"] == pid}
+        check(f"site {before}solve #1" in tracks and len(tracks) == 7, f"tracks of {pid}: {tracks}")
+    ends = [r["ts"] + r["dur"] for r in rows if r["ph"] == "X" and r["pid"] == first]
+    check(abs(max(ends) - facts[half - 1]["time_ns"] / 1e3) < 1, "the first program's slices end with what it told last")
+
+
 def to_a_terminal(*arguments):
     """What the command shows on a terminal, and how it ends."""
     ours, its = os.openpty()
@@ -501,6 +527,7 @@ if not launcher:  # Valgrind inherits no ignored SIGCHLD
 records_nothing()
 bad_files()
 trace()
+trace_of_two_programs()
 terminals()
 alerts_fire()
 pprof()
