@@ -260,26 +260,43 @@ static tide_status listen_check_caller(const char *call)
     return TIDE_OK;
 }
 
-/* `from`: where it is again if this fails; else the folder is kept for children. */
-static tide_status listen_begin(listen_state from, const char *folder, const char *call)
+/* Locked: a fork copies it whole. */
+static void listen_set_folder(const char *folder)
 {
-    char error[300];
     tide_assert(strlen(folder) < sizeof listen_own.folder);
-    if (!listen_open(folder, error, sizeof error)) {
-        (void)listen_move(LISTEN_BEGINS, from);
-        return tide_fail(TIDE_ERROR_FILE, call, "%s", error);
-    }
-    if (!listen_start_thread(listen_serve)) {
-        listen_own.component->stop();
-        listen_own.component->close();
-        (void)listen_move(LISTEN_BEGINS, from);
-        return tide_fail(TIDE_ERROR_MEMORY, call, "the system gives no thread");
-    }
-    listen_take_lock(); /* a fork copies it whole */
+    listen_take_lock();
     snprintf(listen_own.folder, sizeof listen_own.folder, "%s", folder);
     listen_let_go();
-    (void)listen_move(LISTEN_BEGINS, LISTEN_SERVES);
-    return TIDE_OK;
+}
+
+/* False with the message, nothing left. */
+static bool listen_open_and_start(const char *folder, const char *call)
+{
+    char error[300];
+    if (!listen_open(folder, error, sizeof error)) {
+        (void)tide_fail(TIDE_ERROR_FILE, call, "%s", error);
+        return false;
+    }
+    if (listen_start_thread(listen_serve))
+        return true;
+    listen_own.component->stop();
+    listen_own.component->close();
+    (void)tide_fail(TIDE_ERROR_MEMORY, call, "the system gives no thread");
+    return false;
+}
+
+/* `from`: where it is again if this fails, with the folder of before. Children use the folder, also
+ * one that another thread forks while this begins: so it is set first. */
+static tide_status listen_begin(listen_state from, const char *folder, const char *call)
+{
+    char before[PATH_MAX];
+    snprintf(before, sizeof before, "%s", listen_own.folder); /* nobody else sets it now */
+    listen_set_folder(folder);
+    bool begun = listen_open_and_start(folder, call);
+    if (!begun)
+        listen_set_folder(before);
+    (void)listen_move(LISTEN_BEGINS, begun ? LISTEN_SERVES : from);
+    return begun ? TIDE_OK : tide_error_status();
 }
 
 tide_status tide_listen(const char *folder)

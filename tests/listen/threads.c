@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that serves: where the system gives none, and where the process exits while another
- * thread waits for its end. */
+/* The thread that serves: where the system gives none, where the process exits while another thread
+ * waits for its end, and where one forks while it begins. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +10,8 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,8 +22,9 @@
 
 enum { JOINED_TWICE = 7 };
 
-static bool no_thread, join_waits, join_begun;
+static bool no_thread, join_waits, join_begun, forks;
 static char folder[] = "/tmp/tide-threads-XXXXXX";
+static pid_t forked;
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *),
                           void *user);
@@ -29,6 +32,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*
                           void *user);
 int __real_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_join(pthread_t thread, void **result);
+int __real_pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until);
 int __wrap_pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until);
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *),
@@ -48,10 +52,95 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 
 int __wrap_pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until)
 {
-    (void)thread;
-    (void)result;
-    (void)until;
-    _exit(JOINED_TWICE);
+    if (join_waits)
+        _exit(JOINED_TWICE);
+    return __real_pthread_timedjoin_np(thread, result, until);
+}
+
+/* ---- forks -------------------------------------------------------------------------------- */
+
+static const char *socket_of(const char *place, pid_t pid)
+{
+    static char path[200];
+    snprintf(path, sizeof path, "%s/%d.sock", place, (int)pid);
+    return path;
+}
+
+static bool comes_to_be(const char *path)
+{
+    for (int i = 0; i < 20000 && access(path, F_OK) != 0; i++)
+        usleep(1000);
+    return access(path, F_OK) == 0;
+}
+
+/* A child listens by itself, from its first pool on, where its parent does or was about to. */
+static void listen_as_the_parent(void)
+{
+    bool good = tide_pool_create(NULL) != NULL && comes_to_be(socket_of(folder, getpid()));
+    exit(good ? 0 : 1);
+}
+
+/* It may call tide_listen, too, for a place of its own. The parent's socket is no longer there. */
+static void listen_elsewhere(void)
+{
+    char own[sizeof folder + 10];
+    snprintf(own, sizeof own, "%s/child", folder);
+    bool good = tide_listen(own) == TIDE_OK && access(socket_of(own, getpid()), F_OK) == 0 &&
+                access(socket_of(folder, getpid()), F_OK) != 0 && tide_pool_create(NULL) != NULL &&
+                tide_listen_end() == TIDE_OK && access(socket_of(own, getpid()), F_OK) != 0 &&
+                rmdir(own) == 0;
+    exit(good ? 0 : 1);
+}
+
+static void *fork_one(void *unused)
+{
+    forked = fork_child(60);
+    if (forked == 0)
+        listen_as_the_parent();
+    return unused;
+}
+
+/* After the socket was made, and before there is a thread for it. */
+int __real_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
+{
+    pthread_t other;
+    if (forks && before != NULL) {
+        forks = false;
+        assert_int_equal(__real_pthread_create(&other, NULL, fork_one, NULL), 0);
+        assert_int_equal(__real_pthread_join(other, NULL), 0);
+    }
+    return __real_pthread_sigmask(how, set, before);
+}
+
+static void a_fork_while_it_begins_keeps_the_folder(void **state)
+{
+    (void)state;
+    forked = 0;
+    forks = true;
+    assert_int_equal(tide_listen(folder), TIDE_OK);
+    assert_true(forked > 0 && !forks);
+    assert_int_equal(access(socket_of(folder, getpid()), F_OK), 0);
+    expect_child_ends_well(forked);
+    assert_int_equal(access(socket_of(folder, getpid()), F_OK), 0);
+    assert_int_equal(tide_listen_end(), TIDE_OK);
+}
+
+static void a_child_of_one_that_listens_may_listen_elsewhere(void **state)
+{
+    (void)state;
+    assert_int_equal(tide_listen(folder), TIDE_OK);
+    for (int i = 0; i < 2; i++) {
+        pid_t child = fork_child(60);
+        if (child == 0 && i == 0)
+            listen_elsewhere();
+        if (child == 0)
+            listen_as_the_parent();
+        expect_child_ends_well(child);
+        assert_int_equal(access(socket_of(folder, getpid()), F_OK), 0);
+    }
+    assert_int_equal(tide_listen_end(), TIDE_OK);
 }
 
 static void without_a_thread_nobody_hears_of_events(void **state)
@@ -107,10 +196,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_joined_once),
+        cmocka_unit_test(a_fork_while_it_begins_keeps_the_folder), /* it had none before */
         cmocka_unit_test(without_a_thread_nobody_hears_of_events),
+        cmocka_unit_test(a_child_of_one_that_listens_may_listen_elsewhere),
     };
     tide_tune_set("keeper", 0);
-    if (mkdtemp(folder) == NULL)
+    if (mkdtemp(folder) == NULL || setenv("XDG_RUNTIME_DIR", folder, 1) != 0)
         return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     (void)rmdir(folder);
