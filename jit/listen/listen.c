@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <time.h>
 
 #include "jit/events/event.h"
+#include "jit/learn/keeper.h"
 #include "jit/learn/round.h"
 #include "jit/listen/order.h"
 #include "jit/stager/locate.h"
@@ -167,10 +169,18 @@ static void listen_say(const char *error)
     tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
+/* When a client wakes it, it does not take the processor from a thread of the program that runs: it
+ * waits for its turn. (With less than that share it might keep the program waiting for a lock.) */
+static void listen_stand_back(void)
+{
+    (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+}
+
 static void *listen_serve(void *unused)
 {
     (void)unused;
     (void)prctl(PR_SET_NAME, "tide-listen");
+    listen_stand_back();
     tide_assert(listen_own.component != NULL);
     listen_own.component->serve();
     return NULL;
@@ -223,7 +233,7 @@ static bool listen_start_thread(void *(*run)(void *))
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     listen_take_lock(); /* whoever ends this looks for the thread */
-    int error = pthread_create(&listen_own.thread, NULL, run, NULL);
+    int error = tide_keeper_create_described(&listen_own.thread, run);
     listen_own.threaded = error == 0;
     listen_let_go();
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -8,11 +8,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <tidepool/tidepool.h>
@@ -143,6 +146,53 @@ static void a_child_of_one_that_listens_may_listen_elsewhere(void **state)
     assert_int_equal(tide_listen_end(), TIDE_OK);
 }
 
+/* ---- its turn ----------------------------------------------------------------------------- */
+
+/* The thread of that name in this process; 0: none. */
+static pid_t find_thread(const char *name)
+{
+    DIR *list = opendir("/proc/self/task");
+    pid_t found = 0;
+    assert_non_null(list);
+    for (struct dirent *entry; found == 0 && (entry = readdir(list)) != NULL;) {
+        char path[300], called[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *in = fopen(path, "re");
+        if (in != NULL && fgets(called, sizeof called, in) != NULL)
+            called[strcspn(called, "\n")] = '\0';
+        if (in != NULL)
+            fclose(in);
+        if (strcmp(called, name) == 0)
+            found = atoi(entry->d_name);
+    }
+    closedir(list);
+    return found;
+}
+
+/* Whoever has it made is bound to one processor. */
+static void it_takes_no_processor_from_its_creator(void **state)
+{
+    (void)state;
+    cpu_set_t before, one, its;
+    pid_t thread = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    for (size_t i = 0; CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &before))
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(tide_listen(folder), TIDE_OK);
+    for (int i = 0; i < 20000 && (thread == 0 || sched_getscheduler(thread) != SCHED_BATCH); i++) {
+        usleep(1000);
+        thread = find_thread("tide-listen");
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    assert_int_equal(sched_getscheduler(thread), SCHED_BATCH);
+    assert_int_equal(sched_getaffinity(thread, sizeof its, &its), 0);
+    assert_true(CPU_COUNT(&its) >= CPU_COUNT(&before)); /* more, where the test itself was bound */
+    assert_int_equal(tide_listen_end(), TIDE_OK);
+}
+
 static void without_a_thread_nobody_hears_of_events(void **state)
 {
     (void)state;
@@ -197,6 +247,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_joined_once),
         cmocka_unit_test(a_fork_while_it_begins_keeps_the_folder), /* it had none before */
+        cmocka_unit_test(it_takes_no_processor_from_its_creator),
         cmocka_unit_test(without_a_thread_nobody_hears_of_events),
         cmocka_unit_test(a_child_of_one_that_listens_may_listen_elsewhere),
     };
