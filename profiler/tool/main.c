@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tidepool: looks into processes that use Tidepool and listen. Here: its table of commands. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "profiler/tool/clean.h"
 #include "profiler/tool/launch.h"
@@ -71,9 +73,21 @@ static int main_finish(int code)
     return good || code != TOOL_OK ? code : tool_complain(TOOL_NO, "the output cannot be written");
 }
 
+/* Or a socket would get the number of the standard output, and be told what is printed. From these
+ * nothing can be read, and nothing written to them. */
+static void main_fill_standard(void)
+{
+    int number = open("/dev/null", O_RDONLY);
+    while (number >= 0 && number <= STDERR_FILENO)
+        number = open("/dev/null", O_RDONLY);
+    if (number > STDERR_FILENO)
+        close(number);
+}
+
 int main(int count, char **args)
 {
     const char *name = count > 1 ? args[1] : "";
+    main_fill_standard();
     tool_signals_take(); /* a process that ends while it is asked is an answer, too */
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         main_print_usage(stdout);

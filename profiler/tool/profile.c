@@ -2,6 +2,7 @@
 /* tidepool profile: texts of profiles saved from a process, merged by the library, shown and
  * compared. What is read is checked by the library first, which refuses a text that is wrong. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,9 +144,13 @@ static json_t *profile_read_sites(const char *path)
 {
     char *line = NULL;
     size_t room = 0;
-    FILE *in = tide_profile_load(path) == TIDE_OK ? fopen(path, "re") : NULL;
-    if (in == NULL) {
+    if (tide_profile_load(path) != TIDE_OK) {
         (void)profile_refuse();
+        return NULL;
+    }
+    FILE *in = fopen(path, "re");
+    if (in == NULL) {
+        (void)tool_complain(TOOL_NO, "%.200s: %s", path, strerror(errno));
         return NULL;
     }
     json_t *types = json_array(), *sites = json_array();
