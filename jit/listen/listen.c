@@ -38,7 +38,7 @@
 #include "runtime/pool/core.h"
 #include "runtime/pool/request.h"
 
-enum { EXIT_WAITS_MS = 500 };
+enum { EXIT_WAITS_MS = 500, BEGIN_WAITS_MS = 2000 };
 
 typedef enum listen_state {
     LISTEN_NOT,
@@ -52,6 +52,7 @@ typedef enum listen_state {
 static struct {
     listen_state state;
     bool again;    /* the parent of this process listened, and nothing has begun or ended here */
+    bool called;   /* atomic: what begins was called for, by tide_listen         */
     bool exiting;  /* nothing begins any more             */
     bool threaded; /* `thread` is to be joined            */
     pthread_t thread;
@@ -300,13 +301,28 @@ static bool listen_open_and_start(const char *folder, const char *call)
 static tide_status listen_begin(listen_state from, const char *folder, const char *call)
 {
     char before[PATH_MAX];
+    __atomic_store_n(&listen_own.called, true, __ATOMIC_RELAXED);
     snprintf(before, sizeof before, "%s", listen_own.folder); /* nobody else sets it now */
     listen_set_folder(folder);
     bool begun = listen_open_and_start(folder, call);
     if (!begun)
         listen_set_folder(before);
+    __atomic_store_n(&listen_own.called, false, __ATOMIC_RELAXED);
     (void)listen_move(LISTEN_BEGINS, begun ? LISTEN_SERVES : from);
     return begun ? TIDE_OK : tide_error_status();
+}
+
+/* What the setting or a parent has begun a moment ago is no reason to refuse who wants the same: it is
+ * waited for. But not for ever, for the linker may have it wait for this thread. */
+static void listen_await_own(void)
+{
+    static const struct timespec moment = {.tv_nsec = 1000000};
+    for (int i = 0; i < BEGIN_WAITS_MS; i++) {
+        if (__atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) != LISTEN_BEGINS ||
+            __atomic_load_n(&listen_own.called, __ATOMIC_RELAXED))
+            return;
+        (void)nanosleep(&moment, NULL);
+    }
 }
 
 tide_status tide_listen(const char *folder)
@@ -319,6 +335,7 @@ tide_status tide_listen(const char *folder)
                          "this copy of the library may be unloaded before the thread ends");
     if (folder != NULL && (folder[0] != '/' || strlen(folder) >= sizeof listen_own.folder))
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the folder is no absolute path, or too long");
+    listen_await_own();
     if (__atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) == LISTEN_SERVES)
         return TIDE_OK;
     static const listen_state from[] = {LISTEN_NOT, LISTEN_REFUSED};
@@ -386,6 +403,7 @@ static void listen_forget(void)
     if (listen_own.component != NULL)
         listen_own.component->forget();
     listen_own.threaded = false;
+    __atomic_store_n(&listen_own.called, false, __ATOMIC_RELAXED);
     listen_set(lost ? LISTEN_NOT : state == LISTEN_ENDS ? LISTEN_REFUSED : state);
     __atomic_store_n(&listen_own.again, lost, __ATOMIC_RELAXED);
     listen_let_go();

@@ -25,7 +25,7 @@
 
 enum { JOINED_TWICE = 7 };
 
-static bool no_thread, join_waits, join_begun, forks;
+static bool no_thread, comes_late, join_waits, join_begun, forks;
 static char folder[] = "/tmp/tide-threads-XXXXXX";
 static pid_t forked;
 
@@ -38,10 +38,27 @@ int __wrap_pthread_join(pthread_t thread, void **result);
 int __real_pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until);
 int __wrap_pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until);
 
+/* The thread that was made while threads come late. */
+static void *(*late_run)(void *);
+static void *late_user;
+
+static void *run_late(void *unused)
+{
+    (void)unused;
+    usleep(200000);
+    return late_run(late_user);
+}
+
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *),
                           void *user)
 {
-    return no_thread ? EAGAIN : __real_pthread_create(thread, how, run, user);
+    if (no_thread)
+        return EAGAIN;
+    if (!comes_late)
+        return __real_pthread_create(thread, how, run, user);
+    late_run = run;
+    late_user = user;
+    return __real_pthread_create(thread, how, run_late, NULL);
 }
 
 /* Once it is to wait, it does so for ever. */
@@ -146,6 +163,27 @@ static void a_child_of_one_that_listens_may_listen_elsewhere(void **state)
     assert_int_equal(tide_listen_end(), TIDE_OK);
 }
 
+static void begin_while_it_begins_by_itself(void)
+{
+    char path[sizeof folder + 10];
+    comes_late = true;
+    tide_tune_set("listen", 1);
+    bool good = tide_pool_create(NULL) != NULL && tide_listen(folder) == TIDE_OK;
+    snprintf(path, sizeof path, "%s/tidepool", folder);
+    good = good && access(socket_of(path, getpid()), F_OK) == 0 && tide_listen_end() == TIDE_OK;
+    exit(good && rmdir(path) == 0 ? 0 : 1);
+}
+
+/* In a child that has not listened yet. */
+static void what_begins_by_itself_is_waited_for(void **state)
+{
+    (void)state;
+    pid_t child = fork_child(60);
+    if (child == 0)
+        begin_while_it_begins_by_itself();
+    expect_child_ends_well(child);
+}
+
 /* ---- its turn ----------------------------------------------------------------------------- */
 
 /* The thread of that name in this process; 0: none. */
@@ -246,6 +284,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_joined_once),
+        cmocka_unit_test(what_begins_by_itself_is_waited_for),
         cmocka_unit_test(a_fork_while_it_begins_keeps_the_folder), /* it had none before */
         cmocka_unit_test(it_takes_no_processor_from_its_creator),
         cmocka_unit_test(without_a_thread_nobody_hears_of_events),
