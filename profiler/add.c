@@ -132,6 +132,7 @@ void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, do
     tide_assert(into->pattern_count <= TIDE_PROFILE_PATTERNS);
     tide_assert(from->pattern_count <= TIDE_PROFILE_PATTERNS);
     into->scopes = add_saturating(into->scopes, add_weigh(from->scopes, weight));
+    into->bytes = add_saturating(into->bytes, add_weigh(from->bytes, weight));
     into->other = add_saturating(into->other, add_weigh(from->other, weight));
     into->pattern_other =
         add_saturating(into->pattern_other, add_weigh(from->pattern_other, weight));
@@ -143,7 +144,7 @@ void tide_profile_add(tide_site_profile *into, const tide_site_profile *from, do
 
 /* Behind it stand the types, and then the patterns: of each its words only. */
 struct tide_packed_profile {
-    uint64_t scopes, other, pattern_other;
+    uint64_t scopes, bytes, other, pattern_other;
     uint32_t type_count, pattern_count;
     tide_profile_type types[];
 };
@@ -169,8 +170,8 @@ static size_t packed_bytes(const tide_site_profile *profile)
 
 static void pack_figures(tide_packed_profile *to, const tide_site_profile *from)
 {
-    *to = (tide_packed_profile){from->scopes, from->other, from->pattern_other, from->type_count,
-                                from->pattern_count};
+    *to = (tide_packed_profile){from->scopes,        from->bytes,      from->other,
+                                from->pattern_other, from->type_count, from->pattern_count};
     memcpy(to->types, from->types, from->type_count * sizeof *from->types);
     char *at = (char *)&to->types[from->type_count];
     for (uint32_t i = 0; i < from->pattern_count; i++) {
@@ -201,6 +202,7 @@ void tide_profile_unpack(const tide_packed_profile *packed, tide_site_profile *o
     if (packed == NULL)
         return;
     out->scopes = packed->scopes;
+    out->bytes = packed->bytes;
     out->other = packed->other;
     out->pattern_other = packed->pattern_other;
     out->type_count = packed->type_count;
@@ -221,4 +223,9 @@ void tide_profile_unpack(const tide_packed_profile *packed, tide_site_profile *o
 uint64_t tide_packed_scopes(const tide_packed_profile *packed)
 {
     return packed != NULL ? packed->scopes : 0;
+}
+
+uint64_t tide_packed_bytes(const tide_packed_profile *packed)
+{
+    return packed != NULL ? packed->bytes : 0;
 }

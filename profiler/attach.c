@@ -44,6 +44,9 @@ static void attach_describe(const tide_site *site, tide_site_information *out)
     tide_tally_harvest(tally);
     out->samples =
         tide_packed_scopes(tally->before) + (tally->recent != NULL ? tally->recent->scopes : 0);
+    double bytes = (double)tide_packed_bytes(tally->before) +
+                   (tally->recent != NULL ? (double)tally->recent->bytes : 0);
+    out->use_bytes = out->samples != 0 ? bytes / (double)out->samples : 0;
     out->calls = tide_rate_calls(&tally->rate);
     if (out->calls < (double)out->samples)
         out->calls = (double)out->samples;

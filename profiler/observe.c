@@ -25,6 +25,7 @@
 #include "profiler/window.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
+#include "runtime/base/type.h"
 #include "runtime/scope/generic.h"
 
 /* One wrapper for each plan that was ever observed. Plans are few; a wrapper lives as
@@ -168,10 +169,24 @@ static uint32_t observe_slots_of(const tide_type *types, uint32_t count, uint32_
     return slots;
 }
 
-static void observe_count_frame(tide_shard *shard, uint32_t count, const tide_type *types)
+/* The array was given, so its bytes are known not to overflow. */
+static uint64_t observe_bytes_of(tide_type type, size_t n)
+{
+    size_t bytes = 0;
+    bool fits = tide_type_bytes(tide_type_facts_of(type), n, &bytes);
+    tide_assert(fits);
+    return fits ? bytes : 0;
+}
+
+static void observe_count_frame(tide_shard *shard, uint32_t count, const tide_type *types,
+                                const size_t *counts)
 {
     int64_t words[TIDE_PATTERN_WORDS];
+    uint64_t bytes = 0;
     tide_shard_count(shard);
+    for (uint32_t i = 0; i < count; i++)
+        bytes += observe_bytes_of(types[i], counts[i]);
+    tide_shard_count_bytes(shard, bytes);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t slots = observe_slots_of(types, count, i);
         if (slots != 0)
@@ -193,24 +208,16 @@ static void observe_frame(tide_scope *scope, tide_pool *pool, uint32_t count,
     bool given = scope->pool != tide_pool_refusing() && (count == 0 || data[0] != NULL);
     use u = observe_begin_use(site, plan, given);
     if (u.shard != NULL)
-        observe_count_frame(u.shard, count, types);
+        observe_count_frame(u.shard, count, types, counts);
     observe_end_use(&u);
 }
 
 /* ---- acquires and dispatches ------------------------------------------------------------ */
 
-/* The pattern of a dispatch is the address of its generic function. */
-static void observe_type(tide_site *site, const tide_plan *plan, tide_type type,
-                         const tide_generic *generic, bool given)
+static void observe_count_type(const use *u, tide_type type)
 {
-    use u = observe_begin_use(site, plan, given);
-    if (u.shard != NULL) {
-        tide_shard_count(u.shard);
-        tide_shard_count_type(u.shard, type, 1);
-        if (generic != NULL)
-            tide_shard_count_pattern(u.shard, &(int64_t){(int64_t)(intptr_t)generic}, 1);
-    }
-    observe_end_use(&u);
+    tide_shard_count(u->shard);
+    tide_shard_count_type(u->shard, type, 1);
 }
 
 static void *observe_acquire(tide_pool *pool, tide_type type, size_t n, const tide_plan *plan,
@@ -218,11 +225,17 @@ static void *observe_acquire(tide_pool *pool, tide_type type, size_t n, const ti
 {
     const tide_plan *wrapped = observe_wrapped_by(plan);
     void *data = __atomic_load_n(&wrapped->acquire, __ATOMIC_RELAXED)(pool, type, n, wrapped, site);
-    observe_type(site, plan, type, NULL, data != NULL);
+    use u = observe_begin_use(site, plan, data != NULL);
+    if (u.shard != NULL) {
+        observe_count_type(&u, type);
+        tide_shard_count_bytes(u.shard, observe_bytes_of(type, n));
+    }
+    observe_end_use(&u);
     return data;
 }
 
-/* Counts before the method runs: it may use the site itself, or never return. */
+/* Counts before the method runs: it may use the site itself, or never return. The pattern is the
+ * address of the generic function. */
 static void observe_dispatch(tide_generic *generic, tide_type type, void *args,
                              const tide_plan *plan, tide_site *site)
 {
@@ -230,11 +243,17 @@ static void observe_dispatch(tide_generic *generic, tide_type type, void *args,
     bool met = generic != NULL && tide_generic_takes(generic, type) &&
                tide_generic_find(generic, type) != NULL;
     tide_type number = met ? tide_generic_number(generic, type) : TIDE_NO_TYPE;
-    observe_type(site, plan, number, generic, met);
+    use u = observe_begin_use(site, plan, met);
+    if (u.shard != NULL) {
+        observe_count_type(&u, number);
+        tide_shard_count_pattern(u.shard, &(int64_t){(int64_t)(intptr_t)generic}, 1);
+    }
+    observe_end_use(&u);
     __atomic_load_n(&wrapped->dispatch, __ATOMIC_RELAXED)(generic, type, args, wrapped, site);
 }
 
-static void observe_count_array(tide_shard *shard, tide_type type, int ndim, const int64_t *shape)
+static void observe_count_array(tide_shard *shard, tide_type type, int ndim, const int64_t *shape,
+                                size_t length)
 {
     int64_t words[2 + TIDE_NDIM_MAX] = {type, ndim};
     _Static_assert(2 + TIDE_NDIM_MAX <= TIDE_PATTERN_WORDS, "every shape is a pattern");
@@ -243,6 +262,7 @@ static void observe_count_array(tide_shard *shard, tide_type type, int ndim, con
         words[2 + i] = shape[i];
     tide_shard_count(shard);
     tide_shard_count_type(shard, type, 1);
+    tide_shard_count_bytes(shard, observe_bytes_of(type, length));
     tide_shard_count_pattern(shard, words, (uint32_t)(2 + ndim));
 }
 
@@ -254,7 +274,7 @@ static tide_array *observe_array(tide_pool *pool, tide_type type, int ndim, cons
         __atomic_load_n(&wrapped->array, __ATOMIC_RELAXED)(pool, type, ndim, shape, wrapped, site);
     use u = observe_begin_use(site, plan, made != NULL);
     if (u.shard != NULL)
-        observe_count_array(u.shard, type, ndim, shape);
+        observe_count_array(u.shard, type, ndim, shape, made->length);
     observe_end_use(&u);
     return made;
 }

@@ -103,6 +103,12 @@ void tide_shard_count(tide_shard *shard)
     shard_add(&shard_figures(shard)->scopes, 1);
 }
 
+void tide_shard_count_bytes(tide_shard *shard, uint64_t bytes)
+{
+    tide_assert(__atomic_load_n(&shard->inside, __ATOMIC_RELAXED) > 0);
+    shard_add(&shard_figures(shard)->bytes, bytes);
+}
+
 /* The place of a type, claimed when the type is first seen; NULL when all places are taken. */
 static tide_shard_type *shard_claim_type_place(tide_shard_figures *figures, tide_type type)
 {
@@ -254,6 +260,7 @@ static void shard_take(tide_shard_figures *figures, tide_site_profile *seen, boo
 {
     shard_take_types(figures, seen, closed);
     shard_take_patterns(figures, seen, closed);
+    seen->bytes = shard_take_counter(&figures->bytes);
     seen->other = shard_take_counter(&figures->other);
     seen->pattern_other = shard_take_counter(&figures->pattern_other);
     seen->scopes = shard_take_counter(&figures->scopes);

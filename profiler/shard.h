@@ -36,7 +36,7 @@ typedef struct tide_shard_pattern {
 } tide_shard_pattern;
 
 typedef struct tide_shard_figures {
-    uint64_t scopes, other, pattern_other;
+    uint64_t scopes, bytes, other, pattern_other;
     tide_shard_type types[TIDE_PROFILE_TYPES];
     tide_shard_pattern patterns[TIDE_PROFILE_PATTERNS];
 } tide_shard_figures;
@@ -54,8 +54,9 @@ bool tide_shard_make(tide_shard *shard);
 bool tide_shard_enter(tide_shard *shard);
 void tide_shard_leave(tide_shard *shard);
 
-/* Counting, inside. One use; then what it touched; then its pattern. */
+/* Counting, inside. One use; then what it touched, and the bytes of that; then its pattern. */
 void tide_shard_count(tide_shard *shard);
+void tide_shard_count_bytes(tide_shard *shard, uint64_t bytes);
 void tide_shard_count_type(tide_shard *shard, tide_type type, uint32_t slots);
 void tide_shard_count_pattern(tide_shard *shard, const int64_t *words, uint32_t length);
 

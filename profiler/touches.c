@@ -25,15 +25,15 @@ static void touches_insert_type(type_set *set, tide_type type)
     set->words[at] = type;
 }
 
-/* What is done with each type that a scope touched. */
-typedef void touches_found(void *user, tide_type type, uint32_t slots);
+/* What is done with each type that a scope touched: its row, and the slots from `first` on. */
+typedef void touches_found(void *user, const tide_row *row, const tide_slot *first, uint32_t slots);
 
 /* A shelf that was saved and not used counts for nothing. */
-static void touches_find(touches_found *found, void *user, tide_type type, const tide_slot *now,
-                         const tide_slot *then)
+static void touches_find(const tide_pool *pool, const tide_shelf *shelf, const tide_slot *then,
+                         touches_found *found, void *user)
 {
-    if (now != then)
-        found(user, type, (uint32_t)(now - then));
+    if (shelf->next != then)
+        found(user, tide_row_of(pool, shelf), then, (uint32_t)(shelf->next - then));
 }
 
 /* The shelves that the plan saved in the scope itself, not in the log. */
@@ -42,8 +42,8 @@ static void touches_find_saved(const tide_scope *scope, touches_found *found, vo
     const tide_plan *plan = scope->plan;
     tide_assert(!tide_scope_logged(scope) && plan->type_count <= TIDE_SCOPE_SAVED);
     for (uint32_t i = 0; i < plan->type_count; i++)
-        touches_find(found, user, plan->types[i], scope->pool->shelves[plan->types[i]].next,
-                     scope->saved[i]);
+        touches_find(scope->pool, &scope->pool->shelves[plan->types[i]], scope->saved[i], found,
+                     user);
 }
 
 /* Did the scope, or an entry below this one, save the same shelf before? Then a level that was left
@@ -77,8 +77,7 @@ static void touches_each(const tide_scope *scope, touches_found *found, void *us
     for (const tide_entry *entry = tide_scope_base(scope); entry < pool->log_top; entry++) {
         if (!tide_shelf_real(pool, entry->shelf) || (leaked && touches_saved_below(scope, entry)))
             continue;
-        touches_find(found, user, tide_row_of(pool, entry->shelf)->type, entry->shelf->next,
-                     entry->next);
+        touches_find(pool, entry->shelf, entry->next, found, user);
     }
     if (!tide_scope_logged(scope))
         touches_find_saved(scope, found, user);
@@ -86,28 +85,52 @@ static void touches_each(const tide_scope *scope, touches_found *found, void *us
 
 typedef struct touches_counted {
     tide_shard *shard;
+    const tide_pool_core *core;
+    uint64_t bytes;
     type_set set;
 } touches_counted;
 
-static void touches_count_one(void *user, tide_type type, uint32_t slots)
+/* Of very many slots the first ones stand for all: a window must not cost what it observes. */
+static uint64_t touches_bytes(const tide_pool_core *core, const tide_row *row,
+                              const tide_slot *first, uint32_t slots)
+{
+    enum { LOOKED_AT = 64 };
+    const tide_type_facts *facts = tide_type_facts_of(row->type);
+    uint32_t looked = slots < LOOKED_AT ? slots : LOOKED_AT;
+    uint64_t sum = 0;
+    tide_assert(facts != NULL && slots > 0);
+    for (uint32_t i = 0; i < looked; i++) {
+        size_t bytes = 0;
+        tide_type_bytes(facts, tide_slot_length(core, tide_slot_record_of(row, first + i)), &bytes);
+        sum += bytes;
+    }
+    return looked == slots ? sum : (uint64_t)((double)sum / looked * slots);
+}
+
+static void touches_count_one(void *user, const tide_row *row, const tide_slot *first,
+                              uint32_t slots)
 {
     touches_counted *counted = user;
-    tide_shard_count_type(counted->shard, type, slots);
-    touches_insert_type(&counted->set, type);
+    tide_shard_count_type(counted->shard, row->type, slots);
+    counted->bytes += touches_bytes(counted->core, row, first, slots);
+    touches_insert_type(&counted->set, row->type);
 }
 
 void tide_touches_count(tide_shard *shard, const tide_scope *scope)
 {
-    touches_counted counted = {.shard = shard};
+    touches_counted counted = {.shard = shard, .core = scope->pool->core};
     tide_shard_count(shard);
     touches_each(scope, touches_count_one, &counted);
+    tide_shard_count_bytes(shard, counted.bytes);
     tide_shard_count_pattern(shard, counted.set.words, counted.set.length);
 }
 
-static void touches_list_one(void *user, tide_type type, uint32_t slots)
+static void touches_list_one(void *user, const tide_row *row, const tide_slot *first,
+                             uint32_t slots)
 {
+    (void)first;
     (void)slots;
-    touches_insert_type(user, type);
+    touches_insert_type(user, row->type);
 }
 
 uint32_t tide_touches_list(const tide_scope *scope, tide_type *types, uint32_t room)

@@ -71,7 +71,32 @@ static void each_type_is_counted_with_its_slots(const scene *s)
     expect_grown(s, &before, &after, TIDE_I32, 0, 0); /* saved by some plans, needed by none */
     assert_int_equal(after.other, before.other);
     assert_int_equal(seen(&after, TIDE_F64).slots_max >= 2, s->form->kind == TIDE_KIND_SCOPE);
+    if (s->form->kind == TIDE_KIND_SCOPE)
+        assert_int_equal(after.bytes - before.bytes, 10 * (2 * 80 + 40));
     counts_same((counts){0, 0, 0, 0}, s->pool);
+}
+
+static void bytes_of_many_slots_are_those_of_the_first(void **state)
+{
+    (void)state;
+    tide_site *site = tide_site_register("many slots");
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    tide_site_information information;
+    tide_scope scope;
+    expect_ok(tide_profile_observe(true));
+    expect_ok(tide_scope_enter(pool, site, &scope));
+    for (size_t i = 0; i < 1000; i++)
+        take(pool, TIDE_F64, i < 64 ? 10 : 1, 1);
+    take(pool, TIDE_BIT, 65, 1); /* two words */
+    expect_ok(tide_scope_leave(&scope));
+    expect_ok(tide_profile_observe(false));
+    assert_int_equal(profile_of(site).bytes, 1000 * 80 + 16);
+    expect_ok(tide_site_info(site, &information));
+    assert_true(information.samples == 1 && information.use_bytes == 1000 * 80 + 16);
+    expect_ok(tide_site_reset(site));
+    expect_ok(tide_site_info(site, &information));
+    assert_true(information.use_bytes == 0);
+    expect_ok(tide_pool_destroy(pool));
 }
 
 static void take_nothing(tide_pool *pool, void *state)
@@ -198,6 +223,7 @@ static const form_case cases[] = {
 
 static const struct CMUnitTest others[] = {
     cmocka_unit_test(a_profile_has_room_for_32_types),
+    cmocka_unit_test(bytes_of_many_slots_are_those_of_the_first),
     cmocka_unit_test(the_printout_shows_site_tier_and_types),
 };
 

@@ -139,6 +139,18 @@ static void expect_pattern(const tide_site_profile *profile, uint64_t scopes, ui
     fail_msg("no such pattern of %u words", length);
 }
 
+/* A scope's are the most that its slots were asked for, by the array, too. */
+static void expect_use_bytes(tide_kind kind, const tide_site_profile *profile, uint64_t uses)
+{
+    static const uint64_t least[] = {[TIDE_KIND_SCOPE] = 80,
+                                     [TIDE_KIND_FRAME] = 80,
+                                     [TIDE_KIND_ACQUIRE] = 32,
+                                     [TIDE_KIND_ARRAY] = 120,
+                                     [TIDE_KIND_DISPATCH] = 0};
+    uint64_t most = least[kind] + (kind == TIDE_KIND_SCOPE ? 120 - 32 : 0);
+    assert_in_range(profile->bytes, uses * least[kind], uses * most);
+}
+
 /* What `uses` uses by use_site look like. */
 static void expect_uses(const tide_site *site, const tide_site_profile *profile, uint64_t uses)
 {
@@ -159,6 +171,7 @@ static void expect_uses(const tide_site *site, const tide_site_profile *profile,
         expect_pattern(profile, uses, 1, (int64_t[]){(int64_t)(intptr_t)generic});
     else
         assert_int_equal(profile->pattern_count, 0);
+    expect_use_bytes(site->kind, profile, uses);
     assert_int_equal(profile->other, 0);
     assert_int_equal(profile->pattern_other, 0);
 }

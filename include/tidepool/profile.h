@@ -32,6 +32,8 @@ typedef struct tide_profile_pattern {
     int64_t words[TIDE_PATTERN_WORDS];
 } tide_profile_pattern;
 
+/* Bytes: of a frame, an acquire and an array what was asked for; of a scope the most that each of its
+ * slots was asked for lately, the only length that is kept of them. Files leave them out. */
 typedef struct tide_site_profile {
     uint64_t scopes;        /* uses observed                                                  */
     uint64_t other;         /* touches of types for which the profile had no room             */
@@ -39,6 +41,7 @@ typedef struct tide_site_profile {
     uint32_t type_count, pattern_count;
     tide_profile_type types[TIDE_PROFILE_TYPES];          /* the most frequent first */
     tide_profile_pattern patterns[TIDE_PROFILE_PATTERNS]; /* the most frequent first */
+    uint64_t bytes;                                       /* that the uses acquired, all together */
     TIDE_GROWTH;
 } tide_site_profile;
 

@@ -126,10 +126,7 @@ static void *keeper_run(void *unused)
     return NULL;
 }
 
-/* The thread that fills the first window is a hot one: it may go before all others, on a processor
- * of its own. The keeper must take neither from it. All this is set before it runs: on such a
- * processor it would never come to set it. An error number. */
-static int keeper_create_described(void)
+int tide_keeper_create_described(pthread_t *thread, void *(*run)(void *))
 {
     static const struct sched_param none = {.sched_priority = 0};
     pthread_attr_t attributes;
@@ -142,9 +139,9 @@ static int keeper_create_described(void)
                      pthread_attr_setschedpolicy(&attributes, SCHED_OTHER) == 0 &&
                      pthread_attr_setschedparam(&attributes, &none) == 0 &&
                      pthread_attr_setaffinity_np(&attributes, sizeof all, &all) == 0;
-    error = pthread_create(&keeper.thread, described ? &attributes : NULL, keeper_run, NULL);
+    error = pthread_create(thread, described ? &attributes : NULL, run, NULL);
     if (error == EPERM || error == EINVAL) /* a sandbox that forbids to say so */
-        error = pthread_create(&keeper.thread, NULL, keeper_run, NULL);
+        error = pthread_create(thread, NULL, run, NULL);
     pthread_attr_destroy(&attributes);
     return error;
 }
@@ -160,7 +157,7 @@ static int keeper_create_thread(void)
     keeper.ordinary = sched_getscheduler(0) == SCHED_OTHER;
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = keeper.ordinary ? pthread_create(&keeper.thread, NULL, keeper_run, NULL)
-                                : keeper_create_described();
+                                : tide_keeper_create_described(&keeper.thread, keeper_run);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }

@@ -6,6 +6,14 @@
 #ifndef TIDEPOOL_JIT_LEARN_KEEPER_H
 #define TIDEPOOL_JIT_LEARN_KEEPER_H
 
+#include <pthread.h>
+
+/* pthread_create for a thread of the library's own, wherever its creator runs: that is a hot thread
+ * mostly, and may go before all others, on a processor of its own. Ours must take neither from it.
+ * All this is set before it runs: on such a processor it would never come to set it. An error
+ * number. */
+int tide_keeper_create_described(pthread_t *thread, void *(*run)(void *));
+
 /* Some window is full: starts the keeper if there is none and the setting `keeper` allows it. If
  * the system gives no thread, does itself what can be done at once. */
 void tide_keeper_wanted(void);

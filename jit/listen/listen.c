@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include <time.h>
 
 #include "jit/events/event.h"
+#include "jit/learn/keeper.h"
 #include "jit/learn/round.h"
 #include "jit/listen/order.h"
 #include "jit/stager/locate.h"
@@ -36,7 +38,7 @@
 #include "runtime/pool/core.h"
 #include "runtime/pool/request.h"
 
-enum { EXIT_WAITS_MS = 500 };
+enum { EXIT_WAITS_MS = 500, BEGIN_WAITS_MS = 2000 };
 
 typedef enum listen_state {
     LISTEN_NOT,
@@ -50,6 +52,7 @@ typedef enum listen_state {
 static struct {
     listen_state state;
     bool again;    /* the parent of this process listened, and nothing has begun or ended here */
+    bool called;   /* atomic: what begins was called for, by tide_listen         */
     bool exiting;  /* nothing begins any more             */
     bool threaded; /* `thread` is to be joined            */
     pthread_t thread;
@@ -167,10 +170,18 @@ static void listen_say(const char *error)
     tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
+/* When a client wakes it, it does not take the processor from a thread of the program that runs: it
+ * waits for its turn. (With less than that share it might keep the program waiting for a lock.) */
+static void listen_stand_back(void)
+{
+    (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+}
+
 static void *listen_serve(void *unused)
 {
     (void)unused;
     (void)prctl(PR_SET_NAME, "tide-listen");
+    listen_stand_back();
     tide_assert(listen_own.component != NULL);
     listen_own.component->serve();
     return NULL;
@@ -223,7 +234,7 @@ static bool listen_start_thread(void *(*run)(void *))
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     listen_take_lock(); /* whoever ends this looks for the thread */
-    int error = pthread_create(&listen_own.thread, NULL, run, NULL);
+    int error = tide_keeper_create_described(&listen_own.thread, run);
     listen_own.threaded = error == 0;
     listen_let_go();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -260,26 +271,58 @@ static tide_status listen_check_caller(const char *call)
     return TIDE_OK;
 }
 
-/* `from`: where it is again if this fails; else the folder is kept for children. */
-static tide_status listen_begin(listen_state from, const char *folder, const char *call)
+/* Locked: a fork copies it whole. */
+static void listen_set_folder(const char *folder)
 {
-    char error[300];
     tide_assert(strlen(folder) < sizeof listen_own.folder);
-    if (!listen_open(folder, error, sizeof error)) {
-        (void)listen_move(LISTEN_BEGINS, from);
-        return tide_fail(TIDE_ERROR_FILE, call, "%s", error);
-    }
-    if (!listen_start_thread(listen_serve)) {
-        listen_own.component->stop();
-        listen_own.component->close();
-        (void)listen_move(LISTEN_BEGINS, from);
-        return tide_fail(TIDE_ERROR_MEMORY, call, "the system gives no thread");
-    }
-    listen_take_lock(); /* a fork copies it whole */
+    listen_take_lock();
     snprintf(listen_own.folder, sizeof listen_own.folder, "%s", folder);
     listen_let_go();
-    (void)listen_move(LISTEN_BEGINS, LISTEN_SERVES);
-    return TIDE_OK;
+}
+
+/* False with the message, nothing left. */
+static bool listen_open_and_start(const char *folder, const char *call)
+{
+    char error[300];
+    if (!listen_open(folder, error, sizeof error)) {
+        (void)tide_fail(TIDE_ERROR_FILE, call, "%s", error);
+        return false;
+    }
+    if (listen_start_thread(listen_serve))
+        return true;
+    listen_own.component->stop();
+    listen_own.component->close();
+    (void)tide_fail(TIDE_ERROR_MEMORY, call, "the system gives no thread");
+    return false;
+}
+
+/* `from`: where it is again if this fails, with the folder of before. Children use the folder, also
+ * one that another thread forks while this begins: so it is set first. */
+static tide_status listen_begin(listen_state from, const char *folder, const char *call)
+{
+    char before[PATH_MAX];
+    __atomic_store_n(&listen_own.called, true, __ATOMIC_RELAXED);
+    snprintf(before, sizeof before, "%s", listen_own.folder); /* nobody else sets it now */
+    listen_set_folder(folder);
+    bool begun = listen_open_and_start(folder, call);
+    if (!begun)
+        listen_set_folder(before);
+    __atomic_store_n(&listen_own.called, false, __ATOMIC_RELAXED);
+    (void)listen_move(LISTEN_BEGINS, begun ? LISTEN_SERVES : from);
+    return begun ? TIDE_OK : tide_error_status();
+}
+
+/* What the setting or a parent has begun a moment ago is no reason to refuse who wants the same: it is
+ * waited for. But not for ever, for the linker may have it wait for this thread. */
+static void listen_await_own(void)
+{
+    static const struct timespec moment = {.tv_nsec = 1000000};
+    for (int i = 0; i < BEGIN_WAITS_MS; i++) {
+        if (__atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) != LISTEN_BEGINS ||
+            __atomic_load_n(&listen_own.called, __ATOMIC_RELAXED))
+            return;
+        (void)nanosleep(&moment, NULL);
+    }
 }
 
 tide_status tide_listen(const char *folder)
@@ -292,6 +335,7 @@ tide_status tide_listen(const char *folder)
                          "this copy of the library may be unloaded before the thread ends");
     if (folder != NULL && (folder[0] != '/' || strlen(folder) >= sizeof listen_own.folder))
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the folder is no absolute path, or too long");
+    listen_await_own();
     if (__atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) == LISTEN_SERVES)
         return TIDE_OK;
     static const listen_state from[] = {LISTEN_NOT, LISTEN_REFUSED};
@@ -359,6 +403,7 @@ static void listen_forget(void)
     if (listen_own.component != NULL)
         listen_own.component->forget();
     listen_own.threaded = false;
+    __atomic_store_n(&listen_own.called, false, __ATOMIC_RELAXED);
     listen_set(lost ? LISTEN_NOT : state == LISTEN_ENDS ? LISTEN_REFUSED : state);
     __atomic_store_n(&listen_own.again, lost, __ATOMIC_RELAXED);
     listen_let_go();

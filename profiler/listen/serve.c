@@ -20,9 +20,25 @@ enum {
     ACCEPTS_MAX = 16 /* in one look: who calls and hangs up must not keep the others waiting */
 };
 
+/* Who calls and hangs up as fast as it can would keep this thread, and itself, always at work, and so
+ * cost the program a processor. So no more than these are let in; the others wait in the queue, where
+ * they cost nothing, and are let in a moment later. */
+enum { ROUND_MS = 32, ROUND_ACCEPTS = 32 };
+
+/* The same of who asks and asks: this thread has a quarter of a processor's time, and rests where it
+ * has used more. What it did not use it may use later, up to a bound. */
+enum { SHARE = 4, SAVED_US = 100000, REST_MOST_MS = 50 };
+
+typedef struct serve_share {
+    int64_t left_us;          /* below 0: it is to rest                */
+    int64_t wall_us, used_us; /* when this was looked at last */
+} serve_share;
+
 const tide_listen_host *listen_host;
 static listen_client serve_clients[LISTEN_CLIENTS]; /* the thread's own */
 static int64_t serve_door_rests_ms;                 /* until then nobody is let in */
+static int64_t serve_round_ms;                      /* when the round began, and ... */
+static int serve_round_accepts;                     /* ... so many came in it        */
 static bool serve_stopped;                          /* atomic           */
 
 static int64_t serve_now_ms(void)
@@ -30,6 +46,26 @@ static int64_t serve_now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int64_t serve_clock_us(clockid_t clock)
+{
+    struct timespec now = {0};
+    (void)clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* How long to rest now, in ms. */
+static int serve_rest(serve_share *share)
+{
+    int64_t wall = serve_clock_us(CLOCK_MONOTONIC), used = serve_clock_us(CLOCK_THREAD_CPUTIME_ID);
+    tide_assert(wall >= share->wall_us && used >= share->used_us);
+    share->left_us += (wall - share->wall_us) / SHARE - (used - share->used_us);
+    share->left_us = share->left_us < SAVED_US ? share->left_us : SAVED_US;
+    share->wall_us = wall;
+    share->used_us = used;
+    int64_t ms = share->left_us < 0 ? -share->left_us * SHARE / 1000 + 1 : 0;
+    return ms < REST_MOST_MS ? (int)ms : REST_MOST_MS;
 }
 
 static bool serve_is_to_stop(void)
@@ -153,28 +189,46 @@ static void serve_look_at_client(int place, short ready)
         serve_end_client(place);
 }
 
+/* Returns how many more may come in this round. */
+static int serve_begin_round(int64_t now)
+{
+    if (now - serve_round_ms >= ROUND_MS) {
+        serve_round_ms = now;
+        serve_round_accepts = 0;
+    }
+    tide_assert(serve_round_accepts <= ROUND_ACCEPTS);
+    return ROUND_ACCEPTS - serve_round_accepts;
+}
+
 /* Who cannot be let in goes on waiting, and poll would say so at once, again and again. */
 static void serve_accept_clients(void)
 {
     listen_arrival arrival = LISTEN_SENT_OFF;
-    for (int i = 0; i < ACCEPTS_MAX && arrival != LISTEN_NOBODY && arrival != LISTEN_CANNOT; i++) {
+    int64_t now = serve_now_ms();
+    int left = serve_begin_round(now), most = left < ACCEPTS_MAX ? left : ACCEPTS_MAX;
+    for (int i = 0; i < most && arrival != LISTEN_NOBODY && arrival != LISTEN_CANNOT; i++) {
         int place = -1;
         arrival = listen_socket_accept(&place);
+        serve_round_accepts += arrival == LISTEN_CAME || arrival == LISTEN_SENT_OFF;
         if (arrival != LISTEN_CAME)
             continue;
         tide_assert(place >= 0 && !serve_clients[place].connected);
         serve_clients[place].connected = true;
-        serve_clients[place].taken_ms = serve_now_ms();
+        serve_clients[place].taken_ms = now;
     }
     if (arrival == LISTEN_CANNOT)
-        serve_door_rests_ms = serve_now_ms() + REST_MS;
+        serve_door_rests_ms = now + REST_MS;
+    else if (serve_round_accepts == ROUND_ACCEPTS)
+        serve_door_rests_ms = serve_round_ms + ROUND_MS;
 }
 
 /* Whom to wait for. Returns how long. */
 static int serve_prepare_look(struct pollfd look[LISTEN_SOCKETS])
 {
-    bool rests = serve_now_ms() < serve_door_rests_ms;
-    int wait = rests ? REST_MS : LOOK_MS;
+    int64_t left = serve_door_rests_ms - serve_now_ms();
+    bool rests = left > 0;
+    int wait = rests ? (int)left : LOOK_MS;
+    tide_assert(left <= REST_MS);
     look[LISTEN_DOOR] = (struct pollfd){rests ? -1 : listen_socket_get(LISTEN_DOOR), POLLIN, 0};
     for (int i = 0; i < LISTEN_CLIENTS; i++) {
         const listen_client *client = &serve_clients[i];
@@ -194,8 +248,16 @@ static int serve_prepare_look(struct pollfd look[LISTEN_SOCKETS])
 
 static void serve_clients_until_stopped(void)
 {
+    serve_share share = {.left_us = SAVED_US,
+                         .wall_us = serve_clock_us(CLOCK_MONOTONIC),
+                         .used_us = serve_clock_us(CLOCK_THREAD_CPUTIME_ID)};
     while (!serve_is_to_stop()) {
         struct pollfd look[LISTEN_SOCKETS];
+        int rest = serve_rest(&share);
+        if (rest > 0) {
+            (void)poll(NULL, 0, rest);
+            continue;
+        }
         int wait = serve_prepare_look(look), ready = poll(look, LISTEN_SOCKETS, wait);
         if (serve_is_to_stop())
             return;
@@ -239,7 +301,7 @@ static void serve_forget(void)
     listen_socket_forget();
     listen_ring_forget();
     memset(serve_clients, 0, sizeof serve_clients);
-    serve_door_rests_ms = 0;
+    serve_door_rests_ms = serve_round_ms = serve_round_accepts = 0;
 }
 
 __attribute__((visibility("default")))

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* tidepool metrics: the figures of a process once, or for whoever scrapes them. */
+#define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "profiler/metrics/metrics.h"
 #include "profiler/metrics/serve.h"
+#include "profiler/tool/clean.h"
 #include "profiler/tool/client.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
@@ -68,16 +72,37 @@ static json_t *metrics_ask(const metrics_job *job, tool_client *client, int *cod
     return facts;
 }
 
+/* Names are the process's: on a terminal they are made harmless, and for a program they stay as they
+ * are. */
+static void metrics_show(char *text)
+{
+    char *rest = text;
+    if (!isatty(STDOUT_FILENO)) {
+        (void)fputs(text, stdout);
+        return;
+    }
+    for (char *line; (line = strsep(&rest, "\n")) != NULL && rest != NULL;)
+        tool_say("%s", line);
+}
+
 static int metrics_print(const metrics_job *job)
 {
     tool_client client;
     int code;
+    char *text = NULL;
+    size_t length = 0;
     json_t *facts = metrics_ask(job, &client, &code);
     tool_client_close(&client); /* its error stays */
     if (facts == NULL)
         return tool_client_complain(&client, code);
-    bool good = tide_metrics_of(stdout, facts, NULL,
+    FILE *out = open_memstream(&text, &length);
+    bool good = out != NULL &&
+                tide_metrics_of(out, facts, NULL,
                                 job->open_metrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS);
+    good = out != NULL && fclose(out) == 0 && good;
+    if (good)
+        metrics_show(text);
+    free(text);
     json_decref(facts);
     return good ? TOOL_OK : tool_complain(TOOL_NO, "memory is short");
 }

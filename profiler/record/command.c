@@ -194,6 +194,9 @@ static int record_options(record_job *job, int count, char **args)
     job->args = args + optind;
     if (job->path == NULL || job->args[0] == NULL)
         return tool_complain(TOOL_USAGE, "record: name a file (-o FILE) and a program");
+    if (strcmp(job->path, "-") == 0)
+        return tool_complain(TOOL_USAGE, "record: name a file, not '-': the standard output is the "
+                                         "program's");
     return -1;
 }
 

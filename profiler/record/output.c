@@ -24,7 +24,8 @@ bool tide_output_open(tide_output *output, const char *path)
     *output = (tide_output){.path = path};
     if (strcmp(path, "-") == 0) {
         output->file = stdout;
-        return true;
+        return !isatty(STDOUT_FILENO) ||
+               output_refuse("the standard output", "is a terminal: name a file with -o FILE");
     }
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) /* a rename would replace a device */
         return output_refuse(path, "is there and is no regular file");
@@ -50,7 +51,7 @@ bool tide_output_end(tide_output *output)
     bool good = !ferror(output->file);
     if (output->temporary == NULL) {
         good = fflush(stdout) == 0 && good;
-        return good || output_refuse("standard output", "could not be written");
+        return good || output_refuse("the standard output", "could not be written");
     }
     good = fclose(output->file) == 0 && good;
     good = good && rename(output->temporary, output->path) == 0;

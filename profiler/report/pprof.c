@@ -10,7 +10,7 @@
 #include "profiler/record/value.h"
 #include "runtime/base/assert.h"
 
-enum { PPROF_TEXT_MAX = 200, PPROF_VALUES = 4 };
+enum { PPROF_TEXT_MAX = 200, PPROF_VALUES = 5 };
 
 /* Fields by message, as profile.proto numbers them. */
 enum { PROFILE_TYPE = 1, PROFILE_SAMPLE, PROFILE_LOCATION = 4, PROFILE_FUNCTION, PROFILE_TEXT };
@@ -184,8 +184,9 @@ static void pprof_sites(pprof_writer *writer, const tide_history *history)
         const tide_thing *site = history->sites.each[i];
         double uses = tide_history_grown(history, site, "uses");
         double ns = uses * tide_value_number(site->last, "use_ns");
+        double bytes = uses * tide_value_number(site->last, "use_bytes");
         pprof_sample(writer, site->last, "site",
-                     (double[]){uses, ns, tide_history_grown(history, site, "misses"), 0});
+                     (double[]){uses, ns, tide_history_grown(history, site, "misses"), bytes, 0});
     }
 }
 
@@ -194,7 +195,7 @@ static void pprof_bytes(pprof_writer *writer, const tide_things *things, const c
 {
     for (size_t i = 0; i < things->count; i++) {
         const json_t *last = things->each[i]->last;
-        pprof_sample(writer, last, noun, (double[]){0, 0, 0, tide_value_number(last, key)});
+        pprof_sample(writer, last, noun, (double[]){0, 0, 0, 0, tide_value_number(last, key)});
     }
 }
 
@@ -204,6 +205,7 @@ static void pprof_head(pprof_writer *writer, const tide_history *history)
     pprof_type(writer, "uses", "count");
     pprof_type(writer, "time", "nanoseconds");
     pprof_type(writer, "misses", "count");
+    pprof_type(writer, "acquired", "bytes");
     pprof_type(writer, "peak", "bytes");
     writer->root = pprof_frame(writer, tide_value_text(history->last, "program"), "", 0);
     pprof_put_count(&writer->profile, PROFILE_TIME, tide_value_count(history->last, "wall_ns"));

@@ -12,6 +12,11 @@
 /* Sites have a track each in this row of tracks; pools' counters belong to the process. */
 enum { TRACE_SITES_MAX = 4096, TRACE_TEXT_MAX = 200 };
 
+/* A process that executes another program stays the same, but its sites and pools are others. Tracks
+ * are told apart by the number of their process, so each program after the first gets one that no
+ * process has: numbers of processes are below PROGRAM_STEP. The last one stands for all beyond. */
+enum { TRACE_PROGRAM_STEP = 1 << 22, TRACE_PROGRAMS_MAX = 256 };
+
 typedef struct trace_site {
     uint64_t id;
     double since_us; /* its tier is in force since then */
@@ -20,9 +25,11 @@ typedef struct trace_site {
 
 typedef struct trace_writer {
     FILE *out;
-    long long pid;
-    bool begun; /* a comma is due */
-    bool named; /* the process has its name */
+    long long pid, process; /* as the trace has it, and as the system knew it */
+    int program;            /* so many were executed before                   */
+    uint64_t since_ns;      /* of the program, as it told                     */
+    bool begun;             /* a comma is due */
+    bool named;             /* the process has its name */
     double last_us;
     trace_site *sites;
     size_t count, cursor;
@@ -133,18 +140,56 @@ static bool trace_counter(trace_writer *trace, const json_t *thing, const char *
                                       (json_int_t)tide_value_count(thing, second)));
 }
 
+/* ---- programs ---- */
+
+static bool trace_name_process(trace_writer *trace, const json_t *facts)
+{
+    json_t *name = trace_text(facts, "program");
+    if (trace->program > 0) {
+        json_t *numbered = json_sprintf("%s (process %lld, program %d)", json_string_value(name),
+                                        trace->process, trace->program + 1);
+        json_decref(name);
+        name = numbered;
+    }
+    trace->named = true;
+    return trace_put(trace, json_pack("{s:s,s:s,s:I,s:{s:o}}", "ph", "M", "name", "process_name",
+                                      "pid", (json_int_t)trace->pid, "args", "name", name)) &&
+           trace_put(trace, json_pack("{s:s,s:s,s:I,s:{s:i}}", "ph", "M", "name",
+                                      "process_sort_index", "pid", (json_int_t)trace->pid, "args",
+                                      "sort_index", trace->program));
+}
+
+/* What the program before had in force ends with what it told last. */
+static void trace_end_program(trace_writer *trace)
+{
+    for (size_t i = 0; i < trace->count; i++)
+        (void)trace_end_tier(trace, &trace->sites[i], trace->last_us);
+    if (trace->count > 0)
+        memset(trace->sites, 0, trace->count * sizeof *trace->sites);
+    trace->count = trace->cursor = 0;
+}
+
+static void trace_begin_program(trace_writer *trace, const json_t *facts)
+{
+    uint64_t since_ns = tide_value_count(facts, "since_ns"), pid = tide_value_count(facts, "pid");
+    bool other = trace->named && since_ns != trace->since_ns;
+    trace->since_ns = since_ns;
+    trace->process = pid < TRACE_PROGRAM_STEP ? (long long)pid : 0; /* else it lies */
+    if (other) {
+        trace_end_program(trace);
+        trace->program += trace->program < TRACE_PROGRAMS_MAX - 1;
+        trace->named = false;
+    }
+    trace->pid = trace->process + (long long)trace->program * TRACE_PROGRAM_STEP;
+}
+
 static bool trace_facts(trace_writer *trace, const json_t *facts)
 {
     double now_us = trace_us(facts);
     json_t *thing;
     size_t i;
-    bool good = true;
-    trace->pid = (long long)tide_value_count(facts, "pid");
-    if (!trace->named)
-        good = trace_put(trace, json_pack("{s:s,s:s,s:I,s:{s:o}}", "ph", "M", "name",
-                                          "process_name", "pid", (json_int_t)trace->pid, "args",
-                                          "name", trace_text(facts, "program")));
-    trace->named = true;
+    trace_begin_program(trace, facts);
+    bool good = trace->named || trace_name_process(trace, facts);
     trace->last_us = now_us;
     json_array_foreach(json_object_get(facts, "pools"), i, thing) good =
         good && trace_counter(trace, thing, "pool", now_us, "held_bytes", "live_bytes");
@@ -191,8 +236,7 @@ bool tide_trace_write(FILE *out, const char *path, tide_record_outcome *outcome)
           "\"traceEvents\":[",
           out);
     bool good = tide_record_read(path, trace_line, &trace, outcome);
-    for (size_t i = 0; i < trace.count; i++)
-        (void)trace_end_tier(&trace, &trace.sites[i], trace.last_us);
+    trace_end_program(&trace);
     fputs("\n]}\n", out);
     free(trace.sites);
     return good;

@@ -20,6 +20,15 @@ json_t *tool_site_of(const char *text)
     return json_string(text);
 }
 
+json_t *tool_request_of_kind(json_t *request, const char *kind)
+{
+    if (request == NULL || kind == NULL ||
+        json_object_set_new(request, "kind", json_string(kind)) == 0)
+        return request;
+    json_decref(request); /* without its kind it would be for another site */
+    return NULL;
+}
+
 /* Takes the request over. */
 static int act_ask(const char *pid, const tool_options *options, json_t *request)
 {
@@ -30,9 +39,7 @@ static int act_ask(const char *pid, const tool_options *options, json_t *request
         json_decref(request);
         return code;
     }
-    if (options->kind != NULL && request != NULL)
-        json_object_set_new(request, "kind", json_string(options->kind));
-    code = tool_client_ask(&client, request, &answer);
+    code = tool_client_ask(&client, tool_request_of_kind(request, options->kind), &answer);
     if (code == TOOL_OK && !tool_is(answer, "ok")) {
         snprintf(client.error, sizeof client.error, "process %d: its answer is none to that",
                  (int)client.pid);
@@ -90,8 +97,11 @@ int tool_declare(int count, char **args)
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     json_t *types = json_array();
-    for (int i = 3; i < count; i++)
-        json_array_append_new(types, json_string(args[i]));
+    for (int i = 3; i < count && types != NULL; i++)
+        if (json_array_append_new(types, json_string(args[i])) != 0) {
+            json_decref(types); /* not some of them only */
+            types = NULL;
+        }
     return act_ask(args[1], &options,
                    json_pack("{s:s, s:o, s:o}", "do", "declare", "site", tool_site_of(args[2]),
                              "types", types));

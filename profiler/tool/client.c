@@ -72,12 +72,20 @@ static int client_connect_until(int folder, pid_t pid, int64_t until)
     return made;
 }
 
-static bool client_is_mine(int socket)
+/* Who listens there: a process of this user, and the one whose name it is? (0: it is none of those that
+ * have a number here.) */
+static int client_check_peer(tool_client *client)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-           (peer.uid == geteuid() || peer.uid == 0 || geteuid() == 0);
+    int pid = (int)client->pid;
+    if (getsockopt(client->socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+        (peer.uid != geteuid() && peer.uid != 0 && geteuid() != 0))
+        return client_fail(client, TOOL_BROKEN, "process %d: its socket is another user's", pid);
+    if (peer.pid != 0 && peer.pid != client->pid)
+        return client_fail(client, TOOL_BROKEN, "process %d: its socket is that of process %d", pid,
+                           (int)peer.pid);
+    return TOOL_OK;
 }
 
 static int client_refused(tool_client *client, const char *path, int error)
@@ -112,10 +120,10 @@ int tool_client_open(tool_client *client, pid_t pid, const char *folder, int tim
         tool_client_close(client);
     if (client->socket < 0)
         return client_refused(client, path, error);
-    if (client_is_mine(client->socket))
-        return TOOL_OK;
-    tool_client_close(client);
-    return client_fail(client, TOOL_BROKEN, "process %d: its socket is another user's", (int)pid);
+    int code = client_check_peer(client);
+    if (code != TOOL_OK)
+        tool_client_close(client);
+    return code;
 }
 
 void tool_client_close(tool_client *client)
@@ -313,9 +321,34 @@ int tool_client_facts(tool_client *client, json_t **facts)
     return client_end(client, "its answer is no facts document of that process");
 }
 
+int tool_client_facts_ask(tool_client *client)
+{
+    return tool_client_send(client, "{\"get\":\"facts\"}");
+}
+
+int tool_client_facts_take(tool_client *client, int timeout_ms, json_t **facts)
+{
+    const char *line;
+    size_t length;
+    *facts = NULL;
+    int code = tool_client_read(client, timeout_ms, &line, &length);
+    if (code != TOOL_OK)
+        return code;
+    json_t *answer = json_loadb(line, length, JSON_REJECT_DUPLICATES, NULL);
+    const char *refused = json_string_value(json_object_get(answer, "error"));
+    if (client_facts_are_true(client, answer)) {
+        *facts = answer;
+        return TOOL_OK;
+    }
+    code = client_end(client, refused != NULL ? refused
+                                              : "its answer is no facts document of that process");
+    json_decref(answer);
+    return code;
+}
+
 int tool_client_facts_line(tool_client *client, const char **line, size_t *length)
 {
-    int code = tool_client_send(client, "{\"get\":\"facts\"}");
+    int code = tool_client_facts_ask(client);
     if (code == TOOL_OK)
         code = tool_client_read(client, client->timeout_ms, line, length);
     if (code != TOOL_OK)

@@ -32,7 +32,8 @@ size_t tool_folder_list(const char *folder, pid_t **out);
 /* Each returns TOOL_OK, or a code with a text in `error`, which is not printed: that is the
  * caller's, by tool_client_complain. */
 
-/* TOOL_NOBODY when there is no such process, or it does not listen. */
+/* TOOL_NOBODY when there is no such process, or it does not listen; TOOL_BROKEN when another process is
+ * behind its name. */
 int tool_client_open(tool_client *client, pid_t pid, const char *folder, int timeout_ms);
 void tool_client_close(tool_client *client);
 
@@ -50,6 +51,12 @@ int tool_client_ask(tool_client *client, json_t *request, json_t **answer);
 /* The facts document. TOOL_BROKEN unless it is one, of this process. */
 int tool_client_facts(tool_client *client, json_t **facts);
 
+/* The same in two steps, for who does other things meanwhile. TOOL_NO: it has not come within
+ * timeout_ms (which may be 0), and may still be taken. TOOL_BROKEN also for an error that it tells:
+ * what else comes is no answer to this. */
+int tool_client_facts_ask(tool_client *client);
+int tool_client_facts_take(tool_client *client, int timeout_ms, json_t **facts);
+
 /* The same as a line of text, as it came, after the same check. */
 int tool_client_facts_line(tool_client *client, const char **line, size_t *length);
 
@@ -59,7 +66,11 @@ int tool_client_complain(const tool_client *client, int code);
 /* Opens the process that `text` names, complaining where that fails. */
 int tool_client_open_named(tool_client *client, const char *text, const tool_options *options);
 
-/* A site as requests name it: digits are its number, all else its name. */
+/* A site as requests name it: digits are its number, all else its name. NULL: JSON holds no such
+ * text. */
 json_t *tool_site_of(const char *text);
+
+/* The same request for a site of this kind (NULL: of any); NULL if JSON cannot hold that. */
+json_t *tool_request_of_kind(json_t *request, const char *kind);
 
 #endif

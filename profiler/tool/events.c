@@ -10,6 +10,8 @@
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
+enum { EVENTS_MAX = 65536 }; /* lines of one answer: a process keeps far less */
+
 /* Also the beginning of a request: a serial is a number and nothing else. */
 static int events_ask(tool_client *client, const tool_options *options)
 {
@@ -65,9 +67,14 @@ static int events_take_line(tool_client *client, const char *line, size_t length
 /* While it follows, silence is no failure; the end of the process is an end. */
 static int events_copy(tool_client *client, const tool_options *options)
 {
-    for (;;) {
+    for (int lines = 0;; lines++) {
         const char *line;
         size_t length;
+        if (lines >= EVENTS_MAX && !options->follow) {
+            snprintf(client->error, sizeof client->error, "process %d: its answer has no end",
+                     (int)client->pid);
+            return TOOL_BROKEN;
+        }
         int code =
             tool_client_read(client, options->follow ? 1000 : options->timeout_ms, &line, &length);
         if (code == TOOL_NO && options->follow && fflush(stdout) == 0)

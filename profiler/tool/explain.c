@@ -69,10 +69,8 @@ static bool explain_is_shown(const char *spec)
 /* What the process says of it: the spec, or why there is none. */
 static int explain_show_code(tool_client *client, const char *site, const tool_options *options)
 {
-    json_t *answer = NULL, *request = json_pack("{s:o}", "explain", tool_site_of(site));
-    if (options->kind != NULL && request != NULL)
-        json_object_set_new(request, "kind", json_string(options->kind));
-    int code = tool_client_ask(client, request, &answer);
+    json_t *answer, *request = json_pack("{s:o}", "explain", tool_site_of(site));
+    int code = tool_client_ask(client, tool_request_of_kind(request, options->kind), &answer);
     const char *spec = tool_text(answer, "text");
     if (code != TOOL_OK)
         (void)tool_client_complain(client, code);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* tidepool: looks into processes that use Tidepool and listen. Here: its table of commands. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "profiler/tool/clean.h"
 #include "profiler/tool/launch.h"

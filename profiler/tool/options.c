@@ -28,7 +28,7 @@ static const struct {
     {'j', "-j, --json             print JSON, one document or one event a line"},
     {'f', "-f, --follow           go on printing what happens"},
     {'a', "-a, --asm              as machine code"},
-    {'o', "-o, --output FILE      write to this file"},
+    {'o', "-o, --output FILE      write to this file; -: the standard output"},
     {'k', "-k, --kind KIND        of the site: scope, frame, acquire, array, dispatch"},
     {'s', "-s, --since SERIAL     events after the one of this number"},
     {'S', "-S, --sort KEY         sort by this column"},

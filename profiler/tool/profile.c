@@ -3,14 +3,13 @@
  * compared. What is read is checked by the library first, which refuses a text that is wrong. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <tidepool/profile.h>
 
+#include "profiler/record/output.h"
 #include "profiler/tool/client.h"
 #include "profiler/tool/print.h"
 #include "profiler/tool/tool.h"
@@ -23,24 +22,13 @@ static int profile_refuse(void)
 
 /* ---- save, merge -------------------------------------------------------------------------- */
 
-/* Whole or not at all. */
 static int profile_write_text(const char *text, const char *path)
 {
-    char beside[4096];
-    if (path == NULL)
-        return fputs(text, stdout) >= 0 ? TOOL_OK : TOOL_NO;
-    int length = snprintf(beside, sizeof beside, "%s.tmp-%d", path, (int)getpid());
-    if ((size_t)length >= sizeof beside)
-        return tool_complain(TOOL_USAGE, "the path is too long");
-    FILE *out = fopen(beside, "wxe");
-    bool good = out != NULL && fputs(text, out) >= 0;
-    good = out != NULL && fclose(out) == 0 && good && rename(beside, path) == 0;
-    if (good)
-        return TOOL_OK;
-    int code = tool_complain(TOOL_NO, "'%.200s' cannot be written: %s", path, strerror(errno));
-    if (out != NULL)
-        (void)unlink(beside);
-    return code;
+    tide_output output;
+    if (!tide_output_open(&output, path != NULL ? path : "-"))
+        return TOOL_NO;
+    (void)fputs(text, output.file);
+    return tide_output_end(&output) ? TOOL_OK : TOOL_NO;
 }
 
 static int profile_save(const char *pid, const tool_options *options)
@@ -68,9 +56,13 @@ static int profile_merge(int count, char **files, const tool_options *options)
     for (int i = 0; i < count; i++)
         if ((i == 0 ? tide_profile_load(files[i]) : tide_profile_merge(files[i])) != TIDE_OK)
             return profile_refuse();
-    tide_status status =
-        options->output != NULL ? tide_profile_save(options->output) : tide_profile_write(stdout);
-    return status == TIDE_OK ? TOOL_OK : profile_refuse();
+    tide_output output;
+    if (!tide_output_open(&output, options->output != NULL ? options->output : "-"))
+        return TOOL_NO;
+    if (tide_profile_write(output.file) == TIDE_OK)
+        return tide_output_end(&output) ? TOOL_OK : TOOL_NO;
+    tide_output_drop(&output);
+    return profile_refuse();
 }
 
 /* ---- show, diff --------------------------------------------------------------------------- */
@@ -152,9 +144,13 @@ static json_t *profile_read_sites(const char *path)
 {
     char *line = NULL;
     size_t room = 0;
-    FILE *in = tide_profile_load(path) == TIDE_OK ? fopen(path, "re") : NULL;
-    if (in == NULL) {
+    if (tide_profile_load(path) != TIDE_OK) {
         (void)profile_refuse();
+        return NULL;
+    }
+    FILE *in = fopen(path, "re");
+    if (in == NULL) {
+        (void)tool_complain(TOOL_NO, "%.200s: %s", path, strerror(errno));
         return NULL;
     }
     json_t *types = json_array(), *sites = json_array();

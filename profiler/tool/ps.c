@@ -31,10 +31,9 @@ static void ps_print_row(const json_t *facts)
 
 static json_t *ps_summary(const json_t *facts)
 {
-    return json_pack("{s:O, s:O, s:O, s:i, s:i, s:f}", "pid", json_object_get(facts, "pid"),
-                     "program", json_object_get(facts, "program"), "version",
-                     json_object_get(facts, "version"), "pools",
-                     (int)json_array_size(json_object_get(facts, "pools")), "sites",
+    return json_pack("{s:O, s:s, s:s, s:i, s:i, s:f}", "pid", json_object_get(facts, "pid"),
+                     "program", tool_text(facts, "program"), "version", tool_text(facts, "version"),
+                     "pools", (int)json_array_size(json_object_get(facts, "pools")), "sites",
                      (int)json_array_size(json_object_get(facts, "sites")), "held_bytes",
                      ps_sum(facts, "pools", "held_bytes"));
 }

@@ -196,9 +196,14 @@ void tool_screen_draw(tool_screen *screen, const json_t *facts, screen_put put)
 {
     screen_rows rows = {.screen = screen, .put = put};
     int half = (screen->rows - HEAD_ROWS - HELP_ROWS) / 2 - 2;
-    screen_add_head(&rows, facts);
-    screen_add_pools(&rows, facts, half > POOLS_LEAST ? half : POOLS_LEAST);
-    screen_add_sites(&rows, screen, facts);
+    if (facts != NULL) {
+        screen_add_head(&rows, facts);
+        screen_add_pools(&rows, facts, half > POOLS_LEAST ? half : POOLS_LEAST);
+        screen_add_sites(&rows, screen, facts);
+    }
+    rows.next = screen->rows > 1 ? screen->rows - 2 : 0;
+    if (screen->notice[0] != '\0')
+        screen_add(&rows, TOOL_LOOK_TITLE, "%-*s", screen->columns, screen->notice);
     rows.next = screen->rows > 0 ? screen->rows - 1 : 0;
     screen_add(
         &rows, TOOL_LOOK_HEAD,

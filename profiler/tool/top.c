@@ -2,10 +2,14 @@
 /* tidepool top: a terminal that shows a process's pools and sites, and goes on doing so. */
 #define _GNU_SOURCE
 #include <curses.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <term.h>
+#include <time.h>
 #include <unistd.h>
 #undef columns /* term.h calls a capability so */
 
@@ -15,15 +19,31 @@
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
-enum { PERIOD_MS = 1000, PERIOD_LEAST = 125, PERIOD_MOST = 16000 };
+enum {
+    PERIOD_MS = 1000,
+    PERIOD_LEAST = 125,
+    PERIOD_MOST = 16000,
+    SLICE_MS = 100,   /* keys are looked at so often while an answer is awaited    */
+    SILENT_MS = 1000, /* from then on the screen says that it does not come        */
+    AGAIN_MS = 250    /* until a process is connected to again that has broken off */
+};
 
 typedef struct top_state {
-    tool_client client;
+    tool_client client; /* closed: its process has broken off */
     const tool_options *options;
     tool_screen screen;
+    json_t *facts;    /* the last, or NULL */
+    int64_t asked_ms; /* when the answer that is awaited was asked for; 0: none is */
     int period_ms;
     bool over;
 } top_state;
+
+static int64_t top_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 + 1;
+}
 
 static void top_put(int row, tool_screen_look look, const char *line)
 {
@@ -36,24 +56,32 @@ static void top_put(int row, tool_screen_look look, const char *line)
     attrset(A_NORMAL);
 }
 
-static int top_draw(top_state *top, const json_t *facts)
+static void top_draw(top_state *top)
 {
     getmaxyx(stdscr, top->screen.rows, top->screen.columns);
     erase();
-    tool_screen_draw(&top->screen, facts, top_put);
+    tool_screen_draw(&top->screen, top->facts, top_put);
     refresh();
-    return TOOL_OK;
+}
+
+static void top_keep(top_state *top, json_t *facts)
+{
+    json_decref(top->facts);
+    top->facts = facts;
+    top->asked_ms = 0;
+    top->screen.notice[0] = '\0';
 }
 
 /* Shows that one; false: it cannot be asked, and all is as before. */
 static bool top_show_process(top_state *top, pid_t pid)
 {
     tool_client other;
-    if (tool_client_open(&other, pid, top->options->folder, top->options->timeout_ms) != TOOL_OK)
+    if (tool_client_open(&other, pid, top->options->folder, SLICE_MS) != TOOL_OK)
         return false;
     tool_client_close(&top->client);
     top->client = other;
     top->screen.first = 0;
+    top_keep(top, NULL);
     return true;
 }
 
@@ -95,7 +123,52 @@ static void top_take_key(top_state *top, int key)
         break;
     default: break;
     }
-    timeout(top->period_ms);
+}
+
+/* ---- a process that answers, or does not ---------------------------------------------------- */
+
+static int top_reopen(top_state *top)
+{
+    pid_t pid = top->client.pid;
+    top->asked_ms = 0;
+    return tool_client_open(&top->client, pid, top->options->folder, SLICE_MS);
+}
+
+/* Asks unless that was done, and waits for a moment. TOOL_NO: the answer is still to come. */
+static int top_ask(top_state *top)
+{
+    json_t *facts;
+    int code = top->client.socket < 0 ? top_reopen(top) : TOOL_OK;
+    if (code == TOOL_OK && top->asked_ms == 0) {
+        code = tool_client_facts_ask(&top->client);
+        top->asked_ms = top_now_ms();
+    }
+    if (code == TOOL_OK)
+        code = tool_client_facts_take(&top->client, SLICE_MS, &facts);
+    if (code == TOOL_OK)
+        top_keep(top, facts);
+    return code;
+}
+
+/* What cannot be asked just now may be asked later: another program is being executed, or too many
+ * look. A process that has ended will not. */
+static int top_say_silence(top_state *top, int code)
+{
+    int64_t silent_ms = top_now_ms() - top->asked_ms;
+    tool_screen *screen = &top->screen;
+    if (code == TOOL_NO && silent_ms >= SILENT_MS)
+        snprintf(screen->notice, sizeof screen->notice,
+                 "process %d has not answered for %d s; n: another one, q: quit",
+                 (int)top->client.pid, (int)(silent_ms / 1000));
+    if (code == TOOL_NO)
+        return TOOL_OK;
+    tool_client_close(&top->client); /* its error stays */
+    snprintf(screen->notice, sizeof screen->notice, "%.110s; it is asked again", top->client.error);
+    if (kill(top->client.pid, 0) == 0 || errno != ESRCH)
+        return TOOL_OK;
+    snprintf(top->client.error, sizeof top->client.error, "process %d has ended",
+             (int)top->client.pid);
+    return TOOL_BROKEN;
 }
 
 /* Until the user leaves, or the process ends. */
@@ -103,11 +176,12 @@ static int top_run(top_state *top)
 {
     int code = TOOL_OK;
     while (!top->over && code == TOOL_OK) {
-        json_t *facts = NULL;
-        code = tool_client_facts(&top->client, &facts);
-        if (code == TOOL_OK)
-            code = top_draw(top, facts);
-        json_decref(facts);
+        code = top_ask(top);
+        int wait = code == TOOL_OK ? top->period_ms : code == TOOL_NO ? 0 : AGAIN_MS;
+        if (code != TOOL_OK)
+            code = top_say_silence(top, code);
+        top_draw(top);
+        timeout(wait);
         int key = code == TOOL_OK ? getch() : ERR;
         if (key != ERR)
             top_take_key(top, key);
@@ -183,13 +257,13 @@ int tool_top(int count, char **args)
         return code;
     code = top_begin_terminal(&terminal);
     if (code == TOOL_OK) {
-        timeout(top.period_ms);
         code = top_run(&top);
         (void)endwin();
         delscreen(terminal);
         if (code != TOOL_OK)
             (void)tool_client_complain(&top.client, code);
     }
+    json_decref(top.facts);
     tool_client_close(&top.client);
     return code;
 }

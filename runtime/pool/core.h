@@ -266,6 +266,13 @@ static inline tide_slot_record *tide_slot_record_of(const tide_row *row, const t
     return &row->records[slot - row->slots];
 }
 
+/* Elements of a live slot that may be in use. Without checks only the largest request is known. It is
+ * no more than the slot has room for, so less than what an array is to grow to when it is moved. */
+static inline size_t tide_slot_length(const tide_pool_core *core, const tide_slot_record *record)
+{
+    return core->careful ? record->length : record->peak;
+}
+
 /* Slots that are live: those before `next`. */
 static inline uint32_t tide_row_live(const tide_row *row)
 {

@@ -329,13 +329,6 @@ void *tide_row_take(tide_pool *pool, tide_row *row, tide_slot *slot, size_t n, t
 
 /* ---- growing what is live --------------------------------------------------------------- */
 
-/* Elements that may be in use. Without checks only the largest request is known. It is no more than
- * the slot has room for, so less than what the array is to grow to when it is moved. */
-static size_t row_live_length(const tide_pool_core *core, const tide_slot_record *record)
-{
-    return core->careful ? record->length : record->peak;
-}
-
 /* The array moves. In a checked pool its old memory is retired as at a rewind, by this call. */
 static tide_status row_move_live(tide_pool *pool, tide_row *row, tide_slot *slot,
                                  const tide_slot_request *request)
@@ -366,7 +359,7 @@ tide_status tide_row_grow(tide_pool *pool, tide_row *row, tide_slot *slot, size_
     tide_assert(slot < row->shelf->next && slot->data != NULL && record->exported == NULL);
     tide_slot_request request = {
         .n = n, .place = place, .call = call, .guarded = record->guard != NULL};
-    size_t had = row_live_length(core, record);
+    size_t had = tide_slot_length(core, record);
     if (n <= had)
         return TIDE_OK;
     if (!tide_type_bytes(facts, n, &request.bytes))

@@ -105,5 +105,19 @@ def run(*words, code=0, **options):
     return done.stdout if code == 0 else done.stderr
 
 
+def run_in_terminal(*words, code=0):
+    """What it complains of where its standard output is a terminal, on which it shows nothing."""
+    ours, its = os.openpty()
+    done = subprocess.run([COMMAND, *map(str, words)], stdout=its, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(its)
+    must(done.returncode == code and len(done.stderr.splitlines()) == 1, words, done)
+    try:
+        must(not os.read(ours, 1), words, "is shown")
+    except OSError:  # nothing is
+        pass
+    os.close(ours)
+    return done.stderr
+
+
 def run_json(*words):
     return [json.loads(line) for line in run(*words, "--json").splitlines()]

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that serves: where the system gives none, and where the process exits while another
- * thread waits for its end. */
+/* The thread that serves: where the system gives none, where the process exits while another thread
+ * waits for its end, and where one forks while it begins. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,9 +8,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <tidepool/tidepool.h>
@@ -20,8 +25,9 @@
 
 enum { JOINED_TWICE = 7 };
 
-static bool no_thread, join_waits, join_begun;
+static bool no_thread, comes_late, join_waits, join_begun, forks;
 static char folder[] = "/tmp/tide-threads-XXXXXX";
+static pid_t forked;
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *),
                           void *user);
@@ -29,12 +35,30 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*
                           void *user);
 int __real_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_join(pthread_t thread, void **result);
+int __real_pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until);
 int __wrap_pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until);
+
+/* The thread that was made while threads come late. */
+static void *(*late_run)(void *);
+static void *late_user;
+
+static void *run_late(void *unused)
+{
+    (void)unused;
+    usleep(200000);
+    return late_run(late_user);
+}
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *),
                           void *user)
 {
-    return no_thread ? EAGAIN : __real_pthread_create(thread, how, run, user);
+    if (no_thread)
+        return EAGAIN;
+    if (!comes_late)
+        return __real_pthread_create(thread, how, run, user);
+    late_run = run;
+    late_user = user;
+    return __real_pthread_create(thread, how, run_late, NULL);
 }
 
 /* Once it is to wait, it does so for ever. */
@@ -48,10 +72,163 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 
 int __wrap_pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until)
 {
-    (void)thread;
-    (void)result;
-    (void)until;
-    _exit(JOINED_TWICE);
+    if (join_waits)
+        _exit(JOINED_TWICE);
+    return __real_pthread_timedjoin_np(thread, result, until);
+}
+
+/* ---- forks -------------------------------------------------------------------------------- */
+
+static const char *socket_of(const char *place, pid_t pid)
+{
+    static char path[200];
+    snprintf(path, sizeof path, "%s/%d.sock", place, (int)pid);
+    return path;
+}
+
+static bool comes_to_be(const char *path)
+{
+    for (int i = 0; i < 20000 && access(path, F_OK) != 0; i++)
+        usleep(1000);
+    return access(path, F_OK) == 0;
+}
+
+/* A child listens by itself, from its first pool on, where its parent does or was about to. */
+static void listen_as_the_parent(void)
+{
+    bool good = tide_pool_create(NULL) != NULL && comes_to_be(socket_of(folder, getpid()));
+    exit(good ? 0 : 1);
+}
+
+/* It may call tide_listen, too, for a place of its own. The parent's socket is no longer there. */
+static void listen_elsewhere(void)
+{
+    char own[sizeof folder + 10];
+    snprintf(own, sizeof own, "%s/child", folder);
+    bool good = tide_listen(own) == TIDE_OK && access(socket_of(own, getpid()), F_OK) == 0 &&
+                access(socket_of(folder, getpid()), F_OK) != 0 && tide_pool_create(NULL) != NULL &&
+                tide_listen_end() == TIDE_OK && access(socket_of(own, getpid()), F_OK) != 0 &&
+                rmdir(own) == 0;
+    exit(good ? 0 : 1);
+}
+
+static void *fork_one(void *unused)
+{
+    forked = fork_child(60);
+    if (forked == 0)
+        listen_as_the_parent();
+    return unused;
+}
+
+/* After the socket was made, and before there is a thread for it. */
+int __real_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
+{
+    pthread_t other;
+    if (forks && before != NULL) {
+        forks = false;
+        assert_int_equal(__real_pthread_create(&other, NULL, fork_one, NULL), 0);
+        assert_int_equal(__real_pthread_join(other, NULL), 0);
+    }
+    return __real_pthread_sigmask(how, set, before);
+}
+
+static void a_fork_while_it_begins_keeps_the_folder(void **state)
+{
+    (void)state;
+    forked = 0;
+    forks = true;
+    assert_int_equal(tide_listen(folder), TIDE_OK);
+    assert_true(forked > 0 && !forks);
+    assert_int_equal(access(socket_of(folder, getpid()), F_OK), 0);
+    expect_child_ends_well(forked);
+    assert_int_equal(access(socket_of(folder, getpid()), F_OK), 0);
+    assert_int_equal(tide_listen_end(), TIDE_OK);
+}
+
+static void a_child_of_one_that_listens_may_listen_elsewhere(void **state)
+{
+    (void)state;
+    assert_int_equal(tide_listen(folder), TIDE_OK);
+    for (int i = 0; i < 2; i++) {
+        pid_t child = fork_child(60);
+        if (child == 0 && i == 0)
+            listen_elsewhere();
+        if (child == 0)
+            listen_as_the_parent();
+        expect_child_ends_well(child);
+        assert_int_equal(access(socket_of(folder, getpid()), F_OK), 0);
+    }
+    assert_int_equal(tide_listen_end(), TIDE_OK);
+}
+
+static void begin_while_it_begins_by_itself(void)
+{
+    char path[sizeof folder + 10];
+    comes_late = true;
+    tide_tune_set("listen", 1);
+    bool good = tide_pool_create(NULL) != NULL && tide_listen(folder) == TIDE_OK;
+    snprintf(path, sizeof path, "%s/tidepool", folder);
+    good = good && access(socket_of(path, getpid()), F_OK) == 0 && tide_listen_end() == TIDE_OK;
+    exit(good && rmdir(path) == 0 ? 0 : 1);
+}
+
+/* In a child that has not listened yet. */
+static void what_begins_by_itself_is_waited_for(void **state)
+{
+    (void)state;
+    pid_t child = fork_child(60);
+    if (child == 0)
+        begin_while_it_begins_by_itself();
+    expect_child_ends_well(child);
+}
+
+/* ---- its turn ----------------------------------------------------------------------------- */
+
+/* The thread of that name in this process; 0: none. */
+static pid_t find_thread(const char *name)
+{
+    DIR *list = opendir("/proc/self/task");
+    pid_t found = 0;
+    assert_non_null(list);
+    for (struct dirent *entry; found == 0 && (entry = readdir(list)) != NULL;) {
+        char path[300], called[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *in = fopen(path, "re");
+        if (in != NULL && fgets(called, sizeof called, in) != NULL)
+            called[strcspn(called, "\n")] = '\0';
+        if (in != NULL)
+            fclose(in);
+        if (strcmp(called, name) == 0)
+            found = atoi(entry->d_name);
+    }
+    closedir(list);
+    return found;
+}
+
+/* Whoever has it made is bound to one processor. */
+static void it_takes_no_processor_from_its_creator(void **state)
+{
+    (void)state;
+    cpu_set_t before, one, its;
+    pid_t thread = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    for (size_t i = 0; CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &before))
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(tide_listen(folder), TIDE_OK);
+    for (int i = 0; i < 20000 && (thread == 0 || sched_getscheduler(thread) != SCHED_BATCH); i++) {
+        usleep(1000);
+        thread = find_thread("tide-listen");
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    assert_int_equal(sched_getscheduler(thread), SCHED_BATCH);
+    assert_int_equal(sched_getaffinity(thread, sizeof its, &its), 0);
+    assert_true(CPU_COUNT(&its) >= CPU_COUNT(&before)); /* more, where the test itself was bound */
+    assert_int_equal(tide_listen_end(), TIDE_OK);
 }
 
 static void without_a_thread_nobody_hears_of_events(void **state)
@@ -107,10 +284,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_joined_once),
+        cmocka_unit_test(what_begins_by_itself_is_waited_for),
+        cmocka_unit_test(a_fork_while_it_begins_keeps_the_folder), /* it had none before */
+        cmocka_unit_test(it_takes_no_processor_from_its_creator),
         cmocka_unit_test(without_a_thread_nobody_hears_of_events),
+        cmocka_unit_test(a_child_of_one_that_listens_may_listen_elsewhere),
     };
     tide_tune_set("keeper", 0);
-    if (mkdtemp(folder) == NULL)
+    if (mkdtemp(folder) == NULL || setenv("XDG_RUNTIME_DIR", folder, 1) != 0)
         return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     (void)rmdir(folder);

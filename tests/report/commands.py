@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""commands TIDEPOOL SHORT TARGET STAGER: the commands record, report, trace, metrics and web against a process that listens and
+"""commands TIDEPOOL SHORT SIZED TARGET STAGER: the commands record, report, trace, metrics and web against a process that listens and
 against files that are wrong. Each answer is compared with what the process said."""
 import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import urllib.request
 
 here = pathlib.Path(__file__).parent
 metrics = here.parent.parent / "profiler/metrics"
-tidepool, short, target, stager = sys.argv[1:5]
+tidepool, short, sized, target, stager = sys.argv[1:6]
 launcher = os.environ.get("TIDE_TEST_LAUNCHER", "").split()
 work = pathlib.Path(tempfile.mkdtemp(prefix="tide-report-"))
 environment = dict(os.environ, XDG_RUNTIME_DIR=str(work))
@@ -37,9 +38,9 @@ def run(*arguments, **options):
     return subprocess.run([*launcher, tidepool, *map(str, arguments)], env=environment, capture_output=True, text=True, timeout=120, **options)
 
 
-def refused(code, words, *arguments):
+def refused(code, words, *arguments, **options):
     """One line of error that has these words; nothing on the standard output."""
-    result = run(*arguments)
+    result = run(*arguments, **options)
     check(result.returncode == code, f"{arguments}: {result.returncode}, not {code}: {result.stderr}")
     check(result.stderr.count("\n") == 1 and words in result.stderr, f"{arguments}: {result.stderr!r} without {words!r}")
     check(result.stdout == "", f"{arguments}: {result.stdout!r}")
@@ -193,6 +194,8 @@ def records_nothing():
     refused(2, "record", "record", "sh")
     refused(2, "'0'", "record", "-p", "0", "-o", work / "none.rec", "sh")
     refused(1, "no-folder", "record", "-o", work / "no-folder/x.rec", "sh")
+    refused(2, "the standard output is the program's", "record", "-o", "-", "sh", cwd=work)
+    check(not [p for p in work.iterdir() if p.name.startswith("-")], f"a file called '-': {os.listdir(work)}")
     nothing_left("none.rec")
 
 
@@ -240,6 +243,68 @@ def trace():
     events = [l for l in read_lines(sample) if l.get("format") == "tidepool-event"]
     instants = [r for r in rows if r["ph"] == "i"]
     check([(r["name"], r["ts"]) for r in instants] == [(e["kind"], e["time_ns"] / 1e3) for e in events], "events")
+
+
+def trace_of_two_programs():
+    """A process that executes another program has a process of tracks for each, with its name and with its sites."""
+    lines = read_lines(sample)
+    facts = [dict(l, since_ns=5) for l in lines if l.get("format") == "tidepool-facts"]
+    half = len(facts) // 2
+    for l in facts[half:]:
+        l.update(since_ns=facts[half]["time_ns"], program="other", sites=[dict(s, name="other_" + s["name"]) for s in l["sites"]])
+    event = next(l for l in lines if l.get("format") == "tidepool-event")
+    path, out = work / "two.rec", work / "two.json"
+    path.write_text("".join(json.dumps(l) + "\n" for l in [lines[0], *facts, dict(event, time_ns=facts[-1]["time_ns"]), lines[-1]]))
+    check(run("trace", path, "-o", out).returncode == 0, "trace of two programs")
+    rows = json.loads(out.read_text(encoding="utf-8"))["traceEvents"]
+    names = {r["args"]["name"]: r["pid"] for r in rows if r["ph"] == "M" and r["name"] == "process_name"}
+    check(list(names) == ["columns", "other (process 4100, program 2)"] and names["columns"] == 4100 and len(set(names.values())) == 2, f"processes: {names}")
+    first, second = names.values()
+    moment = (facts[half]["time_ns"] - 1) / 1e3
+    for r in rows:
+        if "ts" in r:
+            check(r["pid"] == (first if r["ts"] < moment else second), f"a row of the other program: {r}")
+    for pid, before in (first, ""), (second, "other_"):
+        tracks = {r["args"]["name"] for r in rows if r["ph"] == "M" and r["name"] == "thread_name" and r["pid"] == pid}
+        check(f"site {before}solve #1" in tracks and len(tracks) == 7, f"tracks of {pid}: {tracks}")
+    ends = [r["ts"] + r["dur"] for r in rows if r["ph"] == "X" and r["pid"] == first]
+    check(abs(max(ends) - facts[half - 1]["time_ns"] / 1e3) < 1, "the first program's slices end with what it told last")
+
+
+def to_a_terminal(*arguments):
+    """What the command shows on a terminal, and how it ends."""
+    ours, its = os.openpty()
+    process = subprocess.Popen([*launcher, tidepool, *map(str, arguments)], env=environment, stdout=its, stderr=subprocess.PIPE, text=True)
+    os.close(its)
+    shown = b""
+    try:
+        while select.select([ours], [], [], 120)[0] and (more := os.read(ours, 1 << 16)):
+            shown += more
+    except OSError:  # nobody has it open any more
+        pass
+    errors = process.communicate(timeout=120)[1]
+    os.close(ours)
+    return process.returncode, shown, errors
+
+
+def terminals():
+    """What is no text for people goes to no terminal, but to whatever else the standard output is."""
+    for command in ("trace", sample, "-o", "-"), ("pprof", sample, "-o", "-"), ("report", sample, "-o", "-"):
+        code, shown, errors = to_a_terminal(*command)
+        check((code, shown) == (1, b"") and errors.count("\n") == 1 and "is a terminal" in errors, f"{command}: {code} {shown[:80]} {errors}")
+        result = subprocess.run([*launcher, tidepool, *map(str, command)], env=environment, capture_output=True, timeout=120)
+        check(result.returncode == 0 and len(result.stdout) > 1000, f"{command} to a pipe: {result.returncode} {result.stderr}")
+    code, shown, errors = to_a_terminal("report", sample)
+    check(code == 0 and b"solve" in shown, f"words go to a terminal: {code} {errors}")
+    hostile, turned = work / "hostile.rec", "\u202e".encode()
+    subprocess.run([sys.executable, here / "sample.py", hostile, "hostile"], check=True)
+    target = subprocess.Popen([*listener, hostile, "60", "0"], env=environment, stdout=subprocess.PIPE, text=True)
+    target.stdout.readline()
+    code, shown, errors = to_a_terminal("metrics", target.pid)
+    check(code == 0 and b"tidepool_site_samples" in shown and turned not in shown, f"names on a terminal: {code} {shown} {errors}")
+    check(turned.decode() in run("metrics", target.pid).stdout, "names for a program are as they are")
+    target.terminate()
+    target.wait(30)
 
 
 def fields(message):
@@ -290,7 +355,7 @@ def pprof():
     path = work / "profile.pb"
     check(run("pprof", sample, "-o", path).returncode == 0, "pprof")
     types, samples, rest = profile_of(path.read_bytes())
-    check(types == [("uses", "count"), ("time", "nanoseconds"), ("misses", "count"), ("peak", "bytes")], f"types: {types}")
+    check(types == [("uses", "count"), ("time", "nanoseconds"), ("misses", "count"), ("acquired", "bytes"), ("peak", "bytes")], f"types: {types}")
     facts = [l for l in read_lines(sample) if l.get("format") == "tidepool-facts"]
     found = {stack[0][0]: (stack, values, labels) for stack, values, labels in samples}
     check(len(found) == len(samples), "each is there once")
@@ -300,14 +365,15 @@ def pprof():
         uses = site["uses"] - first.get(site["id"], {"uses": 0})["uses"]
         misses = site["misses"] - first.get(site["id"], {"misses": 0})["misses"]
         check(abs(values[0] - uses) < 1 and abs(values[1] - uses * site["use_ns"]) <= 1 + values[1] * 1e-9 and
-              values[2] == misses and values[3] == 0, f"site {site['name']}: {values}")
+              values[2] == misses and abs(values[3] - uses * site["use_bytes"]) <= 1 + values[3] * 1e-9 and values[4] == 0,
+              f"site {site['name']}: {values}")
         check(stack[0][1:] == (site["file"], site["line"]) and stack[-1][0] == facts[-1]["program"], f"its stack: {stack}")
         check([frame[0] for frame in stack[1:-1]] == ([site["function"]] if site["function"] else []), f"its function: {stack}")
         check(labels["tier"] == site["tier"] and labels["kind"] == site["kind"], f"its labels: {labels}")
     for noun, key in ("pool", "peak_bytes"), ("buffers", "high_bytes"):
         for one in facts[-1]["pools" if noun == "pool" else "buffers"]:
             stack, values, labels = found.pop(f"{noun} {one['name']} #{one['id']}")
-            check(values == [0, 0, 0, one[key]] and labels["device"] == one["device"], f"{noun}: {values} {labels}")
+            check(values == [0, 0, 0, 0, one[key]] and labels["device"] == one["device"], f"{noun}: {values} {labels}")
     check(all(name.split()[0] in ("site", "pool", "buffers") for name in found), f"what else is there: {list(found)}")
     check(rest[9] == facts[-1]["wall_ns"] and rest[10] == facts[-1]["time_ns"] - facts[0]["time_ns"], "its times")
     if shutil.which("pprof") and not launcher:
@@ -317,6 +383,24 @@ def pprof():
     for bad in ("empty", "version", "ends"):
         refused(4, "", "pprof", work / f"bad-{bad}.rec", "-o", work / "none.pb")
     nothing_left("none.pb")
+
+
+def pprof_of_a_program():
+    """A use's bytes are those that the program says it acquired there; and all together, if all uses are observed."""
+    for how in "all", "windows":
+        path, out = work / f"bytes-{how}.rec", work / f"bytes-{how}.pb"
+        result = run("record", "-o", path, "--", sized, how)
+        check(result.returncode == 0 and run("pprof", path, "-o", out).returncode == 0, f"bytes {how}: {result}")
+        found = {stack[0][0].split()[1]: values for stack, values, _ in profile_of(out.read_bytes())[1] if stack[0][0].startswith("site ")}
+        lines = [line.split() for line in result.stdout.splitlines()]
+        check(len(lines) == 4, f"what the program says: {result.stdout}")
+        last = {s["name"]: s for s in [l for l in read_lines(path) if l.get("format") == "tidepool-facts"][-1]["sites"]}
+        for name, uses, size in ((name, int(uses), int(size)) for name, uses, size in lines):
+            got, site = found.get(name, [0] * 5), last[name]
+            near = 1e-9 if how == "all" else .02  # of other rounds sizes are others
+            check(got[0] > 0 and abs(got[3] - got[0] * size / uses) <= 1 + near * got[3], f"{name}: {got} of {uses} uses and {size} bytes")
+            if how == "all":
+                check((site["uses"], round(site["uses"] * site["use_bytes"])) == (uses, size), f"{name}: {site} of {uses} uses and {size} bytes")
 
 
 def fetch(url, **headers):
@@ -459,8 +543,11 @@ if not launcher:  # Valgrind inherits no ignored SIGCHLD
 records_nothing()
 bad_files()
 trace()
+trace_of_two_programs()
+terminals()
 alerts_fire()
 pprof()
+pprof_of_a_program()
 serves("metrics", "/metrics", scrape)
 serves("web", "/", watch)
 if "ncurses" not in run("top").stderr:

@@ -47,7 +47,7 @@ def site(number, spec, share, seconds, hostile, rng):
             "uses": uses, "uses_per_second": rate, "samples": int(64 * since), "misses": int(uses * missed), "runs": 0,
             "compiles": sum(share >= s and t == "compiled" for s, t in spans), "lost_ns": 0.0,
             "compile_ns": 31e6 * sum(share >= s and t == "compiled" for s, t in spans), "saved_ns": uses * 3.0 if tier == "compiled" else 0.0,
-            "trial": {"uses": 0, "ns": 0.0, "code_ns": 0.0, "error_ns": 0.0}, "use_ns": round(use, 2), "use_measured": True,
+            "trial": {"uses": 0, "ns": 0.0, "code_ns": 0.0, "error_ns": 0.0}, "use_ns": round(use, 2), "use_measured": True, "use_bytes": 1000.5 * number,
             "rivals": [{"tier": "full", "ns": ns[0], "measured": True}] + ([{"tier": "compiled", "ns": ns[2], "measured": False}] if ns[2] else []),
             **({"shapes": [[64, 3]]} if kind == "array" and tier == "compiled" else {}),
             "reason": {"trial_won": "compiled code won its trial", "budget": "the budget of compiles is used up; later",
