@@ -209,8 +209,11 @@ static void buffers_unmake(tide_buffers *buffers)
 {
     tide_assert(buffers->magazines == NULL);
     tide_assert(buffers->bytes_held == 0 || buffers->inherited);
-    for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++)
+    for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++) {
+        for (unsigned b = 0; buffers->depot[i] != NULL && b < TIDE_BUCKETS; b++)
+            tide_runs_free(&buffers->depot[i][b]);
         tide_os_free(buffers->depot[i]);
+    }
     tide_os_unreserve(buffers->records, RECORDS_BYTES);
     tide_address_end(buffers);
     tide_lock_destroy(&buffers->mutex);
