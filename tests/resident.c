@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <tidepool/buffers.h>
 #include <tidepool/tidepool.h>
 
 #include "runtime/base/os.h"
@@ -104,6 +105,40 @@ static void the_first_pool_is_small(void **state)
     assert_in_range(least[1], 1, 360);
 }
 
+/* ---- huge pages only where pages are used ---------------------------------------------------- */
+
+enum { LARGE_MIB = 64, HUGE_PAGE_KIB = 2048, ELSE_KIB = 512 };
+
+/* What the process grows by while the first tenth, then all of it, is written. */
+static void expect_as_touched(char *data)
+{
+    size_t bytes = (size_t)LARGE_MIB << 20;
+    long tenth = LARGE_MIB * 1024 / 10;
+    resident before = look();
+    memset(data, 1, bytes / 10);
+    long first = less(look(), before).own;
+    memset(data, 1, bytes);
+    long all = less(look(), before).own;
+    print_message("KiB of %d MiB: a tenth written %ld, all of it %ld\n", LARGE_MIB, first, all);
+    assert_in_range(first, tenth - ELSE_KIB, tenth + HUGE_PAGE_KIB + ELSE_KIB);
+    assert_in_range(all, bytes / 1024 - ELSE_KIB, bytes / 1024 + ELSE_KIB);
+}
+
+static void large_memory_is_resident_as_far_as_it_is_written(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = tide_buffers_create(NULL, NULL);
+    tide_buffer buffer = tide_buffer_acquire(buffers, (size_t)LARGE_MIB << 20);
+    assert_int_not_equal(buffer.generation, 0);
+    expect_as_touched(tide_buffer_pointer(buffers, buffer));
+    assert_int_equal(tide_buffer_release(buffers, buffer), TIDE_OK);
+    assert_int_equal(tide_buffers_destroy(buffers), TIDE_OK);
+
+    tide_pool *pool = tide_pool_create(NULL);
+    expect_as_touched(tide_acquire(pool, char, (size_t)LARGE_MIB << 20));
+    assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
+}
+
 /* ---- where a thread's stack is, asked without that reader ---------------------------------- */
 
 static bool stack_is_right(bool first)
@@ -156,6 +191,7 @@ int main(int count, char **arguments)
     const char *launcher = getenv("TIDE_TEST_LAUNCHER");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(the_first_pool_is_small, arguments[0]),
+        cmocka_unit_test(large_memory_is_resident_as_far_as_it_is_written),
         cmocka_unit_test(the_stack_is_the_threads_own)};
     bool sanitized = &__asan_init != NULL || &__tsan_init != NULL;
     if (sanitized || (launcher != NULL && *launcher != 0))

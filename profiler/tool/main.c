@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* tidepool: looks into processes that use Tidepool and listen. Here: its table of commands. */
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -13,6 +13,13 @@ bool tide_os_faulted(size_t bytes);
 void *tide_os_reserve(size_t bytes);
 void tide_os_unreserve(void *start, size_t bytes);
 
+/* The same, but where the system counts as used whatever may be written (Linux: overcommit_memory
+ * is 2), it may only be read at first, and is counted as it is opened: bytes `from` to `to`, and
+ * all of the pages that these lie in. Elsewhere it is open from the start. False: refused. What was
+ * open stays open. */
+void *tide_os_reserve_closed(size_t bytes);
+bool tide_os_open(void *start, size_t from, size_t to);
+
 /* Accessible memory followed by `guard` bytes that fault. NULL when refused. */
 void *tide_os_map_guarded(size_t bytes, size_t guard);
 void tide_os_unmap_guarded(void *start, size_t bytes);

@@ -11,6 +11,9 @@
 extern bool (*_Atomic tide_os_fault)(size_t bytes);
 #endif
 
+/* When true, the system counts whatever may be written (runtime/base/os.h), whatever it says. */
+extern bool tide_os_strict_always;
+
 /* When true, this copy of the library cannot be kept loaded (runtime/base/copy.h). */
 extern bool tide_copy_refuse_stay;
 

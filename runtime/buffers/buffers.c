@@ -191,7 +191,7 @@ static tide_buffers *buffers_make(tide_device *device, const tide_buffers_option
 {
     tide_assert(tide_buffer_key(options->flags) < TIDE_BUFFER_KEYS);
     tide_buffers *buffers = tide_os_aligned(sizeof *buffers, 64);
-    tide_buffer_record *records = buffers != NULL ? tide_os_reserve(RECORDS_BYTES) : NULL;
+    tide_buffer_record *records = buffers != NULL ? tide_os_reserve_closed(RECORDS_BYTES) : NULL;
     if (records == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, "tide_buffers_create", "no %zu bytes of address space",
                   (size_t)RECORDS_BYTES);
@@ -210,8 +210,11 @@ static void buffers_unmake(tide_buffers *buffers)
 {
     tide_assert(buffers->magazines == NULL);
     tide_assert(buffers->bytes_held == 0 || buffers->inherited);
-    for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++)
+    for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++) {
+        for (unsigned b = 0; buffers->depot[i] != NULL && b < TIDE_BUCKETS; b++)
+            tide_runs_free(&buffers->depot[i][b]);
         tide_os_free(buffers->depot[i]);
+    }
     tide_os_unreserve(buffers->records, RECORDS_BYTES);
     tide_address_end(buffers);
     tide_lock_destroy(&buffers->mutex);

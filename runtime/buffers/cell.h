@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "runtime/buffers/handle.h"
+#include "runtime/buffers/runs.h"
 
 /* ---- cells ---- */
 
@@ -113,8 +113,7 @@ static inline void tide_cell_forget_oldest(tide_cell *cell, unsigned count)
 static inline void tide_depot_push(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t slot)
 {
     tide_assert(!tide_handle_live(tide_handle_at(buffers, slot)));
-    tide_handle_at(buffers, slot)->next = depot->first;
-    depot->first = slot;
+    tide_runs_add(buffers, depot, slot);
     depot->cached++;
     tide_assert(depot->cached <= depot->permits);
 }
@@ -125,7 +124,7 @@ static inline uint32_t tide_depot_take(tide_buffers *buffers, tide_depot_bucket 
 {
     uint32_t slot = *link;
     tide_assert(slot != TIDE_NO_RECORD && depot->cached > 0);
-    *link = tide_handle_at(buffers, slot)->next;
+    tide_runs_remove(buffers, depot, link);
     depot->cached--;
     if (depot->cached < depot->spare)
         depot->spare = depot->cached;

@@ -363,7 +363,7 @@ static uint32_t depot_take_record(tide_buffers *buffers)
     return slot;
 }
 
-/* All records are taken: what is only cached gives its own back. Mutex not held. */
+/* All records are taken, or no more can be written to: what is only cached gives its own back. Mutex not held. */
 static TIDE_COLD uint32_t depot_take_record_of_cached(tide_buffers *buffers, const tide_want *want)
 {
     uint32_t slot = TIDE_NO_RECORD;
@@ -372,10 +372,16 @@ static TIDE_COLD uint32_t depot_take_record_of_cached(tide_buffers *buffers, con
     if (tide_address_promise(buffers))
         slot = depot_take_record(buffers);
     buffers->failed += slot == TIDE_NO_RECORD;
+    bool most = buffers->record_count == TIDE_BUFFER_MAX;
     tide_lock_let_go(&buffers->mutex);
-    if (slot == TIDE_NO_RECORD)
+    if (slot != TIDE_NO_RECORD)
+        return slot;
+    if (most)
         tide_fail(TIDE_ERROR_LIMIT, want->call, "'%s' has %d buffers, limit %d", buffers->name,
                   TIDE_BUFFER_MAX, TIDE_BUFFER_MAX);
+    else
+        tide_fail(TIDE_ERROR_MEMORY, want->call, "no memory to remember buffers of '%s'",
+                  buffers->name);
     return slot;
 }
 

@@ -125,7 +125,13 @@ typedef struct tide_magazine {
     tide_cell *cells[TIDE_BUFFER_KEYS]; /* TIDE_BUCKETS each, or NULL */
 } tide_magazine;
 
-/* The depot's side of a bucket; guarded by the mutex. */
+/* A piece of a bucket's list: runtime/buffers/runs.h. */
+typedef struct tide_run {
+    uint64_t tick, until; /* all of it was released from then to then */
+    uint32_t first, last; /* in the order of the list          */
+} tide_run;
+
+/* The depot's side of a bucket; guarded by the mutex. Never moves. */
 typedef struct tide_depot_bucket {
     uint32_t first;        /* of the list, the latest first; TIDE_NO_RECORD: none */
     uint32_t cached;       /* in the list                                         */
@@ -133,6 +139,8 @@ typedef struct tide_depot_bucket {
     uint32_t spare;        /* fewest in the list since the last round of use: nobody needed these */
     uint32_t spare_before; /* the same of the round before that one                               */
     uint16_t skip, skipped; /* misses that do not gather: after the last gathering, and so far */
+    uint32_t run_count, run_room;
+    tide_run *runs, run_own; /* of the list, the oldest first */
     uint64_t misses, dropped;
     tide_buffer_counts counts; /* of threads that have ended, or have no magazine */
 } tide_depot_bucket;
@@ -176,6 +184,7 @@ struct tide_buffers {
     size_t bytes_held, bytes_high;
     size_t bytes_missed; /* allocated since the last round of use */
     uint64_t refused, trimmed, pressed, failed;
+    uint64_t visited; /* buffers in lists that trims by age looked at: for tests */
     tide_magazine *magazines;
     tide_magazine *ended; /* of threads that are gone: another place may still lead to them, so they
                              are used again, and freed at the end */

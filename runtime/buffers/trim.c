@@ -50,11 +50,17 @@ static void trim_free_all(const trimming *t)
 
 /* ---- by age ---------------------------------------------------------------------------------- */
 
+/* Whatever is cached goes at the age of 0, also what was released after the clock was read. */
+static bool trim_is_old(const trimming *t, uint64_t tick)
+{
+    return t->ticks == 0 || (t->now >= tick && t->now - tick >= t->ticks);
+}
+
 /* Must the cached buffer go? Mutex held. */
 static bool trim_takes(trimming *t, uint32_t slot)
 {
     tide_buffer_record *record = tide_handle_at(t->buffers, slot);
-    bool old = t->now - record->tick >= t->ticks || t->now < record->tick;
+    bool old = trim_is_old(t, record->tick);
     bool by_stream = tide_hand_over_goes_by_stream(t->buffers, record->key);
     return old && (t->wait || by_stream || tide_hand_over_over(t->buffers, record));
 }
@@ -78,15 +84,32 @@ static void trim_cells(trimming *t, unsigned key, unsigned bucket)
             trim_cell(t, &m->cells[key][bucket], key, bucket);
 }
 
-static void trim_list(trimming *t, unsigned key, unsigned bucket)
+/* True: something of the run stays. */
+static bool trim_run(trimming *t, unsigned key, unsigned bucket, uint32_t run)
 {
     tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
-    for (uint32_t *link = &depot->first; *link != TIDE_NO_RECORD;) {
-        if (trim_takes(t, *link))
+    uint32_t *link = tide_runs_link(t->buffers, depot, run), slot;
+    const uint32_t last = depot->runs[run].last;
+    bool stays = false;
+    do {
+        slot = *link;
+        t->buffers->visited++;
+        if (trim_takes(t, slot)) {
             trim_add(t, tide_depot_take(t->buffers, depot, link), key, bucket);
-        else
-            link = &tide_handle_at(t->buffers, *link)->next;
-    }
+        } else {
+            stays = true;
+            link = &tide_handle_at(t->buffers, slot)->next;
+        }
+    } while (slot != last);
+    return stays;
+}
+
+/* From the oldest run to the first that is young enough: all others are younger. */
+static void trim_list(trimming *t, unsigned key, unsigned bucket)
+{
+    const tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
+    for (uint32_t run = 0; run < depot->run_count && trim_is_old(t, depot->runs[run].tick);)
+        run += trim_run(t, key, bucket, run);
 }
 
 /* Of all buckets that have something cached, one after the other. Mutex held. */

@@ -203,12 +203,21 @@ static void guard_quarantine(tide_guard *guard)
     tide_assert((guard_all.oldest == NULL) == (guard_all.quarantined == 0));
 }
 
+/* May the first entry that was never used be written to? */
+static bool guard_open_next(void)
+{
+    enum { STEP = 64 };
+    uint32_t count = guard_all.count, until = count + STEP < MOST ? count + STEP : MOST;
+    return count % STEP != 0 || tide_os_open(guard_all.entries, count * sizeof *guard_all.entries,
+                                             until * sizeof *guard_all.entries);
+}
+
 /* An entry to fill, or NULL. Live arrays come before those in quarantine: the oldest of these gives
  * its entry up if there is no other. */
 static tide_guard *guard_take_entry(void)
 {
     if (guard_all.entries == NULL)
-        guard_all.entries = tide_os_reserve(MOST * sizeof *guard_all.entries);
+        guard_all.entries = tide_os_reserve_closed(MOST * sizeof *guard_all.entries);
     if (guard_all.entries == NULL)
         return NULL;
     if (guard_all.free == NULL && guard_all.count == MOST && guard_all.oldest != NULL)
@@ -216,7 +225,7 @@ static tide_guard *guard_take_entry(void)
     tide_guard *guard = guard_all.free;
     if (guard != NULL)
         guard_all.free = guard->next;
-    else if (guard_all.count < MOST)
+    else if (guard_all.count < MOST && guard_open_next())
         guard = &guard_all.entries[guard_all.count];
     tide_assert(guard_all.count <= MOST && (guard == NULL || guard->state == FREE));
     return guard;

@@ -23,14 +23,24 @@ static uint32_t abandon_lower(const tide_abandonments *all, uint32_t kept)
     return count;
 }
 
-/* Few pools need more events than the first. */
+enum { ABANDON_STEP = 4096 }; /* events that are opened at once */
+
+/* Room for one more. Few pools need more events than the first. */
 static bool abandon_make_room(tide_abandonments *all)
 {
-    if (all->events != all->first || all->count < TIDE_ABANDON_FIRST)
+    if (all->events == all->first && all->count < TIDE_ABANDON_FIRST)
         return true;
-    uint64_t *events = tide_os_reserve(TIDE_ABANDON_MAX * sizeof *events);
+    if (all->events != all->first)
+        return all->count % ABANDON_STEP != 0 || all->count == TIDE_ABANDON_MAX ||
+               tide_os_open(all->events, all->count * sizeof *all->events,
+                            (all->count + ABANDON_STEP) * sizeof *all->events);
+    uint64_t *events = tide_os_reserve_closed(TIDE_ABANDON_MAX * sizeof *events);
     if (events == NULL)
         return false;
+    if (!tide_os_open(events, 0, ABANDON_STEP * sizeof *events)) {
+        tide_os_unreserve(events, TIDE_ABANDON_MAX * sizeof *events);
+        return false;
+    }
     memcpy(events, all->first, sizeof all->first);
     all->events = events;
     return true;

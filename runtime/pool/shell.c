@@ -54,13 +54,27 @@ static void shell_lay_out(tide_pool *pool)
     core->log.end = tide_log_mapped_end(&core->log);
 }
 
+/* The reservation, with what every pool writes to open. What belongs to a type opens with its row
+ * (runtime/pool/row.c). */
+static char *shell_reserve_parts(void)
+{
+    char *start = tide_os_reserve_closed(RESERVED);
+    if (start == NULL)
+        return NULL;
+    if (tide_os_open(start, 0, offsetof(tide_pool, shelves)) &&
+        tide_os_open(start, CORE_AT, TABLE_AT))
+        return start;
+    tide_os_unreserve(start, RESERVED);
+    return NULL;
+}
+
 /* Two reservations or none. */
 static tide_pool *shell_reserve(void)
 {
     tide_span log;
     if (!tide_span_make(&log, LOG_BYTES, LOG_FIRST))
         return NULL;
-    char *start = tide_os_reserve(RESERVED);
+    char *start = shell_reserve_parts();
     if (start == NULL) {
         tide_span_end(&log);
         return NULL;

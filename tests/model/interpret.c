@@ -35,6 +35,8 @@ static void observe(struct machine *machine)
     if (machine_failed(machine))
         return;
     oracle_check(oracle);
+    cache_check(&machine->cache, oracle);
+    soft_check(&machine->soft);
     struct trace *trace = machine->trace;
     if (trace->count == TRACE_MAX || machine_failed(machine))
         return;
@@ -288,28 +290,21 @@ static void empty_quarantine(void)
 static void prepare_memory(struct machine *machine, const struct pool_choice *choice)
 {
     enum { ALIGNED = 16384 }; /* the same pieces in each form, whatever the types' alignment */
-    tide_limit_statistics now;
     if (choice->memory_bytes != 0)
         machine->memory = aligned_alloc(ALIGNED, choice->memory_bytes);
-    if (choice->buffers)
-        machine->buffers = tide_buffers_create(NULL, NULL);
-    if ((choice->memory_bytes != 0 && machine->memory == NULL) ||
-        (choice->buffers && machine->buffers == NULL) || tide_limit_stats(&now) != TIDE_OK)
+    machine->cache.buffers = tide_buffers_create(NULL, NULL);
+    machine->cache.of_pool = choice->buffers;
+    if ((choice->memory_bytes != 0 && machine->memory == NULL) || machine->cache.buffers == NULL)
         abort();
-    if (choice->process_bytes != 0 &&
-        tide_limit_set(
-            &(tide_limit_options){.hard_bytes = now.bytes_held + choice->process_bytes}) != TIDE_OK)
-        abort();
+    soft_begin(&machine->soft, &machine->oracle, &machine->cache, choice);
 }
 
 static void return_memory(struct machine *machine)
 {
-    if (machine->oracle.process && tide_limit_set(NULL) != TIDE_OK)
-        oracle_wrong(&machine->oracle, "tide_limit_set: %s", tide_error_message());
+    soft_end(&machine->soft);
     if (machine_failed(machine))
         return;
-    if (machine->buffers != NULL && tide_buffers_destroy(machine->buffers) != TIDE_OK)
-        oracle_wrong(&machine->oracle, "tide_buffers_destroy: %s", tide_error_message());
+    cache_end(&machine->cache, &machine->oracle);
     free(machine->memory);
 }
 
@@ -319,7 +314,7 @@ static tide_pool *make_pool(const struct machine *machine, const struct pool_cho
                                  .limit_bytes = choice->limit_bytes,
                                  .memory = machine->memory,
                                  .memory_bytes = choice->memory_bytes,
-                                 .buffers = machine->buffers,
+                                 .buffers = choice->buffers ? machine->cache.buffers : NULL,
                                  .check = choice->check,
                                  .disabled = choice->disabled};
     return tide_pool_create(&options);

@@ -11,8 +11,10 @@
 
 #include <tidepool/buffers.h>
 
+#include "cache.h"
 #include "oracle.h"
 #include "program.h"
+#include "runtime/base/error.h"
 #include "runtime/base/test_hooks.h"
 #include "watch.h"
 
@@ -74,7 +76,8 @@ struct machine {
     enum form form;
     tide_pool *pool;
     void *memory; /* that the pool lies in, or NULL */
-    tide_buffers *buffers;
+    struct cache cache;
+    struct soft soft;
     struct oracle oracle;
     struct watch watch;  /* of the observed form */
     struct frame *frame; /* innermost            */

@@ -520,6 +520,10 @@ void machine_operate(struct machine *machine, const struct operation *op)
 {
     switch (op->code) {
     case OPERATION_ACQUIRE: acquire(machine, op); break;
+    case OPERATION_BUFFER:
+        machine_faults(machine, op->c);
+        machine->status = cache_operate(&machine->cache, &machine->soft, op);
+        break;
     case OPERATION_ARRAY: machine_array(machine, op); break;
     case OPERATION_VIEW: machine_view(machine, op); break;
     case OPERATION_EXPORT: machine_export(machine, op); break;

@@ -16,10 +16,12 @@
 /* A mistake put into the oracle on purpose: the way to show that mistakes are found. */
 enum plant {
     PLANT_NOTHING,
-    PLANT_LEAK,  /* forgets levels that were left open when it closes an outer one */
-    PLANT_STALE, /* takes a mark for good that has been rewound                    */
-    PLANT_CRASH, /* dies of a second array of more than 99 bytes                   */
-    PLANT_FORM   /* sees another status when a scope made of marks turns           */
+    PLANT_LEAK,   /* forgets levels that were left open when it closes an outer one */
+    PLANT_STALE,  /* takes a mark for good that has been rewound                    */
+    PLANT_CRASH,  /* dies of a second array of more than 99 bytes                   */
+    PLANT_FORM,   /* sees another status when a scope made of marks turns           */
+    PLANT_DIRTY,  /* sees a byte of somebody else in a buffer of more than 99 bytes */
+    PLANT_UNASKED /* forgets that the program was asked for memory                 */
 };
 
 /* One array's place in its row: live, or free with what is known of its memory. */
