@@ -9,8 +9,10 @@ import sys
 import pytest
 
 import tidepool
+import tidepool.cupy
 import tidepool.page
 import tidepool.steer
+import tidepool.torch
 
 HOME = pathlib.Path(tidepool.__file__).parent
 
@@ -32,7 +34,7 @@ def test_the_package_has_the_library_beside_it():
 
 
 def test_every_public_name_is_documented():
-    for module in (tidepool, tidepool.numpy, tidepool.profile):
+    for module in (tidepool, tidepool.numpy, tidepool.profile, tidepool.torch, tidepool.cupy):
         for name in module.__all__:
             if not name.startswith("_"):
                 assert getattr(module, name).__doc__, f"{module.__name__}.{name}"

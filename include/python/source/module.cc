@@ -30,4 +30,5 @@ NB_MODULE(_core, m)
     core::bind_buffers(m);
     core::bind_dlpack(m);
     core::bind_steer(m);
+    core::bind_frameworks(m);
 }
