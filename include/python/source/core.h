@@ -47,6 +47,9 @@ PyObject *set_memory_error();
 [[noreturn]] void throw_error();
 void check(tide_status status);
 
+/* The library ends a name at its first zero byte: one with such is a ValueError, thrown. */
+void want_name(const std::string &name);
+
 /* ---- pool.cc ---- */
 
 /* A place in a Python program where scopes are opened. */

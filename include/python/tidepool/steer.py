@@ -96,6 +96,8 @@ class Settings(MutableMapping[str, float]):
     """
 
     def __getitem__(self, name: str) -> float:
+        if not isinstance(name, str):
+            raise KeyError(name)
         return _core.setting_get(name)
 
     def __setitem__(self, name: str, value: float) -> None:
