@@ -131,4 +131,5 @@ def main():
         plot(results, options.plot)
 
 
-main()
+if __name__ == "__main__":
+    main()

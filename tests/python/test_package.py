@@ -9,8 +9,10 @@ import sys
 import pytest
 
 import tidepool
+import tidepool.cupy
 import tidepool.page
 import tidepool.steer
+import tidepool.torch
 
 HOME = pathlib.Path(tidepool.__file__).parent
 
@@ -32,7 +34,7 @@ def test_the_package_has_the_library_beside_it():
 
 
 def test_every_public_name_is_documented():
-    for module in (tidepool, tidepool.numpy, tidepool.profile):
+    for module in (tidepool, tidepool.numpy, tidepool.profile, tidepool.torch, tidepool.cupy):
         for name in module.__all__:
             if not name.startswith("_"):
                 assert getattr(module, name).__doc__, f"{module.__name__}.{name}"
@@ -66,6 +68,25 @@ def test_the_benchmark_runs():
                           timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("µs") == 14 and "'hits'" in done.stdout
+
+
+def test_the_comparison_with_peers_runs():
+    """A program below the least size, one above, and one of the example."""
+    peers = pathlib.Path(__file__).with_name("peers")
+    done = subprocess.run([sys.executable, peers, "--quick", "800", "320000", "stencil"], capture_output=True, text=True,
+                          timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split("|")[1:-1] for line in done.stdout.splitlines() if line.startswith("| ")]
+    assert [row[0].strip() for row in rows] == ["array", "800 B", "320 KB", "stencil"] and {len(row) for row in rows} == {8}
+    assert all(10 < float(row[at]) < 1000 for row in rows[1:] for at in (4, 5)), done.stdout
+
+
+def test_an_import_brings_little_else():
+    """What a page or a log needs comes when it is asked for."""
+    done = subprocess.run([sys.executable, "-c", "import sys, numpy; before = set(sys.modules); import tidepool.numpy; "
+                           "tidepool.numpy.use(); print(*sorted(set(sys.modules) - before))"],
+                          capture_output=True, text=True, timeout=100, check=True)
+    assert not {"json", "logging", "subprocess", "tempfile", "html"} & set(done.stdout.split()), done.stdout
 
 
 def test_the_example_runs(tmp_path):

@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include "dlpack.h"
+#include "gil.h"
 
 #include <memory>
 #include <nanobind/stl/shared_ptr.h>
@@ -71,6 +72,21 @@ static void buffer_release(Buffer &buffer)
     check(tide_buffer_release(instance->buffers, buffer.handle));
 }
 
+static nb::object buffer_enter(nb::handle_t<Buffer> self)
+{
+    want_live(nb::cast<const Buffer &>(self));
+    return nb::borrow(self);
+}
+
+/* An exception that is under way says more than that views are still there: its frames may have them.
+ * Then the buffer goes with the last of them. */
+static void buffer_exit(Buffer &buffer, nb::args error)
+{
+    bool failing = error.size() > 0 && !error[0].is_none();
+    if (buffer.instance && !(failing && buffer.exports > 0))
+        buffer_release(buffer);
+}
+
 /* ---- the buffer protocol ---- */
 
 static int buffer_get(PyObject *self, Py_buffer *view, int flags)
@@ -107,7 +123,7 @@ struct Offered {
 static void offered_end(void *owner, Offered *offered)
 {
     if (Py_IsInitialized()) {
-        PyGILState_STATE state = PyGILState_Ensure();
+        PyGILState_STATE state = gil_take();
         PyObject *self = static_cast<PyObject *>(owner);
         nb::inst_ptr<Buffer>(nb::handle(self))->exports--;
         Py_DECREF(self);
@@ -229,6 +245,7 @@ static void buffers_init(Buffers *self, const std::string &name, const std::stri
                          size_t bytes_max)
 {
     tide_buffers_options options = {};
+    want_name(name);
     options.name = name.c_str();
     options.policy = policy_of(policy);
     options.bytes_max = bytes_max;
@@ -238,8 +255,12 @@ static void buffers_init(Buffers *self, const std::string &name, const std::stri
     new (self) Buffers{std::make_shared<Instance>(made), name};
 }
 
-static Buffer *buffers_acquire(Buffers &buffers, Py_ssize_t bytes, bool zeroed)
+/* A number that no size can be is taken for the largest, which is too much, or the smallest. */
+static Buffer *buffers_acquire(Buffers &buffers, nb::object nbytes, bool zeroed)
 {
+    Py_ssize_t bytes = PyNumber_AsSsize_t(nbytes.ptr(), nullptr);
+    if (bytes == -1 && PyErr_Occurred())
+        throw nb::python_error();
     if (bytes < 0)
         throw nb::value_error("a buffer's size is not negative");
     tide_buffers *instance = buffers.instance->buffers;
@@ -277,12 +298,8 @@ void bind_buffers(nb::module_ &m)
                                   {0, nullptr}};
     nb::class_<Buffer>(m, "Buffer", nb::type_slots(slots), "Memory with a lifetime of its own.")
         .def("release", &buffer_release)
-        .def("__enter__", [](nb::handle_t<Buffer> self) { return nb::borrow(self); })
-        .def("__exit__",
-             [](Buffer &buffer, nb::args) {
-                 if (buffer.instance)
-                     buffer_release(buffer);
-             })
+        .def("__enter__", &buffer_enter)
+        .def("__exit__", &buffer_exit)
         .def("__len__", [](const Buffer &buffer) { return buffer.asked; })
         .def("__dlpack__", &buffer_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
              nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),

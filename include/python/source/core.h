@@ -47,6 +47,9 @@ PyObject *set_memory_error();
 [[noreturn]] void throw_error();
 void check(tide_status status);
 
+/* The library ends a name at its first zero byte: one with such is a ValueError, thrown. */
+void want_name(const std::string &name);
+
 /* ---- pool.cc ---- */
 
 /* A place in a Python program where scopes are opened. */
@@ -122,6 +125,7 @@ void bind_handler(nb::module_ &m);
 void bind_buffers(nb::module_ &m);
 void bind_dlpack(nb::module_ &m);
 void bind_steer(nb::module_ &m);
+void bind_frameworks(nb::module_ &m);
 
 /* The process's buffers for NumPy and for pools; never destroyed. NULL with an exception. */
 tide_buffers *process_buffers();

@@ -69,6 +69,12 @@ void check(tide_status status)
         throw_error();
 }
 
+void want_name(const std::string &name)
+{
+    if (name.find('\0') != std::string::npos)
+        throw nb::value_error("a name has no zero byte in it");
+}
+
 static PyObject *make_class(nb::module_ &m, const char *name, const char *document, PyObject *base)
 {
     std::string full = std::string("tidepool.") + name;

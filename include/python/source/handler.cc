@@ -6,6 +6,7 @@
  * allocation (arrays with an extent of 0), and an array may come from either. */
 #include "core.h"
 
+#include <atomic>
 #include <cstring>
 
 namespace core
@@ -20,19 +21,57 @@ static struct {
     size_t least;             /* bytes from which buffers are used */
 } state = {nullptr, {}, size_t(64) << 10};
 
+static bool may_be_buffer(const void *pointer)
+{
+    return (reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) == 0;
+}
+
 static tide_buffer buffer_at(void *pointer)
 {
-    if ((reinterpret_cast<uintptr_t>(pointer) & (alignment - 1)) != 0)
-        return tide_buffer{0, 0};
-    return tide_buffer_of(state.buffers, pointer);
+    return may_be_buffer(pointer) ? tide_buffer_of(state.buffers, pointer) : tide_buffer{0, 0};
+}
+
+/* All addresses that the functions below ever handed out lie between these. Most small blocks that
+ * are aligned by chance lie elsewhere, on the heap, and are not looked up. Whoever frees an address
+ * had it from who got it, and with it the bounds. */
+static std::atomic<uintptr_t> lowest{UINTPTR_MAX}, highest{0};
+
+static void *hand_out(tide_buffer buffer)
+{
+    if (buffer.generation == 0)
+        return nullptr;
+    void *pointer = tide_buffer_pointer(state.buffers, buffer);
+    uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
+    uintptr_t low = lowest.load(std::memory_order_relaxed);
+    uintptr_t high = highest.load(std::memory_order_relaxed);
+    while (address < low &&
+           !lowest.compare_exchange_weak(low, address, std::memory_order_relaxed)) {
+    }
+    while (address > high &&
+           !highest.compare_exchange_weak(high, address, std::memory_order_relaxed)) {
+    }
+    return pointer;
+}
+
+static bool is_handed_out(const void *pointer)
+{
+    uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
+    return address >= lowest.load(std::memory_order_relaxed) &&
+           address <= highest.load(std::memory_order_relaxed);
+}
+
+/* What small arrays do comes straight from the entry of each function, by a jump: the rest is in
+ * functions of its own. */
+[[gnu::noinline]] static void *malloc_buffer(size_t size)
+{
+    return hand_out(tide_buffer_acquire(state.buffers, size));
 }
 
 static void *handler_malloc(void *, size_t size)
 {
     if (TIDE_LIKELY(size < state.least))
         return state.plain.malloc(state.plain.ctx, size);
-    tide_buffer buffer = tide_buffer_acquire(state.buffers, size);
-    return buffer.generation != 0 ? tide_buffer_pointer(state.buffers, buffer) : nullptr;
+    return malloc_buffer(size);
 }
 
 static void *handler_calloc(void *, size_t count, size_t each)
@@ -42,17 +81,26 @@ static void *handler_calloc(void *, size_t count, size_t each)
         return nullptr;
     if (TIDE_LIKELY(size < state.least))
         return state.plain.calloc(state.plain.ctx, count, each);
-    tide_buffer buffer = tide_buffer_acquire_zeroed(state.buffers, size);
-    return buffer.generation != 0 ? tide_buffer_pointer(state.buffers, buffer) : nullptr;
+    return hand_out(tide_buffer_acquire_zeroed(state.buffers, size));
+}
+
+[[gnu::noinline]] static void free_aligned(void *pointer, size_t size)
+{
+    tide_buffer buffer = {0, 0};
+    if (is_handed_out(pointer))
+        buffer = tide_buffer_of(state.buffers, pointer);
+    if (buffer.generation == 0)
+        state.plain.free(state.plain.ctx, pointer, size);
+    else
+        (void)tide_buffer_release(state.buffers, buffer);
 }
 
 static void handler_free(void *, void *pointer, size_t size)
 {
-    tide_buffer buffer = buffer_at(pointer);
-    if (TIDE_LIKELY(buffer.generation == 0))
+    if (TIDE_LIKELY(!may_be_buffer(pointer)))
         state.plain.free(state.plain.ctx, pointer, size);
     else
-        (void)tide_buffer_release(state.buffers, buffer);
+        free_aligned(pointer, size);
 }
 
 /* In place within the bucket, unless three quarters of it would lie idle. */

@@ -9,15 +9,12 @@ static int import_numpy()
     return 0;
 }
 
+static bool loaded; /* The module's types are the process's. */
+
+/* nanobind's own function, by another name: it changes what the module has that is loaded already. */
+#define PyInit__core tidepool_init_core
 NB_MODULE(_core, m)
 {
-    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
-        PyErr_SetString(
-            PyExc_ImportError,
-            "tidepool works in the main interpreter only, and this is a subinterpreter: "
-            "its memory would outlive it");
-        throw nb::python_error();
-    }
     nb::set_leak_warnings(false); /* each thread's own pool lives to the end of the process */
     if (import_numpy() != 0)
         throw nb::python_error();
@@ -30,4 +27,27 @@ NB_MODULE(_core, m)
     core::bind_buffers(m);
     core::bind_dlpack(m);
     core::bind_steer(m);
+    core::bind_frameworks(m);
+    loaded = true;
+}
+#undef PyInit__core
+
+static const char *refusal()
+{
+    if (PyInterpreterState_Get() != PyInterpreterState_Main())
+        return "tidepool works in the main interpreter only, and this is a subinterpreter: "
+               "its memory would outlive it";
+    if (loaded)
+        return "tidepool cannot be loaded twice in a process: it was taken out of sys.modules, and "
+               "its memory is still there";
+    return nullptr;
+}
+
+PyMODINIT_FUNC PyInit__core()
+{
+    const char *why = refusal();
+    if (why == nullptr)
+        return tidepool_init_core();
+    PyErr_SetString(PyExc_ImportError, why);
+    return nullptr;
 }

@@ -43,6 +43,7 @@ Site *site_named(const std::string &name)
     auto found = named.find(name);
     if (found != named.end())
         return &found->second;
+    want_name(name);
     tide_site *site = named.size() < places_max ? tide_site_register(name.c_str()) : nullptr;
     if (site == nullptr)
         return site_shared();
@@ -132,6 +133,7 @@ static tide_check level_of(int level)
 static void pool_init(Pool *self, const std::string &name, size_t limit_bytes, int check_level)
 {
     tide_pool_options options = {};
+    want_name(name);
     options.name = name.c_str();
     options.limit_bytes = limit_bytes;
     options.check = level_of(check_level);

@@ -401,6 +401,14 @@ static PyObject *scope_is_open(PyObject *self, void *)
     return PyBool_FromLong(reinterpret_cast<Scope *>(self)->state == scope_open);
 }
 
+/* Without it the oldest protocols of pickle write something, which then nobody can read. */
+static PyObject *never_pickled(PyObject *self, PyObject *)
+{
+    return PyErr_Format(PyExc_TypeError, "cannot pickle '%s' object", Py_TYPE(self)->tp_name);
+}
+
+static PyMethodDef hold_methods[] = {{"__reduce__", never_pickled, METH_NOARGS, nullptr}, {}};
+
 static PyGetSetDef scope_members[] = {{"pool", scope_pool, nullptr, "The pool.", nullptr},
                                       {"site", scope_site, nullptr, "Where it is opened.", nullptr},
                                       {"open", scope_is_open, nullptr, "Is it open?", nullptr},
@@ -422,6 +430,7 @@ void bind_scope(nb::module_ &m)
     methods.push_back({"__exit__",
                        reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(scope_exit)),
                        METH_FASTCALL, nullptr});
+    methods.push_back({"__reduce__", never_pickled, METH_NOARGS, nullptr});
     for (PyMethodDef *method = array_methods; method->ml_name != nullptr; method++)
         methods.push_back(*method);
     methods.push_back({});
@@ -438,6 +447,7 @@ void bind_scope(nb::module_ &m)
     scope_type = make_type(m, &scope_spec, "Scope");
     PyType_Slot hold_slots[] = {
         {Py_tp_dealloc, reinterpret_cast<void *>(hold_dealloc)},
+        {Py_tp_methods, hold_methods},
         {Py_tp_doc, const_cast<char *>("Holds an array's memory: the array's base.")},
         {}};
     PyType_Spec hold_spec = {"tidepool._core.Hold", sizeof(Hold), 0,

@@ -2,8 +2,12 @@
 /* Settings, sites, facts, profiles and rounds of learning. */
 #include "core.h"
 
+#include "gil.h"
+
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <nanobind/stl/string.h>
 #include <new>
 #include <tidepool/facts.h>
@@ -121,44 +125,42 @@ static tide_site *site_by_name(const std::string &name)
 /* A handler of events may want the GIL, so a round is made without it. */
 static tide_status settle(int timeout_ms)
 {
-    nb::gil_scoped_release released;
-    return tide_settle(timeout_ms);
+    return without_gil([=] { return tide_settle(timeout_ms); });
 }
 
 static tide_status step()
 {
-    nb::gil_scoped_release released;
-    return tide_step();
+    return without_gil(tide_step);
 }
 
 /* ---- facts ---- */
 
-static tide_status facts_write(std::string *text)
-{
-    nb::gil_scoped_release released;
-    char *bytes = nullptr;
+struct Text {
+    char *bytes = nullptr; /* of malloc */
     size_t count = 0;
-    FILE *out = open_memstream(&bytes, &count);
+};
+
+static tide_status facts_write(Text *text)
+{
+    FILE *out = open_memstream(&text->bytes, &text->count);
     if (out == nullptr)
         return TIDE_ERROR_MEMORY;
     tide_status status = tide_facts_write(out);
     if (fclose(out) != 0 && status == TIDE_OK)
         status = TIDE_ERROR_MEMORY;
-    if (status == TIDE_OK)
-        text->assign(bytes, count);
-    free(bytes);
     return status;
 }
 
 /* One line of JSON. */
-static std::string facts_text()
+static nb::str facts_text()
 {
-    std::string text;
-    tide_status status = facts_write(&text);
+    Text text;
+    tide_status status = without_gil([&] { return facts_write(&text); });
+    std::unique_ptr<char, decltype(&free)> owned(text.bytes, free);
     if (status == TIDE_ERROR_MEMORY)
         throw std::bad_alloc();
     check(status);
-    return text;
+    return nb::str(text.bytes, text.count);
 }
 
 /* ---- events ---- */
@@ -184,20 +186,22 @@ static void event_tell(const tide_event *event, void *)
 {
     if (!Py_IsInitialized())
         return;
-    nb::gil_scoped_acquire held;
+    PyGILState_STATE held = gil_take();
     PyObject *function = Py_XNewRef(event_function);
-    if (function == nullptr)
-        return;
     try {
-        nb::borrow(function)(event_describe(event));
+        if (function != nullptr)
+            nb::borrow(function)(event_describe(event));
     } catch (nb::python_error &error) {
         error.discard_as_unraisable("tidepool.on_event");
     }
-    Py_DECREF(function);
+    Py_XDECREF(function);
+    PyGILState_Release(held);
 }
 
 static void event_set(nb::object function)
 {
+    if (!function.is_none() && !PyCallable_Check(function.ptr()))
+        throw nb::type_error("a function is wanted, or None");
     PyObject *before = event_function;
     event_function = function.is_none() ? nullptr : Py_NewRef(function.ptr());
     Py_XDECREF(before);
@@ -208,22 +212,20 @@ static void event_set(nb::object function)
 static void events_end()
 {
     event_set(nb::none());
-    nb::gil_scoped_release released;
-    (void)tide_keeper_stop();
+    (void)without_gil(tide_keeper_stop);
 }
 
 /* ---- profiles ---- */
 
 typedef tide_status profile_function(const char *path);
 
-static void profile_call(profile_function *call, const std::string &path)
+/* A path is bytes: it need be no text. */
+static void profile_call(profile_function *call, const nb::bytes &path)
 {
-    tide_status status;
-    {
-        nb::gil_scoped_release released;
-        status = call(path.c_str());
-    }
-    check(status);
+    const char *name = path.c_str();
+    if (strlen(name) != path.size())
+        throw nb::value_error("a path has no zero byte in it");
+    check(without_gil([=] { return call(name); }));
 }
 
 static nb::str error_last()
@@ -258,13 +260,13 @@ void bind_steer(nb::module_ &m)
     m.def("event_set", &event_set, nb::arg("function").none());
     m.def("events_end", &events_end);
     m.def(
-        "profile_save", [](const std::string &path) { profile_call(tide_profile_save, path); },
+        "profile_save", [](const nb::bytes &path) { profile_call(tide_profile_save, path); },
         nb::arg("path"));
     m.def(
-        "profile_load", [](const std::string &path) { profile_call(tide_profile_load, path); },
+        "profile_load", [](const nb::bytes &path) { profile_call(tide_profile_load, path); },
         nb::arg("path"));
     m.def(
-        "profile_merge", [](const std::string &path) { profile_call(tide_profile_merge, path); },
+        "profile_merge", [](const nb::bytes &path) { profile_call(tide_profile_merge, path); },
         nb::arg("path"));
     m.def("facts_text", &facts_text);
     m.def("error_last", &error_last);

@@ -59,6 +59,8 @@ class Pool(_core.Pool):
     """
 
     def __init__(self, name: str = "python", limit_bytes: int = 0, check: int = 0) -> None:
+        if limit_bytes < 0:
+            raise ValueError("a limit is not negative")
         super().__init__(name, limit_bytes, check)
         key = id(self)
         _pools[key] = weakref.ref(self, lambda _: _pools.pop(key, None))
@@ -69,6 +71,9 @@ class Pool(_core.Pool):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a pool is memory of this process: it cannot be pickled or copied")
+
     def __repr__(self) -> str:
         if self.closed:
             return f"<tidepool.Pool {self.name!r}, closed>"
@@ -78,7 +83,10 @@ class Pool(_core.Pool):
         from .steer import table
         if self.closed:
             return table(repr(self), ["closed"], [])
-        return table(repr(self), ["", ""], list(self.stats().items()))
+        try:
+            return table(repr(self), ["", ""], list(self.stats().items()))
+        except ThreadError:
+            return table(repr(self), ["another thread's"], [])
 
 
 def from_dlpack(x: Any) -> NDArray[Any]:
@@ -133,13 +141,16 @@ def scoped(function: Function | None = None, *, pool: Pool | None = None) -> Any
     """
     if function is None:
         return functools.partial(scoped, pool=pool)
+    if not callable(function):
+        raise TypeError(f"a function is wanted, not {function!r}")
+    if pool is not None and not isinstance(pool, Pool):
+        raise TypeError(f"a tidepool.Pool is wanted, not {pool!r}")
     wrapped = inspect.unwrap(function)
     if (inspect.isgeneratorfunction(wrapped) or inspect.iscoroutinefunction(wrapped)
             or inspect.isasyncgenfunction(wrapped)):
-        raise TypeError(f"{function.__qualname__} is a generator or coroutine: it would be suspended "
+        raise TypeError(f"{_name(wrapped)} is a generator or coroutine: it would be suspended "
                         "inside of its scope; give it a pool of its own and open scopes in it")
-    code = wrapped.__code__
-    site = f"{wrapped.__qualname__} ({code.co_filename}:{code.co_firstlineno})"
+    site = _name(wrapped)
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
@@ -147,6 +158,13 @@ def scoped(function: Function | None = None, *, pool: Pool | None = None) -> Any
             return function(*args, scope=scope, **keywords)
 
     return call
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """What it is called, and where it is, if it is a function of Python's."""
+    name = getattr(function, "__qualname__", None) or repr(function)
+    code = getattr(function, "__code__", None)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else str(name)
 
 
 def _end() -> None:

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What is known of this process: as a dict, and as the page that the command `tidepool report` makes."""
+"""What is known of this process: as a dict, and as the page that the command `tidepool report` makes.
+
+What it needs of Python's own library is imported where it is used: most programs ask for no page."""
 from __future__ import annotations
 
-import json
 import os
-import pathlib
-import shutil
-import subprocess
 import sys
-import tempfile
 import time
 from typing import Any
 
@@ -24,6 +21,8 @@ def facts() -> dict[str, Any]:
     >>> facts()["pid"] == os.getpid()
     True
     """
+    import json
+
     known: dict[str, Any] = json.loads(_core.facts_text())
     return known
 
@@ -35,6 +34,11 @@ def report(path: str | os.PathLike[str]) -> None:
     jansson; FileNotFoundError if there is none on the PATH, RuntimeError with its words if it makes
     no page. For a page of a whole run, with what changed in it: `tidepool record -o FILE python …`.
     """
+    import pathlib
+    import shutil
+    import subprocess
+    import tempfile
+
     command = shutil.which("tidepool")
     if command is None:
         raise FileNotFoundError("there is no command `tidepool` on the PATH: build the library with jansson and "
@@ -55,6 +59,8 @@ def _plain(word: str) -> str:
 
 def _record() -> str:
     """A record of one look, of a process that has not ended."""
+    import json
+
     head = {"format": "tidepool-record", "format_version": 1, "program": [_plain(word) for word in sys.orig_argv], "pid": os.getpid(),
             "started_wall_ns": time.time_ns(), "period_ms": 0}
     return json.dumps(head) + "\n" + _core.facts_text() + json.dumps({"end": {}}) + "\n"

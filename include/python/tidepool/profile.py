@@ -9,16 +9,16 @@ from . import _core
 __all__ = ["load", "merge", "save"]
 
 
-def save(path: str | os.PathLike[str]) -> None:
+def save(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
     """Writes the profiles of all sites to a file, which a reader sees whole or not at all."""
-    _core.profile_save(os.fspath(path))
+    _core.profile_save(os.fsencode(path))
 
 
-def load(path: str | os.PathLike[str]) -> None:
+def load(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
     """Reads profiles from a file, in place of those that were loaded before."""
-    _core.profile_load(os.fspath(path))
+    _core.profile_load(os.fsencode(path))
 
 
-def merge(path: str | os.PathLike[str]) -> None:
+def merge(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> None:
     """Reads profiles from a file, besides those that were loaded before."""
-    _core.profile_merge(os.fspath(path))
+    _core.profile_merge(os.fsencode(path))

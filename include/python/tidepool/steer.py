@@ -2,19 +2,22 @@
 """Seeing what the library does, and telling it what to do."""
 from __future__ import annotations
 
-import html
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _core
+
+if TYPE_CHECKING:
+    import logging
 
 Event = dict[str, Any]
 
 
 def table(title: str, heads: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """A table in HTML."""
+    import html
+
     def line(tag: str, cells: Iterable[object]) -> str:
         return "<tr>" + "".join(f"<{tag}>{html.escape(str(c))}</{tag}>" for c in cells) + "</tr>"
     body = "".join(line("td", row) for row in rows)
@@ -93,6 +96,8 @@ class Settings(MutableMapping[str, float]):
     """
 
     def __getitem__(self, name: str) -> float:
+        if not isinstance(name, str):
+            raise KeyError(name)
         return _core.setting_get(name)
 
     def __setitem__(self, name: str, value: float) -> None:
@@ -130,8 +135,11 @@ def on_event(function: Callable[[Event], object] | None) -> None:
     _core.event_set(function)
 
 
-def log_events(logger: logging.Logger | None = None, level: int = logging.INFO) -> None:
-    """Has each event of learning logged (logger `tidepool`, unless another is given)."""
+def log_events(logger: logging.Logger | None = None, level: int = 20) -> None:
+    """Has each event of learning logged: by the logger `tidepool`, unless another is given, at the level
+    INFO (20)."""
+    import logging
+
     chosen = logger or logging.getLogger("tidepool")
 
     def tell(event: Mapping[str, Any]) -> None:

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT
+"""What a program does wrong, or at the wrong time: the right exception, and nothing is lost."""
+import copy
+import functools
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy
+import pytest
+
+import tidepool
+
+
+@pytest.fixture
+def pool():
+    made = tidepool.Pool("misused")
+    yield made
+    assert made.depth == 0
+    made.check()
+
+
+def program(script):
+    """In a process of its own, which ends well."""
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", textwrap.dedent(script)], capture_output=True, text=True,
+                          timeout=100, check=False)
+    assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def elsewhere(function):
+    """What it returns, or raises, in another thread."""
+    told = []
+
+    def run():
+        try:
+            told.append((function(), None))
+        except BaseException as error:  # noqa: BLE001
+            told.append((None, error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join(60)
+    (value, error), = told
+    if error is not None:
+        raise error
+    return value
+
+
+# ---- copies ----
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_nothing_of_the_process_is_pickled(pool, protocol):
+    with pool.scope() as s:
+        hold = s.empty(3).base
+        for one in (pool, s, hold, tidepool.Buffers(), tidepool.Buffers().acquire(10)):
+            with pytest.raises(TypeError, match="cannot"):
+                pickle.dumps(one, protocol)
+        del hold
+    with pool.scope() as s:
+        a = s.arange(5)
+        assert (pickle.loads(pickle.dumps(a, protocol)) == a).all()
+        del a
+    assert pool.stats()["pinned"] == 0
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
+def test_nothing_of_the_process_is_copied(pool, way):
+    with pool.scope() as s:
+        for one in (pool, s, tidepool.Buffers(), tidepool.Buffers().acquire(10)):
+            with pytest.raises(TypeError, match="cannot"):
+                way(one)
+        a = s.arange(5)
+        b = way(a)
+        del a
+    assert b.tolist() == [0, 1, 2, 3, 4] and pool.stats()["pinned"] == 0
+
+
+# ---- arguments ----
+
+
+def test_names_with_a_zero_byte(pool):
+    for make in (tidepool.Pool, tidepool.Buffers, pool.scope):
+        with pytest.raises(ValueError, match="zero byte"):
+            make("a\0b")
+    for act in (tidepool.profile.save, tidepool.profile.load, tidepool.profile.merge):
+        with pytest.raises(ValueError, match="zero byte"):
+            act("a\0b")
+
+
+def test_sizes_that_cannot_be(pool):
+    buffers = tidepool.Buffers()
+    for size, error in ((1 << 80, MemoryError), (-1 << 80, ValueError), (1.5, TypeError), ("1", TypeError)):
+        with pytest.raises(error):
+            buffers.acquire(size)
+    assert buffers.acquire(numpy.int64(7)).nbytes == 7
+    with pytest.raises(ValueError, match="limit"):
+        tidepool.Pool(limit_bytes=-1)
+
+
+def test_paths_that_are_no_text(tmp_path):
+    path = os.fsencode(tmp_path) + b"/\xff"
+    tidepool.profile.save(path)
+    assert os.path.exists(path)
+    tidepool.profile.load(os.fsdecode(path))
+
+
+def test_settings_by_what_is_no_name():
+    assert 3 not in tidepool.settings and None not in tidepool.settings
+    with pytest.raises(KeyError):
+        tidepool.settings[3]
+
+
+def test_what_is_no_function_or_pool():
+    for act in (tidepool.on_event, tidepool.scoped, lambda x: tidepool.scoped(pool=x)(lambda scope: None)):
+        with pytest.raises(TypeError, match="wanted"):
+            act(3)
+
+
+def test_scoped_takes_whatever_can_be_called():
+    class Called:
+        def __call__(self, n, *, scope):
+            return scope.full(n, 2.0)
+
+    for function in (Called(), functools.partial(lambda m, n, *, scope: scope.full(n, m), 2.0)):
+        assert tidepool.scoped(function)(3).tolist() == [2, 2, 2]
+
+    async def coroutine(n, *, scope):
+        pass
+
+    with pytest.raises(TypeError, match="coroutine"):
+        tidepool.scoped(functools.partial(coroutine, 3))
+
+
+# ---- buffers, again and too late ----
+
+
+def test_a_released_buffer_is_not_entered():
+    b = tidepool.Buffers().acquire(10)
+    with b:
+        pass
+    with pytest.raises(tidepool.StaleError):
+        with b:
+            raise AssertionError
+
+
+def test_an_exception_says_more_than_a_view_that_is_left():
+    buffers = tidepool.Buffers()
+
+    def fail():
+        with buffers.acquire(10) as b:
+            view = memoryview(b)
+            raise KeyError(len(view))
+
+    with pytest.raises(KeyError) as caught:
+        fail()
+    assert buffers.stats()["live"] == 1  # the frame has the view
+    del caught
+    gc.collect()
+    assert buffers.stats()["live"] == 0
+    with pytest.raises(BufferError):
+        with buffers.acquire(10) as b:
+            view = memoryview(b)
+    assert len(view) == 10
+
+
+# ---- other threads ----
+
+
+def test_another_thread_sees_a_pool_and_uses_none_of_it(pool):
+    s = pool.scope().__enter__()
+    a = s.full(10, 1.0)
+    for use in (lambda: s.empty(3), lambda: s.__exit__(None, None, None), lambda: pool.scope().__enter__(), pool.stats,
+                pool.trim, pool.check, pool.close, lambda: pool.depth):
+        with pytest.raises(tidepool.ThreadError):
+            elsewhere(use)
+    assert elsewhere(lambda: (pool.closed, pool.name, s.open)) == (False, "misused", True)
+    assert "misused" in elsewhere(lambda: repr(pool)) and "another thread" in elsewhere(pool._repr_html_)
+    s.__exit__(None, None, None)
+    assert (a == 1).all()
+
+
+def test_a_pool_that_is_adopted_within_a_scope(pool):
+    def there():
+        pool.adopt()
+        with pool.scope() as inner:
+            return inner.full(10, 3.0)
+
+    with pool.scope() as s:
+        a = s.full(10, 1.0)
+        b = elsewhere(there)
+        with pytest.raises(tidepool.ThreadError):
+            s.empty(3)
+        pool.adopt()
+        c = s.full(10, 4.0)
+    with pool.scope() as s:
+        s.full(10, 9.0)
+    assert [one.tolist() for one in (a, b, c)] == [[1] * 10, [3] * 10, [4] * 10]
+
+
+# ---- the interpreter ----
+
+
+def test_threads_that_settle_as_the_interpreter_ends():
+    """Python ends them as they come back for the GIL, which no function of nanobind lets pass."""
+    told = program("""
+        import threading, time, tidepool
+        tidepool.on_event(lambda event: time.sleep(0.001))
+        begun = threading.Semaphore(0)
+        def work():
+            pool = tidepool.Pool()
+            begun.release()
+            while True:
+                for i in range(100):
+                    with pool.scope(f"site {i % 7}") as s:
+                        s.empty(3, "u2" if i % 2 else "f4")
+                for call in (lambda: tidepool.settle(20), tidepool.step, tidepool.facts):
+                    try:
+                        call()
+                    except RuntimeError:
+                        pass
+        for _ in range(4):
+            threading.Thread(target=work, daemon=True).start()
+            begun.acquire()
+        time.sleep(0.2)
+        print("ends")
+    """)
+    assert told == "ends\n"
+
+
+def test_a_refused_subinterpreter_changes_nothing():
+    told = program("""
+        import numpy, tidepool
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            import _interpreters as interpreters
+        one = interpreters.create()
+        interpreters.run_string(one, "import warnings; warnings.simplefilter('ignore')\\ntry: import tidepool\\n"
+                                     "except ImportError as error: print('refused')")
+        interpreters.destroy(one)
+        with tidepool.Pool().scope() as s:
+            print(s.ones(3).sum())
+    """)
+    assert "refused" in told and told.endswith("3.0\n"), told
+
+
+def test_the_module_is_not_loaded_twice():
+    told = program("""
+        import sys, tidepool
+        pool = tidepool.Pool()
+        mine = {name: sys.modules.pop(name) for name in list(sys.modules) if name.startswith("tidepool")}
+        try:
+            import tidepool
+        except ImportError as error:
+            print(error)
+        sys.modules.update(mine)
+        with mine["tidepool"].Pool().scope() as s, pool.scope() as t:
+            print(s.ones(3).sum() + t.ones(3).sum())
+    """)
+    assert "twice" in told and told.endswith("6.0\n"), told
+
+
+def test_what_is_open_and_alive_at_the_end():
+    told = program("""
+        import sys, numpy, tidepool, tidepool.numpy, atexit
+        tidepool.numpy.use()
+        pool, buffers = tidepool.Pool(), tidepool.Buffers()
+        s = pool.scope().__enter__()
+        buffer = buffers.acquire(100)
+        sys.kept = [pool, s, s.full(10, 1.0), buffer, memoryview(buffer), numpy.from_dlpack(buffer), numpy.ones(1 << 17),
+                    tidepool.from_dlpack(numpy.ones(1 << 17))]
+        ring = [sys.kept]
+        ring.append(ring)
+        def last():
+            with pool.scope() as t:
+                print(t.ones(3).sum())
+        atexit.register(last)
+    """)
+    assert told == "3.0\n"
+
+
+def test_a_forked_child_in_a_scope(pool):
+    with pool.scope() as s:
+        a = s.full(1000, 1.0)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                b = s.full(1000, 2.0)
+                s.__exit__(None, None, None)
+                status = 0 if (a == 1).all() and (b == 2).all() and pool.depth == 0 else 2
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        b = s.full(1000, 3.0)
+    assert (a == 1).all() and (b == 3).all()
