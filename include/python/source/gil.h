@@ -8,8 +8,7 @@
 #ifndef TIDEPOOL_PYTHON_GIL_H
 #define TIDEPOOL_PYTHON_GIL_H
 
-#include "core.h"
-
+#include <Python.h>
 #include <cxxabi.h>
 #include <unistd.h>
 
