@@ -36,11 +36,10 @@ static tide_buffer buffer_at(void *pointer)
  * had it from who got it, and with it the bounds. */
 static std::atomic<uintptr_t> lowest{UINTPTR_MAX}, highest{0};
 
-static void *hand_out(tide_buffer buffer)
+static void *hand_out(void *pointer)
 {
-    if (buffer.generation == 0)
+    if (pointer == nullptr)
         return nullptr;
-    void *pointer = tide_buffer_pointer(state.buffers, buffer);
     uintptr_t address = reinterpret_cast<uintptr_t>(pointer);
     uintptr_t low = lowest.load(std::memory_order_relaxed);
     uintptr_t high = highest.load(std::memory_order_relaxed);
@@ -64,7 +63,9 @@ static bool is_handed_out(const void *pointer)
  * functions of its own. */
 [[gnu::noinline]] static void *malloc_buffer(size_t size)
 {
-    return hand_out(tide_buffer_acquire(state.buffers, size));
+    void *pointer;
+    (void)tide_buffer_acquire_pointer(state.buffers, size, &pointer); /* found by its address */
+    return hand_out(pointer);
 }
 
 static void *handler_malloc(void *, size_t size)
@@ -81,7 +82,8 @@ static void *handler_calloc(void *, size_t count, size_t each)
         return nullptr;
     if (TIDE_LIKELY(size < state.least))
         return state.plain.calloc(state.plain.ctx, count, each);
-    return hand_out(tide_buffer_acquire_zeroed(state.buffers, size));
+    tide_buffer buffer = tide_buffer_acquire_zeroed(state.buffers, size);
+    return hand_out(buffer.generation != 0 ? tide_buffer_pointer(state.buffers, buffer) : nullptr);
 }
 
 [[gnu::noinline]] static void free_aligned(void *pointer, size_t size)
