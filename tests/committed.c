@@ -25,6 +25,7 @@
 
 #include <tidepool/buffers.h>
 
+#include "runtime/base/assert.h"
 #include "runtime/base/shim.h"
 #include "runtime/base/test_hooks.h"
 #include "runtime/pool/core.h"
@@ -131,16 +132,22 @@ static void two_hundred_pools_count_as_they_are_used(void **state)
     expect_counted("those that are kept of them", counted_kib() - before, 0, 20 * POOL_KIB);
 }
 
+/* A library that walks the pool after each cold call takes a square of the time. */
+enum { WALKS = TIDE_ASSERT_LEVEL >= 2 };
+
 /* Slots are opened in steps, to the last one. */
 static void a_row_may_be_as_long_as_ever(void **state)
 {
     (void)state;
     tide_pool *pool = make_used();
-    size_t count = 1;
-    while (tide_acquire(pool, double, 1) != NULL)
+    size_t count = 1, most = WALKS ? 2000 : TIDE_ROW_MAX;
+    while (count < most && tide_acquire(pool, double, 1) != NULL)
         count++;
-    assert_int_equal(tide_error_status(), TIDE_ERROR_LIMIT);
-    assert_int_equal(count, TIDE_ROW_MAX);
+    assert_int_equal(count, most);
+    if (!WALKS) {
+        assert_null(tide_acquire(pool, double, 1));
+        assert_int_equal(tide_error_status(), TIDE_ERROR_LIMIT);
+    }
     assert_int_equal(tide_pool_check(pool), TIDE_OK);
     assert_int_equal(tide_pool_empty(pool), TIDE_OK);
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
@@ -181,14 +188,14 @@ static void reset_under_scopes(tide_pool *pool, size_t depth)
     if (depth > 0)
         reset_under_scopes(pool, depth - 1);
     else
-        assert_in_range(pool->core->abandoned.count, 4500, TIDE_ABANDON_MAX);
+        assert_in_range(pool->core->abandoned.count, WALKS ? 500 : 4500, TIDE_ABANDON_MAX);
 }
 
 static void thousands_of_levels_may_be_rewound_under(void **state)
 {
     (void)state;
     tide_pool *pool = make_used();
-    reset_under_scopes(pool, 5000);
+    reset_under_scopes(pool, WALKS ? 600 : 5000);
     assert_int_equal(tide_pool_check(pool), TIDE_OK);
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
 }
@@ -348,7 +355,7 @@ static void in_child(void (*function)(void))
 static void what_cannot_be_opened_is_refused(void **state)
 {
     (void)state;
-    if (!measured)
+    if (!measured || WALKS)
         return;
     in_child(refuse_pools);
     in_child(refuse_buffers);
