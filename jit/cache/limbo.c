@@ -14,6 +14,7 @@
 typedef struct waiting {
     struct waiting *next;
     tide_artefact *artefact;
+    bool shared; /* waits for nobody, and does not count */
 } waiting;
 
 /* Guarded by the registry. Retired code waits in `arrived` until the pools are asked anew; it is in
@@ -28,15 +29,17 @@ static struct {
 
 bool tide_limbo_looks_at_sleepers = true;
 
-void tide_limbo_add(tide_artefact *artefact)
+void tide_limbo_add(tide_artefact *artefact, bool shared)
 {
     tide_assert(artefact != NULL);
     waiting *made = tide_os_resize(NULL, sizeof *made);
-    __atomic_fetch_add(&limbo.count, 1, __ATOMIC_RELAXED);
+    waiting **list = shared ? &limbo.free : &limbo.arrived;
+    if (!shared)
+        __atomic_fetch_add(&limbo.count, 1, __ATOMIC_RELAXED);
     if (made == NULL)
         return; /* for good */
-    *made = (waiting){limbo.arrived, artefact};
-    limbo.arrived = made;
+    *made = (waiting){*list, artefact, shared};
+    *list = made;
 }
 
 size_t tide_limbo_count(void)
@@ -192,7 +195,7 @@ static void limbo_inherit(waiting **list)
 {
     size_t count = 0;
     for (const waiting *one = *list; one != NULL; one = one->next)
-        count++;
+        count += !one->shared;
     limbo_append(&limbo.inherited, *list);
     *list = NULL;
     tide_assert(tide_limbo_count() >= count);
@@ -242,7 +245,8 @@ static waiting *limbo_take_free(void)
     waiting *first = limbo.free;
     if (first != NULL) {
         limbo.free = first->next;
-        __atomic_fetch_sub(&limbo.count, 1, __ATOMIC_RELAXED);
+        if (!first->shared)
+            __atomic_fetch_sub(&limbo.count, 1, __ATOMIC_RELAXED);
     }
     tide_registry_unlock();
     return first;
@@ -251,9 +255,10 @@ static waiting *limbo_take_free(void)
 size_t tide_limbo_unload(void)
 {
     size_t unloaded = 0;
-    for (waiting *one; (one = limbo_take_free()) != NULL; unloaded++) {
+    for (waiting *one; (one = limbo_take_free()) != NULL;) {
         tide_artefact *artefact = one->artefact;
         tide_assert(artefact != NULL);
+        unloaded += !one->shared;
         tide_os_free(one); /* before the linker is called: a fork would leave it to nobody */
         tide_artefact_drop(artefact);
     }

@@ -39,16 +39,16 @@
  * are unloaded. What waits for a thread that neither sleeps nor comes by is bounded by the setting
  * `limbo_max`, beyond which nothing new is compiled.
  *
- * Dispatches have no pool, so (2) fails for them. A retired dispatch waits here like everything
- * else, but its code is never the artefact's last use (jit/cache/shared.h). */
+ * Dispatches have no pool, so (2) fails for them: their code stays (jit/cache/shared.h), so its
+ * uses are given up without a question, and nothing is told of that. */
 #ifndef TIDEPOOL_JIT_CACHE_LIMBO_H
 #define TIDEPOOL_JIT_CACHE_LIMBO_H
 
 #include "jit/cache/artefact.h"
 
-/* Takes over the use of the artefact that a plan had; its pointers are turned already. When memory
- * is short it stays for good. Registry locked. */
-void tide_limbo_add(tide_artefact *artefact);
+/* Takes over the use of the artefact that a plan had; its pointers are turned already. `shared`: it
+ * is not the artefact's last use. When memory is short it stays for good. Registry locked. */
+void tide_limbo_add(tide_artefact *artefact, bool shared);
 
 /* Asks and looks, once a round. Registry locked. */
 void tide_limbo_round(void);

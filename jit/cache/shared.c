@@ -6,17 +6,23 @@
 
 static tide_artefact *shared[2][TIDE_PLAN_METHODS + 1]; /* by whether it counts, and tests */
 
-bool tide_shared_holds(tide_kind kind, uint32_t tests, bool counts)
+static tide_artefact **shared_place(const tide_spec *spec)
 {
-    tide_assert(kind != TIDE_KIND_DISPATCH || (tests > 0 && tests <= TIDE_PLAN_METHODS));
-    return kind == TIDE_KIND_DISPATCH && shared[counts][tests] != NULL;
+    tide_assert(spec->kind == TIDE_KIND_DISPATCH);
+    tide_assert(spec->item_count > 0 && spec->item_count <= TIDE_PLAN_METHODS);
+    return &shared[spec->count][spec->item_count];
+}
+
+bool tide_shared_holds(const tide_spec *spec)
+{
+    return spec->kind == TIDE_KIND_DISPATCH && *shared_place(spec) != NULL;
 }
 
 tide_artefact *tide_shared_find(const tide_spec *spec)
 {
-    if (!tide_shared_holds(spec->kind, spec->item_count, spec->count))
+    if (!tide_shared_holds(spec))
         return NULL;
-    tide_artefact *found = shared[spec->count][spec->item_count];
+    tide_artefact *found = *shared_place(spec);
     tide_artefact_use(found);
     return found;
 }
@@ -24,9 +30,9 @@ tide_artefact *tide_shared_find(const tide_spec *spec)
 void tide_shared_keep(const tide_spec *spec, tide_artefact *artefact)
 {
     tide_assert(artefact != NULL);
-    if (spec->kind != TIDE_KIND_DISPATCH ||
-        tide_shared_holds(spec->kind, spec->item_count, spec->count))
+    if (spec->kind != TIDE_KIND_DISPATCH || *shared_place(spec) == artefact)
         return;
     tide_artefact_use(artefact);
-    shared[spec->count][spec->item_count] = artefact;
+    if (*shared_place(spec) == NULL)
+        *shared_place(spec) = artefact;
 }

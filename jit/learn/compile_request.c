@@ -74,15 +74,19 @@ static bool request_batch_holds(const batch *b, const char *stem)
     return false;
 }
 
-/* Is code under this stem with the stager already? */
-static bool request_is_out(const char *stem)
+static bool request_any_holds(const batch *list, const char *stem)
 {
-    bool out = false;
-    for (const batch *b = request_gathered; b != NULL; b = b->next)
-        out |= request_batch_holds(b, stem);
-    for (const batch *b = request_out; b != NULL; b = b->next)
-        out |= request_batch_holds(b, stem);
-    return out;
+    for (; list != NULL; list = list->next)
+        if (request_batch_holds(list, stem))
+            return true;
+    return false;
+}
+
+/* Has another site ordered code under this stem, which has not come yet? */
+static bool request_is_ordered(const char *stem)
+{
+    return request_any_holds(request_gathered, stem) || request_any_holds(request_out, stem) ||
+           request_any_holds(request_arrived, stem);
 }
 
 /* The first batch that has room for the stem, or a new one; NULL without memory. */
@@ -106,17 +110,26 @@ static tide_learned *request_wanted(const tide_site *site, uint64_t round)
     return plan->state == TIDE_CODE_WANTED && round >= plan->retry_round ? plan : NULL;
 }
 
-/* Need nothing be compiled? */
-static bool request_is_at_hand(const tide_learned *plan)
+bool tide_compile_request_at_hand(const tide_learner *learner, const tide_learned *plan)
 {
-    bool counts = tide_setting_get(TIDE_SETTING_count_runs) != 0;
-    return tide_shared_holds(plan->code.kind, plan->items.count, counts);
+    if (learner->site->kind != TIDE_KIND_DISPATCH)
+        return false;
+    tide_spec spec;
+    tide_learner_spec(learner, plan, &spec);
+    return tide_shared_holds(&spec);
+}
+
+/* Dispatches share their code: there, or with the stager for another site. */
+static bool request_comes_for_nothing(const tide_learner *learner, const tide_learned *plan)
+{
+    return learner->site->kind == TIDE_KIND_DISPATCH &&
+           (tide_compile_request_at_hand(learner, plan) || request_is_ordered(plan->stem));
 }
 
 void tide_compile_request_weigh(const tide_site *site, uint64_t round)
 {
     const tide_learned *plan = request_wanted(site, round);
-    if (plan != NULL && !request_is_at_hand(plan))
+    if (plan != NULL && !request_comes_for_nothing(site->record->learner, plan))
         tide_pays_offer(plan);
 }
 
@@ -126,13 +139,15 @@ void tide_compile_request_gather(tide_site *site, uint64_t round)
     tide_learned *plan = request_wanted(site, round);
     if (plan == NULL)
         return;
-    bool at_hand = request_is_at_hand(plan);
+    bool at_hand = tide_compile_request_at_hand(learner, plan);
+    if (!at_hand && request_comes_for_nothing(learner, plan)) {
+        learner->reason = TIDE_REASON_ordered; /* by another site; then it is at hand */
+        return;
+    }
     if (!at_hand && !learner->at_once && !tide_pays_together(plan)) {
         learner->reason = TIDE_REASON_unpaid;
         return;
     }
-    if (!at_hand && learner->site->kind == TIDE_KIND_DISPATCH && request_is_out(plan->stem))
-        return; /* another site's order; then it is at hand */
     tide_reason why_not = at_hand ? TIDE_REASON_none : tide_budget_take(round);
     batch *b = why_not == TIDE_REASON_none ? request_batch_for(plan->stem) : NULL;
     if (b == NULL) {
@@ -463,13 +478,13 @@ static void request_install(const batch *b, const request *r, uint64_t round)
         plan->compile_ns += r->spent_ns;
     if (plan == NULL || plan->state != TIDE_CODE_REQUESTED || plan->batch != r->batch) {
         if (r->artefact != NULL)
-            tide_limbo_add(r->artefact);
+            tide_limbo_add(r->artefact, r->spec.kind == TIDE_KIND_DISPATCH && r->enter != NULL);
         return;
     }
     tide_assert(r->enter == NULL || r->artefact != NULL);
     if (r->enter == NULL) {
         if (r->artefact != NULL)
-            tide_limbo_add(r->artefact);
+            tide_limbo_add(r->artefact, r->spec.kind == TIDE_KIND_DISPATCH && r->enter != NULL);
         tide_count(failed);
         tide_force_failed(learner, r->plan, round,
                           r->reason != TIDE_REASON_none ? r->reason : TIDE_REASON_load_failed,

@@ -231,7 +231,7 @@ void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact 
     if (!learner_find_methods(learner, plan)) {
         plan->state = TIDE_CODE_NONE;
         learner->reason = TIDE_REASON_no_method;
-        tide_limbo_add(artefact);
+        tide_limbo_add(artefact, learner->site->kind == TIDE_KIND_DISPATCH);
         return;
     }
     plan->artefact = artefact;
@@ -252,7 +252,7 @@ void tide_learned_unload(tide_learned *plan)
         return;
     tide_assert(plan->state >= TIDE_CODE_LOADED);
     learner_turn_to_general(&plan->code);
-    tide_limbo_add(plan->artefact);
+    tide_limbo_add(plan->artefact, plan->code.kind == TIDE_KIND_DISPATCH);
     plan->artefact = NULL;
     plan->state = TIDE_CODE_NONE;
     tide_count(retired);

@@ -7,6 +7,7 @@
 #include <tidepool/callsite.h>
 
 #include "jit/events/event.h"
+#include "jit/learn/compile_request.h"
 #include "jit/learn/force.h"
 #include "jit/learn/misses.h"
 #include "jit/learn/pays.h"
@@ -295,6 +296,21 @@ void tide_watch_forked(tide_site *site)
         tide_trial_end(learner, learner->plans[i]);
 }
 
+/* Will the next round order its code, or put in force what has come? Its window, if it is declared,
+ * only measures: it goes when nothing more is to be decided. */
+static bool watch_plan_pending(const tide_learner *learner, const tide_learned *plan,
+                               uint64_t round)
+{
+    switch (plan->state) {
+    case TIDE_CODE_WANTED:
+        return round >= plan->retry_round && (learner->at_once || tide_pays_alone(plan) ||
+                                              tide_compile_request_at_hand(learner, plan));
+    case TIDE_CODE_REQUESTED: return true;
+    case TIDE_CODE_LOADED: return tide_site_declared(learner->site->record);
+    default: return tide_trial_burst_over(plan);
+    }
+}
+
 bool tide_watch_pending(const tide_site *site, uint64_t round)
 {
     const tide_learner *learner = site->record->learner;
@@ -303,7 +319,5 @@ bool tide_watch_pending(const tide_site *site, uint64_t round)
     if (learner->window && !tide_window_open(site))
         return tide_setting_get(TIDE_SETTING_learn) != 0; /* else it is not taken */
     const tide_learned *plan = tide_learner_plan_in_force(learner);
-    return plan != NULL && ((plan->state == TIDE_CODE_WANTED && round >= plan->retry_round &&
-                             (learner->at_once || tide_pays_alone(plan))) ||
-                            plan->state == TIDE_CODE_REQUESTED || tide_trial_burst_over(plan));
+    return plan != NULL && watch_plan_pending(learner, plan, round);
 }

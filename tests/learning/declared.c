@@ -170,6 +170,23 @@ static void code_for_declared_types_waits_until_it_pays(void **state)
     assert_int_equal(learned().ordered, ordered + 1);
 }
 
+/* Nothing but the other site's order has to come, and to settle waits for that. */
+static void a_dispatch_is_settled_with_the_one_that_it_shares_its_code_with(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16};
+    set("break_even", 1);
+    use ordered = declare("declared: ordered", types, 6);
+    use other = declare("declared: shares", types, 6);
+    uint64_t compiled = learned().compiled;
+    expect_ok(tide_site_compile_now(ordered.site));
+    settle();
+    assert_int_equal(tier_of(ordered.site), TIDE_TIER_COMPILED);
+    assert_int_equal(tier_of(other.site), TIDE_TIER_COMPILED);
+    assert_int_equal(learned().compiled, compiled + 1);
+}
+
 /* ---- other generic functions ------------------------------------------------------------- */
 
 static void a_declaration_for_another_generic_function_gets_code_for_that(void **state)
@@ -270,6 +287,7 @@ int main(void)
         LEARNING_TEST(another_order_is_another_plan_and_the_same_one_comes_back),
         LEARNING_TEST(a_pinned_site_keeps_its_tier_when_it_is_declared),
         LEARNING_TEST(code_for_declared_types_waits_until_it_pays),
+        LEARNING_TEST(a_dispatch_is_settled_with_the_one_that_it_shares_its_code_with),
         LEARNING_TEST(a_declaration_for_another_generic_function_gets_code_for_that),
         LEARNING_TEST(a_wrong_declaration_is_refused_and_changes_nothing),
         LEARNING_TEST(a_declaration_beyond_the_plans_leaves_the_site_general),

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "jit/cache/limbo.h"
+#include "jit/cache/shared.h"
 #include "jit/cache/test_hooks.h"
 #include "runtime/pool/core.h"
 #include "runtime/scope/site.h"
@@ -301,8 +302,25 @@ static void a_pool_that_was_excused_passes_three_times_the_next_time(void **stat
     code_drop(&c);
 }
 
+static unsigned unloads_told;
+
+static void count_unloads(const tide_event *event, void *user)
+{
+    (void)user;
+    unloads_told += event->kind == TIDE_EVENT_RETIRED;
+}
+
+static void retire_plan_of(const use *u)
+{
+    tide_learner *learner = u->site->record->learner;
+    code c = {.u = *u, .learner = learner, .number = learner->in_force};
+    c.plan = learner->plans[c.number];
+    code_retire(&c);
+}
+
 /* Code of dispatches belongs to no pool, and stays: one piece for each number of tests, whatever
- * site it was compiled for. What was retired of it keeps nothing waiting. */
+ * site it was compiled for, also while no site has it. What is retired of it keeps nothing waiting,
+ * and is not told as unloaded. */
 static void code_of_dispatches_is_shared_and_stays(void **state)
 {
     (void)state;
@@ -318,23 +336,50 @@ static void code_of_dispatches_is_shared_and_stays(void **state)
     expect_executed(&first, 100);
     expect_executed(&second, 100);
 
-    tide_learner *learner = first.site->record->learner;
-    code c = {.u = first, .learner = learner, .number = learner->in_force};
-    c.plan = learner->plans[c.number];
+    const tide_plan *plan = first.site->plan;
+    unsigned char *address;
+    memcpy(&address, &plan->dispatch, sizeof address);
+    unsigned char byte = *address;
+    unloads_told = 0;
+    tide_event_set_handler(count_unloads, NULL);
     set("learn", 0);
-    code_retire(&c);
-    assert_int_equal(tide_limbo_count(), waiting + 1);
-    rounds(&c, 5);
+    retire_plan_of(&first);
+    retire_plan_of(&second);
     assert_int_equal(tide_limbo_count(), waiting);
+    for (unsigned i = 0; i < 5; i++)
+        expect_ok(tide_step());
     assert_int_equal(tide_artefact_count(), loaded);
+    assert_int_equal(*address, byte); /* a call may be in it */
+    assert_int_equal(unloads_told, 0);
     use_times(&first, 100);
-    expect_executed(&second, 100);
 
     set("learn", 1);
     use third = use_of("limbo: third dispatch", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F32);
     until(&third, TIDE_TIER_COMPILED);
     assert_int_equal(learned().compiled, before.compiled);
     expect_executed(&third, 100);
+}
+
+/* As of a process that forks between an order and its answer. */
+static void a_second_artefact_of_the_same_dispatches_stays_too(void **state)
+{
+    (void)state;
+    need_stager();
+    char error[256];
+    use u = use_of("limbo: twice", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    code c;
+    set("artefact_cache", 0);
+    until(&u, TIDE_TIER_COMPILED);
+    code_prepare(&c, &u);
+    size_t loaded = tide_artefact_count();
+    tide_artefact *copy = tide_artefact_load(c.paths[0], false, error, sizeof error);
+    assert_non_null(copy);
+    tide_spec spec;
+    tide_learner_spec(c.learner, c.plan, &spec);
+    tide_shared_keep(&spec, copy);
+    tide_artefact_drop(copy);
+    assert_int_equal(tide_artefact_count(), loaded + 1);
+    code_drop(&c);
 }
 
 /* ---- scopes that outlive their code ------------------------------------------------------ */
@@ -717,6 +762,7 @@ int main(void)
 #endif
         LEARNING_TEST(plans_come_and_go_thousands_of_times_under_threads),
         LEARNING_TEST(code_of_dispatches_is_shared_and_stays),
+        LEARNING_TEST(a_second_artefact_of_the_same_dispatches_stays_too),
     };
     return cmocka_run_group_tests_name("learning: limbo", tests, NULL, NULL);
 }
