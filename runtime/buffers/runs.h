@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of a depot's bucket, in order of release, and its runs: pieces of it, a tick each. A trim
+/* The list of a depot's bucket, in order of release, and its runs: pieces of it, each of a tick or,
+ * where buffers may become old, of a thousandth of their age: so there are not many. A trim
  * by age begins at the oldest run and ends at the first that is young enough, so that it costs by
  * what it takes, however much is idle. All with the mutex held.
  *
  *  1. The chain of `next` goes from the youngest run to the oldest; `runs` has the oldest first. In
  *     a run buffers stand in any order, but what comes to the youngest is put on top: it is warm.
- *  2. Run r has what was released from its tick to its `until`, which is the same, and before the
- *     tick of run r + 1. So a buffer's run is found by a search for its tick. Without memory for a
- *     run of its own it joins the one before. Then a trim looks at a few too many, and takes the
- *     right ones all the same.
+ *  2. Run r has what was released from its tick to its `until`, which is before the tick of run
+ *     r + 1. So a buffer's run is found by a search for its tick. Without memory for a run of its
+ *     own it joins the one before. Of a run of several ticks a trim looks at a few too many, and
+ *     takes the right ones all the same.
  *  3. Ticks come out of order only where a cell's buffers go to the list: they find their run. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_RUNS_H
 #define TIDEPOOL_RUNTIME_BUFFERS_RUNS_H
@@ -97,12 +98,17 @@ static inline void tide_runs_join(tide_buffers *buffers, tide_depot_bucket *depo
     run->until = record->tick > run->until ? record->tick : run->until;
 }
 
+/* Each run that goes moves those that are younger, so there must not be one for each of a long
+ * age's ticks. */
+enum { TIDE_RUNS_OF_AN_AGE = 1024 };
+
 /* Into the list, by its tick. */
 static inline void tide_runs_add(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t slot)
 {
     uint64_t tick = tide_handle_at(buffers, slot)->tick;
-    uint32_t run = tide_runs_find(depot, tick);
-    bool within = run != TIDE_NO_RUN && tick <= depot->runs[run].until;
+    uint32_t run = tide_runs_find(depot, tick), grain = buffers->age_max / TIDE_RUNS_OF_AN_AGE;
+    bool within = run != TIDE_NO_RUN &&
+                  (tick <= depot->runs[run].until || tick - depot->runs[run].tick < grain);
     if (!within && tide_runs_make_room(depot))
         tide_runs_insert(buffers, depot, run == TIDE_NO_RUN ? 0 : run + 1, slot);
     else

@@ -66,6 +66,29 @@ static void so_does_the_trim_of_each_age(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+/* As many ages as buffers: each trim would move all runs for each that goes. */
+static void a_long_age_has_few_runs(void **state)
+{
+    (void)state;
+    enum { BUFFERS = 20000, LONG = 50000 };
+    static tide_buffer held[BUFFERS];
+    tide_buffers *buffers = made(&(tide_buffers_options){.age_max = LONG});
+    expect_ok(tide_buffer_acquire_many(buffers, 1024, BUFFERS, held));
+    for (size_t i = 0; i < BUFFERS; i++) {
+        expect_ok(tide_buffer_release(buffers, held[i]));
+        tide_buffers_tick(1);
+    }
+    const tide_depot_bucket *depot =
+        tide_depot_at(buffers, buffers->key, (unsigned)(held[0].slot >> 32));
+    assert_in_range(depot->cached, BUFFERS - IN_CELL, BUFFERS);
+    assert_in_range(depot->run_count, BUFFERS / (LONG / 1000), 1024);
+    size_t taken = 0;
+    uint64_t visited = visited_by_trim(buffers, BUFFERS / 2, &taken);
+    assert_in_range(taken, BUFFERS / 2 - IN_CELL, BUFFERS / 2 + IN_CELL);
+    assert_true(visited <= taken + LONG / 1000);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
 /* ---- any order, and no memory for runs ----------------------------------------------------- */
 
 enum { RECORDS = 400, STEPS = 200000 };
@@ -145,6 +168,7 @@ static void any_order_is_kept(void **state)
     for (uint32_t step = 0, steps = (uint32_t)scaled(STEPS, 20000); step < steps; step++) {
         uint64_t r = rng_next(&l.random), now = 100 + step / 50;
         tide_os_fault = step < steps / 4 ? refuse : NULL;
+        l.buffers->age_max = step < steps / 2 ? 1000 : 1024 * 8; /* runs of a tick, of eight */
         if (r % 5 < 2)
             put_some(&l, now - (r / 8 % 3 == 0 ? r / 64 % 100 : 0));
         else if (r % 5 < 4)
@@ -167,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trim_costs_by_what_it_takes),
         cmocka_unit_test(so_does_the_trim_of_each_age),
+        cmocka_unit_test(a_long_age_has_few_runs),
         cmocka_unit_test(any_order_is_kept),
     };
     expect_ok(tide_tune_set("learn", 0));
