@@ -340,15 +340,6 @@ void tide_keeper_wanted(void)
         tide_round_run_without_thread();
 }
 
-static bool keeper_sites_exist(void)
-{
-    tide_site *const *sites;
-    tide_registry_lock();
-    size_t count = tide_site_list(&sites);
-    tide_registry_unlock();
-    return count != 0;
-}
-
 /* To make a thread takes longer than any scope, so it is done where a pool is made, in a program
  * that has sites, and not inside the use that fills the first window. */
 static void keeper_start_early(void)
@@ -356,7 +347,8 @@ static void keeper_start_early(void)
     static bool started; /* atomic */
     if (TIDE_LIKELY(__atomic_load_n(&started, __ATOMIC_RELAXED)) ||
         tide_setting_get(TIDE_SETTING_keeper) == 0 || tide_setting_get(TIDE_SETTING_learn) == 0 ||
-        !keeper_sites_exist() || __atomic_exchange_n(&started, true, __ATOMIC_RELAXED))
+        !tide_site_any() || tide_lock_held_any() || /* by a visitor that makes a pool */
+        __atomic_exchange_n(&started, true, __ATOMIC_RELAXED))
         return;
     (void)keeper_start_thread(false); /* without one the first window asks again */
 }

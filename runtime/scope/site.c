@@ -38,6 +38,13 @@ static bool site_reserve(void)
     return true;
 }
 
+static bool site_any_listed; /* atomic */
+
+bool tide_site_any(void)
+{
+    return __atomic_load_n(&site_any_listed, __ATOMIC_RELAXED);
+}
+
 bool tide_site_enlist(tide_site *site)
 {
     tide_assert((unsigned)site->kind < TIDE_KIND_COUNT);
@@ -54,6 +61,7 @@ bool tide_site_enlist(tide_site *site)
     site->state = SITE_LISTED;
     tide_assert(site_list.count < site_list.room);
     site_list.sites[site_list.count++] = site;
+    __atomic_store_n(&site_any_listed, true, __ATOMIC_RELAXED);
     return true;
 }
 

@@ -66,4 +66,7 @@ static inline const char *tide_site_name(const tide_site *site)
 /* The list, in order of discovery. */
 size_t tide_site_list(tide_site *const **sites);
 
+/* Was any site ever listed? Any thread, without the registry. */
+bool tide_site_any(void);
+
 #endif
