@@ -154,20 +154,23 @@ static bool ipc_count_closed(tide_device *device)
     return opened > 0;
 }
 
-/* On a lost device nothing can be ended, and nothing has to be: the hold goes all the same. The
- * caller has a hold of its own meanwhile. */
+/* The driver knows what is open, and is asked first: of two threads, one of which closes what is
+ * not open, only that one is refused. On a lost device it knows nothing, and nothing has to be
+ * ended: there the count judges, and the hold goes all the same. The caller has a hold of its own
+ * meanwhile. */
 static tide_status ipc_end(tide_device *device, void *start, const char *call)
 {
-    if (!ipc_count_closed(device))
+    if (__atomic_load_n(&device->ipc_opened, __ATOMIC_RELAXED) == 0)
         return tide_fail(TIDE_ERROR_DEVICE, call, "%p is no opened memory: none is on device %s",
                          start, device->name);
     tide_status status = device->methods->ipc_close(device, start);
-    if (status == TIDE_OK || tide_device_lost(device)) {
-        tide_device_drop(device);
-        return TIDE_OK;
-    }
-    __atomic_fetch_add(&device->ipc_opened, 1, __ATOMIC_RELAXED);
-    return status;
+    if (status != TIDE_OK && !tide_device_lost(device))
+        return status;
+    if (!ipc_count_closed(device))
+        return tide_fail(TIDE_ERROR_DEVICE, call, "%p is no opened memory: none is on device %s",
+                         start, device->name);
+    tide_device_drop(device);
+    return TIDE_OK;
 }
 
 tide_status tide_ipc_close(tide_device *device, const tide_ipc_memory *memory, void *data)
