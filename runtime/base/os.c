@@ -4,6 +4,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/test_hooks.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
@@ -71,6 +72,8 @@ static bool os_is_strict(void)
     static int known;
     int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (answer == UNKNOWN) {
+        int cancel = tide_os_forbid_cancel(),
+            error = errno; /* to read is a point of cancellation */
         char mode = '0';
         int from = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
         if (from >= 0 && read(from, &mode, 1) != 1)
@@ -79,6 +82,8 @@ static bool os_is_strict(void)
             (void)close(from);
         answer = mode == '2' ? STRICT : LENIENT;
         __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+        errno = error;
+        tide_os_restore_cancel(cancel);
     }
     return answer == STRICT || tide_os_strict_always;
 }
