@@ -82,9 +82,9 @@ TIDE_INLINE void *tide_array_data(const tide_array *array)
  * allocates nothing but its small descriptor.
  *
  * The consumer must call the deleter exactly once. It may do this on any thread, even after the
- * pool is gone. On a device it must do this after the work that it queued on the array is over. While
- * the array's scope is open it is enough that this work is ordered before the pool's stream; later
- * the pool may have let go of the memory behind what that stream did until then.
+ * pool is gone. On a device it must do this after the work that it queued on the array is over.
+ * While the array's scope is open it is enough that this work is ordered before the pool's stream;
+ * later the pool may have let go of the memory behind what that stream did until then.
  *
  * NULL with a message for a type that DLPack cannot name (registered types), an array that is no
  * longer live (TIDE_ERROR_STALE), and an array that was imported or is guarded (check level 2;

@@ -15,7 +15,8 @@
  *   cached    released, and kept for a later acquire
  *   hit       an acquire that got a cached buffer
  *   miss      an acquire that got new memory: nothing that would do was cached where its thread may
- *             take it, by itself or by the instance; from 256 KiB on of its own bucket by any thread
+ *             take it, by itself or by the instance; from 256 KiB on of its own bucket by any
+ *             thread
  *   dropped   released, and given back to the device at once because the cache was full
  *   tick      one tide_step; the age of cached buffers is counted in ticks
  *
@@ -81,9 +82,10 @@ enum {
  *                  (tide_pool_wait, the driver's own calls). Else the process gets a signal: the
  *                  driver takes all managed memory away from the host when work is queued
  *
- * tide_buffer_acquire_zeroed clears it on the instance's stream: wait for that before the host reads.
- * A pool that draws from buffers whose `flags` are managed has slots of managed memory. A rewind
- * waits for nothing: the host may touch what such a pool hands out when the pool's streams are idle.
+ * tide_buffer_acquire_zeroed clears it on the instance's stream: wait for that before the host
+ * reads. A pool that draws from buffers whose `flags` are managed has slots of managed memory. A
+ * rewind waits for nothing: the host may touch what such a pool hands out when the pool's streams
+ * are idle.
  */
 
 /* ---- events ---- */
@@ -144,18 +146,19 @@ TIDE_API tide_buffers *tide_buffers_create(tide_device *device,
                                            const tide_buffers_options *options);
 
 /* An instance that all callers share. There is one for each device of the kinds TIDE_BUFFER_DEVICE,
- * TIDE_BUFFER_HOST, TIDE_BUFFER_MANAGED and TIDE_BUFFER_IPC, and one for each context of the kind TIDE_BUFFER_PINNED. NULL device: the
- * host. It is made with the defaults at the first call. Each caller must call tide_buffers_destroy
- * once; the last such call ends it. NULL with a message as for tide_buffers_create. */
+ * TIDE_BUFFER_HOST, TIDE_BUFFER_MANAGED and TIDE_BUFFER_IPC, and one for each context of the kind
+ * TIDE_BUFFER_PINNED. NULL device: the host. It is made with the defaults at the first call. Each
+ * caller must call tide_buffers_destroy once; the last such call ends it. NULL with a message as
+ * for tide_buffers_create. */
 TIDE_API tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind);
 
 /* Gives all memory back and ends the instance. No other thread may be using it. If another thread
  * ages what it caches just then, this waits until that is done; afterwards its hook is not called
  * any more. So do not call it with a lock that the hook takes. TIDE_ERROR_STATE, nothing changed,
  * while buffers are live or pools take slots from it. What was put off while a graph was captured
- * (tide_device_close) goes now, if it can, for which the host may wait for the device. Its stream may be gone, or captured: memory
- * goes back by a stream of the library's own, after the work that was queued when it was released.
- * NULL: nothing to do, TIDE_OK. */
+ * (tide_device_close) goes now, if it can, for which the host may wait for the device. Its stream
+ * may be gone, or captured: memory goes back by a stream of the library's own, after the work that
+ * was queued when it was released. NULL: nothing to do, TIDE_OK. */
 TIDE_API tide_status tide_buffers_destroy(tide_buffers *buffers);
 
 /* ---- acquire and release ---- */
@@ -173,9 +176,9 @@ TIDE_API tide_buffer tide_buffer_acquire_pointer(tide_buffers *buffers, size_t b
 /* The same with flags, for work on a stream. The buffer may have been released on another stream,
  * with work still queued there. Work that is queued on `stream` from now on comes after that work.
  * The stream itself or one event orders this; no host waits. The host writes pinned memory, too, so
- * a pinned (or managed) buffer is handed out only when all work that was queued before its release is over.
- * While a graph is captured on the stream, TIDE_ERROR_STATE unless a cached buffer needs no
- * event. Of many that are cached the 64 released last are looked at. */
+ * a pinned (or managed) buffer is handed out only when all work that was queued before its release
+ * is over. While a graph is captured on the stream, TIDE_ERROR_STATE unless a cached buffer needs
+ * no event. Of many that are cached the 64 released last are looked at. */
 TIDE_API tide_buffer tide_buffer_acquire_on(tide_buffers *buffers, size_t bytes, uint32_t flags,
                                             void *stream);
 

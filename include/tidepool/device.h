@@ -35,10 +35,11 @@ TIDE_BEGIN_DECLS
 TIDE_API tide_device *tide_device_open(const char *name);
 
 /* Closes a device once. The last close releases it. That one returns TIDE_ERROR_STATE, nothing
- * changed, while pools, buffers or exported arrays are on the device, or memory of pools whose stream
- * was gone when they ended while a graph was captured: that is put off. It goes when no capture
- * forbids the host to wait for all streams, with the first call that may: this one,
- * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. The host and NULL: nothing to do, TIDE_OK. Any thread. */
+ * changed, while pools, buffers or exported arrays are on the device, or memory of pools whose
+ * stream was gone when they ended while a graph was captured: that is put off. It goes when no
+ * capture forbids the host to wait for all streams, with the first call that may: this one,
+ * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. The
+ * host and NULL: nothing to do, TIDE_OK. Any thread. */
 TIDE_API tide_status tide_device_close(tide_device *device);
 
 typedef struct tide_device_information {
@@ -95,14 +96,15 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
 TIDE_API tide_status tide_pool_use_on(tide_pool *pool, void *stream);
 
 /* The calling thread's own pool of a device and one stream of it: created on first use, destroyed
- * when the thread ends or gives it up. Another stream has another pool. The host with a NULL stream:
- * tide_pool_local. It asks the driver which stream the handle means, so keep the result where that
- * is too slow. NULL with a message when it cannot be created; else as for tide_pool_local. */
+ * when the thread ends or gives it up. Another stream has another pool. The host with a NULL
+ * stream: tide_pool_local. It asks the driver which stream the handle means, so keep the result
+ * where that is too slow. NULL with a message when it cannot be created; else as for
+ * tide_pool_local. */
 TIDE_API tide_pool *tide_pool_local_on(tide_device *device, void *stream);
 
 /* Destroys the calling thread's own pools of the device, which could not be closed before that.
- * TIDE_ERROR_STATE, nothing changed, while a scope or mark of one is open or its stream is captured;
- * TIDE_ERROR_ARGUMENT for the host and NULL. */
+ * TIDE_ERROR_STATE, nothing changed, while a scope or mark of one is open or its stream is
+ * captured; TIDE_ERROR_ARGUMENT for the host and NULL. */
 TIDE_API tide_status tide_pool_local_end(tide_device *device);
 
 /* The calling thread waits until everything that is queued on the pool's stream is over. */
@@ -158,11 +160,11 @@ TIDE_API tide_status tide_capture_drop(tide_capture *capture, void *stream);
 
 /* Copy between host memory and an array of the pool, or a part of it. The host memory may be of any
  * kind: it is copied through pinned memory of the pool's own (four chunks; setting `staging`). What
- * the CUDA driver knows as pinned is copied as it is: downloads of any size, uploads of more than the
- * four chunks hold. An upload returns when `from` may be overwritten, a download when the data has
- * arrived. An upload waits for the device only if all four chunks are in use, or the data exceeds
- * them. A pool with a check level refuses device memory that lies in a slot but not in a live array:
- * TIDE_ERROR_STALE, TIDE_ERROR_SIZE. */
+ * the CUDA driver knows as pinned is copied as it is: downloads of any size, uploads of more than
+ * the four chunks hold. An upload returns when `from` may be overwritten, a download when the data
+ * has arrived. An upload waits for the device only if all four chunks are in use, or the data
+ * exceeds them. A pool with a check level refuses device memory that lies in a slot but not in a
+ * live array: TIDE_ERROR_STALE, TIDE_ERROR_SIZE. */
 TIDE_API tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t bytes);
 TIDE_API tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t bytes);
 
@@ -171,20 +173,20 @@ TIDE_API tide_status tide_download(tide_pool *pool, void *to, const void *from, 
 TIDE_API tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes);
 
 /* Copies from an array of another pool, `source`, which may be on another device of the same kind
- * (CUDA) or on the same one. The calling thread owns both. It comes after the work that is queued on
- * both pools' streams; work that is queued on either from now on comes after the copy. The host does
- * not wait. Devices that reach each other copy directly, for others the driver goes through the
- * host. Pools in memory given are the host's. TIDE_ERROR_ARGUMENT between devices of two kinds, and
- * for the host and a device; TIDE_ERROR_STATE, nothing changed, while a graph is captured on one of
- * the streams and the other is not part of the same capture. */
+ * (CUDA) or on the same one. The calling thread owns both. It comes after the work that is queued
+ * on both pools' streams; work that is queued on either from now on comes after the copy. The host
+ * does not wait. Devices that reach each other copy directly, for others the driver goes through
+ * the host. Pools in memory given are the host's. TIDE_ERROR_ARGUMENT between devices of two kinds,
+ * and for the host and a device; TIDE_ERROR_STATE, nothing changed, while a graph is captured on
+ * one of the streams and the other is not part of the same capture. */
 TIDE_API tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const void *from,
                                     size_t bytes);
 
 /* Lets kernels of `device` use the memory of `other`, all that its pools and buffers have and will
- * have (but memory of the kind TIDE_BUFFER_IPC, which the driver opens by other means), or forbids it
- * again. One direction; how their work is ordered is the program's to say.
- * TIDE_ERROR_DEVICE with a message where the driver allows no such access. TIDE_ERROR_ARGUMENT where
- * the two are not both CUDA devices. Any thread. */
+ * have (but memory of the kind TIDE_BUFFER_IPC, which the driver opens by other means), or forbids
+ * it again. One direction; how their work is ordered is the program's to say.
+ * TIDE_ERROR_DEVICE with a message where the driver allows no such access. TIDE_ERROR_ARGUMENT
+ * where the two are not both CUDA devices. Any thread. */
 TIDE_API tide_status tide_device_reach(tide_device *device, tide_device *other, bool allow);
 
 /* A part of a frame: one array, for the calls below. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of a CUDA device in several processes: one exports it, others open it.
  *
- *   tide_buffers *buffers = tide_buffers_create(gpu, &(tide_buffers_options){.flags = TIDE_BUFFER_IPC});
- *   tide_buffer b = tide_buffer_acquire(buffers, bytes);
+ *   tide_buffers *buffers = tide_buffers_create(gpu, &(tide_buffers_options){.flags =
+ *   TIDE_BUFFER_IPC}); tide_buffer b = tide_buffer_acquire(buffers, bytes);
  *   tide_ipc_memory memory;
  *   tide_ipc_export_buffer(buffers, b, &memory);    // plain bytes: by a pipe, a socket, MPI …
  *
@@ -12,17 +12,18 @@
  *
  * Only memory of the kind TIDE_BUFFER_IPC can be exported: that of buffers, and that of arrays of a
  * pool that draws from such buffers. It comes from cuMemAlloc, not from the driver's pools, so a
- * miss costs more; what is cached costs the same. The driver shares whole blocks of 2 MiB: who opens
- * a small buffer can reach what else of the process's cuMemAlloc lies there.
+ * miss costs more; what is cached costs the same. The driver shares whole blocks of 2 MiB: who
+ * opens a small buffer can reach what else of the process's cuMemAlloc lies there.
  *
- *   until when     the exporter releases the buffer, or its array's level ends, when all others have
+ *   until when     the exporter releases the buffer, or its array's level ends, when all others
+ *   have
  *                  closed it. Later the memory is another owner's, or gone
  *   in what order  no stream orders work of two processes: the exporter waits for its work before
- *                  it tells others to begin (tide_pool_wait), and they before they say that they are
- *                  done. The processes tell each other by their own means
+ *                  it tells others to begin (tide_pool_wait), and they before they say that they
+ *                  are done. The processes tell each other by their own means
  *   where not      TIDE_ERROR_DEVICE: the host, OpenCL, devices whose tide_device_information does
- *                  not say `exports`. TIDE_ERROR_STATE: memory of another kind, and arrays of a pool
- *                  between tide_capture_begin and its end, which become the graph's
+ *                  not say `exports`. TIDE_ERROR_STATE: memory of another kind, and arrays of a
+ *                  pool between tide_capture_begin and its end, which become the graph's
  *
  * Any thread; calls that take a pool come from its owner. */
 #ifndef TIDEPOOL_DEVICE_IPC_H
@@ -43,17 +44,18 @@ typedef struct tide_ipc_memory {
     TIDE_GROWTH;
 } tide_ipc_memory;
 
-/* Fills in `out` for a live buffer, or for a place in a live array of the pool. Nothing is queued and
- * nothing copied; the memory stays where it is. TIDE_ERROR_STALE: no such buffer;
- * TIDE_ERROR_ARGUMENT: the pointer lies in no live array, or a NULL. Consumers of DLPack or graphs may
- * hold the array, too. */
+/* Fills in `out` for a live buffer, or for a place in a live array of the pool. Nothing is queued
+ * and nothing copied; the memory stays where it is. TIDE_ERROR_STALE: no such buffer;
+ * TIDE_ERROR_ARGUMENT: the pointer lies in no live array, or a NULL. Consumers of DLPack or graphs
+ * may hold the array, too. */
 TIDE_API tide_status tide_ipc_export_buffer(tide_buffers *buffers, tide_buffer buffer,
                                             tide_ipc_memory *out);
 TIDE_API tide_status tide_ipc_export(tide_pool *pool, const void *data, tide_ipc_memory *out);
 
-/* The memory in this process, at an address of its own: on the device that it is on, or one that can
- * reach that. The device cannot be closed for good before a tide_ipc_close for each call. NULL with
- * a message: TIDE_ERROR_DEVICE where the driver refuses, as for memory of this very process. */
+/* The memory in this process, at an address of its own: on the device that it is on, or one that
+ * can reach that. The device cannot be closed for good before a tide_ipc_close for each call. NULL
+ * with a message: TIDE_ERROR_DEVICE where the driver refuses, as for memory of this very
+ * process. */
 TIDE_API void *tide_ipc_open(tide_device *device, const tide_ipc_memory *memory);
 
 /* Ends one tide_ipc_open; `data` is what that returned. All work that uses it is over. On a device

@@ -21,10 +21,11 @@ TIDE_BEGIN_DECLS
 
 /* Called when `wanted` bytes of the device are not to be had: the driver has none, even after what
  * buffers have cached was given back and what was on its way back was waited for, or the limit
- * leaves no room; and nothing was put off that could go now (tide_device_close). It may give memory back (tide_buffers_trim, tide_pool_trim of another pool of its
- * thread, tide_device_memory_trim, memory of its own) and returns true if the library is to try
- * again. `times`: how often it has been called for this request before; after 16 times the request
- * fails. False: the request fails. Nobody is asked where pinned memory is short: that is the host's.
+ * leaves no room; and nothing was put off that could go now (tide_device_close). It may give memory
+ * back (tide_buffers_trim, tide_pool_trim of another pool of its thread, tide_device_memory_trim,
+ * memory of its own) and returns true if the library is to try again. `times`: how often it has
+ * been called for this request before; after 16 times the request fails. False: the request fails.
+ * Nobody is asked where pinned memory is short: that is the host's.
  *
  * It runs on the thread that wants the memory, with no lock of the library held, and never inside
  * of itself: requests that it makes itself fail at once. The pool that wants the memory stands

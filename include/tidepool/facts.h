@@ -17,8 +17,8 @@ TIDE_BEGIN_DECLS
 enum { TIDE_NAME_BYTES = 32, TIDE_THREAD_NAME_BYTES = 16 }; /* of the copies below, with their 0 */
 
 /* A pool as another thread sees it. Each figure is right by itself, but they may be of moments that
- * lie a little apart. Those marked * are read from what the owner is just then changing: they may be
- * off by the arrays that it is acquiring or rewinding. Asked by the owner, all are exact. */
+ * lie a little apart. Those marked * are read from what the owner is just then changing: they may
+ * be off by the arrays that it is acquiring or rewinding. Asked by the owner, all are exact. */
 typedef struct tide_pool_information {
     uint64_t id;                              /* number of the pool in its process, from 1      */
     char name[TIDE_NAME_BYTES];               /* as tide_pool_options.name, cut off             */
@@ -41,9 +41,9 @@ typedef struct tide_pool_information {
 } tide_pool_information;
 
 /* Calls `visit` for every live pool of the process (of this copy of the library), the oldest first,
- * until it returns false. The pools are copied first: `visit` is called with no lock held and may do
- * what it likes; a pool may be gone by then. TIDE_ERROR_MEMORY, nothing called, if there is none for
- * the copies; TIDE_ERROR_ARGUMENT for a NULL function. Any thread. */
+ * until it returns false. The pools are copied first: `visit` is called with no lock held and may
+ * do what it likes; a pool may be gone by then. TIDE_ERROR_MEMORY, nothing called, if there is none
+ * for the copies; TIDE_ERROR_ARGUMENT for a NULL function. Any thread. */
 TIDE_API tide_status tide_pool_each(bool (*visit)(const tide_pool_information *pool, void *user),
                                     void *user);
 
@@ -79,9 +79,10 @@ TIDE_API tide_status tide_buffers_each(bool (*visit)(const tide_buffers_informat
  *               held_bytes live_bytes peak_bytes limit_bytes exported_bytes slots slots_live types
  *               depth allocations releases exchanges
  *   "sites"     tide_site_information: id name function file line kind tier pinned observed
- *               generation types shapes[[extents]] (of an array's compiled plan) uses uses_per_second
- *               samples misses runs compiles lost_ns compile_ns saved_ns trial{uses ns code_ns error_ns} use_ns use_measured use_bytes
- *               rivals[{tier ns measured}] reason reason_code
+ *               generation types shapes[[extents]] (of an array's compiled plan) uses
+ *               uses_per_second samples misses runs compiles lost_ns compile_ns saved_ns trial{uses
+ *               ns code_ns error_ns} use_ns use_measured use_bytes rivals[{tier ns measured}]
+ *               reason reason_code
  *   "buffers"   tide_buffers_information: id name device hits misses releases refused dropped
  *               trimmed pressed failed live cached live_bytes cached_bytes high_bytes max_bytes
  *               asked_bytes given_bytes

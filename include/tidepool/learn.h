@@ -11,8 +11,9 @@
  *   keeper    a background thread that does a round every few milliseconds
  *
  * The keeper starts with the first pool of a program that has sites, and else when some site has
- * been used often enough (setting `keeper`). To do the rounds by hand instead, set `keeper` to 0 and
- * call tide_step: a keeper that is there then does none. Both do the same.
+ * been used often enough (setting `keeper`). To do the rounds by hand instead, set `keeper` to 0
+ * and call tide_step: a keeper that is there then does none. Both do the same. A program that must
+ * have one thread only sets it in the environment, or before its first pool.
  *
  * A forked child goes on with what its parent has learned. It begins without a keeper and a stager.
  * If its parent had a keeper, and `keeper` is 1, the child gets one when a scope first opens in it.
@@ -98,8 +99,8 @@ typedef struct tide_event {
  * round's end, for the events in order. No lock is held then, but there is no other round: the
  * handler may step, fork and exit, and may wait for a lock of the program under which other threads
  * call tide_step. What is still to be told when somebody forks only the parent tells. NULL: no
- * function (the default). If one round has more than 1024 events, the handler does not get the rest;
- * tide_learning_statistics counts them. Any thread.
+ * function (the default). If one round has more than 1024 events, the handler does not get the
+ * rest; tide_learning_statistics counts them. Any thread.
  *
  * With the setting `verbose` each event is also a line on the standard error: `tidepool: event` and
  * the members as key=value, texts in quotes. */

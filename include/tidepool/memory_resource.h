@@ -14,7 +14,8 @@
  * allocate_sync(bytes) of now, allocate_async(bytes, stream) and allocate(bytes) of CCCL 2 and 3.0.
  *
  *   with a stream  as tide_buffer_acquire_on and tide_buffer_release_on: no host waits
- *   without        as tide_buffer_acquire_ready and tide_buffer_release_idle: the memory may be used
+ *   without        as tide_buffer_acquire_ready and tide_buffer_release_idle: the memory may be
+ *   used
  *                  at once, by any stream; and all its use is over when it comes back
  *
  * TIDE_MEMORY_RESOURCE is defined where all this is: in C++, where CCCL's headers are found (CUDA's
@@ -74,11 +75,11 @@ class resource_error : public std::bad_alloc
     tide_status status_;
 };
 
-/* Kind: TIDE_BUFFER_DEVICE or _IPC; or TIDE_BUFFER_PINNED or _MANAGED, which the host may use, too. An allocation throws
- * resource_error; without exceptions the program ends there. Any alignment up to 256 is had; beyond
- * that it throws. While a graph is captured on a stream only what is cached for the stream is
- * handed out, and what comes back on the stream stays the graph's, as with tide_torch_free
- * (tidepool/adaptors.h). A pointer that is not the buffers' leaves a message. */
+/* Kind: TIDE_BUFFER_DEVICE or _IPC; or TIDE_BUFFER_PINNED or _MANAGED, which the host may use, too.
+ * An allocation throws resource_error; without exceptions the program ends there. Any alignment up
+ * to 256 is had; beyond that it throws. While a graph is captured on a stream only what is cached
+ * for the stream is handed out, and what comes back on the stream stays the graph's, as with
+ * tide_torch_free (tidepool/adaptors.h). A pointer that is not the buffers' leaves a message. */
 template <uint32_t Kind> class buffers_resource
 {
     static_assert(Kind != TIDE_BUFFER_HOST && Kind <= TIDE_BUFFER_IPC,

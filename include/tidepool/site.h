@@ -240,10 +240,10 @@ TIDE_API tide_status tide_site_declare(tide_site *site, const tide_type *types, 
 
 /* Orders compiled code for what the site is known to be used for, whatever the setting `break_even`
  * says: the next round sends it to the stager. It waits for nothing. The code is then tried and
- * adopted as any other, or the site keeps its plan; events and the site's `reason` say which. TIDE_OK
- * also if the code is there, or on its way. TIDE_ERROR_STATE, with the reason: nothing is known of
- * the site's types yet (declare them), it has more than code is made for, it is pinned, or learning
- * is off. TIDE_ERROR_ARGUMENT for NULL, TIDE_ERROR_MEMORY. Any thread. */
+ * adopted as any other, or the site keeps its plan; events and the site's `reason` say which.
+ * TIDE_OK also if the code is there, or on its way. TIDE_ERROR_STATE, with the reason: nothing is
+ * known of the site's types yet (declare them), it has more than code is made for, it is pinned, or
+ * learning is off. TIDE_ERROR_ARGUMENT for NULL, TIDE_ERROR_MEMORY. Any thread. */
 TIDE_API tide_status tide_site_compile_now(tide_site *site);
 
 /* Keeps the site at a tier, whatever is learned, until tide_site_unpin. The table tier uses the

@@ -49,8 +49,8 @@ static void event_after_fork(void)
     tide_lock_let_go(&event_lock);
 }
 
-/* What is queued belongs to a round of the parent, which tells it. The child may come back into that
- * round: then the listener itself has forked. */
+/* What is queued belongs to a round of the parent, which tells it. The child may come back into
+ * that round: then the listener itself has forked. */
 static void event_in_child(void)
 {
     event_count = event_told = 0;

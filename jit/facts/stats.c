@@ -148,8 +148,8 @@ static int stats_write_all(int file, const char *text, size_t length)
     return 0;
 }
 
-/* Several processes may have the same file, and end at the same time: each appends all it has by one
- * call, so nothing comes in between. 0, or an error. */
+/* Several processes may have the same file, and end at the same time: each appends all it has by
+ * one call, so nothing comes in between. 0, or an error. */
 static int stats_append(const char *text, size_t length)
 {
     int file =

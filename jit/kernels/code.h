@@ -3,8 +3,8 @@
  * it and may cache it between runs. A file is believed whole or not at all:
  *
  *   tidepool-kernels 1
- *   kernels cuda 90 12040 3f0e…  what was ordered: language, architecture, driver, hash of the source
- *   compiler nvrtc 13.0 -arch=sm_90 …
+ *   kernels cuda 90 12040 3f0e…  what was ordered: language, architecture, driver, hash of the
+ *   source compiler nvrtc 13.0 -arch=sm_90 …
  *   code cubin 24680             what follows after the digest, and its bytes
  *   digest 0f1e…                 XXH3, 128 bits, of all lines above and of the code
  *

@@ -41,8 +41,8 @@ static tide_status order_check_known(const tide_learner *learner)
                : order_refuse(learner->site, "it has no types, or more than code saves");
 }
 
-/* Registry locked. Whether code that is being made, tried or run is what is asked for, the next round
- * knows: by then what was declared last is in force. */
+/* Registry locked. Whether code that is being made, tried or run is what is asked for, the next
+ * round knows: by then what was declared last is in force. */
 static tide_status order_code(tide_site *site)
 {
     if (site->record->pinned)

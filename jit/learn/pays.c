@@ -54,10 +54,10 @@ void tide_pays_spent(uint32_t sites, double ns)
     tide_registry_unlock();
 }
 
-/* Nanoseconds of a use without code: entering and leaving, acquiring, dispatching to an empty method.
- * Rough: the least that loops over a site of each kind took on one virtual machine that was busy with
- * other work. They tell which tier is dearer and by about how much. Code takes less by the gain
- * above. */
+/* Nanoseconds of a use without code: entering and leaving, acquiring, dispatching to an empty
+ * method. Rough: the least that loops over a site of each kind took on one virtual machine that was
+ * busy with other work. They tell which tier is dearer and by about how much. Code takes less by
+ * the gain above. */
 static const struct {
     double use, type; /* and for each type that is known */
 } pays_use[TIDE_KIND_COUNT] = {

@@ -33,9 +33,9 @@ void tide_pays_begin(void);
 void tide_pays_offer(const tide_learned *plan);
 bool tide_pays_together(const tide_learned *plan);
 
-/* What a use takes by the tier in force, and by others for the types of `plan` (NULL: nothing is known
- * of the site's types, so there are none): `use_ns` and `rivals`. As a trial has measured it; what no
- * trial has is modelled, and put in proportion to what one has. */
+/* What a use takes by the tier in force, and by others for the types of `plan` (NULL: nothing is
+ * known of the site's types, so there are none): `use_ns` and `rivals`. As a trial has measured it;
+ * what no trial has is modelled, and put in proportion to what one has. */
 void tide_pays_describe(const tide_learned *plan, tide_site_information *out);
 
 /* A stager has told what a batch of so many sites took of the processor. Registry not locked. */

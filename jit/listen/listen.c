@@ -202,7 +202,8 @@ static void *listen_open_and_serve(void *unused)
     return NULL;
 }
 
-/* Who takes the thread is the one that joins it. False: there is none to be joined, or others do. */
+/* Who takes the thread is the one that joins it. False: there is none to be joined, or others
+ * do. */
 static bool listen_take_thread(pthread_t *thread)
 {
     listen_take_lock();
@@ -312,8 +313,8 @@ static tide_status listen_begin(listen_state from, const char *folder, const cha
     return begun ? TIDE_OK : tide_error_status();
 }
 
-/* What the setting or a parent has begun a moment ago is no reason to refuse who wants the same: it is
- * waited for. But not for ever, for the linker may have it wait for this thread. */
+/* What the setting or a parent has begun a moment ago is no reason to refuse who wants the same: it
+ * is waited for. But not for ever, for the linker may have it wait for this thread. */
 static void listen_await_own(void)
 {
     static const struct timespec moment = {.tv_nsec = 1000000};

@@ -14,7 +14,8 @@ bool stage_orders_kernels(const char *text);
 bool stage_kernels(const char *text, const char *path, char error[STAGE_ERROR_BYTES]);
 
 /* tidepool-stage --kernels cuda|opencl [ARCHITECTURE [DRIVER]]: the source, or what becomes of it
- * for a device whose driver knows that CUDA (12040: 12.4), on stdout. `--architectures`: those that NVRTC knows. The program's exit status. */
+ * for a device whose driver knows that CUDA (12040: 12.4), on stdout. `--architectures`: those that
+ * NVRTC knows. The program's exit status. */
 int stage_kernels_show(int count, char **args);
 
 #endif

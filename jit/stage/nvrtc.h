@@ -18,9 +18,9 @@ typedef struct stage_cuda_device {
     unsigned architecture, driver;
 } stage_cuda_device;
 
-/* Compiles CUDA C by the newest compiler whose code the driver loads, cancelled after so many milliseconds of
- * the processor's time where the compiler can be. False: one line in `error`, with the first of the
- * compiler's own complaints. */
+/* Compiles CUDA C by the newest compiler whose code the driver loads, cancelled after so many
+ * milliseconds of the processor's time where the compiler can be. False: one line in `error`, with
+ * the first of the compiler's own complaints. */
 bool stage_nvrtc_compile(const char *source, const stage_cuda_device *device, int deadline_ms,
                          stage_cuda_code *out, char *error, size_t room);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* One private directory. It is known by an open descriptor, not by its name alone: if something
  * else stands at its path, that is neither trusted nor removed. The descriptor also leads to it
- * after chroot. Should the program close it, the directory is known by what tells descriptors apart. */
+ * after chroot. Should the program close it, the directory is known by what tells descriptors
+ * apart. */
 #define _GNU_SOURCE
 #include "jit/stager/directory.h"
 

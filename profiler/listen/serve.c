@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that serves: one look at every client, then it waits. Nothing in it blocks but that. */
+/* The thread that serves: one look at every client, then it waits. Nothing in it blocks but
+ * that. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
@@ -20,13 +21,13 @@ enum {
     ACCEPTS_MAX = 16 /* in one look: who calls and hangs up must not keep the others waiting */
 };
 
-/* Who calls and hangs up as fast as it can would keep this thread, and itself, always at work, and so
- * cost the program a processor. So no more than these are let in; the others wait in the queue, where
- * they cost nothing, and are let in a moment later. */
+/* Who calls and hangs up as fast as it can would keep this thread, and itself, always at work, and
+ * so cost the program a processor. So no more than these are let in; the others wait in the queue,
+ * where they cost nothing, and are let in a moment later. */
 enum { ROUND_MS = 32, ROUND_ACCEPTS = 32 };
 
-/* The same of who asks and asks: this thread has a quarter of a processor's time, and rests where it
- * has used more. What it did not use it may use later, up to a bound. */
+/* The same of who asks and asks: this thread has a quarter of a processor's time, and rests where
+ * it has used more. What it did not use it may use later, up to a bound. */
 enum { SHARE = 4, SAVED_US = 100000, REST_MOST_MS = 50 };
 
 typedef struct serve_share {
@@ -164,8 +165,8 @@ static bool serve_write(int number, listen_client *client)
 
 /* ---- one look ----------------------------------------------------------------------------- */
 
-/* Events that came before a client followed from now on are not missed by it, though their numbers are
- * lower than the next: nobody may have listened then. */
+/* Events that came before a client followed from now on are not missed by it, though their numbers
+ * are lower than the next: nobody may have listened then. */
 static bool serve_tell(listen_client *client)
 {
     if (client->fresh)

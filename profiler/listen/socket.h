@@ -14,7 +14,8 @@ enum { LISTEN_CLIENTS = 16, LISTEN_DOOR = LISTEN_CLIENTS, LISTEN_SOCKETS };
  * left there. False with a line in `error`. */
 bool listen_socket_open(const char *folder, char *error, size_t room);
 
-/* The number behind a place of the table, -1: nothing, or not ours any more. Serving thread only. */
+/* The number behind a place of the table, -1: nothing, or not ours any more. Serving thread
+ * only. */
 int listen_socket_get(int place);
 
 typedef enum listen_arrival {

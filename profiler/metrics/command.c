@@ -72,8 +72,8 @@ static json_t *metrics_ask(const metrics_job *job, tool_client *client, int *cod
     return facts;
 }
 
-/* Names are the process's: on a terminal they are made harmless, and for a program they stay as they
- * are. */
+/* Names are the process's: on a terminal they are made harmless, and for a program they stay as
+ * they are. */
 static void metrics_show(char *text)
 {
     char *rest = text;

@@ -300,7 +300,8 @@ static bool metrics_write_group(const metrics_writer *writer, const metrics_grou
     return good;
 }
 
-/* A family with a label `result`, or with none (results NULL): members of an object of the document. */
+/* A family with a label `result`, or with none (results NULL): members of an object of the
+ * document. */
 static void metrics_single(const metrics_writer *writer, const metrics_family *family,
                            const json_t *from, const char *const *results)
 {

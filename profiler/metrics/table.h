@@ -37,8 +37,8 @@ typedef struct tide_table {
  * memory. */
 bool tide_table_fill(tide_table *table, const json_t *document);
 
-/* Makes these rows, with nothing in them, so that adding such objects later takes no memory and finds
- * the same rows. False without memory. */
+/* Makes these rows, with nothing in them, so that adding such objects later takes no memory and
+ * finds the same rows. False without memory. */
 bool tide_table_reserve(tide_table *table, const json_t *document);
 
 /* Adds one object. */

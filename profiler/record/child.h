@@ -18,8 +18,8 @@ typedef struct tide_child {
  * or exec. From then on signals that would end this process are kept for tide_child_wait. */
 int tide_child_start(tide_child *child, char **args, const char *const *variables);
 
-/* Waits so long, and hands signals on meanwhile: those that somebody sent to this process alone, for
- * a terminal sends its own to both. True once the program has ended. */
+/* Waits so long, and hands signals on meanwhile: those that somebody sent to this process alone,
+ * for a terminal sends its own to both. True once the program has ended. */
 bool tide_child_wait(tide_child *child, int ms);
 
 /* What a shell would say: the exit status, or 128 and the signal. */

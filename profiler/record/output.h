@@ -12,9 +12,9 @@ typedef struct tide_output {
     char *temporary;  /* PATH.tmp-PID; NULL: standard output   */
 } tide_output;
 
-/* "-" is the standard output, unless that is a terminal: what is written is no text for people, and may
- * have any bytes. False, with one line on the standard error that names the file, where it cannot be
- * made, and where PATH is there and no regular file. */
+/* "-" is the standard output, unless that is a terminal: what is written is no text for people, and
+ * may have any bytes. False, with one line on the standard error that names the file, where it
+ * cannot be made, and where PATH is there and no regular file. */
 bool tide_output_open(tide_output *output, const char *path);
 
 /* Gives the file its name. False with a line where something could not be written; then no file is

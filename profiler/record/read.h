@@ -37,7 +37,8 @@ typedef struct tide_record_outcome {
 bool tide_record_read(const char *path, tide_record_visit *visit, void *user,
                       tide_record_outcome *outcome);
 
-/* Is it a facts document of a version that is understood? Else *why says what it is, if not NULL. */
+/* Is it a facts document of a version that is understood? Else *why says what it is, if not
+ * NULL. */
 bool tide_record_is_facts(const json_t *document, const char **why);
 
 #endif

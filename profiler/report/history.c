@@ -40,7 +40,8 @@ static tide_point history_of_buffers(const json_t *buffers)
     return (tide_point){.value = live + tide_value_number(buffers, "cached_bytes"), .second = live};
 }
 
-/* The thing of this id. The lists of documents have one order, so it mostly stands at the cursor. */
+/* The thing of this id. The lists of documents have one order, so it mostly stands at the
+ * cursor. */
 static tide_thing *history_find(tide_things *things, uint64_t id)
 {
     for (size_t i = 0; i < things->count; i++) {

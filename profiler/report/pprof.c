@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The profile of pprof, written by hand: a message is fields, a field is a number that says which and
- * how, then a number, or a length and bytes. Numbers have seven bits to a byte, the lowest first. */
+/* The profile of pprof, written by hand: a message is fields, a field is a number that says which
+ * and how, then a number, or a length and bytes. Numbers have seven bits to a byte, the lowest
+ * first. */
 #include "profiler/report/pprof.h"
 
 #include <stdint.h>
@@ -107,7 +108,8 @@ static void pprof_type(pprof_writer *writer, const char *name, const char *unit)
     pprof_put_message(&writer->profile, PROFILE_TYPE, &type);
 }
 
-/* A function that stands at one place only, and that place; both have the number that it returns. */
+/* A function that stands at one place only, and that place; both have the number that it
+ * returns. */
 static uint64_t pprof_frame(pprof_writer *writer, const char *name, const char *file, uint64_t at)
 {
     pprof_message function = {0}, location = {0}, line = {0};

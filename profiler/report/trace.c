@@ -12,9 +12,10 @@
 /* Sites have a track each in this row of tracks; pools' counters belong to the process. */
 enum { TRACE_SITES_MAX = 4096, TRACE_TEXT_MAX = 200 };
 
-/* A process that executes another program stays the same, but its sites and pools are others. Tracks
- * are told apart by the number of their process, so each program after the first gets one that no
- * process has: numbers of processes are below PROGRAM_STEP. The last one stands for all beyond. */
+/* A process that executes another program stays the same, but its sites and pools are others.
+ * Tracks are told apart by the number of their process, so each program after the first gets one
+ * that no process has: numbers of processes are below PROGRAM_STEP. The last one stands for all
+ * beyond. */
 enum { TRACE_PROGRAM_STEP = 1 << 22, TRACE_PROGRAMS_MAX = 256 };
 
 typedef struct trace_site {

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of the character at `text`, 1 where it is none. *shown: it is one, and a terminal does nothing
- * with it but show it: no control character, neither of ASCII nor of C1, nothing that ends a line or
- * turns the direction of writing round. Not at the end of the text. */
+/* Bytes of the character at `text`, 1 where it is none. *shown: it is one, and a terminal does
+ * nothing with it but show it: no control character, neither of ASCII nor of C1, nothing that ends
+ * a line or turns the direction of writing round. Not at the end of the text. */
 size_t tool_character(const char *text, bool *shown);
 
 /* The text with "?" for what is not shown; of bytes that are no UTF-8, one for each. Whole

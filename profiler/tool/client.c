@@ -72,8 +72,8 @@ static int client_connect_until(int folder, pid_t pid, int64_t until)
     return made;
 }
 
-/* Who listens there: a process of this user, and the one whose name it is? (0: it is none of those that
- * have a number here.) */
+/* Who listens there: a process of this user, and the one whose name it is? (0: it is none of those
+ * that have a number here.) */
 static int client_check_peer(tool_client *client)
 {
     struct ucred peer;

@@ -32,8 +32,8 @@ size_t tool_folder_list(const char *folder, pid_t **out);
 /* Each returns TOOL_OK, or a code with a text in `error`, which is not printed: that is the
  * caller's, by tool_client_complain. */
 
-/* TOOL_NOBODY when there is no such process, or it does not listen; TOOL_BROKEN when another process is
- * behind its name. */
+/* TOOL_NOBODY when there is no such process, or it does not listen; TOOL_BROKEN when another
+ * process is behind its name. */
 int tool_client_open(tool_client *client, pid_t pid, const char *folder, int timeout_ms);
 void tool_client_close(tool_client *client);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Facts on paper: members of documents read without trust, figures for people, JSON for programs. */
+/* Facts on paper: members of documents read without trust, figures for people, JSON for
+ * programs. */
 #ifndef TIDEPOOL_PROFILER_TOOL_PRINT_H
 #define TIDEPOOL_PROFILER_TOOL_PRINT_H
 

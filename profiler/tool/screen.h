@@ -22,8 +22,8 @@ const char *tool_screen_sort_name(int sort);
 typedef enum tool_screen_look { TOOL_LOOK_PLAIN, TOOL_LOOK_HEAD, TOOL_LOOK_TITLE } tool_screen_look;
 
 /* Calls `put` for each line from the top, with its row; none is longer than `columns` bytes or
- * beyond `rows`. `first` is corrected where there are fewer sites. Without facts (NULL) there are only
- * the last lines. */
+ * beyond `rows`. `first` is corrected where there are fewer sites. Without facts (NULL) there are
+ * only the last lines. */
 void tool_screen_draw(tool_screen *screen, const json_t *facts,
                       void (*put)(int row, tool_screen_look look, const char *line));
 

@@ -4,8 +4,8 @@
  * On a device, work that uses a tensor may be in flight when its scope ends. Nobody waits: a mark
  * is left in the pool's stream. Once the mark has been passed, the tensor is given back when the
  * pool next takes in or gives back a tensor. (A pool that ends waits for the mark.) While a graph
- * is captured no mark can be left; it is left afterwards. A pool that ends meanwhile puts the tensor
- * off (runtime/device/later.h). */
+ * is captured no mark can be left; it is left afterwards. A pool that ends meanwhile puts the
+ * tensor off (runtime/device/later.h). */
 #ifndef TIDEPOOL_RUNTIME_ARRAY_IMPORT_H
 #define TIDEPOOL_RUNTIME_ARRAY_IMPORT_H
 

@@ -5,8 +5,8 @@
  * daemon), and then open files of its own, which get the same numbers. So a number alone is not
  * believed: before each use it is asked whether the file behind it is still the one that was put
  * there, by device, inode, type and time of birth. (The first two alone would not do: what is made
- * after ours was closed and removed may get the same ones. A program that closes descriptors of others
- * *while* they are used cannot be helped: then no library can open a file.)
+ * after ours was closed and removed may get the same ones. A program that closes descriptors of
+ * others *while* they are used cannot be helped: then no library can open a file.)
  *
  * That tells files, folders and sockets apart. It does not tell epoll, event or process descriptors
  * from each other, which share one inode: those are never held. */

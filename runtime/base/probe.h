@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Probes for tracers from outside (USDT: bpftrace, perf, SystemTap, gdb), of the provider tidepool.
- * A probe is one instruction that does nothing, and a note beside the code that says where it stands
- * and where its arguments are. So it stands in cold code only, and its arguments are what is at hand
- * there. profiler/README.md lists all probes with their arguments, which stay as they are.
+ * A probe is one instruction that does nothing, and a note beside the code that says where it
+ * stands and where its arguments are. So it stands in cold code only, and its arguments are what is
+ * at hand there. profiler/README.md lists all probes with their arguments, which stay as they are.
  *
  * Without <sys/sdt.h> when the library is built there are none. */
 #ifndef TIDEPOOL_RUNTIME_BASE_PROBE_H

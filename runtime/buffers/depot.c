@@ -363,7 +363,8 @@ static uint32_t depot_take_record(tide_buffers *buffers)
     return slot;
 }
 
-/* All records are taken, or no more can be written to: what is only cached gives its own back. Mutex not held. */
+/* All records are taken, or no more can be written to: what is only cached gives its own back.
+ * Mutex not held. */
 static TIDE_COLD uint32_t depot_take_record_of_cached(tide_buffers *buffers, const tide_want *want)
 {
     uint32_t slot = TIDE_NO_RECORD;

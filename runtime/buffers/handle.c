@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of buffers: taken for new buffers, given back when their memory is gone, told to hooks. */
+/* Records of buffers: taken for new buffers, given back when their memory is gone, told to
+ * hooks. */
 #include "runtime/buffers/handle.h"
 
 #include "runtime/base/os.h"

@@ -9,8 +9,8 @@
 
 #include "runtime/buffers/instance.h"
 
-/* A record for a new buffer, or TIDE_NO_RECORD: there are TIDE_BUFFER_MAX already, or the system has
- * no memory for more. Mutex held. */
+/* A record for a new buffer, or TIDE_NO_RECORD: there are TIDE_BUFFER_MAX already, or the system
+ * has no memory for more. Mutex held. */
 uint32_t tide_handle_take(tide_buffers *buffers);
 
 /* The record stands for no memory any more, and is free. Mutex held. */

@@ -16,11 +16,11 @@ void tide_budget_release(tide_device *device, void *stream, int memory, void *da
 /* The message of who then gives up, for the host and for any other device. TIDE_ERROR_LIMIT. */
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call);
 
-/* Is there somebody to ask after an allocation for such use (TIDE_MEMORY_…) that ended so? Not where
- * pinned memory is short: that is the host's. `times`: so often has the program been asked before.
- * ask: where no lock is held, and what wants the memory is shut. What was put off goes first
- * (runtime/device/later.h); where nothing was, the program is asked, and counted. True: something
- * was given back. */
+/* Is there somebody to ask after an allocation for such use (TIDE_MEMORY_…) that ended so? Not
+ * where pinned memory is short: that is the host's. `times`: so often has the program been asked
+ * before. ask: where no lock is held, and what wants the memory is shut. What was put off goes
+ * first (runtime/device/later.h); where nothing was, the program is asked, and counted. True:
+ * something was given back. */
 bool tide_budget_asks(const tide_device *device, int memory, tide_status status, unsigned times);
 bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *times);
 

@@ -37,7 +37,8 @@ typedef struct tide_device_methods {
      * is no memory. The host's: likewise TIDE_ERROR_LIMIT where the process may hold no more.
      * Memory of the device is ready for work that is queued on the stream from now on; released
      * memory goes after the work that is queued on the stream now. Pinned and managed memory is
-     * ready, and goes, at once; so does memory for other processes. Memory is released as the kind that it was allocated as. */
+     * ready, and goes, at once; so does memory for other processes. Memory is released as the kind
+     * that it was allocated as. */
     tide_status (*allocate)(tide_device *device, void *stream, int memory, size_t bytes,
                             size_t align, void **data);
     void (*release)(tide_device *device, void *stream, int memory, void *data, size_t bytes);
@@ -52,8 +53,9 @@ typedef struct tide_device_methods {
     /* Can a copy use this memory of the host as it is, without the host waiting? NULL: no. */
     bool (*pinned)(tide_device *device, const void *host, size_t bytes);
 
-    /* What the driver tells other processes of memory (TIDE_MEMORY_IPC) that starts there; in one of
-     * those the memory, NULL with a message; and its end there. NULL: there is no such memory. */
+    /* What the driver tells other processes of memory (TIDE_MEMORY_IPC) that starts there; in one
+     * of those the memory, NULL with a message; and its end there. NULL: there is no such
+     * memory. */
     tide_status (*ipc_export)(tide_device *device, void *data, unsigned char handle[64]);
     void *(*ipc_open)(tide_device *device, const unsigned char handle[64]);
     tide_status (*ipc_close)(tide_device *device, void *data);
@@ -66,12 +68,13 @@ typedef struct tide_device_methods {
                         size_t bytes);
 
     /* A copy from memory of another device of the same back end, behind the work that is queued on
-     * either stream now; the other's stream goes on behind it. Both are captured alike. When it fails
-     * no copy is under way. NULL: there is none. */
+     * either stream now; the other's stream goes on behind it. Both are captured alike. When it
+     * fails no copy is under way. NULL: there is none. */
     tide_status (*copy_between)(tide_device *device, void *stream, void *to, tide_device *other,
                                 void *other_stream, const void *from, size_t bytes);
 
-    /* From now on kernels of the device may use the other's memory, or not any more. NULL: never. */
+    /* From now on kernels of the device may use the other's memory, or not any more. NULL:
+     * never. */
     tide_status (*reach)(tide_device *device, tide_device *other, bool allow);
 
     /* Work queued on `after` from now on waits for the work that is queued on `before` now. Costs
@@ -79,8 +82,8 @@ typedef struct tide_device_methods {
     tide_status (*order)(tide_device *device, void *before, void *after);
 
     /* The host waits for the stream; for all streams of the device. (OpenCL has no call for the
-     * latter: there it is all streams that we know. CUDA: TIDE_ERROR_STATE while a graph is captured
-     * that we know of, for the wait would end that capture.) */
+     * latter: there it is all streams that we know. CUDA: TIDE_ERROR_STATE while a graph is
+     * captured that we know of, for the wait would end that capture.) */
     tide_status (*wait)(tide_device *device, void *stream);
     tide_status (*wait_all)(tide_device *device);
 

@@ -21,8 +21,8 @@ typedef struct tide_later {
 void tide_later_put_off(tide_device *device, tide_later *later,
                         void (*go)(tide_device *device, tide_later *later));
 
-/* Lets all go that was put off, if the host can wait for the device. Functions of the program may be called: no lock is held, and
- * pools that are half-way are shut. False: nothing went. */
+/* Lets all go that was put off, if the host can wait for the device. Functions of the program may
+ * be called: no lock is held, and pools that are half-way are shut. False: nothing went. */
 bool tide_later_settle(tide_device *device);
 
 #endif

@@ -2,8 +2,8 @@
 /* Every pool of the process, seen from any thread: copied with the registry locked, shown without.
  *
  * The owner goes on meanwhile. What it changes in cold code is written so that others may read it
- * (tide_pool_memory, tide_row). Where its fast paths stand, the next free slot of each shelf and the
- * level, they store with plain stores, which must stay plain: so these words are sampled. */
+ * (tide_pool_memory, tide_row). Where its fast paths stand, the next free slot of each shelf and
+ * the level, they store with plain stores, which must stay plain: so these words are sampled. */
 #include <tidepool/facts.h>
 
 #include <string.h>

@@ -65,9 +65,9 @@ typedef struct tide_row {
     uint64_t saved_at; /* of a type without a bit: tag of the level that last saved the shelf */
 } tide_row;
 
-/* Another thread may walk the rows of a pool with the registry locked (runtime/inspect/pools.c). For
- * it `used_count` and `count` are raised after what they count is there, and records move with the
- * registry locked.
+/* Another thread may walk the rows of a pool with the registry locked (runtime/inspect/pools.c).
+ * For it `used_count` and `count` are raised after what they count is there, and records move with
+ * the registry locked.
  *
  * What cold code knows of a slot. What fast paths see, its limit, is less: one more than the
  * largest request since the last compact, so that a request larger than any before it comes by
@@ -266,8 +266,9 @@ static inline tide_slot_record *tide_slot_record_of(const tide_row *row, const t
     return &row->records[slot - row->slots];
 }
 
-/* Elements of a live slot that may be in use. Without checks only the largest request is known. It is
- * no more than the slot has room for, so less than what an array is to grow to when it is moved. */
+/* Elements of a live slot that may be in use. Without checks only the largest request is known. It
+ * is no more than the slot has room for, so less than what an array is to grow to when it is
+ * moved. */
 static inline size_t tide_slot_length(const tide_pool_core *core, const tide_slot_record *record)
 {
     return core->careful ? record->length : record->peak;

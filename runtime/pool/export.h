@@ -33,8 +33,8 @@ typedef struct tide_export {
  * is no memory for the descriptor; then nothing has changed. */
 tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot);
 
-/* Memory of a slot with one holder, for who cannot give it back now: `data` and what the record says
- * of it. NULL when there is no memory for the descriptor. */
+/* Memory of a slot with one holder, for who cannot give it back now: `data` and what the record
+ * says of it. NULL when there is no memory for the descriptor. */
 tide_export *tide_export_make(tide_pool *pool, const tide_row *row, void *data,
                               const tide_slot_record *record);
 

@@ -189,7 +189,8 @@ static void memory_ask_program(tide_pool *pool, const tide_row *row, size_t byte
     tide_pool_open_again(pool, was);
 }
 
-/* Somebody gives memory of the device back: buffers what they have cached, then whoever is asked. */
+/* Somebody gives memory of the device back: buffers what they have cached, then whoever is
+ * asked. */
 static bool memory_make_room(tide_pool *pool, tide_device *device, size_t bytes, tide_status status,
                              unsigned *asked)
 {

@@ -34,9 +34,9 @@
  * locked (or the pool may be gone). */
 void tide_request_memory(tide_pool *pool, uint32_t requests);
 
-/* One pass over the free slots for these of TIDE_REQUEST_TRIM_UNUSED, _WASTED and _COMPACT. What was
- * used in the last passes, of which the setting `trim_after` says how many, is the pool's working
- * set, and stays. Owner only. */
+/* One pass over the free slots for these of TIDE_REQUEST_TRIM_UNUSED, _WASTED and _COMPACT. What
+ * was used in the last passes, of which the setting `trim_after` says how many, is the pool's
+ * working set, and stays. Owner only. */
 void tide_pool_trim_lately(tide_pool *pool, uint32_t requests);
 
 /* tide_pool_trim of this pool alone: kept shells of others stay. Owner only. */

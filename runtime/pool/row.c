@@ -111,7 +111,8 @@ static bool row_open_slots(const tide_row *row, uint32_t count)
     return tide_os_open((char *)row->slots - in_page, in_page, in_page + count * sizeof(tide_slot));
 }
 
-/* Room in `records`, and open slots, for one slot more. Who walks the pool from another thread has the registry. */
+/* Room in `records`, and open slots, for one slot more. Who walks the pool from another thread has
+ * the registry. */
 static bool row_reserve_record(tide_row *row)
 {
     if (row->count < row->records_room)

@@ -89,8 +89,8 @@ void tide_streams_settle(tide_pool *pool)
 /* One of the two streams is captured and the other is not, or each in a capture of its own: an
  * event between them would end the capture, and in the graph's launches it would order nothing. If
  * only the pool's is captured the host waits for the declared one, so that what is captured after a
- * join comes after it. If the declared one is, what it did before its capture can be neither ordered
- * nor waited for: the wait is refused. */
+ * join comes after it. If the declared one is, what it did before its capture can be neither
+ * ordered nor waited for: the wait is refused. */
 static tide_status streams_order_apart(const tide_pool_core *core, const tide_foreign *foreign,
                                        bool join)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The program's hook is told of each change of the memory that a pool holds, and so is who traces it.
- * The pool is shut meanwhile, and no lock is held. */
+/* The program's hook is told of each change of the memory that a pool holds, and so is who traces
+ * it. The pool is shut meanwhile, and no lock is held. */
 #ifndef TIDEPOOL_RUNTIME_POOL_TELL_H
 #define TIDEPOOL_RUNTIME_POOL_TELL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two pools, on one device or on two: copies from one to the other; and access of a device's kernels
- * to another's memory. */
+/* Two pools, on one device or on two: copies from one to the other; and access of a device's
+ * kernels to another's memory. */
 #include <tidepool/device.h>
 
 #include "runtime/base/assert.h"
@@ -44,8 +44,8 @@ static tide_status between_check_captures(const tide_pool *pool, const tide_pool
                      to->name, from->name);
 }
 
-/* The source's stream goes on behind the copy. Where no event says so the host waits, for the copy is
- * queued: with an error alone the source could be given up while it is read. */
+/* The source's stream goes on behind the copy. Where no event says so the host waits, for the copy
+ * is queued: with an error alone the source could be given up while it is read. */
 static tide_status between_part(tide_device *device, void *stream, void *before)
 {
     tide_status status = device->methods->order(device, stream, before);

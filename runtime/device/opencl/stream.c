@@ -182,8 +182,8 @@ tide_status tide_opencl_wait(tide_device *base, void *stream)
                              "clFinish");
 }
 
-/* The last queue before the place, which is moved to it. It is held for the caller, who waits for it
- * without the lock. NULL: there are no more. */
+/* The last queue before the place, which is moved to it. It is held for the caller, who waits for
+ * it without the lock. NULL: there are no more. */
 static tide_cl_queue opencl_hold_queue_before(tide_opencl_device *device, size_t *place)
 {
     tide_cl_queue queue = NULL;
