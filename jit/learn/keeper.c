@@ -15,6 +15,7 @@
 #include <tidepool/learn.h>
 
 #include "jit/learn/round.h"
+#include "jit/stager/processors.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/copy.h"
 #include "runtime/base/error.h"
@@ -93,13 +94,12 @@ static uint64_t keeper_rest_periods(uint64_t periods)
     return keeper_periods_since(since, period);
 }
 
-/* All that the system lets the process use: the thread that made it may be bound to one. */
+/* All that the process was given: the thread that made it may be bound to one. */
 static void keeper_introduce_itself(void)
 {
-    cpu_set_t all;
-    memset(&all, 0xff, sizeof all);
     if (keeper.ordinary)
-        (void)sched_setaffinity(0, sizeof all, &all);
+        (void)sched_setaffinity(0, sizeof tide_processors,
+                                (const cpu_set_t *)(void *)tide_processors);
     (void)prctl(PR_SET_NAME, "tide-keeper");
 }
 
@@ -130,15 +130,14 @@ int tide_keeper_create_described(pthread_t *thread, void *(*run)(void *))
 {
     static const struct sched_param none = {.sched_priority = 0};
     pthread_attr_t attributes;
-    cpu_set_t all;
-    memset(&all, 0xff, sizeof all); /* the system leaves out those that the process may not use */
     int error = pthread_attr_init(&attributes);
     if (error != 0)
         return error;
     bool described = pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED) == 0 &&
                      pthread_attr_setschedpolicy(&attributes, SCHED_OTHER) == 0 &&
                      pthread_attr_setschedparam(&attributes, &none) == 0 &&
-                     pthread_attr_setaffinity_np(&attributes, sizeof all, &all) == 0;
+                     pthread_attr_setaffinity_np(&attributes, sizeof tide_processors,
+                                                 (const cpu_set_t *)(void *)tide_processors) == 0;
     error = pthread_create(thread, described ? &attributes : NULL, run, NULL);
     if (error == EPERM || error == EINVAL) /* a sandbox that forbids to say so */
         error = pthread_create(thread, NULL, run, NULL);

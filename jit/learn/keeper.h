@@ -10,8 +10,8 @@
 
 /* pthread_create for a thread of the library's own, wherever its creator runs: that is a hot thread
  * mostly, and may go before all others, on a processor of its own. Ours must take neither from it.
- * All this is set before it runs: on such a processor it would never come to set it. An error
- * number. */
+ * All this is set before it runs: on such a processor it would never come to set it. Its processors
+ * are those of the process (jit/stager/processors.h). An error number. */
 int tide_keeper_create_described(pthread_t *thread, void *(*run)(void *));
 
 /* Some window is full: starts the keeper if there is none and the setting `keeper` allows it. If
@@ -19,8 +19,8 @@ int tide_keeper_create_described(pthread_t *thread, void *(*run)(void *));
 void tide_keeper_wanted(void);
 
 /* A pool was made, or some thread is at work. Starts the keeper if it never was, and the program
- * has sites. If this process was forked by one that had a keeper, the first such
- * thread starts another, as tide_keeper_wanted does. */
+ * has sites. If this process was forked by one that had a keeper, the first such thread starts
+ * another, as tide_keeper_wanted does. */
 void tide_keeper_passed(void);
 
 /* Registers what is done around fork. While the library is attached. */

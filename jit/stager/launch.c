@@ -33,6 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jit/stager/processors.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/descriptor.h"
 
@@ -71,7 +72,6 @@ static struct {
     int report;
     uid_t user;
     gid_t group;
-    unsigned char processors[1024]; /* all of them */
     unsigned char no_action[ACTION_BYTES];
     uint64_t no_signals;
 } launch_shared; /* guarded by the lock of the round, as all of this room */
@@ -124,8 +124,7 @@ static LAUNCH_BARE void launch_be_ordinary(void)
     struct sched_param none = {.sched_priority = 0};
     (void)syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none);
     (void)syscall(SYS_setpriority, PRIO_PROCESS, 0, 0);
-    (void)syscall(SYS_sched_setaffinity, 0, sizeof launch_shared.processors,
-                  launch_shared.processors);
+    (void)syscall(SYS_sched_setaffinity, 0, sizeof tide_processors, tide_processors);
     (void)syscall(SYS_umask, 077);
     for (int i = 1; i < _NSIG; i++)
         (void)syscall(SYS_rt_sigaction, i, launch_shared.no_action, NULL, SIGNAL_BYTES);
@@ -240,7 +239,6 @@ int tide_launch_program(const tide_launch *launch, pid_t *pid)
     launch_shared.report = ends[1];
     launch_shared.user = geteuid();
     launch_shared.group = getegid();
-    memset(launch_shared.processors, 0xff, sizeof launch_shared.processors);
     tide_descriptor from = tide_descriptor_hold(ends[0]), to = tide_descriptor_hold(ends[1]);
     int failed = launch_start(); /* this takes a while */
     tide_descriptor_close(&to);

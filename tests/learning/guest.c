@@ -224,13 +224,47 @@ static void sites_of_any_name_compile(void **state)
     setlocale(LC_CTYPE, "C");
 }
 
-int main(void)
+/* A program that was bound as a whole, by taskset say. The keeper takes its name after its
+ * processors. 0: it has those of the program. */
+static int be_bound(void)
 {
+    cpu_set_t ours;
+    if (sched_getaffinity(0, sizeof ours, &ours) != 0 || CPU_COUNT(&ours) != 1 ||
+        tide_keeper_start() != TIDE_OK)
+        return 1;
+    for (unsigned i = 0; i < PATIENCE_MS && keeper_task() == 0; i++)
+        usleep(1000);
+    return keeper_may_use(&ours) ? 0 : 2;
+}
+
+static const char *self; /* this program, as it was called: Valgrind is not what starts again */
+
+static void the_keeper_stays_where_the_process_was_put(void **state)
+{
+    (void)state;
+    pid_t child = fork_child(100);
+    if (child == 0) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(sched_getcpu(), &one);
+        CHILD_MUST(sched_setaffinity(0, sizeof one, &one) == 0);
+        execl(self, "bound", "bound", (char *)NULL);
+        _exit(126);
+    }
+    assert_int_equal(wait_for_child(child), 0);
+}
+
+int main(int count, char **arguments)
+{
+    if (count > 1 && strcmp(arguments[1], "bound") == 0)
+        return be_bound();
+    self = arguments[0];
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(learning_goes_on_when_every_descriptor_is_closed),
         LEARNING_TEST(stager_stays_while_there_is_work_and_goes_after),
         LEARNING_TEST(the_keeper_is_not_bound_to_the_processor_of_who_starts_it),
         LEARNING_TEST(the_keeper_is_not_as_urgent_as_who_starts_it),
+        LEARNING_TEST(the_keeper_stays_where_the_process_was_put),
         LEARNING_TEST(sites_of_any_name_compile),
     };
     return cmocka_run_group_tests(tests, learning_make_pool, learning_drop_pool);
