@@ -16,7 +16,8 @@
  * have one thread only sets it in the environment, or before its first pool.
  *
  * A forked child goes on with what its parent has learned. It begins without a keeper and a stager.
- * If its parent had a keeper, and `keeper` is 1, the child gets one when a scope first opens in it.
+ * If its parent's keeper has had work, and `keeper` is 1, the child gets one when a scope first opens
+ * in it.
  * The C library does not renew all locks of the dynamic linker in a child: if other threads of the
  * parent load libraries, whatever loads one in the child may hang, learning too. Set `learn` to 0
  * in such children, or execute another program.

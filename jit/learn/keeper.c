@@ -46,7 +46,8 @@ static void keeper_set(bool *what, bool value)
     __atomic_store_n(what, value, __ATOMIC_SEQ_CST);
 }
 
-static bool keeper_lost; /* atomic: the parent of this process had one when it forked */
+static bool keeper_needed; /* atomic: a window has asked for it, or the program */
+static bool keeper_lost;   /* atomic: the parent of this process needed one when it forked */
 
 static tide_lock keeper_lock = TIDE_LOCK(TIDE_FORK_KEEPER);
 static pthread_cond_t keeper_wake; /* on the monotonic clock */
@@ -227,10 +228,12 @@ static void keeper_ask_pool(tide_pool *pool, void *unused)
 
 /* In the child of a fork: the parent's thread is not here. Most children execute another program at
  * once, so the child gets a thread of its own only when a thread comes by a pool: without rounds no
- * window would open, and no other thing would ask for a keeper. */
+ * window would open, and no other thing would ask for a keeper. If the parent never needed its
+ * keeper, the child's first window asks. */
 static void keeper_forget(void)
 {
-    bool lost = keeper.running && !keeper.stopping;
+    bool lost =
+        keeper.running && !keeper.stopping && __atomic_load_n(&keeper_needed, __ATOMIC_RELAXED);
     keeper_set(&keeper.running, false);
     keeper_set(&keeper.wanted, false);
     keeper.stopping = false;
@@ -268,6 +271,7 @@ static int keeper_start_thread(bool by_program)
     if (by_program) {
         keeper.refused = false;
         keeper.ordered = true;
+        __atomic_store_n(&keeper_needed, true, __ATOMIC_RELAXED);
     }
     if (!keeper.running && !keeper.refused) {
         error = keeper_create_thread();
@@ -331,6 +335,7 @@ static bool keeper_is_coming(void)
 
 void tide_keeper_wanted(void)
 {
+    __atomic_store_n(&keeper_needed, true, __ATOMIC_RELAXED);
     if (tide_setting_get(TIDE_SETTING_keeper) == 0 || keeper_is_coming())
         return;
     if (__atomic_load_n(&keeper.running, __ATOMIC_SEQ_CST))

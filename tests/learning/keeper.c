@@ -591,6 +591,20 @@ static void programs_end_well_whatever_learning_does(void **state)
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 
+/* Nobody has needed the parent's keeper: the child's first window is who needs one. */
+static void be_child_of_an_idle_keeper(void)
+{
+    tide_pool *pool = tide_pool_create(NULL);
+    use u = {
+        .site = tide_site_register("keeper: child"), .pool = pool, .count = 1, .types = {TIDE_F64}};
+    CHILD_MUST(pool != NULL && use_once(&u) && use_once(&u));
+    CHILD_MUST(!tide_keeper_running());
+    for (unsigned i = 0; !under_sanitizer() && i < 1000; i++)
+        CHILD_MUST(use_once(&u));
+    CHILD_MUST(tide_keeper_running() != under_sanitizer());
+    exit(0);
+}
+
 /* In a program of its own, with the settings that every program begins with: the first pool starts
  * the keeper, so that no use of a site has to; the setting forbids it. */
 static int begin_with_a_pool(void)
@@ -601,7 +615,13 @@ static int begin_with_a_pool(void)
     set("keeper", 1);
     if (tide_keeper_running() || tide_pool_create(NULL) == NULL || !tide_keeper_running())
         return 2;
-    return tasks() == 2 ? 3 : 4;
+    if (tasks() != 2)
+        return 4;
+    pid_t child = fork_child(100);
+    if (child == 0)
+        be_child_of_an_idle_keeper();
+    expect_child_ends_well(child);
+    return 3;
 }
 
 static void the_first_pool_of_a_program_with_sites_starts_it(void **state)
