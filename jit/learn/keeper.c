@@ -344,14 +344,17 @@ void tide_keeper_wanted(void)
         tide_round_run_without_thread();
 }
 
-/* To make a thread takes longer than any scope, so it is done where a pool is made, in a program
- * that has sites, and not inside the use that fills the first window. */
+/* To make a thread takes longer than any scope: where no use may be late, it is done where a pool is
+ * made and not inside the use that fills the first window. Not unless the program says so: many a
+ * process is better off with one thread. */
 static void keeper_start_early(void)
 {
+    enum { FROM_THE_FIRST_POOL = 2 };
     static bool started; /* atomic */
     if (TIDE_LIKELY(__atomic_load_n(&started, __ATOMIC_RELAXED)) ||
-        tide_setting_get(TIDE_SETTING_keeper) == 0 || tide_setting_get(TIDE_SETTING_learn) == 0 ||
-        !tide_site_any() || tide_lock_held_any() || /* by a visitor that makes a pool */
+        tide_setting_get(TIDE_SETTING_keeper) != FROM_THE_FIRST_POOL ||
+        tide_setting_get(TIDE_SETTING_learn) == 0 || !tide_site_any() ||
+        tide_lock_held_any() || /* by a visitor that makes a pool */
         __atomic_exchange_n(&started, true, __ATOMIC_RELAXED))
         return;
     (void)keeper_start_thread(false); /* without one the first window asks again */

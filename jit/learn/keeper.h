@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The keeper: the background thread that does the rounds.
  *
- * In a program with sites the first pool starts it; else the first window that fills, so the first
- * site that is used often enough. A program without sites never has the thread. */
+ * The first window that fills starts it, so the first site that is used often enough; where the
+ * setting `keeper` is 2, the first pool of a program that has sites. A program without sites never
+ * has the thread. */
 #ifndef TIDEPOOL_JIT_LEARN_KEEPER_H
 #define TIDEPOOL_JIT_LEARN_KEEPER_H
 
@@ -18,8 +19,7 @@ int tide_keeper_create_described(pthread_t *thread, void *(*run)(void *));
  * the system gives no thread, does itself what can be done at once. */
 void tide_keeper_wanted(void);
 
-/* A pool was made, or some thread is at work. Starts the keeper if it never was, and the program
- * has sites. If this process was forked by one that had a keeper, the first such thread starts
+/* A pool was made, or some thread is at work. Starts the keeper where the first pool does. If this process was forked by one that had a keeper, the first such thread starts
  * another, as tide_keeper_wanted does. */
 void tide_keeper_passed(void);
 

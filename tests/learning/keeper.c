@@ -605,14 +605,17 @@ static void be_child_of_an_idle_keeper(void)
     exit(0);
 }
 
-/* In a program of its own, with the settings that every program begins with: the first pool starts
- * the keeper, so that no use of a site has to; the setting forbids it. */
+/* In a program of its own, with the settings that every program begins with: a pool starts the
+ * keeper where the setting says so, and only there. */
 static int begin_with_a_pool(void)
 {
     set("keeper", 0);
     if (tide_pool_create(NULL) == NULL || tide_keeper_running())
         return 1;
     set("keeper", 1);
+    if (tide_pool_create(NULL) == NULL || tide_keeper_running())
+        return 5;
+    set("keeper", 2);
     if (tide_keeper_running() || tide_pool_create(NULL) == NULL || !tide_keeper_running())
         return 2;
     if (tasks() != 2)
@@ -624,7 +627,7 @@ static int begin_with_a_pool(void)
     return 3;
 }
 
-static void the_first_pool_of_a_program_with_sites_starts_it(void **state)
+static void the_first_pool_starts_it_where_that_is_wanted(void **state)
 {
     (void)state;
     pid_t child = fork_child(100);
@@ -794,7 +797,7 @@ int main(int argc, char **argv)
         LEARNING_TEST(parent_and_child_both_learn_on_after_a_fork),
         LEARNING_TEST(forks_beside_a_busy_keeper_harm_nobody),
         LEARNING_TEST(a_child_gets_a_keeper_of_its_own),
-        LEARNING_TEST(the_first_pool_of_a_program_with_sites_starts_it),
+        LEARNING_TEST(the_first_pool_starts_it_where_that_is_wanted),
         LEARNING_TEST(programs_end_well_whatever_learning_does),
     };
     if (argc > 1)

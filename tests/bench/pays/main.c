@@ -3,7 +3,7 @@
  *
  *   tidepool-pays                       all programs, five rounds
  *   tidepool-pays --rounds 9 hot short  these, nine
- *   tidepool-pays --slowest 25          the slowest scope of a process: so many, in pairs
+ *   tidepool-pays --slowest 25          the slowest scope of a process: so many rounds
  *
  * The rounds are interleaved. What is printed is the median of the processor's seconds, user and
  * system, of the program and of everything that it started: this process is the reaper of what they
@@ -189,7 +189,7 @@ int main(int count, char **arguments)
     if (count == 4 && strcmp(arguments[1], "--run") == 0)
         return run_program(program_named(arguments[2]), mode_named(arguments[3]));
     if (count == 3 && strcmp(arguments[1], "--run-slowest") == 0)
-        return pays_slowest_run(strcmp(arguments[2], "with") == 0);
+        return pays_slowest_run(arguments[2]);
     if (count == 3 && strcmp(arguments[1], "--slowest") == 0)
         return pays_slowest_compare(atoi(arguments[2]), "/proc/self/exe") ? 0 : 3;
     int rounds = 5, first = 1;

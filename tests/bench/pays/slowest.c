@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,9 +17,11 @@
 
 #include "programs.h"
 
-enum { SCOPES = 10000000, PAIRS_MAX = 999 };
+enum { SCOPES = 10000000, ROUNDS_MAX = 999 };
 
-static const char *const words[] = {"without", "with"};
+/* Without learning, with it, and with the keeper's thread made beforehand (setting `keeper`). */
+enum { WITHOUT, WITH, READY, WAYS };
+static const char *const words[] = {"without", "with", "ready"};
 
 /* ---- the process -------------------------------------------------------------------------- */
 
@@ -37,10 +40,11 @@ static void scope(tide_pool *pool)
 }
 
 /* The first scope makes the memory, with learning and without: it does not count. */
-int pays_slowest_run(bool learning)
+int pays_slowest_run(const char *how)
 {
     uint64_t slowest = 0;
-    if (!learning && tide_tune_set("learn", 0) != TIDE_OK)
+    if (tide_tune_set("learn", strcmp(how, words[WITHOUT]) != 0) != TIDE_OK ||
+        tide_tune_set("keeper", strcmp(how, words[READY]) == 0 ? 2 : 1) != TIDE_OK)
         return 1;
     tide_pool *pool = tide_pool_create(NULL);
     if (pool == NULL)
@@ -59,7 +63,7 @@ int pays_slowest_run(bool learning)
 /* ---- the comparison ------------------------------------------------------------------------ */
 
 /* Nanoseconds; negative: the process failed. */
-static double slowest_of_process(const char *self, bool learning)
+static double slowest_of_process(const char *self, const char *how)
 {
     int ends[2], status;
     char text[32] = "";
@@ -69,7 +73,7 @@ static double slowest_of_process(const char *self, bool learning)
     if (child == 0) {
         dup2(ends[1], STDOUT_FILENO);
         close(ends[0]);
-        execl(self, self, "--run-slowest", words[learning], (char *)NULL);
+        execl(self, self, "--run-slowest", how, (char *)NULL);
         _exit(127);
     }
     close(ends[1]);
@@ -86,24 +90,24 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-bool pays_slowest_compare(int pairs, const char *self)
+bool pays_slowest_compare(int rounds, const char *self)
 {
-    static double ns[2][PAIRS_MAX];
-    if (pairs < 1 || pairs > PAIRS_MAX)
+    static double ns[WAYS][ROUNDS_MAX];
+    if (rounds < 1 || rounds > ROUNDS_MAX)
         return false;
-    for (int i = 0; i < 2 * pairs; i++) {
-        bool learning = (i / 2 + i) % 2 != 0; /* who is first takes turns */
-        if ((ns[learning][i / 2] = slowest_of_process(self, learning)) < 0)
-            return false;
-    }
-    printf("%-8s %12s %12s %12s\n", "learning", "least us", "median us", "most us");
-    for (int learning = 0; learning < 2; learning++) {
-        double *figures = ns[learning];
-        qsort(figures, (size_t)pairs, sizeof *figures, compare);
-        printf("%-8s %12.1f %12.1f %12.1f\n", words[learning], figures[0] / 1e3,
-               figures[pairs / 2] / 1e3, figures[pairs - 1] / 1e3);
-    }
-    printf("with / without: least %.2f, median %.2f\n", ns[1][0] / ns[0][0],
-           ns[1][pairs / 2] / ns[0][pairs / 2]);
+    for (int round = 0; round < rounds; round++)
+        for (int i = 0; i < WAYS; i++) {
+            int how = (i + round) % WAYS; /* who is first takes turns */
+            if ((ns[how][round] = slowest_of_process(self, words[how])) < 0)
+                return false;
+        }
+    printf("%-8s %10s %10s %10s  to the median without\n", "learning", "least us", "median us",
+           "most us");
+    for (int how = 0; how < WAYS; how++)
+        qsort(ns[how], (size_t)rounds, sizeof *ns[how], compare);
+    for (int how = 0; how < WAYS; how++)
+        printf("%-8s %10.1f %10.1f %10.1f  %.2f\n", words[how], ns[how][0] / 1e3,
+               ns[how][rounds / 2] / 1e3, ns[how][rounds - 1] / 1e3,
+               ns[how][rounds / 2] / ns[WITHOUT][rounds / 2]);
     return true;
 }

@@ -7,10 +7,10 @@
 
 /* The process: makes its pool, times each scope, writes the nanoseconds of the slowest one. 0, or
  * 1: something failed. */
-int pays_slowest_run(bool learning);
+int pays_slowest_run(const char *how);
 
-/* Runs so many pairs of such processes, in turns, and prints least, median and most of both. False:
- * one of them failed. `self` is this program. */
-bool pays_slowest_compare(int pairs, const char *self);
+/* Runs so many rounds of such processes, in turns, and prints least, median and most of each way.
+ * False: one of them failed. `self` is this program. */
+bool pays_slowest_compare(int rounds, const char *self);
 
 #endif
