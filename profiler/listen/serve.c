@@ -30,6 +30,10 @@ enum { ROUND_MS = 32, ROUND_ACCEPTS = 32 };
  * it has used more. What it did not use it may use later, up to a bound. */
 enum { SHARE = 4, SAVED_US = 100000, REST_MOST_MS = 50 };
 
+/* And of who asks for much at once: a look answers no more of one client than these, and breaks off
+ * when it has taken its time. The next one goes on behind it, so each client has its turn. */
+enum { TURN_REQUESTS = 4, LOOK_US = 10000 };
+
 typedef struct serve_share {
     int64_t left_us;          /* below 0: it is to rest                */
     int64_t wall_us, used_us; /* when this was looked at last */
@@ -40,6 +44,7 @@ static listen_client serve_clients[LISTEN_CLIENTS]; /* the thread's own */
 static int64_t serve_door_rests_ms;                 /* until then nobody is let in */
 static int64_t serve_round_ms;                      /* when the round began, and ... */
 static int serve_round_accepts;                     /* ... so many came in it        */
+static int serve_turn;                              /* who is looked at next         */
 static bool serve_stopped;                          /* atomic           */
 
 static int64_t serve_now_ms(void)
@@ -74,6 +79,12 @@ static bool serve_is_to_stop(void)
     return __atomic_load_n(&serve_stopped, __ATOMIC_ACQUIRE);
 }
 
+/* `until`: of this thread's own processor time. */
+static bool serve_look_is_over(int64_t until)
+{
+    return serve_is_to_stop() || serve_clock_us(CLOCK_THREAD_CPUTIME_ID) >= until;
+}
+
 static void serve_end_client(int place)
 {
     listen_client *client = &serve_clients[place];
@@ -102,13 +113,13 @@ static bool serve_has_line(const listen_client *client)
     return memchr(client->line, '\n', client->length) != NULL;
 }
 
-/* Answers the whole lines that have come, as long as the client takes what it is told. False: it
- * goes. */
-static bool serve_answer_lines(listen_client *client)
+/* Answers whole lines that have come, as many as a turn has and the client takes the answers of.
+ * The others wait. False: it goes. */
+static bool serve_answer_lines(listen_client *client, int64_t until)
 {
     size_t done = 0;
-    bool good = true;
-    while (good && serve_hears(client)) {
+    bool good = true, over = false;
+    for (int i = 0; i < TURN_REQUESTS && good && !over && serve_hears(client); i++) {
         char *start = client->line + done;
         char *end = memchr(start, '\n', client->length - done);
         if (end == NULL)
@@ -116,6 +127,7 @@ static bool serve_answer_lines(listen_client *client)
         *end = '\0';
         good = listen_request_answer(client, start, (size_t)(end - start));
         done = (size_t)(end + 1 - client->line);
+        over = serve_look_is_over(until);
     }
     tide_assert(done <= client->length);
     memmove(client->line, client->line + done, client->length - done);
@@ -174,20 +186,37 @@ static bool serve_tell(listen_client *client)
     return listen_ring_tell(&client->output, &client->told, true);
 }
 
-/* `ready`: what poll said of it. */
-static void serve_look_at_client(int place, short ready)
+/* `ready`: what poll said of it. It is answered once at least. */
+static void serve_look_at_client(int place, short ready, int64_t until)
 {
     listen_client *client = &serve_clients[place];
     int number = listen_socket_get(place);
     bool stays = number >= 0;
     if (stays && (ready & (POLLIN | POLLHUP | POLLERR)) != 0 && serve_listens(client))
         stays = serve_read(number, client);
-    stays = stays && serve_answer_lines(client);
+    stays = stays && serve_answer_lines(client, until);
     if (stays && client->follows)
         stays = serve_tell(client);
     stays = stays && serve_write(number, client);
     if (!stays)
         serve_end_client(place);
+}
+
+/* Whom it does not come to is looked at first the next time: what poll said of it poll says again,
+ * and a line that waits makes that time come at once. */
+static void serve_look_at_clients(const struct pollfd look[LISTEN_SOCKETS], bool any)
+{
+    int64_t until = serve_clock_us(CLOCK_THREAD_CPUTIME_ID) + LOOK_US;
+    bool over = false;
+    for (int i = 0; i < LISTEN_CLIENTS && !over; i++) {
+        int place = serve_turn;
+        tide_assert(place >= 0 && place < LISTEN_CLIENTS);
+        serve_turn = (place + 1) % LISTEN_CLIENTS;
+        if (!serve_clients[place].connected)
+            continue;
+        serve_look_at_client(place, any ? look[place].revents : 0, until);
+        over = serve_look_is_over(until);
+    }
 }
 
 /* Returns how many more may come in this round. */
@@ -262,9 +291,7 @@ static void serve_clients_until_stopped(void)
         int wait = serve_prepare_look(look), ready = poll(look, LISTEN_SOCKETS, wait);
         if (serve_is_to_stop())
             return;
-        for (int i = 0; i < LISTEN_CLIENTS; i++)
-            if (serve_clients[i].connected)
-                serve_look_at_client(i, ready > 0 ? look[i].revents : 0);
+        serve_look_at_clients(look, ready > 0);
         if (ready > 0 && (look[LISTEN_DOOR].revents & POLLIN) != 0)
             serve_accept_clients();
     }
@@ -302,7 +329,7 @@ static void serve_forget(void)
     listen_socket_forget();
     listen_ring_forget();
     memset(serve_clients, 0, sizeof serve_clients);
-    serve_door_rests_ms = serve_round_ms = serve_round_accepts = 0;
+    serve_door_rests_ms = serve_round_ms = serve_round_accepts = serve_turn = 0;
 }
 
 __attribute__((visibility("default")))
