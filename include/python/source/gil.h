@@ -4,7 +4,8 @@
  * At its end Python ends each other thread that wants the GIL by pthread_exit (before 3.14), which
  * unwinds the stack: through nanobind's functions, of which none may throw, so the process would
  * abort. Such a thread is stopped where it is instead, as Python 3.14 does it: its daemon threads have
- * no more to do. It holds no lock of the library there. */
+ * no more to do. It holds no lock of the library there, unless it is about to tell a listener to events:
+ * then it has the round, and the process waits for it for ever (the page says what to do). */
 #ifndef TIDEPOOL_PYTHON_GIL_H
 #define TIDEPOOL_PYTHON_GIL_H
 
