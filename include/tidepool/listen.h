@@ -24,9 +24,10 @@ TIDE_BEGIN_DECLS
 /* Listens from now on. `folder` is where the socket will be; it is made (mode 0700) if it is not
  * there, and must belong to this user and be closed to others; children use it, too. NULL: where
  * the command looks. Again while the process listens: nothing happens, also where it has begun to
- * by itself, which is waited for. TIDE_ERROR_FILE when the component cannot be loaded or the socket
- * cannot be made, with the reason; TIDE_ERROR_MEMORY when there is no thread; TIDE_ERROR_STATE
- * while another thread begins or ends this, from an event handler or a visitor of sites, and in a
+ * by itself, which is waited for, two seconds at most, or done here: so a plugin's constructor may
+ * call this, too. TIDE_ERROR_FILE when the component cannot be loaded or the socket cannot be made,
+ * with the reason; TIDE_ERROR_MEMORY when there is no thread; TIDE_ERROR_STATE while another thread
+ * begins or ends this, or the process ends, from an event handler or a visitor of sites, and in a
  * plugin with a copy of the library that cannot be kept loaded. Any thread. */
 TIDE_API tide_status tide_listen(const char *folder);
 

@@ -43,6 +43,7 @@ enum { EXIT_WAITS_MS = 500, BEGIN_WAITS_MS = 2000 };
 
 typedef enum listen_state {
     LISTEN_NOT,
+    LISTEN_LOADS, /* a thread for it is in the linker, or on its way there */
     LISTEN_BEGINS,
     LISTEN_SERVES,
     LISTEN_ENDS,
@@ -54,7 +55,7 @@ static struct {
     listen_state state;
     bool again;    /* the parent of this process listened, and nothing has begun or ended here */
     bool called;   /* atomic: what begins was called for, by tide_listen         */
-    bool exiting;  /* nothing begins any more             */
+    bool exiting;  /* atomic: nothing begins any more     */
     bool threaded; /* `thread` is to be joined            */
     pthread_t thread;
     const tide_listen_component *component; /* loaded; NULL: not yet */
@@ -150,10 +151,10 @@ static const tide_listen_component *listen_load(char *error, size_t room)
     return NULL;
 }
 
-/* By who has moved the state to LISTEN_BEGINS. */
-static bool listen_open(const char *folder, char *error, size_t room)
+/* By who has moved the state to LISTEN_BEGINS. `found`: what listen_load gave. */
+static bool listen_open(const tide_listen_component *found, const char *folder, char *error,
+                        size_t room)
 {
-    const tide_listen_component *found = listen_load(error, room);
     if (found == NULL)
         return false;
     listen_take_lock();
@@ -190,19 +191,28 @@ static void *listen_serve(void *unused)
     return NULL;
 }
 
-/* Where nobody waits for it: opens and serves. */
+/* False: the process ends, and the name with it. */
+static bool listen_begun(void)
+{
+    bool begun = listen_move(LISTEN_BEGINS, LISTEN_SERVES);
+    if (!begun)
+        listen_own.component->stop();
+    return begun;
+}
+
+/* Where nobody waits for it: opens and serves, unless another has taken that over. */
 static void *listen_open_and_serve(void *unused)
 {
     char error[300];
-    if (!listen_open(listen_own.folder, error, sizeof error)) {
+    const tide_listen_component *found = listen_load(error, sizeof error);
+    if (!listen_move(LISTEN_LOADS, LISTEN_BEGINS))
+        return NULL;
+    if (!listen_open(found, listen_own.folder, error, sizeof error)) {
         listen_say(error);
         (void)listen_move(LISTEN_BEGINS, LISTEN_REFUSED);
         return NULL;
     }
-    if (listen_move(LISTEN_BEGINS, LISTEN_SERVES))
-        return listen_serve(unused);
-    listen_own.component->stop(); /* the process ends */
-    return NULL;
+    return listen_begun() ? listen_serve(unused) : NULL;
 }
 
 /* Who takes the thread is the one that joins it. False: there is none to be joined, or others
@@ -249,12 +259,12 @@ static bool listen_start_thread(void *(*run)(void *))
 
 static void listen_begin_by_itself(void)
 {
-    if (!tide_copy_stay() || !listen_move(LISTEN_NOT, LISTEN_BEGINS))
+    if (!tide_copy_stay() || !listen_move(LISTEN_NOT, LISTEN_LOADS))
         return;
     if (listen_start_thread(listen_open_and_serve))
         return;
     listen_say("the system gives no thread");
-    (void)listen_move(LISTEN_BEGINS, LISTEN_REFUSED);
+    (void)listen_move(LISTEN_LOADS, LISTEN_REFUSED);
 }
 
 void tide_listen_passed(void)
@@ -284,48 +294,82 @@ static void listen_set_folder(const char *folder)
     listen_let_go();
 }
 
-/* False with the message, nothing left. */
-static bool listen_open_and_start(const char *folder, const char *call)
+/* What failed is in `error`, and nothing is left. */
+static tide_status listen_open_and_start(const char *folder, char *error, size_t room)
 {
-    char error[300];
-    if (!listen_open(folder, error, sizeof error)) {
-        (void)tide_fail(TIDE_ERROR_FILE, call, "%s", error);
-        return false;
-    }
+    if (!listen_open(listen_load(error, room), folder, error, room))
+        return TIDE_ERROR_FILE;
     if (listen_start_thread(listen_serve))
-        return true;
+        return TIDE_OK;
     listen_own.component->stop();
     listen_own.component->close();
-    (void)tide_fail(TIDE_ERROR_MEMORY, call, "the system gives no thread");
-    return false;
+    snprintf(error, room, "the system gives no thread");
+    return TIDE_ERROR_MEMORY;
 }
 
 /* `from`: where it is again if this fails, with the folder of before. Children use the folder, also
  * one that another thread forks while this begins: so it is set first. */
 static tide_status listen_begin(listen_state from, const char *folder, const char *call)
 {
-    char before[PATH_MAX];
+    char before[PATH_MAX], error[300];
     __atomic_store_n(&listen_own.called, true, __ATOMIC_RELAXED);
     snprintf(before, sizeof before, "%s", listen_own.folder); /* nobody else sets it now */
     listen_set_folder(folder);
-    bool begun = listen_open_and_start(folder, call);
-    if (!begun)
+    tide_status failed = listen_open_and_start(folder, error, sizeof error);
+    if (failed != TIDE_OK)
         listen_set_folder(before);
     __atomic_store_n(&listen_own.called, false, __ATOMIC_RELAXED);
-    (void)listen_move(LISTEN_BEGINS, begun ? LISTEN_SERVES : from);
-    return begun ? TIDE_OK : tide_error_status();
+    if (failed == TIDE_OK)
+        return listen_begun() ? TIDE_OK : tide_fail(TIDE_ERROR_STATE, call, "the process ends");
+    (void)listen_move(LISTEN_BEGINS, from);
+    return tide_fail(failed, call, "%s", error);
+}
+
+/* The thread that loads may wait in the linker for whoever is in here, in a constructor, and could
+ * not begin as long as that one waits. False: there is none, or it is past that. */
+static bool listen_send_thread_off(void)
+{
+    listen_take_lock();
+    bool sent = listen_own.state == LISTEN_LOADS && listen_own.threaded && !listen_own.exiting;
+    if (sent) {
+        listen_set(LISTEN_BEGINS);
+        listen_own.threaded = false;
+        (void)pthread_detach(listen_own.thread);
+    }
+    listen_let_go();
+    return sent;
+}
+
+/* Does here what that thread would have done, in the same folder. */
+static void listen_begin_instead(void)
+{
+    char error[300];
+    if (listen_open_and_start(listen_own.folder, error, sizeof error) == TIDE_OK) {
+        (void)listen_begun();
+        return;
+    }
+    listen_say(error);
+    (void)listen_move(LISTEN_BEGINS, LISTEN_REFUSED);
+}
+
+static bool listen_begins_by_itself(void)
+{
+    listen_state state = __atomic_load_n(&listen_own.state, __ATOMIC_RELAXED);
+    return (state == LISTEN_LOADS || state == LISTEN_BEGINS) &&
+           !__atomic_load_n(&listen_own.called, __ATOMIC_RELAXED) &&
+           !__atomic_load_n(&listen_own.exiting, __ATOMIC_RELAXED);
 }
 
 /* What the setting or a parent has begun a moment ago is no reason to refuse who wants the same: it
- * is waited for. But not for ever, for the linker may have it wait for this thread. */
+ * is waited for. But not for ever: it may wait for a lock of the program's. */
 static void listen_await_own(void)
 {
     static const struct timespec moment = {.tv_nsec = 1000000};
-    for (int i = 0; i < BEGIN_WAITS_MS; i++) {
-        if (__atomic_load_n(&listen_own.state, __ATOMIC_RELAXED) != LISTEN_BEGINS ||
-            __atomic_load_n(&listen_own.called, __ATOMIC_RELAXED))
-            return;
-        (void)nanosleep(&moment, NULL);
+    for (int i = 0; i < BEGIN_WAITS_MS && listen_begins_by_itself(); i++) {
+        if (listen_send_thread_off())
+            listen_begin_instead();
+        else
+            (void)nanosleep(&moment, NULL);
     }
 }
 
@@ -346,7 +390,8 @@ tide_status tide_listen(const char *folder)
     for (size_t i = 0; i < sizeof from / sizeof *from; i++)
         if (listen_move(from[i], LISTEN_BEGINS))
             return listen_begin(from[i], folder != NULL ? folder : "", call);
-    return tide_fail(TIDE_ERROR_STATE, call, "another thread begins or ends this");
+    return tide_fail(TIDE_ERROR_STATE, call,
+                     "another thread begins or ends this, or the process ends");
 }
 
 /* ---- ending ------------------------------------------------------------------------------- */
@@ -377,7 +422,7 @@ static void listen_at_exit(void)
     bool live = listen_own.state == LISTEN_BEGINS || listen_own.state == LISTEN_SERVES;
     const tide_listen_component *component = listen_own.component;
     pthread_t thread;
-    listen_own.exiting = true;
+    __atomic_store_n(&listen_own.exiting, true, __ATOMIC_RELAXED);
     listen_set(listen_own.state); /* nobody hears any more */
     listen_let_go();
     if (live && component != NULL)
@@ -402,7 +447,7 @@ static void listen_ask_pool(tide_pool *pool, void *unused)
 static void listen_forget(void)
 {
     listen_state state = listen_own.state;
-    bool lost = state == LISTEN_BEGINS || state == LISTEN_SERVES;
+    bool lost = state == LISTEN_LOADS || state == LISTEN_BEGINS || state == LISTEN_SERVES;
     lost |= state == LISTEN_NOT && listen_own.again; /* a child's child: its grandparent listened */
     if (listen_own.component != NULL)
         listen_own.component->forget();

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +40,18 @@ static int64_t client_now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A zombie has a number still, and is none that does anything. Its descriptor says so. */
+bool tool_process_ended(pid_t pid)
+{
+    int process = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (process < 0)
+        return kill(pid, 0) != 0 && errno == ESRCH;
+    struct pollfd end = {process, POLLIN, 0};
+    bool ended = poll(&end, 1, 0) > 0;
+    close(process);
+    return ended;
 }
 
 /* ---- opening ------------------------------------------------------------------------------ */
@@ -91,7 +104,7 @@ static int client_check_peer(tool_client *client)
 static int client_refused(tool_client *client, const char *path, int error)
 {
     int pid = (int)client->pid;
-    if (kill(client->pid, 0) != 0 && errno == ESRCH)
+    if (tool_process_ended(client->pid))
         return client_fail(client, TOOL_NOBODY, "there is no process %d", pid);
     if (error == EACCES || error == EPERM)
         return client_fail(client, TOOL_NOBODY, "process %d: its socket is another user's", pid);
@@ -115,8 +128,7 @@ int tool_client_open(tool_client *client, pid_t pid, const char *folder, int tim
         error = errno;
         close(place);
     }
-    bool gone = kill(pid, 0) != 0 && errno == ESRCH; /* its socket may live a moment longer */
-    if (gone)
+    if (tool_process_ended(pid)) /* its socket may live a moment longer */
         tool_client_close(client);
     if (client->socket < 0)
         return client_refused(client, path, error);

@@ -29,6 +29,9 @@ const char *tool_folder(const char *folder);
  * if there is no such folder. */
 size_t tool_folder_list(const char *folder, pid_t **out);
 
+/* There is none of that number, or it waits for nothing but its parent (a zombie). */
+bool tool_process_ended(pid_t pid);
+
 /* Each returns TOOL_OK, or a code with a text in `error`, which is not printed: that is the
  * caller's, by tool_client_complain. */
 

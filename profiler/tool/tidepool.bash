@@ -12,6 +12,16 @@ _tidepool()
         COMPREPLY=($(compgen -W "$("$tool" "$command" --help 2>/dev/null | grep -o -- '--[a-z]*')" -- "$current"))
         return
     fi
+    case ${COMP_WORDS[COMP_CWORD - 1]} in
+    -o | --output)
+        COMPREPLY=($(compgen -f -- "$current"))
+        return
+        ;;
+    -d | --folder)
+        COMPREPLY=($(compgen -d -- "$current"))
+        return
+        ;;
+    esac
     local position=$COMP_CWORD
     case $command in
     profile)

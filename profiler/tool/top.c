@@ -2,8 +2,6 @@
 /* tidepool top: a terminal that shows a process's pools and sites, and goes on doing so. */
 #define _GNU_SOURCE
 #include <curses.h>
-#include <errno.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,7 +162,7 @@ static int top_say_silence(top_state *top, int code)
         return TOOL_OK;
     tool_client_close(&top->client); /* its error stays */
     snprintf(screen->notice, sizeof screen->notice, "%.110s; it is asked again", top->client.error);
-    if (kill(top->client.pid, 0) == 0 || errno != ESRCH)
+    if (!tool_process_ended(top->client.pid))
         return TOOL_OK;
     snprintf(top->client.error, sizeof top->client.error, "process %d has ended",
              (int)top->client.pid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread that serves: where the system gives none, where the process exits while another thread
- * waits for its end, and where one forks while it begins. */
+ * waits for its end or begins it, and where one forks while it begins. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <tidepool/tidepool.h>
@@ -25,7 +26,7 @@
 
 enum { JOINED_TWICE = 7 };
 
-static bool no_thread, comes_late, join_waits, join_begun, forks;
+static bool no_thread, comes_late, join_waits, join_begun, forks, exits;
 static char folder[] = "/tmp/tide-threads-XXXXXX";
 static pid_t forked;
 
@@ -125,6 +126,93 @@ static void *fork_one(void *unused)
     return unused;
 }
 
+/* ---- the end of the process ----------------------------------------------------------------- */
+
+static void (*after_exit)(void); /* what is to happen when all handlers have run */
+static size_t sleeps;
+static bool exit_passed, begin_passed;
+static tide_status begun;
+
+int __real_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+    __atomic_fetch_add(&sleeps, 1, __ATOMIC_RELAXED);
+    return __real_nanosleep(time, left);
+}
+
+__attribute__((destructor)) static void run_after_exit(void)
+{
+    if (after_exit != NULL)
+        after_exit();
+}
+
+static void *exit_now(void *unused)
+{
+    (void)unused;
+    exit(1);
+}
+
+/* Returns when the handlers of this library have run. */
+static void exit_elsewhere(void)
+{
+    pthread_t other;
+    exits = false;
+    assert_int_equal(__real_pthread_create(&other, NULL, exit_now, NULL), 0);
+    while (!__atomic_load_n(&exit_passed, __ATOMIC_ACQUIRE))
+        usleep(1000);
+}
+
+static void see_that_it_has_not_begun(void)
+{
+    __atomic_store_n(&exit_passed, true, __ATOMIC_RELEASE);
+    while (!__atomic_load_n(&begin_passed, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    _exit(begun == TIDE_ERROR_STATE && access(socket_of(folder, getpid()), F_OK) != 0 ? 0 : 1);
+}
+
+static void begin_while_the_process_ends(void)
+{
+    after_exit = see_that_it_has_not_begun;
+    exits = true;
+    begun = tide_listen(folder);
+    __atomic_store_n(&begin_passed, true, __ATOMIC_RELEASE);
+    while (true)
+        pause();
+}
+
+static void what_begins_when_the_process_ends_has_not_begun(void **state)
+{
+    (void)state;
+    pid_t child = fork_child(60);
+    if (child == 0)
+        begin_while_the_process_ends();
+    expect_child_ends_well(child);
+}
+
+static void begin_after_exit(void)
+{
+    size_t before = __atomic_load_n(&sleeps, __ATOMIC_RELAXED);
+    bool refused = tide_listen(folder) == TIDE_ERROR_STATE;
+    _exit(refused && __atomic_load_n(&sleeps, __ATOMIC_RELAXED) == before ? 0 : 1);
+}
+
+/* What it would be waited for never comes. */
+static void after_the_end_nothing_is_waited_for(void **state)
+{
+    (void)state;
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        comes_late = true;
+        tide_tune_set("listen", 1);
+        if (tide_pool_create(NULL) == NULL)
+            _exit(2);
+        after_exit = begin_after_exit;
+        exit(3);
+    }
+    expect_child_ends_well(child);
+}
+
 /* After the socket was made, and before there is a thread for it. */
 int __real_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
 int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before);
@@ -136,6 +224,8 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
         assert_int_equal(__real_pthread_create(&other, NULL, fork_one, NULL), 0);
         assert_int_equal(__real_pthread_join(other, NULL), 0);
     }
+    if (exits && before != NULL)
+        exit_elsewhere();
     return __real_pthread_sigmask(how, set, before);
 }
 
@@ -290,6 +380,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_joined_once),
         cmocka_unit_test(what_begins_by_itself_is_waited_for),
+        cmocka_unit_test(what_begins_when_the_process_ends_has_not_begun),
+        cmocka_unit_test(after_the_end_nothing_is_waited_for),
         cmocka_unit_test(a_fork_while_it_begins_keeps_the_folder), /* it had none before */
         cmocka_unit_test(it_takes_no_processor_from_its_creator),
         cmocka_unit_test(without_a_thread_nobody_hears_of_events),
