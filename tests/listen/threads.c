@@ -39,15 +39,18 @@ int __wrap_pthread_join(pthread_t thread, void **result);
 int __real_pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until);
 int __wrap_pthread_timedjoin_np(pthread_t thread, void **result, const struct timespec *until);
 
-/* The thread that was made while threads come late. */
-static void *(*late_run)(void *);
-static void *late_user;
+/* Threads that were made while threads come late: each has its place. */
+static struct late {
+    void *(*run)(void *);
+    void *user;
+} lates[64];
+static unsigned late_count;
 
-static void *run_late(void *unused)
+static void *run_late(void *place)
 {
-    (void)unused;
+    const struct late *late = place;
     usleep(200000);
-    return late_run(late_user);
+    return late->run(late->user);
 }
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *),
@@ -57,9 +60,9 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*
         return EAGAIN;
     if (!comes_late)
         return __real_pthread_create(thread, how, run, user);
-    late_run = run;
-    late_user = user;
-    return __real_pthread_create(thread, how, run_late, NULL);
+    struct late *late = &lates[late_count++ % (sizeof lates / sizeof *lates)];
+    *late = (struct late){run, user};
+    return __real_pthread_create(thread, how, run_late, late);
 }
 
 /* Once it is to wait, it does so for ever. */
