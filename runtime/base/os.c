@@ -99,9 +99,9 @@ bool tide_os_open(void *start, size_t from, size_t to)
     tide_assert(from < to);
     if (TIDE_LIKELY(!os_is_strict()))
         return true;
-    const size_t page = (size_t)getpagesize();
-    from = from / page * page;
-    return mprotect((char *)start + from, os_whole_pages(to - from), PROT_READ | PROT_WRITE) == 0;
+    const uintptr_t page = (uintptr_t)getpagesize(), at = (uintptr_t)start;
+    const uintptr_t first = (at + from) / page * page;
+    return mprotect((void *)first, os_whole_pages(at + to - first), PROT_READ | PROT_WRITE) == 0;
 }
 
 void tide_os_unreserve(void *start, size_t bytes)

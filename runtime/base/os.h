@@ -15,8 +15,8 @@ void tide_os_unreserve(void *start, size_t bytes);
 
 /* The same, but where the system counts as used whatever may be written (Linux: overcommit_memory
  * is 2), it may only be read at first, and is counted as it is opened: bytes `from` to `to`, and
- * all of the pages that these lie in. Elsewhere it is open from the start. False: refused. What was
- * open stays open. */
+ * all of the pages that these lie in (`start` may lie anywhere in it). Elsewhere it is open from
+ * the start. False: refused; what was open stays open. */
 void *tide_os_reserve_closed(size_t bytes);
 bool tide_os_open(void *start, size_t from, size_t to);
 

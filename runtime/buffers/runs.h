@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of a depot's bucket, in order of release, and its runs: pieces of it, each of a tick or,
- * where buffers may become old, of a thousandth of their age: so there are not many. A trim
- * by age begins at the oldest run and ends at the first that is young enough, so that it costs by
- * what it takes, however much is idle. All with the mutex held.
+ * where buffers may become old, of a thousandth of their age: so there are not many. A trim by age
+ * begins at the oldest run and ends at the first that is young enough. So it costs by what it
+ * takes, however much is idle. All with the mutex held.
  *
  *  1. The chain of `next` goes from the youngest run to the oldest; `runs` has the oldest first. In
  *     a run buffers stand in any order, but what comes to the youngest is put on top: it is warm.

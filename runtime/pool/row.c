@@ -107,8 +107,7 @@ tide_row *tide_row_ready(tide_pool *pool, tide_type type, const char *call)
 /* So many slots may be written to. */
 static bool row_open_slots(const tide_row *row, uint32_t count)
 {
-    size_t in_page = (uintptr_t)row->slots % 4096;
-    return tide_os_open((char *)row->slots - in_page, in_page, in_page + count * sizeof(tide_slot));
+    return tide_os_open(row->slots, 0, count * sizeof(tide_slot));
 }
 
 /* Room in `records`, and open slots, for one slot more. Who walks the pool from another thread has
