@@ -77,10 +77,24 @@ static void lock_check_none(const char *what)
 
 /* ---- taking and letting go ---------------------------------------------------------------- */
 
+/* Most locks are held for less time than it takes to sleep and to be woken. */
+static void lock_let_spin(pthread_mutexattr_t *kind)
+{
+#ifdef __GLIBC__
+    pthread_mutexattr_settype(kind, PTHREAD_MUTEX_ADAPTIVE_NP);
+#else
+    (void)kind;
+#endif
+}
+
 void tide_lock_create(tide_lock *lock, tide_fork_rank rank)
 {
     tide_assert((unsigned)rank < TIDE_FORK_RANKS);
-    pthread_mutex_init(&lock->mutex, NULL);
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    lock_let_spin(&kind);
+    pthread_mutex_init(&lock->mutex, &kind);
+    pthread_mutexattr_destroy(&kind);
     lock->rank = rank;
 }
 
