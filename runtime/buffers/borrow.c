@@ -20,7 +20,7 @@ static uint32_t borrow_from_bucket(tide_buffers *buffers, tide_magazine *magazin
     uint32_t slot = TIDE_NO_RECORD;
     if (magazine != NULL && magazine->cells[want->key] != NULL)
         slot = tide_cell_find(buffers, &magazine->cells[want->key][want->bucket], want);
-    return slot != TIDE_NO_RECORD ? slot : tide_depot_find_in_list(buffers, depot, want);
+    return slot != TIDE_NO_RECORD ? slot : tide_depot_find(buffers, depot, want);
 }
 
 uint32_t tide_depot_borrow(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want,

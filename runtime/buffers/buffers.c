@@ -206,13 +206,19 @@ static tide_buffers *buffers_make(tide_device *device, const tide_buffers_option
     return buffers;
 }
 
+static void buffers_unmake_bucket(tide_depot_bucket *depot)
+{
+    tide_runs_free(depot);
+    tide_os_free(depot->tray);
+}
+
 static void buffers_unmake(tide_buffers *buffers)
 {
     tide_assert(buffers->magazines == NULL);
     tide_assert(buffers->bytes_held == 0 || buffers->inherited);
     for (unsigned i = 0; i < TIDE_BUFFER_KEYS; i++) {
         for (unsigned b = 0; buffers->depot[i] != NULL && b < TIDE_BUCKETS; b++)
-            tide_runs_free(&buffers->depot[i][b]);
+            buffers_unmake_bucket(&buffers->depot[i][b]);
         tide_os_free(buffers->depot[i]);
     }
     tide_os_unreserve(buffers->records, RECORDS_BYTES);

@@ -118,6 +118,15 @@ static inline void tide_depot_push(tide_buffers *buffers, tide_depot_bucket *dep
     tide_assert(depot->cached <= depot->permits);
 }
 
+/* Of what the depot had cached, so many are gone. */
+static inline void tide_depot_took(tide_depot_bucket *depot, uint32_t count)
+{
+    tide_assert(count <= depot->cached);
+    depot->cached -= count;
+    if (depot->cached < depot->spare)
+        depot->spare = depot->cached;
+}
+
 /* What the link leads to; its permit stays taken. */
 static inline uint32_t tide_depot_take(tide_buffers *buffers, tide_depot_bucket *depot,
                                        uint32_t *link)
@@ -125,10 +134,7 @@ static inline uint32_t tide_depot_take(tide_buffers *buffers, tide_depot_bucket 
     uint32_t slot = *link;
     tide_assert(slot != TIDE_NO_RECORD && depot->cached > 0);
     tide_runs_remove(buffers, depot, link);
-    depot->cached--;
-    if (depot->cached < depot->spare)
-        depot->spare = depot->cached;
-    tide_assert((depot->first == TIDE_NO_RECORD) == (depot->cached == 0));
+    tide_depot_took(depot, 1);
     return slot;
 }
 

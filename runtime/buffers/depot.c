@@ -8,6 +8,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/probe.h"
 #include "runtime/buffers/address.h"
+#include "runtime/buffers/tray.h"
 #include "runtime/device/budget.h"
 
 enum {
@@ -45,20 +46,32 @@ static bool depot_take_permit(tide_buffers *buffers, tide_depot_bucket *depot, s
     return true;
 }
 
-uint32_t tide_depot_find_in_list(tide_buffers *buffers, tide_depot_bucket *depot,
-                                 const tide_want *want)
+/* The latest of the tray, which has plain buffers only. */
+static uint32_t depot_find_on_tray(tide_buffers *buffers, tide_depot_bucket *depot,
+                                   const tide_want *want)
+{
+    uint32_t slot;
+    if (tide_tray_take(depot, &slot, 1) == 0)
+        return TIDE_NO_RECORD;
+    tide_assert(tide_buffer_plain(buffers, want->key));
+    tide_permits_give(buffers, depot, 1, tide_bucket_bytes(buffers->policy, want->bucket));
+    return slot;
+}
+
+uint32_t tide_depot_find(tide_buffers *buffers, tide_depot_bucket *depot, const tide_want *want)
 {
     unsigned looks = 0;
-    for (uint32_t *link = &depot->first; *link != TIDE_NO_RECORD && looks < LOOKS_MAX;
-         link = &tide_handle_at(buffers, *link)->next, looks++) {
-        if (!tide_hand_over_ready(buffers, tide_handle_at(buffers, *link), &want->passing))
-            continue;
-        uint32_t slot = tide_depot_take(buffers, depot, link);
-        size_t bytes = tide_handle_bytes(buffers, tide_handle_at(buffers, slot));
-        tide_permits_give(buffers, depot, 1, bytes);
-        return slot;
+    uint32_t slot = depot_find_on_tray(buffers, depot, want);
+    for (uint32_t *link = &depot->first;
+         slot == TIDE_NO_RECORD && *link != TIDE_NO_RECORD && looks < LOOKS_MAX; looks++) {
+        tide_buffer_record *record = tide_handle_at(buffers, *link);
+        if (tide_hand_over_ready(buffers, record, &want->passing)) {
+            slot = tide_depot_take(buffers, depot, link);
+            tide_permits_give(buffers, depot, 1, tide_handle_bytes(buffers, record));
+        }
+        link = &record->next;
     }
-    return TIDE_NO_RECORD;
+    return slot;
 }
 
 /* ---- between cells and lists; mutex held ----------------------------------------------------- */
@@ -78,8 +91,8 @@ static tide_buffer_counts *depot_counts_of(tide_cell *cell, tide_depot_bucket *d
     return cell != NULL ? &cell->counts : &depot->counts;
 }
 
-/* From the list, the latest of it on top. The buffers bring their permits along, but for as many as
- * the cell has idle credits. */
+/* From the tray and the list, the latest on top. The buffers bring their permits along, but for as
+ * many as the cell has idle credits. */
 static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
                               size_t bytes)
 {
@@ -87,26 +100,31 @@ static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot
     unsigned count = (cell->room + 1u) / 2;
     count = count < cell->room - held ? count : cell->room - held;
     count = count < depot->cached ? count : depot->cached;
-    for (unsigned i = count; i-- > 0;)
+    unsigned first = count - tide_tray_count(depot, count);
+    for (unsigned i = first; i-- > 0;)
         cell->slots[held + i] = tide_depot_take(buffers, depot, &depot->first);
+    tide_tray_take(depot, cell->slots + held + first, count - first);
     unsigned idle = credit - held < count ? credit - held : count;
     tide_permits_give(buffers, depot, idle, bytes);
     tide_cell_trust(cell, credit + count - idle);
     tide_cell_hold(cell, held + count);
 }
 
-/* The oldest half of a full cell to the list. They take their permits along if there are no
- * others. */
+/* The oldest half of a full cell to the tray, or, unless they are plain, to the list. They take
+ * their permits along if there are no others. */
 static void depot_spill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
-                             size_t bytes)
+                             size_t bytes, bool plain)
 {
     unsigned count = (cell->room + 1u) / 2;
     tide_assert(tide_cell_held(cell) == cell->room && count > 0);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; i++)
         if (!depot_take_permit(buffers, depot, bytes))
             tide_cell_trust(cell, tide_cell_credit(cell) - 1);
-        tide_depot_push(buffers, depot, cell->slots[i]);
-    }
+    if (plain)
+        tide_tray_put(buffers, depot, cell->slots, count);
+    else
+        for (unsigned i = 0; i < count; i++)
+            tide_depot_push(buffers, depot, cell->slots[i]);
     tide_cell_forget_oldest(cell, count);
 }
 
@@ -223,10 +241,10 @@ static uint32_t depot_find_cached(tide_buffers *buffers, tide_magazine *magazine
     uint32_t slot = cell != NULL ? tide_cell_find(buffers, cell, want) : TIDE_NO_RECORD;
     if (slot != TIDE_NO_RECORD)
         return slot;
-    slot = tide_depot_find_in_list(buffers, depot, want);
+    slot = tide_depot_find(buffers, depot, want);
     size_t bytes = tide_bucket_bytes(buffers->policy, want->bucket);
     if (slot == TIDE_NO_RECORD && depot_gather_cells(buffers, magazine, want))
-        slot = tide_depot_find_in_list(buffers, depot, want);
+        slot = tide_depot_find(buffers, depot, want);
     if (cell == NULL)
         return slot;
     if (slot != TIDE_NO_RECORD || cell->room == 0)
@@ -471,7 +489,8 @@ static bool depot_keep_buffer(tide_buffers *buffers, tide_magazine *magazine, ti
     if (cell != NULL && cell->room == 0)
         cell = NULL;
     if (cell != NULL && tide_cell_held(cell) == cell->room)
-        depot_spill_cell(buffers, cell, depot, tide_handle_bytes(buffers, record));
+        depot_spill_cell(buffers, cell, depot, tide_handle_bytes(buffers, record),
+                         tide_buffer_plain(buffers, record->key));
     if (!depot_find_permit(buffers, magazine, cell, record->key, record->bucket))
         return false;
     if (cell != NULL)

@@ -19,10 +19,10 @@ typedef struct tide_want {
  * none. By the cell's thread, or stopped. */
 uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide_want *want);
 
-/* The latest of the list that may be used on the stream, of the first few; without a permit now.
+/* The latest of the tray or the list that may be used on the stream, of the first few; without a
+ * permit now.
  * TIDE_NO_RECORD: none. Mutex held. */
-uint32_t tide_depot_find_in_list(tide_buffers *buffers, tide_depot_bucket *depot,
-                                 const tide_want *want);
+uint32_t tide_depot_find(tide_buffers *buffers, tide_depot_bucket *depot, const tide_want *want);
 
 /* A cached buffer of a larger bucket, and which that is: runtime/buffers/borrow.c. TIDE_NO_RECORD:
  * none. The magazine is the thread's, or NULL. Mutex held. */

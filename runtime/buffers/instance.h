@@ -36,7 +36,7 @@
  *     of one that has ended belongs to one thread again.)
  *  5. The winner marks the stream of the last use before anybody can see the buffer again. The
  *     next use is ordered by that mark.
- *  6. A miss looks in its own cell, the depot's list, then, stopped, in all cells; if it is large,
+ *  6. A miss looks in its own cell, the depot's tray and list, then, stopped, in all cells; if it is large,
  *     in its own cells and the lists of larger buckets, too (runtime/buffers/borrow.c; the buffer
  *     counts, and goes back, where it belongs). So it allocates only if no buffer of the bucket was
  *     cached. Of small buffers only every second, fourth … such miss stops everybody. There are few
@@ -131,16 +131,19 @@ typedef struct tide_run {
     uint32_t first, last; /* in the order of the list          */
 } tide_run;
 
+typedef struct tide_tray tide_tray; /* runtime/buffers/tray.h */
+
 /* The depot's side of a bucket; guarded by the mutex. Never moves. */
 typedef struct tide_depot_bucket {
     uint32_t first;        /* of the list, the latest first; TIDE_NO_RECORD: none */
-    uint32_t cached;       /* in the list                                         */
+    uint32_t cached;       /* in the list and the tray                            */
     uint32_t permits;      /* given out: to the list and to all cells             */
     uint32_t spare;        /* fewest in the list since the last round of use: nobody needed these */
     uint32_t spare_before; /* the same of the round before that one                               */
     uint16_t skip, skipped; /* misses that do not gather: after the last gathering, and so far */
     uint32_t run_count, run_room;
     tide_run *runs, run_own; /* of the list, the oldest first */
+    tide_tray *tray;         /* or NULL                       */
     uint64_t misses, dropped;
     tide_buffer_counts counts; /* of threads that have ended, or have no magazine */
 } tide_depot_bucket;

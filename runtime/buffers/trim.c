@@ -5,6 +5,7 @@
 #include "runtime/base/os.h"
 #include "runtime/buffers/address.h"
 #include "runtime/buffers/depot.h"
+#include "runtime/buffers/tray.h"
 
 enum {
     USE_PART = 4,          /* a round of use: so large a part of what is held was allocated anew */
@@ -107,7 +108,8 @@ static bool trim_run(trimming *t, unsigned key, unsigned bucket, uint32_t run)
 /* From the oldest run to the first that is young enough: all others are younger. */
 static void trim_list(trimming *t, unsigned key, unsigned bucket)
 {
-    const tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
+    tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
+    tide_tray_empty(t->buffers, depot);
     for (uint32_t run = 0; run < depot->run_count && trim_is_old(t, depot->runs[run].tick);)
         run += trim_run(t, key, bucket, run);
 }
@@ -209,6 +211,7 @@ static void trim_unused_bucket(trimming *t, unsigned key, unsigned bucket)
     uint32_t both = depot->spare < depot->spare_before ? depot->spare : depot->spare_before;
     uint32_t last = depot->spare;
     tide_assert(last <= depot->cached);
+    tide_tray_empty(t->buffers, depot);
     uint32_t gone = both > 0 ? trim_oldest(t, key, bucket, both) : 0;
     depot->spare_before = last - gone;
     depot->spare = depot->cached;
@@ -324,7 +327,9 @@ static void purge_pages(tide_buffer_record *record, purge_step step, size_t byte
 static bool purge_some(tide_buffers *buffers, uint64_t now, unsigned key, unsigned bucket)
 {
     size_t bytes = tide_bucket_bytes(buffers->policy, bucket), done = 0;
-    uint32_t slot = tide_depot_at(buffers, key, bucket)->first;
+    tide_depot_bucket *depot = tide_depot_at(buffers, key, bucket);
+    tide_tray_empty(buffers, depot);
+    uint32_t slot = depot->first;
     for (; slot != TIDE_NO_RECORD && done < PURGE_MAX; slot = tide_handle_at(buffers, slot)->next) {
         purge_step step = purge_step_due(buffers, now, slot);
         if (step == PURGE_NOTHING)
