@@ -130,12 +130,12 @@ static bool events_stop()
     return all_back;
 }
 
-/* Before the interpreter ends. */
-static void events_end()
+/* Before the interpreter ends. False: some listener is not back. */
+static bool events_end()
 {
     ending = true;
     event_set(nb::none());
-    (void)without_gil(events_stop);
+    return without_gil(events_stop);
 }
 
 /* Who else was being told is not in the child of a fork. */
