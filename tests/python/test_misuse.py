@@ -313,6 +313,34 @@ def test_the_interpreter_ends_while_a_listener_is_at_work(keeper):
 """) == "ends\nheard found\n"
 
 
+@pytest.mark.parametrize("keeper", [0, 1])
+@pytest.mark.parametrize("wakes", [False, True])
+def test_the_interpreter_ends_while_a_listener_does_not_come_back(keeper, wakes):
+    """It is not waited for much longer; and where it wakes later there is no Python any more."""
+    assert ends_while_telling(f"""
+    inside, wake = threading.Event(), threading.Event()
+    def heard(event):
+        inside.set()
+        wake.wait()
+        print("back")
+    def last():
+        sys.setswitchinterval(100)
+        wake.set()
+        hold()
+    tidepool.on_event(heard)
+    if {wakes}:
+        late.append(last)
+    if {keeper}:
+        tidepool.settings["keeper"] = 1
+        while not inside.is_set():
+            use("here", 100)
+    else:
+        begin("there")
+    inside.wait()
+    print("ends", flush=True)
+""") == "ends\n"
+
+
 def test_a_child_does_not_wait_for_a_listener_of_its_parent():
     assert ends_while_telling("""
     import os, signal
