@@ -322,9 +322,8 @@ def test_the_interpreter_ends_while_a_listener_does_not_come_back(keeper, wakes)
     def heard(event):
         inside.set()
         wake.wait()
-        print("back")
     def last():
-        sys.setswitchinterval(100)
+        sys.setswitchinterval(0.5)  # as its thread looks again there is no Python, but still the process
         wake.set()
         hold()
     tidepool.on_event(heard)
