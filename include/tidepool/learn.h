@@ -99,7 +99,9 @@ typedef struct tide_event {
 /* Sets the function that is called for each event. The thread that does a round calls it at the
  * round's end, for the events in order. No lock is held then, but there is no other round: the
  * handler may step, fork and exit, and may wait for a lock of the program under which other threads
- * call tide_step. What is still to be told when somebody forks only the parent tells. NULL: no
+ * call tide_step. What is still to be told when somebody forks only the parent tells. If another
+ * thread ends the process, exit waits two seconds at most for the handler to return; from then on
+ * its thread learns nothing more, and stays where it next comes back to the library. NULL: no
  * function (the default). If one round has more than 1024 events, the handler does not get the
  * rest; tide_learning_statistics counts them. Any thread.
  *

@@ -33,6 +33,8 @@
 #include "runtime/pool/shell.h"
 #include "runtime/scope/site.h"
 
+enum { LISTENER_MS = 2000 }; /* that a listener has to return once the process ends */
+
 /* ---- the lock --------------------------------------------------------------------------- */
 
 /* jit/learn/round.h says who holds what, and why. */
@@ -43,7 +45,7 @@ static pthread_once_t round_prepared = PTHREAD_ONCE_INIT;
 /* Guarded by the lock. */
 static bool round_busy;      /* a thread has the round, with the lock or without */
 static bool round_in_linker; /* without, for as long as the linker takes         */
-static bool round_taken;     /* at exit, from the thread that was in the linker  */
+static bool round_taken;     /* at exit, from the thread that was outside        */
 static bool
     round_closed; /* the process ends: no round begins any more; atomic for who reads it without */
 
@@ -245,16 +247,44 @@ void tide_round_take_again(unsigned inside)
     round_in_linker = false;
 }
 
-/* For as long as another thread's round is in the linker it cannot be waited for: this one may have
- * the linker's lock, if a constructor called exit. That thread ends with the process. */
+static struct timespec round_in_ms(long ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    tide_assert(ms > 0);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    return until;
+}
+
+/* Locked. Waits for another thread's round to be over, or to be one that is not waited for: outside
+ * in the linker, whose lock this thread may have, if a constructor called exit; or for too long in
+ * a listener, which may never return. If a third thread took it over there is nothing else to do. */
+static void round_wait_to_close(void)
+{
+    struct timespec until = round_in_ms(LISTENER_MS);
+    bool patient = true;
+    while (round_is_anothers() && (round_taken || (patient && !round_in_linker))) {
+        if (round_taken)
+            tide_lock_wait(&round_lock, &round_over);
+        else
+            patient = tide_lock_wait_until(&round_lock, &round_over, &until);
+    }
+}
+
+/* Is it another thread's still, that one is outside, since this one has the lock: it is taken over.
+ * That thread ends with the process. */
 bool tide_round_close(void)
 {
     tide_round_prepare();
     round_take_lock();
     __atomic_store_n(&round_closed, true, __ATOMIC_RELAXED);
     pthread_cond_broadcast(&round_over);
-    while (round_is_anothers() && (!round_in_linker || round_taken))
-        tide_lock_wait(&round_lock, &round_over);
+    round_wait_to_close();
     if (round_is_anothers()) {
         round_taken = round_own.taker = true; /* the other one waits for ever */
         round_own.deep++;
@@ -488,19 +518,6 @@ static double round_now_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
-static struct timespec round_in_ms(long ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ms * 1000000;
-    tide_assert(ms > 0 && ms < 1000);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    return until;
 }
 
 tide_status tide_settle(int timeout_ms)

@@ -56,8 +56,9 @@ bool tide_round_held(void);
 
 /* From now on no round begins, since the process ends; waits for that of another thread. False:
  * this thread has the round, in a listener or in the linker; or another one has it and is in the
- * linker, which this one may have entered before it called exit. Then the round and its lock stay
- * with this one, so that the other does nothing more. Again: does the same. */
+ * linker, which this one may have entered before it called exit, or in a listener that has not
+ * returned for two seconds. Then the round and its lock stay with this one, so that the other does
+ * nothing more. Again: does the same. */
 bool tide_round_close(void);
 
 /* For runtime/base/lock.h: around code that is not ours. */

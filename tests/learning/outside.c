@@ -439,6 +439,52 @@ static void a_listener_may_wait_for_a_lock_under_which_others_step(void **state)
     play(NULL);
 }
 
+static void listen_for_ever(const tide_event *event, void *user)
+{
+    (void)event;
+    (void)user;
+    __atomic_store_n(&listening, true, __ATOMIC_RELEASE);
+    for (;;)
+        pause();
+}
+
+static void *step_once(void *user)
+{
+    (void)tide_step();
+    return user;
+}
+
+static void exit_beside_a_listener(bool by_keeper)
+{
+    pthread_t thread;
+    play("a program exits beside a listener");
+    __atomic_store_n(&listening, false, __ATOMIC_RELAXED);
+    tide_event_set_handler(listen_for_ever, NULL);
+    set("keeper_period", 1);
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    use u = use_of("outside: for ever", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
+    use_times(&u, 1);
+    if (by_keeper)
+        CHILD_MUST(tide_keeper_start() == TIDE_OK);
+    else
+        CHILD_MUST(pthread_create(&thread, NULL, step_once, NULL) == 0);
+    while (!__atomic_load_n(&listening, __ATOMIC_ACQUIRE))
+        usleep(200);
+    exit(6);
+}
+
+static void a_listener_that_does_not_return_does_not_keep_the_process(void **state)
+{
+    (void)state;
+    expect_ok(tide_keeper_stop());
+    for (unsigned by_keeper = 0; by_keeper < 2; by_keeper++) {
+        pid_t child = fork_child(60);
+        if (child == 0)
+            exit_beside_a_listener(by_keeper != 0);
+        assert_int_equal(wait_for_child(child), 6);
+    }
+}
+
 /* ---- events, told by many threads ---------------------------------------------------------- */
 
 enum { STEPPERS = 4, ORDERED_SITES = 6 };
@@ -533,6 +579,7 @@ int main(int count, char **arguments)
         LEARNING_TEST(a_constructor_may_exit_while_the_keeper_is_in_the_linker),
         LEARNING_TEST(a_round_that_was_taken_over_does_not_go_on),
         LEARNING_TEST(a_listener_may_wait_for_a_lock_under_which_others_step),
+        LEARNING_TEST(a_listener_that_does_not_return_does_not_keep_the_process),
         LEARNING_TEST(events_of_a_site_stay_in_order_while_many_threads_step),
     };
     if (count < 2)

@@ -233,6 +233,132 @@ def test_threads_that_settle_as_the_interpreter_ends():
     assert told == "ends\n"
 
 
+# A thread uses so many new sites that one step tells of many events. `hold` keeps the GIL for a while.
+TELLING = """
+    import atexit, ctypes, sys, threading, time
+    late = []
+    atexit.register(lambda: [act() for act in late])  # after tidepool's own, which is registered later
+    import tidepool
+    tidepool.settings["keeper"] = 0
+    pause = ctypes.PyDLL(None).usleep
+    def hold():
+        pause(200000)
+    def use(name, count):
+        pool = tidepool.Pool()
+        for i in range(count):
+            with pool.scope(f"{name} {i}") as s:
+                s.empty(3)
+    begun = threading.Event()
+    def work(name):
+        use(name, 500)
+        begun.set()
+        tidepool.step()
+        while True:
+            time.sleep(1)
+    def begin(name):
+        begun.clear()
+        threading.Thread(target=work, args=[name], daemon=True).start()
+        begun.wait()
+"""
+
+
+def ends_while_telling(script):
+    return program(TELLING + script)
+
+
+def test_the_interpreter_ends_as_a_thread_wants_to_tell():
+    """It waits for the GIL, which nobody makes this one let go of."""
+    for _ in range(3):
+        assert ends_while_telling("""
+    tidepool.on_event(lambda event: None)
+    sys.setswitchinterval(100)
+    begin("before")
+    hold()
+    print("ends")
+""") == "ends\n"
+
+
+def test_a_thread_wants_to_tell_after_the_end_was_prepared():
+    for _ in range(3):
+        assert ends_while_telling("""
+    def last():
+        tidepool.on_event(lambda event: None)
+        sys.setswitchinterval(100)
+        begin("after")
+        hold()
+        print("ends")
+    late.append(last)
+""") == "ends\n"
+
+
+@pytest.mark.parametrize("keeper", [0, 1])
+def test_the_interpreter_ends_while_a_listener_is_at_work(keeper):
+    """It waits for the listener, which may let go of the GIL."""
+    assert ends_while_telling(f"""
+    inside = threading.Event()
+    def heard(event):
+        tidepool.on_event(None)
+        inside.set()
+        time.sleep(0.3)
+        print("heard", event["kind"], flush=True)
+    tidepool.on_event(heard)
+    if {keeper}:
+        tidepool.settings["keeper"] = 1
+        while not inside.is_set():
+            use("here", 100)
+    else:
+        begin("there")
+    inside.wait()
+    print("ends", flush=True)
+""") == "ends\nheard found\n"
+
+
+@pytest.mark.parametrize("keeper", [0, 1])
+@pytest.mark.parametrize("wakes", [False, True])
+def test_the_interpreter_ends_while_a_listener_does_not_come_back(keeper, wakes):
+    """It is not waited for much longer; and where it wakes later there is no Python any more."""
+    assert ends_while_telling(f"""
+    inside, wake = threading.Event(), threading.Event()
+    def heard(event):
+        inside.set()
+        wake.wait()
+    def last():
+        sys.setswitchinterval(0.5)  # as its thread looks again there is no Python, but still the process
+        wake.set()
+        hold()
+    tidepool.on_event(heard)
+    if {wakes}:
+        late.append(last)
+    if {keeper}:
+        tidepool.settings["keeper"] = 1
+        while not inside.is_set():
+            use("here", 100)
+    else:
+        begin("there")
+    inside.wait()
+    print("ends", flush=True)
+""") == "ends\n"
+
+
+def test_a_child_does_not_wait_for_a_listener_of_its_parent():
+    assert ends_while_telling("""
+    import os, signal
+    inside, wake = threading.Event(), threading.Event()
+    def heard(event):
+        tidepool.on_event(None)
+        inside.set()
+        wake.wait()
+    tidepool.on_event(heard)
+    begin("there")
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if tidepool._core.events_end() else 1)
+    print("child", os.waitpid(child, 0)[1])
+    wake.set()
+""") == "child 0\n"
+
+
 def test_a_refused_subinterpreter_changes_nothing():
     told = program("""
         import numpy, tidepool

@@ -125,6 +125,7 @@ void bind_handler(nb::module_ &m);
 void bind_buffers(nb::module_ &m);
 void bind_dlpack(nb::module_ &m);
 void bind_steer(nb::module_ &m);
+void bind_events(nb::module_ &m);
 void bind_frameworks(nb::module_ &m);
 
 /* The process's buffers for NumPy and for pools; never destroyed. NULL with an exception. */

@@ -4,8 +4,8 @@
  * At its end Python ends each other thread that wants the GIL by pthread_exit (before 3.14), which
  * unwinds the stack: through nanobind's functions, of which none may throw, so the process would
  * abort. Such a thread is stopped where it is instead, as Python 3.14 does it: its daemon threads have
- * no more to do. It holds no lock of the library there, unless it is about to tell a listener to events:
- * then it has the round, and the process waits for it for ever (the page says what to do). */
+ * no more to do. It holds no lock of the library there. It may have the library's round only where a
+ * listener to events is told, and for that the end waits (events.cc). */
 #ifndef TIDEPOOL_PYTHON_GIL_H
 #define TIDEPOOL_PYTHON_GIL_H
 
@@ -22,13 +22,20 @@ namespace core
         pause();
 }
 
-inline PyGILState_STATE gil_take()
+/* What `call` returns. If the interpreter ends the thread in there, it is stopped here: frames of C++
+ * further in are unwound before, so they should have no destructors. */
+template <typename Call> auto stopped_at_end(Call call)
 {
     try {
-        return PyGILState_Ensure();
+        return call();
     } catch (abi::__forced_unwind &) {
         gil_stop_thread();
     }
+}
+
+inline PyGILState_STATE gil_take()
+{
+    return stopped_at_end(PyGILState_Ensure);
 }
 
 /* What `call` returns, which must not throw. */
@@ -36,11 +43,7 @@ template <typename Call> auto without_gil(Call call)
 {
     PyThreadState *state = PyEval_SaveThread();
     auto result = call();
-    try {
-        PyEval_RestoreThread(state);
-    } catch (abi::__forced_unwind &) {
-        gil_stop_thread();
-    }
+    stopped_at_end([=] { PyEval_RestoreThread(state); });
     return result;
 }
 

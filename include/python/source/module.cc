@@ -27,6 +27,7 @@ NB_MODULE(_core, m)
     core::bind_buffers(m);
     core::bind_dlpack(m);
     core::bind_steer(m);
+    core::bind_events(m);
     core::bind_frameworks(m);
     loaded = true;
 }

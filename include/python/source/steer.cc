@@ -163,58 +163,6 @@ static nb::str facts_text()
     return nb::str(text.bytes, text.count);
 }
 
-/* ---- events ---- */
-
-static PyObject *event_function; /* or NULL */
-
-static nb::dict event_describe(const tide_event *event)
-{
-    nb::dict out;
-    out["kind"] = tide_event_name(event->kind);
-    out["name"] = text_of(event->name != nullptr ? event->name : "");
-    out["tier"] = tide_tier_name(event->tier);
-    out["reason"] = event->reason != nullptr ? event->reason : "";
-    out["detail"] = text_of(event->detail != nullptr ? event->detail : "");
-    out["round"] = event->round;
-    out["serial"] = event->serial;
-    out["time_ns"] = event->time_ns;
-    return out;
-}
-
-/* On the thread of a round. The interpreter may be ending: then nobody is told. */
-static void event_tell(const tide_event *event, void *)
-{
-    if (!Py_IsInitialized())
-        return;
-    PyGILState_STATE held = gil_take();
-    PyObject *function = Py_XNewRef(event_function);
-    try {
-        if (function != nullptr)
-            nb::borrow(function)(event_describe(event));
-    } catch (nb::python_error &error) {
-        error.discard_as_unraisable("tidepool.on_event");
-    }
-    Py_XDECREF(function);
-    PyGILState_Release(held);
-}
-
-static void event_set(nb::object function)
-{
-    if (!function.is_none() && !PyCallable_Check(function.ptr()))
-        throw nb::type_error("a function is wanted, or None");
-    PyObject *before = event_function;
-    event_function = function.is_none() ? nullptr : Py_NewRef(function.ptr());
-    Py_XDECREF(before);
-    tide_event_set_handler(event_function != nullptr ? event_tell : nullptr, nullptr);
-}
-
-/* Before the interpreter ends no thread may be on its way into it. */
-static void events_end()
-{
-    event_set(nb::none());
-    (void)without_gil(tide_keeper_stop);
-}
-
 /* ---- profiles ---- */
 
 typedef tide_status profile_function(const char *path);
@@ -257,8 +205,6 @@ void bind_steer(nb::module_ &m)
     m.def("step", [] { check(step()); });
     m.def(
         "settle", [](int timeout_ms) { check(settle(timeout_ms)); }, nb::arg("timeout_ms") = 1000);
-    m.def("event_set", &event_set, nb::arg("function").none());
-    m.def("events_end", &events_end);
     m.def(
         "profile_save", [](const nb::bytes &path) { profile_call(tide_profile_save, path); },
         nb::arg("path"));

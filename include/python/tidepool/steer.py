@@ -131,7 +131,8 @@ settings = Settings()
 
 def on_event(function: Callable[[Event], object] | None) -> None:
     """Has the function called for each event of learning, with a dict; None: nobody is told. It may be
-    called on a thread of the library's. What it raises is printed and ignored."""
+    called on a thread of the library's. What it raises is printed and ignored. A call that goes on as
+    the interpreter ends has two seconds to return; from then on nobody is told."""
     _core.event_set(function)
 
 
