@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Visits of the linker's list, and fork. */
+/* Visits of the linker's list, and fork; which module an address is in. */
 #define _GNU_SOURCE
 #include "runtime/base/linker.h"
 
@@ -33,4 +33,46 @@ int tide_linker_each_module(int (*visit)(struct dl_phdr_info *info, size_t size,
     tide_lock_let_go(&linker_lock);
     tide_outside_leave(let_go);
     return found;
+}
+
+/* ---- which module an address is in ---- */
+
+typedef struct module_query {
+    uintptr_t address, first, last;
+} module_query;
+
+/* From the first byte of the module's segments to the end of the last; 1, which ends the search, if
+ * the address lies there. */
+static int linker_visit_module(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    module_query *query = user;
+    uintptr_t first = UINTPTR_MAX, last = 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        if (header->p_type != PT_LOAD)
+            continue;
+        uintptr_t start = info->dlpi_addr + header->p_vaddr;
+        if (start < first)
+            first = start;
+        if (start + header->p_memsz > last)
+            last = start + header->p_memsz;
+    }
+    if (query->address < first || query->address >= last)
+        return 0;
+    query->first = first;
+    query->last = last;
+    return 1;
+}
+
+bool tide_linker_module_of(const void *address, uintptr_t *first, uintptr_t *last)
+{
+    module_query query = {.address = (uintptr_t)address};
+    int found = tide_linker_each_module(linker_visit_module, &query);
+    if (found == 0)
+        return false;
+    tide_assert(query.first <= query.address && query.address < query.last);
+    *first = query.first;
+    *last = query.last;
+    return true;
 }

@@ -8,7 +8,9 @@
 #ifndef TIDEPOOL_RUNTIME_BASE_LINKER_H
 #define TIDEPOOL_RUNTIME_BASE_LINKER_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct dl_phdr_info;
 
@@ -16,5 +18,8 @@ struct dl_phdr_info;
  * dl_iterate_phdr. */
 int tide_linker_each_module(int (*visit)(struct dl_phdr_info *info, size_t size, void *user),
                             void *user);
+
+/* The address range of the loaded module that contains `address`. False: there is none. */
+bool tide_linker_module_of(const void *address, uintptr_t *first, uintptr_t *last);
 
 #endif

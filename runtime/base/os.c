@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Linux and the C library: memory, mappings, threads, loaded modules, standard error. */
+/* Linux and the C library: memory, mappings, threads, standard error. */
 #define _GNU_SOURCE
 #include "runtime/base/os.h"
 #include "runtime/base/test_hooks.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -17,8 +16,6 @@
 #include <unistd.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/base/linker.h"
-#include "runtime/base/lock.h"
 #include "runtime/base/shim.h"
 
 bool (*_Atomic tide_os_fault)(size_t bytes);
@@ -235,46 +232,6 @@ void tide_os_write_error(const char *text, size_t bytes)
         bytes -= (size_t)written;
     }
     tide_os_restore_cancel(cancel);
-}
-
-typedef struct module_query {
-    uintptr_t address, first, last;
-} module_query;
-
-/* From the first byte of the module's segments to the end of the last; 1, which ends the search, if
- * the address lies there. */
-static int os_visit_module(struct dl_phdr_info *info, size_t size, void *user)
-{
-    (void)size;
-    module_query *query = user;
-    uintptr_t first = UINTPTR_MAX, last = 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type != PT_LOAD)
-            continue;
-        uintptr_t start = info->dlpi_addr + header->p_vaddr;
-        if (start < first)
-            first = start;
-        if (start + header->p_memsz > last)
-            last = start + header->p_memsz;
-    }
-    if (query->address < first || query->address >= last)
-        return 0;
-    query->first = first;
-    query->last = last;
-    return 1;
-}
-
-bool tide_os_module(const void *address, uintptr_t *first, uintptr_t *last)
-{
-    module_query query = {.address = (uintptr_t)address};
-    int found = tide_linker_each_module(os_visit_module, &query);
-    if (found == 0)
-        return false;
-    tide_assert(query.first <= query.address && query.address < query.last);
-    *first = query.first;
-    *last = query.last;
-    return true;
 }
 
 int tide_os_forbid_cancel(void)

@@ -68,9 +68,6 @@ int tide_os_thread_number(void);
 /* Straight to stderr's descriptor; usable in a signal handler. */
 void tide_os_write_error(const char *text, size_t bytes);
 
-/* The address range of the loaded object that contains `address`. False when there is none. */
-bool tide_os_module(const void *address, uintptr_t *first, uintptr_t *last);
-
 /* A thread that has a lock must not be cancelled: nobody would let go of the lock. Gives the state
  * to go back to. */
 int tide_os_forbid_cancel(void);

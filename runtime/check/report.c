@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/linker.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 
@@ -60,7 +61,7 @@ void tide_report(tide_report_kind kind, const char *format, ...)
 static bool report_is_loaded(const char *text)
 {
     uintptr_t first, last;
-    return tide_os_module(text, &first, &last);
+    return tide_linker_module_of(text, &first, &last);
 }
 
 bool tide_place_is_loaded(const tide_place *place)

@@ -6,6 +6,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/exit.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/linker.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
@@ -192,7 +193,7 @@ void tide_module_enter(tide_site *const *first, tide_site *const *last, const vo
 void tide_module_leave(const void *anchor)
 {
     uintptr_t first, last;
-    if (!tide_os_module(anchor, &first, &last))
+    if (!tide_linker_module_of(anchor, &first, &last))
         return;
     void (*part_with)(tide_site * site) = tide_exit_begun() ? site_leave_behind : site_delist;
     tide_assert(first < last);
