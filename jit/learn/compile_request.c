@@ -99,12 +99,13 @@ static batch *request_batch_for(const char *stem)
     return *last = request_make_batch();
 }
 
-/* The plan that the site wants as code now; NULL: none. */
+/* The plan that the site wants as code now; NULL: none. While it is pinned its code could not even
+ * be tried. */
 static tide_learned *request_wanted(const tide_site *site, uint64_t round)
 {
     const tide_learner *learner = site->record->learner;
     tide_learned *plan = learner != NULL ? tide_learner_plan_in_force(learner) : NULL;
-    if (plan == NULL)
+    if (plan == NULL || site->record->pinned)
         return NULL;
     tide_assert(plan->state != TIDE_CODE_WANTED || plan->artefact == NULL);
     return plan->state == TIDE_CODE_WANTED && round >= plan->retry_round ? plan : NULL;

@@ -314,10 +314,10 @@ static bool watch_plan_pending(const tide_learner *learner, const tide_learned *
 bool tide_watch_pending(const tide_site *site, uint64_t round)
 {
     const tide_learner *learner = site->record->learner;
-    if (learner == NULL)
-        return false;
+    if (learner == NULL || site->record->pinned || tide_setting_get(TIDE_SETTING_learn) == 0)
+        return false; /* rounds leave it as it is; what the stager has they count themselves */
     if (learner->window && !tide_window_open(site))
-        return tide_setting_get(TIDE_SETTING_learn) != 0; /* else it is not taken */
+        return true;
     const tide_learned *plan = tide_learner_plan_in_force(learner);
     return plan != NULL && watch_plan_pending(learner, plan, round);
 }
