@@ -182,8 +182,10 @@ static void watch_follow_declaration(tide_learner *learner, uint64_t round)
     const tide_site_record *record = learner->site->record;
     tide_items items = watch_items_declared(record);
     tide_assert(tide_site_declared(record) && items.count <= TIDE_ITEMS_MAX);
-    if (items.count == 0) {
+    if (items.count == 0) { /* and what was learned before is not what was declared */
         watch_drop_window(learner);
+        if (learner->in_force != TIDE_NO_PLAN)
+            tide_force_change(learner, TIDE_NO_PLAN, false, round, TIDE_REASON_declared);
         return;
     }
     bool compile = learner->site->kind != TIDE_KIND_SCOPE ||

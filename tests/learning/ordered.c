@@ -144,6 +144,26 @@ static void declarations_are_saved_in_profiles(void **state)
     expect_ok(tide_profile_read("tidepool profile 1\nend 0\n", 25, false));
 }
 
+/* A declaration of no types takes away what was learned before, and the code for that. */
+static void a_scope_declared_without_types_gets_no_code(void **state)
+{
+    (void)state;
+    need_stager();
+    set("break_even", 1e6);
+    use u = use_of("ordered: no types", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
+    learn_windows(&u, 2);
+    expect_types(u.site, 2, TIDE_F64, TIDE_I32);
+    uint64_t ordered = learned().ordered;
+    expect_ok(tide_site_declare(u.site, NULL, 0));
+    set("break_even", 0);
+    learn_windows(&u, 3);
+    tide_site_information info = info_of(u.site);
+    assert_int_equal(info.tier, TIDE_TIER_TABLE);
+    assert_int_equal(info.type_count, 0);
+    assert_string_equal(info.reason_code, "declared");
+    assert_int_equal(learned().ordered, ordered);
+}
+
 /* ---- ordered ----------------------------------------------------------------------------- */
 
 static void ordered_code_need_not_pay(void **state)
@@ -306,6 +326,7 @@ int main(void)
         LEARNING_TEST(a_declared_array_is_compiled_for_its_shapes),
         LEARNING_TEST(a_wrong_declaration_is_refused),
         LEARNING_TEST(declarations_are_saved_in_profiles),
+        LEARNING_TEST(a_scope_declared_without_types_gets_no_code),
         LEARNING_TEST(ordered_code_need_not_pay),
         LEARNING_TEST(each_tier_has_a_cost),
         LEARNING_TEST(what_is_declared_can_be_ordered_before_its_first_use),
