@@ -129,8 +129,9 @@ static bool request_comes_for_nothing(const tide_learner *learner, const tide_le
 
 void tide_compile_request_weigh(const tide_site *site, uint64_t round)
 {
-    const tide_learned *plan = request_wanted(site, round);
-    if (plan != NULL && !request_comes_for_nothing(site->record->learner, plan))
+    tide_learned *plan = request_wanted(site, round);
+    if (plan != NULL && tide_learned_find_methods(plan) &&
+        !request_comes_for_nothing(site->record->learner, plan))
         tide_pays_offer(plan);
 }
 
@@ -140,6 +141,10 @@ void tide_compile_request_gather(tide_site *site, uint64_t round)
     tide_learned *plan = request_wanted(site, round);
     if (plan == NULL)
         return;
+    if (!tide_learned_find_methods(plan)) {
+        tide_force_failed(learner, learner->in_force, round, TIDE_REASON_no_method, "");
+        return;
+    }
     bool at_hand = tide_compile_request_at_hand(learner, plan);
     if (!at_hand && request_comes_for_nothing(learner, plan)) {
         learner->reason = TIDE_REASON_ordered; /* by another site; then it is at hand */
@@ -493,9 +498,8 @@ static void request_install(const batch *b, const request *r, uint64_t round)
         return;
     }
     tide_assert(r->artefact != NULL && plan->artefact == NULL);
-    tide_learned_load(learner, plan, r->artefact, r->enter, r->leave);
-    if (plan->state == TIDE_CODE_LOADED)
-        tide_force_loaded(learner, r->plan, round);
+    tide_learned_load(plan, r->artefact, r->enter, r->leave);
+    tide_force_loaded(learner, r->plan, round);
 }
 
 void tide_compile_request_install(uint64_t round)
