@@ -28,7 +28,9 @@ typedef struct request {
     uint64_t learner; /* its number: the learner itself may be gone by then */
     uint64_t batch;   /* number of the first one it was in                  */
     uint32_t plan;
-    bool staged; /* that it was sent, or found, has been told */
+    bool staged; /* that it was sent, or found, has been told             */
+    bool tried;  /* a stager has worked on it, with success or without    */
+    double uses; /* of its plan without code, for which it was ordered    */
     tide_spec spec;
     double spent_ns;         /* its part of what the compile took of the processor      */
     tide_artefact *artefact; /* once it has come; NULL: not yet, or never, for `reason` */
@@ -166,6 +168,7 @@ void tide_compile_request_gather(tide_site *site, uint64_t round)
     *r = (request){.learner = learner->number, .batch = b->number, .plan = learner->in_force};
     tide_learner_spec(learner, plan, &r->spec);
     plan->state = TIDE_CODE_REQUESTED;
+    r->uses = plan->uses_without;
     plan->uses_without = 0;
     learner->at_once = false;
     plan->batch = b->number;
@@ -401,6 +404,14 @@ static uint32_t request_count_compiled(const batch *b)
     return count;
 }
 
+/* In vain or not, it has cost. */
+static void request_note_tried(batch *b, tide_stager_result result)
+{
+    bool tried = result == TIDE_STAGER_OK || request_one_may_be_at_fault(result);
+    for (uint32_t i = 0; i < b->count; i++)
+        b->requests[i].tried |= tried && b->requests[i].artefact == NULL;
+}
+
 /* Before it is loaded. */
 static void request_note_spent(batch *b, double ns)
 {
@@ -424,6 +435,7 @@ void tide_compile_request_receive(int timeout_ms, uint64_t round)
         if (b == NULL)
             continue;
         tide_reason reason = request_reason_of(answer.result);
+        request_note_tried(b, answer.result);
         bool few = tide_budget_note(answer.result == TIDE_STAGER_OK, round);
         if (request_one_may_be_at_fault(answer.result) && few && request_split(b) &&
             b->count == 0) {
@@ -489,6 +501,8 @@ static void request_install(const batch *b, const request *r, uint64_t round)
     }
     tide_assert(r->enter == NULL || r->artefact != NULL);
     if (r->enter == NULL) {
+        if (!r->tried) /* nothing was spent, so what it has lost is still to be made good */
+            plan->uses_without += r->uses;
         if (r->artefact != NULL)
             tide_limbo_add(r->artefact, r->spec.kind == TIDE_KIND_DISPATCH && r->enter != NULL);
         tide_count(failed);
