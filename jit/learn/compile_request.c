@@ -56,9 +56,8 @@ _Static_assert(sizeof((batch *)0)->error == sizeof((tide_stager_answer *)0)->err
 
 /* ---- gathering -------------------------------------------------------------------------- */
 
-static batch *request_make_batch(void)
+static batch *request_make_batch(uint32_t room)
 {
-    uint32_t room = (uint32_t)tide_setting_get(TIDE_SETTING_batch_max);
     tide_assert(room >= 1 && room <= TIDE_SPEC_SITES);
     batch *made = tide_os_resize(NULL, sizeof *made + room * sizeof(request));
     if (made == NULL)
@@ -98,7 +97,7 @@ static batch *request_batch_for(const char *stem)
     for (; *last != NULL; last = &(*last)->next)
         if ((*last)->count < (*last)->room && !request_batch_holds(*last, stem))
             return *last;
-    return *last = request_make_batch();
+    return *last = request_make_batch((uint32_t)tide_setting_get(TIDE_SETTING_batch_max));
 }
 
 /* The plan that the site wants as code now; NULL: none. While it is pinned its code could not even
@@ -252,6 +251,32 @@ static bool request_find_all_kept(batch *b)
     return all;
 }
 
+/* The others were kept. */
+static uint32_t request_count_compiled(const batch *b)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < b->count; i++)
+        count += b->requests[i].artefact == NULL;
+    tide_assert(count > 0);
+    return count;
+}
+
+/* What was kept does not wait for the others to be compiled. (Without memory it does.) */
+static void request_part_kept(batch *b)
+{
+    uint32_t compiled = request_count_compiled(b), left = 0;
+    batch *kept = compiled < b->count ? request_make_batch(b->count - compiled) : NULL;
+    if (kept == NULL)
+        return;
+    for (uint32_t i = 0; i < b->count; i++) {
+        bool found = b->requests[i].artefact != NULL;
+        *(found ? &kept->requests[kept->count++] : &b->requests[left++]) = b->requests[i];
+    }
+    tide_assert(left == compiled && kept->count == kept->room);
+    b->count = left;
+    request_push(&request_arrived, kept);
+}
+
 /* False: no memory. */
 static bool request_submit(const batch *b)
 {
@@ -279,6 +304,8 @@ void tide_compile_request_send(void)
         request_in_hand = b;
         bool all_kept = request_find_all_kept(b);
         request_note_staged(b);
+        if (!all_kept)
+            request_part_kept(b);
         if (all_kept) {
             request_push(&request_arrived, b);
         } else if (request_submit(b)) {
@@ -374,10 +401,9 @@ static bool request_split(batch *b)
 {
     uint32_t moved = 0;
     for (; b->count > 1 && moved < b->count; moved++) {
-        batch *single = request_make_batch();
+        batch *single = request_make_batch(1); /* nothing joins it */
         if (single == NULL)
             break;
-        single->room = 1; /* nothing joins it */
         single->requests[single->count++] = b->requests[moved];
         request_push(&request_gathered, single);
     }
@@ -392,16 +418,6 @@ static bool request_one_may_be_at_fault(tide_stager_result result)
 {
     return result == TIDE_STAGER_FAILED || result == TIDE_STAGER_DIED ||
            result == TIDE_STAGER_LATE || result == TIDE_STAGER_GARBAGE;
-}
-
-/* The others were kept. */
-static uint32_t request_count_compiled(const batch *b)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < b->count; i++)
-        count += b->requests[i].artefact == NULL;
-    tide_assert(count > 0);
-    return count;
 }
 
 /* In vain or not, it has cost. */

@@ -187,6 +187,26 @@ static void a_dispatch_is_settled_with_the_one_that_it_shares_its_code_with(void
     assert_int_equal(learned().compiled, compiled + 1);
 }
 
+/* What must be compiled in the same round does not keep it waiting. */
+static void code_that_is_there_comes_before_code_that_is_compiled(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32};
+    (void)declare("declared: there before", types, 3);
+    settle();
+    use frame = use_of("declared: compiled", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_U8);
+    expect_ok(tide_site_declare(frame.site, frame.types, 2));
+    use dispatch = declare("declared: there", types, 3);
+    uint64_t ordered = learned().ordered;
+    expect_ok(tide_step());
+    assert_int_equal(learned().ordered, ordered + 2);
+    assert_int_equal(tier_of(dispatch.site), TIDE_TIER_COMPILED);
+    expect_executed(&dispatch, 10);
+    settle();
+    assert_int_equal(tier_of(frame.site), TIDE_TIER_COMPILED);
+}
+
 /* ---- other generic functions ------------------------------------------------------------- */
 
 static void a_declaration_for_another_generic_function_gets_code_for_that(void **state)
@@ -288,6 +308,7 @@ int main(void)
         LEARNING_TEST(a_pinned_site_keeps_its_tier_when_it_is_declared),
         LEARNING_TEST(code_for_declared_types_waits_until_it_pays),
         LEARNING_TEST(a_dispatch_is_settled_with_the_one_that_it_shares_its_code_with),
+        LEARNING_TEST(code_that_is_there_comes_before_code_that_is_compiled),
         LEARNING_TEST(a_declaration_for_another_generic_function_gets_code_for_that),
         LEARNING_TEST(a_wrong_declaration_is_refused_and_changes_nothing),
         LEARNING_TEST(a_declaration_beyond_the_plans_leaves_the_site_general),
