@@ -8,9 +8,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
 
-/* If more than this part of a scope's uses open inside a level that has not saved its types, a
- * second form of its code is worth compiling. */
-
 tide_thresholds tide_thresholds_now(void)
 {
     return (tide_thresholds){
