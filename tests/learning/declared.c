@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "../random.h"
+#include "tests/random.h"
 
 static void add_ten(void *args)
 {
