@@ -61,10 +61,11 @@ static void force_give_up(tide_learner *learner, tide_reason reason, const char 
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-/* Unloads code beyond `code_max` plans: first that of the plan that was in force longest ago. */
+/* Unloads code beyond `code_max` plans: first that of the plan that was in force longest ago. That of
+ * dispatches stays loaded anyway (jit/cache/shared.h): a plan without it would only be tried again. */
 static void force_keep_code_few(tide_learner *learner)
 {
-    for (;;) {
+    while (learner->site->kind != TIDE_KIND_DISPATCH) {
         tide_learned *oldest = NULL;
         uint64_t loaded = 0;
         for (uint32_t i = 0; i < learner->plan_count; i++) {

@@ -143,6 +143,31 @@ static void another_order_is_another_plan_and_the_same_one_comes_back(void **sta
     expect_executed(&u, 10);
 }
 
+/* Its code stays loaded anyway, so it is not given up for others of the site's, and not tried again
+ * when it is wanted back. */
+static void a_dispatch_keeps_the_code_of_all_its_plans(void **state)
+{
+    (void)state;
+    need_stager();
+    enum { PLANS = 6 };
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16};
+    set("code_max", 1);
+    use u = declare("declared: many plans", types, 1);
+    for (unsigned i = 0; i < PLANS; i++) {
+        expect_ok(tide_site_declare_dispatch(u.site, u.generic, &types[i], 1));
+        settle();
+    }
+    set("trial", 1);
+    uint64_t ordered = learned().ordered, retired = learned().retired;
+    for (unsigned i = 0; i < PLANS; i++) {
+        expect_ok(tide_site_declare_dispatch(u.site, u.generic, &types[i], 1));
+        expect_ok(tide_step());
+        expect_guards(u.site, &types[i], 1);
+    }
+    assert_int_equal(learned().ordered, ordered);
+    assert_int_equal(learned().retired, retired);
+}
+
 static void a_pinned_site_keeps_its_tier_when_it_is_declared(void **state)
 {
     (void)state;
@@ -289,8 +314,8 @@ static void declare_some(rng *random)
     expect_ok(tide_site_declare_dispatch(called.site, called.of, types, count));
 }
 
-/* What is tested for changes, and code is given and taken, while threads are in that very code,
- * which the site shares with itself. */
+/* What is tested for changes, and the site is pinned and reset, while threads are in that very
+ * code. */
 static void types_change_while_threads_dispatch(void **state)
 {
     (void)state;
@@ -298,7 +323,6 @@ static void types_change_while_threads_dispatch(void **state)
     static tide_method *const methods[CALLED] = {add_0, add_1, add_2, add_3};
     pthread_t threads[CALLERS];
     rng random = {77};
-    set("code_max", 1);
     called.site = tide_site_register_kind("declared: threads", TIDE_KIND_DISPATCH);
     called.of = tide_generic_create("declared: threads");
     for (unsigned i = 0; i < CALLED; i++)
@@ -405,6 +429,7 @@ int main(void)
         LEARNING_TEST(a_declaration_holds_whatever_is_observed_until_reset),
         LEARNING_TEST(a_declaration_replaces_what_was_learned),
         LEARNING_TEST(another_order_is_another_plan_and_the_same_one_comes_back),
+        LEARNING_TEST(a_dispatch_keeps_the_code_of_all_its_plans),
         LEARNING_TEST(a_pinned_site_keeps_its_tier_when_it_is_declared),
         LEARNING_TEST(code_for_declared_types_waits_until_it_pays),
         LEARNING_TEST(a_dispatch_is_settled_with_the_one_that_it_shares_its_code_with),
