@@ -156,8 +156,7 @@ static void watch_measure(tide_learner *learner, uint64_t round)
 
 _Static_assert((int)TIDE_PLAN_METHODS <= (int)TIDE_ITEMS_MAX, "what is declared is a plan");
 
-/* What was declared, as items. None: the code of a scope has no room for all. */
-static tide_items watch_items_declared(const tide_site_record *record)
+tide_items tide_watch_declared(const tide_site_record *record)
 {
     const tide_declared_uses *uses = &record->uses;
     bool scope = record->declared != NULL;
@@ -180,7 +179,7 @@ static tide_items watch_items_declared(const tide_site_record *record)
 static void watch_follow_declaration(tide_learner *learner, uint64_t round)
 {
     const tide_site_record *record = learner->site->record;
-    tide_items items = watch_items_declared(record);
+    tide_items items = tide_watch_declared(record);
     tide_assert(tide_site_declared(record) && items.count <= TIDE_ITEMS_MAX);
     if (items.count == 0) { /* and what was learned before is not what was declared */
         watch_drop_window(learner);
@@ -188,9 +187,10 @@ static void watch_follow_declaration(tide_learner *learner, uint64_t round)
             tide_force_change(learner, TIDE_NO_PLAN, false, round, TIDE_REASON_declared);
         return;
     }
-    bool compile = learner->site->kind != TIDE_KIND_SCOPE ||
-                   items.count <= tide_setting_whole(TIDE_SETTING_types_max);
+    bool compile = tide_force_worth_code_for(learner, &items);
     tide_force_items(learner, &items, compile, round, TIDE_REASON_declared);
+    if (!compile && learner->reason == TIDE_REASON_declared)
+        learner->reason = TIDE_REASON_many_types;
     watch_measure(learner, round);
 }
 

@@ -164,6 +164,29 @@ static void a_scope_declared_without_types_gets_no_code(void **state)
     assert_int_equal(learned().ordered, ordered);
 }
 
+/* It would fail again and again, and keep other sites from being compiled. */
+static void a_frame_of_more_types_than_code_has_places_is_not_ordered(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_F64};
+    use u = use_of("ordered: wide frame", TIDE_KIND_FRAME, learning_pool, 6, types[0], types[1],
+                   types[2], types[3], types[4], types[5]);
+    uint64_t ordered = learned().ordered, failed = learned().failed;
+    expect_ok(tide_site_declare(u.site, types, 6));
+    learn_windows(&u, 3);
+    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+    assert_string_equal(info_of(u.site).reason_code, "many_types");
+    expect_status(tide_site_compile_now(u.site), TIDE_ERROR_STATE);
+    assert_non_null(strstr(tide_error_message(), "more types"));
+    assert_int_equal(learned().ordered, ordered);
+    assert_int_equal(learned().failed, failed);
+    u.count = 4;
+    expect_ok(tide_site_declare(u.site, types, 4));
+    settle();
+    expect_code_for(u.site, types, 4);
+}
+
 /* ---- ordered ----------------------------------------------------------------------------- */
 
 static void ordered_code_need_not_pay(void **state)
@@ -327,6 +350,7 @@ int main(void)
         LEARNING_TEST(a_wrong_declaration_is_refused),
         LEARNING_TEST(declarations_are_saved_in_profiles),
         LEARNING_TEST(a_scope_declared_without_types_gets_no_code),
+        LEARNING_TEST(a_frame_of_more_types_than_code_has_places_is_not_ordered),
         LEARNING_TEST(ordered_code_need_not_pay),
         LEARNING_TEST(each_tier_has_a_cost),
         LEARNING_TEST(what_is_declared_can_be_ordered_before_its_first_use),
