@@ -61,8 +61,9 @@ static void force_give_up(tide_learner *learner, tide_reason reason, const char 
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-/* Unloads code beyond `code_max` plans: first that of the plan that was in force longest ago. That of
- * dispatches stays loaded anyway (jit/cache/shared.h): a plan without it would only be tried again. */
+/* Unloads code beyond `code_max` plans: first that of the plan that was in force longest ago. That
+ * of dispatches stays loaded anyway (jit/cache/shared.h): a plan without it would only be tried
+ * again. */
 static void force_keep_code_few(tide_learner *learner)
 {
     while (learner->site->kind != TIDE_KIND_DISPATCH) {
