@@ -16,8 +16,9 @@
  * and call tide_step: a keeper that is there then does none. Both do the same.
  *
  * A forked child goes on with what its parent has learned. It begins without a keeper and a stager.
- * If its parent's keeper has had work, and `keeper` is 1, the child gets one when a scope first opens
- * in it.
+ * If its parent's keeper has had work, and `keeper` is not 0, the child gets one when a scope first
+ * opens in it; else the first window that fills there starts it, also where `keeper` is 2 (a child
+ * in which no use may be late calls tide_keeper_start).
  * The C library does not renew all locks of the dynamic linker in a child: if other threads of the
  * parent load libraries, whatever loads one in the child may hang, learning too. Set `learn` to 0
  * in such children, or execute another program.

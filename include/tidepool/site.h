@@ -228,7 +228,8 @@ TIDE_API tide_status tide_site_info(const tide_site *site, tide_site_information
  *   scope      the types that its table plan saves, in any order. The site uses that plan from now
  *              on, unless it is pinned to full. Other types are saved when touched. None: every
  *              type is saved when touched
- *   frame      the types of its arrays, in order, one to eight
+ *   frame      the types of its arrays, in order, one to eight; code is made for four different
+ *              ones at most
  *   acquire    the types that come, the most frequent first, one to TIDE_PLAN_METHODS, each once
  *
  * (Of an array: tide_site_declare_shapes; of a dispatch: tide_site_declare_dispatch.) The site is

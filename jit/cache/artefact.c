@@ -179,16 +179,19 @@ tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error,
     tide_assert(path[0] == '/'); /* else the dynamic linker would search for it */
     if (temporary && !tide_directory_holds(path, error, room))
         return NULL;
+    bool removed = temporary && !tide_directory_keeps();
     void *handle = artefact_open_checked(path, error, room);
     tide_artefact *artefact = handle != NULL ? artefact_make(path, error, room) : NULL;
     if (artefact == NULL) {
         if (handle != NULL)
             artefact_close(handle);
+        if (removed)
+            (void)unlink(path);
         return NULL;
     }
     artefact->handle = handle;
     artefact_find_range(artefact);
-    artefact->temporary = temporary && !tide_directory_keeps() ? getpid() : 0;
+    artefact->temporary = removed ? getpid() : 0;
     artefact_enlist(artefact);
     return artefact;
 }

@@ -14,8 +14,8 @@ typedef struct tide_artefact tide_artefact;
 
 /* Loads the file (an absolute path), checks its magic and layout, and hands it the runtime's table.
  * NULL: one line in `error`; nothing stays loaded. `temporary`: it lies in the private directory,
- * or is refused, and is removed with the artefact, unless that one keeps its code. Starts with one
- * use. Any thread. */
+ * or is refused; unless that one keeps its code, it is removed with the artefact, or at once where
+ * it cannot be loaded. Starts with one use. Any thread. */
 tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error, size_t room);
 
 /* The address of STEM followed by suffix ("_enter"); NULL when there is none. */

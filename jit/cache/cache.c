@@ -227,8 +227,6 @@ static tide_artefact *cache_load_bytes(const char *bytes, size_t count,
     tide_artefact *artefact = tide_artefact_load(path, true, error, sizeof error);
     if (artefact != NULL)
         tide_artefact_set_label(artefact, label);
-    else
-        (void)unlink(path);
     return artefact;
 }
 

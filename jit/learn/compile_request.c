@@ -28,7 +28,9 @@ typedef struct request {
     uint64_t learner; /* its number: the learner itself may be gone by then */
     uint64_t batch;   /* number of the first one it was in                  */
     uint32_t plan;
-    bool staged; /* that it was sent, or found, has been told */
+    bool staged; /* that it was sent, or found, has been told             */
+    bool tried;  /* a stager has worked on it, with success or without    */
+    double uses; /* of its plan without code, for which it was ordered    */
     tide_spec spec;
     double spent_ns;         /* its part of what the compile took of the processor      */
     tide_artefact *artefact; /* once it has come; NULL: not yet, or never, for `reason` */
@@ -54,9 +56,8 @@ _Static_assert(sizeof((batch *)0)->error == sizeof((tide_stager_answer *)0)->err
 
 /* ---- gathering -------------------------------------------------------------------------- */
 
-static batch *request_make_batch(void)
+static batch *request_make_batch(uint32_t room)
 {
-    uint32_t room = (uint32_t)tide_setting_get(TIDE_SETTING_batch_max);
     tide_assert(room >= 1 && room <= TIDE_SPEC_SITES);
     batch *made = tide_os_resize(NULL, sizeof *made + room * sizeof(request));
     if (made == NULL)
@@ -96,15 +97,16 @@ static batch *request_batch_for(const char *stem)
     for (; *last != NULL; last = &(*last)->next)
         if ((*last)->count < (*last)->room && !request_batch_holds(*last, stem))
             return *last;
-    return *last = request_make_batch();
+    return *last = request_make_batch((uint32_t)tide_setting_get(TIDE_SETTING_batch_max));
 }
 
-/* The plan that the site wants as code now; NULL: none. */
+/* The plan that the site wants as code now; NULL: none. While it is pinned its code could not even
+ * be tried. */
 static tide_learned *request_wanted(const tide_site *site, uint64_t round)
 {
     const tide_learner *learner = site->record->learner;
     tide_learned *plan = learner != NULL ? tide_learner_plan_in_force(learner) : NULL;
-    if (plan == NULL)
+    if (plan == NULL || site->record->pinned)
         return NULL;
     tide_assert(plan->state != TIDE_CODE_WANTED || plan->artefact == NULL);
     return plan->state == TIDE_CODE_WANTED && round >= plan->retry_round ? plan : NULL;
@@ -128,8 +130,9 @@ static bool request_comes_for_nothing(const tide_learner *learner, const tide_le
 
 void tide_compile_request_weigh(const tide_site *site, uint64_t round)
 {
-    const tide_learned *plan = request_wanted(site, round);
-    if (plan != NULL && !request_comes_for_nothing(site->record->learner, plan))
+    tide_learned *plan = request_wanted(site, round);
+    if (plan != NULL && tide_learned_find_methods(plan) &&
+        !request_comes_for_nothing(site->record->learner, plan))
         tide_pays_offer(plan);
 }
 
@@ -139,6 +142,10 @@ void tide_compile_request_gather(tide_site *site, uint64_t round)
     tide_learned *plan = request_wanted(site, round);
     if (plan == NULL)
         return;
+    if (!tide_learned_find_methods(plan)) {
+        tide_force_failed(learner, learner->in_force, round, TIDE_REASON_no_method, "");
+        return;
+    }
     bool at_hand = tide_compile_request_at_hand(learner, plan);
     if (!at_hand && request_comes_for_nothing(learner, plan)) {
         learner->reason = TIDE_REASON_ordered; /* by another site; then it is at hand */
@@ -160,6 +167,7 @@ void tide_compile_request_gather(tide_site *site, uint64_t round)
     *r = (request){.learner = learner->number, .batch = b->number, .plan = learner->in_force};
     tide_learner_spec(learner, plan, &r->spec);
     plan->state = TIDE_CODE_REQUESTED;
+    r->uses = plan->uses_without;
     plan->uses_without = 0;
     learner->at_once = false;
     plan->batch = b->number;
@@ -243,6 +251,32 @@ static bool request_find_all_kept(batch *b)
     return all;
 }
 
+/* The others were kept. */
+static uint32_t request_count_compiled(const batch *b)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < b->count; i++)
+        count += b->requests[i].artefact == NULL;
+    tide_assert(count > 0);
+    return count;
+}
+
+/* What was kept does not wait for the others to be compiled. (Without memory it does.) */
+static void request_part_kept(batch *b)
+{
+    uint32_t compiled = request_count_compiled(b), left = 0;
+    batch *kept = compiled < b->count ? request_make_batch(b->count - compiled) : NULL;
+    if (kept == NULL)
+        return;
+    for (uint32_t i = 0; i < b->count; i++) {
+        bool found = b->requests[i].artefact != NULL;
+        *(found ? &kept->requests[kept->count++] : &b->requests[left++]) = b->requests[i];
+    }
+    tide_assert(left == compiled && kept->count == kept->room);
+    b->count = left;
+    request_push(&request_arrived, kept);
+}
+
 /* False: no memory. */
 static bool request_submit(const batch *b)
 {
@@ -270,6 +304,8 @@ void tide_compile_request_send(void)
         request_in_hand = b;
         bool all_kept = request_find_all_kept(b);
         request_note_staged(b);
+        if (!all_kept)
+            request_part_kept(b);
         if (all_kept) {
             request_push(&request_arrived, b);
         } else if (request_submit(b)) {
@@ -365,10 +401,9 @@ static bool request_split(batch *b)
 {
     uint32_t moved = 0;
     for (; b->count > 1 && moved < b->count; moved++) {
-        batch *single = request_make_batch();
+        batch *single = request_make_batch(1); /* nothing joins it */
         if (single == NULL)
             break;
-        single->room = 1; /* nothing joins it */
         single->requests[single->count++] = b->requests[moved];
         request_push(&request_gathered, single);
     }
@@ -385,14 +420,12 @@ static bool request_one_may_be_at_fault(tide_stager_result result)
            result == TIDE_STAGER_LATE || result == TIDE_STAGER_GARBAGE;
 }
 
-/* The others were kept. */
-static uint32_t request_count_compiled(const batch *b)
+/* In vain or not, it has cost. */
+static void request_note_tried(batch *b, tide_stager_result result)
 {
-    uint32_t count = 0;
+    bool tried = result == TIDE_STAGER_OK || request_one_may_be_at_fault(result);
     for (uint32_t i = 0; i < b->count; i++)
-        count += b->requests[i].artefact == NULL;
-    tide_assert(count > 0);
-    return count;
+        b->requests[i].tried |= tried && b->requests[i].artefact == NULL;
 }
 
 /* Before it is loaded. */
@@ -418,6 +451,7 @@ void tide_compile_request_receive(int timeout_ms, uint64_t round)
         if (b == NULL)
             continue;
         tide_reason reason = request_reason_of(answer.result);
+        request_note_tried(b, answer.result);
         bool few = tide_budget_note(answer.result == TIDE_STAGER_OK, round);
         if (request_one_may_be_at_fault(answer.result) && few && request_split(b) &&
             b->count == 0) {
@@ -483,6 +517,8 @@ static void request_install(const batch *b, const request *r, uint64_t round)
     }
     tide_assert(r->enter == NULL || r->artefact != NULL);
     if (r->enter == NULL) {
+        if (!r->tried) /* nothing was spent, so what it has lost is still to be made good */
+            plan->uses_without += r->uses;
         if (r->artefact != NULL)
             tide_limbo_add(r->artefact, r->spec.kind == TIDE_KIND_DISPATCH && r->enter != NULL);
         tide_count(failed);
@@ -492,9 +528,8 @@ static void request_install(const batch *b, const request *r, uint64_t round)
         return;
     }
     tide_assert(r->artefact != NULL && plan->artefact == NULL);
-    tide_learned_load(learner, plan, r->artefact, r->enter, r->leave);
-    if (plan->state == TIDE_CODE_LOADED)
-        tide_force_loaded(learner, r->plan, round);
+    tide_learned_load(plan, r->artefact, r->enter, r->leave);
+    tide_force_loaded(learner, r->plan, round);
 }
 
 void tide_compile_request_install(uint64_t round)

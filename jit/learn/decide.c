@@ -8,9 +8,6 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
 
-/* If more than this part of a scope's uses open inside a level that has not saved its types, a
- * second form of its code is worth compiling. */
-
 tide_thresholds tide_thresholds_now(void)
 {
     return (tide_thresholds){
@@ -50,6 +47,30 @@ bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b)
         if (!decide_same_item(kind, &a->items[i], &b->items[i]))
             return false;
     return true;
+}
+
+/* How many different types there are: a compiled frame keeps one place for each in its scope. */
+static uint32_t decide_count_distinct(const tide_items *items)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < items->count; i++) {
+        uint32_t first = 0;
+        while (items->items[first].type != items->items[i].type)
+            first++;
+        count += first == i;
+    }
+    tide_assert(count <= items->count);
+    return count;
+}
+
+bool tide_items_fit(tide_kind kind, const tide_items *items, uint32_t types_max)
+{
+    tide_assert(kind < TIDE_KIND_COUNT && items->count <= TIDE_ITEMS_MAX);
+    switch (kind) {
+    case TIDE_KIND_SCOPE: return items->count != 0 && items->count <= types_max;
+    case TIDE_KIND_FRAME: return decide_count_distinct(items) <= TIDE_SCOPE_SAVED;
+    default: return true;
+    }
 }
 
 /* A profile may come from a file: is this a type, a rank and as many extents? */
@@ -197,7 +218,7 @@ static void decide_ideal_scope(const tide_site_profile *seen, const tide_thresho
         if (decide_part_of_uses(seen->types[i].scopes, seen) * at->touch > at->save)
             items->items[items->count++].type = seen->types[i].type;
     qsort(items->items, items->count, sizeof *items->items, decide_by_type);
-    out->compile = items->count != 0 && items->count <= at->types_max;
+    out->compile = tide_items_fit(TIDE_KIND_SCOPE, items, at->types_max);
     out->reason = items->count > at->types_max ? TIDE_REASON_many_types
                   : items->count != 0          ? TIDE_REASON_decided
                   : seen->type_count != 0      ? TIDE_REASON_none_recurs
@@ -255,27 +276,13 @@ static void decide_ideal_chain(tide_kind kind, const tide_site_profile *seen,
                                                                      : TIDE_REASON_general_better;
 }
 
-/* How many different types there are: a compiled frame keeps one place for each in its scope. */
-static uint32_t decide_count_distinct(const tide_items *items)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < items->count; i++) {
-        uint32_t first = 0;
-        while (items->items[first].type != items->items[i].type)
-            first++;
-        count += first == i;
-    }
-    tide_assert(count <= items->count);
-    return count;
-}
-
 /* A frame's code is for one sequence of types. */
 static void decide_ideal_frame(const tide_site_profile *seen, const tide_thresholds *at,
                                tide_choice *out)
 {
     if (seen->pattern_count != 0)
         out->items = decide_items_of_frame(&seen->patterns[0]);
-    if (decide_count_distinct(&out->items) > TIDE_SCOPE_SAVED) {
+    if (!tide_items_fit(TIDE_KIND_FRAME, &out->items, at->types_max)) {
         out->what = TIDE_CHOICE_STAY;
         out->reason = TIDE_REASON_many_types;
         return;

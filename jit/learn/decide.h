@@ -36,6 +36,10 @@ typedef struct tide_items {
 
 bool tide_items_same(tide_kind kind, const tide_items *a, const tide_items *b);
 
+/* Can code be made for these? A scope's saves one type to `types_max`; a frame's has places for so
+ * many different ones (TIDE_SCOPE_SAVED). */
+bool tide_items_fit(tide_kind kind, const tide_items *items, uint32_t types_max);
+
 /* The thresholds that deciding reads; tide_thresholds_now fills them from the settings. */
 typedef struct tide_thresholds {
     double save, touch, skip, hit, dynamic;

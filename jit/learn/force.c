@@ -61,10 +61,12 @@ static void force_give_up(tide_learner *learner, tide_reason reason, const char 
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-/* Unloads code beyond `code_max` plans: first that of the plan that was in force longest ago. */
+/* Unloads code beyond `code_max` plans: first that of the plan that was in force longest ago. That
+ * of dispatches stays loaded anyway (jit/cache/shared.h): a plan without it would only be tried
+ * again. */
 static void force_keep_code_few(tide_learner *learner)
 {
-    for (;;) {
+    while (learner->site->kind != TIDE_KIND_DISPATCH) {
         tide_learned *oldest = NULL;
         uint64_t loaded = 0;
         for (uint32_t i = 0; i < learner->plan_count; i++) {
@@ -225,13 +227,17 @@ static bool force_same_generic(const tide_learner *learner)
            (seen->pattern_count == 1 && seen->patterns[0].length == 1);
 }
 
+bool tide_force_worth_code_for(const tide_learner *learner, const tide_items *items)
+{
+    return tide_items_fit(learner->site->kind, items,
+                          (uint32_t)tide_setting_whole(TIDE_SETTING_types_max));
+}
+
 /* An earlier plan of a scope may have been worth a table only. */
 bool tide_force_worth_code(const tide_learner *learner, uint32_t number)
 {
     tide_assert(number < learner->plan_count);
-    uint32_t types = learner->plans[number]->items.count;
-    return learner->site->kind != TIDE_KIND_SCOPE ||
-           (types != 0 && types <= tide_setting_whole(TIDE_SETTING_types_max));
+    return tide_force_worth_code_for(learner, &learner->plans[number]->items);
 }
 
 /* `because`: the reason to give in place of the choice's own; none: its own. */

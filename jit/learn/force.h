@@ -19,8 +19,9 @@ void tide_force_items(tide_learner *learner, const tide_items *items, bool compi
 void tide_force_change(tide_learner *learner, uint32_t number, bool compile, uint64_t round,
                        tide_reason reason);
 
-/* May this plan be wanted as code? */
+/* May this plan, or one of these items, be wanted as code? */
 bool tide_force_worth_code(const tide_learner *learner, uint32_t number);
+bool tide_force_worth_code_for(const tide_learner *learner, const tide_items *items);
 
 /* If the plan in force has code that was not tried: opens its trial, or adopts it where there are
  * none. Not while a window is open: a trial would hide it. */

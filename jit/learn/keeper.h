@@ -19,8 +19,9 @@ int tide_keeper_create_described(pthread_t *thread, void *(*run)(void *));
  * the system gives no thread, does itself what can be done at once. */
 void tide_keeper_wanted(void);
 
-/* A pool was made, or some thread is at work. Starts the keeper where the first pool does. If this process was forked by one that had a keeper, the first such thread starts
- * another, as tide_keeper_wanted does. */
+/* A pool was made, or some thread is at work. Starts the keeper where the first pool does. If this
+ * process was forked by one that had a keeper, the first such thread starts another, as
+ * tide_keeper_wanted does. */
 void tide_keeper_passed(void);
 
 /* Registers what is done around fork. While the library is attached. */

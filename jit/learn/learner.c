@@ -145,6 +145,17 @@ static tide_learned *learner_allocate_plan(const tide_items *items)
     return plan;
 }
 
+/* What the code of a dispatch reads of its plan, but for the methods. */
+static void learner_write_tests(tide_learned *plan)
+{
+    tide_assert(plan->code.kind == TIDE_KIND_DISPATCH && plan->code.generic == NULL);
+    plan->code.generic = plan->items.generic;
+    for (uint32_t i = 0; i < plan->items.count && i < TIDE_PLAN_METHODS; i++) {
+        tide_type number = plan->types[i];
+        plan->code.tests[i] = number < TIDE_KEY_FIRST ? number : number - TIDE_KEY_FIRST;
+    }
+}
+
 static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *items)
 {
     tide_assert(items->count <= TIDE_ITEMS_MAX);
@@ -164,6 +175,8 @@ static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *
         tide_plan_use_table(&plan->table);
     plan->code = learner_describe_plan(learner, plan, TIDE_TIER_COMPILED);
     plan->code.counts = &plan->code_counts;
+    if (plan->code.kind == TIDE_KIND_DISPATCH)
+        learner_write_tests(plan);
     learner_turn_to_general(&plan->code);
     learner_name_stem(learner->site, plan);
     tide_assert(plan->state == TIDE_CODE_NONE && plan->artefact == NULL);
@@ -204,19 +217,17 @@ tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, 
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-/* A dispatch's code calls methods from where its generic function keeps them. False: some type has
- * no method of its own. */
-static bool learner_find_methods(const tide_learner *learner, tide_learned *plan)
+/* What was found stays as it is: a call may read it though the plan has lost its code. */
+bool tide_learned_find_methods(tide_learned *plan)
 {
-    if (learner->site->kind != TIDE_KIND_DISPATCH)
+    const struct tide_generic *generic = plan->code.generic;
+    if (plan->code.kind != TIDE_KIND_DISPATCH)
         return true;
-    const struct tide_generic *generic = plan->items.generic;
-    plan->code.generic = generic;
     for (uint32_t i = 0; i < plan->items.count && i < TIDE_PLAN_METHODS; i++) {
-        tide_type number = plan->types[i];
-        plan->code.tests[i] = number < TIDE_KEY_FIRST ? number : number - TIDE_KEY_FIRST;
-        plan->code.methods[i] = generic != NULL ? tide_generic_place_of(generic, number) : NULL;
-        if (plan->code.methods[i] == NULL)
+        tide_method ***place = &plan->code.methods[i];
+        if (*place == NULL && generic != NULL)
+            *place = tide_generic_place_of(generic, plan->types[i]);
+        if (*place == NULL)
             return false;
     }
     return plan->items.count <= TIDE_PLAN_METHODS;
@@ -224,16 +235,10 @@ static bool learner_find_methods(const tide_learner *learner, tide_learned *plan
 
 /* The pointers are written last, with release: the plan may have been published before, have lost
  * its code, and get it again now. Then uses read it at this very moment. */
-void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact *artefact,
-                       void *enter, void *leave)
+void tide_learned_load(tide_learned *plan, tide_artefact *artefact, void *enter, void *leave)
 {
     tide_assert(plan->artefact == NULL && artefact != NULL && enter != NULL);
-    if (!learner_find_methods(learner, plan)) {
-        plan->state = TIDE_CODE_NONE;
-        learner->reason = TIDE_REASON_no_method;
-        tide_limbo_add(artefact, learner->site->kind == TIDE_KIND_DISPATCH);
-        return;
-    }
+    tide_assert(plan->code.kind != TIDE_KIND_DISPATCH || plan->code.methods[0] != NULL);
     plan->artefact = artefact;
     plan->state = TIDE_CODE_LOADED;
     tide_enter_function *code;

@@ -146,10 +146,13 @@ uint64_t tide_learner_first_window(const tide_site *site);
 /* The spec of a plan. */
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out);
 
-/* Gives a plan its loaded code, and takes it away again. Without code, the plan's pointers lead to
- * the general path; the artefact goes to limbo. */
-void tide_learned_load(tide_learner *learner, tide_learned *plan, tide_artefact *artefact,
-                       void *enter, void *leave);
+/* A dispatch's code calls methods from where the generic function keeps them, which is noted in the
+ * plan. False: some type has no method of its own (yet). Of other kinds nothing is to be found. */
+bool tide_learned_find_methods(tide_learned *plan);
+
+/* Gives a plan, of which all methods were found, its loaded code, and takes it away again. Without
+ * code, the plan's pointers lead to the general path; the artefact goes to limbo. */
+void tide_learned_load(tide_learned *plan, tide_artefact *artefact, void *enter, void *leave);
 void tide_learned_unload(tide_learned *plan);
 
 /* Misses and counted executions of all the site's plans. */

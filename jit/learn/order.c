@@ -4,6 +4,7 @@
 
 #include "jit/learn/force.h"
 #include "jit/learn/keeper.h"
+#include "jit/learn/watch.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
@@ -17,20 +18,24 @@ static tide_status order_refuse(const tide_site *site, const char *why)
                      tide_site_name(site), why);
 }
 
+static tide_status order_check_declared(const tide_learner *learner)
+{
+    const tide_site_record *record = learner->site->record;
+    tide_items items = tide_watch_declared(record);
+    if (items.count != 0 && tide_force_worth_code_for(learner, &items))
+        return TIDE_OK;
+    return order_refuse(learner->site, record->declared != NULL && record->declared->type_count == 0
+                                           ? "no types are declared"
+                                           : "more types are declared than code saves");
+}
+
 /* Has a round something to make a plan of, or a plan? Its code is for at most so many types. */
 static tide_status order_check_known(const tide_learner *learner)
 {
     static tide_site_profile prior; /* guarded by the registry */
-    const tide_site_record *record = learner->site->record;
     uint32_t number = learner->in_force;
-    if (record->declared != NULL &&
-        (record->declared->type_count == 0 ||
-         record->declared->type_count > tide_setting_whole(TIDE_SETTING_types_max)))
-        return order_refuse(learner->site, record->declared->type_count == 0
-                                               ? "no types are declared"
-                                               : "more types are declared than code saves");
-    if (tide_site_declared(record))
-        return TIDE_OK;
+    if (tide_site_declared(learner->site->record))
+        return order_check_declared(learner);
     if (number == TIDE_NO_PLAN)
         return learner->windows == 0 && tide_profile_prior(learner->site, &prior)
                    ? TIDE_OK

@@ -202,9 +202,11 @@ void tide_pays_offer(const tide_learned *plan)
     tide_assert(pays_offered.sites != 0);
 }
 
+/* More sites than one batch has room for may not pay together, though some of them do alone. */
 bool tide_pays_together(const tide_learned *plan)
 {
     double factor = pays_factor();
-    return factor == 0 || (pays_offered.sites != 0 && pays_for_itself(plan, factor) &&
-                           pays_offered.lost >= factor * tide_pays_cost(pays_offered.sites));
+    return tide_pays_alone(plan) ||
+           (pays_offered.sites != 0 && pays_for_itself(plan, factor) &&
+            pays_offered.lost >= factor * tide_pays_cost(pays_offered.sites));
 }

@@ -156,8 +156,7 @@ static void watch_measure(tide_learner *learner, uint64_t round)
 
 _Static_assert((int)TIDE_PLAN_METHODS <= (int)TIDE_ITEMS_MAX, "what is declared is a plan");
 
-/* What was declared, as items. None: the code of a scope has no room for all. */
-static tide_items watch_items_declared(const tide_site_record *record)
+tide_items tide_watch_declared(const tide_site_record *record)
 {
     const tide_declared_uses *uses = &record->uses;
     bool scope = record->declared != NULL;
@@ -180,15 +179,18 @@ static tide_items watch_items_declared(const tide_site_record *record)
 static void watch_follow_declaration(tide_learner *learner, uint64_t round)
 {
     const tide_site_record *record = learner->site->record;
-    tide_items items = watch_items_declared(record);
+    tide_items items = tide_watch_declared(record);
     tide_assert(tide_site_declared(record) && items.count <= TIDE_ITEMS_MAX);
-    if (items.count == 0) {
+    if (items.count == 0) { /* and what was learned before is not what was declared */
         watch_drop_window(learner);
+        if (learner->in_force != TIDE_NO_PLAN)
+            tide_force_change(learner, TIDE_NO_PLAN, false, round, TIDE_REASON_declared);
         return;
     }
-    bool compile = learner->site->kind != TIDE_KIND_SCOPE ||
-                   items.count <= tide_setting_whole(TIDE_SETTING_types_max);
+    bool compile = tide_force_worth_code_for(learner, &items);
     tide_force_items(learner, &items, compile, round, TIDE_REASON_declared);
+    if (!compile && learner->reason == TIDE_REASON_declared)
+        learner->reason = TIDE_REASON_many_types;
     watch_measure(learner, round);
 }
 
@@ -314,10 +316,10 @@ static bool watch_plan_pending(const tide_learner *learner, const tide_learned *
 bool tide_watch_pending(const tide_site *site, uint64_t round)
 {
     const tide_learner *learner = site->record->learner;
-    if (learner == NULL)
-        return false;
+    if (learner == NULL || site->record->pinned || tide_setting_get(TIDE_SETTING_learn) == 0)
+        return false; /* rounds leave it as it is; what the stager has they count themselves */
     if (learner->window && !tide_window_open(site))
-        return tide_setting_get(TIDE_SETTING_learn) != 0; /* else it is not taken */
+        return true;
     const tide_learned *plan = tide_learner_plan_in_force(learner);
     return plan != NULL && watch_plan_pending(learner, plan, round);
 }

@@ -5,6 +5,7 @@
 #define TIDEPOOL_JIT_LEARN_WATCH_H
 
 #include "jit/learn/learner.h"
+#include "runtime/scope/site.h"
 
 /* Registry locked. */
 void tide_watch(tide_site *site, uint64_t round);
@@ -12,6 +13,9 @@ void tide_watch(tide_site *site, uint64_t round);
 /* Opens a window; `by_misses`: a use opens it that the plan in force did not foresee, and what was
  * seen before counts no more. Registry locked. */
 void tide_watch_open_window(tide_learner *learner, uint64_t round, bool by_misses);
+
+/* What was declared of a site, as items. None: nothing, or more than a plan has room for. */
+tide_items tide_watch_declared(const tide_site_record *record);
 
 /* After a fork, in the child: nobody is inside a trial or a count of the site any more. A trial
  * that was open is held anew. Registry locked. */

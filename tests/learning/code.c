@@ -134,7 +134,7 @@ bool code_load(code *c)
         kind <= TIDE_KIND_FRAME ? tide_artefact_find(artefact, c->plan->stem, "_leave") : NULL;
     assert_true(code_holds(c, enter));
     tide_registry_lock();
-    tide_learned_load(c->learner, c->plan, artefact, enter, leave);
+    tide_learned_load(c->plan, artefact, enter, leave);
     c->plan->state = TIDE_CODE_ADOPTED;
     tide_learner_use(c->learner, c->number, TIDE_REASON_untried);
     tide_registry_unlock();

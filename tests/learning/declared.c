@@ -3,7 +3,11 @@
  * order given, and kept whatever comes. */
 #include "learning.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
+
+#include "tests/random.h"
 
 static void add_ten(void *args)
 {
@@ -139,6 +143,31 @@ static void another_order_is_another_plan_and_the_same_one_comes_back(void **sta
     expect_executed(&u, 10);
 }
 
+/* Its code stays loaded anyway, so it is not given up for others of the site's, and not tried again
+ * when it is wanted back. */
+static void a_dispatch_keeps_the_code_of_all_its_plans(void **state)
+{
+    (void)state;
+    need_stager();
+    enum { PLANS = 6 };
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_U16};
+    set("code_max", 1);
+    use u = declare("declared: many plans", types, 1);
+    for (unsigned i = 0; i < PLANS; i++) {
+        expect_ok(tide_site_declare_dispatch(u.site, u.generic, &types[i], 1));
+        settle();
+    }
+    set("trial", 1);
+    uint64_t ordered = learned().ordered, retired = learned().retired;
+    for (unsigned i = 0; i < PLANS; i++) {
+        expect_ok(tide_site_declare_dispatch(u.site, u.generic, &types[i], 1));
+        expect_ok(tide_step());
+        expect_guards(u.site, &types[i], 1);
+    }
+    assert_int_equal(learned().ordered, ordered);
+    assert_int_equal(learned().retired, retired);
+}
+
 static void a_pinned_site_keeps_its_tier_when_it_is_declared(void **state)
 {
     (void)state;
@@ -187,6 +216,26 @@ static void a_dispatch_is_settled_with_the_one_that_it_shares_its_code_with(void
     assert_int_equal(learned().compiled, compiled + 1);
 }
 
+/* What must be compiled in the same round does not keep it waiting. */
+static void code_that_is_there_comes_before_code_that_is_compiled(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32};
+    (void)declare("declared: there before", types, 3);
+    settle();
+    use frame = use_of("declared: compiled", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_U8);
+    expect_ok(tide_site_declare(frame.site, frame.types, 2));
+    use dispatch = declare("declared: there", types, 3);
+    uint64_t ordered = learned().ordered;
+    expect_ok(tide_step());
+    assert_int_equal(learned().ordered, ordered + 2);
+    assert_int_equal(tier_of(dispatch.site), TIDE_TIER_COMPILED);
+    expect_executed(&dispatch, 10);
+    settle();
+    assert_int_equal(tier_of(frame.site), TIDE_TIER_COMPILED);
+}
+
 /* ---- other generic functions ------------------------------------------------------------- */
 
 static void a_declaration_for_another_generic_function_gets_code_for_that(void **state)
@@ -206,6 +255,101 @@ static void a_declaration_for_another_generic_function_gets_code_for_that(void *
     assert_int_equal(runs_of(u.site), runs + 1);
     use_times(&u, 3);
     assert_int_equal(misses_of(u.site), misses + 3);
+}
+
+/* ---- other threads ----------------------------------------------------------------------- */
+
+enum { CALLERS = 3, CALLED = 4 };
+
+static const tide_type called_types[CALLED] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8};
+static const unsigned called_sums[CALLED] = {1, 10, 100, 1000};
+
+static struct {
+    tide_site *site;
+    tide_generic *of;
+    bool stop, failed; /* atomic */
+    uint64_t calls;    /* atomic */
+} called;
+
+/* Each method adds another number. */
+#define CALLED_METHOD(index)                     \
+    static void add_##index(void *args)          \
+    {                                            \
+        *(unsigned *)args += called_sums[index]; \
+    }
+CALLED_METHOD(0)
+CALLED_METHOD(1)
+CALLED_METHOD(2)
+CALLED_METHOD(3)
+#undef CALLED_METHOD
+
+static void *call_at_random(void *seed)
+{
+    rng random = {(uintptr_t)seed};
+    while (!__atomic_load_n(&called.stop, __ATOMIC_RELAXED)) {
+        uint64_t i = rng_below(&random, CALLED);
+        if (dispatch_once(called.site, called.of, called_types[i]) != called_sums[i])
+            __atomic_store_n(&called.failed, true, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&called.calls, 1, __ATOMIC_RELAXED);
+    }
+    return NULL;
+}
+
+/* Lets the callers go on for some calls. */
+static void wait_for_calls(void)
+{
+    enum { SOME = 50 };
+    uint64_t before = __atomic_load_n(&called.calls, __ATOMIC_RELAXED);
+    while (__atomic_load_n(&called.calls, __ATOMIC_RELAXED) < before + SOME)
+        sched_yield();
+}
+
+/* Declares some of the types, the first of them somewhere in the list. */
+static void declare_some(rng *random)
+{
+    tide_type types[CALLED];
+    uint64_t count = 1 + rng_below(random, CALLED), first = rng_below(random, CALLED);
+    for (uint64_t i = 0; i < count; i++)
+        types[i] = called_types[(first + i) % CALLED];
+    expect_ok(tide_site_declare_dispatch(called.site, called.of, types, count));
+}
+
+/* What is tested for changes, and the site is pinned and reset, while threads are in that very
+ * code. */
+static void types_change_while_threads_dispatch(void **state)
+{
+    (void)state;
+    need_stager();
+    static tide_method *const methods[CALLED] = {add_0, add_1, add_2, add_3};
+    pthread_t threads[CALLERS];
+    rng random = {77};
+    called.site = tide_site_register_kind("declared: threads", TIDE_KIND_DISPATCH);
+    called.of = tide_generic_create("declared: threads");
+    for (unsigned i = 0; i < CALLED; i++)
+        expect_ok(tide_generic_add(called.of, called_types[i], methods[i]));
+    called.stop = called.failed = false;
+    for (uintptr_t i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, call_at_random, (void *)(i + 1)), 0);
+    for (size_t i = 0, times = scaled(200, 50); i < times; i++) {
+        declare_some(&random);
+        if (i % 10 == 9)
+            settle();
+        else
+            expect_ok(tide_step());
+        wait_for_calls();
+        if (i % 50 == 25)
+            expect_ok(tide_site_pin(called.site, TIDE_TIER_FULL));
+        if (i % 50 == 30)
+            expect_ok(tide_site_reset(called.site));
+    }
+    declare_some(&random);
+    settle();
+    assert_int_equal(tier_of(called.site), TIDE_TIER_COMPILED);
+    __atomic_store_n(&called.stop, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_false(called.failed);
+    assert_true(runs_of(called.site) > 0);
 }
 
 /* ---- refusals ---------------------------------------------------------------------------- */
@@ -285,10 +429,13 @@ int main(void)
         LEARNING_TEST(a_declaration_holds_whatever_is_observed_until_reset),
         LEARNING_TEST(a_declaration_replaces_what_was_learned),
         LEARNING_TEST(another_order_is_another_plan_and_the_same_one_comes_back),
+        LEARNING_TEST(a_dispatch_keeps_the_code_of_all_its_plans),
         LEARNING_TEST(a_pinned_site_keeps_its_tier_when_it_is_declared),
         LEARNING_TEST(code_for_declared_types_waits_until_it_pays),
         LEARNING_TEST(a_dispatch_is_settled_with_the_one_that_it_shares_its_code_with),
+        LEARNING_TEST(code_that_is_there_comes_before_code_that_is_compiled),
         LEARNING_TEST(a_declaration_for_another_generic_function_gets_code_for_that),
+        LEARNING_TEST(types_change_while_threads_dispatch),
         LEARNING_TEST(a_wrong_declaration_is_refused_and_changes_nothing),
         LEARNING_TEST(a_declaration_beyond_the_plans_leaves_the_site_general),
     };

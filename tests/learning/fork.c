@@ -144,6 +144,31 @@ static void a_worker_gets_no_keeper_that_the_server_refused(void **state)
     expect_child_ends_well(child);
 }
 
+/* What dispatches share is there in the child, and needs no stager of its own. */
+static void a_child_shares_the_code_of_its_parents_dispatches(void **state)
+{
+    (void)state;
+    need_stager();
+    use old = use_of("fork: dispatch", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    use born = use_of("fork: dispatch of the child", TIDE_KIND_DISPATCH, NULL, 1, TIDE_I32);
+    until(&old, TIDE_TIER_COMPILED);
+    pid_t child = fork_child(100);
+    if (child == 0) {
+        uint64_t compiled = learned().compiled, stagers = learned().stagers,
+                 runs = runs_of(old.site);
+        CHILD_MUST(tide_site_declare_dispatch(born.site, born.generic, born.types, 1) == TIDE_OK);
+        CHILD_MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
+        CHILD_MUST(tier_of(born.site) == TIDE_TIER_COMPILED);
+        CHILD_MUST(learned().compiled == compiled && learned().stagers == stagers);
+        for (unsigned i = 0; i < 100; i++)
+            CHILD_MUST(use_once(&born) && use_once(&old));
+        CHILD_MUST(runs_of(born.site) == 100 && runs_of(old.site) == runs + 100);
+        exit(0);
+    }
+    expect_child_ends_well(child);
+    expect_executed(&old, 100);
+}
+
 /* ---- what other threads were doing ---------------------------------------------------------- */
 
 static use fork_tried, fork_watched;
@@ -232,6 +257,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         LEARNING_TEST(workers_of_a_warm_server_go_on_learning),
         LEARNING_TEST(a_worker_gets_no_keeper_that_the_server_refused),
+        LEARNING_TEST(a_child_shares_the_code_of_its_parents_dispatches),
         LEARNING_TEST(a_fork_in_the_middle_of_trials_and_windows),
     };
     return cmocka_run_group_tests_name("learning: fork", tests, learning_make_pool,

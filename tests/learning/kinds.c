@@ -537,6 +537,24 @@ static void types_served_by_the_fallback_stay_general_and_say_why(void **state)
     assert_int_equal(tide_generic_unmet(of), 0);
 }
 
+/* Nothing is compiled in vain, and a method that comes later is not too late. */
+static void a_type_that_gets_its_own_method_is_compiled_then(void **state)
+{
+    (void)state;
+    need_stager();
+    tide_generic *of = tide_generic_create("kinds: own method");
+    use u = use_of("kinds: own method", TIDE_KIND_DISPATCH, NULL, 1, TIDE_F64);
+    u.generic = of;
+    expect_ok(tide_generic_add(of, TIDE_ALL_TYPES, add_one));
+    uint64_t ordered = learned().ordered;
+    learn_windows(&u, 5);
+    assert_string_equal(info_of(u.site).reason_code, "no_method");
+    assert_int_equal(learned().ordered, ordered);
+    expect_ok(tide_generic_add(of, TIDE_F64, add_one));
+    until(&u, TIDE_TIER_COMPILED);
+    expect_executed(&u, 10);
+}
+
 static void a_compiled_dispatch_without_a_method_says_so(void **state)
 {
     (void)state;
@@ -570,6 +588,7 @@ int main(void)
         LEARNING_TEST(a_compiled_dispatch_given_another_generic_function_calls_its_method),
         LEARNING_TEST(a_site_that_goes_over_to_another_generic_function_is_compiled_for_it),
         LEARNING_TEST(types_served_by_the_fallback_stay_general_and_say_why),
+        LEARNING_TEST(a_type_that_gets_its_own_method_is_compiled_then),
         LEARNING_TEST(a_compiled_dispatch_without_a_method_says_so),
     };
     return cmocka_run_group_tests_name("learning: kinds", tests, learning_make_pool,

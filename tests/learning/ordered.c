@@ -144,6 +144,49 @@ static void declarations_are_saved_in_profiles(void **state)
     expect_ok(tide_profile_read("tidepool profile 1\nend 0\n", 25, false));
 }
 
+/* A declaration of no types takes away what was learned before, and the code for that. */
+static void a_scope_declared_without_types_gets_no_code(void **state)
+{
+    (void)state;
+    need_stager();
+    set("break_even", 1e6);
+    use u = use_of("ordered: no types", TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
+    learn_windows(&u, 2);
+    expect_types(u.site, 2, TIDE_F64, TIDE_I32);
+    uint64_t ordered = learned().ordered;
+    expect_ok(tide_site_declare(u.site, NULL, 0));
+    set("break_even", 0);
+    learn_windows(&u, 3);
+    tide_site_information info = info_of(u.site);
+    assert_int_equal(info.tier, TIDE_TIER_TABLE);
+    assert_int_equal(info.type_count, 0);
+    assert_string_equal(info.reason_code, "declared");
+    assert_int_equal(learned().ordered, ordered);
+}
+
+/* It would fail again and again, and keep other sites from being compiled. */
+static void a_frame_of_more_types_than_code_has_places_is_not_ordered(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_U8, TIDE_I64, TIDE_F64};
+    use u = use_of("ordered: wide frame", TIDE_KIND_FRAME, learning_pool, 6, types[0], types[1],
+                   types[2], types[3], types[4], types[5]);
+    uint64_t ordered = learned().ordered, failed = learned().failed;
+    expect_ok(tide_site_declare(u.site, types, 6));
+    learn_windows(&u, 3);
+    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+    assert_string_equal(info_of(u.site).reason_code, "many_types");
+    expect_status(tide_site_compile_now(u.site), TIDE_ERROR_STATE);
+    assert_non_null(strstr(tide_error_message(), "more types"));
+    assert_int_equal(learned().ordered, ordered);
+    assert_int_equal(learned().failed, failed);
+    u.count = 4;
+    expect_ok(tide_site_declare(u.site, types, 4));
+    settle();
+    expect_code_for(u.site, types, 4);
+}
+
 /* ---- ordered ----------------------------------------------------------------------------- */
 
 static void ordered_code_need_not_pay(void **state)
@@ -239,6 +282,65 @@ static void an_order_that_cannot_be_is_refused_with_the_reason(void **state)
     expect_ok(tide_site_compile_now(u.site));
 }
 
+/* Nothing will be done about it, so nobody waits for that. */
+static void what_is_ordered_and_then_pinned_is_not_waited_for(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_I32, TIDE_F64};
+    set("trial", 1);
+    use u = use_of("ordered: pinned", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
+    expect_ok(tide_site_declare(u.site, types, 2));
+    use_times(&u, 1);
+    expect_ok(tide_step());
+    uint64_t ordered = learned().ordered;
+    expect_ok(tide_site_pin(u.site, TIDE_TIER_FULL)); /* while it is compiled */
+    settle();
+    for (unsigned i = 0; i < 5; i++)
+        expect_ok(tide_step());
+    settle();
+    assert_string_equal(info_of(u.site).reason_code, "pinned");
+    assert_int_equal(learned().ordered, ordered);
+}
+
+static void what_is_pinned_is_not_ordered(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_I32, TIDE_F64};
+    set("break_even", 1);
+    use u = use_of("ordered: pinned before", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
+    expect_ok(tide_site_declare(u.site, types, 2));
+    settle(); /* it is wanted, and does not pay */
+    uint64_t ordered = learned().ordered;
+    expect_ok(tide_site_pin(u.site, TIDE_TIER_FULL));
+    set("break_even", 0);
+    settle();
+    assert_int_equal(learned().ordered, ordered);
+    assert_string_equal(info_of(u.site).reason_code, "pinned");
+    expect_ok(tide_site_unpin(u.site));
+    settle();
+    expect_code_for(u.site, types, 2);
+}
+
+static void nobody_waits_for_orders_once_learning_is_off(void **state)
+{
+    (void)state;
+    need_stager();
+    static const tide_type types[] = {TIDE_U8, TIDE_F64};
+    set("break_even", 1e6);
+    use u = use_of("ordered: off", TIDE_KIND_ACQUIRE, learning_pool, 1, TIDE_F64);
+    expect_ok(tide_site_declare(u.site, types, 2));
+    settle();
+    expect_ok(tide_site_compile_now(u.site));
+    set("learn", 0);
+    expect_ok(tide_settle(1000));
+    assert_int_equal(tier_of(u.site), TIDE_TIER_FULL);
+    set("learn", 1);
+    settle();
+    expect_code_for(u.site, types, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,10 +349,15 @@ int main(void)
         LEARNING_TEST(a_declared_array_is_compiled_for_its_shapes),
         LEARNING_TEST(a_wrong_declaration_is_refused),
         LEARNING_TEST(declarations_are_saved_in_profiles),
+        LEARNING_TEST(a_scope_declared_without_types_gets_no_code),
+        LEARNING_TEST(a_frame_of_more_types_than_code_has_places_is_not_ordered),
         LEARNING_TEST(ordered_code_need_not_pay),
         LEARNING_TEST(each_tier_has_a_cost),
         LEARNING_TEST(what_is_declared_can_be_ordered_before_its_first_use),
         LEARNING_TEST(an_order_that_cannot_be_is_refused_with_the_reason),
+        LEARNING_TEST(what_is_ordered_and_then_pinned_is_not_waited_for),
+        LEARNING_TEST(what_is_pinned_is_not_ordered),
+        LEARNING_TEST(nobody_waits_for_orders_once_learning_is_off),
     };
     return cmocka_run_group_tests_name("learning: ordered", tests, learning_make_pool,
                                        learning_drop_pool);

@@ -4,6 +4,7 @@
 #include "learning.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "jit/learn/pays.h"
 #include "profiler/test_hooks.h"
@@ -124,6 +125,28 @@ static void a_hot_site_is_compiled_once_it_has_lost_what_that_costs(void **state
     assert_true(info_of(u.site).compile_ns == info.compile_ns);
 }
 
+/* The child has paid nothing for it, and need not lose as much once more. */
+static void what_a_fork_leaves_with_the_parents_stager_is_ordered_again(void **state)
+{
+    (void)state;
+    need_stager();
+    use u = use_of("pays: forked", TIDE_KIND_FRAME, learning_pool, 2, TIDE_F64, TIDE_I64);
+    uint64_t ordered = learned().ordered;
+    window_after(&u, 1e6, 0);
+    window_after(&u, 1e6, 20);
+    assert_int_equal(learned().ordered, ordered + 1);
+    pid_t child = fork_child(100);
+    if (child == 0) {
+        for (unsigned i = 0; i < 1000 && tier_of(u.site) != TIDE_TIER_COMPILED; i++)
+            CHILD_MUST(tide_settle(PATIENCE_MS) == TIDE_OK);
+        CHILD_MUST(learned().ordered == ordered + 2);
+        CHILD_MUST(tier_of(u.site) == TIDE_TIER_COMPILED);
+        exit(0);
+    }
+    expect_child_ends_well(child);
+    settle();
+}
+
 /* What is declared or was loaded needs no window to decide, but one that tells whether code
  * pays. */
 static void a_declared_site_is_compiled_when_it_is_hot(void **state)
@@ -189,6 +212,29 @@ static void sites_share_what_a_batch_costs(void **state)
     assert_int_equal(learned().ordered, ordered + 2);
 }
 
+/* One more than a batch has room for would need a second one. Who pays alone need not wait until
+ * that is paid for as well. */
+static void many_that_do_not_pay_together_hold_up_none_that_pays_alone(void **state)
+{
+    (void)state;
+    enum { BATCH = 16 };
+    static tide_learned poor[BATCH], rich;
+    const double frame_ns = 20;
+    set("batch_max", BATCH);
+    double part = tide_pays_cost(2) - tide_pays_cost(1);
+    rich.code.kind = TIDE_KIND_FRAME;
+    rich.uses_without = 1.01 * tide_pays_cost(1) / frame_ns;
+    tide_pays_begin();
+    tide_pays_offer(&rich);
+    for (unsigned i = 0; i < BATCH; i++) {
+        poor[i].code.kind = TIDE_KIND_FRAME;
+        poor[i].uses_without = 1.01 * part / frame_ns;
+        tide_pays_offer(&poor[i]);
+    }
+    assert_true(tide_pays_alone(&rich) && tide_pays_together(&rich));
+    assert_false(tide_pays_together(&poor[0]));
+}
+
 /* What the stager took of the processor takes the place of the model's figure. */
 static void a_compile_is_measured(void **state)
 {
@@ -213,6 +259,8 @@ int main(void)
                                         pays_setup, learning_teardown),
         cmocka_unit_test_setup_teardown(a_hot_site_is_compiled_once_it_has_lost_what_that_costs,
                                         pays_setup, learning_teardown),
+        cmocka_unit_test_setup_teardown(what_a_fork_leaves_with_the_parents_stager_is_ordered_again,
+                                        pays_setup, learning_teardown),
         cmocka_unit_test_setup_teardown(a_declared_site_is_compiled_when_it_is_hot, pays_setup,
                                         learning_teardown),
         cmocka_unit_test_setup_teardown(uses_count_for_the_plan_that_was_in_force, pays_setup,
@@ -220,6 +268,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_batch_costs, pays_setup, learning_teardown),
         cmocka_unit_test_setup_teardown(sites_share_what_a_batch_costs, pays_setup,
                                         learning_teardown),
+        cmocka_unit_test_setup_teardown(many_that_do_not_pay_together_hold_up_none_that_pays_alone,
+                                        pays_setup, learning_teardown),
         cmocka_unit_test_setup_teardown(a_compile_is_measured, pays_setup, learning_teardown),
     };
     return cmocka_run_group_tests_name("learning: pays", tests, learning_make_pool,

@@ -96,15 +96,20 @@ static void code_of_no_range_is_everywhere(void **state)
     tide_artefact_drop(artefact);
 }
 
-static void damage_is_refused(void **state)
+/* Its file goes: where nothing can be loaded, the directory would fill. */
+static void damage_is_refused_and_leaves_no_file(void **state)
 {
     (void)state;
-    const char *path = module_in_directory("right");
-    assert_int_equal(truncate(path, 100), 0);
+    static const off_t bytes[] = {100, 0};
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+        const char *path = module_in_directory("right");
+        assert_int_equal(truncate(path, bytes[i]), 0);
+        assert_null(tide_artefact_load(path, true, error, sizeof error));
+        assert_int_not_equal(access(path, F_OK), 0);
+    }
+    const char *path = module_in_directory("wrong_layout");
     assert_null(tide_artefact_load(path, true, error, sizeof error));
-    assert_int_equal(truncate(path, 0), 0);
-    assert_null(tide_artefact_load(path, true, error, sizeof error));
-    assert_int_equal(unlink(path), 0);
+    assert_int_not_equal(access(path, F_OK), 0);
 }
 
 static void the_last_use_takes_it_away(void **state)
@@ -242,7 +247,7 @@ int main(int argc, char **argv)
         STAGER_TEST(wrong_ones_are_refused_before_they_run),
         STAGER_TEST(its_code_has_a_range),
         STAGER_TEST(code_of_no_range_is_everywhere),
-        STAGER_TEST(damage_is_refused),
+        STAGER_TEST(damage_is_refused_and_leaves_no_file),
         STAGER_TEST(the_last_use_takes_it_away),
         STAGER_TEST(code_has_names),
         STAGER_TEST(temporary_ones_lie_in_the_directory),
