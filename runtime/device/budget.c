@@ -93,10 +93,10 @@ static bool budget_asks_program(const tide_device *device)
     return !budget_asking && __atomic_load_n(&device->full, __ATOMIC_RELAXED) != NULL;
 }
 
-bool tide_budget_asks(const tide_device *device, int memory, tide_status status, unsigned times)
+bool tide_budget_asks(const tide_device *device, tide_status status, unsigned times)
 {
-    return budget_counts(device, memory) &&
-           (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) && times < ASKED_AGAIN_MAX &&
+    return !device->host && (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) &&
+           times < ASKED_AGAIN_MAX &&
            (budget_asks_program(device) ||
             __atomic_load_n(&device->later, __ATOMIC_RELAXED) != NULL);
 }
