@@ -30,7 +30,8 @@ static void budget_raise_peak(tide_device *device, size_t held)
     }
 }
 
-static bool budget_take(tide_device *device, size_t bytes)
+/* `now`: held with these bytes. */
+static bool budget_take(tide_device *device, size_t bytes, size_t *now)
 {
     size_t limit = __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
     size_t held = __atomic_load_n(&device->held, __ATOMIC_RELAXED);
@@ -41,7 +42,7 @@ static bool budget_take(tide_device *device, size_t bytes)
         }
     } while (!__atomic_compare_exchange_n(&device->held, &held, held + bytes, true,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    budget_raise_peak(device, held + bytes);
+    *now = held + bytes;
     return true;
 }
 
@@ -57,10 +58,13 @@ tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, 
 {
     if (!budget_counts(device, memory))
         return device->methods->allocate(device, stream, memory, bytes, align, data);
-    if (!budget_take(device, bytes))
+    size_t now = 0;
+    if (!budget_take(device, bytes, &now))
         return TIDE_ERROR_LIMIT;
     tide_status status = device->methods->allocate(device, stream, memory, bytes, align, data);
-    if (status != TIDE_OK)
+    if (status == TIDE_OK)
+        budget_raise_peak(device, now);
+    else
         budget_give(device, bytes);
     return status;
 }

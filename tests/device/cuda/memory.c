@@ -381,6 +381,7 @@ static void the_program_is_asked_for_other_memory_too(void **unused)
         assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
         assert_int_equal(g.asked, 2);
     }
+    assert_int_equal(memory_of(b.device).bytes_peak, 0);
     expect_ok(tide_buffers_destroy(buffers));
     bench_end(&b);
 }
