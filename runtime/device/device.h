@@ -87,6 +87,10 @@ typedef struct tide_device_methods {
     tide_status (*wait)(tide_device *device, void *stream);
     tide_status (*wait_all)(tide_device *device);
 
+    /* A capture was noted (`captures` below) that waits for all streams may not have seen: returns
+     * when none of those goes on. NULL: such a wait ends no capture. */
+    void (*capture_noted)(tide_device *device);
+
     /* mark: marks a place in a stream. mark_done: has the stream passed it? Never waits; false
      * while a graph is captured. mark_wait: the host waits for it. mark_drop: the caller forgets
      * it; the device may use it for another place. */
