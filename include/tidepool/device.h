@@ -134,8 +134,8 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
  * streams of the device. Such a wait (cuCtxSynchronize) ends every capture on the device, in any
  * mode, and CUDA has no question whether another thread's stream is captured. The library makes it
  * only where no event is left to wait for: for what a pool gives up or had imported whose stream
- * was destroyed before it, at once or when what was put off goes (tide_device_close; a shortage of
- * memory is one such moment); where streams declared for a pool were destroyed or refuse events;
+ * was destroyed before it, or is captured then, at once or when what was put off goes
+ * (tide_device_close; a shortage of memory is one such moment); where streams declared for a pool were destroyed or refuse events;
  * and for a pool on the per-thread default stream that another thread adopts. It does not while any
  * pool of the device has begun a capture, nor while a stream is captured that is ordered with the
  * legacy one, which the driver tells. So only a capture on a non-blocking stream that no pool was

@@ -138,6 +138,9 @@ void tide_cuda_give_back(tide_device *device, void *stream, void *data);
  * there was none, nor has anybody waited since the number of waits was `seen`. */
 bool tide_cuda_wait_released(tide_device *device, uint64_t seen);
 uint64_t tide_cuda_waits(tide_device *device);
+/* The same for what is deferred on any stream: for that the host waits for the device. False: there
+ * was none, or the host cannot. */
+bool tide_cuda_wait_deferred(tide_device *device);
 /* Gives back what was given up while the stream was captured, which it is no more. */
 void tide_cuda_release_deferred_on(tide_device *device, void *stream);
 /* All deferred memory, of a device that is idle; then all that leaves. Not `reachable`: the driver

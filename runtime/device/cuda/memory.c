@@ -76,6 +76,8 @@ static tide_status cuda_allocate_kind(tide_device *device, void *stream, int mem
     tide_cu_result result = cuda_kinds[memory].get(device, stream, bytes, &got);
     if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_released(device, waits))
         result = cuda_kinds[memory].get(device, stream, bytes, &got);
+    if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_deferred(device))
+        result = cuda_kinds[memory].get(device, stream, bytes, &got);
     if (result == TIDE_CU_OUT_OF_MEMORY)
         return TIDE_ERROR_MEMORY;
     if (result != TIDE_CU_SUCCESS)
