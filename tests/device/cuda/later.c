@@ -312,6 +312,42 @@ static void *end_beside_a_capture(scene *s)
     return beside;
 }
 
+static tide_buffers *taken_on(const bench *b, uint32_t kind, tide_buffer *one)
+{
+    tide_buffers *buffers = tide_buffers_create(b->device, NULL);
+    *one = tide_buffer_acquire_on(buffers, BYTES, kind, b->stream);
+    assert_true(one->generation != 0);
+    for (uint8_t i = 0; i < WORK; i++)
+        put(b->stream, tide_buffer_pointer(buffers, *one), BYTES, i);
+    return buffers;
+}
+
+/* The capture begins when the library has just asked whether there is one: neither a mark nor a
+ * wait is had any more, and no memory may go. */
+static void a_release_that_a_capture_overtakes_is_refused(void **unused)
+{
+    (void)unused;
+    for (uint32_t kind = TIDE_BUFFER_PINNED; kind <= TIDE_BUFFER_IPC; kind++) {
+        if (kind == TIDE_BUFFER_HOST)
+            continue;
+        bench b = bench_start(45);
+        tide_buffer one;
+        void *graph = NULL;
+        tide_buffers *buffers = taken_on(&b, kind, &one);
+        fake_capture_begin(b.stream);
+        fake_fail("cuStreamIsCapturing", 1, TIDE_CU_INVALID_VALUE, false);
+        expect_status(tide_buffer_release_on(buffers, one, b.stream), TIDE_ERROR_STATE);
+        assert_int_equal(fake_failures(), 1);
+        expect_order();
+        assert_int_equal(fake_calls("cuMemFree") + fake_calls("cuMemFreeHost"), 0);
+        assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+        fake_graph_destroy(graph);
+        expect_ok(tide_buffer_release_on(buffers, one, b.stream));
+        expect_ok(tide_buffers_destroy(buffers));
+        bench_end(&b);
+    }
+}
+
 static void what_pools_drew_goes_with_the_buffers(void **unused)
 {
     (void)unused;
@@ -565,6 +601,7 @@ int main(void)
         cmocka_unit_test(captures_are_put_off),
         cmocka_unit_test(a_pool_that_ends_in_a_capture_is_shut),
         cmocka_unit_test(a_buffer_that_is_not_handed_out_is_put_off),
+        cmocka_unit_test(a_release_that_a_capture_overtakes_is_refused),
         cmocka_unit_test(what_pools_drew_goes_with_the_buffers),
         cmocka_unit_test(a_shortage_takes_what_was_put_off),
         cmocka_unit_test(a_shortage_of_other_memory_takes_what_was_put_off),
