@@ -14,6 +14,7 @@
 enum { ASKED_AGAIN_MAX = 16 };
 
 static _Thread_local bool budget_asking; /* this thread is inside of a function of the program */
+static _Thread_local uint64_t budget_settled; /* of the device, before this thread's last request */
 
 static bool budget_counts(const tide_device *device, int memory)
 {
@@ -56,6 +57,7 @@ static void budget_give(tide_device *device, size_t bytes)
 tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
 {
+    budget_settled = __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST);
     if (!budget_counts(device, memory))
         return device->methods->allocate(device, stream, memory, bytes, align, data);
     size_t now = 0;
@@ -97,12 +99,18 @@ static bool budget_asks_program(const tide_device *device)
     return !budget_asking && __atomic_load_n(&device->full, __ATOMIC_RELAXED) != NULL;
 }
 
+/* Is there something to take, or has another thread just taken it? */
+static bool budget_is_put_off(const tide_device *device)
+{
+    return __atomic_load_n(&device->later, __ATOMIC_SEQ_CST) != NULL ||
+           __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 ||
+           __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST) != budget_settled;
+}
+
 bool tide_budget_asks(const tide_device *device, tide_status status, unsigned times)
 {
     return !device->host && (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) &&
-           times < ASKED_AGAIN_MAX &&
-           (budget_asks_program(device) ||
-            __atomic_load_n(&device->later, __ATOMIC_RELAXED) != NULL);
+           times < ASKED_AGAIN_MAX && (budget_asks_program(device) || budget_is_put_off(device));
 }
 
 /* The function that is to be called, and what it is to get: of one setting. */
@@ -119,7 +127,7 @@ bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *times)
 {
     void *user = NULL;
     tide_assert(*times < ASKED_AGAIN_MAX);
-    if (tide_later_settle(device))
+    if (tide_later_settle(device) || tide_later_others(device, budget_settled))
         return true;
     tide_device_full_function function =
         budget_asks_program(device) ? budget_function(device, &user) : NULL;

@@ -18,8 +18,9 @@ tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const ch
 
 /* Is there somebody to ask after an allocation of any kind of memory (TIDE_MEMORY_…) that ended so?
  * `times`: so often has the program been asked before. ask: where no lock is held, and what wants
- * the memory is shut. What was put off goes first (runtime/device/later.h); where nothing was, the
- * program is asked, and counted. True: something was given back. */
+ * the memory is shut. What was put off goes first (runtime/device/later.h), also where another
+ * thread has it in hand; where nothing was, the program is asked, and counted. True: something was
+ * given back. */
 bool tide_budget_asks(const tide_device *device, tide_status status, unsigned times);
 bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *times);
 

@@ -26,7 +26,12 @@ void tide_later_put_off(tide_device *device, tide_later *later,
                         void (*go)(tide_device *device, tide_later *later));
 
 /* Lets all go that was put off, if the host can wait for the device. Functions of the program may
- * be called: no lock is held, and pools that are half-way are shut. False: nothing went. */
+ * be called: no lock is held, and pools that are half-way are shut. The caller holds the device.
+ * False: nothing went. */
 bool tide_later_settle(tide_device *device);
+
+/* Have other threads let some of it go since `settled` of the device was `seen`? Those that are
+ * about to are waited for. As above. */
+bool tide_later_others(tide_device *device, uint64_t seen);
 
 #endif

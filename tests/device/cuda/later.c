@@ -439,6 +439,49 @@ static void ask_when_full(tide_device *device)
     expect_ok(tide_device_memory_set(device, &(tide_device_memory_options){.full = is_full}));
 }
 
+static void *trim_device(void *device)
+{
+    expect_ok(tide_device_memory_trim(device, 0));
+    return NULL;
+}
+
+/* When so many wait, or have had time for it. */
+static void *let_waits_go_on(void *until)
+{
+    for (int i = 0; i < 200 && fake_held_up() < *(unsigned *)until; i++)
+        usleep(1000);
+    fake_hold_up(NULL);
+    return NULL;
+}
+
+/* Another thread has it in hand, and waits for the device just then. */
+static void a_shortage_waits_for_what_others_let_go(void **unused)
+{
+    (void)unused;
+    scene s = put_off(false);
+    unsigned both = 2;
+    pthread_t other, letting;
+    ask_when_full(s.b.device);
+    fake_limit(2 * BYTES - 1);
+    fake_hold_up("cuCtxSynchronize");
+    assert_int_equal(pthread_create(&other, NULL, trim_device, s.b.device), 0);
+    while (fake_held_up() == 0)
+        sched_yield();
+    assert_int_equal(pthread_create(&letting, NULL, let_waits_go_on, &both), 0);
+    {
+        TIDE_SCOPE(s.b.pool);
+        uint8_t *x = tide_acquire(s.b.pool, uint8_t, BYTES);
+        fake_hold_up(NULL);
+        pthread_join(letting, NULL);
+        pthread_join(other, NULL);
+        if (x == NULL)
+            fail_msg("%s", tide_error_message());
+        put(s.b.stream, x, BYTES, 1);
+    }
+    assert_int_equal(asked, 0);
+    bench_end(&s.b);
+}
+
 /* Pinned and managed memory: as for the device's own. */
 static void a_shortage_of_other_memory_takes_what_was_put_off(void **unused)
 {
@@ -530,14 +573,8 @@ static void a_copy_that_cannot_be_staged_takes_what_is_cached(void **unused)
 
 static bool captured; /* atomic */
 
-static void *trim_device(void *device)
-{
-    expect_ok(tide_device_memory_trim(device, 0));
-    return NULL;
-}
-
 /* When the capture has begun, or has had time for it. */
-static void *let_waits_go_on(void *unused)
+static void *let_captured_go_on(void *unused)
 {
     for (int i = 0; i < 200 && !__atomic_load_n(&captured, __ATOMIC_SEQ_CST); i++)
         usleep(1000);
@@ -556,7 +593,7 @@ static void a_capture_that_is_noted_is_ended_by_no_wait(void **unused)
     assert_int_equal(pthread_create(&waiting, NULL, trim_device, s.b.device), 0);
     while (fake_held_up() == 0)
         sched_yield();
-    assert_int_equal(pthread_create(&letting, NULL, let_waits_go_on, NULL), 0);
+    assert_int_equal(pthread_create(&letting, NULL, let_captured_go_on, NULL), 0);
     expect_ok(tide_capture_begin(s.b.pool));
     fake_capture_begin(s.b.stream);
     __atomic_store_n(&captured, true, __ATOMIC_SEQ_CST);
@@ -604,6 +641,7 @@ int main(void)
         cmocka_unit_test(a_release_that_a_capture_overtakes_is_refused),
         cmocka_unit_test(what_pools_drew_goes_with_the_buffers),
         cmocka_unit_test(a_shortage_takes_what_was_put_off),
+        cmocka_unit_test(a_shortage_waits_for_what_others_let_go),
         cmocka_unit_test(a_shortage_of_other_memory_takes_what_was_put_off),
         cmocka_unit_test(a_copy_that_cannot_be_staged_takes_what_was_put_off),
         cmocka_unit_test(a_copy_that_cannot_be_staged_takes_what_is_cached),
