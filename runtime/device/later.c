@@ -61,8 +61,8 @@ bool tide_later_settle(tide_device *device)
 }
 
 /* They wait for the device, and so does the caller; what they do then is short. But functions of
- * the program run in it, which may wait for the caller: so not for ever. One of these does not wait
- * for itself. */
+ * the program run in it, which may wait for the caller: so not for ever. A thread that is inside of
+ * such a function does not wait for itself. */
 bool tide_later_others(tide_device *device, uint64_t seen)
 {
     enum { YIELDS_MAX = 10000 };
