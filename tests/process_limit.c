@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/test_hooks.h"
 #include "runtime/device/limit.h"
 
 static tide_limit_statistics limit_stats(void)
@@ -49,6 +50,28 @@ static void slots_count_until_they_are_given_back(const scene *s)
     tide_pool_trim(s->pool, TIDE_ALL_TYPES);
     assert_int_equal(held() - before, stats_of(s->pool).bytes_held);
     assert_true(limit_stats().bytes_peak >= held());
+}
+
+static bool no_memory(size_t bytes)
+{
+    (void)bytes;
+    return true;
+}
+
+/* What the system did not give was never held. */
+static void what_failed_is_no_peak(void **state)
+{
+    (void)state;
+    tide_pool *pool = pool_of(TIDE_CHECK_NONE);
+    TAKE(pool, TIDE_U8, 8);
+    size_t before = limit_stats().bytes_peak;
+    tide_os_fault = no_memory;
+    assert_null(tide_array_acquire(pool, TIDE_U8, 1, (const int64_t[]){1 << 30}));
+    tide_os_fault = NULL;
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    assert_int_equal(limit_stats().bytes_peak, before);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
 }
 
 static void buffers_and_exports_count(void **state)
@@ -402,6 +425,7 @@ static const struct CMUnitTest others[] = {
     cmocka_unit_test(buffers_ask_and_may_be_trimmed_meanwhile),
     cmocka_unit_test(who_never_gives_is_asked_sixteen_times),
     cmocka_unit_test(the_function_may_use_other_pools),
+    cmocka_unit_test(what_failed_is_no_peak),
     cmocka_unit_test(a_function_that_ends_its_thread_leaves_a_pool_to_destroy),
     cmocka_unit_test(a_function_gets_what_was_set_with_it),
     cmocka_unit_test(limits_that_make_no_sense_are_refused),

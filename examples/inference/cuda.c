@@ -39,10 +39,13 @@ static const char preamble[] = "#define KERNEL extern \"C\" __global__\n"
     X(cuCtxSetCurrent, 4000, (void *))                                                       \
     X(cuCtxGetDevice, 2000, (int *))                                                         \
     X(cuDeviceGetAttribute, 2000, (int *, int, int))                                         \
+    X(cuMemAlloc, 3020, (uint64_t *, size_t))                                                \
+    X(cuMemFree, 3020, (uint64_t))                                                           \
     X(cuModuleLoadDataEx, 2010, (void **, const void *, unsigned, int *, void **))           \
     X(cuModuleGetFunction, 2000, (void **, void *, const char *))                            \
     X(cuStreamCreate, 2000, (void **, unsigned))                                             \
     X(cuStreamDestroy, 4000, (void *))                                                       \
+    X(cuStreamSynchronize, 2000, (void *))                                                   \
     X(cuStreamBeginCapture, 10010, (void *, int))                                            \
     X(cuStreamEndCapture, 10000, (void *, void **))                                          \
     X(cuGraphInstantiateWithFlags, 11040, (void **, void *, unsigned long long))             \
@@ -291,6 +294,23 @@ static bool move_cublas(kernels *k)
     return result == 0;
 }
 
+/* ---- memory without a pool ------------------------------------------------------------------ */
+
+static void *take(size_t bytes)
+{
+    uint64_t address = 0;
+    if (!call_good(cu.cuMemAlloc(&address, bytes), "cuMemAlloc", ""))
+        return NULL;
+    return (void *)(uintptr_t)address;
+}
+
+/* cuMemFree gives back at once what work may still use, if nobody has waited. */
+static bool give(const kernels *k, void *array)
+{
+    return call_good(cu.cuStreamSynchronize(k->stream), "cuStreamSynchronize", "") &&
+           call_good(cu.cuMemFree((uintptr_t)array), "cuMemFree", "");
+}
+
 /* ---- streams and graphs --------------------------------------------------------------------- */
 
 static void *open_stream(const tide_device *device)
@@ -354,6 +374,8 @@ const kernel_methods cuda_methods = {.device = "cuda:",
                                      .open_library = open_library,
                                      .move_library = move_cublas,
                                      .multiply = multiply_by_cublas,
+                                     .take = take,
+                                     .give = give,
                                      .open_stream = open_stream,
                                      .close_stream = close_stream,
                                      .record = record,

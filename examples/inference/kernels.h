@@ -52,6 +52,10 @@ typedef struct kernel_methods {
     const char *(*open_library)(kernels *k);
     bool (*move_library)(kernels *k); /* to k->stream; NULL: it is told at each product */
     bool (*multiply)(const kernels *k, float *out, float *in, float *weights, int rows, int width);
+    /* The driver's memory without a pool, and its end once the work on the stream is over. NULL,
+     * both: a disabled pool shows what that costs. */
+    void *(*take)(size_t bytes);
+    bool (*give)(const kernels *k, void *array);
     /* One more stream of the device, and its end. NULL, both: the device has no streams. */
     void *(*open_stream)(const tide_device *device);
     void (*close_stream)(void *stream);

@@ -28,8 +28,9 @@ static const char usage[] =
     "and compares the last result with the host's.\n"
     "The rows of the batch are split among N streams of the device (2). Steps alternate with "
     "those\n"
-    "of a network that is replayed from a captured graph, where the device has graphs, and of one\n"
-    "whose arrays come from the device's own allocator, one by one; a table compares them.\n"
+    "of a network that is replayed from a captured graph, where the device has graphs, and of\n"
+    "others whose arrays come from the device's own allocators, one by one; a table compares "
+    "them.\n"
     "Matrix products are a library's (OpenBLAS, CLBlast, cuBLAS), or with --no-library the\n"
     "example's own kernel's.\n"
     "With --trace each acquire and release is written to FILE, for tidepool-replay.\n"
@@ -99,9 +100,9 @@ typedef struct result {
     size_t bytes_peak;
 } result;
 
-/* These run side by side: the network on pools, the same replayed from a graph, and the same on the
- * device's own allocator. */
-enum { POOL, GRAPH, DRIVER, CONTENDERS, STREAMS_MAX = 8 };
+/* These run side by side: the network on pools, the same replayed from a graph, the same on the
+ * device's own allocator, and on its synchronous one where it has two. */
+enum { POOL, GRAPH, DRIVER, ALONE, CONTENDERS, STREAMS_MAX = 8 };
 
 /* The streams that all use, in turn. */
 typedef struct lanes {
@@ -125,7 +126,7 @@ static bool complain(const char *why)
     return false;
 }
 
-/* What all of its pools and buffers have taken from the device. */
+/* What it has taken from the device: all of its pools, its buffers, and without a pool. */
 static bool add_up(const contender *c, uint64_t *allocations, size_t *peak)
 {
     tide_pool_statistics pool;
@@ -134,8 +135,8 @@ static bool add_up(const contender *c, uint64_t *allocations, size_t *peak)
     for (int i = 0; i < c->lanes->count; i++) {
         if (tide_pool_stats(c->pools[i], &pool) != TIDE_OK)
             return complain(tide_error_message());
-        *allocations += pool.allocations;
-        *peak += pool.bytes_peak;
+        *allocations += pool.allocations + c->networks[i].taken;
+        *peak += pool.bytes_peak + c->networks[i].bytes_peak;
     }
     if (c->buffers != NULL && tide_buffers_stats(c->buffers, &buffers, NULL, 0) != TIDE_OK)
         return complain(tide_error_message());
@@ -225,8 +226,10 @@ static void traced_end(traced *t)
 
 static const char *label(int number, const char *device)
 {
-    if (number != DRIVER)
+    if (number == POOL || number == GRAPH)
         return number == POOL ? "Tidepool" : "Tidepool, a captured graph";
+    if (number == ALONE)
+        return "cuMemAlloc and cuMemFree, array by array";
     return strncmp(device, "cuda:", 5) == 0     ? "the driver's async pool, array by array"
            : strncmp(device, "opencl:", 7) == 0 ? "the driver's buffers, array by array"
                                                 : "malloc, array by array";
@@ -375,6 +378,11 @@ static void show(const contender *all, const options *o, const kernels *built,
     show_table(all, info->name, steps);
 }
 
+static bool takes_part(int which, const kernel_methods *methods)
+{
+    return which == GRAPH ? methods->record != NULL : which == ALONE ? methods->take != NULL : true;
+}
+
 /* Opens all on the device, runs steps first to first + steps − 1, and copies what came out last. */
 static bool run_all(contender *all, const lanes *l, const options *o, int first, int steps,
                     float *in, float *out, tide_pool_options made, bool shown)
@@ -385,11 +393,10 @@ static bool run_all(contender *all, const lanes *l, const options *o, int first,
     if (tide_device_info(made.device, &info) != TIDE_OK)
         return complain(tide_error_message());
     for (int c = 0; c < CONTENDERS; c++) {
-        bool takes_part =
-            c == POOL || (shown && o->trace == NULL && (c == DRIVER || l->methods->record != NULL));
         tide_pool_options of = made;
-        of.disabled = c == DRIVER || o->trace != NULL;
-        if (takes_part && !open_contender(&all[c], l, o, of, steps))
+        of.disabled = c >= DRIVER || o->trace != NULL;
+        if ((c == POOL || (shown && o->trace == NULL && takes_part(c, l->methods))) &&
+            !open_contender(&all[c], l, o, of, steps))
             return false;
     }
     if (!kernels_open(&built, info.name, made.device, all[POOL].pools[0], !o->no_library))
@@ -397,8 +404,10 @@ static bool run_all(contender *all, const lanes *l, const options *o, int first,
     for (int c = 0; c < CONTENDERS; c++) {
         if (all[c].lanes != NULL && !open_networks(&all[c], o, &built))
             return false;
-        for (int i = 0; i < STREAMS_MAX; i++)
+        for (int i = 0; i < STREAMS_MAX; i++) {
             all[c].networks[i].graphs = c == GRAPH;
+            all[c].networks[i].alone = c == ALONE;
+        }
     }
     if (!run(all, o, first, steps, in))
         return false;

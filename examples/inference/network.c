@@ -59,28 +59,84 @@ bool network_open(network *n, sizes shape, tide_pool *pool)
     return good || (values != NULL && complain());
 }
 
-static bool normalised(network *n, float *out, float *in)
+static size_t elements(const network *n)
+{
+    return (size_t)n->shape.batch * (size_t)n->shape.width;
+}
+
+/* ---- a block, its temporaries from the pool -------------------------------------------------- */
+
+static bool normalise(network *n, float *out, float *in, float *moments)
 {
     const int rows = n->shape.batch, width = n->shape.width;
-    TIDE_FRAME(n->pool, (float, moments, 2 * (size_t)rows));
-    return moments != NULL &&
-           LAUNCH(&n->kernels, MOMENTS, (size_t)rows, ARRAY(moments), ARRAY(in), NUMBER(rows),
+    return LAUNCH(&n->kernels, MOMENTS, (size_t)rows, ARRAY(moments), ARRAY(in), NUMBER(rows),
                   NUMBER(width)) &&
-           LAUNCH(&n->kernels, NORMALISE, (size_t)rows * (size_t)width, ARRAY(out), ARRAY(in),
-                  ARRAY(moments), NUMBER(rows), NUMBER(width));
+           LAUNCH(&n->kernels, NORMALISE, elements(n), ARRAY(out), ARRAY(in), ARRAY(moments),
+                  NUMBER(rows), NUMBER(width));
+}
+
+static bool gate(network *n, int index, float *out, float *in, float *normal, float *z)
+{
+    const int rows = n->shape.batch, width = n->shape.width;
+    const size_t count = elements(n);
+    return LAUNCH(&n->kernels, SPREAD, count, ARRAY(z), ARRAY(n->bias[index]), NUMBER(rows),
+                  NUMBER(width)) &&
+           kernels_multiply(&n->kernels, z, normal, n->weights[index], rows, width) &&
+           LAUNCH(&n->kernels, GATE, count, ARRAY(out), ARRAY(in), ARRAY(z), NUMBER((int)count));
+}
+
+static bool normalised(network *n, float *out, float *in)
+{
+    TIDE_FRAME(n->pool, (float, moments, 2 * (size_t)n->shape.batch));
+    return moments != NULL && normalise(n, out, in, moments);
 }
 
 static bool block(network *n, int index, float *out, float *in)
 {
-    const int rows = n->shape.batch, width = n->shape.width;
-    const size_t count = (size_t)rows * (size_t)width;
     TIDE_SCOPE(n->pool);
-    float *normal = tide_acquire(n->pool, float, count), *z = tide_acquire(n->pool, float, count);
+    float *normal = tide_acquire(n->pool, float, elements(n));
+    float *z = tide_acquire(n->pool, float, elements(n));
     return normal != NULL && z != NULL && normalised(n, normal, in) &&
-           LAUNCH(&n->kernels, SPREAD, count, ARRAY(z), ARRAY(n->bias[index]), NUMBER(rows),
-                  NUMBER(width)) &&
-           kernels_multiply(&n->kernels, z, normal, n->weights[index], rows, width) &&
-           LAUNCH(&n->kernels, GATE, count, ARRAY(out), ARRAY(in), ARRAY(z), NUMBER((int)count));
+           gate(n, index, out, in, normal, z);
+}
+
+/* ---- the same without a pool ----------------------------------------------------------------- */
+
+static float *take(network *n, size_t count)
+{
+    float *array = n->kernels.methods->take(count * sizeof *array);
+    if (array == NULL)
+        return NULL;
+    n->taken++;
+    n->bytes += count * sizeof *array;
+    n->bytes_peak = n->bytes > n->bytes_peak ? n->bytes : n->bytes_peak;
+    return array;
+}
+
+static bool give(network *n, float *array, size_t count)
+{
+    if (array == NULL)
+        return false;
+    n->bytes -= count * sizeof *array;
+    return n->kernels.methods->give(&n->kernels, array);
+}
+
+static bool normalised_alone(network *n, float *out, float *in)
+{
+    const size_t count = 2 * (size_t)n->shape.batch;
+    float *moments = take(n, count);
+    bool good = moments != NULL && normalise(n, out, in, moments);
+    return give(n, moments, count) && good;
+}
+
+/* Each array is the driver's, and the host waits for its last use before that gets it back. */
+static bool block_alone(network *n, int index, float *out, float *in)
+{
+    float *normal = take(n, elements(n)), *z = take(n, elements(n));
+    bool good = normal != NULL && z != NULL && normalised_alone(n, normal, in) &&
+                gate(n, index, out, in, normal, z);
+    good = give(n, z, elements(n)) && good;
+    return give(n, normal, elements(n)) && good;
 }
 
 void network_join(network *n, const network *other, tide_pool *pool)
@@ -93,16 +149,16 @@ void network_join(network *n, const network *other, tide_pool *pool)
 
 /* ---- a step ----------------------------------------------------------------------------------- */
 
-static size_t elements(const network *n)
-{
-    return (size_t)n->shape.batch * (size_t)n->shape.width;
-}
-
 /* What goes in lives from the upload to the download, across scopes: a buffer. A graph has the same
  * ones at each launch. */
 static bool take_batch(network *n)
 {
     const size_t bytes = elements(n) * sizeof *n->from;
+    if (n->alone) {
+        n->from = take(n, elements(n));
+        n->to = take(n, elements(n));
+        return n->from != NULL && n->to != NULL;
+    }
     if (n->buffers == NULL) {
         n->mark = tide_checkpoint(n->pool);
         n->from = tide_acquire(n->pool, float, elements(n));
@@ -122,6 +178,8 @@ static bool take_batch(network *n)
 
 static bool give_batch(network *n)
 {
+    if (n->alone)
+        return give(n, n->to, elements(n)) && give(n, n->from, elements(n));
     if (n->buffers == NULL)
         return tide_rewind(n->pool, n->mark) == TIDE_OK;
     for (int i = 0; i < 2 && n->graph == NULL; i++)
@@ -140,7 +198,7 @@ static bool all_blocks(network *n)
 {
     float *in = n->from, *out = n->to;
     for (int i = 0; i < n->shape.blocks; i++) {
-        if (!block(n, i, out, in))
+        if (!(n->alone ? block_alone : block)(n, i, out, in))
             return false;
         float *next = in;
         in = out;

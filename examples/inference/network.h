@@ -21,7 +21,10 @@ typedef struct network {
     float *from, *to;      /* of the step that is under way */
     tide_buffer held[2];   /* their handles */
     tide_mark mark;        /* without buffers */
-    bool graphs;           /* the blocks are captured once, and replayed */
+    bool alone;            /* without the pool: arrays are the driver's, one by one */
+    uint64_t taken;        /* so many of them so far; bytes of them now, and the most */
+    size_t bytes, bytes_peak;
+    bool graphs; /* the blocks are captured once, and replayed */
     void *graph;
     int steps;  /* so far */
     int *found; /* NULL, or where network_finish puts two numbers for each row (LISTED) */

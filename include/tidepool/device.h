@@ -116,7 +116,7 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
  * launched at any time, so no stream orders its launches before what the pool does with that memory
  * later. Therefore say which arrays are the graph's:
  *
- *   tide_capture_begin(pool);                 // before or after the driver's call
+ *   tide_capture_begin(pool);                 // before the driver's call, see below
  *   cuStreamBeginCapture(stream, mode);
  *   …                                         // scopes, frames, kernels
  *   cuStreamEndCapture(stream, &graph);
@@ -128,12 +128,24 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
  * Buffers (tidepool/buffers.h) that a graph uses are the program's to keep until the graph is gone.
  *
  * Inside of the capture the pool re-uses memory as always; the graph orders that. Warm the pool up
- * before, because it cannot grow while its stream is captured. */
+ * before, because it cannot grow while its stream is captured.
+ *
+ * Begin before the driver's call: from then on no call of the library, on any thread, waits for all
+ * streams of the device. Such a wait (cuCtxSynchronize) ends every capture on the device, in any
+ * mode, and CUDA has no question whether another thread's stream is captured. The library makes it
+ * only where no event is left to wait for: for what a pool gives up or had imported whose stream
+ * was destroyed before it, or is captured then, at once or when what was put off goes
+ * (tide_device_close; a shortage of memory is one such moment); where streams declared for a pool were destroyed or refuse events;
+ * and for a pool on the per-thread default stream that another thread adopts. It does not while any
+ * pool of the device has begun a capture, nor while a stream is captured that is ordered with the
+ * legacy one, which the driver tells. So only a capture on a non-blocking stream that no pool was
+ * told of can be ended. */
 typedef struct tide_capture tide_capture;
 
 /* From now on the pool notes which memory it hands out, and until tide_capture_end it gives none
  * away: to trim, compact or empty it, or to grow what it has handed out, is TIDE_ERROR_STATE; what
- * others asked of it waits no longer. TIDE_ERROR_STATE if that has begun already,
+ * others asked of it waits no longer. Where another thread waits for all streams of the device just
+ * then, the call returns after that. TIDE_ERROR_STATE if a capture has begun already,
  * TIDE_ERROR_ARGUMENT for a pool of the host. */
 TIDE_API tide_status tide_capture_begin(tide_pool *pool);
 

@@ -4,7 +4,7 @@
  *
  *   held      what the slots of pools and the buffers have of the device's memory, live or not,
  *             until it is released; also what was put off while a graph was captured, which a
- *             shortage takes. Pinned memory of the host is not counted
+ *             shortage takes. Pinned and managed memory is not counted
  *   reserved  what the driver's memory pool has taken from the device for the process
  *   used      the part of it that is handed out, or that work in flight may still use
  *
@@ -19,13 +19,14 @@
 
 TIDE_BEGIN_DECLS
 
-/* Called when `wanted` bytes of the device are not to be had: the driver has none, even after what
- * buffers have cached was given back and what was on its way back was waited for, or the limit
- * leaves no room; and nothing was put off that could go now (tide_device_close). It may give memory
- * back (tide_buffers_trim, tide_pool_trim of another pool of its thread, tide_device_memory_trim,
- * memory of its own) and returns true if the library is to try again. `times`: how often it has
- * been called for this request before; after 16 times the request fails. False: the request fails.
- * Nobody is asked where pinned memory is short: that is the host's.
+/* Called when `wanted` bytes of the device, or of pinned or managed memory for its work, are not to
+ * be had: the driver has none, even after what buffers have cached was given back and what was on
+ * its way back was waited for, or the limit leaves no room; and nothing was put off that could go
+ * now (tide_device_close). It may give memory back (tide_buffers_trim, tide_pool_trim of another
+ * pool of its thread, tide_device_memory_trim, memory of its own) and returns true if the library
+ * is to try again. `times`: how often it has been called for this request before; after 16 times
+ * the request fails. False: the request fails. Nobody is asked for what a call can do without: a
+ * pool's second chunk of pinned memory for copies.
  *
  * It runs on the thread that wants the memory, with no lock of the library held, and never inside
  * of itself: requests that it makes itself fail at once. The pool that wants the memory stands

@@ -15,8 +15,10 @@
  *
  *   with a stream  as tide_buffer_acquire_on and tide_buffer_release_on: no host waits
  *   without        as tide_buffer_acquire_ready and tide_buffer_release_idle: the memory may be
- *   used
- *                  at once, by any stream; and all its use is over when it comes back
+ *                  used at once, by any stream; and all its use is over when it comes back
+ *
+ * After somebody has reset the device (cudaDeviceReset) it throws for good: the buffers are the old
+ * device's. Give back what they handed out, end them, close the device, and begin anew.
  *
  * TIDE_MEMORY_RESOURCE is defined where all this is: in C++, where CCCL's headers are found (CUDA's
  * include/cccl, or include before CUDA 13, is in the compiler's search path, and so is the runtime

@@ -260,7 +260,6 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
                                         void **data)
 {
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
-    int memory = tide_hand_over_memory_of(buffers, want->key);
     bool plain = tide_buffer_plain(buffers, want->key);
     tide_status status = TIDE_ERROR_MEMORY;
     bool again = true;
@@ -268,8 +267,7 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
         (void)tide_depot_press(buffers->device, plain ? NULL : &want->passing);
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-        again = tide_budget_asks(device, memory, status, times) &&
-                tide_budget_ask(device, bytes, &times);
+        again = tide_budget_asks(device, status, times) && tide_budget_ask(device, bytes, &times);
     }
     return status;
 }

@@ -57,19 +57,31 @@ static void hand_over_drop_mark(const tide_buffers *buffers, tide_buffer_record 
     record->mark = NULL;
 }
 
-/* Where memory that no stream gives back cannot be marked, the host waits: only then may it go. */
-bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *record,
-                          const tide_hand_over *passing)
+/* Where memory that no stream gives back cannot be marked, the host waits: only then may it go. A
+ * capture may have begun since the caller asked; then neither can be done. */
+tide_status tide_hand_over_mark(const tide_buffers *buffers, unsigned key,
+                                const tide_hand_over *passing, const char *call, void **mark)
 {
     tide_device *device = buffers->device;
+    tide_assert(!tide_buffer_plain(buffers, key));
+    *mark = NULL;
+    if (device->methods->capturing(device, passing->stream))
+        return tide_fail(TIDE_ERROR_STATE, call,
+                         "a graph is captured on the stream: each of its launches would use the "
+                         "buffer of '%s' again",
+                         buffers->name);
+    *mark = device->methods->mark(device, passing->stream);
+    if (*mark != NULL || tide_hand_over_goes_by_stream(buffers, key) ||
+        device->methods->wait(device, passing->stream) != TIDE_ERROR_STATE)
+        return TIDE_OK;
+    return tide_fail(TIDE_ERROR_STATE, call, "%s", tide_error_message());
+}
+
+void tide_hand_over_leave(tide_buffer_record *record, const tide_hand_over *passing, void *mark)
+{
     tide_assert(record->mark == NULL && !tide_handle_live(record));
-    if (tide_buffer_plain(buffers, record->key))
-        return true;
     record->stream = passing->number;
-    record->mark = device->methods->mark(device, passing->stream);
-    if (record->mark == NULL && !tide_hand_over_goes_by_stream(buffers, record->key))
-        (void)device->methods->wait(device, passing->stream);
-    return record->mark != NULL;
+    record->mark = mark;
 }
 
 bool tide_hand_over_over(const tide_buffers *buffers, tide_buffer_record *record)

@@ -24,10 +24,14 @@ typedef struct tide_hand_over {
 tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void *stream,
                                 tide_hand_over *out, const char *call);
 
-/* Marks where the buffer's last use ends. False: that cannot be marked, so the buffer must be given
- * back, on that very stream. */
-bool tide_hand_over_leave(const tide_buffers *buffers, tide_buffer_record *record,
-                          const tide_hand_over *passing);
+/* Marks where the last use of a buffer of the key ends, before its handle does. TIDE_OK and NULL:
+ * that cannot be marked, so the buffer must be given back, on that very stream.
+ * TIDE_ERROR_STATE, with a message: the stream is captured, and nothing has been done. */
+tide_status tide_hand_over_mark(const tide_buffers *buffers, unsigned key,
+                                const tide_hand_over *passing, const char *call, void **mark);
+
+/* The record, whose handle has ended, gets the mark. */
+void tide_hand_over_leave(tide_buffer_record *record, const tide_hand_over *passing, void *mark);
 
 /* May the buffer be used by what will be queued on the stream? Orders the stream, if need be.
  * True: the mark is gone. */

@@ -78,15 +78,18 @@ TIDE_INLINE bool release_put_into_cell(tide_magazine *magazine, uint32_t slot, u
     return room;
 }
 
-/* Its handle has ended: the record is this thread's alone now. */
+/* Its handle has ended: the record is this thread's alone now. `mark`: of its last use, if there
+ * could be one. */
 TIDE_INLINE void release_ended(tide_buffers *buffers, tide_buffer_record *record,
-                               const tide_hand_over *passing)
+                               const tide_hand_over *passing, void *mark)
 {
     uint32_t slot = (uint32_t)(record - buffers->records);
     tide_assert(!tide_handle_live(record) && record->mark == NULL);
     bool keep = true;
-    if (TIDE_UNLIKELY(!tide_buffer_plain(buffers, record->key)))
-        keep = tide_hand_over_leave(buffers, record, passing);
+    if (TIDE_UNLIKELY(!tide_buffer_plain(buffers, record->key))) {
+        tide_hand_over_leave(record, passing, mark);
+        keep = mark != NULL;
+    }
     if (TIDE_UNLIKELY(tide_buffer_poisoned(buffers, record->key)))
         tide_shim_dead(record->data, tide_handle_bytes(buffers, record));
     if (TIDE_UNLIKELY(buffers->hook != NULL))
@@ -168,6 +171,7 @@ static tide_status release_ordered(tide_buffers *buffers, tide_buffer_record *re
 {
     tide_device *device = buffers->device;
     tide_hand_over passing;
+    void *mark = NULL;
     /* Another thread may release it just now; then this is another buffer's key, and the end
      * fails. */
     unsigned key = __atomic_load_n(&record->key, __ATOMIC_RELAXED);
@@ -176,14 +180,14 @@ static tide_status release_ordered(tide_buffers *buffers, tide_buffer_record *re
         tide_device_lost(device)) /* nothing runs there any more, nothing will be acquired */
         return release_give_up(buffers, record, handle, stream, call);
     TIDE_FORWARD(tide_hand_over_find(buffers, key, stream, &passing, call));
-    if (!plain && device->methods->capturing(device, stream))
-        return tide_fail(TIDE_ERROR_STATE, call,
-                         "a graph is captured on the stream: each of its launches would use the "
-                         "buffer of '%s' again",
-                         buffers->name);
-    if (!release_end_handle(buffers, record, handle))
+    if (!plain)
+        TIDE_FORWARD(tide_hand_over_mark(buffers, key, &passing, call, &mark));
+    if (!release_end_handle(buffers, record, handle)) {
+        if (mark != NULL)
+            device->methods->mark_drop(device, mark);
         return tide_buffer_refuse_handle(buffers, handle, call);
-    release_ended(buffers, record, &passing);
+    }
+    release_ended(buffers, record, &passing, mark);
     return TIDE_OK;
 }
 
@@ -196,7 +200,8 @@ tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, c
         return release_ordered(buffers, record, buffer, buffers->stream, call);
     if (TIDE_UNLIKELY(!release_end_handle(buffers, record, buffer)))
         return tide_buffer_refuse_handle(buffers, buffer, call);
-    release_ended(buffers, record, &(tide_hand_over){buffers->stream, buffers->stream_number});
+    release_ended(buffers, record, &(tide_hand_over){buffers->stream, buffers->stream_number},
+                  NULL);
     return TIDE_OK;
 }
 

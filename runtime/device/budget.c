@@ -14,6 +14,7 @@
 enum { ASKED_AGAIN_MAX = 16 };
 
 static _Thread_local bool budget_asking; /* this thread is inside of a function of the program */
+static _Thread_local uint64_t budget_settled; /* of the device, before this thread's last request */
 
 static bool budget_counts(const tide_device *device, int memory)
 {
@@ -30,7 +31,8 @@ static void budget_raise_peak(tide_device *device, size_t held)
     }
 }
 
-static bool budget_take(tide_device *device, size_t bytes)
+/* `now`: held with these bytes. */
+static bool budget_take(tide_device *device, size_t bytes, size_t *now)
 {
     size_t limit = __atomic_load_n(&device->limit, __ATOMIC_RELAXED);
     size_t held = __atomic_load_n(&device->held, __ATOMIC_RELAXED);
@@ -41,7 +43,7 @@ static bool budget_take(tide_device *device, size_t bytes)
         }
     } while (!__atomic_compare_exchange_n(&device->held, &held, held + bytes, true,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    budget_raise_peak(device, held + bytes);
+    *now = held + bytes;
     return true;
 }
 
@@ -55,12 +57,16 @@ static void budget_give(tide_device *device, size_t bytes)
 tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
 {
+    budget_settled = __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST);
     if (!budget_counts(device, memory))
         return device->methods->allocate(device, stream, memory, bytes, align, data);
-    if (!budget_take(device, bytes))
+    size_t now = 0;
+    if (!budget_take(device, bytes, &now))
         return TIDE_ERROR_LIMIT;
     tide_status status = device->methods->allocate(device, stream, memory, bytes, align, data);
-    if (status != TIDE_OK)
+    if (status == TIDE_OK)
+        budget_raise_peak(device, now);
+    else
         budget_give(device, bytes);
     return status;
 }
@@ -93,12 +99,18 @@ static bool budget_asks_program(const tide_device *device)
     return !budget_asking && __atomic_load_n(&device->full, __ATOMIC_RELAXED) != NULL;
 }
 
-bool tide_budget_asks(const tide_device *device, int memory, tide_status status, unsigned times)
+/* Is there something to take, or has another thread just taken it? */
+static bool budget_is_put_off(const tide_device *device)
 {
-    return budget_counts(device, memory) &&
-           (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) && times < ASKED_AGAIN_MAX &&
-           (budget_asks_program(device) ||
-            __atomic_load_n(&device->later, __ATOMIC_RELAXED) != NULL);
+    return __atomic_load_n(&device->later, __ATOMIC_SEQ_CST) != NULL ||
+           __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 ||
+           __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST) != budget_settled;
+}
+
+bool tide_budget_asks(const tide_device *device, tide_status status, unsigned times)
+{
+    return !device->host && (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) &&
+           times < ASKED_AGAIN_MAX && (budget_asks_program(device) || budget_is_put_off(device));
 }
 
 /* The function that is to be called, and what it is to get: of one setting. */
@@ -115,7 +127,7 @@ bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *times)
 {
     void *user = NULL;
     tide_assert(*times < ASKED_AGAIN_MAX);
-    if (tide_later_settle(device))
+    if (tide_later_settle(device) || tide_later_others(device, budget_settled))
         return true;
     tide_device_full_function function =
         budget_asks_program(device) ? budget_function(device, &user) : NULL;

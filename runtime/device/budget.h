@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of devices other than the host: counted for each device, limited, and asked for of the
- * program where there is none. What is pinned is not counted. The host has a limit of the process
- * instead (runtime/device/limit.h). */
+ * program where there is none. Pinned and managed memory is not counted, and asked for all the same.
+ * The host has a limit of the process instead (runtime/device/limit.h). */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_BUDGET_H
 #define TIDEPOOL_RUNTIME_DEVICE_BUDGET_H
 
@@ -16,12 +16,12 @@ void tide_budget_release(tide_device *device, void *stream, int memory, void *da
 /* The message of who then gives up, for the host and for any other device. TIDE_ERROR_LIMIT. */
 tide_status tide_budget_refuse(const tide_device *device, size_t bytes, const char *call);
 
-/* Is there somebody to ask after an allocation for such use (TIDE_MEMORY_…) that ended so? Not
- * where pinned memory is short: that is the host's. `times`: so often has the program been asked
- * before. ask: where no lock is held, and what wants the memory is shut. What was put off goes
- * first (runtime/device/later.h); where nothing was, the program is asked, and counted. True:
- * something was given back. */
-bool tide_budget_asks(const tide_device *device, int memory, tide_status status, unsigned times);
+/* Is there somebody to ask after an allocation of any kind of memory (TIDE_MEMORY_…) that ended so?
+ * `times`: so often has the program been asked before. ask: where no lock is held, and what wants
+ * the memory is shut. What was put off goes first (runtime/device/later.h), also where another
+ * thread has it in hand; where nothing was, the program is asked, and counted. True: something was
+ * given back. */
+bool tide_budget_asks(const tide_device *device, tide_status status, unsigned times);
 bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *times);
 
 /* Free memory that the driver keeps goes back to the system, without a wait. */

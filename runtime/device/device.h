@@ -87,6 +87,10 @@ typedef struct tide_device_methods {
     tide_status (*wait)(tide_device *device, void *stream);
     tide_status (*wait_all)(tide_device *device);
 
+    /* A capture was noted (`captures` below) that waits for all streams may not have seen: returns
+     * when none of those goes on. NULL: such a wait ends no capture. */
+    void (*capture_noted)(tide_device *device);
+
     /* mark: marks a place in a stream. mark_done: has the stream passed it? Never waits; false
      * while a graph is captured. mark_wait: the host waits for it. mark_drop: the caller forgets
      * it; the device may use it for another place. */
@@ -151,6 +155,8 @@ struct tide_device {
     uint32_t captures;                   /* that pools have noted and that have not ended; atomic */
     uint32_t ipc_opened;      /* memory of other processes that is open, a hold each; atomic */
     struct tide_later *later; /* what waits for the device; atomic: runtime/device/later.h */
+    uint32_t settling;        /* threads that have some of it in hand; atomic              */
+    uint64_t settled;         /* times that a thread has let some of it go; atomic         */
     uint32_t opened;          /* how often; changed under the registry's lock, as is `next` */
     tide_device *next;
     size_t bytes;

@@ -24,12 +24,15 @@ static tide_status host_allocate(tide_device *device, void *stream, int memory, 
     (void)device, (void)stream, (void)memory;
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
     tide_assert(align <= HUGE_FROM); /* a mapping is aligned to no more */
-    TIDE_FORWARD(tide_limit_take(bytes));
+    size_t now = 0;
+    TIDE_FORWARD(tide_limit_take(bytes, &now));
     *data = bytes >= HUGE_FROM ? tide_os_map_huge(bytes) : tide_os_aligned(bytes, align);
-    if (*data != NULL)
-        return TIDE_OK;
-    tide_limit_give(bytes);
-    return TIDE_ERROR_MEMORY;
+    if (*data == NULL) {
+        tide_limit_give(bytes);
+        return TIDE_ERROR_MEMORY;
+    }
+    tide_limit_had(now);
+    return TIDE_OK;
 }
 
 static void host_release(tide_device *device, void *stream, int memory, void *data, size_t bytes)

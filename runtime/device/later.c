@@ -3,7 +3,11 @@
  * whoever settles takes as a whole. */
 #include "runtime/device/later.h"
 
+#include <sched.h>
+
 #include "runtime/base/assert.h"
+
+static _Thread_local unsigned later_depth; /* settles that this thread is inside of */
 
 static void later_push(tide_device *device, tide_later *later)
 {
@@ -22,14 +26,10 @@ void tide_later_put_off(tide_device *device, tide_later *later,
     later_push(device, later);
 }
 
-/* Taken before the wait: what is pushed meanwhile is not covered by it. */
-bool tide_later_settle(tide_device *device)
+/* All of it goes, or is put off again. */
+static void later_go(tide_device *device, tide_later *list, bool over)
 {
-    if (__atomic_load_n(&device->later, __ATOMIC_RELAXED) == NULL)
-        return false;
-    tide_later *list = __atomic_exchange_n(&device->later, NULL, __ATOMIC_ACQUIRE), *next;
-    bool over = list == NULL || device->methods->wait_all(device) != TIDE_ERROR_STATE;
-    for (tide_later *one = list; one != NULL; one = next) {
+    for (tide_later *one = list, *next; one != NULL; one = next) {
         next = one->next;
         if (!over) {
             later_push(device, one);
@@ -38,5 +38,38 @@ bool tide_later_settle(tide_device *device)
         one->go(device, one);
         tide_device_drop(device);
     }
-    return over && list != NULL;
+}
+
+/* Taken before the wait: what is pushed meanwhile is not covered by it. Whoever finds the list
+ * empty because it was taken here finds this thread counted. */
+bool tide_later_settle(tide_device *device)
+{
+    if (__atomic_load_n(&device->later, __ATOMIC_RELAXED) == NULL)
+        return false;
+    __atomic_fetch_add(&device->settling, 1, __ATOMIC_SEQ_CST);
+    tide_later *list = __atomic_exchange_n(&device->later, NULL, __ATOMIC_SEQ_CST);
+    bool over = list != NULL && device->methods->wait_all(device) != TIDE_ERROR_STATE;
+    later_depth++;
+    later_go(device, list, over);
+    later_depth--;
+    if (over)
+        __atomic_fetch_add(&device->settled, 1, __ATOMIC_SEQ_CST);
+    uint32_t before = __atomic_fetch_sub(&device->settling, 1, __ATOMIC_SEQ_CST);
+    tide_assert(before > 0);
+    (void)before;
+    return over;
+}
+
+/* They wait for the device, and so does the caller; what they do then is short. But functions of
+ * the program run in it, which may wait for the caller: so not for ever. A thread that is inside of
+ * such a function does not wait for itself. */
+bool tide_later_others(tide_device *device, uint64_t seen)
+{
+    enum { YIELDS_MAX = 10000 };
+    if (later_depth == 0 && __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 &&
+        device->methods->wait_all(device) != TIDE_ERROR_STATE)
+        for (int i = 0; i < YIELDS_MAX && __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0;
+             i++)
+            sched_yield();
+    return __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST) != seen;
 }

@@ -3,6 +3,10 @@
  * now: a graph is captured, and the wait would end that. The stream that could have ordered it is
  * gone. It is put off, and goes by a later call that may wait.
  *
+ * A capture that no pool has noted, on a non-blocking stream, is not known: the wait ends it. Nothing
+ * else would do. The stream is gone, so neither it nor an event of it can be asked; the context can be
+ * marked (cuCtxRecordEvent), which ends captures all the same.
+ *
  * Only TIDE_ERROR_STATE puts off. After any other failed wait the device is lost, or the process
  * exits, or nobody can tell when a wait would succeed: then it goes at once. */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_LATER_H
@@ -22,7 +26,12 @@ void tide_later_put_off(tide_device *device, tide_later *later,
                         void (*go)(tide_device *device, tide_later *later));
 
 /* Lets all go that was put off, if the host can wait for the device. Functions of the program may
- * be called: no lock is held, and pools that are half-way are shut. False: nothing went. */
+ * be called: no lock is held, and pools that are half-way are shut. The caller holds the device.
+ * False: nothing went. */
 bool tide_later_settle(tide_device *device);
+
+/* Have other threads let some of it go since `settled` of the device was `seen`? Those that are
+ * about to are waited for. As above. */
+bool tide_later_others(tide_device *device, uint64_t seen);
 
 #endif

@@ -37,7 +37,7 @@ static size_t limit_missing(size_t held, size_t bytes, size_t most)
     return bytes > room ? bytes - room : 0;
 }
 
-static void limit_raise_peak(size_t held)
+void tide_limit_had(size_t held)
 {
     size_t peak = __atomic_load_n(&limit_peak, __ATOMIC_RELAXED);
     while (held > peak && !__atomic_compare_exchange_n(&limit_peak, &peak, held, true,
@@ -45,7 +45,7 @@ static void limit_raise_peak(size_t held)
     }
 }
 
-tide_status tide_limit_take(size_t bytes)
+tide_status tide_limit_take(size_t bytes, size_t *now)
 {
     size_t most = limit_hard_bytes();
     size_t held = __atomic_load_n(&limit_held, __ATOMIC_RELAXED);
@@ -57,7 +57,7 @@ tide_status tide_limit_take(size_t bytes)
     } while (!__atomic_compare_exchange_n(&limit_held, &held, held + bytes, true, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
     tide_assert(bytes <= SIZE_MAX - held);
-    limit_raise_peak(held + bytes);
+    *now = held + bytes;
     return TIDE_OK;
 }
 

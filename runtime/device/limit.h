@@ -7,9 +7,11 @@
 
 #include <tidepool/limit.h>
 
-/* Counts so many bytes more, or refuses them: TIDE_ERROR_LIMIT, without a message, for who asks may
- * give something back and ask again. Any thread. */
-tide_status tide_limit_take(size_t bytes);
+/* Counts so many bytes more, `now` held with them, or refuses them: TIDE_ERROR_LIMIT, without a
+ * message, for who asks may give something back and ask again. Once the system has given them they
+ * were had: the most that was held is at least `now`. Any thread. */
+tide_status tide_limit_take(size_t bytes, size_t *now);
+void tide_limit_had(size_t now);
 void tide_limit_give(size_t bytes);
 
 /* The message of who then gives up. Returns TIDE_ERROR_LIMIT. */

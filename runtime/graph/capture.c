@@ -51,6 +51,14 @@ static tide_status capture_check_begin(const tide_pool *pool, const char *call)
     return TIDE_OK;
 }
 
+/* Nobody waits for all streams of the device from now on. */
+static void capture_note(tide_device *device)
+{
+    __atomic_fetch_add(&device->captures, 1, __ATOMIC_SEQ_CST);
+    if (device->methods->capture_noted != NULL)
+        device->methods->capture_noted(device);
+}
+
 tide_status tide_capture_begin(tide_pool *pool)
 {
     const char *call = "tide_capture_begin";
@@ -66,9 +74,9 @@ tide_status tide_capture_begin(tide_pool *pool)
         if (!core->rows.used[i]->device->host)
             capture_begin_row(core->rows.used[i]);
     core->capture = capture;
-    __atomic_fetch_add(&core->device->captures, 1, __ATOMIC_RELAXED);
     tide_change_end(core, before);
     tide_assert_valid(pool);
+    capture_note(core->device);
     return TIDE_OK;
 }
 

@@ -198,21 +198,19 @@ static bool memory_make_room(tide_pool *pool, tide_device *device, size_t bytes,
     tide_assert(!device->host);
     tide_shut was = tide_pool_shut(pool); /* functions of the program are called */
     bool any = tide_depot_press(device, &passing) ||
-               (tide_budget_asks(device, TIDE_MEMORY_DEVICE, status, *asked) &&
-                tide_budget_ask(device, bytes, asked));
+               (tide_budget_asks(device, status, *asked) && tide_budget_ask(device, bytes, asked));
     tide_pool_open_again(pool, was);
     return any;
 }
 
 /* As often as there is more to be had; not for ever, because other threads may take it. */
-static tide_status memory_allocate_pressing(tide_pool *pool, tide_device *device, size_t bytes,
-                                            size_t align, void **data)
+tide_status tide_memory_allocate(tide_pool *pool, tide_device *device, int memory, size_t bytes,
+                                 size_t align, void **data)
 {
     void *stream = pool->core->streams.own;
     unsigned asked = 0;
     for (unsigned tries = 1;; tries++) {
-        tide_status status =
-            tide_budget_allocate(device, stream, TIDE_MEMORY_DEVICE, bytes, align, data);
+        tide_status status = tide_budget_allocate(device, stream, memory, bytes, align, data);
         bool none = status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
         if (!none || device->host || tries == TRIES_MAX ||
             !memory_make_room(pool, device, bytes, status, &asked))
@@ -234,7 +232,7 @@ static tide_status memory_allocate_on(tide_pool *pool, const tide_row *row, size
     if (memory_draws_buffers(core, row, align))
         return memory_draw_buffer(pool, bytes, call, buffer, data);
     memory_ask_program(pool, row, bytes);
-    tide_status status = memory_allocate_pressing(pool, device, bytes, align, data);
+    tide_status status = tide_memory_allocate(pool, device, TIDE_MEMORY_DEVICE, bytes, align, data);
     if (status == TIDE_ERROR_LIMIT) /* that others share */
         TIDE_USDT(pool_limit, pool, (const char *)core->name, row->type, bytes, 0);
     if (status == TIDE_ERROR_LIMIT && (!device->host || device == &tide_device_host))

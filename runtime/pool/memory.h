@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of one slot. */
+/* The memory of one slot, and what else a pool takes from a device. */
 #ifndef TIDEPOOL_RUNTIME_POOL_MEMORY_H
 #define TIDEPOOL_RUNTIME_POOL_MEMORY_H
 
@@ -20,6 +20,13 @@ static inline bool tide_slot_fits(const tide_slot *slot, const tide_slot_record 
 {
     return slot->data != NULL && request->n <= record->capacity;
 }
+
+/* Memory of the kind (TIDE_MEMORY_…) for work on the pool's stream, which is the device's or the
+ * device is the host. Where there is none, buffers give back what they have cached, and the program
+ * is asked, the pool shut; as often as that helps. TIDE_ERROR_MEMORY and TIDE_ERROR_LIMIT without a
+ * message. */
+tide_status tide_memory_allocate(tide_pool *pool, tide_device *device, int memory, size_t bytes,
+                                 size_t align, void **data);
 
 /* New memory for a slot; the old is released only once the new is there. A guard that cannot be had
  * is done without: then the slot's own memory serves, if it can. (It would grow each time.) An

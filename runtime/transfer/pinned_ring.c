@@ -8,7 +8,9 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/settings.h"
+#include "runtime/device/budget.h"
 #include "runtime/device/later.h"
+#include "runtime/pool/memory.h"
 #include "runtime/pool/streams.h"
 
 enum {
@@ -53,33 +55,42 @@ static tide_pinned_ring *ring_make_ready(tide_pool *pool, const char *call)
     return core->ring = made;
 }
 
-/* TIDE_ERROR_MEMORY, without a message, when there is none. */
-static tide_status ring_give_memory(const tide_pool_core *core, const tide_pinned_ring *ring,
-                                    chunk *c)
+/* Memory for the first chunk, without which nothing is staged. */
+static tide_status ring_give_first(tide_pool *pool, tide_pinned_ring *ring, const char *call)
 {
-    tide_assert(c >= ring->chunks && c < ring->chunks + CHUNKS);
+    chunk *c = &ring->chunks[ring->current];
     if (c->data != NULL)
         return TIDE_OK;
     void *data = NULL;
-    tide_status status = core->device->methods->allocate(
-        core->device, core->streams.own, TIDE_MEMORY_PINNED, ring->bytes, CHUNK_ALIGN, &data);
+    tide_assert(ring->current == 0);
+    tide_status status = tide_memory_allocate(pool, pool->core->device, TIDE_MEMORY_PINNED,
+                                              ring->bytes, CHUNK_ALIGN, &data);
+    if (status == TIDE_ERROR_MEMORY)
+        return tide_fail(status, call, "no %zu bytes of pinned memory for copies of pool '%s'",
+                         ring->bytes, pool->core->name);
     if (status == TIDE_OK)
         c->data = data;
     return status;
 }
 
-/* The chunk after the current one. Where there is no memory for one more, the
- * first serves again. */
+/* The chunk after the current one. Where there is no memory for one more the first serves again, so
+ * nobody is asked for some. */
 static tide_status ring_next_chunk(const tide_pool_core *core, tide_pinned_ring *ring,
                                    uint32_t *next)
 {
     tide_assert(ring->current < CHUNKS && ring->chunks[0].data != NULL);
     *next = (ring->current + 1) % CHUNKS;
-    tide_status status = ring_give_memory(core, ring, &ring->chunks[*next]);
-    if (status != TIDE_ERROR_MEMORY)
-        return status;
-    *next = 0;
-    return TIDE_OK;
+    chunk *c = &ring->chunks[*next];
+    if (c->data != NULL)
+        return TIDE_OK;
+    void *data = NULL;
+    tide_status status = tide_budget_allocate(core->device, core->streams.own, TIDE_MEMORY_PINNED,
+                                              ring->bytes, CHUNK_ALIGN, &data);
+    if (status == TIDE_OK)
+        c->data = data;
+    else if (status == TIDE_ERROR_MEMORY)
+        *next = 0;
+    return status == TIDE_ERROR_MEMORY ? TIDE_OK : status;
 }
 
 /* Is there no room left in the current chunk? */
@@ -135,16 +146,9 @@ tide_status tide_ring_admit(const tide_pool *pool, const char *call)
 /* The ring, with memory for its current chunk. Refused while a graph is captured. */
 static tide_status ring_begin(tide_pool *pool, tide_pinned_ring **ring, const char *call)
 {
-    const tide_pool_core *core = pool->core;
     TIDE_FORWARD(tide_ring_admit(pool, call));
     *ring = ring_make_ready(pool, call);
-    if (*ring == NULL)
-        return TIDE_ERROR_MEMORY;
-    tide_status status = ring_give_memory(core, *ring, &(*ring)->chunks[(*ring)->current]);
-    if (status == TIDE_ERROR_MEMORY)
-        tide_fail(status, call, "no %zu bytes of pinned memory for copies of pool '%s'",
-                  (*ring)->bytes, core->name);
-    return status;
+    return *ring != NULL ? ring_give_first(pool, *ring, call) : TIDE_ERROR_MEMORY;
 }
 
 static size_t ring_round_up(size_t bytes, size_t to)
@@ -333,8 +337,7 @@ static void ring_go(tide_device *device, tide_later *later)
         if (c->mark != NULL)
             device->methods->mark_drop(device, c->mark);
         if (c->data != NULL)
-            device->methods->release(device, device->service, TIDE_MEMORY_PINNED, c->data,
-                                     ring->bytes);
+            tide_budget_release(device, device->service, TIDE_MEMORY_PINNED, c->data, ring->bytes);
     }
     tide_os_free(ring);
 }

@@ -53,7 +53,8 @@ typedef struct tide_cuda {
     uint64_t released_tickets;
     uint32_t waiting;         /* threads that have in hand what was on its way back */
     uint64_t waits;           /* that have ended, of such threads */
-    pthread_cond_t wait_over; /* one more has */
+    uint32_t waiting_all;     /* threads that wait for all streams */
+    pthread_cond_t wait_over; /* one more wait of either kind has ended */
 } tide_cuda;
 
 /* The driver's entry points: filled once, by the first device. */
@@ -137,6 +138,9 @@ void tide_cuda_give_back(tide_device *device, void *stream, void *data);
  * there was none, nor has anybody waited since the number of waits was `seen`. */
 bool tide_cuda_wait_released(tide_device *device, uint64_t seen);
 uint64_t tide_cuda_waits(tide_device *device);
+/* The same for what is deferred on any stream: for that the host waits for the device. False: there
+ * was none, or the host cannot. */
+bool tide_cuda_wait_deferred(tide_device *device);
 /* Gives back what was given up while the stream was captured, which it is no more. */
 void tide_cuda_release_deferred_on(tide_device *device, void *stream);
 /* All deferred memory, of a device that is idle; then all that leaves. Not `reachable`: the driver
@@ -153,6 +157,7 @@ tide_status tide_cuda_reach(tide_device *device, tide_device *other, bool allow)
 tide_status tide_cuda_order(tide_device *device, void *before, void *after);
 tide_status tide_cuda_wait(tide_device *device, void *stream);
 tide_status tide_cuda_wait_all(tide_device *device);
+void tide_cuda_capture_noted(tide_device *device);
 void *tide_cuda_mark_make(tide_device *device, void *stream);
 /* The same on a stream that may be captured: then it is there for a stream of that capture to
  * follow, and for nothing else. */

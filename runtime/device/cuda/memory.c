@@ -14,52 +14,38 @@ static tide_cu_address cuda_address(const void *data)
 
 /* ---- allocate ----------------------------------------------------------------------------- */
 
-static tide_status cuda_allocate_pinned(tide_device *device, size_t bytes, void **data)
+static tide_cu_result cuda_get_pinned(tide_device *device, void *stream, size_t bytes,
+                                      tide_cu_address *got)
 {
+    (void)device, (void)stream;
+    void *data = NULL;
     int mode = tide_cuda_relax();
-    tide_cu_result result = tide_cu.cuMemHostAlloc(data, bytes, TIDE_CU_HOST_PORTABLE);
+    tide_cu_result result = tide_cu.cuMemHostAlloc(&data, bytes, TIDE_CU_HOST_PORTABLE);
     tide_cuda_relax_end(mode);
-    if (result == TIDE_CU_OUT_OF_MEMORY)
-        return TIDE_ERROR_MEMORY;
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemHostAlloc", result);
+    *got = cuda_address(data);
+    return result;
 }
 
-static tide_status cuda_allocate_managed(tide_device *device, size_t bytes, void **data)
+static tide_cu_result cuda_get_managed(tide_device *device, void *stream, size_t bytes,
+                                       tide_cu_address *got)
 {
-    tide_cu_address got = 0;
+    (void)device, (void)stream;
     tide_assert(device->managed);
     int mode = tide_cuda_relax();
-    tide_cu_result result = tide_cu.cuMemAllocManaged(&got, bytes, TIDE_CU_ATTACH_GLOBAL);
-    tide_cuda_relax_end(mode);
-    if (result == TIDE_CU_OUT_OF_MEMORY)
-        return TIDE_ERROR_MEMORY;
-    *data = (void *)(uintptr_t)got;
-    return result == TIDE_CU_SUCCESS ? TIDE_OK
-                                     : tide_cuda_fail(device, "cuMemAllocManaged", result);
-}
-
-/* Nothing orders it. */
-static tide_cu_result cuda_get_plain(size_t bytes, tide_cu_address *got)
-{
-    int mode = tide_cuda_relax();
-    tide_cu_result result = tide_cu.cuMemAlloc(got, bytes);
+    tide_cu_result result = tide_cu.cuMemAllocManaged(got, bytes, TIDE_CU_ATTACH_GLOBAL);
     tide_cuda_relax_end(mode);
     return result;
 }
 
-/* For other processes, too: the driver's pool does not give such. */
-static tide_status cuda_allocate_ipc(tide_device *device, size_t bytes, void **data)
+/* Nothing orders it. Memory for other processes is such: the driver's pool gives none. */
+static tide_cu_result cuda_get_plain(tide_device *device, void *stream, size_t bytes,
+                                     tide_cu_address *got)
 {
-    tide_cu_address got = 0;
-    tide_assert(device->exports);
-    uint64_t waits = tide_cuda_waits(device);
-    tide_cu_result result = cuda_get_plain(bytes, &got);
-    if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_released(device, waits))
-        result = cuda_get_plain(bytes, &got);
-    if (result == TIDE_CU_OUT_OF_MEMORY)
-        return TIDE_ERROR_MEMORY;
-    *data = (void *)(uintptr_t)got;
-    return result == TIDE_CU_SUCCESS ? TIDE_OK : tide_cuda_fail(device, "cuMemAlloc", result);
+    (void)device, (void)stream;
+    int mode = tide_cuda_relax();
+    tide_cu_result result = tide_cu.cuMemAlloc(got, bytes);
+    tide_cuda_relax_end(mode);
+    return result;
 }
 
 /* Of a device without memory pools it is there at once, and no stream orders it. */
@@ -68,29 +54,48 @@ static tide_cu_result cuda_get(tide_device *device, void *stream, size_t bytes,
 {
     tide_cu_pool pool = tide_cuda_of(device)->pool;
     return pool != NULL ? tide_cu.cuMemAllocFromPoolAsync(got, bytes, pool, stream)
-                        : cuda_get_plain(bytes, got);
+                        : cuda_get_plain(device, stream, bytes, got);
 }
 
-/* Where there is none, memory that is on its way back is waited for, and the driver asked again. */
-static tide_status cuda_allocate_device(tide_device *device, void *stream, size_t bytes,
-                                        size_t align, void **data)
+/* Each kind of memory, and the entry point that failures name. */
+static const struct {
+    tide_cu_result (*get)(tide_device *device, void *stream, size_t bytes, tide_cu_address *got);
+    const char *entry;
+} cuda_kinds[] = {[TIDE_MEMORY_DEVICE] = {cuda_get, "cuMemAllocFromPoolAsync"},
+                  [TIDE_MEMORY_PINNED] = {cuda_get_pinned, "cuMemHostAlloc"},
+                  [TIDE_MEMORY_MANAGED] = {cuda_get_managed, "cuMemAllocManaged"},
+                  [TIDE_MEMORY_IPC] = {cuda_get_plain, "cuMemAlloc"}};
+
+/* Where there is none, memory that is on its way back is waited for, and the driver asked again:
+ * of any kind, for they may all come out of the same. */
+static tide_status cuda_allocate_kind(tide_device *device, void *stream, int memory, size_t bytes,
+                                      void **data)
 {
     tide_cu_address got = 0;
-    tide_cuda_release_deferred_on(device, stream);
     uint64_t waits = tide_cuda_waits(device);
-    tide_cu_result result = cuda_get(device, stream, bytes, &got);
+    tide_cu_result result = cuda_kinds[memory].get(device, stream, bytes, &got);
     if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_released(device, waits))
-        result = cuda_get(device, stream, bytes, &got);
+        result = cuda_kinds[memory].get(device, stream, bytes, &got);
+    if (result == TIDE_CU_OUT_OF_MEMORY && tide_cuda_wait_deferred(device))
+        result = cuda_kinds[memory].get(device, stream, bytes, &got);
     if (result == TIDE_CU_OUT_OF_MEMORY)
         return TIDE_ERROR_MEMORY;
     if (result != TIDE_CU_SUCCESS)
-        return tide_cuda_fail(device, "cuMemAllocFromPoolAsync", result);
+        return tide_cuda_fail(device, cuda_kinds[memory].entry, result);
     *data = (void *)(uintptr_t)got;
-    if (got % align == 0)
+    return TIDE_OK;
+}
+
+static tide_status cuda_allocate_device(tide_device *device, void *stream, size_t bytes,
+                                        size_t align, void **data)
+{
+    tide_cuda_release_deferred_on(device, stream);
+    TIDE_FORWARD(cuda_allocate_kind(device, stream, TIDE_MEMORY_DEVICE, bytes, data));
+    if ((uintptr_t)*data % align == 0)
         return TIDE_OK;
     tide_cuda_give_back(device, stream, *data);
     return tide_fail(TIDE_ERROR_DEVICE, "cuMemAllocFromPoolAsync",
-                     "device %s: %#llx is not aligned to %zu bytes", device->name, got, align);
+                     "device %s: %p is not aligned to %zu bytes", device->name, *data, align);
 }
 
 tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, size_t bytes,
@@ -99,12 +104,11 @@ tide_status tide_cuda_allocate(tide_device *device, void *stream, int memory, si
     tide_cuda_entered entered;
     tide_assert(memory >= TIDE_MEMORY_DEVICE && memory <= TIDE_MEMORY_IPC);
     tide_assert(bytes > 0 && align > 0 && (align & (align - 1)) == 0);
+    tide_assert(memory != TIDE_MEMORY_IPC || device->exports);
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    tide_status status =
-        memory == TIDE_MEMORY_PINNED    ? cuda_allocate_pinned(device, bytes, data)
-        : memory == TIDE_MEMORY_MANAGED ? cuda_allocate_managed(device, bytes, data)
-        : memory == TIDE_MEMORY_IPC     ? cuda_allocate_ipc(device, bytes, data)
-                                        : cuda_allocate_device(device, stream, bytes, align, data);
+    tide_status status = memory == TIDE_MEMORY_DEVICE
+                             ? cuda_allocate_device(device, stream, bytes, align, data)
+                             : cuda_allocate_kind(device, stream, memory, bytes, data);
     tide_cuda_leave(entered);
     if (status == TIDE_OK)
         tide_device_count(&device->allocations);

@@ -5,7 +5,11 @@
  * A device with memory pools releases in the order of a stream. The last release on each of some
  * streams is marked, and one mark stands for those of all other streams: who finds no memory waits
  * for these marks. A device without memory pools releases at once, so its memory leaves when a mark
- * behind its last use has been passed. */
+ * behind its last use has been passed.
+ *
+ * What is deferred goes when its stream is next used, and is not captured. Streams are not asked
+ * about otherwise: they may be gone. So a shortage, or a trim, waits for the device and takes it
+ * all. */
 #include <string.h>
 
 #include "runtime/base/assert.h"
@@ -318,6 +322,35 @@ void tide_cuda_release_deferred_on(tide_device *device, void *stream)
     }
 }
 
+/* Taken before the wait: what is deferred meanwhile is not covered by it. */
+static tide_cuda_deferred *release_take_all_deferred(tide_cuda *cuda)
+{
+    if (__atomic_load_n(&cuda->deferred, __ATOMIC_RELAXED) == NULL)
+        return NULL;
+    tide_lock_take(&cuda->lock);
+    tide_cuda_deferred *all = cuda->deferred;
+    __atomic_store_n(&cuda->deferred, NULL, __ATOMIC_RELAXED);
+    tide_lock_let_go(&cuda->lock);
+    return all;
+}
+
+bool tide_cuda_wait_deferred(tide_device *device)
+{
+    tide_cuda *cuda = tide_cuda_of(device);
+    tide_cuda_deferred *all = release_take_all_deferred(cuda), *next;
+    bool idle = all != NULL && tide_cuda_wait_all(device) == TIDE_OK, any = false;
+    for (tide_cuda_deferred *one = all; one != NULL; one = next) {
+        next = one->next;
+        if (idle && release_try(device, cuda->service, one->data)) {
+            tide_os_free(one);
+            any = true;
+        } else {
+            release_keep_deferred(cuda, one);
+        }
+    }
+    return any && tide_cuda_wait_released(device, tide_cuda_waits(device));
+}
+
 /* ---- release ------------------------------------------------------------------------------ */
 
 static void release_device(tide_device *device, void *stream, void *data)
@@ -364,7 +397,7 @@ tide_status tide_cuda_trim(tide_device *device, size_t keep, bool wait)
     tide_cu_pool pool = tide_cuda_of(device)->pool;
     tide_cuda_entered entered;
     TIDE_FORWARD(tide_cuda_enter(device, &entered));
-    if (wait)
+    if (wait && !tide_cuda_wait_deferred(device))
         (void)tide_cuda_wait_released(device, tide_cuda_waits(device));
     int mode = tide_cuda_relax();
     tide_cu_result result = pool != NULL ? tide_cu.cuMemPoolTrimTo(pool, keep) : TIDE_CU_SUCCESS;

@@ -118,27 +118,47 @@ tide_status tide_cuda_wait(tide_device *device, void *stream)
 }
 
 /* No mode of the thread lets a wait for the context pass beside a capture: it fails and ends the
- * capture. So it is not tried where one is known: a pool's, or one on a blocking stream. */
-static tide_status cuda_may_wait_all(tide_device *device)
+ * capture. So it is not tried where one is known: a pool's, or one on a blocking stream. The driver
+ * has no call that tells of others. A capture is noted under no lock, and then asks whether a wait
+ * that has not seen it goes on (tide_cuda_capture_noted); here the question and the count are one
+ * step for it. */
+static bool cuda_begin_wait_all(tide_device *device)
 {
-    tide_cuda_entered entered;
-    bool noted = __atomic_load_n(&device->captures, __ATOMIC_RELAXED) != 0;
-    TIDE_FORWARD(tide_cuda_enter_for(device, NULL, &entered));
-    tide_cuda_leave(entered);
-    return !noted ? TIDE_OK
-                  : tide_fail(TIDE_ERROR_STATE, device->name,
-                              "a graph is captured: to wait for all streams would end that");
+    tide_cuda *cuda = tide_cuda_of(device);
+    tide_lock_take(&cuda->lock);
+    bool noted = __atomic_load_n(&device->captures, __ATOMIC_SEQ_CST) != 0;
+    cuda->waiting_all += !noted;
+    tide_lock_let_go(&cuda->lock);
+    return !noted;
 }
 
-tide_status tide_cuda_wait_all(tide_device *device)
+static void cuda_end_wait_all(tide_cuda *cuda)
 {
-    tide_cuda_entered entered;
-    TIDE_FORWARD(cuda_may_wait_all(device));
-    TIDE_FORWARD(tide_cuda_enter(device, &entered));
+    tide_lock_take(&cuda->lock);
+    tide_assert(cuda->waiting_all > 0);
+    cuda->waiting_all--;
+    pthread_cond_broadcast(&cuda->wait_over);
+    tide_lock_let_go(&cuda->lock);
+}
+
+/* In a forked child whoever waits is not there. */
+void tide_cuda_capture_noted(tide_device *device)
+{
+    tide_cuda *cuda = tide_cuda_of(device);
+    tide_assert(__atomic_load_n(&device->captures, __ATOMIC_RELAXED) != 0);
+    if (tide_cuda_forked())
+        return;
+    tide_lock_take(&cuda->lock);
+    while (cuda->waiting_all != 0)
+        tide_lock_wait(&cuda->lock, &cuda->wait_over);
+    tide_lock_let_go(&cuda->lock);
+}
+
+static tide_status cuda_synchronise(tide_device *device)
+{
     int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuCtxSynchronize();
     tide_cuda_relax_end(mode);
-    tide_cuda_leave(entered);
     tide_device_count(&device->waits);
     if (result == TIDE_CU_SUCCESS)
         return TIDE_OK;
@@ -146,6 +166,21 @@ tide_status tide_cuda_wait_all(tide_device *device)
     bool captured = result >= TIDE_CU_CAPTURE_FIRST && result <= TIDE_CU_CAPTURE_LAST;
     return captured ? tide_fail(TIDE_ERROR_STATE, device->name, "%s", tide_error_message())
                     : status;
+}
+
+tide_status tide_cuda_wait_all(tide_device *device)
+{
+    tide_cuda_entered entered;
+    TIDE_FORWARD(tide_cuda_enter_for(device, NULL, &entered));
+    bool may = cuda_begin_wait_all(device);
+    tide_status status =
+        may ? cuda_synchronise(device)
+            : tide_fail(TIDE_ERROR_STATE, device->name,
+                        "a graph is captured: to wait for all streams would end that");
+    if (may)
+        cuda_end_wait_all(tide_cuda_of(device));
+    tide_cuda_leave(entered);
+    return status;
 }
 
 /* ---- marks -------------------------------------------------------------------------------- */

@@ -312,6 +312,8 @@ void *tide_opencl_carve(tide_opencl_device *device, void *stream, size_t bytes, 
     if (f.parent == NULL)
         f.parent = opencl_make_parent(device, bytes, align);
     void *data = f.parent != NULL ? opencl_use_part(device, f, bytes) : NULL;
+    if (data == NULL)
+        opencl_drop_empty_parents(device); /* also one that was made for it */
     tide_lock_let_go(&device->lock);
     return data;
 }

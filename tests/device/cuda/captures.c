@@ -7,6 +7,7 @@
 
 #include <tidepool/buffers.h>
 #include <tidepool/device_bump.h>
+#include <tidepool/device_memory.h>
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/device/cuda/cuda.h"
@@ -713,6 +714,36 @@ static void deferred_memory_knows_its_stream_by_number(void **state)
     fake_stream_destroy(own.stream);
 }
 
+/* The stream is gone, or never used again: whoever is short of memory on another takes it, and a
+ * trim gives it to the system. */
+static void a_shortage_takes_deferred_memory(void **state)
+{
+    (void)state;
+    for (int trim = 0; trim < 2; trim++) {
+        bench own = bench_start(21);
+        void *stream = fake_stream_create(0), *graph = NULL, *data = NULL, *more = NULL;
+        const tide_device_methods *methods = own.device->methods;
+        expect_ok(methods->allocate(own.device, stream, TIDE_MEMORY_DEVICE, BYTES, 64, &data));
+        put(stream, data, BYTES, 1);
+        fake_capture_begin(stream);
+        methods->release(own.device, stream, TIDE_MEMORY_DEVICE, data, BYTES);
+        fake_limit(2 * BYTES - 1);
+        assert_int_equal(fake_capture_end(stream, &graph), 0);
+        fake_stream_destroy(stream);
+        if (trim != 0) {
+            expect_ok(tide_device_memory_trim(own.device, 0));
+            assert_int_equal(fake_reserved_bytes(), 0);
+        }
+        tide_status status =
+            methods->allocate(own.device, own.stream, TIDE_MEMORY_DEVICE, BYTES, 64, &more);
+        if (status != TIDE_OK)
+            fail_msg("%d", status);
+        methods->release(own.device, own.stream, TIDE_MEMORY_DEVICE, more, BYTES);
+        fake_graph_destroy(graph);
+        bench_end(&own);
+    }
+}
+
 /* What the driver refuses to take back is kept, and offered again. */
 static void memory_that_the_driver_refuses_is_given_back_later(void **state)
 {
@@ -770,6 +801,7 @@ int main(void)
         cmocka_unit_test(a_captured_stream_is_not_declared_to_a_pool_that_is_not),
         cmocka_unit_test(an_adopted_pool_is_on_its_owners_stream),
         cmocka_unit_test(deferred_memory_knows_its_stream_by_number),
+        cmocka_unit_test(a_shortage_takes_deferred_memory),
         cmocka_unit_test(memory_that_the_driver_refuses_is_given_back_later),
     };
     return cmocka_run_group_tests_name("captures", tests, NULL, NULL);

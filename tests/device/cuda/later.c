@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A pool's stream is gone while a graph is captured: nothing orders what its work uses, and the host
  * may not wait. All that the pool gives up goes when the capture is over, and not before. The same
- * holds for buffers whose memory no stream gives back. */
+ * holds for buffers whose memory no stream gives back. A shortage, of any kind of memory, takes it. */
+#define _GNU_SOURCE
 #include "support.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <tidepool/buffers.h>
 #include <tidepool/device_memory.h>
@@ -11,7 +16,7 @@
 #include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"
 
-enum { BYTES = 4096, WORK = 50 };
+enum { BYTES = 4096, WORK = 50, CACHED = 4 << 20 };
 
 typedef struct scene {
     bench b; /* its pool notes the capture, on its stream */
@@ -286,20 +291,68 @@ static void a_buffer_that_is_not_handed_out_is_put_off(void **unused)
     }
 }
 
-/* A capture on a blocking stream is known of, but nobody tells when it ends. */
+/* The pool ends, with memory and what it staged, while a graph is captured on a blocking stream: of
+ * that the library knows, but nobody tells when it is over. Returns the blocking stream. */
+static void *end_beside_a_capture(scene *s)
+{
+    void *beside = fake_stream_create_blocking(0);
+    const char bytes[BYTES] = {1};
+    {
+        TIDE_SCOPE(s->pool);
+        uint8_t *x = tide_acquire(s->pool, uint8_t, BYTES);
+        work_on(s, x);
+        expect_ok(tide_upload(s->pool, x, bytes, BYTES));
+    }
+    fake_stream_destroy(s->stream);
+    assert_ptr_equal(fake_stream_create(0), s->stream);
+    fake_capture_begin(beside);
+    expect_ok(tide_pool_destroy(s->pool));
+    assert_true(fake_pending() > 0);
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
+    return beside;
+}
+
+static tide_buffers *taken_on(const bench *b, uint32_t kind, tide_buffer *one)
+{
+    tide_buffers *buffers = tide_buffers_create(b->device, NULL);
+    *one = tide_buffer_acquire_on(buffers, BYTES, kind, b->stream);
+    assert_true(one->generation != 0);
+    for (uint8_t i = 0; i < WORK; i++)
+        put(b->stream, tide_buffer_pointer(buffers, *one), BYTES, i);
+    return buffers;
+}
+
+/* The capture begins when the library has just asked whether there is one: neither a mark nor a
+ * wait is had any more, and no memory may go. */
+static void a_release_that_a_capture_overtakes_is_refused(void **unused)
+{
+    (void)unused;
+    for (uint32_t kind = TIDE_BUFFER_PINNED; kind <= TIDE_BUFFER_IPC; kind++) {
+        if (kind == TIDE_BUFFER_HOST)
+            continue;
+        bench b = bench_start(45);
+        tide_buffer one;
+        void *graph = NULL;
+        tide_buffers *buffers = taken_on(&b, kind, &one);
+        fake_capture_begin(b.stream);
+        fake_fail("cuStreamIsCapturing", 1, TIDE_CU_INVALID_VALUE, false);
+        expect_status(tide_buffer_release_on(buffers, one, b.stream), TIDE_ERROR_STATE);
+        assert_int_equal(fake_failures(), 1);
+        expect_order();
+        assert_int_equal(fake_calls("cuMemFree") + fake_calls("cuMemFreeHost"), 0);
+        assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+        fake_graph_destroy(graph);
+        expect_ok(tide_buffer_release_on(buffers, one, b.stream));
+        expect_ok(tide_buffers_destroy(buffers));
+        bench_end(&b);
+    }
+}
+
 static void what_pools_drew_goes_with_the_buffers(void **unused)
 {
     (void)unused;
     scene s = begin(true);
-    void *beside = fake_stream_create_blocking(0);
-    {
-        TIDE_SCOPE(s.pool);
-        work_on(&s, tide_acquire(s.pool, uint8_t, BYTES));
-    }
-    fake_stream_destroy(s.stream);
-    assert_ptr_equal(fake_stream_create(0), s.stream);
-    fake_capture_begin(beside);
-    expect_ok(tide_pool_destroy(s.pool));
+    void *beside = end_beside_a_capture(&s);
     expect_status(tide_buffers_destroy(s.buffers), TIDE_ERROR_STATE);
     assert_true(fake_pending() > 0);
     assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
@@ -318,15 +371,7 @@ static void what_pools_drew_goes_with_the_buffers(void **unused)
 static scene put_off(bool drawing)
 {
     scene s = begin(drawing);
-    void *beside = fake_stream_create_blocking(0);
-    {
-        TIDE_SCOPE(s.pool);
-        work_on(&s, tide_acquire(s.pool, uint8_t, BYTES));
-    }
-    fake_stream_destroy(s.stream);
-    assert_ptr_equal(fake_stream_create(0), s.stream);
-    fake_capture_begin(beside);
-    expect_ok(tide_pool_destroy(s.pool));
+    void *beside = end_beside_a_capture(&s);
     assert_int_equal(fake_capture_end(beside, &s.graph), 0);
     fake_graph_destroy(s.graph);
     fake_stream_destroy(beside);
@@ -386,6 +431,183 @@ static void a_shortage_takes_what_was_put_off(void **unused)
     }
 }
 
+/* ---- other kinds of memory ------------------------------------------------------------------- */
+
+static void ask_when_full(tide_device *device)
+{
+    asked = 0;
+    expect_ok(tide_device_memory_set(device, &(tide_device_memory_options){.full = is_full}));
+}
+
+static void *trim_device(void *device)
+{
+    expect_ok(tide_device_memory_trim(device, 0));
+    return NULL;
+}
+
+/* When so many wait, or have had time for it. */
+static void *let_waits_go_on(void *until)
+{
+    for (int i = 0; i < 200 && fake_held_up() < *(unsigned *)until; i++)
+        usleep(1000);
+    fake_hold_up(NULL);
+    return NULL;
+}
+
+/* Another thread has it in hand, and waits for the device just then. */
+static void a_shortage_waits_for_what_others_let_go(void **unused)
+{
+    (void)unused;
+    scene s = put_off(false);
+    unsigned both = 2;
+    pthread_t other, letting;
+    ask_when_full(s.b.device);
+    fake_limit(2 * BYTES - 1);
+    fake_hold_up("cuCtxSynchronize");
+    assert_int_equal(pthread_create(&other, NULL, trim_device, s.b.device), 0);
+    while (fake_held_up() == 0)
+        sched_yield();
+    assert_int_equal(pthread_create(&letting, NULL, let_waits_go_on, &both), 0);
+    {
+        TIDE_SCOPE(s.b.pool);
+        uint8_t *x = tide_acquire(s.b.pool, uint8_t, BYTES);
+        fake_hold_up(NULL);
+        pthread_join(letting, NULL);
+        pthread_join(other, NULL);
+        if (x == NULL)
+            fail_msg("%s", tide_error_message());
+        put(s.b.stream, x, BYTES, 1);
+    }
+    assert_int_equal(asked, 0);
+    bench_end(&s.b);
+}
+
+/* Pinned and managed memory: as for the device's own. */
+static void a_shortage_of_other_memory_takes_what_was_put_off(void **unused)
+{
+    (void)unused;
+    for (int managed = 0; managed < 2; managed++) {
+        scene s = put_off(false);
+        const uint32_t kind = managed ? TIDE_BUFFER_MANAGED : TIDE_BUFFER_PINNED;
+        const size_t staged = fake_pinned_bytes();
+        assert_true(staged >= BYTES);
+        ask_when_full(s.b.device);
+        if (managed)
+            fake_limit(2 * BYTES - 1);
+        else
+            fake_limit_pinned(staged);
+        tide_buffers *buffers =
+            tide_buffers_create(s.b.device, &(tide_buffers_options){.stream = s.b.stream});
+        tide_buffer one = tide_buffer_acquire_on(buffers, BYTES, kind, s.b.stream);
+        if (one.generation == 0)
+            fail_msg("%d: %s", managed, tide_error_message());
+        assert_int_equal(asked, 0);
+        assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+        tide_buffer more =
+            tide_buffer_acquire_on(buffers, managed ? BYTES : staged, kind, s.b.stream);
+        assert_int_equal(more.generation, 0);
+        assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+        assert_int_equal(asked, 1);
+        expect_ok(tide_buffer_release_on(buffers, one, s.b.stream));
+        expect_ok(tide_buffers_destroy(buffers));
+        bench_end(&s.b);
+    }
+}
+
+static tide_status upload(tide_pool *pool)
+{
+    const char here[BYTES] = {1};
+    TIDE_SCOPE(pool);
+    uint8_t *there = tide_acquire(pool, uint8_t, BYTES);
+    assert_non_null(there);
+    return tide_upload(pool, there, here, BYTES);
+}
+
+/* The pool that the copy is for is shut while the program is asked. */
+static bool is_full_and_shut(tide_device *device, size_t wanted, unsigned times, void *user)
+{
+    expect_status(tide_pool_empty(user), TIDE_ERROR_STATE);
+    return is_full(device, wanted, times, NULL);
+}
+
+static void a_copy_that_cannot_be_staged_takes_what_was_put_off(void **unused)
+{
+    (void)unused;
+    scene s = put_off(false);
+    ask_when_full(s.b.device);
+    fake_limit_pinned(fake_pinned_bytes());
+    if (upload(s.b.pool) != TIDE_OK)
+        fail_msg("%s", tide_error_message());
+    assert_int_equal(asked, 0);
+    assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
+    tide_pool *pool =
+        tide_pool_create(&(tide_pool_options){.device = s.b.device, .stream = s.b.stream});
+    expect_ok(tide_device_memory_set(
+        s.b.device, &(tide_device_memory_options){.full = is_full_and_shut, .user = pool}));
+    expect_status(upload(pool), TIDE_ERROR_MEMORY);
+    expect_said("of pinned memory for copies");
+    assert_int_equal(asked, 1);
+    expect_ok(tide_pool_destroy(pool));
+    bench_end(&s.b);
+}
+
+static void a_copy_that_cannot_be_staged_takes_what_is_cached(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(44);
+    tide_buffers *buffers =
+        tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
+    tide_buffer one = tide_buffer_acquire_on(buffers, CACHED, TIDE_BUFFER_PINNED, b.stream);
+    assert_true(one.generation != 0);
+    expect_ok(tide_buffer_release_on(buffers, one, b.stream));
+    fake_limit_pinned(fake_pinned_bytes());
+    assert_int_equal(fake_calls("cuMemFreeHost"), 0);
+    if (upload(b.pool) != TIDE_OK)
+        fail_msg("%s", tide_error_message());
+    assert_int_equal(fake_calls("cuMemFreeHost"), 1);
+    expect_ok(tide_buffers_destroy(buffers));
+    bench_end(&b);
+}
+
+/* ---- captures that begin meanwhile ----------------------------------------------------------- */
+
+static bool captured; /* atomic */
+
+/* When the capture has begun, or has had time for it. */
+static void *let_captured_go_on(void *unused)
+{
+    for (int i = 0; i < 200 && !__atomic_load_n(&captured, __ATOMIC_SEQ_CST); i++)
+        usleep(1000);
+    fake_hold_up(NULL);
+    return unused;
+}
+
+/* A wait for all streams that has not seen the capture is over before that begins. */
+static void a_capture_that_is_noted_is_ended_by_no_wait(void **unused)
+{
+    (void)unused;
+    scene s = put_off(false);
+    pthread_t waiting, letting;
+    captured = false;
+    fake_hold_up("cuCtxSynchronize");
+    assert_int_equal(pthread_create(&waiting, NULL, trim_device, s.b.device), 0);
+    while (fake_held_up() == 0)
+        sched_yield();
+    assert_int_equal(pthread_create(&letting, NULL, let_captured_go_on, NULL), 0);
+    expect_ok(tide_capture_begin(s.b.pool));
+    fake_capture_begin(s.b.stream);
+    __atomic_store_n(&captured, true, __ATOMIC_SEQ_CST);
+    pthread_join(letting, NULL);
+    pthread_join(waiting, NULL);
+    expect_order();
+    assert_int_equal(fake_capture_end(s.b.stream, &s.graph), 0);
+    tide_capture *capture = tide_capture_end(s.b.pool);
+    assert_non_null(capture);
+    expect_ok(tide_capture_drop(capture, s.b.stream));
+    fake_graph_destroy(s.graph);
+    bench_end(&s.b);
+}
+
 /* Somebody may be capturing just then without having told. */
 static void a_new_pool_waits_for_nothing(void **unused)
 {
@@ -416,8 +638,14 @@ int main(void)
         cmocka_unit_test(captures_are_put_off),
         cmocka_unit_test(a_pool_that_ends_in_a_capture_is_shut),
         cmocka_unit_test(a_buffer_that_is_not_handed_out_is_put_off),
+        cmocka_unit_test(a_release_that_a_capture_overtakes_is_refused),
         cmocka_unit_test(what_pools_drew_goes_with_the_buffers),
         cmocka_unit_test(a_shortage_takes_what_was_put_off),
+        cmocka_unit_test(a_shortage_waits_for_what_others_let_go),
+        cmocka_unit_test(a_shortage_of_other_memory_takes_what_was_put_off),
+        cmocka_unit_test(a_copy_that_cannot_be_staged_takes_what_was_put_off),
+        cmocka_unit_test(a_copy_that_cannot_be_staged_takes_what_is_cached),
+        cmocka_unit_test(a_capture_that_is_noted_is_ended_by_no_wait),
         cmocka_unit_test(a_new_pool_waits_for_nothing),
     };
     return cmocka_run_group_tests_name("later", tests, NULL, NULL);

@@ -362,8 +362,8 @@ static void a_pool_takes_what_buffers_have_cached(void **unused)
     }
 }
 
-/* Pinned memory is the host's. */
-static void nobody_is_asked_for_pinned_memory(void **unused)
+/* A function that answers a shortage need not know whose memory it was. */
+static void the_program_is_asked_for_other_memory_too(void **unused)
 {
     (void)unused;
     bench b = bench_start(6);
@@ -373,12 +373,15 @@ static void nobody_is_asked_for_pinned_memory(void **unused)
     tide_buffers *buffers =
         tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
     fake_limit(HALF);
-    assert_int_equal(
-        tide_buffer_acquire_on(buffers, 2 * HALF, TIDE_BUFFER_PINNED, b.stream).generation, 0);
-    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-    assert_int_equal(g.asked, 0);
-    assert_int_equal(tide_buffer_acquire(buffers, 2 * HALF).generation, 0);
-    assert_int_equal(g.asked, 2);
+    for (uint32_t kind = TIDE_BUFFER_DEVICE; kind <= TIDE_BUFFER_IPC; kind++) {
+        if (kind == TIDE_BUFFER_HOST)
+            continue;
+        g = (giver){.wants = 1};
+        assert_int_equal(tide_buffer_acquire_on(buffers, 2 * HALF, kind, b.stream).generation, 0);
+        assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+        assert_int_equal(g.asked, 2);
+    }
+    assert_int_equal(memory_of(b.device).bytes_peak, 0);
     expect_ok(tide_buffers_destroy(buffers));
     bench_end(&b);
 }
@@ -642,7 +645,7 @@ int main(void)
         cmocka_unit_test(the_program_is_asked_before_a_request_fails),
         cmocka_unit_test(buffers_ask_too_and_the_limit_holds_for_all),
         cmocka_unit_test(a_pool_takes_what_buffers_have_cached),
-        cmocka_unit_test(nobody_is_asked_for_pinned_memory),
+        cmocka_unit_test(the_program_is_asked_for_other_memory_too),
         cmocka_unit_test(a_function_gets_what_was_set_with_it),
         cmocka_unit_test(a_trim_leaves_the_process),
         cmocka_unit_test(devices_without_memory_pools_free_when_work_is_over),

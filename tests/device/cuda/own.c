@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Device memory for others and for threads: the functions that PyTorch and CuPy call, and a
  * thread's own pools of a device. */
+#define _GNU_SOURCE
 #include <pthread.h>
 
 #include <tidepool/adaptors.h>
@@ -72,6 +73,106 @@ static void adaptors_refuse_with_a_message(void **unused)
     assert_int_equal(fake_capture_end(stream, &graph), 0);
     fake_graph_destroy(graph);
     fake_stream_destroy(stream);
+    expect_order();
+}
+
+static void after_a_reset_the_device_is_opened_anew(void **unused)
+{
+    (void)unused;
+    void *x = tide_torch_malloc(BYTES, 0, NULL), *y = tide_cupy_malloc(NULL, BYTES, 0);
+    assert_true(x != NULL && y != NULL);
+    fake_synchronise_all();
+    fake_reset_device(0);
+    assert_null(tide_torch_malloc(BYTES, 0, NULL));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+    expect_said("is lost");
+    tide_torch_free(x, BYTES, 0, NULL);
+    assert_null(tide_torch_malloc(BYTES, 0, NULL)); /* something is held */
+    assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+    tide_cupy_free(NULL, y, 0);
+    tide_cupy_free(NULL, y, 0);
+    expect_said("is no memory of device 0");
+    void *z = tide_torch_malloc(BYTES, 0, NULL);
+    if (z == NULL)
+        fail_msg("%s", tide_error_message());
+    void *stream = fake_stream_create(0);
+    x = tide_torch_malloc(BYTES, 0, stream);
+    put(stream, x, BYTES, 3);
+    expect(stream, x, BYTES, 3);
+    tide_torch_free(x, BYTES, 0, stream);
+    tide_torch_free(z, BYTES, 0, NULL);
+    fake_stream_destroy(stream);
+    fake_synchronise_all();
+    expect_order();
+}
+
+/* Somebody else's pool is on it: it is opened anew when that is gone. */
+static void others_keep_a_device_that_was_reset(void **unused)
+{
+    (void)unused;
+    tide_device *device = tide_device_open("cuda:0");
+    void *x = tide_torch_malloc(BYTES, 0, NULL);
+    assert_true(device != NULL && x != NULL);
+    tide_torch_free(x, BYTES, 0, NULL);
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = device});
+    expect_ok(tide_device_close(device)); /* the adaptors have it open */
+    fake_reset_device(0);
+    for (int i = 0; i < 3; i++)
+        assert_null(tide_torch_malloc(BYTES, 0, NULL));
+    expect_ok(tide_pool_destroy(pool));
+    x = tide_torch_malloc(BYTES, 0, NULL);
+    if (x == NULL)
+        fail_msg("%s", tide_error_message());
+    tide_torch_free(x, BYTES, 0, NULL);
+    fake_synchronise_all();
+    expect_order();
+}
+
+static pthread_rwlock_t between_resets; /* nobody resets a device that others are calling */
+
+static bool take_and_give(void)
+{
+    pthread_rwlock_rdlock(&between_resets);
+    void *x = tide_torch_malloc(BYTES, 0, NULL);
+    tide_torch_free(x, BYTES, 0, NULL);
+    pthread_rwlock_unlock(&between_resets);
+    return x != NULL;
+}
+
+static void *take_until(void *stop)
+{
+    while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED))
+        (void)take_and_give();
+    return NULL;
+}
+
+/* The instance is exchanged under threads that use it. */
+static void threads_outlive_resets(void **unused)
+{
+    (void)unused;
+    enum { RESETS = 20, TRIES = 100000 };
+    bool stop = false;
+    pthread_t threads[2];
+    pthread_rwlockattr_t writers_first;
+    pthread_rwlockattr_init(&writers_first);
+    pthread_rwlockattr_setkind_np(&writers_first, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&between_resets, &writers_first);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_until, &stop), 0);
+    int tries = 0;
+    for (int i = 0; i < RESETS && tries < TRIES; i++) {
+        pthread_rwlock_wrlock(&between_resets);
+        fake_reset_device(0);
+        pthread_rwlock_unlock(&between_resets);
+        for (tries = 0; tries < TRIES && !take_and_give(); tries++) {
+        }
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    pthread_rwlock_destroy(&between_resets);
+    assert_true(tries < TRIES);
+    fake_synchronise_all();
     expect_order();
 }
 
@@ -170,6 +271,9 @@ int main(void)
         cmocka_unit_test(pools_may_end_while_others_do),
         cmocka_unit_test(torch_and_cupy_get_memory_in_the_order_of_streams),
         cmocka_unit_test(adaptors_refuse_with_a_message),
+        cmocka_unit_test(after_a_reset_the_device_is_opened_anew),
+        cmocka_unit_test(others_keep_a_device_that_was_reset),
+        cmocka_unit_test(threads_outlive_resets),
     };
     return cmocka_run_group_tests_name("own", tests, NULL, NULL);
 }

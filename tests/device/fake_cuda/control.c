@@ -404,3 +404,10 @@ void fake_limit(size_t bytes)
     fake.limit = bytes;
     fake_unlock();
 }
+
+void fake_limit_pinned(size_t bytes)
+{
+    fake_lock();
+    fake.limit_pinned = bytes;
+    fake_unlock();
+}

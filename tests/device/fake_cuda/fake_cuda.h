@@ -53,9 +53,11 @@ void fake_lose(unsigned device);
  * memory pools and memory, until it is retained anew. */
 void fake_reset_device(unsigned device);
 
-/* Most memory that a device gives. */
+/* Most memory that a device gives, managed memory included; most pinned memory (0: any). */
 void fake_limit(size_t bytes);
 size_t fake_live_bytes(void);
+void fake_limit_pinned(size_t bytes);
+size_t fake_pinned_bytes(void);
 
 /* What memory pools keep of the devices' memory, in use or not. */
 uint64_t fake_reserved_bytes(void);
