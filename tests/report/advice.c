@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -262,6 +263,33 @@ static void a_page_keeps_its_size(void **state)
     tide_history_free(&history);
 }
 
+/* What the page has no place for is not in its data: else they would never fit. */
+static void a_page_takes_what_it_draws(void **state)
+{
+    tide_history history = {0};
+    char *long_text = malloc(TIDE_PAGE_BYTES + 1);
+    (void)state;
+    memset(long_text, 'x', TIDE_PAGE_BYTES);
+    long_text[TIDE_PAGE_BYTES] = 0;
+    json_t *facts = facts_at(0, "[]", "[]", "[]");
+    json_object_set_new(
+        facts, "learning",
+        json_pack("{s:s,s:i,s:s}", "what", long_text, "compiled", 7, "won", long_text));
+    assert_true(tide_history_add(TIDE_RECORD_FACTS, facts, &history));
+    alarm(60); /* it went on for ever to take less */
+    char *data = tide_page_data(&history, "");
+    alarm(0);
+    json_t *read = json_loads(data, 0, NULL), *learning = json_object_get(read, "learning");
+    assert_int_equal(tide_value_count(learning, "compiled"), 7);
+    assert_true(json_is_integer(json_object_get(learning, "won")));
+    assert_in_range(strlen(data), 100, 5000);
+    json_decref(read);
+    json_decref(facts);
+    free(data);
+    free(long_text);
+    tide_history_free(&history);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +301,7 @@ int main(void)
         cmocka_unit_test(the_worst_comes_first),
         cmocka_unit_test(a_history_is_bounded_and_keeps_tiers),
         cmocka_unit_test(a_page_keeps_its_size),
+        cmocka_unit_test(a_page_takes_what_it_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
