@@ -290,6 +290,25 @@ static void a_page_takes_what_it_draws(void **state)
     tide_history_free(&history);
 }
 
+/* Of learning: a note where nothing can have been learned, and none where it was. */
+static void a_keeper_that_ended_is_none_that_never_was(void **state)
+{
+    (void)state;
+    for (int rounds = 0; rounds < 2; rounds++) {
+        tide_history history = {0};
+        tide_advice_list list;
+        json_t *facts = facts_at(0, "[]", "[]", "[]");
+        json_object_set_new(
+            facts, "learning",
+            json_pack("{s:b,s:b,s:i}", "enabled", 1, "keeper", 0, "rounds", rounds));
+        assert_true(tide_history_add(TIDE_RECORD_FACTS, facts, &history));
+        tide_advice_of(&history, &list);
+        assert_true((said(&list, "no keeper") != NULL) == (rounds == 0));
+        json_decref(facts);
+        tide_history_free(&history);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +321,7 @@ int main(void)
         cmocka_unit_test(a_history_is_bounded_and_keeps_tiers),
         cmocka_unit_test(a_page_keeps_its_size),
         cmocka_unit_test(a_page_takes_what_it_draws),
+        cmocka_unit_test(a_keeper_that_ended_is_none_that_never_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
