@@ -247,6 +247,27 @@ def trace():
     check([(r["name"], r["ts"]) for r in instants] == [(e["kind"], e["time_ns"] / 1e3) for e in events], "events")
 
 
+def trace_of_what_goes():
+    """What is in no document any more holds nothing and runs nothing from then on, until it is there again."""
+    lines = read_lines(sample)
+    facts = [l for l in lines if l.get("format") == "tidepool-facts"]
+    gone = facts[50:60]
+    for l in gone:
+        l.update(pools=l["pools"][:2], buffers=[], sites=[s for s in l["sites"] if s["id"] != 3])
+    path, out = work / "goes.rec", work / "goes.json"
+    path.write_text("".join(json.dumps(l) + "\n" for l in [lines[0], *facts, lines[-1]]))
+    check(run("trace", path, "-o", out).returncode == 0, "trace of what goes")
+    rows = json.loads(out.read_text(encoding="utf-8"))["traceEvents"]
+    moments = [l["time_ns"] / 1e3 for l in facts]
+    for name in "pool results #3 bytes", "buffers batches #1 bytes":
+        told = {moments.index(r["ts"]): sum(r["args"].values()) for r in rows if r["ph"] == "C" and r["name"] == name}
+        check(list(told) == [*range(51), *range(60, 101)], f"{name} is told at {list(told)}")
+        check(told[50] == 0 and told[49] > 0 and told[60] > 0, f"{name}: {told[49]}, {told[50]}, {told[60]}")
+    slices = [(r["ts"], r["ts"] + r["dur"]) for r in rows if r["ph"] == "X" and r["tid"] == 3]
+    check(slices and all(end - moments[50] < 1 or begin - moments[60] > -1 for begin, end in slices), f"tiers of what is gone: {slices}")
+    check(any(abs(end - moments[50]) < 1 for _, end in slices) and any(abs(begin - moments[60]) < 1 for begin, _ in slices), f"they end and begin: {slices}")
+
+
 def trace_of_two_programs():
     """A process that executes another program has a process of tracks for each, with its name and with its sites."""
     lines = read_lines(sample)
@@ -547,6 +568,7 @@ if not launcher:  # Valgrind inherits no ignored SIGCHLD
 records_nothing()
 bad_files()
 trace()
+trace_of_what_goes()
 trace_of_two_programs()
 terminals()
 alerts_fire()
