@@ -292,13 +292,22 @@ static bool trace_event(trace_writer *trace, const json_t *event)
                          (json_int_t)tide_value_count(event, "serial")));
 }
 
+/* Not before there is a record. */
+static void trace_begin(trace_writer *trace, const json_t *head)
+{
+    trace->pid = (long long)tide_value_count(head, "pid");
+    fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\"},"
+          "\"traceEvents\":[",
+          trace->out);
+}
+
 static bool trace_line(tide_record_line what, json_t *line, void *user)
 {
     trace_writer *trace = user;
     switch (what) {
     case TIDE_RECORD_FACTS: return trace_facts(trace, line);
     case TIDE_RECORD_EVENT: return trace_event(trace, line);
-    case TIDE_RECORD_HEAD: trace->pid = (long long)tide_value_count(line, "pid"); return true;
+    case TIDE_RECORD_HEAD: trace_begin(trace, line); return true;
     case TIDE_RECORD_CODE:
     case TIDE_RECORD_GAP:
     case TIDE_RECORD_END: return true;
@@ -309,12 +318,10 @@ static bool trace_line(tide_record_line what, json_t *line, void *user)
 bool tide_trace_write(FILE *out, const char *path, tide_record_outcome *outcome)
 {
     trace_writer trace = {.out = out};
-    fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\"},"
-          "\"traceEvents\":[",
-          out);
     bool good = tide_record_read(path, trace_line, &trace, outcome);
     trace_end_program(&trace);
-    fputs("\n]}\n", out);
+    if (good)
+        fputs("\n]}\n", out);
     free(trace.sites);
     return good;
 }

@@ -217,6 +217,7 @@ def bad_files():
                 check(f"{path}:{line}:" in run(*command).stderr, f"{name}: the line is named: {run(*command).stderr}")
     for name in ("empty", "other", "list", "version"):
         refused(4, cases[name][2], "trace", work / f"bad-{name}.rec", "-o", work / "page.html")
+        refused(4, cases[name][2], "trace", work / f"bad-{name}.rec", "-o", "-")
     nothing_left("page.html")
     refused(4, "No such file", "report", work / "nowhere.rec")
     refused(4, "Is a directory", "report", work)

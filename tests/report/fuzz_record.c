@@ -55,10 +55,10 @@ static void make_trace(const char *path)
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     need(out != NULL);
-    (void)tide_trace_write(out, path, &outcome);
+    bool is_record = tide_trace_write(out, path, &outcome);
     fclose(out);
     json_t *rows = json_loads(text, 0, NULL);
-    need(json_is_object(rows));
+    need(is_record ? json_is_object(rows) : bytes == 0);
     json_decref(rows);
     free(text);
 }
