@@ -17,7 +17,7 @@
 enum {
     LOOK_MS = 1000,  /* has the program closed the socket? */
     FOLLOW_MS = 50,  /* has something happened?            */
-    REST_MS = 200,   /* who waits could not be let in: the system has no descriptor */
+    REST_MS = 200,   /* the system lets nobody in, or waits for none: no descriptor is left */
     ACCEPTS_MAX = 16 /* in one look: who calls and hangs up must not keep the others waiting */
 };
 
@@ -276,6 +276,19 @@ static int serve_prepare_look(struct pollfd look[LISTEN_SOCKETS])
     return wait;
 }
 
+/* A program may have let itself have fewer descriptors than these are (RLIMIT_NOFILE): then the
+ * system refuses to wait for them. So they are looked at as if each had something, now and then. */
+static int serve_poll(struct pollfd look[LISTEN_SOCKETS], int wait)
+{
+    int ready = poll(look, LISTEN_SOCKETS, wait);
+    if (ready >= 0 || errno == EINTR)
+        return ready;
+    (void)poll(NULL, 0, wait < REST_MS ? wait : REST_MS);
+    for (int i = 0; i < LISTEN_SOCKETS; i++)
+        look[i].revents = look[i].fd >= 0 ? look[i].events : 0;
+    return LISTEN_SOCKETS;
+}
+
 static void serve_clients_until_stopped(void)
 {
     serve_share share = {.left_us = SAVED_US,
@@ -288,7 +301,7 @@ static void serve_clients_until_stopped(void)
             (void)poll(NULL, 0, rest);
             continue;
         }
-        int wait = serve_prepare_look(look), ready = poll(look, LISTEN_SOCKETS, wait);
+        int wait = serve_prepare_look(look), ready = serve_poll(look, wait);
         if (serve_is_to_stop())
             return;
         serve_look_at_clients(look, ready > 0);
