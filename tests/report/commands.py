@@ -547,14 +547,17 @@ def nobody():
     refused(3, str(dead.pid), "web", dead.pid)
     refused(2, "'x'", "metrics", "x")
     refused(2, "PORT", "metrics", "--listen", "127.0.0.1:99999", os.getpid())
-    for mode in ("garbage", "silent"):
+    for mode, words in (("garbage", "its answer is no JSON object"), ("silent", "no answer in time"), ("timeless", "a facts document without a time"),
+                        ("eventless", "its answer is no event")):
         target = subprocess.Popen([*listener, sample, "60", "0", mode], env=environment, stdout=subprocess.PIPE, text=True)
         target.stdout.readline()
-        refused(4, str(target.pid), "metrics", target.pid)
+        if mode in ("garbage", "silent"):
+            refused(4, str(target.pid), "metrics", target.pid)
+        refused(4, f"process {target.pid}: {words}", "web", target.pid)
         target.terminate()
         target.wait(30)
         result = run("record", "-o", work / "lies.rec", "--", *listener, sample, "1", "0", mode)
-        check(result.returncode == 3 and not (work / "lies.rec").exists(), f"record of a process that lies ({mode}): {result}")
+        check(mode == "eventless" or result.returncode == 3 and not (work / "lies.rec").exists(), f"record of a process that lies ({mode}): {result}")
 
 
 subprocess.run([sys.executable, here / "sample.py", sample], check=True)
