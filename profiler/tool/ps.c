@@ -60,7 +60,7 @@ static int ps_show(pid_t pid, const tool_options *options, json_t *list)
 int tool_ps(int count, char **args)
 {
     tool_options options;
-    int code = tool_options_read(&count, args, "", 0, 0, &options), worst = TOOL_OK;
+    int code = tool_options_read(&count, args, "jtd", 0, 0, &options), worst = TOOL_OK;
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     pid_t *list;

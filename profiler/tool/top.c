@@ -264,7 +264,7 @@ int tool_top(int count, char **args)
     tool_options options;
     top_state top = {.options = &options, .period_ms = PERIOD_MS};
     SCREEN *terminal = NULL;
-    int code = tool_options_read(&count, args, "Sw", 0, 1, &options);
+    int code = tool_options_read(&count, args, "tdSw", 0, 1, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     if (options.web != NULL)
