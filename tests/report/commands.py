@@ -232,6 +232,15 @@ def bad_files():
     refused(1, "", "report", sample, "-o", work / "no-folder/x.html")
 
 
+def files_of_others():
+    """What has the name under which a file is made is not written to."""
+    mine, page = work / "mine.txt", work / "others.html"
+    mine.write_text("mine")
+    result = run("report", sample, "-o", page, preexec_fn=lambda: os.link(mine, f"{page}.tmp-{os.getpid()}"))
+    check(result.returncode == 0 and mine.read_text() == "mine" and page.stat().st_size > 1000, f"a file of that name: {result}")
+    check(not list(work.glob("others.html.*")), "nothing is left beside")
+
+
 def trace():
     path = work / "trace.json"
     check(run("trace", sample, "-o", path).returncode == 0, "trace")
@@ -571,6 +580,7 @@ if not launcher:  # Valgrind inherits no ignored SIGCHLD
     records_with_signals_ignored()
 records_nothing()
 bad_files()
+files_of_others()
 trace()
 trace_of_what_goes()
 trace_of_two_programs()
