@@ -136,7 +136,8 @@ static bool serve_answer_lines(listen_client *client, int64_t until)
         good = listen_request_refuse(client, "a line of more than 64 KiB", NULL);
         client->ends = true;
     }
-    client->ends = client->ends || (client->silent && !serve_has_line(client));
+    if (client->silent && !client->follows && !serve_has_line(client))
+        client->ends = true; /* who follows is still told, until it hangs up */
     return good;
 }
 
@@ -191,7 +192,7 @@ static void serve_look_at_client(int place, short ready, int64_t until)
 {
     listen_client *client = &serve_clients[place];
     int number = listen_socket_get(place);
-    bool stays = number >= 0;
+    bool stays = number >= 0 && !(client->silent && client->follows && (ready & POLLHUP) != 0);
     if (stays && (ready & (POLLIN | POLLHUP | POLLERR)) != 0 && serve_listens(client))
         stays = serve_read(number, client);
     stays = stays && serve_answer_lines(client, until);
