@@ -315,7 +315,7 @@ static void serve_clients_until_stopped(void)
 
 static bool serve_open(const tide_listen_host *host, const char *folder, char *error, size_t room)
 {
-    listen_host = host;
+    __atomic_store_n(&listen_host, host, __ATOMIC_RELEASE); /* the process may end just now */
     __atomic_store_n(&serve_stopped, false, __ATOMIC_RELEASE);
     return listen_socket_open(folder, error, room);
 }
@@ -323,7 +323,7 @@ static bool serve_open(const tide_listen_host *host, const char *folder, char *e
 static void serve_stop(void)
 {
     __atomic_store_n(&serve_stopped, true, __ATOMIC_RELEASE);
-    if (listen_host != NULL)
+    if (__atomic_load_n(&listen_host, __ATOMIC_ACQUIRE) != NULL)
         listen_socket_shut();
 }
 
