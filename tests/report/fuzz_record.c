@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "profiler/report/data.h"
+#include "profiler/report/page.h"
 #include "profiler/report/trace.h"
 
 static const char good[] =
@@ -45,6 +46,9 @@ static void make_data(const tide_history *history, const char *problem)
     need(json_is_object(again));
     json_decref(again);
     json_decref(data);
+    free(text);
+    text = tide_page_data(history, problem);
+    need(text != NULL && strlen(text) < TIDE_PAGE_BYTES);
     free(text);
 }
 
