@@ -232,6 +232,19 @@ def bad_files():
     refused(1, "", "report", sample, "-o", work / "no-folder/x.html")
 
 
+def long_lines():
+    """A document as long as a process may answer with is read."""
+    lines = read_lines(sample)
+    facts = next(l for l in lines if l.get("format") == "tidepool-facts")
+    path = work / "long.rec"
+    for size, code in ((40 << 20, 0), (100 << 20, 4)):
+        with open(path, "w", encoding="utf-8") as out:
+            out.writelines(json.dumps(l) + "\n" for l in (lines[0], dict(facts, settings={"x": "x" * size}), lines[-1]))
+        result = run("report", path)
+        check(result.returncode == code and (code == 0 or "longer than" in result.stderr), f"a line of {size} bytes: {result}")
+    path.unlink()
+
+
 def files_of_others():
     """What has the name under which a file is made is not written to."""
     mine, page = work / "mine.txt", work / "others.html"
@@ -580,6 +593,8 @@ if not launcher:  # Valgrind inherits no ignored SIGCHLD
     records_with_signals_ignored()
 records_nothing()
 bad_files()
+if not launcher:  # Valgrind would take minutes
+    long_lines()
 files_of_others()
 trace()
 trace_of_what_goes()
