@@ -17,7 +17,7 @@
 enum {
     LOOK_MS = 1000,  /* has the program closed the socket? */
     FOLLOW_MS = 50,  /* has something happened?            */
-    REST_MS = 200,   /* who waits could not be let in: the system has no descriptor */
+    REST_MS = 200,   /* the system lets nobody in, or waits for none: no descriptor is left */
     ACCEPTS_MAX = 16 /* in one look: who calls and hangs up must not keep the others waiting */
 };
 
@@ -136,7 +136,8 @@ static bool serve_answer_lines(listen_client *client, int64_t until)
         good = listen_request_refuse(client, "a line of more than 64 KiB", NULL);
         client->ends = true;
     }
-    client->ends = client->ends || (client->silent && !serve_has_line(client));
+    if (client->silent && !client->follows && !serve_has_line(client))
+        client->ends = true; /* who follows is still told, until it hangs up */
     return good;
 }
 
@@ -191,7 +192,7 @@ static void serve_look_at_client(int place, short ready, int64_t until)
 {
     listen_client *client = &serve_clients[place];
     int number = listen_socket_get(place);
-    bool stays = number >= 0;
+    bool stays = number >= 0 && !(client->silent && client->follows && (ready & POLLHUP) != 0);
     if (stays && (ready & (POLLIN | POLLHUP | POLLERR)) != 0 && serve_listens(client))
         stays = serve_read(number, client);
     stays = stays && serve_answer_lines(client, until);
@@ -276,6 +277,19 @@ static int serve_prepare_look(struct pollfd look[LISTEN_SOCKETS])
     return wait;
 }
 
+/* A program may have let itself have fewer descriptors than these are (RLIMIT_NOFILE): then the
+ * system refuses to wait for them. So they are looked at as if each had something, now and then. */
+static int serve_poll(struct pollfd look[LISTEN_SOCKETS], int wait)
+{
+    int ready = poll(look, LISTEN_SOCKETS, wait);
+    if (ready >= 0 || errno == EINTR)
+        return ready;
+    (void)poll(NULL, 0, wait < REST_MS ? wait : REST_MS);
+    for (int i = 0; i < LISTEN_SOCKETS; i++)
+        look[i].revents = look[i].fd >= 0 ? look[i].events : 0;
+    return LISTEN_SOCKETS;
+}
+
 static void serve_clients_until_stopped(void)
 {
     serve_share share = {.left_us = SAVED_US,
@@ -288,7 +302,7 @@ static void serve_clients_until_stopped(void)
             (void)poll(NULL, 0, rest);
             continue;
         }
-        int wait = serve_prepare_look(look), ready = poll(look, LISTEN_SOCKETS, wait);
+        int wait = serve_prepare_look(look), ready = serve_poll(look, wait);
         if (serve_is_to_stop())
             return;
         serve_look_at_clients(look, ready > 0);
@@ -301,7 +315,7 @@ static void serve_clients_until_stopped(void)
 
 static bool serve_open(const tide_listen_host *host, const char *folder, char *error, size_t room)
 {
-    listen_host = host;
+    __atomic_store_n(&listen_host, host, __ATOMIC_RELEASE); /* the process may end just now */
     __atomic_store_n(&serve_stopped, false, __ATOMIC_RELEASE);
     return listen_socket_open(folder, error, room);
 }
@@ -309,7 +323,7 @@ static bool serve_open(const tide_listen_host *host, const char *folder, char *e
 static void serve_stop(void)
 {
     __atomic_store_n(&serve_stopped, true, __ATOMIC_RELEASE);
-    if (listen_host != NULL)
+    if (__atomic_load_n(&listen_host, __ATOMIC_ACQUIRE) != NULL)
         listen_socket_shut();
 }
 

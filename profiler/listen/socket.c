@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "profiler/listen/folder.h"
@@ -21,7 +22,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/descriptor.h"
 
-enum { NAME_ROOM = 32, QUEUE = 128 };
+enum { NAME_ROOM = 32, QUEUE = 128, NEW_S = 60 };
 
 /* Guarded by the host's lock, but that the serving thread, which alone changes it, reads it. */
 static tide_descriptor socket_table[LISTEN_SOCKETS];
@@ -108,6 +109,29 @@ static bool socket_is_name(const char *name)
            (strcmp(name + digits, ".sock") == 0 || strcmp(name + digits, ".new") == 0);
 }
 
+/* Who has bound does not listen yet: it has a moment for that. */
+static bool socket_is_new(int folder, const char *name)
+{
+    struct stat seen;
+    return strstr(name, ".new") != NULL &&
+           (fstatat(folder, name, &seen, AT_SYMLINK_NOFOLLOW) != 0 ||
+            time(NULL) - seen.st_mtime < NEW_S);
+}
+
+/* A process that executes another program may have taken its name anew since it was asked. So the
+ * name is put aside first: what is there then is asked again, and given back if somebody listens. */
+static void socket_remove_dead(int folder, const char *name)
+{
+    char aside[NAME_ROOM];
+    snprintf(aside, sizeof aside, "%d.new", (int)getpid());
+    if (!socket_is_dead(folder, name) || renameat(folder, name, folder, aside) != 0)
+        return;
+    if (socket_is_dead(folder, aside))
+        (void)unlinkat(folder, aside, 0);
+    else
+        (void)renameat2(folder, aside, folder, name, RENAME_NOREPLACE);
+}
+
 static void socket_clear_dead(int folder)
 {
     int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -115,9 +139,8 @@ static void socket_clear_dead(int folder)
     if (list == NULL)
         return;
     for (struct dirent *entry; (entry = readdir(list)) != NULL;)
-        if (socket_is_name(entry->d_name) && strstr(entry->d_name, ".new") == NULL &&
-            socket_is_dead(folder, entry->d_name))
-            (void)unlinkat(folder, entry->d_name, 0);
+        if (socket_is_name(entry->d_name) && !socket_is_new(folder, entry->d_name))
+            socket_remove_dead(folder, entry->d_name);
     closedir(list);
 }
 

@@ -38,7 +38,7 @@ static const tide_table_form metrics_pools_counted = {
     "pools", {"name", "device"}, {"allocations", "releases", "exchanges"}};
 static const tide_table_form metrics_sites = {"sites", {"name", "kind", "file"}, {NULL}};
 static const tide_table_form metrics_sites_counted = {
-    "sites", {"name", "kind", "file"}, {"samples", "misses", "compiles", "compile_ns", "uses"}};
+    "sites", {"name", "kind", "file"}, {"misses", "compiles", "compile_ns", "uses"}};
 static const tide_table_form metrics_buffers = {
     "buffers", {"name", "device"}, {"live", "cached", "live_bytes", "cached_bytes", "max_bytes"}};
 static const tide_table_form metrics_buffers_counted = {"buffers",
@@ -72,12 +72,13 @@ static const metrics_group metrics_groups[] = {
      false,
      {{"tidepool_site_tier", false, NULL, "Plan in force: 0 full, 1 table, 2 compiled.", "tier", 1},
       {"tidepool_site_use_seconds", false, "seconds",
-       "Time of one use by the plan in force; 0: not known.", "use_ns", 1e-9}}},
+       "Time of one use by the plan in force; 0: not known.", "use_ns", 1e-9},
+      {"tidepool_site_samples", false, NULL,
+       "Uses in the profile of the site; a reset forgets them.", "samples", 1}}},
     {&metrics_sites_counted,
      {"site", "kind", "place"},
      true,
-     {{"tidepool_site_samples", true, NULL, "Uses that the profiler has seen.", "samples", 1},
-      {"tidepool_site_misses", true, NULL, "Uses whose guard failed.", "misses", 1},
+     {{"tidepool_site_misses", true, NULL, "Uses whose guard failed.", "misses", 1},
       {"tidepool_site_compiles", true, NULL, "Compiled plans made.", "compiles", 1},
       {"tidepool_site_compile_seconds", true, "seconds", "Processor time of its compiles.",
        "compile_ns", 1e-9},

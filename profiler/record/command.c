@@ -23,6 +23,8 @@ enum { RECORD_PERIOD_MS = 100, RECORD_PERIOD_MAX_MS = 3600000 };
 enum { RECORD_SOON_MS = 5 };      /* between tries, until it listens              */
 enum { RECORD_ANSWER_MS = 2000 }; /* for an answer; signals wait for so long, too */
 
+_Static_assert((int)TIDE_RECORD_LINE_MAX > (int)TOOL_LINE_MAX, "what is kept can be read");
+
 typedef struct record_job {
     const char *path, *folder;
     int period_ms;

@@ -16,6 +16,7 @@ typedef struct tide_look {
     const char *folder; /* of sockets; NULL: where they always are */
     int timeout_ms;     /* for each answer                         */
     tool_client client;
+    int code;          /* of the last look that failed; client.error says why */
     bool open;         /* there is a connection           */
     json_int_t serial; /* of the last event that was seen */
     uint64_t since_ns; /* of the last facts               */
@@ -23,8 +24,8 @@ typedef struct tide_look {
 } tide_look;
 
 /* Calls `visit` with facts where a connection was made, then with events, gaps, facts and code as a
- * record has them. False where the process gives no good answer: `client.error` says why, the
- * connection is closed, and the next look tries anew, for the process may have executed another
+ * record has them. False where the process gives no good answer, or `visit` says so: `client.error`
+ * says why, `code` is what a command ends with, the connection is closed, and the next look tries anew, for the process may have executed another
  * program. That one's facts, which have another "since_ns", come before its events, and those from
  * the first on. */
 bool tide_look_once(tide_look *look, tide_record_visit *visit, void *user);

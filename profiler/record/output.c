@@ -33,7 +33,8 @@ bool tide_output_open(tide_output *output, const char *path)
         output->temporary = NULL;
         return output_refuse(path, strerror(ENOMEM));
     }
-    int fd = open(output->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    (void)unlink(output->temporary); /* of a dead process; what stays is another user's */
+    int fd = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     output->file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (output->file == NULL) {
         output_refuse(path, strerror(errno));

@@ -10,8 +10,8 @@
 
 enum { TIDE_RECORD_VERSION = 1, TIDE_FACTS_VERSION = 1 };
 
-/* Longest line that is read, in bytes. */
-enum { TIDE_RECORD_LINE_MAX = 16 << 20 };
+/* Longest line that is read, in bytes: what a process answered, written anew. */
+enum { TIDE_RECORD_LINE_MAX = 96 << 20 };
 
 typedef enum tide_record_line {
     TIDE_RECORD_HEAD,  /* the record's first line       */

@@ -23,7 +23,7 @@ typedef struct tide_advice {
     char what[320];    /* one sentence that says it all  */
     char why[320];     /* the figures behind it          */
     char instead[320]; /* what to do                     */
-    char code[256];    /* what to write, or ""           */
+    char code[400];    /* what to write, or ""           */
     double use_ns;     /* that a use would save; 0: not known                     */
     double cost_ns;    /* that it took in the record; 0: not known                */
     double share;      /* the same of the processor time of the program, 0 to 1   */

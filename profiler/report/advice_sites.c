@@ -14,7 +14,9 @@ enum { ADVICE_USES_MIN = 1000, ADVICE_HOT = 10000 }; /* HOT: in a second */
 #define ADVICE_BRIEF_NS 60e9 /* in a shorter record compiles cannot have paid yet */
 static const double advice_misses_part = 0.01;
 static const double advice_always_part = 0.001;
-enum { ADVICE_TYPES_MAX = 8 };
+enum { ADVICE_TYPES_MAX = 8, ADVICE_TYPE_BYTES = 32 }; /* bytes of a name: of more, it is none */
+enum { ADVICE_LIST_BYTES = ADVICE_TYPES_MAX * (ADVICE_TYPE_BYTES + 10) };
+enum { ADVICE_WORDS_BYTES = 100 }; /* of a list that stands in a sentence */
 
 typedef struct site_view {
     const tide_history *history;
@@ -95,7 +97,7 @@ static const char *site_c_type(const char *name)
         return #ctype;
     TIDE_BUILTIN_TYPES(SITE_TYPE)
 #undef SITE_TYPE
-    return strlen(name) < 32 ? name : NULL; /* as the program registered it */
+    return strlen(name) < ADVICE_TYPE_BYTES ? name : NULL; /* as the program registered it */
 }
 
 /* "f64 and i32", and the same in C with `before` in front of each and `after` behind it. False if a
@@ -126,6 +128,9 @@ static bool site_list_types(const json_t *types, char *words, char *code, size_t
         else
             snprintf(code + strlen(code), size - strlen(code), ", %s", name);
     }
+    tide_assert(strlen(words) + 1 < size && strlen(code) + 1 < size); /* nothing was cut */
+    if (strlen(words) > ADVICE_WORDS_BYTES)
+        snprintf(words, size, "the same %zu types", count);
     return true;
 }
 
@@ -133,15 +138,15 @@ static bool site_list_types(const json_t *types, char *words, char *code, size_t
 static const char *site_typed_form(const site_view *site, const char *types, tide_advice *advice)
 {
     if (strcmp(site->kind, "scope") == 0) {
-        snprintf(advice->code, sizeof advice->code, "TIDE_SCOPE_TYPES(pool%.200s);", types);
+        snprintf(advice->code, sizeof advice->code, "TIDE_SCOPE_TYPES(pool%.350s);", types);
         return "TIDE_SCOPE_TYPES";
     }
     if (strcmp(site->kind, "frame") == 0) {
-        snprintf(advice->code, sizeof advice->code, "TIDE_FRAME(pool%.200s);", types);
+        snprintf(advice->code, sizeof advice->code, "TIDE_FRAME(pool%.350s);", types);
         return "TIDE_FRAME";
     }
     tide_assert(strcmp(site->kind, "acquire") == 0 && types[0] == ',');
-    snprintf(advice->code, sizeof advice->code, "tide_acquire(pool%.200s, n)", types);
+    snprintf(advice->code, sizeof advice->code, "tide_acquire(pool%.350s, n)", types);
     return "tide_acquire";
 }
 
@@ -156,7 +161,7 @@ static bool site_has_typed_form(const site_view *site)
 static bool site_advise_types(const site_view *site, tide_advice_list *out)
 {
     tide_advice advice = {.grade = TIDE_GRADE_SLOW};
-    char words[200], types[200], share[64];
+    char words[ADVICE_LIST_BYTES], types[ADVICE_LIST_BYTES], share[64];
     const char *tier = tide_value_text(site->last, "tier");
     if (!site_has_typed_form(site) || site->thing->varied ||
         site->misses > advice_always_part * site->uses || strcmp(tier, "compiled") == 0 ||

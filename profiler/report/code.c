@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The machine code of a record's sites. */
+#define _GNU_SOURCE
 #include "profiler/report/code.h"
 
 #include <stdlib.h>

@@ -105,7 +105,7 @@ int tool_report(int count, char **args)
     tool_options options;
     tide_history history = {0};
     tide_record_outcome outcome;
-    int code = tool_options_read(&count, args, "o", 1, 1, &options);
+    int code = tool_options_read(&count, args, "jo", 1, 1, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     code = report_read(args[1], &history, &outcome);

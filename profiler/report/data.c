@@ -333,6 +333,20 @@ static json_t *data_advice(const tide_history *history)
     return list;
 }
 
+/* What the library tells of learning, and nothing else that may stand there. */
+static json_t *data_learning(const json_t *from)
+{
+    static const char *const counts[] = {"rounds",   "windows", "decisions", "ordered", "compiled",
+                                         "failed",   "kept",    "reused",    "won",     "lost",
+                                         "retired",  "waiting", "artefacts", "stagers", "untold",
+                                         "spent_us", NULL};
+    json_t *learning = json_object();
+    data_copy_numbers(learning, from, counts);
+    data_put(learning, "enabled", json_boolean(tide_value_flag(from, "enabled")));
+    data_put(learning, "keeper", json_boolean(tide_value_flag(from, "keeper")));
+    return learning;
+}
+
 /* ---- the whole ---- */
 
 static json_t *data_end(const tide_history *history)
@@ -396,7 +410,7 @@ json_t *tide_data_of(const tide_history *history, const char *damage,
              data_list(history, &history->buffers, limits->buffers, limits, data_buffers));
     data_put(data, "events", data_events(history, limits->events));
     data_put(data, "advice", data_advice(history));
-    data_put(data, "learning", json_deep_copy(json_object_get(history->last, "learning")));
+    data_put(data, "learning", data_learning(json_object_get(history->last, "learning")));
     data_put_left_out(data, history, limits);
     return data;
 }

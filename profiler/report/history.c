@@ -280,5 +280,5 @@ double tide_history_grown(const tide_history *history, const tide_thing *thing, 
     double grown = tide_value_number(thing->last, key) - before;
     if (history->documents == 1 || thing->first == thing->last)
         return tide_value_number(thing->last, key); /* all that is known of it */
-    return grown > 0 ? grown : 0;
+    return grown > 0 && isfinite(grown) ? grown : 0;
 }

@@ -86,9 +86,11 @@ int tide_live_serve(const char *where, pid_t pid, const char *folder)
     if (!tide_page_is_built())
         return tool_complain(TOOL_NO,
                              "this tidepool was built without libjs-chart.js, so it makes no page");
+    int code = TOOL_OK;
     if (!tide_look_once(&job.look, live_keep, &job)) /* before a port is taken for nothing */
-        return tool_client_complain(&job.look.client, TOOL_NOBODY);
-    int code = tide_serve(where, paths, live_answer, &job);
+        code = tool_client_complain(&job.look.client, job.look.code);
+    else
+        code = tide_serve(where, paths, live_answer, &job);
     tide_look_end(&job.look);
     tide_history_free(&job.history);
     return code;

@@ -32,6 +32,13 @@ static size_t page_room(void)
     return TIDE_PAGE_BYTES - fixed;
 }
 
+/* Less cannot be taken. */
+static bool page_takes_nothing(const tide_data_limits *limits)
+{
+    tide_assert(limits->points >= 2);
+    return limits->sites + limits->pools + limits->buffers + limits->events == 0;
+}
+
 char *tide_page_data(const tide_history *history, const char *damage)
 {
     tide_data_limits limits = {
@@ -42,6 +49,8 @@ char *tide_page_data(const tide_history *history, const char *damage)
         json_decref(data);
         if (text == NULL || strlen(text) < page_room())
             return text;
+        if (page_takes_nothing(&limits))
+            return text; /* what is left has bounds of its own, far below */
         free(text);
         if (limits.points > 40) { /* first less of each, then fewer */
             limits.points /= 2;

@@ -20,7 +20,8 @@ enum { TRACE_PROGRAM_STEP = 1 << 22, TRACE_PROGRAMS_MAX = 256 };
 
 typedef struct trace_site {
     uint64_t id;
-    double since_us; /* its tier is in force since then */
+    double since_us; /* its tier is in force since then  */
+    double seen_us;  /* the last document that told it   */
     char tier[16];
 } trace_site;
 
@@ -32,6 +33,7 @@ typedef struct trace_writer {
     bool begun;             /* a comma is due */
     bool named;             /* the process has its name */
     double last_us;
+    json_t *last; /* the program's last document, or NULL */
     trace_site *sites;
     size_t count, cursor;
 } trace_writer;
@@ -117,6 +119,7 @@ static bool trace_site_seen(trace_writer *trace, const json_t *object, double no
     trace_site *site = trace_find(trace, tide_value_count(object, "id"));
     if (site == NULL && (site = trace_add(trace, object)) == NULL)
         return true;
+    site->seen_us = now_us;
     tide_value_plain(tier, sizeof tier, tide_value_text(object, "tier"));
     if (strcmp(tier, site->tier) == 0)
         return true;
@@ -126,19 +129,90 @@ static bool trace_site_seen(trace_writer *trace, const json_t *object, double no
     return good;
 }
 
+/* A site goes with its module. */
+static bool trace_end_gone_sites(trace_writer *trace, double now_us)
+{
+    bool good = true;
+    for (size_t i = 0; i < trace->count && good; i++) {
+        trace_site *site = &trace->sites[i];
+        if (site->seen_us == now_us)
+            continue;
+        good = trace_end_tier(trace, site, now_us);
+        site->tier[0] = 0;
+    }
+    return good;
+}
+
 /* ---- counters ---- */
 
-static bool trace_counter(trace_writer *trace, const json_t *thing, const char *noun, double now_us,
-                          const char *first, const char *second)
+typedef struct trace_counted {
+    const char *list, *noun, *first, *second; /* the values are members */
+} trace_counted;
+
+static const trace_counted trace_counters[] = {
+    {"pools", "pool", "held_bytes", "live_bytes"},
+    {"buffers", "buffers", "live_bytes", "cached_bytes"}};
+
+/* `gone`: it is no more, and holds nothing. */
+static bool trace_counter(trace_writer *trace, const json_t *thing, const trace_counted *how,
+                          double now_us, bool gone)
 {
+    json_int_t first = gone ? 0 : (json_int_t)tide_value_count(thing, how->first);
+    json_int_t second = gone ? 0 : (json_int_t)tide_value_count(thing, how->second);
     json_t *name = trace_text(thing, "name");
-    json_t *label = json_sprintf("%s %s #%lld bytes", noun, json_string_value(name),
+    json_t *label = json_sprintf("%s %s #%lld bytes", how->noun, json_string_value(name),
                                  (long long)tide_value_count(thing, "id"));
     json_decref(name);
     return trace_put(trace, json_pack("{s:s,s:o,s:I,s:f,s:{s:I,s:I}}", "ph", "C", "name", label,
-                                      "pid", (json_int_t)trace->pid, "ts", now_us, "args", first,
-                                      (json_int_t)tide_value_count(thing, first), second,
-                                      (json_int_t)tide_value_count(thing, second)));
+                                      "pid", (json_int_t)trace->pid, "ts", now_us, "args",
+                                      how->first, first, how->second, second));
+}
+
+static int trace_compare_ids(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Of a list of objects, ascending; malloced. NULL without memory. */
+static uint64_t *trace_ids(const json_t *list)
+{
+    size_t count = json_array_size(list);
+    uint64_t *ids = malloc((count + 1) * sizeof *ids);
+    for (size_t i = 0; ids != NULL && i < count; i++)
+        ids[i] = tide_value_count(json_array_get(list, i), "id");
+    if (ids != NULL)
+        qsort(ids, count, sizeof *ids, trace_compare_ids);
+    return ids;
+}
+
+/* A counter stays where it is until it is told otherwise. */
+static bool trace_count_gone(trace_writer *trace, const json_t *now, const trace_counted *how,
+                             double now_us)
+{
+    uint64_t *ids = trace_ids(now);
+    bool good = ids != NULL;
+    json_t *thing;
+    size_t i;
+    json_array_foreach(json_object_get(trace->last, how->list), i, thing)
+    {
+        uint64_t id = tide_value_count(thing, "id");
+        if (good && bsearch(&id, ids, json_array_size(now), sizeof *ids, trace_compare_ids) == NULL)
+            good = trace_counter(trace, thing, how, now_us, true);
+    }
+    free(ids);
+    return good;
+}
+
+static bool trace_count(trace_writer *trace, const json_t *facts, const trace_counted *how,
+                        double now_us)
+{
+    const json_t *now = json_object_get(facts, how->list), *thing;
+    size_t i;
+    bool good = true;
+    json_array_foreach(now, i, thing) good =
+        good && trace_counter(trace, thing, how, now_us, false);
+    return good && trace_count_gone(trace, now, how, now_us);
 }
 
 /* ---- programs ---- */
@@ -168,6 +242,8 @@ static void trace_end_program(trace_writer *trace)
     if (trace->count > 0)
         memset(trace->sites, 0, trace->count * sizeof *trace->sites);
     trace->count = trace->cursor = 0;
+    json_decref(trace->last);
+    trace->last = NULL;
 }
 
 static void trace_begin_program(trace_writer *trace, const json_t *facts)
@@ -184,7 +260,7 @@ static void trace_begin_program(trace_writer *trace, const json_t *facts)
     trace->pid = trace->process + (long long)trace->program * TRACE_PROGRAM_STEP;
 }
 
-static bool trace_facts(trace_writer *trace, const json_t *facts)
+static bool trace_facts(trace_writer *trace, json_t *facts)
 {
     double now_us = trace_us(facts);
     json_t *thing;
@@ -192,14 +268,14 @@ static bool trace_facts(trace_writer *trace, const json_t *facts)
     trace_begin_program(trace, facts);
     bool good = trace->named || trace_name_process(trace, facts);
     trace->last_us = now_us;
-    json_array_foreach(json_object_get(facts, "pools"), i, thing) good =
-        good && trace_counter(trace, thing, "pool", now_us, "held_bytes", "live_bytes");
-    json_array_foreach(json_object_get(facts, "buffers"), i, thing) good =
-        good && trace_counter(trace, thing, "buffers", now_us, "live_bytes", "cached_bytes");
+    for (i = 0; i < sizeof trace_counters / sizeof *trace_counters; i++)
+        good = good && trace_count(trace, facts, &trace_counters[i], now_us);
     trace->cursor = 0;
     json_array_foreach(json_object_get(facts, "sites"), i, thing) good =
         good && trace_site_seen(trace, thing, now_us);
-    return good;
+    json_decref(trace->last);
+    trace->last = json_incref(facts);
+    return good && trace_end_gone_sites(trace, now_us);
 }
 
 /* ---- the whole ---- */
@@ -216,13 +292,22 @@ static bool trace_event(trace_writer *trace, const json_t *event)
                          (json_int_t)tide_value_count(event, "serial")));
 }
 
+/* Not before there is a record. */
+static void trace_begin(trace_writer *trace, const json_t *head)
+{
+    trace->pid = (long long)tide_value_count(head, "pid");
+    fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\"},"
+          "\"traceEvents\":[",
+          trace->out);
+}
+
 static bool trace_line(tide_record_line what, json_t *line, void *user)
 {
     trace_writer *trace = user;
     switch (what) {
     case TIDE_RECORD_FACTS: return trace_facts(trace, line);
     case TIDE_RECORD_EVENT: return trace_event(trace, line);
-    case TIDE_RECORD_HEAD: trace->pid = (long long)tide_value_count(line, "pid"); return true;
+    case TIDE_RECORD_HEAD: trace_begin(trace, line); return true;
     case TIDE_RECORD_CODE:
     case TIDE_RECORD_GAP:
     case TIDE_RECORD_END: return true;
@@ -233,12 +318,10 @@ static bool trace_line(tide_record_line what, json_t *line, void *user)
 bool tide_trace_write(FILE *out, const char *path, tide_record_outcome *outcome)
 {
     trace_writer trace = {.out = out};
-    fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"clock\":\"CLOCK_MONOTONIC\"},"
-          "\"traceEvents\":[",
-          out);
     bool good = tide_record_read(path, trace_line, &trace, outcome);
     trace_end_program(&trace);
-    fputs("\n]}\n", out);
+    if (good)
+        fputs("\n]}\n", out);
     free(trace.sites);
     return good;
 }

@@ -11,7 +11,7 @@
 #include "profiler/record/read.h"
 
 /* Writes the trace of the record while it is read, so that a long one needs little memory. False if
- * the file is no record; then nothing but the trace's first bytes were written. */
+ * the file is no record; then nothing was written. */
 bool tide_trace_write(FILE *out, const char *path, tide_record_outcome *outcome);
 
 #endif

@@ -57,7 +57,7 @@ static int act_ask(const char *pid, const tool_options *options, json_t *request
 static int act_on_site(int count, char **args, const char *verb)
 {
     tool_options options;
-    int code = tool_options_read(&count, args, "k", 2, 2, &options);
+    int code = tool_options_read(&count, args, "jtdk", 2, 2, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     return act_ask(args[1], &options,
@@ -82,7 +82,7 @@ int tool_compile(int count, char **args)
 int tool_pin(int count, char **args)
 {
     tool_options options;
-    int code = tool_options_read(&count, args, "k", 3, 3, &options);
+    int code = tool_options_read(&count, args, "jtdk", 3, 3, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     return act_ask(
@@ -93,7 +93,7 @@ int tool_pin(int count, char **args)
 int tool_declare(int count, char **args)
 {
     tool_options options;
-    int code = tool_options_read(&count, args, "k", 3, -1, &options);
+    int code = tool_options_read(&count, args, "jtdk", 3, -1, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     json_t *types = json_array();
@@ -110,7 +110,7 @@ int tool_declare(int count, char **args)
 int tool_set(int count, char **args)
 {
     tool_options options;
-    int code = tool_options_read(&count, args, "", 3, 3, &options);
+    int code = tool_options_read(&count, args, "jtd", 3, 3, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     char *end;
@@ -124,7 +124,7 @@ int tool_set(int count, char **args)
 int tool_trim(int count, char **args)
 {
     tool_options options;
-    int code = tool_options_read(&count, args, "", 2, 2, &options);
+    int code = tool_options_read(&count, args, "jtd", 2, 2, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     json_t *pool = tool_site_of(args[2]);

@@ -13,6 +13,9 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/utf8.h"
 
+#define CLEAN_MORE "..."
+enum { CLEAN_ROOM = 12 }; /* in less a mark would be most of the text */
+
 /* The number of a character of so many bytes. */
 static uint32_t clean_number(const char *text, unsigned length)
 {
@@ -52,7 +55,7 @@ size_t tool_character(const char *text, bool *shown)
 
 const char *tool_clean(const char *text, char *out, size_t room)
 {
-    size_t length = 0;
+    size_t length = 0, cut = 0; /* so much is left where it is too long */
     tide_assert(room > 0);
     while (*text != '\0') {
         bool shown;
@@ -62,8 +65,12 @@ const char *tool_clean(const char *text, char *out, size_t room)
         memcpy(out + length, shown ? text : "?", takes);
         length += takes;
         text += bytes;
+        cut = length + sizeof CLEAN_MORE <= room ? length : cut;
     }
     out[length] = '\0';
+    if (*text != '\0' && room >= CLEAN_ROOM)
+        memcpy(out + cut, CLEAN_MORE, sizeof CLEAN_MORE);
+    tide_assert(strlen(out) < room);
     return out;
 }
 

@@ -13,7 +13,8 @@
 size_t tool_character(const char *text, bool *shown);
 
 /* The text with "?" for what is not shown; of bytes that are no UTF-8, one for each. Whole
- * characters, as far as there is room. Returns `out`. */
+ * characters, as far as there is room; "..." stands for the rest, unless there is hardly any room.
+ * Returns `out`. */
 const char *tool_clean(const char *text, char *out, size_t room);
 
 /* The same as UTF-8 that JSON takes: only what is no UTF-8 is replaced, by U+FFFD; the caller frees

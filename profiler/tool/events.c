@@ -94,7 +94,7 @@ int tool_events(int count, char **args)
 {
     tool_options options;
     tool_client client;
-    int code = tool_options_read(&count, args, "fs", 1, 1, &options);
+    int code = tool_options_read(&count, args, "jtdfs", 1, 1, &options);
     if (code == TOOL_OK)
         code = tool_client_open_named(&client, args[1], &options);
     if (code != TOOL_OK)

@@ -33,17 +33,17 @@ static void explain_print_site(const json_t *site)
 /* The site of the document that a request would mean; NULL: none. */
 static const json_t *explain_find(const json_t *facts, const char *text, const char *kind)
 {
+    json_t *wanted = tool_site_of(text), *site, *found = NULL;
+    const char *member = json_is_integer(wanted) ? "id" : "name";
     size_t i;
-    json_t *site;
     json_array_foreach(json_object_get(facts, "sites"), i, site)
     {
-        char number[32];
-        snprintf(number, sizeof number, "%.0f", tool_number(site, "id"));
-        if ((strcmp(number, text) == 0 || strcmp(tool_text(site, "name"), text) == 0) &&
+        if (found == NULL && json_equal(json_object_get(site, member), wanted) &&
             (kind == NULL || strcmp(tool_text(site, "kind"), kind) == 0))
-            return site;
+            found = site;
     }
-    return NULL;
+    json_decref(wanted);
+    return found;
 }
 
 static int explain_run_stager(const char *spec, bool assembler)
@@ -89,7 +89,7 @@ int tool_explain(int count, char **args)
     tool_options options;
     tool_client client;
     json_t *facts = NULL;
-    int code = tool_options_read(&count, args, "ak", 2, 2, &options);
+    int code = tool_options_read(&count, args, "jtdak", 2, 2, &options);
     if (code == TOOL_OK)
         code = tool_client_open_named(&client, args[1], &options);
     if (code != TOOL_OK)

@@ -71,7 +71,7 @@ static int lists_run(int count, char **args, const char *member, const char *hea
     tool_options options;
     tool_client client;
     json_t *facts = NULL;
-    int code = tool_options_read(&count, args, "", 1, 1, &options);
+    int code = tool_options_read(&count, args, "jtd", 1, 1, &options);
     if (code == TOOL_OK)
         code = tool_client_open_named(&client, args[1], &options);
     if (code != TOOL_OK)

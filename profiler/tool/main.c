@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tidepool: looks into processes that use Tidepool and listen. Here: its table of commands. */
+#define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

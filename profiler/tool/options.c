@@ -45,8 +45,7 @@ static void options_print_help(const char *name, const char *allowed)
 #include "profiler/tool/commands.def"
 #undef TOOL_COMMAND
     for (size_t i = 0; i < sizeof options_lines / sizeof *options_lines; i++)
-        if (strchr("jtdh", options_lines[i].letter) != NULL ||
-            strchr(allowed, options_lines[i].letter) != NULL)
+        if (options_lines[i].letter == 'h' || strchr(allowed, options_lines[i].letter) != NULL)
             printf("  %s\n", options_lines[i].line);
 }
 
@@ -61,11 +60,9 @@ static bool options_read_timeout(const char *text, int *ms)
     return true;
 }
 
-/* False: the letter has no place here, or its value is wrong. */
-static bool options_take(int letter, const char *allowed, tool_options *out)
+/* False: its value is wrong. */
+static bool options_take(int letter, tool_options *out)
 {
-    if (strchr("jtd", letter) == NULL && strchr(allowed, letter) == NULL)
-        return false;
     switch (letter) {
     case 'j': out->json = true; break;
     case 'f': out->follow = true; break;
@@ -77,7 +74,7 @@ static bool options_take(int letter, const char *allowed, tool_options *out)
     case 's': out->since = optarg; break;
     case 'S': out->sort = optarg; break;
     case 'w': out->web = optarg; break;
-    default: return false;
+    default: tide_assert(!"a letter of the table"); return false;
     }
     return true;
 }
@@ -104,9 +101,14 @@ int tool_options_read(int *count, char **args, const char *allowed, int least, i
         const char *said = optind > 1 && optind <= *count ? args[optind - 1] : "";
         if (letter == ':')
             return tool_complain(TOOL_USAGE, "%s: '%.60s' wants a value", name, said);
-        if (letter == '?' || !options_take(letter, allowed, out))
-            return tool_complain(
-                TOOL_USAGE, "%s: '%.60s' is no option of it, or its value is wrong", name, said);
+        if (letter == '?')
+            return tool_complain(TOOL_USAGE, "%s: there is no option '%.60s'", name, said);
+        if (strchr(allowed, letter) == NULL)
+            return tool_complain(TOOL_USAGE,
+                                 "%s does not take the option -%c; see tidepool %s --help", name,
+                                 letter, name);
+        if (!options_take(letter, out))
+            return tool_complain(TOOL_USAGE, "%s: '%.60s' is no value of -%c", name, said, letter);
     }
     int left = *count - optind;
     if (left < least)

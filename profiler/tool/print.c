@@ -72,19 +72,23 @@ void tool_print_json(const json_t *value)
 
 const char *tool_words(const json_t *list, char *out, size_t room)
 {
-    size_t i, length = 0;
+    static const char more[] = " ...";
+    size_t i, length = 0, count = json_array_size(list);
     json_t *one;
-    tide_assert(room > 0);
+    tide_assert(room > sizeof more);
     out[0] = '\0';
     json_array_foreach(list, i, one)
     {
         const char *word = json_string_value(one);
         char clean[64];
-        int wrote = snprintf(out + length, room - length, "%s%s", i > 0 ? " " : "",
-                             tool_clean(word != NULL ? word : "?", clean, sizeof clean));
-        if (wrote < 0 || (size_t)wrote >= room - length)
+        size_t left = room - length - (i + 1 < count ? sizeof more - 1 : 0);
+        tool_clean(word != NULL ? word : "?", clean, sizeof clean);
+        if (strlen(clean) + (i > 0) >= left) {
+            memcpy(out + length, i > 0 ? more : more + 1, sizeof more - (i == 0));
             break;
-        length += (size_t)wrote;
+        }
+        length += (size_t)snprintf(out + length, room - length, "%s%s", i > 0 ? " " : "", clean);
     }
+    tide_assert(strlen(out) < room);
     return out;
 }

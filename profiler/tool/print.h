@@ -25,7 +25,7 @@ const char *tool_count(double count, char out[TOOL_COUNT_TEXT]);
 /* On one line of the standard output, in ASCII. */
 void tool_print_json(const json_t *value);
 
-/* "f64 i32": the texts of a list, in `out`. */
+/* "f64 i32": the texts of a list, in `out`; "..." for those that have no room. */
 const char *tool_words(const json_t *list, char *out, size_t room);
 
 #endif

@@ -237,32 +237,41 @@ static bool profile_same_types(const json_t *a, const json_t *b)
     return true;
 }
 
-/* Those of `mine` that `others` has not, or has with other types. Returns how many. */
-static int profile_print_missing(const char *mark, const json_t *mine, const json_t *others)
+/* Those of `mine` that `others` has not, or has with other types: a new list. */
+static json_t *profile_missing(const json_t *mine, const json_t *others)
 {
-    int count = 0;
+    json_t *list = json_array(), *site;
     size_t i;
-    json_t *site;
     json_array_foreach(mine, i, site)
     {
         const json_t *other = profile_find(others, site);
-        if (other != NULL && profile_same_types(site, other))
-            continue;
-        profile_print_site(mark, site);
-        count++;
+        if (other == NULL || !profile_same_types(site, other))
+            (void)json_array_append(list, site);
     }
-    return count;
+    return list;
 }
 
-static int profile_diff(char **files)
+/* Takes the lists over. */
+static int profile_print_diff(json_t *gone, json_t *come, bool as_json)
+{
+    size_t i, count = json_array_size(gone) + json_array_size(come);
+    json_t *site, *both = json_pack("{s:o, s:o}", "-", gone, "+", come);
+    if (as_json)
+        tool_print_json(both);
+    else {
+        json_array_foreach(gone, i, site) profile_print_site("- ", site);
+        json_array_foreach(come, i, site) profile_print_site("+ ", site);
+    }
+    json_decref(both);
+    return count > 0 ? TOOL_NO : TOOL_OK;
+}
+
+static int profile_diff(char **files, const tool_options *options)
 {
     json_t *a = profile_read_sites(files[0]), *b = a != NULL ? profile_read_sites(files[1]) : NULL;
     int code = TOOL_USAGE;
-    if (b != NULL) {
-        int differ = profile_print_missing("- ", a, b);
-        differ += profile_print_missing("+ ", b, a);
-        code = differ > 0 ? TOOL_NO : TOOL_OK;
-    }
+    if (b != NULL)
+        code = profile_print_diff(profile_missing(a, b), profile_missing(b, a), options->json);
     json_decref(a);
     json_decref(b);
     return code;
@@ -271,7 +280,7 @@ static int profile_diff(char **files)
 int tool_profile(int count, char **args)
 {
     tool_options options;
-    int code = tool_options_read(&count, args, "o", 2, -1, &options);
+    int code = tool_options_read(&count, args, "jtdo", 2, -1, &options);
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     const char *what = args[1];
@@ -283,7 +292,7 @@ int tool_profile(int count, char **args)
     if (strcmp(what, "merge") == 0)
         return profile_merge(count - 2, args + 2, &options);
     if (strcmp(what, "diff") == 0 && count == 4)
-        return profile_diff(args + 2);
+        return profile_diff(args + 2, &options);
     return tool_complain(TOOL_USAGE,
                          "profile: save PID, show FILE, merge FILE... or diff FILE FILE");
 }

@@ -18,6 +18,13 @@ static double ps_sum(const json_t *facts, const char *list, const char *member)
     return sum;
 }
 
+/* A sum of what a process says may be anything. */
+static json_int_t ps_held(const json_t *facts)
+{
+    double held = ps_sum(facts, "pools", "held_bytes");
+    return held > 0 ? (json_int_t)(held < 9e18 ? held : 9e18) : 0;
+}
+
 static void ps_print_row(const json_t *facts)
 {
     tide_assert(json_is_object(facts));
@@ -31,11 +38,11 @@ static void ps_print_row(const json_t *facts)
 
 static json_t *ps_summary(const json_t *facts)
 {
-    return json_pack("{s:O, s:s, s:s, s:i, s:i, s:f}", "pid", json_object_get(facts, "pid"),
+    return json_pack("{s:O, s:s, s:s, s:i, s:i, s:I}", "pid", json_object_get(facts, "pid"),
                      "program", tool_text(facts, "program"), "version", tool_text(facts, "version"),
                      "pools", (int)json_array_size(json_object_get(facts, "pools")), "sites",
                      (int)json_array_size(json_object_get(facts, "sites")), "held_bytes",
-                     ps_sum(facts, "pools", "held_bytes"));
+                     ps_held(facts));
 }
 
 /* One process; one that has just ended is left out. */
@@ -60,7 +67,7 @@ static int ps_show(pid_t pid, const tool_options *options, json_t *list)
 int tool_ps(int count, char **args)
 {
     tool_options options;
-    int code = tool_options_read(&count, args, "", 0, 0, &options), worst = TOOL_OK;
+    int code = tool_options_read(&count, args, "jtd", 0, 0, &options), worst = TOOL_OK;
     if (code != TOOL_OK)
         return TOOL_OPTIONS_CODE(code);
     pid_t *list;

@@ -41,7 +41,7 @@ typedef struct tool_options {
     const char *web;    /* -w, --web [ADDRESS:]PORT */
 } tool_options;
 
-/* Reads the options of args[0], for which `allowed` are the letters (-h, -j, -t and -d always are).
+/* Reads the options of args[0], for which `allowed` are the letters (-h always is).
  * `least` to `most` words must be left (most < 0: any number); they are moved to args[1] and on,
  * and `count` tells how many there are with args[0]. TOOL_OK, TOOL_USAGE after a complaint, or -1
  * if help was asked for and printed. */

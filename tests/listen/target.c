@@ -143,8 +143,21 @@ static int target_free(void)
     return 0;
 }
 
+/* As a sandbox does: what is open stays, and the system waits for no more descriptors than that at
+ * once, which is none. */
+static int target_limit(bool limited)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) != 0)
+        return 1;
+    most.rlim_cur = limited ? 0 : most.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &most);
+}
+
 static int target_obey(const char *word)
 {
+    if (strcmp(word, "limit") == 0 || strcmp(word, "no limit") == 0)
+        return target_limit(word[0] == 'l');
     if (strcmp(word, "fill") == 0)
         return target_fill();
     if (strcmp(word, "free") == 0)

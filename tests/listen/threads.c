@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread that serves: where the system gives none, where the process exits while another thread
- * waits for its end or begins it, and where one forks while it begins. */
+ * waits for its end or begins it, and where one forks while it begins; names that it removes. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -282,6 +284,58 @@ static void what_begins_by_itself_is_waited_for(void **state)
     expect_child_ends_well(child);
 }
 
+/* ---- names -------------------------------------------------------------------------------- */
+
+static const char *taken_anew; /* somebody listens by this name once it was found dead */
+static int taker = -1;
+
+static int bind_to(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    assert_int_equal(bind(made, (struct sockaddr *)&address, sizeof address), 0);
+    return made;
+}
+
+int __real_connect(int number, const struct sockaddr *address, socklen_t size);
+int __wrap_connect(int number, const struct sockaddr *address, socklen_t size);
+int __wrap_connect(int number, const struct sockaddr *address, socklen_t size)
+{
+    const char *path = taken_anew;
+    int connected = __real_connect(number, address, size), failed = errno;
+    if (connected != 0 && path != NULL) {
+        taken_anew = NULL;
+        assert_int_equal(unlink(path), 0);
+        taker = bind_to(path);
+        assert_int_equal(listen(taker, 1), 0);
+    }
+    errno = failed;
+    return connected;
+}
+
+/* By a process that executes another program, while this one removes names of the dead. */
+static void a_name_that_is_taken_anew_stays(void **state)
+{
+    char path[sizeof folder + 10];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)state;
+    snprintf(path, sizeof path, "%s/1.sock", folder);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    for (int anew = 0; anew < 2; anew++) {
+        close(bind_to(path));
+        taken_anew = anew == 1 ? path : NULL;
+        assert_int_equal(tide_listen(folder), TIDE_OK);
+        assert_true(taken_anew == NULL && (access(path, F_OK) == 0) == (anew == 1));
+        assert_int_equal(tide_listen_end(), TIDE_OK);
+    }
+    int caller = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(__real_connect(caller, (struct sockaddr *)&address, sizeof address), 0);
+    close(caller);
+    close(taker);
+    assert_int_equal(unlink(path), 0);
+}
+
 /* ---- its turn ----------------------------------------------------------------------------- */
 
 /* The thread of that name in this process; 0: none. */
@@ -386,6 +440,7 @@ int main(void)
         cmocka_unit_test(what_begins_when_the_process_ends_has_not_begun),
         cmocka_unit_test(after_the_end_nothing_is_waited_for),
         cmocka_unit_test(a_fork_while_it_begins_keeps_the_folder), /* it had none before */
+        cmocka_unit_test(a_name_that_is_taken_anew_stays),
         cmocka_unit_test(it_takes_no_processor_from_its_creator),
         cmocka_unit_test(without_a_thread_nobody_hears_of_events),
         cmocka_unit_test(a_child_of_one_that_listens_may_listen_elsewhere),

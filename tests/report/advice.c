@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+#include <math.h>
 
 #include "profiler/record/value.h"
 #include "profiler/report/advice.h"
@@ -84,6 +86,27 @@ static void known_types_are_named(void **state)
     assert_true(list.each[0].cost_ns == 0); /* nothing was measured: no figure is made up */
 }
 
+/* As long as names may be, and as many as are named: what is to be written is whole. */
+static void long_types_are_named_whole(void **state)
+{
+    char types[400] = "", members[700], wanted[400];
+    size_t length = (size_t)snprintf(wanted, sizeof wanted, "TIDE_FRAME(pool");
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        snprintf(types + strlen(types), sizeof types - strlen(types),
+                 "%s\"a_type_of_one_and_30_bytes_in_%d\"", i == 0 ? "" : ",", i);
+        length += (size_t)snprintf(wanted + length, sizeof wanted - length,
+                                   ", (a_type_of_one_and_30_bytes_in_%d, %c, n)", i, 'a' + i);
+    }
+    snprintf(wanted + length, sizeof wanted - length, ");");
+    snprintf(members, sizeof members,
+             "\"kind\":\"frame\",\"tier\":\"full\",\"types\":[%s],\"uses\":4e7", types);
+    tide_advice_list list = of_site(members);
+    assert_int_equal(list.count, 1);
+    assert_string_equal(list.each[0].code, wanted);
+    assert_non_null(said(&list, "`solve` always takes the same 8 types: TIDE_FRAME "));
+}
+
 static void types_are_not_named_where_that_is_wrong(void **state)
 {
     (void)state;
@@ -99,6 +122,27 @@ static void types_are_not_named_where_that_is_wrong(void **state)
         tide_advice_list list = of_site(members[i]);
         assert_null(said(&list, "always"));
     }
+}
+
+/* A difference that no number holds is none. */
+static void what_cannot_be_is_not_reckoned_with(void **state)
+{
+    tide_history history = {0};
+    tide_advice_list list;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char sites[200];
+        snprintf(sites, sizeof sites,
+                 "[{\"id\":1,\"name\":\"s\",\"kind\":\"scope\",\"tier\":\"table\",\"types\":"
+                 "[\"f64\"],\"uses\":%s1.7e308,\"misses\":%s1.7e308}]",
+                 i == 0 ? "-" : "", i == 0 ? "-" : "");
+        add_facts(&history, i, sites, "[]", "[]");
+    }
+    assert_true(isfinite(tide_history_grown(&history, history.sites.each[0], "uses")));
+    tide_advice_of(&history, &list);
+    for (size_t i = 0; i < list.count; i++)
+        assert_true(list.each[i].share >= 0 && isfinite(list.each[i].cost_ns));
+    tide_history_free(&history);
 }
 
 /* Each phase of the program has types of its own. */
@@ -262,17 +306,67 @@ static void a_page_keeps_its_size(void **state)
     tide_history_free(&history);
 }
 
+/* What the page has no place for is not in its data: else they would never fit. */
+static void a_page_takes_what_it_draws(void **state)
+{
+    tide_history history = {0};
+    char *long_text = malloc(TIDE_PAGE_BYTES + 1);
+    (void)state;
+    memset(long_text, 'x', TIDE_PAGE_BYTES);
+    long_text[TIDE_PAGE_BYTES] = 0;
+    json_t *facts = facts_at(0, "[]", "[]", "[]");
+    json_object_set_new(
+        facts, "learning",
+        json_pack("{s:s,s:i,s:s}", "what", long_text, "compiled", 7, "won", long_text));
+    assert_true(tide_history_add(TIDE_RECORD_FACTS, facts, &history));
+    alarm(60); /* it went on for ever to take less */
+    char *data = tide_page_data(&history, "");
+    alarm(0);
+    json_t *read = json_loads(data, 0, NULL), *learning = json_object_get(read, "learning");
+    assert_int_equal(tide_value_count(learning, "compiled"), 7);
+    assert_true(json_is_integer(json_object_get(learning, "won")));
+    assert_in_range(strlen(data), 100, 5000);
+    json_decref(read);
+    json_decref(facts);
+    free(data);
+    free(long_text);
+    tide_history_free(&history);
+}
+
+/* Of learning: a note where nothing can have been learned, and none where it was. */
+static void a_keeper_that_ended_is_none_that_never_was(void **state)
+{
+    (void)state;
+    for (int rounds = 0; rounds < 2; rounds++) {
+        tide_history history = {0};
+        tide_advice_list list;
+        json_t *facts = facts_at(0, "[]", "[]", "[]");
+        json_object_set_new(
+            facts, "learning",
+            json_pack("{s:b,s:b,s:i}", "enabled", 1, "keeper", 0, "rounds", rounds));
+        assert_true(tide_history_add(TIDE_RECORD_FACTS, facts, &history));
+        tide_advice_of(&history, &list);
+        assert_true((said(&list, "no keeper") != NULL) == (rounds == 0));
+        json_decref(facts);
+        tide_history_free(&history);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_types_are_named),
+        cmocka_unit_test(long_types_are_named_whole),
         cmocka_unit_test(types_are_not_named_where_that_is_wrong),
         cmocka_unit_test(types_that_changed_are_not_named),
+        cmocka_unit_test(what_cannot_be_is_not_reckoned_with),
         cmocka_unit_test(misses_and_reasons_are_explained),
         cmocka_unit_test(memory_is_explained),
         cmocka_unit_test(the_worst_comes_first),
         cmocka_unit_test(a_history_is_bounded_and_keeps_tiers),
         cmocka_unit_test(a_page_keeps_its_size),
+        cmocka_unit_test(a_page_takes_what_it_draws),
+        cmocka_unit_test(a_keeper_that_ended_is_none_that_never_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,6 +217,7 @@ def bad_files():
                 check(f"{path}:{line}:" in run(*command).stderr, f"{name}: the line is named: {run(*command).stderr}")
     for name in ("empty", "other", "list", "version"):
         refused(4, cases[name][2], "trace", work / f"bad-{name}.rec", "-o", work / "page.html")
+        refused(4, cases[name][2], "trace", work / f"bad-{name}.rec", "-o", "-")
     nothing_left("page.html")
     refused(4, "No such file", "report", work / "nowhere.rec")
     refused(4, "Is a directory", "report", work)
@@ -229,6 +230,28 @@ def bad_files():
     json.loads((work / "cut.json").read_text(encoding="utf-8"))
     refused(1, "no regular file", "report", sample, "-o", "/dev/null")
     refused(1, "", "report", sample, "-o", work / "no-folder/x.html")
+
+
+def long_lines():
+    """A document as long as a process may answer with is read."""
+    lines = read_lines(sample)
+    facts = next(l for l in lines if l.get("format") == "tidepool-facts")
+    path = work / "long.rec"
+    for size, code in ((40 << 20, 0), (100 << 20, 4)):
+        with open(path, "w", encoding="utf-8") as out:
+            out.writelines(json.dumps(l) + "\n" for l in (lines[0], dict(facts, settings={"x": "x" * size}), lines[-1]))
+        result = run("report", path)
+        check(result.returncode == code and (code == 0 or "longer than" in result.stderr), f"a line of {size} bytes: {result}")
+    path.unlink()
+
+
+def files_of_others():
+    """What has the name under which a file is made is not written to."""
+    mine, page = work / "mine.txt", work / "others.html"
+    mine.write_text("mine")
+    result = run("report", sample, "-o", page, preexec_fn=lambda: os.link(mine, f"{page}.tmp-{os.getpid()}"))
+    check(result.returncode == 0 and mine.read_text() == "mine" and page.stat().st_size > 1000, f"a file of that name: {result}")
+    check(not list(work.glob("others.html.*")), "nothing is left beside")
 
 
 def trace():
@@ -245,6 +268,27 @@ def trace():
     events = [l for l in read_lines(sample) if l.get("format") == "tidepool-event"]
     instants = [r for r in rows if r["ph"] == "i"]
     check([(r["name"], r["ts"]) for r in instants] == [(e["kind"], e["time_ns"] / 1e3) for e in events], "events")
+
+
+def trace_of_what_goes():
+    """What is in no document any more holds nothing and runs nothing from then on, until it is there again."""
+    lines = read_lines(sample)
+    facts = [l for l in lines if l.get("format") == "tidepool-facts"]
+    gone = facts[50:60]
+    for l in gone:
+        l.update(pools=l["pools"][:2], buffers=[], sites=[s for s in l["sites"] if s["id"] != 3])
+    path, out = work / "goes.rec", work / "goes.json"
+    path.write_text("".join(json.dumps(l) + "\n" for l in [lines[0], *facts, lines[-1]]))
+    check(run("trace", path, "-o", out).returncode == 0, "trace of what goes")
+    rows = json.loads(out.read_text(encoding="utf-8"))["traceEvents"]
+    moments = [l["time_ns"] / 1e3 for l in facts]
+    for name in "pool results #3 bytes", "buffers batches #1 bytes":
+        told = {moments.index(r["ts"]): sum(r["args"].values()) for r in rows if r["ph"] == "C" and r["name"] == name}
+        check(list(told) == [*range(51), *range(60, 101)], f"{name} is told at {list(told)}")
+        check(told[50] == 0 and told[49] > 0 and told[60] > 0, f"{name}: {told[49]}, {told[50]}, {told[60]}")
+    slices = [(r["ts"], r["ts"] + r["dur"]) for r in rows if r["ph"] == "X" and r["tid"] == 3]
+    check(slices and all(end - moments[50] < 1 or begin - moments[60] > -1 for begin, end in slices), f"tiers of what is gone: {slices}")
+    check(any(abs(end - moments[50]) < 1 for _, end in slices) and any(abs(begin - moments[60]) < 1 for begin, _ in slices), f"they end and begin: {slices}")
 
 
 def trace_of_two_programs():
@@ -525,14 +569,17 @@ def nobody():
     refused(3, str(dead.pid), "web", dead.pid)
     refused(2, "'x'", "metrics", "x")
     refused(2, "PORT", "metrics", "--listen", "127.0.0.1:99999", os.getpid())
-    for mode in ("garbage", "silent"):
+    for mode, words in (("garbage", "its answer is no JSON object"), ("silent", "no answer in time"), ("timeless", "a facts document without a time"),
+                        ("eventless", "its answer is no event")):
         target = subprocess.Popen([*listener, sample, "60", "0", mode], env=environment, stdout=subprocess.PIPE, text=True)
         target.stdout.readline()
-        refused(4, str(target.pid), "metrics", target.pid)
+        if mode in ("garbage", "silent"):
+            refused(4, str(target.pid), "metrics", target.pid)
+        refused(4, f"process {target.pid}: {words}", "web", target.pid)
         target.terminate()
         target.wait(30)
         result = run("record", "-o", work / "lies.rec", "--", *listener, sample, "1", "0", mode)
-        check(result.returncode == 3 and not (work / "lies.rec").exists(), f"record of a process that lies ({mode}): {result}")
+        check(mode == "eventless" or result.returncode == 3 and not (work / "lies.rec").exists(), f"record of a process that lies ({mode}): {result}")
 
 
 subprocess.run([sys.executable, here / "sample.py", sample], check=True)
@@ -546,7 +593,11 @@ if not launcher:  # Valgrind inherits no ignored SIGCHLD
     records_with_signals_ignored()
 records_nothing()
 bad_files()
+if not launcher:  # Valgrind would take minutes
+    long_lines()
+files_of_others()
 trace()
+trace_of_what_goes()
 trace_of_two_programs()
 terminals()
 alerts_fire()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""listener RECORD SECONDS STATUS [silent|garbage]: a process that listens as Tidepool's would, in
+"""listener RECORD SECONDS STATUS [silent|garbage|timeless|eventless]: a process that listens as Tidepool's would, in
 $XDG_RUNTIME_DIR/tidepool, and tells what the record says, a document at each request. Ends with STATUS
 (negative: by that signal) after so many seconds; SIGTERM ends it with status 43, SIGUSR1 is printed."""
 import json
@@ -23,11 +23,13 @@ told = 0
 def answer(request):
     global told
     if request.get("get") == "facts":
-        document = dict(facts[min(told, len(facts) - 1)], pid=os.getpid())
+        document = dict(facts[min(told, len(facts) - 1)], pid=os.getpid(), **({"time_ns": 0} if mode == "timeless" else {}))
         told += 1
         return [document]
     if "explain" in request:
         return [{"text": c["spec"]} for c in codes if c["site"] == request["explain"]] or [{"error": "no site of that number has code"}]
+    if mode == "eventless":
+        return [{"what": "no event"}]
     since = request.get("since", 0)
     now = facts[min(told, len(facts) - 1)]["time_ns"]
     new = [e for e in events if e["serial"] > since and e["time_ns"] <= now]
