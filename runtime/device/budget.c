@@ -14,7 +14,7 @@
 enum { ASKED_AGAIN_MAX = 16 };
 
 static _Thread_local bool budget_asking; /* this thread is inside of a function of the program */
-static _Thread_local uint64_t budget_settled; /* of the device, before this thread's last request */
+static _Thread_local uint32_t budget_settled; /* of the device, before this thread's last request */
 
 static bool budget_counts(const tide_device *device, int memory)
 {

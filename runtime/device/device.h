@@ -156,7 +156,7 @@ struct tide_device {
     uint32_t ipc_opened;      /* memory of other processes that is open, a hold each; atomic */
     struct tide_later *later; /* what waits for the device; atomic: runtime/device/later.h */
     uint32_t settling;        /* threads that have some of it in hand; atomic              */
-    uint64_t settled;         /* times that a thread has let some of it go; atomic         */
+    uint32_t settled;         /* times that a thread has let some of it go; atomic; wraps  */
     uint32_t opened;          /* how often; changed under the registry's lock, as is `next` */
     tide_device *next;
     size_t bytes;

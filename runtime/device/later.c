@@ -7,7 +7,7 @@
 
 #include "runtime/base/assert.h"
 
-static _Thread_local unsigned later_depth; /* settles that this thread is inside of */
+static _Thread_local bool later_inside; /* this thread is inside of a settle */
 
 static void later_push(tide_device *device, tide_later *later)
 {
@@ -49,9 +49,10 @@ bool tide_later_settle(tide_device *device)
     __atomic_fetch_add(&device->settling, 1, __ATOMIC_SEQ_CST);
     tide_later *list = __atomic_exchange_n(&device->later, NULL, __ATOMIC_SEQ_CST);
     bool over = list != NULL && device->methods->wait_all(device) != TIDE_ERROR_STATE;
-    later_depth++;
+    bool outer = later_inside;
+    later_inside = true;
     later_go(device, list, over);
-    later_depth--;
+    later_inside = outer;
     if (over)
         __atomic_fetch_add(&device->settled, 1, __ATOMIC_SEQ_CST);
     uint32_t before = __atomic_fetch_sub(&device->settling, 1, __ATOMIC_SEQ_CST);
@@ -63,10 +64,10 @@ bool tide_later_settle(tide_device *device)
 /* They wait for the device, and so does the caller; what they do then is short. But functions of
  * the program run in it, which may wait for the caller: so not for ever. A thread that is inside of
  * such a function does not wait for itself. */
-bool tide_later_others(tide_device *device, uint64_t seen)
+bool tide_later_others(tide_device *device, uint32_t seen)
 {
     enum { YIELDS_MAX = 10000 };
-    if (later_depth == 0 && __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 &&
+    if (!later_inside && __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 &&
         device->methods->wait_all(device) != TIDE_ERROR_STATE)
         for (int i = 0; i < YIELDS_MAX && __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0;
              i++)

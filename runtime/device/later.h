@@ -32,6 +32,6 @@ bool tide_later_settle(tide_device *device);
 
 /* Have other threads let some of it go since `settled` of the device was `seen`? Those that are
  * about to are waited for. As above. */
-bool tide_later_others(tide_device *device, uint64_t seen);
+bool tide_later_others(tide_device *device, uint32_t seen);
 
 #endif
