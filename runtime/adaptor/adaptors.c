@@ -165,12 +165,16 @@ static void *adaptor_acquire_anew(adaptor *of, tide_buffers *lost, size_t size, 
     return NULL;
 }
 
+/* Who is refused at the door is not inside: however many ask again and again, they keep nobody from
+ * being alone. */
 static void *adaptor_malloc(size_t size, int device, void *stream, const char *call)
 {
     adaptor *of = size != 0 ? adaptor_of(device, call) : NULL;
     void *data = NULL;
     if (of == NULL)
         return NULL;
+    if (TIDE_UNLIKELY(__atomic_load_n(&of->renewing, __ATOMIC_SEQ_CST)))
+        return adaptor_acquire_anew(of, NULL, size, stream, call);
     tide_buffers *buffers = adaptor_enter(of);
     bool renewing = __atomic_load_n(&of->renewing, __ATOMIC_SEQ_CST);
     if (TIDE_UNLIKELY(buffers == NULL) && !renewing)

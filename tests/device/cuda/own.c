@@ -3,6 +3,7 @@
  * thread's own pools of a device. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 
 #include <tidepool/adaptors.h>
 
@@ -164,8 +165,8 @@ static void threads_outlive_resets(void **unused)
         pthread_rwlock_wrlock(&between_resets);
         fake_reset_device(0);
         pthread_rwlock_unlock(&between_resets);
-        for (tries = 0; tries < TRIES && !take_and_give(); tries++) {
-        }
+        for (tries = 0; tries < TRIES && !take_and_give(); tries++)
+            sched_yield();
     }
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i < 2; i++)
