@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts of other processes and of files, made harmless. */
+/* Texts of other processes and of files, made harmless, and how they are said. */
 #define _GNU_SOURCE
 #include "profiler/tool/clean.h"
 
@@ -110,4 +110,26 @@ void tool_say(const char *format, ...)
         (void)tool_complain(TOOL_NO, "memory is short: a line is left out");
     free(clean);
     free(line);
+}
+
+int tool_complain(int code, const char *format, ...)
+{
+    char text[1024];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    tide_assert(code > TOOL_OK && text[0] != '\0');
+    fputs("tidepool: ", stderr);
+    for (const char *c = text; *c != '\0';) {
+        bool shown;
+        size_t bytes = tool_character(c, &shown);
+        if (shown)
+            fwrite(c, 1, bytes, stderr);
+        for (size_t i = 0; !shown && i < bytes; i++)
+            fprintf(stderr, "\\x%02x", (unsigned char)c[i]);
+        c += bytes;
+    }
+    fputc('\n', stderr);
+    return code;
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* tidepool: looks into processes that use Tidepool and listen. Here: its table of commands. */
 #define _GNU_SOURCE
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "profiler/tool/clean.h"
+#include <tidepool/config.h>
+
 #include "profiler/tool/launch.h"
 #include "profiler/tool/tool.h"
-#include "runtime/base/assert.h"
 
 static const struct {
     const char *name;
@@ -22,28 +21,6 @@ static const struct {
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
-
-int tool_complain(int code, const char *format, ...)
-{
-    char text[1024];
-    va_list values;
-    va_start(values, format);
-    vsnprintf(text, sizeof text, format, values);
-    va_end(values);
-    tide_assert(code > TOOL_OK && text[0] != '\0');
-    fputs("tidepool: ", stderr);
-    for (const char *c = text; *c != '\0';) {
-        bool shown;
-        size_t bytes = tool_character(c, &shown);
-        if (shown)
-            fwrite(c, 1, bytes, stderr);
-        for (size_t i = 0; !shown && i < bytes; i++)
-            fprintf(stderr, "\\x%02x", (unsigned char)c[i]);
-        c += bytes;
-    }
-    fputc('\n', stderr);
-    return code;
-}
 
 static void main_print_usage(FILE *out)
 {
