@@ -283,8 +283,9 @@ static void *work(void *argument)
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* AddressSanitizer's allocator does not make its locks anew at a fork: a child whose parent's thread
- * was in there waits for ever as it allocates (seen in LLVM 14). */
-static bool child_can_allocate(void)
+ * was in there waits for ever as it allocates (seen in LLVM 14). And who looks for leaks finds in a
+ * child what threads that it does not have were just making. */
+static bool forks_are_for_all(void)
 {
 #if defined(__SANITIZE_ADDRESS__)
     return false;
@@ -293,13 +294,14 @@ static bool child_can_allocate(void)
     return false;
 #endif
 #endif
-    return true;
+    return getenv("TIDE_TEST_LEAKS") == NULL;
 }
 
-/* The child has whatever was cached, and can use and give it back. */
-static void fork_in_the_storm(tide_buffers *buffers)
+/* The child has whatever was cached, and can use and give it back. Its exit status; threads are at
+ * work, so nothing is asserted here. */
+static int fork_in_the_storm(tide_buffers *buffers)
 {
-    pid_t child = fork_child(60);
+    pid_t child = fork_child(120);
     if (child == 0) {
         tide_buffer some[BATCH];
         __atomic_store_n(&stormy, false, __ATOMIC_RELAXED);
@@ -311,7 +313,7 @@ static void fork_in_the_storm(tide_buffers *buffers)
         MUST(stats_of(buffers).cached == 0);
         _exit(0);
     }
-    expect_child_ends_well(child);
+    return wait_for_child(child);
 }
 
 static void expect_sum(tide_buffers *buffers, const worker *workers, const board *all)
@@ -347,11 +349,13 @@ static void run(tide_buffers_options options, bool refuse, uint64_t seed)
                               .rounds = scaled(ROUNDS, THREADS) / THREADS};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
-    for (size_t i = 0; child_can_allocate() && i < FORKS; i++)
-        fork_in_the_storm(buffers);
+    int failed = 0;
+    for (size_t i = 0; forks_are_for_all() && i < FORKS && failed == 0; i++)
+        failed = fork_in_the_storm(buffers);
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(workers[i].thread, NULL);
     __atomic_store_n(&stormy, false, __ATOMIC_RELAXED);
+    assert_int_equal(failed, 0);
     check_books(buffers);
     expect_sum(buffers, workers, &all);
     for (size_t i = 0; i < THREADS; i++)
