@@ -10,7 +10,7 @@ enum {
     BORROW_TIMES = 2         /* as large as the own size, at most                       */
 };
 
-/* From the thread's own cell, else from the list. */
+/* From the thread's own cell, else from the depot. */
 static uint32_t borrow_from_bucket(tide_buffers *buffers, tide_magazine *magazine,
                                    const tide_want *want)
 {

@@ -20,8 +20,7 @@ typedef struct tide_want {
 uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide_want *want);
 
 /* The latest of the tray or the list that may be used on the stream, of the first few; without a
- * permit now.
- * TIDE_NO_RECORD: none. Mutex held. */
+ * permit now. TIDE_NO_RECORD: none. Mutex held. */
 uint32_t tide_depot_find(tide_buffers *buffers, tide_depot_bucket *depot, const tide_want *want);
 
 /* A cached buffer of a larger bucket, and which that is: runtime/buffers/borrow.c. TIDE_NO_RECORD:

@@ -5,10 +5,11 @@
  *   magazine  one thread's cached buffers, a cell for each bucket; used by its thread without a
  *             lock
  *   depot     everybody's, behind the instance's mutex; also where memory comes from and goes to
+ *   tray      in front of a bucket's list in the depot: buffers that can be used at once, by number
  *   permit    the right to cache one buffer of a bucket: a bucket has count_max, all buckets
- *             together have bytes_max. A buffer in the depot's list holds one. So does a cell for
- *             each buffer in it, and for some that it gave out lately: these let it take a release
- *             without a lock
+ *             together have bytes_max. A buffer in the depot's list or tray holds one. So does a
+ *             cell for each buffer in it, and for some that it gave out lately: these let it take a
+ *             release without a lock
  *   credit    the permits of a cell, used or idle
  *
  * Who may do what, and why counters are exact:
@@ -25,10 +26,10 @@
  *     that: who says `stopped` holds it, so the two exclude each other.
  *  3. Each counter is one thread's, in its cells, or the depot's, under the mutex. Added up while
  *     stopped they are one moment of all: live = acquires - releases, bucket by bucket.
- *  4. A cached buffer belongs to the cell or list that it stands in, a live one to its holder. A
- *     release begins with one exchange of the generation, from what the handle says to the next
- *     even number. Of all threads that try to release it, one wins and has the buffer for itself
- *     until it has put it into a cell or list. So no buffer is ever in two hands. While the
+ *  4. A cached buffer belongs to the cell, tray or list that it stands in, a live one to its
+ *     holder. A release begins with one exchange of the generation, from what the handle says to
+ *     the next even number. Of all threads that try to release it, one wins and has the buffer for
+ *     itself until it has put it into a cell or list. So no buffer is ever in two hands. While the
  *     instance is `owned` a thread releases what it acquired itself without that exchange: it is in
  *     its magazine, it reads the generation, then the owner, which was written before, and nobody
  *     else releases such a buffer. Who wants to, stops all magazines first and ends the ownership
@@ -36,21 +37,22 @@
  *     of one that has ended belongs to one thread again.)
  *  5. The winner marks the stream of the last use before anybody can see the buffer again. The
  *     next use is ordered by that mark.
- *  6. A miss looks in its own cell, the depot's tray and list, then, stopped, in all cells; if it is large,
- *     in its own cells and the lists of larger buckets, too (runtime/buffers/borrow.c; the buffer
- *     counts, and goes back, where it belongs). So it allocates only if no buffer of the bucket was
- *     cached. Of small buffers only every second, fourth … such miss stops everybody. There are few
- *     in the cells of others (runtime/buffers/cell.h, room), and each miss that leaves them there
- *     makes one more, so soon none is needed. A release that gets no permit takes back idle
- *     credits, if there are any. It drops the buffer only if the bounds are really reached.
+ *  6. A miss looks in its own cell, the depot's tray and list, then, stopped, in all cells; if it
+ *     is large, in its own cells and the trays and lists of larger buckets, too
+ *     (runtime/buffers/borrow.c; the buffer counts, and goes back, where it belongs). So it
+ *     allocates only if no buffer of the bucket was cached. Of small buffers only every second,
+ *     fourth … such miss stops everybody. There are few in the cells of others
+ *     (runtime/buffers/cell.h, room), and each miss that leaves them there makes one more, so soon
+ *     none is needed. A release that gets no permit takes back idle credits, if there are any. It
+ *     drops the buffer only if the bounds are really reached.
  *  7. What is kept follows use. A round of use ends when as much memory was allocated as makes a
- *     part of all that is held: the working set has moved by so much. What lay in a list all
- *     through two rounds was needed by neither, not even at their peaks, and goes. A cell of large
- *     buffers that had no hit all through a round is emptied into the list first. A working set
- *     that comes back to its sizes allocates nothing, so no round ends and all of it stays. On a
- *     device it goes by the stream of the miss that ended the round. What is still in use
- *     elsewhere, where that stream does not order it, stays: a miss waits for nobody, and queues
- *     nothing on other streams. */
+ *     part of all that is held: the working set has moved by so much. What lay in the depot all
+ *     through two rounds was needed by neither, not even at their peaks, and goes. A cell of
+ *     large buffers that had no hit all through a round is emptied into the list first. A
+ *     working set that comes back to its sizes allocates nothing, so no round ends and all of it
+ *     stays. On a device it goes by the stream of the miss that ended the round. What is still
+ *     in use elsewhere, where that stream does not order it, stays: a miss waits for nobody, and
+ *     queues nothing on other streams. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_INSTANCE_H
 #define TIDEPOOL_RUNTIME_BUFFERS_INSTANCE_H
 
@@ -137,8 +139,8 @@ typedef struct tide_tray tide_tray; /* runtime/buffers/tray.h */
 typedef struct tide_depot_bucket {
     uint32_t first;        /* of the list, the latest first; TIDE_NO_RECORD: none */
     uint32_t cached;       /* in the list and the tray                            */
-    uint32_t permits;      /* given out: to the list and to all cells             */
-    uint32_t spare;        /* fewest in the list since the last round of use: nobody needed these */
+    uint32_t permits;      /* given out: to list, tray and all cells              */
+    uint32_t spare;        /* fewest cached since the last round of use: nobody needed these */
     uint32_t spare_before; /* the same of the round before that one                               */
     uint16_t skip, skipped; /* misses that do not gather: after the last gathering, and so far */
     uint32_t run_count, run_room;

@@ -10,7 +10,8 @@
  *     r + 1. So a buffer's run is found by a search for its tick. Without memory for a run of its
  *     own it joins the one before. Of a run of several ticks a trim looks at a few too many, and
  *     takes the right ones all the same.
- *  3. Ticks come out of order only where a cell's buffers go to the list: they find their run. */
+ *  3. Ticks come out of order only where buffers of a cell or of the tray go to the list: they find
+ *     their run. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_RUNS_H
 #define TIDEPOOL_RUNTIME_BUFFERS_RUNS_H
 

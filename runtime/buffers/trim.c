@@ -188,7 +188,8 @@ static uint32_t trim_oldest(trimming *t, unsigned key, unsigned bucket, uint32_t
 {
     tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
     uint32_t *link = &depot->first, taken = 0, seen = 0;
-    tide_assert(count <= depot->cached);
+    tide_assert(count > 0 && count <= depot->cached);
+    tide_tray_empty(t->buffers, depot);
     for (uint32_t younger = depot->cached - count; younger > 0 && seen < WALK_MAX;
          younger--, seen++)
         link = &tide_handle_at(t->buffers, *link)->next;
@@ -211,7 +212,6 @@ static void trim_unused_bucket(trimming *t, unsigned key, unsigned bucket)
     uint32_t both = depot->spare < depot->spare_before ? depot->spare : depot->spare_before;
     uint32_t last = depot->spare;
     tide_assert(last <= depot->cached);
-    tide_tray_empty(t->buffers, depot);
     uint32_t gone = both > 0 ? trim_oldest(t, key, bucket, both) : 0;
     depot->spare_before = last - gone;
     depot->spare = depot->cached;

@@ -7,6 +7,7 @@
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
+#include "runtime/buffers/depot.h"
 #include "runtime/buffers/tray.h"
 
 enum { BYTES = 1024, MANY = 3 * TIDE_TRAY_MAX, FEW = 10 * TIDE_CELL_SLOTS, MARK = 12345 };
@@ -150,6 +151,29 @@ static void a_trim_by_age_takes_the_old_ones_of_the_tray(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+/* Each of these misses ends a round of use. Only after two rounds in which nobody needed them do
+ * those of the tray go; before, nobody moves them. */
+static void a_round_of_use_takes_from_the_tray_only_what_nobody_needed(void **state)
+{
+    (void)state;
+    enum { LARGE = 8 * MIB, ROUNDS = 3 };
+    tide_buffer large[ROUNDS];
+    tide_buffers *buffers = made(NULL);
+    acquire(buffers, FEW);
+    release(buffers, FEW);
+    uint32_t before = on_tray(buffers);
+    assert_true(before > FEW / 2);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        assert_int_equal(on_tray(buffers), before);
+        assert_int_equal(stats_of(buffers).trimmed, 0);
+        large[i] = acquired(buffers, LARGE);
+    }
+    assert_int_equal(on_tray(buffers) + in_list(buffers), 0);
+    assert_int_equal(stats_of(buffers).trimmed, before);
+    expect_ok(tide_buffer_release_many(buffers, large, ROUNDS));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
 /* Of 128 KiB, so that their pages are worth it. */
 static void pages_of_the_tray_are_given_back(void **state)
 {
@@ -162,8 +186,9 @@ static void pages_of_the_tray_are_given_back(void **state)
     }
     release(buffers, COUNT);
     assert_true(on_tray(buffers) > COUNT / 2);
-    for (unsigned i = 0; i < 70; i++) /* over half of the age: given, not only offered */
-        tide_buffers_tick(1);
+    /* Over half of the age: given, not only offered. (A tick trims by age before, and by that alone
+     * the tray would be empty.) */
+    tide_depot_purge(buffers, tide_buffers_advance(70));
     size_t zeroed = 0;
     for (size_t i = 0; i < COUNT; i++)
         zeroed += ((volatile char *)buffers->records[(uint32_t)held[i].slot].data)[LARGE / 2] == 0;
@@ -195,6 +220,7 @@ int main(void)
         cmocka_unit_test(what_has_no_room_goes_to_the_list),
         cmocka_unit_test(without_memory_for_it_all_goes_to_the_list),
         cmocka_unit_test(a_trim_by_age_takes_the_old_ones_of_the_tray),
+        cmocka_unit_test(a_round_of_use_takes_from_the_tray_only_what_nobody_needed),
         cmocka_unit_test(pages_of_the_tray_are_given_back),
         cmocka_unit_test(a_larger_one_is_borrowed_from_the_tray),
     };

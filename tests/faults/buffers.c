@@ -70,6 +70,30 @@ static tide_status acquire_pointer(struct fixture *fixture)
     return tide_buffer_release(fixture->buffers, b);
 }
 
+enum { HELD = 100 }; /* more than a cell has room for: they go to the depot's tray, or its list */
+
+static tide_buffer held_many[HELD];
+
+static void prepare_many_live(struct fixture *fixture)
+{
+    prepare_buffers(fixture);
+    need(tide_buffer_acquire_many(fixture->buffers, 1000, HELD, held_many) == TIDE_OK, "buffers");
+}
+
+/* Whatever fails, each is kept, and found again. */
+static tide_status release_many(struct fixture *fixture)
+{
+    tide_buffers_statistics stats;
+    tide_status status = tide_buffer_release_many(fixture->buffers, held_many, HELD);
+    bool right = tide_buffers_stats(fixture->buffers, &stats, NULL, 0) == TIDE_OK &&
+                 stats.cached == HELD && stats.live == 0;
+    if (status == TIDE_OK)
+        status = tide_buffer_acquire_many(fixture->buffers, 1000, HELD, held_many);
+    right = right && tide_buffers_stats(fixture->buffers, &stats, NULL, 0) == TIDE_OK &&
+            stats.misses == HELD;
+    return right ? status : TIDE_ERROR_STATE;
+}
+
 /* All or none, whichever fails. */
 static tide_status acquire_many(struct fixture *fixture)
 {
@@ -114,6 +138,7 @@ static const struct fault_case cases[] = {
     {"tide_buffer_release", prepare_live, release_and_acquire, NEVER, NULL, 0},
     {"tide_buffer_acquire_many", prepare_buffers, acquire_many, ASKS, "tide_buffer_acquire_many",
      0},
+    {"tide_buffer_release_many", prepare_many_live, release_many, ASKS, NULL, 0},
     {"tide_buffer_acquire_zeroed", prepare_buffers, acquire_zeroed, ASKS,
      "tide_buffer_acquire_zeroed", 0},
     {"a pool on buffers", prepare_buffers, draw, ASKS, NULL, 0},
