@@ -312,6 +312,19 @@ def test_a_scope_that_is_dropped_open_is_ended(pool):
     assert (a == 4).all()
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_scopes_that_nest_deeper_than_a_stack_are_dropped(pool, closed):
+    """Each has the one around it. Of these one array is kept."""
+    opened = [pool.scope("deep").__enter__() for _ in range(200_000)]
+    kept = opened[-1].full(10, 4.0)
+    while closed and pool.depth:
+        opened[pool.depth - 1].__exit__(None, None, None)
+    innermost = opened.pop()
+    del opened
+    del innermost
+    assert pool.depth == 0 and (kept == 4).all() and pool.stats()["pinned"] == 1
+
+
 def test_a_generator_that_is_suspended_in_a_scope(pool):
     """The scope around ends it, its arrays stay good, and it is told."""
     def numbers():
