@@ -233,6 +233,44 @@ def test_threads_that_settle_as_the_interpreter_ends():
     assert told == "ends\n"
 
 
+@pytest.mark.parametrize("call", ["tidepool.from_dlpack(it)", "tidepool.from_dlpack(buffer)", "buffers.acquire(it)",
+                                  "buffer.__dlpack__(max_version=pair)", "buffer.__dlpack__(dl_device=pair)",
+                                  "with pool.scope() as s: s.empty(it)", "with pool.frame(it): pass"])
+def test_threads_in_code_that_was_asked_as_the_interpreter_ends(call):
+    """There, too, Python ends them."""
+    for _ in range(2):
+        assert program(f"""
+            import threading, time, numpy, tidepool
+            class It:
+                def __index__(self):
+                    for _ in range(2000):
+                        pass
+                    return 1
+                def __getattr__(self, name):
+                    if name == "__dlpack_device__":
+                        return lambda: pair
+                    raise AttributeError(name)
+                def __dlpack__(self, **keywords):
+                    return buffer.__dlpack__(max_version=pair)
+            class Pair:
+                def __getitem__(self, at):
+                    return it.__index__()
+            buffers, it, pair = tidepool.Buffers(), It(), Pair()
+            buffer = buffers.acquire(10)
+            begun = threading.Semaphore(0)
+            def work():
+                pool = tidepool.Pool()
+                while True:
+                    {call}
+                    begun.release()
+            for _ in range(3):
+                threading.Thread(target=work, daemon=True).start()
+                begun.acquire()
+            time.sleep(0.05)
+            print("ends")
+        """) == "ends\n"
+
+
 # A thread uses so many new sites that one step tells of many events. `hold` keeps the GIL for a while.
 TELLING = """
     import atexit, ctypes, sys, threading, time

@@ -160,7 +160,7 @@ static void capsule_delete(PyObject *capsule)
 
 static bool is_true(nb::handle object)
 {
-    int value = PyObject_IsTrue(object.ptr());
+    int value = stopped_at_end([=] { return PyObject_IsTrue(object.ptr()); });
     if (value < 0)
         throw nb::python_error();
     return value != 0;
@@ -258,7 +258,7 @@ static void buffers_init(Buffers *self, const std::string &name, const std::stri
 /* A number that no size can be is taken for the largest, which is too much, or the smallest. */
 static Buffer *buffers_acquire(Buffers &buffers, nb::object nbytes, bool zeroed)
 {
-    Py_ssize_t bytes = PyNumber_AsSsize_t(nbytes.ptr(), nullptr);
+    Py_ssize_t bytes = stopped_at_end([&] { return PyNumber_AsSsize_t(nbytes.ptr(), nullptr); });
     if (bytes == -1 && PyErr_Occurred())
         throw nb::python_error();
     if (bytes < 0)

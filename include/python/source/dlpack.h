@@ -3,10 +3,9 @@
 #ifndef TIDEPOOL_PYTHON_DLPACK_H
 #define TIDEPOOL_PYTHON_DLPACK_H
 
-#include <nanobind/nanobind.h>
-#include <tidepool/dlpack.h>
+#include "gil.h"
 
-namespace nb = nanobind;
+#include <tidepool/dlpack.h>
 
 namespace core
 {
@@ -23,8 +22,9 @@ constexpr const char *dl_capsule = "dltensor_versioned", *dl_capsule_old = "dlte
 /* The first number of a pair that another library gives. */
 inline long dl_first_of(nb::handle pair)
 {
-    nb::object first = nb::steal(PyObject_GetItem(pair.ptr(), nb::int_(0).ptr()));
-    long value = first.is_valid() ? PyLong_AsLong(first.ptr()) : -1;
+    nb::object zero = nb::int_(0);
+    nb::object first = asked([&] { return PyObject_GetItem(pair.ptr(), zero.ptr()); });
+    long value = stopped_at_end([&] { return PyLong_AsLong(first.ptr()); });
     if (value == -1 && PyErr_Occurred())
         throw nb::python_error();
     return value;
