@@ -111,7 +111,8 @@ def test_a_frame_is_one_call(pool):
     (lambda s: s.empty(3, nonsense=1), TypeError), (lambda s: s.empty(3, shape=4), TypeError),
     (lambda s: s.empty(), TypeError), (lambda s: s.empty(1, "f4", "C", 1), TypeError),
     (lambda s: s.full(3, "x", "f4"), ValueError), (lambda s: s.arange(0, 1, 0), ZeroDivisionError),
-    (lambda s: s.arange(1e300), ValueError), (lambda s: s.empty(3, "S"), ValueError)])
+    (lambda s: s.arange(3, dtype=("f4", 2)), TypeError), (lambda s: s.arange(2, dtype="S3"), TypeError),
+    (lambda s: s.arange(1, dtype=[("a", "i4")]), TypeError), (lambda s: s.arange(1e300), ValueError), (lambda s: s.empty(3, "S"), ValueError)])
 def test_bad_input_raises_and_loses_nothing(pool, call, error):
     with pool.scope() as s:
         with pytest.raises(error):

@@ -352,6 +352,15 @@ static PyArray_Descr *descr_of_range(const Range &range, PyObject *stop)
     return descr;
 }
 
+/* Of texts, records, and types that are arrays themselves, NumPy has no ranges either. */
+static bool range_fits(PyArray_Descr *descr)
+{
+    if (!PyTypeNum_ISFLEXIBLE(descr->type_num))
+        return true;
+    PyErr_SetString(PyExc_TypeError, "arange: this dtype has no ranges");
+    return false;
+}
+
 static PyObject *arange_make(Scope *scope, Range *range, PyObject *stop, PyObject *dtype)
 {
     if (!range_length(range, stop))
@@ -366,7 +375,9 @@ static PyObject *arange_make(Scope *scope, Range *range, PyObject *stop, PyObjec
         wanted.descr = descr_of_range(*range, stop);
     else if (!wanted_descr(&wanted, dtype))
         return nullptr;
-    return wanted.descr != nullptr ? finish_range(array_make(scope, wanted), *range) : nullptr;
+    if (wanted.descr == nullptr || !range_fits(wanted.descr))
+        return nullptr;
+    return finish_range(array_make(scope, wanted), *range);
 }
 
 static PyObject *scope_arange(PyObject *self, PyObject *args, PyObject *keywords)
