@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a program does wrong, or at the wrong time: the right exception, and nothing is lost."""
 import copy
+import dataclasses
 import functools
 import gc
 import os
@@ -111,9 +112,24 @@ def test_paths_that_are_no_text(tmp_path):
 
 
 def test_settings_by_what_is_no_name():
-    assert 3 not in tidepool.settings and None not in tidepool.settings
-    with pytest.raises(KeyError):
-        tidepool.settings[3]
+    for name in (3, None, "keeper\0", "keeper\0s", "\udc80"):
+        assert name not in tidepool.settings
+        with pytest.raises(KeyError):
+            tidepool.settings[name]
+    for name in ("keeper\0", "\udc80"):
+        with pytest.raises(KeyError):
+            tidepool.settings[name] = 1
+
+
+def test_sites_by_what_is_no_name(pool):
+    with pool.scope("misnamed"):
+        pass
+    site, = (one for one in tidepool.sites() if one.name == "misnamed")
+    for name in ("misnamed\0", "\udc80"):
+        other = dataclasses.replace(site, name=name)
+        for act in (lambda: other.pin("full"), other.unpin, other.reset):
+            with pytest.raises(KeyError):
+                act()
 
 
 def test_what_is_no_function_or_pool():

@@ -35,11 +35,27 @@ static nb::list settings_list()
     return out;
 }
 
-static double setting_get(const std::string &name)
+/* A name that something is to be found by. One that the library cannot be told is nothing's. */
+static const char *known_name(const nb::str &name)
+{
+    Py_ssize_t length = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
+    if (text != nullptr && strlen(text) == size_t(length))
+        return text;
+    PyErr_SetObject(PyExc_KeyError, name.ptr());
+    throw nb::python_error();
+}
+
+static double setting_get(const nb::str &name)
 {
     double value = 0;
-    check(tide_tune_get(name.c_str(), &value));
+    check(tide_tune_get(known_name(name), &value));
     return value;
+}
+
+static void setting_set(const nb::str &name, double value)
+{
+    check(tide_tune_set(known_name(name), value));
 }
 
 /* What is known of a site, with texts of its own: the site, and its texts, go with its module. */
@@ -114,9 +130,9 @@ static tide_tier tier_of(const std::string &name)
     throw nb::value_error("tier is 'full', 'table' or 'compiled'");
 }
 
-static tide_site *site_by_name(const std::string &name)
+static tide_site *site_by_name(const nb::str &name)
 {
-    tide_site *site = tide_site_find(name.c_str(), TIDE_KIND_SCOPE);
+    tide_site *site = tide_site_find(known_name(name), TIDE_KIND_SCOPE);
     if (site == nullptr)
         throw_error();
     return site;
@@ -185,22 +201,19 @@ void bind_steer(nb::module_ &m)
 {
     m.def("settings_list", &settings_list);
     m.def("setting_get", &setting_get, nb::arg("name"));
-    m.def(
-        "setting_set",
-        [](const std::string &name, double value) { check(tide_tune_set(name.c_str(), value)); },
-        nb::arg("name"), nb::arg("value"));
+    m.def("setting_set", &setting_set, nb::arg("name"), nb::arg("value"));
     m.def("sites_list", &sites_list);
     m.def(
         "site_pin",
-        [](const std::string &name, const std::string &tier) {
+        [](const nb::str &name, const std::string &tier) {
             check(tide_site_pin(site_by_name(name), tier_of(tier)));
         },
         nb::arg("name"), nb::arg("tier"));
     m.def(
-        "site_unpin", [](const std::string &name) { check(tide_site_unpin(site_by_name(name))); },
+        "site_unpin", [](const nb::str &name) { check(tide_site_unpin(site_by_name(name))); },
         nb::arg("name"));
     m.def(
-        "site_reset", [](const std::string &name) { check(tide_site_reset(site_by_name(name))); },
+        "site_reset", [](const nb::str &name) { check(tide_site_reset(site_by_name(name))); },
         nb::arg("name"));
     m.def("step", [] { check(step()); });
     m.def(
