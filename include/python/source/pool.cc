@@ -84,11 +84,20 @@ Site *site_here()
 
 /* ---- pools ---- */
 
+uint64_t thread_number()
+{
+    static uint64_t last;
+    static thread_local uint64_t mine;
+    if (mine == 0)
+        mine = ++last;
+    return mine;
+}
+
 bool pool_usable(const Pool *pool)
 {
     if (pool->pool == nullptr)
         PyErr_Format(stale_error, "pool '%s' is closed", pool->name.c_str());
-    else if (pool->owner != PyThread_get_thread_ident())
+    else if (pool->owner != thread_number())
         PyErr_Format(thread_error,
                      "pool '%s' belongs to another thread; make one for each, or call adopt()",
                      pool->name.c_str());
@@ -109,7 +118,7 @@ static tide_status pool_end(Pool &pool)
     tide_pool *ended = pool.pool;
     if (ended == nullptr)
         return TIDE_OK;
-    if (pool.owner != PyThread_get_thread_ident())
+    if (pool.owner != thread_number())
         (void)tide_pool_adopt(ended);
     if (!pool_settle_abandoned(&pool))
         return TIDE_ERROR_MEMORY; /* leaked rather than freed under somebody */
@@ -142,7 +151,7 @@ static void pool_init(Pool *self, const std::string &name, size_t limit_bytes, i
         throw nb::python_error();
     new (self) Pool();
     self->name = name;
-    self->owner = PyThread_get_thread_ident();
+    self->owner = thread_number();
     self->pool = tide_pool_create(&options);
     if (self->pool == nullptr) {
         self->~Pool();
@@ -167,7 +176,7 @@ static void pool_adopt(Pool &pool)
     if (pool.pool == nullptr)
         want_usable(pool);
     check(tide_pool_adopt(pool.pool));
-    pool.owner = PyThread_get_thread_ident();
+    pool.owner = thread_number();
 }
 
 static nb::dict pool_stats(const Pool &pool)
@@ -239,6 +248,9 @@ void bind_pool(nb::module_ &m)
         .def("check", &pool_check)
         .def_ro("name", &Pool::name)
         .def_prop_ro("closed", [](const Pool &pool) { return pool.pool == nullptr; })
+        .def_prop_ro(
+            "usable",
+            [](const Pool &pool) { return pool.pool != nullptr && pool.owner == thread_number(); })
         .def_prop_ro("depth", [](const Pool &pool) {
             want_usable(pool);
             return tide_pool_depth(pool.pool);

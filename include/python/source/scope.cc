@@ -176,7 +176,7 @@ static void scope_end_dropped(Scope *scope)
         return;
     PyObject *kind, *value, *trace;
     PyErr_Fetch(&kind, &value, &trace);
-    bool ours = scope->pool->owner == PyThread_get_thread_ident();
+    bool ours = scope->pool->owner == thread_number();
     if (ours && !scope_end(scope))
         PyErr_WriteUnraisable(nullptr);
     if (scope->state == scope_open)
@@ -294,7 +294,7 @@ static PyObject *scope_enter(PyObject *self, PyObject *)
         return Py_NewRef(self);
     PyObject *arrays = scope_frame(scope);
     /* What read the specs may have ended the scope, or given the pool away: then it is not ours. */
-    bool ours = scope->state == scope_open && scope->pool->owner == PyThread_get_thread_ident();
+    bool ours = scope->state == scope_open && scope->pool->owner == thread_number();
     if (arrays == nullptr && ours) {
         PyObject *kind, *value, *trace;
         PyErr_Fetch(&kind, &value, &trace);
