@@ -146,7 +146,7 @@ static Scope *scope_of(PyObject *self)
 
 static const char *const shape_names[] = {"shape", "dtype", "order", nullptr};
 
-/* (shape, dtype=float, order='C'), by hand: what parses for itself costs as much as the array. */
+/* (shape, dtype=None, order='C'), by hand: what parses for itself costs as much as the array. */
 static PyArrayObject *make_by_shape(PyObject *self, PyObject *const *given, Py_ssize_t count,
                                     PyObject *names)
 {
@@ -425,10 +425,10 @@ PyObject *array_of_spec(Scope *scope, PyObject *spec)
     }
 
 PyMethodDef array_methods[] = {
-    FAST(empty, "empty($self, shape, dtype=float, order='C')\n--\n\n"
-                "An array with arbitrary content."),
-    FAST(zeros, "zeros($self, shape, dtype=float, order='C')\n--\n\nAn array of zeros."),
-    FAST(ones, "ones($self, shape, dtype=float, order='C')\n--\n\nAn array of ones."),
+    FAST(empty, "empty($self, shape, dtype=None, order='C')\n--\n\n"
+                "An array with arbitrary content, of doubles where no dtype is given."),
+    FAST(zeros, "zeros($self, shape, dtype=None, order='C')\n--\n\nAn array of zeros."),
+    FAST(ones, "ones($self, shape, dtype=None, order='C')\n--\n\nAn array of ones."),
     WITH_KEYWORDS(full, "full($self, shape, fill_value, dtype=None, order='C')\n--\n\n"
                         "An array of one value."),
     WITH_KEYWORDS(arange, "arange($self, start, stop=None, step=None, dtype=None)\n--\n\n"

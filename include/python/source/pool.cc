@@ -239,22 +239,39 @@ void bind_pool(nb::module_ &m)
     nb::class_<Pool>(m, "Pool", nb::is_weak_referenceable(), "Memory for arrays of scopes.")
         .def("__init__", &pool_init, nb::arg("name") = "python", nb::arg("limit_bytes") = 0,
              nb::arg("check") = 0)
-        .def("scope", &pool_scope, nb::arg("name") = nb::none())
-        .def("frame", &pool_frame)
-        .def("close", &pool_close)
-        .def("adopt", &pool_adopt)
-        .def("stats", &pool_stats)
-        .def("trim", &pool_trim)
-        .def("check", &pool_check)
-        .def_ro("name", &Pool::name)
-        .def_prop_ro("closed", [](const Pool &pool) { return pool.pool == nullptr; })
+        .def("scope", &pool_scope, nb::arg("name") = nb::none(),
+             "A scope for a `with`. Its call site is the line that asks, or has the name given.")
+        .def(
+            "frame", &pool_frame,
+            "A scope and its arrays for a `with`, which gives the arrays as a tuple. Each argument "
+            "is a shape, or a pair of shape and dtype.")
+        .def("close", &pool_close,
+             "Gives its memory back, but for arrays that somebody holds: they stay good. "
+             "RuntimeError while scopes are open. The second time it does nothing.")
+        .def("adopt", &pool_adopt,
+             "Makes it the calling thread's. The one whose it was is refused from then on.")
+        .def("stats", &pool_stats,
+             "Counts of scopes, of arrays and of those pinned, that is, held when their scope "
+             "ended; bytes held, live, at the peak, and exported with pinned arrays.")
+        .def("trim", &pool_trim,
+             "Gives back what memory no array uses now. Returns how many bytes that were.")
+        .def("check", &pool_check,
+             "Looks through all that the pool keeps of itself; RuntimeError where something is "
+             "wrong. For tests.")
+        .def_ro("name", &Pool::name, "What messages call it.")
+        .def_prop_ro(
+            "closed", [](const Pool &pool) { return pool.pool == nullptr; }, "Was it closed?")
         .def_prop_ro(
             "usable",
-            [](const Pool &pool) { return pool.pool != nullptr && pool.owner == thread_number(); })
-        .def_prop_ro("depth", [](const Pool &pool) {
-            want_usable(pool);
-            return tide_pool_depth(pool.pool);
-        });
+            [](const Pool &pool) { return pool.pool != nullptr && pool.owner == thread_number(); },
+            "Is it open, and the calling thread's?")
+        .def_prop_ro(
+            "depth",
+            [](const Pool &pool) {
+                want_usable(pool);
+                return tide_pool_depth(pool.pool);
+            },
+            "How many scopes are open.");
 }
 
 } // namespace core

@@ -215,9 +215,12 @@ void bind_steer(nb::module_ &m)
     m.def(
         "site_reset", [](const nb::str &name) { check(tide_site_reset(site_by_name(name))); },
         nb::arg("name"));
-    m.def("step", [] { check(step()); });
     m.def(
-        "settle", [](int timeout_ms) { check(settle(timeout_ms)); }, nb::arg("timeout_ms") = 1000);
+        "step", [] { check(step()); },
+        "One round of learning, as the library's thread does them by itself.");
+    m.def(
+        "settle", [](int timeout_ms) { check(settle(timeout_ms)); }, nb::arg("timeout_ms") = 1000,
+        "Does rounds of learning until nothing is left to do. RuntimeError if that takes longer.");
     m.def(
         "profile_save", [](const nb::bytes &path) { profile_call(tide_profile_save, path); },
         nb::arg("path"));
