@@ -413,6 +413,37 @@ def test_a_child_does_not_wait_for_a_listener_of_its_parent():
 """) == "child 0\n"
 
 
+def test_settling_hears_signals_and_says_how_long_it_took():
+    """It has to wait here for the round of a thread whose listener does not come back."""
+    assert ends_while_telling("""
+    import signal
+    class Heard(Exception):
+        pass
+    def ring(*_):
+        raise Heard
+    inside, wake = threading.Event(), threading.Event()
+    def heard(event):
+        tidepool.on_event(None)
+        inside.set()
+        wake.wait()
+    tidepool.on_event(heard)
+    begin("there")
+    inside.wait()
+    for ms in (0, 30, 130):
+        try:
+            tidepool.settle(ms)
+        except RuntimeError as error:
+            print(error)
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        tidepool.settle(10**6)
+    except Heard:
+        print("heard")
+    wake.set()
+""") == "".join(f"something is still pending after {ms} ms\n" for ms in (0, 30, 130)) + "heard\n"
+
+
 def test_a_refused_subinterpreter_changes_nothing():
     told = program("""
         import numpy, tidepool

@@ -138,10 +138,30 @@ static tide_site *site_by_name(const nb::str &name)
     return site;
 }
 
-/* A handler of events may want the GIL, so a round is made without it. */
-static tide_status settle(int timeout_ms)
+enum { SIGNALS_MS = 100 }; /* how often signals are looked for while rounds are made */
+
+/* A signal's handler is the program's code; what it raises is thrown. */
+static void want_no_signal()
 {
-    return without_gil([=] { return tide_settle(timeout_ms); });
+    if (stopped_at_end(PyErr_CheckSignals) != 0)
+        throw nb::python_error();
+}
+
+/* A handler of events may want the GIL, so rounds are made without it. */
+static void settle(int timeout_ms)
+{
+    tide_status status;
+    int left = timeout_ms;
+    do {
+        int now = left < SIGNALS_MS ? left : SIGNALS_MS;
+        status = without_gil([=] { return tide_settle(now); });
+        want_no_signal();
+        left -= now;
+    } while (status == TIDE_ERROR_STATE && left > 0);
+    if (status != TIDE_ERROR_STATE)
+        return check(status);
+    PyErr_Format(PyExc_RuntimeError, "something is still pending after %d ms", timeout_ms);
+    throw nb::python_error();
 }
 
 static tide_status step()
@@ -218,9 +238,9 @@ void bind_steer(nb::module_ &m)
     m.def(
         "step", [] { check(step()); },
         "One round of learning, as the library's thread does them by itself.");
-    m.def(
-        "settle", [](int timeout_ms) { check(settle(timeout_ms)); }, nb::arg("timeout_ms") = 1000,
-        "Does rounds of learning until nothing is left to do. RuntimeError if that takes longer.");
+    m.def("settle", &settle, nb::arg("timeout_ms") = 1000,
+          "Does rounds of learning until nothing is left to do. RuntimeError if that takes "
+          "longer. Signals are heard meanwhile.");
     m.def(
         "profile_save", [](const nb::bytes &path) { profile_call(tide_profile_save, path); },
         nb::arg("path"));
