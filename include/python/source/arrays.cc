@@ -432,9 +432,11 @@ PyMethodDef array_methods[] = {
     WITH_KEYWORDS(full, "full($self, shape, fill_value, dtype=None, order='C')\n--\n\n"
                         "An array of one value."),
     WITH_KEYWORDS(arange, "arange($self, start, stop=None, step=None, dtype=None)\n--\n\n"
-                          "Evenly spaced values, as numpy.arange."),
+                          "Evenly spaced numbers, as numpy.arange. It has no ranges from one date "
+                          "to another: `copy` takes NumPy's."),
     WITH_KEYWORDS(empty_like, "empty_like($self, prototype, dtype=None)\n--\n\n"
-                              "An array of the same shape and order."),
+                              "An array of the same shape; in column order if the other one is, "
+                              "else in row order."),
     WITH_KEYWORDS(zeros_like, "zeros_like($self, prototype, dtype=None)\n--\n\n"
                               "The same, of zeros."),
     WITH_KEYWORDS(ones_like, "ones_like($self, prototype, dtype=None)\n--\n\nThe same, of ones."),
