@@ -6,6 +6,7 @@
 #include "core.h"
 
 #include "dlpack.h"
+#include "gil.h"
 
 #include <cstring>
 
@@ -177,6 +178,16 @@ static nb::object show(PyObject *capsule)
 }
 
 /* ---- asking a producer ---- */
+
+long dl_first_of(nb::handle pair)
+{
+    nb::object zero = nb::int_(0);
+    nb::object first = asked([&] { return PyObject_GetItem(pair.ptr(), zero.ptr()); });
+    long value = stopped_at_end([&] { return PyLong_AsLong(first.ptr()); });
+    if (value == -1 && PyErr_Occurred())
+        throw nb::python_error();
+    return value;
+}
 
 static nb::object member_of(nb::handle producer, const char *name)
 {
