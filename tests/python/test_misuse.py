@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a program does wrong, or at the wrong time: the right exception, and nothing is lost."""
 import copy
+import dataclasses
 import functools
 import gc
 import os
@@ -24,9 +25,13 @@ def pool():
     made.check()
 
 
+# Python says from 3.12 on that a process with threads should not fork; these mean to.
+NO_WORD_OF_FORKS = "ignore:This process:DeprecationWarning"
+
+
 def program(script):
     """In a process of its own, which ends well."""
-    done = subprocess.run([sys.executable, "-X", "dev", "-c", textwrap.dedent(script)], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-X", "dev", "-W", NO_WORD_OF_FORKS, "-c", textwrap.dedent(script)], capture_output=True, text=True,
                           timeout=100, check=False)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     return done.stdout + done.stderr
@@ -111,9 +116,24 @@ def test_paths_that_are_no_text(tmp_path):
 
 
 def test_settings_by_what_is_no_name():
-    assert 3 not in tidepool.settings and None not in tidepool.settings
-    with pytest.raises(KeyError):
-        tidepool.settings[3]
+    for name in (3, None, "keeper\0", "keeper\0s", "\udc80"):
+        assert name not in tidepool.settings
+        with pytest.raises(KeyError):
+            tidepool.settings[name]
+    for name in ("keeper\0", "\udc80"):
+        with pytest.raises(KeyError):
+            tidepool.settings[name] = 1
+
+
+def test_sites_by_what_is_no_name(pool):
+    with pool.scope("misnamed"):
+        pass
+    site, = (one for one in tidepool.sites() if one.name == "misnamed")
+    for name in ("misnamed\0", "\udc80"):
+        other = dataclasses.replace(site, name=name)
+        for act in (lambda: other.pin("full"), other.unpin, other.reset):
+            with pytest.raises(KeyError):
+                act()
 
 
 def test_what_is_no_function_or_pool():
@@ -233,6 +253,44 @@ def test_threads_that_settle_as_the_interpreter_ends():
     assert told == "ends\n"
 
 
+@pytest.mark.parametrize("call", ["tidepool.from_dlpack(it)", "tidepool.from_dlpack(buffer)", "buffers.acquire(it)",
+                                  "buffer.__dlpack__(max_version=pair)", "buffer.__dlpack__(dl_device=pair)",
+                                  "with pool.scope() as s: s.empty(it)", "with pool.frame(it): pass"])
+def test_threads_in_code_that_was_asked_as_the_interpreter_ends(call):
+    """There, too, Python ends them."""
+    for _ in range(2):
+        assert program(f"""
+            import threading, time, numpy, tidepool
+            class It:
+                def __index__(self):
+                    for _ in range(2000):
+                        pass
+                    return 1
+                def __getattr__(self, name):
+                    if name == "__dlpack_device__":
+                        return lambda: pair
+                    raise AttributeError(name)
+                def __dlpack__(self, **keywords):
+                    return buffer.__dlpack__(max_version=pair)
+            class Pair:
+                def __getitem__(self, at):
+                    return it.__index__()
+            buffers, it, pair = tidepool.Buffers(), It(), Pair()
+            buffer = buffers.acquire(10)
+            begun = threading.Semaphore(0)
+            def work():
+                pool = tidepool.Pool()
+                while True:
+                    {call}
+                    begun.release()
+            for _ in range(3):
+                threading.Thread(target=work, daemon=True).start()
+                begun.acquire()
+            time.sleep(0.05)
+            print("ends")
+        """) == "ends\n"
+
+
 # A thread uses so many new sites that one step tells of many events. `hold` keeps the GIL for a while.
 TELLING = """
     import atexit, ctypes, sys, threading, time
@@ -279,12 +337,19 @@ def test_the_interpreter_ends_as_a_thread_wants_to_tell():
 
 
 def test_a_thread_wants_to_tell_after_the_end_was_prepared():
+    """It has been there before: Python 3.12 starts none then."""
     for _ in range(3):
         assert ends_while_telling("""
+    go = threading.Event()
+    def wait():
+        go.wait()
+        work("after")
+    threading.Thread(target=wait, daemon=True).start()
     def last():
         tidepool.on_event(lambda event: None)
         sys.setswitchinterval(100)
-        begin("after")
+        go.set()
+        begun.wait()
         hold()
         print("ends")
     late.append(last)
@@ -359,21 +424,61 @@ def test_a_child_does_not_wait_for_a_listener_of_its_parent():
 """) == "child 0\n"
 
 
-def test_a_refused_subinterpreter_changes_nothing():
-    told = program("""
-        import numpy, tidepool
+def test_settling_hears_signals_and_says_how_long_it_took():
+    """It has to wait here for the round of a thread whose listener does not come back."""
+    assert ends_while_telling("""
+    import signal
+    class Heard(Exception):
+        pass
+    def ring(*_):
+        raise Heard
+    inside, wake = threading.Event(), threading.Event()
+    def heard(event):
+        tidepool.on_event(None)
+        inside.set()
+        wake.wait()
+    tidepool.on_event(heard)
+    begin("there")
+    inside.wait()
+    for ms in (0, 30, 130):
+        try:
+            tidepool.settle(ms)
+        except RuntimeError as error:
+            print(error)
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        tidepool.settle(10**6)
+    except Heard:
+        print("heard")
+    wake.set()
+""") == "".join(f"something is still pending after {ms} ms\n" for ms in (0, 30, 130)) + "heard\n"
+
+
+@pytest.mark.parametrize("first", ["main", "sub"])
+@pytest.mark.parametrize("kind", ["legacy", "isolated"])
+def test_a_refused_subinterpreter_changes_nothing(first, kind):
+    """Whoever imports first. Python 3.13 has two kinds; to 3.11 and 3.12 `isolated` is a bool."""
+    told = program(f"""
         try:
             import _xxsubinterpreters as interpreters
+            one = interpreters.create(isolated={kind == "isolated"})
         except ImportError:
             import _interpreters as interpreters
-        one = interpreters.create()
-        interpreters.run_string(one, "import warnings; warnings.simplefilter('ignore')\\ntry: import tidepool\\n"
-                                     "except ImportError as error: print('refused')")
+            one = interpreters.create("{kind}")
+        if "{first}" == "main":
+            import tidepool
+        for _ in range(2):
+            interpreters.run_string(one, "import warnings; warnings.simplefilter('ignore')\\ntry: import tidepool\\n"
+                                         "except ImportError as error: print('refused:', error)")
         interpreters.destroy(one)
+        import tidepool
         with tidepool.Pool().scope() as s:
             print(s.ones(3).sum())
     """)
-    assert "refused" in told and told.endswith("3.0\n"), told
+    lines = told.splitlines()
+    assert len(lines) == 3 and lines[2] == "3.0", told
+    assert all(line.startswith("refused:") and "subinterpreter" in line for line in lines[:2]), told
 
 
 def test_the_module_is_not_loaded_twice():

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 """What pip installed: doctests, stubs, files, names."""
 import doctest
+import inspect
 import os
 import pathlib
 import subprocess
 import sys
+import warnings
 
+import numpy
 import pytest
 
 import tidepool
@@ -33,11 +36,31 @@ def test_the_package_has_the_library_beside_it():
     assert not stager.exists() or os.access(stager, os.X_OK)
 
 
+def words_of(name, thing):
+    """Its documentation, without the signature that stands before it in what nanobind makes."""
+    text = thing.__doc__ or ""
+    return text.removeprefix(text.splitlines()[0]) if text.startswith(f"{name}(") else text
+
+
 def test_every_public_name_is_documented():
     for module in (tidepool, tidepool.numpy, tidepool.profile, tidepool.torch, tidepool.cupy):
         for name in module.__all__:
             if not name.startswith("_"):
-                assert getattr(module, name).__doc__, f"{module.__name__}.{name}"
+                assert words_of(name, getattr(module, name)).strip(), f"{module.__name__}.{name}"
+
+
+@pytest.mark.parametrize("kind", [tidepool.Pool, tidepool.Scope, tidepool.Buffers, tidepool.Buffer, tidepool.Site,
+                                  tidepool.Settings])
+def test_every_member_is_documented(kind):
+    members = [name for name in dir(kind) if not name.startswith("_") and name not in dir(list) + dir(dict)]
+    assert members
+    for name in members:
+        assert words_of(name, getattr(kind, name)).strip(), f"{kind.__name__}.{name}"
+
+
+def test_methods_that_make_arrays_show_their_arguments():
+    for name in ("empty", "zeros", "ones", "full", "arange", "empty_like", "zeros_like", "ones_like", "copy"):
+        assert len(inspect.signature(getattr(tidepool.Scope, name)).parameters) >= 2
 
 
 def test_the_package_is_typed():
@@ -60,6 +83,17 @@ def test_the_stubs_say_what_is_there(tmp_path):
                            "--allowlist", str(allowed), "--ignore-unused-allowlist"],
                           capture_output=True, text=True, timeout=100, cwd=tmp_path, check=False)
     assert done.returncode == 0 and "Success" in done.stdout, done.stdout
+
+
+def test_the_pages_scopes_warn_of_nothing():
+    page = pathlib.Path(__file__).parents[2] / "include/python/README.md"
+    program = page.read_text().split("## Scopes\n\n```python\n")[1].split("```")[0]
+    names = {"numpy": numpy, "data": [numpy.arange(9.0)] * 50, "total": 0, "n": 2, "m": 3, "k": 4}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exec(program, names)  # noqa: S102
+    assert names["pool"].stats()["scopes"] == 100 and names["pool"].stats()["pinned"] == 0
+    assert names["variance"](names["data"][0]) is None
 
 
 def test_the_benchmark_runs():

@@ -26,6 +26,14 @@ def in_thread(function):
     return result[0]
 
 
+def used_here(pool):
+    """What is raised when this thread uses the pool."""
+    try:
+        return pool.stats()
+    except tidepool.ThreadError as error:
+        return error
+
+
 def test_a_pool_is_used_again_without_allocating():
     with tidepool.Pool() as pool:
         for _ in range(3):
@@ -118,6 +126,24 @@ def test_each_thread_has_its_own_pool():
     assert tidepool.local() is ours
     assert in_thread(lambda: tidepool.local() is ours) is False
     assert ours in tidepool.pools()
+
+
+def test_a_thread_whose_own_pool_was_adopted_gets_another():
+    before = tidepool.local()
+    in_thread(before.adopt)
+    ours = tidepool.local()
+    assert ours is not before and ours is tidepool.local() and ours.usable and not before.usable
+    ours.close()
+    assert not ours.usable and tidepool.local() is not ours
+
+
+def test_a_later_thread_is_another_one():
+    """Though it may have the number that Python gave the one that has ended."""
+    for _ in range(20):
+        pool, first = in_thread(lambda: (tidepool.Pool("theirs"), threading.get_ident()))
+        error, second = in_thread(lambda: (used_here(pool), threading.get_ident()))
+        assert isinstance(error, tidepool.ThreadError), (first, second)
+        assert not pool.usable
 
 
 def test_pools_come_and_go_while_they_are_listed():

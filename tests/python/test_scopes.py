@@ -111,7 +111,8 @@ def test_a_frame_is_one_call(pool):
     (lambda s: s.empty(3, nonsense=1), TypeError), (lambda s: s.empty(3, shape=4), TypeError),
     (lambda s: s.empty(), TypeError), (lambda s: s.empty(1, "f4", "C", 1), TypeError),
     (lambda s: s.full(3, "x", "f4"), ValueError), (lambda s: s.arange(0, 1, 0), ZeroDivisionError),
-    (lambda s: s.arange(1e300), ValueError), (lambda s: s.empty(3, "S"), ValueError)])
+    (lambda s: s.arange(3, dtype=("f4", 2)), TypeError), (lambda s: s.arange(2, dtype="S3"), TypeError),
+    (lambda s: s.arange(1, dtype=[("a", "i4")]), TypeError), (lambda s: s.arange(1e300), ValueError), (lambda s: s.empty(3, "S"), ValueError)])
 def test_bad_input_raises_and_loses_nothing(pool, call, error):
     with pool.scope() as s:
         with pytest.raises(error):
@@ -310,6 +311,19 @@ def test_a_scope_that_is_dropped_open_is_ended(pool):
     del s
     assert pool.depth == 0 and pool.stats()["pinned"] == 1
     assert (a == 4).all()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_scopes_that_nest_deeper_than_a_stack_are_dropped(pool, closed):
+    """Each has the one around it. Of these one array is kept."""
+    opened = [pool.scope("deep").__enter__() for _ in range(200_000)]
+    kept = opened[-1].full(10, 4.0)
+    while closed and pool.depth:
+        opened[pool.depth - 1].__exit__(None, None, None)
+    innermost = opened.pop()
+    del opened
+    del innermost
+    assert pool.depth == 0 and (kept == 4).all() and pool.stats()["pinned"] == 1
 
 
 def test_a_generator_that_is_suspended_in_a_scope(pool):

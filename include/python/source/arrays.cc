@@ -146,7 +146,7 @@ static Scope *scope_of(PyObject *self)
 
 static const char *const shape_names[] = {"shape", "dtype", "order", nullptr};
 
-/* (shape, dtype=float, order='C'), by hand: what parses for itself costs as much as the array. */
+/* (shape, dtype=None, order='C'), by hand: what parses for itself costs as much as the array. */
 static PyArrayObject *make_by_shape(PyObject *self, PyObject *const *given, Py_ssize_t count,
                                     PyObject *names)
 {
@@ -352,6 +352,15 @@ static PyArray_Descr *descr_of_range(const Range &range, PyObject *stop)
     return descr;
 }
 
+/* Of texts, records, and types that are arrays themselves, NumPy has no ranges either. */
+static bool range_fits(PyArray_Descr *descr)
+{
+    if (!PyTypeNum_ISFLEXIBLE(descr->type_num))
+        return true;
+    PyErr_SetString(PyExc_TypeError, "arange: this dtype has no ranges");
+    return false;
+}
+
 static PyObject *arange_make(Scope *scope, Range *range, PyObject *stop, PyObject *dtype)
 {
     if (!range_length(range, stop))
@@ -366,7 +375,9 @@ static PyObject *arange_make(Scope *scope, Range *range, PyObject *stop, PyObjec
         wanted.descr = descr_of_range(*range, stop);
     else if (!wanted_descr(&wanted, dtype))
         return nullptr;
-    return wanted.descr != nullptr ? finish_range(array_make(scope, wanted), *range) : nullptr;
+    if (wanted.descr == nullptr || !range_fits(wanted.descr))
+        return nullptr;
+    return finish_range(array_make(scope, wanted), *range);
 }
 
 static PyObject *scope_arange(PyObject *self, PyObject *args, PyObject *keywords)
@@ -414,16 +425,18 @@ PyObject *array_of_spec(Scope *scope, PyObject *spec)
     }
 
 PyMethodDef array_methods[] = {
-    FAST(empty, "empty($self, shape, dtype=float, order='C')\n--\n\n"
-                "An array with arbitrary content."),
-    FAST(zeros, "zeros($self, shape, dtype=float, order='C')\n--\n\nAn array of zeros."),
-    FAST(ones, "ones($self, shape, dtype=float, order='C')\n--\n\nAn array of ones."),
+    FAST(empty, "empty($self, shape, dtype=None, order='C')\n--\n\n"
+                "An array with arbitrary content, of doubles where no dtype is given."),
+    FAST(zeros, "zeros($self, shape, dtype=None, order='C')\n--\n\nAn array of zeros."),
+    FAST(ones, "ones($self, shape, dtype=None, order='C')\n--\n\nAn array of ones."),
     WITH_KEYWORDS(full, "full($self, shape, fill_value, dtype=None, order='C')\n--\n\n"
                         "An array of one value."),
     WITH_KEYWORDS(arange, "arange($self, start, stop=None, step=None, dtype=None)\n--\n\n"
-                          "Evenly spaced values, as numpy.arange."),
+                          "Evenly spaced numbers, as numpy.arange. It has no ranges from one date "
+                          "to another: `copy` takes NumPy's."),
     WITH_KEYWORDS(empty_like, "empty_like($self, prototype, dtype=None)\n--\n\n"
-                              "An array of the same shape and order."),
+                              "An array of the same shape; in column order if the other one is, "
+                              "else in row order."),
     WITH_KEYWORDS(zeros_like, "zeros_like($self, prototype, dtype=None)\n--\n\n"
                               "The same, of zeros."),
     WITH_KEYWORDS(ones_like, "ones_like($self, prototype, dtype=None)\n--\n\nThe same, of ones."),

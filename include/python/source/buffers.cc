@@ -160,7 +160,7 @@ static void capsule_delete(PyObject *capsule)
 
 static bool is_true(nb::handle object)
 {
-    int value = PyObject_IsTrue(object.ptr());
+    int value = stopped_at_end([=] { return PyObject_IsTrue(object.ptr()); });
     if (value < 0)
         throw nb::python_error();
     return value != 0;
@@ -258,7 +258,7 @@ static void buffers_init(Buffers *self, const std::string &name, const std::stri
 /* A number that no size can be is taken for the largest, which is too much, or the smallest. */
 static Buffer *buffers_acquire(Buffers &buffers, nb::object nbytes, bool zeroed)
 {
-    Py_ssize_t bytes = PyNumber_AsSsize_t(nbytes.ptr(), nullptr);
+    Py_ssize_t bytes = stopped_at_end([&] { return PyNumber_AsSsize_t(nbytes.ptr(), nullptr); });
     if (bytes == -1 && PyErr_Occurred())
         throw nb::python_error();
     if (bytes < 0)
@@ -297,7 +297,8 @@ void bind_buffers(nb::module_ &m)
                                   {Py_bf_releasebuffer, reinterpret_cast<void *>(buffer_put)},
                                   {0, nullptr}};
     nb::class_<Buffer>(m, "Buffer", nb::type_slots(slots), "Memory with a lifetime of its own.")
-        .def("release", &buffer_release)
+        .def("release", &buffer_release,
+             "Gives it back. BufferError while arrays or views use it, StaleError the second time.")
         .def("__enter__", &buffer_enter)
         .def("__exit__", &buffer_exit)
         .def("__len__", [](const Buffer &buffer) { return buffer.asked; })
@@ -306,17 +307,29 @@ void bind_buffers(nb::module_ &m)
              nb::arg("copy") = nb::none())
         .def("__dlpack_device__",
              [](const Buffer &) { return nb::make_tuple(int(TIDE_DL_CPU), 0); })
-        .def_ro("nbytes", &Buffer::asked)
-        .def_ro("capacity", &Buffer::bytes)
-        .def_prop_ro("released", [](const Buffer &buffer) { return !buffer.instance; });
-    nb::class_<Buffers>(m, "Buffers", "A cache of buffers, which all threads may use.")
+        .def_ro("nbytes", &Buffer::asked, "How many bytes were asked for.")
+        .def_ro("capacity", &Buffer::bytes, "How many bytes it takes in the cache.")
+        .def_prop_ro(
+            "released", [](const Buffer &buffer) { return !buffer.instance; },
+            "Was it given back?");
+    nb::class_<Buffers>(
+        m, "Buffers",
+        "A cache of buffers, which all threads may use. policy: what sizes are rounded "
+        "up to, 'steps' (by a quarter at most), 'powers' (of two) or 'list' (1 KiB, "
+        "4 KiB and so on, few and large). bytes_max: most bytes that are cached, 0 "
+        "for the setting `buffers_bytes`.")
         .def("__init__", &buffers_init, nb::arg("name") = "buffers", nb::arg("policy") = "steps",
              nb::arg("bytes_max") = 0)
-        .def("acquire", &buffers_acquire, nb::arg("nbytes"), nb::arg("zeroed") = false)
-        .def("stats", &buffers_stats)
-        .def("trim",
-             [](Buffers &buffers) { return tide_buffers_trim(buffers.instance->buffers, 0).bytes; })
-        .def_ro("name", &Buffers::name);
+        .def("acquire", &buffers_acquire, nb::arg("nbytes"), nb::arg("zeroed") = false,
+             "A buffer of at least so many bytes, zeroed or with arbitrary content.")
+        .def("stats", &buffers_stats,
+             "Counts of hits, misses and releases; buffers and bytes that are live and cached; the "
+             "most bytes at once; shares of acquires that hit, and of bytes that nobody asked for.")
+        .def(
+            "trim",
+            [](Buffers &buffers) { return tide_buffers_trim(buffers.instance->buffers, 0).bytes; },
+            "Gives all cached memory back to the system. Returns how many bytes that were.")
+        .def_ro("name", &Buffers::name, "What messages call it.");
 }
 
 } // namespace core

@@ -70,8 +70,8 @@ struct Hold {
 struct Scope;
 
 struct Pool {
-    tide_pool *pool = nullptr; /* NULL: closed */
-    unsigned long owner = 0;
+    tide_pool *pool = nullptr;  /* NULL: closed */
+    uint64_t owner = 0;         /* thread_number() of whose it is                             */
     Scope *innermost = nullptr; /* of the open scopes; each holds the one around it           */
     Hold *abandoned = nullptr;  /* of scopes that were dropped open and could not end then    */
     bool levels_left = false;   /* such scopes' levels are still open                         */
@@ -83,6 +83,9 @@ struct Pool {
     Pool &operator=(const Pool &) = delete;
     ~Pool();
 };
+
+/* The calling thread's. No other thread of the process ever has it: Python's own go to later threads. */
+uint64_t thread_number();
 
 /* May this thread use the pool? Else an exception is set. */
 bool pool_usable(const Pool *pool);

@@ -6,6 +6,7 @@
 #include "core.h"
 
 #include "dlpack.h"
+#include "gil.h"
 
 #include <cstring>
 
@@ -178,10 +179,32 @@ static nb::object show(PyObject *capsule)
 
 /* ---- asking a producer ---- */
 
-/* Producers that are older know fewer arguments; one that knows `copy` makes none. */
-static nb::object ask(nb::handle producer)
+long dl_first_of(nb::handle pair)
 {
-    nb::object offer = producer.attr("__dlpack__");
+    nb::object zero = nb::int_(0);
+    nb::object first = asked([&] { return PyObject_GetItem(pair.ptr(), zero.ptr()); });
+    long value = stopped_at_end([&] { return PyLong_AsLong(first.ptr()); });
+    if (value == -1 && PyErr_Occurred())
+        throw nb::python_error();
+    return value;
+}
+
+static nb::object member_of(nb::handle producer, const char *name)
+{
+    PyObject *found = stopped_at_end([=] { return PyObject_GetAttrString(producer.ptr(), name); });
+    if (found == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        throw nb::type_error("the object has no __dlpack__ and __dlpack_device__");
+    }
+    if (found == nullptr)
+        throw nb::python_error();
+    return nb::steal(found);
+}
+
+/* Producers that are older know fewer arguments; one that knows `copy` makes none. */
+static nb::object offer_of(const nb::object &offer)
+{
+    nb::tuple none = nb::make_tuple();
     nb::tuple version = nb::make_tuple(int(TIDE_DL_MAJOR), int(TIDE_DL_MINOR));
     for (int arguments = 2; arguments >= 0; arguments--) {
         nb::dict keywords;
@@ -190,7 +213,7 @@ static nb::object ask(nb::handle producer)
         if (arguments > 1)
             keywords["copy"] = false;
         try {
-            return offer(**keywords);
+            return asked([&] { return PyObject_Call(offer.ptr(), none.ptr(), keywords.ptr()); });
         } catch (nb::python_error &error) {
             if (arguments == 0 || !error.matches(PyExc_TypeError))
                 throw;
@@ -203,10 +226,10 @@ static nb::object from_dlpack(nb::handle producer)
 {
     if (PyCapsule_CheckExact(producer.ptr()))
         return show(producer.ptr());
-    if (!nb::hasattr(producer, "__dlpack__") || !nb::hasattr(producer, "__dlpack_device__"))
-        throw nb::type_error("the object has no __dlpack__ and __dlpack_device__");
-    want_host(dl_first_of(producer.attr("__dlpack_device__")()));
-    nb::object capsule = ask(producer);
+    nb::object offer = member_of(producer, "__dlpack__");
+    nb::object where = member_of(producer, "__dlpack_device__");
+    want_host(dl_first_of(asked([&] { return PyObject_CallNoArgs(where.ptr()); })));
+    nb::object capsule = offer_of(offer);
     return show(capsule.ptr());
 }
 

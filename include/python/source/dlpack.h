@@ -21,14 +21,7 @@ struct tide_dl_old {
 constexpr const char *dl_capsule = "dltensor_versioned", *dl_capsule_old = "dltensor";
 
 /* The first number of a pair that another library gives. */
-inline long dl_first_of(nb::handle pair)
-{
-    nb::object first = nb::steal(PyObject_GetItem(pair.ptr(), nb::int_(0).ptr()));
-    long value = first.is_valid() ? PyLong_AsLong(first.ptr()) : -1;
-    if (value == -1 && PyErr_Occurred())
-        throw nb::python_error();
-    return value;
-}
+long dl_first_of(nb::handle pair);
 
 } // namespace core
 

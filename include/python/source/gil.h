@@ -11,7 +11,10 @@
 
 #include <Python.h>
 #include <cxxabi.h>
+#include <nanobind/nanobind.h>
 #include <unistd.h>
+
+namespace nb = nanobind;
 
 namespace core
 {
@@ -31,6 +34,16 @@ template <typename Call> auto stopped_at_end(Call call)
     } catch (abi::__forced_unwind &) {
         gil_stop_thread();
     }
+}
+
+/* What a function of Python's C API gives that may run code of the program: a new reference. All that
+ * nanobind calls asks in this way, for none of its frames may be unwound. */
+template <typename Call> nb::object asked(Call call)
+{
+    PyObject *result = stopped_at_end(call);
+    if (result == nullptr)
+        throw nb::python_error();
+    return nb::steal(result);
 }
 
 inline PyGILState_STATE gil_take()

@@ -44,11 +44,49 @@ static const char *refusal()
     return nullptr;
 }
 
-PyMODINIT_FUNC PyInit__core()
+static bool refuse()
 {
     const char *why = refusal();
-    if (why == nullptr)
-        return tidepool_init_core();
-    PyErr_SetString(PyExc_ImportError, why);
+    if (why != nullptr)
+        PyErr_SetString(PyExc_ImportError, why);
+    return why != nullptr;
+}
+
+/* As Python makes one itself, in the interpreter that imports it. Nothing has changed until then. */
+static PyObject *module_create(PyObject *spec, PyModuleDef *)
+{
+    PyObject *name = refuse() ? nullptr : PyObject_GetAttrString(spec, "name");
+    PyObject *made = name != nullptr ? PyModule_NewObject(name) : nullptr;
+    Py_XDECREF(name);
+    return made;
+}
+
+/* nanobind's definition, but that each module is asked for here. */
+static PyObject *definition_of(const PyModuleDef *nanobinds)
+{
+    static PyModuleDef definition;
+    static std::vector<PyModuleDef_Slot> slots;
+    if (slots.empty()) {
+        definition = *nanobinds;
+        definition.m_base = PyModuleDef_HEAD_INIT;
+        slots.push_back({Py_mod_create, reinterpret_cast<void *>(module_create)});
+        for (PyModuleDef_Slot *slot = nanobinds->m_slots; slot->slot != 0; slot++)
+            slots.push_back(*slot);
+        slots.push_back({});
+        definition.m_slots = slots.data();
+    }
+    return PyModuleDef_Init(&definition);
+}
+
+/* Python 3.13 calls this in the main interpreter, whichever one imports the module. So nobody is
+ * refused here. */
+PyMODINIT_FUNC PyInit__core()
+{
+    PyObject *made = tidepool_init_core();
+    if (made == nullptr)
+        return nullptr;
+    if (PyObject_TypeCheck(made, &PyModuleDef_Type))
+        return definition_of(reinterpret_cast<PyModuleDef *>(made));
+    PyErr_SetString(PyExc_ImportError, "tidepool was built with a nanobind before 3");
     return nullptr;
 }

@@ -84,11 +84,20 @@ Site *site_here()
 
 /* ---- pools ---- */
 
+uint64_t thread_number()
+{
+    static uint64_t last;
+    static thread_local uint64_t mine;
+    if (mine == 0)
+        mine = ++last;
+    return mine;
+}
+
 bool pool_usable(const Pool *pool)
 {
     if (pool->pool == nullptr)
         PyErr_Format(stale_error, "pool '%s' is closed", pool->name.c_str());
-    else if (pool->owner != PyThread_get_thread_ident())
+    else if (pool->owner != thread_number())
         PyErr_Format(thread_error,
                      "pool '%s' belongs to another thread; make one for each, or call adopt()",
                      pool->name.c_str());
@@ -109,7 +118,7 @@ static tide_status pool_end(Pool &pool)
     tide_pool *ended = pool.pool;
     if (ended == nullptr)
         return TIDE_OK;
-    if (pool.owner != PyThread_get_thread_ident())
+    if (pool.owner != thread_number())
         (void)tide_pool_adopt(ended);
     if (!pool_settle_abandoned(&pool))
         return TIDE_ERROR_MEMORY; /* leaked rather than freed under somebody */
@@ -142,7 +151,7 @@ static void pool_init(Pool *self, const std::string &name, size_t limit_bytes, i
         throw nb::python_error();
     new (self) Pool();
     self->name = name;
-    self->owner = PyThread_get_thread_ident();
+    self->owner = thread_number();
     self->pool = tide_pool_create(&options);
     if (self->pool == nullptr) {
         self->~Pool();
@@ -167,7 +176,7 @@ static void pool_adopt(Pool &pool)
     if (pool.pool == nullptr)
         want_usable(pool);
     check(tide_pool_adopt(pool.pool));
-    pool.owner = PyThread_get_thread_ident();
+    pool.owner = thread_number();
 }
 
 static nb::dict pool_stats(const Pool &pool)
@@ -230,19 +239,39 @@ void bind_pool(nb::module_ &m)
     nb::class_<Pool>(m, "Pool", nb::is_weak_referenceable(), "Memory for arrays of scopes.")
         .def("__init__", &pool_init, nb::arg("name") = "python", nb::arg("limit_bytes") = 0,
              nb::arg("check") = 0)
-        .def("scope", &pool_scope, nb::arg("name") = nb::none())
-        .def("frame", &pool_frame)
-        .def("close", &pool_close)
-        .def("adopt", &pool_adopt)
-        .def("stats", &pool_stats)
-        .def("trim", &pool_trim)
-        .def("check", &pool_check)
-        .def_ro("name", &Pool::name)
-        .def_prop_ro("closed", [](const Pool &pool) { return pool.pool == nullptr; })
-        .def_prop_ro("depth", [](const Pool &pool) {
-            want_usable(pool);
-            return tide_pool_depth(pool.pool);
-        });
+        .def("scope", &pool_scope, nb::arg("name") = nb::none(),
+             "A scope for a `with`. Its call site is the line that asks, or has the name given.")
+        .def(
+            "frame", &pool_frame,
+            "A scope and its arrays for a `with`, which gives the arrays as a tuple. Each argument "
+            "is a shape, or a pair of shape and dtype.")
+        .def("close", &pool_close,
+             "Gives its memory back, but for arrays that somebody holds: they stay good. "
+             "RuntimeError while scopes are open. The second time it does nothing.")
+        .def("adopt", &pool_adopt,
+             "Makes it the calling thread's. The one whose it was is refused from then on.")
+        .def("stats", &pool_stats,
+             "Counts of scopes, of arrays and of those pinned, that is, held when their scope "
+             "ended; bytes held, live, at the peak, and exported with pinned arrays.")
+        .def("trim", &pool_trim,
+             "Gives back what memory no array uses now. Returns how many bytes that were.")
+        .def("check", &pool_check,
+             "Looks through all that the pool keeps of itself; RuntimeError where something is "
+             "wrong. For tests.")
+        .def_ro("name", &Pool::name, "What messages call it.")
+        .def_prop_ro(
+            "closed", [](const Pool &pool) { return pool.pool == nullptr; }, "Was it closed?")
+        .def_prop_ro(
+            "usable",
+            [](const Pool &pool) { return pool.pool != nullptr && pool.owner == thread_number(); },
+            "Is it open, and the calling thread's?")
+        .def_prop_ro(
+            "depth",
+            [](const Pool &pool) {
+                want_usable(pool);
+                return tide_pool_depth(pool.pool);
+            },
+            "How many scopes are open.");
 }
 
 } // namespace core

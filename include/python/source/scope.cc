@@ -169,22 +169,43 @@ static void scope_abandon(Scope *scope)
     scope_unlink(scope, scope_ended);
 }
 
+/* Nobody has it any more, or only who calls this. */
+static void scope_end_dropped(Scope *scope)
+{
+    if (scope->state != scope_open)
+        return;
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    bool ours = scope->pool->owner == thread_number();
+    if (ours && !scope_end(scope))
+        PyErr_WriteUnraisable(nullptr);
+    if (scope->state == scope_open)
+        scope_abandon(scope);
+    PyErr_Restore(kind, value, trace);
+}
+
+/* Takes the reference. Scopes that go with it do so one after the other: each within the dealloc of
+ * the one inside would need a stack as deep as they nest. */
+static void scope_let_go(PyObject *self)
+{
+    while (self != nullptr && Py_REFCNT(self) == 1) {
+        Scope *scope = reinterpret_cast<Scope *>(self);
+        scope_end_dropped(scope);
+        PyObject *outer = scope->outer;
+        scope->outer = nullptr;
+        Py_DECREF(self);
+        self = outer;
+    }
+    Py_XDECREF(self);
+}
+
 static void scope_dealloc(PyObject *self)
 {
     Scope *scope = reinterpret_cast<Scope *>(self);
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    if (scope->state == scope_open) {
-        PyObject *kind, *value, *trace;
-        PyErr_Fetch(&kind, &value, &trace);
-        bool ours = scope->pool->owner == PyThread_get_thread_ident();
-        if (ours && !scope_end(scope))
-            PyErr_WriteUnraisable(nullptr);
-        if (scope->state == scope_open)
-            scope_abandon(scope);
-        PyErr_Restore(kind, value, trace);
-    }
-    Py_XDECREF(scope->outer);
+    scope_end_dropped(scope);
+    scope_let_go(scope->outer);
     Py_XDECREF(scope->specs);
     Py_DECREF(scope->pool_object);
     PyObject_GC_Del(self);
@@ -273,7 +294,7 @@ static PyObject *scope_enter(PyObject *self, PyObject *)
         return Py_NewRef(self);
     PyObject *arrays = scope_frame(scope);
     /* What read the specs may have ended the scope, or given the pool away: then it is not ours. */
-    bool ours = scope->state == scope_open && scope->pool->owner == PyThread_get_thread_ident();
+    bool ours = scope->state == scope_open && scope->pool->owner == thread_number();
     if (arrays == nullptr && ours) {
         PyObject *kind, *value, *trace;
         PyErr_Fetch(&kind, &value, &trace);

@@ -35,11 +35,27 @@ static nb::list settings_list()
     return out;
 }
 
-static double setting_get(const std::string &name)
+/* A name that something is to be found by. One that the library cannot be told is nothing's. */
+static const char *known_name(const nb::str &name)
+{
+    Py_ssize_t length = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
+    if (text != nullptr && strlen(text) == size_t(length))
+        return text;
+    PyErr_SetObject(PyExc_KeyError, name.ptr());
+    throw nb::python_error();
+}
+
+static double setting_get(const nb::str &name)
 {
     double value = 0;
-    check(tide_tune_get(name.c_str(), &value));
+    check(tide_tune_get(known_name(name), &value));
     return value;
+}
+
+static void setting_set(const nb::str &name, double value)
+{
+    check(tide_tune_set(known_name(name), value));
 }
 
 /* What is known of a site, with texts of its own: the site, and its texts, go with its module. */
@@ -114,18 +130,38 @@ static tide_tier tier_of(const std::string &name)
     throw nb::value_error("tier is 'full', 'table' or 'compiled'");
 }
 
-static tide_site *site_by_name(const std::string &name)
+static tide_site *site_by_name(const nb::str &name)
 {
-    tide_site *site = tide_site_find(name.c_str(), TIDE_KIND_SCOPE);
+    tide_site *site = tide_site_find(known_name(name), TIDE_KIND_SCOPE);
     if (site == nullptr)
         throw_error();
     return site;
 }
 
-/* A handler of events may want the GIL, so a round is made without it. */
-static tide_status settle(int timeout_ms)
+enum { SIGNALS_MS = 100 }; /* how often signals are looked for while rounds are made */
+
+/* A signal's handler is the program's code; what it raises is thrown. */
+static void want_no_signal()
 {
-    return without_gil([=] { return tide_settle(timeout_ms); });
+    if (stopped_at_end(PyErr_CheckSignals) != 0)
+        throw nb::python_error();
+}
+
+/* A handler of events may want the GIL, so rounds are made without it. */
+static void settle(int timeout_ms)
+{
+    tide_status status;
+    int left = timeout_ms;
+    do {
+        int now = left < SIGNALS_MS ? left : SIGNALS_MS;
+        status = without_gil([=] { return tide_settle(now); });
+        want_no_signal();
+        left -= now;
+    } while (status == TIDE_ERROR_STATE && left > 0);
+    if (status != TIDE_ERROR_STATE)
+        return check(status);
+    PyErr_Format(PyExc_RuntimeError, "something is still pending after %d ms", timeout_ms);
+    throw nb::python_error();
 }
 
 static tide_status step()
@@ -185,26 +221,26 @@ void bind_steer(nb::module_ &m)
 {
     m.def("settings_list", &settings_list);
     m.def("setting_get", &setting_get, nb::arg("name"));
-    m.def(
-        "setting_set",
-        [](const std::string &name, double value) { check(tide_tune_set(name.c_str(), value)); },
-        nb::arg("name"), nb::arg("value"));
+    m.def("setting_set", &setting_set, nb::arg("name"), nb::arg("value"));
     m.def("sites_list", &sites_list);
     m.def(
         "site_pin",
-        [](const std::string &name, const std::string &tier) {
+        [](const nb::str &name, const std::string &tier) {
             check(tide_site_pin(site_by_name(name), tier_of(tier)));
         },
         nb::arg("name"), nb::arg("tier"));
     m.def(
-        "site_unpin", [](const std::string &name) { check(tide_site_unpin(site_by_name(name))); },
+        "site_unpin", [](const nb::str &name) { check(tide_site_unpin(site_by_name(name))); },
         nb::arg("name"));
     m.def(
-        "site_reset", [](const std::string &name) { check(tide_site_reset(site_by_name(name))); },
+        "site_reset", [](const nb::str &name) { check(tide_site_reset(site_by_name(name))); },
         nb::arg("name"));
-    m.def("step", [] { check(step()); });
     m.def(
-        "settle", [](int timeout_ms) { check(settle(timeout_ms)); }, nb::arg("timeout_ms") = 1000);
+        "step", [] { check(step()); },
+        "One round of learning, as the library's thread does them by itself.");
+    m.def("settle", &settle, nb::arg("timeout_ms") = 1000,
+          "Does rounds of learning until nothing is left to do. RuntimeError if that takes "
+          "longer. Signals are heard meanwhile.");
     m.def(
         "profile_save", [](const nb::bytes &path) { profile_call(tide_profile_save, path); },
         nb::arg("path"));

@@ -112,13 +112,14 @@ def pools() -> list[Pool]:
 
 
 def local() -> Pool:
-    """The calling thread's own pool. It ends with the thread.
+    """The calling thread's own pool. It ends with the thread. Where another thread has adopted it, or it
+    was closed, this one gets a new one.
 
     >>> local() is local()
     True
     """
     pool = getattr(_mine, "pool", None)
-    if pool is None or pool.closed:
+    if pool is None or not pool.usable:
         pool = _mine.pool = Pool(threading.current_thread().name)
     return pool
 
