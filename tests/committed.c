@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What a system that counts strictly takes for used (Linux: overcommit_memory is 2, and whatever may
- * be written counts, MAP_NORESERVE or not): of what is reserved only what is opened.
+/* What a system that counts strictly takes for used (Linux: overcommit_memory is 2, and whatever
+ * may be written counts, MAP_NORESERVE or not): of what is reserved only what is opened.
  *
  *   test-committed             the library behaves as on such a system; what may be written is
  *                              counted. So any system shows it
- *   test-committed strictly    as root: makes the system one for the while, and counts what it does */
+ *   test-committed strictly    as root: makes the system one for the while, and counts what it does
+ */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -177,8 +177,8 @@ enum { WORKERS = 4, POOLS_OF_EACH = 16, TYPES = 6, POOLS = WORKERS * POOLS_OF_EA
 
 static int work_ends;
 
-/* All that changes what is listed: first uses of types, new slots, growth, exchanges, levels, trims,
- * hand-overs to the thread itself. */
+/* All that changes what is listed: first uses of types, new slots, growth, exchanges, levels,
+ * trims, hand-overs to the thread itself. */
 static void work_once(tide_pool *pool, size_t turn)
 {
     TIDE_SCOPE_TYPES(pool, double, int32_t);

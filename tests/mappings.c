@@ -30,7 +30,8 @@ static void *write_when_told(void *nothing)
     return nothing;
 }
 
-/* Maps a page as the dynamic linker does: nobody sees the call. It lies there if nothing else does. */
+/* Maps a page as the dynamic linker does: nobody sees the call. It lies there if nothing else does.
+ */
 static uint64_t *map_unseen(char *at)
 {
     long got = syscall(SYS_mmap, at, PAGE, MAPS_READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

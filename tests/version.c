@@ -34,8 +34,8 @@ static void headers_of_other_versions_are_refused(void **state)
     assert_non_null(strstr(tide_error_message(), tide_version()));
 }
 
-/* A member that is added takes its room from what is kept for it: programs that were compiled before
- * go on to work. */
+/* A member that is added takes its room from what is kept for it: programs that were compiled
+ * before go on to work. */
 _Static_assert(sizeof(tide_pool_options) == 80 + 64, "pools");
 _Static_assert(sizeof(tide_pool_statistics) == 120 + 64, "what pools hold");
 _Static_assert(sizeof(tide_buffers_options) == 64 + 64, "buffers");

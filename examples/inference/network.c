@@ -147,7 +147,7 @@ void network_join(network *n, const network *other, tide_pool *pool)
     memcpy(n->bias, other->bias, sizeof n->bias);
 }
 
-/* ---- a step ----------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------- */
 
 /* What goes in lives from the upload to the download, across scopes: a buffer. A graph has the same
  * ones at each launch. */

@@ -101,8 +101,8 @@ static void run(const options *o)
 
 /* ---- options ---- */
 
-/* A trial times both plans and adopts the faster one: where no clock may decide, there is none. Code
- * is shown whether it would pay in these few seconds or not. */
+/* A trial times both plans and adopts the faster one: where no clock may decide, there is none.
+ * Code is shown whether it would pay in these few seconds or not. */
 static bool settle_settings(const options *o)
 {
     bool by_hand = o->by_hand || o->steps != 0;

@@ -12,9 +12,9 @@
  * Work that is queued on the stream from the call on may use the memory; released memory goes to
  * the next owner behind the work that was queued on the stream before. The host waits for neither.
  *
- * After somebody has reset the device (cudaDeviceReset) each call fails, TIDE_ERROR_DEVICE, until all
- * that was handed out before has been given back; its contents are gone. The next call then opens the
- * device anew, if nobody else in the process has it open.
+ * After somebody has reset the device (cudaDeviceReset) each call fails, TIDE_ERROR_DEVICE, until
+ * all that was handed out before has been given back; its contents are gone. The next call then
+ * opens the device anew, if nobody else in the process has it open.
  *
  * NULL with a message (tide_error_message) on failure. Any thread. */
 #ifndef TIDEPOOL_ADAPTORS_H

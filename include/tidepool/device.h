@@ -135,11 +135,11 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
  * mode, and CUDA has no question whether another thread's stream is captured. The library makes it
  * only where no event is left to wait for: for what a pool gives up or had imported whose stream
  * was destroyed before it, or is captured then, at once or when what was put off goes
- * (tide_device_close; a shortage of memory is one such moment); where streams declared for a pool were destroyed or refuse events;
- * and for a pool on the per-thread default stream that another thread adopts. It does not while any
- * pool of the device has begun a capture, nor while a stream is captured that is ordered with the
- * legacy one, which the driver tells. So only a capture on a non-blocking stream that no pool was
- * told of can be ended. */
+ * (tide_device_close; a shortage of memory is one such moment); where streams declared for a pool
+ * were destroyed or refuse events; and for a pool on the per-thread default stream that another
+ * thread adopts. It does not while any pool of the device has begun a capture, nor while a stream
+ * is captured that is ordered with the legacy one, which the driver tells. So only a capture on a
+ * non-blocking stream that no pool was told of can be ended. */
 typedef struct tide_capture tide_capture;
 
 /* From now on the pool notes which memory it hands out, and until tide_capture_end it gives none

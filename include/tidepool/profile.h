@@ -32,9 +32,9 @@ typedef struct tide_profile_pattern {
     int64_t words[TIDE_PATTERN_WORDS];
 } tide_profile_pattern;
 
-/* Bytes: of a frame, an acquire and an array what was asked for; of a scope an upper bound: the most
- * that each of its slots was asked for since the pool last gave memory back, the only length that is
- * kept of them (at a check level: what was asked for). Files leave them out. */
+/* Bytes: of a frame, an acquire and an array what was asked for; of a scope an upper bound: the
+ * most that each of its slots was asked for since the pool last gave memory back, the only length
+ * that is kept of them (at a check level: what was asked for). Files leave them out. */
 typedef struct tide_site_profile {
     uint64_t scopes;        /* uses observed                                                  */
     uint64_t other;         /* touches of types for which the profile had no room             */

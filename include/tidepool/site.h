@@ -184,8 +184,7 @@ typedef struct tide_site_information {
     uint64_t id;   /* number of the site in its process, in the order in which sites became known,
                           from 1: none had it before. 0: not known yet                              */
     double use_ns; /* of one use by the plan in force, estimated; 0: nobody knows               */
-    bool
-        use_measured; /* by a trial; else it is a model                                            */
+    bool use_measured; /* by a trial; else it is a model */
     uint32_t rival_count;
     tide_site_rival rivals[TIDE_TIER_COMPILED]; /* the other tiers of which something is known */
     uint32_t shape_count; /* of an array's compiled plan: as type_count; else 0                  */

@@ -344,9 +344,9 @@ void tide_keeper_wanted(void)
         tide_round_run_without_thread();
 }
 
-/* To make a thread takes longer than any scope: where no use may be late, it is done where a pool is
- * made and not inside the use that fills the first window. Not unless the program says so: many a
- * process is better off with one thread. */
+/* To make a thread takes longer than any scope: where no use may be late, it is done where a pool
+ * is made and not inside the use that fills the first window. Not unless the program says so: many
+ * a process is better off with one thread. */
 static void keeper_start_early(void)
 {
     enum { FROM_THE_FIRST_POOL = 2 };

@@ -263,7 +263,8 @@ static struct timespec round_in_ms(long ms)
 
 /* Locked. Waits for another thread's round to be over, or to be one that is not waited for: outside
  * in the linker, whose lock this thread may have, if a constructor called exit; or for too long in
- * a listener, which may never return. If a third thread took it over there is nothing else to do. */
+ * a listener, which may never return. If a third thread took it over there is nothing else to do.
+ */
 static void round_wait_to_close(void)
 {
     struct timespec until = round_in_ms(LISTENER_MS);

@@ -119,7 +119,8 @@ static bool socket_is_new(int folder, const char *name)
 }
 
 /* A process that executes another program may have taken its name anew since it was asked. So the
- * name is put aside first: what is there then is asked again, and given back if somebody listens. */
+ * name is put aside first: what is there then is asked again, and given back if somebody listens.
+ */
 static void socket_remove_dead(int folder, const char *name)
 {
     char aside[NAME_ROOM];

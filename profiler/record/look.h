@@ -25,9 +25,9 @@ typedef struct tide_look {
 
 /* Calls `visit` with facts where a connection was made, then with events, gaps, facts and code as a
  * record has them. False where the process gives no good answer, or `visit` says so: `client.error`
- * says why, `code` is what a command ends with, the connection is closed, and the next look tries anew, for the process may have executed another
- * program. That one's facts, which have another "since_ns", come before its events, and those from
- * the first on. */
+ * says why, `code` is what a command ends with, the connection is closed, and the next look tries
+ * anew, for the process may have executed another program. That one's facts, which have another
+ * "since_ns", come before its events, and those from the first on. */
 bool tide_look_once(tide_look *look, tide_record_visit *visit, void *user);
 
 void tide_look_end(tide_look *look);

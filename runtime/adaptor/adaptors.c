@@ -19,8 +19,8 @@ enum { DEVICES = 64, YIELDS_MAX = 10000 };
  *
  * Who uses the instance counts itself first (`inside`), then looks; who ends it takes it away
  * first, then waits until nobody else is inside. All is sequentially consistent, so one of the two
- * sees the other. Who wants memory meanwhile (`renewing`) fails, and opens none. Who gives some back
- * has none: it is looked at first, and a lost device hands out no more. */
+ * sees the other. Who wants memory meanwhile (`renewing`) fails, and opens none. Who gives some
+ * back has none: it is looked at first, and a lost device hands out no more. */
 typedef struct adaptor {
     tide_device *device; /* set before the buffers; of one name it is always the same */
     tide_buffers *buffers;
@@ -88,7 +88,8 @@ static tide_buffers *adaptor_enter(adaptor *of)
     return __atomic_load_n(&of->buffers, __ATOMIC_SEQ_CST);
 }
 
-/* Calls on a lost device are short. Not for ever, though: functions of the program may run in one. */
+/* Calls on a lost device are short. Not for ever, though: functions of the program may run in one.
+ */
 static bool adaptor_is_alone(const adaptor *of)
 {
     for (int i = 0; i < YIELDS_MAX; i++) {

@@ -92,8 +92,7 @@ typedef struct tide_buffer_record {
     uint32_t next;       /* in a list of the depot                           */
     uint16_t key;        /* atomic, as is the next: who asks with an old handle may read it */
     uint16_t bucket;
-    void *
-        owner; /* atomic: the magazine of the thread that acquired it, to compare with; NULL: none */
+    void *owner; /* atomic: the magazine of the thread that acquired it, to compare with, or NULL */
 } __attribute__((aligned(64))) tide_buffer_record;
 
 _Static_assert(sizeof(tide_buffer_record) == 64, "a record is one cache line");

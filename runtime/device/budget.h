@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of devices other than the host: counted for each device, limited, and asked for of the
- * program where there is none. Pinned and managed memory is not counted, and asked for all the same.
- * The host has a limit of the process instead (runtime/device/limit.h). */
+ * program where there is none. Pinned and managed memory is not counted, and asked for all the
+ * same. The host has a limit of the process instead (runtime/device/limit.h). */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_BUDGET_H
 #define TIDEPOOL_RUNTIME_DEVICE_BUDGET_H
 

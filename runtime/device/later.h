@@ -3,9 +3,9 @@
  * now: a graph is captured, and the wait would end that. The stream that could have ordered it is
  * gone. It is put off, and goes by a later call that may wait.
  *
- * A capture that no pool has noted, on a non-blocking stream, is not known: the wait ends it. Nothing
- * else would do. The stream is gone, so neither it nor an event of it can be asked; the context can be
- * marked (cuCtxRecordEvent), which ends captures all the same.
+ * A capture that no pool has noted, on a non-blocking stream, is not known: the wait ends it.
+ * Nothing else would do. The stream is gone, so neither it nor an event of it can be asked; the
+ * context can be marked (cuCtxRecordEvent), which ends captures all the same.
  *
  * Only TIDE_ERROR_STATE puts off. After any other failed wait the device is lost, or the process
  * exits, or nobody can tell when a wait would succeed: then it goes at once. */

@@ -7,8 +7,8 @@
  *   tide-stepped   it learns, one step every 256 scopes
  *   tide-keeper    it learns by the keeper, whose rounds are 10 ms apart
  *
- * A change is over when the site runs a plan that saves the two types of the phase and no others: how
- * many scopes and nanoseconds that took, of those changes after which it came about at all. */
+ * A change is over when the site runs a plan that saves the two types of the phase and no others:
+ * how many scopes and nanoseconds that took, of those changes after which it came about at all. */
 #include "phase.h"
 #include "compiled.h"
 

@@ -282,9 +282,9 @@ static void *work(void *argument)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* AddressSanitizer's allocator does not make its locks anew at a fork: a child whose parent's thread
- * was in there waits for ever as it allocates (seen in LLVM 14). And who looks for leaks finds in a
- * child what threads that it does not have were just making. */
+/* AddressSanitizer's allocator does not make its locks anew at a fork: a child whose parent's
+ * thread was in there waits for ever as it allocates (seen in LLVM 14). And who looks for leaks
+ * finds in a child what threads that it does not have were just making. */
 static bool forks_are_for_all(void)
 {
 #if defined(__SANITIZE_ADDRESS__)

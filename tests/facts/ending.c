@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Ends as it is told: by returning, by exit in a thread, in a handler of events, in a hook of buffers
- * or of a pool, in a child; or by _exit. Or once its standard input has ended; or says at the very
- * end how often the library has written. */
+/* Ends as it is told: by returning, by exit in a thread, in a handler of events, in a hook of
+ * buffers or of a pool, in a child; or by _exit. Or once its standard input has ended; or says at
+ * the very end how often the library has written. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

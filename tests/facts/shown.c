@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes the document of facts, then what the API says of the same, a line for each; then events. */
+/* Writes the document of facts, then what the API says of the same, a line for each; then events.
+ */
 #include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>

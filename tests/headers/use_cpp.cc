@@ -6,7 +6,7 @@
 
 #include <tidepool/memory_resource.h>
 
-#ifdef TIDE_MEMORY_RESOURCE // CCCL is in the search path: tests/device/cuda/resource.cc says the rest
+#ifdef TIDE_MEMORY_RESOURCE // CCCL is there: tests/device/cuda/resource.cc
 static_assert(tidepool::device_resource::alignment_max >= 64, "");
 #endif
 

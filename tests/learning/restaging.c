@@ -181,7 +181,8 @@ static unsigned count_reason(const char *words)
     return count;
 }
 
-/* Where nothing can be seen of sleepers: as with a pool whose thread neither sleeps nor comes by. */
+/* Where nothing can be seen of sleepers: as with a pool whose thread neither sleeps nor comes by.
+ */
 static void a_pool_that_nobody_uses_bounds_what_is_compiled_until_it_is_used(void **state)
 {
     (void)state;

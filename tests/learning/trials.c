@@ -74,8 +74,8 @@ static int trial_setup(void **state)
 
 static const char on_trial[] = "compiled; on trial";
 
-/* Until the trial is open; none of its uses has been made. Before it is compiled the site has all of
- * its first windows, which would interrupt the trial. */
+/* Until the trial is open; none of its uses has been made. Before it is compiled the site has all
+ * of its first windows, which would interrupt the trial. */
 static void open_trial(const use *u)
 {
     need_stager();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A fuzzer of requests. An input is an edit of a good one: which (a byte), where (a byte), how many
- * bytes go (a byte), and what comes instead. Whatever comes gets an answer that is a line of JSON, and
- * what the library is asked for is something that it can be asked for. */
+ * bytes go (a byte), and what comes instead. Whatever comes gets an answer that is a line of JSON,
+ * and what the library is asked for is something that it can be asked for. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>

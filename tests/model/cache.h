@@ -58,8 +58,8 @@ void soft_check(struct soft *soft);
 /* Takes the limits away. */
 void soft_end(const struct soft *soft);
 
-/* How often in this process a buffer was acquired that was to be zero, of memory that had been used;
- * how often the program was asked. */
+/* How often in this process a buffer was acquired that was to be zero, of memory that had been
+ * used; how often the program was asked. */
 uint64_t cache_zeroed(void);
 uint64_t soft_asked_ever(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What it does to make a live array longer: its elements stay, it moves only if it must, and what has
- * no memory of its own in the pool is refused. */
+/* What it does to make a live array longer: its elements stay, it moves only if it must, and what
+ * has no memory of its own in the pool is refused. */
 #include <stdlib.h>
 #include <string.h>
 

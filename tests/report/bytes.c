@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bytes all|windows: uses sites of each kind that acquires, and says what of: "NAME USES BYTES". Every use
- * is observed, or those in the windows of learning. */
+/* bytes all|windows: uses sites of each kind that acquires, and says what of: "NAME USES BYTES".
+ * Every use is observed, or those in the windows of learning. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A fuzzer of records. An input is an edit of a good one: where (two bytes), how many bytes go (two),
- * and what comes instead. Reading ends, says what is wrong in one line, and what is made of it is
- * whole. */
+/* A fuzzer of records. An input is an edit of a good one: where (two bytes), how many bytes go
+ * (two), and what comes instead. Reading ends, says what is wrong in one line, and what is made of
+ * it is whole. */
 #define _GNU_SOURCE
 #include <jansson.h>
 #include <stdint.h>

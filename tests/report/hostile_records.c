@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hostile_records SAMPLE: records that are cut, changed and mixed up, by a fixed seed. Whatever comes,
- * reading ends, says what is wrong in one line, and what is made of it is whole JSON. */
+/* hostile_records SAMPLE: records that are cut, changed and mixed up, by a fixed seed. Whatever
+ * comes, reading ends, says what is wrong in one line, and what is made of it is whole JSON. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -156,7 +156,8 @@ static void counters_do_not_go_back_with_a_module(void **state)
     tide_metrics_memory_free(memory);
 }
 
-/* A reset of the site forgets its profile, and a process that executes nothing else stays the same. */
+/* A reset of the site forgets its profile, and a process that executes nothing else stays the same.
+ */
 static void what_may_go_back_is_no_counter(void **state)
 {
     tide_metrics_memory *memory = tide_metrics_memory_new();

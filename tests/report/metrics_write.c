@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program writes its own metrics: they are what its pools say, also of a thread that has ended. */
+/* A program writes its own metrics: they are what its pools say, also of a thread that has ended.
+ */
 #define _GNU_SOURCE
 #include <locale.h>
 #include <pthread.h>

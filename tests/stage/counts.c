@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What orders take, in counts: contexts of libgccjit, functions that it compiles, processes, and who
- * starts them. A stager is handed three orders of sixteen sites: of one form; of that form again,
- * under other names; of sixteen other forms. */
+/* What orders take, in counts: contexts of libgccjit, functions that it compiles, processes, and
+ * who starts them. A stager is handed three orders of sixteen sites: of one form; of that form
+ * again, under other names; of sixteen other forms. */
 #include "support.h"
 
 #include <inttypes.h>

@@ -108,8 +108,8 @@ static void test_scope_kept(void **state)
     expect_counts(SCOPE, 1, 0);
 }
 
-/* A level that has not saved a scope's types saves them when a second scope asks: once, for all scopes
- * inside it. */
+/* A level that has not saved a scope's types saves them when a second scope asks: once, for all
+ * scopes inside it. */
 static void test_scope_in_a_level(void **state)
 {
     tide_scope scope, inner;

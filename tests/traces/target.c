@@ -54,7 +54,8 @@ static bool target_learns(void)
     return tide_learning_stats(&learning) == TIDE_OK && learning.compiled > 0;
 }
 
-/* Does the site run its code, and not a plan that observes it? Then that is the code to look for. */
+/* Does the site run its code, and not a plan that observes it? Then that is the code to look for.
+ */
 static bool target_runs_code(void)
 {
     Dl_info info;
@@ -90,8 +91,8 @@ static void target_learn(tide_pool *pool)
 
 /* ---- memory ------------------------------------------------------------------------------- */
 
-/* A pool that meets its limit, and is trimmed; buffers for which there is no memory, until what they
- * cached is given back. */
+/* A pool that meets its limit, and is trimmed; buffers for which there is no memory, until what
+ * they cached is given back. */
 static void target_press(tide_buffers *buffers)
 {
     tide_pool *pool =

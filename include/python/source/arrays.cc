@@ -53,8 +53,8 @@ static bool size_of(const Wanted &wanted, size_t *items)
     return true;
 }
 
-/* Whether the scope is open is asked here, last: what converts arguments may run code of the program
- * that ends it. */
+/* Whether the scope is open is asked here, last: what converts arguments may run code of the
+ * program that ends it. */
 static PyArrayObject *array_make(Scope *scope, const Wanted &wanted)
 {
     size_t items = 0;

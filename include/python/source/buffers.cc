@@ -78,8 +78,8 @@ static nb::object buffer_enter(nb::handle_t<Buffer> self)
     return nb::borrow(self);
 }
 
-/* An exception that is under way says more than that views are still there: its frames may have them.
- * Then the buffer goes with the last of them. */
+/* An exception that is under way says more than that views are still there: its frames may have
+ * them. Then the buffer goes with the last of them. */
 static void buffer_exit(Buffer &buffer, nb::args error)
 {
     bool failing = error.size() > 0 && !error[0].is_none();

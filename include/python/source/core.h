@@ -84,7 +84,8 @@ struct Pool {
     ~Pool();
 };
 
-/* The calling thread's. No other thread of the process ever has it: Python's own go to later threads. */
+/* The calling thread's. No other thread of the process ever has it: Python's own go to later
+ * threads. */
 uint64_t thread_number();
 
 /* May this thread use the pool? Else an exception is set. */

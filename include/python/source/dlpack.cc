@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays of other libraries as NumPy arrays on the same memory, by DLPack.
  *
- * A producer gives a capsule with a tensor. Renaming the capsule takes the tensor over; from then on it
- * is ours to give back, by its deleter, once. What gives it back is the base of the array. */
+ * A producer gives a capsule with a tensor. Renaming the capsule takes the tensor over; from then
+ * on it is ours to give back, by its deleter, once. What gives it back is the base of the array. */
 #include "core.h"
 
 #include "dlpack.h"
@@ -78,7 +78,8 @@ static void want_shown(const tide_dl_tensor &tensor)
     throw nb::python_error();
 }
 
-/* Bytes from one element to the next in each dimension. Tensors without strides are in row order. */
+/* Bytes from one element to the next in each dimension. Tensors without strides are in row order.
+ */
 struct Layout {
     npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
     bool empty = false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Who listens to events of learning; and the interpreter's end, which waits for who is being told.
  *
- * A thread that tells has the library's round, for which the process waits as it ends. So it must be
- * back from Python before the interpreter goes, or not go there any more. Who tells counts itself and
- * then reads `ending`; the end sets `ending` and then reads the count. All of this is sequentially
- * consistent, so:
+ * A thread that tells has the library's round, for which the process waits as it ends. So it must
+ * be back from Python before the interpreter goes, or not go there any more. Who tells counts
+ * itself and then reads `ending`; the end sets `ending` and then reads the count. All of this is
+ * sequentially consistent, so:
  *
  *  1. whom the end does not count sees `ending`, and does not ask for the GIL;
  *  2. whom it counts it waits for, without the GIL, until the listener is back.

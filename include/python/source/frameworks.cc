@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What PyTorch and CuPy call for device memory. Both take whatever address they get, so a failure has
- * to be an exception: NULL would be a tensor at address 0. */
+/* What PyTorch and CuPy call for device memory. Both take whatever address they get, so a failure
+ * has to be an exception: NULL would be a tensor at address 0. */
 #include "core.h"
 
 #include <exception>

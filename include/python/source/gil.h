@@ -3,9 +3,9 @@
  *
  * At its end Python ends each other thread that wants the GIL by pthread_exit (before 3.14), which
  * unwinds the stack: through nanobind's functions, of which none may throw, so the process would
- * abort. Such a thread is stopped where it is instead, as Python 3.14 does it: its daemon threads have
- * no more to do. It holds no lock of the library there. It may have the library's round only where a
- * listener to events is told, and for that the end waits (events.cc). */
+ * abort. Such a thread is stopped where it is instead, as Python 3.14 does it: its daemon threads
+ * have no more to do. It holds no lock of the library there. It may have the library's round only
+ * where a listener to events is told, and for that the end waits (events.cc). */
 #ifndef TIDEPOOL_PYTHON_GIL_H
 #define TIDEPOOL_PYTHON_GIL_H
 
@@ -25,8 +25,8 @@ namespace core
         pause();
 }
 
-/* What `call` returns. If the interpreter ends the thread in there, it is stopped here: frames of C++
- * further in are unwound before, so they should have no destructors. */
+/* What `call` returns. If the interpreter ends the thread in there, it is stopped here: frames of
+ * C++ further in are unwound before, so they should have no destructors. */
 template <typename Call> auto stopped_at_end(Call call)
 {
     try {
@@ -36,8 +36,8 @@ template <typename Call> auto stopped_at_end(Call call)
     }
 }
 
-/* What a function of Python's C API gives that may run code of the program: a new reference. All that
- * nanobind calls asks in this way, for none of its frames may be unwound. */
+/* What a function of Python's C API gives that may run code of the program: a new reference. All
+ * that nanobind calls asks in this way, for none of its frames may be unwound. */
 template <typename Call> nb::object asked(Call call)
 {
     PyObject *result = stopped_at_end(call);

@@ -11,7 +11,8 @@ static int import_numpy()
 
 static bool loaded; /* The module's types are the process's. */
 
-/* nanobind's own function, by another name: it changes what the module has that is loaded already. */
+/* nanobind's own function, by another name: it changes what the module has that is loaded already.
+ */
 #define PyInit__core tidepool_init_core
 NB_MODULE(_core, m)
 {
@@ -52,7 +53,8 @@ static bool refuse()
     return why != nullptr;
 }
 
-/* As Python makes one itself, in the interpreter that imports it. Nothing has changed until then. */
+/* As Python makes one itself, in the interpreter that imports it. Nothing has changed until then.
+ */
 static PyObject *module_create(PyObject *spec, PyModuleDef *)
 {
     PyObject *name = refuse() ? nullptr : PyObject_GetAttrString(spec, "name");

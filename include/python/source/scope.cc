@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Scopes, and what keeps their arrays from dangling.
  *
- * The base of each array is a Hold, and the scope has a reference to it, too. Views, memoryviews and
- * consumers of DLPack hold the array, which holds its base. So when the scope ends, a Hold with one
- * reference is of an array that is gone; its memory goes back with the rewind. A Hold with more is of
- * an array that somebody still has: its memory is exported first, so it leaves the pool, and comes
- * back when the Hold dies. */
+ * The base of each array is a Hold, and the scope has a reference to it, too. Views, memoryviews
+ * and consumers of DLPack hold the array, which holds its base. So when the scope ends, a Hold with
+ * one reference is of an array that is gone; its memory goes back with the rewind. A Hold with more
+ * is of an array that somebody still has: its memory is exported first, so it leaves the pool, and
+ * comes back when the Hold dies. */
 #include "core.h"
 
 #include <algorithm>
@@ -155,8 +155,9 @@ static bool scope_end(Scope *scope)
     return true;
 }
 
-/* It is dropped and cannot end: another thread's collector did it, and the pool is not this thread's
- * to rewind, or there is no memory. Its arrays stay where they are until the owner rewinds. */
+/* It is dropped and cannot end: another thread's collector did it, and the pool is not this
+ * thread's to rewind, or there is no memory. Its arrays stay where they are until the owner
+ * rewinds. */
 static void scope_abandon(Scope *scope)
 {
     Pool *pool = scope->pool;

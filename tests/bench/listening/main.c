@@ -4,10 +4,10 @@
  *   tidepool-listening                            seven rounds of half a second, 2000 attaches each
  *   tidepool-listening --rounds 3 --ms 100 --attaches 500
  *
- * One thread runs scopes and takes the time of each block of them. The phases of a round: no socket;
- * a socket and nobody; a client that asks for the facts each second; one that connects and hangs up
- * as fast as it is let in; one that also reads the facts each time. Printed are medians over the rounds. A
- * percentile is of the blocks of a phase. */
+ * One thread runs scopes and takes the time of each block of them. The phases of a round: no
+ * socket; a socket and nobody; a client that asks for the facts each second; one that connects and
+ * hangs up as fast as it is let in; one that also reads the facts each time. Printed are medians
+ * over the rounds. A percentile is of the blocks of a phase. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -139,7 +139,7 @@ static uint64_t run_larson(const pattern *p, pattern_user *u, uint64_t operation
     return u->rounds * u->each * p->threads;
 }
 
-/* ---- one thread, all blocks, then none -------------------------------------------------------- */
+/* ---- one thread, all blocks, then none ------------------------------------------------------- */
 
 /* The same sizes in the same order each time, smallest and largest among them; released in
  * reverse. */
@@ -181,7 +181,7 @@ static uint64_t run_pairs(const pattern *p, pattern_user *u, uint64_t operations
     return operations;
 }
 
-/* ---- one thread acquires, another releases ---------------------------------------------------- */
+/* ---- one thread acquires, another releases --------------------------------------------------- */
 
 static void *pattern_drain(void *argument)
 {
@@ -215,7 +215,7 @@ static uint64_t run_pipe(const pattern *p, pattern_user *u, uint64_t operations)
     return operations;
 }
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 

@@ -550,7 +550,8 @@ static void a_declaration_from_before_a_capture_may_end_inside(void **state)
     }
 }
 
-/* No event can be queued behind what a stream did before its capture began, nor may anybody wait. */
+/* No event can be queued behind what a stream did before its capture began, nor may anybody wait.
+ */
 static void a_declared_stream_that_is_captured_leaves_its_pool_unordered(void **state)
 {
     (void)state;

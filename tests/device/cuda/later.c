@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool's stream is gone while a graph is captured: nothing orders what its work uses, and the host
- * may not wait. All that the pool gives up goes when the capture is over, and not before. The same
- * holds for buffers whose memory no stream gives back. A shortage, of any kind of memory, takes it. */
+/* A pool's stream is gone while a graph is captured: nothing orders what its work uses, and the
+ * host may not wait. All that the pool gives up goes when the capture is over, and not before. The
+ * same holds for buffers whose memory no stream gives back. A shortage, of any kind of memory,
+ * takes it. */
 #define _GNU_SOURCE
 #include "support.h"
 

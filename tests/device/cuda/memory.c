@@ -118,7 +118,8 @@ static bench start_without_pools(uint32_t seed)
 
 /* ---- where there is none -------------------------------------------------------------------- */
 
-/* What another stream gives back is not there yet: the driver refuses, and has it a moment later. */
+/* What another stream gives back is not there yet: the driver refuses, and has it a moment later.
+ */
 static void a_device_without_memory_waits_for_what_is_on_its_way(void **unused)
 {
     (void)unused;

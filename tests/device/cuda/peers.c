@@ -89,8 +89,8 @@ static void pools_of_one_device_copy_too_and_others_are_refused(void **unused)
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
-/* The copy is queued, and the source's stream does not come after it: then it is over when the error
- * is returned. */
+/* The copy is queued, and the source's stream does not come after it: then it is over when the
+ * error is returned. */
 static void a_copy_that_nothing_follows_is_waited_for(void **unused)
 {
     (void)unused;

@@ -17,7 +17,7 @@
 
 enum { BYTES = 10000, BEFORE = 3, AFTER = 4, SECONDS = 60, UNSUPPORTED = 801, OWN = 201 };
 
-/* ---- the other process ------------------------------------------------------------------------ */
+/* ---- the other process ----------------------------------------------------------------------- */
 
 #define PEER_TRY(condition)                                                              \
     do {                                                                                 \
@@ -28,8 +28,8 @@ enum { BYTES = 10000, BEFORE = 3, AFTER = 4, SECONDS = 60, UNSUPPORTED = 801, OW
         }                                                                                \
     } while (0)
 
-/* The device is lost, or reset, while memory is open twice: nothing there can be ended any more, and
- * each close lets go of the device all the same, but no more often than it was opened. */
+/* The device is lost, or reset, while memory is open twice: nothing there can be ended any more,
+ * and each close lets go of the device all the same, but no more often than it was opened. */
 static int peer_of_lost(const char *how, const tide_ipc_memory *memory)
 {
     bench b = bench_start(9);
@@ -127,7 +127,7 @@ static void peer_end(const peer *one)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- buffers and slots ------------------------------------------------------------------------ */
+/* ---- buffers and slots ----------------------------------------------------------------------- */
 
 static tide_buffers *ipc_on(const bench *b)
 {
@@ -270,7 +270,7 @@ static void streams_order_them_as_others(void **unused)
     }
 }
 
-/* ---- what may not be -------------------------------------------------------------------------- */
+/* ---- what may not be ------------------------------------------------------------------------- */
 
 /* The fake knows: the driver's documentation calls it undefined. */
 static void what_others_have_open_is_not_freed(void **unused)

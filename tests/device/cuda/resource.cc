@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Buffers as a memory resource of CCCL, on the fake driver: it has what the concepts ask for, by each
-// spelling of CCCL; streams order the memory, the host does not wait; what comes back is used again.
-// Compiled with -DCONCEPTS_ONLY by other compilers, for other versions of CCCL (resource-compilers).
+// Buffers as a memory resource of CCCL, on the fake driver: it has what the concepts ask for, by
+// each spelling of CCCL; streams order the memory, the host does not wait; what comes back is used
+// again. Compiled with -DCONCEPTS_ONLY by other compilers, for other versions of CCCL
+// (resource-compilers).
 #include <tidepool/memory_resource.h>
 
 #ifndef TIDE_MEMORY_RESOURCE

@@ -134,8 +134,8 @@ void *fake_see(const void *device_memory);
 /* The host itself reads or writes memory now: pinned memory that a copy may still be using, say. */
 void fake_host_uses(void *data, size_t bytes, bool writes);
 
-/* This has just been handed out for use on the stream: a hazard if work uses it that the stream does
- * not come after. Not for a stream that is captured. */
+/* This has just been handed out for use on the stream: a hazard if work uses it that the stream
+ * does not come after. Not for a stream that is captured. */
 void fake_handed_out(void *stream, void *data, size_t bytes);
 
 void fake_order(void *before, void *after); /* as a program orders two streams */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hazards: random programs of pools, buffers, exports and graphs on four streams of the fake driver,
- * whose work happens late and in any order that it may. See world.h for what is checked. */
+/* hazards: random programs of pools, buffers, exports and graphs on four streams of the fake
+ * driver, whose work happens late and in any order that it may. See world.h for what is checked. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -51,7 +51,7 @@ bool program_run(const program *p, enum plant plant, char wrong[400])
     return wrong[0] == '\0';
 }
 
-/* ---- in a process of its own -------------------------------------------------------------------- */
+/* ---- in a process of its own ----------------------------------------------------------------- */
 
 static bool trial_fails(const program *p, enum plant plant, char wrong[400])
 {
@@ -103,7 +103,7 @@ static int report(program *p, enum plant plant, char wrong[400])
     return 1;
 }
 
-/* ---- many ---------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 enum { BATCH = 50 };
 

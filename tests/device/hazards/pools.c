@@ -30,7 +30,7 @@ static bool passed(const pool *p, tide_status status)
     return status == TIDE_OK;
 }
 
-/* ---- pools ------------------------------------------------------------------------------------ */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 void pools_open(int i, int stream, uint8_t how)
 {
@@ -96,7 +96,7 @@ void step_pool(const step *s)
         pools_open(i, stream, s->c);
 }
 
-/* ---- levels ----------------------------------------------------------------------------------- */
+/* ---- levels ---------------------------------------------------------------------------------- */
 
 void step_enter(const step *s)
 {
@@ -159,7 +159,7 @@ void step_declare(const step *s)
         own->members |= 1u << on;
 }
 
-/* ---- arrays ----------------------------------------------------------------------------------- */
+/* ---- arrays ---------------------------------------------------------------------------------- */
 
 static size_t size_of(uint8_t b)
 {
@@ -313,7 +313,7 @@ void step_transfer(const step *s)
     memset(host, 0xEE, c->bytes); /* an upload has what it needs */
 }
 
-/* ---- what is given back ------------------------------------------------------------------------ */
+/* ---- what is given back ---------------------------------------------------------------------- */
 
 /* What was on the pool's stream is over for the host. */
 static tide_status wait_and_look(const pool *p)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A random program of a device's uses, as steps of four bytes {code, a, b, c}. Every string of bytes
- * means something: a step that makes no sense when its turn comes is left out. So a program that
- * fails can be shortened by leaving steps out. */
+/* A random program of a device's uses, as steps of four bytes {code, a, b, c}. Every string of
+ * bytes means something: a step that makes no sense when its turn comes is left out. So a program
+ * that fails can be shortened by leaving steps out. */
 #ifndef HAZARDS_PROGRAM_H
 #define HAZARDS_PROGRAM_H
 

@@ -4,7 +4,7 @@
 
 #include "world.h"
 
-/* ---- kernels ----------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 typedef struct kernel_arguments {
     uint8_t *data;
@@ -44,8 +44,8 @@ static bool is_held(const claim *c)
     return (c->holders & ~(unsigned)BY_GRAPH) != 0;
 }
 
-/* An array is the pool's stream's, and those' that are declared; others may have the stream that they
- * like. */
+/* An array is the pool's stream's, and those' that are declared; others may have the stream that
+ * they like. */
 static int stream_for(const claim *c, uint8_t b)
 {
     if ((c->holders & (BY_CONSUMER | BY_PROGRAM)) != 0)
@@ -90,7 +90,7 @@ void step_use(const step *s)
     world_used(c, on, 0);
 }
 
-/* ---- buffers ----------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 /* The host writes what is pinned at once. */
 static void fill_pinned(claim *c)
@@ -158,7 +158,7 @@ void step_return(const step *s)
     world_let_go(c, BY_PROGRAM);
 }
 
-/* ---- exports ----------------------------------------------------------------------------------- */
+/* ---- exports --------------------------------------------------------------------------------- */
 
 static bool can_be_exported(const claim *c)
 {
@@ -205,7 +205,7 @@ void step_drop(const step *s)
     world_let_go(c, BY_CONSUMER);
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------ */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 static group *free_group(void)
 {
@@ -392,7 +392,7 @@ void step_discard(const step *s)
         graphs_discard(g);
 }
 
-/* ---- streams ----------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 static bool is_needed(int stream)
 {

@@ -18,7 +18,7 @@ void world_wrong(const char *format, ...)
     va_end(arguments);
 }
 
-/* ---- what is broken on purpose ---------------------------------------------------------------- */
+/* ---- what is broken on purpose --------------------------------------------------------------- */
 
 static tide_device_methods broken;
 static const tide_device_methods *whole;
@@ -73,7 +73,7 @@ static void plant_it(tide_device *device, enum plant plant)
     device->methods = &broken;
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------ */
+/* ---- beginning and end ----------------------------------------------------------------------- */
 
 bool world_begin(uint32_t seed, enum plant plant)
 {
@@ -138,7 +138,7 @@ void world_end(void)
         world_wrong("%zu bytes of the device are left", fake_live_bytes());
 }
 
-/* ---- claims ----------------------------------------------------------------------------------- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 group *world_group(int stream)
 {
@@ -256,7 +256,8 @@ static bool is_ordered_already(claim *c, int stream)
     return last == NOBODY || last == stream || (*world_told(c) >> stream & 1) != 0;
 }
 
-/* What is captured uses what the capture will own, or the program keeps for it; nobody else does. */
+/* What is captured uses what the capture will own, or the program keeps for it; nobody else does.
+ */
 bool world_may_use(claim *c, int stream)
 {
     const group *in = world_group(stream), *of = recording_group_of(c);

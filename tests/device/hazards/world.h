@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program has, and what the oracle knows of it: who holds which bytes, and which stream's work
- * was the last to use them.
+/* What a program has, and what the oracle knows of it: who holds which bytes, and which stream's
+ * work was the last to use them.
  *
  * The program does its own duty: before it uses something on a stream it orders that stream after
  * the last use, unless the library has promised to (`told`). What it does not order is the
- * library's to order. Whether it has is seen in three ways: by the driver's sets of work (fake_cuda)
- * when memory is handed out, used or freed; by who holds overlapping bytes; by what kernels read. */
+ * library's to order. Whether it has is seen in three ways: by the driver's sets of work
+ * (fake_cuda) when memory is handed out, used or freed; by who holds overlapping bytes; by what
+ * kernels read. */
 #ifndef HAZARDS_WORLD_H
 #define HAZARDS_WORLD_H
 

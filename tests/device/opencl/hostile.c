@@ -58,7 +58,7 @@ static void an_array_of_another_device_is_refused(void **unused)
     expect_ok(tide_device_close(second));
 }
 
-/* ---- a queue of another context --------------------------------------------------------------- */
+/* ---- a queue of another context -------------------------------------------------------------- */
 
 static void *loaded(const char *name)
 {
@@ -120,7 +120,7 @@ static void a_queue_of_another_context_is_refused_by_name(void **unused)
     bed_queue_end(foreign);
 }
 
-/* ---- very many, at once ------------------------------------------------------------------------ */
+/* ---- very many, at once ---------------------------------------------------------------------- */
 
 static void three_hundred_queues_share_buffers(void **unused)
 {
@@ -193,9 +193,10 @@ static void a_wait_for_all_queues_forgets_none(void **unused)
     bed_queue_end(waited.another);
 }
 
-/* ---- more than there is ------------------------------------------------------------------------ */
+/* ---- more than there is ---------------------------------------------------------------------- */
 
-/* The driver has 2 GiB (POCL_MEMORY_LIMIT): what is larger is refused in words, the rest goes on. */
+/* The driver has 2 GiB (POCL_MEMORY_LIMIT): what is larger is refused in words, the rest goes on.
+ */
 static void what_is_larger_than_the_device_is_refused(void **unused)
 {
     (void)unused;
