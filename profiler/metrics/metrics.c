@@ -155,28 +155,14 @@ void tide_metrics_memory_free(tide_metrics_memory *memory)
     free(memory);
 }
 
-/* The lists of documents have one order, so it mostly stands at the cursor. */
-static bool metrics_has(const json_t *list, uint64_t id, size_t *cursor)
-{
-    size_t count = json_array_size(list);
-    for (size_t i = 0; i < count; i++) {
-        size_t at = (*cursor + i) % count;
-        if (tide_value_count(json_array_get(list, at), "id") == id) {
-            *cursor = at + 1;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Their rows were reserved when they were first seen. */
-static void metrics_remember_gone(tide_table *gone, const json_t *before, const json_t *now)
+static void metrics_remember_gone(tide_table *gone, const json_t *before, const tide_value_ids *now)
 {
-    const json_t *list = json_object_get(now, gone->form->list), *object;
-    size_t i, cursor = 0;
+    const json_t *object;
+    size_t i;
     json_array_foreach(json_object_get(before, gone->form->list), i, object)
     {
-        if (metrics_has(list, tide_value_count(object, "id"), &cursor))
+        if (tide_value_ids_have(now, tide_value_count(object, "id")))
             continue;
         bool added = tide_table_add(gone, object);
         tide_assert(added);
@@ -194,21 +180,37 @@ static bool metrics_is_same(const json_t *before, const json_t *now)
            strcmp(tide_value_text(before, "program"), tide_value_text(now, "program")) == 0;
 }
 
+/* All that takes memory, before anything is changed. False without. */
+static bool metrics_prepare(tide_metrics_memory *memory, const json_t *facts,
+                            tide_value_ids ids[METRICS_GROUPS])
+{
+    bool good = true;
+    for (int i = 0; i < METRICS_GROUPS; i++) {
+        ids[i] = (tide_value_ids){0};
+        if (!metrics_may_go(&metrics_groups[i]))
+            continue;
+        ids[i] = tide_value_ids_of(json_object_get(facts, memory->gone[i].form->list));
+        good = good && ids[i].each != NULL && tide_table_reserve(&memory->gone[i], facts);
+    }
+    return good;
+}
+
 bool tide_metrics_remember(tide_metrics_memory *memory, json_t *facts)
 {
+    tide_value_ids ids[METRICS_GROUPS];
     if (memory->last != NULL && !metrics_is_same(memory->last, facts))
         metrics_forget(memory);
+    bool good = metrics_prepare(memory, facts, ids);
     for (int i = 0; i < METRICS_GROUPS; i++) {
-        if (metrics_may_go(&metrics_groups[i]) && !tide_table_reserve(&memory->gone[i], facts))
-            return false;
+        if (good && memory->last != NULL && metrics_may_go(&metrics_groups[i]))
+            metrics_remember_gone(&memory->gone[i], memory->last, &ids[i]);
+        free(ids[i].each);
     }
-    for (int i = 0; memory->last != NULL && i < METRICS_GROUPS; i++) {
-        if (metrics_may_go(&metrics_groups[i]))
-            metrics_remember_gone(&memory->gone[i], memory->last, facts);
+    if (good) {
+        json_decref(memory->last);
+        memory->last = json_incref(facts);
     }
-    json_decref(memory->last);
-    memory->last = json_incref(facts);
-    return true;
+    return good;
 }
 
 /* ---- writing ---- */

@@ -3,6 +3,7 @@
 #include "profiler/record/value.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/assert.h"
@@ -55,4 +56,29 @@ void tide_value_plain(char *out, size_t size, const char *text)
     while (text[i] != 0 && i > 0 && ((unsigned char)text[i] & 0xC0) == 0x80)
         i--; /* not within a character */
     out[i] = 0;
+}
+
+/* ---- ids ---- */
+
+static int value_compare_ids(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+tide_value_ids tide_value_ids_of(const json_t *list)
+{
+    size_t count = json_array_size(list);
+    tide_value_ids ids = {.each = malloc((count + 1) * sizeof *ids.each), .count = count};
+    for (size_t i = 0; ids.each != NULL && i < count; i++)
+        ids.each[i] = tide_value_count(json_array_get(list, i), "id");
+    if (ids.each != NULL)
+        qsort(ids.each, count, sizeof *ids.each, value_compare_ids);
+    return ids;
+}
+
+bool tide_value_ids_have(const tide_value_ids *ids, uint64_t id)
+{
+    tide_assert(ids->each != NULL);
+    return bsearch(&id, ids->each, ids->count, sizeof id, value_compare_ids) != NULL;
 }

@@ -26,4 +26,14 @@ json_t *tide_value_clipped(const char *text, size_t bytes);
 /* What a person may read in a terminal: control characters become '?'. */
 void tide_value_plain(char *out, size_t size, const char *text);
 
+/* The members "id" of a list's objects, ascending, so that asking for one costs little however many
+ * a document has. The caller frees `each`, which is NULL without memory. */
+typedef struct tide_value_ids {
+    uint64_t *each;
+    size_t count;
+} tide_value_ids;
+
+tide_value_ids tide_value_ids_of(const json_t *list);
+bool tide_value_ids_have(const tide_value_ids *ids, uint64_t id);
+
 #endif

@@ -168,39 +168,20 @@ static bool trace_counter(trace_writer *trace, const json_t *thing, const trace_
                                       how->first, first, how->second, second));
 }
 
-static int trace_compare_ids(const void *a, const void *b)
-{
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left > right) - (left < right);
-}
-
-/* Of a list of objects, ascending; malloced. NULL without memory. */
-static uint64_t *trace_ids(const json_t *list)
-{
-    size_t count = json_array_size(list);
-    uint64_t *ids = malloc((count + 1) * sizeof *ids);
-    for (size_t i = 0; ids != NULL && i < count; i++)
-        ids[i] = tide_value_count(json_array_get(list, i), "id");
-    if (ids != NULL)
-        qsort(ids, count, sizeof *ids, trace_compare_ids);
-    return ids;
-}
-
 /* A counter stays where it is until it is told otherwise. */
 static bool trace_count_gone(trace_writer *trace, const json_t *now, const trace_counted *how,
                              double now_us)
 {
-    uint64_t *ids = trace_ids(now);
-    bool good = ids != NULL;
+    tide_value_ids ids = tide_value_ids_of(now);
+    bool good = ids.each != NULL;
     json_t *thing;
     size_t i;
     json_array_foreach(json_object_get(trace->last, how->list), i, thing)
     {
-        uint64_t id = tide_value_count(thing, "id");
-        if (good && bsearch(&id, ids, json_array_size(now), sizeof *ids, trace_compare_ids) == NULL)
+        if (good && !tide_value_ids_have(&ids, tide_value_count(thing, "id")))
             good = trace_counter(trace, thing, how, now_us, true);
     }
-    free(ids);
+    free(ids.each);
     return good;
 }
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "profiler/metrics/metrics.h"
+#include "tests/support.h"
 
 static json_t *document(const char *members)
 {
@@ -211,6 +212,32 @@ static void what_was_summed_as_other_stays_so(void **state)
     tide_metrics_memory_free(memory);
 }
 
+/* In another order each time: looked for one by one it would take hours. */
+static void a_hundred_thousand_things_are_soon_remembered(void **state)
+{
+    (void)state;
+    int many = (int)scaled(300000, 30000);
+    tide_metrics_memory *memory = tide_metrics_memory_new();
+    json_t *up = document("\"pools\":[]"), *down = document("\"pools\":[]");
+    for (int i = 1; i <= many; i++) {
+        json_t *pool = json_pack("{s:i,s:s,s:i}", "id", i, "name", "p", "allocations", 1);
+        json_array_append_new(json_object_get(up, "pools"), pool);
+    }
+    for (int i = many; i > 1; i--)
+        json_array_append(json_object_get(down, "pools"),
+                          json_array_get(json_object_get(up, "pools"), (size_t)i - 1));
+    assert_true(tide_metrics_remember(memory, up));
+    assert_true(tide_metrics_remember(memory, down));
+    char *text = written(down, memory, TIDE_METRICS_PROMETHEUS), wanted[96];
+    snprintf(wanted, sizeof wanted, "tidepool_pool_allocations_total{pool=\"p\",device=\"\"} %d",
+             many);
+    expect_line(text, wanted);
+    free(text);
+    json_decref(up);
+    json_decref(down);
+    tide_metrics_memory_free(memory);
+}
+
 static void another_program_of_the_process_begins_anew(void **state)
 {
     tide_metrics_memory *memory = tide_metrics_memory_new();
@@ -303,6 +330,7 @@ int main(void)
         cmocka_unit_test(counters_do_not_go_back_with_a_module),
         cmocka_unit_test(what_may_go_back_is_no_counter),
         cmocka_unit_test(what_was_summed_as_other_stays_so),
+        cmocka_unit_test(a_hundred_thousand_things_are_soon_remembered),
         cmocka_unit_test(another_program_of_the_process_begins_anew),
         cmocka_unit_test(counters_do_not_go_back_without_memory),
         cmocka_unit_test(the_format_is_what_is_liked_best),
