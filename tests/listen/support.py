@@ -31,6 +31,17 @@ def wait_for(condition, *what, seconds=20):
         time.sleep(0.01)
 
 
+def descriptors(pid):
+    """What each of its descriptors leads to, but for those that are closed just now."""
+    links = []
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            links.append(os.readlink(f"/proc/{pid}/fd/{number}"))
+        except FileNotFoundError:
+            pass
+    return links
+
+
 class Target:
     def __init__(self, kind="shared", threads=1, listens=True, **environment):
         env = {**os.environ, "TIDEPOOL_LISTEN": "1" if listens else "0", **environment}
