@@ -118,10 +118,10 @@ static void lock_pause(void)
 }
 
 /* Most locks are held for less time than it takes to sleep and to be woken. But whoever has it may
- * have lost its processor, maybe to this thread: so only for half a microsecond, and with few
- * looks, since each takes the mutex's memory from the processor that will let go of it. (The C
- * library's adaptive mutex looks a hundred times: with four threads for each processor that cost
- * twice what it saved.) */
+ * have lost its processor, maybe to this thread: so only for a while, and with few looks, since each
+ * takes the mutex's memory from the processor that will let go of it. (The C library's adaptive
+ * mutex looks a hundred times: with four threads for each processor buffers then took nearly twice
+ * as long.) */
 static bool lock_take_spinning(tide_lock *lock)
 {
     enum { LOOKS = 5, PAUSES = 8 };

@@ -82,6 +82,7 @@ static inline void tide_tray_put(tide_buffers *buffers, tide_depot_bucket *depot
                                  const uint32_t *slots, uint32_t count)
 {
     if (tide_tray_make_room(buffers, depot, count)) {
+        tide_assert(depot->tray->count + count <= depot->tray->room);
         memcpy(depot->tray->slots + depot->tray->count, slots, count * sizeof *slots);
         depot->tray->count += count;
     } else {
