@@ -317,6 +317,14 @@ TELLING = """
         begun.clear()
         threading.Thread(target=work, args=[name], daemon=True).start()
         begun.wait()
+    def tell(inside, by_keeper):
+        if by_keeper:
+            tidepool.settings["keeper"] = 1
+            while not inside.is_set():
+                use("here", 100)
+        else:
+            begin("there")
+        inside.wait()
 """
 
 
@@ -367,13 +375,7 @@ def test_the_interpreter_ends_while_a_listener_is_at_work(keeper):
         time.sleep(0.3)
         print("heard", event["kind"], flush=True)
     tidepool.on_event(heard)
-    if {keeper}:
-        tidepool.settings["keeper"] = 1
-        while not inside.is_set():
-            use("here", 100)
-    else:
-        begin("there")
-    inside.wait()
+    tell(inside, {keeper})
     print("ends", flush=True)
 """) == "ends\nheard found\n"
 
@@ -394,13 +396,7 @@ def test_the_interpreter_ends_while_a_listener_does_not_come_back(keeper, wakes)
     tidepool.on_event(heard)
     if {wakes}:
         late.append(last)
-    if {keeper}:
-        tidepool.settings["keeper"] = 1
-        while not inside.is_set():
-            use("here", 100)
-    else:
-        begin("there")
-    inside.wait()
+    tell(inside, {keeper})
     print("ends", flush=True)
 """) == "ends\n"
 
