@@ -57,7 +57,7 @@ tide_buffer tide_buffer_hand_out(tide_buffers *buffers, const tide_magazine *mag
     size_t bytes = tide_handle_bytes(buffers, record);
     tide_assert(want->bytes <= bytes);
     record->asked = want->bytes;
-    __atomic_store_n(&record->owner, (void *)(uintptr_t)magazine, __ATOMIC_RELAXED);
+    tide_cell_own(tide_cell_for(magazine, record), record);
     if (TIDE_UNLIKELY(tide_buffer_poisoned(buffers, want->key)))
         tide_shim_live(record->data, bytes, bytes); /* all of it: tide_buffer_bytes says so */
     if (TIDE_UNLIKELY(buffers->hook != NULL))
@@ -121,49 +121,58 @@ static __attribute__((noinline)) tide_buffer buffer_acquire_any(tide_buffers *bu
     return buffer;
 }
 
-/* Where nothing is to be done but to take it from the thread's cell. Nothing is called but what
- * does all of it in another way, so nothing has to be saved. */
-TIDE_INLINE tide_buffer buffer_acquire_quick(tide_buffers *buffers, size_t bytes, size_t bucket,
-                                             void **pointer)
+/* From the cell of the thread, where nothing else is to be done. False: go another way. */
+TIDE_INLINE bool buffer_take_quick(tide_buffers *buffers, size_t bytes, size_t bucket,
+                                   uint32_t *slot)
 {
     uintptr_t thread = tide_magazine_thread();
     tide_magazine *magazine = tide_magazine_at(buffers, thread);
     if (TIDE_UNLIKELY(!tide_magazine_is(magazine, thread)))
-        return buffer_acquire_any(buffers, bytes, pointer);
-    tide_cell *cells = magazine->own;
-    tide_assert(cells == magazine->cells[buffers->key]);
-    if (TIDE_UNLIKELY(cells == NULL || !tide_magazine_enter_quick(buffers, magazine)))
-        return buffer_acquire_any(buffers, bytes, pointer);
-    tide_cell *cell = &cells[bucket];
-    size_t held = tide_cell_held(cell);
-    if (TIDE_UNLIKELY(held == 0)) {
+        return false;
+    tide_cell *cell = &magazine->own[bucket];
+    uint32_t stopped = tide_magazine_enter_quick(buffers, magazine);
+    uint32_t held = tide_cell_held(cell);
+    if (TIDE_UNLIKELY((stopped & TIDE_STOPPED_KEEPS_OUT) != 0 || held == 0)) {
         tide_magazine_leave(magazine);
-        return buffer_acquire_any(buffers, bytes, pointer);
+        return false;
     }
-    size_t slot = cell->slots[held - 1];
-    tide_cell_hold(cell, (unsigned)held - 1);
+    *slot = cell->slots[held - 1];
+    tide_cell_hold(cell, held - 1);
     cell->counts.hits++;
     cell->counts.asked += bytes;
     tide_magazine_leave(magazine);
-    tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)slot);
-    tide_assert(bytes <= tide_handle_bytes(buffers, record) && record->mark == NULL);
-    __atomic_store_n(&record->owner, magazine, __ATOMIC_RELAXED); /* `asked` is for hooks */
-    if (pointer != NULL)
-        *pointer = record->data;
-    return (tide_buffer){tide_handle_slot((uint32_t)slot, (unsigned)bucket),
-                         tide_handle_begin(record)};
+    tide_assert((stopped & TIDE_STOPPED_UNOWNED) != 0 ||
+                tide_handle_at(buffers, *slot)->owner == cell);
+    return true;
 }
 
-/* The bucket of a small size is looked up. */
+/* The bucket of a small size is looked up. False: there are no buffers, or none so large. */
+TIDE_INLINE bool buffer_find_bucket(const tide_buffers *buffers, size_t bytes, size_t *bucket)
+{
+    if (TIDE_UNLIKELY(buffers == NULL))
+        return false;
+    if (TIDE_LIKELY(bytes <= TIDE_BUCKET_SMALL))
+        *bucket = buffers->small[(bytes + TIDE_BUCKET_MIN - 1) / TIDE_BUCKET_MIN];
+    else if (TIDE_LIKELY(bytes <= TIDE_BUCKET_MAX))
+        *bucket = tide_bucket_of(buffers->policy, bytes);
+    else
+        return false;
+    return true;
+}
+
+/* The other way is called from one place, so that the fast path saves nothing and has no frame. */
 TIDE_INLINE tide_buffer buffer_acquire_sized(tide_buffers *buffers, size_t bytes, void **pointer)
 {
-    if (TIDE_UNLIKELY(buffers == NULL || bytes > TIDE_BUCKET_SMALL))
-        return buffers == NULL || bytes > TIDE_BUCKET_MAX
-                   ? buffer_acquire_any(buffers, bytes, pointer)
-                   : buffer_acquire_quick(buffers, bytes, tide_bucket_of(buffers->policy, bytes),
-                                          pointer);
-    return buffer_acquire_quick(
-        buffers, bytes, buffers->small[(bytes + TIDE_BUCKET_MIN - 1) / TIDE_BUCKET_MIN], pointer);
+    size_t bucket;
+    uint32_t slot;
+    if (TIDE_UNLIKELY(!buffer_find_bucket(buffers, bytes, &bucket) ||
+                      !buffer_take_quick(buffers, bytes, bucket, &slot)))
+        return buffer_acquire_any(buffers, bytes, pointer);
+    tide_buffer_record *record = tide_handle_at(buffers, slot); /* `asked` is for hooks */
+    tide_assert(bytes <= tide_handle_bytes(buffers, record) && record->mark == NULL);
+    if (pointer != NULL)
+        *pointer = record->data;
+    return (tide_buffer){tide_handle_slot(slot, (unsigned)bucket), tide_handle_begin(record)};
 }
 
 tide_buffer tide_buffer_acquire(tide_buffers *buffers, size_t bytes)

@@ -154,7 +154,6 @@ static void buffers_set_options(tide_buffers *buffers, tide_device *device,
     buffers->immediate = device == &tide_device_host;
     buffers->careful = tide_setting_get(TIDE_SETTING_check) >= 1;
     buffers->quick = buffers->immediate && !buffers->careful && options->hook == NULL;
-    buffers->owned = buffers->quick;
     buffers->record_free = TIDE_NO_RECORD;
     tide_lock_create(&buffers->mutex, TIDE_FORK_BUFFERS);
     buffers_set_bounds(buffers, options);
@@ -165,6 +164,8 @@ static void buffers_fill_tables(tide_buffers *buffers)
 {
     buffers->stopped =
         __atomic_load_n(&tide_fence_asymmetric, __ATOMIC_RELAXED) ? 0 : TIDE_STOPPED_LIGHT;
+    if (!buffers->quick)
+        buffers->stopped |= TIDE_STOPPED_UNOWNED;
     for (size_t i = 0; i < TIDE_MAGAZINE_PLACES; i++)
         buffers->places[i] = &tide_magazine_none;
     for (size_t i = 0; i < sizeof buffers->small; i++)

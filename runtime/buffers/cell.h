@@ -24,27 +24,46 @@ TIDE_INLINE unsigned tide_cell_credit(const tide_cell *cell)
 TIDE_INLINE void tide_cell_hold(tide_cell *cell, unsigned held)
 {
     tide_assert(held <= TIDE_CELL_SLOTS);
-    __atomic_store_n(&cell->held, (uint16_t)held, __ATOMIC_RELAXED);
+    __atomic_store_n(&cell->held, held, __ATOMIC_RELAXED);
 }
 
 TIDE_INLINE void tide_cell_trust(tide_cell *cell, unsigned credit)
 {
     tide_assert(credit <= TIDE_CELL_SLOTS);
-    __atomic_store_n(&cell->credit, (uint16_t)credit, __ATOMIC_RELAXED);
+    __atomic_store_n(&cell->credit, (uint8_t)credit, __ATOMIC_RELAXED);
+}
+
+/* The calling thread's cell for the buffers of a record; NULL: it has none. */
+TIDE_INLINE tide_cell *tide_cell_for(const tide_magazine *magazine,
+                                     const tide_buffer_record *record)
+{
+    unsigned key = __atomic_load_n(&record->key, __ATOMIC_RELAXED);
+    return magazine != NULL && magazine->cells[key] != NULL
+               ? &magazine->cells[key][__atomic_load_n(&record->bucket, __ATOMIC_RELAXED)]
+               : NULL;
+}
+
+/* The buffer is in the cell, or its thread's, from now on; `cell` NULL: nobody's. */
+TIDE_INLINE void tide_cell_own(const tide_cell *cell, tide_buffer_record *record)
+{
+    __atomic_store_n(&record->owner, cell, __ATOMIC_RELAXED);
 }
 
 /* The cell has an idle credit for it. */
-TIDE_INLINE void tide_cell_push(tide_cell *cell, uint32_t slot)
+TIDE_INLINE void tide_cell_push(const tide_buffers *buffers, tide_cell *cell, uint32_t slot)
 {
     unsigned held = tide_cell_held(cell);
     tide_assert(held < tide_cell_credit(cell) && slot < TIDE_BUFFER_MAX);
+    tide_cell_own(cell, tide_handle_at(buffers, slot));
     cell->slots[held] = slot;
     tide_cell_hold(cell, held + 1);
 }
 
 /* A cell's room begins with FIRST bytes, and doubles with each refill up to MAX bytes. So a thread
  * that only releases what others acquire keeps next to nothing from them. */
-enum { TIDE_CELL_BYTES_FIRST = 16 << 10, TIDE_CELL_BYTES_MAX = 2 << 20 };
+enum { TIDE_CELL_BYTES_FIRST = 16 << 10, TIDE_CELL_BYTES_MAX = 2 << 20, TIDE_CELL_ROOM_MASK = 63 };
+
+_Static_assert((int)TIDE_CELL_SLOTS <= (int)TIDE_CELL_ROOM_MASK, "a cell's room is of 6 bits");
 
 /* Buffers of so many bytes in `all` bytes, as many as a cell may hold. */
 static inline unsigned tide_cell_room_in(size_t all, size_t bytes)
@@ -57,7 +76,7 @@ static inline unsigned tide_cell_room_in(size_t all, size_t bytes)
 static inline void tide_cell_set_up(tide_cell *cell, size_t bytes)
 {
     if (cell->room == 0)
-        cell->room = (uint16_t)tide_cell_room_in(TIDE_CELL_BYTES_FIRST, bytes);
+        cell->room = tide_cell_room_in(TIDE_CELL_BYTES_FIRST, bytes) & TIDE_CELL_ROOM_MASK;
 }
 
 /* Its thread acquires, and the cell was too small. */
@@ -66,7 +85,7 @@ static inline void tide_cell_grow(tide_cell *cell, size_t bytes)
     unsigned most = tide_cell_room_in(TIDE_CELL_BYTES_MAX, bytes);
     unsigned twice = cell->room == 0 ? 1 : 2u * cell->room;
     most = most == 0 ? 1 : most;
-    cell->room = (uint16_t)(twice < most ? twice : most);
+    cell->room = (twice < most ? twice : most) & TIDE_CELL_ROOM_MASK;
     tide_assert(cell->room > 0 && cell->room <= TIDE_CELL_SLOTS);
 }
 

@@ -34,16 +34,27 @@ static bool depot_make_buckets(tide_buffers *buffers, unsigned key)
     return true;
 }
 
+/* So many permits, or as many as the bounds leave. */
+static unsigned depot_take_permits(tide_buffers *buffers, tide_depot_bucket *depot, size_t bytes,
+                                   unsigned count)
+{
+    tide_assert(buffers->bytes_permitted <= buffers->bytes_max && count <= TIDE_CELL_SLOTS);
+    uint32_t numbers =
+        depot->permits < buffers->count_max ? buffers->count_max - depot->permits : 0;
+    size_t rest = buffers->bytes_max - buffers->bytes_permitted;
+    count = count < numbers ? count : numbers;
+    if (count * bytes >
+        rest) /* a bucket has at most TIDE_BUCKET_MAX bytes, so that is no overflow */
+        count = (unsigned)(rest / bytes);
+    depot->permits += count;
+    buffers->bytes_permitted += count * bytes;
+    return count;
+}
+
 /* False: a bound is reached. */
 static bool depot_take_permit(tide_buffers *buffers, tide_depot_bucket *depot, size_t bytes)
 {
-    tide_assert(buffers->bytes_permitted <= buffers->bytes_max);
-    if (depot->permits >= buffers->count_max ||
-        bytes > buffers->bytes_max - buffers->bytes_permitted)
-        return false;
-    depot->permits++;
-    buffers->bytes_permitted += bytes;
-    return true;
+    return depot_take_permits(buffers, depot, bytes, 1) == 1;
 }
 
 /* The latest of the tray, which has plain buffers only. */
@@ -91,13 +102,22 @@ static tide_buffer_counts *depot_counts_of(tide_cell *cell, tide_depot_bucket *d
     return cell != NULL ? &cell->counts : &depot->counts;
 }
 
+/* The cell's latest are its thread's from now on. Where nothing is owned any more nobody asks, and
+ * the records stay with the processor that has them. */
+static void depot_own_latest(const tide_buffers *buffers, const tide_cell *cell, unsigned count)
+{
+    unsigned held = tide_cell_held(cell);
+    for (unsigned i = held - count; i < held && tide_buffers_owned(buffers); i++)
+        tide_cell_own(cell, tide_handle_at(buffers, cell->slots[i]));
+}
+
 /* From the tray and the list, the latest on top. The buffers bring their permits along, but for as
  * many as the cell has idle credits. */
 static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
                               size_t bytes)
 {
     unsigned held = tide_cell_held(cell), credit = tide_cell_credit(cell);
-    unsigned count = (cell->room + 1u) / 2;
+    unsigned count = cell->refilled ? cell->room : (cell->room + 1u) / 2;
     count = count < cell->room - held ? count : cell->room - held;
     count = count < depot->cached ? count : depot->cached;
     unsigned first = count - tide_tray_count(depot, count);
@@ -108,6 +128,9 @@ static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot
     tide_permits_give(buffers, depot, idle, bytes);
     tide_cell_trust(cell, credit + count - idle);
     tide_cell_hold(cell, held + count);
+    depot_own_latest(buffers, cell, count);
+    cell->refilled = true;
+    cell->spilled = false;
 }
 
 /* The oldest half of a full cell to the tray, or, unless they are plain, to the list. They take
@@ -115,17 +138,18 @@ static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot
 static void depot_spill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
                              size_t bytes, bool plain)
 {
-    unsigned count = (cell->room + 1u) / 2;
-    tide_assert(tide_cell_held(cell) == cell->room && count > 0);
-    for (unsigned i = 0; i < count; i++)
-        if (!depot_take_permit(buffers, depot, bytes))
-            tide_cell_trust(cell, tide_cell_credit(cell) - 1);
+    unsigned count = (cell->spilled ? 3u * cell->room + 3u : 2u * cell->room + 2u) / 4;
+    tide_assert(tide_cell_held(cell) == cell->room && 0 < count && count <= cell->room);
+    unsigned without = count - depot_take_permits(buffers, depot, bytes, count);
+    tide_cell_trust(cell, tide_cell_credit(cell) - without);
     if (plain)
         tide_tray_put(buffers, depot, cell->slots, count);
     else
         for (unsigned i = 0; i < count; i++)
             tide_depot_push(buffers, depot, cell->slots[i]);
     tide_cell_forget_oldest(cell, count);
+    cell->refilled = false;
+    cell->spilled = true;
 }
 
 /* ---- from the other magazines ---------------------------------------------------------------- */
@@ -492,7 +516,7 @@ static bool depot_keep_buffer(tide_buffers *buffers, tide_magazine *magazine, ti
     if (!depot_find_permit(buffers, magazine, cell, record->key, record->bucket))
         return false;
     if (cell != NULL)
-        tide_cell_push(cell, slot);
+        tide_cell_push(buffers, cell, slot);
     else
         tide_depot_push(buffers, depot, slot);
     return true;

@@ -33,7 +33,8 @@
  *     instance is `owned` a thread releases what it acquired itself without that exchange: it is in
  *     its magazine, it reads the generation, then the owner, which was written before, and nobody
  *     else releases such a buffer. Who wants to, stops all magazines first and ends the ownership
- *     for good. After that all exchange. An owner may always exchange. (A magazine at the address
+ *     for good. After that all exchange. An owner may always exchange. The owner is a cell of the
+ *     thread: what lies in a cell of an owned instance has it as its owner. (A cell at the address
  *     of one that has ended belongs to one thread again.)
  *  5. The winner marks the stream of the last use before anybody can see the buffer again. The
  *     next use is ordered by that mark.
@@ -92,7 +93,8 @@ typedef struct tide_buffer_record {
     uint32_t next;       /* in a list of the depot                           */
     uint16_t key;        /* atomic, as is the next: who asks with an old handle may read it */
     uint16_t bucket;
-    void *owner; /* atomic: the magazine of the thread that acquired it, to compare with, or NULL */
+    const void *owner; /* atomic: the cell of the thread that acquired it, to compare with, or
+                            NULL: nobody may release it without an exchange */
 } __attribute__((aligned(64))) tide_buffer_record;
 
 _Static_assert(sizeof(tide_buffer_record) == 64, "a record is one cache line");
@@ -105,11 +107,12 @@ typedef struct tide_buffer_counts {
 
 /* One thread's buffers of one bucket; two cache lines, of which the second is for many. */
 typedef struct tide_cell {
-    uint16_t held;   /* buffers; atomic, as is `credit`: other threads look, to decide whether to */
-    uint16_t credit; /* stop everybody. At least `held`                                           */
-    uint16_t room;   /* most that it may hold now: grows with use. At least `credit`; 0: no acquire
-                        came by the depot yet */
-    uint16_t seen;   /* the last bits of its hits when the last round of use ended */
+    uint32_t held;  /* buffers; atomic, as is `credit`: other threads look, to decide whether to */
+    uint8_t credit; /* stop everybody. At least `held`                                           */
+    uint8_t room : 6; /* most that it may hold now: grows with use. At least `credit`; 0: no acquire
+                         came by the depot yet */
+    uint8_t refilled : 1, spilled : 1; /* what it needed the depot for the last time */
+    uint16_t seen; /* the last bits of its hits when the last round of use ended */
     tide_buffer_counts counts;
     uint32_t slots[TIDE_CELL_SLOTS]; /* the latest last */
 } __attribute__((aligned(64))) tide_cell;
@@ -118,7 +121,8 @@ _Static_assert(sizeof(tide_cell) == 128, "no other thread writes in the cache li
 
 typedef struct tide_magazine {
     uint32_t busy;    /* atomic: its thread is in it                                            */
-    uintptr_t thread; /* atomic: whose it is (tide_magazine_thread); 0: nobody's, any more or yet */
+    uintptr_t thread; /* atomic: whose it is (tide_magazine_thread), once it has cells of the
+                         instance's own key; 0: nobody's, any more or yet */
     tide_buffers *buffers;
     struct tide_magazine *next, **link;               /* of the instance; guarded by its mutex */
     struct tide_magazine *thread_next, **thread_link; /* of the thread; guarded by the registry */
@@ -149,12 +153,20 @@ typedef struct tide_depot_bucket {
     tide_buffer_counts counts; /* of threads that have ended, or have no magazine */
 } tide_depot_bucket;
 
-/* Why a thread does not enter its magazine at once: somebody else is in all magazines, or will be;
- * the light fence alone will not do (runtime/buffers/fence.h), and never will again. */
-enum { TIDE_STOPPED_NOW = 1, TIDE_STOPPED_LIGHT = 2 };
+/* Why a thread does not go the quickest way: somebody else is in all magazines, or will be; the
+ * light fence alone will not do (runtime/buffers/fence.h), and never will again; a release takes an
+ * exchange, from now on, since somebody releases what another thread acquired. */
+enum {
+    TIDE_STOPPED_NOW = 1,
+    TIDE_STOPPED_LIGHT = 2,
+    TIDE_STOPPED_KEEPS_OUT = TIDE_STOPPED_NOW | TIDE_STOPPED_LIGHT,
+    TIDE_STOPPED_UNOWNED = 4
+};
 
 struct tide_buffers {
     /* What every acquire reads and none writes. */
+    tide_magazine *places[TIDE_MAGAZINE_PLACES]; /* atomic: by a hash of their thread; never NULL.
+                                                    First: their place is the hash's alone */
     uint32_t stopped; /* TIDE_STOPPED_...; atomic, written with the mutex held */
     tide_buffers_policy policy;
     uint64_t number;  /* of the instance: none had it before, of any copy of the library */
@@ -171,9 +183,7 @@ struct tide_buffers {
     bool careful;   /* checks: what is cached must not be touched (host memory)       */
     bool quick;     /* the host's, without checks and hook: nothing but to hand it out */
     uint8_t small[TIDE_BUCKET_SMALL / TIDE_BUCKET_MIN + 1]; /* buckets of small sizes, looked up */
-    bool owned; /* atomic: so far each buffer was released by who acquired it      */
-    tide_magazine *places[TIDE_MAGAZINE_PLACES]; /* atomic: by a hash of their thread; never NULL */
-    struct tide_address_table *addresses;        /* atomic: runtime/buffers/address.h */
+    struct tide_address_table *addresses;                   /* atomic: runtime/buffers/address.h */
     uint32_t record_count; /* ever used; atomic: seldom written, with the mutex held */
     uint32_t count_max, age_max;
     tide_buffers_purge purge;
@@ -233,6 +243,12 @@ static inline unsigned tide_buffer_key(uint32_t flags)
 static inline bool tide_buffers_stopped(const tide_buffers *buffers)
 {
     return (buffers->stopped & TIDE_STOPPED_NOW) != 0;
+}
+
+/* Was each buffer so far released by the thread that acquired it? */
+static inline bool tide_buffers_owned(const tide_buffers *buffers)
+{
+    return (__atomic_load_n(&buffers->stopped, __ATOMIC_ACQUIRE) & TIDE_STOPPED_UNOWNED) == 0;
 }
 
 /* Does the host use such memory, too? Then it is handed out when work on it is over. */

@@ -19,6 +19,7 @@ static const tide_magazine_way magazine_no_ways[TIDE_MAGAZINE_WAYS];
 _Thread_local const tide_magazine_way *tide_magazine_ways = magazine_no_ways;
 
 tide_magazine tide_magazine_none;
+const uintptr_t tide_magazine_copy = (uintptr_t)&tide_magazine_none;
 
 /* ---- the thread's list ------------------------------------------------------------------ */
 
@@ -175,19 +176,6 @@ static tide_magazine *magazine_take(tide_buffers *buffers)
     return magazine;
 }
 
-/* The calling thread's, in its place unless another thread's stands there. */
-static void magazine_settle(tide_magazine *magazine)
-{
-    uintptr_t thread = tide_magazine_thread();
-    tide_magazine **place = tide_magazine_place(magazine->buffers, thread);
-    tide_assert(magazine->thread == 0 && magazine->busy == 0);
-    __atomic_store_n(&magazine->thread, thread, __ATOMIC_RELAXED);
-    tide_lock_take(&magazine->buffers->mutex);
-    if (magazine->buffers->quick && tide_magazine_is(*place, 0))
-        __atomic_store_n(place, magazine, __ATOMIC_RELEASE);
-    tide_lock_let_go(&magazine->buffers->mutex);
-}
-
 TIDE_COLD tide_magazine *tide_magazine_make(tide_buffers *buffers)
 {
     if (buffers->copy != &tide_copy_own) /* its list is not guarded by our registry */
@@ -200,13 +188,24 @@ TIDE_COLD tide_magazine *tide_magazine_make(tide_buffers *buffers)
         magazine = magazine_take(buffers);
         if (magazine == NULL)
             return NULL;
-        magazine_settle(magazine);
         magazine_enlist(list, magazine);
     }
     tide_assert(magazine->buffers == buffers);
     list->ways[buffers->number % TIDE_MAGAZINE_WAYS] =
         (tide_magazine_way){buffers->number, magazine};
     return magazine;
+}
+
+/* The calling thread's, in its place unless another thread's stands there. It has its own cells, so
+ * that a fast path need not look for them. Mutex held. */
+static void magazine_settle(tide_magazine *magazine)
+{
+    uintptr_t thread = tide_magazine_thread();
+    tide_magazine **place = tide_magazine_place(magazine->buffers, thread);
+    tide_assert(magazine->thread == 0 && magazine->busy == 0 && magazine->own != NULL);
+    __atomic_store_n(&magazine->thread, thread, __ATOMIC_RELAXED);
+    if (magazine->buffers->quick && tide_magazine_is(*place, 0))
+        __atomic_store_n(place, magazine, __ATOMIC_RELEASE);
 }
 
 bool tide_cells_make(tide_magazine *magazine, unsigned at)
@@ -219,8 +218,10 @@ bool tide_cells_make(tide_magazine *magazine, unsigned at)
         return false;
     memset(cells, 0, TIDE_BUCKETS * sizeof *cells);
     magazine->cells[at] = cells;
-    if (at == magazine->buffers->key)
+    if (at == magazine->buffers->key) {
         magazine->own = cells;
+        magazine_settle(magazine);
+    }
     return true;
 }
 
@@ -248,7 +249,7 @@ void tide_magazines_stop(tide_buffers *buffers)
     __atomic_store_n(&buffers->stopped, buffers->stopped | TIDE_STOPPED_NOW, __ATOMIC_RELAXED);
     tide_fence_heavy();
     if (!__atomic_load_n(&tide_fence_asymmetric, __ATOMIC_RELAXED)) /* or not any more */
-        __atomic_store_n(&buffers->stopped, TIDE_STOPPED_NOW | TIDE_STOPPED_LIGHT,
+        __atomic_store_n(&buffers->stopped, buffers->stopped | TIDE_STOPPED_LIGHT,
                          __ATOMIC_RELAXED);
     for (const tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
         tide_assert(m->buffers == buffers);

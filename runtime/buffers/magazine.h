@@ -36,6 +36,9 @@ tide_magazine *tide_magazine_make(tide_buffers *buffers);
 /* Nobody's: a place without a magazine leads to it. */
 extern tide_magazine tide_magazine_none __attribute__((visibility("hidden")));
 
+/* Where this copy of the library lies; read, not computed, which is an instruction less. */
+extern const uintptr_t tide_magazine_copy __attribute__((visibility("hidden")));
+
 /* A number that no other thread of this copy of the library has while this one lives. Another copy
  * adds another address, so that this thread does not look like itself there. (Two threads of two
  * copies look alike if their memory is as far apart as the copies are. That matters to a program
@@ -48,15 +51,15 @@ TIDE_INLINE uintptr_t tide_magazine_thread(void)
 #else
     thread = (uintptr_t)&tide_magazine_ways;
 #endif
-    return thread + (uintptr_t)&tide_magazine_none;
+    return thread + tide_magazine_copy;
 }
 
-TIDE_INLINE tide_magazine **tide_magazine_place(const tide_buffers *buffers, uintptr_t thread)
+/* The number's lowest bits are those of an address that is a multiple of 64. */
+TIDE_INLINE tide_magazine **tide_magazine_place(tide_buffers *buffers, uintptr_t thread)
 {
-    uint32_t hash = (uint32_t)(thread >> 6) * UINT32_C(0x9E3779B1);
+    uint32_t hash = (uint32_t)thread * UINT32_C(0x9E3779B1);
     _Static_assert(TIDE_MAGAZINE_PLACES == 256, "the hash has 8 bits");
-    size_t at = hash >> 24;
-    return (tide_magazine **)(uintptr_t)&buffers->places[at];
+    return &buffers->places[hash >> 24];
 }
 
 /* What stands in the calling thread's place, and whether that is the thread's; else ask
@@ -64,7 +67,7 @@ TIDE_INLINE tide_magazine **tide_magazine_place(const tide_buffers *buffers, uin
  * to stays until the instance ends, and says itself whose it is: only the thread makes it its own,
  * and takes that back when it ends. So nothing of the thread's own memory is asked for, which would
  * be a call in a static library that plugins use. */
-TIDE_INLINE tide_magazine *tide_magazine_at(const tide_buffers *buffers, uintptr_t thread)
+TIDE_INLINE tide_magazine *tide_magazine_at(tide_buffers *buffers, uintptr_t thread)
 {
     return __atomic_load_n(tide_magazine_place(buffers, thread), __ATOMIC_ACQUIRE);
 }
@@ -95,15 +98,13 @@ TIDE_INLINE bool tide_magazine_enter(tide_magazine *magazine)
     return false;
 }
 
-/* The same, at the least cost. False: ask tide_magazine_enter. */
-TIDE_INLINE bool tide_magazine_enter_quick(const tide_buffers *buffers, tide_magazine *magazine)
+/* The same, at the least cost. The thread is in it; the result, TIDE_STOPPED_..., says why it may
+ * not be: with one of TIDE_STOPPED_KEEPS_OUT it leaves at once, and asks tide_magazine_enter. */
+TIDE_INLINE uint32_t tide_magazine_enter_quick(const tide_buffers *buffers, tide_magazine *magazine)
 {
-    tide_assert(magazine->busy == 0 && magazine->buffers == buffers);
+    tide_assert(magazine->busy == 0 && magazine->buffers == buffers && magazine->own != NULL);
     tide_fence_light_store_only(&magazine->busy, 1);
-    if (TIDE_LIKELY(__atomic_load_n(&buffers->stopped, __ATOMIC_ACQUIRE) == 0))
-        return true;
-    __atomic_store_n(&magazine->busy, 0, __ATOMIC_RELEASE);
-    return false;
+    return __atomic_load_n(&buffers->stopped, __ATOMIC_ACQUIRE);
 }
 
 TIDE_INLINE void tide_magazine_leave(tide_magazine *magazine)

@@ -37,9 +37,10 @@ TIDE_COLD tide_status tide_buffer_refuse_handle(tide_buffers *buffers, tide_buff
 static TIDE_COLD void release_end_ownership(tide_buffers *buffers)
 {
     tide_lock_take(&buffers->mutex);
-    if (__atomic_load_n(&buffers->owned, __ATOMIC_RELAXED)) {
+    if (tide_buffers_owned(buffers)) {
         tide_magazines_stop(buffers);
-        __atomic_store_n(&buffers->owned, false, __ATOMIC_RELEASE);
+        __atomic_store_n(&buffers->stopped, buffers->stopped | TIDE_STOPPED_UNOWNED,
+                         __ATOMIC_RELEASE);
         tide_magazines_resume(buffers);
     }
     tide_lock_let_go(&buffers->mutex);
@@ -50,9 +51,11 @@ static TIDE_COLD void release_end_ownership(tide_buffers *buffers)
 static bool release_end_handle(tide_buffers *buffers, tide_buffer_record *record,
                                tide_buffer handle)
 {
-    if (__atomic_load_n(&buffers->owned, __ATOMIC_ACQUIRE) &&
-        __atomic_load_n(&record->owner, __ATOMIC_RELAXED) != tide_magazine_of(buffers))
-        release_end_ownership(buffers);
+    if (tide_buffers_owned(buffers)) {
+        const void *owner = __atomic_load_n(&record->owner, __ATOMIC_RELAXED);
+        if (owner != NULL && owner != tide_cell_for(tide_magazine_of(buffers), record))
+            release_end_ownership(buffers);
+    }
     return tide_handle_end(record, handle);
 }
 
@@ -69,9 +72,7 @@ TIDE_INLINE bool release_put_into_cell(tide_magazine *magazine, uint32_t slot, u
     unsigned held = tide_cell_held(cell);
     bool room = held < tide_cell_credit(cell);
     if (TIDE_LIKELY(room)) {
-        tide_assert(held < TIDE_CELL_SLOTS);
-        cell->slots[held] = slot;
-        tide_cell_hold(cell, held + 1);
+        tide_cell_push(magazine->buffers, cell, slot);
         cell->counts.releases++;
     }
     tide_magazine_leave(magazine);
@@ -207,52 +208,86 @@ tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, c
 
 /* ---- the fast path -------------------------------------------------------------------------- */
 
-/* In the thread's magazine. While the instance is owned the generation is read first, then the
- * owner; after that an exchange decides (runtime/buffers/instance.h, 4). Only buffers of the
+/* The buffer, whose handle has ended, comes to the cell, which has `held`, and room. */
+TIDE_INLINE void release_push(tide_cell *cell, unsigned held, tide_buffer_record *record,
+                              tide_buffer handle)
+{
+    tide_assert(record->mark == NULL && held < tide_cell_credit(cell));
+    record->tick = tide_buffers_now();
+    cell->slots[held] = (uint32_t)handle.slot;
+    tide_cell_hold(cell, held + 1);
+    cell->counts.releases++;
+}
+
+/* In the thread's magazine, of an owned instance: the generation is read first, then
+ * the owner (runtime/buffers/instance.h, 4). The owner is a cell of the thread only if that is the
+ * record's, so the handle's bucket is right. False: nothing has changed. */
+TIDE_INLINE bool release_owned(tide_buffers *buffers, const tide_magazine *magazine,
+                               tide_buffer handle)
+{
+    tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
+    uintptr_t place = (uintptr_t)magazine->own +
+                      (handle.slot >> TIDE_HANDLE_BUCKET) * sizeof(tide_cell); /* if it is one */
+    if (TIDE_UNLIKELY((handle.generation & 1) == 0) ||
+        TIDE_UNLIKELY(__atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) !=
+                      handle.generation) ||
+        TIDE_UNLIKELY((uintptr_t)__atomic_load_n(&record->owner, __ATOMIC_RELAXED) != place))
+        return false;
+    tide_cell *cell = (tide_cell *)place;
+    unsigned held = tide_cell_held(cell);
+    if (TIDE_UNLIKELY(held >= tide_cell_credit(cell)))
+        return false;
+    __atomic_store_n(&record->generation, handle.generation + 1, __ATOMIC_RELEASE);
+    release_push(cell, held, record, handle);
+    return true;
+}
+
+/* In the thread's magazine, by exchange. Only buffers of the
  * instance's own key go this way. What kind of buffer the record serves is read before: if it
  * serves another by now, the handle is no good. False: nothing has changed. */
-TIDE_INLINE bool release_into_cell(tide_buffers *buffers, tide_magazine *magazine,
+TIDE_INLINE bool release_exchanged(tide_buffers *buffers, const tide_magazine *magazine,
                                    tide_buffer handle)
 {
     tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
-    tide_cell *cells = magazine->own;
-    tide_assert(cells == magazine->cells[buffers->key]);
-    if (TIDE_UNLIKELY(cells == NULL) || TIDE_UNLIKELY((handle.generation & 1) == 0) ||
-        TIDE_UNLIKELY(__atomic_load_n(&record->key, __ATOMIC_RELAXED) != buffers->key) ||
+    if (TIDE_UNLIKELY(__atomic_load_n(&record->key, __ATOMIC_RELAXED) != buffers->key) ||
         TIDE_UNLIKELY(!tide_handle_fits(record, handle)))
         return false;
-    tide_cell *cell = &cells[handle.slot >> TIDE_HANDLE_BUCKET];
-    size_t held = tide_cell_held(cell);
-    if (TIDE_UNLIKELY(held >= tide_cell_credit(cell)))
+    tide_cell *cell = &magazine->own[handle.slot >> TIDE_HANDLE_BUCKET];
+    unsigned held = tide_cell_held(cell);
+    if (TIDE_UNLIKELY(held >= tide_cell_credit(cell)) ||
+        TIDE_UNLIKELY(!tide_handle_end(record, handle)))
         return false;
-    if (TIDE_LIKELY(__atomic_load_n(&buffers->owned, __ATOMIC_RELAXED))) {
-        if (TIDE_UNLIKELY(__atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) !=
-                          handle.generation) ||
-            TIDE_UNLIKELY(__atomic_load_n(&record->owner, __ATOMIC_RELAXED) != magazine))
-            return false;
-        __atomic_store_n(&record->generation, handle.generation + 1, __ATOMIC_RELEASE);
-    } else if (TIDE_UNLIKELY(!tide_handle_end(record, handle))) {
-        return false;
-    }
-    tide_assert(record->mark == NULL && held < TIDE_CELL_SLOTS);
-    record->tick = tide_buffers_now();
-    cell->slots[held] = (uint32_t)handle.slot;
-    tide_cell_hold(cell, (unsigned)held + 1);
-    cell->counts.releases++;
+    release_push(cell, held, record, handle);
     return true;
 }
 
 size_t tide_buffer_release_run(tide_buffers *buffers, const tide_buffer *handles, size_t count)
 {
     tide_magazine *magazine = buffers != NULL && buffers->quick ? tide_magazine_of(buffers) : NULL;
-    if (magazine == NULL || !tide_magazine_enter(magazine))
+    if (magazine == NULL || magazine->own == NULL || !tide_magazine_enter(magazine))
         return 0;
+    bool owned = tide_buffers_owned(buffers); /* nobody ends that while the thread is in there */
     size_t done = 0;
     while (done < count && tide_handle_named(buffers, handles[done]) &&
-           release_into_cell(buffers, magazine, handles[done]))
+           (owned ? release_owned(buffers, magazine, handles[done])
+                  : release_exchanged(buffers, magazine, handles[done])))
         done++;
     tide_magazine_leave(magazine);
     return done;
+}
+
+/* The thread has entered its magazine, and has read that it must leave, or must exchange. Apart
+ * from the fast path, which then needs to save no register. */
+static __attribute__((noinline)) tide_status release_in_unowned(tide_buffers *buffers,
+                                                                tide_magazine *magazine,
+                                                                tide_buffer buffer,
+                                                                uint32_t stopped)
+{
+    bool done =
+        (stopped & TIDE_STOPPED_KEEPS_OUT) == 0 && release_exchanged(buffers, magazine, buffer);
+    tide_magazine_leave(magazine);
+    return TIDE_LIKELY(done) ? TIDE_OK
+                             : tide_buffer_release_any(buffers, buffer, "tide_buffer_release");
 }
 
 tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
@@ -262,10 +297,12 @@ tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
     if (TIDE_UNLIKELY(buffers == NULL || !tide_handle_named(buffers, buffer)))
         return tide_buffer_release_any(buffers, buffer, call);
     tide_magazine *magazine = tide_magazine_at(buffers, thread);
-    if (TIDE_UNLIKELY(!tide_magazine_is(magazine, thread)) ||
-        TIDE_UNLIKELY(!tide_magazine_enter_quick(buffers, magazine)))
+    if (TIDE_UNLIKELY(!tide_magazine_is(magazine, thread)))
         return tide_buffer_release_any(buffers, buffer, call);
-    bool done = release_into_cell(buffers, magazine, buffer);
+    uint32_t stopped = tide_magazine_enter_quick(buffers, magazine);
+    if (TIDE_UNLIKELY(stopped != 0))
+        return release_in_unowned(buffers, magazine, buffer, stopped);
+    bool done = release_owned(buffers, magazine, buffer);
     tide_magazine_leave(magazine);
     return TIDE_LIKELY(done) ? TIDE_OK : tide_buffer_release_any(buffers, buffer, call);
 }

@@ -70,12 +70,13 @@ static void count_all(tide_pool *pool, const golden_path *paths, size_t path_cou
 int main(int arg_count, char **args)
 {
     tide_pool *pool = make_pool(TIDE_CHECK_NONE);
-    must(golden_pin(), "not pinned");
+    must(golden_begin(), "not pinned, or no buffers");
     count_all(pool, golden_paths, golden_path_count);
     if (arg_count > 1) {
         must(golden_compile(args[1]), "not compiled");
         count_all(pool, golden_compiled_paths, golden_compiled_path_count);
     }
     must(tide_pool_reset(pool) == TIDE_OK && tide_pool_destroy(pool) == TIDE_OK, "destroy");
+    must(golden_end(), "buffers");
     return 0;
 }

@@ -6,6 +6,7 @@
  * its arrays handed to the rest of the program. */
 #include "paths.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,6 +135,49 @@ PATH(untracked)
     }
 }
 
+/* ---- buffers ---------------------------------------------------------------------------------- */
+
+static tide_buffers *owned, *crossed; /* of the latter another thread has released a buffer */
+
+#define BUFFER_PAIRS(buffers)                                    \
+    for (size_t i = 0; i < times; i++) {                         \
+        tide_buffer buffer = tide_buffer_acquire(buffers, 1000); \
+        USE(buffer.slot);                                        \
+        tide_buffer_release(buffers, buffer);                    \
+    }                                                            \
+    KEEP()
+
+PATH(buffer_owned)
+{
+    (void)pool;
+    BUFFER_PAIRS(owned);
+}
+
+PATH(buffer_crossed)
+{
+    (void)pool;
+    BUFFER_PAIRS(crossed);
+}
+
+static void *release_crossed(void *handle)
+{
+    return tide_buffer_release(crossed, *(tide_buffer *)handle) == TIDE_OK ? handle : NULL;
+}
+
+static bool make_buffers(void)
+{
+    pthread_t thread;
+    void *released = NULL;
+    owned = tide_buffers_create(NULL, NULL);
+    crossed = tide_buffers_create(NULL, NULL);
+    tide_buffer buffer = tide_buffer_acquire(crossed, 1000);
+    return owned != NULL && buffer.generation != 0 &&
+           pthread_create(&thread, NULL, release_crossed, &buffer) == 0 &&
+           pthread_join(thread, &released) == 0 && released != NULL;
+}
+
+/* ---- all --------------------------------------------------------------------------------------- */
+
 const golden_path golden_paths[] = {
     {"nothing", nothing, true},
     {"acquire", acquire, true},
@@ -148,6 +192,8 @@ const golden_path golden_paths[] = {
     {"table-scope-4-acquires", table_scope_acquires, true},
     {"table-scope-1-touch", untracked, true},
     {"return", guarded_return, false}, /* asks whether any pool checks */
+    {"buffer-own", buffer_owned, true},
+    {"buffer-crossed", buffer_crossed, true},
 };
 const size_t golden_path_count = sizeof golden_paths / sizeof golden_paths[0];
 
@@ -170,9 +216,14 @@ static bool pin(tide_site *site, void *failed)
     return true;
 }
 
-bool golden_pin(void)
+bool golden_begin(void)
 {
     bool failed = false;
     tide_site_each(pin, &failed);
-    return !failed;
+    return !failed && make_buffers();
+}
+
+bool golden_end(void)
+{
+    return tide_buffers_destroy(owned) == TIDE_OK && tide_buffers_destroy(crossed) == TIDE_OK;
 }

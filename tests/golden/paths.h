@@ -14,7 +14,10 @@ typedef struct golden_path {
 extern const golden_path golden_paths[];
 extern const size_t golden_path_count;
 
-/* Pins the sites of the paths to their tiers. False, with a message on stderr, when one cannot. */
-bool golden_pin(void);
+/* Pins the sites of the paths to their tiers, and makes the buffers. False: that cannot be done. */
+bool golden_begin(void);
+
+/* The buffers go. */
+bool golden_end(void);
 
 #endif
