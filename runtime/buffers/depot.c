@@ -262,12 +262,14 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
     bool plain = tide_buffer_plain(buffers, want->key);
     tide_status status = TIDE_ERROR_MEMORY;
-    bool again = true;
-    for (unsigned times = 0; again;) {
+    tide_shortage shortage = {0};
+    for (bool again = true; again;) {
         (void)tide_depot_press(buffers->device, plain ? NULL : &want->passing);
+        tide_budget_watch(device, &shortage);
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-        again = tide_budget_asks(device, status, times) && tide_budget_ask(device, bytes, &times);
+        again = tide_budget_asks(device, status, &shortage) &&
+                tide_budget_ask(device, bytes, &shortage);
     }
     return status;
 }
