@@ -93,6 +93,7 @@ static void buffers_after_fork_in_child(void)
             if (!tide_magazine_is(m, tide_magazine_thread())) /* a new thread may look like it */
                 __atomic_store_n(&m->thread, 0, __ATOMIC_RELAXED);
         }
+        tide_depot_forget_purge(b);
         b->inherited = true;
     }
     tide_buffers_recount_visitors();
@@ -155,7 +156,7 @@ static void buffers_set_options(tide_buffers *buffers, tide_device *device,
     buffers->careful = tide_setting_get(TIDE_SETTING_check) >= 1;
     buffers->quick = buffers->immediate && !buffers->careful && options->hook == NULL;
     buffers->owned = buffers->quick;
-    buffers->record_free = TIDE_NO_RECORD;
+    buffers->record_free = buffers->purge_at = buffers->purge_next = TIDE_NO_RECORD;
     tide_lock_create(&buffers->mutex, TIDE_FORK_BUFFERS);
     buffers_set_bounds(buffers, options);
 }

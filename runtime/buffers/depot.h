@@ -63,7 +63,11 @@ tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wa
 bool tide_depot_press(tide_device *device, const tide_hand_over *passing);
 
 /* Gives pages back of what has been cached for a part of the longest age; the buffers stay cached.
- * The host's memory only; not where checks watch it. */
+ * The host's memory only; not where checks watch it. Nothing where another thread does it just
+ * now. */
 void tide_depot_purge(tide_buffers *buffers, uint64_t now);
+
+/* In the child of a fork: who did it is not there, or goes on and finds nothing. Mutex held. */
+void tide_depot_forget_purge(tide_buffers *buffers);
 
 #endif

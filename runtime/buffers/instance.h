@@ -52,7 +52,12 @@
  *     working set that comes back to its sizes allocates nothing, so no round ends and all of it
  *     stays. On a device it goes by the stream of the miss that ended the round. What is still
  *     in use elsewhere, where that stream does not order it, stays: a miss waits for nobody, and
- *     queues nothing on other streams. */
+ *     queues nothing on other streams.
+ *  8. Pages of what is cached for long are given back without the mutex, one buffer at a time, which
+ *     stays in its list and counts there (`purge_at`). Whoever wants to take just this one out waits,
+ *     the mutex held, until its pages are gone; the thread that gives them back needs no lock for
+ *     that. It goes on at the buffer that came next (`purge_next`): who takes that one out meanwhile
+ *     moves this on. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_INSTANCE_H
 #define TIDEPOOL_RUNTIME_BUFFERS_INSTANCE_H
 
@@ -188,7 +193,12 @@ struct tide_buffers {
     size_t bytes_held, bytes_high;
     size_t bytes_missed; /* allocated since the last round of use */
     uint64_t refused, trimmed, pressed, failed;
-    uint64_t visited; /* buffers in lists that trims by age looked at: for tests */
+    uint64_t visited;       /* buffers in lists that trims by age looked at: for tests */
+    uint64_t purge_visited; /* the same, of purges */
+    uint32_t purge_at;      /* whose pages are given back just now, while the mutex is not held, or
+                               TIDE_NO_RECORD; atomic: stays in its list until that is over */
+    uint32_t purge_next; /* where the purge goes on in the list: who takes it out moves that on */
+    bool purging;        /* a thread does it just now */
     tide_magazine *magazines;
     tide_magazine *ended; /* of threads that are gone: another place may still lead to them, so they
                              are used again, and freed at the end */

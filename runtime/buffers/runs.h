@@ -116,10 +116,24 @@ static inline void tide_runs_add(tide_buffers *buffers, tide_depot_bucket *depot
         tide_runs_join(buffers, depot, run == TIDE_NO_RUN ? 0 : run, slot);
 }
 
+/* Until the buffer's pages have been given back: by a thread that needs no lock for that, so the
+ * mutex may be held. runtime/buffers/trim.c */
+void tide_depot_wait_for_purge(const tide_buffers *buffers, uint32_t slot);
+
+/* A buffer is to leave its list, of which pages may be given back just now. */
+static inline void tide_runs_evade_purge(tide_buffers *buffers, uint32_t slot)
+{
+    if (TIDE_UNLIKELY(__atomic_load_n(&buffers->purge_at, __ATOMIC_ACQUIRE) == slot))
+        tide_depot_wait_for_purge(buffers, slot);
+    if (TIDE_UNLIKELY(buffers->purge_next == slot))
+        buffers->purge_next = tide_handle_at(buffers, slot)->next;
+}
+
 /* What the link leads to, out of the list. */
 static inline void tide_runs_remove(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t *link)
 {
     uint32_t slot = *link;
+    tide_runs_evade_purge(buffers, slot);
     const tide_buffer_record *record = tide_handle_at(buffers, slot);
     uint32_t at = tide_runs_find(depot, record->tick);
     tide_assert(at != TIDE_NO_RUN);

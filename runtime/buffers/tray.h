@@ -6,8 +6,8 @@
  *
  *  1. The latest is on top. What has no room goes on to the list, the oldest first.
  *  2. Only plain buffers come here: any of them can be used at once, so none has to be looked for.
- *  3. What is in the tray counts as in the list (`cached`), with its permit. Who walks the list
- *     empties the tray into it before.
+ *  3. What is in the tray counts as in the list (`cached`), with its permit. Who looks for what is
+ *     old or unused in the list has such buffers of the tray go there before; the others stay.
  *  4. A bucket has its tray from the first time that a cell spills; without memory for it, what
  *     comes goes to the list at once. */
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_TRAY_H
@@ -46,6 +46,13 @@ static inline bool tide_tray_grow(tide_depot_bucket *depot)
     return true;
 }
 
+/* Of so many that are wanted, how many the tray has. */
+static inline uint32_t tide_tray_count(const tide_depot_bucket *depot, uint32_t count)
+{
+    uint32_t has = depot->tray != NULL ? depot->tray->count : 0;
+    return has < count ? has : count;
+}
+
 /* The oldest of the tray go to the list, which has counted them already. */
 static inline void tide_tray_lower(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t count)
 {
@@ -57,12 +64,33 @@ static inline void tide_tray_lower(tide_buffers *buffers, tide_depot_bucket *dep
     memmove(tray->slots, tray->slots + count, tray->count * sizeof tray->slots[0]);
 }
 
-/* All that is cached of the bucket outside of cells is in the list afterwards. */
-static inline void tide_tray_empty(tide_buffers *buffers, tide_depot_bucket *depot)
+/* Those that were released at that tick or before go to the list. They may lie anywhere: a cell
+ * gives what it has whenever it is full. */
+static inline void tide_tray_lower_old(tide_buffers *buffers, tide_depot_bucket *depot,
+                                       uint64_t tick)
 {
-    if (depot->tray != NULL && depot->tray->count > 0)
-        tide_tray_lower(buffers, depot, depot->tray->count);
-    tide_assert((depot->first == TIDE_NO_RECORD) == (depot->cached == 0));
+    tide_tray *tray = depot->tray;
+    uint32_t count = tray != NULL ? tray->count : 0, stay = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (tide_handle_at(buffers, tray->slots[i])->tick <= tick)
+            tide_runs_add(buffers, depot, tray->slots[i]);
+        else
+            tray->slots[stay++] = tray->slots[i];
+    if (tray != NULL)
+        tray->count = stay;
+    tide_assert(stay <= depot->cached && (depot->first != TIDE_NO_RECORD || stay == depot->cached));
+}
+
+/* So many, at least, are in the list afterwards; returns how many are. */
+static inline uint32_t tide_tray_list(tide_buffers *buffers, tide_depot_bucket *depot,
+                                      uint32_t count)
+{
+    uint32_t listed = depot->cached - tide_tray_count(depot, UINT32_MAX);
+    tide_assert(count <= depot->cached);
+    if (listed >= count)
+        return listed;
+    tide_tray_lower(buffers, depot, count - listed);
+    return count;
 }
 
 /* Room in the tray for so many, if need be by what lies lowest. False: there is no tray. */
@@ -91,13 +119,6 @@ static inline void tide_tray_put(tide_buffers *buffers, tide_depot_bucket *depot
     }
     depot->cached += count;
     tide_assert(depot->cached <= depot->permits);
-}
-
-/* Of so many that are wanted, how many the tray has. */
-static inline uint32_t tide_tray_count(const tide_depot_bucket *depot, uint32_t count)
-{
-    uint32_t has = depot->tray != NULL ? depot->tray->count : 0;
-    return has < count ? has : count;
 }
 
 /* The latest of the tray, in the order in which a cell has them, with their permits; how many: at

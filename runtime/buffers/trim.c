@@ -2,6 +2,9 @@
 /* Cached buffers that go: those that are too old or that the device has no room for, wherever they
  * lie, and those of the depot's lists that the last rounds of use did not need
  * (runtime/buffers/instance.h, 7). Before that, pages of those that wait: the buffer stays. */
+#define _GNU_SOURCE
+#include <time.h>
+
 #include "runtime/base/os.h"
 #include "runtime/buffers/address.h"
 #include "runtime/buffers/depot.h"
@@ -13,7 +16,6 @@ enum {
     IDLE_FROM = 64 << 10,  /* bytes: of such buffers a cell keeps none that it does not use */
     WALK_MAX = 4096,       /* of a list, in one go: everybody who needs the depot waits           */
     PURGE_FROM = 64 << 10, /* bytes: pages of smaller buffers stay                               */
-    PURGE_MAX = 16 << 20,  /* bytes in one go, about a millisecond of the system's               */
 };
 
 typedef struct trimming {
@@ -109,7 +111,8 @@ static bool trim_run(trimming *t, unsigned key, unsigned bucket, uint32_t run)
 static void trim_list(trimming *t, unsigned key, unsigned bucket)
 {
     tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
-    tide_tray_empty(t->buffers, depot);
+    if (t->ticks == 0 || t->now >= t->ticks)
+        tide_tray_lower_old(t->buffers, depot, t->ticks == 0 ? UINT64_MAX : t->now - t->ticks);
     for (uint32_t run = 0; run < depot->run_count && trim_is_old(t, depot->runs[run].tick);)
         run += trim_run(t, key, bucket, run);
 }
@@ -189,9 +192,8 @@ static uint32_t trim_oldest(trimming *t, unsigned key, unsigned bucket, uint32_t
     tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
     uint32_t *link = &depot->first, taken = 0, seen = 0;
     tide_assert(count > 0 && count <= depot->cached);
-    tide_tray_empty(t->buffers, depot);
-    for (uint32_t younger = depot->cached - count; younger > 0 && seen < WALK_MAX;
-         younger--, seen++)
+    uint32_t younger = tide_tray_list(t->buffers, depot, count) - count;
+    for (; younger > 0 && seen < WALK_MAX; younger--, seen++)
         link = &tide_handle_at(t->buffers, *link)->next;
     for (; *link != TIDE_NO_RECORD && taken < count && seen < 2 * WALK_MAX; seen++) {
         tide_buffer_record *record = tide_handle_at(t->buffers, *link);
@@ -323,30 +325,73 @@ static void purge_pages(tide_buffer_record *record, purge_step step, size_t byte
     record->stream = record->tick * PURGE_STEPS + step;
 }
 
-/* So many bytes of a list, or one buffer: nobody has the depot meanwhile. False: that was all. */
-static bool purge_some(tide_buffers *buffers, uint64_t now, unsigned key, unsigned bucket)
+/* The first of the list that was released at that tick or before; all such are behind it. */
+static uint32_t purge_first(const tide_buffers *buffers, tide_depot_bucket *depot, uint64_t tick)
 {
-    size_t bytes = tide_bucket_bytes(buffers->policy, bucket), done = 0;
-    tide_depot_bucket *depot = tide_depot_at(buffers, key, bucket);
-    tide_tray_empty(buffers, depot);
-    uint32_t slot = depot->first;
-    for (; slot != TIDE_NO_RECORD && done < PURGE_MAX; slot = tide_handle_at(buffers, slot)->next) {
-        purge_step step = purge_step_due(buffers, now, slot);
-        if (step == PURGE_NOTHING)
-            continue;
-        purge_pages(tide_handle_at(buffers, slot), step, bytes);
-        done += bytes;
+    uint32_t run = tide_runs_find(depot, tick);
+    return run != TIDE_NO_RUN ? *tide_runs_link(buffers, depot, run) : TIDE_NO_RECORD;
+}
+
+/* The next with pages that are to go. TIDE_NO_RECORD: not among so many. Mutex held. */
+static uint32_t purge_find(tide_buffers *buffers, uint64_t now)
+{
+    uint32_t slot = buffers->purge_next;
+    for (unsigned seen = 0; slot != TIDE_NO_RECORD && seen < WALK_MAX; seen++) {
+        buffers->purge_next = tide_handle_at(buffers, slot)->next;
+        buffers->purge_visited++;
+        if (purge_step_due(buffers, now, slot) != PURGE_NOTHING)
+            return slot;
+        slot = buffers->purge_next;
     }
-    return done >= PURGE_MAX;
+    return TIDE_NO_RECORD;
+}
+
+/* Without the mutex: of a large buffer the system's call takes long. The buffer stays in its list
+ * meanwhile. Who wants it out waits, and nobody else does. TIDE_NO_RECORD: others have waited for
+ * the mutex, and get it. */
+static void purge_unlocked(tide_buffers *buffers, uint32_t slot, purge_step step, size_t bytes)
+{
+    tide_assert((slot == TIDE_NO_RECORD) == (step == PURGE_NOTHING));
+    __atomic_store_n(&buffers->purge_at, slot, __ATOMIC_RELAXED);
+    tide_lock_let_go(&buffers->mutex);
+    if (slot != TIDE_NO_RECORD)
+        purge_pages(tide_handle_at(buffers, slot), step, bytes);
+    else
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    __atomic_store_n(&buffers->purge_at, TIDE_NO_RECORD, __ATOMIC_RELEASE);
+    tide_lock_take(&buffers->mutex);
 }
 
 /* Mutex held, but let go in between. */
 static void purge_list(tide_buffers *buffers, uint64_t now, unsigned key, unsigned bucket)
 {
-    while (purge_some(buffers, now, key, bucket)) {
-        tide_lock_let_go(&buffers->mutex);
-        tide_lock_take(&buffers->mutex);
+    size_t bytes = tide_bucket_bytes(buffers->policy, bucket);
+    tide_depot_bucket *depot = tide_depot_at(buffers, key, bucket);
+    uint64_t age = buffers->age_max / 4;
+    if (now < age)
+        return;
+    tide_tray_lower_old(buffers, depot, now - age);
+    buffers->purge_next = purge_first(buffers, depot, now - age);
+    while (buffers->purge_next != TIDE_NO_RECORD) {
+        uint32_t slot = purge_find(buffers, now);
+        if (slot != TIDE_NO_RECORD)
+            purge_unlocked(buffers, slot, purge_step_due(buffers, now, slot), bytes);
+        else if (buffers->purge_next != TIDE_NO_RECORD)
+            purge_unlocked(buffers, slot, PURGE_NOTHING, 0);
     }
+}
+
+void tide_depot_wait_for_purge(const tide_buffers *buffers, uint32_t slot)
+{
+    while (__atomic_load_n(&buffers->purge_at, __ATOMIC_ACQUIRE) == slot)
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+}
+
+void tide_depot_forget_purge(tide_buffers *buffers)
+{
+    __atomic_store_n(&buffers->purge_at, TIDE_NO_RECORD, __ATOMIC_RELAXED);
+    buffers->purge_next = TIDE_NO_RECORD;
+    buffers->purging = false;
 }
 
 /* Of all buckets whose buffers are large enough. Mutex held. */
@@ -361,14 +406,21 @@ static void purge_each(tide_buffers *buffers, uint64_t now,
                 purge(buffers, now, key, b);
 }
 
+/* A thread that is cancelled in the middle would leave the others waiting. */
 void tide_depot_purge(tide_buffers *buffers, uint64_t now)
 {
     if (!buffers->immediate || buffers->careful || buffers->purge == TIDE_BUFFERS_PURGE_NEVER)
         return;
+    int cancel = tide_os_forbid_cancel();
     tide_lock_take(&buffers->mutex);
-    tide_magazines_stop(buffers);
-    purge_each(buffers, now, purge_cells);
-    tide_magazines_resume(buffers);
-    purge_each(buffers, now, purge_list);
+    if (!buffers->purging) {
+        buffers->purging = true;
+        tide_magazines_stop(buffers);
+        purge_each(buffers, now, purge_cells);
+        tide_magazines_resume(buffers);
+        purge_each(buffers, now, purge_list);
+        buffers->purging = false;
+    }
     tide_lock_let_go(&buffers->mutex);
+    tide_os_restore_cancel(cancel);
 }
