@@ -14,22 +14,12 @@
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
-#include "runtime/buffers/address.h"
-#include "runtime/buffers/depot.h"
+#include "runtime/buffers/store/address.h"
+#include "runtime/buffers/store/depot.h"
 #include "runtime/device/budget.h"
 #include "runtime/device/later.h"
 
 #define RECORDS_BYTES (TIDE_BUFFER_MAX * sizeof(tide_buffer_record))
-
-tide_status tide_buffers_of_ours(const tide_buffers *buffers, const char *call)
-{
-    return buffers->copy == &tide_copy_own
-               ? TIDE_OK
-               : tide_fail(TIDE_ERROR_ARGUMENT, call,
-                           "buffers %p were made by another copy of the library: a plugin or the "
-                           "program has one of its own",
-                           (const void *)buffers);
-}
 
 /* ---- held ----------------------------------------------------------------------------------- */
 

@@ -46,7 +46,7 @@ static TIDE_COLD void release_end_ownership(tide_buffers *buffers)
 }
 
 /* The handle ends here, by exchange: of all who try with one handle exactly one succeeds
- * (runtime/buffers/instance.h, 4). */
+ * (runtime/buffers/store/instance.h, 4). */
 static bool release_end_handle(tide_buffers *buffers, tide_buffer_record *record,
                                tide_buffer handle)
 {
@@ -208,7 +208,7 @@ tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, c
 /* ---- the fast path -------------------------------------------------------------------------- */
 
 /* In the thread's magazine. While the instance is owned the generation is read first, then the
- * owner; after that an exchange decides (runtime/buffers/instance.h, 4). Only buffers of the
+ * owner; after that an exchange decides (runtime/buffers/store/instance.h, 4). Only buffers of the
  * instance's own key go this way. What kind of buffer the record serves is read before: if it
  * serves another by now, the handle is no good. False: nothing has changed. */
 TIDE_INLINE bool release_into_cell(tide_buffers *buffers, tide_magazine *magazine,

@@ -6,7 +6,7 @@
 #include "runtime/base/probe.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/depot.h"
+#include "runtime/buffers/store/depot.h"
 #include "runtime/check/guard.h"
 #include "runtime/device/budget.h"
 #include "runtime/device/limit.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/cell.h"
+#include "runtime/buffers/store/cell.h"
 #include "tests/random.h"
 
 enum { IDLE = 100000, ROUNDS = 10, EACH = IDLE / ROUNDS };

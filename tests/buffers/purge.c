@@ -10,7 +10,7 @@
 
 #include "runtime/base/lock.h"
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/depot.h"
+#include "runtime/buffers/store/depot.h"
 
 enum { AGE = 64, PAGE = 4096, LARGE = 4 * MIB, MEDIUM = 256 * KIB, SMALL = 16 * KIB };
 

@@ -7,8 +7,8 @@
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/depot.h"
-#include "runtime/buffers/tray.h"
+#include "runtime/buffers/store/depot.h"
+#include "runtime/buffers/store/tray.h"
 
 enum { BYTES = 1024, MANY = 3 * TIDE_TRAY_MAX, FEW = 10 * TIDE_CELL_SLOTS, MARK = 12345 };
 

@@ -10,10 +10,10 @@
  *     old or unused in the list has such buffers of the tray go there before; the others stay.
  *  4. A bucket has its tray from the first time that a cell spills; without memory for it, what
  *     comes goes to the list at once. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_TRAY_H
-#define TIDEPOOL_RUNTIME_BUFFERS_TRAY_H
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_TRAY_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_TRAY_H
 
-#include "runtime/buffers/cell.h"
+#include "runtime/buffers/store/cell.h"
 
 enum {
     TIDE_TRAY_FIRST = 62, /* a tray's room at first, in buffers; it doubles with need up to MAX */

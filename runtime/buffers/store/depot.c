@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The depot of an instance: what a thread's cell cannot serve or keep comes here. Permits are given
  * out and taken back, memory is taken from the device. (Given back it is in
- * runtime/buffers/trim.c.) */
-#include "runtime/buffers/depot.h"
+ * runtime/buffers/store/trim.c.) */
+#include "runtime/buffers/store/depot.h"
 
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/probe.h"
-#include "runtime/buffers/address.h"
-#include "runtime/buffers/tray.h"
+#include "runtime/buffers/store/address.h"
+#include "runtime/buffers/store/tray.h"
 #include "runtime/device/budget.h"
 
 enum {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Cached buffers that go: those that are too old or that the device has no room for, wherever they
  * lie, and those of the depot's lists that the last rounds of use did not need
- * (runtime/buffers/instance.h, 7). Before that, pages of those that wait: the buffer stays. */
+ * (runtime/buffers/store/instance.h, 7). Before that, pages of those that wait: the buffer
+ * stays. */
 #define _GNU_SOURCE
 #include <time.h>
 
 #include "runtime/base/os.h"
-#include "runtime/buffers/address.h"
-#include "runtime/buffers/depot.h"
-#include "runtime/buffers/tray.h"
+#include "runtime/buffers/store/address.h"
+#include "runtime/buffers/store/depot.h"
+#include "runtime/buffers/store/tray.h"
 
 enum {
     USE_PART = 4,          /* a round of use: so large a part of what is held was allocated anew */

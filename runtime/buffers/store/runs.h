@@ -12,13 +12,13 @@
  *     takes the right ones all the same.
  *  3. Ticks come out of order only where buffers of a cell or of the tray go to the list: they find
  *     their run. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_RUNS_H
-#define TIDEPOOL_RUNTIME_BUFFERS_RUNS_H
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_RUNS_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_RUNS_H
 
 #include <string.h>
 
 #include "runtime/base/os.h"
-#include "runtime/buffers/handle.h"
+#include "runtime/buffers/store/handle.h"
 
 #define TIDE_NO_RUN UINT32_MAX
 
@@ -117,7 +117,7 @@ static inline void tide_runs_add(tide_buffers *buffers, tide_depot_bucket *depot
 }
 
 /* Until the buffer's pages have been given back: by a thread that needs no lock for that, so the
- * mutex may be held. runtime/buffers/trim.c */
+ * mutex may be held. runtime/buffers/store/trim.c */
 void tide_depot_wait_for_purge(const tide_buffers *buffers, uint32_t slot);
 
 /* A buffer is to leave its list, of which pages may be given back just now. */
