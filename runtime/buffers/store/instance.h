@@ -93,7 +93,7 @@ typedef struct tide_buffer_record {
     size_t asked;        /* by its holder, where a hook is told               */
     void *mark;          /* where its last use ends, NULL: it has ended      */
     uint64_t stream;     /* the number of the stream of that mark; the host's: what is done with
-                            its pages (runtime/buffers/store/trim.c) */
+                            its pages (runtime/buffers/store/purge.c) */
     uint64_t tick;       /* when it was released                             */
     uint32_t next;       /* in a list of the depot                           */
     uint16_t key;        /* atomic, as is the next: who asks with an old handle may read it */

@@ -27,112 +27,22 @@ struct tide_tray {
 
 _Static_assert((int)TIDE_TRAY_FIRST >= 2 * (int)TIDE_CELL_SLOTS, "what a cell spills has room");
 
-/* More room, the first time a tray. False: there is no memory, or enough room. */
-static inline bool tide_tray_grow(tide_depot_bucket *depot)
-{
-    tide_tray *tray = depot->tray;
-    uint32_t before = tray != NULL ? tray->room : 0;
-    uint32_t room = before == 0 ? (uint32_t)TIDE_TRAY_FIRST : 2 * before + 2;
-    tide_assert(before <= TIDE_TRAY_MAX);
-    if (room > TIDE_TRAY_MAX)
-        return false;
-    tray = tide_os_resize(tray, sizeof *tray + room * sizeof tray->slots[0]);
-    if (tray == NULL)
-        return false;
-    if (before == 0)
-        tray->count = 0;
-    tray->room = room;
-    depot->tray = tray;
-    return true;
-}
-
 /* Of so many that are wanted, how many the tray has. */
-static inline uint32_t tide_tray_count(const tide_depot_bucket *depot, uint32_t count)
-{
-    uint32_t has = depot->tray != NULL ? depot->tray->count : 0;
-    return has < count ? has : count;
-}
-
-/* The oldest of the tray go to the list, which has counted them already. */
-static inline void tide_tray_lower(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t count)
-{
-    tide_tray *tray = depot->tray;
-    tide_assert(tray != NULL && count <= tray->count);
-    for (uint32_t i = 0; i < count; i++)
-        tide_runs_add(buffers, depot, tray->slots[i]);
-    tray->count -= count;
-    memmove(tray->slots, tray->slots + count, tray->count * sizeof tray->slots[0]);
-}
+uint32_t tide_tray_count(const tide_depot_bucket *depot, uint32_t count);
 
 /* Those that were released at that tick or before go to the list. They may lie anywhere: a cell
  * gives what it has whenever it is full. */
-static inline void tide_tray_lower_old(tide_buffers *buffers, tide_depot_bucket *depot,
-                                       uint64_t tick)
-{
-    tide_tray *tray = depot->tray;
-    uint32_t count = tray != NULL ? tray->count : 0, stay = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (tide_handle_at(buffers, tray->slots[i])->tick <= tick)
-            tide_runs_add(buffers, depot, tray->slots[i]);
-        else
-            tray->slots[stay++] = tray->slots[i];
-    if (tray != NULL)
-        tray->count = stay;
-    tide_assert(stay <= depot->cached && (depot->first != TIDE_NO_RECORD || stay == depot->cached));
-}
+void tide_tray_lower_old(tide_buffers *buffers, tide_depot_bucket *depot, uint64_t tick);
 
 /* So many, at least, are in the list afterwards; returns how many are. */
-static inline uint32_t tide_tray_list(tide_buffers *buffers, tide_depot_bucket *depot,
-                                      uint32_t count)
-{
-    uint32_t listed = depot->cached - tide_tray_count(depot, UINT32_MAX);
-    tide_assert(count <= depot->cached);
-    if (listed >= count)
-        return listed;
-    tide_tray_lower(buffers, depot, count - listed);
-    return count;
-}
-
-/* Room in the tray for so many, if need be by what lies lowest. False: there is no tray. */
-static inline bool tide_tray_make_room(tide_buffers *buffers, tide_depot_bucket *depot,
-                                       uint32_t count)
-{
-    tide_assert(count <= TIDE_CELL_SLOTS);
-    if (depot->tray != NULL && count <= depot->tray->room - depot->tray->count)
-        return true;
-    if (!tide_tray_grow(depot) && depot->tray != NULL)
-        tide_tray_lower(buffers, depot, depot->tray->count / 2);
-    return depot->tray != NULL;
-}
+uint32_t tide_tray_list(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t count);
 
 /* A cell's plain buffers, the oldest first; the depot has permits for them. */
-static inline void tide_tray_put(tide_buffers *buffers, tide_depot_bucket *depot,
-                                 const uint32_t *slots, uint32_t count)
-{
-    if (tide_tray_make_room(buffers, depot, count)) {
-        tide_assert(depot->tray->count + count <= depot->tray->room);
-        memcpy(depot->tray->slots + depot->tray->count, slots, count * sizeof *slots);
-        depot->tray->count += count;
-    } else {
-        for (uint32_t i = 0; i < count; i++)
-            tide_runs_add(buffers, depot, slots[i]);
-    }
-    depot->cached += count;
-    tide_assert(depot->cached <= depot->permits);
-}
+void tide_tray_put(tide_buffers *buffers, tide_depot_bucket *depot, const uint32_t *slots,
+                   uint32_t count);
 
 /* The latest of the tray, in the order in which a cell has them, with their permits; how many: at
  * most `count`. */
-static inline uint32_t tide_tray_take(tide_depot_bucket *depot, uint32_t *slots, uint32_t count)
-{
-    tide_tray *tray = depot->tray;
-    count = tide_tray_count(depot, count);
-    if (count == 0)
-        return 0;
-    tray->count -= count;
-    memcpy(slots, tray->slots + tray->count, count * sizeof *slots);
-    tide_depot_took(depot, count);
-    return count;
-}
+uint32_t tide_tray_take(tide_depot_bucket *depot, uint32_t *slots, uint32_t count);
 
 #endif
