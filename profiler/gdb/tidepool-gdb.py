@@ -331,7 +331,7 @@ def where_in_artefact(artefact, address):
 
 
 def bucket_bytes(policy, bucket):
-    """As runtime/buffers/buckets.h has it."""
+    """As runtime/buffers/store/buckets.h has it."""
     if policy == 1:
         return 64 << bucket
     if policy == 2:

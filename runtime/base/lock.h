@@ -7,7 +7,8 @@
  *  2. Code that is not ours is called with none held: the dynamic linker, which runs constructors
  *     and destructors under a lock of its own, and functions of the program (hooks, listeners,
  *     deleters). Such a call stands between tide_outside_enter and tide_outside_leave. The same
- *     holds for each wait for a thread.
+ *     holds for each wait for a thread, but for one that needs no lock to be done
+ *     (runtime/buffers/store/instance.h, 1 and 8).
  *  3. A thread that holds any is not cancelled, for nobody would let go of it: the first that is
  *     taken forbids cancellation, the last that is let go allows it again.
  *

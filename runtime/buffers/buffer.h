@@ -5,7 +5,7 @@
 #define TIDEPOOL_RUNTIME_BUFFERS_BUFFER_H
 
 #include "runtime/base/error.h"
-#include "runtime/buffers/depot.h"
+#include "runtime/buffers/store/depot.h"
 
 static const tide_buffer tide_buffer_none;
 

@@ -14,22 +14,12 @@
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
-#include "runtime/buffers/address.h"
-#include "runtime/buffers/depot.h"
+#include "runtime/buffers/store/address.h"
+#include "runtime/buffers/store/depot.h"
 #include "runtime/device/budget.h"
 #include "runtime/device/later.h"
 
 #define RECORDS_BYTES (TIDE_BUFFER_MAX * sizeof(tide_buffer_record))
-
-tide_status tide_buffers_of_ours(const tide_buffers *buffers, const char *call)
-{
-    return buffers->copy == &tide_copy_own
-               ? TIDE_OK
-               : tide_fail(TIDE_ERROR_ARGUMENT, call,
-                           "buffers %p were made by another copy of the library: a plugin or the "
-                           "program has one of its own",
-                           (const void *)buffers);
-}
 
 /* ---- held ----------------------------------------------------------------------------------- */
 
@@ -93,6 +83,7 @@ static void buffers_after_fork_in_child(void)
             if (!tide_magazine_is(m, tide_magazine_thread())) /* a new thread may look like it */
                 __atomic_store_n(&m->thread, 0, __ATOMIC_RELAXED);
         }
+        tide_depot_forget_purge(b);
         b->inherited = true;
     }
     tide_buffers_recount_visitors();
@@ -154,7 +145,7 @@ static void buffers_set_options(tide_buffers *buffers, tide_device *device,
     buffers->immediate = device == &tide_device_host;
     buffers->careful = tide_setting_get(TIDE_SETTING_check) >= 1;
     buffers->quick = buffers->immediate && !buffers->careful && options->hook == NULL;
-    buffers->record_free = TIDE_NO_RECORD;
+    buffers->record_free = buffers->purge_at = buffers->purge_next = TIDE_NO_RECORD;
     tide_lock_create(&buffers->mutex, TIDE_FORK_BUFFERS);
     buffers_set_bounds(buffers, options);
 }

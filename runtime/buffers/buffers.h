@@ -3,7 +3,7 @@
 #ifndef TIDEPOOL_RUNTIME_BUFFERS_BUFFERS_H
 #define TIDEPOOL_RUNTIME_BUFFERS_BUFFERS_H
 
-#include "runtime/buffers/instance.h"
+#include "runtime/buffers/store/instance.h"
 
 /* Keep an instance from being destroyed. Refused when there is none of that address. Whoever has a
  * hold may take another, which cannot fail. Any thread. */

@@ -47,7 +47,7 @@ static TIDE_COLD void release_end_ownership(tide_buffers *buffers)
 }
 
 /* The handle ends here, by exchange: of all who try with one handle exactly one succeeds
- * (runtime/buffers/instance.h, 4). */
+ * (runtime/buffers/store/instance.h, 4). */
 static bool release_end_handle(tide_buffers *buffers, tide_buffer_record *record,
                                tide_buffer handle)
 {
@@ -219,15 +219,15 @@ TIDE_INLINE void release_push(tide_cell *cell, unsigned held, tide_buffer_record
     cell->counts.releases++;
 }
 
-/* In the thread's magazine, of an owned instance: the generation is read first, then
- * the owner (runtime/buffers/instance.h, 4). The owner is a cell of the thread only if that is the
- * record's, so the handle's bucket is right. False: nothing has changed. */
+/* In the thread's magazine, of an owned instance: the generation is read first, then the owner
+ * (runtime/buffers/store/instance.h, 4). If that is the cell that the handle's bucket leads to, the
+ * bucket is right, too; before, the cell may be none. False: nothing has changed. */
 TIDE_INLINE bool release_owned(tide_buffers *buffers, const tide_magazine *magazine,
                                tide_buffer handle)
 {
     tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
-    uintptr_t place = (uintptr_t)magazine->own +
-                      (handle.slot >> TIDE_HANDLE_BUCKET) * sizeof(tide_cell); /* if it is one */
+    uintptr_t place =
+        (uintptr_t)magazine->own + (handle.slot >> TIDE_HANDLE_BUCKET) * sizeof(tide_cell);
     if (TIDE_UNLIKELY((handle.generation & 1) == 0) ||
         TIDE_UNLIKELY(__atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) !=
                       handle.generation) ||
@@ -242,9 +242,9 @@ TIDE_INLINE bool release_owned(tide_buffers *buffers, const tide_magazine *magaz
     return true;
 }
 
-/* In the thread's magazine, by exchange. Only buffers of the
- * instance's own key go this way. What kind of buffer the record serves is read before: if it
- * serves another by now, the handle is no good. False: nothing has changed. */
+/* In the thread's magazine, by exchange. Only buffers of the instance's own key go this way. What
+ * kind of buffer the record serves is read before: if it serves another by now, the handle is no
+ * good. False: nothing has changed. */
 TIDE_INLINE bool release_exchanged(tide_buffers *buffers, const tide_magazine *magazine,
                                    tide_buffer handle)
 {

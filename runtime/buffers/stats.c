@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
-#include "runtime/buffers/magazine.h"
+#include "runtime/buffers/store/magazine.h"
 
 /* ---- adding up; stopped --------------------------------------------------------------------- */
 

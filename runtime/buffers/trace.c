@@ -5,7 +5,7 @@
 #define _GNU_SOURCE
 #include <time.h>
 
-#include "runtime/buffers/instance.h"
+#include "runtime/buffers/store/instance.h"
 
 static uint64_t trace_started; /* the clock at the first line; atomic. 0: no line yet */
 static uint32_t trace_threads; /* that have written a line; atomic                    */

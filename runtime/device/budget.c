@@ -14,7 +14,6 @@
 enum { ASKED_AGAIN_MAX = 16 };
 
 static _Thread_local bool budget_asking; /* this thread is inside of a function of the program */
-static _Thread_local uint32_t budget_settled; /* of the device, before this thread's last request */
 
 static bool budget_counts(const tide_device *device, int memory)
 {
@@ -57,7 +56,6 @@ static void budget_give(tide_device *device, size_t bytes)
 tide_status tide_budget_allocate(tide_device *device, void *stream, int memory, size_t bytes,
                                  size_t align, void **data)
 {
-    budget_settled = __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST);
     if (!budget_counts(device, memory))
         return device->methods->allocate(device, stream, memory, bytes, align, data);
     size_t now = 0;
@@ -99,18 +97,25 @@ static bool budget_asks_program(const tide_device *device)
     return !budget_asking && __atomic_load_n(&device->full, __ATOMIC_RELAXED) != NULL;
 }
 
+void tide_budget_watch(const tide_device *device, tide_shortage *shortage)
+{
+    tide_assert(shortage->asked <= ASKED_AGAIN_MAX);
+    shortage->settled = __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST);
+}
+
 /* Is there something to take, or has another thread just taken it? */
-static bool budget_is_put_off(const tide_device *device)
+static bool budget_is_put_off(const tide_device *device, const tide_shortage *shortage)
 {
     return __atomic_load_n(&device->later, __ATOMIC_SEQ_CST) != NULL ||
            __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 ||
-           __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST) != budget_settled;
+           __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST) != shortage->settled;
 }
 
-bool tide_budget_asks(const tide_device *device, tide_status status, unsigned times)
+bool tide_budget_asks(const tide_device *device, tide_status status, const tide_shortage *shortage)
 {
     return !device->host && (status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT) &&
-           times < ASKED_AGAIN_MAX && (budget_asks_program(device) || budget_is_put_off(device));
+           shortage->asked < ASKED_AGAIN_MAX &&
+           (budget_asks_program(device) || budget_is_put_off(device, shortage));
 }
 
 /* The function that is to be called, and what it is to get: of one setting. */
@@ -123,11 +128,11 @@ static tide_device_full_function budget_function(tide_device *device, void **use
     return function;
 }
 
-bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *times)
+bool tide_budget_ask(tide_device *device, size_t bytes, tide_shortage *shortage)
 {
     void *user = NULL;
-    tide_assert(*times < ASKED_AGAIN_MAX);
-    if (tide_later_settle(device) || tide_later_others(device, budget_settled))
+    tide_assert(shortage->asked < ASKED_AGAIN_MAX);
+    if (tide_later_settle(device) || tide_later_others(device, shortage->settled))
         return true;
     tide_device_full_function function =
         budget_asks_program(device) ? budget_function(device, &user) : NULL;
@@ -136,7 +141,7 @@ bool tide_budget_ask(tide_device *device, size_t bytes, unsigned *times)
     tide_device_count(&device->asked);
     budget_asking = true;
     unsigned let_go = tide_outside_enter();
-    bool again = function(device, bytes, (*times)++, user);
+    bool again = function(device, bytes, shortage->asked++, user);
     tide_outside_leave(let_go);
     budget_asking = false;
     return again;

@@ -7,7 +7,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
-#include "runtime/buffers/instance.h"
+#include "runtime/buffers/store/instance.h"
 
 typedef struct copied_buffers {
     tide_buffers_information *buffers; /* the youngest first, as the list is */

@@ -6,7 +6,7 @@
 #include "runtime/base/probe.h"
 #include "runtime/base/shim.h"
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/depot.h"
+#include "runtime/buffers/store/depot.h"
 #include "runtime/check/guard.h"
 #include "runtime/device/budget.h"
 #include "runtime/device/limit.h"
@@ -192,13 +192,13 @@ static void memory_ask_program(tide_pool *pool, const tide_row *row, size_t byte
 /* Somebody gives memory of the device back: buffers what they have cached, then whoever is
  * asked. */
 static bool memory_make_room(tide_pool *pool, tide_device *device, size_t bytes, tide_status status,
-                             unsigned *asked)
+                             tide_shortage *shortage)
 {
     const tide_hand_over passing = {pool->core->streams.own, pool->core->streams.own_number};
     tide_assert(!device->host);
     tide_shut was = tide_pool_shut(pool); /* functions of the program are called */
-    bool any = tide_depot_press(device, &passing) ||
-               (tide_budget_asks(device, status, *asked) && tide_budget_ask(device, bytes, asked));
+    bool any = tide_depot_press(device, &passing) || (tide_budget_asks(device, status, shortage) &&
+                                                      tide_budget_ask(device, bytes, shortage));
     tide_pool_open_again(pool, was);
     return any;
 }
@@ -208,12 +208,13 @@ tide_status tide_memory_allocate(tide_pool *pool, tide_device *device, int memor
                                  size_t align, void **data)
 {
     void *stream = pool->core->streams.own;
-    unsigned asked = 0;
+    tide_shortage shortage = {0};
     for (unsigned tries = 1;; tries++) {
+        tide_budget_watch(device, &shortage);
         tide_status status = tide_budget_allocate(device, stream, memory, bytes, align, data);
         bool none = status == TIDE_ERROR_MEMORY || status == TIDE_ERROR_LIMIT;
         if (!none || device->host || tries == TRIES_MAX ||
-            !memory_make_room(pool, device, bytes, status, &asked))
+            !memory_make_room(pool, device, bytes, status, &shortage))
             return status;
     }
 }

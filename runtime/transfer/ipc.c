@@ -8,7 +8,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/buffers/handle.h"
+#include "runtime/buffers/store/handle.h"
 #include "runtime/pool/export.h"
 #include "runtime/pool/row.h"
 

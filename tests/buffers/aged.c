@@ -4,7 +4,7 @@
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/cell.h"
+#include "runtime/buffers/store/cell.h"
 #include "tests/random.h"
 
 enum { IDLE = 100000, ROUNDS = 10, EACH = IDLE / ROUNDS };
@@ -164,6 +164,7 @@ static void any_order_is_kept(void **state)
     memset(records, 0, RECORDS * sizeof(tide_buffer_record));
     l.buffers->records = records;
     l.buffers->record_count = RECORDS;
+    l.buffers->purge_at = l.buffers->purge_next = TIDE_NO_RECORD;
     l.depot = &depot;
     for (uint32_t step = 0, steps = (uint32_t)scaled(STEPS, 20000); step < steps; step++) {
         uint64_t r = rng_next(&l.random), now = 100 + step / 50;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "runtime/base/test_hooks.h"
-#include "runtime/buffers/buckets.h"
+#include "runtime/buffers/store/buckets.h"
 
 /* ---- handles -------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "runtime/buffers/fence.h"
+#include "runtime/buffers/store/fence.h"
 
 typedef struct words {
     uint32_t often __attribute__((aligned(64)));  /* written by the frequent side */

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/depot.h"
+#include "runtime/buffers/store/depot.h"
 
 enum { BYTES = 1024, MANY = 20 * TIDE_CELL_SLOTS, ROUNDS = 4 };
 

@@ -8,7 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/base/lock.h"
 #include "runtime/buffers/buffers.h"
+#include "runtime/buffers/store/depot.h"
 
 enum { AGE = 64, PAGE = 4096, LARGE = 4 * MIB, MEDIUM = 256 * KIB, SMALL = 16 * KIB };
 
@@ -16,6 +18,10 @@ enum { AGE = 64, PAGE = 4096, LARGE = 4 * MIB, MEDIUM = 256 * KIB, SMALL = 16 * 
  * watched. */
 static uintptr_t watched, watched_end;
 static size_t offers, gifts; /* atomic: bytes */
+static size_t locked;        /* atomic: calls with the lock of buffers held */
+
+/* What else is done during the next such call. */
+static void (*during)(void *start);
 
 int madvise(void *start, size_t bytes, int advice)
 {
@@ -24,6 +30,11 @@ int madvise(void *start, size_t bytes, int advice)
             __atomic_fetch_add(&offers, bytes, __ATOMIC_RELAXED);
         if (advice == MADV_DONTNEED)
             __atomic_fetch_add(&gifts, bytes, __ATOMIC_RELAXED);
+        if (tide_lock_held(TIDE_FORK_BUFFERS))
+            __atomic_fetch_add(&locked, 1, __ATOMIC_RELAXED);
+        void (*now)(void *) = __atomic_exchange_n(&during, NULL, __ATOMIC_RELAXED);
+        if (now != NULL)
+            now(start);
     }
     return (int)syscall(SYS_madvise, start, bytes, advice);
 }
@@ -32,7 +43,7 @@ static void watch(void *start, size_t bytes)
 {
     watched = (uintptr_t)start;
     watched_end = watched + bytes;
-    offers = gifts = 0;
+    offers = gifts = locked = 0;
 }
 
 /* How many pages of the buffer, its first and last left out, are in memory. */
@@ -120,7 +131,7 @@ static void small_buffers_keep_their_pages(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
-/* More than one go's: each has its turn, and once. */
+/* Each has its turn, and once, and each walk looks at it once. */
 static void many_buffers_all_have_their_turn(void **state)
 {
     (void)state;
@@ -134,6 +145,8 @@ static void many_buffers_all_have_their_turn(void **state)
     watch(NULL, UINTPTR_MAX);
     pass(AGE / 4 + AGE / 8 + 1);
     assert_in_range(offers, (size_t)MANY * (BYTES - 2 * PAGE + 1), (size_t)MANY * BYTES);
+    assert_int_equal(locked, 0);
+    assert_int_equal(buffers->purge_visited, 2 * MANY); /* by two walks */
     size_t once = offers;
     pass(AGE / 8);
     assert_int_equal(offers, once);
@@ -182,6 +195,124 @@ static void an_instance_has_its_own_way(void **state)
     assert_non_null(strstr(tide_error_message(), "purge is 4, most is 3"));
 }
 
+/* ---- while pages go --------------------------------------------------------------------------- */
+
+static tide_buffers *purged;
+static size_t trimmed;
+
+/* All but the one whose pages go just now are older. */
+static void trim_the_older(void *start)
+{
+    (void)start;
+    trimmed = tide_buffers_trim(purged, AGE / 2).slots;
+}
+
+/* Also the one where the purge would have gone on. */
+static void what_is_trimmed_meanwhile_is_not_looked_for(void **state)
+{
+    (void)state;
+    enum { MANY = 10 };
+    tide_buffer held[MANY];
+    purged = made(&(tide_buffers_options){.age_max = AGE});
+    for (unsigned i = 0; i < MANY; i++)
+        held[i] = acquired(purged, MEDIUM);
+    expect_ok(tide_buffer_release_many(purged, held, MANY - 1));
+    uint64_t now = tide_buffers_advance(AGE / 4); /* nothing is trimmed or purged by that */
+    expect_ok(tide_buffer_release(purged, held[MANY - 1]));
+    now = tide_buffers_advance(AGE / 4);
+    watch(NULL, UINTPTR_MAX);
+    during = trim_the_older;
+    tide_depot_purge(purged, now);
+    expect_advised(offers, MEDIUM);
+    watch(NULL, 0);
+    assert_int_equal(trimmed, MANY - 1);
+    assert_int_equal(purged->purge_visited, 1);
+    assert_int_equal(stats_of(purged).cached, 1);
+    expect_ok(tide_buffers_destroy(purged));
+}
+
+static void *going; /* the buffer whose pages go */
+static void *taken; /* atomic: where the buffer lies that the other thread got */
+
+static void *take_one(void *bytes)
+{
+    tide_buffer buffer = acquired(purged, *(const size_t *)bytes);
+    void *data = tide_buffer_pointer(purged, buffer);
+    memset(data, 5, *(const size_t *)bytes);
+    __atomic_store_n(&taken, data, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static const size_t medium = MEDIUM, large = LARGE;
+static pthread_t other;
+
+/* Another buffer can be had meanwhile, and so can the statistics; not this one. */
+static void let_others_take(void *start)
+{
+    pthread_t one;
+    (void)start;
+    assert_int_equal(stats_of(purged).cached, 2);
+    assert_int_equal(pthread_create(&one, NULL, take_one, (void *)(uintptr_t)&large), 0);
+    assert_int_equal(pthread_join(one, NULL), 0);
+    assert_non_null(taken);
+    assert_ptr_not_equal(taken, going);
+    taken = NULL;
+    assert_int_equal(pthread_create(&other, NULL, take_one, (void *)(uintptr_t)&medium), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        usleep(1000);
+        assert_null(__atomic_load_n(&taken, __ATOMIC_ACQUIRE));
+    }
+}
+
+static void who_wants_that_very_buffer_waits(void **state)
+{
+    (void)state;
+    purged = made(&(tide_buffers_options){.age_max = AGE});
+    going = written(purged, MEDIUM);
+    (void)written(purged, LARGE);
+    uint64_t now = tide_buffers_advance(AGE / 2);
+    watch(going, MEDIUM);
+    during = let_others_take;
+    alarm(60);
+    tide_depot_purge(purged, now);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    alarm(0);
+    assert_null(during);
+    assert_ptr_equal(taken, going);
+    assert_int_equal(((char *)going)[MEDIUM / 2], 5); /* written after its pages went */
+    watch(NULL, 0);
+    assert_int_equal(stats_of(purged).live, 2);
+    assert_int_equal(stats_of(purged).misses, 2);
+}
+
+/* Who gives pages back is not there, and what it had in hand can be had. */
+static void fork_meanwhile(void *start)
+{
+    (void)start;
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        void *data = NULL;
+        tide_buffer buffer = tide_buffer_acquire_pointer(purged, MEDIUM, &data);
+        CHILD_MUST(buffer.generation != 0 && data == going && !purged->purging);
+        _exit(0);
+    }
+    expect_child_ends_well(child);
+}
+
+static void a_child_can_have_what_was_in_hand(void **state)
+{
+    (void)state;
+    purged = made(&(tide_buffers_options){.age_max = AGE});
+    going = written(purged, MEDIUM);
+    uint64_t now = tide_buffers_advance(AGE / 2);
+    watch(going, MEDIUM);
+    during = fork_meanwhile;
+    tide_depot_purge(purged, now);
+    assert_null(during);
+    watch(NULL, 0);
+    expect_ok(tide_buffers_destroy(purged));
+}
+
 /* ---- while others acquire and release -------------------------------------------------------- */
 
 enum { THREADS = 4, USES = 3000 };
@@ -197,6 +328,8 @@ static void *use_shared(void *ticks)
         data[0] = data[bytes - 1] = (unsigned char)i;
         if (ticks != NULL)
             tide_buffers_tick(AGE / 8);
+        else if (i % 64 == 0)
+            tide_buffers_trim(shared, AGE / 2);
         assert_int_equal(data[0], (unsigned char)i);
         assert_int_equal(data[bytes - 1], (unsigned char)i);
         expect_ok(tide_buffer_release(shared, buffer));
@@ -232,6 +365,9 @@ int main(void)
         cmocka_unit_test(many_buffers_all_have_their_turn),
         cmocka_unit_test(what_is_used_keeps_its_pages),
         cmocka_unit_test(an_instance_has_its_own_way),
+        cmocka_unit_test(what_is_trimmed_meanwhile_is_not_looked_for),
+        cmocka_unit_test(who_wants_that_very_buffer_waits),
+        cmocka_unit_test(a_child_can_have_what_was_in_hand),
         cmocka_unit_test(pages_go_while_threads_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

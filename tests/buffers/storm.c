@@ -11,8 +11,8 @@
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/depot.h"
-#include "runtime/buffers/tray.h"
+#include "runtime/buffers/store/depot.h"
+#include "runtime/buffers/store/tray.h"
 
 enum { THREADS = 4, BATCH = 96, BOARD = 8, SIZES = 10, ROUNDS = 40000, FORKS = 10 };
 

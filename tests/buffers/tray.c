@@ -7,8 +7,8 @@
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
-#include "runtime/buffers/depot.h"
-#include "runtime/buffers/tray.h"
+#include "runtime/buffers/store/depot.h"
+#include "runtime/buffers/store/tray.h"
 
 enum { BYTES = 1024, MANY = 3 * TIDE_TRAY_MAX, FEW = 10 * TIDE_CELL_SLOTS, MARK = 12345 };
 
@@ -143,9 +143,14 @@ static void a_trim_by_age_takes_the_old_ones_of_the_tray(void **state)
     expect_ok(tide_buffer_release_many(buffers, held, FEW / 2));
     tide_buffers_tick(1);
     expect_ok(tide_buffer_release_many(buffers, held + FEW / 2, FEW / 2));
-    assert_true(on_tray(buffers) > FEW / 2);
+    uint32_t before = on_tray(buffers);
+    assert_true(before > FEW / 2);
+    assert_int_equal(tide_buffers_trim(buffers, 2).slots, 0);
+    assert_int_equal(on_tray(buffers), before);
     assert_int_equal(tide_buffers_trim(buffers, 1).slots, FEW / 2);
     assert_int_equal(stats_of(buffers).cached, FEW / 2);
+    assert_int_equal(on_tray(buffers), before - FEW / 2); /* the young ones stay */
+    assert_int_equal(in_list(buffers), 0);
     assert_int_equal(tide_buffers_trim(buffers, 0).slots, FEW / 2);
     assert_int_equal(stats_of(buffers).cached, 0);
     expect_ok(tide_buffers_destroy(buffers));

@@ -427,7 +427,7 @@ static void a_function_gets_what_was_set_with_it(void **unused)
     over = false;
     assert_int_equal(pthread_create(&setter, NULL, set_both_in_turn, b.device), 0);
     for (size_t i = 0; i < scaled(400000, 20000); i++)
-        (void)tide_budget_ask(b.device, 1, &(unsigned){0});
+        (void)tide_budget_ask(b.device, 1, &(tide_shortage){0});
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     pthread_join(setter, NULL);
     assert_int_equal(torn, 0);

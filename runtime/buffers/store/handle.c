@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of buffers: taken for new buffers, given back when their memory is gone, told to
  * hooks. */
-#include "runtime/buffers/handle.h"
+#include "runtime/buffers/store/handle.h"
 
 #include "runtime/base/os.h"
 

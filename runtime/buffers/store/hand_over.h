@@ -9,10 +9,10 @@
  *
  * Plain keys need none of this: the host's own memory, and devices that do at once what
  * is queued (tide_buffer_plain). */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_HAND_OVER_H
-#define TIDEPOOL_RUNTIME_BUFFERS_HAND_OVER_H
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_HAND_OVER_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_HAND_OVER_H
 
-#include "runtime/buffers/handle.h"
+#include "runtime/buffers/store/handle.h"
 
 /* The stream of a call, and its number. */
 typedef struct tide_hand_over {

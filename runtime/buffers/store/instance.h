@@ -14,14 +14,15 @@
  *
  * Who may do what, and why counters are exact:
  *
- *  1. A magazine's thread uses it between tide_magazine_enter and _leave: it says that it is busy,
- *     passes a light fence, and goes on if nobody has said `stopped`. Whoever says `stopped` holds
- *     the mutex, then passes the heavy fence and waits until no magazine is busy. One of the two
- *     sees the other (runtime/buffers/fence.h). So while `stopped` is set only the thread that set
- *     it is in a magazine. It sees what each magazine's thread wrote before, by the release of
- *     `busy`. The magazine's thread sees what was written meanwhile, by the release of `stopped`.
- *     The thread's magazine stands in a place of the instance, by a hash of the thread, or, where
- *     two threads have one place, is found through the thread (runtime/buffers/magazine.h).
+ *  1. A magazine's thread uses it between tide_magazine_enter and _leave: it says that it is
+ *     busy, passes a light fence, and goes on if nobody has said `stopped`. Whoever says `stopped`
+ *     holds the mutex, then passes the heavy fence and waits until no magazine is busy. One of the
+ *     two sees the other (runtime/buffers/store/fence.h). So while `stopped` is set only the thread
+ *     that set it is in a magazine. It sees what each magazine's thread wrote before, by the
+ *     release of `busy`. The magazine's thread sees what was written meanwhile, by the release of
+ *     `stopped`. The thread's magazine stands in a place of the instance, by a hash of the thread,
+ *     or, where two threads have one place, is found through the thread
+ *     (runtime/buffers/store/magazine.h).
  *  2. A thread that finds `stopped` takes the mutex instead, and works on its magazine under
  *     that: who says `stopped` holds it, so the two exclude each other.
  *  3. Each counter is one thread's, in its cells, or the depot's, under the mutex. Added up while
@@ -38,14 +39,14 @@
  *     of one that has ended belongs to one thread again.)
  *  5. The winner marks the stream of the last use before anybody can see the buffer again. The
  *     next use is ordered by that mark.
- *  6. A miss looks in its own cell, the depot's tray and list, then, stopped, in all cells; if it
- *     is large, in its own cells and the trays and lists of larger buckets, too
- *     (runtime/buffers/borrow.c; the buffer counts, and goes back, where it belongs). So it
+ *  6. A miss looks in its own cell, the depot's tray and list, then, stopped, in all cells; if
+ *     it is large, in its own cells and the trays and lists of larger buckets, too
+ *     (runtime/buffers/store/borrow.c; the buffer counts, and goes back, where it belongs). So it
  *     allocates only if no buffer of the bucket was cached. Of small buffers only every second,
  *     fourth … such miss stops everybody. There are few in the cells of others
- *     (runtime/buffers/cell.h, room), and each miss that leaves them there makes one more, so soon
- *     none is needed. A release that gets no permit takes back idle credits, if there are any. It
- *     drops the buffer only if the bounds are really reached.
+ *     (runtime/buffers/store/cell.h, room), and each miss that leaves them there makes one more, so
+ *     soon none is needed. A release that gets no permit takes back idle credits, if there are any.
+ *     It drops the buffer only if the bounds are really reached.
  *  7. What is kept follows use. A round of use ends when as much memory was allocated as makes a
  *     part of all that is held: the working set has moved by so much. What lay in the depot all
  *     through two rounds was needed by neither, not even at their peaks, and goes. A cell of
@@ -53,16 +54,21 @@
  *     working set that comes back to its sizes allocates nothing, so no round ends and all of it
  *     stays. On a device it goes by the stream of the miss that ended the round. What is still
  *     in use elsewhere, where that stream does not order it, stays: a miss waits for nobody, and
- *     queues nothing on other streams. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_INSTANCE_H
-#define TIDEPOOL_RUNTIME_BUFFERS_INSTANCE_H
+ *     queues nothing on other streams.
+ *  8. Pages of what is cached for long are given back without the mutex, one buffer at a time,
+ *     which stays in its list and counts there (`purge_at`). Whoever wants to take just this one
+ *     out waits, the mutex held, until its pages are gone; the thread that gives them back needs no
+ *     lock for that. It goes on at the buffer that came next (`purge_next`): who takes that one out
+ *     meanwhile moves this on. */
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_INSTANCE_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_INSTANCE_H
 
 #include <stddef.h>
 #include <tidepool/buffers.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/lock.h"
-#include "runtime/buffers/buckets.h"
+#include "runtime/buffers/store/buckets.h"
 #include "runtime/device/device.h"
 
 enum {
@@ -88,7 +94,7 @@ typedef struct tide_buffer_record {
     size_t asked;        /* by its holder, where a hook is told               */
     void *mark;          /* where its last use ends, NULL: it has ended      */
     uint64_t stream;     /* the number of the stream of that mark; the host's: what is done with
-                            its pages (runtime/buffers/trim.c) */
+                            its pages (runtime/buffers/store/purge.c) */
     uint64_t tick;       /* when it was released                             */
     uint32_t next;       /* in a list of the depot                           */
     uint16_t key;        /* atomic, as is the next: who asks with an old handle may read it */
@@ -130,13 +136,13 @@ typedef struct tide_magazine {
     tide_cell *cells[TIDE_BUFFER_KEYS]; /* TIDE_BUCKETS each, or NULL */
 } tide_magazine;
 
-/* A piece of a bucket's list: runtime/buffers/runs.h. */
+/* A piece of a bucket's list: runtime/buffers/store/runs.h. */
 typedef struct tide_run {
     uint64_t tick, until; /* all of it was released from then to then */
     uint32_t first, last; /* in the order of the list          */
 } tide_run;
 
-typedef struct tide_tray tide_tray; /* runtime/buffers/tray.h */
+typedef struct tide_tray tide_tray; /* runtime/buffers/store/tray.h */
 
 /* The depot's side of a bucket; guarded by the mutex. Never moves. */
 typedef struct tide_depot_bucket {
@@ -154,8 +160,8 @@ typedef struct tide_depot_bucket {
 } tide_depot_bucket;
 
 /* Why a thread does not go the quickest way: somebody else is in all magazines, or will be; the
- * light fence alone will not do (runtime/buffers/fence.h), and never will again; a release takes an
- * exchange, from now on, since somebody releases what another thread acquired. */
+ * light fence alone will not do (runtime/buffers/store/fence.h), and never will again; a release
+ * takes an exchange from now on, since somebody releases what another thread acquired. */
 enum {
     TIDE_STOPPED_NOW = 1,
     TIDE_STOPPED_LIGHT = 2,
@@ -183,7 +189,7 @@ struct tide_buffers {
     bool careful;   /* checks: what is cached must not be touched (host memory)       */
     bool quick;     /* the host's, without checks and hook: nothing but to hand it out */
     uint8_t small[TIDE_BUCKET_SMALL / TIDE_BUCKET_MIN + 1]; /* buckets of small sizes, looked up */
-    struct tide_address_table *addresses;                   /* atomic: runtime/buffers/address.h */
+    struct tide_address_table *addresses; /* atomic: runtime/buffers/store/address.h */
     uint32_t record_count; /* ever used; atomic: seldom written, with the mutex held */
     uint32_t count_max, age_max;
     tide_buffers_purge purge;
@@ -198,7 +204,12 @@ struct tide_buffers {
     size_t bytes_held, bytes_high;
     size_t bytes_missed; /* allocated since the last round of use */
     uint64_t refused, trimmed, pressed, failed;
-    uint64_t visited; /* buffers in lists that trims by age looked at: for tests */
+    uint64_t visited;       /* buffers in lists that trims by age looked at: for tests */
+    uint64_t purge_visited; /* the same, of purges */
+    uint32_t purge_at;      /* whose pages are given back just now, while the mutex is not held, or
+                               TIDE_NO_RECORD; atomic: stays in its list until that is over */
+    uint32_t purge_next; /* where the purge goes on in the list: who takes it out moves that on */
+    bool purging;        /* a thread does it just now */
     tide_magazine *magazines;
     tide_magazine *ended; /* of threads that are gone: another place may still lead to them, so they
                              are used again, and freed at the end */
@@ -264,7 +275,7 @@ static inline bool tide_buffer_plain(const tide_buffers *buffers, unsigned key)
     return buffers->immediate || tide_buffer_kind(key) == TIDE_BUFFER_HOST;
 }
 
-/* ---- all instances, and their clock: runtime/buffers/instance.c ---- */
+/* ---- all instances, and their clock: runtime/buffers/store/instance.c ---- */
 
 /* Refuses an instance that another copy of the library made (runtime/base/copy.h): its lists and
  * its bounds are guarded by that copy's locks. Its fast paths never serve us. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A buffer passes from the stream of its last use to the stream of its next, by a mark; and the
  * memory of buffers comes from the device and goes back in that order. */
-#include "runtime/buffers/hand_over.h"
+#include "runtime/buffers/store/hand_over.h"
 
 #include "runtime/base/error.h"
 #include "runtime/base/shim.h"

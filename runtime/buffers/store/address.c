@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of addresses. */
-#include "runtime/buffers/address.h"
+#include "runtime/buffers/store/address.h"
 
 #include "runtime/base/os.h"
 

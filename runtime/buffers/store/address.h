@@ -11,10 +11,10 @@
  *  3. A table that is half full is copied to a larger one. Readers may be in the old one, which has
  *     all that was there when they began: so it stays as it is until the instance ends. All old
  *     ones together are no larger than the last. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_ADDRESS_H
-#define TIDEPOOL_RUNTIME_BUFFERS_ADDRESS_H
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_ADDRESS_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_ADDRESS_H
 
-#include "runtime/buffers/handle.h"
+#include "runtime/buffers/store/handle.h"
 
 struct tide_address_table {
     unsigned shift;                   /* 64 less the bits of a place                  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which sizes there are: a policy turns a number of bytes into a bucket and a bucket into a number
  * of bytes. Both are arithmetic; nothing is searched. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_BUCKETS_H
-#define TIDEPOOL_RUNTIME_BUFFERS_BUCKETS_H
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_BUCKETS_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_BUCKETS_H
 
 #include <tidepool/buffers.h>
 

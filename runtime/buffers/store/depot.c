@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The depot of an instance: what a thread's cell cannot serve or keep comes here. Permits are given
  * out and taken back, memory is taken from the device. (Given back it is in
- * runtime/buffers/trim.c.) */
-#include "runtime/buffers/depot.h"
+ * runtime/buffers/store/trim.c.) */
+#include "runtime/buffers/store/depot.h"
 
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/probe.h"
-#include "runtime/buffers/address.h"
-#include "runtime/buffers/tray.h"
+#include "runtime/buffers/store/address.h"
+#include "runtime/buffers/store/tray.h"
 #include "runtime/device/budget.h"
 
 enum {
@@ -286,12 +286,14 @@ static tide_status depot_allocate_again(tide_buffers *buffers, const tide_want *
     tide_device *device = tide_hand_over_device_of(buffers, want->key);
     bool plain = tide_buffer_plain(buffers, want->key);
     tide_status status = TIDE_ERROR_MEMORY;
-    bool again = true;
-    for (unsigned times = 0; again;) {
+    tide_shortage shortage = {0};
+    for (bool again = true; again;) {
         (void)tide_depot_press(buffers->device, plain ? NULL : &want->passing);
+        tide_budget_watch(device, &shortage);
         status =
             tide_hand_over_allocate(buffers, want->key, bytes, &want->passing, want->call, data);
-        again = tide_budget_asks(device, status, times) && tide_budget_ask(device, bytes, &times);
+        again = tide_budget_asks(device, status, &shortage) &&
+                tide_budget_ask(device, bytes, &shortage);
     }
     return status;
 }

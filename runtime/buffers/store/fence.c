@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The heavy side of the fence (runtime/buffers/fence.h): membarrier(2), or a full fence where the
- * system has no such call. */
+/* The heavy side of the fence (runtime/buffers/store/fence.h): membarrier(2), or a full fence where
+ * the system has no such call. */
 #define _GNU_SOURCE
-#include "runtime/buffers/fence.h"
+#include "runtime/buffers/store/fence.h"
 
 #include <linux/membarrier.h>
 #include <pthread.h>

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Cached buffers that go: those that are too old or that the device has no room for, wherever they
  * lie, and those of the depot's lists that the last rounds of use did not need
- * (runtime/buffers/instance.h, 7). Before that, pages of those that wait: the buffer stays. */
+ * (runtime/buffers/store/instance.h, 7). */
 #include "runtime/base/os.h"
-#include "runtime/buffers/address.h"
-#include "runtime/buffers/depot.h"
-#include "runtime/buffers/tray.h"
+#include "runtime/buffers/store/address.h"
+#include "runtime/buffers/store/depot.h"
+#include "runtime/buffers/store/tray.h"
 
 enum {
-    USE_PART = 4,          /* a round of use: so large a part of what is held was allocated anew */
-    USE_MIN = 4 << 20,     /* bytes, and at least so many                                        */
-    IDLE_FROM = 64 << 10,  /* bytes: of such buffers a cell keeps none that it does not use */
-    WALK_MAX = 4096,       /* of a list, in one go: everybody who needs the depot waits           */
-    PURGE_FROM = 64 << 10, /* bytes: pages of smaller buffers stay                               */
-    PURGE_MAX = 16 << 20,  /* bytes in one go, about a millisecond of the system's               */
+    USE_PART = 4,         /* a round of use: so large a part of what is held was allocated anew */
+    USE_MIN = 4 << 20,    /* bytes, and at least so many                                        */
+    IDLE_FROM = 64 << 10, /* bytes: of such buffers a cell keeps none that it does not use */
+    WALK_MAX = 4096,      /* of a list, in one go: everybody who needs the depot waits           */
 };
 
 typedef struct trimming {
@@ -109,7 +107,8 @@ static bool trim_run(trimming *t, unsigned key, unsigned bucket, uint32_t run)
 static void trim_list(trimming *t, unsigned key, unsigned bucket)
 {
     tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
-    tide_tray_empty(t->buffers, depot);
+    if (t->ticks == 0 || t->now >= t->ticks)
+        tide_tray_lower_old(t->buffers, depot, t->ticks == 0 ? UINT64_MAX : t->now - t->ticks);
     for (uint32_t run = 0; run < depot->run_count && trim_is_old(t, depot->runs[run].tick);)
         run += trim_run(t, key, bucket, run);
 }
@@ -189,9 +188,8 @@ static uint32_t trim_oldest(trimming *t, unsigned key, unsigned bucket, uint32_t
     tide_depot_bucket *depot = tide_depot_at(t->buffers, key, bucket);
     uint32_t *link = &depot->first, taken = 0, seen = 0;
     tide_assert(count > 0 && count <= depot->cached);
-    tide_tray_empty(t->buffers, depot);
-    for (uint32_t younger = depot->cached - count; younger > 0 && seen < WALK_MAX;
-         younger--, seen++)
+    uint32_t younger = tide_tray_list(t->buffers, depot, count) - count;
+    for (; younger > 0 && seen < WALK_MAX; younger--, seen++)
         link = &tide_handle_at(t->buffers, *link)->next;
     for (; *link != TIDE_NO_RECORD && taken < count && seen < 2 * WALK_MAX; seen++) {
         tide_buffer_record *record = tide_handle_at(t->buffers, *link);
@@ -264,111 +262,4 @@ void tide_depot_trim_unused(tide_buffers *buffers, const tide_want *want)
     buffers->trimmed += t.summary.slots;
     tide_lock_let_go(&buffers->mutex);
     trim_free_all(&t);
-}
-
-/* ---- pages ----------------------------------------------------------------------------------- */
-
-typedef enum purge_step { PURGE_NOTHING, PURGE_OFFERED, PURGE_GIVEN, PURGE_STEPS } purge_step;
-
-/* What is to be done with the pages of a buffer that has been cached for so long. */
-static purge_step purge_step_at(const tide_buffers *buffers, uint64_t age)
-{
-    if (age >= buffers->age_max / 2 && buffers->purge == TIDE_BUFFERS_PURGE_STEPS)
-        return PURGE_GIVEN;
-    return age >= buffers->age_max / 4 ? PURGE_OFFERED : PURGE_NOTHING;
-}
-
-/* What has been done since its release. The host's memory is on no stream: so that member says it,
- * together with the tick of that release, and a release need not write there. */
-static purge_step purge_step_done(const tide_buffer_record *record)
-{
-    return record->stream / PURGE_STEPS == record->tick ? record->stream % PURGE_STEPS
-                                                        : PURGE_NOTHING;
-}
-
-static purge_step purge_step_due(const tide_buffers *buffers, uint64_t now, uint32_t slot)
-{
-    const tide_buffer_record *record = tide_handle_at(buffers, slot);
-    uint64_t age = now > record->tick ? now - record->tick : 0;
-    purge_step step = purge_step_at(buffers, age);
-    tide_assert(!tide_handle_live(record) && buffers->immediate);
-    return step > purge_step_done(record) ? step : PURGE_NOTHING;
-}
-
-/* Stopped: a cell's buffers whose pages are to go move to the list, with their permits. */
-static void purge_cells(tide_buffers *buffers, uint64_t now, unsigned key, unsigned bucket)
-{
-    tide_assert(tide_buffers_stopped(buffers));
-    for (tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
-        if (m->cells[key] == NULL)
-            continue;
-        tide_cell *cell = &m->cells[key][bucket];
-        for (unsigned at = tide_cell_held(cell); at-- > 0;) {
-            if (purge_step_due(buffers, now, cell->slots[at]) == PURGE_NOTHING)
-                continue;
-            uint32_t slot = tide_cell_take(cell, at);
-            tide_cell_trust(cell, tide_cell_credit(cell) - 1);
-            tide_depot_push(buffers, tide_depot_at(buffers, key, bucket), slot);
-        }
-    }
-}
-
-static void purge_pages(tide_buffer_record *record, purge_step step, size_t bytes)
-{
-    tide_assert(step != PURGE_NOTHING && record->mark == NULL);
-    if (step == PURGE_GIVEN)
-        tide_os_give_pages(record->data, bytes);
-    else
-        tide_os_offer_pages(record->data, bytes);
-    record->stream = record->tick * PURGE_STEPS + step;
-}
-
-/* So many bytes of a list, or one buffer: nobody has the depot meanwhile. False: that was all. */
-static bool purge_some(tide_buffers *buffers, uint64_t now, unsigned key, unsigned bucket)
-{
-    size_t bytes = tide_bucket_bytes(buffers->policy, bucket), done = 0;
-    tide_depot_bucket *depot = tide_depot_at(buffers, key, bucket);
-    tide_tray_empty(buffers, depot);
-    uint32_t slot = depot->first;
-    for (; slot != TIDE_NO_RECORD && done < PURGE_MAX; slot = tide_handle_at(buffers, slot)->next) {
-        purge_step step = purge_step_due(buffers, now, slot);
-        if (step == PURGE_NOTHING)
-            continue;
-        purge_pages(tide_handle_at(buffers, slot), step, bytes);
-        done += bytes;
-    }
-    return done >= PURGE_MAX;
-}
-
-/* Mutex held, but let go in between. */
-static void purge_list(tide_buffers *buffers, uint64_t now, unsigned key, unsigned bucket)
-{
-    while (purge_some(buffers, now, key, bucket)) {
-        tide_lock_let_go(&buffers->mutex);
-        tide_lock_take(&buffers->mutex);
-    }
-}
-
-/* Of all buckets whose buffers are large enough. Mutex held. */
-static void purge_each(tide_buffers *buffers, uint64_t now,
-                       void (*purge)(tide_buffers *, uint64_t, unsigned, unsigned))
-{
-    unsigned from = tide_bucket_of(buffers->policy, PURGE_FROM);
-    unsigned count = tide_bucket_count(buffers->policy);
-    for (unsigned key = 0; key < TIDE_BUFFER_KEYS; key++)
-        for (unsigned b = from; buffers->depot[key] != NULL && b < count; b++)
-            if (buffers->depot[key][b].permits > 0)
-                purge(buffers, now, key, b);
-}
-
-void tide_depot_purge(tide_buffers *buffers, uint64_t now)
-{
-    if (!buffers->immediate || buffers->careful || buffers->purge == TIDE_BUFFERS_PURGE_NEVER)
-        return;
-    tide_lock_take(&buffers->mutex);
-    tide_magazines_stop(buffers);
-    purge_each(buffers, now, purge_cells);
-    tide_magazines_resume(buffers);
-    purge_each(buffers, now, purge_list);
-    tide_lock_let_go(&buffers->mutex);
 }

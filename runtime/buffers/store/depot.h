@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The depot: what all threads share, behind the instance's mutex. Magazines come here when they are
  * empty or full; here permits are given out, memory is taken from the device and given back. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_DEPOT_H
-#define TIDEPOOL_RUNTIME_BUFFERS_DEPOT_H
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_DEPOT_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_DEPOT_H
 
-#include "runtime/buffers/hand_over.h"
-#include "runtime/buffers/magazine.h"
+#include "runtime/buffers/store/hand_over.h"
+#include "runtime/buffers/store/magazine.h"
 
 /* One acquire. */
 typedef struct tide_want {
@@ -23,8 +23,8 @@ uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide
  * permit now. TIDE_NO_RECORD: none. Mutex held. */
 uint32_t tide_depot_find(tide_buffers *buffers, tide_depot_bucket *depot, const tide_want *want);
 
-/* A cached buffer of a larger bucket, and which that is: runtime/buffers/borrow.c. TIDE_NO_RECORD:
- * none. The magazine is the thread's, or NULL. Mutex held. */
+/* A cached buffer of a larger bucket, and which that is: runtime/buffers/store/borrow.c.
+ * TIDE_NO_RECORD: none. The magazine is the thread's, or NULL. Mutex held. */
 uint32_t tide_depot_borrow(tide_buffers *buffers, tide_magazine *magazine, const tide_want *want,
                            unsigned *bucket);
 
@@ -42,7 +42,7 @@ void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t
  * goes, or (NULL) on the instance's. Mutex not held. */
 void tide_depot_free(tide_buffers *buffers, uint32_t slot, const tide_hand_over *passing);
 
-/* ---- runtime/buffers/trim.c ---- */
+/* ---- runtime/buffers/store/trim.c ---- */
 
 /* So many bytes were allocated. True: a round of use has ended. Mutex held. */
 bool tide_depot_use_moved(tide_buffers *buffers, size_t bytes);
@@ -62,8 +62,18 @@ tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wa
  * True: there was some. */
 bool tide_depot_press(tide_device *device, const tide_hand_over *passing);
 
+/* ---- runtime/buffers/store/purge.c ---- */
+
 /* Gives pages back of what has been cached for a part of the longest age; the buffers stay cached.
- * The host's memory only; not where checks watch it. */
+ * The host's memory only; not where checks watch it. Nothing where another thread does it just
+ * now. */
 void tide_depot_purge(tide_buffers *buffers, uint64_t now);
+
+/* Until the buffer's pages have been given back: by a thread that needs no lock for that, so the
+ * mutex may be held. */
+void tide_depot_wait_for_purge(const tide_buffers *buffers, uint32_t slot);
+
+/* In the child of a fork: who did it is not there, or goes on and finds nothing. Mutex held. */
+void tide_depot_forget_purge(tide_buffers *buffers);
 
 #endif

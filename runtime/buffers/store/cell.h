@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Cells, the depot's buckets, and how buffers and permits go from one to the other. A cell is used
  * by its thread, in its magazine or with the mutex held, or by who has stopped all magazines
- * (runtime/buffers/instance.h, 1 and 2). A bucket of the depot is used with the mutex held. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_CELL_H
-#define TIDEPOOL_RUNTIME_BUFFERS_CELL_H
+ * (runtime/buffers/store/instance.h, 1 and 2). A bucket of the depot is used with the mutex
+ * held. */
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_CELL_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_CELL_H
 
 #include <string.h>
 
-#include "runtime/buffers/runs.h"
+#include "runtime/buffers/store/runs.h"
 
 /* ---- cells ---- */
 

@@ -2,7 +2,7 @@
 /* Magazines: made on a thread's first use, stopped and resumed, ended with their thread
  * or their instance. */
 #define _GNU_SOURCE
-#include "runtime/buffers/magazine.h"
+#include "runtime/buffers/store/magazine.h"
 
 #include <sched.h>
 #include <string.h>

@@ -4,10 +4,10 @@
  * each release, also when the record serves another buffer. So a handle that has been released is
  * never good again. Generations start anywhere, so that neither a handle of another instance nor
  * one that somebody made up is good. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_HANDLE_H
-#define TIDEPOOL_RUNTIME_BUFFERS_HANDLE_H
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_HANDLE_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_HANDLE_H
 
-#include "runtime/buffers/instance.h"
+#include "runtime/buffers/store/instance.h"
 
 /* A record for a new buffer, or TIDE_NO_RECORD: there are TIDE_BUFFER_MAX already, or the system
  * has no memory for more. Mutex held. */

@@ -1,29 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of a depot's bucket, in order of release, and its runs: pieces of it, each of a tick or,
- * where buffers may become old, of a thousandth of their age: so there are not many. A trim by age
- * begins at the oldest run and ends at the first that is young enough. So it costs by what it
- * takes, however much is idle. All with the mutex held.
- *
- *  1. The chain of `next` goes from the youngest run to the oldest; `runs` has the oldest first. In
- *     a run buffers stand in any order, but what comes to the youngest is put on top: it is warm.
- *  2. Run r has what was released from its tick to its `until`, which is before the tick of run
- *     r + 1. So a buffer's run is found by a search for its tick. Without memory for a run of its
- *     own it joins the one before. Of a run of several ticks a trim looks at a few too many, and
- *     takes the right ones all the same.
- *  3. Ticks come out of order only where buffers of a cell or of the tray go to the list: they find
- *     their run. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_RUNS_H
-#define TIDEPOOL_RUNTIME_BUFFERS_RUNS_H
+/* The list of a bucket: which run a buffer belongs to, and how runs grow and go. */
+#include "runtime/buffers/store/runs.h"
 
 #include <string.h>
 
 #include "runtime/base/os.h"
-#include "runtime/buffers/handle.h"
+#include "runtime/buffers/store/depot.h"
 
-#define TIDE_NO_RUN UINT32_MAX
-
-/* The youngest run that a buffer of this tick can be in. */
-static inline uint32_t tide_runs_find(const tide_depot_bucket *depot, uint64_t tick)
+uint32_t tide_runs_find(const tide_depot_bucket *depot, uint64_t tick)
 {
     uint32_t from = 0, to = depot->run_count; /* it is before `to` */
     if (to > 0 && depot->runs[to - 1].tick <= tick)
@@ -38,9 +22,7 @@ static inline uint32_t tide_runs_find(const tide_depot_bucket *depot, uint64_t t
     return from > 0 ? from - 1 : TIDE_NO_RUN;
 }
 
-/* The link that leads to the first buffer of the run, or would. */
-static inline uint32_t *tide_runs_link(const tide_buffers *buffers, tide_depot_bucket *depot,
-                                       uint32_t run)
+uint32_t *tide_runs_link(const tide_buffers *buffers, tide_depot_bucket *depot, uint32_t run)
 {
     tide_assert(run <= depot->run_count);
     return run + 1 < depot->run_count ? &tide_handle_at(buffers, depot->runs[run + 1].last)->next
@@ -48,7 +30,7 @@ static inline uint32_t *tide_runs_link(const tide_buffers *buffers, tide_depot_b
 }
 
 /* Room for one run more. The first lies in the bucket itself. */
-static inline bool tide_runs_make_room(tide_depot_bucket *depot)
+static bool runs_make_room(tide_depot_bucket *depot)
 {
     if (depot->run_count < depot->run_room)
         return true;
@@ -67,8 +49,7 @@ static inline bool tide_runs_make_room(tide_depot_bucket *depot)
 }
 
 /* A run of this one buffer, in the place of run number `at`, which follows it. */
-static inline void tide_runs_insert(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t at,
-                                    uint32_t slot)
+static void runs_insert(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t at, uint32_t slot)
 {
     tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_assert(at <= depot->run_count && depot->run_count < depot->run_room);
@@ -81,8 +62,7 @@ static inline void tide_runs_insert(tide_buffers *buffers, tide_depot_bucket *de
     depot->run_count++;
 }
 
-static inline void tide_runs_join(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t at,
-                                  uint32_t slot)
+static void runs_join(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t at, uint32_t slot)
 {
     tide_run *run = &depot->runs[at];
     tide_buffer_record *record = tide_handle_at(buffers, slot);
@@ -103,23 +83,31 @@ static inline void tide_runs_join(tide_buffers *buffers, tide_depot_bucket *depo
  * age's ticks. */
 enum { TIDE_RUNS_OF_AN_AGE = 1024 };
 
-/* Into the list, by its tick. */
-static inline void tide_runs_add(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t slot)
+void tide_runs_add(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t slot)
 {
     uint64_t tick = tide_handle_at(buffers, slot)->tick;
     uint32_t run = tide_runs_find(depot, tick), grain = buffers->age_max / TIDE_RUNS_OF_AN_AGE;
     bool within = run != TIDE_NO_RUN &&
                   (tick <= depot->runs[run].until || tick - depot->runs[run].tick < grain);
-    if (!within && tide_runs_make_room(depot))
-        tide_runs_insert(buffers, depot, run == TIDE_NO_RUN ? 0 : run + 1, slot);
+    if (!within && runs_make_room(depot))
+        runs_insert(buffers, depot, run == TIDE_NO_RUN ? 0 : run + 1, slot);
     else
-        tide_runs_join(buffers, depot, run == TIDE_NO_RUN ? 0 : run, slot);
+        runs_join(buffers, depot, run == TIDE_NO_RUN ? 0 : run, slot);
 }
 
-/* What the link leads to, out of the list. */
-static inline void tide_runs_remove(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t *link)
+/* A buffer is to leave its list, of which pages may be given back just now. */
+static void runs_evade_purge(tide_buffers *buffers, uint32_t slot)
+{
+    if (TIDE_UNLIKELY(__atomic_load_n(&buffers->purge_at, __ATOMIC_ACQUIRE) == slot))
+        tide_depot_wait_for_purge(buffers, slot);
+    if (TIDE_UNLIKELY(buffers->purge_next == slot))
+        buffers->purge_next = tide_handle_at(buffers, slot)->next;
+}
+
+void tide_runs_remove(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t *link)
 {
     uint32_t slot = *link;
+    runs_evade_purge(buffers, slot);
     const tide_buffer_record *record = tide_handle_at(buffers, slot);
     uint32_t at = tide_runs_find(depot, record->tick);
     tide_assert(at != TIDE_NO_RUN);
@@ -138,10 +126,8 @@ static inline void tide_runs_remove(tide_buffers *buffers, tide_depot_bucket *de
     }
 }
 
-static inline void tide_runs_free(tide_depot_bucket *depot)
+void tide_runs_free(tide_depot_bucket *depot)
 {
     if (depot->runs != &depot->run_own)
         tide_os_free(depot->runs);
 }
-
-#endif

@@ -4,8 +4,8 @@
  * side has a light one, which only holds the compiler back, and the seldom side a heavy one,
  * membarrier(2): it has every running thread of the process pass a full fence before it returns.
  * Where the system has no such call, or forbids it later, both sides are full. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_FENCE_H
-#define TIDEPOOL_RUNTIME_BUFFERS_FENCE_H
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_FENCE_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_FENCE_H
 
 #include <tidepool/config.h>
 

@@ -3,7 +3,7 @@
  * twice as large. Else each size would keep the most that it ever needed at once, and sizes seldom
  * need their most at the same time: with 64 buffers of random sizes that is nearly three times of
  * what is live. */
-#include "runtime/buffers/depot.h"
+#include "runtime/buffers/store/depot.h"
 
 enum {
     BORROW_FROM = 128 << 10, /* bytes: what smaller ones would save is not worth a look */

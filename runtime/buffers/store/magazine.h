@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Magazines: each thread's own buffers, found through the thread, entered without a lock, stopped
- * by whoever holds the instance's mutex. The protocol is in runtime/buffers/instance.h, 1 and 2. */
-#ifndef TIDEPOOL_RUNTIME_BUFFERS_MAGAZINE_H
-#define TIDEPOOL_RUNTIME_BUFFERS_MAGAZINE_H
+ * by whoever holds the instance's mutex. The protocol is in runtime/buffers/store/instance.h, 1 and
+ * 2. */
+#ifndef TIDEPOOL_RUNTIME_BUFFERS_STORE_MAGAZINE_H
+#define TIDEPOOL_RUNTIME_BUFFERS_STORE_MAGAZINE_H
 
-#include "runtime/buffers/cell.h"
-#include "runtime/buffers/fence.h"
+#include "runtime/buffers/store/cell.h"
+#include "runtime/buffers/store/fence.h"
 
 enum { TIDE_MAGAZINE_WAYS = 4 };
 

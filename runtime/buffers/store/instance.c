@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The list of all instances of buffers, and the clock by which cached buffers age. */
 #define _GNU_SOURCE
-#include "runtime/buffers/instance.h"
+#include "runtime/buffers/store/instance.h"
 
 #include <time.h>
 
 #include "runtime/base/copy.h"
+#include "runtime/base/error.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 
@@ -18,6 +19,16 @@ static uint64_t instance_numbers_from(void)
 {
     tide_assert(instance_numbers < (uint64_t)1 << 28);
     return ((uint64_t)(uintptr_t)&tide_copy_own >> 12) << 28;
+}
+
+tide_status tide_buffers_of_ours(const tide_buffers *buffers, const char *call)
+{
+    return buffers->copy == &tide_copy_own
+               ? TIDE_OK
+               : tide_fail(TIDE_ERROR_ARGUMENT, call,
+                           "buffers %p were made by another copy of the library: a plugin or the "
+                           "program has one of its own",
+                           (const void *)buffers);
 }
 
 void tide_buffers_enlist(tide_buffers *buffers)
