@@ -282,19 +282,20 @@ static void *work(void *argument)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* AddressSanitizer's allocator does not make its locks anew at a fork: a child whose parent's
- * thread was in there waits for ever as it allocates (seen in LLVM 14). And who looks for leaks
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ALLOCATOR_FORKS false
+#elif defined(__has_feature)
+#define ALLOCATOR_FORKS (!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
+#else
+#define ALLOCATOR_FORKS true
+#endif
+
+/* The sanitizers' allocators do not make their locks anew at a fork: a child whose parent's thread
+ * was in there waits for ever as it allocates or frees (seen in LLVM 14). And who looks for leaks
  * finds in a child what threads that it does not have were just making. */
 static bool forks_are_for_all(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
-    return false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-    return false;
-#endif
-#endif
-    return getenv("TIDE_TEST_LEAKS") == NULL;
+    return ALLOCATOR_FORKS && getenv("TIDE_TEST_LEAKS") == NULL;
 }
 
 /* The child has whatever was cached, and can use and give it back. Its exit status; threads are at
