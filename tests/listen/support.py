@@ -24,7 +24,8 @@ def must(condition, *what):
         raise AssertionError(what)
 
 
-def wait_for(condition, *what, seconds=20):
+def wait_for(condition, *what, seconds=120):
+    """Far longer than it takes: who is slow is not wrong."""
     end = time.monotonic() + seconds
     while not condition():
         must(time.monotonic() < end, "in time:", *what)
@@ -61,7 +62,7 @@ class Target:
 
     def end(self):
         self.process.stdin.close()
-        code = self.process.wait(timeout=60)
+        code = self.process.wait(timeout=240)
         complaints = self.process.stderr.read()
         must(code == 0, "target ended with", code, complaints)
         must(not self.path.exists(), "the socket stays after the end")
@@ -78,16 +79,18 @@ class Target:
 
 
 class Client:
-    def __init__(self, path, timeout=20):
+    def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(timeout)
-        for _ in range(1000):
-            try:
-                self.socket.connect(str(path))
-                break
-            except BlockingIOError:  # many come at the same time
-                time.sleep(0.01)
+        self.socket.settimeout(120)
+        wait_for(lambda: self.connects(path), "a place in the queue of", path)
         self.file = self.socket.makefile("rb")
+
+    def connects(self, path):
+        try:
+            self.socket.connect(str(path))
+            return True
+        except BlockingIOError:  # many come at the same time
+            return False
 
     def send(self, request):
         self.socket.sendall(request if isinstance(request, bytes) else (json.dumps(request) + "\n").encode())
@@ -109,17 +112,22 @@ class Client:
 
 
 def run(*words, code=0, **options):
-    done = subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, timeout=60, **options)
+    done = subprocess.run([COMMAND, *map(str, words)], capture_output=True, text=True, timeout=240, **options)
     must(done.returncode == code, words, "gave", done.returncode, done.stdout[-500:], done.stderr[-500:])
     if code not in (0,):
         must(len(done.stderr.splitlines()) == 1 or not done.stderr, words, "complained", done.stderr)
     return done.stdout if code == 0 else done.stderr
 
 
+def said(*words):
+    """What it shows now, be it refused or not: for who waits until it shows something."""
+    return subprocess.run([COMMAND, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=240).stdout
+
+
 def run_in_terminal(*words, code=0):
     """What it complains of where its standard output is a terminal, on which it shows nothing."""
     ours, its = os.openpty()
-    done = subprocess.run([COMMAND, *map(str, words)], stdout=its, stderr=subprocess.PIPE, text=True, timeout=60)
+    done = subprocess.run([COMMAND, *map(str, words)], stdout=its, stderr=subprocess.PIPE, text=True, timeout=240)
     os.close(its)
     must(done.returncode == code and len(done.stderr.splitlines()) == 1, words, done)
     try:

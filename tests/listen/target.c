@@ -60,21 +60,31 @@ static void *target_work(void *unused)
 
 /* ---- what it is told to do ---------------------------------------------------------------- */
 
-/* The child works for a moment, or executes another program. */
+/* Has a line come, or its end? Takes no more than that line: the rest is the parent's. */
+static bool target_is_told(int wait_ms)
+{
+    struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+    char byte = 0;
+    if (poll(&input, 1, wait_ms) <= 0)
+        return false;
+    while (read(STDIN_FILENO, &byte, 1) == 1 && byte != '\n')
+        continue;
+    return true;
+}
+
+/* The child works, or is another program, until it gets a line; the parent waits for it. */
 static int target_fork(bool executes)
 {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0 && executes) {
-        execlp("sleep", "sleep", "1", (char *)NULL);
+        execlp("sh", "sh", "-c", "read line", (char *)NULL);
         _exit(1);
     }
     if (child == 0) {
         tide_pool *pool = tide_pool_create(NULL);
-        for (int i = 0; i < 300 && pool != NULL; i++) {
+        while (pool != NULL && !target_is_told(10))
             work_round(pool, 10);
-            usleep(10000);
-        }
         _exit(pool == NULL);
     }
     printf("child %d\n", (int)child);
@@ -83,7 +93,7 @@ static int target_fork(bool executes)
     return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* The child's child works for a moment; the child does nothing but wait for it. */
+/* The child's child works until it gets a line; the child does nothing but wait for it. */
 static int target_fork_twice(void)
 {
     fflush(stdout);

@@ -30,7 +30,7 @@ NO_SUCH_DEVICE = 64  # there are 0 to 63
 
 def python(script):
     """In a process of its own, which sees no GPU."""
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=100,
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=300,
                           env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -46,7 +46,7 @@ def preloaded(tmp_path_factory):
 
 def run(preloaded, script):
     done = subprocess.run([sys.executable, "-X", "dev", "-c", textwrap.dedent(BEGIN) + textwrap.dedent(script)],
-                          env={**os.environ, "LD_PRELOAD": str(preloaded)}, capture_output=True, text=True, timeout=60)
+                          env={**os.environ, "LD_PRELOAD": str(preloaded)}, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stderr
 

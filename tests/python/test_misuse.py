@@ -32,7 +32,7 @@ NO_WORD_OF_FORKS = "ignore:This process:DeprecationWarning"
 def program(script):
     """In a process of its own, which ends well."""
     done = subprocess.run([sys.executable, "-X", "dev", "-W", NO_WORD_OF_FORKS, "-c", textwrap.dedent(script)], capture_output=True, text=True,
-                          timeout=100, check=False)
+                          timeout=300, check=False)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
     return done.stdout + done.stderr
 
@@ -49,7 +49,7 @@ def elsewhere(function):
 
     thread = threading.Thread(target=run)
     thread.start()
-    thread.join(60)
+    thread.join(300)
     (value, error), = told
     if error is not None:
         raise error
@@ -368,15 +368,17 @@ def test_a_thread_wants_to_tell_after_the_end_was_prepared():
 def test_the_interpreter_ends_while_a_listener_is_at_work(keeper):
     """It waits for the listener, which may let go of the GIL."""
     assert ends_while_telling(f"""
-    inside = threading.Event()
+    inside, said = threading.Event(), threading.Event()
     def heard(event):
         tidepool.on_event(None)
         inside.set()
-        time.sleep(0.3)
+        said.wait()
+        time.sleep(0.2)
         print("heard", event["kind"], flush=True)
     tidepool.on_event(heard)
     tell(inside, {keeper})
     print("ends", flush=True)
+    said.set()
 """) == "ends\nheard found\n"
 
 
@@ -442,8 +444,8 @@ def test_settling_hears_signals_and_says_how_long_it_took():
         except RuntimeError as error:
             print(error)
     signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
         tidepool.settle(10**6)
     except Heard:
         print("heard")

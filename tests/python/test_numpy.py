@@ -26,7 +26,7 @@ def no_handler():
 def run(code, **keywords):
     """The code in a process of its own."""
     return subprocess.run([sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True,
-                          timeout=100, check=False, **keywords)
+                          timeout=300, check=False, **keywords)
 
 
 def test_use_and_off():

@@ -25,7 +25,7 @@ def steered():
 def pool():
     made = tidepool.Pool()
     use(made, 100)
-    tidepool.settle(20_000)
+    tidepool.settle(200_000)
     use(made, 2)
     return made
 
@@ -90,7 +90,7 @@ def test_events_are_told_and_logged(pool, caplog):
     for _ in range(100):
         with pool.scope("told of") as s:
             s.empty(3, "u2")
-    tidepool.settle(20_000)
+    tidepool.settle(200_000)
     tidepool.on_event(None)
     ours = [event for event in told if event["name"] == "told of"]
     assert {"published"} <= {event["kind"] for event in ours}
@@ -99,7 +99,7 @@ def test_events_are_told_and_logged(pool, caplog):
         for _ in range(100):
             with pool.scope("logged") as s:
                 s.empty(3, "u2")
-        tidepool.settle(20_000)
+        tidepool.settle(200_000)
         tidepool.on_event(None)
     assert any("logged" in record.getMessage() for record in caplog.records)
 
@@ -110,7 +110,7 @@ def test_events_of_names_that_are_cut_within_a_character_are_told(pool):
     for _ in range(100):
         with pool.scope("é" * 40) as s:
             s.empty(3, "u2")
-    tidepool.settle(20_000)
+    tidepool.settle(200_000)
     tidepool.on_event(None)
     assert [event for event in told if event["name"].startswith("é" * 31)]
 
@@ -122,7 +122,7 @@ def test_an_event_function_that_raises_is_ignored(pool, monkeypatch):
     for _ in range(100):
         with pool.scope("raising") as s:
             s.empty(3, "u2")
-    tidepool.settle(20_000)
+    tidepool.settle(200_000)
     tidepool.on_event(None)
     assert seen and seen[0].exc_type is ZeroDivisionError
 
@@ -145,11 +145,11 @@ for i in range(20):
             s.empty(3)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-tidepool.settle(20000)
+tidepool.settle(200000)
 print(len(told) > 0)
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True,
-                          timeout=100, check=False)
+                          timeout=300, check=False)
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""listener RECORD SECONDS STATUS [silent|garbage|timeless|eventless]: a process that listens as Tidepool's would, in
+"""listener RECORD WHEN STATUS [silent|garbage|timeless|eventless]: a process that listens as Tidepool's would, in
 $XDG_RUNTIME_DIR/tidepool, and tells what the record says, a document at each request. Ends with STATUS
-(negative: by that signal) after so many seconds; SIGTERM ends it with status 43, SIGUSR1 is printed."""
+(negative: by that signal) WHEN so many seconds have passed ("600s"), or once it has told so many documents ("8x");
+SIGTERM ends it with status 43, SIGUSR1 is printed."""
 import json
 import os
 import pathlib
@@ -65,9 +66,9 @@ signal.signal(signal.SIGTERM, lambda *_: (path.unlink(), os._exit(43)))
 signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"USR1\n"))
 threading.Thread(target=listen, args=(server,), daemon=True).start()
 print("TIDEPOOL_LISTEN=" + os.environ.get("TIDEPOOL_LISTEN", ""), flush=True)
-end = time.monotonic() + float(sys.argv[2])
-while time.monotonic() < end:
-    time.sleep(max(0, min(.05, end - time.monotonic())))
+count, begun = int(sys.argv[2][:-1]), time.monotonic()
+while told < count if sys.argv[2].endswith("x") else time.monotonic() - begun < count:
+    time.sleep(.02)
 path.unlink()
 status = int(sys.argv[3])
 if status < 0:

@@ -122,7 +122,7 @@ static void expect_a_child_writes(void)
 {
     pid_t child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(120);
         free(metrics_text(false));
         execlp("true", "true", (char *)NULL);
         _exit(1);
@@ -180,7 +180,7 @@ static void a_stream_may_ask_for_the_same(void **state)
     FILE *out = fopencookie(NULL, "w", functions);
     (void)state;
     assert_non_null(out);
-    alarm(20);
+    alarm(120);
     assert_int_equal(tide_metrics_write(out, false), TIDE_OK);
     alarm(0);
     assert_true(written_within > 100);

@@ -48,7 +48,7 @@ def browser():
 
 def scheme(page, name):
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": name}]})
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while page.execute_script("return document.documentElement.dataset.theme") != name and time.monotonic() < until:
         time.sleep(.05)
 

@@ -82,8 +82,9 @@ def look(kind, *ways_to_load):
     dead = answers(out)
     must(len(dead) == len(ASKED), out, errors)
     for command in ASKED:
-        wanted = re.sub(r": tide_\w+$", "", live[command])  # what only the file knows, which is gone
-        must(wanted == dead[command] or command == ASKED[-1], kind, command, "live:", wanted, "core:", dead[command])
+        # What only the file knows: it is removed once the stager sees that the process has ended.
+        was, now = (re.sub(r": tide_\w+$", "", said[command]) for said in (live, dead))
+        must(was == now or command == ASKED[-1], kind, command, "live:", was, "core:", now)
     check(dead, facts, kind + " core")
 
 

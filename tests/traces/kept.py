@@ -31,7 +31,7 @@ def wait_until_alone(path):
         except OSError:
             return False
 
-    end = time.monotonic() + 60
+    end = time.monotonic() + 240
     while any(works_there(process) for process in os.listdir("/proc") if process.isdigit()):
         must(time.monotonic() < end, "a stager stays in", path)
         time.sleep(0.01)

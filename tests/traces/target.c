@@ -81,7 +81,7 @@ static void target_learn(tide_pool *pool)
             abort();
         for (int i = 0; i < 2000; i++)
             target_use(pool, 2 * i + (changed ? 0 : phase % 2));
-        if (tide_settle(60000) != TIDE_OK)
+        if (tide_settle(500000) != TIDE_OK)
             abort();
         changed = phase >= 6 && target_events[TIDE_EVENT_MISSED] > 0 &&
                   (target_events[TIDE_EVENT_RETIRED] > 0 || !target_learns());
@@ -205,6 +205,7 @@ int main(int count, char **args)
     tide_tune_set("code_max", 1); /* so that code is retired */
     tide_tune_set("adapt", 0);    /* these two decide by the clock */
     tide_tune_set("trial", 0);
+    tide_tune_set("stager_deadline", 500000); /* a compile that comes too late has failed */
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.name = "target"});
     tide_buffers *buffers =
         tide_buffers_create(NULL, &(tide_buffers_options){.name = "target_buffers"});
