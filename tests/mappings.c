@@ -3,8 +3,10 @@
  * ThreadSanitizer must not take what its next owner does for a race with us. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,10 +22,12 @@ enum { PAGE = 4096, HUGE = 2 << 20, MAPS_READ_WRITE = PROT_READ | PROT_WRITE };
 
 /* What another thread is to write to. It is told by a relaxed store: that orders nothing. */
 static uint64_t *told;
+static bool waits; /* as relaxed */
 
 static void *write_when_told(void *nothing)
 {
     uint64_t *at;
+    __atomic_store_n(&waits, true, __ATOMIC_RELAXED);
     while ((at = __atomic_load_n(&told, __ATOMIC_RELAXED)) == NULL)
         ;
     *at = 1;
@@ -39,12 +43,17 @@ static uint64_t *map_unseen(char *at)
     return (uint64_t *)(void *)at;
 }
 
+/* A thread that begins maps memory of its own (a sanitizer's stack for signals, say), which might
+ * come to lie where some was given back: it has begun before. */
 static void is_gone(void *(*map)(size_t bytes), void (*unmap)(void *start, size_t bytes),
                     size_t bytes)
 {
     __atomic_store_n(&told, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&waits, false, __ATOMIC_RELAXED);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, write_when_told, NULL), 0);
+    while (!__atomic_load_n(&waits, __ATOMIC_RELAXED))
+        sched_yield();
     char *start = map(bytes);
     assert_non_null(start);
     char *last = start + (bytes - 1) / PAGE * PAGE;

@@ -232,7 +232,8 @@ static void watch_want_again(tide_learner *learner, uint64_t round)
     tide_learned *plan = tide_learner_plan_in_force(learner);
     if (plan == NULL || round < plan->retry_round)
         return;
-    watch_forgive(plan, round);
+    if (plan->state != TIDE_CODE_REQUESTED) /* else it may be about to fail again */
+        watch_forgive(plan, round);
     if (plan->state == TIDE_CODE_NONE && plan->back_off != 0)
         plan->state = TIDE_CODE_WANTED;
     tide_assert(plan->state >= TIDE_CODE_LOADED || plan->artefact == NULL);

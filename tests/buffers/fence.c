@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "runtime/buffers/store/fence.h"
 
@@ -21,6 +22,7 @@ typedef struct words {
     uint32_t arrived __attribute__((aligned(64)));
     uint32_t seen_often, seen_seldom; /* what each saw of the other's */
     unsigned long rounds, blind;
+    bool over; /* atomic: this is no round any more */
 } words;
 
 /* Both go on from here at about the same time. */
@@ -35,13 +37,21 @@ static void meet(words *w, uint32_t target)
 static void *be_frequent(void *argument)
 {
     words *w = argument;
-    for (uint32_t i = 0; i < w->rounds; i++) {
+    for (uint32_t i = 0;; i++) {
         meet(w, 4 * i + 2);
+        if (__atomic_load_n(&w->over, __ATOMIC_RELAXED))
+            return NULL;
         tide_fence_light_store(&w->often, 1);
         w->seen_seldom = __atomic_load_n(&w->seldom, __ATOMIC_ACQUIRE);
         meet(w, 4 * i + 4);
     }
-    return NULL;
+}
+
+/* Where others want the processors, to meet takes as long as their turns: then fewer rounds do. */
+static bool is_enough(const words *w, unsigned long round, time_t begun)
+{
+    enum { SECONDS = 20 };
+    return round == w->rounds || (round > w->rounds / 50 + 10 && time(NULL) > begun + SECONDS);
 }
 
 /* In how many of the rounds did neither see the other? In the middle `turn` is called. */
@@ -49,14 +59,19 @@ static unsigned long blind_rounds(unsigned long rounds, void (*turn)(void))
 {
     words w = {.rounds = rounds};
     pthread_t thread;
+    time_t begun = time(NULL);
     tide_fence_prepare();
     assert_int_equal(pthread_create(&thread, NULL, be_frequent, &w), 0);
-    for (uint32_t i = 0; i < w.rounds; i++) {
-        if (turn != NULL && i == w.rounds / 10)
+    for (uint32_t i = 0;; i++) {
+        bool over = is_enough(&w, i, begun);
+        if (turn != NULL && i == w.rounds / 100)
             turn();
         __atomic_store_n(&w.often, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&w.seldom, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&w.over, over, __ATOMIC_RELAXED);
         meet(&w, 4 * i + 2);
+        if (over)
+            break;
         __atomic_store_n(&w.seldom, 1, __ATOMIC_RELAXED);
         tide_fence_heavy();
         w.seen_often = __atomic_load_n(&w.often, __ATOMIC_ACQUIRE);

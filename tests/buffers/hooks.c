@@ -102,7 +102,7 @@ static void hooks_play(void (*give_back)(tide_buffers *buffers), unsigned freed)
 
 static void hooks_in_a_child(void (*give_back)(tide_buffers *buffers), unsigned freed)
 {
-    pid_t child = fork_child(20); /* one that hangs ends */
+    pid_t child = fork_child(100); /* one that hangs ends */
     if (child == 0)
         hooks_play(give_back, freed);
     expect_child_ends_well(child);

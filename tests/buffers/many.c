@@ -329,7 +329,7 @@ static void a_forked_child_has_its_own_batches(void **state)
     assert_int_equal(pthread_create(&thread, NULL, batch_until_told, &b), 0);
     for (unsigned i = 0; i < 10; i++) {
         expect_ok(tide_buffer_acquire_many(b.buffers, 300, BATCH, held));
-        pid_t child = fork_child(20);
+        pid_t child = fork_child(100);
         if (child == 0) {
             CHILD_MUST(tide_buffer_release_many(b.buffers, held, BATCH) == TIDE_OK);
             CHILD_MUST(tide_buffer_release_many(b.buffers, held, BATCH) == TIDE_ERROR_STALE);

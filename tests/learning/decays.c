@@ -42,8 +42,12 @@ static void a_plan_that_fails_no_more_is_forgiven(void **state)
     set("break_even", 1e6); /* it is wanted as code, and never pays */
     learn_windows(&u, 2);
     tide_learned *plan = plan_in_force(&u);
-    plan->state = TIDE_CODE_NONE;
+    plan->state = TIDE_CODE_REQUESTED; /* however long that takes: it may fail again */
     plan->back_off = LONGEST;
+    plan->retry_round = round_now();
+    steps(2 * LONGEST);
+    assert_int_equal(plan->back_off, LONGEST);
+    plan->state = TIDE_CODE_NONE;
     plan->retry_round = round_now() + LONGEST;
     steps(LONGEST); /* it is left alone, and nothing is forgiven */
     assert_int_equal(plan->back_off, LONGEST);

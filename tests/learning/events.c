@@ -246,7 +246,7 @@ static void events_beyond_what_is_kept_are_counted(void **state)
         use_times(&u, 1);
     }
     expect_ok(tide_step());
-    assert_int_equal(told.count, 1024);
+    assert_int_equal(told.count + told.retired, 1024);
     assert_true(learned().untold >= untold + MANY - 1024);
     untold = learned().untold;
     tide_event_set_handler(NULL, NULL);
@@ -461,7 +461,7 @@ static void others_hear_in_order_whatever_a_listener_does(void **state)
     enum { MANY = 20 };
     void (*before)(const tide_event *) = tide_events_also;
     beside.in_order = true;
-    told.count = 0;
+    told.count = told.retired = 0;
     told.site = NULL;
     tide_event_set_handler(step_behind_it, &told);
     __atomic_store_n(&tide_events_also, hear_beside, __ATOMIC_RELEASE);
@@ -475,7 +475,7 @@ static void others_hear_in_order_whatever_a_listener_does(void **state)
     __atomic_store_n(&tide_events_also, before, __ATOMIC_RELEASE);
     tide_event_set_handler(NULL, NULL);
     assert_true(beside.count >= MANY && beside.in_order);
-    assert_int_equal(beside.count, told.count);
+    assert_int_equal(beside.count, told.count + told.retired);
 }
 
 /* ---- steering meanwhile ------------------------------------------------------------------ */

@@ -366,10 +366,11 @@ static void a_keeper_sleeps_when_nothing_happens(void **state)
     set("keeper", 1);
     set("keeper_period", 1);
     expect_ok(tide_keeper_start());
-    uint64_t rounds = learned().rounds, number = round_number();
+    uint64_t rounds = learned().rounds, number = round_number(), made = 0;
     while (round_number() < number + 1000)
         usleep(1000);
-    assert_in_range(learned().rounds - rounds, 1, 100);
+    made = learned().rounds - rounds; /* asked for first: rounds may pass between the questions */
+    assert_in_range(made, 1, (round_number() - number) / 10);
     use u = use_of("keeper: wakes", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     while (tier_of(u.site) == TIDE_TIER_FULL) {
         use_times(&u, 10);

@@ -19,6 +19,7 @@
 #include "jit/cache/limbo.h"
 #include "jit/cache/shared.h"
 #include "jit/cache/test_hooks.h"
+#include "runtime/base/os.h"
 #include "runtime/pool/core.h"
 #include "runtime/scope/site.h"
 #include "tests/random.h"
@@ -248,9 +249,10 @@ static void need_sleepers_told(void)
 /* It goes to sleep after it has posted, and may be seen before. */
 static void rounds_until_unloaded(code *c)
 {
-    for (unsigned i = 0; code_loaded(c) != 0 && i < 10000; i++) {
+    rounds(c, 1);
+    for (unsigned i = 0; code_loaded(c) != 0 && i < PATIENCE_MS; i++) {
+        usleep(1000);
         rounds(c, 1);
-        sched_yield();
     }
     assert_int_equal(code_loaded(c), 0);
     assert_int_equal(learned().waiting, 0);
@@ -484,6 +486,7 @@ static struct {
     uint64_t steps, stop, passes;
     bool stopped, passed, in_code, well;
     unsigned outside; /* instructions at which the thread was found to be outside */
+    int thread;       /* its number, once it has gone */
 } walk;
 
 static void walk_to(enum state state)
@@ -569,6 +572,7 @@ static __attribute__((noinline)) bool use_stepping(const use *u)
 static void *walker(void *unused)
 {
     (void)unused;
+    walk.thread = tide_os_thread_number();
     for (;;) {
         enum state state = walk_state();
         if (state == QUIT)
@@ -580,6 +584,22 @@ static void *walker(void *unused)
             wait_while(state);
         }
     }
+}
+
+/* It says where it stands, and then goes to sleep. */
+static void wait_until_walker_sleeps(void)
+{
+    char path[64], state = 'R';
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", walk.thread);
+    for (unsigned i = 0; i < 10 * PATIENCE_MS && state != 'S'; i++) {
+        if (i > 0)
+            usleep(100);
+        FILE *file = fopen(path, "re");
+        assert_non_null(file);
+        assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+        fclose(file);
+    }
+    assert_int_equal(state, 'S');
 }
 
 /* False when the use has fewer instructions. */
@@ -594,6 +614,7 @@ static bool retire_at(code *c, uint64_t instruction, unsigned *inside)
     walk_to(GO);
     enum state state = wait_while(GO);
     if (state == AT_INSTRUCTION) {
+        wait_until_walker_sleeps();
         code_retire(c);
         rounds(c, 3);
         if (walk.in_code || !tide_limbo_looks_at_sleepers)

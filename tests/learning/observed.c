@@ -14,6 +14,7 @@ static void a_site_with_one_type_gets_a_plan_of_exactly_that_type(void **state)
 {
     (void)state;
     need_stager();
+    set("window_rounds", 1e6); /* none gets old while the stager takes its time */
     use u = use_of("51: one type", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     learn_windows(&u, 1);
     expect_ok(tide_step());

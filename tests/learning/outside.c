@@ -37,7 +37,7 @@ static void bark(int signal)
 
 static void play(const char *name)
 {
-    enum { SECONDS = 60 };
+    enum { SECONDS = 120 };
     playing = name;
     signal(SIGALRM, bark);
     alarm(name != NULL ? SECONDS : 0);

@@ -95,6 +95,8 @@ static void pass(tide_pool *pool)
         (void)tide_acquire(pool, double, 1);
         TIDE_SCOPE_TYPES(tide_pool_local(), double);
         (void)tide_acquire(tide_pool_local(), double, 1);
+        TIDE_SCOPE_TYPES(learning_pool, double);
+        (void)tide_acquire(learning_pool, double, 1);
         expect_ok(tide_step());
     }
 }

@@ -179,15 +179,22 @@ static void fill_up(const char *path)
         close(file);
 }
 
-/* All children there are: they are the library's. */
-static void kill_children(void)
+/* Whoever works in that directory: the stager, which is nobody's child, and what it has started. */
+static void kill_workers(const char *path)
 {
-    int child;
-    FILE *list = fopen("/proc/thread-self/children", "re");
-    while (list != NULL && fscanf(list, "%d", &child) == 1)
-        kill(child, SIGKILL);
-    if (list != NULL)
-        fclose(list);
+    DIR *list = opendir("/proc");
+    if (list == NULL)
+        give_up("/proc cannot be read");
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+        char link[300], folder[512];
+        long process = strtol(entry->d_name, NULL, 10);
+        snprintf(link, sizeof link, "/proc/%s/cwd", entry->d_name);
+        ssize_t length = process > 1 ? readlink(link, folder, sizeof folder - 1) : -1;
+        folder[length > 0 ? length : 0] = '\0';
+        if (strcmp(folder, path) == 0)
+            kill((pid_t)process, SIGKILL);
+    }
+    closedir(list);
 }
 
 static void sabotage(const char *how, unsigned round)
@@ -196,7 +203,7 @@ static void sabotage(const char *how, unsigned round)
     if (rng_below(&random, 5) != 0 && round != 1)
         return;
     if (strcmp(how, "kill") == 0)
-        kill_children();
+        each_directory(kill_workers);
     else if (strcmp(how, "remove") == 0)
         each_directory(remove_all);
     else if (strcmp(how, "close") == 0)
@@ -235,9 +242,9 @@ static void report(void)
     tide_site_each(sum_up, &sum);
     printf("{\"answer\": %" PRIu64 ", \"sites\": %u, \"compiled_sites\": %u, \"runs\": %" PRIu64
            ", \"ordered\": %" PRIu64 ", \"compiled\": %" PRIu64 ", \"failed\": %" PRIu64
-           ", \"stagers\": %" PRIu64 ", \"reason\": \"%s\"}\n",
+           ", \"stagers\": %" PRIu64 ", \"rounds\": %" PRIu64 ", \"reason\": \"%s\"}\n",
            answer, sum.sites, sum.compiled, sum.runs, s.ordered, s.compiled, s.failed, s.stagers,
-           sum.reason != NULL ? sum.reason : "");
+           s.rounds, sum.reason != NULL ? sum.reason : "");
 }
 
 int main(int argc, char **argv)
@@ -252,7 +259,7 @@ int main(int argc, char **argv)
         (void)tide_step();
         if (argc > 1)
             sabotage(argv[1], round);
-        if (tide_settle(60000) != TIDE_OK)
+        if (tide_settle(240000) != TIDE_OK)
             give_up("tide_settle");
     }
     report();

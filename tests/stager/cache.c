@@ -454,7 +454,7 @@ static void the_oldest_go(void **state)
         assert_in_range(store_bytes(&left_over), 1, 1 << 20);
         assert_int_equal(left_over, 0);
         assert_true(is_found("x"));
-        usleep(5000); /* the grain of a file's time */
+        usleep(20000); /* more than the grain of a file's time */
     }
     assert_in_range(store_bytes(&left_over), 512 << 10, 1 << 20);
 }

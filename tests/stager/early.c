@@ -35,7 +35,7 @@ typedef struct forking {
 static void *fork_and_wait(void *state)
 {
     forking *f = state;
-    pid_t child = fork_child(20);
+    pid_t child = fork_child(100);
     if (child == 0) {
         f->scene();
         _exit(0);

@@ -146,7 +146,7 @@ static void a_forked_child_does_not_keep_the_stager(void **state)
         _exit(0); /* no destructors: as if it had crashed */
     }
     expect_child_ends_well(parent);
-    for (int i = 0; i < 5000 && count_processes() + count_directories() > 0; i++)
+    for (int i = 0; i < PATIENCE && count_processes() + count_directories() > 0; i++)
         usleep(1000); /* the stager sees the end of its input, and cleans up */
     assert_int_equal(count_processes(), 0);
     assert_int_equal(count_directories(), 0);
@@ -184,7 +184,7 @@ static void a_stager_cleans_up_after_a_crash(void **state)
 {
     (void)state;
     run_and_leave("good", _exit);
-    for (int i = 0; i < 5000 && count_processes() + count_directories() > 0; i++)
+    for (int i = 0; i < PATIENCE && count_processes() + count_directories() > 0; i++)
         usleep(1000);
     assert_int_equal(count_directories(), 0);
 }

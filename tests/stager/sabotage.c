@@ -285,7 +285,7 @@ static void one_that_was_slow_does_not_clean_up(void **state)
         assert_false(tide_stager_poll(&answer, 0)), usleep(1000);
     assert_int_equal(access(kept.path, R_OK), 0);
     pass_time(201);
-    for (int i = 0; i < 5000 && count_processes() > 1; i++)
+    for (int i = 0; i < PATIENCE && count_processes() > 1; i++)
         assert_false(tide_stager_poll(&answer, 0)), usleep(1000);
     assert_int_equal(count_processes(), 1);
     assert_int_equal(access(kept.path, R_OK), 0);

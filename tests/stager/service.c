@@ -75,12 +75,15 @@ static void stagers_are_recycled(void **state)
     (void)state;
     tide_stager_figures before = figures();
     tide_setting_set(TIDE_SETTING_stager_recycle, 5);
-    for (uint64_t id = 1; id <= 50; id++) {
+    uint64_t recycled = 0, id = 1;
+    for (; id <= 50 || (recycled < 2 && id <= PATIENCE); id++) {
         order(id, "text");
         expect_answer(id, TIDE_STAGER_OK);
+        recycled = figures().recycled - before.recycled;
+        if (id > 50)
+            usleep(1000); /* one at a time finishes, and may take long */
     }
-    uint64_t recycled = figures().recycled - before.recycled;
-    assert_in_range(recycled, 2, 9); /* one at a time finishes */
+    assert_in_range(recycled, 2, (id - 2) / 5);
     assert_int_equal(figures().started - before.started, recycled + 1);
     assert_int_equal(figures().died, before.died);
 }
@@ -116,10 +119,10 @@ static void one_that_does_not_go_is_killed(void **state)
     assert_int_equal(count_processes(), 2);
     pass_time(10001);
     tide_stager_answer answer;
-    for (int i = 0; i < 10000 && count_processes() > 1; i++) {
+    for (int i = 0; i < PATIENCE && count_processes() > 1; i++) {
         tide_stager_poll(&answer, 0);
         pass_time(1);
-        usleep(100);
+        usleep(1000);
     }
     assert_int_equal(count_processes(), 1);
     order(3, "text");

@@ -154,7 +154,7 @@ int begin_test(void **state)
 static size_t count_lasting_processes(void)
 {
     size_t count = count_processes();
-    for (int i = 0; i < 2000 && count > 0; i++) {
+    for (int i = 0; i < PATIENCE && count > 0; i++) {
         usleep(1000);
         count = count_processes();
     }

@@ -75,6 +75,7 @@ static int fork_and_end(void)
     pid_t child = fork();
     if (child == 0) {
         is_child = true;
+        __atomic_store_n(&sleeps, 0, __ATOMIC_RELAXED); /* the parent's */
         exit(child_is_told() ? EXIT_SUCCESS : 5);
     }
     if (waitpid(child, &status, 0) != child || status != 0)

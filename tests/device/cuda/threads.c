@@ -31,12 +31,13 @@ static void *work(void *user)
     worker *w = user;
     tide_pool *pool =
         tide_pool_create(&(tide_pool_options){.device = w->device, .stream = w->stream});
+    w->right = pool != NULL;
     for (int i = 0; pool != NULL && i < ROUNDS; i++) {
         use(pool, w);
         if (i % 8 == 7)
             tide_pool_empty(pool);
         if (i % 16 == 15)
-            w->right = tide_pool_wait(pool) == TIDE_OK;
+            w->right = w->right && tide_pool_wait(pool) == TIDE_OK;
     }
     w->right = w->right && tide_pool_destroy(pool) == TIDE_OK;
     return NULL;
@@ -69,9 +70,10 @@ static void pools_of_several_threads_share_a_device(void **state)
 static void *open_and_close(void *user)
 {
     bool *right = user;
+    *right = true;
     for (int i = 0; i < ROUNDS; i++) {
         tide_device *device = tide_device_open("cuda:1");
-        *right = device != NULL && tide_device_close(device) == TIDE_OK;
+        *right = *right && device != NULL && tide_device_close(device) == TIDE_OK;
     }
     return NULL;
 }
