@@ -303,7 +303,7 @@ int main(int count, char **arguments)
         status = fputs(usage, out) < 0 ? FAILED : 0;
     else if (out != NULL)
         status = work(out, &o, &error);
-    if (out == NULL || fclose(out) != 0)
+    if (out == NULL || fclose(out) != 0 || text == NULL)
         status = FAILED;
     if (status == 0)
         status = print_all(text, length);

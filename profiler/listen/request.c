@@ -60,9 +60,11 @@ static char *request_collect(tide_status (*write)(FILE *out), size_t *length, ti
     if (out == NULL)
         return NULL;
     *status = write(out);
-    bool good = fclose(out) == 0 && *status == TIDE_OK;
-    if (good)
+    bool good = fclose(out) == 0 && text != NULL;
+    if (good && *status == TIDE_OK)
         return text;
+    if (*status == TIDE_OK)
+        *status = TIDE_ERROR_MEMORY;
     free(text);
     return NULL;
 }
@@ -228,7 +230,7 @@ static bool request_explain(listen_client *client, const json_t *request)
         return listen_request_refuse(client, "explain: a number or a name of a site", NULL);
     FILE *out = open_memstream(&text, &length);
     tide_status status = out != NULL ? listen_host->write_spec(&order, out) : TIDE_ERROR_MEMORY;
-    bool good = out != NULL && fclose(out) == 0 && status == TIDE_OK;
+    bool good = out != NULL && fclose(out) == 0 && text != NULL && status == TIDE_OK;
     bool sent = good
                     ? request_reply(client, json_pack("{s:s}", "text", text))
                     : request_refuse_status(client, status != TIDE_OK ? status : TIDE_ERROR_MEMORY);

@@ -26,7 +26,7 @@ void listen_ring_hear(const tide_event *event)
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     bool good = out != NULL && listen_host->write_event(out, event) == TIDE_OK;
-    good = out != NULL && fclose(out) == 0 && good && length > 0;
+    good = out != NULL && fclose(out) == 0 && text != NULL && good && length > 0;
     if (!good) {
         free(text); /* those who follow find a gap in the serials */
         return;

@@ -99,7 +99,7 @@ static int metrics_print(const metrics_job *job)
     bool good = out != NULL &&
                 tide_metrics_of(out, facts, NULL,
                                 job->open_metrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS);
-    good = out != NULL && fclose(out) == 0 && good;
+    good = out != NULL && fclose(out) == 0 && text != NULL && good;
     if (good)
         metrics_show(text);
     free(text);

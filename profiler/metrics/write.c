@@ -38,7 +38,8 @@ static json_t *write_ask(tide_status *status)
     json_t *facts = NULL;
     FILE *document = open_memstream(&text, &bytes);
     *status = document != NULL ? tide_facts_write(document) : TIDE_ERROR_MEMORY;
-    if (document != NULL && fclose(document) != 0 && *status == TIDE_OK)
+    bool closed = document != NULL && fclose(document) == 0 && text != NULL;
+    if (!closed && *status == TIDE_OK)
         *status = TIDE_ERROR_MEMORY;
     if (*status == TIDE_OK && (facts = json_loadb(text, bytes, 0, NULL)) == NULL)
         *status = TIDE_ERROR_MEMORY;
@@ -77,7 +78,7 @@ static char *write_text(tide_metrics_format format, size_t *length, tide_status 
     pthread_mutex_lock(&write_lock);
     *status = write_metrics(page, format);
     pthread_mutex_unlock(&write_lock);
-    bool whole = fclose(page) == 0;
+    bool whole = fclose(page) == 0 && text != NULL; /* it may say 0 then */
     pthread_setcancelstate(cancels, NULL);
     if (*status == TIDE_OK && !whole)
         *status = TIDE_ERROR_MEMORY;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded: memory is short for so many exports of arrays as a test asks for. */
+/* Preloaded: memory is short for so many exports of arrays as a test asks for, or once as something grows. */
 #include <dlfcn.h>
 #include <stddef.h>
 
 int short_exports; /* to come; the test sets it */
+int short_growth;  /* growths to come, of which the last fails; the test sets it */
 static _Thread_local int short_now;
 extern void *__libc_realloc(void *memory, size_t bytes);
 
 void *realloc(void *memory, size_t bytes)
 {
-    return short_now ? NULL : __libc_realloc(memory, bytes);
+    int last = short_growth == 1;
+    short_growth -= short_growth > 0;
+    return short_now || last ? NULL : __libc_realloc(memory, bytes);
 }
 
 void *tide_array_export(void *pool, const void *array)

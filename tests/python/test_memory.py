@@ -128,3 +128,23 @@ def test_a_pool_that_is_dropped_and_cannot_end_leaks(preloaded):
         gc.collect()
         assert (b == 1).all() and (c == 2).all()
     """)
+
+
+def test_facts_that_no_memory_was_left_for(preloaded):
+    """At the last the C library closes a text in memory with success, and has none."""
+    run(preloaded, """
+        growth = ctypes.c_int.in_dll(ctypes.CDLL(None), "short_growth")
+        facts, refused, growths = tidepool._core.facts_text, 0, 1
+        whole = len(facts()) // 2
+        while True:
+            growth.value = growths
+            try:
+                assert len(facts()) > whole
+            except MemoryError:
+                refused += 1
+            if growth.value > 0:
+                break
+            growths += 1
+        growth.value = 0
+        assert refused > 0, growths
+    """)

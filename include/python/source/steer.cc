@@ -182,7 +182,8 @@ static tide_status facts_write(Text *text)
     if (out == nullptr)
         return TIDE_ERROR_MEMORY;
     tide_status status = tide_facts_write(out);
-    if (fclose(out) != 0 && status == TIDE_OK)
+    bool whole = fclose(out) == 0 && text->bytes != nullptr; /* it may say 0 then */
+    if (!whole && status == TIDE_OK)
         status = TIDE_ERROR_MEMORY;
     return status;
 }
