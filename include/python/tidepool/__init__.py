@@ -59,9 +59,7 @@ class Pool(_core.Pool):
     """
 
     def __init__(self, name: str = "python", limit_bytes: int = 0, check: int = 0) -> None:
-        if limit_bytes < 0:
-            raise ValueError("a limit is not negative")
-        super().__init__(name, limit_bytes, check)
+        _core.Pool.__init__(self, name, limit_bytes, check)  # super() would have nanobind bind it, without a look for memory
         key = id(self)
         _pools[key] = weakref.ref(self, lambda _: _pools.pop(key, None))
 
