@@ -59,7 +59,8 @@ class Pool(_core.Pool):
     """
 
     def __init__(self, name: str = "python", limit_bytes: int = 0, check: int = 0) -> None:
-        _core.Pool.__init__(self, name, limit_bytes, check)  # super() would have nanobind bind it, without a look for memory
+        # Not by super(): nanobind would make a bound method, without a look whether there is memory.
+        _core.Pool.__init__(self, name, limit_bytes, check)
         key = id(self)
         _pools[key] = weakref.ref(self, lambda _: _pools.pop(key, None))
 
