@@ -62,7 +62,7 @@ class Pool(_core.Pool):
         # Not by super(): nanobind would make a bound method, without a look whether there is memory.
         _core.Pool.__init__(self, name, limit_bytes, check)
         key = id(self)
-        _pools[key] = weakref.ref(self, lambda _: _pools.pop(key, None))
+        _pools[key] = weakref.ref(self, functools.partial(_pools.pop, key))
 
     def __enter__(self) -> Pool:
         return self
