@@ -104,8 +104,50 @@ def test_sizes_that_cannot_be(pool):
         with pytest.raises(error):
             buffers.acquire(size)
     assert buffers.acquire(numpy.int64(7)).nbytes == 7
-    with pytest.raises(ValueError, match="limit"):
-        tidepool.Pool(limit_bytes=-1)
+
+
+@pytest.mark.parametrize("what, least, most, call", [
+    ("Pool: limit_bytes", 0, sys.maxsize, lambda n: tidepool.Pool(limit_bytes=n)),
+    ("Pool: check", 0, 1, lambda n: tidepool.Pool(check=n)),
+    ("Buffers: bytes_max", 0, sys.maxsize, lambda n: tidepool.Buffers(bytes_max=n)),
+    ("settle: timeout_ms", 0, (1 << 31) - 1, tidepool.settle),
+    ("set_least: nbytes", 0, sys.maxsize, tidepool.numpy.set_least)])
+def test_integers_out_of_range(what, least, most, call):
+    """What, which, and the limit."""
+    for number in (-1, -1 << 70, numpy.int64(-1)):
+        with pytest.raises(ValueError, match=f"^{what} is {number}, and {least} is the least$"):
+            call(number)
+    for number in (most + 1, 1 << 70):
+        with pytest.raises(ValueError, match=f"^{what} is {number}, and {most} is the most$"):
+            call(number)
+    for value in (1.5, "1", None):
+        with pytest.raises(TypeError, match="integer"):
+            call(value)
+    if what != "set_least: nbytes":
+        call(numpy.int64(1))
+
+
+def test_arguments_that_are_not_there(pool):
+    b = tidepool.Buffers().acquire(10)
+    for call in (lambda: pool.stats(1), lambda: pool.scope("a", "b"), lambda: pool.scope(nme="a"),
+                 lambda: pool.scope("a", name="a"), lambda: tidepool.Buffers().acquire(),
+                 lambda: tidepool.Buffers().acquire(1, nbytes=1), lambda: b.__dlpack__(None), lambda: tidepool.settle(1, 2),
+                 lambda: tidepool.Pool(limit=3), lambda: tidepool.Buffers("a", "steps", 0, 0)):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(TypeError, match="name is a str, not int"):
+        pool.scope(3)
+
+
+@pytest.mark.filterwarnings("ignore:nanobind")
+def test_objects_are_made_once(pool):
+    buffers = tidepool.Buffers("once")
+    for call in (lambda: pool.__init__("again"), lambda: buffers.__init__("again"),
+                 tidepool.Buffers.__new__(tidepool.Buffers).stats, lambda: tidepool.Buffers.__new__(tidepool.Buffers).name,
+                 lambda: tidepool.Pool.__new__(tidepool.Pool).closed):
+        with pytest.raises(TypeError):
+            call()
+    assert (pool.name, buffers.name) == ("misused", "once")
 
 
 def test_paths_that_are_no_text(tmp_path):

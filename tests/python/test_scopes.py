@@ -2,6 +2,8 @@
 """Scopes: their arrays, and that none of them can dangle."""
 import asyncio
 import gc
+import linecache
+import sys
 import threading
 import warnings
 import weakref
@@ -24,6 +26,7 @@ def pool():
 
 
 def test_constructors_are_numpys(pool):
+    none = numpy.zeros(3, [("a", "i4"), ("b", "U0")])["b"]
     with pool.scope() as s:
         for ours, theirs in (
                 (s.zeros((2, 3)), numpy.zeros((2, 3))),
@@ -34,6 +37,9 @@ def test_constructors_are_numpys(pool):
                 (s.full(3, 1 + 2j), numpy.full(3, 1 + 2j)),
                 (s.full(3, 2.5, "f4"), numpy.full(3, 2.5, "f4")),
                 (s.full((2, 3), [1, 2, 3]), numpy.full((2, 3), [1, 2, 3])),
+                (s.full(3, ""), numpy.full(3, "")), (s.full(3, b""), numpy.full(3, b"")),
+                (s.full(3, numpy.void(b"")), numpy.full(3, numpy.void(b""))),
+                (s.zeros_like(none), numpy.zeros_like(none)), (s.copy(none), none.copy()),
                 (s.arange(10), numpy.arange(10)),
                 (s.arange(2, 10, 3), numpy.arange(2, 10, 3)),
                 (s.arange(1.0, 2, 0.1), numpy.arange(1.0, 2, 0.1)),
@@ -253,6 +259,23 @@ def test_a_loop_whose_arrays_escape_is_warned_of_once(pool):
     assert a.sum() == 10
     assert [w.category for w in caught] == [tidepool.EscapeWarning]
     assert "test_scopes.py" in str(caught[0].message) and caught[0].filename == __file__
+
+
+def test_the_warning_of_a_scoped_function_names_it_and_who_calls(pool):
+    @tidepool.scoped(pool=pool)
+    def returned(*, scope):
+        return scope.ones(10)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(100):
+            a = returned()
+    assert a.sum() == 10
+    code = sys._getframe().f_code
+    (warned,) = caught
+    assert warned.category is tidepool.EscapeWarning and warned.filename == code.co_filename
+    assert "a = returned()" in linecache.getline(warned.filename, warned.lineno)
+    assert f"returned ({code.co_filename}:{returned.__wrapped__.__code__.co_firstlineno})" in str(warned.message)
 
 
 def test_a_warning_that_is_an_error_leaves_the_pool_whole(pool):

@@ -197,6 +197,18 @@ static PyObject *scope_ones(PyObject *self, PyObject *const *given, Py_ssize_t c
     return finish_ones(make_by_shape(self, given, count, names));
 }
 
+/* Texts of no characters have one in an array, as NumPy has it. Takes the reference. */
+static PyArray_Descr *descr_with_size(PyArray_Descr *descr)
+{
+    if (descr == nullptr || PyDataType_ELSIZE(descr) > 0 || !PyTypeNum_ISSTRING(descr->type_num))
+        return descr;
+    PyArray_Descr *sized = PyArray_DescrNew(descr);
+    if (sized != nullptr)
+        PyDataType_SET_ELSIZE(sized, descr->type_num == NPY_UNICODE ? 4 : 1);
+    Py_DECREF(descr);
+    return sized;
+}
+
 /* The dtype of the value, where none is said, as numpy.full has it. */
 static PyObject *scope_full(PyObject *self, PyObject *args, PyObject *keywords)
 {
@@ -210,7 +222,7 @@ static PyObject *scope_full(PyObject *self, PyObject *args, PyObject *keywords)
     if (!PyArray_IntpConverter(shape, &wanted.shape) || !wanted_order(&wanted, order))
         return nullptr;
     if (dtype == nullptr || dtype == Py_None)
-        wanted.descr = PyArray_DescrFromObject(value, nullptr);
+        wanted.descr = descr_with_size(PyArray_DescrFromObject(value, nullptr));
     else if (!wanted_descr(&wanted, dtype))
         return nullptr;
     return wanted.descr != nullptr ? finish_full(array_make(scope, wanted), value) : nullptr;
@@ -242,12 +254,12 @@ static PyArrayObject *make_like(PyObject *self, PyObject *args, PyObject *keywor
         memcpy(wanted.shape.ptr, PyArray_DIMS(like), size_t(wanted.shape.len) * sizeof(npy_intp));
     bool known = true;
     if (dtype == nullptr || dtype == Py_None)
-        wanted.descr = reinterpret_cast<PyArray_Descr *>(
-            Py_NewRef(reinterpret_cast<PyObject *>(PyArray_DESCR(like))));
+        wanted.descr = descr_with_size(reinterpret_cast<PyArray_Descr *>(
+            Py_NewRef(reinterpret_cast<PyObject *>(PyArray_DESCR(like)))));
     else
         known = wanted_descr(&wanted, dtype);
     Py_DECREF(like);
-    return known ? array_make(scope, wanted) : nullptr;
+    return known && wanted.descr != nullptr ? array_make(scope, wanted) : nullptr;
 }
 
 static PyObject *scope_empty_like(PyObject *self, PyObject *args, PyObject *keywords)

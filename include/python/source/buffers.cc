@@ -14,15 +14,14 @@ namespace core
 
 /* Each buffer holds its instance, so that this is destroyed when nothing of it is live. */
 struct Instance {
-    tide_buffers *buffers;
-    explicit Instance(tide_buffers *made) : buffers(made)
-    {
-    }
+    tide_buffers *buffers = nullptr;
+    Instance() = default;
     Instance(const Instance &) = delete;
     Instance &operator=(const Instance &) = delete;
     ~Instance()
     {
-        (void)tide_buffers_destroy(buffers);
+        if (buffers != nullptr)
+            (void)tide_buffers_destroy(buffers);
     }
 };
 
@@ -38,9 +37,8 @@ struct Buffer {
     size_t bytes, asked;
     size_t exports; /* memoryviews, arrays and tensors that use it now */
 
-    Buffer(std::shared_ptr<Instance> from, tide_buffer acquired, size_t asked_for)
-        : instance(std::move(from)), handle(acquired),
-          data(tide_buffer_pointer(instance->buffers, acquired)),
+    Buffer(const std::shared_ptr<Instance> &from, tide_buffer acquired, size_t asked_for) noexcept
+        : instance(from), handle(acquired), data(tide_buffer_pointer(instance->buffers, acquired)),
           bytes(tide_buffer_bytes(instance->buffers, acquired)), asked(asked_for), exports(0)
     {
     }
@@ -53,45 +51,42 @@ struct Buffer {
     }
 };
 
+static nb::handle buffer_type;
+
+/* Python can make an object of which no constructor has run. */
+static Buffer *buffer_in(nb::handle self)
+{
+    return nb::inst_ready(self) ? nb::inst_ptr<Buffer>(self) : nullptr;
+}
+
+static Buffer &buffer_of(nb::handle self)
+{
+    Buffer *buffer = buffer_in(self);
+    if (buffer == nullptr)
+        raise(PyExc_TypeError, "the buffer was not acquired");
+    return *buffer;
+}
+
 static void want_live(const Buffer &buffer)
 {
-    if (!buffer.instance) {
-        PyErr_SetString(stale_error, "the buffer was released before");
-        throw nb::python_error();
-    }
+    if (!buffer.instance)
+        raise(stale_error, "the buffer was released before");
 }
 
 static void buffer_release(Buffer &buffer)
 {
     want_live(buffer);
-    if (buffer.exports > 0) {
-        PyErr_Format(PyExc_BufferError, "%zu arrays or views still use the buffer", buffer.exports);
-        throw nb::python_error();
-    }
+    if (buffer.exports > 0)
+        raise(PyExc_BufferError, "%zu arrays or views still use the buffer", buffer.exports);
     std::shared_ptr<Instance> instance = std::move(buffer.instance);
     check(tide_buffer_release(instance->buffers, buffer.handle));
-}
-
-static nb::object buffer_enter(nb::handle_t<Buffer> self)
-{
-    want_live(nb::cast<const Buffer &>(self));
-    return nb::borrow(self);
-}
-
-/* An exception that is under way says more than that views are still there: its frames may have
- * them. Then the buffer goes with the last of them. */
-static void buffer_exit(Buffer &buffer, nb::args error)
-{
-    bool failing = error.size() > 0 && !error[0].is_none();
-    if (buffer.instance && !(failing && buffer.exports > 0))
-        buffer_release(buffer);
 }
 
 /* ---- the buffer protocol ---- */
 
 static int buffer_get(PyObject *self, Py_buffer *view, int flags)
 {
-    Buffer *buffer = nb::inst_ready(self) ? nb::inst_ptr<Buffer>(nb::handle(self)) : nullptr;
+    Buffer *buffer = buffer_in(self);
     if (buffer == nullptr || !buffer->instance) {
         PyErr_SetString(stale_error, "the buffer was released before");
         view->obj = nullptr;
@@ -152,12 +147,6 @@ static void capsule_delete(PyObject *capsule)
             static_cast<tide_dl_old *>(PyCapsule_GetPointer(capsule, dl_capsule_old)));
 }
 
-[[noreturn]] static void refuse(const char *why)
-{
-    PyErr_SetString(PyExc_BufferError, why);
-    throw nb::python_error();
-}
-
 static bool is_true(nb::handle object)
 {
     int value = stopped_at_end([=] { return PyObject_IsTrue(object.ptr()); });
@@ -171,11 +160,11 @@ static bool is_true(nb::handle object)
 static void want_offer(nb::handle stream, nb::handle dl_device, nb::handle copy)
 {
     if (!stream.is_none())
-        throw nb::value_error("memory of the host has no stream");
+        raise(PyExc_ValueError, "memory of the host has no stream");
     if (!copy.is_none() && is_true(copy))
-        refuse("buffers are shared, not copied");
+        raise(PyExc_BufferError, "buffers are shared, not copied");
     if (!dl_device.is_none() && dl_first_of(dl_device) != TIDE_DL_CPU)
-        refuse("the buffer is memory of the host");
+        raise(PyExc_BufferError, "the buffer is memory of the host");
 }
 
 static tide_dl_tensor tensor_of(const Buffer &buffer, Offered *offered)
@@ -210,25 +199,82 @@ static Offered *offered_make(PyObject *self, const Buffer &buffer, bool old)
 }
 
 /* Whether the buffer is live is asked last: what reads arguments may release it. */
-static nb::object buffer_dlpack(nb::handle_t<Buffer> self, nb::object stream,
-                                nb::object max_version, nb::object dl_device, nb::object copy)
+static nb::object buffer_offer(PyObject *self, PyObject *stream, PyObject *max_version,
+                               PyObject *dl_device, PyObject *copy)
 {
-    if (!nb::inst_ready(self))
-        throw nb::type_error("the buffer was not acquired");
-    Buffer &buffer = *nb::inst_ptr<Buffer>(self);
-    bool old = max_version.is_none() || dl_first_of(max_version) < TIDE_DL_MAJOR;
+    Buffer &buffer = buffer_of(self);
+    bool old = max_version == Py_None || dl_first_of(max_version) < TIDE_DL_MAJOR;
     want_offer(stream, dl_device, copy);
     want_live(buffer);
-    Offered *offered = offered_make(self.ptr(), buffer, old);
-    PyObject *capsule = PyCapsule_New(offered, old ? dl_capsule_old : dl_capsule, capsule_delete);
-    if (capsule == nullptr) {
-        delete offered;
+    std::unique_ptr<Offered> offered(offered_make(self, buffer, old));
+    PyObject *capsule =
+        PyCapsule_New(offered.get(), old ? dl_capsule_old : dl_capsule, capsule_delete);
+    if (capsule == nullptr)
         throw nb::python_error();
-    }
-    Py_INCREF(self.ptr());
+    (void)offered.release();
+    Py_INCREF(self);
     buffer.exports++;
     return nb::steal(capsule);
 }
+
+/* ---- methods that are Python's own kind ---- */
+
+/* A `with`, NumPy and others ask for these as attributes. nanobind's methods are bound then, and it
+ * does not look whether there was memory for that, nor for a tuple of arguments. */
+
+static PyObject *buffer_enter(PyObject *self, PyObject *)
+{
+    return guarded([=] {
+        want_live(buffer_of(self));
+        return nb::borrow(self);
+    });
+}
+
+/* An exception that is under way says more than that views are still there: its frames may have
+ * them. Then the buffer goes with the last of them. */
+static PyObject *buffer_exit(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return guarded([=] {
+        Buffer &buffer = buffer_of(self);
+        bool failing = count > 0 && arguments[0] != Py_None;
+        if (buffer.instance && !(failing && buffer.exports > 0))
+            buffer_release(buffer);
+        return nb::none();
+    });
+}
+
+static PyObject *buffer_dlpack(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static const char *names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+    PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$OOOO:__dlpack__",
+                                     const_cast<char **>(names), &stream, &max_version, &dl_device,
+                                     &copy))
+        return nullptr;
+    return guarded([=] { return buffer_offer(self, stream, max_version, dl_device, copy); });
+}
+
+static PyObject *buffer_dlpack_device(PyObject *, PyObject *)
+{
+    return Py_BuildValue("(ii)", int(TIDE_DL_CPU), 0);
+}
+
+template <typename Function> static PyCFunction method(Function *function)
+{
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(function));
+}
+
+static PyMethodDef buffer_methods[] = {
+    {"__enter__", buffer_enter, METH_NOARGS, "__enter__($self)\n--\n\nIt is not released yet."},
+    {"__exit__", method(buffer_exit), METH_FASTCALL,
+     "__exit__($self, *args)\n--\n\n"
+     "Releases it, unless an exception is under way that views use."},
+    {"__dlpack__", method(buffer_dlpack), METH_VARARGS | METH_KEYWORDS,
+     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+     "A capsule with its memory, by DLPack."},
+    {"__dlpack_device__", buffer_dlpack_device, METH_NOARGS,
+     "__dlpack_device__($self)\n--\n\nThe host, by DLPack."},
+    {}};
 
 /* ---- instances ---- */
 
@@ -238,46 +284,57 @@ static tide_buffers_policy policy_of(const std::string &name)
     for (int i = 0; i < 3; i++)
         if (name == names[i])
             return static_cast<tide_buffers_policy>(i);
-    throw nb::value_error("policy is 'steps', 'powers' or 'list'");
+    raise(PyExc_ValueError, "Buffers: policy is 'steps', 'powers' or 'list'");
 }
 
-static void buffers_init(Buffers *self, const std::string &name, const std::string &policy,
-                         size_t bytes_max)
+static void buffers_init(Buffers *self, const Name &name, const Name &policy,
+                         const Integer &bytes_max)
 {
     tide_buffers_options options = {};
-    want_name(name);
-    options.name = name.c_str();
-    options.policy = policy_of(policy);
-    options.bytes_max = bytes_max;
-    tide_buffers *made = tide_buffers_create(nullptr, &options);
-    if (made == nullptr)
+    std::string called = name_of(name, "Buffers: name");
+    options.name = called.c_str();
+    options.policy = policy_of(name_of(policy, "Buffers: policy"));
+    options.bytes_max = size_of(bytes_max, "Buffers: bytes_max");
+    auto instance = std::make_shared<Instance>();
+    instance->buffers = tide_buffers_create(nullptr, &options);
+    if (instance->buffers == nullptr)
         throw_error();
-    new (self) Buffers{std::make_shared<Instance>(made), name};
+    new (self) Buffers{std::move(instance), std::move(called)};
 }
 
 /* A number that no size can be is taken for the largest, which is too much, or the smallest. */
-static Buffer *buffers_acquire(Buffers &buffers, nb::object nbytes, bool zeroed)
+static size_t bytes_of(const Integer &nbytes)
 {
     Py_ssize_t bytes = stopped_at_end([&] { return PyNumber_AsSsize_t(nbytes.ptr(), nullptr); });
     if (bytes == -1 && PyErr_Occurred())
         throw nb::python_error();
     if (bytes < 0)
-        throw nb::value_error("a buffer's size is not negative");
+        raise(PyExc_ValueError, "acquire: nbytes is %zd, and 0 is the least", bytes);
+    return size_t(bytes);
+}
+
+/* The object is there before the buffer is, so none is lost. */
+static nb::object buffers_acquire(Buffers &buffers, const Integer &nbytes, bool zeroed)
+{
+    size_t bytes = bytes_of(nbytes);
+    nb::object made = nb::inst_alloc(buffer_type);
     tide_buffers *instance = buffers.instance->buffers;
-    tide_buffer handle = zeroed ? tide_buffer_acquire_zeroed(instance, size_t(bytes))
-                                : tide_buffer_acquire(instance, size_t(bytes));
+    tide_buffer handle =
+        zeroed ? tide_buffer_acquire_zeroed(instance, bytes) : tide_buffer_acquire(instance, bytes);
     if (handle.generation == 0) {
         set_memory_error();
         throw nb::python_error();
     }
-    return new Buffer(buffers.instance, handle, size_t(bytes));
+    new (nb::inst_ptr<Buffer>(made)) Buffer(buffers.instance, handle, bytes);
+    nb::inst_mark_ready(made);
+    return made;
 }
 
 static nb::dict buffers_stats(const Buffers &buffers)
 {
     tide_buffers_statistics s;
     check(tide_buffers_stats(buffers.instance->buffers, &s, nullptr, 0));
-    nb::dict out;
+    nb::dict out = make_dict();
     out["hits"] = s.hits;
     out["misses"] = s.misses;
     out["releases"] = s.releases;
@@ -291,35 +348,36 @@ static nb::dict buffers_stats(const Buffers &buffers)
     return out;
 }
 
-void bind_buffers(nb::module_ &m)
+static void bind_buffer(nb::module_ &m)
 {
     static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(buffer_get)},
                                   {Py_bf_releasebuffer, reinterpret_cast<void *>(buffer_put)},
+                                  {Py_tp_methods, buffer_methods},
                                   {0, nullptr}};
-    nb::class_<Buffer>(m, "Buffer", nb::type_slots(slots), "Memory with a lifetime of its own.")
-        .def("release", &buffer_release,
+    nb::class_<Buffer> type(m, "Buffer", nb::type_slots(slots),
+                            "Memory with a lifetime of its own.");
+    type.def("release", &buffer_release,
              "Gives it back. BufferError while arrays or views use it, StaleError the second time.")
-        .def("__enter__", &buffer_enter)
-        .def("__exit__", &buffer_exit)
         .def("__len__", [](const Buffer &buffer) { return buffer.asked; })
-        .def("__dlpack__", &buffer_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
-             nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
-             nb::arg("copy") = nb::none())
-        .def("__dlpack_device__",
-             [](const Buffer &) { return nb::make_tuple(int(TIDE_DL_CPU), 0); })
         .def_ro("nbytes", &Buffer::asked, "How many bytes were asked for.")
         .def_ro("capacity", &Buffer::bytes, "How many bytes it takes in the cache.")
         .def_prop_ro(
             "released", [](const Buffer &buffer) { return !buffer.instance; },
             "Was it given back?");
+    buffer_type = type.release(); /* it lives as long as the process */
+}
+
+void bind_buffers(nb::module_ &m)
+{
+    bind_buffer(m);
     nb::class_<Buffers>(
         m, "Buffers",
         "A cache of buffers, which all threads may use. policy: what sizes are rounded "
         "up to, 'steps' (by a quarter at most), 'powers' (of two) or 'list' (1 KiB, "
         "4 KiB and so on, few and large). bytes_max: most bytes that are cached, 0 "
         "for the setting `buffers_bytes`.")
-        .def("__init__", &buffers_init, nb::arg("name") = "buffers", nb::arg("policy") = "steps",
-             nb::arg("bytes_max") = 0)
+        .def("__init__", &buffers_init, nb::arg("name").none() = "buffers",
+             nb::arg("policy").none() = "steps", nb::arg("bytes_max").none() = 0)
         .def("acquire", &buffers_acquire, nb::arg("nbytes"), nb::arg("zeroed") = false,
              "A buffer of at least so many bytes, zeroed or with arbitrary content.")
         .def("stats", &buffers_stats,

@@ -47,8 +47,27 @@ PyObject *set_memory_error();
 [[noreturn]] void throw_error();
 void check(tide_status status);
 
-/* The library ends a name at its first zero byte: one with such is a ValueError, thrown. */
-void want_name(const std::string &name);
+/* An exception of Python's, thrown. */
+template <typename... Values>
+[[noreturn]] void raise(PyObject *type, const char *format, Values... values)
+{
+    PyErr_Format(type, format, values...);
+    throw nb::python_error();
+}
+
+/* ---- arguments.cc ---- */
+
+/* Arguments that are read here, not by nanobind: it says of a number that is too large for C only
+ * that it fits no signature. In signatures they are shown as what they have to be. */
+typedef nb::typed<nb::object, nb::int_> Integer;
+typedef nb::typed<nb::object, nb::str> Name;
+
+/* An integer. ValueError with what it is of and the limit, where it lies beyond. */
+long long integer_of(nb::handle value, const char *what, long long min, long long max);
+size_t size_of(nb::handle value, const char *what);
+
+/* A name. The library ends it at its first zero byte: one with such is a ValueError. */
+std::string name_of(nb::handle value, const char *what);
 
 /* ---- pool.cc ---- */
 
@@ -119,6 +138,25 @@ extern PyMethodDef array_methods[]; /* of a scope: empty, zeros, … */
 
 /* One array as a frame wants it: (shape, dtype) or a shape. */
 PyObject *array_of_spec(Scope *scope, PyObject *spec);
+
+/* ---- new objects ---- */
+
+/* nanobind's own constructors do not look whether there was memory. */
+inline nb::dict make_dict()
+{
+    PyObject *made = PyDict_New();
+    if (made == nullptr)
+        throw nb::python_error();
+    return nb::steal<nb::dict>(made);
+}
+
+inline nb::list make_list()
+{
+    PyObject *made = PyList_New(0);
+    if (made == nullptr)
+        throw nb::python_error();
+    return nb::steal<nb::list>(made);
+}
 
 /* ---- the module's parts ---- */
 

@@ -23,10 +23,10 @@ struct Tensor {
     bool old; /* unversioned */
 };
 
-[[noreturn]] static void refuse_tensor(const char *format, long value = 0)
+template <typename... Values>
+[[noreturn]] static void refuse_tensor(const char *format, Values... values)
 {
-    PyErr_Format(PyExc_BufferError, format, value);
-    throw nb::python_error();
+    raise(PyExc_BufferError, format, values...);
 }
 
 /* ---- the types ---- */
@@ -70,12 +70,10 @@ static void want_shown(const tide_dl_tensor &tensor)
 {
     want_host(tensor.device.device_type);
     if (tensor.ndim < 0 || tensor.ndim > NPY_MAXDIMS)
-        refuse_tensor("NumPy has no arrays of %ld dimensions", tensor.ndim);
-    if (tensor_type(tensor.dtype) != NPY_NOTYPE)
-        return;
-    PyErr_Format(PyExc_BufferError, "NumPy has no type for DLPack's (code %d, %d bits, %d lanes)",
-                 int(tensor.dtype.code), int(tensor.dtype.bits), int(tensor.dtype.lanes));
-    throw nb::python_error();
+        refuse_tensor("NumPy has no arrays of %ld dimensions", long(tensor.ndim));
+    if (tensor_type(tensor.dtype) == NPY_NOTYPE)
+        refuse_tensor("NumPy has no type for DLPack's (code %d, %d bits, %d lanes)",
+                      int(tensor.dtype.code), int(tensor.dtype.bits), int(tensor.dtype.lanes));
 }
 
 /* Bytes from one element to the next in each dimension. Tensors without strides are in row order.
@@ -97,7 +95,7 @@ static void lay_out(const tide_dl_tensor &tensor, Layout *layout)
         if (__builtin_mul_overflow(stride, each, &layout->strides[i]) ||
             (tensor.strides == nullptr &&
              __builtin_mul_overflow(row, layout->shape[i] > 0 ? layout->shape[i] : 1, &row)))
-            refuse_tensor("the steps of dimension %ld are too large for any memory", i);
+            refuse_tensor("the steps of dimension %ld are too large for any memory", long(i));
     }
 }
 
@@ -138,22 +136,25 @@ static Tensor tensor_in(PyObject *capsule, void **managed)
     const char *name = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : nullptr;
     if (name != nullptr && strncmp(name, "used_", 5) == 0)
         refuse_tensor("the capsule's tensor was taken before");
-    throw nb::type_error("no capsule with a tensor of DLPack");
+    raise(PyExc_TypeError, "no capsule with a tensor of DLPack");
 }
 
-/* Takes the tensor over. */
-static nb::object tensor_take(PyObject *capsule, void *managed, bool old)
+/* Takes the tensor over: `base` gives it back. Nothing in here wants memory. */
+static void tensor_take(PyObject *capsule, PyObject *base, bool old)
 {
-    PyObject *base = PyCapsule_New(managed, old ? shown_old : shown, nullptr);
-    if (base == nullptr)
-        throw nb::python_error();
-    nb::object taken = nb::steal(base);
     if (PyCapsule_SetName(capsule, old ? "used_dltensor" : "used_dltensor_versioned") != 0 ||
         PyCapsule_SetDestructor(base, tensor_give_back) != 0)
         throw nb::python_error();
-    return taken;
 }
 
+static nb::object made(PyObject *object)
+{
+    if (object == nullptr)
+        throw nb::python_error();
+    return nb::steal(object);
+}
+
+/* The tensor stays the capsule's until the array is there. */
 static nb::object show(PyObject *capsule)
 {
     static char nothing[64]; /* NumPy would allocate where there is no address */
@@ -166,16 +167,15 @@ static nb::object show(PyObject *capsule)
     void *data = layout.empty ? nothing : static_cast<char *>(tensor.data) + tensor.byte_offset;
     if (tensor.data == nullptr && !layout.empty)
         refuse_tensor("the tensor has no memory");
-    nb::object base = tensor_take(capsule, managed, from.old);
-    PyObject *array =
-        PyArray_New(&PyArray_Type, tensor.ndim, layout.shape, tensor_type(tensor.dtype),
-                    layout.strides, data, 0, from.writeable ? NPY_ARRAY_WRITEABLE : 0, nullptr);
-    if (array == nullptr)
+    nb::object base = made(PyCapsule_New(managed, from.old ? shown_old : shown, nullptr));
+    nb::object array = made(PyArray_New(&PyArray_Type, tensor.ndim, layout.shape,
+                                        tensor_type(tensor.dtype), layout.strides, data, 0,
+                                        from.writeable ? NPY_ARRAY_WRITEABLE : 0, nullptr));
+    PyArrayObject *shows = reinterpret_cast<PyArrayObject *>(array.ptr());
+    if (PyArray_SetBaseObject(shows, base.inc_ref().ptr()) < 0)
         throw nb::python_error();
-    nb::object made = nb::steal(array);
-    if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject *>(array), base.release().ptr()) < 0)
-        throw nb::python_error();
-    return made;
+    tensor_take(capsule, base.ptr(), from.old);
+    return array;
 }
 
 /* ---- asking a producer ---- */
@@ -193,10 +193,8 @@ long dl_first_of(nb::handle pair)
 static nb::object member_of(nb::handle producer, const char *name)
 {
     PyObject *found = stopped_at_end([=] { return PyObject_GetAttrString(producer.ptr(), name); });
-    if (found == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError)) {
-        PyErr_Clear();
-        throw nb::type_error("the object has no __dlpack__ and __dlpack_device__");
-    }
+    if (found == nullptr && PyErr_ExceptionMatches(PyExc_AttributeError))
+        raise(PyExc_TypeError, "the object has no __dlpack__ and __dlpack_device__");
     if (found == nullptr)
         throw nb::python_error();
     return nb::steal(found);
@@ -208,7 +206,7 @@ static nb::object offer_of(const nb::object &offer)
     nb::tuple none = nb::make_tuple();
     nb::tuple version = nb::make_tuple(int(TIDE_DL_MAJOR), int(TIDE_DL_MINOR));
     for (int arguments = 2; arguments >= 0; arguments--) {
-        nb::dict keywords;
+        nb::dict keywords = make_dict();
         if (arguments > 0)
             keywords["max_version"] = version;
         if (arguments > 1)

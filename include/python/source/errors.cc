@@ -2,7 +2,10 @@
 /* The library's failures as Python's exceptions. */
 #include "core.h"
 
+#include "gil.h"
+
 #include <cstring>
+#include <new>
 
 namespace core
 {
@@ -69,10 +72,17 @@ void check(tide_status status)
         throw_error();
 }
 
-void want_name(const std::string &name)
+void set_caught()
 {
-    if (name.find('\0') != std::string::npos)
-        throw nb::value_error("a name has no zero byte in it");
+    try {
+        throw;
+    } catch (nb::python_error &error) {
+        error.restore();
+    } catch (const std::bad_alloc &) {
+        PyErr_NoMemory();
+    } catch (const std::exception &error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
 }
 
 static PyObject *make_class(nb::module_ &m, const char *name, const char *document, PyObject *base)

@@ -35,7 +35,7 @@ static thread_local unsigned telling_here; /* of these, this thread's: a listene
 
 static nb::dict event_describe(const tide_event *event)
 {
-    nb::dict out;
+    nb::dict out = make_dict();
     out["kind"] = tide_event_name(event->kind);
     out["name"] = text_of(event->name != nullptr ? event->name : "");
     out["tier"] = tide_tier_name(event->tier);
@@ -45,21 +45,6 @@ static nb::dict event_describe(const tide_event *event)
     out["serial"] = event->serial;
     out["time_ns"] = event->time_ns;
     return out;
-}
-
-/* A new reference; NULL with an exception of Python's. */
-static PyObject *event_object(const tide_event *event)
-{
-    try {
-        return event_describe(event).release().ptr();
-    } catch (abi::__forced_unwind &) {
-        gil_stop_thread();
-    } catch (nb::python_error &error) {
-        error.restore();
-    } catch (...) {
-        PyErr_NoMemory();
-    }
-    return nullptr;
 }
 
 static void event_complain()
@@ -76,7 +61,7 @@ static void event_call(const tide_event *event)
     PyObject *function = Py_XNewRef(event_function);
     if (function == nullptr)
         return;
-    PyObject *told = event_object(event);
+    PyObject *told = guarded([=] { return event_describe(event); });
     PyObject *result = told != nullptr ? PyObject_CallOneArg(function, told) : nullptr;
     if (result == nullptr)
         event_complain();
@@ -103,11 +88,11 @@ static void event_tell(const tide_event *event, void *)
 static void event_set(nb::object function)
 {
     if (!function.is_none() && !PyCallable_Check(function.ptr()))
-        throw nb::type_error("a function is wanted, or None");
+        raise(PyExc_TypeError, "a function is wanted, or None");
     PyObject *before = event_function;
     event_function = function.is_none() ? nullptr : Py_NewRef(function.ptr());
-    Py_XDECREF(before);
     tide_event_set_handler(event_function != nullptr ? event_tell : nullptr, nullptr);
+    Py_XDECREF(before); /* which may run code of the program */
 }
 
 /* ---- the end ---- */

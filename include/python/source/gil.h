@@ -46,6 +46,22 @@ template <typename Call> nb::object asked(Call call)
     return nb::steal(result);
 }
 
+/* Sets the exception of what is caught now (errors.cc). */
+void set_caught();
+
+/* What `call` gives, an object, for C: NULL with an exception where it threw. */
+template <typename Call> PyObject *guarded(Call call)
+{
+    try {
+        return call().release().ptr();
+    } catch (abi::__forced_unwind &) {
+        gil_stop_thread();
+    } catch (...) {
+        set_caught();
+    }
+    return nullptr;
+}
+
 inline PyGILState_STATE gil_take()
 {
     return stopped_at_end(PyGILState_Ensure);

@@ -154,31 +154,50 @@ static PyObject *handler_capsule()
     return capsule;
 }
 
-/* Puts it in force in this thread's context; the one before it is the result. */
-static nb::object handler_set(nb::object wanted)
-{
-    PyObject *capsule = wanted.is_none() ? handler_capsule() : wanted.ptr();
-    PyObject *before = PyDataMem_SetHandler(capsule);
-    if (before == nullptr)
-        throw nb::python_error();
-    return nb::steal(before);
-}
-
-static bool handler_in_force()
+static nb::object handler_get()
 {
     PyObject *now = PyDataMem_GetHandler();
     if (now == nullptr)
         throw nb::python_error();
-    bool ours = PyCapsule_GetPointer(now, "mem_handler") == &handler;
-    Py_DECREF(now);
-    return ours;
+    return nb::steal(now);
+}
+
+/* Is it, though setting it failed? Python may say that it had no memory after it has set a context's
+ * variable. The exception stays, or goes. */
+static bool handler_is_set(PyObject *capsule)
+{
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *now = PyDataMem_GetHandler();
+    PyErr_Restore(kind, value, trace);
+    Py_XDECREF(now);
+    if (now == capsule)
+        PyErr_Clear();
+    return now == capsule;
+}
+
+/* Puts it in force in this thread's context; the one before it is the result. */
+static nb::object handler_set(nb::object wanted)
+{
+    PyObject *capsule = wanted.is_none() ? handler_capsule() : wanted.ptr();
+    nb::object before = handler_get();
+    PyObject *set = PyDataMem_SetHandler(capsule);
+    if (set == nullptr && !handler_is_set(capsule))
+        throw nb::python_error();
+    Py_XDECREF(set);
+    return before;
+}
+
+static bool handler_in_force()
+{
+    return PyCapsule_GetPointer(handler_get().ptr(), "mem_handler") == &handler;
 }
 
 /* Is the array's own memory a buffer? Views own none. */
 static bool handler_holds(nb::object array)
 {
     if (!PyArray_Check(array.ptr()))
-        throw nb::type_error("not an array");
+        raise(PyExc_TypeError, "not an array");
     void *data = PyArray_DATA(reinterpret_cast<PyArrayObject *>(array.ptr()));
     return state.buffers != nullptr && buffer_at(data).generation != 0;
 }
@@ -202,7 +221,7 @@ static nb::dict handler_stats()
     std::vector<tide_bucket_statistics> buckets(s.buckets + 16);
     check(tide_buffers_stats(buffers, &s, buckets.data(), buckets.size()));
     buckets.resize(s.buckets < buckets.size() ? s.buckets : buckets.size());
-    nb::dict out;
+    nb::dict out = make_dict();
     out["hits"] = s.hits;
     out["misses"] = s.misses;
     out["live"] = s.live;
@@ -219,6 +238,11 @@ static size_t handler_trim()
     return state.buffers != nullptr ? tide_buffers_trim(state.buffers, 0).bytes : 0;
 }
 
+static void handler_set_least(const Integer &bytes)
+{
+    state.least = size_of(bytes, "set_least: nbytes");
+}
+
 void bind_handler(nb::module_ &m)
 {
     m.def("handler_set", &handler_set, nb::arg("capsule").none());
@@ -228,8 +252,7 @@ void bind_handler(nb::module_ &m)
     m.def("handler_stats", &handler_stats);
     m.def("handler_trim", &handler_trim);
     m.def("handler_least", [] { return state.least; });
-    m.def(
-        "handler_set_least", [](size_t bytes) { state.least = bytes; }, nb::arg("bytes"));
+    m.def("handler_set_least", &handler_set_least, nb::arg("bytes").none());
 }
 
 } // namespace core

@@ -2,8 +2,9 @@
 /* Pools as Python objects, and the places in Python programs as the library's sites. */
 #include "core.h"
 
+#include "gil.h"
+
 #include <map>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <unordered_map>
 
@@ -43,20 +44,28 @@ Site *site_named(const std::string &name)
     auto found = named.find(name);
     if (found != named.end())
         return &found->second;
-    want_name(name);
     tide_site *site = named.size() < places_max ? tide_site_register(name.c_str()) : nullptr;
     if (site == nullptr)
         return site_shared();
     return &named.emplace(name, Site{site, name, 0, 0, 0, false}).first->second;
 }
 
-static std::string name_of(PyCodeObject *code, int line)
+/* A text of Python's; "?" where it is not UTF-8. */
+static std::string utf8_of(PyObject *text)
 {
-    const char *file = PyUnicode_AsUTF8(code->co_filename);
-    const char *function = PyUnicode_AsUTF8(code->co_qualname);
-    PyErr_Clear(); /* of names that are not UTF-8 */
-    return std::string(function != nullptr ? function : "?") + " (" +
-           (file != nullptr ? file : "?") + ":" + std::to_string(line) + ")";
+    const char *bytes = PyUnicode_AsUTF8(text);
+    if (bytes != nullptr)
+        return bytes;
+    if (!PyErr_ExceptionMatches(PyExc_UnicodeError))
+        throw nb::python_error();
+    PyErr_Clear();
+    return "?";
+}
+
+static std::string name_of_place(PyCodeObject *code, int line)
+{
+    return utf8_of(code->co_qualname) + " (" + utf8_of(code->co_filename) + ":" +
+           std::to_string(line) + ")";
 }
 
 Site *site_here()
@@ -66,19 +75,16 @@ Site *site_here()
     if (frame == nullptr)
         return site_shared();
     PyCodeObject *code = PyFrame_GetCode(frame);
-    Place place{reinterpret_cast<PyObject *>(code), PyFrame_GetLasti(frame)};
+    nb::object held = nb::steal(reinterpret_cast<PyObject *>(code));
+    Place place{held.ptr(), PyFrame_GetLasti(frame)};
     auto found = places.find(place);
-    if (found != places.end()) {
-        Py_DECREF(code);
+    if (found != places.end())
         return found->second;
-    }
-    Site *site = places.size() < places_max
-                     ? site_named(name_of(code, PyFrame_GetLineNumber(frame)))
-                     : site_shared();
-    if (places.size() < places_max)
-        places.emplace(place, site);
-    else
-        Py_DECREF(code);
+    if (places.size() >= places_max)
+        return site_shared();
+    Site *site = site_named(name_of_place(code, PyFrame_GetLineNumber(frame)));
+    places.emplace(place, site);
+    (void)held.release(); /* by its place */
     return site;
 }
 
@@ -132,31 +138,25 @@ Pool::~Pool()
     (void)pool_end(*this);
 }
 
-static tide_check level_of(int level)
-{
-    if (level != 0 && level != 1)
-        throw nb::value_error("check is 0 (nothing) or 1 (memory is poisoned when a scope ends)");
-    return level == 1 ? TIDE_CHECK_POISON : TIDE_CHECK_NONE;
-}
-
-static void pool_init(Pool *self, const std::string &name, size_t limit_bytes, int check_level)
+static void pool_init(Pool *self, const Name &name, const Integer &limit_bytes,
+                      const Integer &level)
 {
     tide_pool_options options = {};
-    want_name(name);
-    options.name = name.c_str();
-    options.limit_bytes = limit_bytes;
-    options.check = level_of(check_level);
+    std::string called = name_of(name, "Pool: name");
+    options.name = called.c_str();
+    options.limit_bytes = size_of(limit_bytes, "Pool: limit_bytes");
+    if (integer_of(level, "Pool: check", 0, 1) == 1)
+        options.check = TIDE_CHECK_POISON;
     options.buffers = process_buffers();
     if (options.buffers == nullptr)
         throw nb::python_error();
-    new (self) Pool();
-    self->name = name;
-    self->owner = thread_number();
-    self->pool = tide_pool_create(&options);
-    if (self->pool == nullptr) {
-        self->~Pool();
+    tide_pool *made = tide_pool_create(&options);
+    if (made == nullptr)
         throw_error();
-    }
+    new (self) Pool();
+    self->name = std::move(called);
+    self->owner = thread_number();
+    self->pool = made;
 }
 
 static void pool_close(Pool &pool)
@@ -164,10 +164,8 @@ static void pool_close(Pool &pool)
     if (pool.pool == nullptr)
         return;
     want_usable(pool);
-    if (pool.innermost != nullptr) {
-        PyErr_Format(PyExc_RuntimeError, "pool '%s' has open scopes", pool.name.c_str());
-        throw nb::python_error();
-    }
+    if (pool.innermost != nullptr)
+        raise(PyExc_RuntimeError, "pool '%s' has open scopes", pool.name.c_str());
     check(pool_end(pool));
 }
 
@@ -184,7 +182,7 @@ static nb::dict pool_stats(const Pool &pool)
     want_usable(pool);
     tide_pool_statistics s;
     check(tide_pool_stats(pool.pool, &s));
-    nb::dict out;
+    nb::dict out = make_dict();
     out["bytes_held"] = s.bytes_held;
     out["bytes_live"] = s.bytes_live;
     out["bytes_peak"] = s.bytes_peak;
@@ -214,37 +212,44 @@ static void pool_check(const Pool &pool)
 }
 
 /* Python can make an object of which no constructor has run. */
-static Pool &pool_of(nb::handle_t<Pool> self)
+static Pool &pool_of(nb::handle self)
 {
     if (!nb::inst_ready(self))
-        throw nb::type_error("the pool was not initialised");
+        raise(PyExc_TypeError, "the pool was not initialised");
     return *nb::inst_ptr<Pool>(self);
 }
 
-static nb::object pool_scope(nb::handle_t<Pool> self, std::optional<std::string> name)
+static nb::object pool_scope(nb::handle_t<Pool> self, const Name &name)
 {
     Pool &pool = pool_of(self);
-    Site *site = name ? site_named(*name) : site_here();
+    Site *site = name.is_none() ? site_here() : site_named(name_of(name, "scope: name"));
     return nb::steal(scope_make(self.ptr(), &pool, site, nullptr));
 }
 
-static nb::object pool_frame(nb::handle_t<Pool> self, nb::args specs)
+/* Python's own kind of method: nanobind does not look whether there was memory for a tuple. */
+static PyObject *pool_frame(PyObject *self, PyObject *specs)
 {
-    Pool &pool = pool_of(self);
-    return nb::steal(scope_make(self.ptr(), &pool, site_here(), specs.ptr()));
+    return guarded([=] {
+        Pool &pool = pool_of(self);
+        return nb::steal(scope_make(self, &pool, site_here(), specs));
+    });
 }
 
 void bind_pool(nb::module_ &m)
 {
-    nb::class_<Pool>(m, "Pool", nb::is_weak_referenceable(), "Memory for arrays of scopes.")
-        .def("__init__", &pool_init, nb::arg("name") = "python", nb::arg("limit_bytes") = 0,
-             nb::arg("check") = 0)
+    static PyMethodDef methods[] = {
+        {"frame", pool_frame, METH_VARARGS,
+         "frame($self, *args)\n--\n\n"
+         "A scope and its arrays for a `with`, which gives the arrays as a tuple. Each argument is "
+         "a shape, or a pair of shape and dtype."},
+        {}};
+    static PyType_Slot slots[] = {{Py_tp_methods, methods}, {0, nullptr}};
+    nb::class_<Pool>(m, "Pool", nb::is_weak_referenceable(), nb::type_slots(slots),
+                     "Memory for arrays of scopes.")
+        .def("__init__", &pool_init, nb::arg("name").none() = "python",
+             nb::arg("limit_bytes").none() = 0, nb::arg("check").none() = 0)
         .def("scope", &pool_scope, nb::arg("name") = nb::none(),
              "A scope for a `with`. Its call site is the line that asks, or has the name given.")
-        .def(
-            "frame", &pool_frame,
-            "A scope and its arrays for a `with`, which gives the arrays as a tuple. Each argument "
-            "is a shape, or a pair of shape and dtype.")
         .def("close", &pool_close,
              "Gives its memory back, but for arrays that somebody holds: they stay good. "
              "RuntimeError while scopes are open. The second time it does nothing.")

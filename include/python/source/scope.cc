@@ -107,6 +107,33 @@ bool pool_settle_abandoned(Pool *pool)
     return true;
 }
 
+/* Is it a frame of the package's own, as of @scoped? */
+static bool frame_is_ours(PyFrameObject *frame)
+{
+    PyObject *globals = PyFrame_GetGlobals(frame);
+    PyObject *name = PyDict_GetItemString(globals, "__name__");
+    bool ours = name != nullptr && PyUnicode_Check(name) &&
+                PyUnicode_CompareWithASCIIString(name, "tidepool") == 0;
+    Py_DECREF(globals);
+    return ours;
+}
+
+/* How many frames out the program's line is. */
+static Py_ssize_t scope_warn_level()
+{
+    Py_ssize_t level = 1;
+    PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
+    while (frame != nullptr && frame_is_ours(frame)) {
+        PyFrameObject *back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+        level++;
+    }
+    Py_XDECREF(frame);
+    PyErr_Clear(); /* of a frame that there was no memory for: then the level is too low */
+    return level;
+}
+
 /* Once a site, and only if it goes on: one array that is returned costs nothing to speak of. */
 static bool scope_warn(Site *site)
 {
@@ -114,7 +141,7 @@ static bool scope_warn(Site *site)
         return true;
     site->warned = true;
     return PyErr_WarnFormat(
-               escape_warning, 1,
+               escape_warning, scope_warn_level(),
                "scope %s: its arrays are still held when it ends, %u times so far, so their memory "
                "leaves the pool each time; del them in the scope, or use @tidepool.scoped",
                site->name.c_str(), site->outlived) == 0;

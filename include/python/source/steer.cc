@@ -4,6 +4,7 @@
 
 #include "gil.h"
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,23 +16,33 @@
 namespace core
 {
 
-static bool setting_add(const tide_tune_entry *entry, void *user)
+static nb::dict setting_describe(const tide_tune_entry *entry)
 {
-    nb::dict one;
+    nb::dict one = make_dict();
     one["name"] = entry->name;
     one["value"] = entry->value;
     one["initial"] = entry->initial;
     one["min"] = entry->min;
     one["max"] = entry->max;
     one["meaning"] = entry->meaning;
-    static_cast<nb::list *>(user)->append(one);
-    return true;
+    return one;
+}
+
+/* Called by C: no exception may pass. False: one is set. */
+static bool setting_add(const tide_tune_entry *entry, void *list)
+{
+    PyObject *one = guarded([=] { return setting_describe(entry); });
+    bool added = one != nullptr && PyList_Append(static_cast<PyObject *>(list), one) == 0;
+    Py_XDECREF(one);
+    return added;
 }
 
 static nb::list settings_list()
 {
-    nb::list out;
-    tide_tune_each(setting_add, &out);
+    nb::list out = make_list();
+    tide_tune_each(setting_add, out.ptr());
+    if (PyErr_Occurred())
+        throw nb::python_error();
     return out;
 }
 
@@ -42,7 +53,8 @@ static const char *known_name(const nb::str &name)
     const char *text = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
     if (text != nullptr && strlen(text) == size_t(length))
         return text;
-    PyErr_SetObject(PyExc_KeyError, name.ptr());
+    if (text != nullptr || PyErr_ExceptionMatches(PyExc_UnicodeError))
+        PyErr_SetObject(PyExc_KeyError, name.ptr());
     throw nb::python_error();
 }
 
@@ -87,7 +99,7 @@ static bool site_collect(tide_site *site, void *user) noexcept
 static nb::dict site_describe(const Seen &seen)
 {
     const tide_site_information &info = seen.info;
-    nb::dict out;
+    nb::dict out = make_dict();
     out["name"] = text_of(seen.name.c_str());
     out["function"] = text_of(seen.function.c_str());
     out["file"] = text_of(seen.file.c_str());
@@ -95,7 +107,7 @@ static nb::dict site_describe(const Seen &seen)
     out["kind"] = tide_kind_name(info.kind);
     out["tier"] = tide_tier_name(info.tier);
     out["pinned"] = info.pinned;
-    nb::list types;
+    nb::list types = make_list();
     for (uint32_t i = 0; i < info.type_count && i < TIDE_SITE_TYPES; i++)
         types.append(info.types[i] < TIDE_KEY_FIRST ? tide_type_name(info.types[i]) : "key");
     out["types"] = types;
@@ -116,7 +128,7 @@ static nb::list sites_list()
     tide_site_each(site_collect, &seen);
     if (seen.failed)
         throw std::bad_alloc();
-    nb::list out;
+    nb::list out = make_list();
     for (const Seen &site : seen.sites)
         out.append(site_describe(site));
     return out;
@@ -127,7 +139,7 @@ static tide_tier tier_of(const std::string &name)
     for (tide_tier tier : {TIDE_TIER_FULL, TIDE_TIER_TABLE, TIDE_TIER_COMPILED})
         if (name == tide_tier_name(tier))
             return tier;
-    throw nb::value_error("tier is 'full', 'table' or 'compiled'");
+    raise(PyExc_ValueError, "tier is 'full', 'table' or 'compiled'");
 }
 
 static tide_site *site_by_name(const nb::str &name)
@@ -138,7 +150,7 @@ static tide_site *site_by_name(const nb::str &name)
     return site;
 }
 
-enum { SIGNALS_MS = 100 }; /* how often signals are looked for while rounds are made */
+enum { SIGNALS_MS = 100, SETTLE_MS = 1000 }; /* how often signals are looked for; the default */
 
 /* A signal's handler is the program's code; what it raises is thrown. */
 static void want_no_signal()
@@ -148,8 +160,9 @@ static void want_no_signal()
 }
 
 /* A handler of events may want the GIL, so rounds are made without it. */
-static void settle(int timeout_ms)
+static void settle(const Integer &timeout)
 {
+    int timeout_ms = int(integer_of(timeout, "settle: timeout_ms", 0, INT_MAX));
     tide_status status;
     int left = timeout_ms;
     do {
@@ -158,10 +171,9 @@ static void settle(int timeout_ms)
         want_no_signal();
         left -= now;
     } while (status == TIDE_ERROR_STATE && left > 0);
-    if (status != TIDE_ERROR_STATE)
-        return check(status);
-    PyErr_Format(PyExc_RuntimeError, "something is still pending after %d ms", timeout_ms);
-    throw nb::python_error();
+    if (status == TIDE_ERROR_STATE)
+        raise(PyExc_RuntimeError, "something is still pending after %d ms", timeout_ms);
+    check(status);
 }
 
 static tide_status step()
@@ -197,7 +209,7 @@ static nb::str facts_text()
     if (status == TIDE_ERROR_MEMORY)
         throw std::bad_alloc();
     check(status);
-    return nb::str(text.bytes, text.count);
+    return text_of(text.bytes);
 }
 
 /* ---- profiles ---- */
@@ -209,7 +221,7 @@ static void profile_call(profile_function *call, const nb::bytes &path)
 {
     const char *name = path.c_str();
     if (strlen(name) != path.size())
-        throw nb::value_error("a path has no zero byte in it");
+        raise(PyExc_ValueError, "a path has no zero byte in it");
     check(without_gil([=] { return call(name); }));
 }
 
@@ -239,7 +251,7 @@ void bind_steer(nb::module_ &m)
     m.def(
         "step", [] { check(step()); },
         "One round of learning, as the library's thread does them by itself.");
-    m.def("settle", &settle, nb::arg("timeout_ms") = 1000,
+    m.def("settle", &settle, nb::arg("timeout_ms").none() = int(SETTLE_MS),
           "Does rounds of learning until nothing is left to do. RuntimeError if that takes "
           "longer. Signals are heard meanwhile.");
     m.def(

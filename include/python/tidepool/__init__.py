@@ -59,11 +59,10 @@ class Pool(_core.Pool):
     """
 
     def __init__(self, name: str = "python", limit_bytes: int = 0, check: int = 0) -> None:
-        if limit_bytes < 0:
-            raise ValueError("a limit is not negative")
-        super().__init__(name, limit_bytes, check)
+        # Not by super(): nanobind would make a bound method, without a look whether there is memory.
+        _core.Pool.__init__(self, name, limit_bytes, check)
         key = id(self)
-        _pools[key] = weakref.ref(self, lambda _: _pools.pop(key, None))
+        _pools[key] = weakref.ref(self, functools.partial(_pools.pop, key))
 
     def __enter__(self) -> Pool:
         return self

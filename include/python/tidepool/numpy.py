@@ -72,6 +72,4 @@ def least() -> int:
 
 def set_least(nbytes: int) -> None:
     """Sets that size, for the whole process."""
-    if nbytes < 0:
-        raise ValueError("a size is not negative")
     _core.handler_set_least(nbytes)
