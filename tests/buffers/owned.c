@@ -6,8 +6,10 @@
 
 #include <pthread.h>
 
+#include "runtime/base/test_hooks.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/buffers/depot.h"
+#include "runtime/buffers/fence.h"
 
 enum { BYTES = 1024, MANY = 20 * TIDE_CELL_SLOTS, ROUNDS = 4 };
 
@@ -112,6 +114,169 @@ static void buffers_of_other_flags_are_owned_too(void **state)
     expect_ok(tide_buffers_destroy(buffers));
 }
 
+/* ---- who owns what -------------------------------------------------------------------------- */
+
+/* A thread acquires some, and ends with its cells, which another thread may be given. */
+static void *acquire_and_end(void *buffers)
+{
+    for (size_t i = 0; i < 2; i++)
+        held[i] = acquired(buffers, BYTES);
+    return NULL;
+}
+
+static void *release_first_of_two(void *buffers)
+{
+    expect_ok(tide_buffer_release(buffers, acquired(buffers, BYTES))); /* it has cells */
+    return release_held(buffers);
+}
+
+static void what_a_thread_leaves_live_is_released_once(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL);
+    run_thread(acquire_and_end, buffers);
+    run_thread(release_first_of_two, buffers);
+    expect_ok(tide_buffer_release(buffers, held[1]));
+    for (size_t i = 0; i < 2; i++)
+        expect_refused(tide_buffer_release(buffers, held[i]), TIDE_ERROR_STALE,
+                       "has been released");
+    assert_int_equal(stats_of(buffers).releases, 3);
+    assert_int_equal(stats_of(buffers).live, 0);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+static bool refuse_cells(size_t bytes)
+{
+    return bytes == TIDE_BUCKETS * sizeof(tide_cell);
+}
+
+/* What a thread without cells acquired is nobody's: each exchanges, and all stay owners. Once it
+ * has cells, it owns what comes into them. */
+static void what_a_thread_without_cells_acquires_is_nobodys(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL);
+    tide_os_fault = refuse_cells;
+    for (size_t i = 0; i < 3; i++)
+        held[i] = acquired(buffers, BYTES);
+    expect_ok(tide_buffer_release_many(buffers, &held[1], 1));
+    tide_os_fault = NULL;
+    run_thread(release_held, buffers);
+    assert_true(tide_buffers_owned(buffers));
+    work_alone(buffers);
+    expect_ok(tide_buffer_release(buffers, held[2]));
+    for (size_t i = 0; i < 3; i++)
+        expect_refused(tide_buffer_release(buffers, held[i]), TIDE_ERROR_STALE,
+                       "has been released");
+    assert_true(tide_buffers_owned(buffers));
+    held[0] = acquired(buffers, BYTES);
+    assert_int_equal(held[0].slot, held[2].slot);
+    run_thread(release_held, buffers);
+    assert_false(tide_buffers_owned(buffers));
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+static void ignore_event(const tide_buffer_event *event, void *user)
+{
+    (void)event;
+    (void)user;
+}
+
+static void who_always_exchanges_owns_nothing(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(&(tide_buffers_options){.hook = ignore_event});
+    assert_false(tide_buffers_owned(buffers));
+    work_alone(buffers);
+    run_thread(work_alone, buffers);
+    assert_int_equal(stats_of(buffers).live, 0);
+    expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* ---- the moment when ownership ends --------------------------------------------------------- */
+
+enum { DUELS = 100 };
+
+/* One acquires and releases again and again; the other releases what it sees of that. */
+typedef struct duel {
+    tide_buffers *buffers;
+    uint64_t slot, generation; /* the latest handle; atomic */
+    bool over;                 /* atomic                    */
+    size_t won, lost;          /* by the other              */
+} duel;
+
+static tide_status release_either_way(tide_buffers *buffers, tide_buffer handle, bool many)
+{
+    return many ? tide_buffer_release_many(buffers, &handle, 1)
+                : tide_buffer_release(buffers, handle);
+}
+
+/* Until it has ended the ownership, whether it then wins or not. */
+static void *release_of_another(void *argument)
+{
+    duel *d = argument;
+    while (tide_buffers_owned(d->buffers) && d->won == 0) {
+        uint64_t generation = __atomic_load_n(&d->generation, __ATOMIC_ACQUIRE);
+        tide_buffer seen = {__atomic_load_n(&d->slot, __ATOMIC_RELAXED), generation};
+        if (generation == 0)
+            continue;
+        if (release_either_way(d->buffers, seen, d->lost % 2 != 0) == TIDE_OK)
+            d->won++;
+        else
+            d->lost++;
+    }
+    __atomic_store_n(&d->over, true, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+/* Whatever the other does, each handle is released once. It is held for a moment that varies. */
+static void fight(bool many)
+{
+    duel d = {.buffers = made(NULL)};
+    pthread_t other;
+    size_t acquires = 0, won = 0;
+    assert_int_equal(pthread_create(&other, NULL, release_of_another, &d), 0);
+    for (bool over = false; !over; acquires++) {
+        over = __atomic_load_n(&d.over, __ATOMIC_RELAXED);
+        tide_buffer handle = acquired(d.buffers, BYTES);
+        __atomic_store_n(&d.slot, handle.slot, __ATOMIC_RELAXED);
+        __atomic_store_n(&d.generation, handle.generation, __ATOMIC_RELEASE);
+        for (size_t pause = acquires % 64; pause > 0; pause--)
+            (void)__atomic_load_n(&d.over, __ATOMIC_RELAXED);
+        won += release_either_way(d.buffers, handle, many) == TIDE_OK;
+    }
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_false(tide_buffers_owned(d.buffers));
+    tide_buffers_statistics s = stats_of(d.buffers);
+    assert_int_equal(won + d.won, acquires);
+    assert_int_equal(s.refused, acquires - won + d.lost);
+    assert_int_equal(s.releases, acquires);
+    assert_int_equal(s.live, 0);
+    assert_int_equal(s.cached, s.misses);
+    expect_ok(tide_buffers_destroy(d.buffers));
+}
+
+static void each_handle_is_released_once_as_ownership_ends(void **state)
+{
+    (void)state;
+    for (size_t i = scaled(DUELS, 20); i > 0; i--)
+        fight(i % 2 == 0);
+}
+
+/* ---- without the fence that one side pays for ----------------------------------------------- */
+
+static void all_of_it_is_the_same_without_a_light_fence(void **state)
+{
+    bool before = tide_fence_asymmetric;
+    tide_fence_asymmetric = false;
+    threads_that_keep_to_themselves_own_theirs(state);
+    a_handle_with_another_bucket_is_refused(state);
+    buffers_of_other_flags_are_owned_too(state);
+    what_a_thread_leaves_live_is_released_once(state);
+    each_handle_is_released_once_as_ownership_ends(state);
+    tide_fence_asymmetric = before;
+}
+
 /* ---- how much goes at once ------------------------------------------------------------------ */
 
 static uint32_t in_depot(const tide_buffers *buffers)
@@ -190,6 +355,11 @@ int main(void)
         cmocka_unit_test(threads_that_keep_to_themselves_own_theirs),
         cmocka_unit_test(a_handle_with_another_bucket_is_refused),
         cmocka_unit_test(buffers_of_other_flags_are_owned_too),
+        cmocka_unit_test(what_a_thread_leaves_live_is_released_once),
+        cmocka_unit_test(what_a_thread_without_cells_acquires_is_nobodys),
+        cmocka_unit_test(who_always_exchanges_owns_nothing),
+        cmocka_unit_test(each_handle_is_released_once_as_ownership_ends),
+        cmocka_unit_test(all_of_it_is_the_same_without_a_light_fence),
         cmocka_unit_test(who_goes_one_way_needs_the_depot_less),
         cmocka_unit_test(who_turns_round_does_not_need_the_depot_each_time),
     };
