@@ -93,8 +93,9 @@ static void a_handle_with_another_bucket_is_refused(void **state)
     }
 }
 
-/* Records of other flags have cells of their own, at which the fast path does not look. */
-static void buffers_of_other_flags_are_owned_too(void **state)
+/* Records of other flags have cells of their own, at which the fast path does not look, and no
+ * owner: whoever releases them, the others keep theirs. */
+static void buffers_of_other_flags_end_nothing(void **state)
 {
     (void)state;
     uint32_t flags = TIDE_BUFFER_HOST | TIDE_BUFFER_TAG(3);
@@ -106,6 +107,8 @@ static void buffers_of_other_flags_are_owned_too(void **state)
         release_many(buffers, held);
     }
     assert_int_equal(stats_of(buffers).misses, 2 * MANY);
+    held[0] = tide_buffer_acquire_on(buffers, BYTES, flags, NULL);
+    run_thread(release_held, buffers);
     assert_true(tide_buffers_owned(buffers));
     tide_buffers_statistics before = stats_of(buffers);
     expect_refused(tide_buffer_release(buffers, held[0]), TIDE_ERROR_STALE, "has been released");
@@ -143,6 +146,48 @@ static void what_a_thread_leaves_live_is_released_once(void **state)
     assert_int_equal(stats_of(buffers).releases, 3);
     assert_int_equal(stats_of(buffers).live, 0);
     expect_ok(tide_buffers_destroy(buffers));
+}
+
+static void *acquire_other_flags_and_end(void *buffers)
+{
+    held[0] = tide_buffer_acquire_on(buffers, BYTES, TIDE_BUFFER_HOST | TIDE_BUFFER_TAG(3), NULL);
+    return NULL;
+}
+
+/* So that what comes after finds all but cells. */
+static void *use_both_flags(void *buffers)
+{
+    acquire_other_flags_and_end(buffers);
+    expect_ok(tide_buffer_release(buffers, acquired(buffers, BYTES)));
+    expect_ok(tide_buffer_release(buffers, held[0]));
+    return NULL;
+}
+
+static void *release_beside_own(void *buffers)
+{
+    expect_ok(tide_buffer_release(buffers, acquired(buffers, BYTES)));
+    held[1] = acquired(buffers, BYTES); /* the cell has an idle credit */
+    expect_ok(tide_buffer_release(buffers, held[0]));
+    held[2] = acquired(buffers, BYTES);
+    return NULL;
+}
+
+/* The cells of a thread may lie where another had those of other flags. */
+static void buffers_of_other_flags_never_come_to_own_cells(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        tide_buffers *buffers = made(NULL);
+        run_thread(use_both_flags, buffers);
+        run_thread(acquire_other_flags_and_end, buffers);
+        run_thread(release_beside_own, buffers);
+        assert_int_not_equal(held[2].slot, held[0].slot);
+        expect_refused(tide_buffer_release(buffers, held[0]), TIDE_ERROR_STALE, "been released");
+        for (size_t i = 1; i < 3; i++)
+            expect_ok(tide_buffer_release(buffers, held[i]));
+        assert_int_equal(stats_of(buffers).live, 0);
+        expect_ok(tide_buffers_destroy(buffers));
+    }
 }
 
 static bool refuse_cells(size_t bytes)
@@ -271,7 +316,7 @@ static void all_of_it_is_the_same_without_a_light_fence(void **state)
     tide_fence_asymmetric = false;
     threads_that_keep_to_themselves_own_theirs(state);
     a_handle_with_another_bucket_is_refused(state);
-    buffers_of_other_flags_are_owned_too(state);
+    buffers_of_other_flags_end_nothing(state);
     what_a_thread_leaves_live_is_released_once(state);
     each_handle_is_released_once_as_ownership_ends(state);
     tide_fence_asymmetric = before;
@@ -354,8 +399,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_that_keep_to_themselves_own_theirs),
         cmocka_unit_test(a_handle_with_another_bucket_is_refused),
-        cmocka_unit_test(buffers_of_other_flags_are_owned_too),
+        cmocka_unit_test(buffers_of_other_flags_end_nothing),
         cmocka_unit_test(what_a_thread_leaves_live_is_released_once),
+        cmocka_unit_test(buffers_of_other_flags_never_come_to_own_cells),
         cmocka_unit_test(what_a_thread_without_cells_acquires_is_nobodys),
         cmocka_unit_test(who_always_exchanges_owns_nothing),
         cmocka_unit_test(each_handle_is_released_once_as_ownership_ends),
