@@ -219,9 +219,11 @@ TIDE_INLINE void release_push(tide_cell *cell, unsigned held, tide_buffer_record
     cell->counts.releases++;
 }
 
-/* In the thread's magazine, of an owned instance: the generation is read first, then
- * the owner (runtime/buffers/instance.h, 4). The owner is a cell of the thread only if that is the
- * record's, so the handle's bucket is right. False: nothing has changed. */
+/* In the thread's magazine, of an owned instance: the generation is read first, then the owner
+ * (runtime/buffers/instance.h, 4). The owner is a cell of the thread only if that is the record's,
+ * so the handle's bucket is right. (Of all 2^32 buckets that somebody may put into a good handle at
+ * most one leads to the owner elsewhere. That costs a comparison which no honest handle needs.)
+ * False: nothing has changed. */
 TIDE_INLINE bool release_owned(tide_buffers *buffers, const tide_magazine *magazine,
                                tide_buffer handle)
 {
@@ -242,9 +244,9 @@ TIDE_INLINE bool release_owned(tide_buffers *buffers, const tide_magazine *magaz
     return true;
 }
 
-/* In the thread's magazine, by exchange. Only buffers of the
- * instance's own key go this way. What kind of buffer the record serves is read before: if it
- * serves another by now, the handle is no good. False: nothing has changed. */
+/* In the thread's magazine, by exchange. Only buffers of the instance's own key go this way. What
+ * kind of buffer the record serves is read before: if it serves another by now, the handle is no
+ * good. False: nothing has changed. */
 TIDE_INLINE bool release_exchanged(tide_buffers *buffers, const tide_magazine *magazine,
                                    tide_buffer handle)
 {
