@@ -205,8 +205,9 @@ struct tide_buffers {
     uint64_t refused, trimmed, pressed, failed;
     uint64_t visited; /* buffers in lists that trims by age looked at: for tests */
     tide_magazine *magazines;
-    tide_magazine *ended; /* of threads that are gone: another place may still lead to them, so they
-                             are used again, and freed at the end */
+    tide_magazine
+        *ended; /* of threads that are gone: another thread may just ask whose they are, so
+                             they are used again, and freed at the end */
     tide_depot_bucket *depot[TIDE_BUFFER_KEYS]; /* TIDE_BUCKETS each, or NULL */
 
     /* Guarded by the registry. */
