@@ -285,15 +285,16 @@ static void *work(void *argument)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* AddressSanitizer's allocator does not make its locks anew at a fork: a child whose parent's
- * thread was in there waits for ever as it allocates (seen in LLVM 14). And who looks for leaks
- * finds in a child what threads that it does not have were just making. */
+/* The allocators of AddressSanitizer and ThreadSanitizer do not make their locks anew at a fork: a
+ * child whose parent's thread was in there waits for ever as it allocates or frees (seen in LLVM
+ * 14). And who looks for leaks finds in a child what threads that it does not have were just
+ * making. */
 static bool forks_are_for_all(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return false;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
     return false;
 #endif
 #endif
