@@ -57,7 +57,7 @@ tide_buffer tide_buffer_hand_out(tide_buffers *buffers, const tide_magazine *mag
     size_t bytes = tide_handle_bytes(buffers, record);
     tide_assert(want->bytes <= bytes);
     record->asked = want->bytes;
-    tide_cell_own(tide_cell_for(magazine, record), record);
+    tide_cell_own(buffers, tide_cell_for(magazine, record), record);
     if (TIDE_UNLIKELY(tide_buffer_poisoned(buffers, want->key)))
         tide_shim_live(record->data, bytes, bytes); /* all of it: tide_buffer_bytes says so */
     if (TIDE_UNLIKELY(buffers->hook != NULL))

@@ -220,8 +220,10 @@ TIDE_INLINE void release_push(tide_cell *cell, unsigned held, tide_buffer_record
 }
 
 /* In the thread's magazine, of an owned instance: the generation is read first, then the owner
- * (runtime/buffers/store/instance.h, 4). If that is the cell that the handle's bucket leads to, the
- * bucket is right, too; before, the cell may be none. False: nothing has changed. */
+ * (runtime/buffers/store/instance.h, 4). If that is the cell to which the handle's bucket leads,
+ * the bucket is right, too. (Of all 2^32 buckets that somebody may put into a good handle at most
+ * one leads to the owner elsewhere. To refuse it costs a comparison that no honest handle needs.)
+ * False: nothing has changed. */
 TIDE_INLINE bool release_owned(tide_buffers *buffers, const tide_magazine *magazine,
                                tide_buffer handle)
 {

@@ -195,7 +195,7 @@ static void an_instance_has_its_own_way(void **state)
     assert_non_null(strstr(tide_error_message(), "purge is 4, most is 3"));
 }
 
-/* ---- while pages go --------------------------------------------------------------------------- */
+/* ---- while pages go ------------------------------------------------------------------------- */
 
 static tide_buffers *purged;
 static size_t trimmed;

@@ -97,8 +97,11 @@ static uint32_t check_cells(const tide_buffers *buffers, unsigned key, unsigned 
         const tide_cell *cell = &m->cells[key][bucket];
         MUST(tide_cell_held(cell) <= tide_cell_credit(cell));
         MUST(tide_cell_credit(cell) <= cell->room);
-        for (unsigned i = 0; i < tide_cell_held(cell); i++)
+        for (unsigned i = 0; i < tide_cell_held(cell); i++) {
             check_cached(buffers, cell->slots[i], key, bucket);
+            MUST(!tide_buffers_owned(buffers) || tide_handle_at(buffers, cell->slots[i])->owner ==
+                                                     (key == buffers->key ? cell : NULL));
+        }
         credits += tide_cell_credit(cell);
     }
     return credits;

@@ -44,10 +44,15 @@ TIDE_INLINE tide_cell *tide_cell_for(const tide_magazine *magazine,
                : NULL;
 }
 
-/* The buffer is in the cell, or its thread's, from now on; `cell` NULL: nobody's. */
-TIDE_INLINE void tide_cell_own(const tide_cell *cell, tide_buffer_record *record)
+/* The buffer is in the cell, or its thread's, from now on; `cell` NULL: nobody's. Nobody's is each
+ * buffer of another key than the instance's, at which no fast path looks: one that is left live
+ * outlives the cells of its thread, and where these lay another thread may have cells of the
+ * instance's own key, which must not be taken for its owner. */
+TIDE_INLINE void tide_cell_own(const tide_buffers *buffers, const tide_cell *cell,
+                               tide_buffer_record *record)
 {
-    __atomic_store_n(&record->owner, cell, __ATOMIC_RELAXED);
+    bool own = __atomic_load_n(&record->key, __ATOMIC_RELAXED) == buffers->key;
+    __atomic_store_n(&record->owner, own ? cell : NULL, __ATOMIC_RELAXED);
 }
 
 /* The cell has an idle credit for it. */
@@ -55,7 +60,7 @@ TIDE_INLINE void tide_cell_push(const tide_buffers *buffers, tide_cell *cell, ui
 {
     unsigned held = tide_cell_held(cell);
     tide_assert(held < tide_cell_credit(cell) && slot < TIDE_BUFFER_MAX);
-    tide_cell_own(cell, tide_handle_at(buffers, slot));
+    tide_cell_own(buffers, cell, tide_handle_at(buffers, slot));
     cell->slots[held] = slot;
     tide_cell_hold(cell, held + 1);
 }

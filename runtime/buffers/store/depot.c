@@ -43,8 +43,7 @@ static unsigned depot_take_permits(tide_buffers *buffers, tide_depot_bucket *dep
         depot->permits < buffers->count_max ? buffers->count_max - depot->permits : 0;
     size_t rest = buffers->bytes_max - buffers->bytes_permitted;
     count = count < numbers ? count : numbers;
-    if (count * bytes >
-        rest) /* a bucket has at most TIDE_BUCKET_MAX bytes, so that is no overflow */
+    if (count * bytes > rest) /* no overflow: a bucket has at most TIDE_BUCKET_MAX bytes */
         count = (unsigned)(rest / bytes);
     depot->permits += count;
     buffers->bytes_permitted += count * bytes;
@@ -108,11 +107,11 @@ static void depot_own_latest(const tide_buffers *buffers, const tide_cell *cell,
 {
     unsigned held = tide_cell_held(cell);
     for (unsigned i = held - count; i < held && tide_buffers_owned(buffers); i++)
-        tide_cell_own(cell, tide_handle_at(buffers, cell->slots[i]));
+        tide_cell_own(buffers, cell, tide_handle_at(buffers, cell->slots[i]));
 }
 
-/* From the tray and the list, the latest on top. The buffers bring their permits along, but for as
- * many as the cell has idle credits. */
+/* Half a cell from the tray and the list, or a whole one if that was its last need, too; the latest
+ * on top. The buffers bring their permits along, but for as many as the cell has idle credits. */
 static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
                               size_t bytes)
 {
@@ -133,8 +132,9 @@ static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot
     cell->spilled = false;
 }
 
-/* The oldest half of a full cell to the tray, or, unless they are plain, to the list. They take
- * their permits along if there are no others. */
+/* The oldest half of a full cell, or three quarters if that was its last need, too, to the tray,
+ * or, unless they are plain, to the list. (Of a cell with room for up to three that is all.) They
+ * take their permits along if there are no others. */
 static void depot_spill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
                              size_t bytes, bool plain)
 {

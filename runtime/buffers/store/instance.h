@@ -20,9 +20,9 @@
  *     two sees the other (runtime/buffers/store/fence.h). So while `stopped` is set only the thread
  *     that set it is in a magazine. It sees what each magazine's thread wrote before, by the
  *     release of `busy`. The magazine's thread sees what was written meanwhile, by the release of
- *     `stopped`. The thread's magazine stands in a place of the instance, by a hash of the thread,
- *     or, where two threads have one place, is found through the thread
- *     (runtime/buffers/store/magazine.h).
+ *     `stopped`. Once it has cells of the instance's own key, the thread's magazine stands in a
+ *     place of the instance, by a hash of the thread. Before that, or where two threads have one
+ *     place, it is found through the thread (runtime/buffers/store/magazine.h).
  *  2. A thread that finds `stopped` takes the mutex instead, and works on its magazine under
  *     that: who says `stopped` holds it, so the two exclude each other.
  *  3. Each counter is one thread's, in its cells, or the depot's, under the mutex. Added up while
@@ -35,8 +35,12 @@
  *     its magazine, it reads the generation, then the owner, which was written before, and nobody
  *     else releases such a buffer. Who wants to, stops all magazines first and ends the ownership
  *     for good. After that all exchange. An owner may always exchange. The owner is a cell of the
- *     thread: what lies in a cell of an owned instance has it as its owner. (A cell at the address
- *     of one that has ended belongs to one thread again.)
+ *     thread: what lies in a cell of an owned instance has it as its owner, and keeps it while it
+ *     is live. What a thread without cells acquired, and what is of another key than the
+ *     instance's, has no owner: whoever releases it exchanges, and ends nothing by that. What a
+ *     thread that has ended left live is still owned by its cell: who releases it ends the
+ *     ownership. (Where that cell lay, another thread may get the same one. To that thread it is as
+ *     if it had acquired the buffer itself.)
  *  5. The winner marks the stream of the last use before anybody can see the buffer again. The
  *     next use is ordered by that mark.
  *  6. A miss looks in its own cell, the depot's tray and list, then, stopped, in all cells; if
@@ -211,8 +215,8 @@ struct tide_buffers {
     uint32_t purge_next; /* where the purge goes on in the list: who takes it out moves that on */
     bool purging;        /* a thread does it just now */
     tide_magazine *magazines;
-    tide_magazine *ended; /* of threads that are gone: another place may still lead to them, so they
-                             are used again, and freed at the end */
+    tide_magazine *ended; /* of threads that are gone: another thread may just ask whose they are,
+                             so they are used again, and freed at the end */
     tide_depot_bucket *depot[TIDE_BUFFER_KEYS]; /* TIDE_BUCKETS each, or NULL */
 
     /* Guarded by the registry. */
@@ -256,7 +260,8 @@ static inline bool tide_buffers_stopped(const tide_buffers *buffers)
     return (buffers->stopped & TIDE_STOPPED_NOW) != 0;
 }
 
-/* Was each buffer so far released by the thread that acquired it? */
+/* Was each buffer that has an owner released by that thread so far? Never of one that is not
+ * quick: there all exchange from the first. */
 static inline bool tide_buffers_owned(const tide_buffers *buffers)
 {
     return (__atomic_load_n(&buffers->stopped, __ATOMIC_ACQUIRE) & TIDE_STOPPED_UNOWNED) == 0;

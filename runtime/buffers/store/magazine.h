@@ -55,7 +55,8 @@ TIDE_INLINE uintptr_t tide_magazine_thread(void)
     return thread + tide_magazine_copy;
 }
 
-/* The number's lowest bits are those of an address that is a multiple of 64. */
+/* The numbers differ in the address where a thread's memory lies, which is a multiple of 64 and,
+ * unless stacks of 64 MiB and more have no guard, differs in enough of its lower 32 bits. */
 TIDE_INLINE tide_magazine **tide_magazine_place(tide_buffers *buffers, uintptr_t thread)
 {
     uint32_t hash = (uint32_t)thread * UINT32_C(0x9E3779B1);
@@ -66,8 +67,8 @@ TIDE_INLINE tide_magazine **tide_magazine_place(tide_buffers *buffers, uintptr_t
 /* What stands in the calling thread's place, and whether that is the thread's; else ask
  * tide_magazine_of. Of an instance that is not quick nothing stands there. Whatever a place leads
  * to stays until the instance ends, and says itself whose it is: only the thread makes it its own,
- * and takes that back when it ends. So nothing of the thread's own memory is asked for, which would
- * be a call in a static library that plugins use. */
+ * and takes that back when it ends, or, in its stead, the child of a fork. So nothing of the
+ * thread's own memory is asked for, which would be a call in a static library that plugins use. */
 TIDE_INLINE tide_magazine *tide_magazine_at(tide_buffers *buffers, uintptr_t thread)
 {
     return __atomic_load_n(tide_magazine_place(buffers, thread), __ATOMIC_ACQUIRE);
@@ -122,7 +123,8 @@ void tide_magazines_resume(tide_buffers *buffers);
  * held, magazines stopped. */
 void tide_magazines_end(tide_buffers *buffers);
 
-/* Cells of a key. Only by the magazine's thread, mutex held. False: no memory. */
+/* Cells of a key. With those of the instance's own the fast paths find the magazine. Only by the
+ * magazine's thread, mutex held. False: no memory. */
 bool tide_cells_make(tide_magazine *magazine, unsigned key);
 
 #endif
