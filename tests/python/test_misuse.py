@@ -150,6 +150,35 @@ def test_objects_are_made_once(pool):
     assert (pool.name, buffers.name) == ("misused", "once")
 
 
+def test_objects_are_made_once_also_by_what_reads_arguments():
+    class Makes:
+        def __init__(self, made):
+            self.made = made
+
+        def __index__(self):
+            self.made.__init__("inner")
+            return 0
+
+    for kind, word in ((tidepool.Pool, "limit_bytes"), (tidepool.Buffers, "bytes_max")):
+        made = kind.__new__(kind)
+        with pytest.raises(TypeError, match="initialised before"):
+            made.__init__("outer", **{word: Makes(made)})
+        assert made.name == "inner"
+
+
+def test_integers_that_python_does_not_show():
+    for sign, which in ((1, "most"), (-1, "least")):
+        with pytest.raises(ValueError, match=f"limit_bytes has too many digits, and -?[0-9]+ is the {which}"):
+            tidepool.Pool(limit_bytes=sign * 10**5000)
+
+
+def test_buffers_that_were_not_acquired():
+    with pytest.raises(TypeError, match="not acquired"):
+        memoryview(tidepool.Buffer.__new__(tidepool.Buffer))
+    with pytest.raises(TypeError, match="integer"):
+        tidepool.Buffers("none").acquire(None)
+
+
 def test_paths_that_are_no_text(tmp_path):
     path = os.fsencode(tmp_path) + b"/\xff"
     tidepool.profile.save(path)

@@ -10,6 +10,19 @@
 namespace core
 {
 
+/* Python shows no integer of more than some thousand digits. */
+[[noreturn]] static void refuse(const nb::object &index, const char *what, const char *which,
+                                long long limit)
+{
+    nb::object shown = nb::steal(PyObject_Repr(index.ptr()));
+    if (!shown.is_valid() && !PyErr_ExceptionMatches(PyExc_ValueError))
+        throw nb::python_error();
+    PyErr_Clear();
+    if (!shown.is_valid())
+        raise(PyExc_ValueError, "%s has too many digits, and %lld is the %s", what, limit, which);
+    raise(PyExc_ValueError, "%s is %U, and %lld is the %s", what, shown.ptr(), limit, which);
+}
+
 long long integer_of(nb::handle value, const char *what, long long min, long long max)
 {
     nb::object index = asked([=] { return PyNumber_Index(value.ptr()); });
@@ -18,9 +31,9 @@ long long integer_of(nb::handle value, const char *what, long long min, long lon
     if (number == -1 && PyErr_Occurred())
         throw nb::python_error();
     if (beyond > 0 || (beyond == 0 && number > max))
-        raise(PyExc_ValueError, "%s is %R, and %lld is the most", what, index.ptr(), max);
+        refuse(index, what, "most", max);
     if (beyond < 0 || number < min)
-        raise(PyExc_ValueError, "%s is %R, and %lld is the least", what, index.ptr(), min);
+        refuse(index, what, "least", min);
     return number;
 }
 
@@ -40,6 +53,12 @@ std::string name_of(nb::handle value, const char *what)
     if (strlen(text) != size_t(length))
         raise(PyExc_ValueError, "%s: a name has no zero byte in it", what);
     return std::string(text, size_t(length));
+}
+
+void want_unmade(nb::handle self)
+{
+    if (nb::inst_ready(self))
+        raise(PyExc_TypeError, "the %s was initialised before", Py_TYPE(self.ptr())->tp_name);
 }
 
 } // namespace core

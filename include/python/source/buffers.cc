@@ -87,11 +87,13 @@ static void buffer_release(Buffer &buffer)
 static int buffer_get(PyObject *self, Py_buffer *view, int flags)
 {
     Buffer *buffer = buffer_in(self);
-    if (buffer == nullptr || !buffer->instance) {
+    view->obj = nullptr;
+    if (buffer == nullptr)
+        PyErr_SetString(PyExc_TypeError, "the buffer was not acquired");
+    else if (!buffer->instance)
         PyErr_SetString(stale_error, "the buffer was released before");
-        view->obj = nullptr;
+    if (buffer == nullptr || !buffer->instance)
         return -1;
-    }
     if (PyBuffer_FillInfo(view, self, buffer->data, Py_ssize_t(buffer->asked), 0, flags) != 0)
         return -1;
     buffer->exports++;
@@ -287,7 +289,7 @@ static tide_buffers_policy policy_of(const std::string &name)
     raise(PyExc_ValueError, "Buffers: policy is 'steps', 'powers' or 'list'");
 }
 
-static void buffers_init(Buffers *self, const Name &name, const Name &policy,
+static void buffers_init(nb::pointer_and_handle<Buffers> self, const Name &name, const Name &policy,
                          const Integer &bytes_max)
 {
     tide_buffers_options options = {};
@@ -295,11 +297,12 @@ static void buffers_init(Buffers *self, const Name &name, const Name &policy,
     options.name = called.c_str();
     options.policy = policy_of(name_of(policy, "Buffers: policy"));
     options.bytes_max = size_of(bytes_max, "Buffers: bytes_max");
+    want_unmade(self.h);
     auto instance = std::make_shared<Instance>();
     instance->buffers = tide_buffers_create(nullptr, &options);
     if (instance->buffers == nullptr)
         throw_error();
-    new (self) Buffers{std::move(instance), std::move(called)};
+    new (self.p) Buffers{std::move(instance), std::move(called)};
 }
 
 /* A number that no size can be is taken for the largest, which is too much, or the smallest. */
@@ -378,7 +381,7 @@ void bind_buffers(nb::module_ &m)
         "for the setting `buffers_bytes`.")
         .def("__init__", &buffers_init, nb::arg("name").none() = "buffers",
              nb::arg("policy").none() = "steps", nb::arg("bytes_max").none() = 0)
-        .def("acquire", &buffers_acquire, nb::arg("nbytes"), nb::arg("zeroed") = false,
+        .def("acquire", &buffers_acquire, nb::arg("nbytes").none(), nb::arg("zeroed") = false,
              "A buffer of at least so many bytes, zeroed or with arbitrary content.")
         .def("stats", &buffers_stats,
              "Counts of hits, misses and releases; buffers and bytes that are live and cached; the "

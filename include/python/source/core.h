@@ -47,11 +47,15 @@ PyObject *set_memory_error();
 [[noreturn]] void throw_error();
 void check(tide_status status);
 
-/* An exception of Python's, thrown. */
+/* An exception of Python's, thrown; where its text cannot be made, the reason for that. */
 template <typename... Values>
 [[noreturn]] void raise(PyObject *type, const char *format, Values... values)
 {
-    PyErr_Format(type, format, values...);
+    PyObject *text = PyUnicode_FromFormat(format, values...);
+    if (text != nullptr) {
+        PyErr_SetObject(type, text);
+        Py_DECREF(text);
+    }
     throw nb::python_error();
 }
 
@@ -68,6 +72,10 @@ size_t size_of(nb::handle value, const char *what);
 
 /* A name. The library ends it at its first zero byte: one with such is a ValueError. */
 std::string name_of(nb::handle value, const char *what);
+
+/* No constructor has run for the object. What reads its arguments may run code of the program, which
+ * may call it: so this is asked after that, and nanobind asks before. */
+void want_unmade(nb::handle self);
 
 /* ---- pool.cc ---- */
 

@@ -204,7 +204,7 @@ static nb::object member_of(nb::handle producer, const char *name)
 static nb::object offer_of(const nb::object &offer)
 {
     nb::tuple none = nb::make_tuple();
-    nb::tuple version = nb::make_tuple(int(TIDE_DL_MAJOR), int(TIDE_DL_MINOR));
+    nb::object version = made(Py_BuildValue("(ii)", int(TIDE_DL_MAJOR), int(TIDE_DL_MINOR)));
     for (int arguments = 2; arguments >= 0; arguments--) {
         nb::dict keywords = make_dict();
         if (arguments > 0)

@@ -72,7 +72,7 @@ void check(tide_status status)
         throw_error();
 }
 
-void set_caught()
+void set_caught() noexcept
 {
     try {
         throw;
@@ -82,6 +82,8 @@ void set_caught()
         PyErr_NoMemory();
     } catch (const std::exception &error) {
         PyErr_SetString(PyExc_RuntimeError, error.what());
+    } catch (...) {
+        PyErr_SetString(PyExc_SystemError, "a C++ exception of no known kind");
     }
 }
 

@@ -138,8 +138,8 @@ Pool::~Pool()
     (void)pool_end(*this);
 }
 
-static void pool_init(Pool *self, const Name &name, const Integer &limit_bytes,
-                      const Integer &level)
+static void pool_init(nb::pointer_and_handle<Pool> self, const Name &name,
+                      const Integer &limit_bytes, const Integer &level)
 {
     tide_pool_options options = {};
     std::string called = name_of(name, "Pool: name");
@@ -147,16 +147,17 @@ static void pool_init(Pool *self, const Name &name, const Integer &limit_bytes,
     options.limit_bytes = size_of(limit_bytes, "Pool: limit_bytes");
     if (integer_of(level, "Pool: check", 0, 1) == 1)
         options.check = TIDE_CHECK_POISON;
+    want_unmade(self.h);
     options.buffers = process_buffers();
     if (options.buffers == nullptr)
         throw nb::python_error();
     tide_pool *made = tide_pool_create(&options);
     if (made == nullptr)
         throw_error();
-    new (self) Pool();
-    self->name = std::move(called);
-    self->owner = thread_number();
-    self->pool = made;
+    Pool *pool = new (self.p) Pool();
+    pool->name = std::move(called);
+    pool->owner = thread_number();
+    pool->pool = made;
 }
 
 static void pool_close(Pool &pool)
