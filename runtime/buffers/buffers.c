@@ -351,7 +351,7 @@ static tide_status buffers_let_go(tide_buffers *buffers, bool *last)
     else
         buffers->shares--;
     if (*last && status == TIDE_OK)
-        buffers->ending = true;
+        __atomic_store_n(&buffers->ending, true, __ATOMIC_RELAXED);
     tide_registry_unlock();
     return status;
 }

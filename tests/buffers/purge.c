@@ -313,6 +313,43 @@ static void a_child_can_have_what_was_in_hand(void **state)
     expect_ok(tide_buffers_destroy(purged));
 }
 
+static void *destroy_purged(void *unused)
+{
+    (void)unused;
+    expect_ok(tide_buffers_destroy(purged));
+    return NULL;
+}
+
+static void destroy_meanwhile(void *start)
+{
+    (void)start;
+    assert_int_equal(pthread_create(&other, NULL, destroy_purged, NULL), 0);
+    while (!__atomic_load_n(&purged->ending, __ATOMIC_RELAXED))
+        usleep(1000);
+}
+
+/* It waits for one call of the system at most. */
+static void who_destroys_the_instance_does_not_wait_for_all(void **state)
+{
+    (void)state;
+    enum { MANY = 10 };
+    tide_buffer held[MANY];
+    purged = made(&(tide_buffers_options){.age_max = AGE});
+    for (unsigned i = 0; i < MANY; i++)
+        held[i] = acquired(purged, MEDIUM);
+    expect_ok(tide_buffer_release_many(purged, held, MANY));
+    (void)tide_buffers_advance(AGE / 4);
+    watch(NULL, UINTPTR_MAX);
+    during = destroy_meanwhile;
+    alarm(60);
+    tide_buffers_tick(AGE / 8);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    alarm(0);
+    assert_null(during);
+    expect_advised(offers, MEDIUM);
+    watch(NULL, 0);
+}
+
 /* ---- while others acquire and release -------------------------------------------------------- */
 
 enum { THREADS = 4, USES = 3000 };
@@ -368,6 +405,7 @@ int main(void)
         cmocka_unit_test(what_is_trimmed_meanwhile_is_not_looked_for),
         cmocka_unit_test(who_wants_that_very_buffer_waits),
         cmocka_unit_test(a_child_can_have_what_was_in_hand),
+        cmocka_unit_test(who_destroys_the_instance_does_not_wait_for_all),
         cmocka_unit_test(pages_go_while_threads_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,7 +224,7 @@ struct tide_buffers {
     uint32_t shares; /* times it was asked for as the shared one; 0: it is its maker's alone */
     uint32_t shared_kind;
     uint32_t visitors; /* threads that look at it just now: it does not go from under them */
-    bool ending;       /* it is being destroyed: nobody finds it any more                  */
+    bool ending;       /* it is being destroyed: nobody finds it any more. Atomic: a purge asks   */
     bool inherited;    /* by a fork: of what other threads had in hand nobody knows        */
     tide_buffers *next, **link;
 

@@ -105,7 +105,7 @@ static void purge_unlocked(tide_buffers *buffers, uint32_t slot, purge_step step
     tide_lock_take(&buffers->mutex);
 }
 
-/* Mutex held, but let go in between. */
+/* Mutex held, but let go in between. Who destroys the instance does not wait for all of it. */
 static void purge_list(tide_buffers *buffers, uint64_t now, unsigned key, unsigned bucket)
 {
     size_t bytes = tide_bucket_bytes(buffers->policy, bucket);
@@ -115,7 +115,8 @@ static void purge_list(tide_buffers *buffers, uint64_t now, unsigned key, unsign
         return;
     tide_tray_lower_old(buffers, depot, now - age);
     buffers->purge_next = purge_first(buffers, depot, now - age);
-    while (buffers->purge_next != TIDE_NO_RECORD) {
+    while (buffers->purge_next != TIDE_NO_RECORD &&
+           !__atomic_load_n(&buffers->ending, __ATOMIC_RELAXED)) {
         uint32_t slot = purge_find(buffers, now);
         if (slot != TIDE_NO_RECORD)
             purge_unlocked(buffers, slot, purge_step_due(buffers, now, slot), bytes);
