@@ -73,8 +73,8 @@ size_t size_of(nb::handle value, const char *what);
 /* A name. The library ends it at its first zero byte: one with such is a ValueError. */
 std::string name_of(nb::handle value, const char *what);
 
-/* No constructor has run for the object. What reads its arguments may run code of the program, which
- * may call it: so this is asked after that, and nanobind asks before. */
+/* No constructor has run for the object. What reads its arguments may run code of the program,
+ * which may call it: so this is asked after that, and nanobind asks before. */
 void want_unmade(nb::handle self);
 
 /* ---- pool.cc ---- */

@@ -46,8 +46,8 @@ template <typename Call> nb::object asked(Call call)
     return nb::steal(result);
 }
 
-/* Sets the exception of what is caught now (errors.cc): one of Python's, or of memory; nanobind's own
- * kinds (nb::type_error) are not thrown here. */
+/* Sets the exception of what is caught now (errors.cc): one of Python's, or of memory. nanobind's
+ * own kinds (nb::type_error) are not thrown here. */
 void set_caught() noexcept;
 
 /* What `call` gives, an object, for C: NULL with an exception where it threw. */

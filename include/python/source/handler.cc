@@ -162,8 +162,8 @@ static nb::object handler_get()
     return nb::steal(now);
 }
 
-/* Is it, though setting it failed? Python may say that it had no memory after it has set a context's
- * variable. The exception stays, or goes. */
+/* Is it, though setting it failed? Python may say that it had no memory after it has set a
+ * context's variable. The exception stays, or goes. */
 static bool handler_is_set(PyObject *capsule)
 {
     PyObject *kind, *value, *trace;
