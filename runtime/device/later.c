@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What was put off until the host may wait for a device: a list that any thread pushes to, and that
  * whoever settles takes as a whole. */
+#define _GNU_SOURCE
 #include "runtime/device/later.h"
 
 #include <sched.h>
+#include <time.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/os.h"
 
 static _Thread_local bool later_inside; /* this thread is inside of a settle */
 
@@ -61,16 +64,30 @@ bool tide_later_settle(tide_device *device)
     return over;
 }
 
-/* They wait for the device, and so does the caller; what they do then is short. But functions of
- * the program run in it, which may wait for the caller: so not for ever. A thread that is inside of
- * such a function does not wait for itself. */
+/* What they do once the device is idle is short, but they may have lost their processors. Functions
+ * of the program run in it, too, which may wait for the caller: so not for ever, but for some
+ * seconds. */
+static void later_wait_for_others(const tide_device *device)
+{
+    enum { YIELDS = 100, NAPS_MAX = 50000 };
+    int cancel = tide_os_forbid_cancel(); /* sleeping is a point of cancellation */
+    for (unsigned i = 0; i < YIELDS + NAPS_MAX; i++) {
+        if (__atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) == 0)
+            break;
+        if (i < YIELDS)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    }
+    tide_os_restore_cancel(cancel);
+}
+
+/* They wait for the device, and so does the caller. A thread that is inside of a function of the
+ * program which it called there does not wait for itself. */
 bool tide_later_others(tide_device *device, uint32_t seen)
 {
-    enum { YIELDS_MAX = 10000 };
     if (!later_inside && __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 &&
         device->methods->wait_all(device) != TIDE_ERROR_STATE)
-        for (int i = 0; i < YIELDS_MAX && __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0;
-             i++)
-            sched_yield();
+        later_wait_for_others(device);
     return __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST) != seen;
 }

@@ -483,6 +483,39 @@ static void a_shortage_waits_for_what_others_let_go(void **unused)
     bench_end(&s.b);
 }
 
+static void *let_free_after_a_while(void *unused)
+{
+    usleep(100000);
+    fake_hold_up(NULL);
+    return unused;
+}
+
+/* The wait is over, and another thread lets it go just then: however slowly it comes to that. */
+static void a_shortage_waits_for_a_thread_that_is_slow(void **unused)
+{
+    (void)unused;
+    scene s = put_off(false);
+    pthread_t other, letting;
+    ask_when_full(s.b.device);
+    fake_limit(2 * BYTES - 1);
+    fake_hold_up("cuMemFreeAsync");
+    assert_int_equal(pthread_create(&other, NULL, trim_device, s.b.device), 0);
+    while (fake_held_up() == 0)
+        sched_yield();
+    assert_int_equal(pthread_create(&letting, NULL, let_free_after_a_while, NULL), 0);
+    {
+        TIDE_SCOPE(s.b.pool);
+        uint8_t *x = tide_acquire(s.b.pool, uint8_t, BYTES);
+        pthread_join(letting, NULL);
+        pthread_join(other, NULL);
+        if (x == NULL)
+            fail_msg("%s", tide_error_message());
+        put(s.b.stream, x, BYTES, 1);
+    }
+    assert_int_equal(asked, 0);
+    bench_end(&s.b);
+}
+
 /* Pinned and managed memory: as for the device's own. */
 static void a_shortage_of_other_memory_takes_what_was_put_off(void **unused)
 {
@@ -643,6 +676,7 @@ int main(void)
         cmocka_unit_test(what_pools_drew_goes_with_the_buffers),
         cmocka_unit_test(a_shortage_takes_what_was_put_off),
         cmocka_unit_test(a_shortage_waits_for_what_others_let_go),
+        cmocka_unit_test(a_shortage_waits_for_a_thread_that_is_slow),
         cmocka_unit_test(a_shortage_of_other_memory_takes_what_was_put_off),
         cmocka_unit_test(a_copy_that_cannot_be_staged_takes_what_was_put_off),
         cmocka_unit_test(a_copy_that_cannot_be_staged_takes_what_is_cached),
