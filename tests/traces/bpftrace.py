@@ -48,6 +48,18 @@ def copies(library):
     return {"shared": (shared, TARGETS["shared"], {"LD_LIBRARY_PATH": str(WORK)}), "static": (static, static, {})}
 
 
+def end(tracer):
+    """What it has still to say. It hears of an interrupt only where that comes as it waits, not while it prints."""
+    for _ in range(20):
+        tracer.send_signal(signal.SIGINT)
+        try:
+            return tracer.communicate(timeout=10)
+        except subprocess.TimeoutExpired:  # nothing is lost: the next call has it all
+            pass
+    tracer.kill()
+    must(False, "bpftrace does not end", tracer.communicate())
+
+
 def fired(kind, path, program, environment):
     tracer = subprocess.Popen(["bpftrace", "-e", script(path)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
@@ -60,8 +72,7 @@ def fired(kind, path, program, environment):
         must(said and said[-1] == "ready\n", kind, "bpftrace attaches to no probe of", path, said, tracer.stderr.read() if tracer.poll() else "")
         facts = told(run(program, environment=environment)[0])
     finally:
-        tracer.send_signal(signal.SIGINT)  # what has come is printed
-        out, errors = tracer.communicate(timeout=120)
+        out, errors = end(tracer)
     must("Lost" not in errors, errors)
     hits = {name: [] for name in PROBES}
     for line in out.splitlines():
