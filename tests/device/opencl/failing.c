@@ -13,8 +13,9 @@
 
 /* ---- no memory ------------------------------------------------------------------------------- */
 
-static size_t asked, fail_at;
-static bool for_ever;
+/* The keeper may allocate meanwhile: it meets no fault, and counts none. */
+static _Thread_local size_t asked, fail_at;
+static _Thread_local bool for_ever;
 
 static bool fail_nth(size_t bytes)
 {
