@@ -11,6 +11,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/memory_stream.h"
 #include "runtime/base/os.h"
 
 enum { PATTERNS_SHOWN = 4 };
@@ -147,7 +148,7 @@ tide_status tide_profile_print(FILE *out)
         return tide_fail(TIDE_ERROR_MEMORY, "tide_profile_print", "no memory for the page");
     fprintf(page, "call sites that were observed:\n");
     tide_site_each(report_site, page); /* with the registry locked; `out` may be a full pipe */
-    bool whole = fclose(page) == 0 && text != NULL; /* it may say 0 then */
+    bool whole = tide_memory_stream_close(page, &text);
     if (whole)
         fwrite(text, 1, length, out);
     free(text); /* the C library's */

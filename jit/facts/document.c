@@ -9,6 +9,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
+#include "runtime/base/memory_stream.h"
 #include "runtime/base/os.h"
 
 bool tide_document_begin(tide_document *document)
@@ -33,8 +34,7 @@ tide_status tide_document_end(tide_document *document, FILE *out, const char *ca
 {
     tide_assert(document->page != NULL && out != NULL);
     uselocale(document->before);
-    bool whole = ferror(document->page) == 0;
-    whole = fclose(document->page) == 0 && document->text != NULL && whole; /* it may say 0 then */
+    bool whole = tide_memory_stream_close(document->page, &document->text);
     bool written =
         !whole ||
         (fwrite(document->text, 1, document->length, out) == document->length && fflush(out) == 0);

@@ -23,6 +23,7 @@
 #include "jit/facts/document.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/descriptor.h"
+#include "runtime/base/memory_stream.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 
@@ -110,7 +111,7 @@ static bool stats_collect(double asked, char **text, size_t *length)
     if (out == NULL)
         return false;
     tide_status status = asked == TIDE_STATS_JSON ? tide_facts_write(out) : stats_write_page(out);
-    bool good = fclose(out) == 0 && *text != NULL && status == TIDE_OK; /* it may say 0 then */
+    bool good = tide_memory_stream_close(out, text) && status == TIDE_OK;
     tide_assert(!good || *length > 0);
     return good;
 }

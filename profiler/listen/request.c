@@ -10,6 +10,7 @@
 
 #include "profiler/listen/server.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/memory_stream.h"
 
 enum { TYPES_MAX = 64 };
 
@@ -60,7 +61,7 @@ static char *request_collect(tide_status (*write)(FILE *out), size_t *length, ti
     if (out == NULL)
         return NULL;
     *status = write(out);
-    bool good = fclose(out) == 0 && text != NULL;
+    bool good = tide_memory_stream_close(out, &text);
     if (good && *status == TIDE_OK)
         return text;
     if (*status == TIDE_OK)
@@ -230,7 +231,7 @@ static bool request_explain(listen_client *client, const json_t *request)
         return listen_request_refuse(client, "explain: a number or a name of a site", NULL);
     FILE *out = open_memstream(&text, &length);
     tide_status status = out != NULL ? listen_host->write_spec(&order, out) : TIDE_ERROR_MEMORY;
-    bool good = out != NULL && fclose(out) == 0 && text != NULL && status == TIDE_OK;
+    bool good = tide_memory_stream_close(out, &text) && status == TIDE_OK;
     bool sent = good
                     ? request_reply(client, json_pack("{s:s}", "text", text))
                     : request_refuse_status(client, status != TIDE_OK ? status : TIDE_ERROR_MEMORY);

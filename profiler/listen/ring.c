@@ -9,6 +9,7 @@
 
 #include "profiler/listen/server.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/memory_stream.h"
 
 typedef struct ring_line {
     uint64_t serial;
@@ -26,7 +27,7 @@ void listen_ring_hear(const tide_event *event)
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     bool good = out != NULL && listen_host->write_event(out, event) == TIDE_OK;
-    good = out != NULL && fclose(out) == 0 && text != NULL && good && length > 0;
+    good = tide_memory_stream_close(out, &text) && good && length > 0;
     if (!good) {
         free(text); /* those who follow find a gap in the serials */
         return;

@@ -13,6 +13,7 @@
 #include "profiler/tool/client.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/memory_stream.h"
 
 typedef struct metrics_job {
     const char *folder, *listen, *pid_text;
@@ -99,7 +100,7 @@ static int metrics_print(const metrics_job *job)
     bool good = out != NULL &&
                 tide_metrics_of(out, facts, NULL,
                                 job->open_metrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS);
-    good = out != NULL && fclose(out) == 0 && text != NULL && good;
+    good = tide_memory_stream_close(out, &text) && good;
     if (good)
         metrics_show(text);
     free(text);

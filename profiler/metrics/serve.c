@@ -24,6 +24,7 @@ int tide_serve(const char *where, const char *const *paths, tide_serve_answer *a
 #include <string.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/memory_stream.h"
 
 enum { SERVE_CLIENTS = 32, SERVE_SECONDS = 15, SERVE_ADDRESS = 64 };
 
@@ -172,7 +173,7 @@ static enum MHD_Result serve_request(void *user, struct MHD_Connection *connecti
     if (out == NULL)
         return MHD_NO;
     int status = serve_write(user, connection, path, method, out, &type);
-    if (fclose(out) != 0 || bytes == NULL) {
+    if (!tide_memory_stream_close(out, &bytes)) {
         free(bytes);
         return MHD_NO;
     }

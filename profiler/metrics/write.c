@@ -10,6 +10,7 @@
 
 #include "profiler/metrics/metrics.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/memory_stream.h"
 
 /* One process, one memory of what is gone. A document is asked for with the lock held: of two that
  * were asked for at once, the earlier one, remembered last, would bring back what is gone. */
@@ -38,8 +39,7 @@ static json_t *write_ask(tide_status *status)
     json_t *facts = NULL;
     FILE *document = open_memstream(&text, &bytes);
     *status = document != NULL ? tide_facts_write(document) : TIDE_ERROR_MEMORY;
-    bool closed = document != NULL && fclose(document) == 0 && text != NULL;
-    if (!closed && *status == TIDE_OK)
+    if (!tide_memory_stream_close(document, &text) && *status == TIDE_OK)
         *status = TIDE_ERROR_MEMORY;
     if (*status == TIDE_OK && (facts = json_loadb(text, bytes, 0, NULL)) == NULL)
         *status = TIDE_ERROR_MEMORY;
@@ -78,7 +78,7 @@ static char *write_text(tide_metrics_format format, size_t *length, tide_status 
     pthread_mutex_lock(&write_lock);
     *status = write_metrics(page, format);
     pthread_mutex_unlock(&write_lock);
-    bool whole = fclose(page) == 0 && text != NULL; /* it may say 0 then */
+    bool whole = tide_memory_stream_close(page, &text);
     pthread_setcancelstate(cancels, NULL);
     if (*status == TIDE_OK && !whole)
         *status = TIDE_ERROR_MEMORY;

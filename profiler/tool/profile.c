@@ -14,6 +14,7 @@
 #include "profiler/tool/print.h"
 #include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/memory_stream.h"
 
 static int profile_refuse(void)
 {
@@ -175,7 +176,7 @@ static char *profile_list_types(const json_t *site)
         return NULL;
     json_object_foreach((json_t *)json_object_get(site, "types"), name, uses)
         fprintf(out, " %s %.0f%%", name, all > 0 ? 100 * json_number_value(uses) / all : 0);
-    if (fclose(out) == 0)
+    if (tide_memory_stream_close(out, &text))
         return text;
     free(text);
     return NULL;
