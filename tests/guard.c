@@ -397,7 +397,6 @@ static void more_live_arrays_than_mappings_are_no_failure(void **state)
 
 /* ---- when the system says no ---- */
 
-/* The keeper may allocate meanwhile: it meets no fault, and counts none. */
 static _Thread_local size_t faults;
 
 static bool fail_guarded(size_t bytes)

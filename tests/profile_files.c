@@ -841,7 +841,6 @@ static void a_text_or_stream_that_cannot_be_is_refused(void **state)
 
 /* ---- without memory ---------------------------------------------------------------------- */
 
-/* The keeper may allocate meanwhile: it meets no fault, and counts none. */
 static _Thread_local unsigned allocations, failing;
 static _Thread_local bool for_ever;
 

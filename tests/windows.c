@@ -633,7 +633,6 @@ static void a_table_plan_is_read_as_well(void **state)
 
 /* ---- without memory ---------------------------------------------------------------------- */
 
-/* The keeper may allocate meanwhile: it meets no fault, and counts none. */
 static _Thread_local unsigned allocations, failing = UINT_MAX;
 
 static bool fail_nth(size_t bytes)

@@ -452,7 +452,6 @@ static void until_a_capture_has_its_memory_none_goes(void **state)
     bench_end(&own);
 }
 
-/* The keeper may allocate meanwhile: it meets no fault, and counts none. */
 static _Thread_local size_t allocations_left = SIZE_MAX;
 
 static bool fail_after(size_t bytes)

@@ -216,7 +216,6 @@ static void sweep(void **state)
 
 /* ---- the library's own memory --------------------------------------------------------------- */
 
-/* The keeper may allocate meanwhile: it meets no fault, and counts none. */
 static _Thread_local unsigned asked, faulty;
 static _Thread_local bool faults_go_on;
 

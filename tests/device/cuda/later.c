@@ -1,59 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* A pool's stream is gone while a graph is captured: nothing orders what its work uses, and the
  * host may not wait. All that the pool gives up goes when the capture is over, and not before. The
- * same holds for buffers whose memory no stream gives back. A shortage, of any kind of memory,
- * takes it. */
+ * same holds for buffers whose memory no stream gives back. */
 #define _GNU_SOURCE
-#include "support.h"
+#include "later.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
-
-#include <tidepool/buffers.h>
-#include <tidepool/device_memory.h>
 
 #include "runtime/base/test_hooks.h"
 #include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"
-
-enum { BYTES = 4096, WORK = 50, CACHED = 4 << 20 };
-
-typedef struct scene {
-    bench b; /* its pool notes the capture, on its stream */
-    tide_buffers *buffers;
-    tide_pool *pool; /* on the stream that goes */
-    void *stream, *graph;
-    tide_dl_managed *consumer;
-} scene;
-
-static scene begin(bool drawing)
-{
-    scene s = {.b = bench_start(41)};
-    s.stream = fake_stream_create(0);
-    if (drawing)
-        s.buffers = tide_buffers_create(s.b.device, &(tide_buffers_options){.stream = s.b.stream});
-    s.pool = tide_pool_create(
-        &(tide_pool_options){.device = s.b.device, .stream = s.stream, .buffers = s.buffers});
-    assert_non_null(s.pool);
-    return s;
-}
-
-static void work_on(const scene *s, void *data)
-{
-    for (uint8_t i = 0; i < WORK; i++)
-        put(s->stream, data, BYTES, i);
-    assert_true(fake_pending() > 0);
-}
-
-/* The handle means another stream from now on. */
-static void stream_goes(scene *s)
-{
-    fake_stream_destroy(s->stream);
-    assert_ptr_equal(fake_stream_create(0), s->stream);
-    expect_ok(tide_capture_begin(s->b.pool));
-    fake_capture_begin(s->b.stream);
-}
 
 static void end(scene *s)
 {
@@ -179,7 +135,6 @@ static void imports_are_put_off(void **unused)
     assert_int_equal(deleted, 1);
 }
 
-/* The keeper may allocate meanwhile: it meets no fault, and counts none. */
 static _Thread_local size_t allocations_left = SIZE_MAX;
 
 static bool fail_after(size_t bytes)
@@ -293,27 +248,6 @@ static void a_buffer_that_is_not_handed_out_is_put_off(void **unused)
     }
 }
 
-/* The pool ends, with memory and what it staged, while a graph is captured on a blocking stream: of
- * that the library knows, but nobody tells when it is over. Returns the blocking stream. */
-static void *end_beside_a_capture(scene *s)
-{
-    void *beside = fake_stream_create_blocking(0);
-    const char bytes[BYTES] = {1};
-    {
-        TIDE_SCOPE(s->pool);
-        uint8_t *x = tide_acquire(s->pool, uint8_t, BYTES);
-        work_on(s, x);
-        expect_ok(tide_upload(s->pool, x, bytes, BYTES));
-    }
-    fake_stream_destroy(s->stream);
-    assert_ptr_equal(fake_stream_create(0), s->stream);
-    fake_capture_begin(beside);
-    expect_ok(tide_pool_destroy(s->pool));
-    assert_true(fake_pending() > 0);
-    assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
-    return beside;
-}
-
 static tide_buffers *taken_on(const bench *b, uint32_t kind, tide_buffer *one)
 {
     tide_buffers *buffers = tide_buffers_create(b->device, NULL);
@@ -369,241 +303,6 @@ static void what_pools_drew_goes_with_the_buffers(void **unused)
 
 /* ---- when it goes --------------------------------------------------------------------------- */
 
-/* The pool's memory is put off, by a capture that is over: nobody knows that. */
-static scene put_off(bool drawing)
-{
-    scene s = begin(drawing);
-    void *beside = end_beside_a_capture(&s);
-    assert_int_equal(fake_capture_end(beside, &s.graph), 0);
-    fake_graph_destroy(s.graph);
-    fake_stream_destroy(beside);
-    fake_stream_destroy(s.stream);
-    assert_true(fake_pending() > 0);
-    assert_int_equal(fake_calls("cuCtxSynchronize"), 0);
-    return s;
-}
-
-static unsigned asked;
-
-static bool is_full(tide_device *device, size_t wanted, unsigned times, void *user)
-{
-    (void)device, (void)wanted, (void)user;
-    assert_int_equal(times, asked++);
-    return false;
-}
-
-/* It is had before the program is asked, and before the request fails. */
-static void a_shortage_takes_what_was_put_off(void **unused)
-{
-    (void)unused;
-    for (int way = 0; way < 8; way++) {
-        bool drawing = (way & 1) != 0, drawn = (way & 2) != 0, by_limit = (way & 4) != 0;
-        scene s = put_off(drawn);
-        tide_device_memory held;
-        expect_ok(tide_device_memory_stats(s.b.device, &held));
-        assert_true(held.bytes_held >= BYTES);
-        asked = 0;
-        expect_ok(tide_device_memory_set(
-            s.b.device, &(tide_device_memory_options){.limit_bytes = by_limit ? 2 * BYTES - 1 : 0,
-                                                      .full = is_full}));
-        if (!by_limit)
-            fake_limit(2 * BYTES - 1);
-        tide_buffers *buffers =
-            tide_buffers_create(s.b.device, &(tide_buffers_options){.stream = s.b.stream});
-        tide_pool *pool = tide_pool_create(&(tide_pool_options){
-            .device = s.b.device, .stream = s.b.stream, .buffers = drawing ? buffers : NULL});
-        if (drawn && !drawing) /* then it is in the cache of its instance */
-            expect_ok(tide_buffers_destroy(s.buffers));
-        {
-            TIDE_SCOPE(pool);
-            uint8_t *x = tide_acquire(pool, uint8_t, BYTES);
-            if (x == NULL)
-                fail_msg("way %d: %s", way, tide_error_message());
-            put(s.b.stream, x, BYTES, 1);
-            assert_int_equal(asked, 0);
-            assert_null(tide_acquire(pool, double, BYTES));
-            assert_int_equal(asked, 1);
-        }
-        assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
-        expect_ok(tide_pool_destroy(pool));
-        expect_ok(tide_buffers_destroy(buffers));
-        if (!drawn || drawing)
-            expect_ok(tide_buffers_destroy(s.buffers));
-        bench_end(&s.b);
-    }
-}
-
-/* ---- other kinds of memory ------------------------------------------------------------------- */
-
-static void ask_when_full(tide_device *device)
-{
-    asked = 0;
-    expect_ok(tide_device_memory_set(device, &(tide_device_memory_options){.full = is_full}));
-}
-
-static void *trim_device(void *device)
-{
-    expect_ok(tide_device_memory_trim(device, 0));
-    return NULL;
-}
-
-/* When so many wait, or have had time for it. */
-static void *let_waits_go_on(void *until)
-{
-    for (int i = 0; i < 200 && fake_held_up() < *(unsigned *)until; i++)
-        usleep(1000);
-    fake_hold_up(NULL);
-    return NULL;
-}
-
-/* Another thread has it in hand, and waits for the device just then. */
-static void a_shortage_waits_for_what_others_let_go(void **unused)
-{
-    (void)unused;
-    scene s = put_off(false);
-    unsigned both = 2;
-    pthread_t other, letting;
-    ask_when_full(s.b.device);
-    fake_limit(2 * BYTES - 1);
-    fake_hold_up("cuCtxSynchronize");
-    assert_int_equal(pthread_create(&other, NULL, trim_device, s.b.device), 0);
-    while (fake_held_up() == 0)
-        sched_yield();
-    assert_int_equal(pthread_create(&letting, NULL, let_waits_go_on, &both), 0);
-    {
-        TIDE_SCOPE(s.b.pool);
-        uint8_t *x = tide_acquire(s.b.pool, uint8_t, BYTES);
-        fake_hold_up(NULL);
-        pthread_join(letting, NULL);
-        pthread_join(other, NULL);
-        if (x == NULL)
-            fail_msg("%s", tide_error_message());
-        put(s.b.stream, x, BYTES, 1);
-    }
-    assert_int_equal(asked, 0);
-    bench_end(&s.b);
-}
-
-static void *let_free_after_a_while(void *unused)
-{
-    usleep(100000);
-    fake_hold_up(NULL);
-    return unused;
-}
-
-/* The wait is over, and another thread lets it go just then: however slowly it comes to that. */
-static void a_shortage_waits_for_a_thread_that_is_slow(void **unused)
-{
-    (void)unused;
-    scene s = put_off(false);
-    pthread_t other, letting;
-    ask_when_full(s.b.device);
-    fake_limit(2 * BYTES - 1);
-    fake_hold_up("cuMemFreeAsync");
-    assert_int_equal(pthread_create(&other, NULL, trim_device, s.b.device), 0);
-    while (fake_held_up() == 0)
-        sched_yield();
-    assert_int_equal(pthread_create(&letting, NULL, let_free_after_a_while, NULL), 0);
-    {
-        TIDE_SCOPE(s.b.pool);
-        uint8_t *x = tide_acquire(s.b.pool, uint8_t, BYTES);
-        pthread_join(letting, NULL);
-        pthread_join(other, NULL);
-        if (x == NULL)
-            fail_msg("%s", tide_error_message());
-        put(s.b.stream, x, BYTES, 1);
-    }
-    assert_int_equal(asked, 0);
-    bench_end(&s.b);
-}
-
-/* Pinned and managed memory: as for the device's own. */
-static void a_shortage_of_other_memory_takes_what_was_put_off(void **unused)
-{
-    (void)unused;
-    for (int managed = 0; managed < 2; managed++) {
-        scene s = put_off(false);
-        const uint32_t kind = managed ? TIDE_BUFFER_MANAGED : TIDE_BUFFER_PINNED;
-        const size_t staged = fake_pinned_bytes();
-        assert_true(staged >= BYTES);
-        ask_when_full(s.b.device);
-        if (managed)
-            fake_limit(2 * BYTES - 1);
-        else
-            fake_limit_pinned(staged);
-        tide_buffers *buffers =
-            tide_buffers_create(s.b.device, &(tide_buffers_options){.stream = s.b.stream});
-        tide_buffer one = tide_buffer_acquire_on(buffers, BYTES, kind, s.b.stream);
-        if (one.generation == 0)
-            fail_msg("%d: %s", managed, tide_error_message());
-        assert_int_equal(asked, 0);
-        assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
-        tide_buffer more =
-            tide_buffer_acquire_on(buffers, managed ? BYTES : staged, kind, s.b.stream);
-        assert_int_equal(more.generation, 0);
-        assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
-        assert_int_equal(asked, 1);
-        expect_ok(tide_buffer_release_on(buffers, one, s.b.stream));
-        expect_ok(tide_buffers_destroy(buffers));
-        bench_end(&s.b);
-    }
-}
-
-static tide_status upload(tide_pool *pool)
-{
-    const char here[BYTES] = {1};
-    TIDE_SCOPE(pool);
-    uint8_t *there = tide_acquire(pool, uint8_t, BYTES);
-    assert_non_null(there);
-    return tide_upload(pool, there, here, BYTES);
-}
-
-/* The pool that the copy is for is shut while the program is asked. */
-static bool is_full_and_shut(tide_device *device, size_t wanted, unsigned times, void *user)
-{
-    expect_status(tide_pool_empty(user), TIDE_ERROR_STATE);
-    return is_full(device, wanted, times, NULL);
-}
-
-static void a_copy_that_cannot_be_staged_takes_what_was_put_off(void **unused)
-{
-    (void)unused;
-    scene s = put_off(false);
-    ask_when_full(s.b.device);
-    fake_limit_pinned(fake_pinned_bytes());
-    if (upload(s.b.pool) != TIDE_OK)
-        fail_msg("%s", tide_error_message());
-    assert_int_equal(asked, 0);
-    assert_int_equal(fake_calls("cuCtxSynchronize"), 1);
-    tide_pool *pool =
-        tide_pool_create(&(tide_pool_options){.device = s.b.device, .stream = s.b.stream});
-    expect_ok(tide_device_memory_set(
-        s.b.device, &(tide_device_memory_options){.full = is_full_and_shut, .user = pool}));
-    expect_status(upload(pool), TIDE_ERROR_MEMORY);
-    expect_said("of pinned memory for copies");
-    assert_int_equal(asked, 1);
-    expect_ok(tide_pool_destroy(pool));
-    bench_end(&s.b);
-}
-
-static void a_copy_that_cannot_be_staged_takes_what_is_cached(void **unused)
-{
-    (void)unused;
-    bench b = bench_start(44);
-    tide_buffers *buffers =
-        tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream});
-    tide_buffer one = tide_buffer_acquire_on(buffers, CACHED, TIDE_BUFFER_PINNED, b.stream);
-    assert_true(one.generation != 0);
-    expect_ok(tide_buffer_release_on(buffers, one, b.stream));
-    fake_limit_pinned(fake_pinned_bytes());
-    assert_int_equal(fake_calls("cuMemFreeHost"), 0);
-    if (upload(b.pool) != TIDE_OK)
-        fail_msg("%s", tide_error_message());
-    assert_int_equal(fake_calls("cuMemFreeHost"), 1);
-    expect_ok(tide_buffers_destroy(buffers));
-    bench_end(&b);
-}
-
 /* ---- captures that begin meanwhile ----------------------------------------------------------- */
 
 static bool captured; /* atomic */
@@ -622,12 +321,8 @@ static void a_capture_that_is_noted_is_ended_by_no_wait(void **unused)
 {
     (void)unused;
     scene s = put_off(false);
-    pthread_t waiting, letting;
     captured = false;
-    fake_hold_up("cuCtxSynchronize");
-    assert_int_equal(pthread_create(&waiting, NULL, trim_device, s.b.device), 0);
-    while (fake_held_up() == 0)
-        sched_yield();
+    pthread_t waiting = trim_held_up(&s, "cuCtxSynchronize"), letting;
     assert_int_equal(pthread_create(&letting, NULL, let_captured_go_on, NULL), 0);
     expect_ok(tide_capture_begin(s.b.pool));
     fake_capture_begin(s.b.stream);
@@ -675,12 +370,6 @@ int main(void)
         cmocka_unit_test(a_buffer_that_is_not_handed_out_is_put_off),
         cmocka_unit_test(a_release_that_a_capture_overtakes_is_refused),
         cmocka_unit_test(what_pools_drew_goes_with_the_buffers),
-        cmocka_unit_test(a_shortage_takes_what_was_put_off),
-        cmocka_unit_test(a_shortage_waits_for_what_others_let_go),
-        cmocka_unit_test(a_shortage_waits_for_a_thread_that_is_slow),
-        cmocka_unit_test(a_shortage_of_other_memory_takes_what_was_put_off),
-        cmocka_unit_test(a_copy_that_cannot_be_staged_takes_what_was_put_off),
-        cmocka_unit_test(a_copy_that_cannot_be_staged_takes_what_is_cached),
         cmocka_unit_test(a_capture_that_is_noted_is_ended_by_no_wait),
         cmocka_unit_test(a_new_pool_waits_for_nothing),
     };

@@ -13,7 +13,6 @@
 
 /* ---- no memory ------------------------------------------------------------------------------- */
 
-/* The keeper may allocate meanwhile: it meets no fault, and counts none. */
 static _Thread_local size_t asked, fail_at;
 static _Thread_local bool for_ever;
 
