@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/assert.h"
@@ -244,6 +245,13 @@ int tide_os_forbid_cancel(void)
 void tide_os_restore_cancel(int state)
 {
     (void)pthread_setcancelstate(state, NULL);
+}
+
+void tide_os_nap(void)
+{
+    int cancel = tide_os_forbid_cancel();
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    tide_os_restore_cancel(cancel);
 }
 
 /* Where the process's first stack begins, if the C library says so. */

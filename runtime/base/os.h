@@ -73,4 +73,8 @@ void tide_os_write_error(const char *text, size_t bytes);
 int tide_os_forbid_cancel(void);
 void tide_os_restore_cancel(int state);
 
+/* Others run for a moment (50 µs). No point of cancellation, so what is half done stays so for no
+ * longer than that. */
+void tide_os_nap(void);
+
 #endif

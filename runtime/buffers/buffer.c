@@ -130,9 +130,9 @@ TIDE_INLINE bool buffer_take_quick(tide_buffers *buffers, size_t bytes, size_t b
     if (TIDE_UNLIKELY(!tide_magazine_is(magazine, thread)))
         return false;
     tide_cell *cell = &magazine->own[bucket];
-    uint32_t stopped = tide_magazine_enter_quick(buffers, magazine);
+    uint32_t state = tide_magazine_enter_quick(buffers, magazine);
     uint32_t held = tide_cell_held(cell);
-    if (TIDE_UNLIKELY((stopped & TIDE_STOPPED_KEEPS_OUT) != 0 || held == 0)) {
+    if (TIDE_UNLIKELY((state & TIDE_STATE_KEEPS_OUT) != 0 || held == 0)) {
         tide_magazine_leave(magazine);
         return false;
     }
@@ -141,8 +141,7 @@ TIDE_INLINE bool buffer_take_quick(tide_buffers *buffers, size_t bytes, size_t b
     cell->counts.hits++;
     cell->counts.asked += bytes;
     tide_magazine_leave(magazine);
-    tide_assert((stopped & TIDE_STOPPED_UNOWNED) != 0 ||
-                tide_handle_at(buffers, *slot)->owner == cell);
+    tide_assert((state & TIDE_STATE_UNOWNED) != 0 || tide_handle_at(buffers, *slot)->owner == cell);
     return true;
 }
 

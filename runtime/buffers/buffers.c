@@ -153,10 +153,10 @@ static void buffers_set_options(tide_buffers *buffers, tide_device *device,
 /* What a fast path looks up. */
 static void buffers_fill_tables(tide_buffers *buffers)
 {
-    buffers->stopped =
-        __atomic_load_n(&tide_fence_asymmetric, __ATOMIC_RELAXED) ? 0 : TIDE_STOPPED_LIGHT;
+    buffers->state =
+        __atomic_load_n(&tide_fence_asymmetric, __ATOMIC_RELAXED) ? 0 : TIDE_STATE_FENCED;
     if (!buffers->quick)
-        buffers->stopped |= TIDE_STOPPED_UNOWNED;
+        buffers->state |= TIDE_STATE_UNOWNED;
     for (size_t i = 0; i < TIDE_MAGAZINE_PLACES; i++)
         buffers->places[i] = &tide_magazine_none;
     for (size_t i = 0; i < sizeof buffers->small; i++)

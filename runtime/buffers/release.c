@@ -39,8 +39,7 @@ static TIDE_COLD void release_end_ownership(tide_buffers *buffers)
     tide_lock_take(&buffers->mutex);
     if (tide_buffers_owned(buffers)) {
         tide_magazines_stop(buffers);
-        __atomic_store_n(&buffers->stopped, buffers->stopped | TIDE_STOPPED_UNOWNED,
-                         __ATOMIC_RELEASE);
+        __atomic_store_n(&buffers->state, buffers->state | TIDE_STATE_UNOWNED, __ATOMIC_RELEASE);
         tide_magazines_resume(buffers);
     }
     tide_lock_let_go(&buffers->mutex);
@@ -221,21 +220,21 @@ TIDE_INLINE void release_push(tide_cell *cell, unsigned held, tide_buffer_record
 
 /* In the thread's magazine, of an owned instance: the generation is read first, then the owner
  * (runtime/buffers/store/instance.h, 4). If that is the cell to which the handle's bucket leads,
- * the bucket is right, too. (Of all 2^32 buckets that somebody may put into a good handle at most
- * one leads to the owner elsewhere. To refuse it costs a comparison that no honest handle needs.)
- * False: nothing has changed. */
+ * the bucket is the record's, too. False: nothing has changed. */
 TIDE_INLINE bool release_owned(tide_buffers *buffers, const tide_magazine *magazine,
                                tide_buffer handle)
 {
     tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
-    uintptr_t place =
-        (uintptr_t)magazine->own + (handle.slot >> TIDE_HANDLE_BUCKET) * sizeof(tide_cell);
+    size_t bucket = handle.slot >> TIDE_HANDLE_BUCKET;
+    if (TIDE_UNLIKELY(bucket >= TIDE_BUCKETS))
+        return false;
+    tide_cell *cell = &magazine->own[bucket];
     if (TIDE_UNLIKELY((handle.generation & 1) == 0) ||
         TIDE_UNLIKELY(__atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) !=
                       handle.generation) ||
-        TIDE_UNLIKELY((uintptr_t)__atomic_load_n(&record->owner, __ATOMIC_RELAXED) != place))
+        TIDE_UNLIKELY(__atomic_load_n(&record->owner, __ATOMIC_RELAXED) != cell))
         return false;
-    tide_cell *cell = (tide_cell *)place;
+    tide_assert(tide_handle_fits(record, handle) && record->key == buffers->key);
     unsigned held = tide_cell_held(cell);
     if (TIDE_UNLIKELY(held >= tide_cell_credit(cell)))
         return false;
@@ -278,15 +277,14 @@ size_t tide_buffer_release_run(tide_buffers *buffers, const tide_buffer *handles
     return done;
 }
 
-/* The thread has entered its magazine, and has read that it must leave, or must exchange. Apart
- * from the fast path, which then needs to save no register. */
-static __attribute__((noinline)) tide_status release_in_unowned(tide_buffers *buffers,
-                                                                tide_magazine *magazine,
-                                                                tide_buffer buffer,
-                                                                uint32_t stopped)
+/* The thread is in its magazine, which it must leave, or must exchange there. Not inlined, so that
+ * the fast path has no register to save. */
+static __attribute__((noinline)) tide_status release_unless_stopped(tide_buffers *buffers,
+                                                                    tide_magazine *magazine,
+                                                                    tide_buffer buffer,
+                                                                    uint32_t state)
 {
-    bool done =
-        (stopped & TIDE_STOPPED_KEEPS_OUT) == 0 && release_exchanged(buffers, magazine, buffer);
+    bool done = (state & TIDE_STATE_KEEPS_OUT) == 0 && release_exchanged(buffers, magazine, buffer);
     tide_magazine_leave(magazine);
     return TIDE_LIKELY(done) ? TIDE_OK
                              : tide_buffer_release_any(buffers, buffer, "tide_buffer_release");
@@ -301,9 +299,9 @@ tide_status tide_buffer_release(tide_buffers *buffers, tide_buffer buffer)
     tide_magazine *magazine = tide_magazine_at(buffers, thread);
     if (TIDE_UNLIKELY(!tide_magazine_is(magazine, thread)))
         return tide_buffer_release_any(buffers, buffer, call);
-    uint32_t stopped = tide_magazine_enter_quick(buffers, magazine);
-    if (TIDE_UNLIKELY(stopped != 0))
-        return release_in_unowned(buffers, magazine, buffer, stopped);
+    uint32_t state = tide_magazine_enter_quick(buffers, magazine);
+    if (TIDE_UNLIKELY(state != 0))
+        return release_unless_stopped(buffers, magazine, buffer, state);
     bool done = release_owned(buffers, magazine, buffer);
     tide_magazine_leave(magazine);
     return TIDE_LIKELY(done) ? TIDE_OK : tide_buffer_release_any(buffers, buffer, call);

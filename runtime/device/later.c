@@ -5,7 +5,6 @@
 #include "runtime/device/later.h"
 
 #include <sched.h>
-#include <time.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/os.h"
@@ -70,16 +69,14 @@ bool tide_later_settle(tide_device *device)
 static void later_wait_for_others(const tide_device *device)
 {
     enum { YIELDS = 100, NAPS_MAX = 50000 };
-    int cancel = tide_os_forbid_cancel(); /* sleeping is a point of cancellation */
     for (unsigned i = 0; i < YIELDS + NAPS_MAX; i++) {
         if (__atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) == 0)
             break;
         if (i < YIELDS)
             sched_yield();
         else
-            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+            tide_os_nap();
     }
-    tide_os_restore_cancel(cancel);
 }
 
 /* They wait for the device, and so does the caller. A thread that is inside of a function of the

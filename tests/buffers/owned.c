@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* While each buffer is released by the thread that acquired it, nothing is exchanged: buffers that
- * go through the depot keep that, and the first release by another ends it. And what a cell takes
- * from the depot, and gives it, at once. */
+ * go through the depot keep that, and the first release by another ends it. */
+#define _GNU_SOURCE
 #include "bed.h"
 
 #include <pthread.h>
@@ -99,6 +99,71 @@ static void a_handle_with_another_bucket_is_refused(void **state)
         assert_int_equal(tide_buffer_release(buffers, good), TIDE_ERROR_STALE);
         expect_ok(tide_buffers_destroy(buffers));
     }
+}
+
+/* One of two threads, each with a live buffer and with cells. (The main thread's may lie further
+ * from theirs than any bucket leads.) */
+typedef struct neighbour {
+    tide_buffers *buffers;
+    pthread_barrier_t *barrier;
+    tide_buffer its; /* its own buffer                               */
+    tide_buffer lie; /* what it releases; a generation of 0: nothing */
+    tide_status said;
+} neighbour;
+
+static void *be_neighbour(void *argument)
+{
+    neighbour *n = argument;
+    expect_ok(tide_buffer_release(n->buffers, acquired(n->buffers, BYTES)));
+    n->its = acquired(n->buffers, BYTES); /* so its cell has an idle credit */
+    pthread_barrier_wait(n->barrier);
+    pthread_barrier_wait(n->barrier); /* now it may be told to lie */
+    if (n->lie.generation != 0)
+        n->said = tide_buffer_release(n->buffers, n->lie);
+    pthread_barrier_wait(n->barrier);
+    expect_ok(tide_buffer_release(n->buffers, n->its));
+    return NULL;
+}
+
+/* The other's buffer, with a bucket that leads from the liar's cells to the other's cell. */
+static void tell_to_lie(neighbour *liar, const neighbour *other)
+{
+    const tide_cell *from = tide_handle_at(liar->buffers, (uint32_t)liar->its.slot)->owner;
+    const tide_cell *to = tide_handle_at(liar->buffers, (uint32_t)other->its.slot)->owner;
+    size_t bucket = (liar->its.slot >> TIDE_HANDLE_BUCKET) + (size_t)(to - from);
+    assert_true(to > from && bucket <= UINT32_MAX);
+    liar->lie = (tide_buffer){(uint32_t)other->its.slot | bucket << TIDE_HANDLE_BUCKET,
+                              other->its.generation};
+}
+
+static void a_handle_with_a_bucket_in_anothers_cells_is_refused(void **state)
+{
+    (void)state;
+    tide_buffers *buffers = made(NULL);
+    pthread_barrier_t barrier;
+    pthread_t threads[2];
+    neighbour two[2];
+    pthread_barrier_init(&barrier, NULL, 3);
+    for (int i = 0; i < 2; i++) {
+        two[i] = (neighbour){.buffers = buffers, .barrier = &barrier};
+        assert_int_equal(pthread_create(&threads[i], NULL, be_neighbour, &two[i]), 0);
+    }
+    pthread_barrier_wait(&barrier);
+    assert_true(tide_buffers_owned(buffers));
+    int low = tide_handle_at(buffers, (uint32_t)two[0].its.slot)->owner <
+                      tide_handle_at(buffers, (uint32_t)two[1].its.slot)->owner
+                  ? 0
+                  : 1;
+    tell_to_lie(&two[low], &two[1 - low]);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(two[low].said, TIDE_ERROR_STALE);
+    assert_int_equal(stats_of(buffers).refused, 1);
+    assert_int_equal(stats_of(buffers).live, 0);
+    pthread_barrier_destroy(&barrier);
+    expect_ok(tide_buffers_destroy(buffers));
 }
 
 /* A handle of what is only cached: nobody was given it. The cell has an idle credit. */
@@ -423,90 +488,12 @@ static void all_of_it_is_the_same_without_a_light_fence(void **state)
     tide_fence_asymmetric = before;
 }
 
-/* ---- how much goes at once ------------------------------------------------------------------ */
-
-static uint32_t in_depot(const tide_buffers *buffers)
-{
-    unsigned bucket = (unsigned)(held[0].slot >> TIDE_HANDLE_BUCKET);
-    return tide_depot_at(buffers, buffers->key, bucket)->cached;
-}
-
-/* Times that the depot was needed for, and least uses between two of them. */
-typedef struct trips {
-    size_t count, apart, last;
-    uint32_t before, moved[3]; /* moved: by each of the first */
-} trips;
-
-static void note_trip(trips *t, const tide_buffers *buffers, size_t use)
-{
-    uint32_t now = in_depot(buffers);
-    if (now == t->before)
-        return;
-    if (t->count < 3)
-        t->moved[t->count] = now > t->before ? now - t->before : t->before - now;
-    if (t->count > 0 && use - t->last < t->apart)
-        t->apart = use - t->last;
-    t->last = use;
-    t->count++;
-    t->before = now;
-}
-
-/* Who only acquires fills the cell each time, who only releases empties most of it. Who turned
- * round moves half a cell the first time. (An acquire takes one more, which it hands out.) */
-static void who_goes_one_way_needs_the_depot_less(void **state)
-{
-    (void)state;
-    tide_buffers *buffers = made(NULL);
-    work_alone(buffers); /* the cell has grown */
-    trips in = {.apart = MANY, .before = in_depot(buffers)}, out;
-    for (size_t i = 0; i < MANY; i++) {
-        held[i] = acquired(buffers, BYTES);
-        note_trip(&in, buffers, i);
-    }
-    out = (trips){.apart = MANY, .before = in_depot(buffers)};
-    for (size_t i = 0; i < MANY; i++) {
-        expect_ok(tide_buffer_release(buffers, held[i]));
-        note_trip(&out, buffers, i);
-    }
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(in.moved[i], 1 + (i == 0 ? TIDE_CELL_SLOTS / 2 : TIDE_CELL_SLOTS));
-        assert_int_equal(out.moved[i], i == 0 ? TIDE_CELL_SLOTS / 2 : TIDE_CELL_SLOTS / 4 * 3);
-    }
-    assert_in_range(in.count, MANY / TIDE_CELL_SLOTS - 1, MANY / TIDE_CELL_SLOTS + 1);
-    assert_in_range(out.count, MANY / TIDE_CELL_SLOTS, MANY / (TIDE_CELL_SLOTS / 4 * 3) + 1);
-    expect_ok(tide_buffers_destroy(buffers));
-}
-
-/* Whatever the way, there and back: never does each use, or each second one, need the depot. */
-static void who_turns_round_does_not_need_the_depot_each_time(void **state)
-{
-    (void)state;
-    for (size_t swing = 1; swing <= TIDE_CELL_SLOTS; swing++) {
-        tide_buffers *buffers = made(NULL);
-        work_alone(buffers);
-        acquire_many(buffers, held);
-        size_t live = MANY, use = 0;
-        trips all = {.apart = MANY, .before = in_depot(buffers)};
-        for (size_t turn = 0; turn < 200; turn++)
-            for (size_t i = 0; i < swing; i++, use++) {
-                if (turn % 2 == 0)
-                    expect_ok(tide_buffer_release(buffers, held[--live]));
-                else
-                    held[live++] = acquired(buffers, BYTES);
-                note_trip(&all, buffers, use);
-            }
-        if (all.count * (TIDE_CELL_SLOTS / 4) > use + 2 * TIDE_CELL_SLOTS)
-            fail_msg("swings of %zu: %zu of %zu uses need the depot", swing, all.count, use);
-        release_many(buffers, held);
-        expect_ok(tide_buffers_destroy(buffers));
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_that_keep_to_themselves_own_theirs),
         cmocka_unit_test(a_handle_with_another_bucket_is_refused),
+        cmocka_unit_test(a_handle_with_a_bucket_in_anothers_cells_is_refused),
         cmocka_unit_test(a_handle_that_is_not_live_is_refused),
         cmocka_unit_test(buffers_of_other_flags_end_nothing),
         cmocka_unit_test(what_a_thread_leaves_live_is_released_once),
@@ -516,8 +503,6 @@ int main(void)
         cmocka_unit_test(each_handle_is_released_once_as_ownership_ends),
         cmocka_unit_test(nobody_goes_by_while_all_are_stopped),
         cmocka_unit_test(all_of_it_is_the_same_without_a_light_fence),
-        cmocka_unit_test(who_goes_one_way_needs_the_depot_less),
-        cmocka_unit_test(who_turns_round_does_not_need_the_depot_each_time),
     };
     return cmocka_run_group_tests_name("owned buffers", tests, NULL, NULL);
 }

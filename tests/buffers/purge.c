@@ -135,23 +135,23 @@ static void small_buffers_keep_their_pages(void **state)
 static void many_buffers_all_have_their_turn(void **state)
 {
     (void)state;
-    enum { MANY = 1000, BYTES = 64 * KIB };
-    static tide_buffer held[MANY];
+    enum { COUNT = 1000, BYTES = 64 * KIB };
+    static tide_buffer held[COUNT];
     tide_buffers *buffers = made(&(tide_buffers_options){.age_max = AGE});
-    for (unsigned i = 0; i < MANY; i++)
+    for (unsigned i = 0; i < COUNT; i++)
         held[i] = acquired(buffers, BYTES);
-    for (unsigned i = 0; i < MANY; i++)
+    for (unsigned i = 0; i < COUNT; i++)
         expect_ok(tide_buffer_release(buffers, held[i]));
     watch(NULL, UINTPTR_MAX);
     pass(AGE / 4 + AGE / 8 + 1);
-    assert_in_range(offers, (size_t)MANY * (BYTES - 2 * PAGE + 1), (size_t)MANY * BYTES);
+    assert_in_range(offers, (size_t)COUNT * (BYTES - 2 * PAGE + 1), (size_t)COUNT * BYTES);
     assert_int_equal(locked, 0);
-    assert_int_equal(buffers->purge_visited, 2 * MANY); /* by two walks */
+    assert_int_equal(buffers->purge_visited, 2 * COUNT); /* by two walks */
     size_t once = offers;
     pass(AGE / 8);
     assert_int_equal(offers, once);
     pass(AGE / 8);
-    assert_in_range(gifts, (size_t)MANY * (BYTES - 2 * PAGE + 1), (size_t)MANY * BYTES);
+    assert_in_range(gifts, (size_t)COUNT * (BYTES - 2 * PAGE + 1), (size_t)COUNT * BYTES);
     watch(NULL, 0);
     expect_ok(tide_buffers_destroy(buffers));
 }
@@ -197,8 +197,18 @@ static void an_instance_has_its_own_way(void **state)
 
 /* ---- while pages go ------------------------------------------------------------------------- */
 
+enum { MANY = 10 };
+
 static tide_buffers *purged;
 static size_t trimmed;
+
+/* With so many buffers, all live. */
+static void make_purged(tide_buffer *held)
+{
+    purged = made(&(tide_buffers_options){.age_max = AGE});
+    for (unsigned i = 0; i < MANY; i++)
+        held[i] = acquired(purged, MEDIUM);
+}
 
 /* All but the one whose pages go just now are older. */
 static void trim_the_older(void *start)
@@ -211,11 +221,8 @@ static void trim_the_older(void *start)
 static void what_is_trimmed_meanwhile_is_not_looked_for(void **state)
 {
     (void)state;
-    enum { MANY = 10 };
     tide_buffer held[MANY];
-    purged = made(&(tide_buffers_options){.age_max = AGE});
-    for (unsigned i = 0; i < MANY; i++)
-        held[i] = acquired(purged, MEDIUM);
+    make_purged(held);
     expect_ok(tide_buffer_release_many(purged, held, MANY - 1));
     uint64_t now = tide_buffers_advance(AGE / 4); /* nothing is trimmed or purged by that */
     expect_ok(tide_buffer_release(purged, held[MANY - 1]));
@@ -332,11 +339,8 @@ static void destroy_meanwhile(void *start)
 static void who_destroys_the_instance_does_not_wait_for_all(void **state)
 {
     (void)state;
-    enum { MANY = 10 };
     tide_buffer held[MANY];
-    purged = made(&(tide_buffers_options){.age_max = AGE});
-    for (unsigned i = 0; i < MANY; i++)
-        held[i] = acquired(purged, MEDIUM);
+    make_purged(held);
     expect_ok(tide_buffer_release_many(purged, held, MANY));
     (void)tide_buffers_advance(AGE / 4);
     watch(NULL, UINTPTR_MAX);

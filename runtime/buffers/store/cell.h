@@ -67,9 +67,9 @@ TIDE_INLINE void tide_cell_push(const tide_buffers *buffers, tide_cell *cell, ui
 
 /* A cell's room begins with FIRST bytes, and doubles with each refill up to MAX bytes. So a thread
  * that only releases what others acquire keeps next to nothing from them. */
-enum { TIDE_CELL_BYTES_FIRST = 16 << 10, TIDE_CELL_BYTES_MAX = 2 << 20, TIDE_CELL_ROOM_MASK = 63 };
+enum { TIDE_CELL_BYTES_FIRST = 16 << 10, TIDE_CELL_BYTES_MAX = 2 << 20 };
 
-_Static_assert((int)TIDE_CELL_SLOTS <= (int)TIDE_CELL_ROOM_MASK, "a cell's room is of 6 bits");
+_Static_assert(TIDE_CELL_SLOTS < 1 << 6, "a cell's room is of 6 bits");
 
 /* Buffers of so many bytes in `all` bytes, as many as a cell may hold. */
 static inline unsigned tide_cell_room_in(size_t all, size_t bytes)
@@ -82,7 +82,7 @@ static inline unsigned tide_cell_room_in(size_t all, size_t bytes)
 static inline void tide_cell_set_up(tide_cell *cell, size_t bytes)
 {
     if (cell->room == 0)
-        cell->room = tide_cell_room_in(TIDE_CELL_BYTES_FIRST, bytes) & TIDE_CELL_ROOM_MASK;
+        cell->room = tide_cell_room_in(TIDE_CELL_BYTES_FIRST, bytes);
 }
 
 /* Its thread acquires, and the cell was too small. */
@@ -91,7 +91,7 @@ static inline void tide_cell_grow(tide_cell *cell, size_t bytes)
     unsigned most = tide_cell_room_in(TIDE_CELL_BYTES_MAX, bytes);
     unsigned twice = cell->room == 0 ? 1 : 2u * cell->room;
     most = most == 0 ? 1 : most;
-    cell->room = (twice < most ? twice : most) & TIDE_CELL_ROOM_MASK;
+    cell->room = twice < most ? twice : most;
     tide_assert(cell->room > 0 && cell->room <= TIDE_CELL_SLOTS);
 }
 

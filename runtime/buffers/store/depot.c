@@ -106,7 +106,9 @@ static tide_buffer_counts *depot_counts_of(tide_cell *cell, tide_depot_bucket *d
 static void depot_own_latest(const tide_buffers *buffers, const tide_cell *cell, unsigned count)
 {
     unsigned held = tide_cell_held(cell);
-    for (unsigned i = held - count; i < held && tide_buffers_owned(buffers); i++)
+    if (!tide_buffers_owned(buffers))
+        return;
+    for (unsigned i = held - count; i < held; i++)
         tide_cell_own(buffers, cell, tide_handle_at(buffers, cell->slots[i]));
 }
 
@@ -116,7 +118,7 @@ static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot
                               size_t bytes)
 {
     unsigned held = tide_cell_held(cell), credit = tide_cell_credit(cell);
-    unsigned count = cell->refilled ? cell->room : (cell->room + 1u) / 2;
+    unsigned count = cell->last == TIDE_CELL_REFILLED ? cell->room : (cell->room + 1u) / 2;
     count = count < cell->room - held ? count : cell->room - held;
     count = count < depot->cached ? count : depot->cached;
     unsigned first = count - tide_tray_count(depot, count);
@@ -128,8 +130,7 @@ static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot
     tide_cell_trust(cell, credit + count - idle);
     tide_cell_hold(cell, held + count);
     depot_own_latest(buffers, cell, count);
-    cell->refilled = true;
-    cell->spilled = false;
+    cell->last = TIDE_CELL_REFILLED;
 }
 
 /* The oldest half of a full cell, or three quarters if that was its last need, too, to the tray,
@@ -138,7 +139,8 @@ static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot
 static void depot_spill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
                              size_t bytes, bool plain)
 {
-    unsigned count = (cell->spilled ? 3u * cell->room + 3u : 2u * cell->room + 2u) / 4;
+    unsigned quarters = cell->last == TIDE_CELL_SPILLED ? 3 : 2;
+    unsigned count = (cell->room + 1u) * quarters / 4;
     tide_assert(tide_cell_held(cell) == cell->room && 0 < count && count <= cell->room);
     unsigned without = count - depot_take_permits(buffers, depot, bytes, count);
     tide_cell_trust(cell, tide_cell_credit(cell) - without);
@@ -148,8 +150,7 @@ static void depot_spill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_
         for (unsigned i = 0; i < count; i++)
             tide_depot_push(buffers, depot, cell->slots[i]);
     tide_cell_forget_oldest(cell, count);
-    cell->refilled = false;
-    cell->spilled = true;
+    cell->last = TIDE_CELL_SPILLED;
 }
 
 /* ---- from the other magazines ---------------------------------------------------------------- */

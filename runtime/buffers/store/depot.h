@@ -69,10 +69,6 @@ bool tide_depot_press(tide_device *device, const tide_hand_over *passing);
  * now. */
 void tide_depot_purge(tide_buffers *buffers, uint64_t now);
 
-/* Until the buffer's pages have been given back: by a thread that needs no lock for that, so the
- * mutex may be held. */
-void tide_depot_wait_for_purge(const tide_buffers *buffers, uint32_t slot);
-
 /* In the child of a fork: who did it is not there, or goes on and finds nothing. Mutex held. */
 void tide_depot_forget_purge(tide_buffers *buffers);
 

@@ -7,7 +7,6 @@
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/assert.h"
@@ -53,12 +52,10 @@ static bool fence_all_threads(void)
  * thread sleeps, which is hundreds of times as long as a processor keeps one. */
 static void fence_without_the_call(void)
 {
-    int cancel = tide_os_forbid_cancel();
     __atomic_store_n(&fence_lost, true, __ATOMIC_RELAXED);
     __atomic_store_n(&tide_fence_asymmetric, false, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-    tide_os_restore_cancel(cancel);
+    tide_os_nap();
 }
 
 void tide_fence_heavy(void)

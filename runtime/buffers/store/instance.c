@@ -3,8 +3,6 @@
 #define _GNU_SOURCE
 #include "runtime/buffers/store/instance.h"
 
-#include <time.h>
-
 #include "runtime/base/copy.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
@@ -99,16 +97,14 @@ void tide_buffers_visit(void (*visit)(tide_buffers *buffers, void *user), void *
 
 void tide_buffers_wait_for_visitors(tide_buffers *buffers)
 {
-    int cancel = tide_os_forbid_cancel(); /* sleeping is a point of cancellation */
     for (bool any = true; any;) {
         tide_registry_lock();
         tide_assert(buffers->ending);
         any = buffers->visitors != 0;
         tide_registry_unlock();
         if (any)
-            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+            tide_os_nap();
     }
-    tide_os_restore_cancel(cancel);
 }
 
 void tide_buffers_recount_visitors(void)

@@ -115,14 +115,16 @@ typedef struct tide_buffer_counts {
     uint64_t hits, releases, asked; /* asked: bytes, by hits and misses */
 } tide_buffer_counts;
 
+enum { TIDE_CELL_NEW, TIDE_CELL_REFILLED, TIDE_CELL_SPILLED };
+
 /* One thread's buffers of one bucket; two cache lines, of which the second is for many. */
 typedef struct tide_cell {
     uint32_t held;  /* buffers; atomic, as is `credit`: other threads look, to decide whether to */
     uint8_t credit; /* stop everybody. At least `held`                                           */
     uint8_t room : 6; /* most that it may hold now: grows with use. At least `credit`; 0: no acquire
                          came by the depot yet */
-    uint8_t refilled : 1, spilled : 1; /* what it needed the depot for the last time */
-    uint16_t seen; /* the last bits of its hits when the last round of use ended */
+    uint8_t last : 2; /* TIDE_CELL_...: what it needed the depot for the last time */
+    uint16_t seen;    /* the last bits of its hits when the last round of use ended */
     tide_buffer_counts counts;
     uint32_t slots[TIDE_CELL_SLOTS]; /* the latest last */
 } __attribute__((aligned(64))) tide_cell;
@@ -163,21 +165,22 @@ typedef struct tide_depot_bucket {
     tide_buffer_counts counts; /* of threads that have ended, or have no magazine */
 } tide_depot_bucket;
 
-/* Why a thread does not go the quickest way: somebody else is in all magazines, or will be; the
- * light fence alone will not do (runtime/buffers/store/fence.h), and never will again; a release
- * takes an exchange from now on, since somebody releases what another thread acquired. */
+/* Of an instance; why a thread does not go the quickest way. STOPPED: somebody else is in all
+ * magazines, or will be. FENCED: the light fence alone will not do
+ * (runtime/buffers/store/fence.h), and never will again. UNOWNED: a release takes an exchange from
+ * now on, since somebody releases what another thread acquired. */
 enum {
-    TIDE_STOPPED_NOW = 1,
-    TIDE_STOPPED_LIGHT = 2,
-    TIDE_STOPPED_KEEPS_OUT = TIDE_STOPPED_NOW | TIDE_STOPPED_LIGHT,
-    TIDE_STOPPED_UNOWNED = 4
+    TIDE_STATE_STOPPED = 1,
+    TIDE_STATE_FENCED = 2,
+    TIDE_STATE_KEEPS_OUT = TIDE_STATE_STOPPED | TIDE_STATE_FENCED,
+    TIDE_STATE_UNOWNED = 4
 };
 
 struct tide_buffers {
     /* What every acquire reads and none writes. */
     tide_magazine *places[TIDE_MAGAZINE_PLACES]; /* atomic: by a hash of their thread; never NULL.
                                                     First: their place is the hash's alone */
-    uint32_t stopped; /* TIDE_STOPPED_...; atomic, written with the mutex held */
+    uint32_t state; /* TIDE_STATE_...; atomic, written with the mutex held */
     tide_buffers_policy policy;
     uint64_t number;  /* of the instance: none had it before, of any copy of the library */
     const void *copy; /* of the library: &tide_copy_own of the one that made it */
@@ -257,14 +260,14 @@ static inline unsigned tide_buffer_key(uint32_t flags)
 
 static inline bool tide_buffers_stopped(const tide_buffers *buffers)
 {
-    return (buffers->stopped & TIDE_STOPPED_NOW) != 0;
+    return (buffers->state & TIDE_STATE_STOPPED) != 0;
 }
 
 /* Was each buffer that has an owner released by that thread so far? Never of one that is not
  * quick: there all exchange from the first. */
 static inline bool tide_buffers_owned(const tide_buffers *buffers)
 {
-    return (__atomic_load_n(&buffers->stopped, __ATOMIC_ACQUIRE) & TIDE_STOPPED_UNOWNED) == 0;
+    return (__atomic_load_n(&buffers->state, __ATOMIC_ACQUIRE) & TIDE_STATE_UNOWNED) == 0;
 }
 
 /* Does the host use such memory, too? Then it is handed out when work on it is over. */

@@ -6,7 +6,6 @@
 
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/base/copy.h"
 #include "runtime/base/os.h"
@@ -234,9 +233,7 @@ static void magazine_wait_while_busy(const tide_magazine *magazine)
 {
     for (unsigned tries = 0; __atomic_load_n(&magazine->busy, __ATOMIC_ACQUIRE) != 0; tries++) {
         if (tries > SPINS + YIELDS) {
-            int cancel = tide_os_forbid_cancel(); /* sleeping is a point of cancellation */
-            nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-            tide_os_restore_cancel(cancel);
+            tide_os_nap();
         } else if (tries > SPINS) {
             sched_yield();
         }
@@ -246,11 +243,10 @@ static void magazine_wait_while_busy(const tide_magazine *magazine)
 void tide_magazines_stop(tide_buffers *buffers)
 {
     tide_assert(!tide_buffers_stopped(buffers));
-    __atomic_store_n(&buffers->stopped, buffers->stopped | TIDE_STOPPED_NOW, __ATOMIC_RELAXED);
+    __atomic_store_n(&buffers->state, buffers->state | TIDE_STATE_STOPPED, __ATOMIC_RELAXED);
     tide_fence_heavy();
     if (!__atomic_load_n(&tide_fence_asymmetric, __ATOMIC_RELAXED)) /* or not any more */
-        __atomic_store_n(&buffers->stopped, buffers->stopped | TIDE_STOPPED_LIGHT,
-                         __ATOMIC_RELAXED);
+        __atomic_store_n(&buffers->state, buffers->state | TIDE_STATE_FENCED, __ATOMIC_RELAXED);
     for (const tide_magazine *m = buffers->magazines; m != NULL; m = m->next) {
         tide_assert(m->buffers == buffers);
         magazine_wait_while_busy(m);
@@ -260,7 +256,7 @@ void tide_magazines_stop(tide_buffers *buffers)
 void tide_magazines_resume(tide_buffers *buffers)
 {
     tide_assert(tide_buffers_stopped(buffers));
-    __atomic_store_n(&buffers->stopped, buffers->stopped & ~(uint32_t)TIDE_STOPPED_NOW,
+    __atomic_store_n(&buffers->state, buffers->state & ~(uint32_t)TIDE_STATE_STOPPED,
                      __ATOMIC_RELEASE);
 }
 

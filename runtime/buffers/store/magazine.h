@@ -93,20 +93,20 @@ TIDE_INLINE bool tide_magazine_enter(tide_magazine *magazine)
 {
     tide_assert(magazine->busy == 0); /* written by this thread only, which is not in it yet */
     tide_fence_light_store(&magazine->busy, 1);
-    uint32_t stopped = __atomic_load_n(&magazine->buffers->stopped, __ATOMIC_ACQUIRE);
-    if (TIDE_LIKELY((stopped & TIDE_STOPPED_NOW) == 0))
+    uint32_t state = __atomic_load_n(&magazine->buffers->state, __ATOMIC_ACQUIRE);
+    if (TIDE_LIKELY((state & TIDE_STATE_STOPPED) == 0))
         return true;
     __atomic_store_n(&magazine->busy, 0, __ATOMIC_RELEASE);
     return false;
 }
 
-/* The same, at the least cost. The thread is in it; the result, TIDE_STOPPED_..., says why it may
- * not be: with one of TIDE_STOPPED_KEEPS_OUT it leaves at once, and asks tide_magazine_enter. */
+/* The same, at the least cost. The thread is in it; the result, TIDE_STATE_..., says why it may
+ * not be: with one of TIDE_STATE_KEEPS_OUT it leaves at once, and asks tide_magazine_enter. */
 TIDE_INLINE uint32_t tide_magazine_enter_quick(const tide_buffers *buffers, tide_magazine *magazine)
 {
     tide_assert(magazine->busy == 0 && magazine->buffers == buffers && magazine->own != NULL);
     tide_fence_light_store_only(&magazine->busy, 1);
-    return __atomic_load_n(&buffers->stopped, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&buffers->state, __ATOMIC_ACQUIRE);
 }
 
 TIDE_INLINE void tide_magazine_leave(tide_magazine *magazine)

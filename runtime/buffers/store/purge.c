@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pages of what is cached for long go back to the system; the buffers stay
  * (runtime/buffers/store/instance.h, 8). */
-#define _GNU_SOURCE
-#include <time.h>
-
 #include "runtime/base/os.h"
 #include "runtime/buffers/store/depot.h"
 #include "runtime/buffers/store/tray.h"
@@ -90,18 +87,22 @@ static uint32_t purge_find(tide_buffers *buffers, uint64_t now)
 }
 
 /* Without the mutex: of a large buffer the system's call takes long. The buffer stays in its list
- * meanwhile. Who wants it out waits, and nobody else does. TIDE_NO_RECORD: others have waited for
- * the mutex, and get it. */
+ * meanwhile. Who wants it out waits with the mutex held, so here no lock may be needed. */
 static void purge_unlocked(tide_buffers *buffers, uint32_t slot, purge_step step, size_t bytes)
 {
-    tide_assert((slot == TIDE_NO_RECORD) == (step == PURGE_NOTHING));
     __atomic_store_n(&buffers->purge_at, slot, __ATOMIC_RELAXED);
     tide_lock_let_go(&buffers->mutex);
-    if (slot != TIDE_NO_RECORD)
-        purge_pages(tide_handle_at(buffers, slot), step, bytes);
-    else
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    tide_assert(!tide_lock_held_any());
+    purge_pages(tide_handle_at(buffers, slot), step, bytes);
     __atomic_store_n(&buffers->purge_at, TIDE_NO_RECORD, __ATOMIC_RELEASE);
+    tide_lock_take(&buffers->mutex);
+}
+
+/* Others have waited for the mutex while the list was walked: they get it. */
+static void purge_pause(tide_buffers *buffers)
+{
+    tide_lock_let_go(&buffers->mutex);
+    tide_os_nap();
     tide_lock_take(&buffers->mutex);
 }
 
@@ -121,14 +122,8 @@ static void purge_list(tide_buffers *buffers, uint64_t now, unsigned key, unsign
         if (slot != TIDE_NO_RECORD)
             purge_unlocked(buffers, slot, purge_step_due(buffers, now, slot), bytes);
         else if (buffers->purge_next != TIDE_NO_RECORD)
-            purge_unlocked(buffers, slot, PURGE_NOTHING, 0);
+            purge_pause(buffers);
     }
-}
-
-void tide_depot_wait_for_purge(const tide_buffers *buffers, uint32_t slot)
-{
-    while (__atomic_load_n(&buffers->purge_at, __ATOMIC_ACQUIRE) == slot)
-        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
 void tide_depot_forget_purge(tide_buffers *buffers)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "runtime/base/os.h"
-#include "runtime/buffers/store/depot.h"
 
 uint32_t tide_runs_find(const tide_depot_bucket *depot, uint64_t tick)
 {
@@ -95,11 +94,12 @@ void tide_runs_add(tide_buffers *buffers, tide_depot_bucket *depot, uint32_t slo
         runs_join(buffers, depot, run == TIDE_NO_RUN ? 0 : run, slot);
 }
 
-/* A buffer is to leave its list, of which pages may be given back just now. */
+/* A buffer is to leave its list, whose pages may be given back just now: by a thread that needs no
+ * lock for that (runtime/buffers/store/purge.c). */
 static void runs_evade_purge(tide_buffers *buffers, uint32_t slot)
 {
-    if (TIDE_UNLIKELY(__atomic_load_n(&buffers->purge_at, __ATOMIC_ACQUIRE) == slot))
-        tide_depot_wait_for_purge(buffers, slot);
+    while (TIDE_UNLIKELY(__atomic_load_n(&buffers->purge_at, __ATOMIC_ACQUIRE) == slot))
+        tide_os_nap();
     if (TIDE_UNLIKELY(buffers->purge_next == slot))
         buffers->purge_next = tide_handle_at(buffers, slot)->next;
 }
