@@ -15,7 +15,8 @@
 bool tide_document_begin(tide_document *document)
 {
     *document = (tide_document){0};
-    document->page = tide_os_faulted(1) ? NULL : open_memstream(&document->text, &document->length);
+    document->page =
+        tide_os_faulted(1) ? NULL : tide_memory_stream_open(&document->text, &document->length);
     if (document->page == NULL)
         return false;
     document->before = uselocale(newlocale(LC_ALL_MASK, "C", NULL)); /* which allocates nothing */

@@ -107,7 +107,7 @@ static tide_status stats_write_page(FILE *out)
 static bool stats_collect(double asked, char **text, size_t *length)
 {
     *text = NULL;
-    FILE *out = open_memstream(text, length);
+    FILE *out = tide_memory_stream_open(text, length);
     if (out == NULL)
         return false;
     tide_status status = asked == TIDE_STATS_JSON ? tide_facts_write(out) : stats_write_page(out);

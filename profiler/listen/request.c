@@ -56,7 +56,7 @@ static bool request_refuse_status(listen_client *client, tide_status status)
 static char *request_collect(tide_status (*write)(FILE *out), size_t *length, tide_status *status)
 {
     char *text = NULL;
-    FILE *out = open_memstream(&text, length);
+    FILE *out = tide_memory_stream_open(&text, length);
     *status = TIDE_ERROR_MEMORY;
     if (out == NULL)
         return NULL;
@@ -229,7 +229,7 @@ static bool request_explain(listen_client *client, const json_t *request)
     size_t length = 0;
     if (!request_read_site(json_object_get(request, "explain"), &order))
         return listen_request_refuse(client, "explain: a number or a name of a site", NULL);
-    FILE *out = open_memstream(&text, &length);
+    FILE *out = tide_memory_stream_open(&text, &length);
     tide_status status = out != NULL ? listen_host->write_spec(&order, out) : TIDE_ERROR_MEMORY;
     bool good = tide_memory_stream_close(out, &text) && status == TIDE_OK;
     bool sent = good

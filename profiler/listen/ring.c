@@ -25,7 +25,7 @@ void listen_ring_hear(const tide_event *event)
 {
     char *text = NULL;
     size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
+    FILE *out = tide_memory_stream_open(&text, &length);
     bool good = out != NULL && listen_host->write_event(out, event) == TIDE_OK;
     good = tide_memory_stream_close(out, &text) && good && length > 0;
     if (!good) {

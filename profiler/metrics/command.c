@@ -96,7 +96,7 @@ static int metrics_print(const metrics_job *job)
     tool_client_close(&client); /* its error stays */
     if (facts == NULL)
         return tool_client_complain(&client, code);
-    FILE *out = open_memstream(&text, &length);
+    FILE *out = tide_memory_stream_open(&text, &length);
     bool good = out != NULL &&
                 tide_metrics_of(out, facts, NULL,
                                 job->open_metrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS);

@@ -169,7 +169,7 @@ static enum MHD_Result serve_request(void *user, struct MHD_Connection *connecti
         *upload_size = 0; /* a body is read and forgotten */
         return MHD_YES;
     }
-    FILE *out = open_memstream(&bytes, &count);
+    FILE *out = tide_memory_stream_open(&bytes, &count);
     if (out == NULL)
         return MHD_NO;
     int status = serve_write(user, connection, path, method, out, &type);

@@ -37,7 +37,7 @@ static json_t *write_ask(tide_status *status)
     char *text = NULL;
     size_t bytes = 0;
     json_t *facts = NULL;
-    FILE *document = open_memstream(&text, &bytes);
+    FILE *document = tide_memory_stream_open(&text, &bytes);
     *status = document != NULL ? tide_facts_write(document) : TIDE_ERROR_MEMORY;
     if (!tide_memory_stream_close(document, &text) && *status == TIDE_OK)
         *status = TIDE_ERROR_MEMORY;
@@ -70,7 +70,7 @@ static char *write_text(tide_metrics_format format, size_t *length, tide_status 
 {
     char *text = NULL;
     int cancels;
-    FILE *page = open_memstream(&text, length);
+    FILE *page = tide_memory_stream_open(&text, length);
     *status = TIDE_ERROR_MEMORY;
     if (page == NULL)
         return NULL;

@@ -171,7 +171,7 @@ static char *profile_list_types(const json_t *site)
     char *text = NULL;
     size_t length;
     double all = tool_number(site, "uses");
-    FILE *out = open_memstream(&text, &length);
+    FILE *out = tide_memory_stream_open(&text, &length);
     if (out == NULL)
         return NULL;
     json_object_foreach((json_t *)json_object_get(site, "types"), name, uses)
