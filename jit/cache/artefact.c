@@ -71,18 +71,18 @@ static void artefact_lock(void)
 static void *artefact_symbol(void *handle, const char *name)
 {
     tide_assert(handle != NULL);
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     void *found = dlsym(handle, name);
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     return found;
 }
 
 static void artefact_close(void *handle)
 {
     tide_assert(handle != NULL);
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     dlclose(handle);
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
 }
 
 /* ---- checking ----------------------------------------------------------------------------- */
@@ -137,10 +137,10 @@ static bool artefact_attach(void *handle, char *error, size_t room)
 /* Loads, checks and attaches. NULL: one line in `error`, and nothing stays loaded. */
 static void *artefact_open_checked(const char *path, char *error, size_t room)
 {
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *why = handle == NULL ? dlerror() : NULL;
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     if (handle == NULL)
         snprintf(error, room, "artefact refused: %s", why != NULL ? why : path);
     else if (!artefact_check(handle, error, room) || !artefact_attach(handle, error, room)) {

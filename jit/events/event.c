@@ -178,13 +178,13 @@ void tide_events_tell(uint64_t round)
         next.event.round = round;
         next.event.name = next.name;
         next.event.detail = next.detail;
-        unsigned let_go = tide_outside_enter();
+        tide_outside outside = tide_outside_enter();
         if (event_is_written())
             tide_event_write_line(&next.event, stderr);
         event_tell_also(&next.event);
         if (function != NULL)
             function(&next.event, user); /* it may make a round, and so have later ones told */
-        tide_outside_leave(let_go);
+        tide_outside_leave(outside);
     }
 }
 

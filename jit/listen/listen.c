@@ -127,12 +127,12 @@ static const tide_listen_component *listen_find_linked(void)
 /* NULL with a line in `error`. It stays loaded. */
 static const tide_listen_component *listen_load_file(const char *path, char *error, size_t room)
 {
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const tide_listen_component *found = module != NULL ? dlsym(module, "tide_listen_table") : NULL;
     if (found == NULL)
         snprintf(error, room, "%.200s", dlerror());
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     return found;
 }
 

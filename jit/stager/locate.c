@@ -112,10 +112,10 @@ static const struct link_map *locate_own_module(void)
 {
     Dl_info info;
     struct link_map *map = NULL;
-    unsigned let_go = tide_outside_enter(); /* it takes the linker's lock */
+    tide_outside outside = tide_outside_enter(); /* it takes the linker's lock */
     int found =
         dladdr1((const void *)(uintptr_t)locate_own_module, &info, (void **)&map, RTLD_DL_LINKMAP);
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     return found != 0 ? map : NULL;
 }
 

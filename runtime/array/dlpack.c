@@ -169,9 +169,9 @@ static tide_array *dlpack_make_imported(tide_pool *pool, tide_dl_managed *manage
 static void dlpack_give_back(tide_dl_managed *managed)
 {
     if (managed->deleter != NULL) {
-        unsigned let_go = tide_outside_enter();
+        tide_outside outside = tide_outside_enter();
         managed->deleter(managed);
-        tide_outside_leave(let_go);
+        tide_outside_leave(outside);
     }
 }
 

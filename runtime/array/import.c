@@ -23,9 +23,9 @@ static void import_give_back(tide_pool *pool, tide_dl_managed *managed)
     if (managed->deleter == NULL)
         return;
     tide_shut was = tide_pool_shut(pool);
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     managed->deleter(managed);
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     tide_pool_open_again(pool, was);
 }
 
@@ -105,9 +105,9 @@ static void import_go(tide_device *device, tide_later *later)
     if (import->mark != NULL)
         device->methods->mark_drop(device, import->mark);
     if (import->managed->deleter != NULL) {
-        unsigned let_go = tide_outside_enter();
+        tide_outside outside = tide_outside_enter();
         import->managed->deleter(import->managed);
-        tide_outside_leave(let_go);
+        tide_outside_leave(outside);
     }
     tide_os_free(import);
 }

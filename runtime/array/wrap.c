@@ -116,9 +116,9 @@ static void wrap_refuse(const tide_array_source *source)
 {
     if (source->deleter == NULL)
         return;
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     source->deleter(source->data, source->context);
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
 }
 
 tide_array *tide_array_wrap(tide_pool *pool, const tide_array_source *source)

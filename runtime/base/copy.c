@@ -95,11 +95,9 @@ static bool copy_decide(void)
 {
     const char *why = NULL;
     if (!copy_is_in_program()) {
-        int cancel = tide_os_forbid_cancel();
-        unsigned let_go = tide_outside_enter();
+        tide_outside outside = tide_outside_enter();
         why = copy_pin();
-        tide_outside_leave(let_go);
-        tide_os_restore_cancel(cancel);
+        tide_outside_leave(outside);
     }
     copy_state next = why == NULL ? COPY_STAYS : COPY_GOES, before = COPY_UNDECIDED;
     bool first = __atomic_compare_exchange_n(&copy_now, &before, next, false, __ATOMIC_ACQ_REL,

@@ -27,11 +27,11 @@ int tide_linker_each_module(int (*visit)(struct dl_phdr_info *info, size_t size,
                                                 linker_after_fork};
     tide_assert(visit != NULL);
     tide_fork_register(TIDE_FORK_LINKER, &handlers);
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     tide_lock_take(&linker_lock);
     int found = dl_iterate_phdr(visit, user);
     tide_lock_let_go(&linker_lock);
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     return found;
 }
 

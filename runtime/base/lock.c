@@ -195,15 +195,18 @@ bool tide_lock_held_any(void)
 
 /* ---- code that is not ours ---------------------------------------------------------------- */
 
-unsigned tide_outside_enter(void)
+/* The round's lock has a state of its own to go back to: that is used up first, and noted last. */
+tide_outside tide_outside_enter(void)
 {
-    unsigned let_go = tide_outside_let_go != NULL ? tide_outside_let_go() : 0;
+    tide_outside outside = {.let_go = tide_outside_let_go != NULL ? tide_outside_let_go() : 0};
     lock_check_none("code that is not ours is called");
-    return let_go;
+    outside.cancel = tide_os_forbid_cancel();
+    return outside;
 }
 
-void tide_outside_leave(unsigned let_go)
+void tide_outside_leave(tide_outside outside)
 {
-    if (let_go != 0)
-        tide_outside_take_again(let_go);
+    tide_os_restore_cancel(outside.cancel);
+    if (outside.let_go != 0)
+        tide_outside_take_again(outside.let_go);
 }

@@ -10,7 +10,9 @@
  *     holds for each wait for a thread, but for one that needs no lock to be done
  *     (runtime/buffers/store/instance.h, 1 and 8).
  *  3. A thread that holds any is not cancelled, for nobody would let go of it: the first that is
- *     taken forbids cancellation, the last that is let go allows it again.
+ *     taken forbids cancellation, the last that is let go allows it again. Nor is a thread that is
+ *     in code which is not ours, a driver's included: what we have half done would stay so. The
+ *     library has no other points of cancellation.
  *
  * With asserts on, taking a lock asserts (1) and tide_outside_enter asserts (2); both name the
  * locks. */
@@ -63,9 +65,14 @@ bool tide_lock_held_any(void);
 /* ---- code that is not ours --------------------------------------------------------------- */
 
 /* Around each call of such code. A thread that does a round of learning lets go of the round's lock
- * meanwhile, though it keeps the round (jit/learn/round.h). `enter` returns what `leave` wants. */
-unsigned tide_outside_enter(void);
-void tide_outside_leave(unsigned let_go);
+ * meanwhile, though it keeps the round (jit/learn/round.h). `leave` wants what `enter` returns. */
+typedef struct tide_outside {
+    unsigned let_go; /* of the round */
+    int cancel;      /* tide_os_restore_cancel */
+} tide_outside;
+
+tide_outside tide_outside_enter(void);
+void tide_outside_leave(tide_outside outside);
 
 /* The round's part in this; NULL: none. Set by attaching. */
 extern unsigned (*tide_outside_let_go)(void);

@@ -73,8 +73,16 @@ void tide_os_write_error(const char *text, size_t bytes);
 int tide_os_forbid_cancel(void);
 void tide_os_restore_cancel(int state);
 
-/* Others run for a moment (50 µs). No point of cancellation, so what is half done stays so for no
- * longer than that. */
+/* A declaration: the thread is not cancelled in the rest of the block. */
+#define TIDE_UNCANCELLED                                                      \
+    __attribute__((cleanup(tide_os_end_uncancelled))) int tide_uncancelled_ = \
+        tide_os_forbid_cancel()
+static inline void tide_os_end_uncancelled(const int *state)
+{
+    tide_os_restore_cancel(*state);
+}
+
+/* Others run for a moment (50 µs). No point of cancellation. */
 void tide_os_nap(void);
 
 #endif

@@ -30,9 +30,9 @@ void tide_report_set_handler(tide_report_function function, void *user)
 /* False: the program wants no line on stderr. */
 static bool report_tell(tide_report_function function, tide_report_kind kind, const char *text)
 {
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     bool wanted = function(kind, text, __atomic_load_n(&report_target.user, __ATOMIC_RELAXED));
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     return wanted;
 }
 
@@ -103,9 +103,9 @@ tide_report_text tide_code_text(const void *code)
     tide_report_text words;
     Dl_info info;
     size_t from_symbol = 0, from_module = 0;
-    unsigned let_go = tide_outside_enter(); /* it takes the linker's lock */
+    tide_outside outside = tide_outside_enter(); /* it takes the linker's lock */
     bool known = dladdr(code, &info) != 0;
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     if (known)
         from_module = (size_t)((const char *)code - (const char *)info.dli_fbase);
     if (known && info.dli_sname != NULL)

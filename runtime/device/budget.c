@@ -140,9 +140,9 @@ bool tide_budget_ask(tide_device *device, size_t bytes, tide_shortage *shortage)
         return false;
     tide_device_count(&device->asked);
     budget_asking = true;
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     bool again = function(device, bytes, shortage->asked++, user);
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     budget_asking = false;
     return again;
 }

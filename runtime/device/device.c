@@ -163,9 +163,9 @@ static tide_device *device_count_or_list(const char *name)
 static bool device_open_listed(tide_device *device, const tide_backend *backend, unsigned ordinal)
 {
     tide_assert(device->opened == 0 && device->methods == NULL);
-    unsigned let_go = tide_outside_enter(); /* drivers load code */
+    tide_outside outside = tide_outside_enter(); /* drivers load code */
     tide_status status = backend->open(device, ordinal);
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     if (status != TIDE_OK)
         return false;
     tide_assert(device->methods != NULL && device->holds == 0);
@@ -256,12 +256,12 @@ static void device_let_go(tide_device *device)
 {
     tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
     tide_assert(device->methods != NULL && device != &tide_device_host);
-    unsigned let_go = tide_outside_enter(); /* drivers unload code */
+    tide_outside outside = tide_outside_enter(); /* drivers unload code */
     if (tide_hooks_policy.close != NULL)
         tide_hooks_policy.close(device);
     device->methods->close(device);
     device->context = device->stream = device->service = NULL;
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
 }
 
 /* What was put off goes if it can. Held meanwhile, but only then: others would be refused to close

@@ -96,9 +96,9 @@ static bool limit_ask_once(size_t bytes)
         return false;
     __atomic_fetch_add(&limit_asked, 1, __ATOMIC_RELAXED);
     limit_asking = true;
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     bool again = function(__atomic_load_n(&limit_held, __ATOMIC_RELAXED), bytes, user);
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     limit_asking = false;
     return again;
 }

@@ -32,9 +32,9 @@ static inline void tide_pool_tell(tide_pool *pool, tide_pool_happening happening
                                    .line = place.line,
                                    .caller = known ? NULL : (const void *)place.function};
     tide_shut was = tide_pool_shut(pool);
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     core->hook(&event, core->user);
-    tide_outside_leave(let_go);
+    tide_outside_leave(outside);
     tide_pool_open_again(pool, was);
 }
 

@@ -58,10 +58,8 @@ void tide_handle_give(tide_buffers *buffers, uint32_t slot)
 void tide_handle_tell(const tide_buffers *buffers, tide_buffer_event *event)
 {
     tide_assert(buffers->hook != NULL && (uint32_t)event->slot < TIDE_BUFFER_MAX);
-    int cancel = tide_os_forbid_cancel();
-    unsigned let_go = tide_outside_enter();
+    tide_outside outside = tide_outside_enter();
     event->buffers = (tide_buffers *)(uintptr_t)buffers;
     buffers->hook(event, buffers->user);
-    tide_outside_leave(let_go);
-    tide_os_restore_cancel(cancel);
+    tide_outside_leave(outside);
 }

@@ -10,6 +10,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
+#include "runtime/base/os.h"
 #include "runtime/device/cuda/cuda.h"
 
 tide_cu_driver tide_cu;
@@ -34,20 +35,22 @@ void tide_cuda_driver_set(const char *path)
 
 /* ---- exit --------------------------------------------------------------------------------- */
 
-bool tide_cuda_begin(void)
+bool tide_cuda_begin(int *cancel)
 {
+    *cancel = tide_os_forbid_cancel();
     __atomic_fetch_add(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
     if (TIDE_LIKELY(__atomic_load_n(&cuda_closed, __ATOMIC_SEQ_CST) == CUDA_OPEN))
         return true;
-    tide_cuda_end();
+    tide_cuda_end(*cancel);
     return false;
 }
 
-void tide_cuda_end(void)
+void tide_cuda_end(int cancel)
 {
     uint32_t before = __atomic_fetch_sub(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
     tide_assert(before > 0);
     (void)before;
+    tide_os_restore_cancel(cancel);
 }
 
 /* Registered after the driver's own handlers, so it runs before them. Threads that are in a call
@@ -180,11 +183,12 @@ static bool cuda_is_for_good(tide_cu_result result)
 tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_result result)
 {
     const char *name = NULL, *words = NULL;
+    int cancel;
     tide_assert(result != TIDE_CU_SUCCESS);
-    if (tide_cuda_begin()) {
+    if (tide_cuda_begin(&cancel)) {
         (void)tide_cu.cuGetErrorName(result, &name);
         (void)tide_cu.cuGetErrorString(result, &words);
-        tide_cuda_end();
+        tide_cuda_end(cancel);
     }
     name = name != NULL ? name : "unknown";
     words = words != NULL ? words : "no words";
@@ -229,32 +233,31 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
 {
     tide_cu_context wanted = tide_cuda_of(device)->context, current = NULL;
     tide_assert(cuda_loaded);
-    *entered = TIDE_CUDA_WAS_CURRENT;
-    if (TIDE_UNLIKELY(!tide_cuda_begin()))
+    entered->pushed = false;
+    if (TIDE_UNLIKELY(!tide_cuda_begin(&entered->cancel)))
         return tide_cuda_forked() ? tide_device_lose(device, device->name, cuda_words_forked)
                                   : tide_cuda_refuse(device->name);
     if (TIDE_UNLIKELY(cuda_was_reset(tide_cuda_of(device)))) {
-        tide_cuda_end();
+        tide_cuda_end(entered->cancel);
         return tide_device_lose(device, device->name, "it was reset, and all its memory is gone");
     }
     if (tide_cu.cuCtxGetCurrent(&current) == TIDE_CU_SUCCESS && current == wanted)
         return TIDE_OK;
     tide_cu_result result = tide_cu.cuCtxPushCurrent(wanted);
     if (result == TIDE_CU_SUCCESS) {
-        *entered = TIDE_CUDA_PUSHED;
+        entered->pushed = true;
         return TIDE_OK;
     }
-    tide_cuda_end();
+    tide_cuda_end(entered->cancel);
     return tide_cuda_fail(device, "cuCtxPushCurrent", result);
 }
 
 void tide_cuda_leave(tide_cuda_entered entered)
 {
     tide_cu_context popped = NULL;
-    tide_assert(entered == TIDE_CUDA_WAS_CURRENT || entered == TIDE_CUDA_PUSHED);
-    if (entered == TIDE_CUDA_PUSHED)
+    if (entered.pushed)
         (void)tide_cu.cuCtxPopCurrent(&popped);
-    tide_cuda_end();
+    tide_cuda_end(entered.cancel);
 }
 
 /* ---- captures ----------------------------------------------------------------------------- */

@@ -54,6 +54,7 @@ static tide_cl_program opencl_build_program(tide_opencl_device *device, const ch
 
 void *tide_opencl_module(tide_device *base, const void *code, size_t bytes, const char *options)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(code != NULL && bytes > 0);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
@@ -72,6 +73,7 @@ void *tide_opencl_module(tide_device *base, const void *code, size_t bytes, cons
 
 void tide_opencl_module_drop(tide_device *base, void *handle)
 {
+    TIDE_UNCANCELLED;
     module *gone = handle;
     tide_assert(gone != NULL && gone->program != NULL);
     tide_assert(gone->count == 0 || gone->kernels != NULL);
@@ -86,6 +88,7 @@ void tide_opencl_module_drop(tide_device *base, void *handle)
 
 void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     module *from = handle;
     tide_assert(from != NULL && from->program != NULL && name != NULL);
@@ -206,6 +209,7 @@ static tide_status opencl_queue_launch(tide_opencl_device *device, void *stream,
 tide_status tide_opencl_launch(tide_device *base, void *stream, void *kernel, size_t groups,
                                size_t group, const tide_argument *arguments, size_t count)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(kernel != NULL && groups > 0 && group > 0);
     tide_assert(count <= UINT32_MAX && (count == 0 || arguments != NULL));

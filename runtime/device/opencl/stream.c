@@ -143,6 +143,7 @@ void tide_opencl_streams_end(tide_opencl_device *device)
 /* Flushes the queue, because another queue may wait for the mark and nobody else would start it. */
 void *tide_opencl_mark(tide_device *base, void *stream)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     tide_cl_event event = NULL;
@@ -159,6 +160,7 @@ void *tide_opencl_mark(tide_device *base, void *stream)
 
 tide_status tide_opencl_order(tide_device *base, void *before, void *after)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, after);
     if (queue == tide_opencl_queue(device, before))
@@ -175,6 +177,7 @@ tide_status tide_opencl_order(tide_device *base, void *before, void *after)
 
 tide_status tide_opencl_wait(tide_device *base, void *stream)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     tide_device_count(&base->waits);
@@ -203,6 +206,7 @@ static tide_cl_queue opencl_hold_queue_before(tide_opencl_device *device, size_t
  * twice, and not never. */
 tide_status tide_opencl_wait_all(tide_device *base)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_status status = tide_opencl_wait(base, NULL);
     tide_cl_queue queue;
@@ -217,6 +221,7 @@ tide_status tide_opencl_wait_all(tide_device *base)
 /* An event that failed has passed as well. */
 bool tide_opencl_mark_done(tide_device *base, void *mark)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     int32_t status = TIDE_CL_COMPLETE;
     tide_assert(mark != NULL);
@@ -229,6 +234,7 @@ bool tide_opencl_mark_done(tide_device *base, void *mark)
 
 tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
@@ -239,6 +245,7 @@ tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
 
 tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
@@ -251,6 +258,7 @@ tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
 
 void tide_opencl_mark_drop(tide_device *base, void *mark)
 {
+    TIDE_UNCANCELLED;
     tide_assert(mark != NULL);
     if (tide_opencl_alive(tide_opencl_of(base)))
         (void)tide_opencl.clReleaseEvent(mark);

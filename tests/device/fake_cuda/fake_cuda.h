@@ -35,6 +35,9 @@ unsigned fake_failures(void); /* that have happened since */
 void fake_hold_up(const char *entry);
 unsigned fake_held_up(void);
 
+/* Each call of the driver is a point of cancellation from now on, or none is. */
+void fake_cancel(bool points);
+
 /* Calls since the last reset or fake_count_anew; NULL: of all entry points. */
 unsigned fake_calls(const char *entry);
 void fake_count_anew(void);
