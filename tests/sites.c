@@ -119,6 +119,42 @@ static void the_list_holds_each_site_once(void **state)
     assert_int_equal(count, 3);
 }
 
+static tide_buffers *of_visitor;
+
+static void expect_kept_out(tide_status status, const char *call)
+{
+    assert_int_equal(status, TIDE_ERROR_STATE);
+    assert_non_null(strstr(tide_error_message(), call));
+    assert_non_null(strstr(tide_error_message(), "called by a visitor of sites"));
+}
+
+static bool try_what_waits(tide_site *site, void *user)
+{
+    (void)site;
+    expect_kept_out(tide_step(), "tide_step");
+    expect_kept_out(tide_settle(1), "tide_settle");
+    expect_kept_out(tide_keeper_stop(), "tide_keeper_stop");
+    expect_kept_out(tide_listen(NULL), "tide_listen");
+    expect_kept_out(tide_listen_end(), "tide_listen_end");
+    expect_kept_out(tide_buffers_destroy(of_visitor), "tide_buffers_destroy");
+    assert_null(tide_device_open("cuda:0"));
+    expect_kept_out(tide_error_status(), "tide_device_open");
+    expect_ok(tide_device_close(tide_device_open("host"))); /* nothing to wait for */
+    *(bool *)user = true;
+    return false;
+}
+
+/* It has the registry, which those may want for whom the call would wait. */
+static void what_waits_is_refused_to_a_visitor(void **state)
+{
+    (void)state;
+    bool tried = false;
+    of_visitor = tide_buffers_create(NULL, NULL);
+    tide_site_each(try_what_waits, &tried);
+    assert_true(tried);
+    expect_ok(tide_buffers_destroy(of_visitor));
+}
+
 /* ---- registered by name ---- */
 
 static void a_name_registered_twice_is_one_site(void **state)
@@ -329,6 +365,7 @@ int main(void)
         cmocka_unit_test(a_scope_of_c_is_known_before_it_is_entered),
         cmocka_unit_test(a_site_knows_where_it_stands),
         cmocka_unit_test(the_list_holds_each_site_once),
+        cmocka_unit_test(what_waits_is_refused_to_a_visitor),
         cmocka_unit_test(a_name_registered_twice_is_one_site),
         cmocka_unit_test(a_site_is_found_by_name_and_kind),
         cmocka_unit_test(a_site_without_a_name_is_refused),

@@ -297,8 +297,7 @@ tide_status tide_keeper_stop(void)
     tide_keeper_prepare();
     if (tide_round_held())
         return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a listener to events");
-    if (tide_registry_held())
-        return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a visitor of sites");
+    TIDE_FORWARD(tide_registry_admit("tide_keeper_stop"));
     tide_lock_take(&keeper_lock);
     keeper.refused = true;
     keeper.ordered = false;

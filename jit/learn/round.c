@@ -496,17 +496,10 @@ void tide_round_run_without_thread(void)
     tide_round_end_at_once();
 }
 
-/* A visitor of sites has the registry, which comes after the lock of the round. */
-static tide_status round_admit(const char *call)
-{
-    return tide_registry_held() ? tide_fail(TIDE_ERROR_STATE, call, "called by a visitor of sites")
-                                : TIDE_OK;
-}
-
 tide_status tide_step(void)
 {
     tide_attach();
-    TIDE_FORWARD(round_admit("tide_step"));
+    TIDE_FORWARD(tide_registry_admit("tide_step")); /* which comes after the round's lock */
     round_request_memory();
     tide_round_run(0);
     return TIDE_OK;
@@ -525,7 +518,7 @@ tide_status tide_settle(int timeout_ms)
 {
     double started = round_now_ms();
     tide_attach();
-    TIDE_FORWARD(round_admit("tide_settle"));
+    TIDE_FORWARD(tide_registry_admit("tide_settle"));
     if (round_own.deep > 0 && !round_own.listening)
         return tide_fail(TIDE_ERROR_STATE, "tide_settle",
                          "called by code that this thread's own round loads: it cannot end before");

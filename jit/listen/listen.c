@@ -280,9 +280,7 @@ static tide_status listen_check_caller(const char *call)
 {
     if (tide_round_held())
         return tide_fail(TIDE_ERROR_STATE, call, "called by a listener to events");
-    if (tide_registry_held())
-        return tide_fail(TIDE_ERROR_STATE, call, "called by a visitor of sites");
-    return TIDE_OK;
+    return tide_registry_admit(call);
 }
 
 /* Locked: a fork copies it whole. */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/lock.h"
 
@@ -48,4 +49,10 @@ void tide_registry_unlock(void)
 bool tide_registry_held(void)
 {
     return registry_times_held > 0;
+}
+
+tide_status tide_registry_admit(const char *call)
+{
+    return tide_registry_held() ? tide_fail(TIDE_ERROR_STATE, call, "called by a visitor of sites")
+                                : TIDE_OK;
 }

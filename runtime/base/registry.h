@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include <tidepool/status.h>
+
 void tide_registry_lock(void);
 void tide_registry_unlock(void);
 
@@ -17,5 +19,9 @@ bool tide_registry_try_lock(void);
  * of modules under a lock of its own, while these take the registry; nor may it wait for a
  * thread. */
 bool tide_registry_held(void);
+
+/* Refuses a call that must not be made then: TIDE_ERROR_STATE. Only a visitor of sites has it where
+ * the program runs. */
+tide_status tide_registry_admit(const char *call);
 
 #endif

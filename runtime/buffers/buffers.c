@@ -362,6 +362,7 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
     if (buffers == NULL)
         return TIDE_OK;
     TIDE_FORWARD(tide_buffers_of_ours(buffers, "tide_buffers_destroy"));
+    TIDE_FORWARD(tide_registry_admit("tide_buffers_destroy")); /* it may have to wait for threads */
     bool last = false;
     tide_status status = buffers_let_go(buffers, &last);
     if (status == TIDE_ERROR_STATE && tide_later_settle(buffers->device))

@@ -214,6 +214,8 @@ tide_device *tide_device_open(const char *name)
     tide_attach(); /* adds the backends; policy may name another driver */
     if (strcmp(name, tide_device_host.name) == 0)
         return &tide_device_host;
+    if (tide_registry_admit(call) != TIDE_OK) /* others open devices, too, and want the registry */
+        return NULL;
     for (size_t i = 0; i < device_backend_count; i++) {
         int ordinal = device_ordinal_of(name, device_backends[i].prefix);
         if (ordinal >= 0)
@@ -284,6 +286,7 @@ tide_status tide_device_close(tide_device *device)
 {
     if (device == NULL || device == &tide_device_host)
         return TIDE_OK;
+    TIDE_FORWARD(tide_registry_admit("tide_device_close"));
     device_settle(device);
     device_begin_change();
     tide_registry_lock();

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 
 static _Thread_local bool later_inside; /* this thread is inside of a settle */
@@ -65,12 +66,13 @@ bool tide_later_settle(tide_device *device)
 
 /* What they do once the device is idle is short, but they may have lost their processors. Functions
  * of the program run in it, too, which may wait for the caller: so not for ever, but for some
- * seconds. */
+ * seconds. On a lost device nothing comes of it; in the child of a fork, where every device is lost,
+ * they are not there either. */
 static void later_wait_for_others(const tide_device *device)
 {
     enum { YIELDS = 100, NAPS_MAX = 50000 };
     for (unsigned i = 0; i < YIELDS + NAPS_MAX; i++) {
-        if (__atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) == 0)
+        if (__atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) == 0 || tide_device_lost(device))
             break;
         if (i < YIELDS)
             sched_yield();
@@ -80,10 +82,12 @@ static void later_wait_for_others(const tide_device *device)
 }
 
 /* They wait for the device, and so does the caller. A thread that is inside of a function of the
- * program which it called there does not wait for itself. */
+ * program which it called there does not wait for itself; nor does one wait that has a lock, as a
+ * visitor of sites has the registry's, which they may want. */
 bool tide_later_others(tide_device *device, uint32_t seen)
 {
-    if (!later_inside && __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 &&
+    if (!later_inside && !tide_lock_held_any() &&
+        __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 &&
         device->methods->wait_all(device) != TIDE_ERROR_STATE)
         later_wait_for_others(device);
     return __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST) != seen;

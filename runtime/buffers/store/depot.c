@@ -134,8 +134,8 @@ static void depot_refill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot
 }
 
 /* The oldest half of a full cell, or three quarters if that was its last need, too, to the tray,
- * or, unless they are plain, to the list. (Of a cell with room for up to three that is all.) They
- * take their permits along if there are no others. */
+ * or, unless they are plain, to the list. (Three quarters of a cell with room for up to three are
+ * all.) They take their permits along if there are no others. */
 static void depot_spill_cell(tide_buffers *buffers, tide_cell *cell, tide_depot_bucket *depot,
                              size_t bytes, bool plain)
 {

@@ -15,16 +15,16 @@
  * Who may do what, and why counters are exact:
  *
  *  1. A magazine's thread uses it between tide_magazine_enter and _leave: it says that it is
- *     busy, passes a light fence, and goes on if nobody has said `stopped`. Whoever says `stopped`
- *     holds the mutex, then passes the heavy fence and waits until no magazine is busy. One of the
- *     two sees the other (runtime/buffers/store/fence.h). So while `stopped` is set only the thread
- *     that set it is in a magazine. It sees what each magazine's thread wrote before, by the
- *     release of `busy`. The magazine's thread sees what was written meanwhile, by the release of
- *     `stopped`. Once it has cells of the instance's own key, the thread's magazine stands in a
+ *     busy, passes a light fence, and goes on if the instance's state is not STOPPED. Whoever sets
+ *     STOPPED holds the mutex, then passes the heavy fence and waits until no magazine is busy. One
+ *     of the two sees the other (runtime/buffers/store/fence.h). So while it is STOPPED only the
+ *     thread that set that is in a magazine. It sees what each magazine's thread wrote before, by
+ *     the release of `busy`. The magazine's thread sees what was written meanwhile, by the release
+ *     of the state. Once it has cells of the instance's own key, the thread's magazine stands in a
  *     place of the instance, by a hash of the thread. Before that, or where two threads have one
  *     place, it is found through the thread (runtime/buffers/store/magazine.h).
- *  2. A thread that finds `stopped` takes the mutex instead, and works on its magazine under
- *     that: who says `stopped` holds it, so the two exclude each other.
+ *  2. A thread that finds it STOPPED takes the mutex instead, and works on its magazine under
+ *     that: who sets STOPPED holds it, so the two exclude each other.
  *  3. Each counter is one thread's, in its cells, or the depot's, under the mutex. Added up while
  *     stopped they are one moment of all: live = acquires - releases, bucket by bucket.
  *  4. A cached buffer belongs to the cell, tray or list that it stands in, a live one to its
@@ -39,8 +39,8 @@
  *     is live. What a thread without cells acquired, and what is of another key than the
  *     instance's, has no owner: whoever releases it exchanges, and ends nothing by that. What a
  *     thread that has ended left live is still owned by its cell: who releases it ends the
- *     ownership. (Where that cell lay, another thread may get the same one. To that thread it is as
- *     if it had acquired the buffer itself.)
+ *     ownership. (Where that cell lay, another thread may get one, which is of the same bucket then.
+ *     To that thread it is as if it had acquired the buffer itself.)
  *  5. The winner marks the stream of the last use before anybody can see the buffer again. The
  *     next use is ordered by that mark.
  *  6. A miss looks in its own cell, the depot's tray and list, then, stopped, in all cells; if
@@ -130,6 +130,11 @@ typedef struct tide_cell {
 } __attribute__((aligned(64))) tide_cell;
 
 _Static_assert(sizeof(tide_cell) == 128, "no other thread writes in the cache lines of a cell");
+
+/* Where the cells of a thread begin, so that the place of a cell tells its bucket (4, above). */
+enum { TIDE_CELLS_ALIGN = 32768 };
+
+_Static_assert(TIDE_BUCKETS * sizeof(tide_cell) <= TIDE_CELLS_ALIGN, "they lie within one multiple");
 
 typedef struct tide_magazine {
     uint32_t busy;    /* atomic: its thread is in it                                            */

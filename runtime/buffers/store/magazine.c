@@ -212,7 +212,7 @@ bool tide_cells_make(tide_magazine *magazine, unsigned at)
     tide_assert(at < TIDE_BUFFER_KEYS);
     if (magazine->cells[at] != NULL)
         return true;
-    tide_cell *cells = tide_os_aligned(TIDE_BUCKETS * sizeof *cells, sizeof *cells);
+    tide_cell *cells = tide_os_aligned(TIDE_BUCKETS * sizeof *cells, TIDE_CELLS_ALIGN);
     if (cells == NULL)
         return false;
     memset(cells, 0, TIDE_BUCKETS * sizeof *cells);
