@@ -165,7 +165,7 @@ static void used_often_they_are_all_compiled(void **state)
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     expect_ok(tide_tune_set("learn", 1));
     struct tally tally = {0};
-    for (int i = 0; i < 10 && (i == 0 || tally.compiled < tally.sites); i++) {
+    for (int i = 0; i < 500 && (i == 0 || tally.compiled < tally.sites); i++) {
         expect_ok(tide_settle(60000));
         use_all(pool);
         tally = count_sites(false);

@@ -162,9 +162,12 @@ static void pin_compiled(const form *f, tide_pool *pool)
     assert_false(info_of(f).observed);
 }
 
+/* While others are compiled, which lasts as many rounds as it likes, a site may be found idle: its
+ * next window then opens some hundred rounds later. */
 static void compile(const form *table, tide_pool *pool)
 {
-    for (int i = 0; i < 10 && compile_some(table, pool); i++)
+    enum { MOST = 500 };
+    for (int i = 0; i < MOST && compile_some(table, pool); i++)
         continue;
     EACH_COMPILED(f, table)
     pin_compiled(f, pool);

@@ -433,7 +433,7 @@ static void have_it_compiled(tide_generic *generic)
 {
     struct call call = {0, 0};
     expect_ok(tide_tune_set("learn", 1));
-    for (int i = 0; i < 10 && info_of_learned().tier != TIDE_TIER_COMPILED; i++) {
+    for (int i = 0; i < 500 && info_of_learned().tier != TIDE_TIER_COMPILED; i++) {
         call_often(generic, &call);
         expect_ok(tide_settle(60000));
     }

@@ -664,7 +664,7 @@ static void learn_in_child(unsigned number)
         .site = tide_site_register(name), .pool = learning_pool, .count = 1, .types = {TIDE_F64}};
     CHILD_MUST(u.site != NULL);
     CHILD_MUST(!tide_keeper_running());
-    for (unsigned i = 0; i < 40 && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
+    for (unsigned i = 0; i < 500 && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
         for (unsigned j = 0; j < 100; j++)
             CHILD_MUST(use_once(&u));
         CHILD_MUST(tide_settle(PATIENCE_MS) == TIDE_OK);

@@ -59,7 +59,7 @@ static void keys_are_learned_the_most_frequent_first(void **state)
     static const unsigned times[] = {1, 4, 2};
     use u = use_keys("keys: learned", keys, 3);
     set("window_calls", 350);
-    for (unsigned i = 0; i < 20 && tier_of(u.site) != TIDE_TIER_COMPILED; i++)
+    for (unsigned i = 0; i < 500 && tier_of(u.site) != TIDE_TIER_COMPILED; i++)
         use_in_turn(&u, keys, times, 3);
     expect_key_guards(u.site, order, 3);
     for (unsigned i = 0; i < 3; i++) {

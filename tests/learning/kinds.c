@@ -370,7 +370,7 @@ static void sixteen_types_get_guards_in_the_order_of_their_frequency(void **stat
         char name[64];
         snprintf(name, sizeof name, "kinds: sixteen of %s", tide_kind_name(kind));
         use u = use_of(name, kind, learning_pool, 1, types[0]);
-        for (unsigned i = 0; i < 20 && tier_of(u.site) != TIDE_TIER_COMPILED; i++)
+        for (unsigned i = 0; i < 500 && tier_of(u.site) != TIDE_TIER_COMPILED; i++)
             use_unevenly(&u, types, 700);
         tide_site_information info = info_of(u.site);
         assert_int_equal(info.tier, TIDE_TIER_COMPILED);
