@@ -12,13 +12,12 @@
 typedef struct tide_shut {
     uintptr_t copy;
     uint64_t saved;
-    int cancel; /* the thread cannot be cancelled meanwhile */
 } tide_shut;
 
 static inline tide_shut tide_pool_shut(tide_pool *pool)
 {
     tide_assert(!pool->core->shut);
-    tide_shut was = {.copy = pool->copy, .saved = pool->saved, .cancel = tide_os_forbid_cancel()};
+    tide_shut was = {.copy = pool->copy, .saved = pool->saved};
     pool->core->shut = true;
     pool->core->shut_by = tide_os_thread_number();
     __atomic_store_n(&pool->copy, tide_pool_copy(true), __ATOMIC_RELAXED);
@@ -35,7 +34,6 @@ static inline void tide_pool_open_again(tide_pool *pool, tide_shut was)
     __atomic_store_n(&pool->copy, was.copy, __ATOMIC_RELAXED);
     pool->core->shut = false;
     tide_log_reopen(pool);
-    tide_os_restore_cancel(was.cancel);
 }
 
 /* The function never came back: it ended the thread, or its thread is not there in the child of a
