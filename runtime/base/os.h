@@ -74,8 +74,8 @@ int tide_os_forbid_cancel(void);
 void tide_os_restore_cancel(int state);
 
 /* A declaration: the thread is not cancelled in the rest of the block. */
-#define TIDE_UNCANCELLED                                                      \
-    __attribute__((cleanup(tide_os_end_uncancelled))) int tide_uncancelled_ = \
+#define TIDE_UNCANCELLED                                                              \
+    __attribute__((cleanup(tide_os_end_uncancelled), unused)) int tide_uncancelled_ = \
         tide_os_forbid_cancel()
 static inline void tide_os_end_uncancelled(const int *state)
 {
