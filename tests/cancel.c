@@ -2,6 +2,7 @@
 /* Threads that are cancelled inside the library. Each operation is called by a thread with a
  * request to cancel it pending, so it ends at the first point of cancellation, if there is one.
  * None may be: what the operation holds, or has half done, would stay so. */
+#define _GNU_SOURCE
 #include "forms.h"
 
 #include <pthread.h>
@@ -16,6 +17,7 @@
 static tide_pool *pool;
 static tide_buffers *buffers;
 static double *array;
+static FILE *nowhere; /* without a buffer, so each part of a page is written by the system */
 
 static void do_trim(void)
 {
@@ -95,6 +97,28 @@ static void do_report(void)
     tide_os_write_error("tidepool: a report\n", 19);
 }
 
+static void do_print(void)
+{
+    (void)tide_pool_print(pool, nowhere);
+    (void)tide_buffers_print(buffers, nowhere);
+}
+
+static void do_print_profile(void)
+{
+    (void)tide_profile_print(nowhere);
+    (void)tide_profile_write(nowhere);
+}
+
+static void do_write_facts(void)
+{
+    (void)tide_facts_write(nowhere);
+}
+
+static void do_write_event(void)
+{
+    (void)tide_event_write(nowhere, &(tide_event){.name = "a site", .detail = "", .reason = ""});
+}
+
 static const struct {
     const char *name;
     void (*function)(void);
@@ -112,6 +136,10 @@ static const struct {
     {"tide_device_open", do_open_device},
     {"tide_profile_save", do_save},
     {"a report", do_report},
+    {"tide_pool_print", do_print},
+    {"tide_profile_print", do_print_profile},
+    {"tide_facts_write", do_write_facts},
+    {"tide_event_write", do_write_event},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -180,7 +208,10 @@ static void no_operation_is_a_point_of_cancellation(void **state)
     enum { SECONDS = 60 };
     signal(SIGALRM, bark);
     buffers = tide_buffers_create(NULL, NULL);
+    nowhere = fopen("/dev/null", "w");
     assert_non_null(buffers);
+    assert_non_null(nowhere);
+    setvbuf(nowhere, NULL, _IONBF, 0);
     for (unsigned i = 0; i < OPERATIONS; i++) {
         pthread_t thread;
         void *result = NULL;
@@ -197,12 +228,89 @@ static void no_operation_is_a_point_of_cancellation(void **state)
         do_all();
     }
     alarm(0);
+    fclose(nowhere);
     expect_ok(tide_buffers_destroy(buffers));
+}
+
+/* ---- the beginning and the end -------------------------------------------------------------- */
+
+/* What this process writes to standard error goes there. */
+static FILE *catch_errors(void)
+{
+    FILE *caught = tmpfile();
+    CHILD_MUST(caught != NULL && dup2(fileno(caught), STDERR_FILENO) == STDERR_FILENO);
+    return caught;
+}
+
+static bool has_caught(FILE *caught, const char *words)
+{
+    static char text[1 << 16];
+    rewind(caught);
+    text[fread(text, 1, sizeof text - 1, caught)] = '\0';
+    return strstr(text, words) != NULL;
+}
+
+__attribute__((no_sanitize_address)) static void *make_first_pool(void *unused)
+{
+    (void)unused;
+    pthread_cancel(pthread_self());
+    tide_pool *first = tide_pool_create(NULL);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    came_through = tide_pool_destroy(first) == TIDE_OK;
+    return NULL;
+}
+
+/* It reads what the environment says, and complains of it. */
+static void the_first_call_is_no_point_of_cancellation(void **state)
+{
+    (void)state;
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        pthread_t thread;
+        CHILD_MUST(setenv("TIDEPOOL_STAGER", "not/absolute", 1) == 0);
+        CHILD_MUST(setenv("TIDEPOOL_WINDOW_CALLS", "many", 1) == 0);
+        FILE *caught = catch_errors();
+        CHILD_MUST(pthread_create(&thread, NULL, make_first_pool, NULL) == 0);
+        CHILD_MUST(pthread_join(thread, NULL) == 0);
+        CHILD_MUST(has_caught(caught, "TIDEPOOL_STAGER=not/absolute ignored"));
+        CHILD_MUST(has_caught(caught, "TIDEPOOL_WINDOW_CALLS=many ignored"));
+        CHILD_MUST(came_through);
+        _exit(0);
+    }
+    expect_child_ends_well(child);
+}
+
+static FILE *of_ending;
+
+static void end_at_last(void)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    _exit(has_caught(of_ending, "learning: ") ? 0 : 1); /* the page's last line */
+}
+
+/* The page that was asked for is written whole, and the process ends. */
+static void a_thread_that_ends_the_process_is_not_cancelled_there(void **state)
+{
+    (void)state;
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        of_ending = catch_errors();
+        CHILD_MUST(atexit(end_at_last) == 0); /* before the library has its own */
+        CHILD_MUST(setenv("TIDEPOOL_STATS", "1", 1) == 0);
+        tide_pool *left = tide_pool_create(NULL);
+        CHILD_MUST(left != NULL);
+        pthread_cancel(pthread_self());
+        exit(2);
+    }
+    expect_child_ends_well(child);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* In children of a process that has not called the library yet. */
+        cmocka_unit_test(the_first_call_is_no_point_of_cancellation),
+        cmocka_unit_test(a_thread_that_ends_the_process_is_not_cancelled_there),
         cmocka_unit_test(no_operation_is_a_point_of_cancellation),
     };
     return cmocka_run_group_tests_name("cancel", tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/os.h"
 #include "runtime/base/settings.h"
 
 enum { FORMAT_VERSION = 1 };
@@ -267,6 +268,7 @@ tide_status tide_facts_write(FILE *out)
 {
     const char *call = "tide_facts_write";
     tide_document document;
+    TIDE_UNCANCELLED;
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the file is NULL");
     tide_attach(); /* so that settings are what the environment says */
@@ -301,6 +303,7 @@ tide_status tide_event_write(FILE *out, const tide_event *event)
 {
     const char *call = "tide_event_write";
     tide_document document;
+    TIDE_UNCANCELLED;
     if (out == NULL || event == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, call, "the %s is NULL",
                          out == NULL ? "file" : "event");

@@ -259,6 +259,7 @@ static bool listen_start_thread(void *(*run)(void *))
 
 static void listen_begin_by_itself(void)
 {
+    TIDE_UNCANCELLED;
     if (!tide_copy_stay() || !listen_move(LISTEN_NOT, LISTEN_LOADS))
         return;
     if (listen_start_thread(listen_open_and_serve))
@@ -374,6 +375,7 @@ static void listen_await_own(void)
 tide_status tide_listen(const char *folder)
 {
     static const char call[] = "tide_listen";
+    TIDE_UNCANCELLED; /* or it would be beginning for ever */
     tide_attach();
     TIDE_FORWARD(listen_check_caller(call));
     if (!tide_copy_stay())
@@ -397,6 +399,7 @@ tide_status tide_listen(const char *folder)
 tide_status tide_listen_end(void)
 {
     static const char call[] = "tide_listen_end";
+    TIDE_UNCANCELLED;
     tide_attach();
     TIDE_FORWARD(listen_check_caller(call));
     if (listen_move(LISTEN_NOT, LISTEN_REFUSED))
@@ -416,6 +419,7 @@ tide_status tide_listen_end(void)
  * it is not waited for longer than a person would not notice. */
 static void listen_at_exit(void)
 {
+    TIDE_UNCANCELLED;
     listen_take_lock();
     bool live = listen_own.state == LISTEN_BEGINS || listen_own.state == LISTEN_SERVES;
     const tide_listen_component *component = listen_own.component;

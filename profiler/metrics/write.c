@@ -65,21 +65,18 @@ static tide_status write_metrics(FILE *out, tide_metrics_format format)
     return good ? TIDE_OK : TIDE_ERROR_MEMORY;
 }
 
-/* The text, malloced; NULL with the status. No thread is cancelled while it has the lock. */
+/* The text, malloced; NULL with the status. */
 static char *write_text(tide_metrics_format format, size_t *length, tide_status *status)
 {
     char *text = NULL;
-    int cancels;
     FILE *page = tide_memory_stream_open(&text, length);
     *status = TIDE_ERROR_MEMORY;
     if (page == NULL)
         return NULL;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
     pthread_mutex_lock(&write_lock);
     *status = write_metrics(page, format);
     pthread_mutex_unlock(&write_lock);
     bool whole = tide_memory_stream_close(page, &text);
-    pthread_setcancelstate(cancels, NULL);
     if (*status == TIDE_OK && !whole)
         *status = TIDE_ERROR_MEMORY;
     if (*status == TIDE_OK)
@@ -89,18 +86,27 @@ static char *write_text(tide_metrics_format format, size_t *length, tide_status 
 }
 
 /* Whoever `out` waits for waits for nobody here: the lock was let go. */
-tide_status tide_metrics_write(FILE *out, bool openmetrics)
+static tide_status write_page(FILE *out, tide_metrics_format format)
 {
     size_t length = 0;
     tide_status status;
-    if (out == NULL)
-        return TIDE_ERROR_ARGUMENT;
-    pthread_once(&write_once, write_prepare);
-    char *text =
-        write_text(openmetrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS, &length, &status);
+    char *text = write_text(format, &length, &status);
     if (text == NULL)
         return status;
     bool written = fwrite(text, 1, length, out) == length && fflush(out) == 0;
     free(text);
     return written ? TIDE_OK : TIDE_ERROR_FILE;
+}
+
+/* No thread is cancelled in here: it may have the lock, and has the text. */
+tide_status tide_metrics_write(FILE *out, bool openmetrics)
+{
+    int cancels;
+    if (out == NULL)
+        return TIDE_ERROR_ARGUMENT;
+    pthread_once(&write_once, write_prepare);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
+    tide_status status = write_page(out, openmetrics ? TIDE_METRICS_OPEN : TIDE_METRICS_PROMETHEUS);
+    pthread_setcancelstate(cancels, NULL);
+    return status;
 }

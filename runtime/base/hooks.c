@@ -6,6 +6,7 @@
 
 #include "runtime/base/copy.h"
 #include "runtime/base/exit.h"
+#include "runtime/base/os.h"
 
 tide_hooks tide_hooks_profile, tide_hooks_policy;
 
@@ -15,6 +16,7 @@ static pthread_once_t hooks_attached = PTHREAD_ONCE_INIT;
  * repeated. */
 static void hooks_attach(void)
 {
+    TIDE_UNCANCELLED; /* it may complain of settings, and would be begun again half done */
     tide_exit_watch();
     tide_attach_all();
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/os.h"
 #include "runtime/buffers/store/magazine.h"
 
 /* ---- adding up; stopped --------------------------------------------------------------------- */
@@ -154,6 +155,7 @@ tide_status tide_buffers_print(tide_buffers *buffers, FILE *out)
 {
     tide_buffers_statistics s;
     tide_bucket_statistics buckets[LINES];
+    TIDE_UNCANCELLED;
     if (out == NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_buffers_print", "the file is NULL");
     TIDE_FORWARD(tide_buffers_stats(buffers, &s, buckets, LINES));

@@ -432,6 +432,34 @@ static void a_thread_is_joined_once(void **state)
     expect_child_ends_well(child);
 }
 
+/* ---- cancellation ---- */
+
+static unsigned came_through;
+
+__attribute__((no_sanitize_address)) static void *listen_cancelled(void *unused)
+{
+    (void)unused;
+    pthread_cancel(pthread_self());
+    tide_status listens = tide_listen(folder);
+    came_through += listens == TIDE_OK;
+    tide_status ended = tide_listen_end();
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    came_through += ended == TIDE_OK;
+    return NULL;
+}
+
+/* Or others would find it beginning, or ending, for ever. */
+static void who_begins_or_ends_it_is_not_cancelled(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(__real_pthread_create(&thread, NULL, listen_cancelled, NULL), 0);
+    assert_int_equal(__real_pthread_join(thread, NULL), 0);
+    assert_int_equal(came_through, 2);
+    assert_int_equal(tide_listen(folder), TIDE_OK);
+    assert_int_equal(tide_listen_end(), TIDE_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -444,6 +472,7 @@ int main(void)
         cmocka_unit_test(it_takes_no_processor_from_its_creator),
         cmocka_unit_test(without_a_thread_nobody_hears_of_events),
         cmocka_unit_test(a_child_of_one_that_listens_may_listen_elsewhere),
+        cmocka_unit_test(who_begins_or_ends_it_is_not_cancelled),
     };
     tide_tune_set("keeper", 0);
     if (mkdtemp(folder) == NULL || setenv("XDG_RUNTIME_DIR", folder, 1) != 0)

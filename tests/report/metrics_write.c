@@ -202,6 +202,33 @@ static void figures_have_dots_in_any_language(void **state)
     free(text);
 }
 
+/* ---- cancellation ---- */
+
+static bool came_through;
+
+/* Unbuffered, so the text is written by the system: a point of cancellation. */
+__attribute__((no_sanitize_address)) static void *write_cancelled(void *out)
+{
+    pthread_cancel(pthread_self());
+    (void)tide_metrics_write(out, false);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    came_through = true;
+    return NULL;
+}
+
+static void who_writes_is_not_cancelled(void **state)
+{
+    pthread_t thread;
+    FILE *out = fopen("/dev/null", "w");
+    (void)state;
+    assert_non_null(out);
+    setvbuf(out, NULL, _IONBF, 0);
+    assert_int_equal(pthread_create(&thread, NULL, write_cancelled, out), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(came_through);
+    fclose(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +236,7 @@ int main(void)
         cmocka_unit_test(a_pool_that_goes_between_two_is_counted_once),
         cmocka_unit_test(a_stream_may_ask_for_the_same),
         cmocka_unit_test(figures_have_dots_in_any_language),
+        cmocka_unit_test(who_writes_is_not_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,6 +59,7 @@ static void cuda_begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
     uint32_t open = CUDA_OPEN;
+    TIDE_UNCANCELLED;
     (void)__atomic_compare_exchange_n(&cuda_closed, &open, CUDA_EXITING, false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST);
     for (int i = 0; i < TRIES && __atomic_load_n(&cuda_calls_inside, __ATOMIC_SEQ_CST) != 0; i++)
