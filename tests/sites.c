@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Call sites: found by themselves or registered by name, declared, pinned, reset. */
+#define _GNU_SOURCE
 #include "forms.h"
 
+#include <pthread.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- found by themselves ---- */
 
@@ -153,6 +157,58 @@ static void what_waits_is_refused_to_a_visitor(void **state)
     tide_site_each(try_what_waits, &tried);
     assert_true(tried);
     expect_ok(tide_buffers_destroy(of_visitor));
+}
+
+static bool fork_begun;
+
+/* Registered last, so the first of those that a fork calls. */
+static void note_fork(void)
+{
+    __atomic_store_n(&fork_begun, true, __ATOMIC_RELEASE);
+}
+
+static void *fork_once(void *unused)
+{
+    (void)unused;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    CHILD_MUST(child > 0 && waitpid(child, NULL, 0) == child);
+    return NULL;
+}
+
+/* Asks for all that may be asked for in there. The fork has all locks before the registry's by then,
+ * most likely. */
+static bool ask_while_another_forks(tide_site *site, void *out)
+{
+    pthread_t forker;
+    tide_site_information info;
+    tide_learning_statistics learned;
+    CHILD_MUST(pthread_create(&forker, NULL, fork_once, NULL) == 0);
+    (void)pthread_detach(forker);
+    while (!__atomic_load_n(&fork_begun, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    usleep(50000);
+    CHILD_MUST(tide_site_info(site, &info) == TIDE_OK);
+    CHILD_MUST(tide_learning_stats(&learned) == TIDE_OK);
+    CHILD_MUST(tide_profile_print(out) == TIDE_OK);
+    CHILD_MUST(tide_facts_write(out) == TIDE_OK);
+    return false;
+}
+
+/* It waits for the registry, which the visitor has. */
+static void a_visitor_does_not_wait_for_a_fork(void **state)
+{
+    (void)state;
+    pid_t child = fork_child(30);
+    if (child == 0) {
+        FILE *out = fopen("/dev/null", "w");
+        CHILD_MUST(out != NULL && pthread_atfork(note_fork, NULL, NULL) == 0);
+        tide_site_each(ask_while_another_forks, out);
+        CHILD_MUST(fork_begun);
+        _exit(0);
+    }
+    expect_child_ends_well(child);
 }
 
 /* ---- registered by name ---- */
@@ -366,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_site_knows_where_it_stands),
         cmocka_unit_test(the_list_holds_each_site_once),
         cmocka_unit_test(what_waits_is_refused_to_a_visitor),
+        cmocka_unit_test(a_visitor_does_not_wait_for_a_fork),
         cmocka_unit_test(a_name_registered_twice_is_one_site),
         cmocka_unit_test(a_site_is_found_by_name_and_kind),
         cmocka_unit_test(a_site_without_a_name_is_refused),

@@ -12,9 +12,9 @@
     X(WORKERS, "workers")          /* no lock: whoever uses them has that of the round */ \
     X(ROUND, "the round")          /* a round of learning is under way */                 \
     X(DEVICES, "devices")          /* whose turn it is to open or close one */            \
-    X(ARTEFACTS, "artefacts")      /* the list of loaded code */                          \
     X(POOLS, "pools")              /* no lock: which of them are whole in the child */    \
     X(REGISTRY, "the registry")    /* everything process-wide */                          \
+    X(ARTEFACTS, "artefacts")      /* the list of loaded code */                          \
     X(BUFFERS, "buffers")          /* depots and magazines */                             \
     X(OPENCL, "OpenCL's forks")    /* no lock: counts forks */                            \
     X(CUDA, "CUDA's forks")        /* no lock: the child does without */                  \
