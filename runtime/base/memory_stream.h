@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A stream whose text lies in memory. The C library has one (open_memstream), which does not say
- * when it had no memory for a part of the text: ferror is 0, fclose returns 0, and the part is missing.
- * This one leaves no text then. Header only: components use it, too. Wants _GNU_SOURCE. */
+ * when it had no memory for a part of the text: ferror is 0, fclose returns 0, and the part is
+ * missing. This one leaves no text then. Header only: components use it, too. Wants
+ * _GNU_SOURCE. */
 #ifndef TIDEPOOL_RUNTIME_BASE_MEMORY_STREAM_H
 #define TIDEPOOL_RUNTIME_BASE_MEMORY_STREAM_H
 

@@ -66,8 +66,8 @@ bool tide_later_settle(tide_device *device)
 
 /* What they do once the device is idle is short, but they may have lost their processors. Functions
  * of the program run in it, too, which may wait for the caller: so not for ever, but for some
- * seconds. On a lost device nothing comes of it; in the child of a fork, where every device is lost,
- * they are not there either. */
+ * seconds. On a lost device nothing comes of it; in the child of a fork, where every device is
+ * lost, they are not there either. */
 static void later_wait_for_others(const tide_device *device)
 {
     enum { YIELDS = 100, NAPS_MAX = 50000 };

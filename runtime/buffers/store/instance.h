@@ -39,8 +39,8 @@
  *     is live. What a thread without cells acquired, and what is of another key than the
  *     instance's, has no owner: whoever releases it exchanges, and ends nothing by that. What a
  *     thread that has ended left live is still owned by its cell: who releases it ends the
- *     ownership. (Where that cell lay, another thread may get one, which is of the same bucket then.
- *     To that thread it is as if it had acquired the buffer itself.)
+ *     ownership. (Where that cell lay, another thread may get one, which is of the same bucket
+ *     then. To that thread it is as if it had acquired the buffer itself.)
  *  5. The winner marks the stream of the last use before anybody can see the buffer again. The
  *     next use is ordered by that mark.
  *  6. A miss looks in its own cell, the depot's tray and list, then, stopped, in all cells; if
@@ -134,7 +134,8 @@ _Static_assert(sizeof(tide_cell) == 128, "no other thread writes in the cache li
 /* Where the cells of a thread begin, so that the place of a cell tells its bucket (4, above). */
 enum { TIDE_CELLS_ALIGN = 32768 };
 
-_Static_assert(TIDE_BUCKETS * sizeof(tide_cell) <= TIDE_CELLS_ALIGN, "they lie within one multiple");
+_Static_assert(TIDE_BUCKETS * sizeof(tide_cell) <= TIDE_CELLS_ALIGN,
+               "they lie within one multiple");
 
 typedef struct tide_magazine {
     uint32_t busy;    /* atomic: its thread is in it                                            */
