@@ -177,8 +177,8 @@ static void *fork_once(void *unused)
     return NULL;
 }
 
-/* Asks for all that may be asked for in there. The fork has all locks before the registry's by then,
- * most likely. */
+/* Asks for all that may be asked for in there. The fork has all locks before the registry's by
+ * then, most likely. */
 static bool ask_while_another_forks(tide_site *site, void *out)
 {
     pthread_t forker;

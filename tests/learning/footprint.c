@@ -90,7 +90,7 @@ static void a_site_with_code_costs_little(void **state)
     need_accounts();
     need_stager();
     set("window_every", 1e6);
-    set("window_rounds", 1e6); /* one that is found idle while others are compiled is in time, too */
+    set("window_rounds", 1e6); /* or a site would be found idle while others are compiled */
     make_sites("code", COMPILED);
     size_t before = handed_out(), code_before = mapped_code();
     size_t artefacts = (size_t)learned().artefacts;
