@@ -5,7 +5,6 @@ program has of it. Wants a kernel with BPF and uprobes, and the right to use the
 What is traced is a copy that no other test runs: a uprobe is put into the file for whoever maps it, and where one is, the
 kernel takes the breakpoint of a debugger for its own."""
 import re
-import signal
 import sys
 
 from support import *
@@ -31,9 +30,11 @@ def need_bpftrace():
         skip("bpftrace may not attach here: " + ((tried.stderr.strip().splitlines() or ["it says nothing"])[-1]))
 
 
-def script(path):
-    """The file is traced whoever maps it, so each line has the process. What BEGIN prints is shown once all are attached."""
-    lines = ['BEGIN { printf("ready\\n"); }']
+def script(path, program):
+    """The file is traced whoever maps it, so each line has the process. What BEGIN prints is shown once all are attached. It
+    ends as the program is started the second time: then it reads all that was told before. An interrupt leaves unread
+    what comes at that moment."""
+    lines = ['BEGIN { printf("ready\\n"); }', "uprobe:%s:main { @started++; if (@started == 2) { exit(); } }" % program]
     for name, (words, values) in PROBES.items():
         lines.append('usdt:%s:tidepool:%s { printf("fired %%d %s %s\\n", pid, %s); }' % (path, name, name, words, values))
     lines.append('interval:s:240 { exit(); }')  # whoever started it may be gone
@@ -44,24 +45,22 @@ def copies(library):
     """Of each target the file that is traced, the program, and its environment: what the program says of where its library
     is gives way to LD_LIBRARY_PATH."""
     soname = re.match(r".*?\.so\.\d+", pathlib.Path(library).name)[0]
-    shared, static = shutil.copy2(library, WORK / soname), shutil.copy2(TARGETS["static"], WORK)
-    return {"shared": (shared, TARGETS["shared"], {"LD_LIBRARY_PATH": str(WORK)}), "static": (static, static, {})}
+    traced = shutil.copy2(library, WORK / soname)
+    shared, static = (shutil.copy2(TARGETS[kind], WORK) for kind in ("shared", "static"))
+    return {"shared": (traced, shared, {"LD_LIBRARY_PATH": str(WORK)}), "static": (static, static, {})}
 
 
-def end(tracer):
-    """What it has still to say. It hears of an interrupt only where that comes as it waits, not while it prints."""
-    for _ in range(20):
-        tracer.send_signal(signal.SIGINT)
-        try:
-            return tracer.communicate(timeout=10)
-        except subprocess.TimeoutExpired:  # nothing is lost: the next call has it all
-            pass
-    tracer.kill()
-    must(False, "bpftrace does not end", tracer.communicate())
+def rest(tracer):
+    """What it has still to say. One that does not end by itself is stopped."""
+    try:
+        return tracer.communicate(timeout=200)
+    except subprocess.TimeoutExpired:
+        tracer.kill()
+        must(False, "bpftrace does not end", tracer.communicate())
 
 
 def fired(kind, path, program, environment):
-    tracer = subprocess.Popen(["bpftrace", "-e", script(path)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    tracer = subprocess.Popen(["bpftrace", "-e", script(path, program)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
     said = []
     try:
@@ -71,8 +70,10 @@ def fired(kind, path, program, environment):
                 break
         must(said and said[-1] == "ready\n", kind, "bpftrace attaches to no probe of", path, said, tracer.stderr.read() if tracer.poll() else "")
         facts = told(run(program, environment=environment)[0])
+        run(program, "nothing", environment=environment)
+        out, errors = rest(tracer)
     finally:
-        out, errors = end(tracer)
+        tracer.kill()
     must("Lost" not in errors, errors)
     hits = {name: [] for name in PROBES}
     for line in out.splitlines():
