@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cancelled.h"
 #include "runtime/base/os.h"
 
 /* Of the thread that is cancelled. */
@@ -119,10 +120,7 @@ static void do_write_event(void)
     (void)tide_event_write(nowhere, &(tide_event){.name = "a site", .detail = "", .reason = ""});
 }
 
-static const struct {
-    const char *name;
-    void (*function)(void);
-} operations[] = {
+static const cancelled_operation operations[] = {
     {"tide_pool_trim", do_trim},
     {"tide_pool_compact", do_compact},
     {"tide_step", do_step},
@@ -155,12 +153,9 @@ static void bark(int signal)
     _exit(99);
 }
 
-static bool came_through;
-
 /* A slot to trim, an array to copy, a cached buffer. */
-__attribute__((noinline)) static void prepare(void)
+static void prepare(void)
 {
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     pool = pool_of(TIDE_CHECK_NONE);
     array = tide_acquire(pool, double, 1000);
     tide_mark mark = tide_checkpoint(pool);
@@ -169,26 +164,10 @@ __attribute__((noinline)) static void prepare(void)
     expect_ok(tide_buffer_release(buffers, tide_buffer_acquire(buffers, 1000)));
 }
 
-__attribute__((noinline)) static void finish(void)
+static void finish(void)
 {
     CHECK_POOL(pool);
     expect_ok(tide_pool_destroy(pool));
-}
-
-/* AddressSanitizer does not hear of it when a cancelled thread leaves a frame: this one shall have
- * nothing that it watches. */
-__attribute__((no_sanitize_address)) static void *do_cancelled(void *operation)
-{
-    prepare();
-    pthread_cancel(pthread_self());
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    (*(void (*const *)(void))operation)();
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    came_through = true;
-    finish();
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    pthread_testcancel();
-    return NULL;
 }
 
 /* All of it by this thread: nothing is locked. */
@@ -213,18 +192,9 @@ static void no_operation_is_a_point_of_cancellation(void **state)
     assert_non_null(nowhere);
     setvbuf(nowhere, NULL, _IONBF, 0);
     for (unsigned i = 0; i < OPERATIONS; i++) {
-        pthread_t thread;
-        void *result = NULL;
         playing = operations[i].name;
         alarm(SECONDS);
-        came_through = false;
-        assert_int_equal(
-            pthread_create(&thread, NULL, do_cancelled, (void *)(uintptr_t)&operations[i].function),
-            0);
-        assert_int_equal(pthread_join(thread, &result), 0);
-        assert_ptr_equal(result, PTHREAD_CANCELED); /* by then, since it was asked for before */
-        if (!came_through)
-            fail_msg("%s is a point of cancellation", playing);
+        expect_not_cancelled_in(&operations[i], prepare, finish);
         do_all();
     }
     alarm(0);
@@ -249,6 +219,8 @@ static bool has_caught(FILE *caught, const char *words)
     text[fread(text, 1, sizeof text - 1, caught)] = '\0';
     return strstr(text, words) != NULL;
 }
+
+static bool came_through;
 
 __attribute__((no_sanitize_address)) static void *make_first_pool(void *unused)
 {

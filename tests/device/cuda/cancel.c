@@ -13,6 +13,7 @@
 #include <tidepool/device_memory.h>
 
 #include "later.h"
+#include "tests/cancelled.h"
 
 enum { LARGE = 1 << 20 };
 
@@ -219,10 +220,7 @@ static void do_ipc(void)
     (void)tide_ipc_export(b.pool, x, &memory); /* may be refused: it is the pool's */
 }
 
-static const struct {
-    const char *name;
-    void (*function)(void);
-} operations[] = {
+static const cancelled_operation operations[] = {
     {"scopes and copies", do_slots},
     {"trims", do_trim},
     {"pools", do_make_pool},
@@ -241,38 +239,12 @@ static const struct {
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-static bool came_through;
-
-/* AddressSanitizer does not hear of it when a cancelled thread leaves a frame: this one shall have
- * nothing that it watches. */
-__attribute__((no_sanitize_address)) static void *do_cancelled(void *operation)
+static void run_cancelled(const cancelled_operation *operation)
 {
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    pthread_cancel(pthread_self());
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    (*(void (*const *)(void))operation)();
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    came_through = true;
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    pthread_testcancel();
-    return NULL;
-}
-
-static void run_cancelled(unsigned which)
-{
-    pthread_t thread;
-    void *result = NULL;
-    came_through = false;
     fake_count_anew();
     fake_cancel(true);
-    assert_int_equal(
-        pthread_create(&thread, NULL, do_cancelled, (void *)(uintptr_t)&operations[which].function),
-        0);
-    assert_int_equal(pthread_join(thread, &result), 0);
+    expect_not_cancelled_in(operation, NULL, NULL);
     fake_cancel(false);
-    assert_ptr_equal(result, PTHREAD_CANCELED); /* by then, since it was asked for before */
-    if (!came_through)
-        fail_msg("%s: a point of cancellation", operations[which].name);
 }
 
 static void no_operation_on_a_device_is_a_point_of_cancellation(void **unused)
@@ -287,7 +259,7 @@ static void no_operation_on_a_device_is_a_point_of_cancellation(void **unused)
     assert_non_null(buffers);
     for (unsigned i = 0; i < OPERATIONS; i++) {
         operations[i].function(); /* what fails here has nothing to do with it */
-        run_cancelled(i);
+        run_cancelled(&operations[i]);
         operations[i].function(); /* nothing is locked, or half done */
     }
     expect_ok(tide_buffers_destroy(buffers));

@@ -11,6 +11,7 @@
 #include <tidepool/buffers.h>
 
 #include "runtime/device/device.h"
+#include "tests/cancelled.h"
 
 enum { N = 1000 };
 
@@ -145,10 +146,7 @@ static void do_build(void)
     gpu->methods->unload(gpu, module);
 }
 
-static const struct {
-    const char *name;
-    void (*function)(void);
-} operations[] = {
+static const cancelled_operation operations[] = {
     {"a scope with copies", do_scope},
     {"use on another queue", do_other_queue},
     {"buffers", do_buffers},
@@ -157,40 +155,14 @@ static const struct {
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-static bool came_through;
-
-/* AddressSanitizer does not hear of it when a cancelled thread leaves a frame: this one shall have
- * nothing that it watches. */
-__attribute__((no_sanitize_address)) static void *do_cancelled(void *operation)
-{
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    pthread_cancel(pthread_self());
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    (*(void (*const *)(void))operation)();
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    came_through = true;
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-    pthread_testcancel();
-    return NULL;
-}
-
 static void no_operation_on_a_device_is_a_point_of_cancellation(void **unused)
 {
     (void)unused;
     be_points_of_cancellation();
     for (unsigned i = 0; i < OPERATIONS; i++) {
-        pthread_t thread;
-        void *result = NULL;
         operations[i].function(); /* what fails here has nothing to do with it */
         unsigned before = calls;
-        came_through = false;
-        assert_int_equal(
-            pthread_create(&thread, NULL, do_cancelled, (void *)(uintptr_t)&operations[i].function),
-            0);
-        assert_int_equal(pthread_join(thread, &result), 0);
-        assert_ptr_equal(result, PTHREAD_CANCELED); /* by then, since it was asked for before */
-        if (!came_through)
-            fail_msg("%s: a point of cancellation", operations[i].name);
+        expect_not_cancelled_in(&operations[i], NULL, NULL);
         assert_true(calls > before);
         operations[i].function(); /* nothing is locked, or half done */
     }
