@@ -12,6 +12,8 @@
 #define RUNNING_ON_VALGRIND 0
 #endif
 
+#include "runtime/pool/shell.h"
+
 /* ---- what can be seen ------------------------------------------------------------------- */
 
 static const char *const observed_names[] = {
@@ -326,6 +328,8 @@ static void begin(struct machine *machine, const struct program *program, enum p
     enum { GAIN = 2, EXCHANGE = 64 }; /* KiB; a small gain, or few compacts would do anything */
     if (choice.check == TIDE_CHECK_GUARD)
         empty_quarantine();
+    if (choice.check != TIDE_CHECK_NONE)
+        tide_shells_trim(TIDE_SHELLS_ALL); /* it takes one, and leaves none to the next form */
     tide_tune_set("compact_gain", GAIN);
     tide_tune_set("trim_after", choice.trim_after);
     tide_tune_set("exchange", choice.exchange_all ? 0 : EXCHANGE);
