@@ -9,6 +9,7 @@
 /* Outermost first, each with the name that messages give it. (runtime/base/lock.h says what the
  * ranks are for.) */
 #define TIDE_FORK_RANKS_EACH(X)                                                           \
+    X(LINKER, "the linker's list") /* no lock: our visits of it are waited for */         \
     X(WORKERS, "workers")          /* no lock: whoever uses them has that of the round */ \
     X(ROUND, "the round")          /* a round of learning is under way */                 \
     X(DEVICES, "devices")          /* whose turn it is to open or close one */            \
@@ -23,8 +24,7 @@
     X(LISTEN, "the socket")        /* who serves it, and its descriptors */               \
     X(MODULES, "kernels")          /* the kernels of each device; held for moments */     \
     X(LAUNCHES, "launches")        /* one OpenCL device's kernels and their arguments */  \
-    X(MEMORY, "a device")          /* one device's own lists */                           \
-    X(LINKER, "the linker's list") /* held for our visits of it, and with nothing else */
+    X(MEMORY, "a device")          /* one device's own lists */
 
 typedef enum tide_fork_rank {
 #define TIDE_X(rank, name) TIDE_FORK_##rank,

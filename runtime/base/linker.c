@@ -6,31 +6,73 @@
 #include <link.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/lock.h"
+#include "runtime/base/os.h"
 
-static tide_lock linker_lock = TIDE_LOCK(TIDE_FORK_LINKER);
+/* Atomic and sequentially consistent: either who begins a visit sees the fork, or who forks sees
+ * the visit. */
+static uint32_t linker_visits, linker_forks;
 
+/* A fork that still waits keeps nobody out: what it waits for may need a visit more. */
 static void linker_before_fork(void)
 {
-    tide_lock_take(&linker_lock);
+    __atomic_fetch_add(&linker_forks, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&linker_visits, __ATOMIC_SEQ_CST) != 0) {
+        __atomic_fetch_sub(&linker_forks, 1, __ATOMIC_SEQ_CST);
+        tide_os_nap();
+        __atomic_fetch_add(&linker_forks, 1, __ATOMIC_SEQ_CST);
+    }
 }
 
 static void linker_after_fork(void)
 {
-    tide_lock_let_go(&linker_lock);
+    uint32_t before = __atomic_fetch_sub(&linker_forks, 1, __ATOMIC_SEQ_CST);
+    tide_assert(before > 0);
+    (void)before;
+}
+
+/* Other threads may have been about to find that they must wait, or to fork themselves. */
+static void linker_in_child(void)
+{
+    __atomic_store_n(&linker_visits, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&linker_forks, 0, __ATOMIC_SEQ_CST);
+}
+
+void tide_linker_prepare(void)
+{
+    static const tide_fork_handlers handlers = {linker_before_fork, linker_after_fork,
+                                                linker_in_child};
+    tide_fork_register(TIDE_FORK_LINKER, &handlers);
+}
+
+static void linker_end_visit(void)
+{
+    uint32_t before = __atomic_fetch_sub(&linker_visits, 1, __ATOMIC_SEQ_CST);
+    tide_assert(before > 0);
+    (void)before;
+}
+
+/* No fork goes by until the visit ends. */
+static void linker_begin_visit(void)
+{
+    tide_linker_prepare();
+    __atomic_fetch_add(&linker_visits, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&linker_forks, __ATOMIC_SEQ_CST) != 0) {
+        linker_end_visit();
+        tide_os_nap();
+        __atomic_fetch_add(&linker_visits, 1, __ATOMIC_SEQ_CST);
+    }
 }
 
 int tide_linker_each_module(int (*visit)(struct dl_phdr_info *info, size_t size, void *user),
                             void *user)
 {
-    static const tide_fork_handlers handlers = {linker_before_fork, linker_after_fork,
-                                                linker_after_fork};
     tide_assert(visit != NULL);
-    tide_fork_register(TIDE_FORK_LINKER, &handlers);
     tide_outside outside = tide_outside_enter();
-    tide_lock_take(&linker_lock);
+    linker_begin_visit();
     int found = dl_iterate_phdr(visit, user);
-    tide_lock_let_go(&linker_lock);
+    linker_end_visit();
     tide_outside_leave(outside);
     return found;
 }

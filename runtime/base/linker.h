@@ -3,8 +3,19 @@
  *
  * The linker locks its list while it is visited, and does not make that lock anew in a child: a
  * fork in the middle of another thread's visit leaves it locked there for good. So whoever forks
- * waits for our visits. They end: only the linker's list is waited for in them, and whoever has
- * that waits for nothing of ours. */
+ * waits for our visits. They end:
+ *
+ *  1. a visit waits for the linker's list only, or for a fork to be over, with no lock of ours
+ *     held.
+ *  2. who has the list may be in a visitor of the program's, and call the library from there. It
+ *     finds no lock taken by a visit. Nor by a fork that waits: that comes before all locks of ours
+ *     (the rank is the first).
+ *  3. such a caller may visit, too, while a fork waits: only a fork that waits no more keeps visits
+ *     out, and it ends without the list.
+ *
+ * The exception: a fork by a visitor of the program's itself waits for ever if another thread waits
+ * for the list in a visit of ours. The linker's lock is its own then; its child could never visit
+ * the list again, nor load a module. */
 #ifndef TIDEPOOL_RUNTIME_BASE_LINKER_H
 #define TIDEPOOL_RUNTIME_BASE_LINKER_H
 
@@ -13,6 +24,9 @@
 #include <stdint.h>
 
 struct dl_phdr_info;
+
+/* Registers what is done around fork. While the library is attached; else with the first visit. */
+void tide_linker_prepare(void);
 
 /* As dl_iterate_phdr, with no lock held. `visit` takes none, and may visit the list itself, by
  * dl_iterate_phdr. */

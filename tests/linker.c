@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Visits of the linker's list of modules beside those of the program, whose visitor may call the
+ * library: the linker's lock of the list is held then, for which a visit of the library's waits. */
+#define _GNU_SOURCE
+#include "runtime/base/linker.h"
+
+#include <link.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <tidepool/tidepool.h>
+
+#include "runtime/base/os.h"
+#include "support.h"
+#include "unobserved.h"
+
+enum { SECONDS = 120 }; /* until what hangs is ended */
+
+/* ---- a visit of another thread's ----------------------------------------------------------- */
+
+static bool noted; /* atomic: the next visit is noted */
+static bool begun; /* atomic: it is about to wait for the list */
+
+int __real_dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *user);
+int __wrap_dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *), void *user);
+
+UNOBSERVED int __wrap_dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t, void *),
+                                      void *user)
+{
+    if (__atomic_exchange_n(&noted, false, __ATOMIC_SEQ_CST))
+        __atomic_store_n(&begun, true, __ATOMIC_SEQ_CST);
+    return __real_dl_iterate_phdr(visit, user);
+}
+
+static bool find_module(void)
+{
+    uintptr_t first, last;
+    return tide_linker_module_of(&begun, &first, &last);
+}
+
+static void *visit_there(void *user)
+{
+    return find_module() ? user : NULL;
+}
+
+static pthread_t start_visit(void)
+{
+    pthread_t thread;
+    begun = false;
+    __atomic_store_n(&noted, true, __ATOMIC_SEQ_CST);
+    assert_int_equal(pthread_create(&thread, NULL, visit_there, &begun), 0);
+    while (!__atomic_load_n(&begun, __ATOMIC_SEQ_CST))
+        tide_os_nap();
+    return thread;
+}
+
+static void expect_joined(pthread_t thread)
+{
+    void *result = NULL;
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_non_null(result);
+}
+
+/* ---- scenes -------------------------------------------------------------------------------- */
+
+static pthread_t visiting, forking;
+
+static int visit_here(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)info, (void)size, (void)user;
+    visiting = start_visit();
+    assert_true(find_module());
+    return 1;
+}
+
+static void a_visitor_may_visit_while_another_thread_waits_to(void **unused)
+{
+    (void)unused;
+    alarm(SECONDS);
+    assert_int_equal(__real_dl_iterate_phdr(visit_here, NULL), 1);
+    expect_joined(visiting);
+    alarm(0);
+}
+
+static bool forks; /* atomic: a fork has begun */
+
+static void note_fork(void)
+{
+    __atomic_store_n(&forks, true, __ATOMIC_SEQ_CST);
+}
+
+/* The child can visit the list. */
+static void *fork_there(void *user)
+{
+    pid_t child = fork_child(SECONDS);
+    if (child == 0)
+        _exit(find_module() && tide_type_register("in a child", 24, 8) != 0 ? 0 : 1);
+    return wait_for_child(child) == 0 ? user : NULL;
+}
+
+/* Whoever forks waits for the visit, so has no lock that this thread may want. Nothing tells that
+ * it waits: so it gets some time to come there, and what is shown holds without that, too. */
+static int use_library_while_one_forks(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)info, (void)size, (void)user;
+    visiting = start_visit();
+    assert_int_equal(pthread_create(&forking, NULL, fork_there, &forks), 0);
+    while (!__atomic_load_n(&forks, __ATOMIC_SEQ_CST))
+        tide_os_nap();
+    for (int i = 0; i < 200; i++) {
+        (void)tide_site_count();
+        tide_os_nap();
+    }
+    assert_true(tide_type_register("in a visitor", 40, 8) != 0);
+    assert_true(find_module());
+    return 1;
+}
+
+static void a_visitor_may_use_the_library_while_a_fork_waits(void **unused)
+{
+    (void)unused;
+    alarm(SECONDS);
+    assert_int_equal(pthread_atfork(note_fork, NULL, NULL), 0); /* called before the library's */
+    assert_int_equal(__real_dl_iterate_phdr(use_library_while_one_forks, NULL), 1);
+    expect_joined(visiting);
+    expect_joined(forking);
+    alarm(0);
+}
+
+/* ---- storm --------------------------------------------------------------------------------- */
+
+static bool over; /* atomic */
+
+static void *visit_on(void *user)
+{
+    bool all = true;
+    while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+        all = find_module() && all;
+    return all ? user : NULL;
+}
+
+static void a_child_always_finds_the_list_free(void **unused)
+{
+    (void)unused;
+    pthread_t threads[2];
+    alarm(2 * SECONDS);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, visit_on, &over), 0);
+    for (size_t i = 0; i < scaled(100, 10); i++)
+        assert_non_null(fork_there(&over));
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++)
+        expect_joined(threads[i]);
+    alarm(0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_visitor_may_visit_while_another_thread_waits_to),
+        cmocka_unit_test(a_visitor_may_use_the_library_while_a_fork_waits),
+        cmocka_unit_test(a_child_always_finds_the_list_free),
+    };
+    assert_non_null(tide_pool_local()); /* the library is attached */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
