@@ -20,7 +20,6 @@ static void attach_fork_handlers(void)
     tide_linker_prepare();
     tide_registry_lock(); /* whose handlers its first lock registers */
     tide_registry_unlock();
-    tide_devices_prepare();
     tide_pools_prepare();
     tide_buffers_prepare();
 }

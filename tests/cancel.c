@@ -6,13 +6,13 @@
 #include "forms.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "cancelled.h"
 #include "runtime/base/os.h"
+#include "watchdog.h"
 
 /* Of the thread that is cancelled. */
 static tide_pool *pool;
@@ -141,18 +141,6 @@ static const cancelled_operation operations[] = {
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
-static const char *playing;
-
-static void bark(int signal)
-{
-    (void)signal;
-    static const char text[] = "a lock was left behind by ";
-    (void)!write(STDERR_FILENO, text, sizeof text - 1);
-    (void)!write(STDERR_FILENO, playing, strlen(playing));
-    (void)!write(STDERR_FILENO, "\n", 1);
-    _exit(99);
-}
-
 /* A slot to trim, an array to copy, a cached buffer. */
 static void prepare(void)
 {
@@ -184,20 +172,17 @@ static void do_all(void)
 static void no_operation_is_a_point_of_cancellation(void **state)
 {
     (void)state;
-    enum { SECONDS = 60 };
-    signal(SIGALRM, bark);
     buffers = tide_buffers_create(NULL, NULL);
     nowhere = fopen("/dev/null", "w");
     assert_non_null(buffers);
     assert_non_null(nowhere);
     setvbuf(nowhere, NULL, _IONBF, 0);
     for (unsigned i = 0; i < OPERATIONS; i++) {
-        playing = operations[i].name;
-        alarm(SECONDS);
+        play(operations[i].name); /* a lock that is left behind hangs what comes after it */
         expect_not_cancelled_in(&operations[i], prepare, finish);
         do_all();
     }
-    alarm(0);
+    play(NULL);
     fclose(nowhere);
     expect_ok(tide_buffers_destroy(buffers));
 }

@@ -21,7 +21,7 @@
 
 static void take_in_order(void)
 {
-    tide_lock outer = TIDE_LOCK(TIDE_FORK_DEVICES), inner = TIDE_LOCK(TIDE_FORK_BUFFERS);
+    tide_lock outer = TIDE_LOCK(TIDE_FORK_POOLS), inner = TIDE_LOCK(TIDE_FORK_BUFFERS);
     tide_lock_take(&outer);
     tide_registry_lock();
     tide_registry_lock(); /* which one thread may take twice */

@@ -29,9 +29,16 @@ TIDE_BEGIN_DECLS
 
 /* Opens a device: "host"; "cuda:0", "cuda:1" … through the CUDA driver (libcuda.so.1); "opencl:0"
  * …, counted over all platforms, through the ICD loader (libOpenCL.so.1). Both libraries are loaded
- * when they are first needed; neither is linked. The same name gives the same device. Call
- * tide_device_close once for each open. NULL with a message that says what is missing:
- * TIDE_ERROR_DEVICE, TIDE_ERROR_NAME, TIDE_ERROR_MEMORY. Any thread. */
+ * when they are first needed; neither is linked. The same name gives the same device as long as
+ * it is open. Call tide_device_close once for each open. NULL with a message that says what is
+ * missing: TIDE_ERROR_DEVICE, TIDE_ERROR_NAME, TIDE_ERROR_MEMORY. Any thread.
+ *
+ * Neither call waits for another thread that opens or closes a device, nor for ever for one that
+ * has kernels built: of threads that open a device at once each has the driver open it, and all but
+ * the first give theirs back. So the constructor or destructor of a module may open and close
+ * devices whatever other threads do, as far as the driver goes along: one that loads libraries
+ * under a lock of its own (ICD loaders of OpenCL do when they are first asked) may wait there for
+ * the linker's lock, which the constructor has, while that waits for the driver's. */
 TIDE_API tide_device *tide_device_open(const char *name);
 
 /* Closes a device once. The last close releases it. That one returns TIDE_ERROR_STATE, nothing
@@ -39,7 +46,11 @@ TIDE_API tide_device *tide_device_open(const char *name);
  * stream was gone when they ended while a graph was captured: that is put off. It goes when no
  * capture forbids the host to wait for all streams, with the first call that may: this one,
  * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. The
- * host and NULL: nothing to do, TIDE_OK. Any thread. */
+ * host and NULL: nothing to do, TIDE_OK. While another thread has kernels for frames built for the
+ * device the last close waits, a minute at most. Then that thread releases the device when they
+ * are built: it is closed, but the driver is still at work. What opens the name before the driver
+ * has released the device is another one; on CUDA it has the same context, so where that is lost
+ * the open fails until then. Any thread. */
 TIDE_API tide_status tide_device_close(tide_device *device);
 
 typedef struct tide_device_information {
@@ -52,7 +63,8 @@ typedef struct tide_device_information {
     bool concurrent;      /* the host may use that while the device works                    */
     bool exports;         /* it has memory for other processes (tidepool/device_ipc.h)       */
     bool lost;            /* it has failed for good, or was reset; every call but a close is
-                             refused. After the last close it can be opened anew             */
+                             refused. Once the last close has released it, it can be opened
+                             anew                                                            */
     size_t bytes;         /* size of its memory; 0: not known                                */
     uint64_t allocations, releases, copies, fills, events, waits, launches; /* driver calls  */
     uint64_t bytes_copied;

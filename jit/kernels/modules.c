@@ -6,8 +6,11 @@
  * load code with it), is done without the lock by the thread that has made the unit BUSY.
  *
  * The lock is held for moments only, and no other lock is taken under it. A thread that closes a
- * device holds the lock of devices, not the registry's, and waits while the unit is BUSY. So a
- * close never fails because of a build, and no device goes while something is built for it. */
+ * device waits while another has the unit BUSY: most programs end soon after, and a driver that is
+ * torn down in the middle of a build crashes. It does not wait for ever: it may be in a destructor
+ * of a module, under the linker's lock, for which the driver waits that builds. Then the thread
+ * that has made the unit BUSY finds it LEAVING, and ends the device. So a close never fails because
+ * of a build, and no device goes while something is built for it. */
 #include "jit/kernels/modules.h"
 
 #include <pthread.h>
@@ -37,30 +40,36 @@ typedef enum state {
     WANTED,  /* to be looked for, ordered or built             */
     ORDERED, /* CUDA: with the stager                          */
     ARRIVED, /* CUDA: the file is here, to be loaded           */
+    LEAVING, /* a close waited long enough while it was BUSY   */
     BUSY,    /* one thread works on it, without the lock       */
     READY,
     FAILED
 } state;
 
-_Static_assert(IDLE == 0 && WANTED < ORDERED && ORDERED < ARRIVED && ARRIVED < BUSY && BUSY < READY,
+_Static_assert(IDLE == 0 && WANTED < ORDERED && ORDERED < ARRIVED && ARRIVED < LEAVING &&
+                   LEAVING < BUSY && BUSY < READY,
                "what is on its way lies between WANTED and BUSY");
 
 typedef struct unit {
     struct unit *next;
     tide_device *device;
-    state state; /* atomic */
+    state state;      /* atomic */
+    bool leaving;     /* BUSY: then it is LEAVING next, whatever comes of the work */
+    uintptr_t worker; /* the thread that made it BUSY last */
     tide_kernels_language language;
     tide_kernels_target target; /* CUDA */
     unsigned tries;
     uint64_t order;
     tide_kernels_file file; /* ARRIVED */
-    void *module;           /* READY, as the next */
+    void *module;           /* READY and LEAVING, as the next */
     void *kernels[TIDE_KERNEL_COUNT];
     char error[256];
 } unit;
 
+double tide_modules_patience_ms = 60000;
+
 static tide_lock modules_lock = TIDE_LOCK(TIDE_FORK_MODULES);
-static pthread_cond_t modules_not_busy = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t modules_not_busy;
 static unit *modules_units; /* atomic; never freed, as devices are not */
 static uint64_t modules_orders;
 
@@ -91,14 +100,19 @@ static void modules_after_fork(void)
     tide_lock_let_go(&modules_lock);
 }
 
-/* The stager and OpenCL's threads stay with the parent. What was ordered is wanted again; what was
- * being built has failed, and the child has no devices anyway. */
+/* The stager and OpenCL's threads stay with the parent. What was ordered is wanted again; what
+ * another thread was building has failed, and the child has no devices anyway. A thread that forks
+ * while it builds, in a constructor of what the driver loads, goes on in the child. */
 static void modules_in_child(void)
 {
-    modules_not_busy = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    tide_lock_make_condition(&modules_not_busy);
     for (unit *u = modules_units; u != NULL; u = u->next) {
-        if (u->state == ORDERED || u->state == BUSY)
-            modules_move(u, u->state == BUSY ? FAILED : WANTED);
+        if (u->state == ORDERED)
+            modules_move(u, WANTED);
+        if (u->state != BUSY || u->worker == tide_os_thread())
+            continue;
+        modules_move(u, FAILED);
+        u->leaving = false;
     }
     modules_after_fork();
 }
@@ -107,6 +121,7 @@ static void modules_prepare(void)
 {
     static const tide_fork_handlers handlers = {modules_before_fork, modules_after_fork,
                                                 modules_in_child};
+    tide_lock_make_condition(&modules_not_busy);
     tide_fork_register(TIDE_FORK_MODULES, &handlers);
 }
 
@@ -133,14 +148,16 @@ static unit *modules_find(const tide_device *device)
 }
 
 /* Makes the unit BUSY if it is still in this state. Its device is open then, because a close makes
- * the unit IDLE first. */
+ * the unit IDLE first; or it was closed, and ends only with the unit (LEAVING). */
 static bool modules_claim(unit *u, state from)
 {
     tide_assert(from != BUSY && from != IDLE);
     modules_take_lock();
     bool ours = u->state == from;
-    if (ours)
+    if (ours) {
         modules_move(u, BUSY);
+        u->worker = tide_os_thread();
+    }
     tide_lock_let_go(&modules_lock);
     return ours;
 }
@@ -150,7 +167,7 @@ static void modules_let_go(unit *u, state to)
 {
     modules_take_lock();
     tide_assert(u->state == BUSY && to != BUSY && to != IDLE);
-    modules_move(u, to);
+    modules_move(u, u->leaving ? LEAVING : to);
     pthread_cond_broadcast(&modules_not_busy);
     tide_lock_let_go(&modules_lock);
 }
@@ -380,34 +397,79 @@ static void modules_load_file(unit *u)
     tide_os_free(file.bytes);
 }
 
-void tide_modules_build(void)
+static void modules_build_unit(unit *u)
 {
-    for (unit *u = modules_first(); u != NULL; u = u->next) {
-        state now = modules_state_of(u);
-        if (now == WANTED && u->language == TIDE_KERNELS_OPENCL && modules_claim(u, WANTED))
-            modules_build_source(u);
-        else if (now == ARRIVED && modules_claim(u, ARRIVED))
-            modules_load_file(u);
-    }
+    state now = modules_state_of(u);
+    if (now == WANTED && u->language == TIDE_KERNELS_OPENCL && modules_claim(u, WANTED))
+        modules_build_source(u);
+    else if (now == ARRIVED && modules_claim(u, ARRIVED))
+        modules_load_file(u);
 }
 
-/* No frame can want kernels for the device any more, so the unit stays IDLE. */
-static void modules_close_device(tide_device *device)
+/* ---- closing -------------------------------------------------------------------------------- */
+
+/* Of a device that is closed: no frame can want kernels for it any more, so the unit stays IDLE.
+ * Under the lock. What is returned has to be unloaded. */
+static void *modules_empty(unit *u)
 {
+    void *module = u->module;
+    tide_assert(u->state != BUSY || u->leaving);
+    tide_os_free(u->file.bytes);
+    u->file.bytes = NULL;
+    u->module = NULL;
+    u->leaving = false;
+    modules_move(u, IDLE);
+    return module;
+}
+
+/* Under the lock. False: another thread works on it still, or this one does, in whose driver
+ * somebody closes the device. */
+static bool modules_wait_for_work(const unit *u)
+{
+    struct timespec until = tide_lock_time_in(tide_modules_patience_ms);
+    bool waits = u->worker != tide_os_thread();
+    while (u->state == BUSY && waits)
+        waits = tide_lock_wait_until(&modules_lock, &modules_not_busy, &until);
+    return u->state != BUSY;
+}
+
+static bool modules_close_device(tide_device *device)
+{
+    void *module = NULL;
     modules_take_lock();
     unit *u = modules_find(device);
-    while (u != NULL && u->state == BUSY)
-        tide_lock_wait(&modules_lock, &modules_not_busy);
-    void *module = u != NULL ? u->module : NULL;
-    if (u != NULL) {
-        tide_os_free(u->file.bytes);
-        u->file.bytes = NULL;
-        u->module = NULL;
-        modules_move(u, IDLE);
-    }
+    bool busy = u != NULL && !modules_wait_for_work(u);
+    if (busy)
+        u->leaving = true;
+    else if (u != NULL)
+        module = modules_empty(u);
     tide_lock_let_go(&modules_lock);
     if (module != NULL)
         device->methods->unload(device, module);
+    return !busy;
+}
+
+/* The device was closed while this thread, or one before it in this round, was at work for it. */
+static void modules_end_device(unit *u)
+{
+    tide_device *device = u->device;
+    modules_take_lock();
+    void *module = modules_empty(u);
+    tide_lock_let_go(&modules_lock);
+    tide_outside outside = tide_outside_enter();
+    if (module != NULL)
+        device->methods->unload(device, module);
+    tide_outside_leave(outside);
+    tide_device_end(device);
+}
+
+void tide_modules_build(void)
+{
+    for (unit *u = modules_first(); u != NULL; u = u->next) {
+        modules_build_unit(u);
+        if (modules_state_of(u) == LEAVING && modules_claim(u, LEAVING))
+            modules_end_device(u);
+    }
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */

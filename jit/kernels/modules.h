@@ -26,6 +26,11 @@ bool tide_modules_ordered(void);
 void tide_modules_build(void);
 bool tide_modules_pending(void);
 
+/* That a close of the device, and an exit of the process, wait for a driver that builds: long,
+ * since one that is torn down meanwhile may crash, and not for ever, since it may be waiting for
+ * what the closing thread has. Tests shorten it. */
+extern double tide_modules_patience_ms;
+
 /* Are the device's kernels loaded? "" or why they cannot be had. Any thread. */
 bool tide_modules_ready(const tide_device *device);
 void tide_modules_why(const tide_device *device, char *out, size_t room);

@@ -22,7 +22,7 @@ enum { DEVICES = 64, YIELDS_MAX = 10000 };
  * sees the other. Who wants memory meanwhile (`renewing`) fails, and opens none. Who gives some
  * back has none: it is looked at first, and a lost device hands out no more. */
 typedef struct adaptor {
-    tide_device *device; /* set before the buffers; of one name it is always the same */
+    tide_device *device; /* set before the buffers; as long as it is open the only one */
     tide_buffers *buffers;
     uint32_t inside;
     bool renewing;

@@ -12,7 +12,6 @@
     X(LINKER, "the linker's list") /* no lock: our visits of it are waited for */         \
     X(WORKERS, "workers")          /* no lock: whoever uses them has that of the round */ \
     X(ROUND, "the round")          /* a round of learning is under way */                 \
-    X(DEVICES, "devices")          /* whose turn it is to open or close one */            \
     X(POOLS, "pools")              /* no lock: which of them are whole in the child */    \
     X(REGISTRY, "the registry")    /* everything process-wide */                          \
     X(ARTEFACTS, "artefacts")      /* the list of loaded code */                          \
@@ -23,7 +22,6 @@
     X(EVENTS, "events")            /* the queue of events, and who hears them */          \
     X(LISTEN, "the socket")        /* who serves it, and its descriptors */               \
     X(MODULES, "kernels")          /* the kernels of each device; held for moments */     \
-    X(LAUNCHES, "launches")        /* one OpenCL device's kernels and their arguments */  \
     X(MEMORY, "a device")          /* one device's own lists */
 
 typedef enum tide_fork_rank {

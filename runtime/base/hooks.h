@@ -43,9 +43,11 @@ typedef enum tide_frame_result {
 typedef struct tide_hooks {
     /* Helps with a frame, without waiting for anything to be compiled. Policy only. */
     tide_frame_result (*help)(const tide_frame_work *help);
-    /* The device has been closed; nothing is on it, and its methods still work: what is being made
-     * for it is waited for, what has been made goes. Registry unlocked. Policy only. */
-    void (*close)(tide_device *device);
+    /* The device has been closed; nothing is on it, and its methods still work: what has been made
+     * for it goes. False: something is being made for it, which is not waited for any longer.
+     * Whoever makes it lets it go when it is made, and then calls tide_device_end. Nothing locked.
+     * Policy only. */
+    bool (*close)(tide_device *device);
     /* A pool was made, or its owner came by cold code because somebody had asked it to: where a
      * thread that is at work may be put to what has to wait for one. Nothing locked; quick. Policy
      * only. */

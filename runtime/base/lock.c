@@ -172,6 +172,37 @@ bool tide_lock_wait_until(tide_lock *lock, pthread_cond_t *woken, const struct t
     return pthread_cond_timedwait(woken, &lock->mutex, until) != ETIMEDOUT;
 }
 
+void tide_lock_make_condition(pthread_cond_t *woken)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(woken, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+struct timespec tide_lock_time_after(struct timespec since, double ms)
+{
+    enum { NS = 1000000000 };
+    struct timespec until = since;
+    tide_assert(ms > 0 && since.tv_nsec >= 0 && since.tv_nsec < NS);
+    until.tv_sec += (time_t)(ms / 1e3);
+    until.tv_nsec += (long)((ms - 1e3 * (double)(long)(ms / 1e3)) * 1e6);
+    if (until.tv_nsec >= NS) {
+        until.tv_nsec -= NS;
+        until.tv_sec++;
+    }
+    tide_assert(until.tv_nsec >= 0 && until.tv_nsec < NS);
+    return until;
+}
+
+struct timespec tide_lock_time_in(double ms)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return tide_lock_time_after(now, ms);
+}
+
 void tide_lock_take_with_others(tide_lock *lock)
 {
     tide_assert(lock_ranks() >> lock->rank == 0);

@@ -51,6 +51,12 @@ void tide_lock_wait(tide_lock *lock, pthread_cond_t *woken);
 /* The same until that time of the condition's clock; false: it has come. */
 bool tide_lock_wait_until(tide_lock *lock, pthread_cond_t *woken, const struct timespec *until);
 
+/* A condition whose clock is the monotonic one; such a time, so many milliseconds after another, or
+ * from now on. */
+void tide_lock_make_condition(pthread_cond_t *woken);
+struct timespec tide_lock_time_after(struct timespec since, double ms);
+struct timespec tide_lock_time_in(double ms);
+
 /* Around fork only, for many locks of one rank: whoever forks takes them all, in the order of their
  * list. */
 void tide_lock_take_with_others(tide_lock *lock);

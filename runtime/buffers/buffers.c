@@ -224,15 +224,11 @@ void tide_buffers_prepare(void)
     tide_fork_register(TIDE_FORK_BUFFERS, &buffers_around_fork);
 }
 
-tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_options *options)
+/* An instance that is in no list yet: nobody else knows it. The driver is asked, so the registry is
+ * not locked. */
+static tide_buffers *buffers_open(tide_device *device, const tide_buffers_options *options)
 {
-    const tide_buffers_options defaults = {0};
-    options = options != NULL ? options : &defaults;
-    device = device != NULL ? device : &tide_device_host;
-    tide_attach();
-    tide_fence_prepare();
-    if (buffers_validate_options(options) != TIDE_OK ||
-        tide_device_hold(device, "tide_buffers_create") != TIDE_OK)
+    if (tide_device_hold(device, "tide_buffers_create") != TIDE_OK)
         return NULL;
     tide_buffers *buffers = NULL;
     if (tide_hand_over_has(device, options->flags, "tide_buffers_create") == TIDE_OK)
@@ -241,11 +237,33 @@ tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_option
         buffers_unmake(buffers);
         buffers = NULL;
     }
-    if (buffers == NULL) {
+    if (buffers == NULL)
         tide_device_drop(device);
+    else
+        tide_device_keep_stream(device, buffers->stream_number, true);
+    return buffers;
+}
+
+/* Gives back what buffers_open took, of an instance that is in no list (any more). */
+static void buffers_close(tide_buffers *buffers)
+{
+    tide_device *device = buffers->device;
+    tide_device_keep_stream(device, buffers->stream_number, false);
+    buffers_unmake(buffers);
+    tide_device_drop(device);
+}
+
+tide_buffers *tide_buffers_create(tide_device *device, const tide_buffers_options *options)
+{
+    const tide_buffers_options defaults = {0};
+    options = options != NULL ? options : &defaults;
+    tide_attach();
+    tide_fence_prepare();
+    if (buffers_validate_options(options) != TIDE_OK)
         return NULL;
-    }
-    tide_device_keep_stream(device, buffers->stream_number, true);
+    tide_buffers *buffers = buffers_open(device != NULL ? device : &tide_device_host, options);
+    if (buffers == NULL)
+        return NULL;
     tide_registry_lock();
     tide_buffers_enlist(buffers);
     tide_registry_unlock();
@@ -265,12 +283,43 @@ static bool buffers_shared_serves(const tide_buffers *buffers, tide_device *devi
             tide_device_context(buffers->device) == tide_device_context(device));
 }
 
+/* The one of all who ask for it, now with one sharer more, or NULL. Registry locked. */
 static tide_buffers *buffers_find_shared(tide_device *device, uint32_t kind)
 {
     tide_buffers *buffers = tide_buffers_first();
     while (buffers != NULL && !buffers_shared_serves(buffers, device, kind))
         buffers = buffers->next;
+    if (buffers != NULL)
+        buffers->shares++;
     return buffers;
+}
+
+/* It becomes the shared one, unless another thread has been first: then that one's is. */
+static tide_buffers *buffers_share(tide_buffers *buffers, uint32_t kind)
+{
+    tide_registry_lock();
+    tide_buffers *shared = buffers_find_shared(buffers->device, kind);
+    if (shared == NULL) {
+        shared = buffers;
+        buffers->shares = 1;
+        buffers->shared_kind = kind;
+        tide_buffers_enlist(buffers);
+    }
+    tide_registry_unlock();
+    if (shared != buffers)
+        buffers_close(buffers);
+    return shared;
+}
+
+static tide_buffers *buffers_open_shared(tide_device *device, uint32_t kind)
+{
+    static const char *const kinds[] = {"", " pinned", " host", " managed", " ipc"};
+    _Static_assert(sizeof kinds / sizeof *kinds == TIDE_BUFFER_KINDS, "each kind has a name");
+    char name[sizeof((tide_buffers){0}.name)];
+    snprintf(name, sizeof name, "%.20s%s", device->name, kinds[kind]);
+    tide_buffers *buffers =
+        buffers_open(device, &(tide_buffers_options){.name = name, .flags = kind});
+    return buffers != NULL ? buffers_share(buffers, kind) : NULL;
 }
 
 tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind)
@@ -282,22 +331,14 @@ tide_buffers *tide_buffers_shared(tide_device *device, uint32_t kind)
         return NULL;
     }
     tide_attach(); /* which asks the linker: before the registry is locked */
+    tide_fence_prepare();
     if (tide_device_hold(device, call) != TIDE_OK)
         return NULL;
     tide_registry_lock();
     tide_buffers *buffers = buffers_find_shared(device, kind);
-    if (buffers == NULL) {
-        static const char *const kinds[] = {"", " pinned", " host", " managed", " ipc"};
-        _Static_assert(sizeof kinds / sizeof *kinds == TIDE_BUFFER_KINDS, "each kind has a name");
-        char name[sizeof buffers->name];
-        snprintf(name, sizeof name, "%.20s%s", device->name, kinds[kind]);
-        buffers = tide_buffers_create(device, &(tide_buffers_options){.name = name, .flags = kind});
-    }
-    if (buffers != NULL) {
-        buffers->shares++;
-        buffers->shared_kind = kind;
-    }
     tide_registry_unlock();
+    if (buffers == NULL)
+        buffers = buffers_open_shared(device, kind);
     tide_device_drop(device);
     return buffers;
 }
@@ -324,7 +365,6 @@ static tide_status buffers_check_unused(tide_buffers *buffers)
  * whole. */
 static void buffers_end(tide_buffers *buffers)
 {
-    tide_device *device = buffers->device;
     tide_assert(buffers->users == 0 && buffers->shares <= 1);
     tide_buffers_wait_for_visitors(buffers);
     tide_depot_trim(buffers, 0, true, NULL);
@@ -335,9 +375,7 @@ static void buffers_end(tide_buffers *buffers)
     tide_magazines_end(buffers);
     tide_lock_let_go(&buffers->mutex);
     tide_registry_unlock();
-    tide_device_keep_stream(device, buffers->stream_number, false);
-    buffers_unmake(buffers);
-    tide_device_drop(device);
+    buffers_close(buffers);
 }
 
 /* One sharer less. `last`: the instance is unused, and ends. */

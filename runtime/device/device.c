@@ -4,7 +4,6 @@
 #include "runtime/device/device.h"
 
 #include <ctype.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,80 +12,28 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
-#include "runtime/base/fork.h"
 #include "runtime/base/hooks.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/device/later.h"
 
-/* Every device ever opened except the host. Guarded by the registry; never freed. */
+/* Every device ever opened except the host. Guarded by the registry; never freed.
+ *
+ * Who opens or closes a device waits for nobody else who does: drivers load and unload code, so
+ * they may be waiting for the dynamic linker's lock, and who asks may have that, in a constructor
+ * of a module. Therefore:
+ *
+ *  1. who opens a device makes one *busy*, which is closed, and so nobody's but its own. It has the
+ *     driver open that with no lock held.
+ *  2. of one name at most one is open: who comes back from the driver and finds one drops its own.
+ *  3. who closes a device for the last time makes it busy, too; who opens the name meanwhile takes
+ *     another one. So of one name there are as many as threads have had it in hand at once.
+ *
+ * What is busy by another thread at a fork stays so in the child, which takes others. */
 static tide_device *device_list;
 
-/* ---- the lock ----------------------------------------------------------------------------- */
-
-/* One device is opened or closed at a time. No lock can be held for that: drivers load and unload
- * code, so they take the dynamic linker's lock, and under that lock constructors of modules fork
- * and take locks of ours. So whose turn it is has a flag, and only the flag has a lock. In the
- * child of a fork a device that another thread was opening stays closed. */
-static tide_lock device_turn = TIDE_LOCK(TIDE_FORK_DEVICES);
-static pthread_cond_t device_turn_over = PTHREAD_COND_INITIALIZER;
-static pthread_once_t device_fork_prepared = PTHREAD_ONCE_INIT;
-static bool device_changing; /* guarded by the lock, as is the next */
-static int device_cancel;    /* the state of whose turn it is, before */
-
-static void device_before_fork(void)
-{
-    tide_lock_take(&device_turn);
-}
-
-static void device_after_fork(void)
-{
-    tide_lock_let_go(&device_turn);
-}
-
-static void device_in_child(void)
-{
-    device_turn_over = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    device_changing = false;
-    device_after_fork();
-}
-
-static void device_prepare_fork(void)
-{
-    static const tide_fork_handlers handlers = {device_before_fork, device_after_fork,
-                                                device_in_child};
-    tide_fork_register(TIDE_FORK_DEVICES, &handlers);
-}
-
-void tide_devices_prepare(void)
-{
-    pthread_once(&device_fork_prepared, device_prepare_fork);
-}
-
-static void device_begin_change(void)
-{
-    tide_devices_prepare();
-    int cancel = tide_os_forbid_cancel(); /* the turn would never end */
-    tide_lock_take(&device_turn);
-    while (device_changing)
-        tide_lock_wait(&device_turn, &device_turn_over);
-    device_changing = true;
-    device_cancel = cancel;
-    tide_lock_let_go(&device_turn);
-}
-
-static void device_end_change(void)
-{
-    tide_lock_take(&device_turn);
-    device_changing = false;
-    int cancel = device_cancel;
-    pthread_cond_broadcast(&device_turn_over);
-    tide_lock_let_go(&device_turn);
-    tide_os_restore_cancel(cancel);
-}
-
-/* ---- open and close ----------------------------------------------------------------------- */
+/* ---- open --------------------------------------------------------------------------------- */
 
 enum { DIGITS_MAX = 4 }; /* of a device's number */
 
@@ -115,19 +62,39 @@ static int device_ordinal_of(const char *name, const char *prefix)
     return digits >= 1 && digits <= DIGITS_MAX && name[digits] == '\0' ? atoi(name) : -1;
 }
 
-static tide_device *device_find_named(const char *name)
+/* The open device of this name, or NULL. Registry locked. */
+static tide_device *device_find_open(const char *name)
 {
     tide_device *device = device_list;
-    while (device != NULL && strcmp(device->name, name) != 0)
+    while (device != NULL && (device->opened == 0 || strcmp(device->name, name) != 0))
         device = device->next;
     return device;
 }
 
-/* The listed, closed device of this name, all zero but for the name; listed now if it is new.
- * Registry locked. */
-static tide_device *device_list_closed(const char *name)
+/* One of this name that is neither open nor busy, or NULL. Registry locked. */
+static tide_device *device_find_closed(const char *name)
 {
-    tide_device *device = device_find_named(name);
+    tide_device *device = device_list;
+    while (device != NULL &&
+           (device->opened != 0 || device->busy || strcmp(device->name, name) != 0))
+        device = device->next;
+    return device;
+}
+
+/* The open device of this name, counted once more, or NULL. Registry locked. */
+static tide_device *device_count(const char *name)
+{
+    tide_device *device = device_find_open(name);
+    if (device != NULL)
+        device->opened++;
+    return device;
+}
+
+/* A listed, closed device of this name, all zero but for the name, and busy; listed now if there is
+ * none. Registry locked. */
+static tide_device *device_take_closed(const char *name)
+{
+    tide_device *device = device_find_closed(name);
     if (device == NULL) {
         device = tide_os_resize(NULL, sizeof *device);
         if (device == NULL) {
@@ -139,40 +106,58 @@ static tide_device *device_list_closed(const char *name)
     }
     tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
     tide_device *next = device->next;
-    *device = (tide_device){.next = next};
+    *device = (tide_device){.next = next, .busy = true};
     snprintf(device->name, sizeof device->name, "%s", name);
     return device;
 }
 
-/* The device of this name. It is counted once more if it is open; else the caller has
- * to open it. */
-static tide_device *device_count_or_list(const char *name)
+static void device_end_busy(tide_device *device)
 {
     tide_registry_lock();
-    tide_device *device = device_find_named(name);
-    if (device != NULL && device->opened != 0)
-        device->opened++;
-    else
-        device = device_list_closed(name);
+    tide_assert(device->busy && device->opened == 0);
+    device->busy = false;
     tide_registry_unlock();
-    return device;
+}
+
+/* The driver has opened it: now it is the device of its name. Another thread may have been first;
+ * then that one's is, and nobody has seen this one. */
+static tide_device *device_publish(tide_device *device)
+{
+    tide_assert(device->busy && device->methods != NULL && device->holds == 0);
+    tide_registry_lock();
+    tide_device *known = device_count(device->name);
+    if (known == NULL) {
+        known = device;
+        device->opened = 1;
+        device->busy = false;
+    }
+    tide_registry_unlock();
+    if (known != device)
+        tide_device_end(device);
+    return known;
+}
+
+/* The driver could not open it: not once more, perhaps, for another thread may have been first. */
+static tide_device *device_give_up(tide_device *device)
+{
+    tide_registry_lock();
+    tide_assert(device->busy && device->opened == 0);
+    tide_device *known = device_count(device->name);
+    device->busy = false;
+    tide_registry_unlock();
+    return known;
 }
 
 /* Of a closed device others read only the name and that it is closed, so the backend may fill it in
  * without the registry's lock. */
-static bool device_open_listed(tide_device *device, const tide_backend *backend, unsigned ordinal)
+static tide_device *device_open_busy(tide_device *device, const tide_backend *backend,
+                                     unsigned ordinal)
 {
-    tide_assert(device->opened == 0 && device->methods == NULL);
+    tide_assert(device->busy && device->opened == 0 && device->methods == NULL);
     tide_outside outside = tide_outside_enter(); /* drivers load code */
     tide_status status = backend->open(device, ordinal);
     tide_outside_leave(outside);
-    if (status != TIDE_OK)
-        return false;
-    tide_assert(device->methods != NULL && device->holds == 0);
-    tide_registry_lock();
-    device->opened = 1;
-    tide_registry_unlock();
-    return true;
+    return status == TIDE_OK ? device_publish(device) : device_give_up(device);
 }
 
 /* Builds the name anew: "cuda:007" is "cuda:7". */
@@ -181,12 +166,13 @@ static tide_device *device_open_on_backend(const tide_backend *backend, unsigned
     char name[sizeof device_list->name];
     tide_assert(ordinal <= 9999); /* so it has at most DIGITS_MAX digits: the name fits */
     snprintf(name, sizeof name, "%s%u", backend->prefix, ordinal);
-    device_begin_change();
-    tide_device *device = device_count_or_list(name);
-    if (device != NULL && device->opened == 0 && !device_open_listed(device, backend, ordinal))
-        device = NULL;
-    device_end_change();
-    return device;
+    TIDE_UNCANCELLED; /* it would stay busy */
+    tide_registry_lock();
+    tide_device *known = device_count(name), *closed = NULL;
+    if (known == NULL)
+        closed = device_take_closed(name);
+    tide_registry_unlock();
+    return closed != NULL ? device_open_busy(closed, backend, ordinal) : known;
 }
 
 /* Says which kinds of name there are. */
@@ -225,6 +211,8 @@ tide_device *tide_device_open(const char *name)
     return NULL;
 }
 
+/* ---- close -------------------------------------------------------------------------------- */
+
 /* Is this one of ours, and open? Registry locked. */
 static tide_status device_check_open(const tide_device *device, const char *call)
 {
@@ -240,7 +228,8 @@ static tide_status device_check_open(const tide_device *device, const char *call
     return TIDE_OK;
 }
 
-/* Counts one opening less. Once the count is 0 nobody can take a hold. Registry locked. */
+/* Counts one opening less. Once the count is 0 nobody can take a hold, and the device is busy.
+ * Registry locked. */
 static tide_status device_close_once(tide_device *device, const char *call)
 {
     TIDE_FORWARD(device_check_open(device, call));
@@ -248,22 +237,30 @@ static tide_status device_close_once(tide_device *device, const char *call)
     if (device->opened == 1 && holds != 0)
         return tide_fail(TIDE_ERROR_STATE, call, "%u pools or exported arrays are on device %s",
                          holds, device->name);
-    tide_assert(device->opened > 0);
-    device->opened--;
+    tide_assert(device->opened > 0 && !device->busy);
+    device->busy = --device->opened == 0;
     return TIDE_OK;
+}
+
+void tide_device_end(tide_device *device)
+{
+    tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
+    tide_assert(device->methods != NULL && device != &tide_device_host);
+    tide_outside outside = tide_outside_enter(); /* drivers unload code */
+    device->methods->close(device);
+    device->context = device->stream = device->service = NULL;
+    tide_outside_leave(outside);
+    device_end_busy(device);
 }
 
 /* After the last closing. Policy first, while the methods still work. */
 static void device_let_go(tide_device *device)
 {
-    tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
-    tide_assert(device->methods != NULL && device != &tide_device_host);
-    tide_outside outside = tide_outside_enter(); /* drivers unload code */
-    if (tide_hooks_policy.close != NULL)
-        tide_hooks_policy.close(device);
-    device->methods->close(device);
-    device->context = device->stream = device->service = NULL;
+    tide_outside outside = tide_outside_enter();
+    bool ours = tide_hooks_policy.close == NULL || tide_hooks_policy.close(device);
     tide_outside_leave(outside);
+    if (ours)
+        tide_device_end(device);
 }
 
 /* What was put off goes if it can. Held meanwhile, but only then: others would be refused to close
@@ -288,14 +285,13 @@ tide_status tide_device_close(tide_device *device)
         return TIDE_OK;
     TIDE_FORWARD(tide_registry_admit("tide_device_close"));
     device_settle(device);
-    device_begin_change();
+    TIDE_UNCANCELLED; /* it would stay busy */
     tide_registry_lock();
     tide_status status = device_close_once(device, "tide_device_close");
     bool last = status == TIDE_OK && device->opened == 0;
     tide_registry_unlock();
     if (last)
         device_let_go(device);
-    device_end_change();
     return status;
 }
 

@@ -157,7 +157,8 @@ struct tide_device {
     struct tide_later *later; /* what waits for the device; atomic: runtime/device/later.h */
     uint32_t settling;        /* threads that have some of it in hand; atomic              */
     uint32_t settled;         /* times that a thread has let some of it go; atomic; wraps  */
-    uint32_t opened;          /* how often; changed under the registry's lock, as is `next` */
+    uint32_t opened;          /* how often; under the registry's lock, as are the next two */
+    bool busy; /* one thread opens or closes it, or has been told to: runtime/device/device.c */
     tide_device *next;
     size_t bytes;
     char description[96];
@@ -227,8 +228,9 @@ void tide_device_drop(tide_device *device);
 
 /* A kind of device: names are its prefix and a number. `open` gets a device that is all zero but
  * for its name, and fills in methods, own, context, stream, dl, host, integrated, bytes and
- * description. `open` and the method `close` are called for one device at a time, with the registry
- * unlocked: both may load or unload code. */
+ * description. It and the method `close` may load or unload code, so they are called with nothing
+ * locked, by several threads at once, maybe for devices of one name, and must not wait for each
+ * other with a lock held in which the driver is called. */
 typedef struct tide_backend {
     const char *prefix;
     tide_status (*open)(tide_device *device, unsigned ordinal);
@@ -239,7 +241,8 @@ enum { TIDE_BACKENDS_MAX = 8 };
 /* Called while the hooks are attached, before any device is opened. */
 void tide_device_add_backend(tide_backend backend);
 
-/* Registers what is done around fork. While the library is attached. */
-void tide_devices_prepare(void);
+/* The last part of a close that policy has put off (tide_hooks.close): the driver releases what the
+ * device has, which may then be opened anew. With nothing locked. */
+void tide_device_end(tide_device *device);
 
 #endif

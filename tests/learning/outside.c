@@ -8,9 +8,7 @@
 #define _GNU_SOURCE
 #include "learning.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -18,100 +16,25 @@
 
 #include "jit/learn/round.h"
 #include "runtime/base/registry.h"
-
-static const char *module; /* the file of constructor.c */
-
-/* ---- a watchdog ---------------------------------------------------------------------------- */
-
-static const char *playing = "none";
-
-static void bark(int signal)
-{
-    (void)signal;
-    static const char text[] = "hung in the scene: ";
-    (void)!write(STDERR_FILENO, text, sizeof text - 1);
-    (void)!write(STDERR_FILENO, playing, strlen(playing));
-    (void)!write(STDERR_FILENO, "\n", 1);
-    _exit(99);
-}
-
-static void play(const char *name)
-{
-    enum { SECONDS = 120 };
-    playing = name;
-    signal(SIGALRM, bark);
-    alarm(name != NULL ? SECONDS : 0);
-}
+#include "tests/gate.h"
+#include "tests/in_linker.h"
+#include "tests/watchdog.h"
 
 /* ---- the keeper, stopped before the linker ------------------------------------------------- */
 
 enum { CALL_DLOPEN, CALL_DLSYM, CALL_DLCLOSE, CALLS };
 static const char *const call_names[CALLS] = {"dlopen", "dlsym", "dlclose"};
 
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t gate_moved = PTHREAD_COND_INITIALIZER;
-static int gate_before = -1; /* the call before which the keeper stops, once; atomic */
-static bool gate_reached, gate_open;
-
-static void gate_close(int call)
-{
-    pthread_mutex_lock(&gate);
-    __atomic_store_n(&gate_before, call, __ATOMIC_RELAXED);
-    gate_reached = gate_open = false;
-    pthread_mutex_unlock(&gate);
-}
-
-static bool gate_is_reached(void)
-{
-    pthread_mutex_lock(&gate);
-    bool reached = gate_reached;
-    pthread_mutex_unlock(&gate);
-    return reached;
-}
-
-static void gate_let_pass(void)
-{
-    pthread_mutex_lock(&gate);
-    gate_open = true;
-    pthread_cond_broadcast(&gate_moved);
-    pthread_mutex_unlock(&gate);
-}
-
-static void gate_pass(int call)
+static void keeper_pass(int call)
 {
     char name[16] = "";
     (void)pthread_getname_np(pthread_self(), name, sizeof name);
-    if (strcmp(name, "tide-keeper") != 0)
-        return;
-    pthread_mutex_lock(&gate);
-    if (gate_before == call) {
-        __atomic_store_n(&gate_before, -1, __ATOMIC_RELAXED);
-        gate_reached = true;
-        while (!gate_open)
-            pthread_cond_wait(&gate_moved, &gate);
-    }
-    pthread_mutex_unlock(&gate);
+    if (strcmp(name, "tide-keeper") == 0)
+        gate_pass(call);
 }
 
-/* Sanitizers look symbols up before they can observe anything. */
-#if defined __has_attribute
-#if __has_attribute(disable_sanitizer_instrumentation)
-#define UNOBSERVED __attribute__((disable_sanitizer_instrumentation))
-#endif
-#endif
-#ifndef UNOBSERVED
-#define UNOBSERVED
-#endif
-
-static UNOBSERVED bool gate_is_before(int call)
-{
-    return __atomic_load_n(&gate_before, __ATOMIC_RELAXED) == call;
-}
-
-void *__real_dlopen(const char *path, int flags);
 void *__real_dlsym(void *handle, const char *name);
 int __real_dlclose(void *handle);
-void *__wrap_dlopen(const char *path, int flags);
 void *__wrap_dlsym(void *handle, const char *name);
 int __wrap_dlclose(void *handle);
 
@@ -129,11 +52,11 @@ static bool gate_passed; /* atomic: the keeper is through the call */
 
 UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
 {
-    bool gated = gate_is_before(CALL_DLOPEN);
+    bool gated = gate_is_at(CALL_DLOPEN);
     if (__atomic_load_n(&own_wanted, __ATOMIC_RELAXED))
         settle_in_own_round();
     if (gated)
-        gate_pass(CALL_DLOPEN);
+        keeper_pass(CALL_DLOPEN);
     void *handle = __real_dlopen(path, flags);
     if (gated)
         __atomic_store_n(&gate_passed, true, __ATOMIC_RELEASE);
@@ -142,15 +65,15 @@ UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
 
 UNOBSERVED void *__wrap_dlsym(void *handle, const char *name)
 {
-    if (gate_is_before(CALL_DLSYM))
-        gate_pass(CALL_DLSYM);
+    if (gate_is_at(CALL_DLSYM))
+        keeper_pass(CALL_DLSYM);
     return __real_dlsym(handle, name);
 }
 
 UNOBSERVED int __wrap_dlclose(void *handle)
 {
-    if (gate_is_before(CALL_DLCLOSE))
-        gate_pass(CALL_DLCLOSE);
+    if (gate_is_at(CALL_DLCLOSE))
+        keeper_pass(CALL_DLCLOSE);
     return __real_dlclose(handle);
 }
 
@@ -160,6 +83,7 @@ static void bring_keeper_to(int call)
     static unsigned sites;
     char name[64];
     gate_close(call);
+    __atomic_store_n(&gate_passed, false, __ATOMIC_RELAXED);
     set("keeper", 1);
     set("keeper_period", 1);
     set("code_max", 1);
@@ -177,47 +101,12 @@ static void bring_keeper_to(int call)
 
 /* ---- in a constructor ---------------------------------------------------------------------- */
 
-static void (*in_linker)(void);
-static unsigned in_linker_times;
-
-void outside_in_linker(void);
-void outside_in_linker(void)
-{
-    in_linker_times++;
-    in_linker();
-}
-
-/* Loads and unloads the module; the keeper goes on into the linker once its constructor runs. */
-static void visit_linker(void (*what)(void))
-{
-    in_linker = what;
-    in_linker_times = 0;
-    void *handle = __real_dlopen(module, RTLD_NOW);
-    assert_non_null(handle);
-    assert_int_equal(__real_dlclose(handle), 0);
-    assert_int_equal(in_linker_times, 2);
-}
-
-static void do_nothing(void)
-{
-}
-
-static bool under_thread_sanitizer(void)
-{
-#if defined __has_feature
-#if __has_feature(thread_sanitizer)
-    return true;
-#endif
-#endif
-    return false;
-}
-
 /* It learns by itself what the parent was about to. Not so under ThreadSanitizer: its dlopen and
  * dlclose visit the linker's list under a lock of its own, and neither lock is made anew in a
  * child, so whatever the child loads may wait for ever for the keeper that it does not have. */
 static void live_as_child(void)
 {
-    in_linker = do_nothing; /* the destructor comes with exit */
+    in_constructor = in_destructor = NULL; /* the second comes with exit */
     play("the child learns");
     set("keeper", 0);
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
@@ -293,7 +182,7 @@ static void visit_while_keeper_waits(const char *what, void (*visit)(void))
         snprintf(name, sizeof name, "%s, the keeper in %s", what, call_names[call]);
         play(name);
         bring_keeper_to(call);
-        visit_linker(visit);
+        visit_linker(visit, visit); /* the keeper goes on into the linker meanwhile */
         expect_keeper_learns();
     }
     play(NULL);
@@ -315,7 +204,7 @@ static void a_constructor_may_step_while_the_keeper_is_in_the_linker(void **stat
 
 static void exit_here(void)
 {
-    in_linker = do_nothing;
+    in_destructor = NULL;
     gate_let_pass();
     exit(3);
 }
@@ -331,7 +220,7 @@ static void a_constructor_may_exit_while_the_keeper_is_in_the_linker(void **stat
     if (child == 0) {
         play("a constructor exits, in the child");
         bring_keeper_to(CALL_DLOPEN);
-        visit_linker(exit_here);
+        visit_linker(exit_here, NULL);
     }
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -584,7 +473,7 @@ int main(int count, char **arguments)
     };
     if (count < 2)
         return 2;
-    module = arguments[1];
+    in_linker_module = arguments[1];
     return cmocka_run_group_tests_name("learning: outside", tests, learning_make_pool,
                                        learning_drop_pool);
 }

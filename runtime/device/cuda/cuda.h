@@ -63,8 +63,8 @@ extern tide_cu_driver tide_cu;
 /* The file to load as the driver; NULL: libcuda.so.1. No effect once the driver is loaded. */
 void tide_cuda_driver_set(const char *path);
 
-/* Loads the driver, unless it is loaded. Called while a device is opened: by one thread
- * at a time. */
+/* Loads the driver, unless it is loaded. Nothing is locked. Any thread: two that come at once both
+ * load it. */
 tide_status tide_cuda_load(void);
 
 /* Stand around calls of the driver; may be nested. The thread is not cancelled between them: `end`

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The CUDA driver: loaded when the first device is opened, never unloaded, and no longer called
+/* The CUDA driver: loaded when the first device is opened, by as many threads as open one then, of
+ * which none waits for another (runtime/device/device.c), never unloaded, and no longer called
  * once the process has begun to exit. Also its errors, and its current context. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/os.h"
+#include "runtime/base/registry.h"
 #include "runtime/device/cuda/cuda.h"
 
 tide_cu_driver tide_cu;
 
 static char cuda_library[1024] = "libcuda.so.1";
-static bool cuda_loaded; /* written where devices are opened, one at a time */
+static bool cuda_loaded;      /* atomic; set once all entry points are there */
+static uint32_t cuda_loading; /* atomic: threads that load it                */
 
 /* Why the driver may not be called any more. */
 enum { CUDA_OPEN = 0, CUDA_EXITING, CUDA_FORKED };
@@ -54,7 +59,8 @@ void tide_cuda_end(int cancel)
 }
 
 /* Registered after the driver's own handlers, so it runs before them. Threads that are in a call
- * get time to come out; not for ever, because they may wait for work that does not end. */
+ * get time to come out; not for ever, because they may wait for work that does not end. In the
+ * child of a fork nobody is waited for: those who were inside are not there. */
 static void cuda_begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
@@ -62,6 +68,8 @@ static void cuda_begin_exit(void)
     TIDE_UNCANCELLED;
     (void)__atomic_compare_exchange_n(&cuda_closed, &open, CUDA_EXITING, false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST);
+    if (tide_cuda_forked())
+        return;
     for (int i = 0; i < TRIES && __atomic_load_n(&cuda_calls_inside, __ATOMIC_SEQ_CST) != 0; i++)
         usleep(MICROSECONDS);
 }
@@ -80,12 +88,14 @@ bool tide_cuda_forked(void)
     return __atomic_load_n(&cuda_closed, __ATOMIC_RELAXED) == CUDA_FORKED;
 }
 
-/* The driver does not work in the child, and those who were inside it are not there: nobody waits
- * for them. Fork itself waits for no driver. */
+/* A driver that was loaded, or was just being loaded, does not work in the child. Fork itself waits
+ * for no driver. Those who were inside stay counted: the thread that forks may be one, in a
+ * constructor of what the driver loads, and comes out in the child. */
 static void cuda_leave_in_child(void)
 {
-    __atomic_store_n(&cuda_closed, CUDA_FORKED, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&cuda_calls_inside, 0, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&cuda_loaded, __ATOMIC_SEQ_CST) ||
+        __atomic_load_n(&cuda_loading, __ATOMIC_SEQ_CST) != 0)
+        __atomic_store_n(&cuda_closed, CUDA_FORKED, __ATOMIC_SEQ_CST);
 }
 
 /* ---- load --------------------------------------------------------------------------------- */
@@ -93,9 +103,9 @@ static void cuda_leave_in_child(void)
 static const struct {
     const char *name;
     int version;
-    void **place;
+    size_t at; /* in a tide_cu_driver */
 } entries[] = {
-#define TIDE_X(name, version, arguments) {#name, version, (void **)(void *)&tide_cu.name},
+#define TIDE_X(name, version, arguments) {#name, version, offsetof(tide_cu_driver, name)},
     TIDE_CU_ENTRIES(TIDE_X)
 #undef TIDE_X
 };
@@ -103,39 +113,35 @@ static const struct {
 _Static_assert(sizeof entries / sizeof *entries == sizeof tide_cu / sizeof(void *),
                "each entry point has its line");
 
-/* A failure leaves some entry points filled in; nobody calls them, for no device is open. */
-static tide_status cuda_resolve_entries(tide_cu_get_proc *get_proc)
+static tide_status cuda_resolve_entries(tide_cu_get_proc *get_proc, tide_cu_driver *driver)
 {
-    tide_assert(!cuda_loaded); /* else other threads may be calling through them */
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         int status = 0;
-        *entries[i].place = NULL;
-        tide_cu_result result = get_proc(entries[i].name, entries[i].place, entries[i].version,
+        void *found = NULL;
+        tide_cu_result result = get_proc(entries[i].name, &found, entries[i].version,
                                          TIDE_CU_PROC_LEGACY_STREAM, &status);
-        if (result != TIDE_CU_SUCCESS || *entries[i].place == NULL)
+        if (result != TIDE_CU_SUCCESS || found == NULL)
             return tide_fail(TIDE_ERROR_DEVICE, call, "the CUDA driver %s has no %s of CUDA %d.%d",
                              cuda_library, entries[i].name, entries[i].version / 1000,
                              entries[i].version % 1000 / 10);
+        memcpy((char *)driver + entries[i].at, &found, sizeof found);
     }
     return TIDE_OK;
 }
 
-static tide_status cuda_initialise_driver(void)
+static tide_status cuda_initialise_driver(const tide_cu_driver *driver)
 {
-    tide_cu_result result = tide_cu.cuInit(0);
+    tide_cu_result result = driver->cuInit(0);
     if (result == TIDE_CU_SUCCESS)
         return TIDE_OK;
     const char *words = NULL;
-    (void)tide_cu.cuGetErrorString(result, &words);
+    (void)driver->cuGetErrorString(result, &words);
     return tide_fail(TIDE_ERROR_DEVICE, call, "cuInit of %s fails with %d: %s", cuda_library,
                      result, words != NULL ? words : "an error without words");
 }
 
-tide_status tide_cuda_load(void)
+static tide_status cuda_load_driver(tide_cu_driver *driver)
 {
-    static const tide_fork_handlers handlers = {.child = cuda_leave_in_child};
-    if (cuda_loaded)
-        return TIDE_OK;
     void *handle = dlopen(cuda_library, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
         return tide_fail(TIDE_ERROR_DEVICE, call, "no CUDA driver: %s", dlerror());
@@ -144,14 +150,46 @@ tide_status tide_cuda_load(void)
         return tide_fail(TIDE_ERROR_DEVICE, call,
                          "the CUDA driver %s is older than CUDA 12.0: no cuGetProcAddress_v2",
                          cuda_library);
-    TIDE_FORWARD(cuda_resolve_entries((tide_cu_get_proc *)symbol));
-    TIDE_FORWARD(cuda_initialise_driver());
-    tide_fork_register(TIDE_FORK_CUDA, &handlers);
+    TIDE_FORWARD(cuda_resolve_entries((tide_cu_get_proc *)symbol, driver));
+    return cuda_initialise_driver(driver);
+}
+
+/* Registry locked. Another thread may have been first: with the same entry points. */
+static tide_status cuda_publish_driver(const tide_cu_driver *driver)
+{
     static bool registered;
+    if (cuda_loaded)
+        return TIDE_OK;
     if (!registered && atexit(cuda_begin_exit) != 0)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory to notice the end of the process");
-    registered = cuda_loaded = true;
+    registered = true;
+    tide_cu = *driver;
+    __atomic_store_n(&cuda_loaded, true, __ATOMIC_RELEASE);
     return TIDE_OK;
+}
+
+static tide_status cuda_load_and_publish(void)
+{
+    tide_cu_driver driver;
+    TIDE_FORWARD(cuda_load_driver(&driver));
+    tide_registry_lock();
+    tide_status status = cuda_publish_driver(&driver);
+    tide_registry_unlock();
+    return status;
+}
+
+tide_status tide_cuda_load(void)
+{
+    static const tide_fork_handlers handlers = {.child = cuda_leave_in_child};
+    if (__atomic_load_n(&cuda_loaded, __ATOMIC_ACQUIRE))
+        return TIDE_OK;
+    if (tide_cuda_forked())
+        return tide_cuda_refuse(call);
+    tide_fork_register(TIDE_FORK_CUDA, &handlers);
+    __atomic_fetch_add(&cuda_loading, 1, __ATOMIC_SEQ_CST);
+    tide_status status = cuda_load_and_publish();
+    __atomic_fetch_sub(&cuda_loading, 1, __ATOMIC_SEQ_CST);
+    return status;
 }
 
 /* ---- errors ------------------------------------------------------------------------------- */
@@ -233,7 +271,7 @@ static bool cuda_was_reset(tide_cuda *cuda)
 tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
 {
     tide_cu_context wanted = tide_cuda_of(device)->context, current = NULL;
-    tide_assert(cuda_loaded);
+    tide_assert(__atomic_load_n(&cuda_loaded, __ATOMIC_RELAXED));
     entered->pushed = false;
     if (TIDE_UNLIKELY(!tide_cuda_begin(&entered->cancel)))
         return tide_cuda_forked() ? tide_device_lose(device, device->name, cuda_words_forked)

@@ -9,6 +9,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/os.h"
+#include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/opencl/opencl.h"
 
@@ -157,7 +158,6 @@ static void opencl_close_device(tide_device *base)
         opencl_stop_device(device);
     }
     tide_lock_destroy(&device->lock);
-    tide_lock_destroy(&device->launching);
     tide_os_free(device->spans);
     tide_os_free(device->streams);
     tide_os_free(device);
@@ -188,21 +188,28 @@ static const tide_device_methods methods = {
     .close = opencl_close_device,
 };
 
-/* Written where devices are opened, one at a time. */
-static uint32_t opencl_first_forks; /* tide_opencl_forks() when a driver was first asked */
-static bool opencl_asked;
+/* tide_opencl_forks() when a driver was first asked. Of threads that come at once any may note it:
+ * the number changes only in a child, where one of them is left. */
+static uint32_t opencl_note_forks(uint32_t now)
+{
+    static uint32_t first;
+    static bool asked;
+    tide_registry_lock();
+    if (!asked)
+        first = now;
+    asked = true;
+    uint32_t noted = first;
+    tide_registry_unlock();
+    return noted;
+}
 
 /* A driver that was used before a fork has left its threads with the parent: new devices do not
  * work either. */
 static tide_status opencl_check_forks(unsigned ordinal)
 {
-    uint32_t forks = tide_opencl_forks();
-    if (!opencl_asked) {
-        opencl_asked = true;
-        opencl_first_forks = forks;
-    }
-    tide_assert(forks >= opencl_first_forks);
-    if (forks == opencl_first_forks)
+    uint32_t forks = tide_opencl_forks(), first = opencl_note_forks(forks);
+    tide_assert(forks >= first);
+    if (forks == first)
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_DEVICE, call,
                      "opencl:%u: OpenCL was used before this process was forked, and does not work "
@@ -226,7 +233,6 @@ tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
         return status;
     }
     tide_lock_create(&device->lock, TIDE_FORK_MEMORY);
-    tide_lock_create(&device->launching, TIDE_FORK_LAUNCHES);
     base->methods = &methods;
     base->own = device;
     base->context = device->context;

@@ -8,10 +8,24 @@
 #include "runtime/base/os.h"
 #include "runtime/device/opencl/opencl.h"
 
+/* The driver's kernel, and with it the arguments of a launch: they belong to the kernel. So each
+ * launch has one for itself, and nobody waits for a launch of another thread: drivers load code
+ * there, and may be waiting for the dynamic linker. */
+typedef struct instance {
+    struct instance *next;
+    tide_cl_kernel kernel;
+} instance;
+
+typedef struct kernel {
+    struct kernel *next;
+    tide_cl_program program;
+    instance *idle; /* those that no launch has; device locked */
+    char name[];
+} kernel;
+
 typedef struct module {
     tide_cl_program program;
-    tide_cl_kernel *kernels; /* every one that was asked for; released with the module */
-    size_t count;
+    kernel *kernels; /* every one that was asked for; released with the module */
 } module;
 
 /* ---- building ------------------------------------------------------------------------------- */
@@ -71,19 +85,68 @@ void *tide_opencl_module(tide_device *base, const void *code, size_t bytes, cons
     return NULL;
 }
 
+/* Nothing of the module is being launched. `alive`: the driver may be called. */
+static void opencl_end_kernel(kernel *gone, bool alive)
+{
+    for (instance *i = gone->idle, *next; i != NULL; i = next) {
+        next = i->next;
+        if (alive)
+            (void)tide_opencl.clReleaseKernel(i->kernel);
+        tide_os_free(i);
+    }
+    tide_os_free(gone);
+}
+
 void tide_opencl_module_drop(tide_device *base, void *handle)
 {
     TIDE_UNCANCELLED;
     module *gone = handle;
+    bool alive = tide_opencl_alive(tide_opencl_of(base));
     tide_assert(gone != NULL && gone->program != NULL);
-    tide_assert(gone->count == 0 || gone->kernels != NULL);
-    if (tide_opencl_alive(tide_opencl_of(base))) {
-        for (size_t i = 0; i < gone->count; i++)
-            (void)tide_opencl.clReleaseKernel(gone->kernels[i]);
-        (void)tide_opencl.clReleaseProgram(gone->program);
+    for (kernel *k = gone->kernels, *next; k != NULL; k = next) {
+        next = k->next;
+        opencl_end_kernel(k, alive);
     }
-    tide_os_free(gone->kernels);
+    if (alive)
+        (void)tide_opencl.clReleaseProgram(gone->program);
     tide_os_free(gone);
+}
+
+/* ---- kernels -------------------------------------------------------------------------------- */
+
+/* NULL: failed, with the message. */
+static instance *opencl_make_instance(const tide_opencl_device *device, const kernel *of)
+{
+    int32_t error = TIDE_CL_SUCCESS;
+    instance *made = tide_os_resize(NULL, sizeof *made);
+    if (made == NULL) {
+        tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no memory for kernel '%s'", of->name);
+        return NULL;
+    }
+    *made = (instance){.kernel = tide_opencl.clCreateKernel(of->program, of->name, &error)};
+    if (tide_opencl_check(device, error, "clCreateKernel") == TIDE_OK)
+        return made;
+    tide_os_free(made);
+    return NULL;
+}
+
+/* One that is the caller's until it is given back: as many are made as were in use at once. */
+static instance *opencl_take_instance(tide_opencl_device *device, kernel *of)
+{
+    tide_lock_take(&device->lock);
+    instance *taken = of->idle;
+    if (taken != NULL)
+        of->idle = taken->next;
+    tide_lock_let_go(&device->lock);
+    return taken != NULL ? taken : opencl_make_instance(device, of);
+}
+
+static void opencl_put_instance(tide_opencl_device *device, kernel *of, instance *back)
+{
+    tide_lock_take(&device->lock);
+    back->next = of->idle;
+    of->idle = back;
+    tide_lock_let_go(&device->lock);
 }
 
 void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
@@ -94,18 +157,21 @@ void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
     tide_assert(from != NULL && from->program != NULL && name != NULL);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
         return NULL;
-    tide_cl_kernel *kernels = tide_os_resize(from->kernels, (from->count + 1) * sizeof *kernels);
-    if (kernels == NULL) {
+    size_t bytes = strlen(name) + 1;
+    kernel *made = tide_os_resize(NULL, sizeof *made + bytes);
+    if (made == NULL) {
         tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no memory for kernel '%s'", name);
         return NULL;
     }
-    from->kernels = kernels;
-    int32_t error = TIDE_CL_SUCCESS;
-    tide_cl_kernel kernel = tide_opencl.clCreateKernel(from->program, name, &error);
-    if (tide_opencl_check(device, error, "clCreateKernel") != TIDE_OK)
+    *made = (kernel){.next = from->kernels, .program = from->program};
+    memcpy(made->name, name, bytes);
+    made->idle = opencl_make_instance(device, made);
+    if (made->idle == NULL) {
+        tide_os_free(made);
         return NULL;
-    kernels[from->count++] = kernel;
-    return kernel;
+    }
+    from->kernels = made;
+    return made;
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */
@@ -139,86 +205,87 @@ static void opencl_release_cuttings(cuttings *cut)
     tide_os_free(cut->mems);
 }
 
-/* The slot's own buffer if the address is the slot's first, else a buffer cut from the parent.
- * Device locked. */
+/* The slot's own buffer if the address is the slot's first, else a buffer cut from the parent. The
+ * slot is in use, so it stays. */
 static tide_cl_mem opencl_buffer_at(tide_opencl_device *device, const char *address, cuttings *cut)
 {
-    const tide_opencl_span *span = tide_opencl_span_find(device, address);
-    if (span == NULL || span->parent == NULL)
+    tide_opencl_span span;
+    if (!tide_opencl_span_copy(device, address, &span) || span.parent == NULL)
         return NULL;
-    tide_assert(span->mem != NULL && span->start <= address);
-    tide_assert((size_t)(address - span->start) < span->bytes);
-    if (address == span->start)
-        return span->mem;
-    tide_cl_region region = {.size = span->bytes - (size_t)(address - span->start)};
-    tide_cl_mem parent = tide_opencl_parent_buffer(span->parent, address, &region.origin);
+    tide_assert(span.mem != NULL && span.start <= address);
+    tide_assert((size_t)(address - span.start) < span.bytes);
+    if (address == span.start)
+        return span.mem;
+    tide_cl_region region = {.size = span.bytes - (size_t)(address - span.start)};
+    tide_cl_mem parent = tide_opencl_parent_buffer(span.parent, address, &region.origin);
     int32_t error = TIDE_CL_SUCCESS;
     return opencl_keep_cutting(cut, tide_opencl.clCreateSubBuffer(parent, TIDE_CL_MEM_READ_WRITE,
                                                                   TIDE_CL_BUFFER_CREATE_REGION,
                                                                   &region, &error));
 }
 
-static tide_status opencl_set_buffer(tide_opencl_device *device, tide_cl_kernel kernel,
-                                     uint32_t index, const void *address, cuttings *cut)
+static tide_status opencl_set_buffer(tide_opencl_device *device, tide_cl_kernel to, uint32_t index,
+                                     const void *address, cuttings *cut)
 {
     tide_assert(device->memory == TIDE_OPENCL_BUFFERS);
-    tide_lock_take(&device->lock);
     tide_cl_mem mem = opencl_buffer_at(device, address, cut);
-    tide_lock_let_go(&device->lock);
     if (mem == NULL && address != NULL)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
                          "argument %u, %p, is no memory of device %s, or not aligned to the %zu "
                          "bytes that a buffer must start at",
                          index, address, device->base->name, device->alignment);
     return tide_opencl_check(
-        device, tide_opencl.clSetKernelArg(kernel, index, sizeof mem, mem != NULL ? &mem : NULL),
+        device, tide_opencl.clSetKernelArg(to, index, sizeof mem, mem != NULL ? &mem : NULL),
         "clSetKernelArg");
 }
 
-static tide_status opencl_set_argument(tide_opencl_device *device, tide_cl_kernel kernel,
+static tide_status opencl_set_argument(tide_opencl_device *device, tide_cl_kernel to,
                                        uint32_t index, const tide_argument *argument, cuttings *cut)
 {
     tide_assert(argument->value != NULL);
     if (argument->bytes != 0)
         return tide_opencl_check(
-            device, tide_opencl.clSetKernelArg(kernel, index, argument->bytes, argument->value),
+            device, tide_opencl.clSetKernelArg(to, index, argument->bytes, argument->value),
             "clSetKernelArg");
     const void *address;
     memcpy(&address, argument->value, sizeof address);
     if (device->memory == TIDE_OPENCL_BUFFERS)
-        return opencl_set_buffer(device, kernel, index, address, cut);
-    return tide_opencl_check(device, tide_opencl.clSetKernelArgSVMPointer(kernel, index, address),
+        return opencl_set_buffer(device, to, index, address, cut);
+    return tide_opencl_check(device, tide_opencl.clSetKernelArgSVMPointer(to, index, address),
                              "clSetKernelArgSVMPointer");
 }
 
 static tide_status opencl_queue_launch(tide_opencl_device *device, void *stream,
-                                       tide_cl_kernel kernel, size_t groups, size_t group,
+                                       tide_cl_kernel launched, size_t groups, size_t group,
                                        const tide_argument *arguments, size_t count, cuttings *cut)
 {
     for (size_t i = 0; i < count; i++)
-        TIDE_FORWARD(opencl_set_argument(device, kernel, (uint32_t)i, &arguments[i], cut));
+        TIDE_FORWARD(opencl_set_argument(device, launched, (uint32_t)i, &arguments[i], cut));
     tide_assert(groups <= SIZE_MAX / group);
     size_t all = groups * group;
     return tide_opencl_check(device,
                              tide_opencl.clEnqueueNDRangeKernel(tide_opencl_queue(device, stream),
-                                                                kernel, 1, NULL, &all, &group, 0,
+                                                                launched, 1, NULL, &all, &group, 0,
                                                                 NULL, NULL),
                              "clEnqueueNDRangeKernel");
 }
 
-tide_status tide_opencl_launch(tide_device *base, void *stream, void *kernel, size_t groups,
+tide_status tide_opencl_launch(tide_device *base, void *stream, void *handle, size_t groups,
                                size_t group, const tide_argument *arguments, size_t count)
 {
     TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
-    tide_assert(kernel != NULL && groups > 0 && group > 0);
+    kernel *of = handle;
+    tide_assert(of != NULL && groups > 0 && group > 0);
     tide_assert(count <= UINT32_MAX && (count == 0 || arguments != NULL));
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    instance *own = opencl_take_instance(device, of);
+    if (own == NULL)
+        return tide_error_status();
     cuttings cut = {0};
-    tide_lock_take(&device->launching);
     tide_status status =
-        opencl_queue_launch(device, stream, kernel, groups, group, arguments, count, &cut);
-    tide_lock_let_go(&device->launching);
+        opencl_queue_launch(device, stream, own->kernel, groups, group, arguments, count, &cut);
+    opencl_put_instance(device, of, own);
     opencl_release_cuttings(&cut);
     if (status == TIDE_OK)
         tide_device_count(&base->launches);

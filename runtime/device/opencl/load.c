@@ -4,17 +4,19 @@
  * errors in words. */
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
+#include "runtime/base/registry.h"
 #include "runtime/device/opencl/opencl.h"
 
 tide_opencl_calls tide_opencl;
 
 const char *tide_opencl_library = "libOpenCL.so.1";
 
-static bool opencl_loaded; /* written where devices are opened, one at a time */
+static bool opencl_loaded; /* atomic; set once all entry points are there */
 
 typedef struct entry {
     const char *name;
@@ -30,30 +32,40 @@ static const entry entries[] = {
 _Static_assert(sizeof entries / sizeof *entries == sizeof tide_opencl / sizeof(void *),
                "each entry point has its line");
 
-/* A failure leaves some entry points filled in; nobody calls them, for no device is open. */
-static tide_status opencl_find_entries(void *library, const char *call)
+static tide_status opencl_find_entries(void *library, const char *call, tide_opencl_calls *calls)
 {
-    tide_assert(!opencl_loaded); /* else other threads may be calling through them */
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
         void *found = dlsym(library, entries[i].name);
         if (found == NULL)
             return tide_fail(TIDE_ERROR_DEVICE, call, "%s has no %s: it is older than OpenCL 2.0",
                              tide_opencl_library, entries[i].name);
-        *(void **)(void *)((char *)&tide_opencl + entries[i].at) = found;
+        memcpy((char *)calls + entries[i].at, &found, sizeof found);
     }
     return TIDE_OK;
 }
 
+/* Another thread may have been first: with the same entry points. */
+static void opencl_publish(const tide_opencl_calls *calls)
+{
+    tide_registry_lock();
+    if (!opencl_loaded)
+        tide_opencl = *calls;
+    __atomic_store_n(&opencl_loaded, true, __ATOMIC_RELEASE);
+    tide_registry_unlock();
+}
+
 tide_status tide_opencl_load(const char *call)
 {
-    if (opencl_loaded)
+    tide_opencl_calls calls;
+    if (__atomic_load_n(&opencl_loaded, __ATOMIC_ACQUIRE))
         return TIDE_OK;
     void *library = dlopen(tide_opencl_library, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return tide_fail(TIDE_ERROR_DEVICE, call, "no OpenCL: %s", dlerror());
-    tide_status status = opencl_find_entries(library, call);
-    opencl_loaded = status == TIDE_OK;
-    if (!opencl_loaded)
+    tide_status status = opencl_find_entries(library, call, &calls);
+    if (status == TIDE_OK)
+        opencl_publish(&calls);
+    else
         dlclose(library);
     return status;
 }

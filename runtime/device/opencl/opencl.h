@@ -20,8 +20,8 @@ extern tide_opencl_calls tide_opencl;
 /* The loader's file. A test may name another one, before anything is opened. */
 extern const char *tide_opencl_library;
 
-/* Finds the loader and its entry points, unless they are found. Called while a device is opened: by
- * one thread at a time. */
+/* Finds the loader and its entry points, unless they are found. Nothing is locked. Any thread: two
+ * that come at once both find them. */
 tide_status tide_opencl_load(const char *call);
 
 /* How slots lie in the device: values of the setting `opencl_memory`. */
@@ -58,13 +58,17 @@ typedef struct tide_opencl_device {
     bool cpu;            /* runs where we run           */
     uint32_t forks;      /* tide_opencl_forks() when it was opened */
 
-    tide_lock lock; /* guards what follows */
+    /* Guards what follows. It is held while the driver makes, asks about and releases buffers,
+     * events and queues (parent.c, stream.c), for the lists say what those are. All that PoCL, on
+     * which this has run, loads code for is called without it: programs, kernels, launches. A
+     * driver that loads code where a buffer is made could hang against a constructor of a module
+     * that uses the same device. */
+    tide_lock lock;
     tide_opencl_span *spans;
     size_t span_count, span_room;
     struct tide_opencl_parent *parents;
     tide_opencl_stream *streams;
     size_t stream_count, stream_room;
-    tide_lock launching; /* a kernel's arguments belong to the kernel, not to the launch */
 } tide_opencl_device;
 
 static inline tide_opencl_device *tide_opencl_of(const tide_device *device)
@@ -107,6 +111,9 @@ void tide_opencl_parents_end(tide_opencl_device *device);
 /* The whole parent, and how far into it an address lies. */
 tide_cl_mem tide_opencl_parent_buffer(const struct tide_opencl_parent *parent, const void *data,
                                       size_t *offset);
+
+/* A copy of the span at the address. False: there is none. */
+bool tide_opencl_span_copy(tide_opencl_device *device, const void *data, tide_opencl_span *out);
 
 /* The table of spans; device locked. A found span is valid until the lock is let go. */
 bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span);

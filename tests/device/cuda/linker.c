@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: MIT */
+/* Devices that constructors and destructors of modules open and close: the linker's lock is held
+ * then, for which a driver that is being loaded, opened or closed, or that builds a kernel, may be
+ * waiting. So whoever opens or closes a device waits for nobody else who does.
+ *
+ * Another thread is stopped at a place: before the linker, which it needs next, or in a driver that
+ * is made up. It goes on when the constructor has what it wants, or waits for the linker until the
+ * constructor is over. A call that hangs is ended by an alarm, which says in which scene. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <tidepool/buffers.h>
+#include <tidepool/facts.h>
+#include <tidepool/learn.h>
+
+#include "jit/kernels/modules.h"
+#include "runtime/base/error.h"
+#include "runtime/base/hooks.h"
+#include "runtime/device/cuda/cuda.h"
+#include "runtime/device/device.h"
+#include "support.h"
+#include "tests/gate.h"
+#include "tests/in_linker.h"
+#include "tests/watchdog.h"
+
+/* ---- a thread that is stopped -------------------------------------------------------------- */
+
+enum place { BEFORE_DLOPEN, IN_OPEN, IN_CLOSE, IN_LOAD, IN_STREAM };
+
+/* The thread is at that place when this returns. */
+static pthread_t stop_at(enum place at, void *(*run)(void *), void *user)
+{
+    pthread_t thread;
+    gate_close(at);
+    assert_int_equal(pthread_create(&thread, NULL, run, user), 0);
+    gate_wait_reached();
+    return thread;
+}
+
+static void *joined(pthread_t thread)
+{
+    void *result = NULL;
+    assert_int_equal(pthread_join(thread, &result), 0);
+    return result;
+}
+
+static void *open_named(void *name)
+{
+    return tide_device_open(name);
+}
+
+static void *close_device(void *device)
+{
+    return tide_device_close(device) == TIDE_OK ? device : NULL;
+}
+
+static void *share(void *device)
+{
+    return tide_buffers_shared(device, TIDE_BUFFER_DEVICE);
+}
+
+static void *step(void *user)
+{
+    (void)tide_step();
+    return user;
+}
+
+UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
+{
+    if (gate_is_at(BEFORE_DLOPEN))
+        gate_pass(BEFORE_DLOPEN);
+    return __real_dlopen(path, flags);
+}
+
+/* ---- a driver that is made up -------------------------------------------------------------- */
+
+static unsigned opens, closes, loads, unloads; /* atomic */
+static tide_device *closed_in_load;            /* by the thread that builds */
+static pid_t *forked_in_load;                  /* by the thread that builds: what fork gives it */
+
+static void count(unsigned *counter)
+{
+    __atomic_fetch_add(counter, 1, __ATOMIC_SEQ_CST);
+}
+
+static unsigned times(const unsigned *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_SEQ_CST);
+}
+
+static void made_close(tide_device *device)
+{
+    (void)device;
+    gate_pass(IN_CLOSE);
+    count(&closes);
+}
+
+static void *made_load(tide_device *device, const void *code, size_t bytes, const char *options)
+{
+    (void)code, (void)bytes, (void)options;
+    gate_pass(IN_LOAD);
+    if (device == closed_in_load)
+        expect_ok(tide_device_close(device));
+    if (forked_in_load != NULL && (*forked_in_load = fork_child(120)) == 0) {
+        CHILD_MUST(tide_device_close(device) == TIDE_OK);
+        CHILD_MUST(times(&closes) == 0);
+    }
+    count(&loads);
+    return device;
+}
+
+static void made_unload(tide_device *device, void *loaded)
+{
+    assert_ptr_equal(device, loaded);
+    count(&unloads);
+}
+
+static void *made_kernel(tide_device *device, void *loaded, const char *name)
+{
+    (void)loaded, (void)name;
+    return device;
+}
+
+static uint64_t made_number(tide_device *device, void *stream)
+{
+    (void)device, (void)stream;
+    gate_pass(IN_STREAM);
+    return 1;
+}
+
+static const tide_device_methods made_methods = {.load = made_load,
+                                                 .unload = made_unload,
+                                                 .kernel = made_kernel,
+                                                 .stream_number = made_number,
+                                                 .close = made_close};
+
+static unsigned opens_max = UINT_MAX; /* as many has the driver memory for; atomic */
+
+static tide_status made_open(tide_device *device, unsigned ordinal)
+{
+    gate_pass(IN_OPEN);
+    if (times(&opens) >= times(&opens_max))
+        return tide_fail(TIDE_ERROR_MEMORY, "made_open", "no memory");
+    device->methods = &made_methods;
+    device->dl = (tide_dl_device){TIDE_DL_OPENCL, (int32_t)ordinal};
+    count(&opens);
+    return TIDE_OK;
+}
+
+static void expect_made(unsigned opened, unsigned closed)
+{
+    assert_int_equal(times(&opens), opened);
+    assert_int_equal(times(&closes), closed);
+    opens = closes = 0;
+}
+
+static tide_device *open_made(void)
+{
+    tide_device *device = tide_device_open("made:0");
+    if (device == NULL)
+        fail_msg("%s", tide_error_message());
+    return device;
+}
+
+/* ---- in a constructor ---------------------------------------------------------------------- */
+
+static tide_device *opened_here;
+
+static void close_here(void)
+{
+    expect_ok(tide_device_close(opened_here));
+}
+
+/* ---- scenes -------------------------------------------------------------------------------- */
+
+static void open_while_the_other_goes_on_into_the_linker(void)
+{
+    gate_let_pass();
+    opened_here = tide_device_open("cuda:0");
+    if (opened_here == NULL)
+        fail_msg("%s", tide_error_message());
+}
+
+/* What the other thread was doing in the driver is half done in the child. */
+static void expect_child_opens_none(void)
+{
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        CHILD_MUST(tide_device_open("cuda:0") == NULL);
+        CHILD_MUST(strstr(tide_error_message(), "forked") != NULL);
+        _exit(0);
+    }
+    expect_child_ends_well(child);
+}
+
+/* The first device of the process: so both load the driver. */
+static void a_constructor_opens_while_the_driver_is_being_loaded(void **unused)
+{
+    (void)unused;
+    play("a constructor opens, the other is about to load the driver");
+    fake_reset(2, 1);
+    tide_cuda_driver_set(FAKE_CUDA);
+    pthread_t other = stop_at(BEFORE_DLOPEN, open_named, "cuda:0");
+    expect_child_opens_none();
+    visit_linker(open_while_the_other_goes_on_into_the_linker, close_here);
+    tide_device *device = joined(other);
+    assert_non_null(device);
+    expect_ok(tide_device_close(device));
+    expect_order();
+    play(NULL);
+}
+
+static pthread_t opening;
+static tide_device *opened_there;
+
+static void open_before_the_other_has(void)
+{
+    opened_here = open_made();
+    gate_let_pass();
+    opened_there = joined(opening);
+}
+
+static void a_constructor_opens_while_the_same_is_being_opened(void **unused)
+{
+    (void)unused;
+    play("a constructor opens, the other is in the driver to open the same");
+    opening = stop_at(IN_OPEN, open_named, "made:0");
+    visit_linker(open_before_the_other_has, close_here);
+    assert_ptr_equal(opened_there, opened_here);
+    expect_made(2, 1); /* the later one's own was dropped */
+    tide_device_information info = info_of(opened_there);
+    assert_string_equal(info.name, "made:0");
+    expect_ok(tide_device_close(opened_there));
+    expect_made(0, 1);
+    play(NULL);
+}
+
+static void an_open_fails_while_another_thread_is_first(void **unused)
+{
+    (void)unused;
+    play("an open fails, the other has opened the same");
+    opens_max = 1;
+    opening = stop_at(IN_OPEN, open_named, "made:0");
+    opened_here = open_made();
+    gate_let_pass();
+    assert_ptr_equal(joined(opening), opened_here);
+    close_here();
+    close_here();
+    expect_made(1, 1);
+    opens_max = 0;
+    assert_null(tide_device_open("made:0"));
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    opens_max = UINT_MAX;
+    expect_ok(tide_device_close(open_made()));
+    expect_made(1, 1);
+    play(NULL);
+}
+
+static void open_here(void)
+{
+    opened_here = open_made();
+}
+
+static void a_constructor_opens_while_the_same_is_being_closed(void **unused)
+{
+    (void)unused;
+    play("a constructor opens, the other is in the driver to close the same");
+    tide_device *device = open_made();
+    pthread_t other = stop_at(IN_CLOSE, close_device, device);
+    tide_device_information info;
+    expect_status(tide_device_info(device, &info), TIDE_ERROR_DEVICE);
+    visit_linker(open_here, close_here);
+    assert_ptr_not_equal(opened_here, device);
+    gate_let_pass();
+    assert_ptr_equal(joined(other), device);
+    expect_made(2, 2);
+    play(NULL);
+}
+
+static void a_destructor_closes_while_another_is_being_opened(void **unused)
+{
+    (void)unused;
+    play("a destructor closes, the other is in the driver to open another");
+    pthread_t other = stop_at(IN_OPEN, open_named, "made:1");
+    visit_linker(open_here, close_here);
+    expect_made(1, 1);
+    gate_let_pass();
+    expect_ok(tide_device_close(joined(other)));
+    expect_made(1, 1);
+    play(NULL);
+}
+
+/* ---- kernels ------------------------------------------------------------------------------- */
+
+/* A frame wants them; a round builds them. */
+static void want_kernels(tide_device *device)
+{
+    static double values[4];
+    tide_part part = {.data = values, .type = TIDE_F64, .count = 4};
+    loads = unloads = 0;
+    expect_ok(tide_tune_set("keeper", 0));
+    assert_int_equal(
+        tide_hooks_policy.help(&(tide_frame_work){
+            .kind = TIDE_FRAME_FILL_PARTS, .device = device, .parts = &part, .count = 1}),
+        TIDE_FRAME_ABSENT);
+}
+
+static void expect_kernels_gone(void)
+{
+    assert_int_equal(times(&loads), 1);
+    assert_int_equal(times(&unloads), 1);
+    expect_made(1, 1);
+    expect_ok(tide_device_close(open_made())); /* as if nothing had been */
+    expect_made(1, 1);
+}
+
+static void a_destructor_closes_while_kernels_are_being_built(void **unused)
+{
+    (void)unused;
+    play("a destructor closes, the other builds kernels");
+    tide_modules_patience_ms = 100;
+    opened_here = open_made();
+    want_kernels(opened_here);
+    pthread_t other = stop_at(IN_LOAD, step, NULL);
+    visit_linker(NULL, close_here);
+    tide_device_information info;
+    expect_status(tide_device_info(opened_here, &info), TIDE_ERROR_DEVICE);
+    assert_int_equal(times(&closes), 0); /* the driver is still at work for it */
+    gate_let_pass();
+    joined(other);
+    tide_modules_patience_ms = 60000;
+    expect_kernels_gone();
+    play(NULL);
+}
+
+/* How often the driver had closed one when that was over. */
+static void *close_and_count(void *device)
+{
+    static unsigned counted;
+    expect_ok(tide_device_close(device));
+    counted = times(&closes);
+    return &counted;
+}
+
+/* Most programs end soon after they have closed their devices, and the driver with them. */
+static void a_close_waits_for_a_build_that_ends(void **unused)
+{
+    (void)unused;
+    play("a device is closed, the other has kernels built");
+    pthread_t closing;
+    opened_here = open_made();
+    want_kernels(opened_here);
+    pthread_t other = stop_at(IN_LOAD, step, NULL);
+    assert_int_equal(pthread_create(&closing, NULL, close_and_count, opened_here), 0);
+    usleep(20000); /* it waits by now; if not, it will */
+    gate_let_pass();
+    assert_int_equal(*(unsigned *)joined(closing), 1);
+    joined(other);
+    expect_kernels_gone();
+    play(NULL);
+}
+
+/* By a destructor of what the driver itself unloads. */
+static void who_builds_kernels_closes_their_device(void **unused)
+{
+    (void)unused;
+    play("the thread that builds kernels closes the device");
+    closed_in_load = open_made();
+    want_kernels(closed_in_load);
+    step(NULL);
+    closed_in_load = NULL;
+    expect_kernels_gone();
+    play(NULL);
+}
+
+/* ---- buffers ------------------------------------------------------------------------------- */
+
+static tide_buffers *shared_here;
+
+static void share_here(void)
+{
+    shared_here = share(opened_here);
+    assert_non_null(shared_here);
+}
+
+static void end_share_here(void)
+{
+    expect_ok(tide_buffers_destroy(shared_here));
+}
+
+static bool count_made(const tide_buffers_information *buffers, void *user)
+{
+    *(unsigned *)user += strcmp(buffers->device, "made:0") == 0;
+    return true;
+}
+
+static unsigned instances(void)
+{
+    unsigned found = 0;
+    expect_ok(tide_buffers_each(count_made, &found));
+    return found;
+}
+
+static void a_constructor_shares_buffers_that_are_being_made(void **unused)
+{
+    (void)unused;
+    play("a constructor shares buffers, the other asks the driver for a stream");
+    opened_here = open_made();
+    pthread_t other = stop_at(IN_STREAM, share, opened_here);
+    visit_linker(share_here, NULL);
+    gate_let_pass();
+    assert_ptr_equal(joined(other), shared_here);
+    assert_int_equal(instances(), 1);
+    visit_linker(end_share_here, end_share_here);
+    assert_int_equal(instances(), 0);
+    close_here();
+    expect_made(1, 1);
+    play(NULL);
+}
+
+/* ---- fork ---------------------------------------------------------------------------------- */
+
+static void open_in_child(enum place other_is)
+{
+    pid_t child = fork_child(120);
+    if (child == 0) {
+        tide_device *device = tide_device_open("made:0");
+        CHILD_MUST(device != NULL && times(&opens) == (other_is == IN_CLOSE ? 2 : 1));
+        CHILD_MUST(tide_device_close(device) == TIDE_OK && times(&closes) == 1);
+        exit(0);
+    }
+    expect_child_ends_well(child);
+}
+
+static void a_child_opens_what_the_parent_is_opening_or_closing(void **unused)
+{
+    (void)unused;
+    play("a child opens");
+    pthread_t other = stop_at(IN_OPEN, open_named, "made:0");
+    open_in_child(IN_OPEN);
+    gate_let_pass();
+    other = stop_at(IN_CLOSE, close_device, joined(other));
+    open_in_child(IN_CLOSE);
+    gate_let_pass();
+    assert_non_null(joined(other));
+    expect_made(1, 1);
+    play(NULL);
+}
+
+/* By a constructor of what the driver itself loads. Its thread goes on in the child, too. */
+static void who_builds_kernels_forks(void **unused)
+{
+    (void)unused;
+    play("the thread that builds kernels forks");
+    pid_t child = -1;
+    tide_device *device = open_made();
+    want_kernels(device);
+    forked_in_load = &child;
+    step(NULL);
+    forked_in_load = NULL;
+    if (child == 0) {
+        CHILD_MUST(times(&closes) == 1); /* when the kernels were built: its load has closed it */
+        CHILD_MUST(times(&loads) == 1 && times(&unloads) == 1);
+        _exit(0);
+    }
+    expect_ok(tide_device_close(device));
+    expect_child_ends_well(child);
+    expect_kernels_gone();
+    play(NULL);
+}
+
+/* In the same place. */
+static void who_is_in_the_driver_forks(void **unused)
+{
+    (void)unused;
+    play("a thread forks in the driver");
+    int cancel;
+    assert_true(tide_cuda_begin(&cancel));
+    pid_t child = fork_child(120);
+    tide_cuda_end(cancel);
+    if (child == 0) {
+        CHILD_MUST(!tide_cuda_begin(&cancel));
+        exit(0);
+    }
+    expect_child_ends_well(child);
+    play(NULL);
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_constructor_opens_while_the_driver_is_being_loaded),
+        cmocka_unit_test(a_constructor_opens_while_the_same_is_being_opened),
+        cmocka_unit_test(an_open_fails_while_another_thread_is_first),
+        cmocka_unit_test(a_constructor_opens_while_the_same_is_being_closed),
+        cmocka_unit_test(a_destructor_closes_while_another_is_being_opened),
+        cmocka_unit_test(a_destructor_closes_while_kernels_are_being_built),
+        cmocka_unit_test(a_close_waits_for_a_build_that_ends),
+        cmocka_unit_test(who_builds_kernels_closes_their_device),
+        cmocka_unit_test(a_constructor_shares_buffers_that_are_being_made),
+        cmocka_unit_test(a_child_opens_what_the_parent_is_opening_or_closing),
+        cmocka_unit_test(who_builds_kernels_forks),
+        cmocka_unit_test(who_is_in_the_driver_forks),
+    };
+    if (count < 2)
+        return 2;
+    in_linker_module = arguments[1];
+    tide_attach();
+    tide_device_add_backend((tide_backend){"made:", made_open});
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
