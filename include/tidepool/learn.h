@@ -10,6 +10,11 @@
  *   round     one pass over all of this
  *   keeper    a background thread that does a round every few milliseconds
  *
+ * When the process ends the keeper ends with it. `exit` waits for it, but not for ever while it is
+ * in code that is not the library's: two seconds at most in an event handler or a hook of buffers,
+ * a minute in a driver that builds kernels. So `exit` may be called under any lock of the program,
+ * and from the constructor of a library.
+ *
  * The keeper starts when some site has been used often enough. Its thread is made inside that use,
  * which takes some 40 microseconds more; where no use may be late, set `keeper` to 2, and the first
  * pool of a program that has sites starts it. To do the rounds by hand instead, set `keeper` to 0
@@ -45,9 +50,9 @@ TIDE_API tide_status tide_keeper_start(void);
 
 /* Ends the keeper and waits for its end. It does not start again until tide_keeper_start. A compile
  * that is under way goes on in the stager, and a later step takes the answer. TIDE_ERROR_STATE from
- * an event handler and from the `visit` of tide_site_each. Not from the constructor or destructor
- * of a library, nor under a lock that an event handler wants: the keeper may be waiting for either.
- * Any thread. */
+ * an event handler, from a hook of buffers that the keeper calls, and from the `visit` of
+ * tide_site_each. Not from the constructor or destructor of a library, nor under a lock that an
+ * event handler or a hook of buffers wants: the keeper may be waiting for either. Any thread. */
 TIDE_API tide_status tide_keeper_stop(void);
 
 /* Does the keeper's thread exist? Any thread. */

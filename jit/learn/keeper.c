@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <tidepool/learn.h>
@@ -58,15 +59,8 @@ static pthread_once_t keeper_once = PTHREAD_ONCE_INIT;
 /* Locked. Sleeps until then, or until the keeper is wanted (if it is not yet) or is to stop. */
 static void keeper_rest(struct timespec since, double ms)
 {
-    struct timespec until = since;
+    struct timespec until = tide_lock_time_after(since, ms);
     bool wanted = keeper.wanted;
-    until.tv_sec += (time_t)(ms / 1e3);
-    until.tv_nsec += (long)((ms - 1e3 * (double)(long)(ms / 1e3)) * 1e6);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    tide_assert(ms > 0 && until.tv_nsec >= 0 && until.tv_nsec < 1000000000);
     while (!keeper.stopping && keeper.wanted == wanted &&
            tide_lock_wait_until(&keeper_lock, &keeper_wake, &until))
         continue;
@@ -95,12 +89,20 @@ static uint64_t keeper_rest_periods(uint64_t periods)
     return keeper_periods_since(since, period);
 }
 
-/* All that the process was given: the thread that made it may be bound to one. */
+void tide_keeper_lower_thread(void)
+{
+    if (getpriority(PRIO_PROCESS, 0) < 0) /* of this thread */
+        (void)setpriority(PRIO_PROCESS, 0, 0);
+}
+
+/* All processors that the process was given: the thread that made it may be bound to one. */
 static void keeper_introduce_itself(void)
 {
+    tide_keeper_lower_thread();
     if (keeper.ordinary)
         (void)sched_setaffinity(0, sizeof tide_processors,
                                 (const cpu_set_t *)(void *)tide_processors);
+    tide_round_become_keeper();
     (void)prctl(PR_SET_NAME, "tide-keeper");
 }
 
@@ -189,7 +191,7 @@ static void keeper_stop_thread(void)
 }
 
 /* If a listener calls exit, its thread has the round: the keeper, if that is another thread, does
- * no more. */
+ * no more. Nobody waits for a keeper that does not come back from code which is not ours. */
 static void keeper_at_exit(void)
 {
     tide_lock_take(&keeper_lock);
@@ -199,15 +201,6 @@ static void keeper_at_exit(void)
         tide_registry_unlock();  /* there; and the keeper may be waiting for this lock */
     if (tide_round_close())
         keeper_stop_thread();
-}
-
-static void keeper_prepare_clock(void)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&keeper_wake, &attributes);
-    pthread_condattr_destroy(&attributes);
 }
 
 static void keeper_before_fork(void)
@@ -237,7 +230,7 @@ static void keeper_forget(void)
     keeper_set(&keeper.running, false);
     keeper_set(&keeper.wanted, false);
     keeper.stopping = false;
-    keeper_prepare_clock();
+    tide_lock_make_condition(&keeper_wake);
     keeper_after_fork();
     if (!lost)
         return;
@@ -250,7 +243,7 @@ static void keeper_prepare(void)
     static const tide_fork_handlers handlers = {keeper_before_fork, keeper_after_fork,
                                                 keeper_forget};
     tide_fork_register(TIDE_FORK_KEEPER, &handlers);
-    keeper_prepare_clock();
+    tide_lock_make_condition(&keeper_wake);
     atexit(keeper_at_exit);
 }
 
@@ -297,6 +290,9 @@ tide_status tide_keeper_stop(void)
     tide_keeper_prepare();
     if (tide_round_held())
         return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a listener to events");
+    if (tide_round_is_keeper())
+        return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop",
+                         "called by a hook on the keeper's thread, which would wait for itself");
     TIDE_FORWARD(tide_registry_admit("tide_keeper_stop"));
     tide_lock_take(&keeper_lock);
     keeper.refused = true;

@@ -15,6 +15,10 @@
  * are those of the process (jit/stager/processors.h). An error number. */
 int tide_keeper_create_described(pthread_t *thread, void *(*run)(void *));
 
+/* What no attribute says, so each such thread does it first: a niceness below 0, which Linux gives
+ * it from who made it, becomes 0. */
+void tide_keeper_lower_thread(void);
+
 /* Some window is full: starts the keeper if there is none and the setting `keeper` allows it. If
  * the system gives no thread, does itself what can be done at once. */
 void tide_keeper_wanted(void);

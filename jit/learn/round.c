@@ -33,7 +33,7 @@
 #include "runtime/pool/shell.h"
 #include "runtime/scope/site.h"
 
-enum { LISTENER_MS = 2000 }; /* that a listener has to return once the process ends */
+enum { LISTENER_MS = 2000 }; /* that a listener or a hook has to return once the process ends */
 
 /* ---- the lock --------------------------------------------------------------------------- */
 
@@ -49,12 +49,19 @@ static bool round_taken;     /* at exit, from the thread that was outside       
 static bool
     round_closed; /* the process ends: no round begins any more; atomic for who reads it without */
 
+/* What the keeper does after its rounds, without the lock. */
+typedef enum round_errand { ROUND_AT_HOME, ROUND_OLD_BUFFERS, ROUND_KERNELS } round_errand;
+
+static round_errand round_errand_now; /* guarded by the lock; only the keeper sets it */
+static bool round_errand_left;        /* at exit it was not waited for any longer     */
+
 /* The calling thread's. */
 static _Thread_local struct {
     uint16_t deep;   /* rounds, one inside the other; not 0: the busy one is its own */
     uint16_t inside; /* of these, since the lock was taken; 0: it has not the lock   */
     bool listening;  /* the lock was let go for a listener, not for the linker       */
     bool taker;      /* it took another thread's round over                          */
+    bool keeper;     /* it is the keeper                                             */
     int cancel;      /* its state before the first round                             */
 } round_own;
 
@@ -77,15 +84,6 @@ static void round_let_go_of_lock(void)
         tide_lock_let_go(&round_lock);
 }
 
-static void round_make_condition(void)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&round_over, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 /* The worker process and its files go with the program; other threads may go on to the very end,
  * and step. A visitor of sites or a listener to events that calls exit never returns to what it
  * holds, and a round of another thread may be waiting for the registry. */
@@ -99,9 +97,9 @@ static void round_at_exit(void)
     tide_round_unlock();
 }
 
-/* The child has neither keeper nor stager; it may get its own. Was another thread in the middle of
- * a round, it was in the linker or in a listener, for else it would have had the lock. What it had
- * in hand there has failed. */
+/* The child has neither keeper nor stager, also if it was forked by a hook on the keeper; it may
+ * get its own. Was another thread in the middle of a round, it was in the linker or in a listener,
+ * for else it would have had the lock. What it had in hand there has failed. */
 static void round_in_child(void)
 {
     bool anothers = round_is_anothers() || round_own.taker;
@@ -114,8 +112,10 @@ static void round_in_child(void)
         round_busy = round_own.deep > 0;
         round_in_linker = round_taken = false;
     }
+    round_own.keeper = round_errand_left = false;
+    round_errand_now = ROUND_AT_HOME;
     __atomic_store_n(&round_closed, false, __ATOMIC_RELAXED);
-    round_make_condition();
+    tide_lock_make_condition(&round_over);
     tide_compile_request_forget(anothers);
     tide_limbo_forked();
     tide_site *const *sites;
@@ -130,7 +130,7 @@ static void round_prepare(void)
 {
     static const tide_fork_handlers handlers = {round_take_lock, round_let_go_of_lock,
                                                 round_in_child};
-    round_make_condition();
+    tide_lock_make_condition(&round_over);
     tide_fork_register(TIDE_FORK_ROUND, &handlers);
     (void)atexit(round_at_exit);
 }
@@ -221,6 +221,17 @@ bool tide_round_held(void)
     return round_own.deep > 0;
 }
 
+void tide_round_become_keeper(void)
+{
+    tide_assert(round_own.deep == 0 && !round_own.keeper);
+    round_own.keeper = true;
+}
+
+bool tide_round_is_keeper(void)
+{
+    return round_own.keeper;
+}
+
 unsigned tide_round_let_go(void)
 {
     unsigned inside = round_own.inside;
@@ -247,27 +258,13 @@ void tide_round_take_again(unsigned inside)
     round_in_linker = false;
 }
 
-static struct timespec round_in_ms(long ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    tide_assert(ms > 0);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    return until;
-}
-
 /* Locked. Waits for another thread's round to be over, or to be one that is not waited for: outside
  * in the linker, whose lock this thread may have, if a constructor called exit; or for too long in
  * a listener, which may never return. If a third thread took it over there is nothing else to do.
  */
 static void round_wait_to_close(void)
 {
-    struct timespec until = round_in_ms(LISTENER_MS);
+    struct timespec until = tide_lock_time_in(LISTENER_MS);
     bool patient = true;
     while (round_is_anothers() && (round_taken || (patient && !round_in_linker))) {
         if (round_taken)
@@ -275,6 +272,20 @@ static void round_wait_to_close(void)
         else
             patient = tide_lock_wait_until(&round_lock, &round_over, &until);
     }
+}
+
+/* Locked. The keeper may never come back: it may be waiting for what this thread has, a lock of the
+ * program in a hook, that of the linker in a driver. So it is waited for once, and not for ever.
+ * False: it is still there, and ends with the process. What it has in hand it finishes, if it can,
+ * since others may wait for that, and does nothing more. */
+static bool round_wait_for_errand(void)
+{
+    struct timespec until = tide_lock_time_in(
+        round_errand_now == ROUND_KERNELS ? tide_modules_patience_ms : LISTENER_MS);
+    tide_assert(round_closed && round_own.inside == 1);
+    while (round_errand_now != ROUND_AT_HOME && !round_errand_left)
+        round_errand_left = !tide_lock_wait_until(&round_lock, &round_over, &until);
+    return round_errand_now == ROUND_AT_HOME;
 }
 
 /* Is it another thread's still, that one is outside, since this one has the lock: it is taken over.
@@ -291,8 +302,9 @@ bool tide_round_close(void)
         round_own.deep++;
         return false;
     }
+    bool over = round_own.deep == 0 && !round_own.keeper && round_wait_for_errand();
     round_let_go_of_lock();
-    return round_own.deep == 0;
+    return over;
 }
 
 /* ---- memory ----------------------------------------------------------------------------- */
@@ -435,6 +447,45 @@ static bool round_do(int wait_ms, uint64_t rounds)
     return pending;
 }
 
+/* False: the process ends, and the keeper shall not go where it would have to be waited for. */
+static bool round_errand_begin(round_errand what)
+{
+    round_take_lock();
+    tide_assert(round_own.keeper && round_errand_now == ROUND_AT_HOME);
+    bool begun = !round_closed;
+    if (begun)
+        round_errand_now = what;
+    round_let_go_of_lock();
+    return begun;
+}
+
+/* Not by the child of a fork that somebody did meanwhile on this thread: there it was over. */
+static void round_errand_end(void)
+{
+    if (!round_own.keeper)
+        return;
+    round_take_lock();
+    tide_assert(round_errand_now != ROUND_AT_HOME);
+    round_errand_now = ROUND_AT_HOME;
+    pthread_cond_broadcast(&round_over);
+    round_let_go_of_lock();
+}
+
+/* Exit waits for the keeper, so it knows of its errands; of those that the keeper does inside of
+ * another, or of a round, because a function of the program steps, it knows already. */
+static void round_do_errand(round_errand what, uint64_t rounds)
+{
+    bool told = round_own.keeper && round_own.deep == 0 && round_errand_now == ROUND_AT_HOME;
+    if (told && !round_errand_begin(what))
+        return;
+    if (what == ROUND_OLD_BUFFERS)
+        tide_buffers_tick(rounds);
+    else
+        tide_modules_build(); /* drivers may take long */
+    if (told)
+        round_errand_end();
+}
+
 static bool round_run_until(int wait_ms, const struct timespec *until, uint64_t rounds)
 {
     tide_assert(wait_ms >= 0);
@@ -445,8 +496,8 @@ static bool round_run_until(int wait_ms, const struct timespec *until, uint64_t 
     bool pending = round_do(wait_ms, rounds);
     round_own.listening = listening;
     tide_round_unlock();
-    tide_buffers_tick(rounds);
-    tide_modules_build(); /* drivers may take long */
+    round_do_errand(ROUND_OLD_BUFFERS, rounds);
+    round_do_errand(ROUND_KERNELS, rounds);
     return pending || tide_modules_pending();
 }
 
@@ -523,7 +574,7 @@ tide_status tide_settle(int timeout_ms)
         return tide_fail(TIDE_ERROR_STATE, "tide_settle",
                          "called by code that this thread's own round loads: it cannot end before");
     for (;;) {
-        struct timespec until = round_in_ms(10);
+        struct timespec until = tide_lock_time_in(10);
         if (!round_run_until(10, &until, 1))
             return TIDE_OK;
         if (round_now_ms() - started >= timeout_ms)

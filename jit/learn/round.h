@@ -13,7 +13,10 @@
  *     constructor, the listener for a lock of the program. So tide_step does not wait, and
  *     tide_settle no longer than it was told to.
  *
- * A listener may do a round of its own, inside that of its thread. */
+ * A listener may do a round of its own, inside that of its thread.
+ *
+ * After its round a thread runs *errands*, without the round: it gives back old buffers, for which
+ * hooks of the program are called, and has drivers build kernels. */
 #ifndef TIDEPOOL_JIT_LEARN_ROUND_H
 #define TIDEPOOL_JIT_LEARN_ROUND_H
 
@@ -54,11 +57,21 @@ uint64_t tide_round_number(void);
 /* Has this thread the round? Then it is inside a listener to events. */
 bool tide_round_held(void);
 
-/* From now on no round begins, since the process ends; waits for that of another thread. False:
- * this thread has the round, in a listener or in the linker; or another one has it and is in the
- * linker, which this one may have entered before it called exit, or in a listener that has not
- * returned for two seconds. Then the round and its lock stay with this one, so that the other does
- * nothing more. Again: does the same. */
+/* The calling thread is the keeper from now on. Is it? Then it is inside a function of the program:
+ * a listener to events or a hook of buffers. */
+void tide_round_become_keeper(void);
+bool tide_round_is_keeper(void);
+
+/* From now on no round begins, since the process ends; waits for that of another thread, and for
+ * the keeper's errand. True: neither is under way, and the keeper may be waited for. False:
+ *  - this thread has the round, in a listener or in the linker, or is the keeper;
+ *  - another one has the round and is in the linker, which this one may have entered before it
+ *    called exit, or in a listener that has not returned for two seconds. Then the round and its
+ *    lock stay with this one, so that the other does nothing more;
+ *  - the keeper has not come back from old buffers for two seconds, or from a driver for a minute.
+ *    It may be in code that waits for this thread, as above. It ends this errand, if it can, and
+ *    does nothing more: until then somebody may wait for it, to destroy the buffers.
+ * Again: does the same, but the keeper is waited for once. */
 bool tide_round_close(void);
 
 /* For runtime/base/lock.h: around code that is not ours. */

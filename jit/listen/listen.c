@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "jit/events/event.h"
@@ -177,8 +176,7 @@ static void listen_say(const char *error)
 static void listen_stand_back(void)
 {
     (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
-    if (getpriority(PRIO_PROCESS, 0) < 0) /* of this thread; who made it was raised */
-        (void)setpriority(PRIO_PROCESS, 0, 0);
+    tide_keeper_lower_thread();
 }
 
 static void *listen_serve(void *unused)

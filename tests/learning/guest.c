@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "jit/learn/round.h"
@@ -142,7 +143,7 @@ static void *start_keeper_urgently(void *pool)
     for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
         if (CPU_ISSET(i, &all))
             CPU_SET(i, &one);
-    if (sched_setscheduler(0, SCHED_FIFO, &first) != 0 ||
+    if (setpriority(PRIO_PROCESS, 0, -5) != 0 || sched_setscheduler(0, SCHED_FIFO, &first) != 0 ||
         sched_setaffinity(0, sizeof one, &one) != 0 || tide_keeper_start() != TIDE_OK)
         return NULL;
     pid_t task = 0;
@@ -150,7 +151,7 @@ static void *start_keeper_urgently(void *pool)
         usleep(1000);
     bool ordinary = task != 0 && sched_getscheduler(task) == SCHED_OTHER &&
                     sched_getaffinity(task, sizeof keepers, &keepers) == 0 &&
-                    CPU_EQUAL(&keepers, &all);
+                    CPU_EQUAL(&keepers, &all) && getpriority(PRIO_PROCESS, (id_t)task) == 0;
     static char not_ordinary;
     return ordinary ? pool : &not_ordinary;
 }
@@ -182,18 +183,36 @@ static void the_keeper_is_not_bound_to_the_processor_of_who_starts_it(void **sta
     expect_ok(tide_keeper_stop());
 }
 
+/* In a thread: NULL: it may not be so. The keeper has its name once all else is as it shall be. */
+static void *start_keeper_raised(void *pool)
+{
+    static char raised;
+    pid_t task = 0;
+    if (setpriority(PRIO_PROCESS, 0, -5) != 0 || tide_keeper_start() != TIDE_OK)
+        return NULL;
+    for (unsigned i = 0; i < PATIENCE_MS && (task = keeper_task()) == 0; i++)
+        usleep(1000);
+    return task != 0 && getpriority(PRIO_PROCESS, (id_t)task) == 0 ? pool : &raised;
+}
+
+/* A thread that is urgent by its class, and one that is so among those of the usual class. */
 static void the_keeper_is_not_as_urgent_as_who_starts_it(void **state)
 {
     (void)state;
-    pthread_t thread;
-    void *said;
-    assert_int_equal(pthread_create(&thread, NULL, start_keeper_urgently, learning_pool), 0);
-    assert_int_equal(pthread_join(thread, &said), 0);
-    expect_ok(tide_keeper_stop());
-    if (said == NULL) {
+    void *(*const ways[])(void *) = {start_keeper_urgently, start_keeper_raised};
+    bool all = true;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        pthread_t thread;
+        void *said;
+        assert_int_equal(pthread_create(&thread, NULL, ways[i], learning_pool), 0);
+        assert_int_equal(pthread_join(thread, &said), 0);
+        expect_ok(tide_keeper_stop());
+        assert_true(said == NULL || said == learning_pool);
+        all = all && said != NULL;
+    }
+    if (!all) {
         skip();
     }
-    assert_ptr_equal(said, learning_pool);
 }
 
 /* ---- names -------------------------------------------------------------------------------- */
