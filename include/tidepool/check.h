@@ -52,7 +52,8 @@ TIDE_API bool tide_escape_check(const void *pointer);
  * lines, and those inside the last of them that a longjmp skipped. (They are found by the
  * function's name. A mark, or a scope of another function that was skipped between two of its own,
  * ends the search, and so does a second scope on one line. Where it has none open, the innermost
- * scope is asked about.) */
+ * scope is asked about, and so it is in a visitor of tide_site_each, where names are not looked
+ * at.) */
 TIDE_API bool tide_return_check(const void *pointer, const char *file, const char *function,
                                 uint32_t line);
 

@@ -216,10 +216,10 @@ TIDE_API size_t tide_site_count(void);
 
 /* Calls `visit` for each site, in the order in which they became known, until it returns false. The
  * list is locked meanwhile, so `visit` must not register sites, load libraries, fork or wait for
- * other threads, nor do what calls functions of the program: hooks, deleters. It is refused what
- * would wait (TIDE_ERROR_STATE): tide_step, tide_settle, tide_keeper_stop, tide_listen,
- * tide_listen_end, tide_buffers_destroy, and tide_device_open and tide_device_close of any device
- * but the host. Any thread. */
+ * other threads, nor do what calls functions of the program: hooks, deleters, the handlers of
+ * reports and events. It is refused what would wait (TIDE_ERROR_STATE): tide_step, tide_settle,
+ * tide_keeper_stop, tide_listen, tide_listen_end, tide_buffers_destroy, and tide_device_open and
+ * tide_device_close of any device but the host. Any thread. */
 TIDE_API void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user);
 
 /* TIDE_ERROR_ARGUMENT for NULLs. The strings live as long as the site. Any thread. */

@@ -6,15 +6,19 @@
 
 #include <locale.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "profiler/metrics/metrics.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/memory_stream.h"
 
-/* One process, one memory of what is gone. A document is asked for with the lock held: of two that
- * were asked for at once, the earlier one, remembered last, would bring back what is gone. */
+/* One process, one memory of what is gone. The lock is for that alone: nothing of the library is
+ * called with it, so a document is asked for without. It must not be older than what is remembered:
+ * the earlier of two, remembered last, would bring back what is gone. Each that is remembered is
+ * counted, and whoever finds another count than before it asked asks again. */
 static pthread_mutex_t write_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t write_remembered; /* with the lock */
 static pthread_once_t write_once = PTHREAD_ONCE_INIT;
 static tide_metrics_memory *write_memory;
 
@@ -49,20 +53,40 @@ static json_t *write_ask(tide_status *status)
 }
 
 /* With the lock. Numbers have a dot whatever the program's language is. */
-static tide_status write_metrics(FILE *out, tide_metrics_format format)
+static tide_status write_metrics(FILE *out, json_t *facts, tide_metrics_format format)
 {
-    tide_status status;
-    json_t *facts = write_ask(&status);
-    if (facts == NULL)
-        return status;
     if (write_memory == NULL)
         write_memory = tide_metrics_memory_new();
     locale_t before = uselocale(newlocale(LC_ALL_MASK, "C", NULL)); /* which allocates nothing */
     bool good = write_memory != NULL && tide_metrics_remember(write_memory, facts) &&
                 tide_metrics_of(out, facts, write_memory, format);
     uselocale(before);
-    json_decref(facts);
+    write_remembered++;
     return good ? TIDE_OK : TIDE_ERROR_MEMORY;
+}
+
+static uint64_t write_count_remembered(void)
+{
+    pthread_mutex_lock(&write_lock);
+    uint64_t count = write_remembered;
+    pthread_mutex_unlock(&write_lock);
+    return count;
+}
+
+/* False: another document has been remembered since this one was asked for, most likely. */
+static bool write_in_order(FILE *out, tide_metrics_format format, tide_status *status)
+{
+    uint64_t before = write_count_remembered();
+    json_t *facts = write_ask(status);
+    if (facts == NULL)
+        return true;
+    pthread_mutex_lock(&write_lock);
+    bool latest = write_remembered == before;
+    if (latest)
+        *status = write_metrics(out, facts, format);
+    pthread_mutex_unlock(&write_lock);
+    json_decref(facts);
+    return latest;
 }
 
 /* The text, malloced; NULL with the status. */
@@ -73,9 +97,8 @@ static char *write_text(tide_metrics_format format, size_t *length, tide_status 
     *status = TIDE_ERROR_MEMORY;
     if (page == NULL)
         return NULL;
-    pthread_mutex_lock(&write_lock);
-    *status = write_metrics(page, format);
-    pthread_mutex_unlock(&write_lock);
+    while (!write_in_order(page, format, status))
+        continue; /* of those that ask at once one always comes through */
     bool whole = tide_memory_stream_close(page, &text);
     if (*status == TIDE_OK && !whole)
         *status = TIDE_ERROR_MEMORY;

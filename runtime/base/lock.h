@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every mutex of the library is a tide_lock, and this is their law:
+/* Every mutex of the library is a tide_lock (that of the metrics, a component, is not: it calls
+ * nothing of the library with it), and this is their law:
  *
  *  1. Each has a rank (runtime/base/fork.h lists them, outermost first). A thread takes a lock only
  *     while all that it holds are of lower ranks. A lock that one thread may take twice counts that

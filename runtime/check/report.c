@@ -57,11 +57,18 @@ void tide_report(tide_report_kind kind, const char *format, ...)
 
 /* ---- places ----------------------------------------------------------------------------- */
 
+/* The linker's locks come before all of ours: whoever holds one (a visitor of sites holds the
+ * registry's) must not ask the linker. */
+static bool report_may_ask_linker(void)
+{
+    return !tide_lock_held_any();
+}
+
 /* The strings of a place lie in the module it was compiled into, which may have been unloaded. */
 static bool report_is_loaded(const char *text)
 {
     uintptr_t first, last;
-    return tide_linker_module_of(text, &first, &last);
+    return report_may_ask_linker() && tide_linker_module_of(text, &first, &last);
 }
 
 bool tide_place_is_loaded(const tide_place *place)
@@ -89,6 +96,9 @@ tide_report_text tide_place_text(tide_place place)
         return tide_code_text(place.function - 1); /* the call, not what it returns to */
     if (place.file == NULL)
         snprintf(words.text, sizeof words.text, "an unnamed place");
+    else if (!report_may_ask_linker())
+        snprintf(words.text, sizeof words.text,
+                 "line %u (its file is not named while a lock is held)", place.line);
     else if (!tide_place_is_loaded(&place))
         snprintf(words.text, sizeof words.text, "line %u of code that has been unloaded",
                  place.line);
@@ -98,14 +108,22 @@ tide_report_text tide_place_text(tide_place place)
     return words;
 }
 
+static bool report_ask_linker(const void *code, Dl_info *info)
+{
+    if (!report_may_ask_linker())
+        return false;
+    tide_outside outside = tide_outside_enter();
+    bool known = dladdr(code, info) != 0;
+    tide_outside_leave(outside);
+    return known;
+}
+
 tide_report_text tide_code_text(const void *code)
 {
     tide_report_text words;
     Dl_info info;
     size_t from_symbol = 0, from_module = 0;
-    tide_outside outside = tide_outside_enter(); /* it takes the linker's lock */
-    bool known = dladdr(code, &info) != 0;
-    tide_outside_leave(outside);
+    bool known = report_ask_linker(code, &info);
     if (known)
         from_module = (size_t)((const char *)code - (const char *)info.dli_fbase);
     if (known && info.dli_sname != NULL)
