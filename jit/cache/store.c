@@ -55,7 +55,8 @@ static const char *store_doubt_at_the_end(const struct stat *seen)
 {
     if (!S_ISDIR(seen->st_mode) || seen->st_uid != geteuid())
         return S_ISDIR(seen->st_mode) ? "belongs to somebody else" : "is no folder";
-    return (seen->st_mode & 07777) != 0700 ? "has a mode that is not 0700" : NULL;
+    mode_t mode = seen->st_mode & 07777 & ~(mode_t)S_ISGID; /* which it may have from its folder */
+    return mode != 0700 ? "has a mode that is not 0700" : NULL;
 }
 
 static tide_store_result store_check_folder(int folder, bool last, const char **doubt)

@@ -57,17 +57,29 @@ static bool directory_say(char *error, size_t room, const char *what, const char
 /* Files that stay when a directory is cleared. */
 typedef enum directory_spared { DIRECTORY_SPARE_NONE, DIRECTORY_SPARE_CODE } directory_spared;
 
-static void directory_clear(int descriptor, int depth, directory_spared spared);
+/* Is it still this directory that is open there? Another thread of the program's may close what it
+ * does not know and open what is its own at any time. */
+static bool directory_is_behind(int descriptor, const struct stat *directory)
+{
+    struct stat seen;
+    return fstat(descriptor, &seen) == 0 && S_ISDIR(seen.st_mode) &&
+           seen.st_dev == directory->st_dev && seen.st_ino == directory->st_ino;
+}
+
+static void directory_clear(int descriptor, const struct stat *directory, int depth,
+                            directory_spared spared);
 
 static void directory_clear_entry(int parent, const char *name, int depth)
 {
+    struct stat seen;
     tide_assert(depth >= 0 && depth <= DEPTH_MAX);
-    if (unlinkat(parent, name, 0) == 0 || depth == 0)
+    if (unlinkat(parent, name, 0) == 0 || depth == 0 ||
+        fstatat(parent, name, &seen, AT_SYMLINK_NOFOLLOW) != 0)
         return;
     int inner = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (inner < 0)
         return;
-    directory_clear(inner, depth - 1, DIRECTORY_SPARE_NONE);
+    directory_clear(inner, &seen, depth - 1, DIRECTORY_SPARE_NONE);
     (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
@@ -77,20 +89,32 @@ static bool directory_spares(const char *name, directory_spared spared)
     return spared == DIRECTORY_SPARE_CODE && length > 3 && strcmp(name + length - 3, ".so") == 0;
 }
 
-/* Closes the descriptor. */
-static void directory_clear(int descriptor, int depth, directory_spared spared)
+static void directory_clear_entries(int descriptor, const char *entries, size_t bytes, int depth,
+                                    directory_spared spared)
 {
-    tide_assert(descriptor >= 0);
-    DIR *list = fdopendir(descriptor);
-    if (list == NULL) {
-        close(descriptor);
-        return;
-    }
-    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
+    for (size_t at = 0; at < bytes;) {
+        const struct dirent64 *entry = (const void *)(entries + at);
+        tide_assert(entry->d_reclen > 0 && entry->d_reclen <= bytes - at);
+        at += entry->d_reclen;
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
             !directory_spares(entry->d_name, spared))
-            directory_clear_entry(dirfd(list), entry->d_name, depth);
-    closedir(list);
+            directory_clear_entry(descriptor, entry->d_name, depth);
+    }
+}
+
+/* Entries are believed only if they were read from the directory itself. Closes the descriptor, if
+ * that is still the directory's: else the number is the program's now. (So they are read by the
+ * system's call: a DIR can be freed only by closing the number that it had.) */
+static void directory_clear(int descriptor, const struct stat *directory, int depth,
+                            directory_spared spared)
+{
+    _Alignas(struct dirent64) char entries[2048];
+    ssize_t bytes;
+    while ((bytes = getdents64(descriptor, entries, sizeof entries)) > 0 &&
+           directory_is_behind(descriptor, directory))
+        directory_clear_entries(descriptor, entries, (size_t)bytes, depth, spared);
+    if (directory_is_behind(descriptor, directory))
+        close(descriptor);
 }
 
 /* ---- what the dead left ------------------------------------------------------------------- */
@@ -171,6 +195,13 @@ static bool directory_may_execute(const char *path, const char *parent)
     return false;
 }
 
+/* As long as it is held open, nothing else has its inode. */
+static bool directory_is(const tide_descriptor *held, const struct stat *seen)
+{
+    return S_ISDIR(seen->st_mode) && (uint64_t)seen->st_dev == held->device &&
+           (uint64_t)seen->st_ino == held->inode;
+}
+
 /* Opens what has been made at the path. */
 static bool directory_hold(const char path[TIDE_DIRECTORY_PATH], const char *parent, char *error,
                            size_t room)
@@ -182,9 +213,17 @@ static bool directory_hold(const char path[TIDE_DIRECTORY_PATH], const char *par
         (void)rmdir(path);
         return false;
     }
+    tide_descriptor held = tide_descriptor_hold(descriptor);
+    struct stat made;
+    if (lstat(path, &made) != 0 || !directory_is(&held, &made)) {
+        /* another thread has closed it: nobody would know the directory again */
+        directory_say(error, room, "its descriptor was closed at once", path);
+        (void)rmdir(path);
+        return false;
+    }
     directory_let_go();
     memcpy(directory_own.path, path, TIDE_DIRECTORY_PATH);
-    directory_own.held = tide_descriptor_hold(descriptor);
+    directory_own.held = held;
     directory_own.owner = getpid();
     tide_assert(tide_directory_made());
     return true;
@@ -277,11 +316,10 @@ const char *tide_directory_get(char *error, size_t room)
 
 /* ---- trusting ----------------------------------------------------------------------------- */
 
-/* Is this what was made? As long as it is held open, nothing else has its inode. */
+/* Is this what was made? */
 static bool directory_is_own(const struct stat *seen)
 {
-    return S_ISDIR(seen->st_mode) && (uint64_t)seen->st_dev == directory_own.held.device &&
-           (uint64_t)seen->st_ino == directory_own.held.inode;
+    return directory_is(&directory_own.held, seen);
 }
 
 /* Its descriptor; it is opened again if the program closed it. -1: it is not there. */
@@ -314,7 +352,7 @@ bool tide_directory_sound(char *error, size_t room)
         return directory_say(error, room, "something else has taken its place", directory_own.path);
     if (seen.st_uid != geteuid())
         return directory_say(error, room, "it belongs to somebody else", directory_own.path);
-    if ((seen.st_mode & 07777) != 0700)
+    if ((seen.st_mode & 07777 & ~(mode_t)S_ISGID) != 0700) /* which it may have from its folder */
         return directory_say(error, room, "its mode is not 0700", directory_own.path);
     return true;
 }
@@ -339,22 +377,40 @@ bool tide_directory_holds(const char *path, char *error, size_t room)
 /* ---- removing ----------------------------------------------------------------------------- */
 
 /* By the folder that it lies in, and not by its path: that may lead elsewhere since a chroot. */
-void tide_directory_remove(void)
+static void directory_remove_by(int descriptor)
+{
+    struct stat own, seen;
+    const char *name = strrchr(directory_own.path, '/') + 1;
+    if (fstat(descriptor, &own) != 0 || !directory_is_own(&own))
+        return;
+    int parent = openat(descriptor, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    directory_clear(descriptor, &own, DEPTH_MAX,
+                    directory_own.keeps ? DIRECTORY_SPARE_CODE : DIRECTORY_SPARE_NONE);
+    if (parent < 0)
+        return;
+    if (fstatat(parent, name, &seen, AT_SYMLINK_NOFOLLOW) == 0 && directory_is_own(&seen))
+        (void)unlinkat(parent, name, AT_REMOVEDIR);
+    close(parent);
+}
+
+static bool directory_stands(void)
 {
     struct stat seen;
-    int descriptor = tide_directory_made() ? directory_reach() : -1;
-    if (descriptor >= 0) {
-        const char *name = strrchr(directory_own.path, '/') + 1;
-        int parent = openat(descriptor, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        directory_clear(descriptor, DEPTH_MAX, /* closes it */
-                        directory_own.keeps ? DIRECTORY_SPARE_CODE : DIRECTORY_SPARE_NONE);
-        if (parent >= 0 && fstatat(parent, name, &seen, AT_SYMLINK_NOFOLLOW) == 0 &&
-            directory_is_own(&seen))
-            (void)unlinkat(parent, name, AT_REMOVEDIR);
-        if (parent >= 0)
-            close(parent);
-    }
-    if (tide_directory_made())
-        directory_let_go();
+    return lstat(directory_own.path, &seen) == 0 && directory_is_own(&seen);
+}
+
+/* Again if it is still there: another thread may have closed a descriptor meanwhile. */
+void tide_directory_remove(void)
+{
+    enum { TRIES = 3 };
+    if (!tide_directory_made())
+        return;
+    int tried = 0;
+    do {
+        int descriptor = directory_reach();
+        if (descriptor >= 0)
+            directory_remove_by(descriptor);
+    } while (directory_stands() && ++tried < TRIES);
+    directory_let_go();
     tide_assert(!tide_directory_made());
 }

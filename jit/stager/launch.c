@@ -150,7 +150,12 @@ static LAUNCH_BARE int launch_run(void *unused)
     if (!launch_arrange_files())
         launch_give_up(launch_shared.report);
     launch_be_ordinary();
-    if (syscall(SYS_chdir, launch->folder) != 0 || !launch_give_up_privileges())
+    if (syscall(SYS_chdir, launch->folder) != 0) {
+        if (errno == ENOENT) /* which says that the program is not there */
+            errno = ESTALE;
+        launch_give_up(REPORT);
+    }
+    if (!launch_give_up_privileges())
         launch_give_up(REPORT);
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &launch_shared.no_signals, NULL, SIGNAL_BYTES);
     (void)syscall(SYS_execve, launch->program, launch->arguments, launch->environment);

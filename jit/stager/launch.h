@@ -15,9 +15,10 @@ typedef struct tide_launch {
     bool errors;        /* it writes errors where the program does; else nowhere */
 } tide_launch;
 
-/* Zero and its number, or an errno. It leads a session of its own. Its signals, its scheduling and
- * its processors are those of a fresh process; its real, effective and saved ids are the effective
- * ones of the calling thread, and it can never gain a privilege that the calling thread lacks. */
+/* Zero and its number, or an errno; ESTALE: the folder is not there. It leads a session of its
+ * own. Its signals, its scheduling and its processors are those of a fresh process; its real,
+ * effective and saved ids are the effective ones of the calling thread, and it can never gain a
+ * privilege that the calling thread lacks. */
 int tide_launch_program(const tide_launch *launch, pid_t *pid);
 
 #endif

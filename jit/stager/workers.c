@@ -177,7 +177,8 @@ static tide_stager_result workers_result_of_start(int number)
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-    case ETXTBSY: return TIDE_STAGER_SHORT; /* the last: it is being installed anew */
+    case ESTALE:                            /* our directory went just then */
+    case ETXTBSY: return TIDE_STAGER_SHORT; /* it is being installed anew */
     default: return TIDE_STAGER_MISSING;
     }
 }

@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Each plan that fails is left alone for 8 rounds, then for twice as long each time, for 1024 in the
- * end. Of 7 sites with two plans each: eight times each, and once more in 448 rounds or so. */
+/* Each plan that fails is left alone for 8 rounds, then for twice as long each time, for 1024 in
+ * the end. Of 7 sites with two plans each: eight times each, and once more in 448 rounds or so. */
 enum { ATTEMPTS = 110, ROUNDS_FOR_ONE_MORE = 32 };
 
 static const char *host;
@@ -71,7 +71,10 @@ static void mount_small(const char *options)
     if (unshare(CLONE_NEWNS) != 0) {
         if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
             _exit(CANNOT_MOUNT);
-        write_text("/proc/self/uid_map", map);
+        int file = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+        if (file < 0 || write(file, map, strlen(map)) < 0)
+            _exit(CANNOT_MOUNT);
+        close(file);
     }
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("tmpfs", folder, "tmpfs", flags, size != NULL ? size : "") != 0)

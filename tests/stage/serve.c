@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct service {
@@ -230,6 +232,7 @@ static void test_hanging_assembler(void **state)
     snprintf(path, sizeof path, "%s/sign", test_folder());
     char script[512];
     snprintf(script, sizeof script, "#!/bin/sh\necho $$ > %s\nexec sleep 60\n", path);
+    assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(chmod(write_file("as", script), 0700), 0);
     snprintf(script, sizeof script, "%s:%s", test_folder(), getenv("PATH"));
@@ -241,9 +244,11 @@ static void test_hanging_assembler(void **state)
     fclose(sign);
     assert_int_equal(kill(service.process, SIGTERM), 0);
     assert_int_equal(end(), 128 + SIGKILL);
-    int waits = 0; /* until init has reaped the assembler */
-    for (; kill(-service.process, 0) == 0 && waits < 30000; waits++)
+    int waits = 0;
+    for (; kill(-service.process, 0) == 0 && waits < 30000; waits++) {
+        waitpid(-1, NULL, WNOHANG); /* the assembler */
         usleep(1000);
+    }
     assert_true(waits < 30000);
     char command[128];
     snprintf(command, sizeof command, "rm -r %s", service.folder);

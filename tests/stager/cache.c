@@ -309,6 +309,19 @@ static void expect_refused_with_mode(const char *path, mode_t wrong)
     assert_true(is_found("x"));
 }
 
+/* Folders that are made in one of a group's are of that group, too. */
+static void a_group_of_the_folder_around_is_no_wrong_mode(void **state)
+{
+    (void)state;
+    struct stat seen;
+    assert_int_equal(mkdir(in_folder("cache"), 0700), 0);
+    assert_int_equal(chmod(in_folder("cache"), 02700), 0);
+    store_as("x", 0);
+    assert_int_equal(stat(in_folder("cache/tidepool"), &seen), 0);
+    assert_int_equal(seen.st_mode & 07777, 02700);
+    assert_true(is_found("x"));
+}
+
 static void wrong_modes_are_refused(void **state)
 {
     (void)state;
@@ -536,6 +549,7 @@ int main(int argc, char **argv)
         KEEP_TEST(nothing_is_kept_unless_wanted),
         KEEP_TEST(a_flipped_bit_is_refused),
         KEEP_TEST(another_length_is_refused),
+        KEEP_TEST(a_group_of_the_folder_around_is_no_wrong_mode),
         KEEP_TEST(wrong_modes_are_refused),
         KEEP_TEST(wrong_owners_are_refused),
         KEEP_TEST(links_are_refused),

@@ -175,20 +175,6 @@ static void compile_until_killed(void)
     kill(getpid(), SIGKILL);
 }
 
-/* One that has ended, and that nobody collects, does not. */
-static bool runs(int process)
-{
-    char path[32], state = 'Z';
-    snprintf(path, sizeof path, "/proc/%d/stat", process);
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return false;
-    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-        state = 'Z';
-    fclose(file);
-    return state != 'Z' && state != 'X';
-}
-
 static void nothing_outlives_a_program_that_was_killed(void **state)
 {
     (void)state;
@@ -201,9 +187,9 @@ static void nothing_outlives_a_program_that_was_killed(void **state)
     int numbers[] = {read_number(in_folder("assembler")), read_number(in_folder("stager"))};
     for (int i = 0; i < 2; i++) {
         assert_true(numbers[i] > 1);
-        for (int j = 0; j < PATIENCE && runs(numbers[i]); j++)
+        for (int j = 0; j < PATIENCE && process_runs(numbers[i]); j++)
             usleep(1000);
-        assert_false(runs(numbers[i]));
+        assert_false(process_runs(numbers[i]));
     }
     for (int i = 0; i < PATIENCE && count_directories() > 0; i++)
         usleep(1000);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "jit/stager/directory.h"
 #include "jit/stager/locate.h"
 #include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
@@ -465,6 +466,28 @@ static void the_directory_is_removed_under_an_order(void **state)
     recover();
 }
 
+/* An earlier stager removes it, say, which takes the program for dead. */
+static bool remove_directory_now(void)
+{
+    char error[256];
+    (void)rmdir(tide_directory_get(error, sizeof error));
+    return false; /* nothing else is wrong */
+}
+
+static void the_directory_is_removed_while_a_stager_starts(void **state)
+{
+    (void)state;
+    order(1, "text");
+    expect_answer(1, TIDE_STAGER_OK);
+    tide_stager_stop(false);
+    tide_privileges_hook = remove_directory_now;
+    order(2, "text");
+    tide_privileges_hook = NULL;
+    expect_answer(2, TIDE_STAGER_SHORT);
+    order(3, "text");
+    expect_answer(3, TIDE_STAGER_OK);
+}
+
 static void the_directory_is_opened_to_others(void **state)
 {
     (void)state;
@@ -565,6 +588,7 @@ int main(int argc, char **argv)
         STAGER_TEST(descriptors_run_out),
         STAGER_TEST(the_directory_is_removed),
         STAGER_TEST(the_directory_is_removed_under_an_order),
+        STAGER_TEST(the_directory_is_removed_while_a_stager_starts),
         STAGER_TEST(the_directory_is_opened_to_others),
         STAGER_TEST(another_directory_takes_its_place),
         STAGER_TEST(places_that_cannot_be_used_are_passed_over),

@@ -20,7 +20,7 @@
 
 static const char *fake;
 static char **arguments;
-static char root[64];
+static char root[128];
 static int64_t turned;
 
 /* ---- the folder --------------------------------------------------------------------------- */
@@ -52,7 +52,9 @@ int support_main(int argc, char **argv, const struct CMUnitTest *tests, size_t c
     pid_t self = getpid();
     if (argc < 2)
         return EXIT_FAILURE;
-    strcpy(root, "/tmp/tide-test-XXXXXX");
+    char *temporary = realpath("/tmp", NULL); /* where processes say that they are */
+    snprintf(root, sizeof root, "%s/tide-test-XXXXXX", temporary != NULL ? temporary : "/tmp");
+    free(temporary);
     if (mkdtemp(root) == NULL || mkdir(in_folder("run"), 0700) != 0 ||
         mkdir(in_folder("bin"), 0700) != 0)
         return EXIT_FAILURE;
@@ -115,6 +117,25 @@ static bool comes_from_fake(const char *pid)
 size_t count_processes(void)
 {
     return count_entries("/proc", comes_from_fake);
+}
+
+bool process_runs(int process)
+{
+    char path[32], state = 'Z';
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        return false;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'Z';
+    fclose(file);
+    return state != 'Z' && state != 'X';
+}
+
+void close_every_descriptor(void)
+{
+    for (int i = STDERR_FILENO + 1; i < 256; i++)
+        close(i);
 }
 
 size_t count_directories(void)

@@ -53,6 +53,12 @@ void expect_answer(uint64_t id, tide_stager_result result);
 enum { NO_RIGHTS = 77 };
 void play(void (*scene)(void));
 
+/* One that has ended, and that nobody collects, does not. */
+bool process_runs(int process);
+
+/* But the standard streams. */
+void close_every_descriptor(void);
+
 /* Children not collected, processes that came from a fake, entries of the folder. */
 bool have_children(void);
 size_t count_processes(void);
