@@ -86,7 +86,7 @@ static bool count_tide(means *m, taken *t, columns_error *error)
 {
     tide_pool_statistics stats;
     if (tide_pool_stats(m->pool, &stats) != TIDE_OK)
-        return columns_fail(error, "%s", tide_error_message());
+        return columns_exhaust(error, "no figures of the pool", tide_error_message());
     *t = (taken){.allocations = stats.allocations, .bytes = stats.bytes_peak};
     return true;
 }
@@ -128,7 +128,7 @@ static bool take(const way *w, means *m, figures *f, columns_error *error)
 
 /* What a child says. */
 typedef struct report {
-    bool ok;
+    bool ok, exhausted;
     figures figures;
     columns_error error;
 } report;
@@ -138,6 +138,7 @@ static void be_child(const way *w, means *m, int answer)
     report r = {.ok = false};
     columns_watch(NULL); /* the parent shows the progress */
     r.ok = take(w, m, &r.figures, &r.error);
+    r.exhausted = columns_exhausted();
     _exit(write(answer, &r, sizeof r) == sizeof r ? 0 : 1);
 }
 
@@ -160,8 +161,8 @@ static bool take_in_child(const way *w, means *m, figures *f, columns_error *err
         return columns_exhaust(error, "a run of the comparison",
                                child < 0 ? "no new process" : "it died");
     *f = r.figures;
-    *error = r.error;
-    return r.ok;
+    return r.ok || (r.exhausted ? columns_exhaust(error, "a run of the comparison", r.error.text)
+                                : columns_fail(error, "%s", r.error.text));
 }
 
 /* ---- time ---- */

@@ -7,9 +7,12 @@
 #include "report.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum { DEFAULT_ROWS = 20, DEFAULT_TIMES = 4000, FAILED = 1, REFUSED = 2 };
 
@@ -20,6 +23,7 @@ typedef struct options {
     size_t rows;       /* to show; 0: all */
     size_t times;      /* to repeat the table */
     bool csv, report, compare, elements, help;
+    bool by_default; /* there were no arguments */
 } options;
 
 static const char usage[] =
@@ -177,12 +181,13 @@ static columns_table *load(const options *o, columns_error *error)
     return repeated;
 }
 
-static void print_result(FILE *out, const options *o, const columns_table *result, size_t found)
+static bool print_result(FILE *out, const options *o, const columns_table *result, size_t found,
+                         columns_error *error)
 {
-    if (o->csv)
-        print_csv(out, result);
-    else
-        print_table(out, result, found);
+    if (!o->csv)
+        return print_table(out, result, found, error);
+    print_csv(out, result);
+    return true;
 }
 
 /* Each acquire of a disabled pool is one of a buffer, each rewind a release: the trace is that of
@@ -197,7 +202,7 @@ static columns_table *run_on_buffers(columns_job *job, FILE *trace, columns_erro
                           : tide_pool_create(&(tide_pool_options){
                                 .name = "traced", .buffers = buffers, .disabled = true});
     if (pool == NULL)
-        columns_fail(error, "%s", tide_error_message());
+        columns_exhaust(error, "no trace", tide_error_message());
     else
         result = columns_run_tide(job, pool, error);
     tide_pool_destroy(pool);
@@ -209,13 +214,14 @@ static columns_table *run_traced(const options *o, columns_job *job, columns_err
 {
     FILE *trace = fopen(o->trace, "w");
     if (trace == NULL) {
-        columns_fail(error, "%s cannot be written", o->trace);
+        columns_exhaust(error, o->trace, strerror(errno));
         return NULL;
     }
     columns_table *result = run_on_buffers(job, trace, error);
-    if (fclose(trace) != 0 && result != NULL) {
+    bool whole = ferror(trace) == 0;
+    if ((fclose(trace) != 0 || !whole) && result != NULL) {
         columns_table_destroy(result);
-        columns_fail(error, "%s cannot be written", o->trace);
+        columns_exhaust(error, o->trace, "it cannot be written");
         return NULL;
     }
     return result;
@@ -224,25 +230,25 @@ static columns_table *run_traced(const options *o, columns_job *job, columns_err
 static bool run(FILE *out, const options *o, columns_job *job, columns_error *error)
 {
     if (o->report && tide_profile_observe(true) != TIDE_OK)
-        return columns_fail(error, "%s", tide_error_message());
+        return columns_exhaust(error, "no report", tide_error_message());
     columns_table *result = o->trace != NULL ? run_traced(o, job, error)
                                              : columns_run_tide(job, tide_pool_local(), error);
     tide_profile_observe(false);
     if (result == NULL)
         return false;
     progress_stop();
-    print_result(out, o, result, columns_job_found(job));
+    bool printed = print_result(out, o, result, columns_job_found(job), error);
     columns_table_destroy(result);
-    if (o->report) {
+    if (printed && o->report) {
         fputc('\n', out);
-        print_report(out);
+        printed = print_report(out, error);
     }
-    if (o->compare) {
+    if (printed && o->compare) {
         progress_start();
         fputc('\n', out);
         return compare(out, job, error);
     }
-    return true;
+    return printed;
 }
 
 static bool answer(FILE *out, const options *o, columns_table *table, columns_error *error)
@@ -257,9 +263,12 @@ static bool answer(FILE *out, const options *o, columns_table *table, columns_er
     return ok;
 }
 
-/* Exit status. What is to be printed goes to `out`, which is memory. */
+/* Exit status. */
 static int work(FILE *out, const options *o, columns_error *error)
 {
+    if (o->by_default)
+        fprintf(out, "The chemical elements, %d times over:\n\n%s\n\n", DEFAULT_TIMES,
+                columns_default_query);
     progress_start();
     columns_table *table = load(o, error);
     bool ok = table != NULL && answer(out, o, table, error);
@@ -268,48 +277,85 @@ static int work(FILE *out, const options *o, columns_error *error)
     return ok ? 0 : columns_exhausted() ? FAILED : REFUSED;
 }
 
-/* Nothing reaches stdout before all went well. */
-static int print_all(const char *text, size_t length)
+static int output_failed(void)
 {
-    if (fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0)
-        return 0;
-    perror("columns: standard output");
+    fprintf(stderr, "columns: standard output: %s\n", strerror(errno));
     return FAILED;
 }
 
-/* What `columns` does without arguments: a job on the elements, long enough to be measured. */
-static bool default_job(FILE *out, options *o, columns_error *error)
+static int no_temporary_file(void)
 {
-    o->elements = o->compare = true;
+    fprintf(stderr, "columns: no temporary file can be made, written and read in %s\n", P_tmpdir);
+    return FAILED;
+}
+
+/* Nothing reaches stdout before all went well. */
+static int print_all(FILE *out)
+{
+    char part[BUFSIZ];
+    size_t length;
+    if (fflush(out) != 0 || ferror(out) || fseek(out, 0, SEEK_SET) != 0)
+        return no_temporary_file();
+    while ((length = fread(part, 1, sizeof part, out)) > 0)
+        if (fwrite(part, 1, length, stdout) != length)
+            return output_failed();
+    if (ferror(out))
+        return no_temporary_file();
+    return fflush(stdout) == 0 ? 0 : output_failed();
+}
+
+/* ---- the program ---- */
+
+/* What `columns` does without arguments: a job on the elements, long enough to be measured. */
+static bool take_default_job(options *o, columns_error *error)
+{
+    o->by_default = o->elements = o->compare = true;
     o->times = DEFAULT_TIMES;
-    fprintf(out, "The chemical elements, %d times over:\n\n%s\n\n", DEFAULT_TIMES,
-            columns_default_query);
     return add_to_query(o, columns_default_query, error);
+}
+
+/* Files that are opened must not get the numbers of streams that the caller has closed. To what
+ * stands there now nothing can be written, and that is seen. */
+static void take_closed_streams(void)
+{
+    for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++)
+        if (fcntl(number, F_GETFD) < 0)
+            (void)open("/", O_PATH | O_CLOEXEC); /* the lowest number that is free */
+}
+
+static int help(void)
+{
+    return fputs(usage, stdout) >= 0 && fflush(stdout) == 0 ? 0 : output_failed();
+}
+
+/* Exit status. What is to be printed waits in a file: a stream in memory (open_memstream) does not
+ * say when it had no memory for a part. */
+static int work_and_print(const options *o, columns_error *error)
+{
+    FILE *out = tmpfile();
+    if (out == NULL)
+        return no_temporary_file();
+    int status = work(out, o, error);
+    if (status == 0)
+        status = print_all(out);
+    else
+        fprintf(stderr, "%s\n", error->text);
+    fclose(out);
+    return status;
 }
 
 int main(int count, char **arguments)
 {
     options o = {.rows = DEFAULT_ROWS, .times = 1};
     columns_error error = {"out of memory"};
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    int status = FAILED;
-    if (out != NULL && count == 1)
-        status = default_job(out, &o, &error) ? work(out, &o, &error) : FAILED;
-    else if (out != NULL && !read_arguments(&o, arguments + 1, &error))
-        status = REFUSED;
-    else if (out != NULL && o.help)
-        status = fputs(usage, out) < 0 ? FAILED : 0;
-    else if (out != NULL)
-        status = work(out, &o, &error);
-    if (out == NULL || fclose(out) != 0 || text == NULL)
-        status = FAILED;
-    if (status == 0)
-        status = print_all(text, length);
-    else
+    int status;
+    take_closed_streams();
+    if (count == 1 ? take_default_job(&o, &error) : read_arguments(&o, arguments + 1, &error)) {
+        status = o.help ? help() : work_and_print(&o, &error);
+    } else {
+        status = columns_exhausted() ? FAILED : REFUSED;
         fprintf(stderr, "%s\n", error.text);
-    free(text);
+    }
     free(o.query);
     return status;
 }

@@ -2,6 +2,7 @@
 /* Printing tables. */
 #include "print.h"
 
+#include "error.h"
 #include "number.h"
 
 #include <inttypes.h>
@@ -128,19 +129,20 @@ static void print_line(FILE *out, const columns_table *table, const size_t *widt
     fputc('\n', out);
 }
 
-void print_table(FILE *out, const columns_table *table, size_t found)
+bool print_table(FILE *out, const columns_table *table, size_t found, columns_error *error)
 {
     tide_pool *pool = tide_pool_local();
     TIDE_SCOPE(pool);
     size_t *widths = tide_acquire(pool, size_t, table->column_count);
     if (widths == NULL)
-        return;
+        return columns_exhaust(error, "no memory for temporaries", tide_error_message());
     for (size_t i = 0; i < table->column_count; i++)
         widths[i] = width_of(table, &table->columns[i]);
     for (int64_t row = -2; row < (int64_t)table->rows; row++)
         print_line(out, table, widths, row);
     if (found > table->rows)
         fprintf(out, "… %zu more rows\n", found - table->rows);
+    return true;
 }
 
 /* ---- CSV ---- */

@@ -6,8 +6,8 @@
 #include "table.h"
 
 /* An aligned table; `found` says how many rows there would be. Long texts are cut, characters
- * that would upset a terminal are escaped. */
-void print_table(FILE *out, const columns_table *table, size_t found);
+ * that would upset a terminal are escaped. False: no memory, and nothing is printed. */
+bool print_table(FILE *out, const columns_table *table, size_t found, columns_error *error);
 
 /* CSV as in RFC 4180, reals with all their digits; a null is an empty field. */
 void print_csv(FILE *out, const columns_table *table);

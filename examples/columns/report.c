@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
 
-#include <string.h>
+#include "error.h"
 
-#include <tidepool/tidepool.h>
+#include <string.h>
 
 static void print_place(FILE *out, const tide_site_information *info)
 {
@@ -38,9 +38,11 @@ static bool print_life(tide_site *site, void *user)
     return true;
 }
 
-void print_report(FILE *out)
+bool print_report(FILE *out, columns_error *error)
 {
-    tide_profile_print(out);
+    if (tide_profile_print(out) != TIDE_OK)
+        return columns_exhaust(error, "no report", tide_error_message());
     fputs("\ntheir lives so far:\n", out);
     tide_site_each(print_life, out);
+    return true;
 }

@@ -3,9 +3,9 @@
 #ifndef COLUMNS_REPORT_H
 #define COLUMNS_REPORT_H
 
-#include <stdio.h>
+#include "engine.h"
 
-/* What each site acquired, and its life: which plan it runs now, and why. */
-void print_report(FILE *out);
+/* What each site acquired, and its life: which plan it runs now, and why. False: no memory. */
+bool print_report(FILE *out, columns_error *error);
 
 #endif

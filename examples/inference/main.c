@@ -217,11 +217,14 @@ static tide_pool *traced_pool(traced *t, const char *path, tide_pool_options mad
     return pool;
 }
 
-static void traced_end(traced *t)
+static bool traced_end(traced *t)
 {
-    tide_buffers_destroy(t->buffers);
-    if (t->file != NULL)
-        fclose(t->file);
+    bool good = tide_buffers_destroy(t->buffers) == TIDE_OK || complain(tide_error_message());
+    if (t->file == NULL)
+        return good;
+    bool whole = ferror(t->file) == 0;
+    whole = fclose(t->file) == 0 && whole;
+    return (whole || complain("the trace cannot be written")) && good;
 }
 
 static const char *label(int number, const char *device)
@@ -442,7 +445,7 @@ static int run_on(const char *name, const options *o, int first, int steps, floa
     ok = ok && run_all(all, &l, o, first, steps, in, out, made, shown);
     for (int c = 0; c < CONTENDERS; c++)
         close_contender(&all[c]);
-    traced_end(&t);
+    ok = traced_end(&t) && ok;
     close_lanes(&l);
     tide_device_close(device);
     return ok ? OK : WRONG;
@@ -489,5 +492,9 @@ int main(int count, char **arguments)
     if (status == OK)
         status = compare(&o, in, out, host);
     free(arrays);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == OK) {
+        (void)complain("the output cannot be written");
+        status = WRONG;
+    }
     return status;
 }

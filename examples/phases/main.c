@@ -77,15 +77,15 @@ static void look_at_sites(sample samples[WORKS])
 /* A round looks at what was observed, decides, sends to the compiler, takes what it has finished.
  * The keeper does one every few milliseconds; by hand, it is for the program to say when.
  * tide_settle does as many as it takes until nothing is pending. */
-static void learn(const options *o)
+static bool learn(const options *o)
 {
+    enum { PATIENCE_MS = 60000 };
     if (o->steps != 0)
-        tide_settle(10000);
-    else if (o->by_hand)
-        tide_step();
+        return tide_settle(PATIENCE_MS) == TIDE_OK;
+    return !o->by_hand || tide_step() == TIDE_OK;
 }
 
-static void run(const options *o)
+static bool run(const options *o)
 {
     tide_pool *pool = tide_pool_local();
     double end = now() + o->seconds;
@@ -95,8 +95,10 @@ static void run(const options *o)
         work_on(o, pool, phase_of(i), samples);
         look_at_sites(samples);
         chart_line(i, phase_of(i)->name, samples);
-        learn(o);
+        if (work_failed() || !learn(o))
+            return false;
     }
+    return true;
 }
 
 /* ---- options ---- */
@@ -137,6 +139,20 @@ static bool read_options(int count, char **words, options *o)
     return optind == count;
 }
 
+/* The exit status. */
+static int failed(const char *why)
+{
+    fprintf(stderr, "phases: %s\n", why);
+    return 1;
+}
+
+static int finish(bool all_told)
+{
+    if (!all_told)
+        return failed("no memory for all that sites told");
+    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : failed("the output cannot be written");
+}
+
 int main(int count, char **words)
 {
     options o = {.seconds = 12};
@@ -144,14 +160,13 @@ int main(int count, char **words)
         fputs("try phases --help\n", stderr);
         return 2;
     }
-    if (o.help)
-        return fputs(usage, stdout) < 0;
-    life_begin(); /* before the first use of a site, or nobody hears that it was found */
-    if (!settle_settings(&o) || !work_prepare() || tide_pool_local() == NULL) {
-        fprintf(stderr, "phases: %s\n", tide_error_message());
-        return 1;
+    if (o.help) {
+        (void)fputs(usage, stdout);
+        return finish(true);
     }
-    run(&o);
+    life_begin(); /* before the first use of a site, or nobody hears that it was found */
+    if (!settle_settings(&o) || !work_prepare() || tide_pool_local() == NULL || !run(&o))
+        return failed(tide_error_message());
     tide_keeper_stop(); /* nothing is told any more while the lives are printed */
-    return life_print() && fflush(stdout) == 0 ? 0 : 1;
+    return finish(life_print());
 }

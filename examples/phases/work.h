@@ -29,6 +29,9 @@ extern const work works[WORKS];
 /* Makes what the work needs. False: no memory; tide_error_message() says more. */
 bool work_prepare(void);
 
+/* Did memory run out in any use so far? */
+bool work_failed(void);
+
 /* The library's record of that site. NULL: it was never used. */
 tide_site *work_site(const work *w);
 

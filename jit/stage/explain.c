@@ -110,8 +110,9 @@ static bool explain_copy_out(const char *path)
         return explain_complain(path, strerror(errno));
     while ((bytes = fread(part, 1, sizeof part, in)) > 0)
         fwrite(part, 1, bytes, stdout);
+    bool whole = ferror(in) == 0;
     fclose(in);
-    return true;
+    return whole || explain_complain(path, "cannot be read");
 }
 
 /* By way of a file, which is all that libgccjit writes to. */

@@ -36,25 +36,34 @@ int __lsan_is_turned_off(void)
     return 1;
 }
 
+/* The exit status: output that cannot be written is a failure, whatever came before. */
+static int main_finish(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fputs("tidepool-stage: the output cannot be written\n", stderr);
+    return status != 0 ? status : 1;
+}
+
 int main(int count, char **args)
 {
     const char *what = count > 1 ? args[1] : "";
     (void)signal(SIGCHLD,
                  SIG_DFL); /* inherited; ignored, the tools' ends could not be waited for */
-    if (count == 2 && strcmp(what, "--version") == 0)
-        return printf("%s\n", stage_version()) < 0;
-    if (count == 2 && strcmp(what, "--help") == 0)
-        return fputs(usage, stdout) == EOF;
     if ((count == 3 || count == 4) && strcmp(what, "--serve") == 0)
         return stage_serve(args[2], count == 4 ? args[3] : "0");
+    if (count == 2 && strcmp(what, "--version") == 0)
+        return main_finish(puts(stage_version()) < 0);
+    if (count == 2 && strcmp(what, "--help") == 0)
+        return main_finish(fputs(usage, stdout) < 0);
     if (count == 3 && strcmp(what, "--explain") == 0)
-        return stage_explain(args[2], false);
+        return main_finish(stage_explain(args[2], false));
     if (count == 4 && strcmp(what, "--explain") == 0 && strcmp(args[3], "--asm") == 0)
-        return stage_explain(args[2], true);
+        return main_finish(stage_explain(args[2], true));
     if (count == 5 && strcmp(what, "--compile") == 0 && strcmp(args[3], "-o") == 0)
-        return stage_compile_file(args[2], args[4]);
+        return main_finish(stage_compile_file(args[2], args[4]));
     if (count > 2 && strcmp(what, "--kernels") == 0)
-        return stage_kernels_show(count - 2, args + 2);
+        return main_finish(stage_kernels_show(count - 2, args + 2));
     fputs(usage, stderr);
     return 2;
 }

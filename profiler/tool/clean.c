@@ -92,6 +92,25 @@ char *tool_make_utf8(const char *text)
     return out;
 }
 
+static bool clean_left_out;
+
+void tool_leave_out(const char *format, ...)
+{
+    char text[512];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (!clean_left_out)
+        (void)tool_complain(TOOL_NO, "%s", text);
+    clean_left_out = true;
+}
+
+bool tool_has_left_out(void)
+{
+    return clean_left_out;
+}
+
 void tool_say(const char *format, ...)
 {
     char *line = NULL;
@@ -100,14 +119,14 @@ void tool_say(const char *format, ...)
     int length = vasprintf(&line, format, values);
     va_end(values);
     if (length < 0) {
-        (void)tool_complain(TOOL_NO, "memory is short: a line is left out");
+        tool_leave_out("memory is short: a line is left out");
         return;
     }
     char *clean = malloc((size_t)length + 1); /* it never grows */
     if (clean != NULL)
         puts(tool_clean(line, clean, (size_t)length + 1));
     else
-        (void)tool_complain(TOOL_NO, "memory is short: a line is left out");
+        tool_leave_out("memory is short: a line is left out");
     free(clean);
     free(line);
 }

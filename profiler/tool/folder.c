@@ -2,6 +2,7 @@
 /* Where processes that listen have their sockets, and which are there. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "profiler/listen/folder.h"
 #include "profiler/tool/client.h"
+#include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
 const char *tool_folder(const char *folder)
@@ -32,7 +34,7 @@ static int folder_compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* False: no memory, the rest is left out. */
+/* False: no memory. */
 static bool folder_add(pid_t **list, size_t *count, pid_t pid)
 {
     pid_t *longer = realloc(*list, (*count + 1) * sizeof *longer);
@@ -49,12 +51,16 @@ size_t tool_folder_list(const char *folder, pid_t **out)
     DIR *list = path != NULL ? opendir(path) : NULL;
     size_t count = 0;
     *out = NULL;
+    if (list == NULL && path != NULL && errno != ENOENT) /* else nobody has listened yet */
+        tool_leave_out("%.200s: %s", path, strerror(errno));
     if (list == NULL)
         return 0;
     for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
         pid_t pid = folder_read_name(entry->d_name);
-        if (pid != 0 && !folder_add(out, &count, pid))
+        if (pid != 0 && !folder_add(out, &count, pid)) {
+            tool_leave_out("memory is short: processes are left out");
             break;
+        }
     }
     closedir(list);
     tide_assert(count == 0 || *out != NULL);

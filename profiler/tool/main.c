@@ -43,11 +43,14 @@ static int main_find_command(const char *name)
     return -1;
 }
 
-/* Output that cannot be written is a failure, whatever the command thought of it. */
+/* Output that cannot be written, or was not whole, is a failure, whatever the command thought of
+ * it. */
 static int main_finish(int code)
 {
     bool good = fflush(stdout) == 0 && !ferror(stdout);
-    return good || code != TOOL_OK ? code : tool_complain(TOOL_NO, "the output cannot be written");
+    if (code == TOOL_OK && !good)
+        return tool_complain(TOOL_NO, "the output cannot be written");
+    return code == TOOL_OK && tool_has_left_out() ? TOOL_NO : code;
 }
 
 int main(int count, char **args)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profiler/tool/tool.h"
 #include "runtime/base/assert.h"
 
 double tool_number(const json_t *object, const char *member)
@@ -66,8 +67,10 @@ const char *tool_count(double count, char out[TOOL_COUNT_TEXT])
 
 void tool_print_json(const json_t *value)
 {
-    (void)json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    int dumped = json_dumpf(value, stdout, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     (void)putchar('\n');
+    if (dumped != 0 && !ferror(stdout))
+        tool_leave_out("memory is short: a part of the JSON text is left out");
 }
 
 const char *tool_words(const json_t *list, char *out, size_t room)

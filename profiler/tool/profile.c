@@ -118,33 +118,56 @@ static json_t *profile_make_site(char words[12][WORD])
                      profile_make_text(words[8]), "types");
 }
 
-/* One line of the text, which the library has checked. */
-static void profile_take_line(const char *line, json_t *types, json_t *sites)
+static bool profile_take_uses(json_t *site, const char *name, const char *uses)
+{
+    return json_object_set_new(json_object_get(site, "types"), name, json_integer(atoll(uses))) ==
+           0;
+}
+
+/* One line of the text, which the library has checked. False: no memory. */
+static bool profile_take_line(const char *line, json_t *types, json_t *sites)
 {
     char words[12][WORD];
     int count = profile_split(line, words);
     json_t *site = json_array_get(sites, json_array_size(sites) - 1);
     if (count == 4 && strcmp(words[0], "type") == 0)
-        json_array_append_new(types, profile_make_text(words[3]));
-    else if (count == 9 && strcmp(words[0], "site") == 0)
-        json_array_append_new(sites, profile_make_site(words));
-    else if (count >= 3 && strcmp(words[0], "uses") == 0 && site != NULL) {
+        return json_array_append_new(types, profile_make_text(words[3])) == 0;
+    if (count == 9 && strcmp(words[0], "site") == 0)
+        return json_array_append_new(sites, profile_make_site(words)) == 0;
+    if (count >= 3 && strcmp(words[0], "uses") == 0 && site != NULL) {
         const char *name =
             json_string_value(json_array_get(types, strtoul(words[1], NULL, 10) - 1));
-        json_object_set_new(json_object_get(site, "types"), name != NULL ? name : words[1],
-                            json_integer(atoll(words[2])));
-    } else if (count >= 3 && strcmp(words[0], "key") == 0 && site != NULL) {
+        return profile_take_uses(site, name != NULL ? name : words[1], words[2]);
+    }
+    if (count >= 3 && strcmp(words[0], "key") == 0 && site != NULL) {
         char name[WORD + 8];
         snprintf(name, sizeof name, "key %s", words[1]);
-        json_object_set_new(json_object_get(site, "types"), name, json_integer(atoll(words[2])));
+        return profile_take_uses(site, name, words[2]);
     }
+    return true;
+}
+
+/* NULL: no memory, or the file cannot be read. */
+static json_t *profile_take_lines(FILE *in)
+{
+    char *line = NULL;
+    size_t room = 0;
+    json_t *types = json_array(), *sites = json_array();
+    bool good = types != NULL && sites != NULL;
+    while (good && getline(&line, &room, in) > 0)
+        good = profile_take_line(line, types, sites);
+    good = good && feof(in);
+    free(line);
+    json_decref(types);
+    if (good)
+        return sites;
+    json_decref(sites);
+    return NULL;
 }
 
 /* The sites of a file; NULL after a complaint. */
 static json_t *profile_read_sites(const char *path)
 {
-    char *line = NULL;
-    size_t room = 0;
     if (tide_profile_load(path) != TIDE_OK) {
         (void)profile_refuse();
         return NULL;
@@ -154,12 +177,11 @@ static json_t *profile_read_sites(const char *path)
         (void)tool_complain(TOOL_NO, "%.200s: %s", path, strerror(errno));
         return NULL;
     }
-    json_t *types = json_array(), *sites = json_array();
-    while (getline(&line, &room, in) > 0)
-        profile_take_line(line, types, sites);
-    free(line);
+    json_t *sites = profile_take_lines(in);
+    if (sites == NULL)
+        (void)tool_complain(TOOL_NO, "%.200s: %s", path,
+                            ferror(in) ? "cannot be read" : "no memory for it");
     fclose(in);
-    json_decref(types);
     return sites;
 }
 
@@ -188,6 +210,8 @@ static void profile_print_site(const char *mark, const json_t *site)
     char *types = profile_list_types(site);
     const char *called = tool_text(site, "name");
     called = called[0] != '\0' ? called : tool_text(site, "function");
+    if (types == NULL)
+        tool_leave_out("memory is short: types are left out");
     tool_say("%s%-20s %-8s %s:%.0f  %s uses:%s", mark, tool_clean(called, name, sizeof name),
              tool_text(site, "kind"), tool_text(site, "file"), tool_number(site, "line"),
              tool_count(tool_number(site, "uses"), uses), types != NULL ? types : " ...");
@@ -246,8 +270,9 @@ static json_t *profile_missing(const json_t *mine, const json_t *others)
     json_array_foreach(mine, i, site)
     {
         const json_t *other = profile_find(others, site);
-        if (other == NULL || !profile_same_types(site, other))
-            (void)json_array_append(list, site);
+        if ((other == NULL || !profile_same_types(site, other)) &&
+            json_array_append(list, site) != 0)
+            tool_leave_out("memory is short: a site is left out");
     }
     return list;
 }
@@ -256,15 +281,19 @@ static json_t *profile_missing(const json_t *mine, const json_t *others)
 static int profile_print_diff(json_t *gone, json_t *come, bool as_json)
 {
     size_t i, count = json_array_size(gone) + json_array_size(come);
-    json_t *site, *both = json_pack("{s:o, s:o}", "-", gone, "+", come);
-    if (as_json)
+    json_t *site, *both = as_json ? json_pack("{s:O, s:O}", "-", gone, "+", come) : NULL;
+    if (both != NULL)
         tool_print_json(both);
+    else if (as_json)
+        tool_leave_out("memory is short: all is left out");
     else {
         json_array_foreach(gone, i, site) profile_print_site("- ", site);
         json_array_foreach(come, i, site) profile_print_site("+ ", site);
     }
     json_decref(both);
-    return count > 0 ? TOOL_NO : TOOL_OK;
+    json_decref(gone);
+    json_decref(come);
+    return tool_has_left_out() ? TOOL_USAGE : count > 0 ? TOOL_NO : TOOL_OK;
 }
 
 static int profile_diff(char **files, const tool_options *options)

@@ -53,9 +53,10 @@ static int ps_show(pid_t pid, const tool_options *options, json_t *list)
     int code = tool_client_open(&client, pid, options->folder, options->timeout_ms);
     if (code == TOOL_OK)
         code = tool_client_facts(&client, &facts);
-    if (code == TOOL_OK && list != NULL)
-        json_array_append_new(list, ps_summary(facts));
-    else if (code == TOOL_OK)
+    if (code == TOOL_OK && list != NULL) {
+        if (json_array_append_new(list, ps_summary(facts)) != 0)
+            tool_leave_out("memory is short: a process is left out");
+    } else if (code == TOOL_OK)
         ps_print_row(facts);
     else if (code != TOOL_NOBODY)
         (void)tool_client_complain(&client, code);
@@ -73,7 +74,11 @@ int tool_ps(int count, char **args)
     pid_t *list;
     size_t pids = tool_folder_list(options.folder, &list);
     json_t *all = options.json ? json_array() : NULL;
-    if (all == NULL)
+    if (options.json && all == NULL) {
+        tool_leave_out("memory is short: all is left out");
+        pids = 0;
+    }
+    if (!options.json)
         printf("%8s  %-20s %6s %6s %10s  %s\n", "PID", "PROGRAM", "POOLS", "SITES", "HELD",
                "VERSION");
     for (size_t i = 0; i < pids; i++) {

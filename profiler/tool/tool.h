@@ -26,6 +26,11 @@ typedef int tool_command(int count, char **args);
  * `code`. */
 __attribute__((format(printf, 2, 3))) int tool_complain(int code, const char *format, ...);
 
+/* A part of the answer is missing, for want of memory say. The first such complaint is printed; the
+ * command ends with TOOL_NO, if with nothing worse. */
+__attribute__((format(printf, 1, 2))) void tool_leave_out(const char *format, ...);
+bool tool_has_left_out(void);
+
 /* Options that several commands take; each says which letters it allows. */
 typedef struct tool_options {
     bool json;      /* -j, --json */

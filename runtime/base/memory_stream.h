@@ -24,9 +24,9 @@ typedef struct tide_memory_stream {
 /* Room for so many bytes more, and a zero. */
 static inline bool tide_memory_stream_grow(tide_memory_stream *memory, size_t more)
 {
-    size_t room = 2 * (memory->count + more);
     if (more < memory->room - memory->count)
         return true;
+    size_t room = 2 * (memory->count + more);
     char *bytes = (char *)realloc(memory->bytes, room);
     if (bytes == NULL) {
         free(memory->bytes);

@@ -38,10 +38,19 @@ static uint32_t number(const char *text, const char *option)
     return (uint32_t)value;
 }
 
+/* The exit status. */
+static int finish(bool good)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return good ? 0 : 1;
+    bench_complain("the output cannot be written");
+    return 1;
+}
+
 static _Noreturn void explain(FILE *out, int status)
 {
     fputs(usage, out);
-    exit(status);
+    exit(status != 0 ? status : finish(true));
 }
 
 /* One option that takes a value, by its letter in the table below. */
@@ -144,7 +153,7 @@ int main(int count, char **arguments)
     select_pairs(&c.options, results, pairs);
     if (c.list) {
         bench_print_list(results, pairs);
-        return 0;
+        return finish(true);
     }
     bench_make_room_for_peers(arguments);
     bench_learning_prepare();
@@ -152,5 +161,5 @@ int main(int count, char **arguments)
         good = bench_count_under_valgrind(results, pairs);
     else
         good = measure(results, pairs, &c, arguments);
-    return good ? 0 : 1;
+    return finish(good);
 }

@@ -233,15 +233,52 @@ static void bad_queries_are_refused_by_place(void **state)
     assert_refuses(RUN(people_file(), "name + 1"), "query:1:1: arithmetic needs numbers");
 }
 
+static outcome run_shell(const char *arguments)
+{
+    char command[600];
+    snprintf(command, sizeof command, "exec %s %s", program, arguments);
+    return run_program((const char *const[]){"sh", "-c", command, NULL});
+}
+
 static void output_that_cannot_be_written_is_an_error(void **state)
 {
     (void)state;
-    char command[600];
-    snprintf(command, sizeof command, "exec %s %s age >/dev/full", program, people_file());
-    outcome o = run_program((const char *const[]){"sh", "-c", command, NULL});
+    outcome o = run_shell("--elements name >/dev/full");
     assert_int_equal(o.status, 1);
     assert_contains(o.err, "standard output");
     outcome_free(&o);
+}
+
+/* What the program opens must not take their numbers. */
+static void closed_streams_are_not_written_to(void **state)
+{
+    (void)state;
+    outcome o = run_shell("--elements name >&-");
+    assert_int_equal(o.status, 1);
+    assert_contains(o.err, "standard output");
+    outcome_free(&o);
+    o = run_shell("--help >&-");
+    assert_int_equal(o.status, 1);
+    outcome_free(&o);
+    outcome whole = RUN("--elements", "name");
+    o = run_shell("--elements name <&- 2>&-");
+    assert_int_equal(o.status, 0);
+    assert_string_equal(o.out, whole.out);
+    outcome_free(&o);
+    outcome_free(&whole);
+}
+
+static void a_trace_that_cannot_be_written_is_an_error(void **state)
+{
+    static const char *const files[] = {"/nowhere/trace", "/dev/full"};
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        outcome o = RUN("--trace", files[i], "--elements", "mass order by mass");
+        assert_int_equal(o.status, 1);
+        assert_string_equal(o.out, "");
+        assert_contains(o.err, files[i]);
+        outcome_free(&o);
+    }
 }
 
 static void memory_that_runs_out_is_an_error(void **state)
@@ -264,6 +301,60 @@ static void a_table_too_large_is_an_error(void **state)
     assert_string_equal(o.out, "");
     assert_string_equal(o.err, "out of memory\n");
     outcome_free(&o);
+}
+
+static outcome run_within(unsigned kibibytes, const char *options)
+{
+    char command[600];
+    snprintf(command, sizeof command, "ulimit -v %u; exec %s %s --repeat 2000 --elements name",
+             kibibytes, program, options);
+    return run_program((const char *const[]){"sh", "-c", command, NULL});
+}
+
+/* The linker needs memory, too. */
+static bool starts_within(unsigned kibibytes)
+{
+    outcome o = run_within(kibibytes, "--help");
+    bool starts = o.status == 0;
+    outcome_free(&o);
+    return starts;
+}
+
+/* With more memory each time, until all is there: never is the beginning printed only. Memory for
+ * temporaries is asked for by the MiB, so each such request fails in two runs or more. */
+static void assert_all_or_nothing_within(const char *options, const char *last)
+{
+    bool failed = false, passed = false;
+    unsigned limit = 8 << 10;
+    while (!starts_within(limit))
+        limit += 512;
+    for (; !passed; limit += 512) {
+        outcome o = run_within(limit, options);
+        passed = o.status == 0;
+        failed |= !passed;
+        if (passed)
+            assert_contains(o.out, last);
+        else
+            assert_string_equal(o.out, "");
+        assert_int_equal(o.status, passed ? 0 : 1);
+        assert_true(passed || o.err[0] != '\0');
+        outcome_free(&o);
+        assert_true(limit < 4 << 20);
+    }
+    assert_true(failed);
+}
+
+static void little_memory_leaves_no_part_of_the_output(void **state)
+{
+    (void)state;
+    if (getenv("TIDE_TEST_SCALE") != NULL)
+        skip(); /* a sanitizer's own memory is address space, too */
+    outcome whole = RUN("--rows", "all", "--repeat", "2000", "--elements", "name");
+    assert_int_equal(whole.status, 0);
+    assert_all_or_nothing_within("--rows all", whole.out);
+    outcome_free(&whole);
+    assert_all_or_nothing_within("--report", "their lives so far");
+    assert_all_or_nothing_within("--compare", "Tidepool  ");
 }
 
 static void without_arguments_the_job_runs_and_is_compared(void **state)
@@ -296,8 +387,11 @@ int main(int count, char **arguments)
         cmocka_unit_test(bad_files_are_refused_by_place),
         cmocka_unit_test(bad_queries_are_refused_by_place),
         cmocka_unit_test(output_that_cannot_be_written_is_an_error),
+        cmocka_unit_test(closed_streams_are_not_written_to),
+        cmocka_unit_test(a_trace_that_cannot_be_written_is_an_error),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
         cmocka_unit_test(a_table_too_large_is_an_error),
+        cmocka_unit_test(little_memory_leaves_no_part_of_the_output),
         cmocka_unit_test(without_arguments_the_job_runs_and_is_compared),
     };
     if (count != 2) {

@@ -140,6 +140,8 @@ static void replay_malloc(const trace *t, void **live)
             live[l->slot] = NULL;
         } else {
             live[l->slot] = malloc(l->bytes);
+            if (live[l->slot] == NULL)
+                die("no memory");
             __asm__ volatile("" ::"r"(live[l->slot]) : "memory"); /* it is wanted */
         }
     }
@@ -260,5 +262,7 @@ int main(int count, char **arguments)
         measure_policy(&t, &o, "list", "TIDE_BUFFERS_LIST", TIDE_BUFFERS_LIST)};
     recommend(&t, all, sizeof all / sizeof *all, measure_malloc(&t, &o));
     trace_free(&t);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        die("the output cannot be written");
     return 0;
 }

@@ -117,6 +117,8 @@ static bool read_all(trace *t, reader *r, FILE *in)
         r->line++;
         good = read_line(t, r, text);
     }
+    if (good && ferror(in))
+        good = complain(r, "it cannot be read");
     return good && (t->acquires > 0 || complain(r, "there is nothing in it"));
 }
 
