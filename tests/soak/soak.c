@@ -6,24 +6,28 @@
  * Two threads open scopes, two use buffers and hand them to each other, one loads and unloads a
  * plugin, one forks, one starts threads and cancels them, one kills the stager and closes every
  * descriptor that the process has. The first thread watches: a thread that does nothing for half a
- * minute is hung; its stack and those of the others are printed, and the process aborts. At the end
- * no stager may be left, four descriptors at most, and, if it ran for a minute or more, a MiB of
- * memory more than after a tenth of the time. */
+ * minute is hung, and so is an end that takes as long; all stacks are printed, and the process
+ * aborts (stacks.h). What was done is counted, and all of it must have been done. At the end there
+ * may be no other process, four descriptors at most, and, if it ran for four minutes or more, a MiB
+ * of memory more in the last quarter than in the second; after it, no process and no file (left.h).
+ */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <tidepool/tidepool.h>
 
 #include "tests/random.h"
+#include "tests/soak/left.h"
+#include "tests/soak/stacks.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define SOAK_UNDER_TSAN 1
@@ -33,7 +37,7 @@
 #define SOAK_UNDER_TSAN 0
 #endif
 
-enum { WORKERS = 8, HUNG_SECONDS = 30, STACK = 64 };
+enum { WORKERS = 8, HUNG_SECONDS = 30 };
 
 typedef struct worker {
     const char *name;
@@ -55,6 +59,39 @@ static bool soak_must(bool good, const char *what)
     return false;
 }
 
+/* ---- what was done ------------------------------------------------------------------------ */
+
+typedef enum deed { PLUGINS, COMPILED, KILLED, CHILDREN, CANCELLED, CLOSED, DEEDS } deed;
+
+static struct {
+    const char *what;
+    uint64_t times; /* atomic */
+} counts[DEEDS] = {
+    [PLUGINS] = {.what = "plugins loaded"},      [COMPILED] = {.what = "scopes in compiled code"},
+    [KILLED] = {.what = "stagers killed"},       [CHILDREN] = {.what = "children forked"},
+    [CANCELLED] = {.what = "threads cancelled"}, [CLOSED] = {.what = "descriptors closed"},
+};
+
+static void count_add(deed what, uint64_t times)
+{
+    __atomic_fetch_add(&counts[what].times, times, __ATOMIC_RELAXED);
+}
+
+/* Whatever could not be done is no error when it happens: a library cannot be loaded while its
+ * descriptor is closed. But it has to be done in the end. */
+static bool counts_are_good(void)
+{
+    bool good = true;
+    for (unsigned i = 0; i < DEEDS; i++) {
+        printf("%-24s %10llu\n", counts[i].what, (unsigned long long)counts[i].times);
+        if (counts[i].times == 0 && !(i == CLOSED && SOAK_UNDER_TSAN)) {
+            fprintf(stderr, "soak: %s: none\n", counts[i].what);
+            good = false;
+        }
+    }
+    return good;
+}
+
 /* ---- scopes ----------------------------------------------------------------------------- */
 
 static bool scope_leaf(tide_pool *pool, size_t n)
@@ -68,7 +105,8 @@ static bool scope_leaf(tide_pool *pool, size_t n)
 
 static bool scope_branch(tide_pool *pool, size_t n)
 {
-    TIDE_SCOPE(pool);
+    TIDE_SCOPE_AT(scope, pool, "soak: branch");
+    count_add(COMPILED, scope.plan->tier == TIDE_TIER_COMPILED);
     double *outer = tide_acquire(pool, double, n);
     float *other = n % 3 == 0 ? tide_acquire(pool, float, n) : NULL;
     if (outer == NULL)
@@ -131,6 +169,7 @@ static bool plugins(worker *self)
     void *handle = dlopen(soak_plugin, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL)
         return true;
+    count_add(PLUGINS, 1);
     size_t (*run)(void) = NULL;
     *(void **)&run = dlsym(handle, "plugin_run_alone");
     bool good = run != NULL;
@@ -149,7 +188,9 @@ static void fork_child(uint64_t seed)
     if (SOAK_UNDER_TSAN) /* its allocator's locks are as the other threads left them */
         _exit(0);
     alarm(HUNG_SECONDS);
-    _exit(scopes(&child) ? 0 : 1);
+    bool good = scopes(&child);
+    good = tide_keeper_stop() == TIDE_OK && good; /* not between its folder and its stager */
+    _exit(good ? 0 : 1);
 }
 
 static bool forks(worker *self)
@@ -160,11 +201,18 @@ static bool forks(worker *self)
     pid_t child = fork();
     if (child == 0)
         fork_child(seed);
-    if (child < 0)
+    if (child < 0) {
+        static bool said;
+        if (!said)
+            perror("soak: a fork failed");
+        said = true;
+        usleep(20000);
         return true;
+    }
     bool ended = waitpid(child, &status, 0) == child;
     if (ended && status != 0)
         fprintf(stderr, "soak: a child ended by status %#x\n", (unsigned)status);
+    count_add(CHILDREN, 1);
     usleep(20000);
     return soak_must(ended && status == 0, "forks");
 }
@@ -188,8 +236,11 @@ static bool cancellations(worker *self)
         0)
         return true;
     usleep((useconds_t)rng_below(&self->random, 20000));
+    void *ended = NULL;
     bool good = pthread_cancel(victim) == 0;
-    return soak_must(pthread_join(victim, NULL) == 0 && good, "cancellations");
+    good = pthread_join(victim, &ended) == 0 && good;
+    count_add(CANCELLED, ended == PTHREAD_CANCELED);
+    return soak_must(good, "cancellations");
 }
 
 /* ---- stagers and descriptors ------------------------------------------------------------ */
@@ -209,31 +260,29 @@ static bool stager_is_ours(const char *pid)
     return strstr(line, "--serve") != NULL && strstr(line, mine) != NULL;
 }
 
-/* How many there are; kills them if `signal` is not 0. */
-static unsigned stagers_each(int signal)
+static void kill_stagers(void)
 {
-    unsigned count = 0;
     DIR *processes = opendir("/proc");
     struct dirent *entry;
     while (processes != NULL && (entry = readdir(processes)) != NULL) {
         int pid = atoi(entry->d_name);
-        if (pid <= 1 || !stager_is_ours(entry->d_name))
-            continue;
-        count++;
-        if (signal != 0)
-            kill(pid, signal);
+        if (pid > 1 && stager_is_ours(entry->d_name))
+            count_add(KILLED, kill(pid, SIGKILL) == 0);
     }
     if (processes != NULL)
         closedir(processes);
-    return count;
 }
 
 static bool killings(worker *self)
 {
-    if (SOAK_UNDER_TSAN || rng_below(&self->random, 4) != 0) /* it calls what follows a race */
-        stagers_each(SIGKILL);
-    else
+    if (SOAK_UNDER_TSAN || rng_below(&self->random, 4) != 0) { /* it calls what follows a race */
+        kill_stagers();
+    } else {
+        count_add(CLOSED, left_descriptors());
         closefrom(3);
+    }
+    /* Compiled code is adopted at once, or has to win. */
+    tide_tune_set("trial", (double)rng_below(&self->random, 2));
     usleep(100000 + (useconds_t)rng_below(&self->random, 300000));
     return true;
 }
@@ -250,64 +299,64 @@ static worker workers[WORKERS] = {
 static void *work(void *user)
 {
     worker *self = user;
+    pthread_setname_np(pthread_self(), self->name);
     while (!__atomic_load_n(&soak_over, __ATOMIC_RELAXED) && self->turn(self))
         __atomic_fetch_add(&self->turns, 1, __ATOMIC_RELAXED);
     return NULL;
 }
 
-static void print_stack(int signal)
-{
-    void *frames[STACK];
-    (void)signal;
-    backtrace_symbols_fd(frames, backtrace(frames, STACK), STDERR_FILENO);
-}
-
-static void give_up(const worker *hung)
-{
-    fprintf(stderr, "soak: '%s' has done nothing for %d s; all stacks:\n", hung->name,
-            HUNG_SECONDS);
-    for (unsigned i = 0; i < WORKERS; i++) {
-        fprintf(stderr, "-- %s\n", workers[i].name);
-        pthread_kill(workers[i].thread, SIGUSR1);
-        sleep(1);
-    }
-    abort();
-}
-
-static void watch_for(unsigned seconds)
+/* A thread that is quiet for too long ends it all. */
+static void watch_turns(void)
 {
     static uint64_t seen[WORKERS];
     static unsigned quiet[WORKERS];
-    for (unsigned s = 0; s < seconds && !__atomic_load_n(&soak_failed, __ATOMIC_RELAXED); s++) {
-        sleep(1);
-        for (unsigned i = 0; i < WORKERS; i++) {
-            uint64_t now = __atomic_load_n(&workers[i].turns, __ATOMIC_RELAXED);
-            quiet[i] = now == seen[i] ? quiet[i] + 1 : 0;
-            seen[i] = now;
-            if (quiet[i] >= HUNG_SECONDS)
-                give_up(&workers[i]);
-        }
+    for (unsigned i = 0; i < WORKERS; i++) {
+        uint64_t now = __atomic_load_n(&workers[i].turns, __ATOMIC_RELAXED);
+        quiet[i] = now == seen[i] ? quiet[i] + 1 : 0;
+        seen[i] = now;
+        if (quiet[i] >= HUNG_SECONDS)
+            stacks_give_up(workers[i].name);
     }
 }
 
-/* ---- what is left ----------------------------------------------------------------------- */
-
-static size_t memory_kib(void)
+/* The least memory that was seen meanwhile: what lives for a moment is not in it, a leak is. It
+ * could not be read where a descriptor was closed under the reader. */
+static size_t watch_for(unsigned seconds)
 {
-    size_t pages = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL || fscanf(file, "%zu %zu", &pages, &resident) != 2)
-        resident = 0;
-    if (file != NULL)
-        fclose(file);
-    return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+    size_t least = 0;
+    for (unsigned s = 0; s < seconds && !__atomic_load_n(&soak_failed, __ATOMIC_RELAXED); s++) {
+        sleep(1);
+        watch_turns();
+        size_t now = left_memory_kib();
+        if (now != 0 && (least == 0 || now < least))
+            least = now;
+    }
+    return least;
 }
 
-static unsigned descriptors(void)
+/* Each ends its turn, and then what the library does at a thread's end. */
+static void watch_end(void)
 {
-    unsigned count = 0;
-    for (int i = 3; i < 1024; i++)
-        count += dup2(i, i) == i;
+    __atomic_store_n(&soak_over, true, __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < WORKERS; i++) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += HUNG_SECONDS;
+        if (pthread_timedjoin_np(workers[i].thread, NULL, &until) != 0)
+            stacks_give_up(workers[i].name);
+    }
+}
+
+/* ---- the end ------------------------------------------------------------------------------ */
+
+/* Others than this one; an idle stager ends. */
+static unsigned processes_left(void)
+{
+    unsigned count = left_processes(getppid(), getpid());
+    for (unsigned s = 0; s < HUNG_SECONDS && count != 0; s++) {
+        sleep(1);
+        count = left_processes(getppid(), getpid());
+    }
     return count;
 }
 
@@ -316,25 +365,24 @@ static bool soak(unsigned seconds)
     for (unsigned i = 0; i < WORKERS; i++)
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
             return soak_must(false, "no thread");
-    watch_for(seconds / 10 + 1);
-    size_t before = memory_kib();
-    watch_for(seconds - seconds / 10);
-    size_t after = memory_kib();
-    __atomic_store_n(&soak_over, true, __ATOMIC_RELAXED);
+    unsigned quarter = (seconds + 3) / 4;
+    watch_for(quarter);
+    size_t before = watch_for(quarter);
+    watch_for(quarter);
+    size_t after = watch_for(quarter);
+    watch_end();
     for (unsigned i = 0; i < WORKERS; i++)
-        pthread_join(workers[i].thread, NULL);
-    for (unsigned i = 0; i < WORKERS; i++)
-        printf("%-14s %8llu turns\n", workers[i].name, (unsigned long long)workers[i].turns);
-    for (unsigned s = 0; s < 10 && stagers_each(0) != 0; s++)
-        sleep(1); /* an idle one ends */
-    printf("memory         %8zu KiB, %zu after a tenth of the time\n", after, before);
-    printf("descriptors    %8u\n", descriptors());
-    printf("stagers        %8u\n", stagers_each(0));
-    bool good = soak_must(stagers_each(0) == 0, "a stager is left") &&
-                soak_must(descriptors() <= 4, "descriptors are left");
-    /* A descriptor may have been closed under the reader. ThreadSanitizer's own memory grows. */
-    bool read = before != 0 && after != 0 && !SOAK_UNDER_TSAN;
-    return soak_must(seconds < 60 || !read || after <= before + 1024, "memory grew") && good &&
+        printf("%-24s %10llu turns\n", workers[i].name, (unsigned long long)workers[i].turns);
+    bool good = counts_are_good();
+    unsigned processes = processes_left(), descriptors = left_descriptors();
+    printf("memory                   %10zu KiB at least, %zu in the second quarter\n", after,
+           before);
+    printf("descriptors left         %10u\n", descriptors);
+    printf("processes left           %10u\n", processes);
+    good = soak_must(processes == 0, "a process is left") && good;
+    good = soak_must(descriptors <= 4, "descriptors are left") && good;
+    bool read = before != 0 && after != 0 && !SOAK_UNDER_TSAN; /* its own memory grows */
+    return soak_must(quarter < 60 || !read || after <= before + 1024, "memory grew") && good &&
            !soak_failed;
 }
 
@@ -342,21 +390,31 @@ int main(int count, char **arguments)
 {
     unsigned seconds = 600;
     uint64_t seed = 1;
+    bool inside = false;
     for (int i = 1; i < count; i++) {
-        if (strcmp(arguments[i], "--seconds") == 0 && i + 1 < count)
+        if (strcmp(arguments[i], "--inside") == 0)
+            inside = true;
+        else if (strcmp(arguments[i], "--seconds") == 0 && i + 1 < count)
             seconds = (unsigned)strtoul(arguments[++i], NULL, 10);
         else if (strcmp(arguments[i], "--seed") == 0 && i + 1 < count)
             seed = strtoull(arguments[++i], NULL, 10);
         else
             soak_plugin = arguments[i];
     }
-    soak_buffers = tide_buffers_create(NULL, NULL);
-    if (soak_plugin == NULL || soak_buffers == NULL || seconds == 0) {
+    if (soak_plugin == NULL || seconds == 0) {
         fprintf(stderr, "usage: tidepool-soak [--seconds N] [--seed N] PLUGIN\n");
         return 2;
     }
-    signal(SIGUSR1, print_stack);
+    if (!inside)
+        return left_run_inside(count, arguments, HUNG_SECONDS) ? 0 : 1;
+    stacks_prepare();
+    tide_tune_set("break_even", 0); /* there is always something to compile */
+    soak_buffers = tide_buffers_create(NULL, NULL);
+    if (!soak_must(soak_buffers != NULL, "no buffers"))
+        return 1;
     for (unsigned i = 0; i < WORKERS; i++)
         workers[i].random.state = seed * WORKERS + i;
-    return soak(seconds) ? 0 : 1;
+    bool good = soak(seconds);
+    alarm(HUNG_SECONDS); /* the library's own end */
+    return good ? 0 : 1;
 }
