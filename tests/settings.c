@@ -3,13 +3,14 @@
 #define _GNU_SOURCE
 #include "forms.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "runtime/pool/core.h"
 
-static const char *program;
+static const char *program, *child_does = "pool";
 
 /* ---- by name ---- */
 
@@ -93,7 +94,7 @@ static void run_with(const char *name, const char *value, char *said, size_t roo
         dup2(ends[1], STDOUT_FILENO);
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
-        execl(program, program, "child", (char *)NULL);
+        execl(program, program, child_does, (char *)NULL);
         _exit(127);
     }
     close(ends[1]);
@@ -140,6 +141,35 @@ static void the_message_has_the_users_own_word(void **state)
     expect_said("TIDEPOOL_LIMIT", "0,5", "'0,5' is no number");
 }
 
+/* A program that has taken the user's locale before its first pool. */
+static int read_with_a_decimal_comma(void)
+{
+    double decay = -1;
+    if (setlocale(LC_ALL, "de_DE.UTF-8") == NULL || *localeconv()->decimal_point != ',')
+        return EXIT_FAILURE;
+    tide_pool *pool = tide_pool_create(NULL);
+    if (pool == NULL || tide_tune_get("decay", &decay) != TIDE_OK)
+        return EXIT_FAILURE;
+    printf("decay: %s\n", decay == 0.5 ? "a half" : decay == 0.25 ? "a quarter" : "wrong");
+    return tide_pool_destroy(pool) == TIDE_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static void numbers_are_read_without_the_locale(void **state)
+{
+    (void)state;
+    bool known = setlocale(LC_ALL, "de_DE.UTF-8") != NULL;
+    setlocale(LC_ALL, "C");
+    if (!known) {
+        print_message("no locale has a decimal comma here (Debian: locales)\n");
+        skip();
+    }
+    child_does = "commas";
+    expect_said("TIDEPOOL_DECAY", "0.5", "decay: a half\n");
+    expect_said("TIDEPOOL_DECAY", "0,5", "'0,5' is no number");
+    expect_said("TIDEPOOL_DECAY", "0,5", "decay: a quarter\n");
+    child_does = "pool";
+}
+
 static void levels_of_checks_are_numbers_everywhere(void **state)
 {
     (void)state;
@@ -160,10 +190,12 @@ int main(int count, char **arguments)
         cmocka_unit_test(the_environment_sets_the_defaults),
         cmocka_unit_test(a_value_that_cannot_be_is_ignored_aloud),
         cmocka_unit_test(the_message_has_the_users_own_word),
+        cmocka_unit_test(numbers_are_read_without_the_locale),
         cmocka_unit_test(levels_of_checks_are_numbers_everywhere),
     };
     program = arguments[0];
     if (count > 1)
-        return print_what_a_pool_is_like();
+        return strcmp(arguments[1], "commas") == 0 ? read_with_a_decimal_comma()
+                                                   : print_what_a_pool_is_like();
     return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
 }

@@ -135,7 +135,7 @@ static void small_buffers_keep_their_pages(void **state)
 static void many_buffers_all_have_their_turn(void **state)
 {
     (void)state;
-    enum { COUNT = 1000, BYTES = 64 * KIB };
+    enum { COUNT = 5000, BYTES = 64 * KIB }; /* more than a walk looks at in one go */
     static tide_buffer held[COUNT];
     tide_buffers *buffers = made(&(tide_buffers_options){.age_max = AGE});
     for (unsigned i = 0; i < COUNT; i++)

@@ -80,8 +80,8 @@ static void use_sites(tide_pool *pool)
 
 int main(int count, char **arguments)
 {
-    if (count > 1)
-        setlocale(LC_ALL, arguments[1]);
+    if (count > 1 && setlocale(LC_ALL, arguments[1]) == NULL)
+        fprintf(stderr, "no locale %s here (Debian: locales): numbers as in C\n", arguments[1]);
     events = tmpfile();
     tide_tune_set("keeper", 0);
     tide_pool *pool = tide_pool_create(

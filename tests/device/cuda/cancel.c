@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/device_bump.h>
 #include <tidepool/device_ipc.h>
 #include <tidepool/device_memory.h>
 
@@ -220,6 +221,35 @@ static void do_ipc(void)
     (void)tide_ipc_export(b.pool, x, &memory); /* may be refused: it is the pool's */
 }
 
+static void do_capture(void)
+{
+    void *graph = NULL;
+    do_slots(); /* no graph is captured in a pool that grows */
+    TIDE_SCOPE(b.pool);
+    uint8_t *x = tide_acquire(b.pool, uint8_t, BYTES);
+    expect_ok(tide_capture_begin(b.pool));
+    fake_capture_begin(b.stream);
+    {
+        TIDE_SCOPE(b.pool);
+        uint8_t *y = tide_acquire(b.pool, uint8_t, BYTES);
+        expect_ok(tide_copy(b.pool, y, x, BYTES));
+    }
+    assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+    tide_capture *capture = tide_capture_end(b.pool);
+    assert_non_null(capture);
+    fake_graph_launch(graph, b.stream);
+    expect_ok(tide_capture_drop(capture, b.stream));
+    fake_graph_destroy(graph);
+}
+
+static void do_bump(void)
+{
+    tide_bump_scope scope;
+    expect_ok(tide_bump_enter(b.pool, BYTES, &scope));
+    expect_ok(tide_bump_leave(&scope));
+    assert_int_equal(scope.asked, 0);
+}
+
 static const cancelled_operation operations[] = {
     {"scopes and copies", do_slots},
     {"trims", do_trim},
@@ -236,6 +266,8 @@ static const cancelled_operation operations[] = {
     {"hooks of pools", do_pool_hook},
     {"what was put off", do_put_off},
     {"memory for others", do_ipc},
+    {"captures", do_capture},
+    {"allocations of kernels", do_bump},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include <tidepool/buffers.h>
+#include <tidepool/device_bump.h>
 
 #include "runtime/device/device.h"
 #include "tests/cancelled.h"
@@ -132,6 +133,16 @@ static void do_buffers(void)
     bed_queue_end(queue);
 }
 
+static void do_bump(void)
+{
+    tide_bump_scope scope;
+    tide_pool *pool = bed_pool(NULL);
+    expect_ok(tide_bump_enter(pool, N, &scope));
+    expect_ok(tide_bump_leave(&scope));
+    assert_int_equal(scope.asked, 0);
+    expect_ok(tide_pool_destroy(pool));
+}
+
 static void do_wait_for_all(void)
 {
     expect_ok(gpu->methods->wait_all(gpu));
@@ -151,6 +162,7 @@ static const cancelled_operation operations[] = {
     {"use on another queue", do_other_queue},
     {"buffers", do_buffers},
     {"a wait for all queues", do_wait_for_all},
+    {"allocations of kernels", do_bump},
     {"a build", do_build},
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
