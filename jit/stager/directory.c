@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "jit/stager/directory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,6 +17,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "jit/stager/entries.h"
 #include "jit/stager/locate.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/descriptor.h"
@@ -57,15 +57,6 @@ static bool directory_say(char *error, size_t room, const char *what, const char
 /* Files that stay when a directory is cleared. */
 typedef enum directory_spared { DIRECTORY_SPARE_NONE, DIRECTORY_SPARE_CODE } directory_spared;
 
-/* Is it still this directory that is open there? Another thread of the program's may close what it
- * does not know and open what is its own at any time. */
-static bool directory_is_behind(int descriptor, const struct stat *directory)
-{
-    struct stat seen;
-    return fstat(descriptor, &seen) == 0 && S_ISDIR(seen.st_mode) &&
-           seen.st_dev == directory->st_dev && seen.st_ino == directory->st_ino;
-}
-
 static void directory_clear(int descriptor, const struct stat *directory, int depth,
                             directory_spared spared);
 
@@ -89,32 +80,16 @@ static bool directory_spares(const char *name, directory_spared spared)
     return spared == DIRECTORY_SPARE_CODE && length > 3 && strcmp(name + length - 3, ".so") == 0;
 }
 
-static void directory_clear_entries(int descriptor, const char *entries, size_t bytes, int depth,
-                                    directory_spared spared)
-{
-    for (size_t at = 0; at < bytes;) {
-        const struct dirent64 *entry = (const void *)(entries + at);
-        tide_assert(entry->d_reclen > 0 && entry->d_reclen <= bytes - at);
-        at += entry->d_reclen;
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            !directory_spares(entry->d_name, spared))
-            directory_clear_entry(descriptor, entry->d_name, depth);
-    }
-}
-
-/* Entries are believed only if they were read from the directory itself. Closes the descriptor, if
- * that is still the directory's: else the number is the program's now. (So they are read by the
- * system's call: a DIR can be freed only by closing the number that it had.) */
+/* Closes the descriptor. */
 static void directory_clear(int descriptor, const struct stat *directory, int depth,
                             directory_spared spared)
 {
-    _Alignas(struct dirent64) char entries[2048];
-    ssize_t bytes;
-    while ((bytes = getdents64(descriptor, entries, sizeof entries)) > 0 &&
-           directory_is_behind(descriptor, directory))
-        directory_clear_entries(descriptor, entries, (size_t)bytes, depth, spared);
-    if (directory_is_behind(descriptor, directory))
-        close(descriptor);
+    tide_entries entries;
+    tide_entries_begin(&entries, descriptor, directory);
+    for (const char *name; (name = tide_entries_next(&entries)) != NULL;)
+        if (!directory_spares(name, spared))
+            directory_clear_entry(descriptor, name, depth);
+    tide_entries_end(&entries);
 }
 
 /* ---- what the dead left ------------------------------------------------------------------- */
@@ -151,13 +126,14 @@ static bool directory_is_left_over(int parent, const char *name, uint32_t system
 
 static void directory_clear_left_overs(const char *path, uint32_t system)
 {
-    DIR *list = system != 0 ? opendir(path) : NULL;
-    if (list == NULL)
+    tide_entries list;
+    if (system == 0)
         return;
-    for (struct dirent *entry; (entry = readdir(list)) != NULL;)
-        if (directory_is_left_over(dirfd(list), entry->d_name, system))
-            directory_clear_entry(dirfd(list), entry->d_name, DEPTH_MAX);
-    closedir(list);
+    tide_entries_open(&list, path);
+    for (const char *name; (name = tide_entries_next(&list)) != NULL;)
+        if (directory_is_left_over(list.descriptor, name, system))
+            directory_clear_entry(list.descriptor, name, DEPTH_MAX);
+    tide_entries_end(&list);
 }
 
 /* ---- making ------------------------------------------------------------------------------- */
@@ -379,18 +355,20 @@ bool tide_directory_holds(const char *path, char *error, size_t room)
 /* By the folder that it lies in, and not by its path: that may lead elsewhere since a chroot. */
 static void directory_remove_by(int descriptor)
 {
-    struct stat own, seen;
+    struct stat own, above, seen;
     const char *name = strrchr(directory_own.path, '/') + 1;
-    if (fstat(descriptor, &own) != 0 || !directory_is_own(&own))
+    if (fstat(descriptor, &own) != 0 || !directory_is_own(&own) ||
+        fstatat(descriptor, "..", &above, 0) != 0)
         return;
     int parent = openat(descriptor, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
     directory_clear(descriptor, &own, DEPTH_MAX,
                     directory_own.keeps ? DIRECTORY_SPARE_CODE : DIRECTORY_SPARE_NONE);
-    if (parent < 0)
+    if (!tide_entries_behind(parent, &above))
         return;
     if (fstatat(parent, name, &seen, AT_SYMLINK_NOFOLLOW) == 0 && directory_is_own(&seen))
         (void)unlinkat(parent, name, AT_REMOVEDIR);
-    close(parent);
+    if (tide_entries_behind(parent, &above))
+        close(parent);
 }
 
 static bool directory_stands(void)

@@ -15,7 +15,6 @@
 #define _GNU_SOURCE
 #include "jit/stager/process.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,6 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "jit/stager/entries.h"
 #include "jit/stager/launch.h"
 #include "jit/stager/locate.h"
 #include "runtime/base/assert.h"
@@ -157,15 +157,16 @@ static bool process_belongs(const tide_process *process, pid_t pid)
 /* Ends what a leader left that ended by itself: a linker that it waited for, say. */
 static void process_kill_rest(const tide_process *process)
 {
-    DIR *list = process->alone ? NULL : opendir("/proc");
-    if (list == NULL)
+    tide_entries list;
+    if (process->alone)
         return;
-    for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
-        long pid = strtol(entry->d_name, NULL, 10);
+    tide_entries_open(&list, "/proc");
+    for (const char *name; (name = tide_entries_next(&list)) != NULL;) {
+        long pid = strtol(name, NULL, 10);
         if (pid > 1 && process_belongs(process, (pid_t)pid))
             (void)kill((pid_t)pid, SIGKILL);
     }
-    closedir(list);
+    tide_entries_end(&list);
 }
 
 /* It is our child all the same if the program itself collects orphans: init of a container, a
@@ -296,7 +297,7 @@ int tide_process_start(tide_process *process, const char *program, const char *d
     tide_descriptor_close(&its);
     if (failed) {
         tide_process_forget(process);
-        return process_refuse(failed, program, error, room);
+        return process_refuse(failed, failed == ESTALE ? directory : program, error, room);
     }
     process_get_to_know(process, directory);
     tide_assert(process->pid > 1 && process->filled == 0);

@@ -28,11 +28,15 @@ static void call(void)
         other_thread();
 }
 
+enum { THEIRS = 16 };
+
+static int theirs[THEIRS]; /* numbers that it has taken; 0: none */
+
 static void close_all_and_open(void)
 {
     close_every_descriptor();
-    for (int i = 0; i < 16; i++)
-        if (open(in_folder("theirs"), O_RDONLY | O_DIRECTORY | O_CLOEXEC) < 0)
+    for (int i = 0; i < THEIRS; i++)
+        if ((theirs[i] = open(in_folder("theirs"), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
             abort();
 }
 
@@ -44,8 +48,6 @@ int __real_openat(int folder, const char *path, int how, ...);
 int __wrap_openat(int folder, const char *path, int how, ...);
 ssize_t __real_getdents64(int descriptor, void *out, size_t room);
 ssize_t __wrap_getdents64(int descriptor, void *out, size_t room);
-struct dirent *__real_readdir(DIR *list);
-struct dirent *__wrap_readdir(DIR *list);
 int __real_fstat(int descriptor, struct stat *out);
 int __wrap_fstat(int descriptor, struct stat *out);
 int __real_fstatat(int folder, const char *path, struct stat *out, int how);
@@ -86,12 +88,6 @@ ssize_t __wrap_getdents64(int descriptor, void *out, size_t room)
 {
     call();
     return __real_getdents64(descriptor, out, room);
-}
-
-struct dirent *__wrap_readdir(DIR *list)
-{
-    call();
-    return __real_readdir(list);
 }
 
 int __wrap_fstat(int descriptor, struct stat *out)
@@ -143,6 +139,18 @@ static void make_theirs(void)
     touch(in_folder("theirs"), "two");
 }
 
+/* What it has opened is still open, and that folder's. */
+static void expect_their_descriptors(void)
+{
+    struct stat folder, seen;
+    CHILD_MUST(stat(in_folder("theirs"), &folder) == 0);
+    for (int i = 0; i < THEIRS; i++) {
+        CHILD_MUST(theirs[i] == 0 ||
+                   (fstat(theirs[i], &seen) == 0 && seen.st_ino == folder.st_ino));
+        theirs[i] = 0;
+    }
+}
+
 static void expect_theirs(void)
 {
     CHILD_MUST(count_entries(in_folder("theirs"), NULL) == 2);
@@ -176,6 +184,7 @@ static void remove_beside(void (*other)(void))
         tide_directory_remove();
         came = calls_before == 0;
         calls_before = 0;
+        expect_their_descriptors();
         CHILD_MUST(count_directories() == 0 && !tide_directory_made());
         close_every_descriptor();
     }
@@ -210,6 +219,7 @@ static void make_beside(void (*other)(void))
         const char *path = tide_directory_get(error, sizeof error);
         came = calls_before == 0;
         calls_before = 0;
+        expect_their_descriptors();
         CHILD_MUST(path != NULL || error[0] != '\0');
         CHILD_MUST(count_directories() + count_entries(in_folder("next"), NULL) == (path != NULL));
         tide_directory_remove();
