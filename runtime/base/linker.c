@@ -13,16 +13,19 @@
 /* Atomic and sequentially consistent: either who begins a visit sees the fork, or who forks sees
  * the visit. */
 static uint32_t linker_visits, linker_forks;
+static uint32_t linker_waiting; /* atomic: forks that wait for visits */
 
-/* A fork that still waits keeps nobody out: what it waits for may need a visit more. */
+/* A fork that still waits keeps nobody out for long: what it waits for may need a visit more. */
 static void linker_before_fork(void)
 {
+    __atomic_fetch_add(&linker_waiting, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&linker_forks, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&linker_visits, __ATOMIC_SEQ_CST) != 0) {
         __atomic_fetch_sub(&linker_forks, 1, __ATOMIC_SEQ_CST);
         tide_os_nap();
         __atomic_fetch_add(&linker_forks, 1, __ATOMIC_SEQ_CST);
     }
+    __atomic_fetch_sub(&linker_waiting, 1, __ATOMIC_RELAXED);
 }
 
 static void linker_after_fork(void)
@@ -37,6 +40,7 @@ static void linker_in_child(void)
 {
     __atomic_store_n(&linker_visits, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&linker_forks, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&linker_waiting, 0, __ATOMIC_RELAXED);
 }
 
 void tide_linker_prepare(void)
@@ -53,10 +57,19 @@ static void linker_end_visit(void)
     (void)before;
 }
 
+/* Threads that visit on and on would have no moment without a visit, for which a fork waits. */
+static void linker_give_way(void)
+{
+    enum { NAPS = 20 };
+    for (int i = 0; i < NAPS && __atomic_load_n(&linker_waiting, __ATOMIC_RELAXED) != 0; i++)
+        tide_os_nap();
+}
+
 /* No fork goes by until the visit ends. */
 static void linker_begin_visit(void)
 {
     tide_linker_prepare();
+    linker_give_way();
     __atomic_fetch_add(&linker_visits, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&linker_forks, __ATOMIC_SEQ_CST) != 0) {
         linker_end_visit();

@@ -10,12 +10,14 @@
  *  2. who has the list may be in a visitor of the program's, and call the library from there. It
  *     finds no lock taken by a visit. Nor by a fork that waits: that comes before all locks of ours
  *     (the rank is the first).
- *  3. such a caller may visit, too, while a fork waits: only a fork that waits no more keeps visits
- *     out, and it ends without the list.
+ *  3. such a caller may visit, too, while a fork waits: visits give way to that for some
+ *     milliseconds, and then go on. Only a fork that waits no more keeps visits out, and it ends
+ *     without the list.
  *
- * The exception: a fork by a visitor of the program's itself waits for ever if another thread waits
- * for the list in a visit of ours. The linker's lock is its own then; its child could never visit
- * the list again, nor load a module. */
+ * The exceptions are forks that wait for ever if another thread waits for the list in a visit of
+ * ours. A visitor of the program's itself forks: the linker's lock is its own then; its child could
+ * never visit the list again, nor load a module. Or who forks has a lock of the program that such a
+ * visitor waits for. */
 #ifndef TIDEPOOL_RUNTIME_BASE_LINKER_H
 #define TIDEPOOL_RUNTIME_BASE_LINKER_H
 
