@@ -22,6 +22,8 @@ static void attach_fork_handlers(void)
     tide_registry_unlock();
     tide_pools_prepare();
     tide_buffers_prepare();
+    tide_cuda_prepare();
+    tide_opencl_prepare();
 }
 
 void tide_runtime_attach(void)

@@ -5,6 +5,9 @@
 
 #include "runtime/device/device.h"
 
+/* Registers what is done around fork. While the library is attached. */
+void tide_cuda_prepare(void);
+
 /* A tide_backend's `open`. */
 tide_status tide_cuda_open(tide_device *device, unsigned ordinal);
 

@@ -15,6 +15,7 @@
 #include "runtime/base/fork.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
+#include "runtime/device/cuda/backend.h"
 #include "runtime/device/cuda/cuda.h"
 
 tide_cu_driver tide_cu;
@@ -178,14 +179,18 @@ static tide_status cuda_load_and_publish(void)
     return status;
 }
 
-tide_status tide_cuda_load(void)
+void tide_cuda_prepare(void)
 {
     static const tide_fork_handlers handlers = {.child = cuda_leave_in_child};
+    tide_fork_register(TIDE_FORK_CUDA, &handlers);
+}
+
+tide_status tide_cuda_load(void)
+{
     if (__atomic_load_n(&cuda_loaded, __ATOMIC_ACQUIRE))
         return TIDE_OK;
     if (tide_cuda_forked())
         return tide_cuda_refuse(call);
-    tide_fork_register(TIDE_FORK_CUDA, &handlers);
     __atomic_fetch_add(&cuda_loading, 1, __ATOMIC_SEQ_CST);
     tide_status status = cuda_load_and_publish();
     __atomic_fetch_sub(&cuda_loading, 1, __ATOMIC_SEQ_CST);

@@ -188,29 +188,43 @@ static const tide_device_methods methods = {
     .close = opencl_close_device,
 };
 
-/* tide_opencl_forks() when a driver was first asked. Of threads that come at once any may note it:
- * the number changes only in a child, where one of them is left. */
-static uint32_t opencl_note_forks(uint32_t now)
+/* Registry locked. */
+static uint64_t opencl_uses;       /* opens of devices that found a driver, or may find one */
+static uint32_t opencl_used_since; /* tide_opencl_forks() at the first of them */
+
+/* The forks at the first use, which this one may be. Of threads that come at once any may note
+ * them: the number changes only in a child, where one of them is left. */
+static uint32_t opencl_begin_use(uint32_t forks)
 {
-    static uint32_t first;
-    static bool asked;
     tide_registry_lock();
-    if (!asked)
-        first = now;
-    asked = true;
-    uint32_t noted = first;
+    if (opencl_uses++ == 0)
+        opencl_used_since = forks;
+    uint32_t since = opencl_used_since;
     tide_registry_unlock();
-    return noted;
+    return since;
 }
 
-/* A driver that was used before a fork has left its threads with the parent: new devices do not
- * work either. */
-static tide_status opencl_check_forks(unsigned ordinal)
+/* There is no driver. */
+static void opencl_take_back_use(void)
 {
-    uint32_t forks = tide_opencl_forks(), first = opencl_note_forks(forks);
-    tide_assert(forks >= first);
-    if (forks == first)
-        return TIDE_OK;
+    tide_registry_lock();
+    tide_assert(opencl_uses > 0);
+    opencl_uses--;
+    tide_registry_unlock();
+}
+
+/* A driver that was used before a fork, or was just being loaded, has left its threads with the
+ * parent: new devices do not work either. Else the driver is loaded. */
+static tide_status opencl_use(unsigned ordinal)
+{
+    uint32_t forks = tide_opencl_forks(), since = opencl_begin_use(forks);
+    tide_assert(forks >= since);
+    if (forks == since) {
+        tide_status status = tide_opencl_load(call);
+        if (status != TIDE_OK)
+            opencl_take_back_use();
+        return status;
+    }
     return tide_fail(TIDE_ERROR_DEVICE, call,
                      "opencl:%u: OpenCL was used before this process was forked, and does not work "
                      "in the child",
@@ -220,8 +234,7 @@ static tide_status opencl_check_forks(unsigned ordinal)
 tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
 {
     tide_assert(base->own == NULL && base->methods == NULL && base->opened == 0);
-    TIDE_FORWARD(tide_opencl_load(call));
-    TIDE_FORWARD(opencl_check_forks(ordinal));
+    TIDE_FORWARD(opencl_use(ordinal));
     tide_opencl_device *device = tide_os_resize(NULL, sizeof *device);
     if (device == NULL)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no %zu bytes for a device", sizeof *device);

@@ -10,6 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/registry.h"
+#include "runtime/device/opencl/backend.h"
 #include "runtime/device/opencl/opencl.h"
 
 tide_opencl_calls tide_opencl;
@@ -85,17 +86,21 @@ static void opencl_begin_exit(void)
     __atomic_store_n(&opencl_exiting, true, __ATOMIC_RELAXED);
 }
 
-static void opencl_watch_process(void)
+void tide_opencl_prepare(void)
 {
     static const tide_fork_handlers handlers = {.child = opencl_count_fork};
     tide_fork_register(TIDE_FORK_OPENCL, &handlers);
+}
+
+static void opencl_watch_exit(void)
+{
     (void)atexit(opencl_begin_exit);
 }
 
 uint32_t tide_opencl_forks(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, opencl_watch_process);
+    pthread_once(&once, opencl_watch_exit);
     return __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED);
 }
 

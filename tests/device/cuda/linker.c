@@ -19,6 +19,7 @@
 #include "jit/kernels/modules.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
+#include "runtime/device/cuda/backend.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
 #include "support.h"
@@ -210,6 +211,61 @@ static void a_constructor_opens_while_the_driver_is_being_loaded(void **unused)
     assert_non_null(device);
     expect_ok(tide_device_close(device));
     expect_order();
+    play(NULL);
+}
+
+static bool fork_waits, open_goes_on; /* the second is atomic */
+
+/* As tide_cuda_open. */
+static tide_status late_open(tide_device *device, unsigned ordinal)
+{
+    gate_pass(IN_OPEN);
+    gate_close(BEFORE_DLOPEN);
+    __atomic_store_n(&open_goes_on, true, __ATOMIC_RELEASE);
+    return tide_cuda_open(device, ordinal);
+}
+
+/* In a fork, after what the library does before it: the other thread begins to load the driver. */
+static void wait_in_fork(void)
+{
+    if (!fork_waits)
+        return;
+    fork_waits = false;
+    gate_let_pass();
+    while (!__atomic_load_n(&open_goes_on, __ATOMIC_ACQUIRE))
+        usleep(200);
+    gate_wait_reached();
+}
+
+/* Before the library registers its own, so it runs after them. */
+__attribute__((constructor(101))) static void watch_forks(void)
+{
+    (void)pthread_atfork(wait_in_fork, NULL, NULL);
+}
+
+static void load_in_a_fork(void)
+{
+    fake_reset(2, 1);
+    tide_cuda_driver_set(FAKE_CUDA);
+    tide_device_add_backend((tide_backend){"late:", late_open});
+    pthread_t other = stop_at(IN_OPEN, open_named, "late:0");
+    fork_waits = true;
+    expect_child_opens_none();
+    gate_let_pass();
+    tide_device *device = joined(other);
+    CHILD_MUST(device != NULL && tide_device_close(device) == TIDE_OK);
+    _exit(0);
+}
+
+/* In a process of its own, for a driver is loaded once. */
+static void a_driver_is_loaded_while_a_fork_begins(void **unused)
+{
+    (void)unused;
+    play("a fork has begun, the other loads the driver");
+    pid_t child = fork_child(120);
+    if (child == 0)
+        load_in_a_fork();
+    expect_child_ends_well(child);
     play(NULL);
 }
 
@@ -492,6 +548,7 @@ static void who_is_in_the_driver_forks(void **unused)
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_driver_is_loaded_while_a_fork_begins),
         cmocka_unit_test(a_constructor_opens_while_the_driver_is_being_loaded),
         cmocka_unit_test(a_constructor_opens_while_the_same_is_being_opened),
         cmocka_unit_test(an_open_fails_while_another_thread_is_first),
