@@ -24,7 +24,11 @@ static inline void watchdog_bark(int signal)
 static inline void play(const char *name)
 {
     enum { SECONDS = 120 };
+    sigset_t alarms;
     playing = name != NULL ? name : "none";
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    pthread_sigmask(SIG_UNBLOCK, &alarms, NULL); /* in the child of a thread that blocks all */
     signal(SIGALRM, watchdog_bark);
     alarm(name != NULL ? SECONDS : 0);
 }

@@ -29,13 +29,17 @@
 #include "runtime/pool/request.h"
 #include "runtime/scope/site.h"
 
-enum { PERIODS_MAX = 100 }; /* from one round to the next, when nothing is going on */
+enum {
+    PERIODS_MAX = 100, /* from one round to the next, when nothing is going on */
+    END_MS = 2000      /* that the keeper has to end once the process does     */
+};
 
 /* Guarded by the lock. Uses of sites read `running` and `wanted` without it, so these are
  * atomic. */
 static struct {
     pthread_t thread;
     bool running, stopping;
+    bool exiting;  /* the process ends */
     bool wanted;   /* some window is full: the next round is due after one period */
     bool refused;  /* stopped by the program: only it starts it again */
     bool ordered;  /* started by the program: it does rounds whatever the setting says */
@@ -122,6 +126,8 @@ static void *keeper_run(void *unused)
             tide_round_request_memory_after(passed);
         bool busy = works && tide_round_run_after(passed);
         tide_lock_take(&keeper_lock);
+        if (!tide_round_is_keeper()) /* a hook has forked, and returned in the child */
+            break;
         periods = busy || keeper.wanted ? 1 : periods * 2 < PERIODS_MAX ? periods * 2 : PERIODS_MAX;
         passed = keeper_rest_periods(periods);
     }
@@ -166,27 +172,57 @@ static int keeper_create_thread(void)
 
 /* ---- starting and stopping -------------------------------------------------------------- */
 
-static void keeper_stop_thread(void)
+/* Locked. Another thread is stopping it: that is waited for all the same, but not for ever once the
+ * process ends. */
+static void keeper_wait_for_stop(void)
 {
-    int cancel = tide_os_forbid_cancel(); /* or `stopping` would stay, and all wait for ever */
-    tide_lock_take(&keeper_lock);
-    bool ours = keeper.running && !keeper.stopping;
-    while (keeper.stopping) /* somebody else's: it is waited for all the same */
-        tide_lock_wait(&keeper_lock, &keeper_wake);
-    keeper.stopping = ours;
-    pthread_cond_broadcast(&keeper_wake);
-    tide_lock_let_go(&keeper_lock);
-    if (!ours) {
-        tide_os_restore_cancel(cancel);
-        return;
+    struct timespec until = tide_lock_time_in(END_MS);
+    bool patient = true;
+    while (keeper.stopping && patient) {
+        if (keeper.exiting)
+            patient = tide_lock_wait_until(&keeper_lock, &keeper_wake, &until);
+        else
+            tide_lock_wait(&keeper_lock, &keeper_wake);
     }
-    pthread_join(keeper.thread, NULL);
+}
+
+/* Destructors of what the program has there for each thread run as the keeper ends, and may want a
+ * lock of who exits. False: it has not ended in time. */
+static bool keeper_join(bool exiting)
+{
+    struct timespec now;
+    tide_assert(!tide_lock_held_any());
+    if (!exiting)
+        return pthread_join(keeper.thread, NULL) == 0;
+    clock_gettime(CLOCK_REALTIME, &now); /* the one clock of this call */
+    struct timespec until = tide_lock_time_after(now, END_MS);
+    return pthread_timedjoin_np(keeper.thread, NULL, &until) == 0;
+}
+
+static void keeper_note_end(void)
+{
     tide_lock_take(&keeper_lock);
     tide_assert(keeper.running && keeper.stopping); /* nobody else ends or starts it meanwhile */
     keeper_set(&keeper.running, false);
     keeper.stopping = false;
     pthread_cond_broadcast(&keeper_wake);
     tide_lock_let_go(&keeper_lock);
+}
+
+/* One that has not ended in time as the process ends is being stopped for ever. */
+static void keeper_stop_thread(void)
+{
+    int cancel = tide_os_forbid_cancel(); /* or `stopping` would stay, and all wait for ever */
+    tide_lock_take(&keeper_lock);
+    bool ours = keeper.running && !keeper.stopping, exiting = keeper.exiting;
+    if (ours)
+        keeper.stopping = true;
+    else
+        keeper_wait_for_stop();
+    pthread_cond_broadcast(&keeper_wake);
+    tide_lock_let_go(&keeper_lock);
+    if (ours && keeper_join(exiting))
+        keeper_note_end();
     tide_os_restore_cancel(cancel);
 }
 
@@ -195,7 +231,8 @@ static void keeper_stop_thread(void)
 static void keeper_at_exit(void)
 {
     tide_lock_take(&keeper_lock);
-    keeper.refused = true;
+    keeper.refused = keeper.exiting = true;
+    pthread_cond_broadcast(&keeper_wake);
     tide_lock_let_go(&keeper_lock);
     while (tide_registry_held()) /* by a visitor of sites that called exit, which never returns */
         tide_registry_unlock();  /* there; and the keeper may be waiting for this lock */
@@ -229,7 +266,7 @@ static void keeper_forget(void)
         keeper.running && !keeper.stopping && __atomic_load_n(&keeper_needed, __ATOMIC_RELAXED);
     keeper_set(&keeper.running, false);
     keeper_set(&keeper.wanted, false);
-    keeper.stopping = false;
+    keeper.stopping = keeper.exiting = false;
     tide_lock_make_condition(&keeper_wake);
     keeper_after_fork();
     if (!lost)

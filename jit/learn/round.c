@@ -54,6 +54,7 @@ typedef enum round_errand { ROUND_AT_HOME, ROUND_OLD_BUFFERS, ROUND_KERNELS } ro
 
 static round_errand round_errand_now; /* guarded by the lock; only the keeper sets it */
 static bool round_errand_left;        /* at exit it was not waited for any longer     */
+static bool round_no_kernels;         /* the keeper has no kernels built any more     */
 
 /* The calling thread's. */
 static _Thread_local struct {
@@ -112,7 +113,7 @@ static void round_in_child(void)
         round_busy = round_own.deep > 0;
         round_in_linker = round_taken = false;
     }
-    round_own.keeper = round_errand_left = false;
+    round_own.keeper = round_errand_left = round_no_kernels = false;
     round_errand_now = ROUND_AT_HOME;
     __atomic_store_n(&round_closed, false, __ATOMIC_RELAXED);
     tide_lock_make_condition(&round_over);
@@ -274,18 +275,44 @@ static void round_wait_to_close(void)
     }
 }
 
+/* Locked. Waits once for the keeper to be elsewhere; not any more at all if it has not been for as
+ * long as who exits waits for such an errand, since then. */
+static void round_wait_once(struct timespec since)
+{
+    round_errand at = round_errand_now;
+    struct timespec until =
+        tide_lock_time_after(since, at == ROUND_KERNELS ? tide_modules_patience_ms : LISTENER_MS);
+    bool changed = tide_lock_wait_until(&round_lock, &round_over, &until);
+    round_errand_left = !changed && round_errand_now == at;
+}
+
 /* Locked. The keeper may never come back: it may be waiting for what this thread has, a lock of the
  * program in a hook, that of the linker in a driver. So it is waited for once, and not for ever.
  * False: it is still there, and ends with the process. What it has in hand it finishes, if it can,
  * since others may wait for that, and does nothing more. */
 static bool round_wait_for_errand(void)
 {
-    struct timespec until = tide_lock_time_in(
-        round_errand_now == ROUND_KERNELS ? tide_modules_patience_ms : LISTENER_MS);
+    struct timespec since;
     tide_assert(round_closed && round_own.inside == 1);
+    clock_gettime(CLOCK_MONOTONIC, &since);
     while (round_errand_now != ROUND_AT_HOME && !round_errand_left)
-        round_errand_left = !tide_lock_wait_until(&round_lock, &round_over, &until);
+        round_wait_once(since);
     return round_errand_now == ROUND_AT_HOME;
+}
+
+void tide_round_end_kernels(void)
+{
+    while (tide_registry_held()) /* by a visitor of sites that called exit */
+        tide_registry_unlock();
+    tide_round_prepare();
+    struct timespec since;
+    clock_gettime(CLOCK_MONOTONIC, &since);
+    round_take_lock();
+    tide_assert(!round_own.keeper);
+    round_no_kernels = true;
+    while (round_errand_now == ROUND_KERNELS && !round_errand_left)
+        round_wait_once(since);
+    round_let_go_of_lock();
 }
 
 /* Is it another thread's still, that one is outside, since this one has the lock: it is taken over.
@@ -447,43 +474,47 @@ static bool round_do(int wait_ms, uint64_t rounds)
     return pending;
 }
 
-/* False: the process ends, and the keeper shall not go where it would have to be waited for. */
-static bool round_errand_begin(round_errand what)
+/* False: the process ends, and the keeper shall not go where it would have to be waited for.
+ * `before` is what it is at already, if a hook steps. */
+static bool round_errand_begin(round_errand what, round_errand *before)
 {
     round_take_lock();
-    tide_assert(round_own.keeper && round_errand_now == ROUND_AT_HOME);
-    bool begun = !round_closed;
+    tide_assert(round_own.keeper && what != ROUND_AT_HOME);
+    bool begun = !round_closed && !(round_no_kernels && what == ROUND_KERNELS);
+    *before = round_errand_now;
     if (begun)
         round_errand_now = what;
+    pthread_cond_broadcast(&round_over); /* who exits has another patience now */
     round_let_go_of_lock();
     return begun;
 }
 
 /* Not by the child of a fork that somebody did meanwhile on this thread: there it was over. */
-static void round_errand_end(void)
+static void round_errand_end(round_errand before)
 {
     if (!round_own.keeper)
         return;
     round_take_lock();
     tide_assert(round_errand_now != ROUND_AT_HOME);
-    round_errand_now = ROUND_AT_HOME;
+    round_errand_now = before;
     pthread_cond_broadcast(&round_over);
     round_let_go_of_lock();
 }
 
-/* Exit waits for the keeper, so it knows of its errands; of those that the keeper does inside of
- * another, or of a round, because a function of the program steps, it knows already. */
+/* Exit waits for the keeper, so it knows of its errands; of those that it does inside of a round,
+ * because a listener steps, it knows already. */
 static void round_do_errand(round_errand what, uint64_t rounds)
 {
-    bool told = round_own.keeper && round_own.deep == 0 && round_errand_now == ROUND_AT_HOME;
-    if (told && !round_errand_begin(what))
+    round_errand before = ROUND_AT_HOME;
+    bool told = round_own.keeper && round_own.deep == 0;
+    if (told && !round_errand_begin(what, &before))
         return;
     if (what == ROUND_OLD_BUFFERS)
         tide_buffers_tick(rounds);
     else
         tide_modules_build(); /* drivers may take long */
     if (told)
-        round_errand_end();
+        round_errand_end(before);
 }
 
 static bool round_run_until(int wait_ms, const struct timespec *until, uint64_t rounds)

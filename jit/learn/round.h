@@ -74,6 +74,10 @@ bool tide_round_is_keeper(void);
  * Again: does the same, but the keeper is waited for once. */
 bool tide_round_close(void);
 
+/* The first thread ends, most likely since it called exit: from now on the keeper has no kernels
+ * built. Waits a minute at most for the driver that it is in. */
+void tide_round_end_kernels(void);
+
 /* For runtime/base/lock.h: around code that is not ours. */
 unsigned tide_round_let_go(void);
 void tide_round_take_again(unsigned inside);

@@ -15,6 +15,7 @@
 #include "jit/kernels/modules.h"
 #include "runtime/base/hooks.h"
 #include "runtime/device/device.h"
+#include "runtime/device/first_thread.h"
 #include "tests/gate.h"
 #include "tests/in_linker.h"
 #include "tests/watchdog.h"
@@ -124,6 +125,51 @@ static void a_hook_on_the_keeper_may_exit_while_another_thread_stops_it(void **s
     assert_int_equal(wait_for_child(child), 6);
 }
 
+/* What a hook leaves on the keeper's thread ends with the thread, here by the same lock. */
+static pthread_key_t key_of_program;
+
+static void end_under_lock(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&lock_of_program);
+    pthread_mutex_unlock(&lock_of_program);
+}
+
+static void leave_something(const tide_buffer_event *event, void *user)
+{
+    (void)user;
+    if (event->happening != TIDE_BUFFER_FREED)
+        return;
+    CHILD_MUST(pthread_setspecific(key_of_program, &key_of_program) == 0);
+    __atomic_store_n(&in_hook, true, __ATOMIC_RELEASE);
+}
+
+static void exit_beside_an_end(bool while_another_stops)
+{
+    pthread_t thread;
+    play("a program exits while the keeper ends");
+    CHILD_MUST(pthread_key_create(&key_of_program, end_under_lock) == 0);
+    (void)age_buffers(leave_something);
+    pthread_mutex_lock(&lock_of_program);
+    if (while_another_stops) {
+        CHILD_MUST(pthread_create(&thread, NULL, stop_keeper, NULL) == 0);
+        usleep(20000); /* it waits for the keeper by now; if not, it will */
+    }
+    exit(6);
+}
+
+static void a_keeper_that_does_not_end_does_not_keep_the_process(void **state)
+{
+    (void)state;
+    expect_ok(tide_keeper_stop());
+    for (unsigned stops = 0; stops < 2; stops++) {
+        pid_t child = fork_child(60);
+        if (child == 0)
+            exit_beside_an_end(stops != 0);
+        assert_int_equal(wait_for_child(child), 6);
+    }
+}
+
 static int forked_in_hook;
 static bool child_of_hook;
 
@@ -157,6 +203,39 @@ static void fork_in_hook(const tide_buffer_event *event, void *user)
     }
     forked_in_hook = wait_for_child(child);
     __atomic_store_n(&in_hook, true, __ATOMIC_RELEASE);
+}
+
+static bool has_forked; /* atomic */
+static int ended_after_hook;
+
+static void fork_and_return(const tide_buffer_event *event, void *user)
+{
+    (void)user;
+    if (event->happening != TIDE_BUFFER_FREED || __atomic_load_n(&has_forked, __ATOMIC_RELAXED))
+        return;
+    __atomic_store_n(&has_forked, true, __ATOMIC_RELAXED);
+    pid_t child = fork();
+    if (child == 0) {
+        play("the child of a hook on the keeper, which returns");
+        child_of_hook = true;
+        return;
+    }
+    ended_after_hook = wait_for_child(child);
+    __atomic_store_n(&in_hook, true, __ATOMIC_RELEASE);
+}
+
+/* Where the child comes back into the library there is no keeper to go on: its only thread ends, and
+ * with it the process. */
+static void a_hook_on_the_keeper_may_return_in_a_child(void **state)
+{
+    (void)state;
+    play("a hook forks and returns");
+    expect_ok(tide_keeper_stop());
+    tide_buffers *buffers = age_buffers(fork_and_return);
+    assert_int_equal(ended_after_hook, 8);
+    expect_ok(tide_keeper_stop());
+    expect_ok(tide_buffers_destroy(buffers));
+    play(NULL);
 }
 
 /* Its child has no keeper, not even that thread. */
@@ -213,6 +292,8 @@ static void a_hook_on_the_keeper_does_not_stop_it(void **state)
 
 static bool build_ends;             /* atomic: the driver may go on */
 static bool in_driver, build_ended; /* atomic */
+static bool driver_makes_objects;   /* which are destroyed at exit */
+static unsigned driver_ms = 20;     /* that it takes then */
 
 /* As a compiler that the driver loads when it needs it. */
 static void *load_in_linker(tide_device *device, const void *code, size_t bytes,
@@ -223,27 +304,43 @@ static void *load_in_linker(tide_device *device, const void *code, size_t bytes,
     return NULL;
 }
 
+/* A driver's own handler is younger than the library's, so it runs before. */
+static void destroy_objects_of_driver(void)
+{
+    if (!__atomic_load_n(&build_ended, __ATOMIC_ACQUIRE))
+        _exit(5);
+}
+
 static void *load_until_exit(tide_device *device, const void *code, size_t bytes,
                              const char *options)
 {
     (void)device, (void)code, (void)bytes, (void)options;
+    if (driver_makes_objects)
+        atexit(destroy_objects_of_driver);
     __atomic_store_n(&in_driver, true, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&build_ends, __ATOMIC_ACQUIRE))
         usleep(200);
-    usleep(20000); /* the exit waits by now; if not, it will */
+    usleep(1000 * driver_ms); /* the exit waits by now; if not, it will */
     __atomic_store_n(&build_ended, true, __ATOMIC_RELEASE);
     return NULL;
 }
 
-/* A frame on a device that is made up wants its kernels, and the keeper has them built. */
-static void have_kernels_built(void *(*load)(tide_device *device, const void *code, size_t bytes,
-                                             const char *options))
+/* A frame on a device that is made up wants its kernels. */
+static void want_kernels(void *(*load)(tide_device *device, const void *code, size_t bytes,
+                                       const char *options))
 {
     static tide_device_methods methods;
     static tide_device device = {.methods = &methods, .dl = {TIDE_DL_OPENCL, 0}, .name = "made up"};
     methods.load = load;
     CHILD_MUST(tide_hooks_policy.help(&(tide_frame_work){
                    .kind = TIDE_FRAME_PACK, .device = &device, .count = 1}) == TIDE_FRAME_ABSENT);
+}
+
+/* By the keeper. */
+static void have_kernels_built(void *(*load)(tide_device *device, const void *code, size_t bytes,
+                                             const char *options))
+{
+    want_kernels(load);
     set("keeper_period", 1);
     CHILD_MUST(tide_keeper_start() == TIDE_OK);
 }
@@ -285,28 +382,104 @@ static void expect_build_ended(void)
         _exit(4);
 }
 
+static void wait_for_driver(void)
+{
+    while (!__atomic_load_n(&in_driver, __ATOMIC_ACQUIRE))
+        usleep(200);
+}
+
+static void *exit_there(void *unused)
+{
+    atexit(let_build_end);
+    exit(3);
+    return unused;
+}
+
 /* Handlers run the last one first, the library's between these two. */
-static int exit_while_kernels_are_built(void)
+static int exit_on_another_thread(void)
+{
+    pthread_t thread;
+    have_kernels_built(load_until_exit);
+    wait_for_driver();
+    if (pthread_create(&thread, NULL, exit_there, NULL) != 0)
+        return 1;
+    for (;;)
+        pause();
+}
+
+/* glibc's: what ends with a thread, the last one first. */
+extern int __cxa_thread_atexit_impl(void (*end)(void *), void *user, void *symbol);
+
+static void let_build_end_now(void *unused)
+{
+    (void)unused;
+    let_build_end();
+}
+
+static int exit_on_the_first_thread(void)
+{
+    driver_makes_objects = true;
+    tide_first_thread_watch(); /* as an open of a device does */
+    have_kernels_built(load_until_exit);
+    wait_for_driver();
+    return __cxa_thread_atexit_impl(let_build_end_now, NULL, &build_ends) == 0 ? 3 : 1;
+}
+
+static void build_in_hook(const tide_buffer_event *event, void *user)
+{
+    (void)user;
+    if (event->happening != TIDE_BUFFER_FREED || __atomic_load_n(&in_driver, __ATOMIC_RELAXED))
+        return;
+    want_kernels(load_until_exit);
+    (void)tide_step();
+}
+
+/* The keeper is in a driver from inside of a hook: the driver's patience counts, not the hook's. */
+static int exit_while_a_hook_builds(void)
+{
+    driver_ms = 2500;
+    let_build_end();
+    tide_buffers *buffers =
+        tide_buffers_create(NULL, &(tide_buffers_options){.age_max = 1, .hook = build_in_hook});
+    CHILD_MUST(buffers != NULL);
+    CHILD_MUST(tide_buffer_release(buffers, tide_buffer_acquire(buffers, 4096)) == TIDE_OK);
+    set("keeper_period", 1);
+    CHILD_MUST(tide_keeper_start() == TIDE_OK);
+    wait_for_driver();
+    return 3;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(void);
+} exits[] = {{"first thread", exit_on_the_first_thread},
+             {"another thread", exit_on_another_thread},
+             {"hook", exit_while_a_hook_builds}};
+enum { EXITS = sizeof exits / sizeof *exits };
+
+/* The first handler, so the last to run. */
+static int exit_while_kernels_are_built(const char *name)
 {
     atexit(expect_build_ended);
     settings_of_tests();
-    have_kernels_built(load_until_exit);
-    while (!__atomic_load_n(&in_driver, __ATOMIC_ACQUIRE))
-        usleep(200);
-    atexit(let_build_end);
-    return 3;
+    for (unsigned i = 0; i < EXITS; i++)
+        if (strcmp(name, exits[i].name) == 0)
+            return exits[i].run();
+    return 1;
 }
 
 /* The driver is about to be torn down: who is inside gets time to come out. */
 static void a_program_that_exits_waits_for_a_build_that_ends(void **state)
 {
     (void)state;
-    pid_t child = fork_child(100);
-    if (child == 0) {
-        execl(self, self, "build", (char *)NULL);
-        _exit(126);
+    for (unsigned i = 0; i < EXITS; i++) {
+        pid_t child = fork_child(100);
+        if (child == 0) {
+            execl(self, self, "exits", exits[i].name, (char *)NULL);
+            _exit(126);
+        }
+        assert_int_equal(wait_for_child(child), 3);
     }
-    assert_int_equal(wait_for_child(child), 3);
 }
 
 int main(int count, char **arguments)
@@ -314,15 +487,17 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(a_hook_that_waits_for_a_lock_does_not_keep_the_process),
         LEARNING_TEST(a_hook_on_the_keeper_may_exit_while_another_thread_stops_it),
+        LEARNING_TEST(a_keeper_that_does_not_end_does_not_keep_the_process),
         LEARNING_TEST(a_hook_on_the_keeper_may_fork),
+        LEARNING_TEST(a_hook_on_the_keeper_may_return_in_a_child),
         LEARNING_TEST(a_hook_on_the_keeper_does_not_stop_it),
         LEARNING_TEST(a_constructor_may_exit_while_the_keeper_builds_kernels),
         LEARNING_TEST(a_program_that_exits_waits_for_a_build_that_ends),
     };
     if (count < 2)
         return 2;
-    if (strcmp(arguments[1], "build") == 0)
-        return exit_while_kernels_are_built();
+    if (count > 2)
+        return exit_while_kernels_are_built(arguments[2]);
     self = arguments[0];
     in_linker_module = arguments[1];
     return cmocka_run_group_tests_name("learning: errands", tests, learning_make_pool,
