@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "runtime/base/test_hooks.h"
+#include "runtime/buffers/store/magazine.h"
+#include "tests/cancelled.h"
+#include "tests/watchdog.h"
 
 enum { CACHED = 5, SIZE = 4096 };
 
@@ -163,6 +166,45 @@ static void *hooks_use_cancelled(void *argument)
     return NULL;
 }
 
+/* ---- cancelled while it waits ---------------------------------------------------------------- */
+
+static bool hooks_inside; /* atomic: the other thread is in its magazine */
+
+static void *hooks_stay_in_magazine(void *buffers)
+{
+    CHILD_MUST(tide_buffer_release(buffers, tide_buffer_acquire(buffers, SIZE)) == TIDE_OK);
+    tide_magazine *own = tide_magazine_of(buffers);
+    CHILD_MUST(own != NULL && tide_magazine_enter(own));
+    __atomic_store_n(&hooks_inside, true, __ATOMIC_RELEASE);
+    usleep(50000); /* the trim waits by now, most likely, with the mutex of the buffers */
+    tide_magazine_leave(own);
+    return buffers;
+}
+
+static tide_buffers *hooks_trimmed;
+
+static void hooks_trim_beside(void)
+{
+    while (!__atomic_load_n(&hooks_inside, __ATOMIC_ACQUIRE))
+        sched_yield();
+    (void)tide_buffers_trim(hooks_trimmed, 0);
+}
+
+/* It would leave the mutex behind, and the instance could never end. */
+static void a_thread_is_not_cancelled_while_it_waits_for_a_magazine(void **state)
+{
+    static const cancelled_operation trim = {"a trim that waits", hooks_trim_beside};
+    (void)state;
+    pthread_t thread;
+    play("a trim waits for a magazine");
+    hooks_trimmed = made(NULL);
+    assert_int_equal(pthread_create(&thread, NULL, hooks_stay_in_magazine, hooks_trimmed), 0);
+    expect_not_cancelled_in(&trim, NULL, NULL);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    expect_ok(tide_buffers_destroy(hooks_trimmed));
+    play(NULL);
+}
+
 /* It would take a buffer along that is in no list, and the instance could never end. */
 static void a_thread_is_not_cancelled_in_a_hook(void **state)
 {
@@ -284,6 +326,7 @@ int main(void)
         cmocka_unit_test(a_hook_takes_the_programs_lock_while_pressure_frees),
         cmocka_unit_test(a_hook_takes_the_programs_lock_while_destroy_frees),
         cmocka_unit_test(a_thread_is_not_cancelled_in_a_hook),
+        cmocka_unit_test(a_thread_is_not_cancelled_while_it_waits_for_a_magazine),
         cmocka_unit_test(instances_end_while_others_age_them),
     };
     return cmocka_run_group_tests_name("hooks of buffers", tests, NULL, NULL);
