@@ -293,6 +293,8 @@ static int profile_print_diff(json_t *gone, json_t *come, bool as_json)
     json_decref(both);
     json_decref(gone);
     json_decref(come);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return tool_complain(TOOL_USAGE, "the output cannot be written"); /* 1: they differ */
     return tool_has_left_out() ? TOOL_USAGE : count > 0 ? TOOL_NO : TOOL_OK;
 }
 

@@ -326,8 +326,10 @@ static void assert_all_or_nothing_within(const char *options, const char *last)
 {
     bool failed = false, passed = false;
     unsigned limit = 8 << 10;
-    while (!starts_within(limit))
+    while (!starts_within(limit)) {
         limit += 512;
+        assert_true(limit < 4 << 20);
+    }
     for (; !passed; limit += 512) {
         outcome o = run_within(limit, options);
         passed = o.status == 0;
