@@ -48,8 +48,8 @@ typedef struct tide_site_profile {
 
 /* Observes every site, known now or later, until it is switched off. It does not depend on the
  * windows that learning opens. TIDE_ERROR_MEMORY if a site's profile cannot be allocated; that site
- * is then not observed, nor is one that comes later and has no memory then, of which nothing is
- * said. While it is on, no compiled code is tried: trials wait. Any thread. */
+ * is then not observed. A site that becomes known later and has no memory then is not observed
+ * either, and nobody is told. While it is on, no compiled code is tried: trials wait. Any thread. */
 TIDE_API tide_status tide_profile_observe(bool on);
 
 /* What was observed of one site, by tide_profile_observe or in the windows that learning opens

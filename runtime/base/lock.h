@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every mutex of the library is a tide_lock (that of the metrics, a component, is not: it calls
- * nothing of the library with it), and this is their law:
+/* Every mutex of the library is a tide_lock, and this is their law. (The mutex of the metrics, a
+ * component, is not one: no function of the library is called while it is held.)
  *
  *  1. Each has a rank (runtime/base/fork.h lists them, outermost first). A thread takes a lock only
  *     while all that it holds are of lower ranks. A lock that one thread may take twice counts that
@@ -9,7 +9,8 @@
  *     and destructors under a lock of its own, and functions of the program (hooks, listeners,
  *     deleters). Such a call stands between tide_outside_enter and tide_outside_leave. The same
  *     holds for each wait for a thread, but for one that needs no lock to be done
- *     (runtime/buffers/store/instance.h, 1 and 8).
+ *     (runtime/buffers/store/instance.h, 1 and 8). The stager is waited for with that of the round:
+ *     it is another program, which needs none of ours, and each wait has an end.
  *  3. A thread that holds any is not cancelled, for nobody would let go of it: the first that is
  *     taken forbids cancellation, the last that is let go allows it again. Nor is a thread that is
  *     in code which is not ours, a driver's included: what we have half done would stay so. The
