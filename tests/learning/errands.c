@@ -229,6 +229,8 @@ static void fork_and_return(const tide_buffer_event *event, void *user)
 static void a_hook_on_the_keeper_may_return_in_a_child(void **state)
 {
     (void)state;
+    if (under_thread_sanitizer()) /* dies where a process ends with a thread that is not its first */
+        skip();
     play("a hook forks and returns");
     expect_ok(tide_keeper_stop());
     tide_buffers *buffers = age_buffers(fork_and_return);
