@@ -14,10 +14,10 @@
  * in code that is not the library's: two seconds at most in an event handler, in a hook of buffers
  * or in a destructor of what these have left on its thread, a minute in a driver that builds
  * kernels. So `exit` may be called under any lock of the program, and from the constructor of a
- * library. A driver may have begun to end by itself when it is waited for, and crash: not if `exit`
- * is called on the process's first thread and that has opened a device (where the C library is
- * glibc), nor if all devices were closed before. Once that thread has ended otherwise
- * (pthread_exit), the keeper has no kernels built any more; tide_step does.
+ * library. A driver may already be ending by itself, and crash, while the keeper is in it. That
+ * cannot happen if all devices were closed before, nor (with glibc) if `exit` is called on the
+ * process's first thread and that thread has opened a device. Where the first thread has ended
+ * otherwise (pthread_exit), the keeper has no kernels built any more; tide_step has.
  *
  * The keeper starts when some site has been used often enough. Its thread is made inside that use,
  * which takes some 40 microseconds more; where no use may be late, set `keeper` to 2, and the first

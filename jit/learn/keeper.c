@@ -176,14 +176,11 @@ static int keeper_create_thread(void)
  * process ends. */
 static void keeper_wait_for_stop(void)
 {
+    while (keeper.stopping && !keeper.exiting)
+        tide_lock_wait(&keeper_lock, &keeper_wake);
     struct timespec until = tide_lock_time_in(END_MS);
-    bool patient = true;
-    while (keeper.stopping && patient) {
-        if (keeper.exiting)
-            patient = tide_lock_wait_until(&keeper_lock, &keeper_wake, &until);
-        else
-            tide_lock_wait(&keeper_lock, &keeper_wake);
-    }
+    while (keeper.stopping && tide_lock_wait_until(&keeper_lock, &keeper_wake, &until))
+        continue;
 }
 
 /* Destructors of what the program has there for each thread run as the keeper ends, and may want a

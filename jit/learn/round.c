@@ -54,7 +54,7 @@ typedef enum round_errand { ROUND_AT_HOME, ROUND_OLD_BUFFERS, ROUND_KERNELS } ro
 
 static round_errand round_errand_now; /* guarded by the lock; only the keeper sets it */
 static bool round_errand_left;        /* at exit it was not waited for any longer     */
-static bool round_no_kernels;         /* the keeper has no kernels built any more     */
+static bool round_no_kernels;         /* the keeper has none built any more; atomic for itself */
 
 /* The calling thread's. */
 static _Thread_local struct {
@@ -275,15 +275,17 @@ static void round_wait_to_close(void)
     }
 }
 
-/* Locked. Waits once for the keeper to be elsewhere; not any more at all if it has not been for as
- * long as who exits waits for such an errand, since then. */
-static void round_wait_once(struct timespec since)
+/* Locked. Waits until the keeper is elsewhere; not any more at all if it has not come for as long as
+ * who exits waits for such an errand. One inside of another has a time of its own: so has what it
+ * comes back to, but nothing new begins. */
+static void round_wait_for_change(void)
 {
     round_errand at = round_errand_now;
     struct timespec until =
-        tide_lock_time_after(since, at == ROUND_KERNELS ? tide_modules_patience_ms : LISTENER_MS);
-    bool changed = tide_lock_wait_until(&round_lock, &round_over, &until);
-    round_errand_left = !changed && round_errand_now == at;
+        tide_lock_time_in(at == ROUND_KERNELS ? tide_modules_patience_ms : LISTENER_MS);
+    while (round_errand_now == at && !round_errand_left)
+        round_errand_left =
+            !tide_lock_wait_until(&round_lock, &round_over, &until) && round_errand_now == at;
 }
 
 /* Locked. The keeper may never come back: it may be waiting for what this thread has, a lock of the
@@ -292,11 +294,9 @@ static void round_wait_once(struct timespec since)
  * since others may wait for that, and does nothing more. */
 static bool round_wait_for_errand(void)
 {
-    struct timespec since;
     tide_assert(round_closed && round_own.inside == 1);
-    clock_gettime(CLOCK_MONOTONIC, &since);
     while (round_errand_now != ROUND_AT_HOME && !round_errand_left)
-        round_wait_once(since);
+        round_wait_for_change();
     return round_errand_now == ROUND_AT_HOME;
 }
 
@@ -305,13 +305,11 @@ void tide_round_end_kernels(void)
     while (tide_registry_held()) /* by a visitor of sites that called exit */
         tide_registry_unlock();
     tide_round_prepare();
-    struct timespec since;
-    clock_gettime(CLOCK_MONOTONIC, &since);
     round_take_lock();
     tide_assert(!round_own.keeper);
-    round_no_kernels = true;
-    while (round_errand_now == ROUND_KERNELS && !round_errand_left)
-        round_wait_once(since);
+    __atomic_store_n(&round_no_kernels, true, __ATOMIC_RELAXED);
+    if (round_errand_now == ROUND_KERNELS)
+        round_wait_for_change();
     round_let_go_of_lock();
 }
 
@@ -482,9 +480,11 @@ static bool round_errand_begin(round_errand what, round_errand *before)
     tide_assert(round_own.keeper && what != ROUND_AT_HOME);
     bool begun = !round_closed && !(round_no_kernels && what == ROUND_KERNELS);
     *before = round_errand_now;
-    if (begun)
+    if (begun) {
         round_errand_now = what;
-    pthread_cond_broadcast(&round_over); /* who exits has another patience now */
+        round_errand_left = false; /* if the first thread has not waited for an earlier one */
+        pthread_cond_broadcast(&round_over);
+    }
     round_let_go_of_lock();
     return begun;
 }
@@ -501,12 +501,14 @@ static void round_errand_end(round_errand before)
     round_let_go_of_lock();
 }
 
-/* Exit waits for the keeper, so it knows of its errands; of those that it does inside of a round,
- * because a listener steps, it knows already. */
+/* Exit waits for the keeper, so it knows of its errands. Old buffers that it gives back inside of a
+ * round, because a listener steps, are the listener's. */
 static void round_do_errand(round_errand what, uint64_t rounds)
 {
     round_errand before = ROUND_AT_HOME;
     bool told = round_own.keeper && round_own.deep == 0;
+    if (what == ROUND_KERNELS && round_own.keeper && !told)
+        return; /* in a listener: after its round it has them built */
     if (told && !round_errand_begin(what, &before))
         return;
     if (what == ROUND_OLD_BUFFERS)
@@ -529,7 +531,8 @@ static bool round_run_until(int wait_ms, const struct timespec *until, uint64_t 
     tide_round_unlock();
     round_do_errand(ROUND_OLD_BUFFERS, rounds);
     round_do_errand(ROUND_KERNELS, rounds);
-    return pending || tide_modules_pending();
+    return pending || (tide_modules_pending() &&
+                       !(round_own.keeper && __atomic_load_n(&round_no_kernels, __ATOMIC_RELAXED)));
 }
 
 bool tide_round_run(int wait_ms)

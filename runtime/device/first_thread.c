@@ -9,6 +9,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/copy.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 
 /* glibc: `end` when the thread ends. The module that `symbol` lies in stays loaded until then. */
@@ -31,5 +32,7 @@ void tide_first_thread_watch(void)
     if (first_thread_is_watched || __cxa_thread_atexit_impl == NULL ||
         tide_os_thread_number() != getpid() || !tide_copy_stay())
         return;
+    tide_outside outside = tide_outside_enter(); /* it asks the linker whose the symbol is */
     first_thread_is_watched = __cxa_thread_atexit_impl(first_thread_end, NULL, &tide_copy_own) == 0;
+    tide_outside_leave(outside);
 }

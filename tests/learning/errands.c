@@ -13,6 +13,7 @@
 #include <tidepool/buffers.h>
 
 #include "jit/kernels/modules.h"
+#include "jit/learn/round.h"
 #include "runtime/base/hooks.h"
 #include "runtime/device/device.h"
 #include "runtime/device/first_thread.h"
@@ -378,9 +379,10 @@ static void let_build_end(void)
     __atomic_store_n(&build_ends, true, __ATOMIC_RELEASE);
 }
 
+/* And the keeper has come back from the driver, and ended. */
 static void expect_build_ended(void)
 {
-    if (!__atomic_load_n(&build_ended, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&build_ended, __ATOMIC_ACQUIRE) || tide_keeper_running())
         _exit(4);
 }
 
@@ -484,6 +486,59 @@ static void a_program_that_exits_waits_for_a_build_that_ends(void **state)
     }
 }
 
+static unsigned builds, builds_in_listener; /* the first is atomic */
+static bool listener_is_over;               /* atomic */
+
+static void *count_build(tide_device *device, const void *code, size_t bytes, const char *options)
+{
+    (void)device, (void)code, (void)bytes, (void)options;
+    __atomic_fetch_add(&builds, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+static void step_in_listener(const tide_event *event, void *user)
+{
+    (void)event, (void)user;
+    if (!tide_round_is_keeper() || __atomic_load_n(&listener_is_over, __ATOMIC_RELAXED))
+        return;
+    want_kernels(count_build);
+    CHILD_MUST(tide_step() == TIDE_OK);
+    builds_in_listener = __atomic_load_n(&builds, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&listener_is_over, true, __ATOMIC_RELEASE);
+}
+
+/* So that the keeper has something to tell. */
+static void learn_once_more(use *u)
+{
+    static unsigned times;
+    u->types[0] = times++ % 2 == 0 ? TIDE_F64 : TIDE_I32;
+    for (unsigned i = 0; i < 210; i++)
+        (void)use_once(u);
+    expect_ok(tide_site_reset(u->site));
+}
+
+/* Who exits would not know that it is in a driver. */
+static void a_listener_on_the_keeper_has_no_kernels_built(void **state)
+{
+    (void)state;
+    play("a listener steps on the keeper");
+    expect_ok(tide_keeper_stop());
+    tide_event_set_handler(step_in_listener, NULL);
+    use u = {.site = tide_site_register("errands: told"), .pool = learning_pool, .count = 1};
+    assert_non_null(u.site);
+    set("keeper_period", 1);
+    expect_ok(tide_keeper_start());
+    while (__atomic_load_n(&builds, __ATOMIC_SEQ_CST) == 0) {
+        learn_once_more(&u);
+        usleep(1000);
+    }
+    expect_ok(tide_keeper_stop());
+    tide_event_set_handler(NULL, NULL);
+    assert_true(listener_is_over);
+    assert_int_equal(builds_in_listener, 0); /* but after the round */
+    play(NULL);
+}
+
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +550,8 @@ int main(int count, char **arguments)
         LEARNING_TEST(a_hook_on_the_keeper_does_not_stop_it),
         LEARNING_TEST(a_constructor_may_exit_while_the_keeper_builds_kernels),
         LEARNING_TEST(a_program_that_exits_waits_for_a_build_that_ends),
+        LEARNING_TEST(
+            a_listener_on_the_keeper_has_no_kernels_built), /* the last: they have failed */
     };
     if (count < 2)
         return 2;

@@ -245,6 +245,7 @@ tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
         tide_os_free(device);
         return status;
     }
+    tide_opencl_watch_exit();
     tide_lock_create(&device->lock, TIDE_FORK_MEMORY);
     base->methods = &methods;
     base->own = device;

@@ -73,7 +73,7 @@ tide_status tide_opencl_load(const char *call)
 
 /* ---- when the driver may no longer be called ---------------------------------------------- */
 
-static uint32_t opencl_forks; /* between the process that asked first and this one; atomic */
+static uint32_t opencl_forks; /* of this process and those that it comes from; atomic */
 static bool opencl_exiting;   /* atomic */
 
 static void opencl_count_fork(void)
@@ -97,10 +97,14 @@ static void opencl_watch_exit(void)
     (void)atexit(opencl_begin_exit);
 }
 
-uint32_t tide_opencl_forks(void)
+void tide_opencl_watch_exit(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, opencl_watch_exit);
+}
+
+uint32_t tide_opencl_forks(void)
+{
     return __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED);
 }
 

@@ -86,8 +86,12 @@ static inline tide_cl_queue tide_opencl_queue(const tide_opencl_device *device, 
  * stayed in the parent, and the first call that waits for them would wait for ever. */
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call);
 
-/* How many forks lie between the process that asked first and this one. */
+/* How many forks lie between the process that attached the library and this one. */
 uint32_t tide_opencl_forks(void);
+
+/* Notices when exit begins. Called once a device is open, so after the driver has registered its
+ * own handlers: it is noticed before those run. */
+void tide_opencl_watch_exit(void);
 
 /* May the driver still be called, to give things back? Not in a child; not once exit has begun. */
 bool tide_opencl_alive(const tide_opencl_device *device);
