@@ -56,7 +56,9 @@ TIDE_API tide_status tide_keeper_start(void);
  * that is under way goes on in the stager, and a later step takes the answer. TIDE_ERROR_STATE from
  * an event handler, from a hook of buffers that the keeper calls, and from the `visit` of
  * tide_site_each. Not from the constructor or destructor of a library, nor under a lock that an
- * event handler or a hook of buffers wants: the keeper may be waiting for either. Any thread. */
+ * event handler or a hook of buffers wants: the keeper may be waiting for either. Nor in the child
+ * of a fork during which another thread was loading or unloading a library: glibc does not unlock
+ * its list of modules there, and a keeper that loads code waits for it for ever. Any thread. */
 TIDE_API tide_status tide_keeper_stop(void);
 
 /* Does the keeper's thread exist? Any thread. */
