@@ -37,10 +37,17 @@ UNOBSERVED int __wrap_dl_iterate_phdr(int (*visit)(struct dl_phdr_info *, size_t
     return __real_dl_iterate_phdr(visit, user);
 }
 
+static int find_first(struct dl_phdr_info *info, size_t size, void *found)
+{
+    (void)info, (void)size;
+    *(bool *)found = true;
+    return 1;
+}
+
 static bool find_module(void)
 {
-    uintptr_t first, last;
-    return tide_linker_module_of(&begun, &first, &last);
+    bool found = false;
+    return tide_linker_each_module(find_first, &found) == 1 && found;
 }
 
 static void *visit_there(void *user)
@@ -132,6 +139,55 @@ static void a_visitor_may_use_the_library_while_a_fork_waits(void **unused)
     alarm(0);
 }
 
+/* ---- a child that finds the list locked ---------------------------------------------------- */
+
+/* With a site: so this program tells the library as it ends. */
+static void use_scope(void)
+{
+    TIDE_SCOPE(tide_pool_local());
+    assert_non_null(tide_acquire(tide_pool_local(), double, 8));
+}
+
+static void *fork_and_exit(void *user)
+{
+    pid_t child = fork_child(SECONDS);
+    if (child == 0)
+        exit(0);
+    return wait_for_child(child) == 0 ? user : NULL;
+}
+
+/* As if it loaded a module. */
+static int hold_list_in_fork(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)info, (void)size, (void)user;
+    assert_int_equal(pthread_create(&forking, NULL, fork_and_exit, &forks), 0);
+    expect_joined(forking);
+    return 1;
+}
+
+/* glibc does not unlock it there. */
+static void a_child_ends_though_the_list_is_locked(void **unused)
+{
+    (void)unused;
+    alarm(2 * SECONDS);
+    use_scope();
+    assert_int_equal(__real_dl_iterate_phdr(hold_list_in_fork, NULL), 1);
+    alarm(0);
+}
+
+static void the_module_of_an_address_is_found(void **unused)
+{
+    (void)unused;
+    uintptr_t first, last, own = (uintptr_t)&begun;
+    assert_true(tide_linker_module_of(&begun, &first, &last));
+    assert_true(first <= own && own < last);
+    assert_true(first <= (uintptr_t)use_scope && (uintptr_t)use_scope < last);
+    assert_true(
+        tide_linker_module_of((const void *)(uintptr_t)_cmocka_run_group_tests, &first, &last));
+    assert_false(first <= own && own < last);
+    assert_false(tide_linker_module_of(&own, &first, &last)); /* the stack is no module's */
+}
+
 /* ---- storm --------------------------------------------------------------------------------- */
 
 static bool over; /* atomic */
@@ -166,6 +222,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_visitor_may_visit_while_another_thread_waits_to),
         cmocka_unit_test(a_visitor_may_use_the_library_while_a_fork_waits),
+        cmocka_unit_test(a_child_ends_though_the_list_is_locked),
+        cmocka_unit_test(the_module_of_an_address_is_found),
         cmocka_unit_test(a_child_always_finds_the_list_free),
     };
     assert_non_null(tide_pool_local()); /* the library is attached */

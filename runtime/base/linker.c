@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "runtime/base/linker.h"
 
+#include <dlfcn.h>
 #include <link.h>
 
 #include "runtime/base/assert.h"
@@ -92,6 +93,19 @@ int tide_linker_each_module(int (*visit)(struct dl_phdr_info *info, size_t size,
 
 /* ---- which module an address is in ---- */
 
+#if defined DLFO_STRUCT_HAS_EH_DBASE /* glibc 2.35 */
+bool tide_linker_module_of(const void *address, uintptr_t *first, uintptr_t *last)
+{
+    struct dl_find_object found;
+    if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
+        return false;
+    *first = (uintptr_t)found.dlfo_map_start;
+    *last = (uintptr_t)found.dlfo_map_end;
+    tide_assert(*first <= (uintptr_t)address && (uintptr_t)address < *last);
+    return true;
+}
+#else
+
 typedef struct module_query {
     uintptr_t address, first, last;
 } module_query;
@@ -131,3 +145,4 @@ bool tide_linker_module_of(const void *address, uintptr_t *first, uintptr_t *las
     *last = query.last;
     return true;
 }
+#endif

@@ -35,7 +35,9 @@ void tide_linker_prepare(void);
 int tide_linker_each_module(int (*visit)(struct dl_phdr_info *info, size_t size, void *user),
                             void *user);
 
-/* The address range of the loaded module that contains `address`. False: there is none. */
+/* The address range of the loaded module that contains `address`. False: there is none. With glibc
+ * 2.35 and later it takes no lock. So a process can end, and unload modules, that was forked while
+ * another thread of the program loaded or unloaded one: glibc leaves its list locked there. */
 bool tide_linker_module_of(const void *address, uintptr_t *first, uintptr_t *last);
 
 #endif
