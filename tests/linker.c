@@ -15,8 +15,8 @@
 
 #include <tidepool/tidepool.h>
 
+#include "forms.h"
 #include "runtime/base/os.h"
-#include "support.h"
 #include "unobserved.h"
 
 enum { SECONDS = 120 }; /* until what hangs is ended */
@@ -169,6 +169,8 @@ static int hold_list_in_fork(struct dl_phdr_info *info, size_t size, void *user)
 static void a_child_ends_though_the_list_is_locked(void **unused)
 {
     (void)unused;
+    if (under_sanitizer()) /* its search for leaks at the end visits the list */
+        skip();
     alarm(2 * SECONDS);
     use_scope();
     assert_int_equal(__real_dl_iterate_phdr(hold_list_in_fork, NULL), 1);

@@ -189,9 +189,11 @@ static void fork_child(uint64_t seed)
     if (SOAK_UNDER_TSAN) /* its allocator's locks are as the other threads left them */
         _exit(0);
     alarm(HUNG_SECONDS);
-    /* Not by _exit, between the keeper's folder and its stager. Nor is the keeper stopped first: if
-     * another thread was loading a plugin, glibc's list of modules stays locked here. */
-    exit(scopes(&child) ? 0 : 1);
+    /* Without a keeper, which might be between its folder and its stager. It can neither be stopped
+     * nor be waited for by exit: if another thread was loading a plugin, glibc leaves its list of
+     * modules locked here, or its list of what is done at exit. */
+    bool good = tide_tune_set("keeper", 0) == TIDE_OK && scopes(&child);
+    _exit(good ? 0 : 1);
 }
 
 static bool forks(worker *self)
