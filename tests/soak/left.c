@@ -11,17 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-size_t left_memory_kib(void)
-{
-    size_t pages = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file == NULL || fscanf(file, "%zu %zu", &pages, &resident) != 2)
-        resident = 0;
-    if (file != NULL)
-        fclose(file);
-    return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
-}
-
 unsigned left_descriptors(void)
 {
     unsigned count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a soak leaves: memory, descriptors, processes, files. To see what is left after its end, it
+/* What a soak leaves: descriptors, processes, files. To see what is left after its end, it
  * runs as the child of a process that gets all its orphans, with a folder for all its files. */
 #ifndef TIDEPOOL_TESTS_SOAK_LEFT_H
 #define TIDEPOOL_TESTS_SOAK_LEFT_H
@@ -7,8 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-
-size_t left_memory_kib(void); /* 0: it could not be read */
 
 unsigned left_descriptors(void); /* open ones from 3 on */
 
