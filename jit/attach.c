@@ -62,7 +62,6 @@ void tide_attach_all(void)
     tide_outside_take_again = tide_round_take_again;
     tide_window_filled = tide_adapt_filled;
     tide_hooks_policy.passed = attach_passed;
-    tide_hooks_policy.leave_drivers = tide_round_end_kernels;
     tide_hooks_policy.missed = tide_adapt_missed;
     tide_modules_wanted = tide_keeper_wanted;
     tide_tune_read_environment();

@@ -12,12 +12,12 @@
  *
  * When the process ends the keeper ends with it. `exit` waits for it, but not for ever while it is
  * in code that is not the library's: two seconds at most in an event handler, in a hook of buffers
- * or in a destructor of what these have left on its thread, a minute in a driver that builds
- * kernels. So `exit` may be called under any lock of the program, and from the constructor of a
- * library. A driver may already be ending by itself, and crash, while the keeper is in it. That
- * cannot happen if all devices were closed before, nor (with glibc) if `exit` is called on the
- * process's first thread and that thread has opened a device. Where the first thread has ended
- * otherwise (pthread_exit), the keeper has no kernels built any more; tide_step has.
+ * or in a destructor of what these have left on its thread. It waits a minute at most for a driver
+ * that builds kernels, on the keeper or in another thread's tide_step. So `exit` may be called under
+ * any lock of the program, and from the constructor of a library. A driver may already be ending by
+ * itself, and crash, while a thread has kernels built. That cannot happen if all devices were closed
+ * before, nor (with glibc) if `exit` is called on the process's first thread and that thread has
+ * opened a device.
  *
  * The keeper starts when some site has been used often enough. Its thread is made inside that use,
  * which takes some 40 microseconds more; where no use may be late, set `keeper` to 2, and the first

@@ -26,9 +26,11 @@
 #include "runtime/base/fork.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
+#include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
+#include "runtime/device/first_thread.h"
 
 enum { TRIES = 3, CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
@@ -73,6 +75,12 @@ static pthread_cond_t modules_not_busy;
 static unit *modules_units; /* atomic; never freed, as devices are not */
 static uint64_t modules_orders;
 
+/* Written under the lock. */
+static enum { BUILDING, FIRST_THREAD_ENDED, PROCESS_ENDS } modules_end; /* atomic */
+static unsigned modules_builders;          /* calls of tide_modules_build that are at work    */
+static bool modules_given_up;              /* at an end they were not waited for any longer   */
+static _Thread_local unsigned modules_own; /* of these calls, those of this thread */
+
 static state modules_state_of(const unit *u)
 {
     return __atomic_load_n(&u->state, __ATOMIC_ACQUIRE);
@@ -106,6 +114,9 @@ static void modules_after_fork(void)
 static void modules_in_child(void)
 {
     tide_lock_make_condition(&modules_not_busy);
+    __atomic_store_n(&modules_end, BUILDING, __ATOMIC_RELAXED);
+    modules_builders = modules_own;
+    modules_given_up = false;
     for (unit *u = modules_units; u != NULL; u = u->next) {
         if (u->state == ORDERED)
             modules_move(u, WANTED);
@@ -340,7 +351,8 @@ bool tide_modules_ordered(void)
 
 bool tide_modules_pending(void)
 {
-    return modules_any_in(WANTED, BUSY);
+    return __atomic_load_n(&modules_end, __ATOMIC_RELAXED) == BUILDING &&
+           modules_any_in(WANTED, BUSY);
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
@@ -463,13 +475,75 @@ static void modules_end_device(unit *u)
     tide_device_end(device);
 }
 
+/* ---- drivers, and the end of the process ---------------------------------------------------- */
+
+/* The first thread did not call exit if it is gone, and the process is not. */
+static bool modules_first_thread_did_not_exit(void)
+{
+    return __atomic_load_n(&modules_end, __ATOMIC_RELAXED) == FIRST_THREAD_ENDED &&
+           tide_first_thread_is_gone();
+}
+
+/* False: the process ends, and this thread shall not go where it would have to be waited for. */
+static bool modules_begin_building(void)
+{
+    bool goes_on = modules_first_thread_did_not_exit();
+    modules_take_lock();
+    if (goes_on && modules_end == FIRST_THREAD_ENDED)
+        __atomic_store_n(&modules_end, BUILDING, __ATOMIC_RELAXED);
+    bool begun = modules_end == BUILDING;
+    modules_builders += begun;
+    modules_own += begun;
+    tide_lock_let_go(&modules_lock);
+    return begun;
+}
+
+static void modules_end_building(void)
+{
+    modules_take_lock();
+    tide_assert(modules_own > 0 && modules_builders >= modules_own);
+    modules_builders--;
+    modules_own--;
+    pthread_cond_broadcast(&modules_not_busy);
+    tide_lock_let_go(&modules_lock);
+}
+
 void tide_modules_build(void)
 {
+    if (!modules_any_in(WANTED, BUSY) || !modules_begin_building())
+        return;
     for (unit *u = modules_first(); u != NULL; u = u->next) {
         modules_build_unit(u);
         if (modules_state_of(u) == LEAVING && modules_claim(u, LEAVING))
             modules_end_device(u);
     }
+    modules_end_building();
+}
+
+/* A visitor of sites that called exit never returns to the registry, for which a driver may be
+ * waiting that loads code with sites. */
+static void modules_end_by(int what)
+{
+    while (tide_registry_held())
+        tide_registry_unlock();
+    modules_take_lock();
+    if (what >
+        (int)modules_end) /* exit on another thread may have come before the first one's end */
+        __atomic_store_n(&modules_end, what, __ATOMIC_RELAXED);
+    struct timespec until = tide_lock_time_in(tide_modules_patience_ms);
+    while (modules_builders != modules_own && !modules_given_up)
+        modules_given_up = !tide_lock_wait_until(&modules_lock, &modules_not_busy, &until);
+    tide_lock_let_go(&modules_lock);
+}
+
+static void modules_end_of_first_thread(void)
+{
+    modules_end_by(FIRST_THREAD_ENDED);
+}
+
+void tide_modules_end(void)
+{
+    modules_end_by(PROCESS_ENDS);
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */
@@ -569,6 +643,7 @@ void tide_modules_attach(void)
 {
     tide_hooks_policy.help = modules_help;
     tide_hooks_policy.close = modules_close_device;
+    tide_hooks_policy.leave_drivers = modules_end_of_first_thread;
 }
 
 bool tide_modules_ready(const tide_device *device)

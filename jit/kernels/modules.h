@@ -26,6 +26,12 @@ bool tide_modules_ordered(void);
 void tide_modules_build(void);
 bool tide_modules_pending(void);
 
+/* The process ends: from now on nothing is built, on no thread, because drivers destroy their own
+ * objects. Waits for the drivers that other threads are in, as long as a close of a device does;
+ * when called again, not for those that it has waited for in vain. The end of the first thread
+ * (tide_hooks.leave_drivers) does the same, but where that was no exit building goes on. */
+void tide_modules_end(void);
+
 /* That a close of the device, and an exit of the process, wait for a driver that builds: long,
  * since one that is torn down meanwhile may crash, and not for ever, since it may be waiting for
  * what the closing thread has. Tests shorten it. */

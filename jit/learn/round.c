@@ -49,12 +49,10 @@ static bool round_taken;     /* at exit, from the thread that was outside       
 static bool
     round_closed; /* the process ends: no round begins any more; atomic for who reads it without */
 
-/* What the keeper does after its rounds, without the lock. */
-typedef enum round_errand { ROUND_AT_HOME, ROUND_OLD_BUFFERS, ROUND_KERNELS } round_errand;
-
-static round_errand round_errand_now; /* guarded by the lock; only the keeper sets it */
-static bool round_errand_left;        /* at exit it was not waited for any longer     */
-static bool round_no_kernels;         /* the keeper has none built any more; atomic for itself */
+/* The keeper, without the lock, gives back old buffers, for which hooks of the program are called.
+ * Guarded by the lock; only the keeper sets it. */
+static bool round_in_hooks;
+static bool round_hooks_left; /* at exit they were not waited for any longer */
 
 /* The calling thread's. */
 static _Thread_local struct {
@@ -113,8 +111,7 @@ static void round_in_child(void)
         round_busy = round_own.deep > 0;
         round_in_linker = round_taken = false;
     }
-    round_own.keeper = round_errand_left = round_no_kernels = false;
-    round_errand_now = ROUND_AT_HOME;
+    round_own.keeper = round_in_hooks = round_hooks_left = false;
     __atomic_store_n(&round_closed, false, __ATOMIC_RELAXED);
     tide_lock_make_condition(&round_over);
     tide_compile_request_forget(anothers);
@@ -275,42 +272,18 @@ static void round_wait_to_close(void)
     }
 }
 
-/* Locked. Waits until the keeper is elsewhere; not any more at all if it has not come for as long as
- * who exits waits for such an errand. One inside of another has a time of its own: so has what it
- * comes back to, but nothing new begins. */
-static void round_wait_for_change(void)
+/* Locked. The keeper may never come back from a hook: it may be waiting there for what this thread
+ * has, a lock of the program. So it is waited for once, and not for ever. False: it is still there,
+ * and ends with the process. What it has in hand it finishes, if it can, since others may wait for
+ * that, and does nothing more. */
+static bool round_wait_for_hooks(void)
 {
-    round_errand at = round_errand_now;
-    struct timespec until =
-        tide_lock_time_in(at == ROUND_KERNELS ? tide_modules_patience_ms : LISTENER_MS);
-    while (round_errand_now == at && !round_errand_left)
-        round_errand_left =
-            !tide_lock_wait_until(&round_lock, &round_over, &until) && round_errand_now == at;
-}
-
-/* Locked. The keeper may never come back: it may be waiting for what this thread has, a lock of the
- * program in a hook, that of the linker in a driver. So it is waited for once, and not for ever.
- * False: it is still there, and ends with the process. What it has in hand it finishes, if it can,
- * since others may wait for that, and does nothing more. */
-static bool round_wait_for_errand(void)
-{
+    struct timespec until = tide_lock_time_in(LISTENER_MS);
     tide_assert(round_closed && round_own.inside == 1);
-    while (round_errand_now != ROUND_AT_HOME && !round_errand_left)
-        round_wait_for_change();
-    return round_errand_now == ROUND_AT_HOME;
-}
-
-void tide_round_end_kernels(void)
-{
-    while (tide_registry_held()) /* by a visitor of sites that called exit */
-        tide_registry_unlock();
-    tide_round_prepare();
-    round_take_lock();
-    tide_assert(!round_own.keeper);
-    __atomic_store_n(&round_no_kernels, true, __ATOMIC_RELAXED);
-    if (round_errand_now == ROUND_KERNELS)
-        round_wait_for_change();
-    round_let_go_of_lock();
+    while (round_in_hooks && !round_hooks_left)
+        round_hooks_left =
+            !tide_lock_wait_until(&round_lock, &round_over, &until) && round_in_hooks;
+    return !round_in_hooks;
 }
 
 /* Is it another thread's still, that one is outside, since this one has the lock: it is taken over.
@@ -318,6 +291,7 @@ void tide_round_end_kernels(void)
 bool tide_round_close(void)
 {
     tide_round_prepare();
+    tide_modules_end();
     round_take_lock();
     __atomic_store_n(&round_closed, true, __ATOMIC_RELAXED);
     pthread_cond_broadcast(&round_over);
@@ -327,7 +301,7 @@ bool tide_round_close(void)
         round_own.deep++;
         return false;
     }
-    bool over = round_own.deep == 0 && !round_own.keeper && round_wait_for_errand();
+    bool over = round_own.deep == 0 && !round_own.keeper && round_wait_for_hooks();
     round_let_go_of_lock();
     return over;
 }
@@ -473,50 +447,40 @@ static bool round_do(int wait_ms, uint64_t rounds)
 }
 
 /* False: the process ends, and the keeper shall not go where it would have to be waited for.
- * `before` is what it is at already, if a hook steps. */
-static bool round_errand_begin(round_errand what, round_errand *before)
+ * `before`: it is in a hook already, which steps. */
+static bool round_begin_hooks(bool *before)
 {
     round_take_lock();
-    tide_assert(round_own.keeper && what != ROUND_AT_HOME);
-    bool begun = !round_closed && !(round_no_kernels && what == ROUND_KERNELS);
-    *before = round_errand_now;
-    if (begun) {
-        round_errand_now = what;
-        round_errand_left = false; /* if the first thread has not waited for an earlier one */
-        pthread_cond_broadcast(&round_over);
-    }
+    tide_assert(round_own.keeper);
+    bool begun = !round_closed;
+    *before = round_in_hooks;
+    round_in_hooks |= begun;
     round_let_go_of_lock();
     return begun;
 }
 
 /* Not by the child of a fork that somebody did meanwhile on this thread: there it was over. */
-static void round_errand_end(round_errand before)
+static void round_end_hooks(bool before)
 {
     if (!round_own.keeper)
         return;
     round_take_lock();
-    tide_assert(round_errand_now != ROUND_AT_HOME);
-    round_errand_now = before;
+    tide_assert(round_in_hooks);
+    round_in_hooks = before;
     pthread_cond_broadcast(&round_over);
     round_let_go_of_lock();
 }
 
-/* Exit waits for the keeper, so it knows of its errands. Old buffers that it gives back inside of a
- * round, because a listener steps, are the listener's. */
-static void round_do_errand(round_errand what, uint64_t rounds)
+/* Exit waits for the keeper, so it is told. What the keeper gives back inside of a round, because a
+ * listener steps, is the listener's. */
+static void round_give_back_old_buffers(uint64_t rounds)
 {
-    round_errand before = ROUND_AT_HOME;
-    bool told = round_own.keeper && round_own.deep == 0;
-    if (what == ROUND_KERNELS && round_own.keeper && !told)
-        return; /* in a listener: after its round it has them built */
-    if (told && !round_errand_begin(what, &before))
+    bool before = false, told = round_own.keeper && round_own.deep == 0;
+    if (told && !round_begin_hooks(&before))
         return;
-    if (what == ROUND_OLD_BUFFERS)
-        tide_buffers_tick(rounds);
-    else
-        tide_modules_build(); /* drivers may take long */
+    tide_buffers_tick(rounds);
     if (told)
-        round_errand_end(before);
+        round_end_hooks(before);
 }
 
 static bool round_run_until(int wait_ms, const struct timespec *until, uint64_t rounds)
@@ -529,10 +493,9 @@ static bool round_run_until(int wait_ms, const struct timespec *until, uint64_t 
     bool pending = round_do(wait_ms, rounds);
     round_own.listening = listening;
     tide_round_unlock();
-    round_do_errand(ROUND_OLD_BUFFERS, rounds);
-    round_do_errand(ROUND_KERNELS, rounds);
-    return pending || (tide_modules_pending() &&
-                       !(round_own.keeper && __atomic_load_n(&round_no_kernels, __ATOMIC_RELAXED)));
+    round_give_back_old_buffers(rounds);
+    tide_modules_build(); /* drivers may take long */
+    return pending || tide_modules_pending();
 }
 
 bool tide_round_run(int wait_ms)

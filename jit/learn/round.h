@@ -15,8 +15,8 @@
  *
  * A listener may do a round of its own, inside that of its thread.
  *
- * After its round a thread runs *errands*, without the round: it gives back old buffers, for which
- * hooks of the program are called, and has drivers build kernels. */
+ * After its round a thread, without the round, gives back old buffers, for which hooks of the
+ * program are called, and has drivers build kernels. */
 #ifndef TIDEPOOL_JIT_LEARN_ROUND_H
 #define TIDEPOOL_JIT_LEARN_ROUND_H
 
@@ -62,21 +62,18 @@ bool tide_round_held(void);
 void tide_round_become_keeper(void);
 bool tide_round_is_keeper(void);
 
-/* From now on no round begins, since the process ends; waits for that of another thread, and for
- * the keeper's errand. True: neither is under way, and the keeper may be waited for. False:
+/* From now on no round begins and no driver builds kernels, since the process ends; waits for the
+ * drivers that do, for the round of another thread, and for the keeper if it is giving back old
+ * buffers. True: nothing of this is under way, and the keeper may be waited for. False:
  *  - this thread has the round, in a listener or in the linker, or is the keeper;
  *  - another one has the round and is in the linker, which this one may have entered before it
  *    called exit, or in a listener that has not returned for two seconds. Then the round and its
  *    lock stay with this one, so that the other does nothing more;
- *  - the keeper has not come back from old buffers for two seconds, or from a driver for a minute.
- *    It may be in code that waits for this thread, as above. It ends this errand, if it can, and
- *    does nothing more: until then somebody may wait for it, to destroy the buffers.
- * Again: does the same, but the keeper is waited for once. */
+ *  - the keeper has not come back from old buffers for two seconds. It may be in a hook that waits
+ *    for this thread, as above. It finishes what it has in hand, if it can, and does nothing more:
+ *    until then somebody may wait for it, to destroy the buffers.
+ * Again: does the same, but each is waited for once. */
 bool tide_round_close(void);
-
-/* The first thread ends, most likely since it called exit: from now on the keeper has no kernels
- * built. Waits a minute at most for the driver that it is in. */
-void tide_round_end_kernels(void);
 
 /* For runtime/base/lock.h: around code that is not ours. */
 unsigned tide_round_let_go(void);

@@ -9,8 +9,13 @@
 #ifndef TIDEPOOL_RUNTIME_DEVICE_FIRST_THREAD_H
 #define TIDEPOOL_RUNTIME_DEVICE_FIRST_THREAD_H
 
+#include <stdbool.h>
+
 /* If the calling thread is the first, policy is told when it ends (tide_hooks.leave_drivers).
  * Without glibc nothing is done. */
 void tide_first_thread_watch(void);
+
+/* Has it ended, and the process has not? False too where the system does not tell. Any thread. */
+bool tide_first_thread_is_gone(void);
 
 #endif
