@@ -8,7 +8,6 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/linker.h"
@@ -34,28 +33,11 @@ static copy_state copy_now = COPY_STAYS;
 static copy_state copy_now = COPY_UNDECIDED;
 #endif
 
-static bool copy_contains(const ElfW(Phdr) * headers, size_t count, uintptr_t bias)
-{
-    uintptr_t own = (uintptr_t)&tide_copy_own;
-    for (size_t i = 0; i < count; i++)
-        if (headers[i].p_type == PT_LOAD && own >= bias + headers[i].p_vaddr &&
-            own - (bias + headers[i].p_vaddr) < headers[i].p_memsz)
-            return true;
-    return false;
-}
-
-/* Is this copy part of the program? The kernel told where that lies, so no linker is asked. */
+/* Is this copy part of the program? No linker is asked. */
 static bool copy_is_in_program(void)
 {
-    const ElfW(Phdr) *headers = (const void *)(uintptr_t)getauxval(AT_PHDR);
-    size_t count = getauxval(AT_PHNUM);
-    uintptr_t bias = 0; /* a program at fixed addresses need not have the header looked for */
-    if (headers == NULL)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        if (headers[i].p_type == PT_PHDR)
-            bias = (uintptr_t)headers - headers[i].p_vaddr;
-    return copy_contains(headers, count, bias);
+    tide_linker_range program;
+    return tide_linker_in_program(&tide_copy_own, &program);
 }
 
 /* The module is found by its name in the linker's list: its file is not opened again. NULL, or why

@@ -5,11 +5,15 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
+#include "runtime/base/test_hooks.h"
+
+bool tide_linker_without_finder;
 
 /* Atomic and sequentially consistent: either who begins a visit sees the fork, or who forks sees
  * the visit. */
@@ -93,56 +97,129 @@ int tide_linker_each_module(int (*visit)(struct dl_phdr_info *info, size_t size,
 
 /* ---- which module an address is in ---- */
 
+/* From the first byte of the module's segments to the end of the last. False: the address is in
+ * none of them. */
+static bool linker_range_of(const ElfW(Phdr) * headers, size_t count, uintptr_t bias,
+                            uintptr_t address, tide_linker_range *out)
+{
+    tide_linker_range range = {UINTPTR_MAX, 0};
+    bool inside = false;
+    for (size_t i = 0; i < count; i++) {
+        if (headers[i].p_type != PT_LOAD)
+            continue;
+        uintptr_t start = bias + headers[i].p_vaddr, end = start + headers[i].p_memsz;
+        inside |= address >= start && address < end;
+        range.first = start < range.first ? start : range.first;
+        range.last = end > range.last ? end : range.last;
+    }
+    if (inside)
+        *out = range;
+    return inside;
+}
+
+/* How far from its own addresses the program lies. A static one need not have a header that tells
+ * where the headers are; they follow the head of the file then, with which the first segment
+ * begins. */
+static uintptr_t linker_program_bias(const ElfW(Phdr) * headers, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (headers[i].p_type == PT_PHDR)
+            return (uintptr_t)headers - headers[i].p_vaddr;
+    for (size_t i = 0; i < count; i++)
+        if (headers[i].p_type == PT_LOAD && headers[i].p_offset == 0)
+            return (uintptr_t)headers - sizeof(ElfW(Ehdr)) - headers[i].p_vaddr;
+    return 0;
+}
+
+bool tide_linker_in_program(const void *address, tide_linker_range *out)
+{
+    const ElfW(Phdr) *headers = (const void *)(uintptr_t)getauxval(AT_PHDR);
+    size_t count = getauxval(AT_PHNUM);
+    return headers != NULL && linker_range_of(headers, count, linker_program_bias(headers, count),
+                                              (uintptr_t)address, out);
+}
+
 #if defined DLFO_STRUCT_HAS_EH_DBASE /* glibc 2.35 */
-bool tide_linker_module_of(const void *address, uintptr_t *first, uintptr_t *last)
+typedef int linker_finder(void *address, struct dl_find_object *found);
+
+static linker_finder *linker_find; /* atomic; NULL: not looked for yet, or the C library is older */
+
+/* By name: a library that names it is refused by an older C library. */
+static void linker_look_for_finder(void)
+{
+    linker_finder *found = NULL;
+    *(void **)&found = dlsym(RTLD_DEFAULT, "_dl_find_object");
+    __atomic_store_n(&linker_find, found, __ATOMIC_RELAXED);
+}
+
+static bool linker_has_finder(void)
+{
+    return !tide_linker_without_finder && __atomic_load_n(&linker_find, __ATOMIC_RELAXED) != NULL;
+}
+
+static bool linker_ask_finder(const void *address, tide_linker_range *out)
 {
     struct dl_find_object found;
-    if (_dl_find_object((void *)(uintptr_t)address, &found) != 0)
+    linker_finder *find = __atomic_load_n(&linker_find, __ATOMIC_RELAXED);
+    if (find((void *)(uintptr_t)address, &found) != 0)
         return false;
-    *first = (uintptr_t)found.dlfo_map_start;
-    *last = (uintptr_t)found.dlfo_map_end;
-    tide_assert(*first <= (uintptr_t)address && (uintptr_t)address < *last);
+    *out = (tide_linker_range){(uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end};
     return true;
 }
 #else
+static void linker_look_for_finder(void)
+{
+}
+
+static bool linker_has_finder(void)
+{
+    return false;
+}
+
+static bool linker_ask_finder(const void *address, tide_linker_range *out)
+{
+    (void)address, (void)out;
+    return false;
+}
+#endif
 
 typedef struct module_query {
-    uintptr_t address, first, last;
+    uintptr_t address;
+    tide_linker_range range;
 } module_query;
 
-/* From the first byte of the module's segments to the end of the last; 1, which ends the search, if
- * the address lies there. */
+/* 1, which ends the visit, if the address lies there. */
 static int linker_visit_module(struct dl_phdr_info *info, size_t size, void *user)
 {
     (void)size;
     module_query *query = user;
-    uintptr_t first = UINTPTR_MAX, last = 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
-        if (header->p_type != PT_LOAD)
-            continue;
-        uintptr_t start = info->dlpi_addr + header->p_vaddr;
-        if (start < first)
-            first = start;
-        if (start + header->p_memsz > last)
-            last = start + header->p_memsz;
-    }
-    if (query->address < first || query->address >= last)
-        return 0;
-    query->first = first;
-    query->last = last;
-    return 1;
+    return linker_range_of(info->dlpi_phdr, info->dlpi_phnum, info->dlpi_addr, query->address,
+                           &query->range);
 }
 
-bool tide_linker_module_of(const void *address, uintptr_t *first, uintptr_t *last)
+static bool linker_visit_for(const void *address, tide_linker_range *out)
 {
     module_query query = {.address = (uintptr_t)address};
     int found = tide_linker_each_module(linker_visit_module, &query);
-    if (found == 0)
-        return false;
-    tide_assert(query.first <= query.address && query.address < query.last);
-    *first = query.first;
-    *last = query.last;
-    return true;
+    if (found != 0)
+        *out = query.range;
+    return found != 0;
 }
-#endif
+
+bool tide_linker_module_of(const void *address, tide_linker_range *out)
+{
+    tide_assert(!tide_lock_held_any()); /* also where no visit is needed */
+    bool found =
+        tide_linker_in_program(address, out) ||
+        (linker_has_finder() ? linker_ask_finder(address, out) : linker_visit_for(address, out));
+    tide_assert(!found || (out->first <= (uintptr_t)address && (uintptr_t)address < out->last));
+    return found;
+}
+
+void tide_linker_attach(void)
+{
+    tide_linker_prepare();
+    tide_outside outside = tide_outside_enter();
+    linker_look_for_finder();
+    tide_outside_leave(outside);
+}

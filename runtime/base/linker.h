@@ -27,17 +27,29 @@
 
 struct dl_phdr_info;
 
-/* Registers what is done around fork. While the library is attached; else with the first visit. */
+/* Registers what is done around fork. Else done with the first visit. */
 void tide_linker_prepare(void);
+
+/* The same, and finds out what the C library has. While the library is attached. */
+void tide_linker_attach(void);
 
 /* As dl_iterate_phdr, with no lock held. `visit` takes none, and may visit the list itself, by
  * dl_iterate_phdr. */
 int tide_linker_each_module(int (*visit)(struct dl_phdr_info *info, size_t size, void *user),
                             void *user);
 
-/* The address range of the loaded module that contains `address`. False: there is none. With glibc
- * 2.35 and later it takes no lock. So a process can end, and unload modules, that was forked while
- * another thread of the program loaded or unloaded one: glibc leaves its list locked there. */
-bool tide_linker_module_of(const void *address, uintptr_t *first, uintptr_t *last);
+typedef struct tide_linker_range {
+    uintptr_t first, last; /* `last` is the address after the end */
+} tide_linker_range;
+
+/* The addresses of the loaded module that contains `address`. False: there is none. No lock may be
+ * held. In the program itself, and with glibc 2.35 and later, none of the linker's is taken. So a
+ * process can end that was forked while another thread of the program loaded or unloaded a module:
+ * glibc leaves its list locked there. */
+bool tide_linker_module_of(const void *address, tide_linker_range *out);
+
+/* The same for the program's own module, of which the kernel has told: static ones, too. Any
+ * thread, with any lock held. */
+bool tide_linker_in_program(const void *address, tide_linker_range *out);
 
 #endif

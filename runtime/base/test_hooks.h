@@ -18,4 +18,8 @@ extern bool tide_os_strict_always;
 /* When true, this copy of the library cannot be kept loaded (runtime/base/copy.h). */
 extern bool tide_copy_refuse_stay;
 
+/* When true, the C library counts as one that cannot tell without a lock which module an address is
+ * in (runtime/base/linker.h). */
+extern bool tide_linker_without_finder;
+
 #endif

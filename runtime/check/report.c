@@ -67,8 +67,8 @@ static bool report_may_ask_linker(void)
 /* The strings of a place lie in the module it was compiled into, which may have been unloaded. */
 static bool report_is_loaded(const char *text)
 {
-    uintptr_t first, last;
-    return report_may_ask_linker() && tide_linker_module_of(text, &first, &last);
+    tide_linker_range module;
+    return report_may_ask_linker() && tide_linker_module_of(text, &module);
 }
 
 bool tide_place_is_loaded(const tide_place *place)

@@ -192,16 +192,16 @@ void tide_module_enter(tide_site *const *first, tide_site *const *last, const vo
 /* Sites that C++ keeps out of the module's list are found by their address. */
 void tide_module_leave(const void *anchor)
 {
-    uintptr_t first, last;
-    if (!tide_linker_module_of(anchor, &first, &last))
+    tide_linker_range module;
+    if (!tide_linker_module_of(anchor, &module))
         return;
     void (*part_with)(tide_site * site) = tide_exit_begun() ? site_leave_behind : site_delist;
-    tide_assert(first < last);
+    tide_assert(module.first < module.last);
     tide_registry_lock();
     size_t kept = 0;
     for (size_t i = 0; i < site_list.count; i++) {
         uintptr_t address = (uintptr_t)site_list.sites[i];
-        if (address >= first && address < last)
+        if (address >= module.first && address < module.last)
             part_with(site_list.sites[i]);
         else
             site_list.sites[kept++] = site_list.sites[i];

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* A program without any shared library: its threads have pools, and its sites go with it. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include <tidepool/tidepool.h>
+
+static void use(tide_pool *pool)
+{
+    TIDE_SCOPE(pool);
+    double *values = tide_acquire(pool, double, 8);
+    if (values != NULL)
+        values[0] = 1;
+}
+
+/* After what the header has done as the program ends. */
+__attribute__((destructor(101))) static void end(void)
+{
+    size_t left = tide_site_count();
+    if (left != 0) {
+        fprintf(stderr, "alone: %zu sites are left\n", left);
+        _exit(1);
+    }
+}
+
+int main(void)
+{
+    tide_pool *pool = tide_pool_local();
+    if (pool == NULL || tide_site_count() == 0) {
+        fprintf(stderr, "alone: %zu sites; %s\n", tide_site_count(), tide_error_message());
+        return 1;
+    }
+    use(pool);
+    return 0;
+}
