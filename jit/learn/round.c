@@ -96,6 +96,20 @@ static void round_at_exit(void)
     tide_round_unlock();
 }
 
+double tide_round_fork_patience_ms = 100;
+
+/* A fork in the middle of dlopen leaves the linker's list locked in the child, which could load no
+ * code then. So the thread that has the round gets time to come out. Not for ever: it may be waiting
+ * there for this thread, which forks in a constructor. */
+static void round_before_fork(void)
+{
+    round_take_lock();
+    struct timespec until = tide_lock_time_in(tide_round_fork_patience_ms);
+    while (round_in_linker && round_is_anothers() &&
+           tide_lock_wait_until(&round_lock, &round_over, &until))
+        continue;
+}
+
 /* The child has neither keeper nor stager, also if it was forked by a hook on the keeper; it may
  * get its own. Was another thread in the middle of a round, it was in the linker or in a listener,
  * for else it would have had the lock. What it had in hand there has failed. */
@@ -126,7 +140,7 @@ static void round_in_child(void)
 
 static void round_prepare(void)
 {
-    static const tide_fork_handlers handlers = {round_take_lock, round_let_go_of_lock,
+    static const tide_fork_handlers handlers = {round_before_fork, round_let_go_of_lock,
                                                 round_in_child};
     tide_lock_make_condition(&round_over);
     tide_fork_register(TIDE_FORK_ROUND, &handlers);
@@ -254,6 +268,7 @@ void tide_round_take_again(unsigned inside)
         tide_lock_wait(&round_lock, &round_over);
     round_own.inside = (uint16_t)inside;
     round_in_linker = false;
+    pthread_cond_broadcast(&round_over); /* for who forks */
 }
 
 /* Locked. Waits for another thread's round to be over, or to be one that is not waited for: outside

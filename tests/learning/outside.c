@@ -195,6 +195,46 @@ static void a_constructor_may_fork_while_the_keeper_is_in_the_linker(void **stat
     visit_while_keeper_waits("a constructor forks", fork_here);
 }
 
+static bool fork_begun; /* atomic */
+
+static void note_fork(void)
+{
+    __atomic_store_n(&fork_begun, true, __ATOMIC_RELEASE);
+}
+
+static void *fork_there(void *unused)
+{
+    pid_t child = fork_child(60);
+    if (child == 0)
+        _exit(__atomic_load_n(&gate_passed, __ATOMIC_ACQUIRE) ? 0 : 1);
+    return wait_for_child(child) == 0 ? &fork_begun : unused;
+}
+
+/* Its child would find the linker's list locked. */
+static void a_fork_waits_for_the_keeper_in_the_linker(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *well = NULL;
+    need_stager();
+    play("a fork waits for the keeper in the linker");
+    assert_int_equal(pthread_atfork(note_fork, NULL, NULL), 0); /* called before the library's */
+    __atomic_store_n(&fork_begun, false, __ATOMIC_RELAXED);
+    double patience = tide_round_fork_patience_ms;
+    bring_keeper_to(CALL_DLOPEN);
+    tide_round_fork_patience_ms = 60000;
+    assert_int_equal(pthread_create(&thread, NULL, fork_there, NULL), 0);
+    while (!__atomic_load_n(&fork_begun, __ATOMIC_ACQUIRE))
+        usleep(200);
+    usleep(5000); /* it waits by now; if not, it will */
+    gate_let_pass();
+    assert_int_equal(pthread_join(thread, &well), 0);
+    assert_non_null(well);
+    tide_round_fork_patience_ms = patience;
+    expect_keeper_learns();
+    play(NULL);
+}
+
 static void a_constructor_may_step_while_the_keeper_is_in_the_linker(void **state)
 {
     (void)state;
@@ -464,6 +504,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         LEARNING_TEST(one_round_does_not_wait_for_its_own_end),
         LEARNING_TEST(a_constructor_may_fork_while_the_keeper_is_in_the_linker),
+        LEARNING_TEST(a_fork_waits_for_the_keeper_in_the_linker),
         LEARNING_TEST(a_constructor_may_step_while_the_keeper_is_in_the_linker),
         LEARNING_TEST(a_constructor_may_exit_while_the_keeper_is_in_the_linker),
         LEARNING_TEST(a_round_that_was_taken_over_does_not_go_on),
