@@ -575,7 +575,7 @@ static int end_the_first_thread(void)
     pthread_exit(NULL);
 }
 
-static void kernels_are_built_when_the_first_thread_has_ended(void **state)
+static void kernels_are_built_when_only_the_first_thread_has_ended(void **state)
 {
     (void)state;
     if (under_thread_sanitizer()) /* dies where a process ends with a thread that is not its first */
@@ -583,8 +583,36 @@ static void kernels_are_built_when_the_first_thread_has_ended(void **state)
     play_alone(gone);
 }
 
+/* What ends with the first thread after the library's watch of it. Nothing is pending, either. */
+static void want_kernels_at_the_end(void *unused)
+{
+    (void)unused;
+    want_kernels(count_build);
+    if (tide_settle(PATIENCE_MS) != TIDE_OK || builds != 0)
+        _exit(4);
+}
+
+static const char over[] = "first thread ends";
+
+static int build_at_the_end(void)
+{
+    settings_of_tests();
+    if (__cxa_thread_atexit_impl(want_kernels_at_the_end, NULL, &builds) != 0)
+        return 1;
+    tide_first_thread_watch();
+    return 3;
+}
+
+static void no_kernels_are_built_once_the_first_thread_has_ended(void **state)
+{
+    (void)state;
+    play_alone(over);
+}
+
 static int play_scene(const char *name)
 {
+    if (strcmp(name, over) == 0)
+        return build_at_the_end();
     for (unsigned i = 0; i < EXITS; i++)
         if (strcmp(name, exits[i].name) == 0)
             return exit_while_kernels_are_built(i);
@@ -602,7 +630,8 @@ int main(int count, char **arguments)
         LEARNING_TEST(a_hook_on_the_keeper_does_not_stop_it),
         LEARNING_TEST(a_constructor_may_exit_while_the_keeper_builds_kernels),
         LEARNING_TEST(a_program_that_exits_waits_for_a_build_that_ends),
-        LEARNING_TEST(kernels_are_built_when_the_first_thread_has_ended),
+        LEARNING_TEST(no_kernels_are_built_once_the_first_thread_has_ended),
+        LEARNING_TEST(kernels_are_built_when_only_the_first_thread_has_ended),
     };
     if (count < 2)
         return 2;

@@ -56,15 +56,19 @@ static bool soak_must(bool good, const char *what)
 
 /* ---- what was done ------------------------------------------------------------------------ */
 
-typedef enum deed { PLUGINS, COMPILED, KILLED, CHILDREN, CANCELLED, CLOSED, DEEDS } deed;
+typedef enum deed { PLUGINS, COMPILED, KILLED, CHILDREN, LEARNERS, CANCELLED, CLOSED, DEEDS } deed;
 
 static struct {
     const char *what;
     uint64_t times; /* atomic */
 } counts[DEEDS] = {
-    [PLUGINS] = {.what = "plugins loaded"},      [COMPILED] = {.what = "scopes in compiled code"},
-    [KILLED] = {.what = "stagers killed"},       [CHILDREN] = {.what = "children forked"},
-    [CANCELLED] = {.what = "threads cancelled"}, [CLOSED] = {.what = "descriptors closed"},
+    [PLUGINS] = {.what = "plugins loaded"},
+    [COMPILED] = {.what = "scopes in compiled code"},
+    [KILLED] = {.what = "stagers killed"},
+    [CHILDREN] = {.what = "children forked"},
+    [LEARNERS] = {.what = "children with a keeper"},
+    [CANCELLED] = {.what = "threads cancelled"},
+    [CLOSED] = {.what = "descriptors closed"},
 };
 
 static void count_add(deed what, uint64_t times)
@@ -79,7 +83,7 @@ static bool counts_are_good(void)
     bool good = true;
     for (unsigned i = 0; i < DEEDS; i++) {
         printf("%-24s %10llu\n", counts[i].what, (unsigned long long)counts[i].times);
-        if (counts[i].times == 0 && !(i == CLOSED && SOAK_UNDER_TSAN)) {
+        if (counts[i].times == 0 && !((i == CLOSED || i == LEARNERS) && SOAK_UNDER_TSAN)) {
             fprintf(stderr, "soak: %s: none\n", counts[i].what);
             good = false;
         }
@@ -170,11 +174,31 @@ static bool buffers_give_back(void)
 
 /* ---- plugins ---------------------------------------------------------------------------- */
 
+/* For who forks a child that may load something: glibc leaves locks of the linker as they are in a
+ * fork in the middle of this. */
+static pthread_mutex_t linker_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *plugin_load(void)
+{
+    pthread_mutex_lock(&linker_lock);
+    void *handle = dlopen(soak_plugin, RTLD_NOW | RTLD_LOCAL);
+    pthread_mutex_unlock(&linker_lock);
+    return handle;
+}
+
+static bool plugin_unload(void *handle)
+{
+    pthread_mutex_lock(&linker_lock);
+    bool good = dlclose(handle) == 0;
+    pthread_mutex_unlock(&linker_lock);
+    return good;
+}
+
 /* Loading may fail because a descriptor of the loader was closed meanwhile. */
 static bool plugins(worker *self)
 {
     (void)self;
-    void *handle = dlopen(soak_plugin, RTLD_NOW | RTLD_LOCAL);
+    void *handle = plugin_load();
     if (handle == NULL)
         return true;
     count_add(PLUGINS, 1);
@@ -183,48 +207,73 @@ static bool plugins(worker *self)
     bool good = run != NULL;
     for (unsigned i = 0; good && i < 300; i++)
         good = run() > 0;
-    return soak_must(dlclose(handle) == 0 && good, "plugins");
+    return soak_must(plugin_unload(handle) && good, "plugins");
 }
 
 /* ---- forks ------------------------------------------------------------------------------ */
 
-/* Ends by _exit: exit would wait for a lock of the C library that the plugins' thread may have held
- * in dlclose when this process was forked (glibc 2.36, __exit_funcs_lock). */
-static void fork_child(uint64_t seed)
+enum { LEARNED = 3 }; /* how a child ends that had a keeper */
+
+/* Without a keeper, and by _exit: if another thread was loading a plugin, glibc leaves its list of
+ * modules locked here, and its list of what is done at exit. */
+static void fork_child(worker *child)
+{
+    bool good = tide_tune_set("keeper", 0) == TIDE_OK && scopes(child);
+    _exit(good ? 0 : 1);
+}
+
+static void fork_learner(worker *child)
+{
+    bool good = scopes(child), learned = tide_keeper_running();
+    good = tide_keeper_stop() == TIDE_OK && good;
+    exit(!good ? 1 : learned ? LEARNED : 0);
+}
+
+static void fork_live(uint64_t seed, bool learns)
 {
     worker child = {.random = {seed}};
     if (SOAK_UNDER_TSAN) /* its allocator's locks are as the other threads left them */
         _exit(0);
     alarm(HUNG_SECONDS);
-    /* Without a keeper, which might be between its folder and its stager. It can neither be stopped
-     * nor be waited for by exit: if another thread was loading a plugin, glibc leaves its list of
-     * modules locked here, or its list of what is done at exit. */
-    bool good = tide_tune_set("keeper", 0) == TIDE_OK && scopes(&child);
-    _exit(good ? 0 : 1);
+    learns ? fork_learner(&child) : fork_child(&child);
+}
+
+static pid_t fork_now(uint64_t seed, bool learns)
+{
+    fflush(NULL);
+    if (learns)
+        pthread_mutex_lock(&linker_lock);
+    pid_t child = fork();
+    if (child == 0)
+        fork_live(seed, learns);
+    if (learns)
+        pthread_mutex_unlock(&linker_lock);
+    return child;
+}
+
+static void fork_say_failure(void)
+{
+    static bool said;
+    if (!said)
+        perror("soak: a fork failed");
+    said = true;
 }
 
 static bool forks(worker *self)
 {
     int status = 0;
-    uint64_t seed = rng_next(&self->random);
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0)
-        fork_child(seed);
-    if (child < 0) {
-        static bool said;
-        if (!said)
-            perror("soak: a fork failed");
-        said = true;
-        usleep(20000);
-        return true;
-    }
-    bool ended = waitpid(child, &status, 0) == child;
-    if (ended && status != 0)
+    bool learns = rng_below(&self->random, 2) == 0;
+    pid_t child = fork_now(rng_next(&self->random), learns);
+    bool ended = child < 0 || waitpid(child, &status, 0) == child;
+    bool learned = WIFEXITED(status) && WEXITSTATUS(status) == LEARNED;
+    if (child < 0)
+        fork_say_failure();
+    else if (ended && status != 0 && !learned)
         fprintf(stderr, "soak: a child ended by status %#x\n", (unsigned)status);
-    count_add(CHILDREN, 1);
+    count_add(CHILDREN, child > 0);
+    count_add(LEARNERS, learned);
     usleep(20000);
-    return soak_must(ended && status == 0, "forks");
+    return soak_must(ended && (status == 0 || learned), "forks");
 }
 
 /* ---- cancellations ---------------------------------------------------------------------- */
@@ -423,6 +472,7 @@ int main(int count, char **arguments)
     }
     if (!inside)
         return left_run_inside(count, arguments, HUNG_SECONDS) ? 0 : 1;
+    setvbuf(stdout, NULL, _IOLBF, 0); /* or a child would print what was left in it, too */
     stacks_prepare();
     tide_tune_set("break_even", 0); /* there is always something to compile */
     soak_buffers = tide_buffers_create(NULL, NULL);
