@@ -554,9 +554,9 @@ static void *count_build(tide_device *device, const void *code, size_t bytes, co
 
 static void *build_without_the_first_thread(void *unused)
 {
-    want_kernels(count_build);
     while (!tide_first_thread_is_gone())
         usleep(200);
+    want_kernels(count_build);
     (void)tide_step();
     exit(builds == 1 ? 3 : 1);
     return unused;
