@@ -30,7 +30,6 @@
 #include "runtime/base/settings.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
-#include "runtime/device/first_thread.h"
 
 enum { TRIES = 3, CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 
@@ -76,7 +75,7 @@ static unit *modules_units; /* atomic; never freed, as devices are not */
 static uint64_t modules_orders;
 
 /* Written under the lock. */
-static enum { BUILDING, FIRST_THREAD_ENDED, PROCESS_ENDS } modules_end; /* atomic */
+static bool modules_ended;                 /* the process ends; atomic */
 static unsigned modules_builders;          /* calls of tide_modules_build that are at work    */
 static bool modules_given_up;              /* at an end they were not waited for any longer   */
 static _Thread_local unsigned modules_own; /* of these calls, those of this thread */
@@ -114,7 +113,7 @@ static void modules_after_fork(void)
 static void modules_in_child(void)
 {
     tide_lock_make_condition(&modules_not_busy);
-    __atomic_store_n(&modules_end, BUILDING, __ATOMIC_RELAXED);
+    __atomic_store_n(&modules_ended, false, __ATOMIC_RELAXED);
     modules_builders = modules_own;
     modules_given_up = false;
     for (unit *u = modules_units; u != NULL; u = u->next) {
@@ -351,8 +350,7 @@ bool tide_modules_ordered(void)
 
 bool tide_modules_pending(void)
 {
-    return __atomic_load_n(&modules_end, __ATOMIC_RELAXED) == BUILDING &&
-           modules_any_in(WANTED, BUSY);
+    return !__atomic_load_n(&modules_ended, __ATOMIC_RELAXED) && modules_any_in(WANTED, BUSY);
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
@@ -477,21 +475,11 @@ static void modules_end_device(unit *u)
 
 /* ---- drivers, and the end of the process ---------------------------------------------------- */
 
-/* The first thread did not call exit if it is gone, and the process is not. */
-static bool modules_first_thread_did_not_exit(void)
-{
-    return __atomic_load_n(&modules_end, __ATOMIC_RELAXED) == FIRST_THREAD_ENDED &&
-           tide_first_thread_is_gone();
-}
-
 /* False: the process ends, and this thread shall not go where it would have to be waited for. */
 static bool modules_begin_building(void)
 {
-    bool goes_on = modules_first_thread_did_not_exit();
     modules_take_lock();
-    if (goes_on && modules_end == FIRST_THREAD_ENDED)
-        __atomic_store_n(&modules_end, BUILDING, __ATOMIC_RELAXED);
-    bool begun = modules_end == BUILDING;
+    bool begun = !modules_ended;
     modules_builders += begun;
     modules_own += begun;
     tide_lock_let_go(&modules_lock);
@@ -522,28 +510,16 @@ void tide_modules_build(void)
 
 /* A visitor of sites that called exit never returns to the registry, for which a driver may be
  * waiting that loads code with sites. */
-static void modules_end_by(int what)
+void tide_modules_end(void)
 {
     while (tide_registry_held())
         tide_registry_unlock();
     modules_take_lock();
-    if (what >
-        (int)modules_end) /* exit on another thread may have come before the first one's end */
-        __atomic_store_n(&modules_end, what, __ATOMIC_RELAXED);
+    __atomic_store_n(&modules_ended, true, __ATOMIC_RELAXED);
     struct timespec until = tide_lock_time_in(tide_modules_patience_ms);
     while (modules_builders != modules_own && !modules_given_up)
         modules_given_up = !tide_lock_wait_until(&modules_lock, &modules_not_busy, &until);
     tide_lock_let_go(&modules_lock);
-}
-
-static void modules_end_of_first_thread(void)
-{
-    modules_end_by(FIRST_THREAD_ENDED);
-}
-
-void tide_modules_end(void)
-{
-    modules_end_by(PROCESS_ENDS);
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */
@@ -643,7 +619,7 @@ void tide_modules_attach(void)
 {
     tide_hooks_policy.help = modules_help;
     tide_hooks_policy.close = modules_close_device;
-    tide_hooks_policy.leave_drivers = modules_end_of_first_thread;
+    tide_hooks_policy.leave_drivers = tide_modules_end;
 }
 
 bool tide_modules_ready(const tide_device *device)

@@ -28,8 +28,7 @@ bool tide_modules_pending(void);
 
 /* The process ends: from now on nothing is built, on no thread, because drivers destroy their own
  * objects. Waits for the drivers that other threads are in, as long as a close of a device does;
- * when called again, not for those that it has waited for in vain. The end of the first thread
- * (tide_hooks.leave_drivers) does the same, but where that was no exit building goes on. */
+ * when called again, not for those that it has waited for in vain. */
 void tide_modules_end(void);
 
 /* That a close of the device, and an exit of the process, wait for a driver that builds: long,

@@ -43,8 +43,8 @@ typedef enum tide_frame_result {
 typedef struct tide_hooks {
     /* Helps with a frame, without waiting for anything to be compiled. Policy only. */
     tide_frame_result (*help)(const tide_frame_work *help);
-    /* The first thread ends, most likely since it called exit: no driver builds code any more, and
-     * those that do are waited for. Policy only. */
+    /* The first thread has called exit: no driver builds code any more, and those that do are waited
+     * for. Policy only. */
     void (*leave_drivers)(void);
     /* The device has been closed; nothing is on it, and its methods still work: what has been made
      * for it goes. False: something is being made for it, which is not waited for any longer.

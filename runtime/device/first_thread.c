@@ -2,9 +2,7 @@
 #define _GNU_SOURCE
 #include "runtime/device/first_thread.h"
 
-#include <fcntl.h>
 #include <stddef.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/assert.h"
@@ -36,20 +34,4 @@ void tide_first_thread_watch(void)
     tide_outside outside = tide_outside_enter(); /* it asks the linker whose the symbol is */
     first_thread_is_watched = __cxa_thread_atexit_impl(first_thread_end, NULL, &tide_copy_own) == 0;
     tide_outside_leave(outside);
-}
-
-/* The system keeps it as a zombie until the others have ended. Its name is in parentheses, and may
- * have any in it. */
-bool tide_first_thread_is_gone(void)
-{
-    char line[512];
-    TIDE_UNCANCELLED;
-    int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return false;
-    ssize_t bytes = read(file, line, sizeof line - 1);
-    close(file);
-    line[bytes > 0 ? bytes : 0] = '\0';
-    const char *name_end = strrchr(line, ')');
-    return name_end != NULL && strncmp(name_end, ") Z", 3) == 0;
 }

@@ -552,9 +552,20 @@ static void *count_build(tide_device *device, const void *code, size_t bytes, co
     return NULL;
 }
 
+/* The system keeps it as a zombie as long as others are there. */
+static bool first_thread_is_gone(void)
+{
+    char line[512] = "";
+    FILE *file = fopen("/proc/self/stat", "re");
+    CHILD_MUST(file != NULL && fgets(line, sizeof line, file) != NULL);
+    fclose(file);
+    const char *name_end = strrchr(line, ')');
+    return name_end != NULL && strncmp(name_end, ") Z", 3) == 0;
+}
+
 static void *build_without_the_first_thread(void *unused)
 {
-    while (!tide_first_thread_is_gone())
+    while (!first_thread_is_gone())
         usleep(200);
     want_kernels(count_build);
     (void)tide_step();
@@ -570,7 +581,7 @@ static int end_the_first_thread(void)
     pthread_t thread;
     settings_of_tests();
     tide_first_thread_watch();
-    CHILD_MUST(!tide_first_thread_is_gone());
+    CHILD_MUST(!first_thread_is_gone());
     CHILD_MUST(pthread_create(&thread, NULL, build_without_the_first_thread, NULL) == 0);
     pthread_exit(NULL);
 }
