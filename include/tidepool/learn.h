@@ -16,8 +16,8 @@
  * that builds kernels, on the keeper or in another thread's tide_step. So `exit` may be called under
  * any lock of the program, and from the constructor of a library. A driver may already be ending by
  * itself, and crash, while a thread has kernels built. That cannot happen if all devices were closed
- * before, nor (with glibc) if `exit` is called on the process's first thread and that thread has
- * opened a device.
+ * before, and no close waited its minute in vain, nor (with glibc) if `exit` is called on the
+ * process's first thread and that thread has opened a device.
  *
  * The keeper starts when some site has been used often enough. Its thread is made inside that use,
  * which takes some 40 microseconds more; where no use may be late, set `keeper` to 2, and the first

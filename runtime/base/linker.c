@@ -208,10 +208,12 @@ static bool linker_visit_for(const void *address, tide_linker_range *out)
 
 bool tide_linker_module_of(const void *address, tide_linker_range *out)
 {
-    tide_assert(!tide_lock_held_any()); /* also where no visit is needed */
-    bool found =
-        tide_linker_in_program(address, out) ||
-        (linker_has_finder() ? linker_ask_finder(address, out) : linker_visit_for(address, out));
+    tide_outside outside = tide_outside_enter(); /* also where no visit is needed */
+    bool found = tide_linker_in_program(address, out);
+    if (!found)
+        found =
+            linker_has_finder() ? linker_ask_finder(address, out) : linker_visit_for(address, out);
+    tide_outside_leave(outside);
     tide_assert(!found || (out->first <= (uintptr_t)address && (uintptr_t)address < out->last));
     return found;
 }
