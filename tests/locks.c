@@ -164,20 +164,6 @@ static void *take_once(void *unused)
     return unused;
 }
 
-/* 'R': it runs, 'S': it sleeps. */
-static char state_of(int thread)
-{
-    char path[64], state = '?';
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return state;
-    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-        state = '?';
-    fclose(file);
-    return state;
-}
-
 /* A thread that has come as far as it can without the lock, which the caller has. */
 static pthread_t start_waiter(void)
 {
@@ -187,7 +173,7 @@ static pthread_t start_waiter(void)
     assert_int_equal(pthread_create(&thread, NULL, take_once, &waiter), 0);
     while (__atomic_load_n(&waiter, __ATOMIC_ACQUIRE) == 0)
         sched_yield();
-    while (state_of(waiter) != 'S') /* one that looked for ever would not be asleep */
+    while (system_state(waiter) != 'S') /* one that looked for ever would not be asleep */
         sched_yield();
     alarm(0);
     return thread;

@@ -41,6 +41,19 @@ void expect_child_ends_well(pid_t child)
     assert_int_equal(wait_for_child(child), 0);
 }
 
+char system_state(int number)
+{
+    char path[64], state = '?';
+    snprintf(path, sizeof path, "/proc/%d/stat", number);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return state;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = '?'; /* it has ended since */
+    fclose(file);
+    return state;
+}
+
 size_t read_to_end(int from, char *to, size_t room)
 {
     size_t length = 0;

@@ -41,6 +41,10 @@ void expect_child_ends_well(pid_t child);
         }                                                                         \
     } while (0)
 
+/* The state of a process, which is that of its first thread, or of a thread, by its number: 'R', it
+ * runs, 'S', it sleeps, 'Z', it has ended and something of it is left; '?', nothing is. */
+char system_state(int number);
+
 /* Reads up to the end and closes. What has no room is dropped; a 0 follows. Returns the bytes. */
 size_t read_to_end(int from, char *to, size_t room);
 

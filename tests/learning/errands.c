@@ -553,15 +553,10 @@ static void *count_build(tide_device *device, const void *code, size_t bytes, co
     return NULL;
 }
 
-/* The system keeps it as a zombie as long as others are there. */
+/* The system keeps it as long as others are there. */
 static bool first_thread_is_gone(void)
 {
-    char line[512] = "";
-    FILE *file = fopen("/proc/self/stat", "re");
-    CHILD_MUST(file != NULL && fgets(line, sizeof line, file) != NULL);
-    fclose(file);
-    const char *name_end = strrchr(line, ')');
-    return name_end != NULL && strncmp(name_end, ") Z", 3) == 0;
+    return system_state(getpid()) == 'Z';
 }
 
 static void *build_without_the_first_thread(void *unused)

@@ -589,15 +589,10 @@ static void *walker(void *unused)
 /* It says where it stands, and then goes to sleep. */
 static void wait_until_walker_sleeps(void)
 {
-    char path[64], state = 'R';
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", walk.thread);
+    char state = system_state(walk.thread);
     for (unsigned i = 0; i < 10 * PATIENCE_MS && state != 'S'; i++) {
-        if (i > 0)
-            usleep(100);
-        FILE *file = fopen(path, "re");
-        assert_non_null(file);
-        assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
-        fclose(file);
+        usleep(100);
+        state = system_state(walk.thread);
     }
     assert_int_equal(state, 'S');
 }

@@ -121,15 +121,7 @@ size_t count_processes(void)
 
 bool process_runs(int process)
 {
-    char path[32], state = 'Z';
-    snprintf(path, sizeof path, "/proc/%d/stat", process);
-    FILE *file = fopen(path, "r");
-    if (file == NULL)
-        return false;
-    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-        state = 'Z';
-    fclose(file);
-    return state != 'Z' && state != 'X';
+    return strchr("?ZX", system_state(process)) == NULL;
 }
 
 void close_every_descriptor(void)
