@@ -92,15 +92,20 @@ void tide_opencl_prepare(void)
     tide_fork_register(TIDE_FORK_OPENCL, &handlers);
 }
 
-static void opencl_watch_exit(void)
+tide_status tide_opencl_watch_exit(unsigned platform, const char *call)
 {
-    (void)atexit(opencl_begin_exit);
-}
-
-void tide_opencl_watch_exit(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, opencl_watch_exit);
+    static uint32_t watched; /* a bit for each platform; registry locked */
+    _Static_assert(TIDE_OPENCL_PLATFORMS_MAX <= 32, "each platform has a bit");
+    tide_assert(platform < TIDE_OPENCL_PLATFORMS_MAX);
+    const uint32_t bit = UINT32_C(1) << platform;
+    tide_registry_lock();
+    bool watches = (watched & bit) != 0 || atexit(opencl_begin_exit) == 0;
+    if (watches)
+        watched |= bit;
+    tide_registry_unlock();
+    return watches
+               ? TIDE_OK
+               : tide_fail(TIDE_ERROR_MEMORY, call, "no memory to notice the end of the process");
 }
 
 uint32_t tide_opencl_forks(void)

@@ -89,9 +89,13 @@ tide_status tide_opencl_usable(const tide_opencl_device *device, const char *cal
 /* How many forks lie between the process that attached the library and this one. */
 uint32_t tide_opencl_forks(void);
 
-/* Notices when exit begins. Called once a device is open, so after the driver has registered its
- * own handlers: it is noticed before those run. */
-void tide_opencl_watch_exit(void);
+enum { TIDE_OPENCL_PLATFORMS_MAX = 16 };
+
+/* Notices when exit begins. Called when a device of that platform (counted in the loader's order)
+ * has come from the driver, so after the driver has registered its own handlers: exit is noticed
+ * before those run. A driver registers them when it is first used, so one call for each platform
+ * registers something. TIDE_ERROR_MEMORY: it cannot, and nothing has changed. */
+tide_status tide_opencl_watch_exit(unsigned platform, const char *call);
 
 /* May the driver still be called, to give things back? Not in a child; not once exit has begun. */
 bool tide_opencl_alive(const tide_opencl_device *device);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* OpenCL with two platforms that are made up: the linker's functions and the driver's are replaced,
+ * so a test with these needs no OpenCL, and runs under Valgrind, too. A driver registers its handler
+ * of exit when its first context is made. Whoever calls any of them after such a handler has run
+ * ends the process. */
+#ifndef TIDEPOOL_TESTS_OPENCL_MADE_UP_H
+#define TIDEPOOL_TESTS_OPENCL_MADE_UP_H
+
+#include "runtime/device/opencl/opencl.h"
+
+enum { MADE_UP_PLATFORMS = 2 };    /* each has one device */
+enum { MADE_UP_CALLED_LATE = 99 }; /* exit status         */
+
+/* In place of the OpenCL loader; before any device is opened. */
+tide_status made_up_load(void);
+
+extern bool made_up_no_room;     /* the library's atexit fails         */
+extern unsigned made_up_ends;    /* handlers of drivers that have come */
+extern unsigned made_up_objects; /* contexts and queues that exist     */
+
+/* The test's own, in a driver's handler. */
+void made_up_at_end(void);
+
+#endif
