@@ -152,14 +152,16 @@ static bool opencl_never_capturing(tide_device *device, void *stream)
 /* A driver that can no longer be called keeps what it has. */
 static void opencl_close_device(tide_device *base)
 {
+    TIDE_UNCANCELLED;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(base->opened == 0 && __atomic_load_n(&base->holds, __ATOMIC_RELAXED) == 0);
-    if (tide_opencl_alive(device)) {
+    if (tide_opencl_begin(device)) {
         tide_assert(device->span_count == 0);
         tide_opencl.clFinish(device->queue);
         tide_opencl_parents_end(device);
         tide_opencl_streams_end(device);
         opencl_stop_device(device);
+        tide_opencl_end();
     }
     tide_lock_destroy(&device->lock);
     tide_os_free(device->spans);

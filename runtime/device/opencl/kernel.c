@@ -101,14 +101,16 @@ void tide_opencl_module_drop(tide_device *base, void *handle)
 {
     TIDE_UNCANCELLED;
     module *gone = handle;
-    bool alive = tide_opencl_alive(tide_opencl_of(base));
+    bool alive = tide_opencl_begin(tide_opencl_of(base));
     tide_assert(gone != NULL && gone->program != NULL);
     for (kernel *k = gone->kernels, *next; k != NULL; k = next) {
         next = k->next;
         opencl_end_kernel(k, alive);
     }
-    if (alive)
+    if (alive) {
         (void)tide_opencl.clReleaseProgram(gone->program);
+        tide_opencl_end();
+    }
     tide_os_free(gone);
 }
 

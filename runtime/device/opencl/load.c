@@ -2,13 +2,16 @@
 /* The ICD loader: loaded when the first OpenCL device is asked for, and never unloaded, because
  * drivers would not survive that. Also: when they may no longer be called; their
  * errors in words. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
+#include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/device/opencl/backend.h"
 #include "runtime/device/opencl/opencl.h"
@@ -74,21 +77,59 @@ tide_status tide_opencl_load(const char *call)
 /* ---- when the driver may no longer be called ---------------------------------------------- */
 
 static uint32_t opencl_forks; /* of this process and those that it comes from; atomic */
-static bool opencl_exiting;   /* atomic */
 
-static void opencl_count_fork(void)
+/* Atomic and sequentially consistent: either a thread that enters sees that exit has begun, or the
+ * exiting thread sees it inside. */
+static bool opencl_exiting;
+static uint32_t opencl_calls_inside;
+
+/* Of these calls, those of this thread: as small as can be, for copies have little such memory. */
+static _Thread_local uint8_t opencl_calls_own;
+
+bool tide_opencl_begin(const tide_opencl_device *device)
 {
-    __atomic_add_fetch(&opencl_forks, 1, __ATOMIC_RELAXED);
+    tide_assert(opencl_calls_own < UINT8_MAX);
+    opencl_calls_own++;
+    __atomic_fetch_add(&opencl_calls_inside, 1, __ATOMIC_SEQ_CST);
+    if (TIDE_LIKELY(tide_opencl_alive(device)))
+        return true;
+    tide_opencl_end();
+    return false;
 }
 
+void tide_opencl_end(void)
+{
+    uint32_t before = __atomic_fetch_sub(&opencl_calls_inside, 1, __ATOMIC_SEQ_CST);
+    tide_assert(opencl_calls_own > 0 && before >= opencl_calls_own);
+    (void)before;
+    opencl_calls_own--;
+}
+
+/* Of those who were inside, only the thread that forks is there in the child. */
+static void opencl_begin_child(void)
+{
+    __atomic_add_fetch(&opencl_forks, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&opencl_calls_inside, opencl_calls_own, __ATOMIC_SEQ_CST);
+}
+
+/* Threads that are in a call get time to come out; not for ever, because they may wait for work that
+ * does not end. This runs once for each platform that was used, and all of these wait no longer than
+ * one. The exiting thread may itself be inside, in a callback of the driver, and does not wait for
+ * itself. */
 static void opencl_begin_exit(void)
 {
-    __atomic_store_n(&opencl_exiting, true, __ATOMIC_RELAXED);
+    enum { TRIES = 2000, MICROSECONDS = 1000 };
+    static uint32_t tries; /* atomic */
+    TIDE_UNCANCELLED;
+    __atomic_store_n(&opencl_exiting, true, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&opencl_calls_inside, __ATOMIC_SEQ_CST) != opencl_calls_own &&
+           __atomic_fetch_add(&tries, 1, __ATOMIC_RELAXED) < TRIES)
+        usleep(MICROSECONDS);
 }
 
 void tide_opencl_prepare(void)
 {
-    static const tide_fork_handlers handlers = {.child = opencl_count_fork};
+    static const tide_fork_handlers handlers = {.child = opencl_begin_child};
     tide_fork_register(TIDE_FORK_OPENCL, &handlers);
 }
 
@@ -117,7 +158,7 @@ bool tide_opencl_alive(const tide_opencl_device *device)
 {
     tide_assert(device->forks <= __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED));
     return device->forks == __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED) &&
-           !__atomic_load_n(&opencl_exiting, __ATOMIC_RELAXED);
+           !__atomic_load_n(&opencl_exiting, __ATOMIC_SEQ_CST);
 }
 
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call)

@@ -218,16 +218,9 @@ tide_status tide_opencl_allocate(tide_device *base, void *stream, int memory, si
     return TIDE_OK;
 }
 
-/* A driver that can no longer be called keeps what it has. */
-void tide_opencl_release(tide_device *base, void *stream, int memory, void *data, size_t bytes)
+/* The driver may be called. */
+static void opencl_release(tide_opencl_device *device, void *stream, int memory, void *data)
 {
-    TIDE_UNCANCELLED;
-    tide_opencl_device *device = tide_opencl_of(base);
-    (void)bytes;
-    tide_assert(data != NULL);
-    tide_device_count(&base->releases);
-    if (!tide_opencl_alive(device))
-        return;
     tide_opencl_span span = {.origin = data};
     bool known = opencl_copy_span(device, data, true, &span);
     tide_assert(!known || span.start == data);
@@ -238,6 +231,20 @@ void tide_opencl_release(tide_device *base, void *stream, int memory, void *data
         tide_opencl_give_back(device, stream, &span);
     else
         opencl_end_share(device, stream, span.origin);
+}
+
+/* A driver that can no longer be called keeps what it has. */
+void tide_opencl_release(tide_device *base, void *stream, int memory, void *data, size_t bytes)
+{
+    TIDE_UNCANCELLED;
+    tide_opencl_device *device = tide_opencl_of(base);
+    (void)bytes;
+    tide_assert(data != NULL);
+    tide_device_count(&base->releases);
+    if (!tide_opencl_begin(device))
+        return;
+    opencl_release(device, stream, memory, data);
+    tide_opencl_end();
 }
 
 /* ---- an address as the driver takes it ----------------------------------------------------- */

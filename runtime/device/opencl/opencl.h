@@ -97,7 +97,14 @@ enum { TIDE_OPENCL_PLATFORMS_MAX = 16 };
  * registers something. TIDE_ERROR_MEMORY: it cannot, and nothing has changed. */
 tide_status tide_opencl_watch_exit(unsigned platform, const char *call);
 
-/* May the driver still be called, to give things back? Not in a child; not once exit has begun. */
+/* Around what gives things back to the driver, in a thread that is not cancelled meanwhile. False:
+ * the driver must not be called any more, in a child or because exit has begun; then there is no
+ * end. Exit waits for other threads between the two, two seconds at most, before the driver's own
+ * handlers run. */
+bool tide_opencl_begin(const tide_opencl_device *device);
+void tide_opencl_end(void);
+
+/* Would it begin now? Enough for who changes our own lists and does not call the driver. */
 bool tide_opencl_alive(const tide_opencl_device *device);
 
 /* TIDE_OK, or fails with the driver's error in words; an error that says so loses the device. */

@@ -260,6 +260,8 @@ void tide_opencl_mark_drop(tide_device *base, void *mark)
 {
     TIDE_UNCANCELLED;
     tide_assert(mark != NULL);
-    if (tide_opencl_alive(tide_opencl_of(base)))
-        (void)tide_opencl.clReleaseEvent(mark);
+    if (!tide_opencl_begin(tide_opencl_of(base)))
+        return;
+    (void)tide_opencl.clReleaseEvent(mark);
+    tide_opencl_end();
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The process ends after OpenCL drivers have registered their own handlers of exit. Each test is a child that calls exit: its status is 0 when all was in order. */
+/* The process ends while a thread is in an OpenCL driver, and after drivers have registered their own
+ * handlers of exit. Each test is a child that calls exit: its status is 0 when all was in order. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,15 +19,17 @@
 #include "runtime/base/hooks.h"
 #include "tests/support.h"
 
-enum { BYTES = 4096 };
+enum { BYTES = 4096, SLEEPS_MAX = 2000 };
 
 /* Statuses of a child. */
-enum { ALIVE_AT_END = 3, NO_END = 6 };
+enum { ALIVE_AT_END = 3, INSIDE_AT_END = 4, SLEPT = 5, NO_END = 6 };
 
 static tide_device *devices[MADE_UP_PLATFORMS];
-static void *array;
+static void *array, *mark, *module;
 
 /* ---- at exit --------------------------------------------------------------------------------- */
+
+static bool may_be_inside; /* at the end; the test is about something else */
 
 static bool any_device_alive(void)
 {
@@ -39,11 +43,28 @@ void made_up_at_end(void)
 {
     if (any_device_alive())
         _exit(ALIVE_AT_END);
+    if (!may_be_inside && __atomic_load_n(&made_up_inside, __ATOMIC_SEQ_CST))
+        _exit(INSIDE_AT_END);
+}
+
+static unsigned sleeps;        /* of who exits                             */
+static pthread_t comes_out;    /* of the driver, once somebody waits for it */
+static bool anybody_comes_out; /* is there one?                            */
+
+/* No real time goes by: the other thread has ended when this returns. */
+void made_up_at_sleep(void)
+{
+    sleeps++;
+    if (!anybody_comes_out)
+        return;
+    anybody_comes_out = false;
+    made_up_let_go();
+    pthread_join(comes_out, NULL);
 }
 
 /* ---- a child ---------------------------------------------------------------------------------*/
 
-static unsigned wanted_ends;
+static unsigned wanted_sleeps, wanted_ends;
 
 /* The oldest handler, so it runs last. What is given back now must not reach a driver. */
 static void end_at_last(void)
@@ -56,6 +77,8 @@ static void end_at_last(void)
         if (tide_device_close(devices[i]) != TIDE_OK)
             _exit(1);
     }
+    if (sleeps != wanted_sleeps)
+        _exit(SLEPT);
     if (made_up_ends != wanted_ends)
         _exit(NO_END);
 }
@@ -84,11 +107,177 @@ static void expect_end(void (*child)(void))
     assert_int_equal(wait_for_child(pid), EXIT_SUCCESS);
 }
 
+/* ---- a thread that gives back ----------------------------------------------------------------*/
+
 static void make_array(void)
 {
     tide_device *device = devices[0];
     CHILD_MUST(device->methods->allocate(device, NULL, TIDE_MEMORY_DEVICE, BYTES, 64, &array) ==
                TIDE_OK);
+}
+
+static void *give_back_array(void *unused)
+{
+    void *gone = array;
+    array = NULL;
+    devices[0]->methods->release(devices[0], NULL, TIDE_MEMORY_DEVICE, gone, BYTES);
+    return unused;
+}
+
+static void *drop_mark(void *unused)
+{
+    devices[0]->methods->mark_drop(devices[0], mark);
+    return unused;
+}
+
+static void *drop_module(void *unused)
+{
+    devices[0]->methods->unload(devices[0], module);
+    return unused;
+}
+
+static void *close_device(void *unused)
+{
+    tide_device *gone = devices[0];
+    devices[0] = NULL;
+    CHILD_MUST(tide_device_close(gone) == TIDE_OK);
+    return unused;
+}
+
+static void start_inside(void *(*work)(void *))
+{
+    made_up_stop_next();
+    CHILD_MUST(pthread_create(&comes_out, NULL, work, NULL) == 0);
+    made_up_wait_stopped();
+}
+
+/* And exits while the thread is in the driver, which comes out once it is waited for. */
+static void exit_beside(void *(*work)(void *))
+{
+    start_inside(work);
+    anybody_comes_out = true;
+    wanted_sleeps = 1;
+}
+
+static void exit_beside_release(void)
+{
+    open_device(0);
+    make_array();
+    exit_beside(give_back_array);
+}
+
+static void exit_beside_mark(void)
+{
+    open_device(0);
+    mark = devices[0]->methods->mark(devices[0], NULL);
+    CHILD_MUST(mark != NULL);
+    exit_beside(drop_mark);
+}
+
+static void exit_beside_module(void)
+{
+    open_device(0);
+    module = devices[0]->methods->load(devices[0], "text", 4, "");
+    CHILD_MUST(module != NULL);
+    exit_beside(drop_module);
+}
+
+static void exit_beside_close(void)
+{
+    open_device(0);
+    exit_beside(close_device);
+}
+
+static void exit_waits_for_who_gives_back(void **unused)
+{
+    (void)unused;
+    expect_end(exit_beside_release);
+    expect_end(exit_beside_mark);
+    expect_end(exit_beside_module);
+    expect_end(exit_beside_close);
+}
+
+static void exit_beside_stuck(void)
+{
+    open_device(0);
+    open_device(1);
+    make_array();
+    start_inside(give_back_array);
+    may_be_inside = true;
+    wanted_sleeps = SLEEPS_MAX;
+}
+
+/* Nor does the handler of the second platform wait as long once more. */
+static void exit_does_not_wait_for_ever(void **unused)
+{
+    (void)unused;
+    expect_end(exit_beside_stuck);
+}
+
+static void exit_now(void)
+{
+    exit(EXIT_SUCCESS);
+}
+
+static void exit_inside(void)
+{
+    open_device(0);
+    make_array();
+    made_up_callback = exit_now;
+    (void)give_back_array(NULL);
+}
+
+static void exit_in_a_callback_does_not_wait_for_itself(void **unused)
+{
+    (void)unused;
+    expect_end(exit_inside);
+}
+
+/* ---- fork ------------------------------------------------------------------------------------*/
+
+static void expect_grandchild(pid_t pid)
+{
+    CHILD_MUST(wait_for_child(pid) == EXIT_SUCCESS);
+}
+
+static void fork_beside(void)
+{
+    open_device(0);
+    make_array();
+    start_inside(give_back_array);
+    pid_t pid = fork_child(60);
+    may_be_inside = pid == 0; /* as the parent was; the thread is not there */
+    if (pid == 0)
+        return;
+    expect_grandchild(pid);
+    made_up_let_go();
+    pthread_join(comes_out, NULL);
+}
+
+static pid_t forked = -1;
+
+static void fork_now(void)
+{
+    forked = fork_child(60);
+}
+
+static void fork_inside(void)
+{
+    open_device(0);
+    make_array();
+    made_up_callback = fork_now;
+    (void)give_back_array(NULL);
+    made_up_callback = NULL;
+    if (forked != 0)
+        expect_grandchild(forked);
+}
+
+/* Neither for a thread that stayed with the parent nor for the one that forked, which came out. */
+static void a_forked_child_waits_for_nobody(void **unused)
+{
+    (void)unused;
+    expect_end(fork_beside);
+    expect_end(fork_inside);
 }
 
 /* ---- handlers of drivers ---------------------------------------------------------------------*/
@@ -108,7 +297,7 @@ static void use_two(void)
 static void use_one_again(void)
 {
     open_device(0);
-    CHILD_MUST(tide_device_close(devices[0]) == TIDE_OK);
+    (void)close_device(NULL);
     wanted_ends = 0;
     open_device(0);
     open_device(1);
@@ -151,6 +340,10 @@ static void a_device_whose_end_cannot_be_noticed_is_refused(void **unused)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exit_waits_for_who_gives_back),
+        cmocka_unit_test(exit_does_not_wait_for_ever),
+        cmocka_unit_test(exit_in_a_callback_does_not_wait_for_itself),
+        cmocka_unit_test(a_forked_child_waits_for_nobody),
         cmocka_unit_test(no_driver_is_called_once_its_handlers_run),
         cmocka_unit_test(a_device_whose_end_cannot_be_noticed_is_refused),
     };

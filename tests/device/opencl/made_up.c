@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "tests/unobserved.h"
+#include "tests/gate.h"
 
-bool made_up_no_room;
+bool made_up_inside, made_up_no_room;
 unsigned made_up_ends, made_up_objects;
+void (*made_up_callback)(void);
+
+enum { IN_DRIVER = 1 };
 
 static bool down; /* atomic: a driver's handler has run */
 
@@ -26,6 +29,33 @@ static int32_t called(void)
     if (__atomic_load_n(&down, __ATOMIC_SEQ_CST))
         _exit(MADE_UP_CALLED_LATE);
     return TIDE_CL_SUCCESS;
+}
+
+static int32_t linger(void)
+{
+    if (made_up_callback != NULL) {
+        made_up_callback();
+    } else if (gate_is_at(IN_DRIVER)) {
+        __atomic_store_n(&made_up_inside, true, __ATOMIC_SEQ_CST);
+        gate_pass(IN_DRIVER);
+        __atomic_store_n(&made_up_inside, false, __ATOMIC_SEQ_CST);
+    }
+    return called();
+}
+
+void made_up_stop_next(void)
+{
+    gate_close(IN_DRIVER);
+}
+
+void made_up_wait_stopped(void)
+{
+    gate_wait_reached();
+}
+
+void made_up_let_go(void)
+{
+    gate_let_pass();
 }
 
 static void end_driver(void)
@@ -117,7 +147,7 @@ static int32_t queue_free(tide_cl_queue queue, uint32_t count, void **pointers,
 {
     (void)queue, (void)count, (void)notify, (void)user, (void)befores, (void)before, (void)event;
     free(pointers[0]);
-    return called();
+    return linger();
 }
 
 static int32_t queue_mark(tide_cl_queue queue, uint32_t count, const tide_cl_event *after,
@@ -137,13 +167,13 @@ static int32_t flush(tide_cl_queue queue)
 static int32_t finish(tide_cl_queue queue)
 {
     (void)queue;
-    return called();
+    return linger();
 }
 
 static int32_t release_event(tide_cl_event event)
 {
     (void)event;
-    return called();
+    return linger();
 }
 
 static tide_cl_program make_program(tide_cl_context context, uint32_t count, const char **texts,
@@ -165,7 +195,7 @@ static int32_t build_program(tide_cl_program program, uint32_t count, const tide
 static int32_t release_program(tide_cl_program program)
 {
     (void)program;
-    return called();
+    return linger();
 }
 
 /* ---- the linker, and the C library ---------------------------------------------------------- */
@@ -177,6 +207,7 @@ void *__wrap_dlopen(const char *path, int flags);
 void *__real_dlsym(void *from, const char *name);
 void *__wrap_dlsym(void *from, const char *name);
 int __wrap_atexit(void (*function)(void));
+int usleep(useconds_t microseconds);
 
 UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
 {
@@ -192,6 +223,14 @@ UNOBSERVED void *__wrap_dlsym(void *from, const char *name)
 UNOBSERVED int __wrap_atexit(void (*function)(void))
 {
     return made_up_no_room ? -1 : __real_atexit(function);
+}
+
+/* In place of the C library's: who exits waits here. */
+int usleep(useconds_t microseconds)
+{
+    (void)microseconds;
+    made_up_at_sleep();
+    return 0;
 }
 
 /* Else each process that ends takes a second. */
