@@ -79,9 +79,9 @@ size_t rest_memory_kib(void)
     char line[256];
     size_t kib = 0;
     malloc_trim(0);
-    FILE *file = fopen("/proc/self/status", "re");
+    FILE *file = fopen("/proc/self/smaps_rollup", "re");
     while (file != NULL && kib == 0 && fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "RssAnon: %zu kB", &kib) != 1)
+        if (sscanf(line, "Anonymous: %zu kB", &kib) != 1)
             kib = 0;
     if (file != NULL)
         fclose(file);
