@@ -90,6 +90,11 @@ static void modules_move(unit *u, state to)
     __atomic_store_n(&u->state, to, __ATOMIC_RELEASE);
 }
 
+static bool modules_have_ended(void)
+{
+    return __atomic_load_n(&modules_ended, __ATOMIC_RELAXED);
+}
+
 static unit *modules_first(void)
 {
     return __atomic_load_n(&modules_units, __ATOMIC_ACQUIRE);
@@ -350,7 +355,7 @@ bool tide_modules_ordered(void)
 
 bool tide_modules_pending(void)
 {
-    return !__atomic_load_n(&modules_ended, __ATOMIC_RELAXED) && modules_any_in(WANTED, BUSY);
+    return !modules_have_ended() && modules_any_in(WANTED, BUSY);
 }
 
 /* ---- loading -------------------------------------------------------------------------------- */
@@ -489,19 +494,21 @@ static bool modules_begin_building(void)
 static void modules_end_building(void)
 {
     modules_take_lock();
-    tide_assert(modules_own > 0 && modules_builders >= modules_own);
-    modules_builders--;
-    modules_own--;
+    tide_assert(modules_builders >= modules_own);
+    modules_builders -= modules_own != 0;
+    modules_own -= modules_own != 0;
     pthread_cond_broadcast(&modules_not_busy);
     tide_lock_let_go(&modules_lock);
 }
 
 void tide_modules_build(void)
 {
+    TIDE_UNCANCELLED; /* it would be waited for */
     if (!modules_any_in(WANTED, BUSY) || !modules_begin_building())
         return;
     for (unit *u = modules_first(); u != NULL; u = u->next) {
-        modules_build_unit(u);
+        if (!modules_have_ended()) /* while another was built */
+            modules_build_unit(u);
         if (modules_state_of(u) == LEAVING && modules_claim(u, LEAVING))
             modules_end_device(u);
     }
@@ -509,16 +516,21 @@ void tide_modules_build(void)
 }
 
 /* A visitor of sites that called exit never returns to the registry, for which a driver may be
- * waiting that loads code with sites. */
+ * waiting that loads code with sites. Nor does who exits inside a driver return there, and is not
+ * waited for by another thread that exits. */
 void tide_modules_end(void)
 {
     while (tide_registry_held())
         tide_registry_unlock();
     modules_take_lock();
     __atomic_store_n(&modules_ended, true, __ATOMIC_RELAXED);
+    modules_builders -= modules_own;
+    modules_own = 0;
+    pthread_cond_broadcast(&modules_not_busy);
     struct timespec until = tide_lock_time_in(tide_modules_patience_ms);
-    while (modules_builders != modules_own && !modules_given_up)
-        modules_given_up = !tide_lock_wait_until(&modules_lock, &modules_not_busy, &until);
+    while (modules_builders != 0 && !modules_given_up)
+        modules_given_up = !tide_lock_wait_until(&modules_lock, &modules_not_busy, &until) &&
+                           modules_builders != 0;
     tide_lock_let_go(&modules_lock);
 }
 

@@ -331,13 +331,21 @@ static void *load_until_exit(tide_device *device, const void *code, size_t bytes
 typedef void *load_method(tide_device *device, const void *code, size_t bytes, const char *options);
 
 /* A frame on a device that is made up wants its kernels. */
+static void want_kernels_on(unsigned which, load_method *load)
+{
+    static tide_device_methods methods[2];
+    static tide_device devices[2];
+    methods[which].load = load;
+    devices[which] = (tide_device){
+        .methods = &methods[which], .dl = {TIDE_DL_OPENCL, (int32_t)which}, .name = "made up"};
+    CHILD_MUST(tide_hooks_policy.help(&(tide_frame_work){.kind = TIDE_FRAME_PACK,
+                                                         .device = &devices[which],
+                                                         .count = 1}) == TIDE_FRAME_ABSENT);
+}
+
 static void want_kernels(load_method *load)
 {
-    static tide_device_methods methods;
-    static tide_device device = {.methods = &methods, .dl = {TIDE_DL_OPENCL, 0}, .name = "made up"};
-    methods.load = load;
-    CHILD_MUST(tide_hooks_policy.help(&(tide_frame_work){
-                   .kind = TIDE_FRAME_PACK, .device = &device, .count = 1}) == TIDE_FRAME_ABSENT);
+    want_kernels_on(0, load);
 }
 
 static void build_on_keeper(load_method *load)
@@ -378,10 +386,19 @@ static void let_build_end(void)
     __atomic_store_n(&build_ends, true, __ATOMIC_RELEASE);
 }
 
-/* And the keeper has come back from the driver, and ended. */
+static unsigned builds;
+
+static void *count_build(tide_device *device, const void *code, size_t bytes, const char *options)
+{
+    (void)device, (void)code, (void)bytes, (void)options;
+    builds++;
+    return NULL;
+}
+
+/* And who was in the driver has come back, the keeper has ended, and nothing else was built. */
 static void expect_build_ended(void)
 {
-    if (!__atomic_load_n(&build_ended, __ATOMIC_ACQUIRE) || tide_keeper_running())
+    if (!__atomic_load_n(&build_ended, __ATOMIC_ACQUIRE) || tide_keeper_running() || builds != 0)
         _exit(4);
 }
 
@@ -421,6 +438,13 @@ static void build_in_hook(const tide_buffer_event *event, void *user)
         return;
     want_kernels(load_until_exit);
     (void)tide_step();
+}
+
+/* What was wanted last is built first. */
+static void build_for_two(load_method *load)
+{
+    want_kernels_on(1, count_build);
+    build_in_step(load);
 }
 
 /* The driver's patience counts, not the hook's. */
@@ -506,6 +530,8 @@ static const struct {
              {"keeper, another thread", build_on_keeper, exit_on_another_thread},
              {"step, first thread", build_in_step, exit_on_the_first_thread},
              {"step, another thread", build_in_step, exit_on_another_thread},
+             {"two, first thread", build_for_two, exit_on_the_first_thread},
+             {"two, another thread", build_for_two, exit_on_another_thread},
              {"hook, first thread", build_in_a_hook, exit_on_the_first_thread},
              {"listener, first thread", build_in_a_listener, exit_on_the_first_thread},
              {"listener, another thread", build_in_a_listener, exit_on_another_thread}};
@@ -542,15 +568,6 @@ static void a_program_that_exits_waits_for_a_build_that_ends(void **state)
     (void)state;
     for (unsigned i = 0; i < EXITS; i++)
         play_alone(exits[i].name);
-}
-
-static unsigned builds;
-
-static void *count_build(tide_device *device, const void *code, size_t bytes, const char *options)
-{
-    (void)device, (void)code, (void)bytes, (void)options;
-    builds++;
-    return NULL;
 }
 
 /* The system keeps it as long as others are there. */
