@@ -17,7 +17,7 @@
 /* Before any of their locks is taken: runtime/base/fork.h. */
 static void attach_fork_handlers(void)
 {
-    tide_linker_attach();
+    tide_linker_prepare();
     tide_registry_lock(); /* whose handlers its first lock registers */
     tide_registry_unlock();
     tide_pools_prepare();

@@ -17,6 +17,7 @@
 #include <tidepool/tidepool.h>
 
 #include "forms.h"
+#include "in_linker.h"
 #include "runtime/base/os.h"
 #include "runtime/base/test_hooks.h"
 #include "unobserved.h"
@@ -150,13 +151,24 @@ static void use_scope(void)
     assert_non_null(tide_acquire(tide_pool_local(), double, 8));
 }
 
-static void *child_ended; /* NULL: it hung */
+/* Of a module that is no part of the program, as the sites of a plugin are looked for. */
+static bool find_shared_module(void)
+{
+#if defined DLFO_STRUCT_HAS_EH_DBASE
+    tide_linker_range module;
+    return tide_linker_module_of((const void *)(uintptr_t)_cmocka_run_group_tests, &module);
+#else
+    return true; /* an older C library cannot */
+#endif
+}
+
+static void *child_ended; /* NULL: it hung, or found nothing */
 
 static void *fork_and_exit(void *user)
 {
     pid_t child = fork_child(SECONDS);
     if (child == 0)
-        exit(0);
+        exit(find_shared_module() ? 0 : 1);
     return wait_for_child(child) == 0 ? user : NULL;
 }
 
@@ -240,12 +252,58 @@ static void a_child_always_finds_the_list_free(void **unused)
     alarm(0);
 }
 
-int main(void)
+/* ---- the first use of the library ---------------------------------------------------------- */
+
+static void *use_first(void *user)
 {
+    return tide_pool_local() != NULL ? user : NULL;
+}
+
+/* Another thread's first use does not wait for the linker, whose lock this one has: a use in here
+ * would wait for that. */
+static void await_first_use(void)
+{
+    pthread_t thread;
+    void *used = NULL;
+    CHILD_MUST(pthread_create(&thread, NULL, use_first, &forks) == 0);
+    CHILD_MUST(pthread_join(thread, &used) == 0 && used != NULL);
+    CHILD_MUST(tide_pool_local() != NULL);
+}
+
+static const char *program; /* as it was called */
+
+/* This program again, since it has used the library. */
+static void a_first_use_does_not_wait_for_the_linker(void **unused)
+{
+    (void)unused;
+    pid_t child = fork_child(SECONDS);
+    if (child == 0) {
+        execl(program, program, in_linker_module, "first use", (char *)NULL);
+        _exit(126);
+    }
+    expect_child_ends_well(child);
+}
+
+void *__wrap_dlopen(const char *path, int flags)
+{
+    return __real_dlopen(path, flags);
+}
+
+int main(int count, char **arguments)
+{
+    if (count < 2)
+        return 2;
+    program = arguments[0];
+    in_linker_module = arguments[1];
+    if (count > 2) {
+        visit_linker(await_first_use, NULL);
+        return 0;
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_visitor_may_visit_while_another_thread_waits_to),
         cmocka_unit_test(a_visitor_may_use_the_library_while_a_fork_waits),
         cmocka_unit_test(a_child_ends_though_the_list_is_locked),
+        cmocka_unit_test(a_first_use_does_not_wait_for_the_linker),
         cmocka_unit_test(the_module_of_an_address_is_found),
         cmocka_unit_test(a_child_always_finds_the_list_free),
     };

@@ -15,9 +15,10 @@
  * or in a destructor of what these have left on its thread. It waits a minute at most for a driver
  * that builds kernels, on the keeper or in another thread's tide_step. So `exit` may be called under
  * any lock of the program, and from the constructor of a library. A driver may already be ending by
- * itself, and crash, while a thread has kernels built. That cannot happen if all devices were closed
- * before, and no close waited its minute in vain, nor (with glibc) if `exit` is called on the
- * process's first thread and that thread has opened a device.
+ * itself, and crash, while a thread has kernels built. It is safe, if the minute is enough, where
+ *
+ *  - all devices were closed before, or
+ *  - (glibc) the process's first thread calls `exit`, and has itself opened a device.
  *
  * The keeper starts when some site has been used often enough. Its thread is made inside that use,
  * which takes some 40 microseconds more; where no use may be late, set `keeper` to 2, and the first
@@ -30,7 +31,8 @@
  * in which no use may be late calls tide_keeper_start).
  * The C library does not renew all locks of the dynamic linker in a child: if other threads of the
  * parent load libraries, whatever loads one in the child may hang, learning too. Set `learn` to 0
- * in such children, or execute another program.
+ * in such children, or execute another program. A fork waits for the keeper that loads compiled
+ * code, a tenth of a second at most.
  *
  * The types of a scope are put in force by the thread that uses it (setting `adapt`): when its
  * window is full, and after a few uses that acquired other types. This needs no round.

@@ -99,15 +99,17 @@ static void round_at_exit(void)
 double tide_round_fork_patience_ms = 100;
 
 /* A fork in the middle of dlopen leaves the linker's list locked in the child, which could load no
- * code then. So the thread that has the round gets time to come out. Not for ever: it may be waiting
- * there for this thread, which forks in a constructor. */
-static void round_before_fork(void)
+ * code then. So the thread that has the round gets time to come out, before visits of the list are
+ * kept out, which it may need for that. Not for ever: it may be waiting there for this thread, which
+ * forks in a constructor. Seldom it is in the linker again when the fork comes. */
+static void round_await_linker(void)
 {
     round_take_lock();
     struct timespec until = tide_lock_time_in(tide_round_fork_patience_ms);
     while (round_in_linker && round_is_anothers() &&
            tide_lock_wait_until(&round_lock, &round_over, &until))
         continue;
+    round_let_go_of_lock();
 }
 
 /* The child has neither keeper nor stager, also if it was forked by a hook on the keeper; it may
@@ -140,9 +142,11 @@ static void round_in_child(void)
 
 static void round_prepare(void)
 {
-    static const tide_fork_handlers handlers = {round_before_fork, round_let_go_of_lock,
+    static const tide_fork_handlers before = {.prepare = round_await_linker};
+    static const tide_fork_handlers handlers = {round_take_lock, round_let_go_of_lock,
                                                 round_in_child};
     tide_lock_make_condition(&round_over);
+    tide_fork_register(TIDE_FORK_OUTSIDE, &before);
     tide_fork_register(TIDE_FORK_ROUND, &handlers);
     (void)atexit(round_at_exit);
 }

@@ -9,6 +9,7 @@
 /* Outermost first, each with the name that messages give it. (runtime/base/lock.h says what the
  * ranks are for.) */
 #define TIDE_FORK_RANKS_EACH(X)                                                           \
+    X(OUTSIDE, "a round outside")  /* no lock: waited for for a moment */                 \
     X(LINKER, "the linker's list") /* no lock: our visits of it are waited for */         \
     X(WORKERS, "workers")          /* no lock: whoever uses them has that of the round */ \
     X(ROUND, "the round")          /* a round of learning is under way */                 \

@@ -144,8 +144,10 @@ typedef int linker_finder(void *address, struct dl_find_object *found);
 
 static linker_finder *linker_find; /* atomic; NULL: not looked for yet, or the C library is older */
 
-/* By name: a library that names it is refused by an older C library. */
-static void linker_look_for_finder(void)
+/* By name: a library that names it is refused by an older C library. As this module is loaded, when
+ * the linker's lock is this thread's: a first use of the library may come from a constructor that
+ * another thread runs, or from a visitor. */
+__attribute__((constructor)) static void linker_look_for_finder(void)
 {
     linker_finder *found = NULL;
     *(void **)&found = dlsym(RTLD_DEFAULT, "_dl_find_object");
@@ -167,10 +169,6 @@ static bool linker_ask_finder(const void *address, tide_linker_range *out)
     return true;
 }
 #else
-static void linker_look_for_finder(void)
-{
-}
-
 static bool linker_has_finder(void)
 {
     return false;
@@ -216,12 +214,4 @@ bool tide_linker_module_of(const void *address, tide_linker_range *out)
     tide_outside_leave(outside);
     tide_assert(!found || (out->first <= (uintptr_t)address && (uintptr_t)address < out->last));
     return found;
-}
-
-void tide_linker_attach(void)
-{
-    tide_linker_prepare();
-    tide_outside outside = tide_outside_enter();
-    linker_look_for_finder();
-    tide_outside_leave(outside);
 }

@@ -27,11 +27,8 @@
 
 struct dl_phdr_info;
 
-/* Registers what is done around fork. Else done with the first visit. */
+/* Registers what is done around fork. While the library is attached, or with the first visit. */
 void tide_linker_prepare(void);
-
-/* The same, and finds out what the C library has. While the library is attached. */
-void tide_linker_attach(void);
 
 /* As dl_iterate_phdr, with no lock held. `visit` takes none, and may visit the list itself, by
  * dl_iterate_phdr. */
