@@ -284,7 +284,7 @@ static void a_first_use_does_not_wait_for_the_linker(void **unused)
     expect_child_ends_well(child);
 }
 
-void *__wrap_dlopen(const char *path, int flags)
+UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
 {
     return __real_dlopen(path, flags);
 }

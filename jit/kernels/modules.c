@@ -494,9 +494,9 @@ static bool modules_begin_building(void)
 static void modules_end_building(void)
 {
     modules_take_lock();
-    tide_assert(modules_builders >= modules_own);
-    modules_builders -= modules_own != 0;
-    modules_own -= modules_own != 0;
+    tide_assert(modules_own > 0 && modules_builders >= modules_own);
+    modules_builders--;
+    modules_own--;
     pthread_cond_broadcast(&modules_not_busy);
     tide_lock_let_go(&modules_lock);
 }

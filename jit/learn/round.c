@@ -101,7 +101,8 @@ double tide_round_fork_patience_ms = 100;
 /* A fork in the middle of dlopen leaves the linker's list locked in the child, which could load no
  * code then. So the thread that has the round gets time to come out, before visits of the list are
  * kept out, which it may need for that. Not for ever: it may be waiting there for this thread, which
- * forks in a constructor. Seldom it is in the linker again when the fork comes. */
+ * forks in a constructor. It may be in the linker again when the fork
+ * comes; then the child can load nothing. */
 static void round_await_linker(void)
 {
     round_take_lock();

@@ -9,7 +9,7 @@
  *     held.
  *  2. who has the list may be in a visitor of the program's, and call the library from there. It
  *     finds no lock taken by a visit. Nor by a fork that waits: that comes before all locks of ours
- *     (the rank is the first).
+ *     (only a wait for the round is earlier, and lets go of its lock).
  *  3. such a caller may visit, too, while a fork waits: visits give way to that for some
  *     milliseconds, and then go on. Only a fork that waits no more keeps visits out, and it ends
  *     without the list.

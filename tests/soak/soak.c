@@ -235,6 +235,8 @@ static void fork_live(uint64_t seed, bool learns)
     worker child = {.random = {seed}};
     if (SOAK_UNDER_TSAN) /* its allocator's locks are as the other threads left them */
         _exit(0);
+    if (learns)
+        signal(SIGALRM, SIG_DFL); /* whoever waits for it is told so */
     alarm(HUNG_SECONDS / 2);
     learns ? fork_learner(&child) : fork_child(&child);
 }
@@ -261,7 +263,8 @@ static void fork_say_failure(void)
 }
 
 /* How did it end? A learner may be kept by the list of modules, if the parent's keeper was loading
- * code for longer than a fork waits. That is counted, and has to be rare. */
+ * code for longer than a fork waits. What keeps it is not known here: so it is counted, and has to
+ * be rare. */
 static bool forks_judge(int status, bool learns)
 {
     bool learned = WIFEXITED(status) && WEXITSTATUS(status) == LEARNED;
@@ -453,7 +456,8 @@ static bool soak(unsigned seconds)
         printf("%-24s %10llu turns\n", workers[i].name, (unsigned long long)workers[i].turns);
     bool good = counts_are_good();
     printf("children kept            %10u\n", learners_kept);
-    good = soak_must(100ull * learners_kept <= counts[LEARNERS].times, "children are kept") && good;
+    good = soak_must(100ull * learners_kept <= counts[LEARNERS].times + 100, "children are kept") &&
+           good;
     unsigned processes = processes_left(), descriptors = left_descriptors();
     printf("descriptors left         %10u\n", descriptors);
     printf("processes left           %10u\n", processes);

@@ -161,20 +161,13 @@ bool tide_opencl_alive(const tide_opencl_device *device)
            !__atomic_load_n(&opencl_exiting, __ATOMIC_SEQ_CST);
 }
 
-static tide_status opencl_refuse(const tide_opencl_device *device, const char *call)
-{
-    if (device->forks != __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED))
-        return tide_device_lose(device->base, call,
-                                "it was opened before this process was forked, and OpenCL does not "
-                                "work in the child");
-    return tide_fail(TIDE_ERROR_DEVICE, call, "the process is exiting");
-}
-
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call)
 {
     tide_assert(device->base != NULL && call != NULL);
-    if (TIDE_UNLIKELY(!tide_opencl_alive(device)))
-        return opencl_refuse(device, call);
+    if (TIDE_UNLIKELY(device->forks != __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED)))
+        return tide_device_lose(device->base, call,
+                                "it was opened before this process was forked, and OpenCL does not "
+                                "work in the child");
     if (TIDE_UNLIKELY(tide_device_lost(device->base)))
         return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->base->name);
     return TIDE_OK;

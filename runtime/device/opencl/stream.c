@@ -220,21 +220,15 @@ tide_status tide_opencl_wait_all(tide_device *base)
 
 /* ---- marks ---------------------------------------------------------------------------------- */
 
-/* The keeper asks for marks when it gives back old buffers, so exit waits for who does. Then there
- * is an end, unless it fails. */
-static tide_status opencl_begin(const tide_opencl_device *device)
-{
-    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
-    return tide_opencl_begin(device) ? TIDE_OK : tide_opencl_usable(device, "tide_device");
-}
-
-/* An event that failed has passed as well. */
+/* An event that failed has passed as well. Once exit has begun nothing has: the keeper asks, which
+ * gives old buffers back, and must not call the driver then. */
 bool tide_opencl_mark_done(tide_device *base, void *mark)
 {
     TIDE_UNCANCELLED;
+    tide_opencl_device *device = tide_opencl_of(base);
     int32_t status = TIDE_CL_COMPLETE;
     tide_assert(mark != NULL);
-    if (opencl_begin(tide_opencl_of(base)) != TIDE_OK)
+    if (tide_opencl_usable(device, "tide_device") != TIDE_OK || !tide_opencl_begin(device))
         return false;
     int32_t error =
         tide_opencl.clGetEventInfo(mark, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL);
@@ -248,12 +242,9 @@ tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
-    TIDE_FORWARD(opencl_begin(device));
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     tide_device_count(&base->waits);
-    tide_status status =
-        tide_opencl_check(device, tide_opencl.clWaitForEvents(1, &event), "clWaitForEvents");
-    tide_opencl_end();
-    return status;
+    return tide_opencl_check(device, tide_opencl.clWaitForEvents(1, &event), "clWaitForEvents");
 }
 
 tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
@@ -262,13 +253,11 @@ tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
-    TIDE_FORWARD(opencl_begin(device));
-    tide_status status = tide_opencl_check(device,
-                                           tide_opencl.clEnqueueBarrierWithWaitList(
-                                               tide_opencl_queue(device, stream), 1, &event, NULL),
-                                           "clEnqueueBarrierWithWaitList");
-    tide_opencl_end();
-    return status;
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    return tide_opencl_check(device,
+                             tide_opencl.clEnqueueBarrierWithWaitList(
+                                 tide_opencl_queue(device, stream), 1, &event, NULL),
+                             "clEnqueueBarrierWithWaitList");
 }
 
 void tide_opencl_mark_drop(tide_device *base, void *mark)

@@ -182,19 +182,6 @@ static int32_t tell_event(tide_cl_event event, uint32_t what, size_t bytes, void
     return linger();
 }
 
-static int32_t wait_for_events(uint32_t count, const tide_cl_event *events)
-{
-    (void)count, (void)events;
-    return linger();
-}
-
-static int32_t queue_barrier(tide_cl_queue queue, uint32_t count, const tide_cl_event *after,
-                             tide_cl_event *event)
-{
-    (void)queue, (void)count, (void)after, (void)event;
-    return linger();
-}
-
 static tide_cl_program make_program(tide_cl_context context, uint32_t count, const char **texts,
                                     const size_t *bytes, int32_t *error)
 {
@@ -277,8 +264,6 @@ tide_status made_up_load(void)
         .clEnqueueSVMFree = queue_free,
         .clEnqueueMarkerWithWaitList = queue_mark,
         .clGetEventInfo = tell_event,
-        .clWaitForEvents = wait_for_events,
-        .clEnqueueBarrierWithWaitList = queue_barrier,
         .clFlush = flush,
         .clFinish = finish,
         .clReleaseEvent = release_event,
