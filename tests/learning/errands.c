@@ -423,12 +423,21 @@ static void *step_there(void *unused)
     return unused;
 }
 
+static pthread_t stepping;
+
 static void build_in_step(load_method *load)
 {
-    pthread_t thread;
     want_kernels(load);
-    CHILD_MUST(pthread_create(&thread, NULL, step_there, NULL) == 0);
-    CHILD_MUST(pthread_detach(thread) == 0);
+    CHILD_MUST(pthread_create(&stepping, NULL, step_there, NULL) == 0);
+    CHILD_MUST(pthread_detach(stepping) == 0);
+}
+
+/* A driver that is left in the middle would be waited for. */
+static void build_in_cancelled_step(load_method *load)
+{
+    build_in_step(load);
+    wait_for_driver();
+    CHILD_MUST(pthread_cancel(stepping) == 0);
 }
 
 static void build_in_hook(const tide_buffer_event *event, void *user)
@@ -541,6 +550,7 @@ static const struct {
              {"keeper, another thread", build_on_keeper, exit_on_another_thread},
              {"step, first thread", build_in_step, exit_on_the_first_thread},
              {"step, another thread", build_in_step, exit_on_another_thread},
+             {"cancelled, first thread", build_in_cancelled_step, exit_on_the_first_thread},
              {"two, first thread", build_for_two, exit_on_the_first_thread},
              {"two, another thread", build_for_two, exit_on_another_thread},
              {"hook, first thread", build_in_a_hook, exit_on_the_first_thread},

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "learning.h"
 
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "jit/learn/round.h"
+#include "runtime/base/linker.h"
 #include "runtime/base/registry.h"
 #include "tests/gate.h"
 #include "tests/in_linker.h"
@@ -48,7 +50,14 @@ static void settle_in_own_round(void)
     own_status = tide_settle(PATIENCE_MS);
 }
 
-static bool gate_passed; /* atomic: the keeper is through the call */
+static bool gate_passed;  /* atomic: the keeper is through the call */
+static bool visit_wanted; /* atomic: the keeper visits the list of modules, too */
+
+static int see_module(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)info, (void)size, (void)user;
+    return 1;
+}
 
 UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
 {
@@ -57,6 +66,8 @@ UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
         settle_in_own_round();
     if (gated)
         keeper_pass(CALL_DLOPEN);
+    if (gated && __atomic_load_n(&visit_wanted, __ATOMIC_RELAXED))
+        assert_int_equal(tide_linker_each_module(see_module, NULL), 1);
     void *handle = __real_dlopen(path, flags);
     if (gated)
         __atomic_store_n(&gate_passed, true, __ATOMIC_RELEASE);
@@ -210,7 +221,8 @@ static void *fork_there(void *unused)
     return wait_for_child(child) == 0 ? &fork_begun : unused;
 }
 
-/* Its child would find the linker's list locked. */
+/* Its child would find the linker's list locked. And the keeper may want to visit the list before it
+ * comes out: a fork that waits keeps nobody from that. */
 static void a_fork_waits_for_the_keeper_in_the_linker(void **state)
 {
     (void)state;
@@ -221,6 +233,7 @@ static void a_fork_waits_for_the_keeper_in_the_linker(void **state)
     assert_int_equal(pthread_atfork(note_fork, NULL, NULL), 0); /* called before the library's */
     __atomic_store_n(&fork_begun, false, __ATOMIC_RELAXED);
     double patience = tide_round_fork_patience_ms;
+    __atomic_store_n(&visit_wanted, true, __ATOMIC_RELAXED);
     bring_keeper_to(CALL_DLOPEN);
     tide_round_fork_patience_ms = 60000;
     assert_int_equal(pthread_create(&thread, NULL, fork_there, NULL), 0);
@@ -231,6 +244,7 @@ static void a_fork_waits_for_the_keeper_in_the_linker(void **state)
     assert_int_equal(pthread_join(thread, &well), 0);
     assert_non_null(well);
     tide_round_fork_patience_ms = patience;
+    __atomic_store_n(&visit_wanted, false, __ATOMIC_RELAXED);
     expect_keeper_learns();
     play(NULL);
 }
