@@ -75,10 +75,10 @@ static unit *modules_units; /* atomic; never freed, as devices are not */
 static uint64_t modules_orders;
 
 /* Written under the lock. */
-static bool modules_ended;                 /* the process ends; atomic */
-static unsigned modules_builders;          /* calls of tide_modules_build that are at work    */
-static bool modules_given_up;              /* at an end they were not waited for any longer   */
-static _Thread_local unsigned modules_own; /* of these calls, those of this thread */
+static bool modules_ended;                /* the process ends; atomic */
+static unsigned modules_builders;         /* calls of tide_modules_build that are at work    */
+static bool modules_given_up;             /* at an end they were not waited for any longer   */
+static _Thread_local uint8_t modules_own; /* of these calls, those of this thread */
 
 static state modules_state_of(const unit *u)
 {
@@ -485,6 +485,7 @@ static bool modules_begin_building(void)
 {
     modules_take_lock();
     bool begun = !modules_ended;
+    tide_assert(modules_own < UINT8_MAX);
     modules_builders += begun;
     modules_own += begun;
     tide_lock_let_go(&modules_lock);

@@ -13,12 +13,12 @@ static const tide_fork_handlers *fork_handlers[TIDE_FORK_RANKS]; /* each is atom
 
 /* The ranks that this thread prepared. One that was registered in the middle of a fork was not
  * taken, so it must not be let go of. Each thread has its own, for two may fork at once. */
-static _Thread_local uint32_t fork_prepared;
+static _Thread_local uint16_t fork_prepared; /* copies have little such memory */
 
 /* The handlers may be installed twice (fork_install): the outer call of each pair does the work. */
-static _Thread_local uint32_t fork_depth;
+static _Thread_local uint16_t fork_depth;
 
-_Static_assert(TIDE_FORK_RANKS <= 32, "fork_prepared has a bit for each rank");
+_Static_assert(TIDE_FORK_RANKS <= 16, "fork_prepared has a bit for each rank");
 
 static const tide_fork_handlers *fork_handlers_of(int rank)
 {
@@ -36,7 +36,7 @@ static void fork_prepare(void)
             continue;
         if (handlers->prepare != NULL)
             handlers->prepare();
-        fork_prepared |= UINT32_C(1) << rank;
+        fork_prepared = (uint16_t)(fork_prepared | 1u << rank);
     }
 }
 
