@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels of each device: wanted, ordered, loaded, launched.
+/* The kernels of each device: wanted, ordered, loaded.
  *
  * A device's kernels are a unit. A unit changes its state under the lock; the change to READY is
  * released, and frames acquire it. Slow work, and all that may reach the dynamic linker (drivers
@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "jit/kernels/cached.h"
+#include "jit/kernels/launch.h"
 #include "jit/kernels/source.h"
-#include "jit/kernels/table.h"
 #include "jit/spec/spec.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
@@ -70,7 +70,7 @@ typedef struct unit {
 double tide_modules_patience_ms = 60000;
 
 static tide_lock modules_lock = TIDE_LOCK(TIDE_FORK_MODULES);
-static pthread_cond_t modules_not_busy;
+static pthread_cond_t modules_changed;
 static unit *modules_units; /* atomic; never freed, as devices are not */
 static uint64_t modules_orders;
 
@@ -117,7 +117,7 @@ static void modules_after_fork(void)
  * while it builds, in a constructor of what the driver loads, goes on in the child. */
 static void modules_in_child(void)
 {
-    tide_lock_make_condition(&modules_not_busy);
+    tide_lock_make_condition(&modules_changed);
     __atomic_store_n(&modules_ended, false, __ATOMIC_RELAXED);
     modules_builders = modules_own;
     modules_given_up = false;
@@ -136,7 +136,7 @@ static void modules_prepare(void)
 {
     static const tide_fork_handlers handlers = {modules_before_fork, modules_after_fork,
                                                 modules_in_child};
-    tide_lock_make_condition(&modules_not_busy);
+    tide_lock_make_condition(&modules_changed);
     tide_fork_register(TIDE_FORK_MODULES, &handlers);
 }
 
@@ -183,7 +183,7 @@ static void modules_let_go(unit *u, state to)
     modules_take_lock();
     tide_assert(u->state == BUSY && to != BUSY && to != IDLE);
     modules_move(u, u->leaving ? LEAVING : to);
-    pthread_cond_broadcast(&modules_not_busy);
+    pthread_cond_broadcast(&modules_changed);
     tide_lock_let_go(&modules_lock);
 }
 
@@ -444,7 +444,7 @@ static bool modules_wait_for_work(const unit *u)
     struct timespec until = tide_lock_time_in(tide_modules_patience_ms);
     bool waits = u->worker != tide_os_thread();
     while (u->state == BUSY && waits)
-        waits = tide_lock_wait_until(&modules_lock, &modules_not_busy, &until);
+        waits = tide_lock_wait_until(&modules_lock, &modules_changed, &until);
     return u->state != BUSY;
 }
 
@@ -498,14 +498,16 @@ static void modules_end_building(void)
     tide_assert(modules_own > 0 && modules_builders >= modules_own);
     modules_builders--;
     modules_own--;
-    pthread_cond_broadcast(&modules_not_busy);
+    pthread_cond_broadcast(&modules_changed);
     tide_lock_let_go(&modules_lock);
 }
 
 void tide_modules_build(void)
 {
+    if (!modules_any_in(WANTED, BUSY))
+        return;
     TIDE_UNCANCELLED; /* it would be waited for */
-    if (!modules_any_in(WANTED, BUSY) || !modules_begin_building())
+    if (!modules_begin_building())
         return;
     for (unit *u = modules_first(); u != NULL; u = u->next) {
         if (!modules_have_ended()) /* while another was built */
@@ -516,116 +518,38 @@ void tide_modules_build(void)
     modules_end_building();
 }
 
-/* A visitor of sites that called exit never returns to the registry, for which a driver may be
- * waiting that loads code with sites. Nor does who exits inside a driver return there, and is not
- * waited for by another thread that exits. */
+/* A driver may be waiting for the registry, since it loads code with sites. Who exits inside a driver
+ * never returns there, and is not waited for by another thread that exits. */
 void tide_modules_end(void)
 {
-    while (tide_registry_held())
-        tide_registry_unlock();
+    tide_registry_abandon();
     modules_take_lock();
     __atomic_store_n(&modules_ended, true, __ATOMIC_RELAXED);
     modules_builders -= modules_own;
     modules_own = 0;
-    pthread_cond_broadcast(&modules_not_busy);
+    pthread_cond_broadcast(&modules_changed);
     struct timespec until = tide_lock_time_in(tide_modules_patience_ms);
     while (modules_builders != 0 && !modules_given_up)
-        modules_given_up = !tide_lock_wait_until(&modules_lock, &modules_not_busy, &until) &&
-                           modules_builders != 0;
+        modules_given_up =
+            !tide_lock_wait_until(&modules_lock, &modules_changed, &until) && modules_builders != 0;
     tide_lock_let_go(&modules_lock);
 }
 
-/* ---- launching ------------------------------------------------------------------------------ */
-
-static size_t modules_table_size(const unit *u)
-{
-    return u->language == TIDE_KERNELS_CUDA ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL;
-}
-
-/* OpenCL: a place of the table that is not used gets the buffer of one that is. */
-static size_t modules_add_buffers(const tide_table *table, const void *used[TIDE_SEGMENTS_OPENCL],
-                                  tide_argument *arguments, size_t count)
-{
-    const void *any_buffer = NULL;
-    tide_assert(table->segments.count <= TIDE_SEGMENTS_OPENCL);
-    for (size_t i = 0; i < table->segments.count; i++)
-        any_buffer = table->buffers[i] != NULL ? table->buffers[i] : any_buffer;
-    for (size_t i = 0; i < TIDE_SEGMENTS_OPENCL; i++) {
-        bool there = i < table->segments.count && table->buffers[i] != NULL;
-        used[i] = there ? table->buffers[i] : any_buffer;
-        arguments[count++] = (tide_argument){&used[i], 0};
-    }
-    return count;
-}
-
-static tide_status modules_launch(const unit *u, const tide_frame_work *work, tide_kernel kernel,
-                                  const tide_table *table)
-{
-    const void *used[TIDE_SEGMENTS_OPENCL];
-    tide_argument arguments[2 + TIDE_SEGMENTS_OPENCL];
-    size_t count = 0;
-    tide_assert(table->segments.count != 0 && u->kernels[kernel] != NULL);
-    tide_assert(kernel == TIDE_KERNEL_FILL || work->block != NULL);
-    arguments[count++] =
-        (tide_argument){&table->segments, tide_segments_bytes(modules_table_size(u))};
-    if (kernel != TIDE_KERNEL_FILL)
-        arguments[count++] = (tide_argument){&work->block, 0};
-    if (u->language == TIDE_KERNELS_OPENCL && kernel != TIDE_KERNEL_FINISH)
-        count = modules_add_buffers(table, used, arguments, count);
-    tide_assert(count <= sizeof arguments / sizeof *arguments);
-    return work->device->methods->launch(
-        work->device, work->stream, u->kernels[kernel],
-        kernel == TIDE_KERNEL_FINISH ? 1 : table->groups,
-        u->language == TIDE_KERNELS_CUDA ? TIDE_GROUP_CUDA : TIDE_GROUP_OPENCL, arguments, count);
-}
-
-/* Launches the kernel on as many tables as the frame takes. */
-static tide_status modules_run_kernel(const unit *u, const tide_frame_work *work,
-                                      tide_kernel kernel)
-{
-    tide_table table;
-    tide_table_place place = {0};
-    while (tide_table_next(work, kernel, u->language, modules_table_size(u), &place, &table))
-        if (table.groups != 0 || kernel == TIDE_KERNEL_FINISH)
-            TIDE_FORWARD(modules_launch(u, work, kernel, &table));
-    return TIDE_OK;
-}
-
-/* Hashes and checks add to the block: it starts with zeros. */
-static tide_status modules_clear_block(const tide_frame_work *work)
-{
-    static const uint64_t zero;
-    return work->device->methods->fill(work->device, work->stream, work->block, &zero, sizeof zero,
-                                       work->count);
-}
-
-static tide_status modules_run_work(const unit *u, const tide_frame_work *work, tide_kernel kernel)
-{
-    if (kernel == TIDE_KERNEL_HASH || kernel == TIDE_KERNEL_CHECK)
-        TIDE_FORWARD(modules_clear_block(work));
-    TIDE_FORWARD(modules_run_kernel(u, work, kernel));
-    return kernel == TIDE_KERNEL_HASH ? modules_run_kernel(u, work, TIDE_KERNEL_FINISH) : TIDE_OK;
-}
+/* ---- using ---------------------------------------------------------------------------------- */
 
 /* The runtime's hook. A frame that comes before its kernels are READY goes the plain way. */
 static tide_frame_result modules_help(const tide_frame_work *work)
 {
-    static const tide_kernel kernels[] = {
-        [TIDE_FRAME_FILL_PARTS] = TIDE_KERNEL_FILL, [TIDE_FRAME_PACK] = TIDE_KERNEL_PACK,
-        [TIDE_FRAME_UNPACK] = TIDE_KERNEL_UNPACK,   [TIDE_FRAME_HASH] = TIDE_KERNEL_HASH,
-        [TIDE_FRAME_CHECK] = TIDE_KERNEL_CHECK,
-    };
-    tide_assert((size_t)work->kind < sizeof kernels / sizeof *kernels && work->count != 0);
     if (tide_setting_get(TIDE_SETTING_frame_kernels) == 0)
         return TIDE_FRAME_ABSENT;
     const unit *u = modules_find(work->device);
     state now = u != NULL ? modules_state_of(u) : IDLE;
     if (now == IDLE)
         modules_want(work->device);
-    if (now != READY || !tide_table_possible(work, kernels[work->kind]))
+    if (now != READY || !tide_launch_possible(work))
         return TIDE_FRAME_ABSENT;
-    return modules_run_work(u, work, kernels[work->kind]) == TIDE_OK ? TIDE_FRAME_QUEUED
-                                                                     : TIDE_FRAME_FAILED;
+    return tide_launch(u->language, u->kernels, work) == TIDE_OK ? TIDE_FRAME_QUEUED
+                                                                 : TIDE_FRAME_FAILED;
 }
 
 void tide_modules_attach(void)

@@ -231,8 +231,6 @@ static void keeper_at_exit(void)
     keeper.refused = keeper.exiting = true;
     pthread_cond_broadcast(&keeper_wake);
     tide_lock_let_go(&keeper_lock);
-    while (tide_registry_held()) /* by a visitor of sites that called exit, which never returns */
-        tide_registry_unlock();  /* there; and the keeper may be waiting for this lock */
     if (tide_round_close())
         keeper_stop_thread();
 }

@@ -84,12 +84,9 @@ static void round_let_go_of_lock(void)
 }
 
 /* The worker process and its files go with the program; other threads may go on to the very end,
- * and step. A visitor of sites or a listener to events that calls exit never returns to what it
- * holds, and a round of another thread may be waiting for the registry. */
+ * and step. */
 static void round_at_exit(void)
 {
-    while (tide_registry_held())
-        tide_registry_unlock();
     (void)tide_round_close();
     tide_round_lock();
     tide_stager_stop(true);
@@ -99,10 +96,10 @@ static void round_at_exit(void)
 double tide_round_fork_patience_ms = 100;
 
 /* A fork in the middle of dlopen leaves the linker's list locked in the child, which could load no
- * code then. So the thread that has the round gets time to come out, before visits of the list are
- * kept out, which it may need for that. Not for ever: it may be waiting there for this thread, which
- * forks in a constructor. It may be in the linker again when the fork
- * comes; then the child can load nothing. */
+ * code then. So the thread that has the round gets time to come out, before visits of the list,
+ * which it may need for that, are kept out. Not for ever: it may be waiting for this thread, which
+ * forks in a constructor. If it is in the linker again when the fork comes, the child can load
+ * nothing after all. */
 static void round_await_linker(void)
 {
     round_take_lock();
@@ -311,7 +308,7 @@ static bool round_wait_for_hooks(void)
 bool tide_round_close(void)
 {
     tide_round_prepare();
-    tide_modules_end();
+    tide_modules_end(); /* which abandons the registry: the keeper may be waiting for it */
     round_take_lock();
     __atomic_store_n(&round_closed, true, __ATOMIC_RELAXED);
     pthread_cond_broadcast(&round_over);

@@ -145,8 +145,8 @@ typedef int linker_finder(void *address, struct dl_find_object *found);
 static linker_finder *linker_find; /* atomic; NULL: not looked for yet, or the C library is older */
 
 /* By name: a library that names it is refused by an older C library. As this module is loaded, when
- * the linker's lock is this thread's, or no other thread is there: a first use of the library may come from a constructor that
- * another thread runs, or from a visitor. */
+ * the linker's lock is this thread's, or no other thread is there. Later it might not be had: a first
+ * use of the library may come from a constructor or a visitor, while another thread's waits. */
 __attribute__((constructor)) static void linker_look_for_finder(void)
 {
     linker_finder *found = NULL;

@@ -189,13 +189,12 @@ void tide_module_enter(tide_site *const *first, tide_site *const *last, const vo
     tide_registry_unlock();
 }
 
-/* Sites that C++ keeps out of the module's list are found by their address. A visitor of sites that
- * called exit never returns to the registry, and the linker is asked with nothing held. */
+/* Sites that C++ keeps out of the module's list are found by their address. */
 void tide_module_leave(const void *anchor)
 {
     tide_linker_range module;
-    while (tide_exit_begun() && tide_registry_held())
-        tide_registry_unlock();
+    if (tide_exit_begun())
+        tide_registry_abandon(); /* the linker is asked with nothing held */
     if (!tide_linker_module_of(anchor, &module))
         return;
     void (*part_with)(tide_site * site) = tide_exit_begun() ? site_leave_behind : site_delist;

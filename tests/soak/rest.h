@@ -18,8 +18,8 @@ bool rest_begin(unsigned threads, unsigned seconds);
 
 void rest_end(void);
 
-/* During a rest: resident memory that no file backs (counted page by page, not as the
- * system sums it up), without what the allocator has free. Under a
+/* During a rest: resident memory that no file backs, without what the allocator has free. It is
+ * counted page by page: the sum that the system keeps may lag by more than is allowed. Under a
  * sanitizer, whose own memory grows, what is allocated. 0: it could not be read. */
 size_t rest_memory_kib(void);
 

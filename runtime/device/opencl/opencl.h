@@ -97,10 +97,10 @@ enum { TIDE_OPENCL_PLATFORMS_MAX = 16 };
  * registers something. TIDE_ERROR_MEMORY: it cannot, and nothing has changed. */
 tide_status tide_opencl_watch_exit(unsigned platform, const char *call);
 
-/* Around what the keeper too does, giving things back to the driver, in a thread that is not cancelled meanwhile. False:
- * the driver must not be called any more, in a child or because exit has begun; then there is no
- * end. Exit waits for other threads between the two, two seconds at most, before the driver's own
- * handlers run. */
+/* Around the driver's calls that the keeper makes, as it gives old buffers back, in a thread that is
+ * not cancelled meanwhile. False: the driver must not be called any more, in a child or because exit
+ * has begun; then there is no end. Exit waits for other threads between the two, two seconds at
+ * most, before the driver's own handlers run. */
 bool tide_opencl_begin(const tide_opencl_device *device);
 void tide_opencl_end(void);
 
