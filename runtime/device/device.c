@@ -250,8 +250,10 @@ void tide_device_end(tide_device *device)
     tide_assert(device->methods != NULL && device != &tide_device_host);
     tide_outside outside = tide_outside_enter(); /* drivers unload code */
     device->methods->close(device);
-    device->context = device->stream = device->service = NULL;
     tide_outside_leave(outside);
+    if (device->own != NULL)
+        return; /* a thread may be in the driver with it as the process exits: it stays busy */
+    device->context = device->stream = device->service = NULL;
     device_end_busy(device);
 }
 

@@ -227,13 +227,17 @@ static void cuda_end_parts(tide_device *device)
     (void)tide_cu.cuStreamDestroy(cuda->service);
 }
 
-/* Memory that cannot be given back goes with the context, at the latest. */
+/* Memory that cannot be given back goes with the context, at the latest. Once exit has begun all is
+ * left as it is: a thread may still be in the driver with it. */
 static void cuda_close_device(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
     tide_cuda_entered entered;
     tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
-    if (tide_cuda_enter(device, &entered) == TIDE_OK) {
+    const tide_status status = tide_cuda_enter(device, &entered);
+    if (status != TIDE_OK && tide_cuda_exiting())
+        return;
+    if (status == TIDE_OK) {
         int mode = tide_cuda_relax();
         cuda_end_parts(device);
         tide_cuda_relax_end(mode);

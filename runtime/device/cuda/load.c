@@ -30,6 +30,9 @@ enum { CUDA_OPEN = 0, CUDA_EXITING, CUDA_FORKED };
 /* Atomic and sequentially consistent: either a thread that enters sees that exit has begun, or the
  * exiting thread sees it inside. */
 static uint32_t cuda_closed, cuda_calls_inside;
+
+/* Of these calls, those of this thread: as small as can be, for copies have little such memory. */
+static _Thread_local uint8_t cuda_calls_own;
 static const char call[] = "tide_device_open";
 static const char cuda_words_forked[] =
     "CUDA was used before this process was forked, and does not work in the child";
@@ -44,6 +47,8 @@ void tide_cuda_driver_set(const char *path)
 bool tide_cuda_begin(int *cancel)
 {
     *cancel = tide_os_forbid_cancel();
+    tide_assert(cuda_calls_own < UINT8_MAX);
+    cuda_calls_own++;
     __atomic_fetch_add(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
     if (TIDE_LIKELY(__atomic_load_n(&cuda_closed, __ATOMIC_SEQ_CST) == CUDA_OPEN))
         return true;
@@ -54,14 +59,15 @@ bool tide_cuda_begin(int *cancel)
 void tide_cuda_end(int cancel)
 {
     uint32_t before = __atomic_fetch_sub(&cuda_calls_inside, 1, __ATOMIC_SEQ_CST);
-    tide_assert(before > 0);
+    tide_assert(cuda_calls_own > 0 && before >= cuda_calls_own);
     (void)before;
+    cuda_calls_own--;
     tide_os_restore_cancel(cancel);
 }
 
-/* Registered after the driver's own handlers, so it runs before them. Threads that are in a call
- * get time to come out; not for ever, because they may wait for work that does not end. In the
- * child of a fork nobody is waited for: those who were inside are not there. */
+/* Registered after the driver's own handlers, so it runs before them. Other threads that are in a call
+ * get time to come out; not for ever, because they may wait for work that does not end. The exiting
+ * thread may itself be in one, in a function that the driver calls. */
 static void cuda_begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
@@ -69,10 +75,11 @@ static void cuda_begin_exit(void)
     TIDE_UNCANCELLED;
     (void)__atomic_compare_exchange_n(&cuda_closed, &open, CUDA_EXITING, false, __ATOMIC_SEQ_CST,
                                       __ATOMIC_SEQ_CST);
-    if (tide_cuda_forked())
-        return;
-    for (int i = 0; i < TRIES && __atomic_load_n(&cuda_calls_inside, __ATOMIC_SEQ_CST) != 0; i++)
+    for (int i = 0; i < TRIES; i++) {
+        if (__atomic_load_n(&cuda_calls_inside, __ATOMIC_SEQ_CST) == cuda_calls_own)
+            return;
         usleep(MICROSECONDS);
+    }
 }
 
 tide_status tide_cuda_refuse(const char *whose)
@@ -90,13 +97,19 @@ bool tide_cuda_forked(void)
 }
 
 /* A driver that was loaded, or was just being loaded, does not work in the child. Fork itself waits
- * for no driver. Those who were inside stay counted: the thread that forks may be one, in a
- * constructor of what the driver loads, and comes out in the child. */
+ * for no driver. Of those who were inside only the thread that forks is there in the child, if it was
+ * one, in a constructor of what the driver loads. */
 static void cuda_leave_in_child(void)
 {
+    __atomic_store_n(&cuda_calls_inside, cuda_calls_own, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&cuda_loaded, __ATOMIC_SEQ_CST) ||
         __atomic_load_n(&cuda_loading, __ATOMIC_SEQ_CST) != 0)
         __atomic_store_n(&cuda_closed, CUDA_FORKED, __ATOMIC_SEQ_CST);
+}
+
+bool tide_cuda_exiting(void)
+{
+    return __atomic_load_n(&cuda_closed, __ATOMIC_SEQ_CST) == CUDA_EXITING;
 }
 
 /* ---- load --------------------------------------------------------------------------------- */

@@ -149,20 +149,27 @@ static bool opencl_never_capturing(tide_device *device, void *stream)
     return false;
 }
 
-/* A driver that can no longer be called keeps what it has. */
+static void opencl_give_back_all(tide_opencl_device *device)
+{
+    tide_assert(device->span_count == 0);
+    tide_opencl.clFinish(device->queue);
+    tide_opencl_parents_end(device);
+    tide_opencl_streams_end(device);
+    opencl_stop_device(device);
+}
+
+/* A driver that can no longer be called keeps what it has. Once exit has begun so does the device: a
+ * thread may still be in the driver with it. */
 static void opencl_close_device(tide_device *base)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(base->opened == 0 && __atomic_load_n(&base->holds, __ATOMIC_RELAXED) == 0);
-    if (tide_opencl_begin(device)) {
-        tide_assert(device->span_count == 0);
-        tide_opencl.clFinish(device->queue);
-        tide_opencl_parents_end(device);
-        tide_opencl_streams_end(device);
-        opencl_stop_device(device);
-        tide_opencl_end();
-    }
+    const bool alive = tide_opencl_alive(device);
+    if (!alive && tide_opencl_exiting(device))
+        return;
+    if (alive)
+        opencl_give_back_all(device);
     tide_lock_destroy(&device->lock);
     tide_os_free(device->spans);
     tide_os_free(device->streams);
@@ -240,6 +247,7 @@ static tide_status opencl_use(unsigned ordinal)
 tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
 {
     tide_assert(base->own == NULL && base->methods == NULL && base->opened == 0);
+    TIDE_OPENCL_INSIDE;
     TIDE_FORWARD(opencl_use(ordinal));
     tide_opencl_device *device = tide_os_resize(NULL, sizeof *device);
     if (device == NULL)

@@ -23,7 +23,8 @@ typedef struct kernel {
     char name[];
 } kernel;
 
-typedef struct module {
+typedef struct tide_opencl_module {
+    struct tide_opencl_module *next; /* of those that are kept */
     tide_cl_program program;
     kernel *kernels; /* every one that was asked for; released with the module */
 } module;
@@ -68,7 +69,7 @@ static tide_cl_program opencl_build_program(tide_opencl_device *device, const ch
 
 void *tide_opencl_module(tide_device *base, const void *code, size_t bytes, const char *options)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_assert(code != NULL && bytes > 0);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
@@ -85,7 +86,7 @@ void *tide_opencl_module(tide_device *base, const void *code, size_t bytes, cons
     return NULL;
 }
 
-/* Nothing of the module is being launched. `alive`: the driver may be called. */
+/* `alive`: the driver may be called. */
 static void opencl_end_kernel(kernel *gone, bool alive)
 {
     for (instance *i = gone->idle, *next; i != NULL; i = next) {
@@ -97,21 +98,38 @@ static void opencl_end_kernel(kernel *gone, bool alive)
     tide_os_free(gone);
 }
 
-void tide_opencl_module_drop(tide_device *base, void *handle)
+/* Nothing of the module is being launched. */
+static void opencl_end_module(module *gone, bool alive)
 {
-    TIDE_UNCANCELLED;
-    module *gone = handle;
-    bool alive = tide_opencl_begin(tide_opencl_of(base));
-    tide_assert(gone != NULL && gone->program != NULL);
     for (kernel *k = gone->kernels, *next; k != NULL; k = next) {
         next = k->next;
         opencl_end_kernel(k, alive);
     }
-    if (alive) {
+    if (alive)
         (void)tide_opencl.clReleaseProgram(gone->program);
-        tide_opencl_end();
-    }
     tide_os_free(gone);
+}
+
+/* A thread that exit no longer waited for may be in a launch: it puts back what it took. */
+static void opencl_keep_module(tide_opencl_device *device, module *kept)
+{
+    tide_lock_take(&device->lock);
+    kept->next = device->kept;
+    device->kept = kept;
+    tide_lock_let_go(&device->lock);
+}
+
+void tide_opencl_module_drop(tide_device *base, void *handle)
+{
+    TIDE_OPENCL_INSIDE;
+    tide_opencl_device *device = tide_opencl_of(base);
+    module *gone = handle;
+    tide_assert(gone != NULL && gone->program != NULL);
+    const bool alive = tide_opencl_alive(device);
+    if (!alive && tide_opencl_exiting(device))
+        opencl_keep_module(device, gone);
+    else
+        opencl_end_module(gone, alive);
 }
 
 /* ---- kernels -------------------------------------------------------------------------------- */
@@ -153,7 +171,7 @@ static void opencl_put_instance(tide_opencl_device *device, kernel *of, instance
 
 void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     module *from = handle;
     tide_assert(from != NULL && from->program != NULL && name != NULL);
@@ -275,7 +293,7 @@ static tide_status opencl_queue_launch(tide_opencl_device *device, void *stream,
 tide_status tide_opencl_launch(tide_device *base, void *stream, void *handle, size_t groups,
                                size_t group, const tide_argument *arguments, size_t count)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     kernel *of = handle;
     tide_assert(of != NULL && groups > 0 && group > 0);

@@ -86,19 +86,16 @@ static uint32_t opencl_calls_inside;
 /* Of these calls, those of this thread: as small as can be, for copies have little such memory. */
 static _Thread_local uint8_t opencl_calls_own;
 
-bool tide_opencl_begin(const tide_opencl_device *device)
+int tide_opencl_go_in(void)
 {
     tide_assert(opencl_calls_own < UINT8_MAX);
     opencl_calls_own++;
-    __atomic_fetch_add(&opencl_calls_inside, 1, __ATOMIC_SEQ_CST);
-    if (TIDE_LIKELY(tide_opencl_alive(device)))
-        return true;
-    tide_opencl_end();
-    return false;
+    return (int)__atomic_fetch_add(&opencl_calls_inside, 1, __ATOMIC_SEQ_CST);
 }
 
-void tide_opencl_end(void)
+void tide_opencl_come_out(const int *unused)
 {
+    (void)unused;
     uint32_t before = __atomic_fetch_sub(&opencl_calls_inside, 1, __ATOMIC_SEQ_CST);
     tide_assert(opencl_calls_own > 0 && before >= opencl_calls_own);
     (void)before;
@@ -154,17 +151,26 @@ uint32_t tide_opencl_forks(void)
     return __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED);
 }
 
-bool tide_opencl_alive(const tide_opencl_device *device)
+static bool opencl_forked(const tide_opencl_device *device)
 {
     tide_assert(device->forks <= __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED));
-    return device->forks == __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED) &&
-           !__atomic_load_n(&opencl_exiting, __ATOMIC_SEQ_CST);
+    return device->forks != __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED);
+}
+
+bool tide_opencl_alive(const tide_opencl_device *device)
+{
+    return !opencl_forked(device) && !__atomic_load_n(&opencl_exiting, __ATOMIC_SEQ_CST);
+}
+
+bool tide_opencl_exiting(const tide_opencl_device *device)
+{
+    return !opencl_forked(device) && __atomic_load_n(&opencl_exiting, __ATOMIC_SEQ_CST);
 }
 
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call)
 {
     tide_assert(device->base != NULL && call != NULL);
-    if (TIDE_UNLIKELY(device->forks != __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED)))
+    if (TIDE_UNLIKELY(opencl_forked(device)))
         return tide_device_lose(device->base, call,
                                 "it was opened before this process was forked, and OpenCL does not "
                                 "work in the child");

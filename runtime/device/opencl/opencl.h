@@ -51,12 +51,13 @@ typedef struct tide_opencl_device {
     tide_device *base;
     tide_cl_device device;
     tide_cl_context context;
-    tide_cl_queue queue; /* the one that NULL stands for */
-    tide_cl_queue aside; /* for calls that must not wait for anybody's work */
-    int memory;          /* TIDE_OPENCL_FINE to BUFFERS */
-    size_t alignment;    /* of sub-buffers, in bytes    */
-    bool cpu;            /* runs where we run           */
-    uint32_t forks;      /* tide_opencl_forks() when it was opened */
+    tide_cl_queue queue;             /* the one that NULL stands for */
+    tide_cl_queue aside;             /* for calls that must not wait for anybody's work */
+    int memory;                      /* TIDE_OPENCL_FINE to BUFFERS */
+    size_t alignment;                /* of sub-buffers, in bytes    */
+    bool cpu;                        /* runs where we run           */
+    uint32_t forks;                  /* tide_opencl_forks() when it was opened */
+    struct tide_opencl_module *kept; /* dropped once exit had begun; lock */
 
     /* Guards what follows. It is held while the driver makes, asks about and releases buffers,
      * events and queues (parent.c, stream.c), for the lists say what those are. All that PoCL, on
@@ -97,15 +98,23 @@ enum { TIDE_OPENCL_PLATFORMS_MAX = 16 };
  * registers something. TIDE_ERROR_MEMORY: it cannot, and nothing has changed. */
 tide_status tide_opencl_watch_exit(unsigned platform, const char *call);
 
-/* Around the driver's calls that the keeper makes, as it gives old buffers back, in a thread that is
- * not cancelled meanwhile. False: the driver must not be called any more, in a child or because exit
- * has begun; then there is no end. Exit waits for other threads between the two, two seconds at
- * most, before the driver's own handlers run. */
-bool tide_opencl_begin(const tide_opencl_device *device);
-void tide_opencl_end(void);
+/* A declaration: this thread may be in the driver in the rest of the block. It is not cancelled there,
+ * and exit waits for it, two seconds at most, before the driver's own handlers run. Whether the driver
+ * may be called is asked after it: either this thread sees that exit has begun, or exit sees it. */
+#define TIDE_OPENCL_INSIDE                                                          \
+    TIDE_UNCANCELLED;                                                               \
+    __attribute__((cleanup(tide_opencl_come_out), unused)) const int tide_inside_ = \
+        tide_opencl_go_in()
+int tide_opencl_go_in(void);
+void tide_opencl_come_out(const int *unused);
 
-/* Would it begin now? Enough for who changes our own lists and does not call the driver. */
+/* May what is given back go to the driver, and the driver be asked for marks, as the keeper does it?
+ * Not in a child, nor once exit has begun. */
 bool tide_opencl_alive(const tide_opencl_device *device);
+
+/* Has exit begun? Then a thread that is in the driver may never come out, or may come back at any
+ * time: what it can reach is not freed. In a child such threads are not there. */
+bool tide_opencl_exiting(const tide_opencl_device *device);
 
 /* TIDE_OK, or fails with the driver's error in words; an error that says so loses the device. */
 tide_status tide_opencl_check(const tide_opencl_device *device, int32_t error, const char *call);

@@ -104,6 +104,7 @@ static uint64_t opencl_number_queue(tide_opencl_device *device, tide_cl_queue qu
  * no lock is taken, because a thread of the parent may hold it; nothing changes there any more. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
@@ -143,7 +144,7 @@ void tide_opencl_streams_end(tide_opencl_device *device)
 /* Flushes the queue, because another queue may wait for the mark and nobody else would start it. */
 void *tide_opencl_mark(tide_device *base, void *stream)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     tide_cl_event event = NULL;
@@ -160,7 +161,7 @@ void *tide_opencl_mark(tide_device *base, void *stream)
 
 tide_status tide_opencl_order(tide_device *base, void *before, void *after)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, after);
     if (queue == tide_opencl_queue(device, before))
@@ -177,7 +178,7 @@ tide_status tide_opencl_order(tide_device *base, void *before, void *after)
 
 tide_status tide_opencl_wait(tide_device *base, void *stream)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     tide_device_count(&base->waits);
@@ -206,7 +207,7 @@ static tide_cl_queue opencl_hold_queue_before(tide_opencl_device *device, size_t
  * twice, and not never. */
 tide_status tide_opencl_wait_all(tide_device *base)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_status status = tide_opencl_wait(base, NULL);
     tide_cl_queue queue;
@@ -224,21 +225,20 @@ tide_status tide_opencl_wait_all(tide_device *base)
  * gives old buffers back, and must not call the driver then. */
 bool tide_opencl_mark_done(tide_device *base, void *mark)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     int32_t status = TIDE_CL_COMPLETE;
     tide_assert(mark != NULL);
-    if (tide_opencl_usable(device, "tide_device") != TIDE_OK || !tide_opencl_begin(device))
+    if (tide_opencl_usable(device, "tide_device") != TIDE_OK || !tide_opencl_alive(device))
         return false;
     int32_t error =
         tide_opencl.clGetEventInfo(mark, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL);
-    tide_opencl_end();
     return error == TIDE_CL_SUCCESS && status <= TIDE_CL_COMPLETE;
 }
 
 tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
@@ -249,7 +249,7 @@ tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
 
 tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_event event = mark;
     tide_assert(mark != NULL);
@@ -262,10 +262,8 @@ tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)
 
 void tide_opencl_mark_drop(tide_device *base, void *mark)
 {
-    TIDE_UNCANCELLED;
+    TIDE_OPENCL_INSIDE;
     tide_assert(mark != NULL);
-    if (!tide_opencl_begin(tide_opencl_of(base)))
-        return;
-    (void)tide_opencl.clReleaseEvent(mark);
-    tide_opencl_end();
+    if (tide_opencl_alive(tide_opencl_of(base)))
+        (void)tide_opencl.clReleaseEvent(mark);
 }

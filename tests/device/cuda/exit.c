@@ -5,7 +5,9 @@
  *   live    main returns: the pool was never destroyed
  *   atexit  a handler destroys it when the driver is gone
  *   thread  another thread is in the middle of things
- *   forked  a child ends that was forked while another thread was in the driver */
+ *   forked  a child ends that was forked while another thread was in the driver
+ *   inside  the driver calls a function of the program, which ends the process
+ *   closed  the device is closed while exit no longer waits for a thread in the driver */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -15,7 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/device/device.h"
 #include "support.h"
+
+enum { SLEEPS_MAX = 2000 }; /* of exit, while a thread is in the driver */
 
 static tide_pool *pool;
 static tide_device *device;
@@ -28,24 +33,87 @@ static void destroy_late(void)
         _exit(3);
 }
 
-/* ---- forked ------------------------------------------------------------------------------- */
+/* ---- who waits at the end ----------------------------------------------------------------- */
 
-static unsigned sleeps; /* atomic */
-static bool is_child;
+static unsigned sleeps;        /* atomic */
+static int wanted_sleeps = -1; /* -1: any number, and they take their time */
+static void (*at_last_sleep)(void);
 
-/* In place of the C library's: whoever waits at the end is counted. */
+/* In place of the C library's. */
 int usleep(useconds_t microseconds)
 {
-    __atomic_fetch_add(&sleeps, 1, __ATOMIC_RELAXED);
+    unsigned count = __atomic_add_fetch(&sleeps, 1, __ATOMIC_RELAXED);
+    if (count == SLEEPS_MAX && at_last_sleep != NULL)
+        at_last_sleep();
+    if (wanted_sleeps >= 0)
+        return 0;
     struct timespec time = {microseconds / 1000000, (long)(microseconds % 1000000) * 1000};
     return nanosleep(&time, NULL);
 }
 
+/* From now on. */
+static void want_sleeps(int count)
+{
+    __atomic_store_n(&sleeps, 0, __ATOMIC_RELAXED);
+    wanted_sleeps = count;
+}
+
+/* After the handlers of exit. */
+__attribute__((destructor)) static void expect_sleeps(void)
+{
+    if (wanted_sleeps >= 0 && __atomic_load_n(&sleeps, __ATOMIC_RELAXED) != (unsigned)wanted_sleeps)
+        _exit(4);
+}
+
+/* ---- another thread is in the driver ------------------------------------------------------ */
+
+static pthread_t waiter;
+
 static void *wait_in_driver(void *unused)
 {
-    (void)tide_pool_wait(pool);
+    (void)device->methods->wait(device, NULL);
     return unused;
 }
+
+static bool hold_up_waiter(void)
+{
+    fake_hold_up("cuStreamSynchronize");
+    if (pthread_create(&waiter, NULL, wait_in_driver, NULL) != 0)
+        return false;
+    while (fake_held_up() == 0)
+        sched_yield();
+    return true;
+}
+
+static void let_waiter_go(void)
+{
+    fake_hold_up(NULL);
+    pthread_join(waiter, NULL);
+}
+
+/* ---- closed ------------------------------------------------------------------------------- */
+
+/* The thread comes back to its device. */
+static void close_beside(void)
+{
+    void *own = device->own;
+    destroy_late();
+    bool right = own != NULL && device->own == own && tide_device_open("cuda:0") == NULL &&
+                 tide_error_status() == TIDE_ERROR_DEVICE && device->own == own;
+    let_waiter_go();
+    if (!right)
+        _exit(6);
+}
+
+/* ---- inside ------------------------------------------------------------------------------- */
+
+static void exit_now(void)
+{
+    want_sleeps(0);
+    exit(EXIT_SUCCESS);
+}
+
+/* ---- forked ------------------------------------------------------------------------------- */
 
 static bool child_is_told(void)
 {
@@ -55,33 +123,20 @@ static bool child_is_told(void)
            tide_device_close(device) == TIDE_OK;
 }
 
-/* After the handlers of exit: a child that waited at its end has another status. */
-__attribute__((destructor)) static void expect_no_sleep(void)
-{
-    if (is_child && __atomic_load_n(&sleeps, __ATOMIC_RELAXED) != 0)
-        _exit(4);
-}
-
 /* While a thread waits in the driver. The child has neither that thread nor the driver. */
 static int fork_and_end(void)
 {
-    pthread_t thread;
     int status = 1;
-    fake_hold_up("cuStreamSynchronize");
-    if (pthread_create(&thread, NULL, wait_in_driver, NULL) != 0)
+    if (!hold_up_waiter())
         return EXIT_FAILURE;
-    while (fake_held_up() == 0)
-        sched_yield();
     pid_t child = fork();
     if (child == 0) {
-        is_child = true;
-        __atomic_store_n(&sleeps, 0, __ATOMIC_RELAXED); /* the parent's */
+        want_sleeps(0);
         exit(child_is_told() ? EXIT_SUCCESS : 5);
     }
     if (waitpid(child, &status, 0) != child || status != 0)
         return EXIT_FAILURE;
-    fake_hold_up(NULL);
-    pthread_join(thread, NULL);
+    let_waiter_go();
     return EXIT_SUCCESS;
 }
 
@@ -111,6 +166,16 @@ int main(int count, char **arguments)
         return EXIT_FAILURE;
     if (strcmp(way, "forked") == 0)
         return fork_and_end();
+    if (strcmp(way, "inside") == 0) {
+        fake_call_back("cuStreamSynchronize", exit_now);
+        (void)tide_pool_wait(pool);
+        return EXIT_FAILURE; /* it did not end there */
+    }
+    if (strcmp(way, "closed") == 0) {
+        want_sleeps(SLEEPS_MAX);
+        at_last_sleep = close_beside;
+        return hold_up_waiter() ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
     TIDE_SCOPE(pool);
     put(b.stream, tide_zeros(pool, float, 1000), 4000, 1);
     if (strcmp(way, "thread") == 0)

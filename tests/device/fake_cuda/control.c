@@ -96,6 +96,17 @@ static void wait_while_held_up(int entry)
     __atomic_fetch_sub(&held_up_here, 1, __ATOMIC_SEQ_CST);
 }
 
+static int calling_back = -1; /* an entry */
+static void (*to_be_called)(void);
+
+static void call_back(int entry)
+{
+    if (calling_back != entry)
+        return;
+    calling_back = -1;
+    to_be_called();
+}
+
 /* The driver does not work in the child of a fork. */
 static bool is_child(void)
 {
@@ -107,6 +118,7 @@ static bool is_child(void)
 int control_enter(int entry)
 {
     wait_while_held_up(entry);
+    call_back(entry);
     if (entry == ENTRY_cuInit && fake.limit == 0) /* a program that knows nothing of fakes */
         fake_reset(1, 1);
     fake_lock();
@@ -278,6 +290,12 @@ void fake_fail(const char *entry, unsigned nth, int result, bool for_ever)
 void fake_hold_up(const char *entry)
 {
     __atomic_store_n(&held_up, entry != NULL ? entry_of(entry) : -1, __ATOMIC_SEQ_CST);
+}
+
+void fake_call_back(const char *entry, void (*function)(void))
+{
+    to_be_called = function;
+    calling_back = entry_of(entry);
 }
 
 unsigned fake_held_up(void)

@@ -25,7 +25,7 @@ enum { BYTES = 4096, SLEEPS_MAX = 2000 };
 enum { ALIVE_AT_END = 3, INSIDE_AT_END = 4, SLEPT = 5, NO_END = 6, ASKED = 7 };
 
 static tide_device *devices[MADE_UP_PLATFORMS];
-static void *array, *mark, *module;
+static void *array, *mark, *module, *kernel;
 
 /* ---- at exit --------------------------------------------------------------------------------- */
 
@@ -50,11 +50,14 @@ void made_up_at_end(void)
 static unsigned sleeps;        /* of who exits                             */
 static pthread_t comes_out;    /* of the driver, once somebody waits for it */
 static bool anybody_comes_out; /* is there one?                            */
+static void (*at_last_sleep)(void);
 
 /* No real time goes by: the other thread has ended when this returns. */
 void made_up_at_sleep(void)
 {
     sleeps++;
+    if (sleeps == SLEEPS_MAX && at_last_sleep != NULL)
+        at_last_sleep();
     if (!anybody_comes_out)
         return;
     anybody_comes_out = false;
@@ -145,6 +148,90 @@ static void *drop_module(void *unused)
     return unused;
 }
 
+static void *allocate(void *unused)
+{
+    make_array();
+    return unused;
+}
+
+static void *fill(void *unused)
+{
+    const tide_device_methods *methods = devices[0]->methods;
+    CHILD_MUST(methods->fill(devices[0], NULL, array, "pattern", 1, BYTES) == TIDE_OK);
+    return unused;
+}
+
+static void *copy(void *unused)
+{
+    char from[10] = "";
+    CHILD_MUST(devices[0]->methods->copy(devices[0], NULL, array, from, sizeof from) == TIDE_OK);
+    return unused;
+}
+
+static void *number_stream(void *unused)
+{
+    const tide_device *device = devices[0];
+    CHILD_MUST(device->methods->stream_number(devices[0], device->stream) != 0);
+    return unused;
+}
+
+static void *make_mark(void *unused)
+{
+    mark = devices[0]->methods->mark(devices[0], NULL);
+    CHILD_MUST(mark != NULL);
+    return unused;
+}
+
+static void *wait_for_mark(void *unused)
+{
+    CHILD_MUST(devices[0]->methods->mark_wait(devices[0], mark) == TIDE_OK);
+    return unused;
+}
+
+static void *follow_mark(void *unused)
+{
+    CHILD_MUST(devices[0]->methods->mark_follow(devices[0], mark, NULL) == TIDE_OK);
+    return unused;
+}
+
+static void *wait_for_stream(void *unused)
+{
+    CHILD_MUST(devices[0]->methods->wait(devices[0], NULL) == TIDE_OK);
+    return unused;
+}
+
+static void *wait_for_all(void *unused)
+{
+    CHILD_MUST(devices[0]->methods->wait_all(devices[0]) == TIDE_OK);
+    return unused;
+}
+
+static void *build_module(void *unused)
+{
+    module = devices[0]->methods->load(devices[0], "text", 4, "");
+    CHILD_MUST(module != NULL);
+    return unused;
+}
+
+static void *make_kernel(void *unused)
+{
+    kernel = devices[0]->methods->kernel(devices[0], module, "kernel");
+    CHILD_MUST(kernel != NULL);
+    return unused;
+}
+
+static void *launch(void *unused)
+{
+    CHILD_MUST(devices[0]->methods->launch(devices[0], NULL, kernel, 1, 1, NULL, 0) == TIDE_OK);
+    return unused;
+}
+
+static void *open_first(void *unused)
+{
+    open_device(0);
+    return unused;
+}
+
 static void *close_device(void *unused)
 {
     tide_device *gone = devices[0];
@@ -196,8 +283,7 @@ static void exit_beside_question(void)
 static void exit_beside_module(void)
 {
     open_device(0);
-    module = devices[0]->methods->load(devices[0], "text", 4, "");
-    CHILD_MUST(module != NULL);
+    (void)build_module(NULL);
     exit_beside(drop_module);
 }
 
@@ -217,6 +303,38 @@ static void exit_waits_for_who_gives_back(void **unused)
     expect_end(exit_beside_close);
 }
 
+/* What a thread does on the device, one after the other; all before it is done. */
+static void *(*const uses[])(void *) = {number_stream, allocate,      fill,        copy,
+                                        make_mark,     wait_for_mark, follow_mark, wait_for_stream,
+                                        wait_for_all,  build_module,  make_kernel, launch};
+
+static size_t used; /* the number of the last, in a child */
+
+static void exit_beside_use(void)
+{
+    open_device(0);
+    for (size_t i = 0; i < used; i++)
+        (void)uses[i](NULL);
+    exit_beside(uses[used]);
+}
+
+/* Once the driver has registered its handler; before, its end is not known. */
+static void exit_beside_open(void)
+{
+    open_device(0);
+    (void)close_device(NULL);
+    wanted_ends = 0;
+    exit_beside(open_first);
+}
+
+static void exit_waits_for_who_uses_a_device(void **unused)
+{
+    (void)unused;
+    expect_end(exit_beside_open);
+    for (used = 0; used < sizeof uses / sizeof *uses; used++)
+        expect_end(exit_beside_use);
+}
+
 static void exit_beside_stuck(void)
 {
     open_device(0);
@@ -232,6 +350,35 @@ static void exit_does_not_wait_for_ever(void **unused)
 {
     (void)unused;
     expect_end(exit_beside_stuck);
+}
+
+/* The thread comes back to them. */
+static void drop_module_and_close(void)
+{
+    tide_opencl_device *own = tide_opencl_of(devices[0]);
+    (void)drop_module(NULL);
+    CHILD_MUST(own->kept == module);
+    CHILD_MUST(tide_device_close(devices[0]) == TIDE_OK && devices[0]->own == own);
+    CHILD_MUST(tide_device_open("opencl:0") != devices[0] && devices[0]->own == own);
+    made_up_let_go();
+    CHILD_MUST(pthread_join(comes_out, NULL) == 0);
+    devices[0] = NULL;
+}
+
+static void exit_beside_stuck_launch(void)
+{
+    open_device(0);
+    (void)build_module(NULL);
+    (void)make_kernel(NULL);
+    start_inside(launch);
+    at_last_sleep = drop_module_and_close;
+    wanted_sleeps = SLEEPS_MAX;
+}
+
+static void what_a_thread_in_the_driver_has_is_left_at_exit(void **unused)
+{
+    (void)unused;
+    expect_end(exit_beside_stuck_launch);
 }
 
 static void exit_now(void)
@@ -361,7 +508,9 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_waits_for_who_gives_back),
+        cmocka_unit_test(exit_waits_for_who_uses_a_device),
         cmocka_unit_test(exit_does_not_wait_for_ever),
+        cmocka_unit_test(what_a_thread_in_the_driver_has_is_left_at_exit),
         cmocka_unit_test(exit_in_a_callback_does_not_wait_for_itself),
         cmocka_unit_test(a_forked_child_waits_for_nobody),
         cmocka_unit_test(no_driver_is_called_once_its_handlers_run),

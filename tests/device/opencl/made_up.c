@@ -107,7 +107,7 @@ static tide_cl_context make_context(const intptr_t *properties, uint32_t count,
         abort();
     platform->used = true;
     made_up_objects++;
-    *error = called();
+    *error = linger();
     return (tide_cl_context)&contexts[platform - platforms];
 }
 
@@ -127,6 +127,26 @@ static tide_cl_queue make_queue(tide_cl_context context, tide_cl_device device,
     return (tide_cl_queue)&thing;
 }
 
+static int32_t keep_queue(tide_cl_queue queue)
+{
+    (void)queue;
+    made_up_objects++;
+    return called();
+}
+
+/* Each is of the first device. */
+static int32_t ask_queue(tide_cl_queue queue, uint32_t what, size_t bytes, void *out, size_t *size)
+{
+    (void)queue, (void)size;
+    const void *object = what == TIDE_CL_QUEUE_CONTEXT  ? &contexts[0]
+                         : what == TIDE_CL_QUEUE_DEVICE ? &platforms[0]
+                                                        : NULL; /* no properties */
+    if (bytes != sizeof object)
+        abort();
+    memcpy(out, &object, bytes);
+    return linger();
+}
+
 static int32_t release_queue(tide_cl_queue queue)
 {
     (void)queue;
@@ -137,7 +157,7 @@ static int32_t release_queue(tide_cl_queue queue)
 static void *allocate(tide_cl_context context, uint64_t flags, size_t bytes, uint32_t align)
 {
     (void)context, (void)flags;
-    (void)called();
+    (void)linger();
     return aligned_alloc(align, bytes);
 }
 
@@ -150,12 +170,43 @@ static int32_t queue_free(tide_cl_queue queue, uint32_t count, void **pointers,
     return linger();
 }
 
+static int32_t queue_fill(tide_cl_queue queue, void *data, const void *pattern,
+                          size_t pattern_bytes, size_t bytes, uint32_t befores,
+                          const tide_cl_event *before, tide_cl_event *event)
+{
+    (void)queue, (void)data, (void)pattern, (void)pattern_bytes, (void)bytes;
+    (void)befores, (void)before, (void)event;
+    return linger();
+}
+
+static int32_t queue_copy(tide_cl_queue queue, uint32_t waits, void *to, const void *from,
+                          size_t bytes, uint32_t befores, const tide_cl_event *before,
+                          tide_cl_event *event)
+{
+    (void)queue, (void)waits, (void)to, (void)from, (void)bytes;
+    (void)befores, (void)before, (void)event;
+    return linger();
+}
+
+static int32_t queue_barrier(tide_cl_queue queue, uint32_t count, const tide_cl_event *after,
+                             tide_cl_event *event)
+{
+    (void)queue, (void)count, (void)after, (void)event;
+    return linger();
+}
+
+static int32_t wait_for_events(uint32_t count, const tide_cl_event *events)
+{
+    (void)count, (void)events;
+    return linger();
+}
+
 static int32_t queue_mark(tide_cl_queue queue, uint32_t count, const tide_cl_event *after,
                           tide_cl_event *event)
 {
     (void)queue, (void)count, (void)after;
     *event = (tide_cl_event)&thing;
-    return called();
+    return linger();
 }
 
 static int32_t flush(tide_cl_queue queue)
@@ -195,7 +246,29 @@ static int32_t build_program(tide_cl_program program, uint32_t count, const tide
                              void *user)
 {
     (void)program, (void)count, (void)on, (void)options, (void)notify, (void)user;
+    return linger();
+}
+
+static tide_cl_kernel make_kernel(tide_cl_program program, const char *name, int32_t *error)
+{
+    (void)program, (void)name;
+    *error = linger();
+    return (tide_cl_kernel)&thing;
+}
+
+static int32_t release_kernel(tide_cl_kernel kernel)
+{
+    (void)kernel;
     return called();
+}
+
+static int32_t queue_launch(tide_cl_queue queue, tide_cl_kernel kernel, uint32_t dimensions,
+                            const size_t *offset, const size_t *global, const size_t *local,
+                            uint32_t befores, const tide_cl_event *before, tide_cl_event *event)
+{
+    (void)queue, (void)kernel, (void)dimensions, (void)offset, (void)global, (void)local;
+    (void)befores, (void)before, (void)event;
+    return linger();
 }
 
 static int32_t release_program(tide_cl_program program)
@@ -260,6 +333,8 @@ tide_status made_up_load(void)
         .clReleaseContext = release_context,
         .clCreateCommandQueueWithProperties = make_queue,
         .clReleaseCommandQueue = release_queue,
+        .clRetainCommandQueue = keep_queue,
+        .clGetCommandQueueInfo = ask_queue,
         .clSVMAlloc = allocate,
         .clEnqueueSVMFree = queue_free,
         .clEnqueueMarkerWithWaitList = queue_mark,
@@ -270,6 +345,13 @@ tide_status made_up_load(void)
         .clCreateProgramWithSource = make_program,
         .clBuildProgram = build_program,
         .clReleaseProgram = release_program,
+        .clEnqueueSVMMemFill = queue_fill,
+        .clEnqueueSVMMemcpy = queue_copy,
+        .clEnqueueBarrierWithWaitList = queue_barrier,
+        .clWaitForEvents = wait_for_events,
+        .clCreateKernel = make_kernel,
+        .clReleaseKernel = release_kernel,
+        .clEnqueueNDRangeKernel = queue_launch,
     };
     return TIDE_OK;
 }
