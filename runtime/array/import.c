@@ -119,9 +119,8 @@ static bool import_is_over(const tide_pool *pool, tide_import *import)
     import_leave_mark(pool, import);
     if (import->mark == NULL)
         return !device->methods->capturing(device, pool->core->streams.own) &&
-               device->methods->wait_all(device) != TIDE_ERROR_STATE;
-    (void)device->methods->mark_wait(device, import->mark); /* if it cannot, nothing runs there */
-    return true;
+               tide_device_waited(device, device->methods->wait_all(device));
+    return tide_device_waited(device, device->methods->mark_wait(device, import->mark));
 }
 
 void tide_import_finish(tide_pool *pool)

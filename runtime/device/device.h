@@ -188,6 +188,14 @@ static inline bool tide_device_lost(const tide_device *device)
     return __atomic_load_n(&device->lost, __ATOMIC_RELAXED);
 }
 
+/* A wait for the device ended so: is over what it waited for? On a lost device nothing runs. A wait that
+ * failed for another reason tells nothing: a graph is captured, or the process exits and the driver is
+ * not asked. */
+static inline bool tide_device_waited(const tide_device *device, tide_status status)
+{
+    return status == TIDE_OK || tide_device_lost(device);
+}
+
 static inline void tide_device_keep_stream(tide_device *device, uint64_t number, bool keep)
 {
     if (device->methods->stream_keep != NULL)

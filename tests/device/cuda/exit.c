@@ -6,6 +6,7 @@
  *   atexit  a handler destroys it when the driver is gone
  *   thread  another thread is in the middle of things
  *   forked  a child ends that was forked while another thread was in the driver
+ *   foreign a handler destroys a pool with an array of somebody else's
  *   inside  the driver calls a function of the program, which ends the process
  *   closed  the device is closed while exit no longer waits for a thread in the driver */
 #define _GNU_SOURCE
@@ -105,6 +106,37 @@ static void close_beside(void)
         _exit(6);
 }
 
+/* ---- foreign ------------------------------------------------------------------------------ */
+
+static char foreign[64];
+
+static void delete_foreign(tide_dl_managed *managed)
+{
+    (void)managed;
+    _exit(7);
+}
+
+/* Whether it is over cannot be asked. */
+static void end_beside_foreign(void)
+{
+    bool right = tide_pool_destroy(pool) == TIDE_OK &&
+                 tide_device_close(device) == TIDE_ERROR_STATE; /* the array is on it */
+    if (!right)
+        _exit(8);
+}
+
+static bool import_foreign(void)
+{
+    static int64_t shape = sizeof foreign;
+    static tide_dl_managed managed = {.version.major = TIDE_DL_MAJOR, .deleter = delete_foreign};
+    managed.tensor = (tide_dl_tensor){.data = foreign,
+                                      .device = device->dl,
+                                      .ndim = 1,
+                                      .dtype = {.code = 1, .bits = 8, .lanes = 1},
+                                      .shape = &shape};
+    return tide_array_import(pool, &managed) != NULL;
+}
+
 /* ---- inside ------------------------------------------------------------------------------- */
 
 static void exit_now(void)
@@ -157,6 +189,8 @@ int main(int count, char **arguments)
     const char *way = count > 1 ? arguments[1] : "live";
     if (strcmp(way, "atexit") == 0)
         atexit(destroy_late); /* the first to be registered is the last to run */
+    if (strcmp(way, "foreign") == 0)
+        atexit(end_beside_foreign);
     bench b = bench_start(70);
     pool = b.pool;
     device = b.device;
@@ -166,6 +200,8 @@ int main(int count, char **arguments)
         return EXIT_FAILURE;
     if (strcmp(way, "forked") == 0)
         return fork_and_end();
+    if (strcmp(way, "foreign") == 0)
+        return import_foreign() ? EXIT_SUCCESS : EXIT_FAILURE;
     if (strcmp(way, "inside") == 0) {
         fake_call_back("cuStreamSynchronize", exit_now);
         (void)tide_pool_wait(pool);
