@@ -125,16 +125,31 @@ static void end_beside_foreign(void)
         _exit(8);
 }
 
-static bool import_foreign(void)
+static bool import_foreign(tide_dl_managed *managed)
 {
     static int64_t shape = sizeof foreign;
-    static tide_dl_managed managed = {.version.major = TIDE_DL_MAJOR, .deleter = delete_foreign};
-    managed.tensor = (tide_dl_tensor){.data = foreign,
-                                      .device = device->dl,
-                                      .ndim = 1,
-                                      .dtype = {.code = 1, .bits = 8, .lanes = 1},
-                                      .shape = &shape};
-    return tide_array_import(pool, &managed) != NULL;
+    *managed = (tide_dl_managed){.version.major = TIDE_DL_MAJOR, .deleter = delete_foreign};
+    managed->tensor = (tide_dl_tensor){.data = foreign,
+                                       .device = device->dl,
+                                       .ndim = 1,
+                                       .dtype = {.code = 1, .bits = 8, .lanes = 1},
+                                       .shape = &shape};
+    return tide_array_import(pool, managed) != NULL;
+}
+
+/* One waits for a mark, since its scope has ended, and one for the device. */
+static bool import_two(void *stream)
+{
+    static tide_dl_managed managed[2];
+    {
+        TIDE_SCOPE(pool);
+        if (!import_foreign(&managed[0]))
+            return false;
+        float *used = tide_zeros(pool, float, 1000);
+        for (int i = 0; i < 100; i++) /* the fake works on in each call */
+            put(stream, used, 4000, 1);
+    }
+    return fake_pending() > 0 && import_foreign(&managed[1]);
 }
 
 /* ---- inside ------------------------------------------------------------------------------- */
@@ -201,7 +216,7 @@ int main(int count, char **arguments)
     if (strcmp(way, "forked") == 0)
         return fork_and_end();
     if (strcmp(way, "foreign") == 0)
-        return import_foreign() ? EXIT_SUCCESS : EXIT_FAILURE;
+        return import_two(b.stream) ? EXIT_SUCCESS : EXIT_FAILURE;
     if (strcmp(way, "inside") == 0) {
         fake_call_back("cuStreamSynchronize", exit_now);
         (void)tide_pool_wait(pool);
