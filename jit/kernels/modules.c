@@ -250,7 +250,8 @@ static void modules_failed(unit *u, const char *why)
 
 /* ---- the stager ----------------------------------------------------------------------------- */
 
-static bool modules_find_target(unit *u)
+/* In the driver. */
+static bool modules_ask_target(unit *u)
 {
     int major = 0, minor = 0, version = 0, of = tide_cuda_of(u->device)->ordinal;
     if (tide_cu.cuDeviceGetAttribute(&major, CAPABILITY_MAJOR, of) != TIDE_CU_SUCCESS ||
@@ -260,6 +261,16 @@ static bool modules_find_target(unit *u)
     u->target.driver =
         tide_cu.cuDriverGetVersion(&version) == TIDE_CU_SUCCESS ? (unsigned)version : 0;
     return major > 0;
+}
+
+static bool modules_find_target(unit *u)
+{
+    int cancel;
+    if (!tide_cuda_begin(&cancel))
+        return false;
+    bool found = modules_ask_target(u);
+    tide_cuda_end(cancel);
+    return found;
 }
 
 static void modules_submit(unit *u)

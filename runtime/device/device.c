@@ -250,11 +250,11 @@ void tide_device_end(tide_device *device)
     tide_assert(device->methods != NULL && device != &tide_device_host);
     tide_outside outside = tide_outside_enter(); /* drivers unload code */
     device->methods->close(device);
-    tide_outside_leave(outside);
-    if (device->own != NULL)
-        return; /* a thread may be in the driver with it as the process exits: it stays busy */
     device->context = device->stream = device->service = NULL;
-    device_end_busy(device);
+    tide_outside_leave(outside);
+    tide_assert(device->own == NULL || tide_device_exiting(device));
+    if (device->own == NULL) /* else it stays busy, and nobody takes it */
+        device_end_busy(device);
 }
 
 /* After the last closing. Policy first, while the methods still work. */

@@ -133,7 +133,12 @@ typedef struct tide_device_methods {
     tide_status (*launch)(tide_device *device, void *stream, void *kernel, size_t groups,
                           size_t group, const tide_argument *arguments, size_t count);
 
-    /* Gives back what opening took. The tide_device itself stays. */
+    /* Has the process begun to exit, so that the driver is not called any more? Then every call fails
+     * that wants an answer, and nobody knows what the device still does. NULL: never. */
+    bool (*exiting)(const tide_device *device);
+
+    /* Gives back what opening took. The tide_device itself stays. Once exit has begun `own` and what it
+     * has are left: a thread may be in the driver with them. Else `own` is NULL afterwards. */
     void (*close)(tide_device *device);
 } tide_device_methods;
 
@@ -188,12 +193,18 @@ static inline bool tide_device_lost(const tide_device *device)
     return __atomic_load_n(&device->lost, __ATOMIC_RELAXED);
 }
 
-/* A wait for the device ended so: is over what it waited for? On a lost device nothing runs. A wait that
- * failed for another reason tells nothing: a graph is captured, or the process exits and the driver is
- * not asked. */
+static inline bool tide_device_exiting(const tide_device *device)
+{
+    return device->methods->exiting != NULL && device->methods->exiting(device);
+}
+
+/* A wait for the device ended so: may what it waited for be taken as over? Not while a graph is captured
+ * (TIDE_ERROR_STATE) nor when exit has begun: then it was not waited for. After any other failure the
+ * device is lost, or nobody can tell when a wait would succeed. */
 static inline bool tide_device_waited(const tide_device *device, tide_status status)
 {
-    return status == TIDE_OK || tide_device_lost(device);
+    return status == TIDE_OK || tide_device_lost(device) ||
+           (status != TIDE_ERROR_STATE && !tide_device_exiting(device));
 }
 
 static inline void tide_device_keep_stream(tide_device *device, uint64_t number, bool keep)

@@ -88,7 +88,7 @@ bool tide_later_others(tide_device *device, uint32_t seen)
 {
     if (!later_inside && !tide_lock_held_any() &&
         __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 &&
-        device->methods->wait_all(device) != TIDE_ERROR_STATE)
+        tide_device_waited(device, device->methods->wait_all(device)))
         later_wait_for_others(device);
     return __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST) != seen;
 }

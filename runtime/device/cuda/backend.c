@@ -47,6 +47,7 @@ static const tide_device_methods methods = {.allocate = tide_cuda_allocate,
                                             .unload = tide_cuda_module_drop,
                                             .kernel = tide_cuda_kernel,
                                             .launch = tide_cuda_launch,
+                                            .exiting = tide_cuda_exiting,
                                             .close = cuda_close_device};
 
 /* ---- what the driver knows of it ---------------------------------------------------------- */
@@ -235,7 +236,7 @@ static void cuda_close_device(tide_device *device)
     tide_cuda_entered entered;
     tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
     const tide_status status = tide_cuda_enter(device, &entered);
-    if (status != TIDE_OK && tide_cuda_exiting())
+    if (status != TIDE_OK && tide_cuda_exiting(device))
         return;
     if (status == TIDE_OK) {
         int mode = tide_cuda_relax();

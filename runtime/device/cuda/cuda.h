@@ -82,7 +82,7 @@ bool tide_cuda_forked(void);
 
 /* Has exit begun, and is this not such a child? Then a thread that is in the driver may never come out,
  * or may come back at any time: what it can reach is not freed. */
-bool tide_cuda_exiting(void);
+bool tide_cuda_exiting(const tide_device *device);
 
 /* The failure of an entry point, in the driver's words. An error that no context survives
  * loses the device. */

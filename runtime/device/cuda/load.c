@@ -107,8 +107,9 @@ static void cuda_leave_in_child(void)
         __atomic_store_n(&cuda_closed, CUDA_FORKED, __ATOMIC_SEQ_CST);
 }
 
-bool tide_cuda_exiting(void)
+bool tide_cuda_exiting(const tide_device *device)
 {
+    (void)device;
     return __atomic_load_n(&cuda_closed, __ATOMIC_SEQ_CST) == CUDA_EXITING;
 }
 

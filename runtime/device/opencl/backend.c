@@ -177,6 +177,11 @@ static void opencl_close_device(tide_device *base)
     base->own = NULL;
 }
 
+static bool opencl_is_exiting(const tide_device *base)
+{
+    return tide_opencl_exiting(tide_opencl_of(base));
+}
+
 static const tide_device_methods methods = {
     .allocate = tide_opencl_allocate,
     .release = tide_opencl_release,
@@ -198,6 +203,7 @@ static const tide_device_methods methods = {
     .unload = tide_opencl_module_drop,
     .kernel = tide_opencl_kernel,
     .launch = tide_opencl_launch,
+    .exiting = opencl_is_exiting,
     .close = opencl_close_device,
 };
 
@@ -248,6 +254,8 @@ tide_status tide_opencl_open(tide_device *base, unsigned ordinal)
 {
     tide_assert(base->own == NULL && base->methods == NULL && base->opened == 0);
     TIDE_OPENCL_INSIDE;
+    if (tide_opencl_ended())
+        return tide_opencl_refuse(call);
     TIDE_FORWARD(opencl_use(ordinal));
     tide_opencl_device *device = tide_os_resize(NULL, sizeof *device);
     if (device == NULL)

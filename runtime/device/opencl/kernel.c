@@ -110,13 +110,14 @@ static void opencl_end_module(module *gone, bool alive)
     tide_os_free(gone);
 }
 
-/* A thread that exit no longer waited for may be in a launch: it puts back what it took. */
+/* A thread that exit no longer waited for may be in a launch: it puts back what it took. Another one
+ * may stay in the driver with the device's lock, so none is taken. */
 static void opencl_keep_module(tide_opencl_device *device, module *kept)
 {
-    tide_lock_take(&device->lock);
-    kept->next = device->kept;
-    device->kept = kept;
-    tide_lock_let_go(&device->lock);
+    kept->next = __atomic_load_n(&device->kept, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&device->kept, &kept->next, kept, true, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED)) {
+    }
 }
 
 void tide_opencl_module_drop(tide_device *base, void *handle)

@@ -157,14 +157,24 @@ static bool opencl_forked(const tide_opencl_device *device)
     return device->forks != __atomic_load_n(&opencl_forks, __ATOMIC_RELAXED);
 }
 
+bool tide_opencl_ended(void)
+{
+    return __atomic_load_n(&opencl_exiting, __ATOMIC_SEQ_CST);
+}
+
 bool tide_opencl_alive(const tide_opencl_device *device)
 {
-    return !opencl_forked(device) && !__atomic_load_n(&opencl_exiting, __ATOMIC_SEQ_CST);
+    return !opencl_forked(device) && !tide_opencl_ended();
 }
 
 bool tide_opencl_exiting(const tide_opencl_device *device)
 {
-    return !opencl_forked(device) && __atomic_load_n(&opencl_exiting, __ATOMIC_SEQ_CST);
+    return !opencl_forked(device) && tide_opencl_ended();
+}
+
+tide_status tide_opencl_refuse(const char *call)
+{
+    return tide_fail(TIDE_ERROR_DEVICE, call, "the process is exiting");
 }
 
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call)
@@ -174,6 +184,8 @@ tide_status tide_opencl_usable(const tide_opencl_device *device, const char *cal
         return tide_device_lose(device->base, call,
                                 "it was opened before this process was forked, and OpenCL does not "
                                 "work in the child");
+    if (TIDE_UNLIKELY(tide_opencl_exiting(device)))
+        return tide_opencl_refuse(call);
     if (TIDE_UNLIKELY(tide_device_lost(device->base)))
         return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->base->name);
     return TIDE_OK;

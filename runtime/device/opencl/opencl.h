@@ -57,7 +57,7 @@ typedef struct tide_opencl_device {
     size_t alignment;                /* of sub-buffers, in bytes    */
     bool cpu;                        /* runs where we run           */
     uint32_t forks;                  /* tide_opencl_forks() when it was opened */
-    struct tide_opencl_module *kept; /* dropped once exit had begun; lock */
+    struct tide_opencl_module *kept; /* dropped once exit had begun; atomic */
 
     /* Guards what follows. It is held while the driver makes, asks about and releases buffers,
      * events and queues (parent.c, stream.c), for the lists say what those are. All that PoCL, on
@@ -83,9 +83,14 @@ static inline tide_cl_queue tide_opencl_queue(const tide_opencl_device *device, 
     return stream != NULL ? (tide_cl_queue)stream : device->queue;
 }
 
-/* Refuses a device that is lost, and in a child one that the parent opened: the driver's threads
- * stayed in the parent, and the first call that waits for them would wait for ever. */
+/* Refuses a device that is lost, one in a child that the parent opened (the driver's threads stayed in
+ * the parent, and the first call that waits for them would wait for ever), and any once exit has begun:
+ * then drivers end. */
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call);
+
+/* Has exit begun, here or in a process that this one was forked from? */
+bool tide_opencl_ended(void);
+tide_status tide_opencl_refuse(const char *call); /* fails for that reason */
 
 /* How many forks lie between the process that attached the library and this one. */
 uint32_t tide_opencl_forks(void);
@@ -100,7 +105,8 @@ tide_status tide_opencl_watch_exit(unsigned platform, const char *call);
 
 /* A declaration: this thread may be in the driver in the rest of the block. It is not cancelled there,
  * and exit waits for it, two seconds at most, before the driver's own handlers run. Whether the driver
- * may be called is asked after it: either this thread sees that exit has begun, or exit sees it. */
+ * may be called (tide_opencl_usable, tide_opencl_alive) is asked after it: either this thread sees that
+ * exit has begun, or exit sees it inside. */
 #define TIDE_OPENCL_INSIDE                                                          \
     TIDE_UNCANCELLED;                                                               \
     __attribute__((cleanup(tide_opencl_come_out), unused)) const int tide_inside_ = \
@@ -108,8 +114,7 @@ tide_status tide_opencl_watch_exit(unsigned platform, const char *call);
 int tide_opencl_go_in(void);
 void tide_opencl_come_out(const int *unused);
 
-/* May what is given back go to the driver, and the driver be asked for marks, as the keeper does it?
- * Not in a child, nor once exit has begun. */
+/* The same without a message, for what is given back: the driver keeps it otherwise. */
 bool tide_opencl_alive(const tide_opencl_device *device);
 
 /* Has exit begun? Then a thread that is in the driver may never come out, or may come back at any

@@ -108,7 +108,7 @@ uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
     tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
-        return opencl_known_number(device, queue);
+        return tide_opencl_exiting(device) ? 0 : opencl_known_number(device, queue);
     tide_lock_take(&device->lock);
     uint64_t number = opencl_number_queue(device, queue);
     tide_lock_let_go(&device->lock);
@@ -229,7 +229,7 @@ bool tide_opencl_mark_done(tide_device *base, void *mark)
     tide_opencl_device *device = tide_opencl_of(base);
     int32_t status = TIDE_CL_COMPLETE;
     tide_assert(mark != NULL);
-    if (tide_opencl_usable(device, "tide_device") != TIDE_OK || !tide_opencl_alive(device))
+    if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
         return false;
     int32_t error =
         tide_opencl.clGetEventInfo(mark, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL);

@@ -113,6 +113,11 @@ static void expect_end(void (*child)(void))
     assert_int_equal(wait_for_child(pid), EXIT_SUCCESS);
 }
 
+static bool refused(tide_status status)
+{
+    return status == TIDE_ERROR_DEVICE && strstr(tide_error_message(), "exiting") != NULL;
+}
+
 /* ---- a thread that gives back ----------------------------------------------------------------*/
 
 static void make_array(void)
@@ -175,6 +180,14 @@ static void *number_stream(void *unused)
     return unused;
 }
 
+/* The mark of the one stream, and then the other's barrier. */
+static void *order_streams(void *unused)
+{
+    static char other;
+    CHILD_MUST(devices[0]->methods->order(devices[0], &other, NULL) == TIDE_OK);
+    return unused;
+}
+
 static void *make_mark(void *unused)
 {
     mark = devices[0]->methods->mark(devices[0], NULL);
@@ -202,7 +215,8 @@ static void *wait_for_stream(void *unused)
 
 static void *wait_for_all(void *unused)
 {
-    CHILD_MUST(devices[0]->methods->wait_all(devices[0]) == TIDE_OK);
+    const tide_status status = devices[0]->methods->wait_all(devices[0]);
+    CHILD_MUST(status == TIDE_OK || refused(status)); /* exit came between two streams */
     return unused;
 }
 
@@ -240,17 +254,42 @@ static void *close_device(void *unused)
     return unused;
 }
 
+static unsigned calls_before; /* that do not stop in the driver */
+
 static void start_inside(void *(*work)(void *))
 {
-    made_up_stop_next();
+    made_up_stop_after(calls_before);
     CHILD_MUST(pthread_create(&comes_out, NULL, work, NULL) == 0);
     made_up_wait_stopped();
+}
+
+/* Nobody goes into the driver any more who wants an answer. */
+static void be_refused(tide_device *device)
+{
+    const tide_device_methods *methods = device->methods;
+    void *data = NULL;
+    CHILD_MUST(refused(methods->wait(device, NULL)));
+    CHILD_MUST(refused(methods->allocate(device, NULL, TIDE_MEMORY_DEVICE, BYTES, 64, &data)));
+    CHILD_MUST(methods->stream_number(device, NULL) == 0 && refused(tide_error_status()));
+    CHILD_MUST(!tide_device_waited(device, methods->wait_all(device)) && !tide_device_lost(device));
+    CHILD_MUST(tide_device_open("opencl:1") == NULL && refused(tide_error_status()));
+}
+
+static void *(*its_work)(void *);
+
+static void *work_and_be_refused(void *unused)
+{
+    (void)its_work(unused);
+    if (devices[0] != NULL)
+        be_refused(devices[0]);
+    return unused;
 }
 
 /* And exits while the thread is in the driver, which comes out once it is waited for. */
 static void exit_beside(void *(*work)(void *))
 {
-    start_inside(work);
+    its_work = work;
+    start_inside(work_and_be_refused);
     anybody_comes_out = true;
     wanted_sleeps = 1;
 }
@@ -318,6 +357,13 @@ static void exit_beside_use(void)
     exit_beside(uses[used]);
 }
 
+static void exit_beside_barrier(void)
+{
+    open_device(0);
+    calls_before = 1;
+    exit_beside(order_streams);
+}
+
 /* Once the driver has registered its handler; before, its end is not known. */
 static void exit_beside_open(void)
 {
@@ -331,6 +377,7 @@ static void exit_waits_for_who_uses_a_device(void **unused)
 {
     (void)unused;
     expect_end(exit_beside_open);
+    expect_end(exit_beside_barrier);
     for (used = 0; used < sizeof uses / sizeof *uses; used++)
         expect_end(exit_beside_use);
 }
@@ -359,18 +406,21 @@ static void drop_module_and_close(void)
     (void)drop_module(NULL);
     CHILD_MUST(own->kept == module);
     CHILD_MUST(tide_device_close(devices[0]) == TIDE_OK && devices[0]->own == own);
-    CHILD_MUST(tide_device_open("opencl:0") != devices[0] && devices[0]->own == own);
+    CHILD_MUST(tide_device_context(devices[0]) == NULL && tide_device_stream(devices[0]) == NULL);
+    CHILD_MUST(tide_device_open("opencl:0") == NULL && devices[0]->own == own);
     made_up_let_go();
     CHILD_MUST(pthread_join(comes_out, NULL) == 0);
     devices[0] = NULL;
 }
 
-static void exit_beside_stuck_launch(void)
+static void *(*stuck)(void *);
+
+static void exit_beside_stuck_use(void)
 {
     open_device(0);
     (void)build_module(NULL);
     (void)make_kernel(NULL);
-    start_inside(launch);
+    start_inside(stuck);
     at_last_sleep = drop_module_and_close;
     wanted_sleeps = SLEEPS_MAX;
 }
@@ -378,7 +428,10 @@ static void exit_beside_stuck_launch(void)
 static void what_a_thread_in_the_driver_has_is_left_at_exit(void **unused)
 {
     (void)unused;
-    expect_end(exit_beside_stuck_launch);
+    stuck = launch;
+    expect_end(exit_beside_stuck_use);
+    stuck = number_stream; /* it has the device's lock */
+    expect_end(exit_beside_stuck_use);
 }
 
 static void exit_now(void)

@@ -14,8 +14,9 @@ enum { MADE_UP_CALLED_LATE = 99 }; /* exit status         */
 /* In place of the OpenCL loader; before any device is opened. */
 tide_status made_up_load(void);
 
-/* The next call that a driver may be long at stops there, until it is let go. Atomic: one is there. */
-void made_up_stop_next(void);
+/* After so many calls that a driver may be long at the next one stops there, until it is let go. Atomic:
+ * one is there. */
+void made_up_stop_after(unsigned calls);
 void made_up_wait_stopped(void);
 void made_up_let_go(void);
 extern bool made_up_inside;
