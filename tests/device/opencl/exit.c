@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/tidepool.h>
 
@@ -514,6 +515,30 @@ static void use_two(void)
     open_device(1);
 }
 
+static tide_buffers *cache;
+static tide_buffer cached;
+
+/* At last: the buffer stays in hand, and so do its cache and the device. */
+static void give_back_buffer(void)
+{
+    CHILD_MUST(refused(tide_buffer_release(cache, cached)));
+    CHILD_MUST(tide_buffer_acquire(cache, BYTES).generation == 0 && refused(tide_error_status()));
+    CHILD_MUST(tide_buffers_destroy(cache) == TIDE_ERROR_STATE);
+    CHILD_MUST(tide_buffer_pointer(cache, cached) != NULL);
+    CHILD_MUST(tide_device_close(devices[0]) == TIDE_ERROR_STATE);
+    devices[0] = NULL;
+}
+
+static void use_cache(void)
+{
+    CHILD_MUST(atexit(give_back_buffer) == 0);
+    open_device(0);
+    cache = tide_buffers_create(devices[0], NULL);
+    CHILD_MUST(cache != NULL);
+    cached = tide_buffer_acquire(cache, BYTES);
+    CHILD_MUST(cached.generation != 0);
+}
+
 static void use_one_again(void)
 {
     open_device(0);
@@ -529,6 +554,7 @@ static void no_driver_is_called_once_its_handlers_run(void **unused)
     expect_end(use_one);
     expect_end(use_two);
     expect_end(use_one_again);
+    expect_end(use_cache);
 }
 
 static void expect_refused(const char *name)
