@@ -45,8 +45,8 @@ TIDE_API tide_device *tide_device_open(const char *name);
  * changed, while pools, buffers or exported arrays are on the device, or memory of pools whose
  * stream was gone when they ended while a graph was captured: that is put off. It goes when no
  * capture forbids the host to wait for all streams, with the first call that may: this one,
- * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. So is
- * an array that was imported whose pool ends once the process exits: it stays for good. The
+ * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. An
+ * imported array whose pool is destroyed once the process exits stays on the device for good. The
  * host and NULL: nothing to do, TIDE_OK. While another thread has kernels for frames built for the
  * device the last close waits, a minute at most. Then that thread releases the device when they
  * are built: it is closed, but the driver is still at work. What opens the name before the driver

@@ -132,7 +132,7 @@ static bool import_foreign(tide_dl_managed *managed)
     managed->tensor = (tide_dl_tensor){.data = foreign,
                                        .device = device->dl,
                                        .ndim = 1,
-                                       .dtype = {.code = 1, .bits = 8, .lanes = 1},
+                                       .dtype = {TIDE_DL_UINT, 8, 1},
                                        .shape = &shape};
     return tide_array_import(pool, managed) != NULL;
 }

@@ -119,7 +119,7 @@ static bool refused(tide_status status)
     return status == TIDE_ERROR_DEVICE && strstr(tide_error_message(), "exiting") != NULL;
 }
 
-/* ---- a thread that gives back ----------------------------------------------------------------*/
+/* ---- a thread in the driver ------------------------------------------------------------------*/
 
 static void make_array(void)
 {
@@ -286,7 +286,7 @@ static void *work_and_be_refused(void *unused)
     return unused;
 }
 
-/* And exits while the thread is in the driver, which comes out once it is waited for. */
+/* Exits while the thread is in the driver, which comes out once it is waited for. */
 static void exit_beside(void *(*work)(void *))
 {
     its_work = work;
