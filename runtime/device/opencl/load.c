@@ -102,10 +102,12 @@ void tide_opencl_come_out(const int *unused)
     opencl_calls_own--;
 }
 
-/* Of those who were inside, only the thread that forks is there in the child. */
+/* Of those who were inside, only the thread that forks is there in the child, whose exit has not
+ * begun. */
 static void opencl_begin_child(void)
 {
     __atomic_add_fetch(&opencl_forks, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&opencl_exiting, false, __ATOMIC_SEQ_CST);
     __atomic_store_n(&opencl_calls_inside, opencl_calls_own, __ATOMIC_SEQ_CST);
 }
 

@@ -297,7 +297,7 @@ static void *opencl_use_part(tide_opencl_device *device, found f, size_t bytes)
  * the driver aligns parents. */
 void *tide_opencl_carve(tide_opencl_device *device, void *stream, size_t bytes, size_t align)
 {
-    uint64_t number = tide_opencl_stream_number(device->base, stream);
+    uint64_t number = tide_opencl_number_within(device, stream);
     if (align < device->alignment)
         align = device->alignment;
     tide_assert(device->memory == TIDE_OPENCL_BUFFERS && bytes > 0);
@@ -335,9 +335,9 @@ static part *opencl_part_of(const tide_opencl_span *span)
  * the part is free. */
 void tide_opencl_give_back(tide_opencl_device *device, void *stream, const tide_opencl_span *span)
 {
-    uint64_t number = tide_opencl_stream_number(device->base, stream);
+    uint64_t number = tide_opencl_number_within(device, stream);
     tide_assert(span->mem != NULL && span->parent != NULL);
-    tide_cl_event left = tide_opencl_mark(device->base, stream);
+    tide_cl_event left = tide_opencl_mark_within(device, stream);
     if (left == NULL)
         (void)tide_opencl.clFinish(tide_opencl_queue(device, stream));
     (void)tide_opencl.clReleaseMemObject(span->mem);

@@ -100,19 +100,26 @@ static uint64_t opencl_number_queue(tide_opencl_device *device, tide_cl_queue qu
     return opencl_check_queue(device, queue) == TIDE_OK ? opencl_remember_queue(device, queue) : 0;
 }
 
+uint64_t tide_opencl_number_within(tide_opencl_device *device, void *stream)
+{
+    tide_lock_take(&device->lock);
+    uint64_t number = opencl_number_queue(device, tide_opencl_queue(device, stream));
+    tide_lock_let_go(&device->lock);
+    return number;
+}
+
 /* A queue keeps its number when the device is lost: calls that use the queue then fail. In a child
- * no lock is taken, because a thread of the parent may hold it; nothing changes there any more. */
+ * no lock is taken, because a thread of the parent may hold it; nothing changes there any more. Nor is
+ * one taken at exit, where no number is told: a thread that stays in the driver may hold it. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
-    tide_cl_queue queue = tide_opencl_queue(device, stream);
-    if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
-        return tide_opencl_exiting(device) ? 0 : opencl_known_number(device, queue);
-    tide_lock_take(&device->lock);
-    uint64_t number = opencl_number_queue(device, queue);
-    tide_lock_let_go(&device->lock);
-    return number;
+    if (tide_opencl_usable(device, "tide_device") == TIDE_OK)
+        return tide_opencl_number_within(device, stream);
+    return tide_opencl_exiting(device)
+               ? 0
+               : opencl_known_number(device, tide_opencl_queue(device, stream));
 }
 
 /* In a child nothing is released any more. */
@@ -142,21 +149,27 @@ void tide_opencl_streams_end(tide_opencl_device *device)
 /* ---- order ---------------------------------------------------------------------------------- */
 
 /* Flushes the queue, because another queue may wait for the mark and nobody else would start it. */
-void *tide_opencl_mark(tide_device *base, void *stream)
+void *tide_opencl_mark_within(tide_opencl_device *device, void *stream)
 {
-    TIDE_OPENCL_INSIDE;
-    tide_opencl_device *device = tide_opencl_of(base);
     tide_cl_queue queue = tide_opencl_queue(device, stream);
     tide_cl_event event = NULL;
-    if (tide_opencl_usable(device, "tide_device") != TIDE_OK ||
-        tide_opencl_check(device, tide_opencl.clEnqueueMarkerWithWaitList(queue, 0, NULL, &event),
+    if (tide_opencl_check(device, tide_opencl.clEnqueueMarkerWithWaitList(queue, 0, NULL, &event),
                           "clEnqueueMarkerWithWaitList") != TIDE_OK)
         return NULL;
-    tide_device_count(&base->events);
+    tide_device_count(&device->base->events);
     if (tide_opencl_check(device, tide_opencl.clFlush(queue), "clFlush") == TIDE_OK)
         return event;
     (void)tide_opencl.clReleaseEvent(event);
     return NULL;
+}
+
+void *tide_opencl_mark(tide_device *base, void *stream)
+{
+    TIDE_OPENCL_INSIDE;
+    tide_opencl_device *device = tide_opencl_of(base);
+    return tide_opencl_usable(device, "tide_device") == TIDE_OK
+               ? tide_opencl_mark_within(device, stream)
+               : NULL;
 }
 
 tide_status tide_opencl_order(tide_device *base, void *before, void *after)
@@ -166,7 +179,8 @@ tide_status tide_opencl_order(tide_device *base, void *before, void *after)
     tide_cl_queue queue = tide_opencl_queue(device, after);
     if (queue == tide_opencl_queue(device, before))
         return TIDE_OK;
-    tide_cl_event event = tide_opencl_mark(base, before);
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    tide_cl_event event = tide_opencl_mark_within(device, before);
     if (event == NULL)
         return tide_error_status();
     int32_t error = tide_opencl.clEnqueueBarrierWithWaitList(queue, 1, &event, NULL);
