@@ -227,12 +227,13 @@ static void modules_want(tide_device *device)
 
 /* ---- failing -------------------------------------------------------------------------------- */
 
-/* Says on stderr, once, that frames do without kernels. */
+/* Says on stderr, once, that frames do without kernels. Not where the process ends: it is no fault of
+ * the device that a call is refused then. */
 static void modules_say_once(const unit *u)
 {
     static bool said;
     char line[480];
-    if (__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+    if (tide_device_exiting(u->device) || __atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
         return;
     int length = snprintf(line, sizeof line,
                           "tidepool: frames on %s are filled and copied array by array: %s\n",
@@ -263,14 +264,16 @@ static bool modules_ask_target(unit *u)
     return major > 0;
 }
 
-static bool modules_find_target(unit *u)
+static tide_status modules_find_target(unit *u)
 {
     int cancel;
     if (!tide_cuda_begin(&cancel))
-        return false;
+        return tide_cuda_refuse(u->device->name);
     bool found = modules_ask_target(u);
     tide_cuda_end(cancel);
-    return found;
+    return found ? TIDE_OK
+                 : tide_fail(TIDE_ERROR_DEVICE, u->device->name,
+                             "the driver does not tell its compute capability");
 }
 
 static void modules_submit(unit *u)
@@ -294,8 +297,8 @@ static void modules_submit(unit *u)
 static void modules_order_unit(unit *u)
 {
     tide_assert(modules_state_of(u) == BUSY && u->file.bytes == NULL);
-    if (!modules_find_target(u)) {
-        modules_failed(u, "the driver does not tell its compute capability");
+    if (modules_find_target(u) != TIDE_OK) {
+        modules_failed(u, tide_error_message());
         return;
     }
     u->file = tide_kernels_cached_find(u->target);
@@ -307,7 +310,7 @@ static void modules_order_unit(unit *u)
 
 void tide_modules_order(void)
 {
-    for (unit *u = modules_first(); u != NULL; u = u->next)
+    for (unit *u = modules_first(); u != NULL && !modules_have_ended(); u = u->next)
         if (modules_state_of(u) == WANTED && u->language == TIDE_KERNELS_CUDA &&
             modules_claim(u, WANTED))
             modules_order_unit(u);
