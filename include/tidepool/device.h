@@ -45,9 +45,10 @@ TIDE_API tide_device *tide_device_open(const char *name);
  * changed, while pools, buffers or exported arrays are on the device, or memory of pools whose
  * stream was gone when they ended while a graph was captured: that is put off. It goes when no
  * capture forbids the host to wait for all streams, with the first call that may: this one,
- * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. An
- * imported array whose pool is destroyed once the process exits stays on the device for good. The
- * host and NULL: nothing to do, TIDE_OK. While another thread has kernels for frames built for the
+ * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. Once the
+ * process exits nobody can wait for a device that is not lost: what is put off by then, and imported
+ * arrays of pools that are destroyed later, stay on it for good. The host and NULL: nothing to do,
+ * TIDE_OK. While another thread has kernels for frames built for the
  * device the last close waits, a minute at most. Then that thread releases the device when they
  * are built: it is closed, but the driver is still at work. What opens the name before the driver
  * has released the device is another one; on CUDA it has the same context, so where that is lost
@@ -174,7 +175,7 @@ TIDE_API tide_capture *tide_capture_end(tide_pool *pool);
  * work that is queued on `stream` now. Launches on other streams must be over, or be ordered before
  * that. Any thread, even after the pool is gone. TIDE_ERROR_STATE, nothing changed, while a graph
  * is captured on the stream; TIDE_ERROR_ARGUMENT, nothing changed, for one that the device does not
- * have. NULL: nothing to do, TIDE_OK. */
+ * have; TIDE_ERROR_DEVICE, nothing changed, once the process exits. NULL: nothing to do, TIDE_OK. */
 TIDE_API tide_status tide_capture_drop(tide_capture *capture, void *stream);
 
 /* ---- copies, on the pool's stream ---- */

@@ -112,15 +112,19 @@ static void import_go(tide_device *device, tide_later *later)
     tide_os_free(import);
 }
 
-/* Is all over that could use it? The host waits. */
+/* Is all over that could use it? The host waits: for the mark, or else for all streams, where no
+ * capture forbids that. */
 static bool import_is_over(const tide_pool *pool, tide_import *import)
 {
     tide_device *device = pool->core->device;
     import_leave_mark(pool, import);
-    if (import->mark == NULL)
-        return !device->methods->capturing(device, pool->core->streams.own) &&
-               tide_device_waited(device, device->methods->wait_all(device));
-    return tide_device_waited(device, device->methods->mark_wait(device, import->mark));
+    if (import->mark != NULL) {
+        tide_status status = device->methods->mark_wait(device, import->mark);
+        if (status == TIDE_OK || status == TIDE_ERROR_STATE)
+            return status == TIDE_OK;
+    }
+    return !device->methods->capturing(device, pool->core->streams.own) &&
+           tide_device_all_over(device);
 }
 
 void tide_import_finish(tide_pool *pool)

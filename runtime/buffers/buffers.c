@@ -164,20 +164,6 @@ static void buffers_fill_tables(tide_buffers *buffers)
     _Static_assert(TIDE_BUCKETS <= UINT8_MAX, "a byte holds any bucket");
 }
 
-/* The stream's number; a device that is lost, or has no such stream, is refused. */
-static tide_status buffers_find_stream(tide_buffers *buffers)
-{
-    tide_device *device = buffers->device;
-    const char *call = "tide_buffers_create";
-    buffers->stream_number = device->methods->stream_number(device, buffers->stream);
-    if (tide_device_lost(device))
-        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->name);
-    return buffers->stream_number != 0
-               ? TIDE_OK
-               : tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", device->name,
-                           buffers->stream);
-}
-
 /* An instance that is in no list yet, and whose stream has not been checked. */
 static tide_buffers *buffers_make(tide_device *device, const tide_buffers_options *options)
 {
@@ -233,7 +219,8 @@ static tide_buffers *buffers_open(tide_device *device, const tide_buffers_option
     tide_buffers *buffers = NULL;
     if (tide_hand_over_has(device, options->flags, "tide_buffers_create") == TIDE_OK)
         buffers = buffers_make(device, options);
-    if (buffers != NULL && buffers_find_stream(buffers) != TIDE_OK) {
+    if (buffers != NULL && tide_device_find_stream(device, buffers->stream, "tide_buffers_create",
+                                                   &buffers->stream_number) != TIDE_OK) {
         buffers_unmake(buffers);
         buffers = NULL;
     }

@@ -326,11 +326,58 @@ void tide_device_drop(tide_device *device)
         unheld(device);
 }
 
+/* ---- answers ------------------------------------------------------------------------------ */
+
+bool tide_device_mark_lost(tide_device *device)
+{
+    tide_assert(device != &tide_device_host);
+    if (device->methods != NULL && tide_device_exiting(device)) /* NULL: it is just being opened */
+        return false;
+    __atomic_store_n(&device->lost, true, __ATOMIC_RELAXED);
+    return true;
+}
+
 tide_status tide_device_lose(tide_device *device, const char *call, const char *words)
 {
-    tide_assert(device != &tide_device_host && call != NULL && words != NULL);
-    __atomic_store_n(&device->lost, true, __ATOMIC_RELAXED);
-    return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost: %s", device->name, words);
+    tide_assert(call != NULL && words != NULL);
+    return tide_fail(TIDE_ERROR_DEVICE, call,
+                     tide_device_mark_lost(device) ? "device %s is lost: %s" : "device %s: %s",
+                     device->name, words);
+}
+
+tide_status tide_device_answers(const tide_device *device, const char *call)
+{
+    if (tide_device_lost(device))
+        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->name);
+    if (tide_device_exiting(device))
+        return tide_fail(TIDE_ERROR_DEVICE, call, "the process is exiting");
+    return TIDE_OK;
+}
+
+tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,
+                                    uint64_t *number)
+{
+    tide_assert(call != NULL && number != NULL);
+    *number = device->methods->stream_number(device, stream);
+    if (TIDE_LIKELY(*number != 0 && !tide_device_lost(device)))
+        return TIDE_OK;
+    TIDE_FORWARD(tide_device_answers(device, call));
+    return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", device->name, stream);
+}
+
+/* Neither a capture nor exit is why a wait failed, and the device is there. */
+static bool device_is_unclear(const tide_device *device, tide_status status)
+{
+    return status != TIDE_OK && status != TIDE_ERROR_STATE && !tide_device_lost(device) &&
+           !tide_device_exiting(device);
+}
+
+bool tide_device_all_over(tide_device *device)
+{
+    tide_status status = device->methods->wait_all(device);
+    if (device_is_unclear(device, status))
+        status = device->methods->wait_all(device);
+    return status == TIDE_OK || tide_device_lost(device) || device_is_unclear(device, status);
 }
 
 /* ---- what is known of it ------------------------------------------------------------------ */

@@ -111,8 +111,8 @@ typedef struct tide_device_methods {
      * stream. NULL where nothing is captured. Asked through tide_device_captured_alike. */
     uint64_t (*capture_number)(tide_device *device, void *stream);
 
-    /* A number that no other stream ever had, even where the driver uses a handle again. 0:
-     * no such stream. */
+    /* A number that no other stream ever had, even where the driver uses a handle again. 0: no such
+     * stream, or the driver does not tell (tide_device_find_stream). */
     uint64_t (*stream_number)(tide_device *device, void *stream);
 
     /* Whoever uses a stream for longer than a call says so, by its number, and says when that is
@@ -198,14 +198,19 @@ static inline bool tide_device_exiting(const tide_device *device)
     return device->methods->exiting != NULL && device->methods->exiting(device);
 }
 
-/* A wait for the device ended so: may what it waited for be taken as over? Not while a graph is captured
- * (TIDE_ERROR_STATE) nor when exit has begun: then it was not waited for. After any other failure the
- * device is lost, or nobody can tell when a wait would succeed. */
-static inline bool tide_device_waited(const tide_device *device, tide_status status)
-{
-    return status == TIDE_OK || tide_device_lost(device) ||
-           (status != TIDE_ERROR_STATE && !tide_device_exiting(device));
-}
+/* TIDE_ERROR_DEVICE: nobody gets an answer from the device, since it is lost or the process exits. */
+tide_status tide_device_answers(const tide_device *device, const char *call);
+
+/* The number of a stream that the call needs. Fails as tide_device_answers does, and with
+ * TIDE_ERROR_ARGUMENT if the device answers and has no such stream. */
+tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,
+                                    uint64_t *number);
+
+/* Waits for all streams. May what was queued be taken as over? Not while a graph is captured
+ * (TIDE_ERROR_STATE) nor once exit has begun: then nobody has waited. Another failed wait is tried once
+ * more, for an error may pass; after the second the device is lost, or nobody can tell when a wait would
+ * succeed. */
+bool tide_device_all_over(tide_device *device);
 
 static inline void tide_device_keep_stream(tide_device *device, uint64_t number, bool keep)
 {
@@ -235,7 +240,11 @@ static inline bool tide_device_own_stream(const tide_device *device, const void 
     return device->dl.device_type == TIDE_DL_CUDA && (uintptr_t)stream == TIDE_STREAM_PER_THREAD;
 }
 
-/* Marks the device as lost for good. The message names the call and has the driver's words. */
+/* Marks the device as lost for good: nothing runs on it. False, and it is not marked, once exit has
+ * begun: a driver that ends answers as one that has lost its device, and work may still run. */
+bool tide_device_mark_lost(tide_device *device);
+
+/* The same, and fails. The message names the call and has the driver's words. */
 tide_status tide_device_lose(tide_device *device, const char *call, const char *words);
 
 /* A hold keeps a device from being closed. TIDE_ERROR_DEVICE when it is closed already. Any thread.

@@ -7,9 +7,9 @@
  * Nothing else would do. The stream is gone, so neither it nor an event of it can be asked; the
  * context can be marked (cuCtxRecordEvent), which ends captures all the same.
  *
- * A capture puts off (TIDE_ERROR_STATE), and so does the exit of the process, for good. After any other
- * failed wait the device is lost, or nobody can tell when a wait would succeed: then it goes at once
- * (tide_device_waited). */
+ * A capture puts off (TIDE_ERROR_STATE), and so does the exit of the process, for good. After two other
+ * failed waits the device is lost, or nobody can tell when a wait would succeed: then it goes at once
+ * (tide_device_all_over). */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_LATER_H
 #define TIDEPOOL_RUNTIME_DEVICE_LATER_H
 

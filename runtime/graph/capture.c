@@ -225,14 +225,16 @@ tide_status tide_capture_drop(tide_capture *capture, void *stream)
 {
     if (capture == NULL)
         return TIDE_OK;
+    const char *call = "tide_capture_drop";
     tide_device *device = capture->device;
-    const tide_device_methods *methods = device->methods;
-    if (!tide_device_lost(device) && methods->capturing(device, stream))
-        return tide_fail(TIDE_ERROR_STATE, "tide_capture_drop",
-                         "a graph is captured on stream %p of device %s", stream, device->name);
-    if (!tide_device_lost(device) && methods->stream_number(device, stream) == 0)
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_capture_drop", "device %s has no stream %p",
-                         device->name, stream);
+    if (!tide_device_lost(device) && device->methods->capturing(device, stream))
+        return tide_fail(TIDE_ERROR_STATE, call, "a graph is captured on stream %p of device %s",
+                         stream, device->name);
+    uint64_t number;
+    if (!tide_device_lost(device) &&
+        tide_device_find_stream(device, stream, call, &number) != TIDE_OK &&
+        !tide_device_lost(device))
+        return tide_error_status();
     capture_give_back(capture, true, stream);
     tide_device_drop(device);
     return TIDE_OK;

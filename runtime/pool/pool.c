@@ -134,14 +134,8 @@ static tide_device *pool_hold_device(const tide_pool_options *options, uint64_t 
         return NULL;
     }
     tide_assert(device->methods != NULL); /* a device that is held is open */
-    *stream_number = device->methods->stream_number(device, options->stream);
-    if (!tide_device_lost(device) && *stream_number != 0)
+    if (tide_device_find_stream(device, options->stream, call, stream_number) == TIDE_OK)
         return device;
-    if (tide_device_lost(device))
-        tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->name);
-    else
-        tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", device->name,
-                  options->stream);
     tide_device_drop(device);
     pool_drop_buffers(options->buffers);
     return NULL;

@@ -194,8 +194,7 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call)
     if (core->device->methods->stream_number(core->device, core->streams.own) ==
         core->streams.own_number)
         return TIDE_OK;
-    if (tide_device_lost(core->device))
-        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", core->device->name);
+    TIDE_FORWARD(tide_device_answers(core->device, call));
     return tide_fail(TIDE_ERROR_STATE, call, "the stream of pool '%s', %p, was destroyed",
                      core->name, core->streams.own);
 }
@@ -289,16 +288,10 @@ static tide_status streams_check_capture(const tide_pool_core *core, const char 
                      foreign->stream, core->name);
 }
 
-/* Refused at the root, for no rewind would end the declaration there. */
 static tide_status streams_check_declaration(const tide_pool *pool, const char *call,
                                              const tide_foreign *foreign)
 {
     const tide_pool_core *core = pool->core;
-    if (tide_at_root(pool))
-        return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has no open scope or mark", core->name);
-    if (foreign->number == 0)
-        return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p",
-                         core->device->name, foreign->stream);
     TIDE_FORWARD(tide_streams_own(pool, call));
     TIDE_FORWARD(tide_streams_ordered(pool, call));
     return streams_check_capture(core, call, foreign);
@@ -330,8 +323,10 @@ tide_status tide_pool_use_on(tide_pool *pool, void *stream)
     const char *call = "tide_pool_use_on";
     TIDE_FORWARD(tide_pool_use(pool, call));
     tide_pool_core *core = pool->core;
-    tide_foreign foreign = {.stream = stream,
-                            .number = core->device->methods->stream_number(core->device, stream)};
+    tide_foreign foreign = {.stream = stream};
+    if (tide_at_root(pool)) /* no rewind would end the declaration */
+        return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has no open scope or mark", core->name);
+    TIDE_FORWARD(tide_device_find_stream(core->device, stream, call, &foreign.number));
     TIDE_FORWARD(streams_check_declaration(pool, call, &foreign));
     if (foreign.number == core->streams.own_number)
         return TIDE_OK;

@@ -20,14 +20,7 @@ tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void 
     *out = (tide_hand_over){.stream = stream, .number = 1};
     if (tide_buffer_kind(key) == TIDE_BUFFER_HOST)
         return TIDE_OK;
-    out->number = device->methods->stream_number(device, stream);
-    if (TIDE_UNLIKELY(tide_device_lost(device)))
-        return tide_fail(TIDE_ERROR_DEVICE, call, "device %s is lost", device->name);
-    if (TIDE_LIKELY(out->number != 0))
-        return TIDE_OK;
-    if (tide_device_exiting(device))
-        return tide_fail(TIDE_ERROR_DEVICE, call, "the process is exiting");
-    return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", device->name, stream);
+    return tide_device_find_stream(device, stream, call, &out->number);
 }
 
 /* On a device that shares the host's memory, buffers of the device are pinned memory, which the

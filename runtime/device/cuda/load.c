@@ -250,12 +250,9 @@ tide_status tide_cuda_fail(tide_device *device, const char *entry, tide_cu_resul
     }
     name = name != NULL ? name : "unknown";
     words = words != NULL ? words : "no words";
-    if (!cuda_is_for_good(result))
-        return tide_fail(TIDE_ERROR_DEVICE, entry, "device %s: %s (%d): %s", device->name, name,
-                         result, words);
-    __atomic_store_n(&device->lost, true, __ATOMIC_RELAXED);
-    return tide_fail(TIDE_ERROR_DEVICE, entry, "device %s is lost: %s (%d): %s", device->name, name,
-                     result, words);
+    bool lost = cuda_is_for_good(result) && tide_device_mark_lost(device);
+    return tide_fail(TIDE_ERROR_DEVICE, entry, "device %s%s: %s (%d): %s", device->name,
+                     lost ? " is lost" : "", name, result, words);
 }
 
 /* ---- context ------------------------------------------------------------------------------ */

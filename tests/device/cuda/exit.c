@@ -8,18 +8,27 @@
  *   forked  a child ends that was forked while another thread was in the driver
  *   foreign a handler destroys a pool with an array of somebody else's
  *   inside  the driver calls a function of the program, which ends the process
- *   closed  the device is closed while exit no longer waits for a thread in the driver */
+ *   closed  the device is closed while exit no longer waits for a thread in the driver
+ *   late    a handler makes every call that there is on a device
+ *   lost    the driver is gone for a thread that it held up, in the end of such a pool
+ *   target  another thread asks what kernels for frames are to be compiled for
+ *   quiet   a handler asks that */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "jit/kernels/modules.h"
+#include "runtime/base/hooks.h"
+#include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"
 #include "support.h"
+#include "tests/device/late.h"
 
 enum { SLEEPS_MAX = 2000 }; /* of exit, while a thread is in the driver */
 
@@ -38,12 +47,14 @@ static void destroy_late(void)
 
 static unsigned sleeps;        /* atomic */
 static int wanted_sleeps = -1; /* -1: any number, and they take their time */
-static void (*at_last_sleep)(void);
+static void (*at_first_sleep)(void), (*at_last_sleep)(void);
 
 /* In place of the C library's. */
 int usleep(useconds_t microseconds)
 {
     unsigned count = __atomic_add_fetch(&sleeps, 1, __ATOMIC_RELAXED);
+    if (count == 1 && at_first_sleep != NULL)
+        at_first_sleep();
     if (count == SLEEPS_MAX && at_last_sleep != NULL)
         at_last_sleep();
     if (wanted_sleeps >= 0)
@@ -76,14 +87,19 @@ static void *wait_in_driver(void *unused)
     return unused;
 }
 
-static bool hold_up_waiter(void)
+static bool hold_up(void *(*work)(void *), const char *entry)
 {
-    fake_hold_up("cuStreamSynchronize");
-    if (pthread_create(&waiter, NULL, wait_in_driver, NULL) != 0)
+    fake_hold_up(entry);
+    if (pthread_create(&waiter, NULL, work, NULL) != 0)
         return false;
     while (fake_held_up() == 0)
         sched_yield();
     return true;
+}
+
+static bool hold_up_waiter(void)
+{
+    return hold_up(wait_in_driver, "cuStreamSynchronize");
 }
 
 static void let_waiter_go(void)
@@ -152,6 +168,93 @@ static bool import_two(void *stream)
     return fake_pending() > 0 && import_foreign(&managed[1]);
 }
 
+/* The driver has ended, and says so; no device is lost thereby. */
+static void *destroy_beside(void *unused)
+{
+    if (tide_pool_destroy(pool) != TIDE_OK || tide_device_lost(device))
+        _exit(10);
+    return unused;
+}
+
+static void fail_waiter(void)
+{
+    fake_fail("cuEventSynchronize", 1, TIDE_CU_DEINITIALIZED, false);
+    let_waiter_go();
+}
+
+static bool destroy_held_up(void *stream)
+{
+    static tide_dl_managed managed;
+    {
+        TIDE_SCOPE(pool);
+        if (!import_foreign(&managed))
+            return false;
+        float *used = tide_zeros(pool, float, 1000);
+        for (int i = 0; i < 100; i++)
+            put(stream, used, 4000, 1);
+    }
+    want_sleeps(SLEEPS_MAX);
+    at_last_sleep = fail_waiter;
+    return hold_up(destroy_beside, "cuEventSynchronize");
+}
+
+/* ---- target, quiet ------------------------------------------------------------------------ */
+
+static void start_no_round(void)
+{
+}
+
+static void want_kernels(void)
+{
+    const tide_part part = {.data = device, .type = TIDE_U8, .count = 1};
+    tide_modules_wanted = start_no_round;
+    (void)tide_hooks_policy.help(&(tide_frame_work){
+        .kind = TIDE_FRAME_FILL_PARTS, .device = device, .parts = &part, .count = 1});
+}
+
+static void *order_kernels(void *unused)
+{
+    tide_modules_order();
+    return unused;
+}
+
+static bool order_held_up(void *stream)
+{
+    (void)stream;
+    want_kernels();
+    want_sleeps(1);
+    at_first_sleep = let_waiter_go;
+    return hold_up(order_kernels, "cuDeviceGetAttribute");
+}
+
+/* It is no fault of the device's, and nobody is told. */
+static void order_late(void)
+{
+    char why[100];
+    want_kernels();
+    bool silent = dup2(memfd_create("said", 0), STDERR_FILENO) >= 0;
+    tide_modules_order();
+    tide_modules_why(device, why, sizeof why);
+    if (strstr(why, "the process is exiting") == NULL || !silent ||
+        lseek(STDERR_FILENO, 0, SEEK_END) != 0)
+        _exit(11);
+}
+
+/* ---- late --------------------------------------------------------------------------------- */
+
+static void call_late(void)
+{
+    char why[100];
+    want_kernels();
+    tide_modules_order(); /* does nothing any more */
+    tide_modules_why(device, why, sizeof why);
+    const char *wrong = why[0] == '\0' ? late_call_all() : "tide_modules_order";
+    if (wrong == NULL)
+        return;
+    fprintf(stderr, "%s: %d: %s\n", wrong, (int)tide_error_status(), tide_error_message());
+    _exit(9);
+}
+
 /* ---- inside ------------------------------------------------------------------------------- */
 
 static void exit_now(void)
@@ -171,20 +274,21 @@ static bool child_is_told(void)
 }
 
 /* While a thread waits in the driver. The child has neither that thread nor the driver. */
-static int fork_and_end(void)
+static bool fork_and_end(void *stream)
 {
+    (void)stream;
     int status = 1;
     if (!hold_up_waiter())
-        return EXIT_FAILURE;
+        return false;
     pid_t child = fork();
     if (child == 0) {
         want_sleeps(0);
         exit(child_is_told() ? EXIT_SUCCESS : 5);
     }
     if (waitpid(child, &status, 0) != child || status != 0)
-        return EXIT_FAILURE;
+        return false;
     let_waiter_go();
-    return EXIT_SUCCESS;
+    return true;
 }
 
 static void *go_on(void *stream)
@@ -199,37 +303,111 @@ static void *go_on(void *stream)
     return NULL;
 }
 
-int main(int count, char **arguments)
+/* ---- ways --------------------------------------------------------------------------------- */
+
+static bool work_and_end(void *stream)
 {
-    const char *way = count > 1 ? arguments[1] : "live";
-    if (strcmp(way, "atexit") == 0)
-        atexit(destroy_late); /* the first to be registered is the last to run */
-    if (strcmp(way, "foreign") == 0)
-        atexit(end_beside_foreign);
-    bench b = bench_start(70);
+    TIDE_SCOPE(pool);
+    put(stream, tide_zeros(pool, float, 1000), 4000, 1);
+    exit(unexpected() == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static bool end_beside_thread(void *stream)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, go_on, fake_stream_create(0)) != 0)
+        return false;
+    {
+        TIDE_SCOPE(pool);
+        put(stream, tide_zeros(pool, float, 1000), 4000, 1);
+        usleep(20000);
+    }
+    return unexpected() == 0;
+}
+
+static bool end_inside(void *stream)
+{
+    (void)stream;
+    fake_call_back("cuStreamSynchronize", exit_now);
+    (void)tide_pool_wait(pool);
+    return false; /* it did not end there */
+}
+
+static bool end_and_close(void *stream)
+{
+    (void)stream;
+    want_sleeps(SLEEPS_MAX);
+    at_last_sleep = close_beside;
+    return hold_up_waiter();
+}
+
+static bool end_with_all(void *stream)
+{
+    return late_prepare(device, stream);
+}
+
+static bool end_at_once(void *stream)
+{
+    (void)stream;
+    return true;
+}
+
+static const struct way {
+    const char *name;
+    bool (*run)(void *stream);
+    void (*handler)(
+        void); /* registered before the device is opened, so it runs after its driver's */
+} ways[] = {
+    {"live", work_and_end, NULL},
+    {"atexit", work_and_end, destroy_late},
+    {"thread", end_beside_thread, NULL},
+    {"forked", fork_and_end, NULL},
+    {"foreign", import_two, end_beside_foreign},
+    {"inside", end_inside, NULL},
+    {"closed", end_and_close, NULL},
+    {"late", end_with_all, call_late},
+    {"lost", destroy_held_up, NULL},
+    {"target", order_held_up, NULL},
+    {"quiet", end_at_once, order_late},
+};
+
+static bench b;
+
+static void *start(void *unused)
+{
+    b = bench_start(70);
     pool = b.pool;
     device = b.device;
+    return unused;
+}
+
+/* The library's own handlers are registered before that of the way. What is open is another thread's,
+ * for the first thread's end tells the library before any handler does. */
+static bool start_elsewhere(void (*handler)(void))
+{
     pthread_t thread;
-    if (strcmp(way, "thread") == 0 &&
-        pthread_create(&thread, NULL, go_on, fake_stream_create(0)) != 0)
+    tide_attach();
+    return atexit(handler) == 0 && pthread_create(&thread, NULL, start, NULL) == 0 &&
+           pthread_join(thread, NULL) == 0;
+}
+
+static bool start_here(void (*handler)(void))
+{
+    if (handler != NULL && atexit(handler) != 0)
+        return false;
+    (void)start(NULL);
+    return true;
+}
+
+int main(int count, char **arguments)
+{
+    const struct way *way = ways;
+    while (count > 1 && way < ways + sizeof ways / sizeof *ways &&
+           strcmp(way->name, arguments[1]) != 0)
+        way++;
+    if (way == ways + sizeof ways / sizeof *ways)
         return EXIT_FAILURE;
-    if (strcmp(way, "forked") == 0)
-        return fork_and_end();
-    if (strcmp(way, "foreign") == 0)
-        return import_two(b.stream) ? EXIT_SUCCESS : EXIT_FAILURE;
-    if (strcmp(way, "inside") == 0) {
-        fake_call_back("cuStreamSynchronize", exit_now);
-        (void)tide_pool_wait(pool);
-        return EXIT_FAILURE; /* it did not end there */
-    }
-    if (strcmp(way, "closed") == 0) {
-        want_sleeps(SLEEPS_MAX);
-        at_last_sleep = close_beside;
-        return hold_up_waiter() ? EXIT_SUCCESS : EXIT_FAILURE;
-    }
-    TIDE_SCOPE(pool);
-    put(b.stream, tide_zeros(pool, float, 1000), 4000, 1);
-    if (strcmp(way, "thread") == 0)
-        usleep(20000);
-    exit(unexpected() == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+    bool started =
+        way->handler == order_late ? start_elsewhere(way->handler) : start_here(way->handler);
+    return started && way->run(b.stream) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

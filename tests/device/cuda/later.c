@@ -104,28 +104,35 @@ static void delete (tide_dl_managed *managed)
     deleted++;
 }
 
-static void imports_are_put_off(void **unused)
+/* Somebody else's memory on the device, for as long as the pool's open level lasts. */
+static void *import_array(scene *s)
 {
-    (void)unused;
-    scene s = begin(false);
+    static tide_dl_managed managed;
+    static int64_t length = BYTES;
     void *data = NULL;
-    int64_t length = BYTES;
-    expect_ok(s.b.device->methods->allocate(s.b.device, s.b.stream, TIDE_MEMORY_DEVICE, BYTES, 64,
-                                            &data));
+    expect_ok(s->b.device->methods->allocate(s->b.device, s->b.stream, TIDE_MEMORY_DEVICE, BYTES,
+                                             64, &data));
     fake_synchronise_all();
-    tide_dl_managed managed = {.manager_ctx = s.b.device, .deleter = delete};
+    managed = (tide_dl_managed){.manager_ctx = s->b.device, .deleter = delete};
     managed.version.major = TIDE_DL_MAJOR;
     managed.tensor = (tide_dl_tensor){.data = data,
-                                      .device = s.b.device->dl,
+                                      .device = s->b.device->dl,
                                       .ndim = 1,
                                       .dtype = {TIDE_DL_UINT, 8, 1},
                                       .shape = &length};
     deleted = 0;
+    if (tide_array_import(s->pool, &managed) == NULL)
+        fail_msg("%s", tide_error_message());
+    return data;
+}
+
+static void imports_are_put_off(void **unused)
+{
+    (void)unused;
+    scene s = begin(false);
     {
         TIDE_SCOPE(s.pool);
-        if (tide_array_import(s.pool, &managed) == NULL)
-            fail_msg("%s", tide_error_message());
-        work_on(&s, data);
+        work_on(&s, import_array(&s));
         stream_goes(&s);
     }
     expect_ok(tide_pool_destroy(s.pool));
@@ -133,6 +140,51 @@ static void imports_are_put_off(void **unused)
     s.pool = NULL;
     end(&s);
     assert_int_equal(deleted, 1);
+}
+
+/* An error may pass: what could not be waited for is waited for once more, in another way. */
+static void an_import_outlasts_a_wait_that_fails(void **unused)
+{
+    (void)unused;
+    scene s = begin(false);
+    {
+        TIDE_SCOPE(s.pool);
+        work_on(&s, import_array(&s));
+    }
+    fake_fail("cuEventSynchronize", 1, TRANSIENT, false);
+    expect_ok(tide_pool_destroy(s.pool));
+    assert_int_equal(fake_failures(), 1);
+    assert_int_equal(deleted, 1); /* which looked whether it was over */
+    fake_stream_destroy(s.stream);
+    bench_end(&s.b);
+}
+
+/* So is what was put off; but not for ever, for everything can be given up. */
+static void what_is_put_off_outlasts_a_wait_that_fails(void **unused)
+{
+    (void)unused;
+    for (int for_ever = 0; for_ever < 2; for_ever++) {
+        scene s = begin(false);
+        {
+            TIDE_SCOPE(s.pool);
+            work_on(&s, import_array(&s));
+            stream_goes(&s);
+        }
+        expect_ok(tide_pool_destroy(s.pool));
+        assert_int_equal(fake_capture_end(s.b.stream, &s.graph), 0);
+        if (for_ever != 0)
+            fake_synchronise_all(); /* else it would be in use */
+        fake_fail("cuCtxSynchronize", 1, TRANSIENT, for_ever != 0);
+        tide_capture *capture = tide_capture_end(s.b.pool);
+        assert_int_equal(fake_calls("cuCtxSynchronize"), 2);
+        assert_int_equal(fake_failures(), 1 + for_ever);
+        assert_int_equal(deleted, 1);
+        fake_fail("cuCtxSynchronize", 0, 0, false);
+        expect_ok(tide_capture_drop(capture, s.b.stream));
+        fake_graph_destroy(s.graph);
+        fake_stream_destroy(s.stream);
+        bench_end(&s.b);
+    }
 }
 
 static _Thread_local size_t allocations_left = SIZE_MAX;
@@ -365,6 +417,8 @@ int main(void)
         cmocka_unit_test(exports_are_put_off),
         cmocka_unit_test(staged_copies_are_put_off),
         cmocka_unit_test(imports_are_put_off),
+        cmocka_unit_test(an_import_outlasts_a_wait_that_fails),
+        cmocka_unit_test(what_is_put_off_outlasts_a_wait_that_fails),
         cmocka_unit_test(captures_are_put_off),
         cmocka_unit_test(a_pool_that_ends_in_a_capture_is_shut),
         cmocka_unit_test(a_buffer_that_is_not_handed_out_is_put_off),

@@ -470,8 +470,10 @@ static void device_lost_in_the_middle_of_a_scope(void **state)
     {
         TIDE_SCOPE(b.pool);
         assert_null(tide_acquire(b.pool, float, 10));
+        expect_status(tide_pool_use_on(b.pool, other), TIDE_ERROR_DEVICE);
+        expect_said("cuda:0 is lost");
     }
-    expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
+    expect_status(tide_pool_wait(b.pool), TIDE_ERROR_DEVICE);
     assert_null(tide_pool_create(&(tide_pool_options){.device = b.device}));
     expect_said("cuda:0 is lost");
     expect_ok(tide_pool_destroy(b.pool));

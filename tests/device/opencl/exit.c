@@ -8,16 +8,18 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include <tidepool/buffers.h>
 #include <tidepool/device.h>
 #include <tidepool/tidepool.h>
 
+#include "jit/kernels/modules.h"
 #include "made_up.h"
 #include "runtime/base/hooks.h"
+#include "tests/device/late.h"
 #include "tests/support.h"
 
 enum { BYTES = 4096, SLEEPS_MAX = 2000 };
@@ -112,11 +114,6 @@ static void expect_end(void (*child)(void))
         exit(EXIT_SUCCESS);
     }
     assert_int_equal(wait_for_child(pid), EXIT_SUCCESS);
-}
-
-static bool refused(tide_status status)
-{
-    return status == TIDE_ERROR_DEVICE && strstr(tide_error_message(), "exiting") != NULL;
 }
 
 /* ---- a thread in the driver ------------------------------------------------------------------*/
@@ -217,7 +214,7 @@ static void *wait_for_stream(void *unused)
 static void *wait_for_all(void *unused)
 {
     const tide_status status = devices[0]->methods->wait_all(devices[0]);
-    CHILD_MUST(status == TIDE_OK || refused(status)); /* exit came between two streams */
+    CHILD_MUST(status == TIDE_OK || late_is_refused(status)); /* exit came between two streams */
     return unused;
 }
 
@@ -264,16 +261,38 @@ static void start_inside(void *(*work)(void *))
     made_up_wait_stopped();
 }
 
-/* Nobody goes into the driver any more who wants an answer. */
+/* Nobody goes into the driver any more who wants an answer: of streams, */
+static void be_refused_on_streams(tide_device *device)
+{
+    const tide_device_methods *methods = device->methods;
+    static char other;
+    CHILD_MUST(late_is_refused(methods->wait(device, NULL)));
+    CHILD_MUST(late_is_refused(methods->order(device, NULL, &other)));
+    CHILD_MUST(methods->stream_number(device, NULL) == 0 && late_is_refused(tide_error_status()));
+    CHILD_MUST(methods->mark(device, NULL) == NULL && late_is_refused(tide_error_status()));
+    CHILD_MUST(late_is_refused(methods->mark_wait(device, &other)));
+    CHILD_MUST(late_is_refused(methods->mark_follow(device, &other, NULL)));
+    CHILD_MUST(!methods->mark_done(device, &other));
+    CHILD_MUST(!tide_device_all_over(device) && !tide_device_lost(device));
+}
+
+/* of memory and kernels, and of another device. */
 static void be_refused(tide_device *device)
 {
     const tide_device_methods *methods = device->methods;
+    char from[10] = "";
     void *data = NULL;
-    CHILD_MUST(refused(methods->wait(device, NULL)));
-    CHILD_MUST(refused(methods->allocate(device, NULL, TIDE_MEMORY_DEVICE, BYTES, 64, &data)));
-    CHILD_MUST(methods->stream_number(device, NULL) == 0 && refused(tide_error_status()));
-    CHILD_MUST(!tide_device_waited(device, methods->wait_all(device)) && !tide_device_lost(device));
-    CHILD_MUST(tide_device_open("opencl:1") == NULL && refused(tide_error_status()));
+    be_refused_on_streams(device);
+    CHILD_MUST(
+        late_is_refused(methods->allocate(device, NULL, TIDE_MEMORY_DEVICE, BYTES, 64, &data)));
+    CHILD_MUST(late_is_refused(methods->fill(device, NULL, from, "pattern", 1, sizeof from)));
+    CHILD_MUST(late_is_refused(methods->copy(device, NULL, from, from, sizeof from)));
+    CHILD_MUST(methods->load(device, "text", 4, "") == NULL);
+    CHILD_MUST(late_is_refused(tide_error_status()));
+    CHILD_MUST(methods->kernel(device, from, "kernel") == NULL);
+    CHILD_MUST(late_is_refused(tide_error_status()));
+    CHILD_MUST(late_is_refused(methods->launch(device, NULL, from, 1, 1, NULL, 0)));
+    CHILD_MUST(tide_device_open("opencl:1") == NULL && late_is_refused(tide_error_status()));
 }
 
 static void *(*its_work)(void *);
@@ -300,6 +319,27 @@ static void exit_beside_release(void)
     open_device(0);
     make_array();
     exit_beside(give_back_array);
+}
+
+/* Its stream has no number yet, and is asked for one. */
+static void *give_back_part(void *unused)
+{
+    static char other;
+    void *gone = array;
+    array = NULL;
+    devices[0]->methods->release(devices[0], &other, TIDE_MEMORY_DEVICE, gone, BYTES);
+    CHILD_MUST(__atomic_load_n(&made_up_waits, __ATOMIC_RELAXED) == 0);
+    return unused;
+}
+
+/* Who has begun to give back goes on: in place of a mark that is refused the stream would be waited
+ * for. */
+static void exit_beside_part(void)
+{
+    made_up_buffers = true;
+    open_device(0);
+    make_array();
+    exit_beside(give_back_part);
 }
 
 static void exit_beside_mark(void *(*work)(void *))
@@ -337,6 +377,7 @@ static void exit_waits_for_who_gives_back(void **unused)
 {
     (void)unused;
     expect_end(exit_beside_release);
+    expect_end(exit_beside_part);
     expect_end(exit_beside_drop);
     expect_end(exit_beside_question);
     expect_end(exit_beside_module);
@@ -382,6 +423,60 @@ static void exit_waits_for_who_uses_a_device(void **unused)
     for (used = 0; used < sizeof uses / sizeof *uses; used++)
         expect_end(exit_beside_use);
 }
+
+/* ---- kernels for frames ----------------------------------------------------------------------*/
+
+static void start_no_round(void)
+{
+}
+
+static void want_kernels(void)
+{
+    const tide_part part = {.data = array, .type = TIDE_U8, .count = BYTES};
+    tide_attach();
+    tide_modules_wanted = start_no_round; /* the test's own thread builds them */
+    CHILD_MUST(
+        tide_hooks_policy.help(&(tide_frame_work){
+            .kind = TIDE_FRAME_FILL_PARTS, .device = devices[0], .parts = &part, .count = 1}) ==
+        TIDE_FRAME_ABSENT);
+    CHILD_MUST(tide_modules_pending());
+}
+
+/* The module is built, and its kernels are refused. */
+static void *build_kernels(void *unused)
+{
+    char why[100];
+    tide_modules_build();
+    tide_modules_why(devices[0], why, sizeof why);
+    CHILD_MUST(strstr(why, "the process is exiting") != NULL);
+    CHILD_MUST(lseek(STDERR_FILENO, 0, SEEK_END) == 0);
+    return unused;
+}
+
+/* By another thread than the first, whose end waits for what is built before any handler runs. */
+static void open_elsewhere(void)
+{
+    pthread_t thread;
+    CHILD_MUST(pthread_create(&thread, NULL, open_first, NULL) == 0);
+    CHILD_MUST(pthread_join(thread, NULL) == 0);
+}
+
+static void exit_beside_kernels(void)
+{
+    open_elsewhere();
+    make_array();
+    want_kernels();
+    CHILD_MUST(dup2(memfd_create("said", 0), STDERR_FILENO) >= 0);
+    exit_beside(build_kernels);
+}
+
+static void kernels_that_exit_interrupts_are_no_complaint(void **unused)
+{
+    (void)unused;
+    expect_end(exit_beside_kernels);
+}
+
+/* ---- a thread that stays in the driver -------------------------------------------------------*/
 
 static void exit_beside_stuck(void)
 {
@@ -493,6 +588,37 @@ static void fork_inside(void)
         expect_grandchild(forked);
 }
 
+static bool says_forked(void)
+{
+    return tide_error_status() == TIDE_ERROR_DEVICE &&
+           strstr(tide_error_message(), "forked") != NULL;
+}
+
+/* The parent's exit has begun, not the child's. */
+static void fork_at_last(void)
+{
+    pid_t pid = fork_child(60);
+    if (pid == 0) {
+        CHILD_MUST(tide_device_open("opencl:1") == NULL && says_forked());
+        CHILD_MUST(devices[0]->methods->wait(devices[0], NULL) != TIDE_OK && says_forked());
+        CHILD_MUST(tide_device_close(devices[0]) == TIDE_OK && devices[0]->own == NULL);
+        _exit(EXIT_SUCCESS);
+    }
+    expect_grandchild(pid);
+}
+
+static void fork_at_exit(void)
+{
+    CHILD_MUST(atexit(fork_at_last) == 0);
+    open_device(0);
+}
+
+static void a_child_is_told_of_the_fork_and_not_of_its_parents_exit(void **unused)
+{
+    (void)unused;
+    expect_end(fork_at_exit);
+}
+
 /* Neither for a thread that stayed with the parent nor for the one that forked, which came out. */
 static void a_forked_child_waits_for_nobody(void **unused)
 {
@@ -515,28 +641,22 @@ static void use_two(void)
     open_device(1);
 }
 
-static tide_buffers *cache;
-static tide_buffer cached;
-
-/* At last: the buffer stays in hand, and so do its cache and the device. */
-static void give_back_buffer(void)
+static void call_late(void)
 {
-    CHILD_MUST(refused(tide_buffer_release(cache, cached)));
-    CHILD_MUST(tide_buffer_acquire(cache, BYTES).generation == 0 && refused(tide_error_status()));
-    CHILD_MUST(tide_buffers_destroy(cache) == TIDE_ERROR_STATE);
-    CHILD_MUST(tide_buffer_pointer(cache, cached) != NULL);
-    CHILD_MUST(tide_device_close(devices[0]) == TIDE_ERROR_STATE);
-    devices[0] = NULL;
+    const char *wrong = late_call_all();
+    if (wrong != NULL)
+        dprintf(STDERR_FILENO, "%s: %d: %s\n", wrong, (int)tide_error_status(),
+                tide_error_message());
+    CHILD_MUST(wrong == NULL);
+    devices[0] = NULL; /* it stays */
 }
 
-static void use_cache(void)
+static void use_late(void)
 {
-    CHILD_MUST(atexit(give_back_buffer) == 0);
+    static char other;
+    CHILD_MUST(atexit(call_late) == 0);
     open_device(0);
-    cache = tide_buffers_create(devices[0], NULL);
-    CHILD_MUST(cache != NULL);
-    cached = tide_buffer_acquire(cache, BYTES);
-    CHILD_MUST(cached.generation != 0);
+    CHILD_MUST(late_prepare(devices[0], &other));
 }
 
 static void use_one_again(void)
@@ -554,7 +674,12 @@ static void no_driver_is_called_once_its_handlers_run(void **unused)
     expect_end(use_one);
     expect_end(use_two);
     expect_end(use_one_again);
-    expect_end(use_cache);
+}
+
+static void every_call_is_refused_once_exit_has_begun(void **unused)
+{
+    (void)unused;
+    expect_end(use_late);
 }
 
 static void expect_refused(const char *name)
@@ -588,11 +713,14 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_waits_for_who_gives_back),
         cmocka_unit_test(exit_waits_for_who_uses_a_device),
+        cmocka_unit_test(kernels_that_exit_interrupts_are_no_complaint),
         cmocka_unit_test(exit_does_not_wait_for_ever),
         cmocka_unit_test(what_a_thread_in_the_driver_has_is_left_at_exit),
         cmocka_unit_test(exit_in_a_callback_does_not_wait_for_itself),
         cmocka_unit_test(a_forked_child_waits_for_nobody),
+        cmocka_unit_test(a_child_is_told_of_the_fork_and_not_of_its_parents_exit),
         cmocka_unit_test(no_driver_is_called_once_its_handlers_run),
+        cmocka_unit_test(every_call_is_refused_once_exit_has_begun),
         cmocka_unit_test(a_device_whose_end_cannot_be_noticed_is_refused),
     };
     return cmocka_run_group_tests_name("opencl: exit", tests, NULL, NULL);

@@ -10,8 +10,8 @@
 #include "runtime/base/error.h"
 #include "tests/gate.h"
 
-bool made_up_inside, made_up_no_room;
-unsigned made_up_ends, made_up_objects;
+bool made_up_inside, made_up_no_room, made_up_buffers;
+unsigned made_up_ends, made_up_objects, made_up_waits;
 void (*made_up_callback)(void);
 
 enum { IN_DRIVER = 1 };
@@ -91,7 +91,7 @@ static int32_t get_devices(tide_cl_platform platform, uint64_t type, uint32_t ro
 static int32_t get_info(tide_cl_device device, uint32_t what, size_t bytes, void *out, size_t *size)
 {
     (void)device, (void)size;
-    const uint64_t memory = TIDE_CL_SVM_COARSE;
+    const uint64_t memory = made_up_buffers ? 0 : TIDE_CL_SVM_COARSE;
     if (what == TIDE_CL_DEVICE_SVM_CAPABILITIES && bytes == sizeof memory)
         memcpy(out, &memory, sizeof memory);
     return called();
@@ -165,6 +165,28 @@ static void *allocate(tide_cl_context context, uint64_t flags, size_t bytes, uin
     return aligned_alloc(align, bytes);
 }
 
+static tide_cl_mem make_buffer(tide_cl_context context, uint64_t flags, size_t bytes, void *host,
+                               int32_t *error)
+{
+    (void)context, (void)flags, (void)bytes, (void)host;
+    *error = called();
+    return (tide_cl_mem)&thing;
+}
+
+static tide_cl_mem make_part(tide_cl_mem of, uint64_t flags, uint32_t what, const void *region,
+                             int32_t *error)
+{
+    (void)flags, (void)what, (void)region;
+    *error = called();
+    return of;
+}
+
+static int32_t release_buffer(tide_cl_mem buffer)
+{
+    (void)buffer;
+    return called();
+}
+
 static int32_t queue_free(tide_cl_queue queue, uint32_t count, void **pointers,
                           void (*notify)(tide_cl_queue, uint32_t, void **, void *), void *user,
                           uint32_t befores, const tide_cl_event *before, tide_cl_event *event)
@@ -222,6 +244,7 @@ static int32_t flush(tide_cl_queue queue)
 static int32_t finish(tide_cl_queue queue)
 {
     (void)queue;
+    __atomic_fetch_add(&made_up_waits, 1, __ATOMIC_RELAXED);
     return linger();
 }
 
@@ -339,6 +362,9 @@ tide_status made_up_load(void)
         .clReleaseCommandQueue = release_queue,
         .clRetainCommandQueue = keep_queue,
         .clGetCommandQueueInfo = ask_queue,
+        .clCreateBuffer = make_buffer,
+        .clCreateSubBuffer = make_part,
+        .clReleaseMemObject = release_buffer,
         .clSVMAlloc = allocate,
         .clEnqueueSVMFree = queue_free,
         .clEnqueueMarkerWithWaitList = queue_mark,

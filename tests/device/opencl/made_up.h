@@ -25,6 +25,8 @@ extern bool made_up_inside;
 extern void (*made_up_callback)(void);
 
 extern bool made_up_no_room;     /* the library's atexit fails         */
+extern bool made_up_buffers;     /* devices have no shared virtual memory */
+extern unsigned made_up_waits;   /* for a whole queue; atomic          */
 extern unsigned made_up_ends;    /* handlers of drivers that have come */
 extern unsigned made_up_objects; /* contexts and queues that exist     */
 
