@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The process ends while a thread is in an OpenCL driver, and after drivers have registered their own
- * handlers of exit. Each test is a child that calls exit: its status is 0 when all was in order. */
+/* The process ends while threads are in an OpenCL driver: exit waits for them, two seconds at most, and
+ * leaves what one that stays there may come back to. */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,125 +12,13 @@
 
 #include <cmocka.h>
 
-#include <tidepool/device.h>
-#include <tidepool/tidepool.h>
-
+#include "ending.h"
 #include "jit/kernels/modules.h"
-#include "made_up.h"
 #include "runtime/base/hooks.h"
-#include "tests/device/late.h"
-#include "tests/support.h"
 
-enum { BYTES = 4096, SLEEPS_MAX = 2000 };
-
-/* Statuses of a child. */
-enum { ALIVE_AT_END = 3, INSIDE_AT_END = 4, SLEPT = 5, NO_END = 6, ASKED = 7 };
-
-static tide_device *devices[MADE_UP_PLATFORMS];
-static void *array, *mark, *module, *kernel;
-
-/* ---- at exit --------------------------------------------------------------------------------- */
-
-static bool may_be_inside; /* at the end; the test is about something else */
-
-static bool any_device_alive(void)
-{
-    for (int i = 0; i < MADE_UP_PLATFORMS; i++)
-        if (devices[i] != NULL && tide_opencl_alive(tide_opencl_of(devices[i])))
-            return true;
-    return false;
-}
-
-void made_up_at_end(void)
-{
-    if (any_device_alive())
-        _exit(ALIVE_AT_END);
-    if (!may_be_inside && __atomic_load_n(&made_up_inside, __ATOMIC_SEQ_CST))
-        _exit(INSIDE_AT_END);
-}
-
-static unsigned sleeps;        /* of who exits                             */
-static pthread_t comes_out;    /* of the driver, once somebody waits for it */
-static bool anybody_comes_out; /* is there one?                            */
-static void (*at_last_sleep)(void);
-
-/* No real time goes by: the other thread has ended when this returns. */
-void made_up_at_sleep(void)
-{
-    sleeps++;
-    if (sleeps == SLEEPS_MAX && at_last_sleep != NULL)
-        at_last_sleep();
-    if (!anybody_comes_out)
-        return;
-    anybody_comes_out = false;
-    made_up_let_go();
-    pthread_join(comes_out, NULL);
-}
-
-/* ---- a child ---------------------------------------------------------------------------------*/
-
-static unsigned wanted_sleeps, wanted_ends;
-
-/* The oldest handler, so it runs last. Neither a question nor what is given back may reach a driver
- * now. */
-static void end_at_last(void)
-{
-    for (int i = 0; i < MADE_UP_PLATFORMS; i++) {
-        if (devices[i] == NULL)
-            continue;
-        if (mark != NULL && devices[i]->methods->mark_done(devices[i], mark))
-            _exit(ASKED);
-        if (array != NULL)
-            devices[i]->methods->release(devices[i], NULL, TIDE_MEMORY_DEVICE, array, BYTES);
-        if (tide_device_close(devices[i]) != TIDE_OK)
-            _exit(1);
-    }
-    if (sleeps != wanted_sleeps)
-        _exit(SLEPT);
-    if (made_up_ends != wanted_ends)
-        _exit(NO_END);
-}
-
-static void begin_child(void)
-{
-    CHILD_MUST(atexit(end_at_last) == 0);
-    CHILD_MUST(made_up_load() == TIDE_OK);
-}
-
-static void open_device(unsigned ordinal)
-{
-    devices[ordinal] = tide_device_open(ordinal == 0 ? "opencl:0" : "opencl:1");
-    CHILD_MUST(devices[ordinal] != NULL);
-    wanted_ends++;
-}
-
-static void expect_end(void (*child)(void))
-{
-    pid_t pid = fork_child(60);
-    if (pid == 0) {
-        begin_child();
-        child();
-        exit(EXIT_SUCCESS);
-    }
-    assert_int_equal(wait_for_child(pid), EXIT_SUCCESS);
-}
+static void *module, *kernel;
 
 /* ---- a thread in the driver ------------------------------------------------------------------*/
-
-static void make_array(void)
-{
-    tide_device *device = devices[0];
-    CHILD_MUST(device->methods->allocate(device, NULL, TIDE_MEMORY_DEVICE, BYTES, 64, &array) ==
-               TIDE_OK);
-}
-
-static void *give_back_array(void *unused)
-{
-    void *gone = array;
-    array = NULL;
-    devices[0]->methods->release(devices[0], NULL, TIDE_MEMORY_DEVICE, gone, BYTES);
-    return unused;
-}
 
 static void *drop_mark(void *unused)
 {
@@ -236,29 +123,6 @@ static void *launch(void *unused)
 {
     CHILD_MUST(devices[0]->methods->launch(devices[0], NULL, kernel, 1, 1, NULL, 0) == TIDE_OK);
     return unused;
-}
-
-static void *open_first(void *unused)
-{
-    open_device(0);
-    return unused;
-}
-
-static void *close_device(void *unused)
-{
-    tide_device *gone = devices[0];
-    devices[0] = NULL;
-    CHILD_MUST(tide_device_close(gone) == TIDE_OK);
-    return unused;
-}
-
-static unsigned calls_before; /* that do not stop in the driver */
-
-static void start_inside(void *(*work)(void *))
-{
-    made_up_stop_after(calls_before);
-    CHILD_MUST(pthread_create(&comes_out, NULL, work, NULL) == 0);
-    made_up_wait_stopped();
 }
 
 /* Nobody goes into the driver any more who wants an answer: of streams, */
@@ -549,165 +413,6 @@ static void exit_in_a_callback_does_not_wait_for_itself(void **unused)
     expect_end(exit_inside);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------*/
-
-static void expect_grandchild(pid_t pid)
-{
-    CHILD_MUST(wait_for_child(pid) == EXIT_SUCCESS);
-}
-
-static void fork_beside(void)
-{
-    open_device(0);
-    make_array();
-    start_inside(give_back_array);
-    pid_t pid = fork_child(60);
-    may_be_inside = pid == 0; /* as the parent was; the thread is not there */
-    if (pid == 0)
-        return;
-    expect_grandchild(pid);
-    made_up_let_go();
-    pthread_join(comes_out, NULL);
-}
-
-static pid_t forked = -1;
-
-static void fork_now(void)
-{
-    forked = fork_child(60);
-}
-
-static void fork_inside(void)
-{
-    open_device(0);
-    make_array();
-    made_up_callback = fork_now;
-    (void)give_back_array(NULL);
-    made_up_callback = NULL;
-    if (forked != 0)
-        expect_grandchild(forked);
-}
-
-static bool says_forked(void)
-{
-    return tide_error_status() == TIDE_ERROR_DEVICE &&
-           strstr(tide_error_message(), "forked") != NULL;
-}
-
-/* The parent's exit has begun, not the child's. */
-static void fork_at_last(void)
-{
-    pid_t pid = fork_child(60);
-    if (pid == 0) {
-        CHILD_MUST(tide_device_open("opencl:1") == NULL && says_forked());
-        CHILD_MUST(devices[0]->methods->wait(devices[0], NULL) != TIDE_OK && says_forked());
-        CHILD_MUST(tide_device_close(devices[0]) == TIDE_OK && devices[0]->own == NULL);
-        _exit(EXIT_SUCCESS);
-    }
-    expect_grandchild(pid);
-}
-
-static void fork_at_exit(void)
-{
-    CHILD_MUST(atexit(fork_at_last) == 0);
-    open_device(0);
-}
-
-static void a_child_is_told_of_the_fork_and_not_of_its_parents_exit(void **unused)
-{
-    (void)unused;
-    expect_end(fork_at_exit);
-}
-
-/* Neither for a thread that stayed with the parent nor for the one that forked, which came out. */
-static void a_forked_child_waits_for_nobody(void **unused)
-{
-    (void)unused;
-    expect_end(fork_beside);
-    expect_end(fork_inside);
-}
-
-/* ---- handlers of drivers ---------------------------------------------------------------------*/
-
-static void use_one(void)
-{
-    open_device(0);
-    make_array();
-}
-
-static void use_two(void)
-{
-    open_device(0);
-    open_device(1);
-}
-
-static void call_late(void)
-{
-    const char *wrong = late_call_all();
-    if (wrong != NULL)
-        dprintf(STDERR_FILENO, "%s: %d: %s\n", wrong, (int)tide_error_status(),
-                tide_error_message());
-    CHILD_MUST(wrong == NULL);
-    devices[0] = NULL; /* it stays */
-}
-
-static void use_late(void)
-{
-    static char other;
-    CHILD_MUST(atexit(call_late) == 0);
-    open_device(0);
-    CHILD_MUST(late_prepare(devices[0], &other));
-}
-
-static void use_one_again(void)
-{
-    open_device(0);
-    (void)close_device(NULL);
-    wanted_ends = 0;
-    open_device(0);
-    open_device(1);
-}
-
-static void no_driver_is_called_once_its_handlers_run(void **unused)
-{
-    (void)unused;
-    expect_end(use_one);
-    expect_end(use_two);
-    expect_end(use_one_again);
-}
-
-static void every_call_is_refused_once_exit_has_begun(void **unused)
-{
-    (void)unused;
-    expect_end(use_late);
-}
-
-static void expect_refused(const char *name)
-{
-    const unsigned before = made_up_objects;
-    made_up_no_room = true;
-    CHILD_MUST(tide_device_open(name) == NULL && tide_error_status() == TIDE_ERROR_MEMORY);
-    CHILD_MUST(strstr(tide_error_message(), "the end of the process") != NULL);
-    CHILD_MUST(made_up_objects == before);
-    made_up_no_room = false;
-}
-
-static void find_no_room(void)
-{
-    tide_attach(); /* which has handlers of its own */
-    expect_refused("opencl:0");
-    open_device(0);
-    expect_refused("opencl:1");
-    open_device(1);
-}
-
-/* Before the driver's the end would not be noticed. Later, with room, the device is opened. */
-static void a_device_whose_end_cannot_be_noticed_is_refused(void **unused)
-{
-    (void)unused;
-    expect_end(find_no_room);
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -717,11 +422,6 @@ int main(void)
         cmocka_unit_test(exit_does_not_wait_for_ever),
         cmocka_unit_test(what_a_thread_in_the_driver_has_is_left_at_exit),
         cmocka_unit_test(exit_in_a_callback_does_not_wait_for_itself),
-        cmocka_unit_test(a_forked_child_waits_for_nobody),
-        cmocka_unit_test(a_child_is_told_of_the_fork_and_not_of_its_parents_exit),
-        cmocka_unit_test(no_driver_is_called_once_its_handlers_run),
-        cmocka_unit_test(every_call_is_refused_once_exit_has_begun),
-        cmocka_unit_test(a_device_whose_end_cannot_be_noticed_is_refused),
     };
     return cmocka_run_group_tests_name("opencl: exit", tests, NULL, NULL);
 }
