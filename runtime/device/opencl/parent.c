@@ -22,7 +22,7 @@ typedef struct part {
     size_t origin, bytes;
     part_state state;
     tide_cl_event left; /* leaving: once it has passed, the part is free; NULL: it has */
-    uint64_t stream;    /* leaving: the number of the one stream that it still serves  */
+    uint64_t stream;    /* leaving: the number of the one stream that it still serves; 0: of none */
 } part;
 
 typedef struct tide_opencl_parent {
@@ -239,7 +239,8 @@ typedef struct found {
 /* May the part serve the stream now? */
 static bool opencl_part_serves(const part *p, uint64_t stream)
 {
-    return p->state == PART_FREE || (p->state == PART_LEAVING && p->stream == stream);
+    return p->state == PART_FREE ||
+           (p->state == PART_LEAVING && p->stream == stream && stream != 0);
 }
 
 /* The smallest part that fits. A part that is still leaving is taken whole, so it must not be twice

@@ -235,19 +235,23 @@ tide_status tide_opencl_wait_all(tide_device *base)
 
 /* ---- marks ---------------------------------------------------------------------------------- */
 
-/* An event that failed has passed as well. Once exit has begun nothing has: the keeper asks, which
- * gives old buffers back, and must not call the driver then. */
+/* An event that failed has passed as well. */
+static bool opencl_has_passed(tide_cl_event event)
+{
+    int32_t status = TIDE_CL_COMPLETE;
+    int32_t error =
+        tide_opencl.clGetEventInfo(event, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL);
+    return error == TIDE_CL_SUCCESS && status <= TIDE_CL_COMPLETE;
+}
+
+/* Once exit has begun nothing has passed: the keeper asks, which gives old buffers back, and must not
+ * call the driver then. */
 bool tide_opencl_mark_done(tide_device *base, void *mark)
 {
     TIDE_OPENCL_INSIDE;
-    tide_opencl_device *device = tide_opencl_of(base);
-    int32_t status = TIDE_CL_COMPLETE;
     tide_assert(mark != NULL);
-    if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
-        return false;
-    int32_t error =
-        tide_opencl.clGetEventInfo(mark, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL);
-    return error == TIDE_CL_SUCCESS && status <= TIDE_CL_COMPLETE;
+    return tide_opencl_usable(tide_opencl_of(base), "tide_device") == TIDE_OK &&
+           opencl_has_passed(mark);
 }
 
 tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
@@ -258,7 +262,10 @@ tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
     tide_assert(mark != NULL);
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     tide_device_count(&base->waits);
-    return tide_opencl_check(device, tide_opencl.clWaitForEvents(1, &event), "clWaitForEvents");
+    int32_t error = tide_opencl.clWaitForEvents(1, &event);
+    return error != TIDE_CL_SUCCESS && opencl_has_passed(event)
+               ? TIDE_OK
+               : tide_opencl_check(device, error, "clWaitForEvents");
 }
 
 tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)

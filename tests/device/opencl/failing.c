@@ -168,6 +168,29 @@ static void a_frame_needs_no_memory_on_the_device(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
+/* ---- an event that failed -------------------------------------------------------------------- */
+
+static int32_t (*wait_for_events)(uint32_t count, const tide_cl_event *events);
+
+static int32_t wait_and_fail(uint32_t count, const tide_cl_event *events)
+{
+    (void)wait_for_events(count, events);
+    return -14; /* of the events one has failed */
+}
+
+static void an_event_that_failed_has_passed(void **unused)
+{
+    (void)unused;
+    void *mark = gpu->methods->mark(gpu, NULL);
+    assert_non_null(mark);
+    wait_for_events = tide_opencl.clWaitForEvents;
+    tide_opencl.clWaitForEvents = wait_and_fail;
+    tide_status status = gpu->methods->mark_wait(gpu, mark);
+    tide_opencl.clWaitForEvents = wait_for_events;
+    expect_ok(status);
+    gpu->methods->mark_drop(gpu, mark);
+}
+
 /* ---- a device that is lost --------------------------------------------------------------------
  */
 
@@ -451,6 +474,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_refused_array_leaves_the_others),
+        cmocka_unit_test(an_event_that_failed_has_passed),
         cmocka_unit_test(an_array_that_fails_leaves_no_block),
         cmocka_unit_test(a_frame_needs_no_memory_on_the_device),
         cmocka_unit_test(a_lost_device_can_be_left),
