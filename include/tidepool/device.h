@@ -46,8 +46,8 @@ TIDE_API tide_device *tide_device_open(const char *name);
  * stream was gone when they ended while a graph was captured: that is put off. It goes when no
  * capture forbids the host to wait for all streams, with the first call that may: this one,
  * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. Once the
- * process exits nobody can wait for a device that is not lost: what is put off by then, and imported
- * arrays of pools that are destroyed later, stay on it for good. The host and NULL: nothing to do,
+ * process exits nobody waits any more: what is put off by then, and imported arrays of pools that are
+ * destroyed later, stay on the device for good, unless it is lost. The host and NULL: nothing to do,
  * TIDE_OK. While another thread has kernels for frames built for the
  * device the last close waits, a minute at most. Then that thread releases the device when they
  * are built: it is closed, but the driver is still at work. What opens the name before the driver
@@ -105,8 +105,9 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture.
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
- * not, or in another capture; TIDE_ERROR_LIMIT beyond 16 streams or when the log is full;
- * TIDE_ERROR_DEVICE for a pool that refuses acquires until a reset. */
+ * not, or in another capture; TIDE_ERROR_ARGUMENT for one that the device does not have;
+ * TIDE_ERROR_LIMIT beyond 16 streams or when the log is full; TIDE_ERROR_DEVICE for a pool that
+ * refuses acquires until a reset, on a device that is lost, and once the process exits. */
 TIDE_API tide_status tide_pool_use_on(tide_pool *pool, void *stream);
 
 /* The calling thread's own pool of a device and one stream of it: created on first use, destroyed
@@ -160,7 +161,8 @@ typedef struct tide_capture tide_capture;
  * away: to trim, compact or empty it, or to grow what it has handed out, is TIDE_ERROR_STATE; what
  * others asked of it waits no longer. Where another thread waits for all streams of the device just
  * then, the call returns after that. TIDE_ERROR_STATE if a capture has begun already,
- * TIDE_ERROR_ARGUMENT for a pool of the host. */
+ * TIDE_ERROR_ARGUMENT for a pool of the host, TIDE_ERROR_DEVICE on a device that is lost and once
+ * the process exits. */
 TIDE_API tide_status tide_capture_begin(tide_pool *pool);
 
 /* Takes what was handed out since the beginning, and the memory of all live arrays, out of the

@@ -19,7 +19,7 @@ typedef enum tide_status {
     TIDE_ERROR_STALE = 7,    /* the mark, scope, array or buffer was given back before */
     TIDE_ERROR_STATE = 8,    /* not possible in this state; the message names it       */
     TIDE_ERROR_NAME = 9,     /* nothing has this name                                  */
-    TIDE_ERROR_DEVICE = 10,  /* the device refused, is missing, or was lost            */
+    TIDE_ERROR_DEVICE = 10,  /* the device refused, is missing, was lost, or exit ends it */
     TIDE_ERROR_FILE = 11     /* a file that cannot be read, written or understood      */
 } tide_status;
 

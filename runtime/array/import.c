@@ -112,19 +112,16 @@ static void import_go(tide_device *device, tide_later *later)
     tide_os_free(import);
 }
 
-/* Is all over that could use it? The host waits: for the mark, or else for all streams, where no
- * capture forbids that. */
+/* Is all over that could use it? The host waits. */
 static bool import_is_over(const tide_pool *pool, tide_import *import)
 {
     tide_device *device = pool->core->device;
     import_leave_mark(pool, import);
-    if (import->mark != NULL) {
-        tide_status status = device->methods->mark_wait(device, import->mark);
-        if (status == TIDE_OK || status == TIDE_ERROR_STATE)
-            return status == TIDE_OK;
-    }
-    return !device->methods->capturing(device, pool->core->streams.own) &&
-           tide_device_all_over(device);
+    bool over = import->mark != NULL
+                    ? tide_device_mark_over(device, import->mark)
+                    : !device->methods->capturing(device, pool->core->streams.own) &&
+                          tide_device_all_over(device);
+    return over && !tide_device_exiting(device);
 }
 
 void tide_import_finish(tide_pool *pool)

@@ -34,6 +34,11 @@ tide_status tide_buffer_release_any(tide_buffers *buffers, tide_buffer buffer, c
  * capture forbids, stays live until that is over (runtime/device/later.h). */
 void tide_buffer_give_up(tide_buffers *buffers, tide_buffer handle);
 
+/* A release on the stream, for whoever holds the buffer and ends: where it is refused, since the device
+ * does not tell the stream's number or the process exits, nothing is kept, and where a graph is captured
+ * it is put off. */
+void tide_buffer_give_back(tide_buffers *buffers, tide_buffer handle, void *stream);
+
 /* Says what is wrong with the handle, and counts it: who releases twice seldom looks at the
  * status. */
 tide_status tide_buffer_refuse_handle(tide_buffers *buffers, tide_buffer handle, const char *call);

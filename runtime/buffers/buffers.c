@@ -164,6 +164,14 @@ static void buffers_fill_tables(tide_buffers *buffers)
     _Static_assert(TIDE_BUCKETS <= UINT8_MAX, "a byte holds any bucket");
 }
 
+static tide_status buffers_find_stream(tide_buffers *buffers)
+{
+    const char *call = "tide_buffers_create";
+    TIDE_FORWARD(
+        tide_device_find_stream(buffers->device, buffers->stream, call, &buffers->stream_number));
+    return tide_device_answers(buffers->device, call);
+}
+
 /* An instance that is in no list yet, and whose stream has not been checked. */
 static tide_buffers *buffers_make(tide_device *device, const tide_buffers_options *options)
 {
@@ -219,8 +227,7 @@ static tide_buffers *buffers_open(tide_device *device, const tide_buffers_option
     tide_buffers *buffers = NULL;
     if (tide_hand_over_has(device, options->flags, "tide_buffers_create") == TIDE_OK)
         buffers = buffers_make(device, options);
-    if (buffers != NULL && tide_device_find_stream(device, buffers->stream, "tide_buffers_create",
-                                                   &buffers->stream_number) != TIDE_OK) {
+    if (buffers != NULL && buffers_find_stream(buffers) != TIDE_OK) {
         buffers_unmake(buffers);
         buffers = NULL;
     }

@@ -145,23 +145,36 @@ static void release_put_off(tide_buffers *buffers, tide_buffer handle)
     tide_later_put_off(buffers->device, &late->later, release_go);
 }
 
-/* May the memory go on the instance's stream? Where no stream gives it back it goes at once, so the
- * host waits for what the buffer was used for before. False: it cannot. */
-static bool release_may_go(const tide_buffers *buffers, unsigned key)
+/* May the memory go on the stream? Where no stream gives it back it goes at once, so the host waits for
+ * what the buffer was used for before. False: it cannot. */
+static bool release_may_go(const tide_buffers *buffers, unsigned key, void *stream)
 {
-    tide_device *device = buffers->device;
     return tide_buffer_plain(buffers, key) || tide_hand_over_goes_by_stream(buffers, key) ||
-           device->methods->wait(device, buffers->stream) != TIDE_ERROR_STATE;
+           tide_device_stream_over(buffers->device, stream);
+}
+
+static void release_end(tide_buffers *buffers, tide_buffer handle, void *stream)
+{
+    const tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
+    tide_assert(tide_handle_live(record));
+    if (release_may_go(buffers, record->key, stream))
+        release_give_up_on(buffers, handle, stream);
+    else
+        release_put_off(buffers, handle);
 }
 
 void tide_buffer_give_up(tide_buffers *buffers, tide_buffer handle)
 {
-    const tide_buffer_record *record = tide_handle_at(buffers, (uint32_t)handle.slot);
-    tide_assert(tide_handle_live(record));
-    if (release_may_go(buffers, record->key))
-        release_give_up_on(buffers, handle, buffers->stream);
-    else
+    release_end(buffers, handle, buffers->stream);
+}
+
+void tide_buffer_give_back(tide_buffers *buffers, tide_buffer handle, void *stream)
+{
+    tide_status status = tide_buffer_release_on(buffers, handle, stream);
+    if (TIDE_UNLIKELY(status == TIDE_ERROR_STATE))
         release_put_off(buffers, handle);
+    else if (TIDE_UNLIKELY(status != TIDE_OK))
+        release_end(buffers, handle, stream);
 }
 
 /* A release that may have to leave a mark in the stream. What can be refused is, before

@@ -359,25 +359,47 @@ tide_status tide_device_find_stream(tide_device *device, void *stream, const cha
 {
     tide_assert(call != NULL && number != NULL);
     *number = device->methods->stream_number(device, stream);
-    if (TIDE_LIKELY(*number != 0 && !tide_device_lost(device)))
-        return TIDE_OK;
-    TIDE_FORWARD(tide_device_answers(device, call));
-    return tide_fail(TIDE_ERROR_ARGUMENT, call, "device %s has no stream %p", device->name, stream);
+    return TIDE_LIKELY(*number != 0)
+               ? TIDE_OK
+               : tide_fail(tide_error_status(), call, "%s", tide_error_message());
 }
 
-/* Neither a capture nor exit is why a wait failed, and the device is there. */
-static bool device_is_unclear(const tide_device *device, tide_status status)
+/* ---- waits for what must not go before ---------------------------------------------------- */
+
+typedef enum what { ALL, STREAM, MARK } what;
+
+static tide_status device_wait(tide_device *device, what kind, void *of)
 {
-    return status != TIDE_OK && status != TIDE_ERROR_STATE && !tide_device_lost(device) &&
-           !tide_device_exiting(device);
+    const tide_device_methods *methods = device->methods;
+    return kind == ALL      ? methods->wait_all(device)
+           : kind == STREAM ? methods->wait(device, of)
+                            : methods->mark_wait(device, of);
+}
+
+static bool device_is_over(tide_device *device, what kind, void *of)
+{
+    tide_status status = device_wait(device, kind, of);
+    bool again = status != TIDE_OK && status != TIDE_ERROR_STATE && !tide_device_lost(device) &&
+                 !tide_device_exiting(device);
+    if (again)
+        status = device_wait(device, kind, of);
+    return status != TIDE_ERROR_STATE || tide_device_lost(device);
 }
 
 bool tide_device_all_over(tide_device *device)
 {
-    tide_status status = device->methods->wait_all(device);
-    if (device_is_unclear(device, status))
-        status = device->methods->wait_all(device);
-    return status == TIDE_OK || tide_device_lost(device) || device_is_unclear(device, status);
+    return device_is_over(device, ALL, NULL);
+}
+
+bool tide_device_stream_over(tide_device *device, void *stream)
+{
+    return device_is_over(device, STREAM, stream);
+}
+
+bool tide_device_mark_over(tide_device *device, void *mark)
+{
+    tide_assert(mark != NULL);
+    return device_is_over(device, MARK, mark);
 }
 
 /* ---- what is known of it ------------------------------------------------------------------ */

@@ -111,8 +111,8 @@ typedef struct tide_device_methods {
      * stream. NULL where nothing is captured. Asked through tide_device_captured_alike. */
     uint64_t (*capture_number)(tide_device *device, void *stream);
 
-    /* A number that no other stream ever had, even where the driver uses a handle again. 0: no such
-     * stream, or the driver does not tell (tide_device_find_stream). */
+    /* A number that no other stream ever had, even where the driver uses a handle again. 0, with a
+     * message: no such stream (TIDE_ERROR_ARGUMENT), or the driver does not tell. */
     uint64_t (*stream_number)(tide_device *device, void *stream);
 
     /* Whoever uses a stream for longer than a call says so, by its number, and says when that is
@@ -201,16 +201,18 @@ static inline bool tide_device_exiting(const tide_device *device)
 /* TIDE_ERROR_DEVICE: nobody gets an answer from the device, since it is lost or the process exits. */
 tide_status tide_device_answers(const tide_device *device, const char *call);
 
-/* The number of a stream that the call needs. Fails as tide_device_answers does, and with
- * TIDE_ERROR_ARGUMENT if the device answers and has no such stream. */
+/* The number of a stream that the call needs. Fails as the method does, in the call's name. */
 tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,
                                     uint64_t *number);
 
-/* Waits for all streams. May what was queued be taken as over? Not while a graph is captured
- * (TIDE_ERROR_STATE) nor once exit has begun: then nobody has waited. Another failed wait is tried once
- * more, for an error may pass; after the second the device is lost, or nobody can tell when a wait would
- * succeed. */
+/* Waits for all streams, a stream, a mark: for what must not go before that is over. False while a graph
+ * is captured (TIDE_ERROR_STATE): what waits is put off. A wait that fails for another reason is tried
+ * once more, for the error may pass. True then: the device is lost, or nobody can tell when a wait would
+ * succeed. True also once exit has begun: nobody waits, but memory that is given back then stays with
+ * the driver. What somebody else takes back must not go then (tide_device_exiting, asked after this). */
 bool tide_device_all_over(tide_device *device);
+bool tide_device_stream_over(tide_device *device, void *stream);
+bool tide_device_mark_over(tide_device *device, void *mark);
 
 static inline void tide_device_keep_stream(tide_device *device, uint64_t number, bool keep)
 {

@@ -137,8 +137,11 @@ static bool host_capturing(tide_device *device, void *stream)
 
 static uint64_t host_stream_number(tide_device *device, void *stream)
 {
-    (void)device;
-    return stream == NULL ? 1 : 0;
+    if (stream == NULL)
+        return 1;
+    tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "device %s has no stream %p", device->name,
+              stream);
+    return 0;
 }
 
 static void *host_buffer(tide_device *device, const void *data, size_t *offset)

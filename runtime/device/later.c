@@ -51,7 +51,7 @@ bool tide_later_settle(tide_device *device)
         return false;
     __atomic_fetch_add(&device->settling, 1, __ATOMIC_SEQ_CST);
     tide_later *list = __atomic_exchange_n(&device->later, NULL, __ATOMIC_SEQ_CST);
-    bool over = list != NULL && tide_device_all_over(device);
+    bool over = list != NULL && tide_device_all_over(device) && !tide_device_exiting(device);
     bool outer = later_inside;
     later_inside = true;
     later_go(device, list, over);

@@ -48,7 +48,7 @@ static tide_status capture_check_begin(const tide_pool *pool, const char *call)
     if (core->capture != NULL)
         return tide_fail(TIDE_ERROR_STATE, call, "a capture of pool '%s' has begun and not ended",
                          core->name);
-    return TIDE_OK;
+    return tide_device_answers(core->device, call);
 }
 
 /* Nobody waits for all streams of the device from now on. */
@@ -195,7 +195,7 @@ static bool capture_follow(tide_device *device, void *stream)
 {
     return !device->methods->capturing(device, stream) &&
            (device->methods->order(device, stream, device->service) == TIDE_OK ||
-            device->methods->wait(device, stream) != TIDE_ERROR_STATE);
+            tide_device_stream_over(device, stream));
 }
 
 /* Everything goes back behind what is queued on the stream now, if that is known. */

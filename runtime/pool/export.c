@@ -4,6 +4,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/shim.h"
+#include "runtime/buffers/buffer.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/device/budget.h"
 #include "runtime/pool/header.h"
@@ -66,7 +67,7 @@ static void export_pass_mark(const tide_export *exported)
     tide_assert(exported->mark != NULL);
     if (device->methods->mark_follow == NULL ||
         device->methods->mark_follow(device, exported->mark, device->service) != TIDE_OK)
-        (void)device->methods->mark_wait(device, exported->mark);
+        (void)tide_device_mark_over(device, exported->mark);
     device->methods->mark_drop(device, exported->mark);
 }
 
@@ -80,7 +81,7 @@ static void export_give_back(tide_export *exported)
     if (exported->mark != NULL)
         export_pass_mark(exported);
     if (exported->buffers != NULL) {
-        (void)tide_buffer_release_on(exported->buffers, exported->buffer, device->service);
+        tide_buffer_give_back(exported->buffers, exported->buffer, device->service);
         tide_buffers_drop(exported->buffers);
     } else {
         tide_budget_release(device, device->service, TIDE_MEMORY_DEVICE, exported->data,

@@ -5,6 +5,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/probe.h"
 #include "runtime/base/shim.h"
+#include "runtime/buffers/buffer.h"
 #include "runtime/buffers/buffers.h"
 #include "runtime/buffers/store/depot.h"
 #include "runtime/check/guard.h"
@@ -54,10 +55,8 @@ static void memory_give_back(tide_pool *pool, const tide_row *row, const tide_sl
         return;
     }
     tide_shut was = tide_pool_shut(pool); /* a hook may be told */
-    tide_status status = tide_buffer_release_on(pool->core->buffers, record->buffer, stream);
+    tide_buffer_give_back(pool->core->buffers, record->buffer, stream);
     tide_pool_open_again(pool, was);
-    tide_assert(status == TIDE_OK);
-    (void)status;
 }
 
 void tide_slot_hollow(tide_pool *pool, tide_row *row, tide_slot *slot)

@@ -199,8 +199,8 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call)
                      core->name, core->streams.own);
 }
 
-/* The handle means another stream now, and the old one has no handle here: no event orders them. In
- * a forked child, and on a device that is lost, nothing runs. */
+/* The handle means another stream now, and the old one has no handle here: no event orders them. Where
+ * the device does not tell (it is lost, or the process exits) the owner's calls will fail. */
 tide_status tide_streams_adopt(tide_pool *pool, const char *call)
 {
     tide_pool_core *core = pool->core;
@@ -226,13 +226,12 @@ bool tide_streams_last(const tide_pool *pool, void **stream)
     bool own =
         device->methods->stream_number(device, core->streams.own) == core->streams.own_number;
     *stream = own ? core->streams.own : device->service;
-    return own || device->methods->wait_all(device) != TIDE_ERROR_STATE;
+    return own || tide_device_all_over(device);
 }
 
 bool tide_streams_over(const tide_pool *pool, void *stream)
 {
-    tide_device *device = pool->core->device;
-    return device->methods->wait(device, stream) != TIDE_ERROR_STATE;
+    return tide_device_stream_over(pool->core->device, stream);
 }
 
 tide_status tide_streams_quiet(const tide_pool *pool, const char *call)
@@ -261,6 +260,7 @@ tide_status tide_streams_ordered(const tide_pool *pool, const char *call)
 {
     if (TIDE_LIKELY(!pool->core->streams.unordered))
         return TIDE_OK;
+    TIDE_FORWARD(tide_device_answers(pool->core->device, call)); /* else a reset would help */
     return tide_fail(TIDE_ERROR_DEVICE, call,
                      "the streams of pool '%s' could be neither ordered nor waited for: reset it",
                      pool->core->name);

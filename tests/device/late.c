@@ -58,11 +58,14 @@ bool late_prepare(tide_device *on, void *other)
 {
     device = on;
     other_stream = other;
-    pool = tide_pool_create(&(tide_pool_options){.device = device, .name = "late"});
     buffers = tide_buffers_create(device, NULL);
+    pool = tide_pool_create(
+        &(tide_pool_options){.device = device, .buffers = buffers, .name = "late"});
     if (pool == NULL || buffers == NULL || !prepare_capture())
         return false;
     (void)tide_checkpoint(pool);
+    if (tide_pool_use_on(pool, other) != TIDE_OK)
+        return false;
     array = tide_zeros(pool, float, COUNT);
     buffer = tide_buffer_acquire(buffers, BYTES);
     return array != NULL && buffer.generation != 0 && import_foreign();
@@ -99,6 +102,8 @@ static const char *call_pools(void)
 {
     REFUSES(tide_pool_wait(pool));
     REFUSES(tide_pool_use_on(pool, other_stream));
+    if (capture != NULL)
+        REFUSES(tide_capture_begin(pool));
     REFUSES_MAKING(tide_zeros(pool, double, COUNT));
     REFUSES_MAKING(tide_acquire(pool, double, COUNT));
     REFUSES_MAKING(tide_pool_create(&(tide_pool_options){.device = device}));
@@ -120,11 +125,17 @@ static const char *call_buffers(void)
     return NULL;
 }
 
-/* The pool goes; what it cannot know to be over stays, and the device with it. */
+/* The pool goes, after a reset that leaves it as it is; what it cannot know to be over stays, and the
+ * device with it. */
 static const char *give_up(void)
 {
     DOES(tide_pool_reset(pool));
+    REFUSES_MAKING(tide_acquire(pool, double, COUNT));
     DOES(tide_pool_destroy(pool));
+    tide_buffers_statistics stats;
+    DOES(tide_buffers_stats(buffers, &stats, NULL, 0));
+    if (stats.live != 1) /* what was refused, and no memory of the pool */
+        return "buffers of the pool";
     if (tide_device_close(device) != TIDE_ERROR_STATE)
         return "tide_device_close";
     return tide_device_lost(device) ? "the device is lost" : NULL;

@@ -12,9 +12,9 @@
 /* TIDE_ERROR_DEVICE, for the reason that the process exits. */
 bool late_is_refused(tide_status status);
 
-/* A pool with arrays in an open level, one of them of somebody else, a buffer, and a capture where the
- * device has such: `other` is a second stream. False: the device is not usable. The deleter of the array
- * ends the process with LATE_DELETED. */
+/* A pool that draws from buffers, with arrays in an open level, one of them of somebody else, and used on
+ * a second stream, `other`; a buffer; and a capture where the device has such. False: the device is not
+ * usable. The deleter of the array ends the process with LATE_DELETED. */
 enum { LATE_DELETED = 7 };
 bool late_prepare(tide_device *device, void *other);
 

@@ -20,7 +20,8 @@ tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void 
     *out = (tide_hand_over){.stream = stream, .number = 1};
     if (tide_buffer_kind(key) == TIDE_BUFFER_HOST)
         return TIDE_OK;
-    return tide_device_find_stream(device, stream, call, &out->number);
+    TIDE_FORWARD(tide_device_find_stream(device, stream, call, &out->number));
+    return TIDE_LIKELY(!tide_device_lost(device)) ? TIDE_OK : tide_device_answers(device, call);
 }
 
 /* On a device that shares the host's memory, buffers of the device are pinned memory, which the
@@ -67,7 +68,7 @@ tide_status tide_hand_over_mark(const tide_buffers *buffers, unsigned key,
                          buffers->name);
     *mark = device->methods->mark(device, passing->stream);
     if (*mark != NULL || tide_hand_over_goes_by_stream(buffers, key) ||
-        device->methods->wait(device, passing->stream) != TIDE_ERROR_STATE)
+        tide_device_stream_over(device, passing->stream))
         return TIDE_OK;
     return tide_fail(TIDE_ERROR_STATE, call, "%s", tide_error_message());
 }
@@ -192,7 +193,7 @@ static void hand_over_settle(const tide_buffers *buffers, tide_buffer_record *re
     if (tide_hand_over_over(buffers, record) ||
         (memory == TIDE_MEMORY_DEVICE && hand_over_follow_mark(buffers, record, stream)))
         return;
-    (void)device->methods->mark_wait(device, record->mark);
+    (void)tide_device_mark_over(device, record->mark);
     hand_over_drop_mark(buffers, record);
     tide_assert(record->mark == NULL);
 }

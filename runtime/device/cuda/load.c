@@ -274,13 +274,15 @@ static bool cuda_context_is_ours(const tide_cuda *cuda)
 
 /* Another user of the process may reset the device (cudaDeviceReset): then the driver must not be
  * given a handle of ours any more, also when somebody has made the context anew. */
-static bool cuda_was_reset(tide_cuda *cuda)
+static bool cuda_was_reset(tide_device *device)
 {
+    tide_cuda *cuda = tide_cuda_of(device);
     if (TIDE_UNLIKELY(__atomic_load_n(&cuda->reset, __ATOMIC_RELAXED)))
         return true;
     if (TIDE_LIKELY(cuda_context_is_ours(cuda)))
         return false;
-    __atomic_store_n(&cuda->reset, true, __ATOMIC_RELAXED);
+    if (tide_device_mark_lost(device)) /* else the driver ends, and may say anything */
+        __atomic_store_n(&cuda->reset, true, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -292,9 +294,12 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
     if (TIDE_UNLIKELY(!tide_cuda_begin(&entered->cancel)))
         return tide_cuda_forked() ? tide_device_lose(device, device->name, cuda_words_forked)
                                   : tide_cuda_refuse(device->name);
-    if (TIDE_UNLIKELY(cuda_was_reset(tide_cuda_of(device)))) {
+    if (TIDE_UNLIKELY(cuda_was_reset(device))) {
         tide_cuda_end(entered->cancel);
-        return tide_device_lose(device, device->name, "it was reset, and all its memory is gone");
+        return tide_device_lost(device)
+                   ? tide_device_lose(device, device->name,
+                                      "it was reset, and all its memory is gone")
+                   : tide_cuda_refuse(device->name);
     }
     if (tide_cu.cuCtxGetCurrent(&current) == TIDE_CU_SUCCESS && current == wanted)
         return TIDE_OK;

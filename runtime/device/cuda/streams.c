@@ -100,6 +100,18 @@ tide_status tide_cuda_order(tide_device *device, void *before, void *after)
 
 /* ---- wait --------------------------------------------------------------------------------- */
 
+/* What came of a wait. A capture that it would have ended, or has, is no fault of the device's. */
+static tide_status cuda_waited(tide_device *device, const char *entry, tide_cu_result result)
+{
+    tide_device_count(&device->waits);
+    if (result == TIDE_CU_SUCCESS)
+        return TIDE_OK;
+    tide_status status = tide_cuda_fail(device, entry, result);
+    bool captured = result >= TIDE_CU_CAPTURE_FIRST && result <= TIDE_CU_CAPTURE_LAST;
+    return captured ? tide_fail(TIDE_ERROR_STATE, device->name, "%s", tide_error_message())
+                    : status;
+}
+
 /* A wait for a stream that is being captured would spoil the capture. */
 tide_status tide_cuda_wait(tide_device *device, void *stream)
 {
@@ -112,9 +124,7 @@ tide_status tide_cuda_wait(tide_device *device, void *stream)
     tide_cu_result result = tide_cu.cuStreamSynchronize(stream);
     tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
-    tide_device_count(&device->waits);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK
-                                     : tide_cuda_fail(device, "cuStreamSynchronize", result);
+    return cuda_waited(device, "cuStreamSynchronize", result);
 }
 
 /* No mode of the thread lets a wait for the context pass beside a capture: it fails and ends the
@@ -159,13 +169,7 @@ static tide_status cuda_synchronise(tide_device *device)
     int mode = tide_cuda_relax();
     tide_cu_result result = tide_cu.cuCtxSynchronize();
     tide_cuda_relax_end(mode);
-    tide_device_count(&device->waits);
-    if (result == TIDE_CU_SUCCESS)
-        return TIDE_OK;
-    tide_status status = tide_cuda_fail(device, "cuCtxSynchronize", result);
-    bool captured = result >= TIDE_CU_CAPTURE_FIRST && result <= TIDE_CU_CAPTURE_LAST;
-    return captured ? tide_fail(TIDE_ERROR_STATE, device->name, "%s", tide_error_message())
-                    : status;
+    return cuda_waited(device, "cuCtxSynchronize", result);
 }
 
 tide_status tide_cuda_wait_all(tide_device *device)
@@ -236,9 +240,7 @@ tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
     tide_cu_result result = tide_cu.cuEventSynchronize(((tide_cuda_mark *)mark)->event);
     tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
-    tide_device_count(&device->waits);
-    return result == TIDE_CU_SUCCESS ? TIDE_OK
-                                     : tide_cuda_fail(device, "cuEventSynchronize", result);
+    return cuda_waited(device, "cuEventSynchronize", result);
 }
 
 tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)
@@ -288,20 +290,23 @@ uint64_t tide_cuda_capture_number(tide_device *device, void *stream)
                                              : TIDE_CAPTURE_OWN;
 }
 
-/* 0 for a stream of another context. NULL is a different stream in each context. 0 stands for "no
+/* 0 for a stream of another context, too. NULL is a different stream in each context. 0 stands for "no
  * stream", so numbers are one more than the driver's. */
 static uint64_t cuda_number_stream(tide_device *device, void *stream)
 {
     unsigned long long id = 0;
     tide_cu_context context = NULL;
     tide_cu_result result = tide_cu.cuStreamGetCtx(stream, &context);
-    if (result == TIDE_CU_SUCCESS && context != tide_cuda_of(device)->context)
-        return 0;
-    if (result == TIDE_CU_SUCCESS)
+    bool ours = result == TIDE_CU_SUCCESS && context == tide_cuda_of(device)->context;
+    if (ours)
         result = tide_cu.cuStreamGetId(stream, &id);
-    if (result == TIDE_CU_SUCCESS)
+    if (ours && result == TIDE_CU_SUCCESS)
         return (uint64_t)id + 1;
-    (void)tide_cuda_fail(device, "cuStreamGetId", result);
+    if (result == TIDE_CU_SUCCESS || result == TIDE_CU_INVALID_HANDLE)
+        tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "device %s has no stream %p", device->name,
+                  stream);
+    else
+        tide_cuda_fail(device, "cuStreamGetId", result);
     return 0;
 }
 

@@ -11,6 +11,7 @@
  *   closed  the device is closed while exit no longer waits for a thread in the driver
  *   late    a handler makes every call that there is on a device
  *   lost    the driver is gone for a thread that it held up, in the end of such a pool
+ *   reset   it seems to be reset to a thread that it held up, beside such a pool
  *   target  another thread asks what kernels for frames are to be compiled for
  *   quiet   a handler asks that */
 #define _GNU_SOURCE
@@ -198,6 +199,29 @@ static bool destroy_held_up(void *stream)
     return hold_up(destroy_beside, "cuEventSynchronize");
 }
 
+/* Nothing is known to be over. */
+static void import_at_last(void)
+{
+    static tide_dl_managed managed;
+    if (!import_foreign(&managed) || tide_device_lost(device))
+        _exit(12);
+}
+
+static void seem_reset(void)
+{
+    fake_fail("cuCtxGetId", 1, TIDE_CU_CONTEXT_IS_DESTROYED, false);
+    let_waiter_go();
+}
+
+static bool wait_held_up(void *stream)
+{
+    if (!import_two(stream))
+        return false;
+    want_sleeps(SLEEPS_MAX);
+    at_last_sleep = seem_reset;
+    return hold_up(wait_in_driver, "cuCtxGetId");
+}
+
 /* ---- target, quiet ------------------------------------------------------------------------ */
 
 static void start_no_round(void)
@@ -366,6 +390,7 @@ static const struct way {
     {"inside", end_inside, NULL},
     {"closed", end_and_close, NULL},
     {"late", end_with_all, call_late},
+    {"reset", wait_held_up, import_at_last},
     {"lost", destroy_held_up, NULL},
     {"target", order_held_up, NULL},
     {"quiet", end_at_once, order_late},

@@ -142,21 +142,57 @@ static void imports_are_put_off(void **unused)
     assert_int_equal(deleted, 1);
 }
 
-/* An error may pass: what could not be waited for is waited for once more, in another way. */
+/* An error may pass: what could not be waited for is waited for once more. Not in another way: somebody
+ * else's capture, of which nobody told, would end. */
 static void an_import_outlasts_a_wait_that_fails(void **unused)
 {
     (void)unused;
-    scene s = begin(false);
-    {
-        TIDE_SCOPE(s.pool);
-        work_on(&s, import_array(&s));
+    for (int for_ever = 0; for_ever < 2; for_ever++) {
+        scene s = begin(false);
+        {
+            TIDE_SCOPE(s.pool);
+            work_on(&s, import_array(&s));
+        }
+        if (for_ever != 0)
+            fake_synchronise_all(); /* everything can be given up, in use or not */
+        void *apart = fake_stream_create(0);
+        fake_capture_begin(apart);
+        fake_fail("cuEventSynchronize", 1, TRANSIENT, for_ever != 0);
+        expect_ok(tide_pool_destroy(s.pool));
+        assert_int_equal(fake_failures(), 1 + for_ever);
+        assert_int_equal(deleted, 1); /* which looked whether it was over */
+        fake_fail("cuEventSynchronize", 0, 0, false);
+        assert_int_equal(fake_capture_end(apart, &s.graph), 0);
+        fake_graph_destroy(s.graph);
+        fake_stream_destroy(apart);
+        fake_stream_destroy(s.stream);
+        bench_end(&s.b);
     }
-    fake_fail("cuEventSynchronize", 1, TRANSIENT, false);
-    expect_ok(tide_pool_destroy(s.pool));
-    assert_int_equal(fake_failures(), 1);
-    assert_int_equal(deleted, 1); /* which looked whether it was over */
-    fake_stream_destroy(s.stream);
-    bench_end(&s.b);
+}
+
+/* The stream is gone, so the host waits for the whole device before the service stream takes its place. */
+static void a_stream_that_is_gone_outlasts_a_wait_that_fails(void **unused)
+{
+    (void)unused;
+    for (int drawing = 0; drawing < 2; drawing++) {
+        scene s = begin(drawing != 0);
+        {
+            TIDE_SCOPE(s.pool);
+            work_on(&s, tide_acquire(s.pool, uint8_t, BYTES));
+            work_on(&s, import_array(&s));
+            fake_stream_destroy(s.stream);
+            assert_ptr_equal(fake_stream_create(0), s.stream); /* another one */
+            fake_fail("cuCtxSynchronize", 1, TRANSIENT, false);
+        }
+        assert_int_equal(fake_failures(), 1);
+        expect_ok(tide_pool_destroy(s.pool));
+        assert_int_equal(deleted, 1);
+        expect_order();
+        if (s.buffers != NULL)
+            expect_ok(tide_buffers_destroy(s.buffers));
+        fake_stream_destroy(s.stream);
+        bench_end(&s.b);
+    }
 }
 
 /* So is what was put off; but not for ever, for everything can be given up. */
@@ -418,6 +454,7 @@ int main(void)
         cmocka_unit_test(staged_copies_are_put_off),
         cmocka_unit_test(imports_are_put_off),
         cmocka_unit_test(an_import_outlasts_a_wait_that_fails),
+        cmocka_unit_test(a_stream_that_is_gone_outlasts_a_wait_that_fails),
         cmocka_unit_test(what_is_put_off_outlasts_a_wait_that_fails),
         cmocka_unit_test(captures_are_put_off),
         cmocka_unit_test(a_pool_that_ends_in_a_capture_is_shut),

@@ -139,7 +139,7 @@ static void be_refused_on_streams(tide_device *device)
     CHILD_MUST(late_is_refused(methods->mark_wait(device, &other)));
     CHILD_MUST(late_is_refused(methods->mark_follow(device, &other, NULL)));
     CHILD_MUST(!methods->mark_done(device, &other));
-    CHILD_MUST(!tide_device_all_over(device) && !tide_device_lost(device));
+    CHILD_MUST(late_is_refused(methods->wait_all(device)) && !tide_device_lost(device));
 }
 
 /* of memory and kernels, and of another device. */
@@ -189,26 +189,82 @@ static void exit_beside_release(void)
     exit_beside(give_back_array);
 }
 
-/* Its stream has no number yet, and is asked for one. */
+/* ---- exit begins in the middle of a call -----------------------------------------------------*/
+
+static char other; /* a stream without a number */
+
+static bool other_has_number(void)
+{
+    const tide_opencl_device *own = tide_opencl_of(devices[0]);
+    for (size_t i = 0; i < own->stream_count; i++)
+        if (own->streams[i].queue == (tide_cl_queue)&other)
+            return true;
+    return false;
+}
+
+/* In place of a mark that is refused the stream would be waited for. */
 static void *give_back_part(void *unused)
 {
-    static char other;
     void *gone = array;
     array = NULL;
     devices[0]->methods->release(devices[0], &other, TIDE_MEMORY_DEVICE, gone, BYTES);
-    CHILD_MUST(__atomic_load_n(&made_up_waits, __ATOMIC_RELAXED) == 0);
+    CHILD_MUST(__atomic_load_n(&made_up_waits, __ATOMIC_RELAXED) == 0 && other_has_number());
     return unused;
 }
 
-/* Who has begun to give back goes on: in place of a mark that is refused the stream would be waited
- * for. */
-static void exit_beside_part(void)
+static void *take_part(void *unused)
+{
+    CHILD_MUST(devices[0]->methods->allocate(devices[0], &other, TIDE_MEMORY_DEVICE, BYTES, 64,
+                                             &array) == TIDE_OK);
+    CHILD_MUST(other_has_number());
+    return unused;
+}
+
+static void *order_other(void *unused)
+{
+    CHILD_MUST(devices[0]->methods->order(devices[0], &other, NULL) == TIDE_OK);
+    return unused;
+}
+
+/* Whoever was told that the driver may be called goes on to the end of his call. */
+static void exit_after_question(void *(*work)(void *), bool with_array)
 {
     made_up_buffers = true;
     open_device(0);
-    make_array();
-    exit_beside(give_back_part);
+    if (with_array)
+        make_array();
+    its_work = work;
+    made_up_stop_after_question();
+    CHILD_MUST(pthread_create(&comes_out, NULL, work_and_be_refused, NULL) == 0);
+    made_up_wait_stopped();
+    anybody_comes_out = true;
+    wanted_sleeps = 1;
 }
+
+static void exit_in_release(void)
+{
+    exit_after_question(give_back_part, true);
+}
+
+static void exit_in_allocation(void)
+{
+    exit_after_question(take_part, false);
+}
+
+static void exit_in_order(void)
+{
+    exit_after_question(order_other, false);
+}
+
+static void a_call_that_has_begun_is_not_refused_in_the_middle(void **unused)
+{
+    (void)unused;
+    expect_end(exit_in_release);
+    expect_end(exit_in_allocation);
+    expect_end(exit_in_order);
+}
+
+/* ---- exit waits ------------------------------------------------------------------------------*/
 
 static void exit_beside_mark(void *(*work)(void *))
 {
@@ -245,7 +301,6 @@ static void exit_waits_for_who_gives_back(void **unused)
 {
     (void)unused;
     expect_end(exit_beside_release);
-    expect_end(exit_beside_part);
     expect_end(exit_beside_drop);
     expect_end(exit_beside_question);
     expect_end(exit_beside_module);
@@ -421,6 +476,7 @@ static void exit_in_a_callback_does_not_wait_for_itself(void **unused)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_that_has_begun_is_not_refused_in_the_middle),
         cmocka_unit_test(exit_waits_for_who_gives_back),
         cmocka_unit_test(exit_waits_for_who_uses_a_device),
         cmocka_unit_test(kernels_that_exit_interrupts_are_no_complaint),

@@ -14,7 +14,7 @@ bool made_up_inside, made_up_no_room, made_up_buffers;
 unsigned made_up_ends, made_up_objects, made_up_waits;
 void (*made_up_callback)(void);
 
-enum { IN_DRIVER = 1 };
+enum { IN_DRIVER = 1, AFTER_QUESTION = 2 };
 
 static bool down;        /* atomic: a driver's handler has run         */
 static unsigned passing; /* atomic: calls that do not stop at the gate */
@@ -50,6 +50,11 @@ void made_up_stop_after(unsigned calls)
 {
     __atomic_store_n(&passing, calls, __ATOMIC_RELAXED);
     gate_close(IN_DRIVER);
+}
+
+void made_up_stop_after_question(void)
+{
+    gate_close(AFTER_QUESTION);
 }
 
 void made_up_wait_stopped(void)
@@ -329,6 +334,25 @@ UNOBSERVED void *__wrap_dlsym(void *from, const char *name)
 UNOBSERVED int __wrap_atexit(void (*function)(void))
 {
     return made_up_no_room ? -1 : __real_atexit(function);
+}
+
+bool __real_tide_opencl_alive(const tide_opencl_device *device);
+bool __wrap_tide_opencl_alive(const tide_opencl_device *device);
+tide_status __real_tide_opencl_usable(const tide_opencl_device *device, const char *call);
+tide_status __wrap_tide_opencl_usable(const tide_opencl_device *device, const char *call);
+
+bool __wrap_tide_opencl_alive(const tide_opencl_device *device)
+{
+    bool alive = __real_tide_opencl_alive(device);
+    gate_pass(AFTER_QUESTION);
+    return alive;
+}
+
+tide_status __wrap_tide_opencl_usable(const tide_opencl_device *device, const char *call)
+{
+    tide_status status = __real_tide_opencl_usable(device, call);
+    gate_pass(AFTER_QUESTION);
+    return status;
 }
 
 /* In place of the C library's: who exits waits here. */

@@ -21,6 +21,9 @@ void made_up_wait_stopped(void);
 void made_up_let_go(void);
 extern bool made_up_inside;
 
+/* Or it stops where the library has just been told that the driver may be called. */
+void made_up_stop_after_question(void);
+
 /* Or all of these call this, as a driver calls a function of the program. */
 extern void (*made_up_callback)(void);
 
