@@ -94,13 +94,13 @@ TIDE_API tide_dl_managed *tide_array_export(tide_pool *pool, const tide_array *a
 /* Imports a producer's tensor for the rest of the scope, without a copy. The call owns the tensor
  * from now on, also when it fails: it then runs the deleter at once. Otherwise the deleter runs
  * when the scope ends. On a device it runs once the pool's stream has passed that point, and no
- * thread waits for it but the one that destroys the pool. If that wait fails, and once more when it
- * is tried again, the deleter runs: nobody can tell when a wait would succeed. If the process exits
- * before that it never runs, unless the device was lost before. The deleter must return, and may
- * use any pool but this one, which is being rewound and refuses it (TIDE_ERROR_STATE); its thread
- * cannot be cancelled meanwhile. The tensor's flags are not kept: do not write to memory that the
- * producer calls read-only. NULL with a message for another major version of DLPack, memory that is
- * not on the pool's device, and a type or rank that Tidepool does not have. */
+ * thread waits for it but the one that destroys the pool. If that wait fails twice the deleter
+ * runs, since nobody can tell when one would succeed. If the process exits before that it never
+ * runs, unless the device was lost before. The deleter must return, and may use any pool but this
+ * one, which is being rewound and refuses it (TIDE_ERROR_STATE); its thread cannot be cancelled
+ * meanwhile. The tensor's flags are not kept: do not write to memory that the producer calls
+ * read-only. NULL with a message for another major version of DLPack, memory that is not on the
+ * pool's device, and a type or rank that Tidepool does not have. */
 TIDE_API tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed);
 
 /* Memory from outside, without a DLPack manager. The shape and strides are copied. */

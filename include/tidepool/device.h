@@ -45,14 +45,14 @@ TIDE_API tide_device *tide_device_open(const char *name);
  * changed, while pools, buffers or exported arrays are on the device, or memory of pools whose
  * stream was gone when they ended while a graph was captured: that is put off. It goes when no
  * capture forbids the host to wait for all streams, with the first call that may: this one,
- * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. Once the
- * process exits nobody waits any more: what is put off by then, and imported arrays of pools that are
- * destroyed later, stay on the device for good, unless it is lost. The host and NULL: nothing to do,
- * TIDE_OK. While another thread has kernels for frames built for the
- * device the last close waits, a minute at most. Then that thread releases the device when they
- * are built: it is closed, but the driver is still at work. What opens the name before the driver
- * has released the device is another one; on CUDA it has the same context, so where that is lost
- * the open fails until then. Any thread. */
+ * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. Once
+ * the process exits nobody waits any more: what is put off by then, and imported arrays of pools
+ * that are destroyed later, stay on the device for good, unless it is lost. The host and NULL:
+ * nothing to do, TIDE_OK. While another thread has kernels for frames built for the device the last
+ * close waits, a minute at most. Then that thread releases the device when they are built: it is
+ * closed, but the driver is still at work. What opens the name before the driver has released the
+ * device is another one; on CUDA it has the same context, so where that is lost the open fails
+ * until then. Any thread. */
 TIDE_API tide_status tide_device_close(tide_device *device);
 
 typedef struct tide_device_information {
@@ -106,8 +106,10 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
  * not, or in another capture; TIDE_ERROR_ARGUMENT for one that the device does not have;
- * TIDE_ERROR_LIMIT beyond 16 streams or when the log is full; TIDE_ERROR_DEVICE for a pool that
- * refuses acquires until a reset, on a device that is lost, and once the process exits. */
+ * TIDE_ERROR_LIMIT beyond 16 streams or when the log is full; TIDE_ERROR_MEMORY where there is none
+ * to remember an OpenCL queue; TIDE_ERROR_DEVICE for a pool that refuses acquires until a reset, on
+ * a device that is lost, where the driver does not tell what stream it is, and once the process
+ * exits. */
 TIDE_API tide_status tide_pool_use_on(tide_pool *pool, void *stream);
 
 /* The calling thread's own pool of a device and one stream of it: created on first use, destroyed
@@ -177,7 +179,8 @@ TIDE_API tide_capture *tide_capture_end(tide_pool *pool);
  * work that is queued on `stream` now. Launches on other streams must be over, or be ordered before
  * that. Any thread, even after the pool is gone. TIDE_ERROR_STATE, nothing changed, while a graph
  * is captured on the stream; TIDE_ERROR_ARGUMENT, nothing changed, for one that the device does not
- * have; TIDE_ERROR_DEVICE, nothing changed, once the process exits. NULL: nothing to do, TIDE_OK. */
+ * have; TIDE_ERROR_DEVICE or TIDE_ERROR_MEMORY, nothing changed, where the driver does not tell
+ * what stream it is, and once the process exits. NULL: nothing to do, TIDE_OK. */
 TIDE_API tide_status tide_capture_drop(tide_capture *capture, void *stream);
 
 /* ---- copies, on the pool's stream ---- */

@@ -227,8 +227,8 @@ static void modules_want(tide_device *device)
 
 /* ---- failing -------------------------------------------------------------------------------- */
 
-/* Says on stderr, once, that frames do without kernels. Not where the process ends: it is no fault of
- * the device that a call is refused then. */
+/* Says on stderr, once, that frames do without kernels. Not where the process ends: it is no fault
+ * of the device that a call is refused then. */
 static void modules_say_once(const unit *u)
 {
     static bool said;

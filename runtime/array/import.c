@@ -121,7 +121,7 @@ static bool import_is_over(const tide_pool *pool, tide_import *import)
                     ? tide_device_mark_over(device, import->mark)
                     : !device->methods->capturing(device, pool->core->streams.own) &&
                           tide_device_all_over(device);
-    return over && !tide_device_exiting(device);
+    return over && !tide_device_unwatched(device);
 }
 
 void tide_import_finish(tide_pool *pool)

@@ -225,7 +225,7 @@ tide_buffer tide_buffer_acquire_ready(tide_buffers *buffers, size_t bytes, uint3
     if (buffer.generation == 0 || tide_buffer_plain(buffers, key) || tide_buffer_of_both(key) ||
         buffers->device->methods->wait(buffers->device, service) == TIDE_OK)
         return buffer;
-    (void)tide_buffer_release_on(buffers, buffer, service);
+    tide_buffer_give_back(buffers, buffer, service);
     return tide_buffer_none;
 }
 

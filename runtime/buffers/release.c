@@ -145,8 +145,8 @@ static void release_put_off(tide_buffers *buffers, tide_buffer handle)
     tide_later_put_off(buffers->device, &late->later, release_go);
 }
 
-/* May the memory go on the stream? Where no stream gives it back it goes at once, so the host waits for
- * what the buffer was used for before. False: it cannot. */
+/* May the memory go on the stream? Where no stream gives it back it goes at once, so the host waits
+ * for what the buffer was used for before. False: it cannot. */
 static bool release_may_go(const tide_buffers *buffers, unsigned key, void *stream)
 {
     return tide_buffer_plain(buffers, key) || tide_hand_over_goes_by_stream(buffers, key) ||
@@ -173,7 +173,7 @@ void tide_buffer_give_back(tide_buffers *buffers, tide_buffer handle, void *stre
     tide_status status = tide_buffer_release_on(buffers, handle, stream);
     if (TIDE_UNLIKELY(status == TIDE_ERROR_STATE))
         release_put_off(buffers, handle);
-    else if (TIDE_UNLIKELY(status != TIDE_OK))
+    else if (TIDE_UNLIKELY(status != TIDE_OK && status != TIDE_ERROR_STALE))
         release_end(buffers, handle, stream);
 }
 

@@ -354,14 +354,21 @@ tide_status tide_device_answers(const tide_device *device, const char *call)
     return TIDE_OK;
 }
 
+tide_status tide_device_no_number(const char *call)
+{
+    static const char name[] = "tide_device";
+    const char *said = tide_error_message();
+    if (tide_failed_last(name)) /* in the call's name, and not in both */
+        said += strlen(name) + strlen(": ");
+    return tide_fail(tide_error_status(), call, "%s", said);
+}
+
 tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,
                                     uint64_t *number)
 {
     tide_assert(call != NULL && number != NULL);
     *number = device->methods->stream_number(device, stream);
-    return TIDE_LIKELY(*number != 0)
-               ? TIDE_OK
-               : tide_fail(tide_error_status(), call, "%s", tide_error_message());
+    return TIDE_LIKELY(*number != 0) ? TIDE_OK : tide_device_no_number(call);
 }
 
 /* ---- waits for what must not go before ---------------------------------------------------- */
@@ -381,6 +388,8 @@ static bool device_is_over(tide_device *device, what kind, void *of)
     tide_status status = device_wait(device, kind, of);
     bool again = status != TIDE_OK && status != TIDE_ERROR_STATE && !tide_device_lost(device) &&
                  !tide_device_exiting(device);
+    if (again && kind == MARK && device->methods->mark_done(device, of))
+        return true; /* what the mark stands behind has failed: it is over as well */
     if (again)
         status = device_wait(device, kind, of);
     return status != TIDE_ERROR_STATE || tide_device_lost(device);

@@ -198,18 +198,30 @@ static inline bool tide_device_exiting(const tide_device *device)
     return device->methods->exiting != NULL && device->methods->exiting(device);
 }
 
-/* TIDE_ERROR_DEVICE: nobody gets an answer from the device, since it is lost or the process exits. */
+/* Once exit has begun nobody waits, so nobody knows what the device still does, unless it was lost
+ * before: then nothing. */
+static inline bool tide_device_unwatched(const tide_device *device)
+{
+    return tide_device_exiting(device) && !tide_device_lost(device);
+}
+
+/* TIDE_ERROR_DEVICE: nobody gets an answer from the device, since it is lost or the process
+ * exits. */
 tide_status tide_device_answers(const tide_device *device, const char *call);
 
-/* The number of a stream that the call needs. Fails as the method does, in the call's name. */
+/* The method stream_number has just said 0: fails as it did, in the call's name. */
+tide_status tide_device_no_number(const char *call);
+
+/* The number of a stream that the call needs, or fails so. A lost device may still tell one. */
 tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,
                                     uint64_t *number);
 
-/* Waits for all streams, a stream, a mark: for what must not go before that is over. False while a graph
- * is captured (TIDE_ERROR_STATE): what waits is put off. A wait that fails for another reason is tried
- * once more, for the error may pass. True then: the device is lost, or nobody can tell when a wait would
- * succeed. True also once exit has begun: nobody waits, but memory that is given back then stays with
- * the driver. What somebody else takes back must not go then (tide_device_exiting, asked after this). */
+/* Waits for all streams, a stream, a mark: for what must not go before that is over. False: a graph
+ * is captured (TIDE_ERROR_STATE), and what waits is put off. True: it is over; or the wait has
+ * failed twice, since an error may pass, and nobody can tell when one would succeed; or the device
+ * is lost; or exit has begun. In the last case nobody has waited: memory of the device may be given
+ * back, since it stays with the driver then, but nothing that is somebody else's
+ * (tide_device_unwatched, asked afterwards). */
 bool tide_device_all_over(tide_device *device);
 bool tide_device_stream_over(tide_device *device, void *stream);
 bool tide_device_mark_over(tide_device *device, void *mark);

@@ -51,7 +51,7 @@ bool tide_later_settle(tide_device *device)
         return false;
     __atomic_fetch_add(&device->settling, 1, __ATOMIC_SEQ_CST);
     tide_later *list = __atomic_exchange_n(&device->later, NULL, __ATOMIC_SEQ_CST);
-    bool over = list != NULL && tide_device_all_over(device) && !tide_device_exiting(device);
+    bool over = list != NULL && tide_device_all_over(device) && !tide_device_unwatched(device);
     bool outer = later_inside;
     later_inside = true;
     later_go(device, list, over);
@@ -87,7 +87,8 @@ static void later_wait_for_others(const tide_device *device)
 bool tide_later_others(tide_device *device, uint32_t seen)
 {
     if (!later_inside && !tide_lock_held_any() &&
-        __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 && tide_device_all_over(device))
+        __atomic_load_n(&device->settling, __ATOMIC_SEQ_CST) != 0 && tide_device_all_over(device) &&
+        !tide_device_unwatched(device))
         later_wait_for_others(device);
     return __atomic_load_n(&device->settled, __ATOMIC_SEQ_CST) != seen;
 }

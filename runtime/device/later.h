@@ -7,9 +7,9 @@
  * Nothing else would do. The stream is gone, so neither it nor an event of it can be asked; the
  * context can be marked (cuCtxRecordEvent), which ends captures all the same.
  *
- * A capture puts off (TIDE_ERROR_STATE), and so does the exit of the process, for good. After two other
- * failed waits the device is lost, or nobody can tell when a wait would succeed: then it goes at once
- * (tide_device_all_over). */
+ * A capture puts off (TIDE_ERROR_STATE). On a device that is lost it goes at once, and so it does
+ * after two failed waits, for nobody can tell when one would succeed (tide_device_all_over). Once
+ * the process exits it stays for good, unless the device is lost (tide_device_unwatched). */
 #ifndef TIDEPOOL_RUNTIME_DEVICE_LATER_H
 #define TIDEPOOL_RUNTIME_DEVICE_LATER_H
 

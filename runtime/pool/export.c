@@ -67,7 +67,7 @@ static void export_pass_mark(const tide_export *exported)
     tide_assert(exported->mark != NULL);
     if (device->methods->mark_follow == NULL ||
         device->methods->mark_follow(device, exported->mark, device->service) != TIDE_OK)
-        (void)tide_device_mark_over(device, exported->mark);
+        (void)tide_device_mark_over(device, exported->mark); /* which lies in no capture */
     device->methods->mark_drop(device, exported->mark);
 }
 

@@ -191,16 +191,17 @@ void tide_streams_gather(tide_pool *pool)
 tide_status tide_streams_own(const tide_pool *pool, const char *call)
 {
     const tide_pool_core *core = pool->core;
-    if (core->device->methods->stream_number(core->device, core->streams.own) ==
-        core->streams.own_number)
+    uint64_t number = core->device->methods->stream_number(core->device, core->streams.own);
+    if (number == core->streams.own_number)
         return TIDE_OK;
-    TIDE_FORWARD(tide_device_answers(core->device, call));
+    if (number == 0 && tide_error_status() != TIDE_ERROR_ARGUMENT)
+        return tide_device_no_number(call);
     return tide_fail(TIDE_ERROR_STATE, call, "the stream of pool '%s', %p, was destroyed",
                      core->name, core->streams.own);
 }
 
-/* The handle means another stream now, and the old one has no handle here: no event orders them. Where
- * the device does not tell (it is lost, or the process exits) the owner's calls will fail. */
+/* The handle means another stream now, and the old one has no handle here: no event orders them.
+ * Where the device does not tell (it is lost, or the process exits) the owner's calls will fail. */
 tide_status tide_streams_adopt(tide_pool *pool, const char *call)
 {
     tide_pool_core *core = pool->core;
@@ -327,6 +328,7 @@ tide_status tide_pool_use_on(tide_pool *pool, void *stream)
     if (tide_at_root(pool)) /* no rewind would end the declaration */
         return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has no open scope or mark", core->name);
     TIDE_FORWARD(tide_device_find_stream(core->device, stream, call, &foreign.number));
+    TIDE_FORWARD(tide_device_answers(core->device, call));
     TIDE_FORWARD(streams_check_declaration(pool, call, &foreign));
     if (foreign.number == core->streams.own_number)
         return TIDE_OK;

@@ -50,7 +50,7 @@ static tide_status between_part(tide_device *device, void *stream, void *before)
 {
     tide_status status = device->methods->order(device, stream, before);
     if (status != TIDE_OK)
-        (void)device->methods->wait(device, stream);
+        (void)tide_device_stream_over(device, stream);
     return status;
 }
 

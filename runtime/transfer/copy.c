@@ -93,12 +93,16 @@ static tide_status copy_directly(const tide_pool *pool, void *to, const void *fr
     void *stream = pool->core->streams.own;
     TIDE_FORWARD(device->methods->copy(device, stream, to, from, bytes));
     void *mark = device->methods->mark(device, stream);
-    if (mark == NULL)
-        return device->methods->wait(device, stream);
+    if (mark == NULL) {
+        tide_status status = device->methods->wait(device, stream);
+        if (status != TIDE_OK)
+            (void)tide_device_stream_over(device, stream);
+        return status;
+    }
     tide_status status = device->methods->mark_wait(device, mark);
     device->methods->mark_drop(device, mark);
     if (status != TIDE_OK) /* the program's memory is still in use */
-        (void)device->methods->wait(device, stream);
+        (void)tide_device_stream_over(device, stream);
     return status;
 }
 

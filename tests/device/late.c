@@ -125,8 +125,8 @@ static const char *call_buffers(void)
     return NULL;
 }
 
-/* The pool goes, after a reset that leaves it as it is; what it cannot know to be over stays, and the
- * device with it. */
+/* The pool goes, after a reset that leaves it as it is; what it cannot know to be over stays, and
+ * the device with it. */
 static const char *give_up(void)
 {
     DOES(tide_pool_reset(pool));

@@ -193,7 +193,7 @@ static void hand_over_settle(const tide_buffers *buffers, tide_buffer_record *re
     if (tide_hand_over_over(buffers, record) ||
         (memory == TIDE_MEMORY_DEVICE && hand_over_follow_mark(buffers, record, stream)))
         return;
-    (void)tide_device_mark_over(device, record->mark);
+    (void)tide_device_mark_over(device, record->mark); /* which lies in no capture */
     hand_over_drop_mark(buffers, record);
     tide_assert(record->mark == NULL);
 }

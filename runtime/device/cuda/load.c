@@ -296,10 +296,10 @@ tide_status tide_cuda_enter(tide_device *device, tide_cuda_entered *entered)
                                   : tide_cuda_refuse(device->name);
     if (TIDE_UNLIKELY(cuda_was_reset(device))) {
         tide_cuda_end(entered->cancel);
-        return tide_device_lost(device)
-                   ? tide_device_lose(device, device->name,
-                                      "it was reset, and all its memory is gone")
-                   : tide_cuda_refuse(device->name);
+        return tide_device_unwatched(device)
+                   ? tide_cuda_refuse(device->name)
+                   : tide_device_lose(device, device->name,
+                                      "it was reset, and all its memory is gone");
     }
     if (tide_cu.cuCtxGetCurrent(&current) == TIDE_CU_SUCCESS && current == wanted)
         return TIDE_OK;

@@ -290,23 +290,26 @@ uint64_t tide_cuda_capture_number(tide_device *device, void *stream)
                                              : TIDE_CAPTURE_OWN;
 }
 
-/* 0 for a stream of another context, too. NULL is a different stream in each context. 0 stands for "no
- * stream", so numbers are one more than the driver's. */
+/* 0 for a stream of another context, too. NULL is a different stream in each context. 0 stands for
+ * "no stream", so numbers are one more than the driver's. */
 static uint64_t cuda_number_stream(tide_device *device, void *stream)
 {
     unsigned long long id = 0;
     tide_cu_context context = NULL;
+    const char *entry = "cuStreamGetCtx";
     tide_cu_result result = tide_cu.cuStreamGetCtx(stream, &context);
     bool ours = result == TIDE_CU_SUCCESS && context == tide_cuda_of(device)->context;
-    if (ours)
+    if (ours) {
+        entry = "cuStreamGetId";
         result = tide_cu.cuStreamGetId(stream, &id);
+    }
     if (ours && result == TIDE_CU_SUCCESS)
         return (uint64_t)id + 1;
     if (result == TIDE_CU_SUCCESS || result == TIDE_CU_INVALID_HANDLE)
         tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "device %s has no stream %p", device->name,
                   stream);
     else
-        tide_cuda_fail(device, "cuStreamGetId", result);
+        tide_cuda_fail(device, entry, result);
     return 0;
 }
 

@@ -113,8 +113,8 @@ tide_status tide_opencl_watch_exit(unsigned platform, const char *call);
 int tide_opencl_go_in(void);
 void tide_opencl_come_out(const int *unused);
 
-/* May the driver be called, so not in a child, nor once exit has begun? Then what is given back stays
- * with the driver. A lost device may be given things back. */
+/* May the driver be called, so not in a child, nor once exit has begun? Then what is given back
+ * stays with the driver. A lost device may be given things back. */
 bool tide_opencl_alive(const tide_opencl_device *device);
 
 /* Has exit begun? Then a thread that is in the driver may never come out, or may come back at any
@@ -149,8 +149,9 @@ bool tide_opencl_span_add(tide_opencl_device *device, tide_opencl_span span);
 tide_opencl_span *tide_opencl_span_find(tide_opencl_device *device, const void *data);
 void tide_opencl_span_drop(tide_opencl_device *device, tide_opencl_span *span);
 
-/* runtime/device/opencl/stream.c. Within: in a call that has asked whether the driver may be called. It
- * is not asked again, for exit may have begun since, and half of the call would be refused. */
+/* runtime/device/opencl/stream.c. Within: in a call that has asked whether the driver may be
+ * called. It is not asked again, for exit may have begun since, and half of the call would be
+ * refused. */
 tide_status tide_opencl_order(tide_device *, void *before, void *after);
 tide_status tide_opencl_wait(tide_device *, void *stream);
 tide_status tide_opencl_wait_all(tide_device *);
@@ -162,6 +163,7 @@ tide_status tide_opencl_mark_follow(tide_device *, void *mark, void *stream);
 void tide_opencl_mark_drop(tide_device *, void *mark);
 uint64_t tide_opencl_stream_number(tide_device *, void *stream);
 uint64_t tide_opencl_number_within(tide_opencl_device *, void *stream);
+void tide_opencl_finish_within(tide_cl_queue queue);
 void tide_opencl_stream_keep(tide_device *, uint64_t number, bool keep);
 void tide_opencl_streams_end(tide_opencl_device *device);
 

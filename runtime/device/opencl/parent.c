@@ -340,7 +340,7 @@ void tide_opencl_give_back(tide_opencl_device *device, void *stream, const tide_
     tide_assert(span->mem != NULL && span->parent != NULL);
     tide_cl_event left = tide_opencl_mark_within(device, stream);
     if (left == NULL)
-        (void)tide_opencl.clFinish(tide_opencl_queue(device, stream));
+        tide_opencl_finish_within(tide_opencl_queue(device, stream));
     (void)tide_opencl.clReleaseMemObject(span->mem);
     tide_lock_take(&device->lock);
     part *p = opencl_part_of(span);

@@ -109,8 +109,8 @@ uint64_t tide_opencl_number_within(tide_opencl_device *device, void *stream)
 }
 
 /* A queue keeps its number when the device is lost: calls that use the queue then fail. In a child
- * no lock is taken, because a thread of the parent may hold it; nothing changes there any more. Nor is
- * one taken at exit, where no number is told: a thread that stays in the driver may hold it. */
+ * no lock is taken, because a thread of the parent may hold it; nothing changes there any more. Nor
+ * is one taken at exit, where no number is told: a thread that stays in the driver may hold it. */
 uint64_t tide_opencl_stream_number(tide_device *base, void *stream)
 {
     TIDE_OPENCL_INSIDE;
@@ -190,6 +190,13 @@ tide_status tide_opencl_order(tide_device *base, void *before, void *after)
 
 /* ---- waiting -------------------------------------------------------------------------------- */
 
+/* For whoever cannot fail: an error may pass. */
+void tide_opencl_finish_within(tide_cl_queue queue)
+{
+    if (tide_opencl.clFinish(queue) != TIDE_CL_SUCCESS)
+        (void)tide_opencl.clFinish(queue);
+}
+
 tide_status tide_opencl_wait(tide_device *base, void *stream)
 {
     TIDE_OPENCL_INSIDE;
@@ -235,23 +242,19 @@ tide_status tide_opencl_wait_all(tide_device *base)
 
 /* ---- marks ---------------------------------------------------------------------------------- */
 
-/* An event that failed has passed as well. */
-static bool opencl_has_passed(tide_cl_event event)
-{
-    int32_t status = TIDE_CL_COMPLETE;
-    int32_t error =
-        tide_opencl.clGetEventInfo(event, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL);
-    return error == TIDE_CL_SUCCESS && status <= TIDE_CL_COMPLETE;
-}
-
-/* Once exit has begun nothing has passed: the keeper asks, which gives old buffers back, and must not
- * call the driver then. */
+/* An event that failed has passed as well. Once exit has begun nothing has: the keeper asks, which
+ * gives old buffers back, and must not call the driver then. */
 bool tide_opencl_mark_done(tide_device *base, void *mark)
 {
     TIDE_OPENCL_INSIDE;
+    tide_opencl_device *device = tide_opencl_of(base);
+    int32_t status = TIDE_CL_COMPLETE;
     tide_assert(mark != NULL);
-    return tide_opencl_usable(tide_opencl_of(base), "tide_device") == TIDE_OK &&
-           opencl_has_passed(mark);
+    if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
+        return false;
+    int32_t error =
+        tide_opencl.clGetEventInfo(mark, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL);
+    return error == TIDE_CL_SUCCESS && status <= TIDE_CL_COMPLETE;
 }
 
 tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
@@ -262,10 +265,7 @@ tide_status tide_opencl_mark_wait(tide_device *base, void *mark)
     tide_assert(mark != NULL);
     TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
     tide_device_count(&base->waits);
-    int32_t error = tide_opencl.clWaitForEvents(1, &event);
-    return error != TIDE_CL_SUCCESS && opencl_has_passed(event)
-               ? TIDE_OK
-               : tide_opencl_check(device, error, "clWaitForEvents");
+    return tide_opencl_check(device, tide_opencl.clWaitForEvents(1, &event), "clWaitForEvents");
 }
 
 tide_status tide_opencl_mark_follow(tide_device *base, void *mark, void *stream)

@@ -11,6 +11,7 @@
  *   closed  the device is closed while exit no longer waits for a thread in the driver
  *   late    a handler makes every call that there is on a device
  *   lost    the driver is gone for a thread that it held up, in the end of such a pool
+ *   gone    a handler destroys such a pool whose device was lost before
  *   reset   it seems to be reset to a thread that it held up, beside such a pool
  *   target  another thread asks what kernels for frames are to be compiled for
  *   quiet   a handler asks that */
@@ -197,6 +198,36 @@ static bool destroy_held_up(void *stream)
     want_sleeps(SLEEPS_MAX);
     at_last_sleep = fail_waiter;
     return hold_up(destroy_beside, "cuEventSynchronize");
+}
+
+static bool deleted;
+
+static void note_deleted(tide_dl_managed *managed)
+{
+    (void)managed;
+    deleted = true;
+}
+
+/* Nothing runs on a device that was lost. */
+static void end_when_gone(void)
+{
+    bool right =
+        tide_pool_destroy(pool) == TIDE_OK && deleted && tide_device_close(device) == TIDE_OK;
+    if (!right)
+        _exit(13);
+}
+
+static bool lose_device(void *stream)
+{
+    static tide_dl_managed managed;
+    if (!import_foreign(&managed))
+        return false;
+    managed.deleter = note_deleted;
+    fake_fail("cuStreamSynchronize", 1, TIDE_CU_ILLEGAL_ADDRESS, false);
+    if (tide_pool_wait(pool) != TIDE_ERROR_DEVICE || !tide_device_lost(device))
+        return false;
+    TIDE_SCOPE(pool); /* the fake still tells numbers */
+    return tide_pool_use_on(pool, stream) == TIDE_ERROR_DEVICE;
 }
 
 /* Nothing is known to be over. */
@@ -391,6 +422,7 @@ static const struct way {
     {"closed", end_and_close, NULL},
     {"late", end_with_all, call_late},
     {"reset", wait_held_up, import_at_last},
+    {"gone", lose_device, end_when_gone},
     {"lost", destroy_held_up, NULL},
     {"target", order_held_up, NULL},
     {"quiet", end_at_once, order_late},
@@ -406,8 +438,8 @@ static void *start(void *unused)
     return unused;
 }
 
-/* The library's own handlers are registered before that of the way. What is open is another thread's,
- * for the first thread's end tells the library before any handler does. */
+/* The library's own handlers are registered before that of the way. What is open is another
+ * thread's, for the first thread's end tells the library before any handler does. */
 static bool start_elsewhere(void (*handler)(void))
 {
     pthread_t thread;

@@ -105,9 +105,26 @@ static void a_stream_of_another_device_is_refused(void **state)
     {
         TIDE_SCOPE(b.pool);
         expect_status(tide_pool_use_on(b.pool, elsewhere), TIDE_ERROR_ARGUMENT);
+        expect_said("tide_pool_use_on: device cuda:0 has no stream");
     }
     assert_int_equal(info_of(b.device).events, 0);
     fake_stream_destroy(elsewhere);
+    bench_end(&b);
+}
+
+/* It is neither gone nor of another device: the call says what the driver said. */
+static void a_stream_that_the_driver_does_not_tell_is_not_called_gone(void **state)
+{
+    (void)state;
+    bench b = bench_start(65);
+    fake_fail("cuStreamGetCtx", 1, 2, false);
+    expect_status(tide_pool_wait(b.pool), TIDE_ERROR_DEVICE);
+    expect_said("cuStreamGetCtx: device cuda:0");
+    fake_fail("cuStreamGetId", 1, 2, false);
+    assert_null(tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream}));
+    expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
+    expect_said("cuStreamGetId: device cuda:0");
+    expect_ok(tide_pool_wait(b.pool));
     bench_end(&b);
 }
 
@@ -472,6 +489,8 @@ static void device_lost_in_the_middle_of_a_scope(void **state)
         assert_null(tide_acquire(b.pool, float, 10));
         expect_status(tide_pool_use_on(b.pool, other), TIDE_ERROR_DEVICE);
         expect_said("cuda:0 is lost");
+        expect_status(tide_pool_use_on(b.pool, b.stream), TIDE_ERROR_DEVICE);
+        expect_status(tide_capture_begin(b.pool), TIDE_ERROR_DEVICE);
     }
     expect_status(tide_pool_wait(b.pool), TIDE_ERROR_DEVICE);
     assert_null(tide_pool_create(&(tide_pool_options){.device = b.device}));
@@ -826,6 +845,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(nested_host_and_device_scopes_are_independent),
     cmocka_unit_test(a_pool_used_while_another_device_is_current_switches_and_switches_back),
     cmocka_unit_test(a_stream_of_another_device_is_refused),
+    cmocka_unit_test(a_stream_that_the_driver_does_not_tell_is_not_called_gone),
     cmocka_unit_test(two_devices_side_by_side),
     cmocka_unit_test(rewind_with_a_kernel_in_flight_re_acquire_and_overwrite),
     cmocka_unit_test(rewind_with_a_declared_second_stream_costs_one_event),

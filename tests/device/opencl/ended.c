@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Exit has begun: no OpenCL driver is called any more, callers are told why, and a child of a fork is
- * neither waited for nor told that it exits. */
+/* Exit has begun: no OpenCL driver is called any more, callers are told why, and a child of a fork
+ * is neither waited for nor told that it exits. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

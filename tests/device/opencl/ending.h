@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A child that opens devices whose platforms are made up, and calls exit: its status is 0 when all was in
- * order. Shared by the tests of what exit waits for (exit.c) and of what holds from then on (ended.c). */
+/* A child that opens devices whose platforms are made up, and calls exit: its status is 0 when all
+ * was in order. Shared by the tests of what exit waits for (exit.c) and of what holds from then on
+ * (ended.c). */
 #ifndef TIDEPOOL_TESTS_OPENCL_ENDING_H
 #define TIDEPOOL_TESTS_OPENCL_ENDING_H
 

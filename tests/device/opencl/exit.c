@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The process ends while threads are in an OpenCL driver: exit waits for them, two seconds at most, and
- * leaves what one that stays there may come back to. */
+/* The process ends while threads are in an OpenCL driver: exit waits for them, two seconds at most,
+ * and leaves what one that stays there may come back to. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>

@@ -170,25 +170,55 @@ static void a_frame_needs_no_memory_on_the_device(void **unused)
 
 /* ---- an event that failed -------------------------------------------------------------------- */
 
-static int32_t (*wait_for_events)(uint32_t count, const tide_cl_event *events);
+static tide_opencl_calls real_calls;
+static unsigned failed_waits;
 
 static int32_t wait_and_fail(uint32_t count, const tide_cl_event *events)
 {
-    (void)wait_for_events(count, events);
+    (void)real_calls.clWaitForEvents(count, events);
+    failed_waits++;
     return -14; /* of the events one has failed */
 }
 
-static void an_event_that_failed_has_passed(void **unused)
+static int32_t tell_failure(tide_cl_event event, uint32_t what, size_t bytes, void *out,
+                            size_t *size)
+{
+    int32_t error = real_calls.clGetEventInfo(event, what, bytes, out, size);
+    if (what == TIDE_CL_EVENT_STATUS)
+        memcpy(out, &(int32_t){-5}, sizeof(int32_t));
+    return error;
+}
+
+static void fail_events(void)
+{
+    real_calls = tide_opencl;
+    tide_opencl.clWaitForEvents = wait_and_fail;
+    tide_opencl.clGetEventInfo = tell_failure;
+    failed_waits = 0;
+}
+
+/* So what must not go before may go, without a second wait; but what came of it is not right. */
+static void an_event_that_failed_is_over_and_no_success(void **unused)
 {
     (void)unused;
+    uint32_t words[300] = {0};
+    tide_pool *pool = bed_pool(NULL);
+    uint32_t *array = tide_zeros(pool, uint32_t, 300);
     void *mark = gpu->methods->mark(gpu, NULL);
     assert_non_null(mark);
-    wait_for_events = tide_opencl.clWaitForEvents;
-    tide_opencl.clWaitForEvents = wait_and_fail;
-    tide_status status = gpu->methods->mark_wait(gpu, mark);
-    tide_opencl.clWaitForEvents = wait_for_events;
-    expect_ok(status);
+    fail_events();
+    tide_status waited = gpu->methods->mark_wait(gpu, mark);
+    bool over = tide_device_mark_over(gpu, mark);
+    unsigned waits = failed_waits;
+    tide_status loaded = tide_download(pool, words, array, sizeof words);
+    tide_opencl = real_calls;
+    assert_int_equal(waited, TIDE_ERROR_DEVICE);
+    assert_true(over);
+    assert_int_equal(waits, 2);
+    assert_int_equal(loaded, TIDE_ERROR_DEVICE);
     gpu->methods->mark_drop(gpu, mark);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
 }
 
 /* ---- a device that is lost --------------------------------------------------------------------
@@ -474,7 +504,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_refused_array_leaves_the_others),
-        cmocka_unit_test(an_event_that_failed_has_passed),
+        cmocka_unit_test(an_event_that_failed_is_over_and_no_success),
         cmocka_unit_test(an_array_that_fails_leaves_no_block),
         cmocka_unit_test(a_frame_needs_no_memory_on_the_device),
         cmocka_unit_test(a_lost_device_can_be_left),
