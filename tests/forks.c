@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Under Valgrind: what a child has lost counts only if it was forked beside no other thread. Else it
- * has the memory of threads that are not there: what only their stacks knew of is lost to Valgrind,
- * though nothing of it is the child's. */
+/* Under Valgrind: what a child has lost counts only if it was forked beside no other thread. Else
+ * it has the memory of threads that are not there: what only their stacks knew of is lost to
+ * Valgrind, though nothing of it is the child's. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -167,9 +167,7 @@ static void buffers_fill_tables(tide_buffers *buffers)
 static tide_status buffers_find_stream(tide_buffers *buffers)
 {
     const char *call = "tide_buffers_create";
-    TIDE_FORWARD(
-        tide_device_find_stream(buffers->device, buffers->stream, call, &buffers->stream_number));
-    return tide_device_answers(buffers->device, call);
+    return tide_device_find_stream(buffers->device, buffers->stream, call, &buffers->stream_number);
 }
 
 /* An instance that is in no list yet, and whose stream has not been checked. */

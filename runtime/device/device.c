@@ -368,7 +368,12 @@ tide_status tide_device_find_stream(tide_device *device, void *stream, const cha
 {
     tide_assert(call != NULL && number != NULL);
     *number = device->methods->stream_number(device, stream);
-    return TIDE_LIKELY(*number != 0) ? TIDE_OK : tide_device_no_number(call);
+    if (TIDE_LIKELY(*number != 0 && !tide_device_lost(device)))
+        return TIDE_OK;
+    if (*number == 0 && tide_error_status() != TIDE_ERROR_ARGUMENT)
+        return tide_device_no_number(call);
+    TIDE_FORWARD(tide_device_answers(device, call));
+    return tide_device_no_number(call);
 }
 
 /* ---- waits for what must not go before ---------------------------------------------------- */
@@ -389,7 +394,7 @@ static bool device_is_over(tide_device *device, what kind, void *of)
     bool again = status != TIDE_OK && status != TIDE_ERROR_STATE && !tide_device_lost(device) &&
                  !tide_device_exiting(device);
     if (again && kind == MARK && device->methods->mark_done(device, of))
-        return true; /* what the mark stands behind has failed: it is over as well */
+        return true; /* it has been passed, or what it stands behind has failed */
     if (again)
         status = device_wait(device, kind, of);
     return status != TIDE_ERROR_STATE || tide_device_lost(device);

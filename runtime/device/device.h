@@ -133,12 +133,13 @@ typedef struct tide_device_methods {
     tide_status (*launch)(tide_device *device, void *stream, void *kernel, size_t groups,
                           size_t group, const tide_argument *arguments, size_t count);
 
-    /* Has the process begun to exit, so that the driver is not called any more? Then every call fails
-     * that wants an answer, and nobody knows what the device still does. NULL: never. */
+    /* Has the process begun to exit, so that the driver is not called any more? Then every call
+     * fails that wants an answer, and nobody knows what the device still does. NULL: never. */
     bool (*exiting)(const tide_device *device);
 
-    /* Gives back what opening took. The tide_device itself stays. Once exit has begun `own` and what it
-     * has are left: a thread may be in the driver with them. Else `own` is NULL afterwards. */
+    /* Gives back what opening took. The tide_device itself stays. Once exit has begun `own` and
+     * what it has are left: a thread may be in the driver with them. Else `own` is NULL
+     * afterwards. */
     void (*close)(tide_device *device);
 } tide_device_methods;
 
@@ -212,7 +213,8 @@ tide_status tide_device_answers(const tide_device *device, const char *call);
 /* The method stream_number has just said 0: fails as it did, in the call's name. */
 tide_status tide_device_no_number(const char *call);
 
-/* The number of a stream that the call needs, or fails so. A lost device may still tell one. */
+/* The number of a stream that the call needs. Fails as tide_device_no_number does, and as
+ * tide_device_answers, also where a lost device still tells a number. */
 tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,
                                     uint64_t *number);
 

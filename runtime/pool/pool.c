@@ -134,8 +134,7 @@ static tide_device *pool_hold_device(const tide_pool_options *options, uint64_t 
         return NULL;
     }
     tide_assert(device->methods != NULL); /* a device that is held is open */
-    if (tide_device_find_stream(device, options->stream, call, stream_number) == TIDE_OK &&
-        tide_device_answers(device, call) == TIDE_OK)
+    if (tide_device_find_stream(device, options->stream, call, stream_number) == TIDE_OK)
         return device;
     tide_device_drop(device);
     pool_drop_buffers(options->buffers);

@@ -196,6 +196,7 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call)
         return TIDE_OK;
     if (number == 0 && tide_error_status() != TIDE_ERROR_ARGUMENT)
         return tide_device_no_number(call);
+    TIDE_FORWARD(tide_device_answers(core->device, call));
     return tide_fail(TIDE_ERROR_STATE, call, "the stream of pool '%s', %p, was destroyed",
                      core->name, core->streams.own);
 }
@@ -328,7 +329,6 @@ tide_status tide_pool_use_on(tide_pool *pool, void *stream)
     if (tide_at_root(pool)) /* no rewind would end the declaration */
         return tide_fail(TIDE_ERROR_STATE, call, "pool '%s' has no open scope or mark", core->name);
     TIDE_FORWARD(tide_device_find_stream(core->device, stream, call, &foreign.number));
-    TIDE_FORWARD(tide_device_answers(core->device, call));
     TIDE_FORWARD(streams_check_declaration(pool, call, &foreign));
     if (foreign.number == core->streams.own_number)
         return TIDE_OK;

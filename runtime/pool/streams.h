@@ -81,7 +81,8 @@ void tide_streams_follow(tide_pool *pool);
 void tide_streams_gather(tide_pool *pool);
 
 /* The pool's stream, if it is what it was when the pool was made; else TIDE_ERROR_STATE.
- * TIDE_ERROR_DEVICE where the device does not tell (tide_device_answers). */
+ * Where the device does not tell, what it says (tide_device_no_number); TIDE_ERROR_DEVICE where it
+ * is lost or the process exits. */
 tide_status tide_streams_own(const tide_pool *pool, const char *call);
 
 /* Another thread becomes the pool's owner. TIDE_ERROR_STATE, nothing changed, where the pool's

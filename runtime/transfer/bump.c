@@ -83,8 +83,8 @@ static tide_status bump_report(tide_bump_scope *scope, const tide_bump *head, co
                      scope->asked, (size_t)head->capacity, scope->refused);
 }
 
-/* Can the figures be read? What is wrong for good, a lost device, is no reason to keep the
- * level. */
+/* Can the figures be read? A lost device is no reason to keep the level, nor is a driver that does
+ * not tell the stream. */
 static tide_status bump_check_read(const tide_pool *pool, const char *call)
 {
     tide_device *device = pool->core->device;

@@ -20,8 +20,7 @@ tide_status tide_hand_over_find(const tide_buffers *buffers, unsigned key, void 
     *out = (tide_hand_over){.stream = stream, .number = 1};
     if (tide_buffer_kind(key) == TIDE_BUFFER_HOST)
         return TIDE_OK;
-    TIDE_FORWARD(tide_device_find_stream(device, stream, call, &out->number));
-    return TIDE_LIKELY(!tide_device_lost(device)) ? TIDE_OK : tide_device_answers(device, call);
+    return tide_device_find_stream(device, stream, call, &out->number);
 }
 
 /* On a device that shares the host's memory, buffers of the device are pinned memory, which the

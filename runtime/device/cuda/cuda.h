@@ -80,8 +80,8 @@ tide_status tide_cuda_refuse(const char *whose);
 /* Is this a child that was forked after the driver was loaded? */
 bool tide_cuda_forked(void);
 
-/* Has exit begun, and is this not such a child? Then a thread that is in the driver may never come out,
- * or may come back at any time: what it can reach is not freed. */
+/* Has exit begun, and is this not such a child? Then a thread that is in the driver may never come
+ * out, or may come back at any time: what it can reach is not freed. */
 bool tide_cuda_exiting(const tide_device *device);
 
 /* The failure of an entry point, in the driver's words. An error that no context survives

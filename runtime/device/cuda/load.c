@@ -65,9 +65,9 @@ void tide_cuda_end(int cancel)
     tide_os_restore_cancel(cancel);
 }
 
-/* Registered after the driver's own handlers, so it runs before them. Other threads that are in a call
- * get time to come out; not for ever, because they may wait for work that does not end. The exiting
- * thread may itself be in one, in a function that the driver calls. */
+/* Registered after the driver's own handlers, so it runs before them. Other threads that are in a
+ * call get time to come out; not for ever, because they may wait for work that does not end. The
+ * exiting thread may itself be in one, in a function that the driver calls. */
 static void cuda_begin_exit(void)
 {
     enum { TRIES = 2000, MICROSECONDS = 1000 };
@@ -97,8 +97,8 @@ bool tide_cuda_forked(void)
 }
 
 /* A driver that was loaded, or was just being loaded, does not work in the child. Fork itself waits
- * for no driver. Of those who were inside only the thread that forks is there in the child, if it was
- * one, in a constructor of what the driver loads. */
+ * for no driver. Of those who were inside only the thread that forks is there in the child, if it
+ * was one, in a constructor of what the driver loads. */
 static void cuda_leave_in_child(void)
 {
     __atomic_store_n(&cuda_calls_inside, cuda_calls_own, __ATOMIC_SEQ_CST);

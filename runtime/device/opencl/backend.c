@@ -158,8 +158,8 @@ static void opencl_give_back_all(tide_opencl_device *device)
     opencl_stop_device(device);
 }
 
-/* A driver that can no longer be called keeps what it has. Once exit has begun so does the device: a
- * thread may still be in the driver with it. */
+/* A driver that can no longer be called keeps what it has. Once exit has begun so does the device:
+ * a thread may still be in the driver with it. */
 static void opencl_close_device(tide_device *base)
 {
     TIDE_OPENCL_INSIDE;

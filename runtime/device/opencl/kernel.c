@@ -110,8 +110,8 @@ static void opencl_end_module(module *gone, bool alive)
     tide_os_free(gone);
 }
 
-/* A thread that exit no longer waited for may be in a launch: it puts back what it took. Another one
- * may stay in the driver with the device's lock, so none is taken. */
+/* A thread that exit no longer waited for may be in a launch: it puts back what it took. Another
+ * one may stay in the driver with the device's lock, so none is taken. */
 static void opencl_keep_module(tide_opencl_device *device, module *kept)
 {
     kept->next = __atomic_load_n(&device->kept, __ATOMIC_RELAXED);

@@ -83,13 +83,14 @@ static inline tide_cl_queue tide_opencl_queue(const tide_opencl_device *device, 
     return stream != NULL ? (tide_cl_queue)stream : device->queue;
 }
 
-/* Refuses a device that is lost, one in a child that the parent opened (the driver's threads stayed in
- * the parent, and the first call that waits for them would wait for ever), and any once exit has begun:
- * then drivers end. */
+/* Refuses a device that is lost, one in a child that the parent opened (the driver's threads stayed
+ * in the parent, and the first call that waits for them would wait for ever), and any once exit has
+ * begun: then drivers end. */
 tide_status tide_opencl_usable(const tide_opencl_device *device, const char *call);
 
-bool tide_opencl_ended(void);                     /* exit has begun */
-tide_status tide_opencl_refuse(const char *call); /* fails for that reason */
+/* Has exit begun? Fails for that reason. */
+bool tide_opencl_ended(void);
+tide_status tide_opencl_refuse(const char *call);
 
 /* How many forks lie between the process that attached the library and this one. */
 uint32_t tide_opencl_forks(void);
@@ -102,10 +103,10 @@ enum { TIDE_OPENCL_PLATFORMS_MAX = 16 };
  * registers something. TIDE_ERROR_MEMORY: it cannot, and nothing has changed. */
 tide_status tide_opencl_watch_exit(unsigned platform, const char *call);
 
-/* A declaration: this thread may be in the driver in the rest of the block. It is not cancelled there,
- * and exit waits for it, two seconds at most, before the driver's own handlers run. Whether the driver
- * may be called (tide_opencl_usable, tide_opencl_alive) is asked after it: either this thread sees that
- * exit has begun, or exit sees it inside. */
+/* A declaration: this thread may be in the driver in the rest of the block. It is not cancelled
+ * there, and exit waits for it, two seconds at most, before the driver's own handlers run. Whether
+ * the driver may be called (tide_opencl_usable, tide_opencl_alive) is asked after it: either this
+ * thread sees that exit has begun, or exit sees it inside. */
 #define TIDE_OPENCL_INSIDE                                                          \
     TIDE_UNCANCELLED;                                                               \
     __attribute__((cleanup(tide_opencl_come_out), unused)) const int tide_inside_ = \

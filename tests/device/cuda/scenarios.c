@@ -3,6 +3,8 @@
  * live pools, is a program of its own: exit.c.) */
 #include "support.h"
 
+#include <tidepool/buffers.h>
+
 #include "runtime/device/device.h"
 
 /* ---- 63 ------------------------------------------------------------------------------------ */
@@ -501,6 +503,31 @@ static void device_lost_in_the_middle_of_a_scope(void **state)
     fake_stream_destroy(other);
 }
 
+/* The driver still tells what streams are: this one is another, and one is of another device. */
+static void a_lost_device_is_said_to_be_lost_whatever_its_streams(void **state)
+{
+    (void)state;
+    bench b = bench_start(69);
+    void *elsewhere = fake_stream_create(1);
+    fake_fail("cuStreamSynchronize", 1, 700 /* an illegal access */, false);
+    expect_status(tide_pool_wait(b.pool), TIDE_ERROR_DEVICE);
+    fake_stream_destroy(b.stream);
+    assert_ptr_equal(fake_stream_create(0), b.stream);
+    expect_status(tide_pool_wait(b.pool), TIDE_ERROR_DEVICE);
+    expect_said("cuda:0 is lost");
+    assert_null(tide_pool_create(&(tide_pool_options){.device = b.device, .stream = elsewhere}));
+    expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
+    assert_null(tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream}));
+    expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
+    assert_null(tide_buffers_create(b.device, &(tide_buffers_options){.stream = b.stream}));
+    expect_status(tide_error_status(), TIDE_ERROR_DEVICE);
+    expect_said("cuda:0 is lost");
+    expect_ok(tide_pool_destroy(b.pool));
+    expect_ok(tide_device_close(b.device));
+    fake_stream_destroy(elsewhere);
+    fake_stream_destroy(b.stream);
+}
+
 /* ---- 71 ------------------------------------------------------------------------------------ */
 
 static void fill_and_look(bench *b, tide_type type, const void *value, size_t n)
@@ -858,6 +885,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_is_given_up_during_capture_goes_back_later),
     cmocka_unit_test(out_of_memory_in_the_middle_of_a_scope),
     cmocka_unit_test(device_lost_in_the_middle_of_a_scope),
+    cmocka_unit_test(a_lost_device_is_said_to_be_lost_whatever_its_streams),
     cmocka_unit_test(a_float16_shelf_keeps_half_precision_data),
     cmocka_unit_test(patterns_of_any_size_are_filled),
     cmocka_unit_test(an_array_grows_while_declared_work_on_it_is_in_flight),

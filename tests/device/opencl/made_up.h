@@ -14,8 +14,8 @@ enum { MADE_UP_CALLED_LATE = 99 }; /* exit status         */
 /* In place of the OpenCL loader; before any device is opened. */
 tide_status made_up_load(void);
 
-/* After so many calls that a driver may be long at the next one stops there, until it is let go. Atomic:
- * one is there. */
+/* After so many calls that a driver may be long at the next one stops there, until it is let go.
+ * Atomic: one is there. */
 void made_up_stop_after(unsigned calls);
 void made_up_wait_stopped(void);
 void made_up_let_go(void);
