@@ -376,46 +376,6 @@ tide_status tide_device_find_stream(tide_device *device, void *stream, const cha
     return tide_device_no_number(call);
 }
 
-/* ---- waits for what must not go before ---------------------------------------------------- */
-
-typedef enum what { ALL, STREAM, MARK } what;
-
-static tide_status device_wait(tide_device *device, what kind, void *of)
-{
-    const tide_device_methods *methods = device->methods;
-    return kind == ALL      ? methods->wait_all(device)
-           : kind == STREAM ? methods->wait(device, of)
-                            : methods->mark_wait(device, of);
-}
-
-static bool device_is_over(tide_device *device, what kind, void *of)
-{
-    tide_status status = device_wait(device, kind, of);
-    bool again = status != TIDE_OK && status != TIDE_ERROR_STATE && !tide_device_lost(device) &&
-                 !tide_device_exiting(device);
-    if (again && kind == MARK && device->methods->mark_done(device, of))
-        return true; /* it has been passed, or what it stands behind has failed */
-    if (again)
-        status = device_wait(device, kind, of);
-    return status != TIDE_ERROR_STATE || tide_device_lost(device);
-}
-
-bool tide_device_all_over(tide_device *device)
-{
-    return device_is_over(device, ALL, NULL);
-}
-
-bool tide_device_stream_over(tide_device *device, void *stream)
-{
-    return device_is_over(device, STREAM, stream);
-}
-
-bool tide_device_mark_over(tide_device *device, void *mark)
-{
-    tide_assert(mark != NULL);
-    return device_is_over(device, MARK, mark);
-}
-
 /* ---- what is known of it ------------------------------------------------------------------ */
 
 _Static_assert(sizeof((tide_device){0}.name) == sizeof((tide_device_information){0}.name) &&

@@ -218,7 +218,8 @@ tide_status tide_device_no_number(const char *call);
 tide_status tide_device_find_stream(tide_device *device, void *stream, const char *call,
                                     uint64_t *number);
 
-/* Waits for all streams, a stream, a mark: for what must not go before that is over. False: a graph
+/* runtime/device/over.c
+ * Waits for all streams, a stream, a mark: for what must not go before that is over. False: a graph
  * is captured (TIDE_ERROR_STATE), and what waits is put off. True: it is over; or the wait has
  * failed twice, since an error may pass, and nobody can tell when one would succeed; or the device
  * is lost; or exit has begun. In the last case nobody has waited: memory of the device may be given

@@ -60,14 +60,18 @@ tide_export *tide_export_slot(tide_pool *pool, tide_row *row, tide_slot *slot)
     return exported;
 }
 
-/* The host waits for the pool's last use only where no stream can. */
+/* The host waits for the pool's last use only where no stream can. No mark lies in a capture, so it
+ * can always be waited for. */
 static void export_pass_mark(const tide_export *exported)
 {
     tide_device *device = exported->device;
     tide_assert(exported->mark != NULL);
     if (device->methods->mark_follow == NULL ||
-        device->methods->mark_follow(device, exported->mark, device->service) != TIDE_OK)
-        (void)tide_device_mark_over(device, exported->mark); /* which lies in no capture */
+        device->methods->mark_follow(device, exported->mark, device->service) != TIDE_OK) {
+        bool over = tide_device_mark_over(device, exported->mark);
+        tide_assert(over);
+        (void)over;
+    }
     device->methods->mark_drop(device, exported->mark);
 }
 

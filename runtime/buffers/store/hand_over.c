@@ -184,7 +184,7 @@ tide_status tide_hand_over_quiet(const tide_buffers *buffers, const char *call)
 }
 
 /* The memory may be given back on the stream from now on. The host waits only where no stream can
- * wait for the mark. */
+ * wait for the mark. No mark lies in a capture, so it can always be waited for. */
 static void hand_over_settle(const tide_buffers *buffers, tide_buffer_record *record, int memory,
                              void *stream)
 {
@@ -192,7 +192,9 @@ static void hand_over_settle(const tide_buffers *buffers, tide_buffer_record *re
     if (tide_hand_over_over(buffers, record) ||
         (memory == TIDE_MEMORY_DEVICE && hand_over_follow_mark(buffers, record, stream)))
         return;
-    (void)tide_device_mark_over(device, record->mark); /* which lies in no capture */
+    bool over = tide_device_mark_over(device, record->mark);
+    tide_assert(over);
+    (void)over;
     hand_over_drop_mark(buffers, record);
     tide_assert(record->mark == NULL);
 }

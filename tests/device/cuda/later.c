@@ -105,7 +105,7 @@ static void delete (tide_dl_managed *managed)
 }
 
 /* Somebody else's memory on the device, for as long as the pool's open level lasts. */
-static void *import_array(scene *s)
+static void *import_array(scene *s, void (*deleter)(tide_dl_managed *))
 {
     static tide_dl_managed managed;
     static int64_t length = BYTES;
@@ -113,7 +113,7 @@ static void *import_array(scene *s)
     expect_ok(s->b.device->methods->allocate(s->b.device, s->b.stream, TIDE_MEMORY_DEVICE, BYTES,
                                              64, &data));
     fake_synchronise_all();
-    managed = (tide_dl_managed){.manager_ctx = s->b.device, .deleter = delete};
+    managed = (tide_dl_managed){.manager_ctx = s->b.device, .deleter = deleter};
     managed.version.major = TIDE_DL_MAJOR;
     managed.tensor = (tide_dl_tensor){.data = data,
                                       .device = s->b.device->dl,
@@ -132,7 +132,7 @@ static void imports_are_put_off(void **unused)
     scene s = begin(false);
     {
         TIDE_SCOPE(s.pool);
-        work_on(&s, import_array(&s));
+        work_on(&s, import_array(&s, delete));
         stream_goes(&s);
     }
     expect_ok(tide_pool_destroy(s.pool));
@@ -151,7 +151,7 @@ static void an_import_outlasts_a_wait_that_fails(void **unused)
         scene s = begin(false);
         {
             TIDE_SCOPE(s.pool);
-            work_on(&s, import_array(&s));
+            work_on(&s, import_array(&s, delete));
         }
         if (for_ever != 0)
             fake_synchronise_all(); /* the mark has been passed: no second wait */
@@ -170,6 +170,32 @@ static void an_import_outlasts_a_wait_that_fails(void **unused)
     }
 }
 
+static void count_deleted(tide_dl_managed *managed)
+{
+    (void)managed;
+    deleted++;
+}
+
+/* Not for ever: everything can be given up. */
+static void an_import_goes_after_two_waits_that_fail(void **unused)
+{
+    (void)unused;
+    scene s = begin(false);
+    tide_device *device = s.b.device;
+    void *data = import_array(&s, count_deleted);
+    work_on(&s, data);
+    fake_fail("cuEventSynchronize", 1, TRANSIENT, true);
+    expect_ok(tide_pool_destroy(s.pool));
+    assert_true(fake_pending() > 0);
+    assert_int_equal(fake_failures(), 2);
+    assert_int_equal(deleted, 1);
+    fake_fail("cuEventSynchronize", 0, 0, false);
+    fake_synchronise_all();
+    device->methods->release(device, device->service, TIDE_MEMORY_DEVICE, data, BYTES);
+    fake_stream_destroy(s.stream);
+    bench_end(&s.b);
+}
+
 /* The stream is gone, so the host waits for the whole device before the service stream takes its
  * place. */
 static void a_stream_that_is_gone_outlasts_a_wait_that_fails(void **unused)
@@ -180,7 +206,7 @@ static void a_stream_that_is_gone_outlasts_a_wait_that_fails(void **unused)
         {
             TIDE_SCOPE(s.pool);
             work_on(&s, tide_acquire(s.pool, uint8_t, BYTES));
-            work_on(&s, import_array(&s));
+            work_on(&s, import_array(&s, delete));
             fake_stream_destroy(s.stream);
             assert_ptr_equal(fake_stream_create(0), s.stream); /* another one */
             fake_fail("cuCtxSynchronize", 1, TRANSIENT, false);
@@ -204,7 +230,7 @@ static void what_is_put_off_outlasts_a_wait_that_fails(void **unused)
         scene s = begin(false);
         {
             TIDE_SCOPE(s.pool);
-            work_on(&s, import_array(&s));
+            work_on(&s, import_array(&s, delete));
             stream_goes(&s);
         }
         expect_ok(tide_pool_destroy(s.pool));
@@ -455,6 +481,7 @@ int main(void)
         cmocka_unit_test(staged_copies_are_put_off),
         cmocka_unit_test(imports_are_put_off),
         cmocka_unit_test(an_import_outlasts_a_wait_that_fails),
+        cmocka_unit_test(an_import_goes_after_two_waits_that_fail),
         cmocka_unit_test(a_stream_that_is_gone_outlasts_a_wait_that_fails),
         cmocka_unit_test(what_is_put_off_outlasts_a_wait_that_fails),
         cmocka_unit_test(captures_are_put_off),
