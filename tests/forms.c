@@ -556,6 +556,15 @@ bool under_sanitizer(void)
 #endif
 }
 
+bool under_thread_sanitizer(void)
+{
+#if defined(__SANITIZE_THREAD__)
+    return true;
+#else
+    return HAS(thread_sanitizer);
+#endif
+}
+
 bool under_valgrind(void)
 {
 #if defined(TIDE_HAVE_VALGRIND)

@@ -184,6 +184,10 @@ tide_type fresh_type(void);
 
 bool have_stager(void);     /* can sites be compiled here?                                      */
 bool under_sanitizer(void); /* AddressSanitizer or ThreadSanitizer: memory figures mean nothing */
+
+/* It wants no new threads in the child of a fork. Its dlopen and dlclose visit the linker's list
+ * under a lock of its own, and it takes an exit from a constructor for an error of the program. */
+bool under_thread_sanitizer(void);
 bool under_valgrind(void);
 
 #ifdef __cplusplus

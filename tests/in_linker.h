@@ -25,19 +25,6 @@ void run_in_linker(void)
         now();
 }
 
-/* ThreadSanitizer's dlopen and dlclose visit the linker's list under a lock of its own, and it
- * takes an exit from a constructor for an error of the program. */
-static inline bool under_thread_sanitizer(void)
-{
-#if defined __SANITIZE_THREAD__
-    return true;
-#elif defined __has_feature
-    return __has_feature(thread_sanitizer);
-#else
-    return false;
-#endif
-}
-
 /* Loads the module and unloads it; NULL: nothing is done there. */
 static inline void visit_linker(void (*constructor)(void), void (*destructor)(void))
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Scale, child processes, pipes and folders for all tests. */
+#define _GNU_SOURCE
 #include "support.h"
 
 #include <dirent.h>
@@ -7,6 +8,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -75,5 +77,21 @@ size_t count_entries(const char *folder, bool (*counts)(const char *name))
     for (struct dirent *entry; (entry = readdir(list)) != NULL;)
         count += entry->d_name[0] != '.' && (counts == NULL || counts(entry->d_name));
     closedir(list);
+    return count;
+}
+
+size_t count_open(const char *path)
+{
+    size_t count = 0;
+    DIR *all = opendir("/proc/self/fd");
+    assert_non_null(all);
+    for (struct dirent *one; (one = readdir(all)) != NULL;) {
+        char link[300], file[300];
+        snprintf(link, sizeof link, "/proc/self/fd/%s", one->d_name);
+        ssize_t length = readlink(link, file, sizeof file - 1);
+        file[length > 0 ? length : 0] = '\0';
+        count += strncmp(file, path, strlen(path)) == 0;
+    }
+    closedir(all);
     return count;
 }

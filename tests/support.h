@@ -53,6 +53,9 @@ size_t read_to_end(int from, char *to, size_t room);
 /* Of a folder, without those whose names start with a dot. `counts` NULL: every one. */
 size_t count_entries(const char *folder, bool (*counts)(const char *name));
 
+/* How many descriptors of the process are of files whose path begins so. */
+size_t count_open(const char *path);
+
 #ifdef __cplusplus
 }
 #endif

@@ -20,10 +20,14 @@
 
 _Static_assert(sizeof(tide_artefact_label) == 16, "labels are compared as bytes");
 
+typedef struct range {
+    uintptr_t first, last;
+} range;
+
 struct tide_artefact {
     struct tide_artefact *next;
     void *handle;
-    uintptr_t first, last; /* where its code lies */
+    range code;
     size_t uses;
     pid_t temporary; /* the process that is to remove the file; 0: nobody */
     bool labelled;
@@ -109,15 +113,14 @@ static bool artefact_check(void *handle, char *error, size_t room)
 }
 
 /* Of code that cannot be found, nobody can be shown to be outside: it is everywhere. */
-static void artefact_find_range(tide_artefact *artefact)
+static range artefact_find_range(void *handle)
 {
-    artefact->first = (uintptr_t)artefact_symbol(artefact->handle, "tide_artefact_code");
-    artefact->last = (uintptr_t)artefact_symbol(artefact->handle, "tide_artefact_code_end");
-    if (artefact->first == 0 || artefact->last <= artefact->first) {
-        artefact->first = 0;
-        artefact->last = UINTPTR_MAX;
-    }
-    tide_assert(artefact->first < artefact->last);
+    range code = {(uintptr_t)artefact_symbol(handle, "tide_artefact_code"),
+                  (uintptr_t)artefact_symbol(handle, "tide_artefact_code_end")};
+    if (code.first == 0 || code.last <= code.first)
+        code = (range){0, UINTPTR_MAX};
+    tide_assert(code.first < code.last);
+    return code;
 }
 
 /* Tells its code where the general path is. */
@@ -150,15 +153,14 @@ static void *artefact_open_checked(const char *path, char *error, size_t room)
     return handle;
 }
 
-static tide_artefact *artefact_make(const char *path, char *error, size_t room)
+static tide_artefact *artefact_make(void *handle, range code, const char *path, bool temporary)
 {
     size_t bytes = strlen(path) + 1;
     tide_artefact *artefact = tide_os_resize(NULL, sizeof *artefact + bytes);
-    if (artefact == NULL) {
-        snprintf(error, room, "no memory for the artefact '%s'", path);
+    if (artefact == NULL)
         return NULL;
-    }
-    *artefact = (tide_artefact){.uses = 1};
+    *artefact = (tide_artefact){.handle = handle, .code = code, .uses = 1};
+    artefact->temporary = temporary ? getpid() : 0;
     memcpy(artefact->path, path, bytes);
     tide_assert(artefact->path[bytes - 1] == '\0' && !artefact->labelled);
     return artefact;
@@ -174,25 +176,33 @@ static void artefact_enlist(tide_artefact *artefact)
     artefact_unlock();
 }
 
+/* From making it to enlisting it nothing is asked of the linker: a fork in the meantime would leave
+ * it to nobody. */
+static tide_artefact *artefact_load(const char *path, bool temporary, char *error, size_t room)
+{
+    void *handle = artefact_open_checked(path, error, room);
+    if (handle == NULL)
+        return NULL;
+    range code = artefact_find_range(handle);
+    tide_artefact *artefact = artefact_make(handle, code, path, temporary);
+    if (artefact != NULL) {
+        artefact_enlist(artefact);
+    } else {
+        snprintf(error, room, "no memory for the artefact '%s'", path);
+        artefact_close(handle);
+    }
+    return artefact;
+}
+
 tide_artefact *tide_artefact_load(const char *path, bool temporary, char *error, size_t room)
 {
     tide_assert(path[0] == '/'); /* else the dynamic linker would search for it */
     if (temporary && !tide_directory_holds(path, error, room))
         return NULL;
     bool removed = temporary && !tide_directory_keeps();
-    void *handle = artefact_open_checked(path, error, room);
-    tide_artefact *artefact = handle != NULL ? artefact_make(path, error, room) : NULL;
-    if (artefact == NULL) {
-        if (handle != NULL)
-            artefact_close(handle);
-        if (removed)
-            (void)unlink(path);
-        return NULL;
-    }
-    artefact->handle = handle;
-    artefact_find_range(artefact);
-    artefact->temporary = removed ? getpid() : 0;
-    artefact_enlist(artefact);
+    tide_artefact *artefact = artefact_load(path, removed, error, room);
+    if (artefact == NULL && removed)
+        (void)unlink(path);
     return artefact;
 }
 
@@ -232,9 +242,9 @@ tide_artefact *tide_artefact_labelled(const tide_artefact_label *label)
 
 void tide_artefact_range(const tide_artefact *artefact, uintptr_t *first, uintptr_t *last)
 {
-    tide_assert(artefact->first < artefact->last);
-    *first = artefact->first;
-    *last = artefact->last;
+    tide_assert(artefact->code.first < artefact->code.last);
+    *first = artefact->code.first;
+    *last = artefact->code.last;
 }
 
 /* ---- uses --------------------------------------------------------------------------------- */

@@ -218,54 +218,57 @@ static bool cache_copy_to_directory(const char *bytes, size_t count, char *path,
     return done;
 }
 
-static tide_artefact *cache_load_bytes(const char *bytes, size_t count,
-                                       const tide_artefact_label *label)
-{
-    char path[TIDE_DIRECTORY_PATH + 64], error[256];
-    if (!cache_copy_to_directory(bytes, count, path, sizeof path))
-        return NULL;
-    tide_artefact *artefact = tide_artefact_load(path, true, error, sizeof error);
-    if (artefact != NULL)
-        tide_artefact_set_label(artefact, label);
-    return artefact;
-}
+/* The code that an entry names. */
+typedef struct kept_code {
+    tide_artefact_label label;
+    size_t bytes;
+    tide_artefact *artefact; /* with a use: it was loaded for another of its sites; or NULL */
+    char path[TIDE_DIRECTORY_PATH + 64]; /* then a copy of it in the private directory */
+} kept_code;
 
-/* The artefact of this label: one that is loaded already, or from the store. */
-static tide_store_result cache_load_code(int store, const tide_artefact_label *label,
-                                         size_t expected, tide_artefact **out)
+/* Finds it loaded, or copies it from the store. */
+static tide_store_result cache_take_code(int store, kept_code *out)
 {
     char name[NAME], *bytes;
     size_t count;
-    tide_assert(*out == NULL);
-    *out = tide_artefact_labelled(label); /* loaded for another of its sites */
-    if (*out != NULL)
+    out->artefact = tide_artefact_labelled(&out->label);
+    if (out->artefact != NULL)
         return TIDE_STORE_OK;
-    cache_name_file(label, ".code", name);
+    cache_name_file(&out->label, ".code", name);
     tide_store_result result = tide_store_read(store, name, CODE_MAX, &bytes, &count);
     if (result != TIDE_STORE_OK)
         return result;
     tide_artefact_label found = cache_digest(bytes, count);
     tide_assert(count <= CODE_MAX);
-    bool whole = count == expected && memcmp(&found, label, sizeof found) == 0;
-    if (whole)
-        *out = cache_load_bytes(bytes, count, label);
+    bool whole = count == out->bytes && memcmp(&found, &out->label, sizeof found) == 0 &&
+                 cache_copy_to_directory(bytes, count, out->path, sizeof out->path);
     tide_os_free(bytes);
-    return *out != NULL ? TIDE_STORE_OK : TIDE_STORE_REFUSED;
+    return whole ? TIDE_STORE_OK : TIDE_STORE_REFUSED;
 }
 
-static tide_store_result cache_find_in(int store, const tide_spec *spec, tide_artefact **out)
+static tide_store_result cache_find_in(int store, const tide_spec *spec, kept_code *out)
 {
     char identity[IDENTITY], name[NAME], compiler[COMPILER], *text;
-    size_t bytes, code_bytes;
-    tide_artefact_label code;
+    size_t bytes;
     cache_name_entry(identity, cache_write_identity(spec, identity), name);
     tide_store_result result = tide_store_read(store, name, ENTRY, &text, &bytes);
     if (result != TIDE_STORE_OK)
         return result;
     bool usable = cache_know_compiler(store, compiler) &&
-                  cache_read_entry(text, bytes, compiler, identity, &code, &code_bytes);
+                  cache_read_entry(text, bytes, compiler, identity, &out->label, &out->bytes);
     tide_os_free(text);
-    return usable ? cache_load_code(store, &code, code_bytes, out) : TIDE_STORE_REFUSED;
+    return usable ? cache_take_code(store, out) : TIDE_STORE_REFUSED;
+}
+
+static tide_artefact *cache_load(const kept_code *found)
+{
+    char error[256];
+    if (found->artefact != NULL)
+        return found->artefact;
+    tide_artefact *artefact = tide_artefact_load(found->path, true, error, sizeof error);
+    if (artefact != NULL)
+        tide_artefact_set_label(artefact, &found->label);
+    return artefact;
 }
 
 static bool cache_has_code(const tide_artefact *artefact, const tide_spec *spec)
@@ -274,20 +277,26 @@ static bool cache_has_code(const tide_artefact *artefact, const tide_spec *spec)
     return tide_artefact_find(artefact, spec->stem, tide_spec_suffix(spec->kind)) != NULL;
 }
 
+/* The linker is asked before the store is open, and after: of a fork meanwhile the child would keep
+ * it open. */
 static tide_store_result cache_find(const tide_spec *spec, tide_artefact **out)
 {
     int store;
+    kept_code found;
+    tide_identity_prepare();
     tide_store_result result = tide_store_open(false, &store);
     if (result != TIDE_STORE_OK)
         return result;
-    result = cache_find_in(store, spec, out);
+    result = cache_find_in(store, spec, &found);
     close(store);
+    if (result != TIDE_STORE_OK)
+        return result;
+    *out = cache_load(&found);
     if (*out != NULL && !cache_has_code(*out, spec)) {
         tide_artefact_drop(*out);
         *out = NULL;
-        result = TIDE_STORE_REFUSED;
     }
-    return result;
+    return *out != NULL ? TIDE_STORE_OK : TIDE_STORE_REFUSED;
 }
 
 tide_artefact *tide_artefact_cache_find(const tide_spec *spec)
@@ -357,6 +366,7 @@ void tide_artefact_cache_store(const char *path, const tide_spec *specs, size_t 
     tide_assert(count <= TIDE_SPEC_SITES);
     if (tide_setting_get(TIDE_SETTING_artefact_cache) == 0)
         return;
+    tide_identity_prepare();
     char *bytes = cache_read_artefact(path, &bytes_count);
     if (bytes != NULL && tide_store_open(true, &store) == TIDE_STORE_OK) {
         stored = cache_store_all(store, bytes, bytes_count, specs, count);

@@ -130,17 +130,29 @@ static uint64_t identity_hash_processor(void)
     return hash;
 }
 
+/* ---- both --------------------------------------------------------------------------------- */
+
+static struct {
+    char text[1024];
+    size_t bytes; /* 0: not asked yet */
+} identity;
+
+void tide_identity_prepare(void)
+{
+    struct utsname system;
+    if (identity.bytes != 0)
+        return;
+    size_t room = sizeof identity.text, at = identity_write_build(identity.text, room);
+    const char *machine = uname(&system) == 0 ? system.machine : "?";
+    at += (size_t)snprintf(identity.text + at, room - at, "cpu %s %016" PRIx64 "\n", machine,
+                           identity_hash_processor());
+    tide_assert(at < room);
+    identity.bytes = at;
+}
+
 size_t tide_identity_write(char *out, size_t room)
 {
-    static uint64_t processor;
-    static bool known;
-    struct utsname system;
-    if (!known)
-        processor = identity_hash_processor();
-    known = true;
-    size_t at = identity_write_build(out, room);
-    const char *machine = uname(&system) == 0 ? system.machine : "?";
-    at += (size_t)snprintf(out + at, room - at, "cpu %s %016" PRIx64 "\n", machine, processor);
-    tide_assert(at < room);
-    return at;
+    tide_assert(identity.bytes != 0 && identity.bytes < room);
+    memcpy(out, identity.text, identity.bytes + 1);
+    return identity.bytes;
 }

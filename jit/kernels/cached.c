@@ -71,7 +71,10 @@ tide_kernels_file tide_kernels_cached_find(tide_kernels_target target)
     char name[NAME], error[160];
     size_t bytes = 0;
     int store;
-    if (!cached_allowed() || tide_store_open(false, &store) != TIDE_STORE_OK)
+    if (!cached_allowed())
+        return file;
+    tide_identity_prepare();
+    if (tide_store_open(false, &store) != TIDE_STORE_OK)
         return file;
     cached_name_file(target, name);
     bool good =
@@ -93,7 +96,10 @@ void tide_kernels_cached_store(tide_kernels_target target, const tide_kernels_fi
     char name[NAME];
     const char *compiler = file->code.compiler;
     int store;
-    if (!cached_allowed() || tide_store_open(true, &store) != TIDE_STORE_OK)
+    if (!cached_allowed())
+        return;
+    tide_identity_prepare();
+    if (tide_store_open(true, &store) != TIDE_STORE_OK)
         return;
     cached_name_file(target, name);
     size_t bytes = (size_t)(file->code.code - file->bytes) + file->code.bytes;

@@ -61,7 +61,7 @@ typedef struct unit {
     tide_kernels_target target; /* CUDA */
     unsigned tries;
     uint64_t order;
-    tide_kernels_file file; /* ARRIVED */
+    tide_kernels_file file; /* ARRIVED, and BUSY with it */
     void *module;           /* READY and LEAVING, as the next */
     void *kernels[TIDE_KERNEL_COUNT];
     char error[256];
@@ -387,12 +387,20 @@ static bool modules_find_kernels(unit *u)
     return all;
 }
 
-/* Loads the code, a cubin or a source, and makes the unit READY or FAILED. */
-static void modules_load(unit *u, const char *code, size_t bytes, const char *options)
+static void modules_drop_file(unit *u)
+{
+    tide_os_free(u->file.bytes);
+    u->file = (tide_kernels_file){0};
+}
+
+/* Loads the unit's code, a cubin or a source, and makes the unit READY or FAILED. The unit has the
+ * code while this thread is in the driver: a fork meanwhile would leave it to nobody. */
+static void modules_load(unit *u, const char *options)
 {
     const tide_device_methods *methods = u->device->methods;
-    tide_assert(modules_state_of(u) == BUSY && u->module == NULL && bytes != 0);
-    u->module = methods->load(u->device, code, bytes, options);
+    tide_assert(modules_state_of(u) == BUSY && u->module == NULL && u->file.code.bytes != 0);
+    u->module = methods->load(u->device, u->file.code.code, u->file.code.bytes, options);
+    modules_drop_file(u);
     if (u->module != NULL && modules_find_kernels(u)) {
         modules_let_go(u, READY);
         return;
@@ -408,22 +416,15 @@ static void modules_load(unit *u, const char *code, size_t bytes, const char *op
 static void modules_build_source(unit *u)
 {
     char *text = tide_os_resize(NULL, TIDE_KERNELS_SOURCE_BYTES);
+    tide_assert(u->file.bytes == NULL);
     if (text == NULL) {
         modules_failed(u, "no memory for the source of its kernels");
         return;
     }
-    size_t bytes = tide_kernels_source(TIDE_KERNELS_OPENCL, text, TIDE_KERNELS_SOURCE_BYTES);
-    modules_load(u, text, bytes, "-cl-std=CL1.2");
-    tide_os_free(text);
-}
-
-static void modules_load_file(unit *u)
-{
-    tide_kernels_file file = u->file;
-    tide_assert(file.bytes != NULL);
-    u->file.bytes = NULL;
-    modules_load(u, file.code.code, file.code.bytes, NULL);
-    tide_os_free(file.bytes);
+    u->file.bytes = text;
+    u->file.code.code = text;
+    u->file.code.bytes = tide_kernels_source(TIDE_KERNELS_OPENCL, text, TIDE_KERNELS_SOURCE_BYTES);
+    modules_load(u, "-cl-std=CL1.2");
 }
 
 static void modules_build_unit(unit *u)
@@ -432,7 +433,7 @@ static void modules_build_unit(unit *u)
     if (now == WANTED && u->language == TIDE_KERNELS_OPENCL && modules_claim(u, WANTED))
         modules_build_source(u);
     else if (now == ARRIVED && modules_claim(u, ARRIVED))
-        modules_load_file(u);
+        modules_load(u, NULL);
 }
 
 /* ---- closing -------------------------------------------------------------------------------- */
@@ -443,8 +444,7 @@ static void *modules_empty(unit *u)
 {
     void *module = u->module;
     tide_assert(u->state != BUSY || u->leaving);
-    tide_os_free(u->file.bytes);
-    u->file.bytes = NULL;
+    modules_drop_file(u);
     u->module = NULL;
     u->leaving = false;
     modules_move(u, IDLE);

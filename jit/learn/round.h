@@ -7,8 +7,8 @@
  *
  *  1. nobody else is in the middle of anything that the round guards, but perhaps outside, from a
  *     place where all that stands in lists is whole. What such a thread has in hand, a list of its
- *     own room names, so that the child of a fork can give it up. Fork waits for the lock, and a
- *     moment for the linker.
+ *     own room names, so that the child of a fork can give it up: no memory that only its stack
+ *     knows of, and no open file. Fork waits for the lock, and a moment for the linker.
  *  2. if another thread has the round, that may last for as long as the linker or the listener
  *     likes. Each of them may wait for the thread that asks: the linker while this thread runs a
  *     constructor, the listener for a lock of the program. So tide_step does not wait, and

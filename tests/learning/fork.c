@@ -101,7 +101,7 @@ static void workers_of_a_warm_server_go_on_learning(void **state)
 {
     (void)state;
     need_stager();
-    if (under_sanitizer()) {
+    if (under_thread_sanitizer()) {
         print_message("ThreadSanitizer wants no threads in a child\n");
         skip();
     }

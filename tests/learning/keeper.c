@@ -772,7 +772,7 @@ static void a_child_gets_a_keeper_of_its_own(void **state)
 {
     (void)state;
     need_stager();
-    if (under_sanitizer()) {
+    if (under_thread_sanitizer()) {
         print_message("ThreadSanitizer wants no threads in a child\n");
         skip();
     }

@@ -132,16 +132,15 @@ static void live_as_child(void)
     exit(7);
 }
 
+static unsigned children_lost; /* an assertion in a constructor would leave the linker locked */
+
 static void fork_here(void)
 {
     gate_let_pass();
     pid_t child = fork();
     if (child == 0)
         live_as_child();
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 7);
+    children_lost += wait_for_child(child) != 7;
 }
 
 static void step_here(void)
@@ -204,6 +203,7 @@ static void a_constructor_may_fork_while_the_keeper_is_in_the_linker(void **stat
     (void)state;
     need_stager();
     visit_while_keeper_waits("a constructor forks", fork_here);
+    assert_int_equal(children_lost, 0);
 }
 
 static bool fork_begun; /* atomic */

@@ -29,9 +29,11 @@
 #include "jit/stager/test_hooks.h"
 #include "runtime/base/hash.h"
 #include "runtime/base/hooks.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/settings.h"
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
+#include "tests/support.h"
 
 enum { SETTLE_MS = 120000 };
 
@@ -284,6 +286,22 @@ static uint64_t orders(void)
     return figures.requests;
 }
 
+static const char *watched; /* a folder, or NULL */
+static unsigned outside, open_outside;
+
+tide_outside __real_tide_outside_enter(void);
+tide_outside __wrap_tide_outside_enter(void);
+
+/* Others may fork now, and the child would have open whatever is. */
+tide_outside __wrap_tide_outside_enter(void)
+{
+    if (watched != NULL && tide_round_held()) {
+        outside++;
+        open_outside += count_open(watched) != 0;
+    }
+    return __real_tide_outside_enter();
+}
+
 static void kept_kernels_are_found_again(void **unused)
 {
     (void)unused;
@@ -296,6 +314,7 @@ static void kept_kernels_are_found_again(void **unused)
     tide_locate_environment_forget();
     assert_int_equal(tide_tune_set("artefact_cache", 1), TIDE_OK);
     uint64_t before = orders();
+    watched = cache;
     for (int run = 0; run < 3; run++) {
         tide_device *device = make_device(90);
         if (run == 2) { /* one that is damaged is compiled anew */
@@ -309,6 +328,9 @@ static void kept_kernels_are_found_again(void **unused)
         assert_int_equal(orders() - before, run == 2 ? 2 : 1);
         tide_hooks_policy.close(device);
     }
+    watched = NULL;
+    assert_true(outside > 0);
+    assert_int_equal(open_outside, 0);
     assert_int_equal(tide_tune_set("artefact_cache", 0), TIDE_OK);
     snprintf(command, sizeof command, "rm -r %s", folder);
     assert_int_equal(system(command), 0);
