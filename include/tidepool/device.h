@@ -102,7 +102,9 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  *
  * Begin no capture on a declared stream, other than one that the pool's stream is in, too: what the
  * stream did before could not be ordered. The pool then refuses each acquire after the next rewind
- * (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture.
+ * (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture, and the stream must
+ * exist until then. What the pool gives up meanwhile is kept: to wait for that stream would end the
+ * capture.
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
  * not, or in another capture; TIDE_ERROR_ARGUMENT for one that the device does not have;

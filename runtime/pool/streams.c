@@ -32,6 +32,13 @@ static void streams_hide_limits(tide_pool *pool)
     }
 }
 
+/* Is the pool's stream what it was when the pool was made? */
+static bool streams_has_own(const tide_pool_core *core)
+{
+    return core->device->methods->stream_number(core->device, core->streams.own) ==
+           core->streams.own_number;
+}
+
 static bool streams_is_captured(const tide_pool_core *core, const tide_foreign *foreign)
 {
     return streams_is_known(core, foreign) &&
@@ -65,7 +72,8 @@ static bool streams_would_end_capture(const tide_pool_core *core)
     for (uint32_t i = 0; i < core->streams.apart_count; i++)
         if (streams_is_captured(core, &core->streams.apart[i]))
             return true;
-    return core->device->methods->capturing(core->device, core->streams.own);
+    return streams_has_own(core) &&
+           core->device->methods->capturing(core->device, core->streams.own);
 }
 
 /* Where events failed the host waits for all work. If it cannot, the pool is unordered. */
@@ -224,11 +232,9 @@ tide_status tide_streams_adopt(tide_pool *pool, const char *call)
 bool tide_streams_last(const tide_pool *pool, void **stream)
 {
     const tide_pool_core *core = pool->core;
-    tide_device *device = core->device;
-    bool own =
-        device->methods->stream_number(device, core->streams.own) == core->streams.own_number;
-    *stream = own ? core->streams.own : device->service;
-    return own || tide_device_all_over(device);
+    bool ordered = !core->streams.unordered && streams_has_own(core);
+    *stream = ordered ? core->streams.own : core->device->service;
+    return ordered || (!streams_would_end_capture(core) && tide_device_all_over(core->device));
 }
 
 bool tide_streams_over(const tide_pool *pool, void *stream)

@@ -54,8 +54,9 @@
  *     a limit any more, so every acquire comes by cold code, which refuses until a reset has
  *     waited.
  *
- *  9. What a pool gives up when A is gone goes behind such a wait. While a capture forbids that it
- *     is put off, and goes when a later call can wait (runtime/device/later.h).
+ *  9. What a pool gives up when A is gone, or while the pool is unordered, goes behind such a wait.
+ *     While a capture forbids that it is put off, and goes when a later call can wait
+ *     (runtime/device/later.h).
  *
  * What is not declared is not ordered: the fake driver of the tests finds that (tests/device). */
 #ifndef TIDEPOOL_RUNTIME_POOL_STREAMS_H
@@ -89,8 +90,9 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call);
  * stream is each thread's own default stream and the host cannot wait for the old owner's. */
 tide_status tide_streams_adopt(tide_pool *pool, const char *call);
 
-/* The same for whoever gives something up and must not fail: where the stream is gone the host
- * waits for the whole device, and the stream is the device's service stream. False: the host cannot
+/* The same for whoever gives something up and must not fail: where the stream is gone, or
+ * the pool unordered, the host waits for the whole device, and the stream is the device's service
+ * stream. False: the host cannot
  * wait now, so what work may use must be put off (runtime/device/later.h). */
 bool tide_streams_last(const tide_pool *pool, void **stream);
 

@@ -214,12 +214,18 @@ tide_status tide_cuda_open(tide_device *device, unsigned ordinal)
     return status;
 }
 
+/* Nobody waits again, so a wait that has failed is tried once more. */
+static bool cuda_is_idle(tide_device *device)
+{
+    return tide_cuda_wait_all(device) == TIDE_OK || tide_cuda_wait_all(device) == TIDE_OK;
+}
+
 /* The driver ends events, the stream and the memory pool when what is queued there is over. So the
  * host waits only for what has no order: deferred memory. */
 static void cuda_end_parts(tide_device *device)
 {
     tide_cuda *cuda = tide_cuda_of(device);
-    bool idle = cuda->deferred == NULL || tide_cuda_wait_all(device) == TIDE_OK;
+    bool idle = cuda->deferred == NULL || cuda_is_idle(device);
     tide_cuda_release_deferred(device, idle);
     tide_cuda_release_end(device, true);
     tide_cuda_marks_end(device, true);

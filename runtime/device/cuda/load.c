@@ -322,16 +322,19 @@ void tide_cuda_leave(tide_cuda_entered entered)
 
 /* ---- captures ----------------------------------------------------------------------------- */
 
+enum { MODE_AS_IT_WAS = -1 }; /* none of the driver's: the thread's could not be changed */
+
 int tide_cuda_relax(void)
 {
     int mode = TIDE_CU_CAPTURE_RELAXED;
-    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
-    return mode;
+    bool changed = tide_cu.cuThreadExchangeStreamCaptureMode(&mode) == TIDE_CU_SUCCESS;
+    return changed ? mode : MODE_AS_IT_WAS;
 }
 
 void tide_cuda_relax_end(int mode)
 {
-    (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
+    if (mode != MODE_AS_IT_WAS)
+        (void)tide_cu.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 /* Only the legacy stream has others that it is ordered with. To ask spoils no capture. */

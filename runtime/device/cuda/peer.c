@@ -40,7 +40,7 @@ tide_status tide_cuda_copy_between(tide_device *device, void *stream, void *to, 
     TIDE_FORWARD(peer_copy(device, stream, to, other, from, bytes));
     tide_status status = peer_follow(device, stream, other, other_stream);
     if (status != TIDE_OK) /* it is queued, and the source may be given up now */
-        (void)tide_cuda_wait(device, stream);
+        (void)tide_device_stream_over(device, stream);
     return status;
 }
 

@@ -200,11 +200,16 @@ void *tide_cuda_mark_record(tide_device *device, void *stream)
     return mark;
 }
 
-/* An event recorded in a capture becomes a part of the graph: nobody could query it. */
+/* An event recorded in a capture becomes a part of the graph: nobody could query it. Another thread
+ * may begin one before the event is recorded, so the stream is asked afterwards, too. */
 void *tide_cuda_mark_make(tide_device *device, void *stream)
 {
-    if (!tide_cuda_capturing(device, stream))
-        return tide_cuda_mark_record(device, stream);
+    if (!tide_cuda_capturing(device, stream)) {
+        void *mark = tide_cuda_mark_record(device, stream);
+        if (mark == NULL || !tide_cuda_capturing(device, stream))
+            return mark;
+        tide_cuda_mark_drop(device, mark);
+    }
     tide_fail(TIDE_ERROR_STATE, device->name, "a graph is being captured on stream %p", stream);
     return NULL;
 }
@@ -231,6 +236,8 @@ bool tide_cuda_mark_done(tide_device *device, void *mark)
     return done;
 }
 
+/* No mark lies in a capture: what is said of one is said of somebody else's, which this wait cannot
+ * end. It is a failure like any other. */
 tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
 {
     tide_cuda_entered entered;
@@ -240,7 +247,9 @@ tide_status tide_cuda_mark_wait(tide_device *device, void *mark)
     tide_cu_result result = tide_cu.cuEventSynchronize(((tide_cuda_mark *)mark)->event);
     tide_cuda_relax_end(mode);
     tide_cuda_leave(entered);
-    return cuda_waited(device, "cuEventSynchronize", result);
+    tide_device_count(&device->waits);
+    return result == TIDE_CU_SUCCESS ? TIDE_OK
+                                     : tide_cuda_fail(device, "cuEventSynchronize", result);
 }
 
 tide_status tide_cuda_mark_follow(tide_device *device, void *mark, void *stream)

@@ -152,7 +152,7 @@ static bool opencl_never_capturing(tide_device *device, void *stream)
 static void opencl_give_back_all(tide_opencl_device *device)
 {
     tide_assert(device->span_count == 0);
-    tide_opencl.clFinish(device->queue);
+    tide_opencl_finish_within(device->queue);
     tide_opencl_parents_end(device);
     tide_opencl_streams_end(device);
     opencl_stop_device(device);

@@ -115,14 +115,16 @@ static void opencl_free_part(part *p)
     p->state = PART_FREE;
 }
 
-/* An event that failed, or that the driver does not know, has passed as well. */
+/* An event that failed, or that the driver does not know, has passed as well. Of one that it does
+ * not tell of it may tell later. */
 static bool opencl_event_passed(tide_cl_event event)
 {
     int32_t status = 1;
-    return event == NULL ||
-           tide_opencl.clGetEventInfo(event, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL) !=
-               TIDE_CL_SUCCESS ||
-           status <= TIDE_CL_COMPLETE;
+    if (event == NULL)
+        return true;
+    int32_t error =
+        tide_opencl.clGetEventInfo(event, TIDE_CL_EVENT_STATUS, sizeof status, &status, NULL);
+    return error == TIDE_CL_SUCCESS ? status <= TIDE_CL_COMPLETE : error == TIDE_CL_INVALID_EVENT;
 }
 
 /* Frees the parts whose events have passed. */

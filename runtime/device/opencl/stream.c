@@ -8,9 +8,10 @@
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
-static bool opencl_ask_queue(tide_cl_queue queue, uint32_t what, void *out, size_t bytes)
+/* Returns the driver's error. */
+static int32_t opencl_ask_queue(tide_cl_queue queue, uint32_t what, void *out, size_t bytes)
 {
-    return tide_opencl.clGetCommandQueueInfo(queue, what, bytes, out, NULL) == TIDE_CL_SUCCESS;
+    return tide_opencl.clGetCommandQueueInfo(queue, what, bytes, out, NULL);
 }
 
 enum { STREAMS_KEPT = 256 };
@@ -25,13 +26,23 @@ static void opencl_sweep_queues(tide_opencl_device *device)
         uint32_t references = 2;
         tide_cl_queue queue = device->streams[i].queue;
         if (device->streams[i].uses != 0 ||
-            !opencl_ask_queue(queue, TIDE_CL_QUEUE_REFERENCE_COUNT, &references,
-                              sizeof references) ||
+            opencl_ask_queue(queue, TIDE_CL_QUEUE_REFERENCE_COUNT, &references,
+                             sizeof references) != TIDE_CL_SUCCESS ||
             references > 1)
             continue;
         (void)tide_opencl.clReleaseCommandQueue(queue);
         device->streams[i] = device->streams[--device->stream_count];
     }
+}
+
+/* Only this error says that it is none: with any other the driver does not tell. */
+static tide_status opencl_check_known(const tide_opencl_device *device, tide_cl_queue queue,
+                                      int32_t error)
+{
+    if (error == TIDE_CL_INVALID_QUEUE)
+        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no command queue",
+                         (void *)queue);
+    return tide_opencl_check(device, error, "clGetCommandQueueInfo");
 }
 
 /* It must be an in-order queue of this device. */
@@ -41,11 +52,12 @@ static tide_status opencl_check_queue(const tide_opencl_device *device, tide_cl_
     tide_cl_device on = NULL;
     uint64_t properties = 0;
     const char *name = device->base->name;
-    if (!opencl_ask_queue(queue, TIDE_CL_QUEUE_CONTEXT, &context, sizeof context) ||
-        !opencl_ask_queue(queue, TIDE_CL_QUEUE_DEVICE, &on, sizeof on) ||
-        !opencl_ask_queue(queue, TIDE_CL_QUEUE_PROPERTIES, &properties, sizeof properties))
-        return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device", "%p is no command queue",
-                         (void *)queue);
+    int32_t error = opencl_ask_queue(queue, TIDE_CL_QUEUE_CONTEXT, &context, sizeof context);
+    if (error == TIDE_CL_SUCCESS)
+        error = opencl_ask_queue(queue, TIDE_CL_QUEUE_DEVICE, &on, sizeof on);
+    if (error == TIDE_CL_SUCCESS)
+        error = opencl_ask_queue(queue, TIDE_CL_QUEUE_PROPERTIES, &properties, sizeof properties);
+    TIDE_FORWARD(opencl_check_known(device, queue, error));
     if (context != device->context || on != device->device)
         return tide_fail(TIDE_ERROR_ARGUMENT, "tide_device",
                          "the command queue %p is not of the context of device %s "
@@ -225,19 +237,21 @@ static tide_cl_queue opencl_hold_queue_before(tide_opencl_device *device, size_t
 
 /* OpenCL has no call for a whole device: the host waits for each queue that has a number. From the
  * last to the first: a sweep meanwhile moves the last one to an earlier place, so that it is met
- * twice, and not never. */
+ * twice, and not never. One that fails keeps it from no other. */
 tide_status tide_opencl_wait_all(tide_device *base)
 {
     TIDE_OPENCL_INSIDE;
     tide_opencl_device *device = tide_opencl_of(base);
-    tide_status status = tide_opencl_wait(base, NULL);
+    tide_status failed = tide_opencl_wait(base, NULL);
     tide_cl_queue queue;
-    for (size_t place = SIZE_MAX;
-         status == TIDE_OK && (queue = opencl_hold_queue_before(device, &place)) != NULL;) {
-        status = tide_opencl_wait(base, queue);
+    for (size_t place = SIZE_MAX; tide_opencl_usable(device, "tide_device") == TIDE_OK &&
+                                  (queue = opencl_hold_queue_before(device, &place)) != NULL;) {
+        tide_status status = tide_opencl_wait(base, queue);
         (void)tide_opencl.clReleaseCommandQueue(queue);
+        failed = status != TIDE_OK ? status : failed;
     }
-    return status;
+    TIDE_FORWARD(tide_opencl_usable(device, "tide_device"));
+    return failed;
 }
 
 /* ---- marks ---------------------------------------------------------------------------------- */

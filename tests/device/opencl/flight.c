@@ -45,8 +45,8 @@ static void a_kernel_in_flight_keeps_what_it_reads(void **unused)
     expect_ok(tide_pool_destroy(pool));
 }
 
-/* What is launched from now on does not begin before it is let go. */
-static tide_cl_event hold_up(void)
+/* What is queued there from now on does not begin before it is let go. */
+static tide_cl_event hold_up_on(tide_cl_queue queue)
 {
     tide_cl_event (*create)(tide_cl_context, int32_t *);
     int32_t error = -1;
@@ -56,10 +56,14 @@ static tide_cl_event hold_up(void)
     assert_true(create != NULL);
     tide_cl_event held = create(tide_opencl_of(gpu)->context, &error);
     assert_int_equal(error, 0);
-    assert_int_equal(
-        tide_opencl.clEnqueueBarrierWithWaitList(tide_opencl_of(gpu)->queue, 1, &held, NULL), 0);
+    assert_int_equal(tide_opencl.clEnqueueBarrierWithWaitList(queue, 1, &held, NULL), 0);
     dlclose(library);
     return held;
+}
+
+static tide_cl_event hold_up(void)
+{
+    return hold_up_on(tide_opencl_of(gpu)->queue);
 }
 
 static void let_go(tide_cl_event held)
@@ -233,6 +237,66 @@ static void queues_that_order_nothing_are_refused(void **unused)
     assert_int_equal(tide_opencl.clReleaseContext(context), 0);
 }
 
+static int32_t have_no_memory(tide_cl_queue queue, uint32_t what, size_t bytes, void *out,
+                              size_t *size)
+{
+    (void)queue, (void)what, (void)bytes, (void)out, (void)size;
+    return TIDE_CL_OUT_OF_HOST_MEMORY;
+}
+
+/* As the driver's error says, which is nothing about the queue. */
+static void a_queue_of_which_the_driver_does_not_tell_is_no_argument(void **unused)
+{
+    (void)unused;
+    void *queue = bed_queue();
+    tide_opencl_calls calls = tide_opencl;
+    tide_opencl.clGetCommandQueueInfo = have_no_memory;
+    assert_null(tide_pool_create(&(tide_pool_options){.device = gpu, .stream = queue}));
+    tide_opencl = calls;
+    assert_int_equal(tide_error_status(), TIDE_ERROR_MEMORY);
+    tide_pool *pool = bed_pool(queue);
+    expect_ok(tide_pool_destroy(pool));
+    bed_queue_end(queue);
+}
+
+/* ---- waiting for all queues ------------------------------------------------------------------- */
+
+static tide_opencl_calls driver;
+static tide_cl_queue broken;
+
+static int32_t finish_others(tide_cl_queue queue)
+{
+    return queue == broken ? TIDE_CL_OUT_OF_RESOURCES : driver.clFinish(queue);
+}
+
+static void a_queue_that_fails_keeps_no_other_from_being_waited_for(void **unused)
+{
+    (void)unused;
+    enum { QUEUES = 3 };
+    void *queues[QUEUES];
+    for (int i = 0; i < QUEUES; i++) {
+        queues[i] = bed_queue();
+        assert_true(gpu->methods->stream_number(gpu, queues[i]) != 0);
+    }
+    tide_pool *pool = bed_pool(queues[0]);
+    uint32_t *results = tide_acquire(pool, uint32_t, N), *from = tide_acquire(pool, uint32_t, N);
+    fill_by_upload(pool, from, N, 3);
+    launch_add(queues[0], results, from, N, 1, LONG);
+    void *mark = gpu->methods->mark(gpu, queues[0]);
+    assert_non_null(mark);
+    driver = tide_opencl;
+    broken = queues[QUEUES - 1]; /* which is waited for before the others */
+    tide_opencl.clFinish = finish_others;
+    expect_status(gpu->methods->wait_all(gpu), TIDE_ERROR_DEVICE);
+    tide_opencl = driver;
+    assert_true(gpu->methods->mark_done(gpu, mark));
+    gpu->methods->mark_drop(gpu, mark);
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+    for (int i = 0; i < QUEUES; i++)
+        bed_queue_end(queues[i]);
+}
+
 /* ---- memory given back in flight --------------------------------------------------------------
  */
 
@@ -261,6 +325,34 @@ static void memory_is_not_handed_to_another_queue_too_soon(void **unused)
     }
 }
 
+static int32_t tell_nothing(tide_cl_event event, uint32_t what, size_t bytes, void *out,
+                            size_t *size)
+{
+    (void)event, (void)what, (void)bytes, (void)out, (void)size;
+    return TIDE_CL_OUT_OF_RESOURCES;
+}
+
+static void memory_of_which_the_driver_does_not_tell_is_in_flight(void **unused)
+{
+    (void)unused;
+    const tide_device_methods *methods = gpu->methods;
+    void *queue = bed_queue(), *data = NULL, *other = NULL;
+    assert_true(methods->stream_number(gpu, queue) != 0);
+    expect_ok(methods->allocate(gpu, queue, TIDE_MEMORY_DEVICE, N, 64, &data));
+    tide_cl_event held = hold_up_on(queue);
+    expect_ok(methods->fill(gpu, queue, data, &(unsigned char){1}, 1, N));
+    methods->release(gpu, queue, TIDE_MEMORY_DEVICE, data, N);
+    tide_opencl_calls calls = tide_opencl;
+    tide_opencl.clGetEventInfo = tell_nothing;
+    expect_ok(methods->allocate(gpu, NULL, TIDE_MEMORY_DEVICE, N, 64, &other));
+    tide_opencl = calls;
+    assert_ptr_not_equal(other, data);
+    methods->release(gpu, NULL, TIDE_MEMORY_DEVICE, other, N);
+    let_go(held);
+    expect_ok(methods->wait_all(gpu));
+    bed_queue_end(queue);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -271,7 +363,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rewind_costs_one_event_for_a_declared_queue),
         cmocka_unit_test(a_new_queue_is_not_taken_for_an_old_one),
         cmocka_unit_test(queues_that_order_nothing_are_refused),
+        cmocka_unit_test(a_queue_of_which_the_driver_does_not_tell_is_no_argument),
+        cmocka_unit_test(a_queue_that_fails_keeps_no_other_from_being_waited_for),
         cmocka_unit_test(memory_is_not_handed_to_another_queue_too_soon),
+        cmocka_unit_test(memory_of_which_the_driver_does_not_tell_is_in_flight),
     };
     return BED_MAIN("opencl flight", tests);
 }

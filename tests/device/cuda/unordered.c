@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* What a pool gives up while work on a stream that was declared can be neither ordered nor waited
+ * for: an event fails and then the wait for the device, once; the stream is gone and that wait
+ * fails; it is being captured. Nothing goes before that work is over. */
+#include "later.h"
+
+#include "runtime/device/device.h"
+
+typedef enum trouble { EVENT_FAILS, STREAM_IS_GONE, STREAM_IS_CAPTURED, TROUBLES } trouble;
+typedef enum given_up { IMPORT, MEMORY, EXPORT, POOL } given_up;
+
+static unsigned deleted;
+
+/* Finds out whether the array is in use. */
+static void delete (tide_dl_managed *managed)
+{
+    tide_device *device = managed->manager_ctx;
+    void *data = managed->tensor.data;
+    fake_host_uses(data, BYTES, true);
+    device->methods->release(device, device->service, TIDE_MEMORY_DEVICE, data, BYTES);
+    deleted++;
+}
+
+static void *import_array(bench *b)
+{
+    static tide_dl_managed managed;
+    static int64_t length = BYTES;
+    const tide_device_methods *methods = b->device->methods;
+    void *data = NULL;
+    expect_ok(methods->allocate(b->device, b->stream, TIDE_MEMORY_DEVICE, BYTES, 64, &data));
+    fake_synchronise_all();
+    managed = (tide_dl_managed){.version.major = TIDE_DL_MAJOR,
+                                .manager_ctx = b->device,
+                                .deleter = delete,
+                                .tensor = {.data = data,
+                                           .device = b->device->dl,
+                                           .ndim = 1,
+                                           .dtype = {TIDE_DL_UINT, 8, 1},
+                                           .shape = &length}};
+    assert_non_null(tide_array_import(b->pool, &managed));
+    return data;
+}
+
+static void *export_array(bench *b, tide_dl_managed **out)
+{
+    tide_array *array = tide_array_acquire(b->pool, TIDE_U8, 1, (const int64_t[]){BYTES});
+    *out = tide_array_export(b->pool, array);
+    assert_non_null(*out);
+    return array->tensor.data;
+}
+
+static void fail_wait(void)
+{
+    fake_fail("cuCtxSynchronize", 1, TRANSIENT, false);
+}
+
+static void *bring_trouble(trouble what, void *stream)
+{
+    switch (what) {
+    case EVENT_FAILS:
+        fake_fail("cuEventRecord", 1, TRANSIENT, false);
+        fake_call_back("cuCtxSynchronize", fail_wait);
+        break;
+    case STREAM_IS_GONE:
+        fake_stream_destroy(stream);
+        assert_ptr_equal(fake_stream_create(0), stream);
+        fail_wait();
+        break;
+    default: fake_capture_begin(stream);
+    }
+    return stream;
+}
+
+/* A declared stream is at work on it when its scope ends, and then it goes. */
+static void give_up(given_up what, trouble trouble)
+{
+    bench b = bench_start(61);
+    void *other = fake_stream_create(0), *graph = NULL;
+    tide_dl_managed *exported = NULL;
+    deleted = 0;
+    {
+        TIDE_SCOPE(b.pool);
+        void *data = what == IMPORT   ? import_array(&b)
+                     : what == EXPORT ? export_array(&b, &exported)
+                                      : tide_acquire(b.pool, uint8_t, BYTES);
+        expect_ok(tide_pool_use_on(b.pool, other));
+        for (uint8_t i = 0; i < WORK; i++)
+            put(other, data, BYTES, i);
+        assert_true(fake_pending() > 0);
+        other = bring_trouble(trouble, other);
+        if (exported != NULL)
+            exported->deleter(exported);
+    }
+    if (what == MEMORY || what == EXPORT)
+        (void)tide_pool_trim(b.pool, TIDE_ALL_TYPES);
+    if (what == POOL)
+        expect_ok(tide_pool_destroy(b.pool));
+    expect_order();
+    assert_int_equal(fake_failures(), trouble != STREAM_IS_CAPTURED); /* of the wait */
+    if (trouble == STREAM_IS_CAPTURED) {
+        assert_int_equal(deleted, 0);
+        assert_int_equal(fake_capture_end(other, &graph), 0);
+        fake_graph_destroy(graph);
+        if (what != POOL)
+            expect_ok(tide_pool_reset(b.pool)); /* which may ask the stream for the last time */
+    }
+    expect_ok(tide_device_memory_trim(b.device, 0));
+    fake_stream_destroy(other);
+    if (what == POOL)
+        b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+    bench_end(&b);
+    assert_int_equal(deleted, what == IMPORT);
+}
+
+static void an_import_outlasts_the_work(void **unused)
+{
+    (void)unused;
+    for (trouble trouble = 0; trouble < TROUBLES; trouble++)
+        give_up(IMPORT, trouble);
+}
+
+static void memory_outlasts_the_work(void **unused)
+{
+    (void)unused;
+    for (trouble trouble = 0; trouble < TROUBLES; trouble++)
+        give_up(MEMORY, trouble);
+}
+
+static void an_export_outlasts_the_work(void **unused)
+{
+    (void)unused;
+    for (trouble trouble = 0; trouble < TROUBLES; trouble++)
+        give_up(EXPORT, trouble);
+}
+
+static void a_pool_outlasts_the_work(void **unused)
+{
+    (void)unused;
+    for (trouble trouble = 0; trouble < TROUBLES; trouble++)
+        give_up(POOL, trouble);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_import_outlasts_the_work),
+        cmocka_unit_test(memory_outlasts_the_work),
+        cmocka_unit_test(an_export_outlasts_the_work),
+        cmocka_unit_test(a_pool_outlasts_the_work),
+    };
+    return cmocka_run_group_tests_name("unordered", tests, NULL, NULL);
+}
