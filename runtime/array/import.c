@@ -117,10 +117,8 @@ static bool import_is_over(const tide_pool *pool, tide_import *import)
 {
     tide_device *device = pool->core->device;
     import_leave_mark(pool, import);
-    bool over = import->mark != NULL
-                    ? tide_device_mark_over(device, import->mark)
-                    : !device->methods->capturing(device, pool->core->streams.own) &&
-                          tide_device_all_over(device);
+    bool over = import->mark != NULL ? tide_device_mark_over(device, import->mark)
+                                     : tide_streams_all_over(pool);
     return over && !tide_device_unwatched(device);
 }
 

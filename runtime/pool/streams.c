@@ -234,7 +234,12 @@ bool tide_streams_last(const tide_pool *pool, void **stream)
     const tide_pool_core *core = pool->core;
     bool ordered = !core->streams.unordered && streams_has_own(core);
     *stream = ordered ? core->streams.own : core->device->service;
-    return ordered || (!streams_would_end_capture(core) && tide_device_all_over(core->device));
+    return ordered || tide_streams_all_over(pool);
+}
+
+bool tide_streams_all_over(const tide_pool *pool)
+{
+    return !streams_would_end_capture(pool->core) && tide_device_all_over(pool->core->device);
 }
 
 bool tide_streams_over(const tide_pool *pool, void *stream)

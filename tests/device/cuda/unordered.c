@@ -7,7 +7,7 @@
 #include "runtime/device/device.h"
 
 typedef enum trouble { EVENT_FAILS, STREAM_IS_GONE, STREAM_IS_CAPTURED, TROUBLES } trouble;
-typedef enum given_up { IMPORT, MEMORY, EXPORT, POOL } given_up;
+typedef enum given_up { IMPORT, MEMORY, EXPORT } given_up;
 
 static unsigned deleted;
 
@@ -71,8 +71,9 @@ static void *bring_trouble(trouble what, void *stream)
     return stream;
 }
 
-/* A declared stream is at work on it when its scope ends, and then it goes. */
-static void give_up(given_up what, trouble trouble)
+/* A declared stream is at work on it when its scope ends, and then it goes, with the pool or
+ * without. */
+static void give_up(given_up what, trouble trouble, bool with_pool)
 {
     bench b = bench_start(61);
     void *other = fake_stream_create(0), *graph = NULL;
@@ -91,53 +92,50 @@ static void give_up(given_up what, trouble trouble)
         if (exported != NULL)
             exported->deleter(exported);
     }
-    if (what == MEMORY || what == EXPORT)
-        (void)tide_pool_trim(b.pool, TIDE_ALL_TYPES);
-    if (what == POOL)
+    if (with_pool)
         expect_ok(tide_pool_destroy(b.pool));
+    else
+        (void)tide_pool_trim(b.pool, TIDE_ALL_TYPES);
     expect_order();
     assert_int_equal(fake_failures(), trouble != STREAM_IS_CAPTURED); /* of the wait */
     if (trouble == STREAM_IS_CAPTURED) {
         assert_int_equal(deleted, 0);
         assert_int_equal(fake_capture_end(other, &graph), 0);
         fake_graph_destroy(graph);
-        if (what != POOL)
+        if (!with_pool)
             expect_ok(tide_pool_reset(b.pool)); /* which may ask the stream for the last time */
     }
     expect_ok(tide_device_memory_trim(b.device, 0));
     fake_stream_destroy(other);
-    if (what == POOL)
+    if (with_pool)
         b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
     bench_end(&b);
     assert_int_equal(deleted, what == IMPORT);
 }
 
+static void give_up_each_time(given_up what)
+{
+    for (trouble trouble = 0; trouble < TROUBLES; trouble++)
+        for (int with_pool = 0; with_pool < 2; with_pool++)
+            give_up(what, trouble, with_pool != 0);
+}
+
 static void an_import_outlasts_the_work(void **unused)
 {
     (void)unused;
-    for (trouble trouble = 0; trouble < TROUBLES; trouble++)
-        give_up(IMPORT, trouble);
+    give_up_each_time(IMPORT);
 }
 
 static void memory_outlasts_the_work(void **unused)
 {
     (void)unused;
-    for (trouble trouble = 0; trouble < TROUBLES; trouble++)
-        give_up(MEMORY, trouble);
+    give_up_each_time(MEMORY);
 }
 
 static void an_export_outlasts_the_work(void **unused)
 {
     (void)unused;
-    for (trouble trouble = 0; trouble < TROUBLES; trouble++)
-        give_up(EXPORT, trouble);
-}
-
-static void a_pool_outlasts_the_work(void **unused)
-{
-    (void)unused;
-    for (trouble trouble = 0; trouble < TROUBLES; trouble++)
-        give_up(POOL, trouble);
+    give_up_each_time(EXPORT);
 }
 
 int main(void)
@@ -146,7 +144,6 @@ int main(void)
         cmocka_unit_test(an_import_outlasts_the_work),
         cmocka_unit_test(memory_outlasts_the_work),
         cmocka_unit_test(an_export_outlasts_the_work),
-        cmocka_unit_test(a_pool_outlasts_the_work),
     };
     return cmocka_run_group_tests_name("unordered", tests, NULL, NULL);
 }
