@@ -90,6 +90,51 @@ static void fail_stream_wait(void)
     fake_fail("cuStreamSynchronize", 1, TRANSIENT, false);
 }
 
+/* The memory is the host's, or the driver frees it at once: no stream can wait for the mark. */
+static void a_buffer_outlasts_a_wait_that_fails(void **unused)
+{
+    (void)unused;
+    for (int marked = 0; marked < 2; marked++)
+        for (uint32_t kind = TIDE_BUFFER_PINNED; kind <= TIDE_BUFFER_IPC; kind++) {
+            if (kind == TIDE_BUFFER_HOST)
+                continue;
+            bench b = bench_start(72);
+            tide_buffer one;
+            tide_buffers *buffers = taken_on(&b, kind, &one);
+            if (marked) {
+                expect_ok(tide_buffer_release_on(buffers, one, b.stream));
+                fail_mark_wait();
+            } else {
+                fake_fail("cuEventRecord", 1, TRANSIENT, false);
+                fake_call_back("cuStreamSynchronize", fail_stream_wait);
+                expect_ok(tide_buffer_release_on(buffers, one, b.stream));
+            }
+            expect_ok(tide_buffers_destroy(buffers));
+            assert_int_equal(fake_failures(), 1);
+            expect_order();
+            bench_end(&b);
+        }
+}
+
+/* No event tells when the pool's last use of it is over. */
+static void an_export_without_a_mark_outlasts_a_wait_that_fails(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(73);
+    tide_array *array = tide_array_acquire(b.pool, TIDE_U8, 1, (const int64_t[]){BYTES});
+    tide_dl_managed *exported = tide_array_export(b.pool, array);
+    assert_non_null(exported);
+    work_beside(b.stream, array->tensor.data);
+    fake_fail("cuEventRecord", 1, TRANSIENT, false);
+    fake_call_back("cuStreamSynchronize", fail_stream_wait);
+    expect_ok(tide_pool_destroy(b.pool));
+    assert_int_equal(fake_failures(), 1);
+    exported->deleter(exported);
+    expect_order();
+    b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+    bench_end(&b);
+}
+
 /* No stream can wait for its mark, and the host cannot the first time. */
 static void an_export_outlasts_a_wait_that_fails(void **unused)
 {
@@ -172,6 +217,40 @@ static void a_copy_between_devices_that_fails_is_over(void **unused)
     bench_end(&b);
 }
 
+static unsigned order_fails_in;
+
+static void fail_order(void)
+{
+    if (--order_fails_in == 0)
+        fake_call_back("cuStreamSynchronize", fail_stream_wait);
+    else
+        fake_call_back("cuStreamWaitEvent", fail_order);
+}
+
+/* The same on one device, where the copy is queued and its end cannot be. */
+static void a_copy_between_pools_that_fails_is_over(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(74);
+    void *stream = fake_stream_create(0);
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = stream});
+    assert_non_null(pool);
+    uint8_t *from = tide_acquire(pool, uint8_t, BYTES), *to = tide_acquire(b.pool, uint8_t, BYTES);
+    work_beside(stream, from);
+    work_beside(b.stream, to);
+    fake_fail("cuStreamWaitEvent", 2, TRANSIENT, false);
+    order_fails_in = 2;
+    fake_call_back("cuStreamWaitEvent", fail_order);
+    expect_status(tide_copy_from(b.pool, to, pool, from, BYTES), TIDE_ERROR_DEVICE);
+    assert_int_equal(fake_failures(), 1);
+    put(stream, from, BYTES, 9);
+    expect_order();
+    expect_ok(tide_pool_destroy(pool));
+    fake_synchronise_all();
+    fake_stream_destroy(stream);
+    bench_end(&b);
+}
+
 /* ---- a device that is closed ---------------------------------------------------------------- */
 
 /* What was given back in a capture waits for nothing but the device. */
@@ -226,9 +305,12 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mark_that_a_capture_overtakes_is_none),
         cmocka_unit_test(a_mark_is_waited_for_beside_a_capture),
+        cmocka_unit_test(a_buffer_outlasts_a_wait_that_fails),
+        cmocka_unit_test(an_export_without_a_mark_outlasts_a_wait_that_fails),
         cmocka_unit_test(an_export_outlasts_a_wait_that_fails),
         cmocka_unit_test(a_graphs_arrays_outlast_a_wait_that_fails),
         cmocka_unit_test(a_copy_between_devices_that_fails_is_over),
+        cmocka_unit_test(a_copy_between_pools_that_fails_is_over),
         cmocka_unit_test(a_device_loses_no_memory_by_a_wait_that_fails),
     };
     return cmocka_run_group_tests_name("waits", tests, NULL, NULL);
