@@ -73,7 +73,7 @@ static void *bring_trouble(trouble what, void *stream)
 
 /* A declared stream is at work on it when its scope ends, and then it goes, with the pool or
  * without. */
-static void give_up(given_up what, trouble trouble, bool with_pool)
+static void give_up(given_up what, trouble which, bool with_pool)
 {
     bench b = bench_start(61);
     void *other = fake_stream_create(0), *graph = NULL;
@@ -88,7 +88,7 @@ static void give_up(given_up what, trouble trouble, bool with_pool)
         for (uint8_t i = 0; i < WORK; i++)
             put(other, data, BYTES, i);
         assert_true(fake_pending() > 0);
-        other = bring_trouble(trouble, other);
+        other = bring_trouble(which, other);
         if (exported != NULL)
             exported->deleter(exported);
     }
@@ -97,8 +97,8 @@ static void give_up(given_up what, trouble trouble, bool with_pool)
     else
         (void)tide_pool_trim(b.pool, TIDE_ALL_TYPES);
     expect_order();
-    assert_int_equal(fake_failures(), trouble != STREAM_IS_CAPTURED); /* of the wait */
-    if (trouble == STREAM_IS_CAPTURED) {
+    assert_int_equal(fake_failures(), which != STREAM_IS_CAPTURED); /* of the wait */
+    if (which == STREAM_IS_CAPTURED) {
         assert_int_equal(deleted, 0);
         assert_int_equal(fake_capture_end(other, &graph), 0);
         fake_graph_destroy(graph);
@@ -115,9 +115,9 @@ static void give_up(given_up what, trouble trouble, bool with_pool)
 
 static void give_up_each_time(given_up what)
 {
-    for (trouble trouble = 0; trouble < TROUBLES; trouble++)
+    for (trouble which = 0; which < TROUBLES; which++)
         for (int with_pool = 0; with_pool < 2; with_pool++)
-            give_up(what, trouble, with_pool != 0);
+            give_up(what, which, with_pool != 0);
 }
 
 static void an_import_outlasts_the_work(void **unused)
