@@ -266,10 +266,10 @@ static tide_status memory_move_content(tide_pool *pool, const tide_row *row, con
         return TIDE_OK;
     tide_device *device = row->device;
     tide_assert(slot->data != NULL && made->bytes >= request->keep);
-    if (!device->host)
-        tide_streams_gather(pool);
-    tide_status status =
-        device->methods->copy(device, pool->core->streams.own, data, slot->data, request->keep);
+    tide_status status = device->host ? TIDE_OK : tide_streams_gather(pool, request->call);
+    if (status == TIDE_OK)
+        status =
+            device->methods->copy(device, pool->core->streams.own, data, slot->data, request->keep);
     if (status == TIDE_OK)
         return TIDE_OK;
     tide_assert(made->guard == NULL); /* guards are the host's, where no copy fails */

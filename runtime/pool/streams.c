@@ -66,14 +66,18 @@ static void streams_note_captured(tide_pool_core *core)
     }
 }
 
-/* Would a wait for the device end a capture of one of the pool's streams? */
+/* Would a wait for the device end a capture of one of the pool's streams? Of its own handle, too, if
+ * that means another stream now. */
 static bool streams_would_end_capture(const tide_pool_core *core)
 {
-    for (uint32_t i = 0; i < core->streams.apart_count; i++)
-        if (streams_is_captured(core, &core->streams.apart[i]))
+    const tide_pool_streams *streams = &core->streams;
+    for (uint32_t i = 0; i < streams->apart_count; i++)
+        if (streams_is_captured(core, &streams->apart[i]))
             return true;
-    return streams_has_own(core) &&
-           core->device->methods->capturing(core->device, core->streams.own);
+    for (uint32_t i = 0; i < streams->foreign_count; i++)
+        if (streams_is_captured(core, &streams->foreign[i]))
+            return true;
+    return core->device->methods->capturing(core->device, streams->own);
 }
 
 /* Where events failed the host waits for all work. If it cannot, the pool is unordered. */
@@ -190,10 +194,11 @@ void tide_streams_follow(tide_pool *pool)
         tide_streams_part(pool);
 }
 
-void tide_streams_gather(tide_pool *pool)
+tide_status tide_streams_gather(tide_pool *pool, const char *call)
 {
     if (TIDE_UNLIKELY(pool->core->streams.foreign_count != 0))
         streams_order_all(pool, true);
+    return tide_streams_ordered(pool, call);
 }
 
 tide_status tide_streams_own(const tide_pool *pool, const char *call)
@@ -232,8 +237,8 @@ tide_status tide_streams_adopt(tide_pool *pool, const char *call)
 bool tide_streams_last(const tide_pool *pool, void **stream)
 {
     const tide_pool_core *core = pool->core;
-    bool ordered = !core->streams.unordered && streams_has_own(core);
-    *stream = ordered ? core->streams.own : core->device->service;
+    bool own = streams_has_own(core), ordered = own && !core->streams.unordered;
+    *stream = own ? core->streams.own : core->device->service;
     return ordered || tide_streams_all_over(pool);
 }
 

@@ -78,8 +78,8 @@ void tide_streams_undo(tide_pool *pool, const tide_entry *entry);
 void tide_streams_follow(tide_pool *pool);
 
 /* The pool's stream is about to read or write for the host what declared streams may be at work
- * on: it comes after what is queued on them. */
-void tide_streams_gather(tide_pool *pool);
+ * on: it comes after what is queued on them. TIDE_ERROR_DEVICE if the pool is unordered. */
+tide_status tide_streams_gather(tide_pool *pool, const char *call);
 
 /* The pool's stream, if it is what it was when the pool was made; else TIDE_ERROR_STATE.
  * Where the device does not tell, what it says (tide_device_no_number); TIDE_ERROR_DEVICE where it
@@ -91,8 +91,8 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call);
 tide_status tide_streams_adopt(tide_pool *pool, const char *call);
 
 /* The same for whoever gives something up and must not fail: where the stream is gone, or
- * the pool unordered, the host waits for the whole device, and the stream is the device's service
- * stream. False: the host cannot
+ * the pool unordered, the host waits for the whole device. In place of a stream that is gone there
+ * is the device's service stream. False: the host cannot
  * wait now, so what work may use must be put off (runtime/device/later.h). */
 bool tide_streams_last(const tide_pool *pool, void **stream);
 

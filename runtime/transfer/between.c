@@ -80,8 +80,8 @@ tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const v
     if (bytes == 0)
         return TIDE_OK;
     TIDE_FORWARD(between_check_captures(pool, source, call));
-    tide_streams_gather(pool);
-    tide_streams_gather(source);
+    TIDE_FORWARD(tide_streams_gather(pool, call));
+    TIDE_FORWARD(tide_streams_gather(source, call));
     tide_status status = between_copy(pool, to, source, from, bytes);
     tide_streams_follow(pool);
     tide_streams_follow(source);

@@ -120,7 +120,7 @@ tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t byte
         return TIDE_OK;
     }
     const tide_piece piece = {.host = (char *)(uintptr_t)from, .bytes = bytes};
-    tide_streams_gather(pool);
+    TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_status status = copy_exceeds_ring(bytes) && copy_is_pinned(pool, from, bytes)
                              ? copy_directly(pool, to, from, bytes)
                              : tide_ring_write(pool, to, bytes, &piece, 1, call);
@@ -140,7 +140,7 @@ tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t by
         return TIDE_OK;
     }
     const tide_piece piece = {.host = to, .bytes = bytes};
-    tide_streams_gather(pool);
+    TIDE_FORWARD(tide_streams_gather(pool, call));
     return copy_is_pinned(pool, to, bytes) ? copy_directly(pool, to, from, bytes)
                                            : tide_ring_read(pool, from, bytes, &piece, 1, call);
 }
@@ -167,7 +167,7 @@ tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes)
     TIDE_FORWARD(tide_copy_check(pool, from, bytes, call));
     TIDE_FORWARD(copy_check_apart(to, from, bytes, call));
     tide_device *device = pool->core->device;
-    tide_streams_gather(pool);
+    TIDE_FORWARD(tide_streams_gather(pool, call));
     TIDE_FORWARD(device->methods->copy(device, pool->core->streams.own, to, from, bytes));
     tide_streams_follow(pool);
     return TIDE_OK;

@@ -237,8 +237,9 @@ static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, siz
     if (block == NULL) {
         status = parts_move_each(pool, parts, count, one);
     } else {
-        tide_streams_gather(pool);
-        status = packed(pool, &pack, block, call);
+        status = tide_streams_gather(pool, call);
+        if (status == TIDE_OK)
+            status = packed(pool, &pack, block, call);
         tide_streams_follow(pool);
         status = parts_block_end(pool, mark, status);
     }
@@ -262,10 +263,11 @@ tide_status tide_download_frame(tide_pool *pool, const tide_part *parts, size_t 
 
 tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t count)
 {
-    TIDE_FORWARD(parts_check(pool, parts, count, false, "tide_fill_frame"));
+    const char *call = "tide_fill_frame";
+    TIDE_FORWARD(parts_check(pool, parts, count, false, call));
     if (count == 0)
         return TIDE_OK;
-    tide_streams_gather(pool);
+    TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_frame_result helped =
         parts_ask_help(pool, TIDE_FRAME_FILL_PARTS, parts, count, NULL, NULL);
     if (helped == TIDE_FRAME_FAILED)
@@ -323,7 +325,7 @@ static tide_status parts_hash_by_host(tide_pool *pool, const tide_part *parts, s
 
 /* TIDE_FRAME_QUEUED: the hashes are on the host. */
 static tide_frame_result parts_hash_by_device(tide_pool *pool, const tide_part *parts, size_t count,
-                                              uint64_t *hashes)
+                                              uint64_t *hashes, const char *call)
 {
     tide_mark mark;
     if (tide_hooks_policy.help == NULL)
@@ -331,9 +333,10 @@ static tide_frame_result parts_hash_by_device(tide_pool *pool, const tide_part *
     void *block = parts_block_begin(pool, count * sizeof *hashes, &mark);
     if (block == NULL)
         return TIDE_FRAME_ABSENT;
-    tide_streams_gather(pool);
-    tide_frame_result helped = parts_ask_help(pool, TIDE_FRAME_HASH, parts, count, block, NULL);
-    tide_status status = TIDE_OK;
+    tide_frame_result helped = TIDE_FRAME_FAILED;
+    tide_status status = tide_streams_gather(pool, call);
+    if (status == TIDE_OK)
+        helped = parts_ask_help(pool, TIDE_FRAME_HASH, parts, count, block, NULL);
     if (helped == TIDE_FRAME_QUEUED)
         status = tide_download(pool, hashes, block, count * sizeof *hashes);
     tide_streams_follow(pool);
@@ -355,7 +358,7 @@ tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t coun
         return TIDE_OK;
     }
     TIDE_FORWARD(tide_ring_admit(pool, call));
-    switch (parts_hash_by_device(pool, parts, count, hashes)) {
+    switch (parts_hash_by_device(pool, parts, count, hashes, call)) {
     case TIDE_FRAME_QUEUED: return TIDE_OK;
     case TIDE_FRAME_FAILED: return tide_error_status();
     default: return parts_hash_by_host(pool, parts, count, hashes, call);

@@ -54,6 +54,11 @@ static void fail_wait(void)
     fake_fail("cuCtxSynchronize", 1, TRANSIENT, false);
 }
 
+static void fail_waits(void)
+{
+    fake_fail("cuCtxSynchronize", 1, TRANSIENT, true);
+}
+
 static void *bring_trouble(trouble what, void *stream)
 {
     switch (what) {
@@ -138,12 +143,122 @@ static void an_export_outlasts_the_work(void **unused)
     give_up_each_time(EXPORT);
 }
 
+/* Where no wait succeeds what the pool itself queued is still before what it gives up. */
+static void the_pools_own_order_outlasts_all_waits(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(62);
+    void *other = fake_stream_create(0);
+    {
+        TIDE_SCOPE(b.pool);
+        void *data = tide_acquire(b.pool, uint8_t, BYTES);
+        expect_ok(tide_pool_use_on(b.pool, other));
+        for (uint8_t i = 0; i < WORK; i++)
+            put(b.stream, data, BYTES, i);
+        fake_fail("cuEventRecord", 1, TRANSIENT, false);
+        fake_call_back("cuCtxSynchronize", fail_waits);
+    }
+    (void)tide_pool_trim(b.pool, TIDE_ALL_TYPES);
+    assert_true(fake_failures() > 2);
+    assert_true(fake_pending() > 0);
+    expect_order();
+    fake_fail("cuCtxSynchronize", 0, 0, false);
+    fake_stream_destroy(other);
+    bench_end(&b);
+}
+
+/* One that the pool has noted, and one that begins while it is unordered. */
+static void a_wait_ends_no_capture_of_a_declared_stream(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(63);
+    void *other = fake_stream_create(0), *graph = NULL;
+    tide_mark mark = tide_checkpoint(b.pool);
+    expect_ok(tide_pool_use_on(b.pool, other));
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, uint8_t, BYTES));
+        fake_fail("cuEventRecord", 1, TRANSIENT, false);
+        fake_call_back("cuCtxSynchronize", fail_wait);
+    }
+    fake_capture_begin(other);
+    (void)tide_pool_trim(b.pool, TIDE_ALL_TYPES);
+    expect_order();
+    assert_int_equal(fake_capture_end(other, &graph), 0);
+    fake_graph_destroy(graph);
+    expect_ok(tide_rewind(b.pool, mark));
+    expect_ok(tide_pool_reset(b.pool));
+    fake_stream_destroy(other);
+    expect_ok(tide_device_memory_trim(b.device, 0));
+    bench_end(&b);
+}
+
+/* The driver does not tell whose handle it is, once, while it is captured. */
+static void a_reset_ends_no_capture_of_the_pools_own_stream(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(64);
+    void *other = fake_stream_create(0), *graph = NULL;
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, uint8_t, BYTES));
+        expect_ok(tide_pool_use_on(b.pool, other));
+        fake_fail("cuEventRecord", 1, TRANSIENT, false);
+        fake_call_back("cuCtxSynchronize", fail_wait);
+    }
+    fake_capture_begin(b.stream);
+    fake_fail("cuStreamGetCtx", 1, TRANSIENT, false);
+    (void)tide_pool_reset(b.pool);
+    fake_fail("cuStreamGetCtx", 0, 0, false);
+    expect_order();
+    assert_int_equal(fake_capture_end(b.stream, &graph), 0);
+    fake_graph_destroy(graph);
+    expect_ok(tide_pool_reset(b.pool));
+    fake_stream_destroy(other);
+    bench_end(&b);
+}
+
+/* A copy would be in no order with the work on the declared stream. */
+static void copies_are_refused(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(65);
+    void *other = fake_stream_create(0);
+    uint8_t bytes[BYTES] = {1};
+    tide_mark mark = tide_checkpoint(b.pool);
+    uint8_t *x = tide_acquire(b.pool, uint8_t, BYTES), *y = tide_acquire(b.pool, uint8_t, BYTES);
+    const tide_part parts[] = {{x, bytes, TIDE_U8, BYTES}, {y, bytes, TIDE_U8, BYTES}};
+    uint64_t hashes[2];
+    expect_ok(tide_pool_use_on(b.pool, other));
+    for (uint8_t i = 0; i < WORK; i++)
+        put(other, x, BYTES, i);
+    fake_fail("cuEventRecord", 1, TRANSIENT, true);
+    fake_call_back("cuCtxSynchronize", fail_waits);
+    expect_status(tide_download(b.pool, bytes, x, BYTES), TIDE_ERROR_DEVICE);
+    expect_said("reset it");
+    expect_status(tide_upload(b.pool, x, bytes, BYTES), TIDE_ERROR_DEVICE);
+    expect_status(tide_copy(b.pool, y, x, BYTES), TIDE_ERROR_DEVICE);
+    expect_status(tide_upload_frame(b.pool, parts, 2), TIDE_ERROR_DEVICE);
+    expect_status(tide_fill_frame(b.pool, parts, 2), TIDE_ERROR_DEVICE);
+    expect_status(tide_hash_frame(b.pool, parts, 2, hashes), TIDE_ERROR_DEVICE);
+    expect_order();
+    fake_fail("cuCtxSynchronize", 0, 0, false);
+    expect_ok(tide_rewind(b.pool, mark));
+    expect_ok(tide_pool_reset(b.pool));
+    fake_stream_destroy(other);
+    bench_end(&b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_import_outlasts_the_work),
         cmocka_unit_test(memory_outlasts_the_work),
         cmocka_unit_test(an_export_outlasts_the_work),
+        cmocka_unit_test(the_pools_own_order_outlasts_all_waits),
+        cmocka_unit_test(a_wait_ends_no_capture_of_a_declared_stream),
+        cmocka_unit_test(a_reset_ends_no_capture_of_the_pools_own_stream),
+        cmocka_unit_test(copies_are_refused),
     };
     return cmocka_run_group_tests_name("unordered", tests, NULL, NULL);
 }
