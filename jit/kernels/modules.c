@@ -407,9 +407,10 @@ static void modules_load(unit *u, const char *options)
     }
     char why[256];
     snprintf(why, sizeof why, "%s", tide_error_message());
-    if (u->module != NULL)
-        methods->unload(u->device, u->module);
-    u->module = NULL;
+    void *module = u->module;
+    u->module = NULL; /* before the driver is called: somebody may fork, and close the device */
+    if (module != NULL)
+        methods->unload(u->device, module);
     modules_failed(u, why);
 }
 

@@ -281,6 +281,7 @@ static void request_part_kept(batch *b)
 static bool request_submit(const batch *b)
 {
     size_t room = TIDE_SPEC_SITE_BYTES * ((size_t)b->count + 1);
+    tide_locate_prepare(); /* a fork meanwhile would leave the text to nobody */
     char *text = tide_os_resize(NULL, room);
     if (text == NULL)
         return false;

@@ -107,16 +107,28 @@ void tide_locate_environment_forget(void)
 
 /* ---- the library's own place -------------------------------------------------------------- */
 
-/* What the dynamic linker knows of the module that holds this code; NULL: nothing. */
+/* What the dynamic linker knows of the module that holds this code; NULL: nothing. It is asked
+ * once. */
 static const struct link_map *locate_own_module(void)
 {
+    static struct link_map *known; /* atomic */
     Dl_info info;
-    struct link_map *map = NULL;
+    struct link_map *map = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+    if (map != NULL)
+        return map;
     tide_outside outside = tide_outside_enter(); /* it takes the linker's lock */
     int found =
         dladdr1((const void *)(uintptr_t)locate_own_module, &info, (void **)&map, RTLD_DL_LINKMAP);
     tide_outside_leave(outside);
-    return found != 0 ? map : NULL;
+    if (found == 0)
+        return NULL;
+    __atomic_store_n(&known, map, __ATOMIC_RELEASE);
+    return map;
+}
+
+void tide_locate_prepare(void)
+{
+    (void)locate_own_module();
 }
 
 /* The file that holds this code: the shared library, or the program that it was linked into. (The

@@ -25,7 +25,7 @@ static const char *self; /* this program, as it was called: Valgrind is not what
 
 static pthread_mutex_t lock_of_program = PTHREAD_MUTEX_INITIALIZER;
 
-enum { BEFORE_DLOPEN };
+enum { BEFORE_DLOPEN, BEFORE_UNLOAD };
 
 UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
 {
@@ -330,6 +330,12 @@ static void *load_until_exit(tide_device *device, const void *code, size_t bytes
 
 typedef void *load_method(tide_device *device, const void *code, size_t bytes, const char *options);
 
+static void want_kernels_of(tide_device *device)
+{
+    CHILD_MUST(tide_hooks_policy.help(&(tide_frame_work){
+                   .kind = TIDE_FRAME_PACK, .device = device, .count = 1}) == TIDE_FRAME_ABSENT);
+}
+
 /* A frame on a device that is made up wants its kernels. */
 static void want_kernels_on(unsigned which, load_method *load)
 {
@@ -338,9 +344,7 @@ static void want_kernels_on(unsigned which, load_method *load)
     methods[which].load = load;
     devices[which] = (tide_device){
         .methods = &methods[which], .dl = {TIDE_DL_OPENCL, (int32_t)which}, .name = "made up"};
-    CHILD_MUST(tide_hooks_policy.help(&(tide_frame_work){.kind = TIDE_FRAME_PACK,
-                                                         .device = &devices[which],
-                                                         .count = 1}) == TIDE_FRAME_ABSENT);
+    want_kernels_of(&devices[which]);
 }
 
 static void want_kernels(load_method *load)
@@ -379,6 +383,53 @@ static void a_constructor_may_exit_while_the_keeper_builds_kernels(void **state)
         visit_linker(exit_here, NULL);
     }
     assert_int_equal(wait_for_child(child), 3);
+}
+
+static unsigned unloads;
+
+static void *load_with_no_kernel(tide_device *device, const void *code, size_t bytes,
+                                 const char *options)
+{
+    (void)device, (void)code, (void)bytes, (void)options;
+    return &unloads;
+}
+
+static void *find_no_kernel(tide_device *device, void *module, const char *name)
+{
+    (void)device, (void)module, (void)name;
+    return NULL;
+}
+
+static void unload_at_gate(tide_device *device, void *module)
+{
+    (void)device, (void)module;
+    unloads++;
+    gate_pass(BEFORE_UNLOAD);
+}
+
+/* It is the keeper's, which is unloading it, and not in the child. */
+static void a_child_unloads_no_module_a_second_time(void **state)
+{
+    (void)state;
+    static tide_device_methods methods = {
+        .load = load_with_no_kernel, .kernel = find_no_kernel, .unload = unload_at_gate};
+    static tide_device device = {.methods = &methods, .dl = {TIDE_DL_OPENCL, 7}, .name = "made up"};
+    play("a fork beside an unload");
+    gate_close(BEFORE_UNLOAD);
+    want_kernels_of(&device);
+    set("keeper_period", 1);
+    expect_ok(tide_keeper_start());
+    gate_wait_reached();
+    pid_t child = fork_child(60);
+    if (child == 0) {
+        CHILD_MUST(unloads == 1 && tide_hooks_policy.close(&device));
+        _exit(unloads == 1 ? 0 : 1);
+    }
+    gate_let_pass();
+    expect_child_ends_well(child);
+    expect_ok(tide_keeper_stop());
+    assert_int_equal(unloads, 1);
+    play(NULL);
 }
 
 static void let_build_end(void)
@@ -671,6 +722,7 @@ int main(int count, char **arguments)
         LEARNING_TEST(a_hook_on_the_keeper_may_exit_while_another_thread_stops_it),
         LEARNING_TEST(a_keeper_that_does_not_end_does_not_keep_the_process),
         LEARNING_TEST(a_hook_on_the_keeper_may_fork),
+        LEARNING_TEST(a_child_unloads_no_module_a_second_time),
         LEARNING_TEST(a_hook_on_the_keeper_may_return_in_a_child),
         LEARNING_TEST(a_hook_on_the_keeper_does_not_stop_it),
         LEARNING_TEST(a_constructor_may_exit_while_the_keeper_builds_kernels),

@@ -29,6 +29,9 @@ typedef struct tide_opencl_module {
     kernel *kernels; /* every one that was asked for; released with the module */
 } module;
 
+/* Whoever builds kernels may be in the driver when another thread forks, and the child is without
+ * that thread. So nothing is allocated for what the driver is still to give. */
+
 /* ---- building ------------------------------------------------------------------------------- */
 
 /* Fails with the start of the compiler's log: enough to find the place. */
@@ -74,15 +77,16 @@ void *tide_opencl_module(tide_device *base, const void *code, size_t bytes, cons
     tide_assert(code != NULL && bytes > 0);
     if (tide_opencl_usable(device, "tide_device") != TIDE_OK)
         return NULL;
-    module *made = tide_os_resize(NULL, sizeof *made);
-    if (made == NULL) {
-        tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no %zu bytes for a module", sizeof *made);
+    tide_cl_program program = opencl_build_program(device, code, bytes, options);
+    if (program == NULL)
         return NULL;
-    }
-    *made = (module){.program = opencl_build_program(device, code, bytes, options)};
-    if (made->program != NULL)
+    module *made = tide_os_resize(NULL, sizeof *made);
+    if (made != NULL) {
+        *made = (module){.program = program};
         return made;
-    tide_os_free(made);
+    }
+    (void)tide_opencl.clReleaseProgram(program);
+    tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no %zu bytes for a module", sizeof *made);
     return NULL;
 }
 
@@ -139,15 +143,16 @@ void tide_opencl_module_drop(tide_device *base, void *handle)
 static instance *opencl_make_instance(const tide_opencl_device *device, const kernel *of)
 {
     int32_t error = TIDE_CL_SUCCESS;
-    instance *made = tide_os_resize(NULL, sizeof *made);
-    if (made == NULL) {
-        tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no memory for kernel '%s'", of->name);
+    tide_cl_kernel created = tide_opencl.clCreateKernel(of->program, of->name, &error);
+    if (tide_opencl_check(device, error, "clCreateKernel") != TIDE_OK)
         return NULL;
-    }
-    *made = (instance){.kernel = tide_opencl.clCreateKernel(of->program, of->name, &error)};
-    if (tide_opencl_check(device, error, "clCreateKernel") == TIDE_OK)
+    instance *made = tide_os_resize(NULL, sizeof *made);
+    if (made != NULL) {
+        *made = (instance){.kernel = created};
         return made;
-    tide_os_free(made);
+    }
+    (void)tide_opencl.clReleaseKernel(created);
+    tide_fail(TIDE_ERROR_MEMORY, "tide_device", "no memory for kernel '%s'", of->name);
     return NULL;
 }
 
@@ -186,12 +191,13 @@ void *tide_opencl_kernel(tide_device *base, void *handle, const char *name)
     }
     *made = (kernel){.next = from->kernels, .program = from->program};
     memcpy(made->name, name, bytes);
+    from->kernels = made;
     made->idle = opencl_make_instance(device, made);
     if (made->idle == NULL) {
+        from->kernels = made->next;
         tide_os_free(made);
         return NULL;
     }
-    from->kernels = made;
     return made;
 }
 

@@ -309,6 +309,8 @@ static void kept_kernels_are_found_again(void **unused)
     assert_non_null(mkdtemp(folder));
     snprintf(cache, sizeof cache, "%s/cache", folder);
     assert_int_equal(mkdir(cache, 0700), 0);
+    snprintf(command, sizeof command, "%s/tidepool", cache); /* or there was nothing to open */
+    assert_int_equal(mkdir(command, 0700), 0);
     tide_store_start = folder; /* /tmp above it is everybody's */
     setenv("XDG_CACHE_HOME", cache, 1);
     tide_locate_environment_forget();
