@@ -54,8 +54,18 @@ static void a_mark_that_a_capture_overtakes_is_none(void **unused)
     }
 }
 
+enum { GLOBAL = 0 }; /* the mode in which a thread begins */
+
+static int mode_of_thread(void)
+{
+    int mode = GLOBAL;
+    assert_int_equal(tide_cu.cuThreadExchangeStreamCaptureMode(&mode), TIDE_CU_SUCCESS);
+    return mode;
+}
+
 /* Its thread cannot leave the mode in which somebody else's capture is, so the driver refuses one
- * call, whichever, and that capture is lost. The work that uses the memory is over all the same. */
+ * call, whichever, and that capture is lost. The work that uses the memory is over all the same, and
+ * the thread is in its mode again. */
 static void a_mark_is_waited_for_beside_a_capture(void **unused)
 {
     (void)unused;
@@ -70,6 +80,7 @@ static void a_mark_is_waited_for_beside_a_capture(void **unused)
         expect_ok(tide_buffers_destroy(buffers));
         fake_fail("cuThreadExchangeStreamCaptureMode", 0, 0, false);
         assert_null(fake_hazard());
+        assert_int_equal(mode_of_thread(), GLOBAL);
         if (fake_capture_end(apart, &graph) == 0)
             fake_graph_destroy(graph);
         fake_synchronise_all();
