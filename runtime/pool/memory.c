@@ -256,8 +256,7 @@ static tide_status memory_allocate_some(tide_pool *pool, const tide_row *row, si
     return memory_allocate_on(pool, row, *bytes, align, call, buffer, data);
 }
 
-/* What is to be kept goes to the new memory, after all that may still write to the old. A refusal
- * gives the new memory back. */
+/* What is to be kept goes to the new memory. A refusal gives that back. */
 static tide_status memory_move_content(tide_pool *pool, const tide_row *row, const tide_slot *slot,
                                        const tide_slot_request *request,
                                        const tide_slot_record *made, void *data)
@@ -266,10 +265,8 @@ static tide_status memory_move_content(tide_pool *pool, const tide_row *row, con
         return TIDE_OK;
     tide_device *device = row->device;
     tide_assert(slot->data != NULL && made->bytes >= request->keep);
-    tide_status status = device->host ? TIDE_OK : tide_streams_gather(pool, request->call);
-    if (status == TIDE_OK)
-        status =
-            device->methods->copy(device, pool->core->streams.own, data, slot->data, request->keep);
+    tide_status status =
+        device->methods->copy(device, pool->core->streams.own, data, slot->data, request->keep);
     if (status == TIDE_OK)
         return TIDE_OK;
     tide_assert(made->guard == NULL); /* guards are the host's, where no copy fails */
@@ -297,6 +294,8 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
                                   request->place, &data);
     if (guard == NULL && tide_slot_fits(slot, record, request))
         return TIDE_OK;
+    if (request->keep != 0 && !row->device->host) /* what may still write to it comes before */
+        TIDE_FORWARD(tide_streams_gather(pool, request->call));
     if (guard != NULL)
         bytes = tide_guard_bytes(guard);
     else

@@ -39,10 +39,10 @@ static bool streams_has_own(const tide_pool_core *core)
            core->streams.own_number;
 }
 
+/* Also if the handle means another stream now, or the driver does not tell. */
 static bool streams_is_captured(const tide_pool_core *core, const tide_foreign *foreign)
 {
-    return streams_is_known(core, foreign) &&
-           core->device->methods->capturing(core->device, foreign->stream);
+    return core->device->methods->capturing(core->device, foreign->stream);
 }
 
 static bool streams_is_noted(const tide_pool_core *core, const tide_foreign *foreign)

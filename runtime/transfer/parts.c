@@ -231,15 +231,15 @@ static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, siz
     packing pack;
     tide_mark mark;
     void *block = NULL;
+    tide_status status = tide_streams_gather(pool, call);
+    if (status != TIDE_OK)
+        return status;
     if (parts_pack_begin(&pack, parts, count) && pack.bytes != 0)
         block = parts_block_begin(pool, pack.bytes, &mark);
-    tide_status status;
     if (block == NULL) {
         status = parts_move_each(pool, parts, count, one);
     } else {
-        status = tide_streams_gather(pool, call);
-        if (status == TIDE_OK)
-            status = packed(pool, &pack, block, call);
+        status = packed(pool, &pack, block, call);
         tide_streams_follow(pool);
         status = parts_block_end(pool, mark, status);
     }
@@ -330,13 +330,13 @@ static tide_frame_result parts_hash_by_device(tide_pool *pool, const tide_part *
     tide_mark mark;
     if (tide_hooks_policy.help == NULL)
         return TIDE_FRAME_ABSENT;
+    if (tide_streams_gather(pool, call) != TIDE_OK)
+        return TIDE_FRAME_FAILED;
     void *block = parts_block_begin(pool, count * sizeof *hashes, &mark);
     if (block == NULL)
         return TIDE_FRAME_ABSENT;
-    tide_frame_result helped = TIDE_FRAME_FAILED;
-    tide_status status = tide_streams_gather(pool, call);
-    if (status == TIDE_OK)
-        helped = parts_ask_help(pool, TIDE_FRAME_HASH, parts, count, block, NULL);
+    tide_frame_result helped = parts_ask_help(pool, TIDE_FRAME_HASH, parts, count, block, NULL);
+    tide_status status = TIDE_OK;
     if (helped == TIDE_FRAME_QUEUED)
         status = tide_download(pool, hashes, block, count * sizeof *hashes);
     tide_streams_follow(pool);

@@ -81,6 +81,10 @@ static void look_for_what_is_lost(void)
 
 /* ---- the process that forks ----------------------------------------------------------------- */
 
+enum { FIRST = TIDE_F64, SECOND = TIDE_I32 };
+
+static bool unloaded; /* atomic: what the site ran before; of the second type */
+
 /* Uses the site until it runs code for that type, and what it ran before is unloaded. False: the
  * keeper stands at the gate. */
 static bool use_until_settled(use *u, tide_type type, bool heed_gate)
@@ -90,7 +94,8 @@ static bool use_until_settled(use *u, tide_type type, bool heed_gate)
         if (heed_gate && gate_is_reached())
             return false;
         tide_site_information now = info_of(u->site);
-        if (now.tier == TIDE_TIER_COMPILED && now.types[0] == type && learned().waiting == 0)
+        if (now.tier == TIDE_TIER_COMPILED && now.types[0] == type &&
+            (type != SECOND || __atomic_load_n(&unloaded, __ATOMIC_ACQUIRE)))
             return true;
         for (unsigned i = 0; i < 10; i++)
             CHILD_MUST(use_once(u));
@@ -100,8 +105,9 @@ static bool use_until_settled(use *u, tide_type type, bool heed_gate)
 
 static void hear_event(const tide_event *event, void *heard)
 {
-    (void)event;
     ++*(unsigned *)heard;
+    if (event->kind == TIDE_EVENT_RETIRED) /* told when the linker has unloaded it */
+        __atomic_store_n(&unloaded, true, __ATOMIC_RELEASE);
 }
 
 static void hear_buffer(const tide_buffer_event *event, void *freed)
@@ -185,7 +191,7 @@ static outcome learn_and_fork(void)
     tide_artefact_cache_figures figures;
     outcome out = NOT_COME_TO;
     unsigned heard = 0, freed = 0;
-    static const tide_type types[] = {TIDE_F64, TIDE_I32};
+    static const tide_type types[] = {FIRST, SECOND};
     gate_close(0);
     learn_quickly();
     tide_event_set_handler(hear_event, &heard);

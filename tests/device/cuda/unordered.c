@@ -167,10 +167,10 @@ static void the_pools_own_order_outlasts_all_waits(void **unused)
     bench_end(&b);
 }
 
-/* One that the pool has noted, and one that begins while it is unordered. */
-static void a_wait_ends_no_capture_of_a_declared_stream(void **unused)
+/* One that begins while the pool is unordered. Whichever question about a stream the driver does not
+ * answer then. */
+static void capture_beside_a_trim(unsigned unanswered)
 {
-    (void)unused;
     bench b = bench_start(63);
     void *other = fake_stream_create(0), *graph = NULL;
     tide_mark mark = tide_checkpoint(b.pool);
@@ -182,7 +182,9 @@ static void a_wait_ends_no_capture_of_a_declared_stream(void **unused)
         fake_call_back("cuCtxSynchronize", fail_wait);
     }
     fake_capture_begin(other);
+    fake_fail("cuStreamGetId", unanswered, TRANSIENT, false);
     (void)tide_pool_trim(b.pool, TIDE_ALL_TYPES);
+    fake_fail("cuStreamGetId", 0, 0, false);
     expect_order();
     assert_int_equal(fake_capture_end(other, &graph), 0);
     fake_graph_destroy(graph);
@@ -191,6 +193,13 @@ static void a_wait_ends_no_capture_of_a_declared_stream(void **unused)
     fake_stream_destroy(other);
     expect_ok(tide_device_memory_trim(b.device, 0));
     bench_end(&b);
+}
+
+static void a_wait_ends_no_capture_of_a_declared_stream(void **unused)
+{
+    (void)unused;
+    for (unsigned unanswered = 0; unanswered < 4; unanswered++)
+        capture_beside_a_trim(unanswered);
 }
 
 /* The driver does not tell whose handle it is, once, while it is captured. */
@@ -249,6 +258,39 @@ static void copies_are_refused(void **unused)
     bench_end(&b);
 }
 
+/* The frame's own block goes back by waits that fail, too, and tide_grow's new memory would. What
+ * is said is what refused. */
+static void a_refusal_is_told_as_it_is(void **unused)
+{
+    (void)unused;
+    for (int grows = 0; grows < 2; grows++) {
+        bench b = bench_start(66);
+        void *other = fake_stream_create(0);
+        uint8_t bytes[BYTES] = {1};
+        uint64_t hashes[2];
+        tide_mark mark = tide_checkpoint(b.pool);
+        tide_array *x = tide_array_acquire(b.pool, TIDE_U8, 1, (const int64_t[]){BYTES});
+        uint8_t *y = tide_acquire(b.pool, uint8_t, BYTES);
+        const tide_part parts[] = {{x->tensor.data, bytes, TIDE_U8, BYTES},
+                                   {y, bytes, TIDE_U8, BYTES}};
+        expect_ok(tide_pool_use_on(b.pool, other));
+        put(other, x->tensor.data, BYTES, 1);
+        fake_fail("cuEventRecord", 1, TRANSIENT, true);
+        fake_call_back("cuCtxSynchronize", fail_waits);
+        if (grows)
+            assert_null(tide_grow(b.pool, uint8_t, y, 100 * BYTES));
+        else
+            expect_status(tide_hash_frame(b.pool, parts, 2, hashes), TIDE_ERROR_DEVICE);
+        assert_int_equal(tide_error_status(), TIDE_ERROR_DEVICE);
+        expect_said("reset it");
+        fake_fail("cuCtxSynchronize", 0, 0, false);
+        expect_ok(tide_rewind(b.pool, mark));
+        expect_ok(tide_pool_reset(b.pool));
+        fake_stream_destroy(other);
+        bench_end(&b);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -259,6 +301,7 @@ int main(void)
         cmocka_unit_test(a_wait_ends_no_capture_of_a_declared_stream),
         cmocka_unit_test(a_reset_ends_no_capture_of_the_pools_own_stream),
         cmocka_unit_test(copies_are_refused),
+        cmocka_unit_test(a_refusal_is_told_as_it_is),
     };
     return cmocka_run_group_tests_name("unordered", tests, NULL, NULL);
 }
