@@ -321,7 +321,7 @@ def sites_of_artefact(artefact):
 
 def where_in_artefact(artefact, address):
     """The file may be gone (TIDEPOOL_KEEP_CODE keeps it): then there is no symbol."""
-    first, last = int(artefact["first"]), int(artefact["last"])
+    first, last = (int(artefact["code"][end]) for end in ("first", "last"))
     if not first <= address < last:
         return None
     symbol = gdb.execute("info symbol %#x" % address, to_string=True).split(" in section ")[0].strip()

@@ -275,6 +275,15 @@ static tide_status memory_move_content(tide_pool *pool, const tide_row *row, con
     return tide_fail(status, request->call, "%s", tide_error_message());
 }
 
+/* What is to be kept is copied after all that may still write to it. Nothing is queued or waited for
+ * where the pool may not grow. */
+static tide_status memory_gather_writers(tide_pool *pool, const char *call)
+{
+    TIDE_FORWARD(tide_streams_own(pool, call));
+    TIDE_FORWARD(tide_streams_quiet(pool, call));
+    return tide_streams_gather(pool, call);
+}
+
 tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
                                const tide_slot_request *request)
 {
@@ -294,8 +303,8 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
                                   request->place, &data);
     if (guard == NULL && tide_slot_fits(slot, record, request))
         return TIDE_OK;
-    if (request->keep != 0 && !row->device->host) /* what may still write to it comes before */
-        TIDE_FORWARD(tide_streams_gather(pool, request->call));
+    if (request->keep != 0 && !row->device->host)
+        TIDE_FORWARD(memory_gather_writers(pool, request->call));
     if (guard != NULL)
         bytes = tide_guard_bytes(guard);
     else

@@ -231,14 +231,14 @@ static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, siz
     packing pack;
     tide_mark mark;
     void *block = NULL;
-    tide_status status = tide_streams_gather(pool, call);
-    if (status != TIDE_OK)
-        return status;
-    if (parts_pack_begin(&pack, parts, count) && pack.bytes != 0)
-        block = parts_block_begin(pool, pack.bytes, &mark);
-    if (block == NULL) {
+    tide_status status = TIDE_OK;
+    if (parts_pack_begin(&pack, parts, count) && pack.bytes != 0) {
+        status = tide_streams_gather(pool, call);
+        block = status == TIDE_OK ? parts_block_begin(pool, pack.bytes, &mark) : NULL;
+    }
+    if (status == TIDE_OK && block == NULL) {
         status = parts_move_each(pool, parts, count, one);
-    } else {
+    } else if (status == TIDE_OK) {
         status = packed(pool, &pack, block, call);
         tide_streams_follow(pool);
         status = parts_block_end(pool, mark, status);

@@ -167,8 +167,7 @@ static void the_pools_own_order_outlasts_all_waits(void **unused)
     bench_end(&b);
 }
 
-/* One that begins while the pool is unordered. Whichever question about a stream the driver does not
- * answer then. */
+/* One that begins while the pool is unordered. Whichever stream the driver does not tell of then. */
 static void capture_beside_a_trim(unsigned unanswered)
 {
     bench b = bench_start(63);
@@ -237,6 +236,7 @@ static void copies_are_refused(void **unused)
     tide_mark mark = tide_checkpoint(b.pool);
     uint8_t *x = tide_acquire(b.pool, uint8_t, BYTES), *y = tide_acquire(b.pool, uint8_t, BYTES);
     const tide_part parts[] = {{x, bytes, TIDE_U8, BYTES}, {y, bytes, TIDE_U8, BYTES}};
+    const tide_part empty[] = {{x, bytes, TIDE_U8, 0}, {y, bytes, TIDE_U8, 0}};
     uint64_t hashes[2];
     expect_ok(tide_pool_use_on(b.pool, other));
     for (uint8_t i = 0; i < WORK; i++)
@@ -248,6 +248,7 @@ static void copies_are_refused(void **unused)
     expect_status(tide_upload(b.pool, x, bytes, BYTES), TIDE_ERROR_DEVICE);
     expect_status(tide_copy(b.pool, y, x, BYTES), TIDE_ERROR_DEVICE);
     expect_status(tide_upload_frame(b.pool, parts, 2), TIDE_ERROR_DEVICE);
+    expect_ok(tide_upload_frame(b.pool, empty, 2));
     expect_status(tide_fill_frame(b.pool, parts, 2), TIDE_ERROR_DEVICE);
     expect_status(tide_hash_frame(b.pool, parts, 2, hashes), TIDE_ERROR_DEVICE);
     expect_order();
@@ -291,6 +292,34 @@ static void a_refusal_is_told_as_it_is(void **unused)
     }
 }
 
+/* Nothing is asked of a declared stream first. */
+static void an_array_that_may_not_grow_leaves_the_pool_ordered(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(67);
+    void *other = fake_stream_create(0), *graphs[2] = {NULL, NULL};
+    tide_mark mark = tide_checkpoint(b.pool);
+    uint8_t *x = tide_acquire(b.pool, uint8_t, BYTES);
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(tide_acquire(b.pool, uint8_t, BYTES)); /* warm */
+    }
+    expect_ok(tide_pool_use_on(b.pool, other));
+    fake_capture_begin(b.stream);
+    fake_capture_begin(other);
+    assert_null(tide_grow(b.pool, uint8_t, x, 100 * BYTES));
+    expect_status(tide_error_status(), TIDE_ERROR_STATE);
+    expect_said("warm it up");
+    assert_non_null(tide_acquire(b.pool, uint8_t, BYTES));
+    assert_int_equal(fake_capture_end(other, &graphs[0]), 0);
+    assert_int_equal(fake_capture_end(b.stream, &graphs[1]), 0);
+    fake_graph_destroy(graphs[0]);
+    fake_graph_destroy(graphs[1]);
+    expect_ok(tide_rewind(b.pool, mark));
+    fake_stream_destroy(other);
+    bench_end(&b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -302,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_reset_ends_no_capture_of_the_pools_own_stream),
         cmocka_unit_test(copies_are_refused),
         cmocka_unit_test(a_refusal_is_told_as_it_is),
+        cmocka_unit_test(an_array_that_may_not_grow_leaves_the_pool_ordered),
     };
     return cmocka_run_group_tests_name("unordered", tests, NULL, NULL);
 }
