@@ -90,10 +90,10 @@ tide_status tide_streams_own(const tide_pool *pool, const char *call);
  * stream is each thread's own default stream and the host cannot wait for the old owner's. */
 tide_status tide_streams_adopt(tide_pool *pool, const char *call);
 
-/* The same for whoever gives something up and must not fail: where the stream is gone, or
- * the pool unordered, the host waits for the whole device. In place of a stream that is gone there
- * is the device's service stream. False: the host cannot
- * wait now, so what work may use must be put off (runtime/device/later.h). */
+/* The same for whoever gives something up and must not fail. Where the stream is gone, or the pool
+ * is unordered, the host waits for the whole device; in place of a stream that is gone there is the
+ * device's service stream. False: the host cannot wait now, so what work may use must be put off
+ * (runtime/device/later.h). */
 bool tide_streams_last(const tide_pool *pool, void **stream);
 
 /* Is all over that was queued on the stream? The host waits for it. False: it cannot; as above. */
