@@ -100,12 +100,12 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * and direction, for any number of arrays. For an acquire the library may itself queue work on the
  * pool's stream (new memory, fills); this stream comes after that, too.
  *
- * Begin no capture on a declared stream, other than one that the pool's stream is in, too: what the
- * stream did before could not be ordered. The pool then refuses each acquire and copy after the next
- * rewind (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture, and the stream
- * must exist until then. What the pool gives up meanwhile is kept, since to wait for that stream
- * would end the capture. Whoever waits for the whole device ends it: where memory is short, by
- * tide_device_memory_trim or tide_device_close.
+ * Begin no capture on a declared stream, other than one that the pool's stream is in, too: what
+ * the stream did before could not be ordered. The pool then refuses each acquire and copy after
+ * the next rewind (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture, and
+ * the stream must exist until then. What the pool gives up meanwhile is kept, since to wait for
+ * that stream would end the capture. A wait for the whole device does end it: where memory is
+ * short, in tide_device_memory_trim and in tide_device_close.
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
  * not, or in another capture; TIDE_ERROR_ARGUMENT for one that the device does not have;

@@ -22,8 +22,8 @@ typedef struct tide_locate_environment {
  * what is being read. Complains on stderr, so once, of values that cannot be used. */
 const tide_locate_environment *tide_locate_environment_get(void);
 
-/* Asks the dynamic linker what the next two want to know of it, the first time only. Others may fork
- * meanwhile, so it is called with nothing in hand that the child would not know of. */
+/* Asks the dynamic linker what the next two want to know of it, the first time only. Others may
+ * fork meanwhile, so it is called with nothing in hand that the child would not know of. */
 void tide_locate_prepare(void);
 
 /* Writes the program's path: what the environment says; else the one beside the library in a build

@@ -66,8 +66,8 @@ static void streams_note_captured(tide_pool_core *core)
     }
 }
 
-/* Would a wait for the device end a capture of one of the pool's streams? Of its own handle, too, if
- * that means another stream now. */
+/* Would a wait for the device end a capture of one of the pool's streams? Of its own handle, too,
+ * if that means another stream now. */
 static bool streams_would_end_capture(const tide_pool_core *core)
 {
     const tide_pool_streams *streams = &core->streams;

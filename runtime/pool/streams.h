@@ -99,8 +99,8 @@ bool tide_streams_last(const tide_pool *pool, void **stream);
 /* Is all over that was queued on the stream? The host waits for it. False: it cannot; as above. */
 bool tide_streams_over(const tide_pool *pool, void *stream);
 
-/* The same of all streams of the device. Also false where the wait would end a capture of one of the
- * pool's streams. */
+/* The same of all streams of the device. Also false where the wait would end a capture of one of
+ * the pool's streams. */
 bool tide_streams_all_over(const tide_pool *pool);
 
 /* TIDE_ERROR_STATE while a graph is being captured on the pool's stream: nothing may be allocated,

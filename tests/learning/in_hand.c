@@ -159,13 +159,7 @@ static void want_kernels(void)
 static void learn_quickly(void)
 {
     tide_round_fork_patience_ms = 1; /* more would be in vain */
-    set("window_calls", 10);
-    set("sample_min", 5);
-    set("window_every", 1);
-    set("decay", 0);
-    set("misses", 1);
-    set("code_max", 1);
-    set("back_off_max", 1);
+    set_quick();
     set("artefact_cache", 1);
     set("keeper_period", 1);
     set("keeper", 1);

@@ -33,6 +33,17 @@ void settings_of_tests(void)
     set("compiles", 1e9);
 }
 
+void set_quick(void)
+{
+    set("window_calls", 10);
+    set("sample_min", 5);
+    set("window_every", 1);
+    set("decay", 0);
+    set("misses", 1);
+    set("code_max", 1);
+    set("back_off_max", 1);
+}
+
 int learning_setup(void **state)
 {
     (void)state;

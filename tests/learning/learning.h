@@ -15,6 +15,10 @@ enum { PATIENCE_MS = 120000 }; /* after which a test has failed; none waits for 
 void settings_of_tests(void);
 void set(const char *name, double value);
 
+/* Quick to learn and quick to forget: one plan's code for each site, so that each change of types
+ * brings code in and sends code away. */
+void set_quick(void);
+
 /* A cmocka test that starts from those, and leaves nothing pending. */
 int learning_setup(void **state);
 int learning_teardown(void **state);

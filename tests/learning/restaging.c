@@ -105,18 +105,10 @@ static unsigned change(unsigned phase)
     return reached;
 }
 
-/* Quick to learn and quick to forget: one plan's code for each site, so that each change of
- * types brings code in and sends code away. */
 static void quicken(void)
 {
-    set("window_calls", 10);
-    set("sample_min", 5);
-    set("window_every", 1);
-    set("decay", 0);
-    set("misses", 1);
-    set("code_max", 1);
+    set_quick();
     set("batch_max", 64);
-    set("back_off_max", 1);
 }
 
 static int remove_one(const char *path, const struct stat *seen, int type, struct FTW *where)

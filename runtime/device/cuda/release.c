@@ -438,6 +438,7 @@ void tide_cuda_release_end(tide_device *device, bool reachable)
     memset(cuda->released, 0, sizeof cuda->released);
     for (tide_cuda_leaving *one = cuda->leaving; one != NULL; one = cuda->leaving) {
         cuda->leaving = one->next;
+        /* nobody asks again, and an error may pass */
         if (reachable && (release_is_over(device, one) || release_is_over(device, one)))
             (void)release_plain(device, one->data);
         tide_cuda_mark_drop(device, one->mark);

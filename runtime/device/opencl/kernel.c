@@ -30,8 +30,8 @@ typedef struct tide_opencl_module {
 } module;
 
 /* Whoever builds kernels may be in the driver when another thread forks, and the child is without
- * that thread. So nothing is allocated for what the driver is still to give, but for the log of a build
- * that has failed. */
+ * that thread. So nothing is allocated for what the driver is still to give, but for the log of a
+ * build that has failed. */
 
 /* ---- building ------------------------------------------------------------------------------- */
 

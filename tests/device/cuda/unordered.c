@@ -167,7 +167,7 @@ static void the_pools_own_order_outlasts_all_waits(void **unused)
     bench_end(&b);
 }
 
-/* One that begins while the pool is unordered. Whichever stream the driver does not tell of then. */
+/* It begins while the pool is unordered. Whichever stream the driver does not tell of then. */
 static void capture_beside_a_trim(unsigned unanswered)
 {
     bench b = bench_start(63);

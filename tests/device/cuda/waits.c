@@ -64,8 +64,8 @@ static int mode_of_thread(void)
 }
 
 /* Its thread cannot leave the mode in which somebody else's capture is, so the driver refuses one
- * call, whichever, and that capture is lost. The work that uses the memory is over all the same, and
- * the thread is in its mode again. */
+ * call, whichever, and that capture is lost. The work that uses the memory is over all the same,
+ * and the thread is in its mode again. */
 static void a_mark_is_waited_for_beside_a_capture(void **unused)
 {
     (void)unused;

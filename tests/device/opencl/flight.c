@@ -259,7 +259,7 @@ static void a_queue_of_which_the_driver_does_not_tell_is_no_argument(void **unus
     bed_queue_end(queue);
 }
 
-/* ---- waiting for all queues ------------------------------------------------------------------- */
+/* ---- waiting for all queues ------------------------------------------------------------------ */
 
 static tide_opencl_calls driver;
 static tide_cl_queue broken;
@@ -359,8 +359,8 @@ static int32_t tell_nothing(tide_cl_event event, uint32_t what, size_t bytes, vo
     return told;
 }
 
-/* Memory was given back behind an event, and the driver says this of it: does it go to another queue?
- */
+/* Memory was given back behind an event, and the driver says this of it: does it go to another
+ * queue? */
 static bool goes_to_another_queue(int32_t error)
 {
     const tide_device_methods *methods = gpu->methods;
