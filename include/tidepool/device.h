@@ -98,7 +98,9 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * stream. Each rewind of this level, or of one inside it, orders the pool's stream after this one,
  * and, while the declaration holds, this one after the pool's. It takes one event for each stream
  * and direction, for any number of arrays. For an acquire the library may itself queue work on the
- * pool's stream (new memory, fills); this stream comes after that, too.
+ * pool's stream (new memory, fills); this stream comes after that, too, and after copies, frames
+ * and imports. Each of these calls fails with TIDE_ERROR_DEVICE where that order cannot be had; its
+ * bytes may have been written by then.
  *
  * Begin no capture on a declared stream, other than one that the pool's stream is in, too: what
  * the stream did before could not be ordered. The pool then refuses each acquire and copy after

@@ -187,7 +187,8 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
     /* Room for the header's touch (two entries if its type has no bit), and for the entry that
      * gives the tensor back. */
     if (tide_pool_use_or_report(pool, call) == TIDE_OK &&
-        dlpack_check_import(pool, managed, &length) == TIDE_OK && tide_log_room(pool, 3, call))
+        dlpack_check_import(pool, managed, &length) == TIDE_OK && tide_log_room(pool, 3, call) &&
+        tide_streams_finish(pool, TIDE_OK, call) == TIDE_OK) /* the producer has */
         array = dlpack_make_imported(pool, managed, length, TIDE_CALLER);
     if (array != NULL && !tide_import_remember(pool, managed)) {
         tide_fail(TIDE_ERROR_MEMORY, call, "no memory to remember the tensor");
@@ -195,7 +196,5 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
     }
     if (array == NULL)
         dlpack_give_back(managed);
-    else
-        tide_streams_follow(pool); /* the producer is done as far as the pool's stream can tell */
     return array;
 }

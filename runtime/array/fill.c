@@ -48,9 +48,8 @@ tide_status tide_fill_elements(tide_pool *pool, void *data, tide_type type, size
 {
     const tide_pool_core *core = pool->core;
     TIDE_FORWARD(tide_streams_own(pool, "tide_fill"));
-    TIDE_FORWARD(fill_on(core->device, core->streams.own, data, type, n, value));
-    tide_streams_follow(pool);
-    return tide_streams_ordered(pool, "tide_fill");
+    tide_status status = fill_on(core->device, core->streams.own, data, type, n, value);
+    return tide_streams_finish(pool, status, "tide_fill");
 }
 
 static void *fill_acquired(tide_pool *pool, tide_type type, size_t n, const void *value, TIDE_PLACE)

@@ -108,7 +108,6 @@ static tide_array *wrap_make(tide_pool *pool, const tide_array_source *source, s
                                    .ndim = source->ndim,
                                    .shape = (int64_t *)(uintptr_t)source->shape,
                                    .strides = (int64_t *)(uintptr_t)source->strides};
-    tide_streams_follow(pool);
     return tide_loose_describe(loose, &tensor, length);
 }
 
@@ -130,7 +129,8 @@ tide_array *tide_array_wrap(tide_pool *pool, const tide_array_source *source)
     size_t length = 0;
     tide_array *array = NULL;
     if (tide_pool_use_or_report(pool, call) == TIDE_OK &&
-        wrap_check(pool, source, &length) == TIDE_OK)
+        wrap_check(pool, source, &length) == TIDE_OK &&
+        tide_streams_finish(pool, TIDE_OK, call) == TIDE_OK) /* what wrote it */
         array = wrap_make(pool, source, length, TIDE_CALLER);
     if (array == NULL)
         wrap_refuse(source);

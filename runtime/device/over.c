@@ -2,6 +2,7 @@
 /* Waits for a device by whoever gives something up that work in flight may use: it must not go
  * before that is over, and cannot stay for ever. */
 #include "runtime/base/assert.h"
+#include "runtime/base/error.h"
 #include "runtime/device/device.h"
 
 typedef enum what { ALL, STREAM, MARK } what;
@@ -14,16 +15,21 @@ static tide_status device_wait(tide_device *device, what kind, void *of)
                             : methods->mark_wait(device, of);
 }
 
+/* The thread's last failure stays what it was: why something is given up. */
 static bool device_is_over(tide_device *device, what kind, void *of)
 {
+    tide_failure before;
+    tide_failure_keep(&before);
     tide_status status = device_wait(device, kind, of);
     bool again = status != TIDE_OK && status != TIDE_ERROR_STATE && !tide_device_lost(device) &&
                  !tide_device_exiting(device);
     if (again && kind == MARK && device->methods->mark_done(device, of))
-        return true; /* it has been passed, or what it stands behind has failed */
-    if (again)
+        status = TIDE_OK; /* it has been passed, or what it stands behind has failed */
+    else if (again)
         status = device_wait(device, kind, of);
-    return status != TIDE_ERROR_STATE || tide_device_lost(device);
+    bool over = status != TIDE_ERROR_STATE || tide_device_lost(device);
+    tide_failure_restore(&before);
+    return over;
 }
 
 bool tide_device_all_over(tide_device *device)

@@ -256,23 +256,40 @@ static tide_status memory_allocate_some(tide_pool *pool, const tide_row *row, si
     return memory_allocate_on(pool, row, *bytes, align, call, buffer, data);
 }
 
-/* What is to be kept goes to the new memory. A refusal gives that back. */
-static tide_status memory_move_content(tide_pool *pool, const tide_row *row, const tide_slot *slot,
-                                       const tide_slot_request *request,
-                                       const tide_slot_record *made, void *data)
+/* What is to be kept goes to the new memory. */
+static tide_status memory_move_content(const tide_pool *pool, const tide_row *row,
+                                       const tide_slot *slot, const tide_slot_request *request,
+                                       void *data)
 {
     if (request->keep == 0)
         return TIDE_OK;
     tide_device *device = row->device;
-    tide_assert(slot->data != NULL && made->bytes >= request->keep);
+    tide_assert(slot->data != NULL);
     tide_status status =
         device->methods->copy(device, pool->core->streams.own, data, slot->data, request->keep);
+    return status == TIDE_OK ? status
+                             : tide_fail(status, request->call, "%s", tide_error_message());
+}
+
+/* Makes new memory ready for the pool's stream and those declared. What fails gives it back; the
+ * slot has its old memory still. */
+static tide_status memory_make_ready(tide_pool *pool, const tide_row *row, const tide_slot *slot,
+                                     const tide_slot_request *request, const tide_slot_record *made,
+                                     void *data)
+{
+    tide_assert(made->bytes >= request->keep);
+    tide_status status = memory_move_content(pool, row, slot, request, data);
+    if (!row->device->host)
+        status = tide_streams_finish(pool, status, request->call);
     if (status == TIDE_OK)
         return TIDE_OK;
     tide_assert(made->guard == NULL); /* guards are the host's, where no copy fails */
     tide_slot refused = {.data = data};
+    tide_failure why;
+    tide_failure_keep(&why);
     memory_give_back(pool, row, &refused, made);
-    return tide_fail(status, request->call, "%s", tide_error_message());
+    tide_failure_restore(&why);
+    return status;
 }
 
 /* What is to be kept is copied after all that may still write to it. Nothing is queued or waited for
@@ -316,15 +333,13 @@ tide_status tide_slot_allocate(tide_pool *pool, tide_row *row, tide_slot *slot,
                              .settled = record->settled,
                              .buffer = buffer,
                              .guard = guard};
-    TIDE_FORWARD(memory_move_content(pool, row, slot, request, &made, data));
+    TIDE_FORWARD(memory_make_ready(pool, row, slot, request, &made, data));
     tide_slot_hollow(pool, row, slot);
     slot->data = data;
     *record = made;
     tide_assert(record->capacity >= request->n);
     tide_memory_hold(&core->memory, bytes);
     tide_figure_add(&core->memory.allocations, 1);
-    if (!row->device->host)
-        tide_streams_follow(pool);
     tide_pool_tell(pool, TIDE_POOL_ALLOCATED, row, bytes, request->n, request->place);
     return TIDE_OK;
 }

@@ -194,6 +194,19 @@ void tide_streams_follow(tide_pool *pool)
         tide_streams_part(pool);
 }
 
+tide_status tide_streams_finish(tide_pool *pool, tide_status status, const char *call)
+{
+    if (TIDE_LIKELY(status == TIDE_OK)) {
+        tide_streams_follow(pool);
+        return tide_streams_ordered(pool, call);
+    }
+    tide_failure first;
+    tide_failure_keep(&first);
+    tide_streams_follow(pool);
+    tide_failure_restore(&first);
+    return status;
+}
+
 tide_status tide_streams_gather(tide_pool *pool, const char *call)
 {
     if (TIDE_UNLIKELY(pool->core->streams.foreign_count != 0))

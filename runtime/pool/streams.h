@@ -77,6 +77,10 @@ void tide_streams_undo(tide_pool *pool, const tide_entry *entry);
 /* The pool's stream has work (an allocation, a fill) that declared streams must come after. */
 void tide_streams_follow(tide_pool *pool);
 
+/* The same after what `call` queued, which went as `status` says. Where that is TIDE_OK, but the
+ * pool is unordered: TIDE_ERROR_DEVICE. A failure before that is returned, with its message. */
+tide_status tide_streams_finish(tide_pool *pool, tide_status status, const char *call);
+
 /* The pool's stream is about to read or write for the host what declared streams may be at work
  * on: it comes after what is queued on them. TIDE_ERROR_DEVICE if the pool is unordered. */
 tide_status tide_streams_gather(tide_pool *pool, const char *call);

@@ -177,3 +177,14 @@ tide_status tide_rewind(tide_pool *pool, tide_mark mark)
     }
     return mark_rewind_slow(pool, &mark, TIDE_CALLER);
 }
+
+tide_status tide_rewind_after(tide_pool *pool, tide_mark mark, tide_status status)
+{
+    if (TIDE_LIKELY(status == TIDE_OK))
+        return tide_rewind(pool, mark);
+    tide_failure first;
+    tide_failure_keep(&first);
+    (void)tide_rewind(pool, mark);
+    tide_failure_restore(&first);
+    return status;
+}

@@ -7,6 +7,7 @@
 #ifndef TIDEPOOL_RUNTIME_SCOPE_MARK_H
 #define TIDEPOOL_RUNTIME_SCOPE_MARK_H
 
+#include <tidepool/mark.h>
 #include <tidepool/site.h>
 
 #include "runtime/pool/log.h"
@@ -49,6 +50,10 @@ static inline bool tide_mark_open(const tide_pool *pool, size_t position, uint64
     const tide_entry *entry = tide_mark_entry(pool, position);
     return entry->shelf == &log->undo[TIDE_UNDO_MARK] && (uintptr_t)entry->next == serial;
 }
+
+/* Rewinds to the mark after what went as `status` says. The first failure is returned, with its
+ * message. */
+tide_status tide_rewind_after(tide_pool *pool, tide_mark mark, tide_status status);
 
 /* Leaves a scope whose mark the log has no room for: TIDE_ERROR_LIMIT. */
 TIDE_COLD tide_status tide_scope_leave_unmarked(tide_scope *scope, const char *call);

@@ -83,9 +83,8 @@ tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const v
     TIDE_FORWARD(tide_streams_gather(pool, call));
     TIDE_FORWARD(tide_streams_gather(source, call));
     tide_status status = between_copy(pool, to, source, from, bytes);
-    tide_streams_follow(pool);
-    tide_streams_follow(source);
-    return status;
+    status = tide_streams_finish(pool, status, call);
+    return tide_streams_finish(source, status, call);
 }
 
 /* ---- access --------------------------------------------------------------------------------- */

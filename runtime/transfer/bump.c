@@ -66,7 +66,7 @@ tide_status tide_bump_enter(tide_pool *pool, size_t bytes, tide_bump_scope *scop
     tide_status status = bump_prepare(pool, bytes, scope, call);
     if (status == TIDE_OK)
         return TIDE_OK;
-    (void)tide_rewind(pool, scope->mark); /* the message stays that of the failure */
+    status = tide_rewind_after(pool, scope->mark, status);
     *scope = (tide_bump_scope){0};
     return status;
 }
@@ -108,10 +108,8 @@ tide_status tide_bump_leave(tide_bump_scope *scope)
         return tide_fail(TIDE_ERROR_STATE, call, "the scope's level has been rewound already");
     TIDE_FORWARD(bump_check_read(pool, call));
     tide_bump head;
-    tide_status read = tide_download(pool, &head, scope->bump, sizeof head);
-    tide_status rewound = tide_rewind(pool, scope->mark);
+    tide_status status = tide_download(pool, &head, scope->bump, sizeof head);
+    status = tide_rewind_after(pool, scope->mark, status);
     scope->bump = NULL;
-    if (read != TIDE_OK || rewound != TIDE_OK)
-        return read != TIDE_OK ? read : rewound;
-    return bump_report(scope, &head, call);
+    return status == TIDE_OK ? bump_report(scope, &head, call) : status;
 }

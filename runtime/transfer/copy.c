@@ -124,8 +124,7 @@ tide_status tide_upload(tide_pool *pool, void *to, const void *from, size_t byte
     tide_status status = copy_exceeds_ring(bytes) && copy_is_pinned(pool, from, bytes)
                              ? copy_directly(pool, to, from, bytes)
                              : tide_ring_write(pool, to, bytes, &piece, 1, call);
-    tide_streams_follow(pool);
-    return status;
+    return tide_streams_finish(pool, status, call);
 }
 
 tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t bytes)
@@ -168,7 +167,6 @@ tide_status tide_copy(tide_pool *pool, void *to, const void *from, size_t bytes)
     TIDE_FORWARD(copy_check_apart(to, from, bytes, call));
     tide_device *device = pool->core->device;
     TIDE_FORWARD(tide_streams_gather(pool, call));
-    TIDE_FORWARD(device->methods->copy(device, pool->core->streams.own, to, from, bytes));
-    tide_streams_follow(pool);
-    return TIDE_OK;
+    tide_status status = device->methods->copy(device, pool->core->streams.own, to, from, bytes);
+    return tide_streams_finish(pool, status, call);
 }

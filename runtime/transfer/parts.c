@@ -17,6 +17,7 @@
 #include "runtime/base/hooks.h"
 #include "runtime/base/type.h"
 #include "runtime/pool/streams.h"
+#include "runtime/scope/mark.h"
 #include "runtime/transfer/copy.h"
 #include "runtime/transfer/pinned_ring.h"
 
@@ -88,6 +89,11 @@ static tide_frame_result parts_ask_help(const tide_pool *pool, tide_frame_work_k
     if (tide_hooks_policy.help == NULL || pool->core->device->host)
         return TIDE_FRAME_ABSENT;
     return tide_hooks_policy.help(&work);
+}
+
+static tide_status parts_status_of(tide_frame_result helped)
+{
+    return helped == TIDE_FRAME_FAILED ? tide_error_status() : TIDE_OK;
 }
 
 /* ---- packing -------------------------------------------------------------------------------- */
@@ -188,14 +194,6 @@ static void *parts_block_begin(tide_pool *pool, size_t bytes, tide_mark *mark)
     return NULL;
 }
 
-/* The first of two failures counts. */
-static tide_status parts_block_end(tide_pool *pool, tide_mark mark, tide_status status)
-{
-    tide_assert(mark.pool == pool);
-    tide_status rewound = tide_rewind(pool, mark);
-    return status != TIDE_OK ? status : rewound;
-}
-
 /* ---- up and down ---------------------------------------------------------------------------- */
 
 typedef tide_status move_one(tide_pool *pool, const tide_part *part, size_t bytes);
@@ -239,9 +237,8 @@ static tide_status parts_move_frame(tide_pool *pool, const tide_part *parts, siz
     if (status == TIDE_OK && block == NULL) {
         status = parts_move_each(pool, parts, count, one);
     } else if (status == TIDE_OK) {
-        status = packed(pool, &pack, block, call);
-        tide_streams_follow(pool);
-        status = parts_block_end(pool, mark, status);
+        status = tide_rewind_after(pool, mark, packed(pool, &pack, block, call));
+        status = tide_streams_finish(pool, status, call);
     }
     parts_pack_end(&pack);
     return status;
@@ -270,14 +267,11 @@ tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t coun
     TIDE_FORWARD(tide_streams_gather(pool, call));
     tide_frame_result helped =
         parts_ask_help(pool, TIDE_FRAME_FILL_PARTS, parts, count, NULL, NULL);
-    if (helped == TIDE_FRAME_FAILED)
-        return tide_error_status();
-    if (helped == TIDE_FRAME_QUEUED)
-        tide_streams_follow(pool);
-    else
-        for (size_t i = 0; i < count; i++)
-            TIDE_FORWARD(tide_fill_elements(pool, parts[i].data, parts[i].type, parts[i].count,
-                                            parts[i].host));
+    if (helped != TIDE_FRAME_ABSENT)
+        return tide_streams_finish(pool, parts_status_of(helped), call);
+    for (size_t i = 0; i < count; i++)
+        TIDE_FORWARD(
+            tide_fill_elements(pool, parts[i].data, parts[i].type, parts[i].count, parts[i].host));
     return TIDE_OK;
 }
 
@@ -336,11 +330,11 @@ static tide_frame_result parts_hash_by_device(tide_pool *pool, const tide_part *
     if (block == NULL)
         return TIDE_FRAME_ABSENT;
     tide_frame_result helped = parts_ask_help(pool, TIDE_FRAME_HASH, parts, count, block, NULL);
-    tide_status status = TIDE_OK;
+    tide_status status = parts_status_of(helped);
     if (helped == TIDE_FRAME_QUEUED)
         status = tide_download(pool, hashes, block, count * sizeof *hashes);
-    tide_streams_follow(pool);
-    status = parts_block_end(pool, mark, status);
+    status = tide_rewind_after(pool, mark, status);
+    status = tide_streams_finish(pool, status, call);
     return status == TIDE_OK ? helped : TIDE_FRAME_FAILED;
 }
 

@@ -295,7 +295,7 @@ void fake_hold_up(const char *entry)
 void fake_call_back(const char *entry, void (*function)(void))
 {
     to_be_called = function;
-    calling_back = entry_of(entry);
+    calling_back = function != NULL ? entry_of(entry) : -1;
 }
 
 unsigned fake_held_up(void)

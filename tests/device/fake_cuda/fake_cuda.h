@@ -35,7 +35,8 @@ unsigned fake_failures(void); /* that have happened since */
 void fake_hold_up(const char *entry);
 unsigned fake_held_up(void);
 
-/* The next call of this entry point calls this function, as a driver calls one of the program. */
+/* The next call of this entry point calls this function, as a driver calls one of the program;
+ * NULL: none does any more. */
 void fake_call_back(const char *entry, void (*function)(void));
 
 /* Each call of the driver is a point of cancellation from now on, or none is. */
