@@ -163,10 +163,16 @@ static void run_apart(const struct fault_case *one)
                  mode == ONCE ? "once" : "for ever", status, injected->wrong);
 }
 
-/* Where tests are to be much shorter each allocation fails once, and not for ever as well. */
+/* Where tests are to be much shorter each allocation fails once, and not for ever as well; and where
+ * much shorter still, every third. */
 static unsigned modes(void)
 {
     return scaled(20, 1) >= 4 ? MODES : FOR_EVER;
+}
+
+static unsigned step(void)
+{
+    return scaled(20, 1) >= 2 ? 1 : 3;
 }
 
 static void sweep(void **state)
@@ -174,7 +180,7 @@ static void sweep(void **state)
     const struct fault_case *one = *state;
     for (mode = 0; mode < modes(); mode++) {
         unsigned runs = 0;
-        for (nth = 1; nth == 1 || injected->run > 0; nth++, runs++) {
+        for (nth = 1; nth == 1 || injected->run > 0; nth += step(), runs++) {
             assert_in_range(nth, 1, RUNS_MAX);
             run_apart(one);
         }
