@@ -229,6 +229,10 @@ bool tide_device_all_over(tide_device *device);
 bool tide_device_stream_over(tide_device *device, void *stream);
 bool tide_device_mark_over(tide_device *device, void *mark);
 
+/* What `status` says failed may be under way on the stream all the same, in memory that is given up
+ * now: waits for it. Returns the status; the message stays that of it. */
+tide_status tide_device_drain_failed(tide_device *device, void *stream, tide_status status);
+
 static inline void tide_device_keep_stream(tide_device *device, uint64_t number, bool keep)
 {
     if (device->methods->stream_keep != NULL)

@@ -15,21 +15,16 @@ static tide_status device_wait(tide_device *device, what kind, void *of)
                             : methods->mark_wait(device, of);
 }
 
-/* The thread's last failure stays what it was: why something is given up. */
 static bool device_is_over(tide_device *device, what kind, void *of)
 {
-    tide_failure before;
-    tide_failure_keep(&before);
     tide_status status = device_wait(device, kind, of);
     bool again = status != TIDE_OK && status != TIDE_ERROR_STATE && !tide_device_lost(device) &&
                  !tide_device_exiting(device);
     if (again && kind == MARK && device->methods->mark_done(device, of))
-        status = TIDE_OK; /* it has been passed, or what it stands behind has failed */
-    else if (again)
+        return true; /* it has been passed, or what it stands behind has failed */
+    if (again)
         status = device_wait(device, kind, of);
-    bool over = status != TIDE_ERROR_STATE || tide_device_lost(device);
-    tide_failure_restore(&before);
-    return over;
+    return status != TIDE_ERROR_STATE || tide_device_lost(device);
 }
 
 bool tide_device_all_over(tide_device *device)
@@ -40,6 +35,17 @@ bool tide_device_all_over(tide_device *device)
 bool tide_device_stream_over(tide_device *device, void *stream)
 {
     return device_is_over(device, STREAM, stream);
+}
+
+tide_status tide_device_drain_failed(tide_device *device, void *stream, tide_status status)
+{
+    if (TIDE_LIKELY(status == TIDE_OK))
+        return TIDE_OK;
+    tide_failure first;
+    tide_failure_keep(&first);
+    (void)tide_device_stream_over(device, stream);
+    tide_failure_restore(&first);
+    return status;
 }
 
 bool tide_device_mark_over(tide_device *device, void *mark)

@@ -48,10 +48,7 @@ static tide_status between_check_captures(const tide_pool *pool, const tide_pool
  * is queued: with an error alone the source could be given up while it is read. */
 static tide_status between_part(tide_device *device, void *stream, void *before)
 {
-    tide_status status = device->methods->order(device, stream, before);
-    if (status != TIDE_OK)
-        (void)tide_device_stream_over(device, stream);
-    return status;
+    return tide_device_drain_failed(device, stream, device->methods->order(device, stream, before));
 }
 
 /* On one device it is a copy with an order before and after; memory given to a pool is a device of

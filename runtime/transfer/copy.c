@@ -93,17 +93,11 @@ static tide_status copy_directly(const tide_pool *pool, void *to, const void *fr
     void *stream = pool->core->streams.own;
     TIDE_FORWARD(device->methods->copy(device, stream, to, from, bytes));
     void *mark = device->methods->mark(device, stream);
-    if (mark == NULL) {
-        tide_status status = device->methods->wait(device, stream);
-        if (status != TIDE_OK)
-            (void)tide_device_stream_over(device, stream);
-        return status;
-    }
+    if (mark == NULL)
+        return tide_device_drain_failed(device, stream, device->methods->wait(device, stream));
     tide_status status = device->methods->mark_wait(device, mark);
     device->methods->mark_drop(device, mark);
-    if (status != TIDE_OK) /* the program's memory is still in use */
-        (void)tide_device_stream_over(device, stream);
-    return status;
+    return tide_device_drain_failed(device, stream, status);
 }
 
 /* ---- the three copies ------------------------------------------------------------------------ */

@@ -38,10 +38,8 @@ tide_status tide_cuda_copy_between(tide_device *device, void *stream, void *to, 
     tide_assert(device != other && bytes != 0); /* captured alike: the caller has looked */
     TIDE_FORWARD(peer_follow(other, other_stream, device, stream));
     TIDE_FORWARD(peer_copy(device, stream, to, other, from, bytes));
-    tide_status status = peer_follow(device, stream, other, other_stream);
-    if (status != TIDE_OK) /* it is queued, and the source may be given up now */
-        (void)tide_device_stream_over(device, stream);
-    return status;
+    return tide_device_drain_failed(device, stream,
+                                    peer_follow(device, stream, other, other_stream));
 }
 
 /* The context of the other device is current. `can`: is there a way between the two? */

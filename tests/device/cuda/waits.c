@@ -46,6 +46,7 @@ static void a_mark_that_a_capture_overtakes_is_none(void **unused)
         overtaken = b.stream;
         fake_call_back("cuEventRecord", begin_capture);
         expect_status(tide_buffer_release_on(buffers, one, b.stream), TIDE_ERROR_STATE);
+        expect_said("captured");
         assert_int_equal(fake_capture_end(b.stream, &graph), 0);
         fake_graph_destroy(graph);
         expect_ok(tide_buffer_release_on(buffers, one, b.stream));
@@ -125,6 +126,81 @@ static void a_buffer_outlasts_a_wait_that_fails(void **unused)
             expect_order();
             bench_end(&b);
         }
+}
+
+/* The copy is still under way when the call fails, but for one more wait. */
+static void a_direct_copy_that_fails_is_over(void **unused)
+{
+    (void)unused;
+    for (int marked = 0; marked < 2; marked++) {
+        bench b = bench_start(75);
+        tide_buffers *buffers = tide_buffers_create(b.device, NULL);
+        tide_buffer pinned = tide_buffer_acquire_on(buffers, BYTES, TIDE_BUFFER_PINNED, b.stream);
+        uint8_t *x = tide_acquire(b.pool, uint8_t, BYTES);
+        work_beside(b.stream, x);
+        if (marked) {
+            fail_mark_wait();
+        } else {
+            fake_fail("cuEventRecord", 1, TRANSIENT, false);
+            fake_call_back("cuStreamSynchronize", fail_stream_wait);
+        }
+        void *host = tide_buffer_pointer(buffers, pinned);
+        expect_status(tide_download(b.pool, host, x, BYTES), TIDE_ERROR_DEVICE);
+        expect_said(marked ? "cuEventSynchronize" : "cuStreamSynchronize");
+        assert_int_equal(fake_failures(), 1);
+        fake_host_uses(host, BYTES, true);
+        expect_order();
+        expect_ok(tide_buffer_release_on(buffers, pinned, b.stream));
+        expect_ok(tide_buffers_destroy(buffers));
+        bench_end(&b);
+    }
+}
+
+/* ---- imports -------------------------------------------------------------------------------- */
+
+static void fail_wait(void)
+{
+    fake_fail("cuCtxSynchronize", 1, TRANSIENT, false);
+}
+
+static unsigned deleted;
+
+static void use_deleted(void *data, void *context)
+{
+    (void)context;
+    fake_host_uses(data, BYTES, true);
+    deleted++;
+}
+
+/* No event tells when it is over, and the first wait fails. */
+static void an_import_without_a_mark_outlasts_a_wait_that_fails(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(76);
+    tide_buffers *buffers = tide_buffers_create(b.device, NULL);
+    tide_buffer pinned = tide_buffer_acquire_on(buffers, BYTES, TIDE_BUFFER_PINNED, b.stream);
+    void *data = tide_buffer_pointer(buffers, pinned);
+    deleted = 0;
+    {
+        TIDE_SCOPE(b.pool);
+        assert_non_null(
+            tide_array_wrap(b.pool, &(tide_array_source){.data = data,
+                                                         .type = TIDE_U8,
+                                                         .ndim = 1,
+                                                         .shape = (const int64_t[]){BYTES},
+                                                         .deleter = use_deleted}));
+        work_beside(b.stream, data);
+        fake_fail("cuEventRecord", 1, TRANSIENT, true);
+    }
+    fake_call_back("cuCtxSynchronize", fail_wait);
+    expect_ok(tide_pool_destroy(b.pool));
+    assert_int_equal(fake_failures(), 1); /* of the wait */
+    assert_int_equal(deleted, 1);
+    expect_order();
+    expect_ok(tide_buffer_release_on(buffers, pinned, b.stream));
+    expect_ok(tide_buffers_destroy(buffers));
+    b.pool = tide_pool_create(&(tide_pool_options){.device = b.device, .stream = b.stream});
+    bench_end(&b);
 }
 
 /* No event tells when the pool's last use of it is over. */
@@ -317,6 +393,8 @@ int main(void)
         cmocka_unit_test(a_mark_that_a_capture_overtakes_is_none),
         cmocka_unit_test(a_mark_is_waited_for_beside_a_capture),
         cmocka_unit_test(a_buffer_outlasts_a_wait_that_fails),
+        cmocka_unit_test(a_direct_copy_that_fails_is_over),
+        cmocka_unit_test(an_import_without_a_mark_outlasts_a_wait_that_fails),
         cmocka_unit_test(an_export_without_a_mark_outlasts_a_wait_that_fails),
         cmocka_unit_test(an_export_outlasts_a_wait_that_fails),
         cmocka_unit_test(a_graphs_arrays_outlast_a_wait_that_fails),
