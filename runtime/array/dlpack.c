@@ -166,13 +166,17 @@ static tide_array *dlpack_make_imported(tide_pool *pool, tide_dl_managed *manage
     return array;
 }
 
-static void dlpack_give_back(tide_dl_managed *managed)
+/* The deleter may itself make calls that fail: what is told is why the tensor was refused. */
+static void dlpack_refuse(tide_dl_managed *managed)
 {
-    if (managed->deleter != NULL) {
-        tide_outside outside = tide_outside_enter();
-        managed->deleter(managed);
-        tide_outside_leave(outside);
-    }
+    if (managed->deleter == NULL)
+        return;
+    tide_failure why;
+    tide_failure_keep(&why);
+    tide_outside outside = tide_outside_enter();
+    managed->deleter(managed);
+    tide_outside_leave(outside);
+    tide_failure_restore(&why);
 }
 
 tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
@@ -195,6 +199,6 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
         array = NULL;
     }
     if (array == NULL)
-        dlpack_give_back(managed);
+        dlpack_refuse(managed);
     return array;
 }

@@ -111,13 +111,17 @@ static tide_array *wrap_make(tide_pool *pool, const tide_array_source *source, s
     return tide_loose_describe(loose, &tensor, length);
 }
 
+/* The deleter may itself make calls that fail: what is told is why the source was refused. */
 static void wrap_refuse(const tide_array_source *source)
 {
     if (source->deleter == NULL)
         return;
+    tide_failure why;
+    tide_failure_keep(&why);
     tide_outside outside = tide_outside_enter();
     source->deleter(source->data, source->context);
     tide_outside_leave(outside);
+    tide_failure_restore(&why);
 }
 
 tide_array *tide_array_wrap(tide_pool *pool, const tide_array_source *source)

@@ -292,8 +292,8 @@ static tide_status memory_make_ready(tide_pool *pool, const tide_row *row, const
     return status;
 }
 
-/* What is to be kept is copied after all that may still write to it. Nothing is queued or waited for
- * where the pool may not grow. */
+/* What is to be kept is copied after all that may still write to it. Nothing is queued or waited
+ * for where the pool may not grow. */
 static tide_status memory_gather_writers(tide_pool *pool, const char *call)
 {
     TIDE_FORWARD(tide_streams_own(pool, call));

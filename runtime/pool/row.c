@@ -302,7 +302,8 @@ static tide_slot *row_find_or_grow(tide_pool *pool, tide_row *row, const tide_sl
     return tide_slot_allocate(pool, row, slot, request) == TIDE_OK ? slot : NULL;
 }
 
-/* Getting new memory may leave the pool unordered: then the slot keeps it, but nobody gets it. */
+/* Taking back what a consumer is done with may leave the pool unordered: then the slot keeps it, but
+ * nobody gets it. */
 tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place place,
                         const char *call)
 {
@@ -399,5 +400,5 @@ tide_status tide_row_grow(tide_pool *pool, tide_row *row, tide_slot *slot, size_
     row_point_header(slot);
     if (core->careful && row->device->host && record->guard == NULL)
         tide_shim_longer(slot->data, request.keep, request.bytes, record->bytes);
-    return TIDE_OK; /* were the pool unordered now, the next acquire would say so */
+    return TIDE_OK;
 }

@@ -102,12 +102,14 @@ void tide_streams_settle(tide_pool *pool)
  * event between them would end the capture, and in the graph's launches it would order nothing. If
  * only the pool's is captured the host waits for the declared one, so that what is captured after a
  * join comes after it. If the declared one is, what it did before its capture can be neither
- * ordered nor waited for: the wait is refused. */
+ * ordered nor waited for, and what it does after that comes after nothing: both are refused. */
 static tide_status streams_order_apart(const tide_pool_core *core, const tide_foreign *foreign,
                                        bool join)
 {
     tide_device *device = core->device;
-    return join ? device->methods->wait(device, foreign->stream) : TIDE_OK;
+    if (join)
+        return device->methods->wait(device, foreign->stream);
+    return streams_is_captured(core, foreign) ? TIDE_ERROR_STATE : TIDE_OK;
 }
 
 static bool streams_are_apart(const tide_pool_core *core, const tide_foreign *foreign)
@@ -211,6 +213,8 @@ tide_status tide_streams_gather(tide_pool *pool, const char *call)
 {
     if (TIDE_UNLIKELY(pool->core->streams.foreign_count != 0))
         streams_order_all(pool, true);
+    if (TIDE_UNLIKELY(pool->core->streams.unordered))
+        streams_hide_limits(pool);
     return tide_streams_ordered(pool, call);
 }
 

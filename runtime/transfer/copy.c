@@ -134,8 +134,12 @@ tide_status tide_download(tide_pool *pool, void *to, const void *from, size_t by
     }
     const tide_piece piece = {.host = to, .bytes = bytes};
     TIDE_FORWARD(tide_streams_gather(pool, call));
-    return copy_is_pinned(pool, to, bytes) ? copy_directly(pool, to, from, bytes)
-                                           : tide_ring_read(pool, from, bytes, &piece, 1, call);
+    tide_status status = copy_is_pinned(pool, to, bytes)
+                             ? copy_directly(pool, to, from, bytes)
+                             : tide_ring_read(pool, from, bytes, &piece, 1, call);
+    if (status == TIDE_OK)
+        return TIDE_OK; /* the host has waited */
+    return tide_streams_finish(pool, status, call);
 }
 
 /* A device copies the bytes of one copy in any order, so the two sides must not overlap. */

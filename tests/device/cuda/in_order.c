@@ -17,6 +17,7 @@ typedef struct work {
     uint8_t bytes[2 * BYTES];
     tide_part parts[2];
     tide_mark mark, of_source;
+    tide_bump_scope bump;
 } work;
 
 static tide_pool *pool_on(const bench *b, void *stream)
@@ -24,6 +25,14 @@ static tide_pool *pool_on(const bench *b, void *stream)
     tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = b->device, .stream = stream});
     assert_non_null(pool);
     return pool;
+}
+
+/* A call that fails leaves no level open. */
+static void expect_depth(const work *w, tide_status status)
+{
+    tide_pool_statistics stats;
+    expect_ok(tide_pool_stats(w->b.pool, &stats));
+    assert_int_equal(stats.depth, 1 + (status == TIDE_OK && w->bump.bump != NULL));
 }
 
 static void use_declared(const work *w)
@@ -75,25 +84,25 @@ static void work_end(work *w)
 
 static unsigned deleted;
 
-static void count_deleted(void *data, void *context)
+/* With a call of its own that fails. */
+static void delete (void *data, void *context)
 {
     (void)data;
     (void)context;
     deleted++;
+    expect_status(tide_pool_wait(NULL), TIDE_ERROR_ARGUMENT);
 }
 
-static void count_given_back(tide_dl_managed *managed)
+static void delete_managed(tide_dl_managed *managed)
 {
-    (void)managed;
-    deleted++;
+    delete (managed, NULL);
 }
 
 /* The foreign memory is given back exactly once: at once if the call fails. */
-static tide_status told(const void *made)
+static tide_status told(const void *array)
 {
-    tide_status status = made != NULL ? TIDE_OK : tide_error_status();
-    assert_int_equal(deleted, status != TIDE_OK);
-    return status;
+    assert_int_equal(deleted, array == NULL);
+    return array != NULL ? TIDE_OK : tide_error_status();
 }
 
 static tide_status do_wrap(work *w)
@@ -104,7 +113,7 @@ static tide_status do_wrap(work *w)
     return told(tide_array_wrap(
         w->b.pool,
         &(tide_array_source){
-            .data = w->y, .type = TIDE_U8, .ndim = 1, .shape = &length, .deleter = count_deleted}));
+            .data = w->y, .type = TIDE_U8, .ndim = 1, .shape = &length, .deleter = delete}));
 }
 
 static tide_status do_import(work *w)
@@ -114,7 +123,7 @@ static tide_status do_import(work *w)
     deleted = 0;
     put(w->b.stream, w->y, BYTES, 4);
     managed = (tide_dl_managed){.version.major = TIDE_DL_MAJOR,
-                                .deleter = count_given_back,
+                                .deleter = delete_managed,
                                 .tensor = {.data = w->y,
                                            .device = w->b.device->dl,
                                            .ndim = 1,
@@ -162,7 +171,9 @@ static tide_status do_fill_frame(work *w)
 }
 
 /* A kernel of ours does the frame's work, or does not. */
-static bool help_fails;
+static bool help_fails, events_fail;
+
+static void fail_event(void);
 
 static tide_frame_result help(const tide_frame_work *frame)
 {
@@ -173,6 +184,8 @@ static tide_frame_result help(const tide_frame_work *frame)
             expect(frame->stream, frame->parts[i].data, BYTES, 5);
         put(frame->stream, frame->block, frame->count * sizeof(uint64_t), 8);
     }
+    if (help_fails && events_fail)
+        fake_call_back("cuEventRecord", fail_event);
     if (help_fails)
         tide_fail(TIDE_ERROR_DEVICE, "help", "the second kernel was refused");
     return help_fails ? TIDE_FRAME_FAILED : TIDE_FRAME_QUEUED;
@@ -238,9 +251,8 @@ static tide_status do_acquire(work *w)
 /* Its level ends with the one around. */
 static tide_status do_bump(work *w)
 {
-    tide_bump_scope scope;
-    tide_status status = tide_bump_enter(w->b.pool, BYTES, &scope);
-    return status == TIDE_OK ? made(w, scope.bump) : status;
+    tide_status status = tide_bump_enter(w->b.pool, BYTES, &w->bump);
+    return status == TIDE_OK ? made(w, w->bump.bump) : status;
 }
 
 typedef struct method {
@@ -295,6 +307,7 @@ static tide_status call_without_event(const method *of, unsigned nth, unsigned *
         fail_msg("%s succeeds without its event %u: %s", of->name, nth, tide_error_message());
     if (status == TIDE_OK)
         use_declared(&w);
+    expect_depth(&w, status);
     expect_order();
     work_end(&w);
     return status;
@@ -331,6 +344,12 @@ static void fail_event(void)
     fake_call_back("cuCtxSynchronize", fail_waits);
 }
 
+static void fail_event_once(void)
+{
+    fake_fail("cuEventRecord", 1, TRANSIENT, false);
+    fake_call_back("cuCtxSynchronize", fail_wait);
+}
+
 static void fail_events(void)
 {
     fake_fail("cuEventRecord", 1, TRANSIENT, true);
@@ -359,6 +378,7 @@ static void say_first_failure(const method *of, void (*fail)(void))
     tide_status status = of->call(&w);
     if (status == TIDE_OK || strstr(tide_error_message(), of->says) == NULL)
         fail_msg("%s: %d, %s", of->name, status, tide_error_message());
+    expect_depth(&w, status);
     work_end(&w);
 }
 
@@ -372,19 +392,107 @@ static void a_call_says_what_failed_first(void **unused)
         }
 }
 
-/* What the kernels that were queued read is not written before they are done. */
-static void a_frame_that_fails_is_in_order(void **unused)
+/* What was queued before it failed is in order all the same: frames' kernels, a copy for which the
+ * host was to wait. */
+static void fail_then_use(tide_status (*call)(work *w), const char *says)
+{
+    work w;
+    work_begin(&w);
+    expect_status(call(&w), TIDE_ERROR_DEVICE);
+    expect_said(says);
+    expect_depth(&w, TIDE_ERROR_DEVICE);
+    if (!events_fail)
+        use_declared(&w);
+    expect_order();
+    work_end(&w);
+}
+
+static tide_status failing_fill(work *w)
+{
+    help_fails = true;
+    tide_status status = do_helped_fill(w);
+    help_fails = false;
+    return status;
+}
+
+static tide_status failing_hash(work *w)
+{
+    help_fails = true;
+    tide_status status = do_helped_hash(w);
+    help_fails = false;
+    return status;
+}
+
+static tide_status failing_download(work *w)
+{
+    fake_fail("cuEventSynchronize", 1, TRANSIENT, false);
+    return do_download(w);
+}
+
+static void a_call_that_fails_is_in_order(void **unused)
 {
     (void)unused;
-    for (int hash = 0; hash < 2; hash++) {
+    for (int i = 0; i < 2; i++) {
+        events_fail = i != 0; /* after that, which is not what is told */
+        fail_then_use(failing_fill, "second kernel");
+        fail_then_use(failing_hash, "second kernel");
+    }
+    events_fail = false;
+    fail_then_use(failing_download, "cuEventSynchronize");
+}
+
+/* Also one for which a slot has memory. */
+static void a_pool_that_could_not_gather_refuses_acquires(void **unused)
+{
+    (void)unused;
+    work w;
+    work_begin(&w);
+    expect_ok(tide_rewind(w.b.pool, w.mark)); /* two slots are warm */
+    w.mark = tide_checkpoint(w.b.pool);
+    w.x = tide_acquire(w.b.pool, uint8_t, BYTES);
+    expect_ok(tide_pool_use_on(w.b.pool, w.other));
+    fail_event_once();
+    expect_status(do_upload(&w), TIDE_ERROR_DEVICE);
+    assert_null(tide_acquire(w.b.pool, uint8_t, BYTES));
+    expect_said("reset it");
+    work_end(&w);
+}
+
+/* And says why its figures could not be read. */
+static void a_bump_scope_is_left_all_the_same(void **unused)
+{
+    (void)unused;
+    work w;
+    work_begin(&w);
+    expect_ok(do_bump(&w));
+    failing = "cuMemcpyAsync";
+    fake_call_back(failing, fail_work_and_events);
+    expect_status(tide_bump_leave(&w.bump), TIDE_ERROR_DEVICE);
+    expect_said(failing);
+    expect_depth(&w, TIDE_ERROR_DEVICE);
+    work_end(&w);
+}
+
+/* The next call that orders the streams finds it. */
+static void a_capture_of_a_declared_stream_is_found(void **unused)
+{
+    static const method finds[] = {{"tide_acquire", do_acquire, 0, NULL, NULL},
+                                   {"tide_fill", do_fill, 0, NULL, NULL},
+                                   {"tide_array_wrap", do_wrap, 0, NULL, NULL},
+                                   {"tide_array_import", do_import, 0, NULL, NULL},
+                                   {"tide_copy", do_copy, 0, NULL, NULL}};
+    (void)unused;
+    for (size_t i = 0; i < sizeof finds / sizeof *finds; i++) {
         work w;
+        void *graph = NULL;
         work_begin(&w);
-        help_fails = true;
-        expect_status(hash ? do_helped_hash(&w) : do_helped_fill(&w), TIDE_ERROR_DEVICE);
-        help_fails = false;
-        expect_said("second kernel");
-        use_declared(&w);
-        expect_order();
+        fake_capture_begin(w.other);
+        tide_status status = finds[i].call(&w);
+        if (status != TIDE_ERROR_DEVICE)
+            fail_msg("%s finds no capture: %d", finds[i].name, status);
+        expect_said("reset it");
+        assert_int_equal(fake_capture_end(w.other, &graph), 0);
+        fake_graph_destroy(graph);
         work_end(&w);
     }
 }
@@ -413,7 +521,10 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_that_succeeds_leaves_the_pool_in_order),
         cmocka_unit_test(a_call_says_what_failed_first),
-        cmocka_unit_test(a_frame_that_fails_is_in_order),
+        cmocka_unit_test(a_call_that_fails_is_in_order),
+        cmocka_unit_test(a_pool_that_could_not_gather_refuses_acquires),
+        cmocka_unit_test(a_bump_scope_is_left_all_the_same),
+        cmocka_unit_test(a_capture_of_a_declared_stream_is_found),
         cmocka_unit_test(a_copy_between_pools_says_what_failed_first),
     };
     return cmocka_run_group_tests_name("in order", tests, NULL, NULL);

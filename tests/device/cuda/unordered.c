@@ -320,6 +320,29 @@ static void an_array_that_may_not_grow_leaves_the_pool_ordered(void **unused)
     bench_end(&b);
 }
 
+/* Nothing is asked of a declared stream, nor queued on what has the pool's handle now. */
+static void an_array_of_a_pool_without_its_stream_does_not_grow(void **unused)
+{
+    (void)unused;
+    bench b = bench_start(68);
+    void *other = fake_stream_create(0);
+    tide_mark mark = tide_checkpoint(b.pool);
+    uint8_t *x = tide_acquire(b.pool, uint8_t, BYTES);
+    expect_ok(tide_pool_use_on(b.pool, other));
+    put(other, x, BYTES, 1);
+    fake_stream_destroy(b.stream);
+    assert_ptr_equal(fake_stream_create(0), b.stream);
+    unsigned events = fake_calls("cuEventRecord"), waits = fake_calls("cuCtxSynchronize");
+    assert_null(tide_grow(b.pool, uint8_t, x, 100 * BYTES));
+    expect_status(tide_error_status(), TIDE_ERROR_STATE);
+    expect_said("was destroyed");
+    assert_int_equal(fake_calls("cuEventRecord"), events);
+    assert_int_equal(fake_calls("cuCtxSynchronize"), waits);
+    expect_ok(tide_rewind(b.pool, mark));
+    fake_stream_destroy(other);
+    bench_end(&b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -332,6 +355,7 @@ int main(void)
         cmocka_unit_test(copies_are_refused),
         cmocka_unit_test(a_refusal_is_told_as_it_is),
         cmocka_unit_test(an_array_that_may_not_grow_leaves_the_pool_ordered),
+        cmocka_unit_test(an_array_of_a_pool_without_its_stream_does_not_grow),
     };
     return cmocka_run_group_tests_name("unordered", tests, NULL, NULL);
 }
