@@ -302,8 +302,8 @@ static tide_slot *row_find_or_grow(tide_pool *pool, tide_row *row, const tide_sl
     return tide_slot_allocate(pool, row, slot, request) == TIDE_OK ? slot : NULL;
 }
 
-/* Taking back what a consumer is done with may leave the pool unordered: then the slot keeps it, but
- * nobody gets it. */
+/* Taking back what a consumer is done with may leave the pool unordered: then the slot keeps it,
+ * but nobody gets it. */
 tide_slot *tide_row_fit(tide_pool *pool, tide_row *row, size_t n, tide_place place,
                         const char *call)
 {

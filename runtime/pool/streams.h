@@ -41,8 +41,9 @@
  *     1 to 3 hold inside of each launch. A stream that was declared before A was captured, and has
  *     not joined the capture, is waited for by the host where it would be joined. If B is captured
  *     and A is not, or in another capture, what B did before can be neither ordered nor waited for,
- *     nor what it does then be ordered after A: the pool is unordered (8) until a reset finds all such captures ended. Nothing is allocated,
- *     given back or asked for while A captures: growing is refused, releases wait.
+ *     nor what it does then be ordered after A: the pool is unordered (8) until a reset finds all
+ *     such captures ended. Nothing is allocated, given back or asked for while A captures: growing
+ *     is refused, releases wait.
  *     A launch is work whose k was queued on no clock of ours, at any time, on any stream: no order
  *     can be queued for it. So what a graph uses is taken out of the pool: tide_capture_end gives
  *     the capture a hold on each slot that was handed out since tide_capture_begin, or is live
