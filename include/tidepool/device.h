@@ -103,11 +103,12 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * bytes may have been written by then.
  *
  * Begin no capture on a declared stream, other than one that the pool's stream is in, too: what
- * the stream did before could not be ordered. The next call that orders the streams (a rewind, a
- * copy, an acquire of new memory) finds the capture. From then on the pool refuses each acquire and
- * copy (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture, and the stream
- * must exist until then. What the pool gives up meanwhile is kept, since to wait for that stream
- * would end the capture. A wait for the whole device does end it: where memory is short, in
+ * the stream did before could not be ordered. (The legacy stream counts as captured while any
+ * blocking stream is.) The next call that orders the streams (a rewind, a copy, an acquire of new
+ * memory) finds the capture. From then on the pool refuses each acquire and copy
+ * (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture, and the stream must
+ * exist until then. What the pool gives up meanwhile is kept, since to wait for that stream would
+ * end the capture. A wait for the whole device does end it: where memory is short, in
  * tide_device_memory_trim and in tide_device_close.
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is

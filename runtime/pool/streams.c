@@ -98,18 +98,30 @@ void tide_streams_settle(tide_pool *pool)
         streams_wait_instead(pool);
 }
 
+/* Is what the pool's stream has queued none of the other's: in a graph's launch, or, since its
+ * capture has failed, in none at all? */
+static bool streams_stands_apart(const tide_pool_core *core, const tide_foreign *foreign)
+{
+    tide_device *device = core->device;
+    void *own = core->streams.own;
+    if (device->methods->capture_number(device, own) == TIDE_CAPTURE_OWN)
+        return true;
+    return device->methods->capturing(device, own) && !streams_is_captured(core, foreign);
+}
+
 /* One of the two streams is captured and the other is not, or each in a capture of its own: an
  * event between them would end the capture, and in the graph's launches it would order nothing. If
  * only the pool's is captured the host waits for the declared one, so that what is captured after a
  * join comes after it. If the declared one is, what it did before its capture can be neither
- * ordered nor waited for, and what it does after that comes after nothing: both are refused. */
+ * ordered nor waited for, and what it does after that comes after nothing: both are refused; also
+ * where the driver says by now that neither is captured. */
 static tide_status streams_order_apart(const tide_pool_core *core, const tide_foreign *foreign,
                                        bool join)
 {
     tide_device *device = core->device;
     if (join)
         return device->methods->wait(device, foreign->stream);
-    return streams_is_captured(core, foreign) ? TIDE_ERROR_STATE : TIDE_OK;
+    return streams_stands_apart(core, foreign) ? TIDE_OK : TIDE_ERROR_STATE;
 }
 
 static bool streams_are_apart(const tide_pool_core *core, const tide_foreign *foreign)
