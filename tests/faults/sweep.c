@@ -163,13 +163,13 @@ static void run_apart(const struct fault_case *one)
                  mode == ONCE ? "once" : "for ever", status, injected->wrong);
 }
 
-/* Where tests are to be much shorter each allocation fails once, and not for ever as well; and where
- * much shorter still, every third. */
+/* Where tests are to be much shorter each allocation fails once, and not for ever as well. */
 static unsigned modes(void)
 {
     return scaled(20, 1) >= 4 ? MODES : FOR_EVER;
 }
 
+/* Where they are to be shorter still every third allocation fails. */
 static unsigned step(void)
 {
     return scaled(20, 1) >= 2 ? 1 : 3;
