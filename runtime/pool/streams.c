@@ -104,6 +104,7 @@ static bool streams_stands_apart(const tide_pool_core *core, const tide_foreign 
 {
     tide_device *device = core->device;
     void *own = core->streams.own;
+    tide_assert(device->methods->capture_number != NULL); /* else no two streams are apart */
     if (device->methods->capture_number(device, own) == TIDE_CAPTURE_OWN)
         return true;
     return device->methods->capturing(device, own) && !streams_is_captured(core, foreign);
@@ -113,8 +114,8 @@ static bool streams_stands_apart(const tide_pool_core *core, const tide_foreign 
  * event between them would end the capture, and in the graph's launches it would order nothing. If
  * only the pool's is captured the host waits for the declared one, so that what is captured after a
  * join comes after it. If the declared one is, what it did before its capture can be neither
- * ordered nor waited for, and what it does after that comes after nothing: both are refused; also
- * where the driver says by now that neither is captured. */
+ * ordered nor waited for, and what it does after that comes after nothing: both are refused. So is
+ * a part where neither is captured any more: the host can wait then. */
 static tide_status streams_order_apart(const tide_pool_core *core, const tide_foreign *foreign,
                                        bool join)
 {

@@ -180,6 +180,7 @@ tide_status tide_rewind(tide_pool *pool, tide_mark mark)
 
 tide_status tide_rewind_after(tide_pool *pool, tide_mark mark, tide_status status)
 {
+    tide_assert(mark.pool == pool);
     if (TIDE_LIKELY(status == TIDE_OK))
         return tide_rewind(pool, mark);
     tide_failure first;
