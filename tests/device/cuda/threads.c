@@ -69,6 +69,61 @@ static void pools_of_several_threads_share_a_device(void **state)
     bench_end(&b);
 }
 
+/* ---- the fake itself ------------------------------------------------------------------------ */
+
+static unsigned called_back; /* atomic, as is the next */
+static bool ended;
+
+/* Asks the fake: it has no lock here. */
+static void count_call(void)
+{
+    __atomic_fetch_add(&called_back, fake_hazard() == NULL, __ATOMIC_RELAXED);
+}
+
+static void ask_everything(void)
+{
+    fake_call_back("cuEventRecord", count_call);
+    fake_fail("cuMemAllocManaged", 0, 0, false);
+    fake_architecture(0);
+    fake_driver_version(0);
+    assert_int_equal(fake_failures() + fake_pinned_bytes(), 0);
+    assert_null(fake_hazard());
+    assert_null(fake_violation());
+    (void)(fake_live_bytes() + fake_reserved_bytes() + fake_highest_fill() + fake_pending());
+    (void)(fake_calls(NULL) + fake_streams() + fake_opened() + fake_held_up() + unexpected());
+}
+
+static void *work_and_end(void *user)
+{
+    void *none = work(user);
+    __atomic_store_n(&ended, true, __ATOMIC_RELAXED);
+    return none;
+}
+
+/* The keeper is in the driver whenever it likes, so every test asks beside a thread. */
+static void what_is_asked_beside_a_thread_races_with_nothing(void **state)
+{
+    (void)state;
+    bench b = bench_start(10);
+    worker one = {.device = b.device, .number = 1};
+    one.stream = fake_stream_create(0);
+    one.other = fake_stream_create(0);
+    ask_everything();
+    assert_int_equal(pthread_create(&one.thread, NULL, work_and_end, &one), 0);
+    while (!__atomic_load_n(&ended, __ATOMIC_RELAXED))
+        ask_everything();
+    assert_int_equal(pthread_join(one.thread, NULL), 0);
+    assert_true(one.right);
+    assert_true(called_back > 0);
+    fake_call_back("cuEventRecord", NULL);
+    fake_synchronise_all();
+    fake_stream_destroy(one.stream);
+    fake_stream_destroy(one.other);
+    bench_end(&b);
+}
+
+/* ---- devices -------------------------------------------------------------------------------- */
+
 /* The same name gives the same device; who is last closes it. */
 static void *open_and_close(void *user)
 {
@@ -164,6 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pools_of_several_threads_share_a_device),
+        cmocka_unit_test(what_is_asked_beside_a_thread_races_with_nothing),
         cmocka_unit_test(devices_are_opened_and_closed_by_many),
         cmocka_unit_test(of_many_releases_on_streams_one_wins),
     };

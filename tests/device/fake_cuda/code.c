@@ -52,8 +52,10 @@ static function
 
 void fake_architecture(unsigned architecture)
 {
+    fake_lock();
     code.architecture = architecture;
     code.asked = true;
+    fake_unlock();
 }
 
 int code_architecture(void)
@@ -67,7 +69,9 @@ int code_architecture(void)
 
 void fake_driver_version(unsigned version)
 {
+    fake_lock();
     code.driver = version;
+    fake_unlock();
 }
 
 /* 13020: CUDA 13.2. */

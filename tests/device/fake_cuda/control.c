@@ -27,7 +27,7 @@ static struct {
     bool for_ever;
 } asked = {.failing = -1};
 
-static bool torn_down;
+static bool torn_down; /* atomic: a forked child exits while a thread of its parent has the lock */
 
 void fake_lock(void)
 {
@@ -74,7 +74,7 @@ static int injected(int entry)
 /* Real drivers differ in what they do to whoever calls them now. */
 static void check_alive(int entry)
 {
-    if (!torn_down)
+    if (!__atomic_load_n(&torn_down, __ATOMIC_RELAXED))
         return;
     fprintf(stderr, "fake_cuda: %s after the driver was torn down\n", names[entry]);
     _exit(99);
@@ -99,13 +99,60 @@ static void wait_while_held_up(int entry)
 static int calling_back = -1; /* an entry */
 static void (*to_be_called)(void);
 
+/* Once, and without the lock: what is called may call the driver, and ask the fake. */
 static void call_back(int entry)
 {
     if (calling_back != entry)
         return;
     calling_back = -1;
-    to_be_called();
+    void (*function)(void) = to_be_called;
+    fake_unlock();
+    function();
+    fake_lock();
 }
+
+/* ---- everything as new ---------------------------------------------------------------------- */
+
+lane *control_new_stream(context *of, bool blocking)
+{
+    for (int i = 0; i < STREAMS; i++) {
+        lane *made = &fake.streams[i];
+        if (made->live)
+            continue;
+        *made = (lane){
+            .live = true, .blocking = blocking, .context = of, .number = ++fake.stream_numbers};
+        return made;
+    }
+    abort();
+}
+
+static void forget(void)
+{
+    uint64_t numbers = fake.stream_numbers;
+    memset(&fake, 0, sizeof fake);
+    memset(&asked, 0, sizeof asked);
+    asked.failing = -1;
+    here.depth = 0;
+    here.mode = MODE_GLOBAL;
+    fake.stream_numbers = numbers;
+}
+
+static void begin_anew(unsigned devices, uint32_t seed)
+{
+    forget();
+    fake.devices = devices;
+    fake.random = (rng){seed};
+    fake.limit = (size_t)256 << 20;
+    model_reset();
+    memory_reset();
+    code_reset();
+    for (unsigned i = 0; i < devices; i++) {
+        fake.contexts[i] = (context){.device = i, .number = ++fake.context_numbers};
+        fake.contexts[i].legacy = control_new_stream(&fake.contexts[i], false);
+    }
+}
+
+/* ---- each call ------------------------------------------------------------------------------ */
 
 /* The driver does not work in the child of a fork. */
 static bool is_child(void)
@@ -118,10 +165,10 @@ static bool is_child(void)
 int control_enter(int entry)
 {
     wait_while_held_up(entry);
+    fake_lock();
     call_back(entry);
     if (entry == ENTRY_cuInit && fake.limit == 0) /* a program that knows nothing of fakes */
-        fake_reset(1, 1);
-    fake_lock();
+        begin_anew(1, 1);
     check_alive(entry);
     asked.calls[entry]++;
     asked.all++;
@@ -195,7 +242,7 @@ void control_tear_down(void)
 {
     if (getenv("FAKE_CUDA_REPORT") != NULL)
         code_report();
-    torn_down = true;
+    __atomic_store_n(&torn_down, true, __ATOMIC_RELAXED);
 }
 
 /* ---- threads ------------------------------------------------------------------------------ */
@@ -226,44 +273,10 @@ context *control_pop(void)
 
 /* ---- what is asked of it ------------------------------------------------------------------ */
 
-lane *control_new_stream(context *of, bool blocking)
-{
-    for (int i = 0; i < STREAMS; i++) {
-        lane *made = &fake.streams[i];
-        if (made->live)
-            continue;
-        *made = (lane){
-            .live = true, .blocking = blocking, .context = of, .number = ++fake.stream_numbers};
-        return made;
-    }
-    abort();
-}
-
-static void forget(void)
-{
-    uint64_t numbers = fake.stream_numbers;
-    memset(&fake, 0, sizeof fake);
-    memset(&asked, 0, sizeof asked);
-    asked.failing = -1;
-    here.depth = 0;
-    here.mode = MODE_GLOBAL;
-    fake.stream_numbers = numbers;
-}
-
 void fake_reset(unsigned devices, uint32_t seed)
 {
     fake_lock();
-    forget();
-    fake.devices = devices;
-    fake.random = (rng){seed};
-    fake.limit = (size_t)256 << 20;
-    model_reset();
-    memory_reset();
-    code_reset();
-    for (unsigned i = 0; i < devices; i++) {
-        fake.contexts[i] = (context){.device = i, .number = ++fake.context_numbers};
-        fake.contexts[i].legacy = control_new_stream(&fake.contexts[i], false);
-    }
+    begin_anew(devices, seed);
     fake_unlock();
 }
 
@@ -294,8 +307,10 @@ void fake_hold_up(const char *entry)
 
 void fake_call_back(const char *entry, void (*function)(void))
 {
+    fake_lock();
     to_be_called = function;
     calling_back = function != NULL ? entry_of(entry) : -1;
+    fake_unlock();
 }
 
 unsigned fake_held_up(void)
@@ -305,7 +320,10 @@ unsigned fake_held_up(void)
 
 unsigned fake_failures(void)
 {
-    return asked.failures;
+    fake_lock();
+    unsigned failures = asked.failures;
+    fake_unlock();
+    return failures;
 }
 
 unsigned fake_calls(const char *entry)
@@ -329,14 +347,23 @@ const char *fake_entry(unsigned i)
     return i < ENTRIES ? names[i] : NULL;
 }
 
+/* Written once, so whoever is told of it may read on without the lock. */
+static const char *found(const char *what)
+{
+    fake_lock();
+    bool any = what[0] != '\0';
+    fake_unlock();
+    return any ? what : NULL;
+}
+
 const char *fake_hazard(void)
 {
-    return fake.hazard[0] != '\0' ? fake.hazard : NULL;
+    return found(fake.hazard);
 }
 
 const char *fake_violation(void)
 {
-    return fake.violation[0] != '\0' ? fake.violation : NULL;
+    return found(fake.violation);
 }
 
 void fake_lose(unsigned device)
@@ -402,7 +429,10 @@ void fake_no_pools(void)
 
 uint64_t fake_highest_fill(void)
 {
-    return fake.highest;
+    fake_lock();
+    uint64_t highest = fake.highest;
+    fake_unlock();
+    return highest;
 }
 
 unsigned fake_streams(void)
