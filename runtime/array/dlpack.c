@@ -189,8 +189,8 @@ tide_array *tide_array_import(tide_pool *pool, tide_dl_managed *managed)
     size_t length = 0;
     tide_array *array = NULL;
     /* Room for the header's touch (two entries if its type has no bit), and for the entry that
-     * gives the tensor back. The producer is done as far as the pool's stream can tell, and then as
-     * far as declared ones can. */
+     * gives the tensor back. What the producer queued is before the pool's stream; now declared
+     * ones come after that, too. */
     if (tide_pool_use_or_report(pool, call) == TIDE_OK &&
         dlpack_check_import(pool, managed, &length) == TIDE_OK && tide_log_room(pool, 3, call) &&
         tide_streams_finish(pool, TIDE_OK, call) == TIDE_OK)

@@ -134,7 +134,7 @@ tide_array *tide_array_wrap(tide_pool *pool, const tide_array_source *source)
     tide_array *array = NULL;
     if (tide_pool_use_or_report(pool, call) == TIDE_OK &&
         wrap_check(pool, source, &length) == TIDE_OK &&
-        tide_streams_finish(pool, TIDE_OK, call) == TIDE_OK) /* as of an import */
+        tide_streams_finish(pool, TIDE_OK, call) == TIDE_OK) /* after who made it */
         array = wrap_make(pool, source, length, TIDE_CALLER);
     if (array == NULL)
         wrap_refuse(source);

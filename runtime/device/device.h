@@ -107,8 +107,9 @@ typedef struct tide_device_methods {
     bool (*capturing)(tide_device *device, void *stream);
 
     /* The number of the graph that work on the stream is recorded into now, of all devices of the
-     * back end: 0: none; TIDE_CAPTURE_OWN: one that can have nothing in common with another
-     * stream. NULL where nothing is captured. Asked through tide_device_captured_alike. */
+     * back end. 0: none; TIDE_CAPTURE_FAILED: one that has failed, in which no stream may be
+     * ordered any more; TIDE_CAPTURE_BESIDE: none, but it is a legacy stream, on which no event can
+     * be recorded while any blocking stream is captured. NULL where nothing is captured. */
     uint64_t (*capture_number)(tide_device *device, void *stream);
 
     /* A number that no other stream ever had, even where the driver uses a handle again. 0, with a
@@ -242,14 +243,15 @@ static inline void tide_device_keep_stream(tide_device *device, uint64_t number,
 /* Is what is queued on both streams recorded into the same graph, or into none? Only then may one
  * wait for the other: else a stream would be drawn into a capture, or a capture end. The devices
  * are of one back end. */
-#define TIDE_CAPTURE_OWN UINT64_MAX
+#define TIDE_CAPTURE_FAILED UINT64_MAX
+#define TIDE_CAPTURE_BESIDE (UINT64_MAX - 1)
 static inline bool tide_device_captured_alike(tide_device *device, void *stream, tide_device *other,
                                               void *other_stream)
 {
     if (device->methods->capture_number == NULL || (device == other && stream == other_stream))
         return true;
     uint64_t number = device->methods->capture_number(device, stream);
-    return number != TIDE_CAPTURE_OWN &&
+    return number < TIDE_CAPTURE_BESIDE &&
            number == other->methods->capture_number(other, other_stream);
 }
 

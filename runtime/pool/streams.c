@@ -98,15 +98,18 @@ void tide_streams_settle(tide_pool *pool)
         streams_wait_instead(pool);
 }
 
-/* Is what the pool's stream has queued none of the other's: in a graph's launch, or, since its
- * capture has failed, in none at all? */
+/* Does nothing run now of what is queued on the pool's stream, so that the other need not come after
+ * it? That is so where it is captured and the other is not, and in a capture that has failed. What
+ * was queued before that, tide_capture_begin has put in order. On a legacy stream beside a capture
+ * everything runs. */
 static bool streams_stands_apart(const tide_pool_core *core, const tide_foreign *foreign)
 {
     tide_device *device = core->device;
     void *own = core->streams.own;
     tide_assert(device->methods->capture_number != NULL); /* else no two streams are apart */
-    if (device->methods->capture_number(device, own) == TIDE_CAPTURE_OWN)
-        return true;
+    uint64_t number = device->methods->capture_number(device, own);
+    if (number == TIDE_CAPTURE_FAILED || number == TIDE_CAPTURE_BESIDE)
+        return number == TIDE_CAPTURE_FAILED;
     return device->methods->capturing(device, own) && !streams_is_captured(core, foreign);
 }
 

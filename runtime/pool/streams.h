@@ -38,12 +38,19 @@
  *     Memory that a slot gives up was free: by 3 what used it is before A's present end, and the
  *     release is queued on A.
  *  7. Capture. Events recorded and waited for on a capturing stream become edges of the graph, so
- *     1 to 3 hold inside of each launch. A stream that was declared before A was captured, and has
- *     not joined the capture, is waited for by the host where it would be joined. If B is captured
- *     and A is not, or in another capture, what B did before can be neither ordered nor waited for,
- *     nor what it does then be ordered after A: the pool is unordered (8) until a reset finds all
- *     such captures ended. Nothing is allocated, given back or asked for while A captures: growing
- *     is refused, releases wait.
+ *     1 to 3 hold inside of each launch, and order nothing that was queued before. So
+ *     tide_capture_begin joins and parts all that is declared: what A and B did before is before
+ *     what both do next, a launch on A included. Where a program calls it late or not at all, the
+ *     launch is not ordered after what B did, nor what B does then after what A did.
+ *     A stream that was declared before A was captured, and has not joined the capture, is waited
+ *     for by the host where it would be joined; it need not come after what A queues then, for that
+ *     does not run now. If B is captured and A is not, or in another capture, what B did before can
+ *     be neither ordered nor waited for, nor what it does then be ordered after A: the pool is
+ *     unordered (8) until a reset finds all such captures ended. It is unordered, too, where A is
+ *     the legacy stream beside somebody's capture: what is queued on A runs, but no event can be
+ *     recorded there. And where A and B are in one capture that has failed, if B is to be joined.
+ *     Nothing is allocated, given back or asked for while A captures: growing is refused, releases
+ *     wait.
  *     A launch is work whose k was queued on no clock of ours, at any time, on any stream: no order
  *     can be queued for it. So what a graph uses is taken out of the pool: tide_capture_end gives
  *     the capture a hold on each slot that was handed out since tide_capture_begin, or is live

@@ -282,7 +282,6 @@ bool tide_cuda_capturing(tide_device *device, void *stream)
            (result == TIDE_CU_SUCCESS && state != TIDE_CU_CAPTURE_NONE);
 }
 
-/* A capture that has failed has no number, and its streams may not be ordered any more. */
 uint64_t tide_cuda_capture_number(tide_device *device, void *stream)
 {
     int state = TIDE_CU_CAPTURE_NONE;
@@ -293,10 +292,10 @@ uint64_t tide_cuda_capture_number(tide_device *device, void *stream)
     tide_cu_result result = tide_cu.cuStreamGetCaptureInfo(stream, &state, &number);
     tide_cuda_leave(entered);
     if (result != TIDE_CU_SUCCESS)
-        return result == TIDE_CU_CAPTURE_IMPLICIT ? TIDE_CAPTURE_OWN : 0;
+        return result == TIDE_CU_CAPTURE_IMPLICIT ? TIDE_CAPTURE_BESIDE : 0;
     return state == TIDE_CU_CAPTURE_NONE     ? 0
            : state == TIDE_CU_CAPTURE_ACTIVE ? number + 1
-                                             : TIDE_CAPTURE_OWN;
+                                             : TIDE_CAPTURE_FAILED;
 }
 
 /* 0 for a stream of another context, too. NULL is a different stream in each context. 0 stands for

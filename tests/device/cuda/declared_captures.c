@@ -3,6 +3,8 @@
  * no work that anything can be ordered after. */
 #include "declared.h"
 
+#include "runtime/device/device.h"
+
 /* The next call that orders the streams finds it. */
 static void a_capture_of_a_declared_stream_is_found(void **unused)
 {
@@ -117,6 +119,158 @@ static void a_fill_in_a_capture_of_the_pool_alone_is_none_of_a_declared_stream(v
     work_end(&w);
 }
 
+/* ---- what was queued before the capture ------------------------------------------------------ */
+
+enum { MANY = 30 }; /* pieces of work that are not over soon */
+
+static void put_many(void *stream, void *data)
+{
+    for (int i = 0; i < MANY; i++)
+        put(stream, data, BYTES, 1);
+}
+
+/* An array of a level inside of the one that declares, which ends in the capture. */
+static tide_mark inner_begin(const work *w, uint8_t **x)
+{
+    tide_mark inner = tide_checkpoint(w->b.pool);
+    *x = tide_acquire(w->b.pool, uint8_t, BYTES);
+    assert_non_null(*x);
+    return inner;
+}
+
+static uint8_t *inner_again(const work *w, tide_mark inner, const uint8_t *x)
+{
+    expect_ok(tide_rewind(w->b.pool, inner));
+    uint8_t *y = tide_acquire(w->b.pool, uint8_t, BYTES);
+    assert_ptr_equal(y, x);
+    return y;
+}
+
+static void capture_launch(const work *w, void *graph)
+{
+    tide_capture *capture = tide_capture_end(w->b.pool);
+    assert_non_null(capture);
+    fake_graph_launch(graph, w->b.stream);
+    expect_order();
+    fake_graph_destroy(graph);
+    expect_ok(tide_capture_drop(capture, w->b.stream));
+}
+
+/* What a rewind queues inside becomes edges of the graph. */
+static void work_from_before_a_shared_capture_is_before_its_launches(void **unused)
+{
+    (void)unused;
+    work w;
+    uint8_t *x;
+    void *graph = NULL;
+    work_begin(&w);
+    tide_mark inner = inner_begin(&w, &x);
+    put_many(w.other, x);
+    expect_ok(tide_capture_begin(w.b.pool));
+    fake_capture_begin(w.b.stream);
+    fake_order(w.b.stream, w.other);
+    put(w.b.stream, inner_again(&w, inner, x), BYTES, 2);
+    fake_order(w.other, w.b.stream);
+    assert_int_equal(fake_capture_end(w.b.stream, &graph), 0);
+    capture_launch(&w, graph);
+    work_end(&w);
+}
+
+static void a_declared_stream_beside_a_capture_comes_after_what_was_before(void **unused)
+{
+    (void)unused;
+    work w;
+    uint8_t *x;
+    void *graph = NULL;
+    work_begin(&w);
+    tide_mark inner = inner_begin(&w, &x);
+    put_many(w.b.stream, x);
+    expect_ok(tide_capture_begin(w.b.pool));
+    fake_capture_begin(w.b.stream);
+    put(w.other, inner_again(&w, inner, x), BYTES, 2);
+    assert_int_equal(fake_capture_end(w.b.stream, &graph), 0);
+    fake_order(w.other, w.b.stream);
+    capture_launch(&w, graph);
+    work_end(&w);
+}
+
+/* Then no capture has begun, and the pool says so until a reset. */
+static void a_capture_does_not_begin_out_of_order(void **unused)
+{
+    (void)unused;
+    work w;
+    work_begin(&w);
+    fail_event_and_wait();
+    expect_status(tide_capture_begin(w.b.pool), TIDE_ERROR_DEVICE);
+    expect_said("reset it");
+    assert_null(tide_capture_end(w.b.pool));
+    expect_status(tide_capture_begin(w.b.pool), TIDE_ERROR_DEVICE);
+    expect_ok(tide_pool_reset(w.b.pool));
+    w.mark = tide_checkpoint(w.b.pool);
+    expect_ok(tide_capture_begin(w.b.pool));
+    expect_ok(tide_capture_drop(tide_capture_end(w.b.pool), w.b.stream));
+    expect_order();
+    work_end(&w);
+}
+
+/* What the declared stream did before can be neither ordered nor waited for. */
+static void a_rewind_in_a_capture_that_has_failed_leaves_the_pool_unordered(void **unused)
+{
+    (void)unused;
+    work w;
+    uint8_t *x;
+    void *graph = NULL;
+    work_begin(&w);
+    tide_mark inner = inner_begin(&w, &x);
+    put_many(w.other, x);
+    fake_capture_begin(w.b.stream);
+    fake_order(w.b.stream, w.other);
+    fake_order(w.third, w.b.stream); /* which fails it */
+    expect_ok(tide_rewind(w.b.pool, inner));
+    assert_null(tide_acquire(w.b.pool, uint8_t, BYTES));
+    expect_said("reset it");
+    assert_int_not_equal(fake_capture_end(w.b.stream, &graph), 0);
+    expect_order();
+    work_end(&w);
+}
+
+static void set_on_legacy(const work *w, void *data)
+{
+    expect_ok(w->b.device->methods->fill(w->b.device, NULL, data, &(uint8_t){2}, 1, BYTES));
+}
+
+/* Nothing that is queued on it is in that capture: it really runs, and no event can be behind it. */
+static void the_legacy_stream_beside_a_capture_leaves_its_pool_unordered(void **unused)
+{
+    (void)unused;
+    work w;
+    void *graph = NULL;
+    work_begin(&w);
+    void *blocking = fake_stream_create_blocking(0);
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = w.b.device});
+    assert_non_null(pool);
+    tide_mark outer = tide_checkpoint(pool);
+    expect_ok(tide_pool_use_on(pool, w.other));
+    tide_mark inner = tide_checkpoint(pool);
+    uint8_t *x = tide_acquire(pool, uint8_t, BYTES);
+    for (int i = 0; i < MANY; i++)
+        set_on_legacy(&w, x);
+    fake_capture_begin(blocking);
+    expect_ok(tide_rewind(pool, inner));
+    assert_null(tide_acquire(pool, uint8_t, BYTES));
+    expect_said("reset it");
+    assert_int_equal(fake_capture_end(blocking, &graph), 0);
+    expect_ok(tide_rewind(pool, outer));
+    expect_ok(tide_pool_reset(pool));
+    set_on_legacy(&w, tide_acquire(pool, uint8_t, BYTES));
+    expect_order();
+    expect_ok(tide_pool_reset(pool));
+    expect_ok(tide_pool_destroy(pool));
+    fake_graph_destroy(graph);
+    fake_stream_destroy(blocking);
+    work_end(&w);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -125,6 +279,11 @@ int main(void)
         cmocka_unit_test(a_fill_in_a_capture_that_has_failed_leaves_the_pool_in_order),
         cmocka_unit_test(a_fill_between_two_captures_is_refused),
         cmocka_unit_test(a_fill_in_a_capture_of_the_pool_alone_is_none_of_a_declared_stream),
+        cmocka_unit_test(work_from_before_a_shared_capture_is_before_its_launches),
+        cmocka_unit_test(a_declared_stream_beside_a_capture_comes_after_what_was_before),
+        cmocka_unit_test(a_capture_does_not_begin_out_of_order),
+        cmocka_unit_test(a_rewind_in_a_capture_that_has_failed_leaves_the_pool_unordered),
+        cmocka_unit_test(the_legacy_stream_beside_a_capture_leaves_its_pool_unordered),
     };
     return cmocka_run_group_tests_name("captures of declared streams", tests, NULL, NULL);
 }

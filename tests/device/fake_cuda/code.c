@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Modules, their kernels, launches. A module is PTX, which is executed, or the word "fake" with one
- * kernel of our own. All that is called here holds the lock. */
+ * kernel of our own. Who calls anything here has the lock, other than a test that asks. */
 #include <stdio.h>
 #include <stdlib.h>
 

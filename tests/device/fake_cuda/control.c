@@ -237,7 +237,8 @@ void control_fault(const char *what, const void *handle)
     abort();
 }
 
-/* FAKE_CUDA_REPORT: for a program that knows nothing of fakes. */
+/* FAKE_CUDA_REPORT: for a program that knows nothing of fakes. Without the lock, as above: what is
+ * counted while a thread is in the driver may be missing. */
 void control_tear_down(void)
 {
     if (getenv("FAKE_CUDA_REPORT") != NULL)

@@ -123,11 +123,23 @@ void fake_synchronise(void *stream)
     with_context(stream, synchronise_on, NULL);
 }
 
+/* NULL: there is no such device, or it was reset. */
+static lane *legacy_of(unsigned device)
+{
+    fake_lock();
+    const context *of = &fake.contexts[device];
+    lane *legacy = device < fake.devices && !of->reset ? of->legacy : NULL;
+    fake_unlock();
+    return legacy;
+}
+
 void fake_synchronise_all(void)
 {
-    for (unsigned i = 0; i < fake.devices; i++)
-        if (!fake.contexts[i].reset)
-            fake_synchronise(fake.contexts[i].legacy);
+    for (unsigned i = 0; i < DEVICES; i++) {
+        lane *legacy = legacy_of(i);
+        if (legacy != NULL)
+            fake_synchronise(legacy);
+    }
 }
 
 /* ---- graphs ------------------------------------------------------------------------------- */
