@@ -102,14 +102,15 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * and imports. Each of these calls fails with TIDE_ERROR_DEVICE where that order cannot be had; its
  * bytes may have been written by then.
  *
- * Begin no capture on a declared stream, other than one that the pool's stream is in, too, after
- * tide_capture_begin: what the stream did before could not be ordered. A legacy stream, declared or
- * the pool's own, counts as captured while any blocking stream is. The next call that orders the
- * streams (a rewind, a copy, an acquire of new memory) finds the capture. From then on the pool
- * refuses each acquire and copy (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that
- * capture, and the stream must exist until then. What the pool gives up meanwhile is kept, since to
- * wait for that stream would end the capture. A wait for the whole device does end it: where memory
- * is short, in tide_device_memory_trim and in tide_device_close.
+ * Begin no capture on a declared stream, unless the pool's stream is in it, too, and
+ * tide_capture_begin came before: what the stream did before could not be ordered. The legacy
+ * stream, declared or the pool's own, counts as captured while any blocking stream is. The next
+ * call that orders the streams (a rewind, a copy, an acquire of new memory, tide_capture_begin)
+ * finds the capture. From then on the pool refuses each acquire and copy (TIDE_ERROR_DEVICE) until
+ * a tide_pool_reset after the end of that capture, and the stream must exist until then. What the
+ * pool gives up meanwhile is kept, since to wait for that stream would end the capture. A wait for
+ * the whole device does end it: where memory is short, in tide_device_memory_trim and in
+ * tide_device_close.
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
  * not, or in another capture; TIDE_ERROR_ARGUMENT for one that the device does not have;
@@ -155,8 +156,10 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
  * before, because it cannot grow while its stream is captured.
  *
  * The graph orders nothing that was queued before it. So tide_capture_begin orders all of that, on
- * the pool's stream and on declared ones, before what is queued on them next: on a declared stream
- * queue nothing that uses the pool's arrays between that call and the driver's.
+ * the pool's stream and on declared ones, before what is queued on these streams next. After that
+ * call queue nothing that uses the pool's arrays on the pool's stream until it is captured, nor on
+ * a declared stream that will join the capture until it has. For a declared stream that does not
+ * join, the host waits where a level ends inside of the capture.
  *
  * Begin before the driver's call: from then on no call of the library, on any thread, waits for all
  * streams of the device. Such a wait (cuCtxSynchronize) ends every capture on the device, in any
@@ -173,7 +176,8 @@ typedef struct tide_capture tide_capture;
 /* From now on the pool notes which memory it hands out, and until tide_capture_end it gives none
  * away: to trim, compact or empty it, or to grow what it has handed out, is TIDE_ERROR_STATE; what
  * others asked of it waits no longer. Where another thread waits for all streams of the device just
- * then, the call returns after that. TIDE_ERROR_STATE if a capture has begun already,
+ * then, the call returns after that. Where the pool's stream is captured already, the host waits
+ * for declared streams that are not. TIDE_ERROR_STATE if a capture has begun already,
  * TIDE_ERROR_ARGUMENT for a pool of the host, TIDE_ERROR_DEVICE for a pool whose streams could not
  * be ordered, which refuses acquires until a reset, on a device that is lost, and once the process
  * exits. */

@@ -40,8 +40,9 @@
  *  7. Capture. Events recorded and waited for on a capturing stream become edges of the graph, so
  *     1 to 3 hold inside of each launch, and order nothing that was queued before. So
  *     tide_capture_begin joins and parts all that is declared: what A and B did before is before
- *     what both do next, a launch on A included. Where a program calls it late or not at all, the
- *     launch is not ordered after what B did, nor what B does then after what A did.
+ *     what both do next, a launch on A included. What A queues after it and before it is captured,
+ *     what B does before it joins the capture, and all of that where a program does not call it, is
+ *     for the program to order.
  *     A stream that was declared before A was captured, and has not joined the capture, is waited
  *     for by the host where it would be joined; it need not come after what A queues then, for that
  *     does not run now. If B is captured and A is not, or in another capture, what B did before can

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A graph is captured on a stream that a pool has declared, or on the pool's own: what is captured is
- * no work that anything can be ordered after. */
+/* A graph is captured on a stream that a pool has declared, or on the pool's own. What is captured
+ * is no work that anything can be ordered after, and comes after nothing that was queued before. */
 #include "declared.h"
 
 #include "runtime/device/device.h"
@@ -194,13 +194,14 @@ static void a_declared_stream_beside_a_capture_comes_after_what_was_before(void 
     work_end(&w);
 }
 
-/* Then no capture has begun, and the pool says so until a reset. */
-static void a_capture_does_not_begin_out_of_order(void **unused)
+/* Then no capture has begun, and the pool says so until a reset. The first event is the declared
+ * stream's, the second the pool's. */
+static void begin_without_event(unsigned nth)
 {
-    (void)unused;
     work w;
     work_begin(&w);
-    fail_event_and_wait();
+    fake_fail("cuEventRecord", nth, TRANSIENT, false);
+    fake_call_back("cuCtxSynchronize", fail_wait);
     expect_status(tide_capture_begin(w.b.pool), TIDE_ERROR_DEVICE);
     expect_said("reset it");
     assert_null(tide_capture_end(w.b.pool));
@@ -211,6 +212,13 @@ static void a_capture_does_not_begin_out_of_order(void **unused)
     expect_ok(tide_capture_drop(tide_capture_end(w.b.pool), w.b.stream));
     expect_order();
     work_end(&w);
+}
+
+static void a_capture_does_not_begin_out_of_order(void **unused)
+{
+    (void)unused;
+    begin_without_event(1);
+    begin_without_event(2);
 }
 
 /* What the declared stream did before can be neither ordered nor waited for. */
@@ -239,7 +247,7 @@ static void set_on_legacy(const work *w, void *data)
     expect_ok(w->b.device->methods->fill(w->b.device, NULL, data, &(uint8_t){2}, 1, BYTES));
 }
 
-/* Nothing that is queued on it is in that capture: it really runs, and no event can be behind it. */
+/* What is queued on it is in no capture: it really runs, and no event can be recorded behind it. */
 static void the_legacy_stream_beside_a_capture_leaves_its_pool_unordered(void **unused)
 {
     (void)unused;
