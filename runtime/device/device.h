@@ -240,11 +240,13 @@ static inline void tide_device_keep_stream(tide_device *device, uint64_t number,
         device->methods->stream_keep(device, number, keep);
 }
 
+/* What `capture_number` answers beside numbers of graphs. */
+#define TIDE_CAPTURE_FAILED UINT64_MAX
+#define TIDE_CAPTURE_BESIDE (UINT64_MAX - 1)
+
 /* Is what is queued on both streams recorded into the same graph, or into none? Only then may one
  * wait for the other: else a stream would be drawn into a capture, or a capture end. The devices
  * are of one back end. */
-#define TIDE_CAPTURE_FAILED UINT64_MAX
-#define TIDE_CAPTURE_BESIDE (UINT64_MAX - 1)
 static inline bool tide_device_captured_alike(tide_device *device, void *stream, tide_device *other,
                                               void *other_stream)
 {
