@@ -103,14 +103,15 @@ TIDE_API void *tide_device_buffer(tide_pool *pool, const void *data, size_t *off
  * bytes may have been written by then.
  *
  * Begin no capture on a declared stream, unless the pool's stream is in it, too, and
- * tide_capture_begin came before: what the stream did before could not be ordered. The legacy
- * stream, declared or the pool's own, counts as captured while any blocking stream is. The next
- * call that orders the streams (a rewind, a copy, an acquire of new memory, tide_capture_begin)
- * finds the capture. From then on the pool refuses each acquire and copy (TIDE_ERROR_DEVICE) until
- * a tide_pool_reset after the end of that capture, and the stream must exist until then. What the
- * pool gives up meanwhile is kept, since to wait for that stream would end the capture. A wait for
- * the whole device does end it: where memory is short, in tide_device_memory_trim and in
- * tide_device_close.
+ * tide_capture_begin came before: what the streams did before could not be ordered. If the pool's
+ * stream is in it and tide_capture_begin came late or not at all, no call notices. If the pool's
+ * stream is not in it, the next call that orders the streams (a rewind, a copy, an acquire of new
+ * memory, tide_capture_begin) finds the capture. From then on the pool refuses each acquire and
+ * copy (TIDE_ERROR_DEVICE) until a tide_pool_reset after the end of that capture, and the stream
+ * must exist until then. What the pool gives up meanwhile is kept, since to wait for that stream
+ * would end the capture. A wait for the whole device does end it: where memory is short, in
+ * tide_device_memory_trim and in tide_device_close. The legacy stream, declared or the pool's own,
+ * counts as captured while any blocking stream is.
  *
  * TIDE_ERROR_STATE at the root of the pool, and for a stream that is captured while the pool's is
  * not, or in another capture; TIDE_ERROR_ARGUMENT for one that the device does not have;
@@ -159,7 +160,8 @@ TIDE_API tide_status tide_pool_wait(tide_pool *pool);
  * the pool's stream and on declared ones, before what is queued on these streams next. After that
  * call queue nothing that uses the pool's arrays on the pool's stream until it is captured, nor on
  * a declared stream that will join the capture until it has. For a declared stream that does not
- * join, the host waits where a level ends inside of the capture.
+ * join, the host waits inside of the capture: where a level ends, in copies, and in fills of
+ * frames.
  *
  * Begin before the driver's call: from then on no call of the library, on any thread, waits for all
  * streams of the device. Such a wait (cuCtxSynchronize) ends every capture on the device, in any
@@ -177,10 +179,11 @@ typedef struct tide_capture tide_capture;
  * away: to trim, compact or empty it, or to grow what it has handed out, is TIDE_ERROR_STATE; what
  * others asked of it waits no longer. Where another thread waits for all streams of the device just
  * then, the call returns after that. Where the pool's stream is captured already, the host waits
- * for declared streams that are not. TIDE_ERROR_STATE if a capture has begun already,
- * TIDE_ERROR_ARGUMENT for a pool of the host, TIDE_ERROR_DEVICE for a pool whose streams could not
- * be ordered, which refuses acquires until a reset, on a device that is lost, and once the process
- * exits. */
+ * for declared streams that are not, and nothing else is ordered. TIDE_ERROR_STATE if a capture has
+ * begun already, TIDE_ERROR_ARGUMENT for a pool of the host, TIDE_ERROR_MEMORY where there is none
+ * to note what is handed out; TIDE_ERROR_DEVICE for a pool whose streams could not be ordered,
+ * which refuses acquires until a reset, on a device that is lost, and once the process exits. After
+ * an error no capture has begun. */
 TIDE_API tide_status tide_capture_begin(tide_pool *pool);
 
 /* Takes what was handed out since the beginning, and the memory of all live arrays, out of the
@@ -222,10 +225,11 @@ TIDE_API tide_status tide_copy(tide_pool *pool, void *to, const void *from, size
 /* Copies from an array of another pool, `source`, which may be on another device of the same kind
  * (CUDA) or on the same one. The calling thread owns both. It comes after the work that is queued
  * on both pools' streams; work that is queued on either from now on comes after the copy. The host
- * does not wait. Devices that reach each other copy directly, for others the driver goes through
- * the host. Pools in memory given are the host's. TIDE_ERROR_ARGUMENT between devices of two kinds,
- * and for the host and a device; TIDE_ERROR_STATE, nothing changed, while a graph is captured on
- * one of the streams and the other is not part of the same capture. */
+ * waits only inside of a capture, for declared streams that are not in it. Devices that reach each
+ * other copy directly, for others the driver goes through the host. Pools in memory given are the
+ * host's. TIDE_ERROR_ARGUMENT between devices of two kinds, and for the host and a device;
+ * TIDE_ERROR_STATE, nothing changed, while a graph is captured on one of the streams and the other
+ * is not part of the same capture. */
 TIDE_API tide_status tide_copy_from(tide_pool *pool, void *to, tide_pool *source, const void *from,
                                     size_t bytes);
 

@@ -98,10 +98,10 @@ void tide_streams_settle(tide_pool *pool)
         streams_wait_instead(pool);
 }
 
-/* Need the other stream not come after what the pool's queues now? Where the pool's is captured, that
- * becomes a part of a graph, or of nothing if the capture has failed; tide_capture_begin has ordered
- * what was before. On the legacy stream beside a capture everything runs. What the other stream
- * does in a capture of its own can never be ordered. */
+/* May the other stream go on without waiting for what the pool's stream queues now? Where the
+ * pool's is captured, that becomes a part of a graph, or of nothing if the capture has failed;
+ * tide_capture_begin has ordered what was before. On the legacy stream beside a capture everything
+ * runs. What the other stream does in a capture of its own can never be ordered. */
 static bool streams_stands_apart(const tide_pool_core *core, const tide_foreign *foreign)
 {
     tide_device *device = core->device;

@@ -40,9 +40,9 @@
  *  7. Capture. Events recorded and waited for on a capturing stream become edges of the graph, so
  *     1 to 3 hold inside of each launch, and order nothing that was queued before. So
  *     tide_capture_begin joins and parts all that is declared: what A and B did before is before
- *     what both do next, a launch on A included. What A queues after it and before it is captured,
- *     what B does before it joins the capture, and all of that where a program does not call it, is
- *     for the program to order.
+ *     what both do next, a launch on A included. The program orders what A queues between that call
+ *     and its capture, and what B does between that call and joining. Where a program makes the
+ *     call late or not at all, it orders all that was queued before the capture.
  *     A stream that was declared before A was captured, and has not joined the capture, is waited
  *     for by the host where it would be joined; it need not come after what A queues then, for that
  *     does not run now. If B is captured and A is not, or in another capture, what B did before can

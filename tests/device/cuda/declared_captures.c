@@ -194,6 +194,46 @@ static void a_declared_stream_beside_a_capture_comes_after_what_was_before(void 
     work_end(&w);
 }
 
+/* One of them joins the capture, the other stays beside it: it comes after what the first did. */
+static void two_declared_streams_are_in_order_when_a_capture_begins(void **unused)
+{
+    (void)unused;
+    work w;
+    uint8_t *x;
+    void *graph = NULL;
+    work_begin(&w);
+    tide_mark mark = tide_checkpoint(w.b.pool);
+    expect_ok(tide_pool_use_on(w.b.pool, w.apart));
+    tide_mark inner = inner_begin(&w, &x);
+    put_many(w.other, x);
+    expect_ok(tide_capture_begin(w.b.pool));
+    fake_capture_begin(w.b.stream);
+    fake_order(w.b.stream, w.other);
+    put(w.apart, inner_again(&w, inner, x), BYTES, 2);
+    fake_order(w.other, w.b.stream);
+    assert_int_equal(fake_capture_end(w.b.stream, &graph), 0);
+    capture_launch(&w, graph);
+    expect_ok(tide_rewind(w.b.pool, mark));
+    work_end(&w);
+}
+
+/* No event may be recorded then. */
+static void a_capture_that_begins_late_waits_for_declared_streams(void **unused)
+{
+    (void)unused;
+    work w;
+    void *graph = NULL;
+    work_begin(&w);
+    fake_capture_begin(w.b.stream);
+    unsigned waits = fake_calls("cuStreamSynchronize"), events = fake_calls("cuEventRecord");
+    expect_ok(tide_capture_begin(w.b.pool));
+    assert_int_equal(fake_calls("cuStreamSynchronize"), waits + 1);
+    assert_int_equal(fake_calls("cuEventRecord"), events);
+    assert_int_equal(fake_capture_end(w.b.stream, &graph), 0);
+    capture_launch(&w, graph);
+    work_end(&w);
+}
+
 /* Then no capture has begun, and the pool says so until a reset. The first event is the declared
  * stream's, the second the pool's. */
 static void begin_without_event(unsigned nth)
@@ -289,6 +329,8 @@ int main(void)
         cmocka_unit_test(a_fill_in_a_capture_of_the_pool_alone_is_none_of_a_declared_stream),
         cmocka_unit_test(work_from_before_a_shared_capture_is_before_its_launches),
         cmocka_unit_test(a_declared_stream_beside_a_capture_comes_after_what_was_before),
+        cmocka_unit_test(two_declared_streams_are_in_order_when_a_capture_begins),
+        cmocka_unit_test(a_capture_that_begins_late_waits_for_declared_streams),
         cmocka_unit_test(a_capture_does_not_begin_out_of_order),
         cmocka_unit_test(a_rewind_in_a_capture_that_has_failed_leaves_the_pool_unordered),
         cmocka_unit_test(the_legacy_stream_beside_a_capture_leaves_its_pool_unordered),

@@ -9,6 +9,7 @@
 
 #include <tidepool/buffers.h>
 
+#include "runtime/device/cuda/cuda.h"
 #include "runtime/device/device.h"
 
 enum { THREADS = 4, ROUNDS = 60 };
@@ -84,16 +85,26 @@ static void count_call(void)
     __atomic_fetch_add(&called_back, fake_calls("cuEventRecord") != UINT_MAX, __ATOMIC_RELAXED);
 }
 
-static bool use_driver(const worker *w)
+/* As who compiles kernels asks it. */
+static bool ask_driver(void)
+{
+    enum { CAPABILITY_MAJOR = 75 };
+    int value;
+    return tide_cu.cuDriverGetVersion(&value) == TIDE_CU_SUCCESS &&
+           tide_cu.cuDeviceGetAttribute(&value, CAPABILITY_MAJOR, 0) == TIDE_CU_SUCCESS;
+}
+
+/* Each round fills more than the one before. */
+static bool use_driver(const worker *w, unsigned round)
 {
     const tide_device_methods *methods = w->device->methods;
     void *data = NULL, *pinned = NULL;
     tide_device *other = tide_device_open("cuda:1");
     bool right =
-        other != NULL && tide_device_close(other) == TIDE_OK &&
+        other != NULL && tide_device_close(other) == TIDE_OK && ask_driver() &&
         methods->allocate(w->device, w->stream, TIDE_MEMORY_DEVICE, 600, 64, &data) == TIDE_OK &&
         methods->allocate(w->device, NULL, TIDE_MEMORY_PINNED, 600, 64, &pinned) == TIDE_OK &&
-        methods->fill(w->device, w->stream, data, "abc", 3, 200) == TIDE_OK;
+        methods->fill(w->device, w->stream, data, "abc", 3, 200 - ROUNDS + round) == TIDE_OK;
     if (!right)
         return false;
     (void)methods->order(w->device, w->stream, w->other); /* where it fails, there is a hazard */
@@ -109,8 +120,8 @@ static void *use_driver_always(void *user)
 {
     worker *w = user;
     w->right = true;
-    for (int i = 0; i < ROUNDS && w->right; i++)
-        w->right = use_driver(w);
+    for (unsigned i = 0; i < ROUNDS && w->right; i++)
+        w->right = use_driver(w, i);
     __atomic_store_n(&ended, true, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -128,6 +139,7 @@ static void ask_everything(void)
     enum { TRANSIENT = 2 };
     fake_call_back("cuEventRecord", count_call);
     fake_fail("cuEventRecord", 1, TRANSIENT, false);
+    asked(0);
     if (fake_hazard() != NULL) /* else a wait of ours may be what orders the thread's work */
         fake_synchronise_all();
     fake_architecture(0);
