@@ -53,12 +53,13 @@ def run_answered(*arguments):
 
 
 def refused(code, words, *arguments, **options):
-    """One line of error that has these words; nothing on the standard output."""
+    """One line of error that has these words, which is returned; nothing on the standard output."""
     result = run(*arguments, **options) if options or SILENCE in words else run_answered(*arguments)
     check(result.returncode == code, f"{arguments}: {result.returncode}, not {code}: {result.stderr}")
     said = [line for line in result.stderr.splitlines() if not re.match(r"--\d+--", line)]  # as Valgrind's begin
     check(len(said) == 1 and words in said[0], f"{arguments}: {result.stderr!r} without {words!r}")
     check(result.stdout == "", f"{arguments}: {result.stdout!r}")
+    return said[0] if said else ""
 
 
 def nothing_left(name):
@@ -245,9 +246,8 @@ def bad_files():
         path = work / f"bad-{name}.rec"
         path.write_text(content)
         for command in (["report", path], ["report", path, "-o", work / "page.html"]):
-            refused(4, words, *command)
-            if line:
-                check(f"{path}:{line}:" in run(*command).stderr, f"{name}: the line is named: {run(*command).stderr}")
+            said = refused(4, words, *command)
+            check(line is None or f"{path}:{line}:" in said, f"{name}: the line is named: {said}")
     for name in ("empty", "other", "list", "version"):
         refused(4, cases[name][2], "trace", work / f"bad-{name}.rec", "-o", work / "page.html")
         refused(4, cases[name][2], "trace", work / f"bad-{name}.rec", "-o", "-")
