@@ -194,10 +194,19 @@ static bool plugin_unload(void *handle)
     return good;
 }
 
+/* For each library that comes or goes ThreadSanitizer (Clang 14) maps 1.7 MB and keeps them. Once
+ * that is as much as the machine's memory, used or not, the kernel refuses to fork. */
+static void plugins_pace(void)
+{
+    if (SOAK_UNDER_TSAN)
+        usleep(100000);
+}
+
 /* Loading may fail because a descriptor of the loader was closed meanwhile. */
 static bool plugins(worker *self)
 {
     (void)self;
+    plugins_pace();
     void *handle = plugin_load();
     if (handle == NULL)
         return true;
