@@ -18,6 +18,7 @@
 #include "runtime/base/hooks.h"
 #include "runtime/base/os.h"
 #include "runtime/base/settings.h"
+#include "runtime/scope/site.h"
 
 enum { FORMAT_VERSION = 1 };
 
@@ -249,7 +250,7 @@ static tide_status facts_write_all(tide_json *json)
     TIDE_FORWARD(tide_pool_each(facts_write_pool, json));
     tide_json_close(json, ']');
     tide_json_open(json, "sites", '[');
-    tide_site_each(facts_write_site, json);
+    tide_site_visit(facts_write_site, json);
     tide_json_close(json, ']');
     tide_json_open(json, "buffers", '[');
     TIDE_FORWARD(tide_buffers_each(facts_write_buffers, json));

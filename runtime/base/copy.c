@@ -178,8 +178,6 @@ static void copy_take(uint64_t others, int *user)
     int chunk = copy_lowest(__atomic_load_n(&tide_copy_own.chunks, __ATOMIC_ACQUIRE), from);
     if (chunk == TIDE_COPY_CHUNKS)
         chunk = copy_lowest(~others, from);
-    if (chunk == TIDE_COPY_CHUNKS)
-        chunk = from; /* shared with another copy; or none is left */
     if (chunk < TIDE_COPY_CHUNKS)
         __atomic_fetch_or(&tide_copy_own.chunks, UINT64_C(1) << chunk, __ATOMIC_ACQ_REL);
     *user = chunk;
@@ -199,11 +197,9 @@ static int copy_take_locked(struct dl_phdr_info *info, size_t size, void *user)
 
 int tide_copy_take_chunk(int above)
 {
-    tide_assert(above >= -1 && above < TIDE_COPY_CHUNKS);
-    int chunk = above, looked = 0;
-    if (!tide_lock_held_any())
-        looked = tide_linker_each_module(copy_take_locked, &chunk);
-    if (looked == 0)
+    tide_assert(above >= -1 && above < TIDE_COPY_CHUNKS && !tide_lock_held_any());
+    int chunk = above;
+    if (tide_linker_each_module(copy_take_locked, &chunk) == 0)
         copy_take(0, &chunk);
     tide_assert(chunk > above);
     return chunk;

@@ -35,8 +35,7 @@ extern tide_copy_facts tide_copy_own;
 bool tide_copy_stay(void);
 
 /* Takes the lowest chunk above `above` (-1: any) that no other copy has, or that this one took
- * before. If all are taken, two copies share one: calls of cold code still tell their pools apart.
- * A number from TIDE_COPY_CHUNKS on: there is none above. No lock held, or nobody else is asked. */
+ * before. TIDE_COPY_CHUNKS: there is none. No lock held, for the dynamic linker is asked. */
 int tide_copy_take_chunk(int above);
 
 #endif

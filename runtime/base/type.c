@@ -9,6 +9,7 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/copy.h"
 #include "runtime/base/error.h"
+#include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 
@@ -188,6 +189,28 @@ static bool type_take_numbers(tide_type end)
     return true;
 }
 
+void tide_type_prepare(void)
+{
+    tide_registry_lock();
+    tide_type end = type_end;
+    bool left = type_next < end;
+    tide_registry_unlock();
+    if (!left && !tide_lock_held_any())
+        (void)type_take_numbers(end);
+}
+
+static tide_type type_refuse_number(const char *name, bool visiting)
+{
+    const char *call = "tide_type_register";
+    if (visiting)
+        tide_fail(TIDE_ERROR_STATE, call, "no number ready for '%s' in a visitor of sites", name);
+    else
+        tide_fail(TIDE_ERROR_LIMIT, call,
+                  "no number left for '%s': the copies of the library in this process have all %u",
+                  name, TIDE_TYPE_LIMIT - 1);
+    return TIDE_NO_TYPE;
+}
+
 static tide_status type_validate(const tide_type_facts *facts)
 {
     const char *call = "tide_type_register";
@@ -223,11 +246,9 @@ tide_type tide_type_register(const char *name, size_t size, size_t align)
         tide_registry_unlock();
         if (want == WANT_NOTHING)
             return type;
-        if (!type_take_numbers(end)) {
-            tide_fail(TIDE_ERROR_LIMIT, "tide_type_register", "no number left for '%s', limit %u",
-                      name, TIDE_TYPE_LIMIT - 1);
-            return TIDE_NO_TYPE;
-        }
+        bool visiting = tide_lock_held_any();
+        if (visiting || !type_take_numbers(end))
+            return type_refuse_number(name, visiting);
     }
 }
 
@@ -257,7 +278,7 @@ tide_status tide_type_refuse(tide_type type, const char *call)
 {
     tide_assert(tide_type_facts_of(type) == NULL);
     tide_status why = tide_error_status();
-    bool shortage = why == TIDE_ERROR_MEMORY || why == TIDE_ERROR_LIMIT;
+    bool shortage = why == TIDE_ERROR_MEMORY || why == TIDE_ERROR_LIMIT || why == TIDE_ERROR_STATE;
     if (type == TIDE_NO_TYPE && shortage && tide_failed_last("tide_type_register"))
         return tide_fail(why, call, "no type (%.300s)", tide_error_message());
     return tide_fail(TIDE_ERROR_TYPE, call, "no type %u, there are %u", type, tide_type_count());

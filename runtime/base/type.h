@@ -15,8 +15,12 @@ typedef struct tide_type_facts {
 const tide_type_facts *tide_type_facts_of(tide_type type);
 
 /* Refuses a type that there is none of: TIDE_ERROR_TYPE. But if the call got no type because the
- * registration just before found no memory or number, it is that shortage, and says so. */
+ * registration just before found no memory or number, it is that failure, and says so. */
 tide_status tide_type_refuse(tide_type type, const char *call);
+
+/* Sees to it that a number is left for a type that a visitor of sites registers: with the registry
+ * locked the dynamic linker cannot be asked which numbers other copies of the library have. */
+void tide_type_prepare(void);
 
 /* The type of this identity if there is one, else TIDE_NO_TYPE: registers nothing. */
 tide_type tide_type_known(const tide_type_facts *facts);

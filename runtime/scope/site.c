@@ -10,6 +10,7 @@
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 #include "runtime/base/settings.h"
+#include "runtime/base/type.h"
 #include "runtime/scope/kind.h"
 #include "runtime/scope/plan.h"
 
@@ -227,12 +228,18 @@ size_t tide_site_count(void)
     return count;
 }
 
-void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
+void tide_site_visit(bool (*visit)(tide_site *site, void *user), void *user)
 {
     tide_registry_lock();
     for (size_t i = 0; i < site_list.count && visit(site_list.sites[i], user); i++)
         continue;
     tide_registry_unlock();
+}
+
+void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
+{
+    tide_type_prepare();
+    tide_site_visit(visit, user);
 }
 
 /* What profile and policy know of it. */

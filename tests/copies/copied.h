@@ -27,6 +27,8 @@ typedef struct copied_calls {
     tide_status (*cold)(
         tide_pool *pool); /* the first status other than TIDE_OK of its cold calls */
     tide_type (*type)(void);
+    tide_type (*register_type)(const char *name, size_t size, size_t align);
+    tide_type (*type_in_visitor)(void); /* registered by a visitor of sites */
     tide_buffers *(*make_buffers)(void);
     int (*use_buffers)(tide_buffers *buffers); /* how many buffers it got */
     tide_status (*destroy_buffers)(tide_buffers *buffers);

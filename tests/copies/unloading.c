@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "runtime/base/copy.h"
 #include "tests/copies/copied.h"
 
 static const char *plugin_path;
@@ -247,6 +248,51 @@ static void many_plugins_load_in_one_process(void **state)
         assert_int_equal(outlive(&p[i]), p[i].calls->use_all());
 }
 
+/* The numbers of the first chunk are those of the plugin that was the first to register a type. */
+static void a_plugin_whose_first_type_a_visitor_registers_has_its_own_number(void **state)
+{
+    (void)state;
+    plugin p;
+    load(&p);
+    assert_true(p.calls->sites() > 0);
+    tide_type type = p.calls->type_in_visitor();
+    assert_int_not_equal(type, TIDE_NO_TYPE);
+    assert_true(type >= TIDE_COPY_CHUNK);
+}
+
+static unsigned register_until_refused(const plugin *p)
+{
+    char name[20];
+    unsigned count = 0;
+    do
+        snprintf(name, sizeof name, "type %u", count);
+    while (p->calls->register_type(name, 1, 1) != TIDE_NO_TYPE && ++count < TIDE_TYPE_LIMIT);
+    assert_int_equal(p->calls->status(), TIDE_ERROR_LIMIT);
+    return count;
+}
+
+/* Two copies with the same number for different types would take each other's memory. Last of all:
+ * no copy finds numbers any more. */
+static void a_plugin_gets_no_types_when_others_have_all_numbers(void **state)
+{
+    (void)state;
+    plugin greedy, late;
+    load(&greedy);
+    load(&late);
+    assert_true(register_until_refused(&greedy) > TIDE_TYPE_LIMIT / 4);
+    tide_pool *theirs = greedy.calls->make_pool(), *own = late.calls->make_pool();
+    assert_int_equal(late.calls->type(), TIDE_NO_TYPE);
+    assert_int_equal(late.calls->status(), TIDE_ERROR_LIMIT);
+    assert_non_null(strstr(late.calls->message(), "copies of the library"));
+    assert_int_equal(late.calls->type_in_visitor(), TIDE_NO_TYPE);
+    assert_int_equal(late.calls->acquire(own), 0);
+    assert_int_equal(late.calls->acquire(theirs), 0);
+    assert_int_equal(late.calls->acquire_builtin(own, 100), 1);
+    assert_int_equal(late.calls->cold(own), TIDE_OK);
+    assert_int_equal(late.calls->destroy_pool(own), TIDE_OK);
+    assert_int_equal(greedy.calls->destroy_pool(theirs), TIDE_OK);
+}
+
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +302,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(a_plugin_that_comes_back_again_and_again_is_there_once),
         cmocka_unit_test(a_plugin_with_a_keeper_may_be_unloaded),
         cmocka_unit_test(many_plugins_load_in_one_process),
+        cmocka_unit_test(a_plugin_whose_first_type_a_visitor_registers_has_its_own_number),
+        cmocka_unit_test(a_plugin_gets_no_types_when_others_have_all_numbers),
     };
     if (count != 2 || mkdtemp(folder) == NULL)
         return EXIT_FAILURE;
