@@ -171,13 +171,17 @@ static int copy_lowest(uint64_t bits, int from)
     return bits != 0 ? __builtin_ctzll(bits) : TIDE_COPY_CHUNKS;
 }
 
+int tide_copy_own_chunk(int above)
+{
+    return copy_lowest(__atomic_load_n(&tide_copy_own.chunks, __ATOMIC_ACQUIRE), above + 1);
+}
+
 /* `user` is what the chunk must be above, and then the chunk. */
 static void copy_take(uint64_t others, int *user)
 {
-    int from = *user + 1;
-    int chunk = copy_lowest(__atomic_load_n(&tide_copy_own.chunks, __ATOMIC_ACQUIRE), from);
+    int chunk = tide_copy_own_chunk(*user);
     if (chunk == TIDE_COPY_CHUNKS)
-        chunk = copy_lowest(~others, from);
+        chunk = copy_lowest(~others, *user + 1);
     if (chunk < TIDE_COPY_CHUNKS)
         __atomic_fetch_or(&tide_copy_own.chunks, UINT64_C(1) << chunk, __ATOMIC_ACQ_REL);
     *user = chunk;

@@ -38,4 +38,8 @@ bool tide_copy_stay(void);
  * before. TIDE_COPY_CHUNKS: there is none. No lock held, for the dynamic linker is asked. */
 int tide_copy_take_chunk(int above);
 
+/* The lowest chunk above `above` that this copy took before; TIDE_COPY_CHUNKS: none. Any lock may
+ * be held. */
+int tide_copy_own_chunk(int above);
+
 #endif

@@ -20,6 +20,8 @@ bool tide_linker_without_finder;
 static uint32_t linker_visits, linker_forks;
 static uint32_t linker_waiting; /* atomic: forks that wait for visits */
 
+static bool linker_doubtful; /* set where there is one thread */
+
 /* A fork that still waits keeps nobody out for long: what it waits for may need a visit more. */
 static void linker_before_fork(void)
 {
@@ -46,6 +48,12 @@ static void linker_in_child(void)
     __atomic_store_n(&linker_visits, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&linker_forks, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&linker_waiting, 0, __ATOMIC_RELAXED);
+    linker_doubtful = true;
+}
+
+bool tide_linker_in_doubt(void)
+{
+    return linker_doubtful;
 }
 
 void tide_linker_prepare(void)

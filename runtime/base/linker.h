@@ -30,6 +30,10 @@ struct dl_phdr_info;
 /* Registers what is done around fork. While the library is attached, or with the first visit. */
 void tide_linker_prepare(void);
 
+/* In a child of a fork: the list may be locked for good, so a visit that can be done without shall
+ * not be made. */
+bool tide_linker_in_doubt(void);
+
 /* As dl_iterate_phdr, with no lock held. `visit` takes none, and may visit the list itself, by
  * dl_iterate_phdr. */
 int tide_linker_each_module(int (*visit)(struct dl_phdr_info *info, size_t size, void *user),

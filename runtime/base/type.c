@@ -9,11 +9,13 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/copy.h"
 #include "runtime/base/error.h"
+#include "runtime/base/linker.h"
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
 
 enum { CHUNK = TIDE_COPY_CHUNK, CHUNKS = TIDE_COPY_CHUNKS, MOST_ALIGN = 4096 };
+enum { VISITOR_TYPES = 512 }; /* that a visitor of sites can register, at least */
 
 static const tide_type_facts builtin[TIDE_BUILTIN_COUNT + 1] = {
 #define TIDE_X(id, constant, ctype, bits, name) \
@@ -145,6 +147,79 @@ static bool type_publish(registered_type *made)
     return true;
 }
 
+/* ---- numbers ---------------------------------------------------------------------------- */
+
+/* Guarded by the registry, as all of this. The chunk of the numbers that are given now; -1: none. */
+static int type_chunk_now(void)
+{
+    return (int)(type_end / CHUNK) - 1;
+}
+
+/* Is there a number, if need be in a chunk that was taken ahead? */
+static bool type_has_number(void)
+{
+    if (type_next < type_end)
+        return true;
+    int chunk = tide_copy_own_chunk(type_chunk_now());
+    if (chunk >= CHUNKS)
+        return false;
+    tide_type first = (tide_type)chunk * CHUNK;
+    type_next = first > TIDE_BUILTIN_COUNT ? first : TIDE_BUILTIN_COUNT + 1;
+    type_end = first + CHUNK;
+    tide_assert(type_next < type_end && type_end <= TIDE_TYPE_LIMIT);
+    return true;
+}
+
+static bool type_none_left; /* other copies had the rest when this one asked; atomic */
+
+/* Takes a chunk above this one, with no lock held. False: none is left. */
+static bool type_take_chunk(int above)
+{
+    bool taken = tide_copy_take_chunk(above) < CHUNKS;
+    if (!taken)
+        __atomic_store_n(&type_none_left, true, __ATOMIC_RELAXED);
+    return taken;
+}
+
+static tide_type type_refuse_number(const char *name)
+{
+    const char *call = "tide_type_register";
+    if (__atomic_load_n(&type_none_left, __ATOMIC_RELAXED))
+        tide_fail(TIDE_ERROR_LIMIT, call,
+                  "no number left for '%s': the copies of the library in this process have all %u",
+                  name, TIDE_TYPE_LIMIT - 1);
+    else
+        tide_fail(TIDE_ERROR_STATE, call, "no number ready for '%s' in a visitor of sites", name);
+    return TIDE_NO_TYPE;
+}
+
+static bool type_has_enough(void)
+{
+    return type_end - type_next >= VISITOR_TYPES || tide_copy_own_chunk(type_chunk_now()) < CHUNKS;
+}
+
+void tide_type_visit_begin(void)
+{
+    bool may_take = !tide_lock_held_any() && !tide_linker_in_doubt();
+    for (;;) {
+        tide_registry_lock();
+        if (!may_take || type_has_enough())
+            return;
+        int now = type_chunk_now();
+        tide_registry_unlock();
+        may_take = type_take_chunk(now);
+    }
+}
+
+void tide_type_visit_end(void)
+{
+    tide_registry_unlock();
+    if (type_last > TIDE_BUILTIN_COUNT) /* types stay for good, so the copy does */
+        (void)tide_copy_stay();
+}
+
+/* ---- registering ------------------------------------------------------------------------ */
+
 /* What a search for a type led to, when it did not lead to one. */
 typedef enum type_want {
     WANT_NOTHING,
@@ -159,7 +234,7 @@ static tide_type type_find_or_make(const tide_type_facts *facts, type_want *want
     *want = WANT_NOTHING;
     if (found != NULL)
         return (*found)->type;
-    if (type_next == type_end) {
+    if (!type_has_number()) {
         *want = WANT_NUMBERS;
         return TIDE_NO_TYPE;
     }
@@ -168,46 +243,6 @@ static tide_type type_find_or_make(const tide_type_facts *facts, type_want *want
         return made->type;
     tide_os_free(made);
     tide_fail(TIDE_ERROR_MEMORY, "tide_type_register", "no memory to register '%s'", facts->name);
-    return TIDE_NO_TYPE;
-}
-
-/* Takes a chunk of numbers after those that end at `end`. False: none is left. Another thread may
- * have done so meanwhile: then that chunk is used. */
-static bool type_take_numbers(tide_type end)
-{
-    int chunk = tide_copy_take_chunk((int)(end / CHUNK) - 1);
-    if (chunk >= CHUNKS)
-        return false;
-    tide_registry_lock();
-    if (type_end == end) {
-        tide_type first = (tide_type)chunk * CHUNK;
-        type_next = first > TIDE_BUILTIN_COUNT ? first : TIDE_BUILTIN_COUNT + 1;
-        type_end = first + CHUNK;
-    }
-    tide_assert(type_next <= type_end && type_end <= TIDE_TYPE_LIMIT);
-    tide_registry_unlock();
-    return true;
-}
-
-void tide_type_prepare(void)
-{
-    tide_registry_lock();
-    tide_type end = type_end;
-    bool left = type_next < end;
-    tide_registry_unlock();
-    if (!left && !tide_lock_held_any())
-        (void)type_take_numbers(end);
-}
-
-static tide_type type_refuse_number(const char *name, bool visiting)
-{
-    const char *call = "tide_type_register";
-    if (visiting)
-        tide_fail(TIDE_ERROR_STATE, call, "no number ready for '%s' in a visitor of sites", name);
-    else
-        tide_fail(TIDE_ERROR_LIMIT, call,
-                  "no number left for '%s': the copies of the library in this process have all %u",
-                  name, TIDE_TYPE_LIMIT - 1);
     return TIDE_NO_TYPE;
 }
 
@@ -237,18 +272,17 @@ tide_type tide_type_register(const char *name, size_t size, size_t align)
     tide_type type = type_find_builtin(&facts);
     if (type != TIDE_NO_TYPE)
         return type;
-    (void)tide_copy_stay(); /* types stay for good, so the copy does */
+    (void)tide_copy_stay(); /* with a lock held it comes later: tide_type_visit_end */
     for (;;) {
         type_want want;
         tide_registry_lock();
         type = type_find_or_make(&facts, &want);
-        tide_type end = type_end;
+        int now = type_chunk_now();
         tide_registry_unlock();
         if (want == WANT_NOTHING)
             return type;
-        bool visiting = tide_lock_held_any();
-        if (visiting || !type_take_numbers(end))
-            return type_refuse_number(name, visiting);
+        if (tide_lock_held_any() || !type_take_chunk(now))
+            return type_refuse_number(name);
     }
 }
 

@@ -238,8 +238,9 @@ void tide_site_visit(bool (*visit)(tide_site *site, void *user), void *user)
 
 void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user)
 {
-    tide_type_prepare();
+    tide_type_visit_begin();
     tide_site_visit(visit, user);
+    tide_type_visit_end();
 }
 
 /* What profile and policy know of it. */

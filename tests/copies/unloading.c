@@ -258,6 +258,8 @@ static void a_plugin_whose_first_type_a_visitor_registers_has_its_own_number(voi
     tide_type type = p.calls->type_in_visitor();
     assert_int_not_equal(type, TIDE_NO_TYPE);
     assert_true(type >= TIDE_COPY_CHUNK);
+    unload(&p);
+    assert_true(is_loaded(&p)); /* for types stay */
 }
 
 static unsigned register_until_refused(const plugin *p)
@@ -285,6 +287,7 @@ static void a_plugin_gets_no_types_when_others_have_all_numbers(void **state)
     assert_int_equal(late.calls->status(), TIDE_ERROR_LIMIT);
     assert_non_null(strstr(late.calls->message(), "copies of the library"));
     assert_int_equal(late.calls->type_in_visitor(), TIDE_NO_TYPE);
+    assert_int_equal(late.calls->status(), TIDE_ERROR_LIMIT);
     assert_int_equal(late.calls->acquire(own), 0);
     assert_int_equal(late.calls->acquire(theirs), 0);
     assert_int_equal(late.calls->acquire_builtin(own, 100), 1);
