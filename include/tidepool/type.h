@@ -46,8 +46,8 @@ enum {
 #define TIDE_ALL_TYPES UINT32_MAX
 
 /* Most types one process can register, the built-in ones included. Each copy of the library in it
- * takes ids for 1024 at a time, with its first type or the first tide_site_each, so at most 64
- * copies have types of their own. */
+ * takes ids for 1024 at a time: with a type for which it has none left, and in tide_site_each where
+ * it has fewer than 512. So at most 64 copies have types of their own. */
 #define TIDE_TYPE_LIMIT 65536u
 
 /* Where types are told of a dispatch, by tide_site_info and in profiles, key k of a generic
@@ -70,8 +70,9 @@ __extension__ typedef __complex__ double tide_c128;
  * three together identify a type, so two files may each have their own `struct point`. The name is
  * copied. Returns TIDE_NO_TYPE with a message when an argument is bad (TIDE_ERROR_ARGUMENT for the
  * name, TIDE_ERROR_SIZE), no id is left (TIDE_ERROR_LIMIT) or no memory (TIDE_ERROR_MEMORY).
- * TIDE_ERROR_STATE: no id is ready, and it is called by a visitor of sites (tide_site_each) that has
- * registered 512 types already (in a child of a fork: any). Any thread. */
+ * TIDE_ERROR_STATE: no id is ready, and it is called by a visitor of sites (tide_site_each) that, with
+ * those that it is inside of, has registered 512 types already (in a child of a fork: any). Any
+ * thread. */
 TIDE_API tide_type tide_type_register(const char *name, size_t size, size_t align);
 
 /* The type of this name, "f64" or one that was registered: the first of them, if several of

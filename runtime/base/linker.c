@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/fork.h"
@@ -20,7 +21,7 @@ bool tide_linker_without_finder;
 static uint32_t linker_visits, linker_forks;
 static uint32_t linker_waiting; /* atomic: forks that wait for visits */
 
-static bool linker_doubtful; /* set where there is one thread */
+static pid_t linker_home; /* the process that this copy was loaded in */
 
 /* A fork that still waits keeps nobody out for long: what it waits for may need a visit more. */
 static void linker_before_fork(void)
@@ -48,12 +49,17 @@ static void linker_in_child(void)
     __atomic_store_n(&linker_visits, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&linker_forks, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&linker_waiting, 0, __ATOMIC_RELAXED);
-    linker_doubtful = true;
 }
 
+__attribute__((constructor)) static void linker_note_process(void)
+{
+    linker_home = getpid();
+}
+
+/* Not told by a handler of forks: those are registered with the first use. */
 bool tide_linker_in_doubt(void)
 {
-    return linker_doubtful;
+    return linker_home != 0 && linker_home != getpid();
 }
 
 void tide_linker_prepare(void)

@@ -31,7 +31,7 @@ struct dl_phdr_info;
 void tide_linker_prepare(void);
 
 /* In a child of a fork: the list may be locked for good, so a visit that can be done without shall
- * not be made. */
+ * not be made. Any thread. */
 bool tide_linker_in_doubt(void);
 
 /* As dl_iterate_phdr, with no lock held. `visit` takes none, and may visit the list itself, by

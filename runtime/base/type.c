@@ -176,8 +176,7 @@ static bool type_none_left; /* other copies had the rest when this one asked; at
 static bool type_take_chunk(int above)
 {
     bool taken = tide_copy_take_chunk(above) < CHUNKS;
-    if (!taken)
-        __atomic_store_n(&type_none_left, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&type_none_left, !taken, __ATOMIC_RELAXED);
     return taken;
 }
 
