@@ -21,7 +21,10 @@ bool tide_linker_without_finder;
 static uint32_t linker_visits, linker_forks;
 static uint32_t linker_waiting; /* atomic: forks that wait for visits */
 
-static pid_t linker_home; /* the process that this copy was loaded in */
+/* The process that this copy was loaded in; is this a child of one that used the library? Each tells
+ * what the other cannot: handlers of forks come with the first use, and pids come again. Atomic. */
+static pid_t linker_home;
+static bool linker_in_fork;
 
 /* A fork that still waits keeps nobody out for long: what it waits for may need a visit more. */
 static void linker_before_fork(void)
@@ -49,17 +52,18 @@ static void linker_in_child(void)
     __atomic_store_n(&linker_visits, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&linker_forks, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&linker_waiting, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&linker_in_fork, true, __ATOMIC_RELAXED);
 }
 
 __attribute__((constructor)) static void linker_note_process(void)
 {
-    linker_home = getpid();
+    __atomic_store_n(&linker_home, getpid(), __ATOMIC_RELAXED);
 }
 
-/* Not told by a handler of forks: those are registered with the first use. */
 bool tide_linker_in_doubt(void)
 {
-    return linker_home != 0 && linker_home != getpid();
+    pid_t home = __atomic_load_n(&linker_home, __ATOMIC_RELAXED);
+    return __atomic_load_n(&linker_in_fork, __ATOMIC_RELAXED) || (home != 0 && home != getpid());
 }
 
 void tide_linker_prepare(void)

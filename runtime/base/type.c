@@ -180,10 +180,10 @@ static bool type_take_chunk(int above)
     return taken;
 }
 
-static tide_type type_refuse_number(const char *name)
+static tide_type type_refuse_number(const char *name, bool visiting)
 {
     const char *call = "tide_type_register";
-    if (__atomic_load_n(&type_none_left, __ATOMIC_RELAXED))
+    if (!visiting || __atomic_load_n(&type_none_left, __ATOMIC_RELAXED))
         tide_fail(TIDE_ERROR_LIMIT, call,
                   "no number left for '%s': the copies of the library in this process have all %u",
                   name, TIDE_TYPE_LIMIT - 1);
@@ -280,8 +280,9 @@ tide_type tide_type_register(const char *name, size_t size, size_t align)
         tide_registry_unlock();
         if (want == WANT_NOTHING)
             return type;
-        if (tide_lock_held_any() || !type_take_chunk(now))
-            return type_refuse_number(name);
+        bool visiting = tide_lock_held_any();
+        if (visiting || !type_take_chunk(now))
+            return type_refuse_number(name, visiting);
     }
 }
 
