@@ -10,7 +10,7 @@
 #include "jit/gdb_script.h"
 #include "jit/kernels/modules.h"
 #include "jit/learn/adapt.h"
-#include "jit/learn/keeper.h"
+#include "jit/learn/background.h"
 #include "jit/learn/learner.h"
 #include "jit/learn/round.h"
 #include "jit/learn/tune.h"
@@ -37,7 +37,7 @@ static void attach_fork_handlers(void)
     tide_workers_prepare();
     tide_round_prepare();
     tide_artefacts_prepare();
-    tide_keeper_prepare();
+    tide_background_prepare();
     tide_events_prepare();
     tide_listen_prepare();
     tide_modules_prepare();
@@ -45,7 +45,7 @@ static void attach_fork_handlers(void)
 
 static void attach_passed(void)
 {
-    tide_keeper_passed();
+    tide_background_passed();
     tide_listen_passed();
 }
 
@@ -63,7 +63,7 @@ void tide_attach_all(void)
     tide_window_filled = tide_adapt_filled;
     tide_hooks_policy.passed = attach_passed;
     tide_hooks_policy.missed = tide_adapt_missed;
-    tide_modules_wanted = tide_keeper_wanted;
+    tide_modules_wanted = tide_background_wanted;
     tide_tune_read_environment();
     tide_stats_prepare();
 }

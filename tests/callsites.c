@@ -601,7 +601,7 @@ static size_t plan(struct CMUnitTest *tests, size_t count, struct planned *next,
 /* Before they learn the sites run as they come. */
 static bool set_up(void)
 {
-    return tide_tune_set("keeper", 0) == TIDE_OK && tide_tune_set("trial", 0) == TIDE_OK &&
+    return tide_tune_set("background", 0) == TIDE_OK && tide_tune_set("trial", 0) == TIDE_OK &&
            tide_tune_set("count_runs", 1) == TIDE_OK && tide_tune_set("learn", 0) == TIDE_OK;
 }
 

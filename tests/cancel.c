@@ -42,8 +42,8 @@ static void do_settle(void)
 
 static void do_start_and_stop(void)
 {
-    (void)tide_keeper_start();
-    (void)tide_keeper_stop();
+    (void)tide_background_start();
+    (void)tide_background_stop();
 }
 
 static void do_acquire(void)
@@ -125,7 +125,7 @@ static const cancelled_operation operations[] = {
     {"tide_pool_compact", do_compact},
     {"tide_step", do_step},
     {"tide_settle", do_settle},
-    {"tide_keeper_stop", do_start_and_stop},
+    {"tide_background_stop", do_start_and_stop},
     {"tide_buffer_acquire", do_acquire},
     {"tide_buffers_trim", do_trim_buffers},
     {"tide_buffers_destroy", do_make_buffers},

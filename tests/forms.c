@@ -179,7 +179,7 @@ bool forms_of_the_host = true;
 void forms_prepare(const form *table)
 {
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
-    expect_ok(tide_tune_set("keeper", 0));
+    expect_ok(tide_tune_set("background", 0));
     expect_ok(tide_tune_set("trial", 0));
     expect_ok(tide_tune_set("count_runs", 1));
     expect_ok(tide_tune_set("learn", 0));

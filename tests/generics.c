@@ -624,7 +624,7 @@ int main(void)
         cmocka_unit_test(what_is_no_key_gets_no_method),
         cmocka_unit_test(values_of_keys_are_dispatched_together),
     };
-    if (tide_tune_set("keeper", 0) != TIDE_OK || tide_tune_set("trial", 0) != TIDE_OK ||
+    if (tide_tune_set("background", 0) != TIDE_OK || tide_tune_set("trial", 0) != TIDE_OK ||
         tide_tune_set("count_runs", 1) != TIDE_OK || tide_tune_set("learn", 0) != TIDE_OK)
         return EXIT_FAILURE;
     return cmocka_run_group_tests_name("generics", tests, NULL, NULL);

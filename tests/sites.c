@@ -137,7 +137,7 @@ static bool try_what_waits(tide_site *site, void *user)
     (void)site;
     expect_kept_out(tide_step(), "tide_step");
     expect_kept_out(tide_settle(1), "tide_settle");
-    expect_kept_out(tide_keeper_stop(), "tide_keeper_stop");
+    expect_kept_out(tide_background_stop(), "tide_background_stop");
     expect_kept_out(tide_listen(NULL), "tide_listen");
     expect_kept_out(tide_listen_end(), "tide_listen_end");
     expect_kept_out(tide_buffers_destroy(of_visitor), "tide_buffers_destroy");

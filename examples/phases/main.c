@@ -109,7 +109,7 @@ static bool settle_settings(const options *o)
 {
     bool by_hand = o->by_hand || o->steps != 0;
     return tide_tune_set("break_even", 0) == TIDE_OK &&
-           (!by_hand || tide_tune_set("keeper", 0) == TIDE_OK) &&
+           (!by_hand || tide_tune_set("background", 0) == TIDE_OK) &&
            (o->steps == 0 || tide_tune_set("trial", 0) == TIDE_OK);
 }
 
@@ -167,6 +167,6 @@ int main(int count, char **words)
     life_begin(); /* before the first use of a site, or nobody hears that it was found */
     if (!settle_settings(&o) || !work_prepare() || tide_pool_local() == NULL || !run(&o))
         return failed(tide_error_message());
-    tide_keeper_stop(); /* nothing is told any more while the lives are printed */
+    tide_background_stop(); /* nothing is told any more while the lives are printed */
     return finish(life_print());
 }

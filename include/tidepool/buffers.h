@@ -110,7 +110,7 @@ typedef struct tide_buffer_event {
 /* A hook is called for each event, by the thread that acquires, releases, trims, steps or destroys,
  * or by the keeper. No lock of the library is held: the hook may take locks of the program, and may
  * allocate, also from pools. What is too old the keeper frees: so the hook may not call
- * tide_keeper_stop there (TIDE_ERROR_STATE), nobody may call it under a lock that the hook takes,
+ * tide_background_stop there (TIDE_ERROR_STATE), nobody may call it under a lock that the hook takes,
  * and `exit` waits two seconds at most for such a hook to return. It must not use the buffers that
  * it is called for, and it may not use a pool that draws from them and is at work just then
  * (TIDE_ERROR_STATE). It must return: what the call has in hand would be lost with a longjmp or an

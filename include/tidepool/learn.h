@@ -21,14 +21,14 @@
  *  - (glibc) the process's first thread calls `exit`, and has itself opened a device.
  *
  * The keeper starts when some site has been used often enough. Its thread is made inside that use,
- * which takes some 40 microseconds more; where no use may be late, set `keeper` to 2, and the first
- * pool of a program that has sites starts it. To do the rounds by hand instead, set `keeper` to 0
+ * which takes some 40 microseconds more; where no use may be late, set `background` to 2, and the first
+ * pool of a program that has sites starts it. To do the rounds by hand instead, set `background` to 0
  * and call tide_step: a keeper that is there then does none. Both do the same.
  *
  * A forked child goes on with what its parent has learned. It begins without a keeper and a stager.
- * If its parent's keeper has had work, and `keeper` is not 0, the child gets one when a scope first
- * opens in it; else the first window that fills there starts it, also where `keeper` is 2 (a child
- * in which no use may be late calls tide_keeper_start).
+ * If its parent's keeper has had work, and `background` is not 0, the child gets one when a scope first
+ * opens in it; else the first window that fills there starts it, also where `background` is 2 (a child
+ * in which no use may be late calls tide_background_start).
  * The C library does not renew all locks of the dynamic linker in a child: if other threads of the
  * parent load libraries, whatever loads one in the child may hang, learning too. Set `learn` to 0
  * in such children, or execute another program. A fork waits for the keeper that loads compiled
@@ -52,19 +52,19 @@ TIDE_BEGIN_DECLS
 /* Starts the keeper now. If it runs already, nothing happens. TIDE_ERROR_MEMORY when the system
  * gives no thread, TIDE_ERROR_STATE in a plugin with a copy of the library that cannot be kept
  * loaded. Any thread. */
-TIDE_API tide_status tide_keeper_start(void);
+TIDE_API tide_status tide_background_start(void);
 
-/* Ends the keeper and waits for its end. It does not start again until tide_keeper_start. A compile
+/* Ends the keeper and waits for its end. It does not start again until tide_background_start. A compile
  * that is under way goes on in the stager, and a later step takes the answer. TIDE_ERROR_STATE from
  * an event handler, from a hook of buffers that the keeper calls, and from the `visit` of
  * tide_site_each. Not from the constructor or destructor of a library, nor under a lock that an
  * event handler or a hook of buffers wants: the keeper may be waiting for either. Nor in the child
  * of a fork during which another thread was loading or unloading a library: glibc does not unlock
  * its list of modules there, and a keeper that loads code waits for it for ever. Any thread. */
-TIDE_API tide_status tide_keeper_stop(void);
+TIDE_API tide_status tide_background_stop(void);
 
 /* Does the keeper's thread exist? Any thread. */
-TIDE_API bool tide_keeper_running(void);
+TIDE_API bool tide_background_running(void);
 
 /* One round. It reads the windows that are full, decides, sends specs to the stager, takes the
  * stager's answers, opens trials and windows, publishes plans and frees retired code. It also asks

@@ -218,7 +218,7 @@ TIDE_API size_t tide_site_count(void);
  * list is locked meanwhile, so `visit` must not register sites, load libraries, fork or wait for
  * other threads, nor do what calls functions of the program: hooks, deleters, the handlers of
  * reports and events. It is refused what would wait (TIDE_ERROR_STATE): tide_step, tide_settle,
- * tide_keeper_stop, tide_listen, tide_listen_end, tide_buffers_destroy, and tide_device_open and
+ * tide_background_stop, tide_listen, tide_listen_end, tide_buffers_destroy, and tide_device_open and
  * tide_device_close of any device but the host. Any thread. */
 TIDE_API void tide_site_each(bool (*visit)(tide_site *site, void *user), void *user);
 

@@ -218,7 +218,7 @@ static void facts_write_learning(tide_json *json)
     MEMBER(waiting), MEMBER(artefacts), MEMBER(stagers), MEMBER(untold), MEMBER(spent_us);
 #undef MEMBER
     tide_json_flag(json, "enabled", tide_setting_get(TIDE_SETTING_learn) != 0);
-    tide_json_flag(json, "keeper", tide_keeper_running());
+    tide_json_flag(json, "background", tide_background_running());
     tide_json_close(json, '}');
 }
 

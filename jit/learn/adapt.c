@@ -2,7 +2,7 @@
 /* Decisions of the using thread: it borrows the round and the registry if both are free. */
 #include "jit/learn/adapt.h"
 
-#include "jit/learn/keeper.h"
+#include "jit/learn/background.h"
 #include "jit/learn/misses.h"
 #include "jit/learn/round.h"
 #include "jit/learn/watch.h"
@@ -22,7 +22,7 @@ void tide_adapt_filled(tide_site *site)
         tide_watch(site, tide_round_number());
         tide_round_end_at_once();
     }
-    tide_keeper_wanted();
+    tide_background_wanted();
 }
 
 /* If it touched more types than a list has room for, no plan is said to be of exactly these. */

@@ -2,8 +2,8 @@
 /* A compile that the program orders: it need not pay. */
 #include <tidepool/site.h>
 
+#include "jit/learn/background.h"
 #include "jit/learn/force.h"
-#include "jit/learn/keeper.h"
 #include "jit/learn/watch.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
@@ -80,6 +80,6 @@ tide_status tide_site_compile_now(tide_site *site)
                              : tide_fail(TIDE_ERROR_MEMORY, call, "no memory to list the site");
     tide_registry_unlock();
     if (status == TIDE_OK)
-        tide_keeper_wanted(); /* who does the next round */
+        tide_background_wanted(); /* who does the next round */
     return status;
 }

@@ -22,7 +22,7 @@
 #include <time.h>
 
 #include "jit/events/event.h"
-#include "jit/learn/keeper.h"
+#include "jit/learn/background.h"
 #include "jit/learn/round.h"
 #include "jit/listen/order.h"
 #include "jit/stager/locate.h"
@@ -176,7 +176,7 @@ static void listen_say(const char *error)
 static void listen_stand_back(void)
 {
     (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
-    tide_keeper_lower_thread();
+    tide_background_lower_thread();
 }
 
 static void *listen_serve(void *unused)
@@ -247,7 +247,7 @@ static bool listen_start_thread(void *(*run)(void *))
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     listen_take_lock(); /* whoever ends this looks for the thread */
-    int error = tide_keeper_create_described(&listen_own.thread, run);
+    int error = tide_background_create_described(&listen_own.thread, run);
     listen_own.threaded = error == 0;
     listen_let_go();
     pthread_sigmask(SIG_SETMASK, &before, NULL);

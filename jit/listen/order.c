@@ -9,7 +9,7 @@
 #include <tidepool/profile.h>
 #include <tidepool/tune.h>
 
-#include "jit/learn/keeper.h"
+#include "jit/learn/background.h"
 #include "jit/learn/learner.h"
 #include "jit/spec/spec.h"
 #include "runtime/base/assert.h"
@@ -100,7 +100,7 @@ static tide_status order_change_site(const tide_listen_order *order)
         status = tide_site_compile_now(site);
     tide_registry_unlock();
     if (status == TIDE_OK && order->verb == TIDE_LISTEN_COMPILE)
-        tide_keeper_wanted(); /* again: no thread starts while the registry is locked */
+        tide_background_wanted(); /* again: no thread starts while the registry is locked */
     return status;
 }
 

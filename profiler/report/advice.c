@@ -17,16 +17,16 @@ static void advice_of_learning(const tide_history *history, tide_advice_list *ou
         snprintf(advice.instead, sizeof advice.instead,
                  "Record once more without TIDEPOOL_LEARN=0 to see what sites would become.");
         tide_advice_put(out, &advice);
-    } else if (json_is_false(json_object_get(learning, "keeper")) &&
+    } else if (json_is_false(json_object_get(learning, "background")) &&
                tide_value_count(learning, "rounds") == 0) { /* else there was one, and it ended */
         snprintf(advice.what, sizeof advice.what,
                  "There was no keeper: nothing is compiled unless the program calls tide_step.");
         snprintf(advice.why, sizeof advice.why,
-                 "The setting `keeper` is 0, or no site was used often "
+                 "The setting `background` is 0, or no site was used often "
                  "enough for a keeper to start.");
         snprintf(
             advice.instead, sizeof advice.instead,
-            "If sites are used often here: set `keeper` to 1, or call tide_step now and then.");
+            "If sites are used often here: set `background` to 1, or call tide_step now and then.");
         tide_advice_put(out, &advice);
     }
 }

@@ -343,7 +343,7 @@ static json_t *data_learning(const json_t *from)
     json_t *learning = json_object();
     data_copy_numbers(learning, from, counts);
     data_put(learning, "enabled", json_boolean(tide_value_flag(from, "enabled")));
-    data_put(learning, "keeper", json_boolean(tide_value_flag(from, "keeper")));
+    data_put(learning, "background", json_boolean(tide_value_flag(from, "background")));
     return learning;
 }
 

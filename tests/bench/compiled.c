@@ -58,7 +58,7 @@ void bench_learning_prepare(void)
 #if BENCH_HAVE_STAGER
     setenv("TIDEPOOL_STAGER", BENCH_STAGER, 0);
 #endif
-    bench_tune("keeper", 0);
+    bench_tune("background", 0);
     bench_tune("compiles", 1e9);
     bench_tune("break_even", 0); /* what it costs or gains is measured, so it must be there */
 }

@@ -85,7 +85,7 @@ void bench_observe_before(void *state)
 {
     observe_state *s = state;
     s->learn = bench_tune("learn", s->mode == ON);
-    if (s->mode == ON && tide_keeper_start() != TIDE_OK)
+    if (s->mode == ON && tide_background_start() != TIDE_OK)
         bench_die("%s", tide_error_message());
     if (s->mode == OBSERVED && tide_profile_observe(true) != TIDE_OK)
         bench_die("%s", tide_error_message());
@@ -103,7 +103,7 @@ void bench_observe_after(void *state)
     s->own += thread;
     s->wall += seconds_of(CLOCK_MONOTONIC) - s->started;
     s->windows += windows_now();
-    if (s->mode == ON && tide_keeper_stop() != TIDE_OK)
+    if (s->mode == ON && tide_background_stop() != TIDE_OK)
         bench_die("%s", tide_error_message());
     if (s->mode == OBSERVED && tide_profile_observe(false) != TIDE_OK)
         bench_die("%s", tide_error_message());

@@ -125,7 +125,7 @@ void bench_phase_before(void *state)
     s->break_even = bench_tune("break_even", 1); /* as it is for programs */
     if (s->paused != 0)
         s->since += bench_now() - s->paused;
-    if (s->mode == KEEPER && tide_keeper_start() != TIDE_OK)
+    if (s->mode == KEEPER && tide_background_start() != TIDE_OK)
         bench_die("%s", tide_error_message());
 }
 
@@ -134,7 +134,7 @@ void bench_phase_after(void *state)
     phase_state *s = state;
     s->paused = bench_now();
     bench_tune("break_even", s->break_even);
-    if (s->mode == KEEPER && tide_keeper_stop() != TIDE_OK)
+    if (s->mode == KEEPER && tide_background_stop() != TIDE_OK)
         bench_die("%s", tide_error_message());
 }
 

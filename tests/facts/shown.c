@@ -83,7 +83,7 @@ int main(int count, char **arguments)
     if (count > 1 && setlocale(LC_ALL, arguments[1]) == NULL)
         fprintf(stderr, "no locale %s here (Debian: locales): numbers as in C\n", arguments[1]);
     events = tmpfile();
-    tide_tune_set("keeper", 0);
+    tide_tune_set("background", 0);
     tide_pool *pool = tide_pool_create(
         &(tide_pool_options){.name = "p\"1\x1f\xc3", .limit_bytes = (size_t)1 << 62});
     tide_buffers *buffers = tide_buffers_create(NULL, &(tide_buffers_options){.name = "b"});

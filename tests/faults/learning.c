@@ -386,11 +386,11 @@ static tide_status learning_questions(struct fixture *fixture)
 static tide_status keeper(struct fixture *fixture)
 {
     (void)fixture;
-    tide_status status = tide_keeper_start();
-    if (status != TIDE_OK || !tide_keeper_running())
+    tide_status status = tide_background_start();
+    if (status != TIDE_OK || !tide_background_running())
         return TIDE_ERROR_STATE;
-    status = tide_keeper_stop();
-    return tide_keeper_running() ? TIDE_ERROR_STATE : status;
+    status = tide_background_stop();
+    return tide_background_running() ? TIDE_ERROR_STATE : status;
 }
 
 /* ---- the table -------------------------------------------------------------------------- */
@@ -425,7 +425,7 @@ static const struct fault_case cases[] = {
     {"tide_settle, compiling", prepare_observed_sites, settle, ASKS, NULL, 0},
     {"tide_event_set_handler, reasons, stats, an idle settle", NULL, learning_questions, NEVER,
      NULL, 0},
-    {"tide_keeper_start, running, stop", NULL, keeper, NEVER, NULL, 0},
+    {"tide_background_start, running, stop", NULL, keeper, NEVER, NULL, 0},
 };
 
 const struct fault_list fault_learning = {cases, sizeof cases / sizeof *cases};

@@ -125,7 +125,7 @@ static tide_status fail_repeatedly(const struct fault_case *one, struct fixture 
 
 static void run(const struct fault_case *one)
 {
-    MUST(tide_tune_set("learn", 0) == TIDE_OK && tide_tune_set("keeper", 0) == TIDE_OK,
+    MUST(tide_tune_set("learn", 0) == TIDE_OK && tide_tune_set("background", 0) == TIDE_OK,
          "settings: %s", tide_error_message());
     struct fixture fixture = {.pool = tide_pool_create(&(tide_pool_options){.name = "faults"})};
     MUST(fixture.pool != NULL, "no pool: %s", tide_error_message());

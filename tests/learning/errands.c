@@ -59,7 +59,7 @@ static tide_buffers *age_buffers(tide_buffer_hook hook)
     CHILD_MUST(tide_buffer_release(buffers, buffer) == TIDE_OK);
     __atomic_store_n(&in_hook, false, __ATOMIC_RELAXED);
     set("keeper_period", 1);
-    CHILD_MUST(tide_keeper_start() == TIDE_OK);
+    CHILD_MUST(tide_background_start() == TIDE_OK);
     while (!__atomic_load_n(&in_hook, __ATOMIC_ACQUIRE))
         usleep(200);
     return buffers;
@@ -67,7 +67,7 @@ static tide_buffers *age_buffers(tide_buffer_hook hook)
 
 static void *stop_keeper(void *user)
 {
-    (void)tide_keeper_stop();
+    (void)tide_background_stop();
     return user;
 }
 
@@ -87,7 +87,7 @@ static void exit_beside_a_hook(bool while_another_stops)
 static void a_hook_that_waits_for_a_lock_does_not_keep_the_process(void **state)
 {
     (void)state;
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     for (unsigned stops = 0; stops < 2; stops++) {
         pid_t child = fork_child(60);
         if (child == 0)
@@ -112,14 +112,14 @@ static void exit_in_hook(const tide_buffer_event *event, void *user)
 static void a_hook_on_the_keeper_may_exit_while_another_thread_stops_it(void **state)
 {
     (void)state;
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     pid_t child = fork_child(60);
     if (child == 0) {
         play("a hook exits");
         pthread_mutex_lock(&lock_of_program);
         (void)age_buffers(exit_in_hook);
         pthread_mutex_unlock(&lock_of_program);
-        (void)tide_keeper_stop();
+        (void)tide_background_stop();
         for (;;)
             pause();
     }
@@ -162,7 +162,7 @@ static void exit_beside_an_end(bool while_another_stops)
 static void a_keeper_that_does_not_end_does_not_keep_the_process(void **state)
 {
     (void)state;
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     for (unsigned stops = 0; stops < 2; stops++) {
         pid_t child = fork_child(60);
         if (child == 0)
@@ -196,8 +196,8 @@ static void fork_in_hook(const tide_buffer_event *event, void *user)
     pid_t child = fork();
     if (child == 0) {
         play("the child of a hook on the keeper");
-        set("keeper", 0);
-        CHILD_MUST(!tide_keeper_running() && tide_keeper_stop() == TIDE_OK);
+        set("background", 0);
+        CHILD_MUST(!tide_background_running() && tide_background_stop() == TIDE_OK);
         CHILD_MUST(tide_step() == TIDE_OK);
         child_of_hook = true;
         exit(1);
@@ -233,10 +233,10 @@ static void a_hook_on_the_keeper_may_return_in_a_child(void **state)
     if (under_thread_sanitizer()) /* dies where a process ends with a thread that is not its first */
         skip();
     play("a hook forks and returns");
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     tide_buffers *buffers = age_buffers(fork_and_return);
     assert_int_equal(ended_after_hook, 8);
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     expect_ok(tide_buffers_destroy(buffers));
     play(NULL);
 }
@@ -246,10 +246,10 @@ static void a_hook_on_the_keeper_may_fork(void **state)
 {
     (void)state;
     play("a hook forks");
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     tide_buffers *buffers = age_buffers(fork_in_hook);
     assert_int_equal(forked_in_hook, 8);
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     expect_ok(tide_buffers_destroy(buffers));
     play(NULL);
 }
@@ -263,10 +263,10 @@ static void ask_keeper_in_hook(const tide_buffer_event *event, void *user)
     if (event->happening != TIDE_BUFFER_FREED || __atomic_load_n(&in_hook, __ATOMIC_RELAXED))
         return;
     __atomic_store_n(&in_hook, true, __ATOMIC_RELEASE);
-    in_hook_start = tide_keeper_start();
+    in_hook_start = tide_background_start();
     in_hook_step = tide_step();
     in_hook_settle = tide_settle(PATIENCE_MS);
-    in_hook_stop = tide_keeper_stop();
+    in_hook_stop = tide_background_stop();
     CHILD_MUST(in_hook_stop == TIDE_OK || strstr(tide_error_message(), "keeper's thread") != NULL);
     __atomic_store_n(&hook_is_over, true, __ATOMIC_RELEASE);
 }
@@ -276,7 +276,7 @@ static void a_hook_on_the_keeper_does_not_stop_it(void **state)
 {
     (void)state;
     play("a hook stops the keeper");
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     tide_buffers *buffers = age_buffers(ask_keeper_in_hook);
     while (!__atomic_load_n(&hook_is_over, __ATOMIC_ACQUIRE))
         usleep(200);
@@ -284,9 +284,9 @@ static void a_hook_on_the_keeper_does_not_stop_it(void **state)
     assert_int_equal(in_hook_start, TIDE_OK);
     assert_int_equal(in_hook_step, TIDE_OK);
     assert_int_equal(in_hook_settle, TIDE_OK);
-    assert_true(tide_keeper_running());
-    expect_ok(tide_keeper_stop());
-    assert_false(tide_keeper_running());
+    assert_true(tide_background_running());
+    expect_ok(tide_background_stop());
+    assert_false(tide_background_running());
     expect_ok(tide_buffers_destroy(buffers));
     play(NULL);
 }
@@ -356,7 +356,7 @@ static void build_on_keeper(load_method *load)
 {
     want_kernels(load);
     set("keeper_period", 1);
-    CHILD_MUST(tide_keeper_start() == TIDE_OK);
+    CHILD_MUST(tide_background_start() == TIDE_OK);
 }
 
 static void exit_here(void)
@@ -371,7 +371,7 @@ static void a_constructor_may_exit_while_the_keeper_builds_kernels(void **state)
     (void)state;
     if (under_thread_sanitizer()) /* takes an exit from a constructor for an error of the program */
         skip();
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     pid_t child = fork_child(100);
     if (child == 0) {
         play("a constructor exits beside a driver");
@@ -418,7 +418,7 @@ static void a_child_unloads_no_module_a_second_time(void **state)
     gate_close(BEFORE_UNLOAD);
     want_kernels_of(&device);
     set("keeper_period", 1);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     gate_wait_reached();
     pid_t child = fork_child(60);
     if (child == 0) {
@@ -427,7 +427,7 @@ static void a_child_unloads_no_module_a_second_time(void **state)
     }
     gate_let_pass();
     expect_child_ends_well(child);
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     assert_int_equal(unloads, 1);
     play(NULL);
 }
@@ -449,7 +449,8 @@ static void *count_build(tide_device *device, const void *code, size_t bytes, co
 /* And who was in the driver has come back, the keeper has ended, and nothing else was built. */
 static void expect_build_ended(void)
 {
-    if (!__atomic_load_n(&build_ended, __ATOMIC_ACQUIRE) || tide_keeper_running() || builds != 0)
+    if (!__atomic_load_n(&build_ended, __ATOMIC_ACQUIRE) || tide_background_running() ||
+        builds != 0)
         _exit(4);
 }
 
@@ -529,7 +530,7 @@ static void build_in_a_hook(load_method *load)
     CHILD_MUST(buffers != NULL);
     CHILD_MUST(tide_buffer_release(buffers, tide_buffer_acquire(buffers, 4096)) == TIDE_OK);
     set("keeper_period", 1);
-    CHILD_MUST(tide_keeper_start() == TIDE_OK);
+    CHILD_MUST(tide_background_start() == TIDE_OK);
 }
 
 static void step_in_listener(const tide_event *event, void *user)
@@ -559,7 +560,7 @@ static void build_in_a_listener(load_method *load)
         .site = tide_site_register("errands: told"), .pool = tide_pool_create(NULL), .count = 1};
     CHILD_MUST(u.site != NULL && u.pool != NULL);
     set("keeper_period", 1);
-    CHILD_MUST(tide_keeper_start() == TIDE_OK);
+    CHILD_MUST(tide_background_start() == TIDE_OK);
     while (!__atomic_load_n(&in_driver, __ATOMIC_ACQUIRE)) {
         learn_once_more(&u);
         usleep(1000);

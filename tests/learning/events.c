@@ -39,7 +39,7 @@ static void every_setting_is_listed_with_its_meaning_and_can_be_set(void **state
 {
     (void)state;
     static const char *const of_learning[] = {
-        "learn",      "keeper",          "window_calls",  "sample_min", "threshold",
+        "learn",      "background",      "window_calls",  "sample_min", "threshold",
         "guards_max", "misses",          "back_off_max",  "compiles",   "trial",
         "limbo_max",  "stager_deadline", "artefact_cache"};
     unsigned count = 0;
@@ -382,7 +382,7 @@ static void do_everything(const tide_event *event, void *user)
     case 1: expect_ok(tide_site_unpin(event->site)); break;
     case 2: expect_ok(tide_site_reset(event->site)); break;
     case 3: expect_ok(tide_step()); break;
-    default: busy.stop = tide_keeper_stop(); tide_event_set_handler(do_everything, NULL);
+    default: busy.stop = tide_background_stop(); tide_event_set_handler(do_everything, NULL);
     }
     use u = use_of("events: within", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_I64);
     use_times(&u, 30);

@@ -12,7 +12,7 @@ enum { WORKERS = 4, THREADS = 3 };
 
 static void fork_set_keeper(double on)
 {
-    set("keeper", on);
+    set("background", on);
     set("keeper_period", 1);
     set("window_every", 1e6); /* no window opens by itself once a site has settled */
 }
@@ -73,7 +73,7 @@ static void fork_work(unsigned which)
 {
     pthread_t thread;
     uint64_t stagers = learned().stagers;
-    CHILD_MUST(!tide_keeper_running());
+    CHILD_MUST(!tide_background_running());
     switch (which) {
     case 0: fork_learn_new(learning_pool); break;
     case 1: fork_restage_old(learning_pool); break;
@@ -92,7 +92,7 @@ static void fork_work(unsigned which)
         fork_learn_new(learning_pool);
     }
     }
-    CHILD_MUST(tide_keeper_running() && learned().stagers > stagers);
+    CHILD_MUST(tide_background_running() && learned().stagers > stagers);
     CHILD_MUST(tide_pool_check(learning_pool) == TIDE_OK);
     exit(0);
 }
@@ -110,16 +110,16 @@ static void workers_of_a_warm_server_go_on_learning(void **state)
     fork_until_executed(&fork_old, 100);
     while (info_of(fork_old.site).observed)
         use_times(&fork_old, 50);
-    assert_true(tide_keeper_running());
+    assert_true(tide_background_running());
     pid_t workers[WORKERS];
     for (unsigned i = 0; i < WORKERS; i++)
         if ((workers[i] = fork_child(100)) == 0)
             fork_work(i);
     for (unsigned i = 0; i < WORKERS; i++)
         expect_child_ends_well(workers[i]);
-    assert_true(tide_keeper_running());
+    assert_true(tide_background_running());
     fork_until_executed(&fork_old, 100);
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
 }
 
 /* A program that keeps the keeper away has none in its workers either. */
@@ -127,14 +127,14 @@ static void a_worker_gets_no_keeper_that_the_server_refused(void **state)
 {
     (void)state;
     fork_set_keeper(1);
-    expect_ok(tide_keeper_start());
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_start());
+    expect_ok(tide_background_stop());
     use u = use_of("fork: alone", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     pid_t child = fork_child(100);
     if (child == 0) {
         for (unsigned i = 0; i < 500; i++)
             CHILD_MUST(use_once(&u));
-        CHILD_MUST(!tide_keeper_running());
+        CHILD_MUST(!tide_background_running());
         exit(0);
     }
     expect_child_ends_well(child);

@@ -65,7 +65,7 @@ static void learning_goes_on_when_every_descriptor_is_closed(void **state)
         char name[64];
         snprintf(name, sizeof name, "guest: closed %d", when);
         use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 2, TIDE_F64, TIDE_I32);
-        set("keeper", when == 3);
+        set("background", when == 3);
         if (when == 1 || when == 3)
             use_times(&u, 200);
         if (when == 1)
@@ -76,7 +76,8 @@ static void learning_goes_on_when_every_descriptor_is_closed(void **state)
         tide_round_unlock();
         until(&u, TIDE_TIER_COMPILED);
         if (when == 3)
-            expect_ok(tide_keeper_stop()); /* whose next request a use would serve by cold code */
+            expect_ok(
+                tide_background_stop()); /* whose next request a use would serve by cold code */
         expect_executed(&u, 10);
         expect_untouched_and_close(files);
     }
@@ -115,7 +116,7 @@ static bool is_keeper(const char *task)
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return false;
-    bool found = fgets(name, sizeof name, file) != NULL && strcmp(name, "tide-keeper\n") == 0;
+    bool found = fgets(name, sizeof name, file) != NULL && strcmp(name, "tide-background\n") == 0;
     fclose(file);
     return found;
 }
@@ -144,7 +145,7 @@ static void *start_keeper_urgently(void *pool)
         if (CPU_ISSET(i, &all))
             CPU_SET(i, &one);
     if (setpriority(PRIO_PROCESS, 0, -5) != 0 || sched_setscheduler(0, SCHED_FIFO, &first) != 0 ||
-        sched_setaffinity(0, sizeof one, &one) != 0 || tide_keeper_start() != TIDE_OK)
+        sched_setaffinity(0, sizeof one, &one) != 0 || tide_background_start() != TIDE_OK)
         return NULL;
     pid_t task = 0;
     for (unsigned i = 0; i < PATIENCE_MS && (task = keeper_task()) == 0; i++)
@@ -175,12 +176,12 @@ static void the_keeper_is_not_bound_to_the_processor_of_who_starts_it(void **sta
         if (CPU_ISSET(i, &all))
             CPU_SET(i, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     for (unsigned i = 0; i < PATIENCE_MS && !keeper_may_use(&all); i++)
         usleep(1000);
     assert_true(keeper_may_use(&all));
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
 }
 
 /* In a thread: NULL: it may not be so. The keeper has its name once all else is as it shall be. */
@@ -188,7 +189,7 @@ static void *start_keeper_raised(void *pool)
 {
     static char raised;
     pid_t task = 0;
-    if (setpriority(PRIO_PROCESS, 0, -5) != 0 || tide_keeper_start() != TIDE_OK)
+    if (setpriority(PRIO_PROCESS, 0, -5) != 0 || tide_background_start() != TIDE_OK)
         return NULL;
     for (unsigned i = 0; i < PATIENCE_MS && (task = keeper_task()) == 0; i++)
         usleep(1000);
@@ -206,7 +207,7 @@ static void the_keeper_is_not_as_urgent_as_who_starts_it(void **state)
         void *said;
         assert_int_equal(pthread_create(&thread, NULL, ways[i], learning_pool), 0);
         assert_int_equal(pthread_join(thread, &said), 0);
-        expect_ok(tide_keeper_stop());
+        expect_ok(tide_background_stop());
         assert_true(said == NULL || said == learning_pool);
         all = all && said != NULL;
     }
@@ -258,7 +259,7 @@ static int be_bound(void)
 {
     cpu_set_t ours;
     if (sched_getaffinity(0, sizeof ours, &ours) != 0 || CPU_COUNT(&ours) != 1 ||
-        tide_keeper_start() != TIDE_OK)
+        tide_background_start() != TIDE_OK)
         return 1;
     for (unsigned i = 0; i < PATIENCE_MS && keeper_task() == 0; i++)
         usleep(1000);

@@ -72,7 +72,7 @@ static char cache[] = "/var/tmp/tidepool-cache-XXXXXX";
 /* What is lost is told by the status: 1, a descriptor; a leak checker has its own. */
 static void look_for_what_is_lost(void)
 {
-    set("keeper", 0);
+    set("background", 0);
     CHILD_MUST(count_open(cache) == 0);
     for (unsigned i = 0; i < 3; i++)
         CHILD_MUST(tide_step() == TIDE_OK);
@@ -162,7 +162,7 @@ static void learn_quickly(void)
     set_quick();
     set("artefact_cache", 1);
     set("keeper_period", 1);
-    set("keeper", 1);
+    set("background", 1);
 }
 
 typedef enum outcome { NOT_COME_TO = 41, NOTHING_LOST, LOST } outcome;
@@ -193,7 +193,7 @@ static outcome learn_and_fork(void)
     want_kernels();
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     use u = use_of("in hand", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
-    CHILD_MUST(tide_keeper_start() == TIDE_OK);
+    CHILD_MUST(tide_background_start() == TIDE_OK);
     for (unsigned i = 0; i < 2; i++) {
         if (use_until_settled(&u, types[i], out == NOT_COME_TO))
             continue;
@@ -202,7 +202,7 @@ static outcome learn_and_fork(void)
         (void)use_until_settled(&u, types[i], false);
     }
     gate_let_pass(); /* it may have come there since */
-    CHILD_MUST(tide_keeper_stop() == TIDE_OK);
+    CHILD_MUST(tide_background_stop() == TIDE_OK);
     tide_artefact_cache_figures_get(&figures);
     CHILD_MUST(figures.found + figures.stored == 2 && figures.refused + figures.failed == 0);
     CHILD_MUST(learned().retired != 0 && heard != 0 && freed != 0 && built != 0);

@@ -30,7 +30,7 @@ static bool counts_as_task(const char *task)
         name[0] = '\0';
     if (file != NULL)
         fclose(file);
-    return strcmp(name, "tide-keeper\n") == 0;
+    return strcmp(name, "tide-background\n") == 0;
 }
 
 static size_t tasks(void)
@@ -71,7 +71,7 @@ static void no_thread_appears_before_some_window_is_full(void **state)
     (void)state;
     enum { SITES = 20, WINDOW = 200 };
     use uses[SITES];
-    set("keeper", 1);
+    set("background", 1);
     size_t before = tasks();
     for (unsigned i = 0; i < SITES; i++) {
         char name[64];
@@ -79,16 +79,16 @@ static void no_thread_appears_before_some_window_is_full(void **state)
         uses[i] = use_of(name, i % TIDE_KIND_COUNT, learning_pool, 2, TIDE_F64, TIDE_I32);
         use_times(&uses[i], WINDOW - 1);
     }
-    assert_false(tide_keeper_running());
+    assert_false(tide_background_running());
     assert_int_equal(tasks(), before);
     use_times(&uses[7], 1);
-    assert_true(tide_keeper_running());
+    assert_true(tide_background_running());
     expect_tasks(before + 1);
     for (unsigned i = 0; i < SITES; i++)
         use_times(&uses[i], WINDOW);
     expect_tasks(before + 1);
-    expect_ok(tide_keeper_stop());
-    assert_false(tide_keeper_running());
+    expect_ok(tide_background_stop());
+    assert_false(tide_background_running());
     expect_tasks(before);
 }
 
@@ -96,22 +96,22 @@ static void a_stopped_keeper_comes_back_only_when_called(void **state)
 {
     (void)state;
     size_t before = tasks();
-    set("keeper", 1);
-    expect_ok(tide_keeper_stop());
-    expect_ok(tide_keeper_stop());
+    set("background", 1);
+    expect_ok(tide_background_stop());
+    expect_ok(tide_background_stop());
     use u = use_of("keeper: stopped", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     use_times(&u, 1000);
-    assert_false(tide_keeper_running());
-    expect_ok(tide_keeper_start());
-    expect_ok(tide_keeper_start());
-    assert_true(tide_keeper_running());
+    assert_false(tide_background_running());
+    expect_ok(tide_background_start());
+    expect_ok(tide_background_start());
+    assert_true(tide_background_running());
     expect_tasks(before + 1);
     for (unsigned i = 0; i < scaled(200, 20); i++) {
-        expect_ok(tide_keeper_stop());
+        expect_ok(tide_background_stop());
         expect_tasks(before);
-        expect_ok(tide_keeper_start());
+        expect_ok(tide_background_start());
     }
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
 }
 
 /* What holds a keeper up in the middle of a round: a listener that waits for the test. */
@@ -135,7 +135,7 @@ static void wait_at_gate(const tide_event *event, void *user)
 /* Returns NULL if the keeper had gone when stopping it returned. */
 static void *stop_and_look(void *user)
 {
-    bool stopped = tide_keeper_stop() == TIDE_OK;
+    bool stopped = tide_background_stop() == TIDE_OK;
     pthread_mutex_lock(&gate.mutex);
     bool gone = gate.free;
     pthread_mutex_unlock(&gate.mutex);
@@ -148,9 +148,9 @@ static void two_that_stop_the_keeper_both_wait_until_it_is_gone(void **state)
     pthread_t threads[2];
     void *results[2];
     gate.entered = gate.free = false;
-    set("keeper", 1);
+    set("background", 1);
     tide_event_set_handler(wait_at_gate, NULL);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     use u = use_of("keeper: two stop", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     use_times(&u, 1000);
     pthread_mutex_lock(&gate.mutex);
@@ -168,7 +168,7 @@ static void two_that_stop_the_keeper_both_wait_until_it_is_gone(void **state)
         assert_int_equal(pthread_join(threads[i], &results[i]), 0);
         assert_null(results[i]);
     }
-    assert_false(tide_keeper_running());
+    assert_false(tide_background_running());
     tide_event_set_handler(NULL, NULL);
 }
 
@@ -206,9 +206,9 @@ static void a_thread_cancelled_in_a_round_leaves_no_lock_behind(void **state)
 static void *start_and_stop(void *unused)
 {
     for (unsigned i = 0; i < 50; i++) {
-        (void)tide_keeper_start();
-        (void)tide_keeper_running();
-        (void)tide_keeper_stop();
+        (void)tide_background_start();
+        (void)tide_background_running();
+        (void)tide_background_stop();
     }
     return unused;
 }
@@ -221,12 +221,12 @@ static void starting_and_stopping_from_many_threads_ends_as_the_last_said(void *
         assert_int_equal(pthread_create(&threads[i], NULL, start_and_stop, NULL), 0);
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-    expect_ok(tide_keeper_stop());
-    assert_false(tide_keeper_running());
-    expect_ok(tide_keeper_start());
-    assert_true(tide_keeper_running());
-    expect_ok(tide_keeper_stop());
-    assert_false(tide_keeper_running());
+    expect_ok(tide_background_stop());
+    assert_false(tide_background_running());
+    expect_ok(tide_background_start());
+    assert_true(tide_background_running());
+    expect_ok(tide_background_stop());
+    assert_false(tide_background_running());
 }
 
 /* ---- the same as by hand ----------------------------------------------------------------- */
@@ -279,12 +279,12 @@ static void expect_keeper_frees(const char *setting, const char *period)
         assert_non_null(tide_acquire_type(pool, TIDE_F32, 1 << 20));
     }
     assert_true(stats_of(pool).bytes_held >= 1 << 22);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     for (unsigned i = 0; i < PATIENCE_MS && stats_of(pool).bytes_held >= 1 << 22; i++) {
         need_little(pool);
         usleep(1000);
     }
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     assert_true(stats_of(pool).bytes_held < 1 << 20);
     CHECK_POOL(pool);
     expect_ok(tide_pool_destroy(pool));
@@ -332,12 +332,12 @@ static void keeper_and_hand_come_to_the_same_plans(void **state)
     write_program(kept, "kept");
     for (unsigned i = 0; i < PROGRAM; i++)
         until(&by_hand[i], TIDE_TIER_COMPILED);
-    set("keeper", 1);
+    set("background", 1);
     set("keeper_period", 1);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     for (unsigned i = 0; i < PROGRAM; i++)
         until_kept(&kept[i], TIDE_TIER_COMPILED);
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     for (unsigned i = 0; i < PROGRAM; i++) {
         tide_site_information a = info_of(by_hand[i].site), b = info_of(kept[i].site);
         assert_int_equal(a.tier, b.tier);
@@ -363,9 +363,9 @@ static void a_keeper_sleeps_when_nothing_happens(void **state)
 {
     (void)state;
     settle();
-    set("keeper", 1);
+    set("background", 1);
     set("keeper_period", 1);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     uint64_t rounds = learned().rounds, number = round_number(), made = 0;
     while (round_number() < number + 1000)
         usleep(1000);
@@ -376,7 +376,7 @@ static void a_keeper_sleeps_when_nothing_happens(void **state)
         use_times(&u, 10);
         usleep(100);
     }
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
 }
 
 /* ---- programs that end ------------------------------------------------------------------- */
@@ -422,12 +422,12 @@ static void order_some(void)
 
 static void scene_exit_with_keeper_and_compile(void)
 {
-    set("keeper", 1);
+    set("background", 1);
     set("keeper_period", 1);
     order_some();
     while (learned().ordered == 0)
         usleep(100);
-    assert_true(tide_keeper_running());
+    assert_true(tide_background_running());
     exit(3);
 }
 
@@ -451,7 +451,7 @@ static void scene_exit_from_a_listener_in_the_keeper(void)
     set("keeper_period", 1);
     tide_event_set_handler(exit_when_published, NULL);
     use u = scene_use(0);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     for (;;) {
         use_times(&u, 50);
         usleep(1000);
@@ -471,7 +471,7 @@ static void exit_when_found(const tide_event *event, void *user)
     (void)user;
     if (event->kind != TIDE_EVENT_FOUND)
         return;
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     usleep(20000); /* the keeper is waiting for this round to end by now; if not, it will be */
     exit(4);
 }
@@ -502,7 +502,7 @@ static bool exit_from_visitor(tide_site *site, void *user)
 static void scene_exit_from_a_visitor_of_sites(void)
 {
     use u = scene_use(0);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     for (unsigned i = 0; i < 100; i++)
         use_times(&u, 50);
     tide_site_each(exit_from_visitor, NULL);
@@ -511,9 +511,9 @@ static void scene_exit_from_a_visitor_of_sites(void)
 static void scene_exit_from_another_thread(void)
 {
     pthread_t thread;
-    set("keeper", 1);
+    set("background", 1);
     order_some();
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     pthread_create(&thread, NULL, exit_here, NULL);
     pthread_join(thread, NULL);
     exit(1);
@@ -551,7 +551,7 @@ static void scene_sites_used_by_exit_handlers(void)
     use u = scene_use(0);
     late = u.site;
     atexit(use_sites_at_exit); /* before the library's own handler: run after it */
-    set("keeper", 1);
+    set("background", 1);
     set("keeper_period", 1);
     until_kept(&u, TIDE_TIER_COMPILED);
     exit(3);
@@ -599,10 +599,10 @@ static void be_child_of_an_idle_keeper(void)
     use u = {
         .site = tide_site_register("keeper: child"), .pool = pool, .count = 1, .types = {TIDE_F64}};
     CHILD_MUST(pool != NULL && use_once(&u) && use_once(&u));
-    CHILD_MUST(!tide_keeper_running());
+    CHILD_MUST(!tide_background_running());
     for (unsigned i = 0; !under_sanitizer() && i < 1000; i++)
         CHILD_MUST(use_once(&u));
-    CHILD_MUST(tide_keeper_running() != under_sanitizer());
+    CHILD_MUST(tide_background_running() != under_sanitizer());
     exit(0);
 }
 
@@ -610,14 +610,14 @@ static void be_child_of_an_idle_keeper(void)
  * keeper where the setting says so, and only there. */
 static int begin_with_a_pool(void)
 {
-    set("keeper", 0);
-    if (tide_pool_create(NULL) == NULL || tide_keeper_running())
+    set("background", 0);
+    if (tide_pool_create(NULL) == NULL || tide_background_running())
         return 1;
-    set("keeper", 1);
-    if (tide_pool_create(NULL) == NULL || tide_keeper_running())
+    set("background", 1);
+    if (tide_pool_create(NULL) == NULL || tide_background_running())
         return 5;
-    set("keeper", 2);
-    if (tide_keeper_running() || tide_pool_create(NULL) == NULL || !tide_keeper_running())
+    set("background", 2);
+    if (tide_background_running() || tide_pool_create(NULL) == NULL || !tide_background_running())
         return 2;
     expect_tasks(under_sanitizer() ? 1 : 2);
     pid_t child = fork_child(100);
@@ -663,7 +663,7 @@ static void learn_in_child(unsigned number)
     use u = {
         .site = tide_site_register(name), .pool = learning_pool, .count = 1, .types = {TIDE_F64}};
     CHILD_MUST(u.site != NULL);
-    CHILD_MUST(!tide_keeper_running());
+    CHILD_MUST(!tide_background_running());
     for (unsigned i = 0; i < 500 && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
         for (unsigned j = 0; j < 100; j++)
             CHILD_MUST(use_once(&u));
@@ -745,7 +745,7 @@ static void forks_beside_a_busy_keeper_harm_nobody(void **state)
     need_stager();
     set("keeper_period", 1);
     set("window_every", 1);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     for (unsigned i = 0; i < scaled(40, 4); i++) {
         char name[64];
         snprintf(name, sizeof name, "fork: beside %u", i);
@@ -764,7 +764,7 @@ static void forks_beside_a_busy_keeper_harm_nobody(void **state)
         until_kept(&u, TIDE_TIER_COMPILED);
         expect_child_ends_well(child);
     }
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
 }
 
 /* A child that does not step gets a keeper of its own. */
@@ -776,25 +776,25 @@ static void a_child_gets_a_keeper_of_its_own(void **state)
         print_message("ThreadSanitizer wants no threads in a child\n");
         skip();
     }
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     pid_t child = fork_learner();
     if (child == 0) {
-        set("keeper", 1);
+        set("background", 1);
         set("keeper_period", 1);
-        CHILD_MUST(!tide_keeper_running());
+        CHILD_MUST(!tide_background_running());
         use u = use_of("fork: kept", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
         for (unsigned i = 0; i < PATIENCE_MS && tier_of(u.site) != TIDE_TIER_COMPILED; i++) {
             for (unsigned j = 0; j < 50; j++)
                 CHILD_MUST(use_once(&u));
             usleep(1000);
         }
-        CHILD_MUST(tide_keeper_running());
+        CHILD_MUST(tide_background_running());
         CHILD_MUST(tier_of(u.site) == TIDE_TIER_COMPILED);
         exit(0);
     }
     expect_child_ends_well(child);
-    assert_true(tide_keeper_running());
-    expect_ok(tide_keeper_stop());
+    assert_true(tide_background_running());
+    expect_ok(tide_background_stop());
 }
 
 int main(int argc, char **argv)

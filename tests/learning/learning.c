@@ -22,7 +22,7 @@ static bool set_initial(const tide_tune_entry *entry, void *user)
 void settings_of_tests(void)
 {
     tide_tune_each(set_initial, NULL);
-    set("keeper", 0);
+    set("background", 0);
     set("trial", 0);
     set("break_even", 0);
     set("adapt", 0);

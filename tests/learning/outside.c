@@ -31,7 +31,7 @@ static void keeper_pass(int call)
 {
     char name[16] = "";
     (void)pthread_getname_np(pthread_self(), name, sizeof name);
-    if (strcmp(name, "tide-keeper") == 0)
+    if (strcmp(name, "tide-background") == 0)
         gate_pass(call);
 }
 
@@ -95,12 +95,12 @@ static void bring_keeper_to(int call)
     char name[64];
     gate_close(call);
     __atomic_store_n(&gate_passed, false, __ATOMIC_RELAXED);
-    set("keeper", 1);
+    set("background", 1);
     set("keeper_period", 1);
     set("code_max", 1);
     snprintf(name, sizeof name, "outside: %u", sites++);
     use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     for (unsigned i = 0; !gate_is_reached(); i++) {
         static const tide_type types[] = {TIDE_F64, TIDE_I32, TIDE_F32, TIDE_I64};
         if (tier_of(u.site) == TIDE_TIER_COMPILED)
@@ -119,7 +119,7 @@ static void live_as_child(void)
 {
     in_constructor = in_destructor = NULL; /* the second comes with exit */
     play("the child learns");
-    set("keeper", 0);
+    set("background", 0);
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     use u = use_of("outside: in the child", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
     if (under_thread_sanitizer()) {
@@ -162,7 +162,7 @@ static void expect_keeper_learns(void)
         use_times(&u, 10);
         usleep(200);
     }
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
 }
 
 static void one_round_does_not_wait_for_its_own_end(void **state)
@@ -345,7 +345,7 @@ static void fork_and_step(void)
 {
     pid_t child = fork();
     if (child == 0) {
-        set("keeper", 0);
+        set("background", 0);
         expect_ok(tide_step());
         exit(8);
     }
@@ -364,7 +364,7 @@ static void a_listener_may_wait_for_a_lock_under_which_others_step(void **state)
     tide_event_set_handler(listen_under_lock, NULL);
     use u = use_of("outside: heard", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     use_times(&u, 1);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     while (!__atomic_load_n(&listening, __ATOMIC_ACQUIRE))
         usleep(200);
     uint64_t rounds = learned().rounds;
@@ -376,7 +376,7 @@ static void a_listener_may_wait_for_a_lock_under_which_others_step(void **state)
     fork_and_step();
     assert_int_equal(heard, 0);
     pthread_mutex_unlock(&lock_of_program);
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     tide_event_set_handler(NULL, NULL);
     assert_true(heard > 0);
     play(NULL);
@@ -408,7 +408,7 @@ static void exit_beside_a_listener(bool by_keeper)
     use u = use_of("outside: for ever", TIDE_KIND_SCOPE, pool, 1, TIDE_F64);
     use_times(&u, 1);
     if (by_keeper)
-        CHILD_MUST(tide_keeper_start() == TIDE_OK);
+        CHILD_MUST(tide_background_start() == TIDE_OK);
     else
         CHILD_MUST(pthread_create(&thread, NULL, step_once, NULL) == 0);
     while (!__atomic_load_n(&listening, __ATOMIC_ACQUIRE))
@@ -419,7 +419,7 @@ static void exit_beside_a_listener(bool by_keeper)
 static void a_listener_that_does_not_return_does_not_keep_the_process(void **state)
 {
     (void)state;
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     for (unsigned by_keeper = 0; by_keeper < 2; by_keeper++) {
         pid_t child = fork_child(60);
         if (child == 0)

@@ -187,13 +187,13 @@ static void modules_go_beside_a_busy_keeper(void **state)
     tide_pool *pool = pool_of(TIDE_CHECK_NONE);
     set("keeper_period", 1);
     set("window_every", 1);
-    expect_ok(tide_keeper_start());
+    expect_ok(tide_background_start());
     for (unsigned i = 0; i < scaled(60, 10); i++) {
         plugin p = load();
         run(&p, pool, 50 + i * 37 % 1000);
         unload(&p);
     }
-    expect_ok(tide_keeper_stop());
+    expect_ok(tide_background_stop());
     settle();
     CHECK_POOL(pool);
     expect_ok(tide_pool_destroy(pool));

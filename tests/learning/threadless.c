@@ -71,20 +71,20 @@ static void threadless_expect_table(const use *u)
     for (unsigned i = 0; i < 100; i++)
         CHILD_MUST(use_once(u));
     CHILD_MUST(misses_of(u->site) == misses);
-    CHILD_MUST(!tide_keeper_running());
+    CHILD_MUST(!tide_background_running());
 }
 
 /* Nothing but uses. */
 static void threadless_by_use(void)
 {
     use first = threadless_use("threadless: first"), second = threadless_use("threadless: second");
-    set("keeper", 1);
+    set("background", 1);
     for (unsigned i = 0; i < 1000; i++)
         CHILD_MUST(use_once(&first) && use_once(&second));
     threadless_expect_table(&first);
     threadless_expect_table(&second);
     CHILD_MUST(!info_of(first.site).observed); /* both windows that a new site gets were full */
-    CHILD_MUST(tide_keeper_start() == TIDE_ERROR_MEMORY);
+    CHILD_MUST(tide_background_start() == TIDE_ERROR_MEMORY);
     CHILD_MUST(strstr(tide_error_message(), "no thread") != NULL);
 }
 

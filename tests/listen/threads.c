@@ -474,7 +474,7 @@ int main(void)
         cmocka_unit_test(a_child_of_one_that_listens_may_listen_elsewhere),
         cmocka_unit_test(who_begins_or_ends_it_is_not_cancelled),
     };
-    tide_tune_set("keeper", 0);
+    tide_tune_set("background", 0);
     if (mkdtemp(folder) == NULL || setenv("XDG_RUNTIME_DIR", folder, 1) != 0)
         return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

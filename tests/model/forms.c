@@ -288,7 +288,7 @@ static void prepare_compiled(void)
 /* Nothing is learned but what the compiled form needs, before anything runs. */
 void machine_prepare_sites(void)
 {
-    require(tide_tune_set("learn", 0) == TIDE_OK && tide_tune_set("keeper", 0) == TIDE_OK &&
+    require(tide_tune_set("learn", 0) == TIDE_OK && tide_tune_set("background", 0) == TIDE_OK &&
                 tide_tune_set("trial", 0) == TIDE_OK && tide_tune_set("count_runs", 1) == TIDE_OK,
             "settings");
     tide_site_each(note_site, NULL);

@@ -368,7 +368,7 @@ TELLING = """
     late = []
     atexit.register(lambda: [act() for act in late])  # after tidepool's own, which is registered later
     import tidepool
-    tidepool.settings["keeper"] = 0
+    tidepool.settings["background"] = 0
     pause = ctypes.PyDLL(None).usleep
     def hold():
         pause(200000)
@@ -390,7 +390,7 @@ TELLING = """
         begun.wait()
     def tell(inside, by_keeper):
         if by_keeper:
-            tidepool.settings["keeper"] = 1
+            tidepool.settings["background"] = 1
             while not inside.is_set():
                 use("here", 100)
         else:
@@ -435,7 +435,7 @@ def test_a_thread_wants_to_tell_after_the_end_was_prepared():
 """) == "ends\n"
 
 
-@pytest.mark.parametrize("keeper", [0, 1])
+@pytest.mark.parametrize("background", [0, 1])
 def test_the_interpreter_ends_while_a_listener_is_at_work(keeper):
     """It waits for the listener, which may let go of the GIL."""
     assert ends_while_telling(f"""
@@ -453,7 +453,7 @@ def test_the_interpreter_ends_while_a_listener_is_at_work(keeper):
 """) == "ends\nheard found\n"
 
 
-@pytest.mark.parametrize("keeper", [0, 1])
+@pytest.mark.parametrize("background", [0, 1])
 @pytest.mark.parametrize("wakes", [False, True])
 def test_the_interpreter_ends_while_a_listener_does_not_come_back(keeper, wakes):
     """It is not waited for much longer; and where it wakes later there is no Python any more."""

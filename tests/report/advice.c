@@ -343,7 +343,7 @@ static void a_keeper_that_ended_is_none_that_never_was(void **state)
         json_t *facts = facts_at(0, "[]", "[]", "[]");
         json_object_set_new(
             facts, "learning",
-            json_pack("{s:b,s:b,s:i}", "enabled", 1, "keeper", 0, "rounds", rounds));
+            json_pack("{s:b,s:b,s:i}", "enabled", 1, "background", 0, "rounds", rounds));
         assert_true(tide_history_add(TIDE_RECORD_FACTS, facts, &history));
         tide_advice_of(&history, &list);
         assert_true((said(&list, "no keeper") != NULL) == (rounds == 0));

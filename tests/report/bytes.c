@@ -70,7 +70,7 @@ static void use_others(tide_pool *pool, size_t round)
 int main(int count, char **args)
 {
     bool all = count > 1 && strcmp(args[1], "all") == 0;
-    tide_tune_set("keeper", 0);
+    tide_tune_set("background", 0);
     tide_tune_set("adapt", 0); /* by the clock: a decision makes the uses an estimate */
     tide_tune_set("trial", 0);
     if (tide_profile_observe(all) != TIDE_OK)

@@ -153,7 +153,7 @@ def records_code():
     """A real program, until it has compiled code: the record has what that is made of, the report the code."""
     path = work / "code.rec"
     process = subprocess.Popen([*launcher, tidepool, "record", "-o", path, "-p", "20", "--", target, "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               text=True, env=dict(environment, TIDEPOOL_KEEPER="1", TIDEPOOL_BREAK_EVEN="0", TIDEPOOL_TRIAL="0", TIDEPOOL_STAGER=stager))
+                               text=True, env=dict(environment, TIDEPOOL_BACKGROUND="1", TIDEPOOL_BREAK_EVEN="0", TIDEPOOL_TRIAL="0", TIDEPOOL_STAGER=stager))
     wait_for_kept("code.rec", '"tidepool-code"')
     process.stdin.close()
     check(process.wait(120) == 0, f"the program ends with {process.returncode}")

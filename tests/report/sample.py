@@ -80,7 +80,7 @@ def facts(step, steps, hostile, rng):
                          "cached_bytes": cached, "high_bytes": live + cached, "max_bytes": 33554432, "asked_bytes": 10 ** 9, "given_bytes": 11 * 10 ** 8}],
             "learning": {"rounds": step * 20, "windows": step * 3, "decisions": 12, "ordered": 6, "compiled": 5, "failed": 0, "kept": 1, "reused": 0,
                          "won": 5, "lost": 1, "retired": 1, "waiting": 0, "artefacts": 5, "stagers": 1, "untold": 0, "spent_us": 186000,
-                         "enabled": True, "keeper": True},
+                         "enabled": True, "background": True},
             "process": {"limit_bytes": 0, "held_bytes": 80 << 20}, "settings": {"learn": 1}}
 
 

@@ -36,7 +36,7 @@ typedef struct plot {
     const char *how;    /* the host's argument                                     */
     const char *mount;  /* options of a tmpfs that is mounted over the folder      */
     const char *learn;  /* TIDEPOOL_LEARN                                          */
-    const char *keeper; /* TIDEPOOL_KEEPER                                         */
+    const char *keeper; /* TIDEPOOL_BACKGROUND                                         */
     bool impatient;     /* nothing good is to be waited for                        */
 } plot;
 
@@ -90,7 +90,7 @@ static void become_host(const plot *p, const int out[2], const int err[2])
         mount_small(p->mount);
     setenv("TMPDIR", folder, 1);
     unsetenv("XDG_RUNTIME_DIR");
-    setenv("TIDEPOOL_KEEPER", p->keeper != NULL ? p->keeper : "0", 1);
+    setenv("TIDEPOOL_BACKGROUND", p->keeper != NULL ? p->keeper : "0", 1);
     setenv("TIDEPOOL_TRIAL", "0", 1);
     setenv("TIDEPOOL_COUNT_RUNS", "1", 1);
     setenv("TIDEPOOL_STAGER_DEADLINE", p->impatient ? "40" : "1000000", 1);

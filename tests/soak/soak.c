@@ -228,14 +228,14 @@ static unsigned learners_kept;
  * modules locked here, and its list of what is done at exit. */
 static void fork_child(worker *child)
 {
-    bool good = tide_tune_set("keeper", 0) == TIDE_OK && scopes(child);
+    bool good = tide_tune_set("background", 0) == TIDE_OK && scopes(child);
     _exit(good ? 0 : 1);
 }
 
 static void fork_learner(worker *child)
 {
-    bool good = scopes(child), learned = tide_keeper_running();
-    good = tide_keeper_stop() == TIDE_OK && good;
+    bool good = scopes(child), learned = tide_background_running();
+    good = tide_background_stop() == TIDE_OK && good;
     exit(!good ? 1 : learned ? LEARNED : 0);
 }
 

@@ -203,7 +203,7 @@ int main(int count, char **args)
     if (count > 1 && strcmp(args[1], "nothing") == 0)
         return 0;
     tide_event_set_handler(target_count, NULL);
-    tide_tune_set("keeper", 0);
+    tide_tune_set("background", 0);
     tide_tune_set("code_max", 1); /* so that code is retired */
     tide_tune_set("adapt", 0);    /* these two decide by the clock */
     tide_tune_set("trial", 0);

@@ -111,7 +111,7 @@ static bool events_stop()
 {
     bool all_back = events_wait();
     if (all_back)
-        (void)tide_keeper_stop();
+        (void)tide_background_stop();
     return all_back;
 }
 

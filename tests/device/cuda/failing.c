@@ -274,6 +274,6 @@ int main(void)
                                            .initial_state = (void *)(uintptr_t)fake_entry(count)};
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(memory_fails_in_turn);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(most_entry_points_are_called);
-    tide_tune_set("keeper", 0);
+    tide_tune_set("background", 0);
     return _cmocka_run_group_tests("failing", tests, count, NULL, NULL);
 }

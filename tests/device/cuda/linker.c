@@ -357,7 +357,7 @@ static void want_kernels(tide_device *device)
     static double values[4];
     tide_part part = {.data = values, .type = TIDE_F64, .count = 4};
     loads = unloads = 0;
-    expect_ok(tide_tune_set("keeper", 0));
+    expect_ok(tide_tune_set("background", 0));
     assert_int_equal(
         tide_hooks_policy.help(&(tide_frame_work){
             .kind = TIDE_FRAME_FILL_PARTS, .device = device, .parts = &part, .count = 1}),

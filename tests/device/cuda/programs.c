@@ -332,6 +332,6 @@ int main(void)
         cmocka_unit_test(also_with_what_was_learned),
         cmocka_unit_test(undeclared_work_is_mostly_found_out),
     };
-    tide_tune_set("keeper", 0);
+    tide_tune_set("background", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,7 +205,7 @@ int main(int count, char **arguments)
         else
             return use();
     }
-    (void)tide_tune_set("keeper", 0);
+    (void)tide_tune_set("background", 0);
     (void)tide_tune_set("frame_kernels", 0); /* the fake driver loads none */
     for (enum plant plant = first; plant != PLANT_NONE && plant <= last; plant++)
         status |= run_planted(plant, plants[plant], programs);

@@ -370,6 +370,6 @@ int main(int count, char **args)
         return 77;
     }
     setenv("TIDEPOOL_STAGER", args[1], 1);
-    tide_tune_set("keeper", 0);
+    tide_tune_set("background", 0);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static int learn(tide_pool *pool)
     tide_site *site = NULL;
     tide_site_information before, after;
     memset(&after, 0, sizeof after);
-    tide_tune_set("keeper", 0);
+    tide_tune_set("background", 0);
     tide_tune_set("trial", 0);
     tide_tune_set("count_runs", 1);
     for (int window = 0; window < 50 && after.tier != TIDE_TIER_COMPILED; window++) {

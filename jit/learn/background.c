@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread that does the rounds: it starts, rests between rounds, and ends with the program. */
 #define _GNU_SOURCE
-#include "jit/learn/keeper.h"
+#include "jit/learn/background.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -93,7 +93,7 @@ static uint64_t keeper_rest_periods(uint64_t periods)
     return keeper_periods_since(since, period);
 }
 
-void tide_keeper_lower_thread(void)
+void tide_background_lower_thread(void)
 {
     if (getpriority(PRIO_PROCESS, 0) < 0) /* of this thread */
         (void)setpriority(PRIO_PROCESS, 0, 0);
@@ -102,12 +102,12 @@ void tide_keeper_lower_thread(void)
 /* All processors that the process was given: the thread that made it may be bound to one. */
 static void keeper_introduce_itself(void)
 {
-    tide_keeper_lower_thread();
+    tide_background_lower_thread();
     if (keeper.ordinary)
         (void)sched_setaffinity(0, sizeof tide_processors,
                                 (const cpu_set_t *)(void *)tide_processors);
     tide_round_become_keeper();
-    (void)prctl(PR_SET_NAME, "tide-keeper");
+    (void)prctl(PR_SET_NAME, "tide-background");
 }
 
 static void *keeper_run(void *unused)
@@ -120,7 +120,7 @@ static void *keeper_run(void *unused)
         keeper_set(&keeper.wanted, false);
         __atomic_thread_fence(
             __ATOMIC_SEQ_CST); /* before windows are looked at: keeper_is_coming */
-        bool works = keeper.ordered || tide_setting_get(TIDE_SETTING_keeper) != 0;
+        bool works = keeper.ordered || tide_setting_get(TIDE_SETTING_background) != 0;
         tide_lock_let_go(&keeper_lock);
         if (works)
             tide_round_request_memory_after(passed);
@@ -135,7 +135,7 @@ static void *keeper_run(void *unused)
     return NULL;
 }
 
-int tide_keeper_create_described(pthread_t *thread, void *(*run)(void *))
+int tide_background_create_described(pthread_t *thread, void *(*run)(void *))
 {
     static const struct sched_param none = {.sched_priority = 0};
     pthread_attr_t attributes;
@@ -165,7 +165,7 @@ static int keeper_create_thread(void)
     keeper.ordinary = sched_getscheduler(0) == SCHED_OTHER;
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = keeper.ordinary ? pthread_create(&keeper.thread, NULL, keeper_run, NULL)
-                                : tide_keeper_create_described(&keeper.thread, keeper_run);
+                                : tide_background_create_described(&keeper.thread, keeper_run);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
@@ -279,7 +279,7 @@ static void keeper_prepare(void)
     atexit(keeper_at_exit);
 }
 
-void tide_keeper_prepare(void)
+void tide_background_prepare(void)
 {
     pthread_once(&keeper_once, keeper_prepare);
 }
@@ -291,7 +291,7 @@ static int keeper_start_thread(bool by_program)
     tide_attach();
     if (!tide_copy_stay())
         return EPERM;
-    tide_keeper_prepare();
+    tide_background_prepare();
     tide_lock_take(&keeper_lock);
     if (by_program) {
         keeper.refused = false;
@@ -306,26 +306,27 @@ static int keeper_start_thread(bool by_program)
     return error;
 }
 
-tide_status tide_keeper_start(void)
+tide_status tide_background_start(void)
 {
     int error = keeper_start_thread(true);
     if (error == EPERM && !tide_copy_stay())
-        return tide_fail(TIDE_ERROR_STATE, "tide_keeper_start",
+        return tide_fail(TIDE_ERROR_STATE, "tide_background_start",
                          "this copy of the library may be unloaded before the thread ends");
     return error == 0 ? TIDE_OK
-                      : tide_fail(TIDE_ERROR_MEMORY, "tide_keeper_start", "no thread: %s",
+                      : tide_fail(TIDE_ERROR_MEMORY, "tide_background_start", "no thread: %s",
                                   strerror(error));
 }
 
-tide_status tide_keeper_stop(void)
+tide_status tide_background_stop(void)
 {
-    tide_keeper_prepare();
+    tide_background_prepare();
     if (tide_round_held())
-        return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop", "called by a listener to events");
+        return tide_fail(TIDE_ERROR_STATE, "tide_background_stop",
+                         "called by a listener to events");
     if (tide_round_is_keeper())
-        return tide_fail(TIDE_ERROR_STATE, "tide_keeper_stop",
+        return tide_fail(TIDE_ERROR_STATE, "tide_background_stop",
                          "called by a hook on the keeper's thread, which would wait for itself");
-    TIDE_FORWARD(tide_registry_admit("tide_keeper_stop"));
+    TIDE_FORWARD(tide_registry_admit("tide_background_stop"));
     tide_lock_take(&keeper_lock);
     keeper.refused = true;
     keeper.ordered = false;
@@ -334,9 +335,9 @@ tide_status tide_keeper_stop(void)
     return TIDE_OK;
 }
 
-bool tide_keeper_running(void)
+bool tide_background_running(void)
 {
-    tide_keeper_prepare();
+    tide_background_prepare();
     tide_lock_take(&keeper_lock);
     bool running = keeper.running;
     tide_lock_let_go(&keeper_lock);
@@ -360,10 +361,10 @@ static bool keeper_is_coming(void)
            __atomic_load_n(&keeper.running, __ATOMIC_SEQ_CST);
 }
 
-void tide_keeper_wanted(void)
+void tide_background_wanted(void)
 {
     __atomic_store_n(&keeper_needed, true, __ATOMIC_RELAXED);
-    if (tide_setting_get(TIDE_SETTING_keeper) == 0 || keeper_is_coming())
+    if (tide_setting_get(TIDE_SETTING_background) == 0 || keeper_is_coming())
         return;
     if (__atomic_load_n(&keeper.running, __ATOMIC_SEQ_CST))
         keeper_wake_up();
@@ -379,7 +380,7 @@ static void keeper_start_early(void)
     enum { FROM_THE_FIRST_POOL = 2 };
     static bool started; /* atomic */
     if (TIDE_LIKELY(__atomic_load_n(&started, __ATOMIC_RELAXED)) ||
-        tide_setting_get(TIDE_SETTING_keeper) != FROM_THE_FIRST_POOL ||
+        tide_setting_get(TIDE_SETTING_background) != FROM_THE_FIRST_POOL ||
         tide_setting_get(TIDE_SETTING_learn) == 0 || !tide_site_any() ||
         tide_lock_held_any() || /* by a visitor that makes a pool */
         __atomic_exchange_n(&started, true, __ATOMIC_RELAXED))
@@ -387,10 +388,10 @@ static void keeper_start_early(void)
     (void)keeper_start_thread(false); /* without one the first window asks again */
 }
 
-void tide_keeper_passed(void)
+void tide_background_passed(void)
 {
     keeper_start_early();
     if (TIDE_UNLIKELY(__atomic_load_n(&keeper_lost, __ATOMIC_RELAXED)) &&
         __atomic_exchange_n(&keeper_lost, false, __ATOMIC_RELAXED))
-        tide_keeper_wanted();
+        tide_background_wanted();
 }
