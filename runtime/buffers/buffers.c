@@ -404,23 +404,40 @@ tide_status tide_buffers_destroy(tide_buffers *buffers)
 
 /* ---- age ------------------------------------------------------------------------------------ */
 
-/* To look for old buffers stops all threads, so it is done eight times in the longest age. */
+/* The background thread may age it: nobody's hook is called, and no driver. */
+static bool buffers_ages_quietly(const tide_buffers *buffers)
+{
+    return buffers->immediate && buffers->hook == NULL;
+}
+
 static void buffers_trim_aged(tide_buffers *buffers, void *user)
 {
-    uint64_t now = *(const uint64_t *)user;
-    uint64_t before = __atomic_load_n(&buffers->aged, __ATOMIC_RELAXED);
-    if (now <= before || now - before < ((uint64_t)buffers->age_max + 7) / 8 ||
-        !__atomic_compare_exchange_n(&buffers->aged, &before, now, false, __ATOMIC_RELAXED,
-                                     __ATOMIC_RELAXED)) /* another thread does it just now */
-        return;
-    tide_depot_trim(buffers, buffers->age_max, false, NULL);
-    tide_depot_purge(buffers, now);
+    (void)user;
+    tide_depot_age(buffers);
+}
+
+static void buffers_trim_aged_quietly(tide_buffers *buffers, void *user)
+{
+    (void)user;
+    if (buffers_ages_quietly(buffers))
+        tide_depot_age(buffers);
+}
+
+void tide_buffers_age_quietly(uint64_t rounds)
+{
+    tide_buffers_advance(rounds);
+    tide_buffers_visit(buffers_trim_aged_quietly, NULL);
+}
+
+void tide_buffers_age(void)
+{
+    tide_buffers_visit(buffers_trim_aged, NULL);
 }
 
 void tide_buffers_tick(uint64_t rounds)
 {
-    uint64_t now = tide_buffers_advance(rounds);
-    tide_buffers_visit(buffers_trim_aged, &now);
+    tide_buffers_advance(rounds);
+    tide_buffers_age();
 }
 
 tide_trim_summary tide_buffers_trim(tide_buffers *buffers, uint32_t at_min)

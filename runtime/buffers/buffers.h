@@ -11,7 +11,17 @@ tide_status tide_buffers_hold(tide_buffers *buffers, const char *call);
 void tide_buffers_hold_again(tide_buffers *buffers);
 void tide_buffers_drop(tide_buffers *buffers);
 
-/* So many rounds have passed: what is too old is given back. Any thread. */
+/* So many rounds have passed. What is too old goes, of instances that need neither the program nor
+ * a driver for that: those of the host without a hook. This calls neither, so the background thread
+ * may call it. */
+void tide_buffers_age_quietly(uint64_t rounds);
+
+/* What is too old goes, of all instances: hooks are called, and drivers asked. By a thread of the
+ * program (tide_step), with nothing locked. An instance that is in use does so for itself when its
+ * depot is needed. */
+void tide_buffers_age(void);
+
+/* Both. By a thread of the program. */
 void tide_buffers_tick(uint64_t rounds);
 
 /* Registers what is done around fork. While the library is attached. */

@@ -248,6 +248,13 @@ static bool depot_revoke_credits(tide_buffers *buffers, tide_magazine *own, unsi
     return any;
 }
 
+/* The background thread does not age an instance that needs the program or a driver for it. */
+static void depot_age_in_passing(tide_buffers *buffers)
+{
+    if (buffers->hook != NULL || !buffers->immediate)
+        tide_depot_age(buffers);
+}
+
 /* ---- acquire --------------------------------------------------------------------------------- */
 
 uint32_t tide_cell_find(const tide_buffers *buffers, tide_cell *cell, const tide_want *want)
@@ -454,6 +461,7 @@ uint32_t tide_depot_acquire(tide_buffers *buffers, tide_magazine *magazine, cons
     tide_assert(magazine == NULL || magazine->buffers == buffers);
     if (tide_buffers_of_ours(buffers, want->call) != TIDE_OK)
         return TIDE_NO_RECORD;
+    depot_age_in_passing(buffers);
     tide_lock_take(&buffers->mutex);
     if (!depot_make_buckets(buffers, want->key))
         return depot_refuse_books(buffers, want);
@@ -531,6 +539,7 @@ void tide_depot_release(tide_buffers *buffers, tide_magazine *magazine, uint32_t
     const tide_buffer_record *record = tide_handle_at(buffers, slot);
     tide_assert(magazine == NULL || magazine->buffers == buffers);
     tide_assert(!tide_handle_live(record));
+    depot_age_in_passing(buffers);
     tide_lock_take(&buffers->mutex);
     tide_depot_bucket *depot = tide_depot_at(buffers, record->key, record->bucket);
     tide_assert(depot != NULL); /* made before the buffer was acquired */

@@ -57,6 +57,9 @@ void tide_depot_trim_unused(tide_buffers *buffers, const tide_want *want);
 tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wait,
                                   const tide_hand_over *passing);
 
+/* What is older than the instance lets it be goes, if that was not looked for just now. */
+void tide_depot_age(tide_buffers *buffers);
+
 /* All that is cached of the device's memory, of every instance, goes back to it. Where that goes by
  * `passing` (as above), the stream has it at once; any other has to be over. Nothing is locked.
  * True: there was some. */

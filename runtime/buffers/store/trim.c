@@ -144,6 +144,18 @@ tide_trim_summary tide_depot_trim(tide_buffers *buffers, uint64_t ticks, bool wa
     return t.summary;
 }
 
+/* To look for old buffers stops all threads, so it is done eight times in the longest age. */
+void tide_depot_age(tide_buffers *buffers)
+{
+    uint64_t now = tide_buffers_now(), before = __atomic_load_n(&buffers->aged, __ATOMIC_RELAXED);
+    if (now <= before || now - before < ((uint64_t)buffers->age_max + 7) / 8 ||
+        !__atomic_compare_exchange_n(&buffers->aged, &before, now, false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED)) /* another thread does it just now */
+        return;
+    tide_depot_trim(buffers, buffers->age_max, false, NULL);
+    tide_depot_purge(buffers, now);
+}
+
 /* ---- where there is none --------------------------------------------------------------------- */
 
 typedef struct pressing {
