@@ -4,7 +4,6 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
-#include "jit/cache/artefact.h"
 #include "jit/events/event.h"
 #include "jit/facts/stats.h"
 #include "jit/gdb_script.h"
@@ -36,7 +35,6 @@ static void attach_fork_handlers(void)
 {
     tide_workers_prepare();
     tide_round_prepare();
-    tide_artefacts_prepare();
     tide_background_prepare();
     tide_events_prepare();
     tide_listen_prepare();

@@ -12,13 +12,11 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <tidepool/buffers.h>
 #include <tidepool/tidepool.h>
 
-#include "runtime/base/os.h"
 #include "support.h"
 
 /* Code and constants of the library and of the C library come from files that other processes
@@ -139,47 +137,6 @@ static void large_memory_is_resident_as_far_as_it_is_written(void **state)
     assert_int_equal(tide_pool_destroy(pool), TIDE_OK);
 }
 
-/* ---- where a thread's stack is, asked without that reader ---------------------------------- */
-
-static bool stack_is_right(bool first)
-{
-    pthread_attr_t attributes;
-    void *low = NULL;
-    size_t bytes = 0;
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    tide_os_stack stack = tide_os_thread_stack();
-    if (pthread_getattr_np(pthread_self(), &attributes) != 0 ||
-        pthread_attr_getstack(&attributes, &low, &bytes) != 0)
-        return false;
-    pthread_attr_destroy(&attributes);
-    uintptr_t high = (uintptr_t)low + bytes;
-    return stack.low < here && here < stack.high && stack.high <= high &&
-           high - stack.high < (first ? 1u << 20 : 1u); /* arguments and environment lie above */
-}
-
-static void *in_a_thread(void *child)
-{
-    if (!stack_is_right(false))
-        return "the thread's";
-    *(pid_t *)child = fork_child(60);
-    if (*(pid_t *)child == 0)
-        _exit(!stack_is_right(false));
-    return NULL;
-}
-
-static void the_stack_is_the_threads_own(void **state)
-{
-    (void)state;
-    pthread_t thread;
-    pid_t child = 0;
-    void *wrong = NULL;
-    assert_true(stack_is_right(true));
-    assert_int_equal(pthread_create(&thread, NULL, in_a_thread, &child), 0);
-    assert_int_equal(pthread_join(thread, &wrong), 0);
-    assert_null(wrong);
-    expect_child_ends_well(child);
-}
-
 /* There in programs that a sanitizer watches, whichever compiler made them. */
 extern void __asan_init(void) __attribute__((weak));
 extern void __tsan_init(void) __attribute__((weak));
@@ -191,8 +148,7 @@ int main(int count, char **arguments)
     const char *launcher = getenv("TIDE_TEST_LAUNCHER");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(the_first_pool_is_small, arguments[0]),
-        cmocka_unit_test(large_memory_is_resident_as_far_as_it_is_written),
-        cmocka_unit_test(the_stack_is_the_threads_own)};
+        cmocka_unit_test(large_memory_is_resident_as_far_as_it_is_written)};
     bool sanitized = &__asan_init != NULL || &__tsan_init != NULL;
     if (sanitized || (launcher != NULL && *launcher != 0))
         return 0; /* it has memory of its own */

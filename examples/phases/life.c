@@ -42,8 +42,6 @@ static bool reserve(void)
 static void hear(const tide_event *event, void *user)
 {
     (void)user;
-    if (event->kind == TIDE_EVENT_RETIRED)
-        return; /* code that was unloaded: of no site any more */
     pthread_mutex_lock(&mutex);
     if (reserve()) {
         moment *m = &kept.moments[kept.count++];

@@ -6,7 +6,7 @@
  *   stager    the program that compiles, in another process
  *   trial     compiled code is timed against the plan in force before it is adopted
  *   publish   make a plan the one that a site runs
- *   artefact  a file of compiled code
+ *   code object  a file of compiled code; loaded once, it stays (setting code_bytes)
  *   round     one pass over all of this
  *   keeper    a background thread that does a round every few milliseconds
  *
@@ -67,8 +67,7 @@ TIDE_API tide_status tide_background_stop(void);
 TIDE_API bool tide_background_running(void);
 
 /* One round. It reads the windows that are full, decides, sends specs to the stager, takes the
- * stager's answers, opens trials and windows, publishes plans and frees retired code. It also asks
- * every pool for what the settings `auto_trim` and `auto_compact` want: to release slots that were
+ * stager's answers, opens trials and windows, and publishes plans. It also asks every pool for what the settings `auto_trim` and `auto_compact` want: to release slots that were
  * not used lately, and to compact by what slots were used for lately, that is since the last times
  * it was asked (setting `trim_after`). The keeper asks less often (settings `trim_period` and
  * `compact_period`). It does not wait for the stager. Any thread; only one round
@@ -88,17 +87,16 @@ TIDE_API tide_status tide_settle(int timeout_ms);
 
 typedef enum tide_event_kind {
     TIDE_EVENT_FOUND,     /* a site was entered for the first time                 */
-    TIDE_EVENT_STAGED,    /* a plan was decided on, and its spec sent to the stager or its code
-                             found among kept artefacts: the reason says which */
+    TIDE_EVENT_STAGED,    /* a plan was decided on, and its spec sent to the stager, or another
+                             dispatch's code serves it: the reason says which */
     TIDE_EVENT_PUBLISHED, /* the site runs another plan                            */
     TIDE_EVENT_MISSED,    /* guards failed so often that the site is observed again */
-    TIDE_EVENT_RETIRED,   /* compiled code was unloaded                            */
     TIDE_EVENT_GAVE_UP    /* the site keeps its plan; the reason says why, and how long */
 } tide_event_kind;
 
 typedef struct tide_event {
     tide_event_kind kind;
-    tide_site *site;    /* NULL for RETIRED. Dangles if the site's module has been unloaded   */
+    tide_site *site;    /* dangles if the site's module has been unloaded                     */
     const char *name;   /* of the site, valid during the call                                 */
     tide_tier tier;     /* of the plan in force after the event                               */
     const char *reason; /* in words; static text                                              */
@@ -124,24 +122,22 @@ typedef struct tide_event {
 typedef void tide_event_function(const tide_event *event, void *user);
 TIDE_API void tide_event_set_handler(tide_event_function *function, void *user);
 
-/* "found", "staged", "published", "missed", "retired", "gave up". Static text. */
+/* "found", "staged", "published", "missed", "gave up". Static text. */
 TIDE_API const char *tide_event_name(tide_event_kind kind);
 
 /* What learning has done since the process began. */
 typedef struct tide_learning_statistics {
     uint64_t rounds, windows, decisions;
-    uint64_t ordered;   /* sites sent to the stager              */
-    uint64_t compiled;  /* sites that came back as code          */
-    uint64_t failed;    /* sites whose compile failed            */
-    uint64_t kept;      /* sites whose code was there: kept, or another dispatch's */
-    uint64_t reused;    /* decisions for an earlier plan         */
-    uint64_t won, lost; /* trials; lost: those not won           */
-    uint64_t retired;   /* compiled plans whose code is no longer used */
-    uint64_t waiting;   /* of these, not unloaded yet: some pool may still be inside the code */
-    uint64_t artefacts; /* loaded now                            */
-    uint64_t stagers;   /* stager processes started              */
-    uint64_t untold;    /* events beyond 1024 in one round       */
-    uint64_t spent_us;  /* of the processor, on compiles: as stagers tell it */
+    uint64_t ordered;                  /* sites sent to the stager              */
+    uint64_t compiled;                 /* sites that came back as code          */
+    uint64_t failed;                   /* sites whose compile failed            */
+    uint64_t shared;                   /* dispatches that another one's code serves */
+    uint64_t reused;                   /* decisions for an earlier plan         */
+    uint64_t won, lost;                /* trials; lost: those not won           */
+    uint64_t code_objects, code_bytes; /* loaded: the stager's files, and what they take */
+    uint64_t stagers;                  /* stager processes started              */
+    uint64_t untold;                   /* events beyond 1024 in one round       */
+    uint64_t spent_us;                 /* of the processor, on compiles: as stagers tell it */
     TIDE_GROWTH;
 } tide_learning_statistics;
 

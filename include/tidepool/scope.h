@@ -45,9 +45,7 @@ TIDE_API tide_status tide_scope_enter_frame(tide_pool *pool, tide_site *site, ui
                                             const tide_type *types, const size_t *counts,
                                             void **data, tide_scope *scope);
 
-/* Enters a TIDE_SCOPE or a TIDE_FRAME_SITE whose pool is NULL. It runs no plan. So each use of a
- * plan belongs to some pool, and the pools can tell when no thread is inside a plan
- * (jit/cache/limbo.h). */
+/* Enters a TIDE_SCOPE or a TIDE_FRAME_SITE whose pool is NULL. It runs no plan. */
 TIDE_API TIDE_COLD void tide_scope_without_pool(tide_scope *scope);
 
 TIDE_INLINE void tide_site_enter(tide_scope *scope, tide_pool *pool, tide_site *site)

@@ -74,8 +74,8 @@ typedef struct tide_plan_counts {
     uint64_t alarm;  /* as many misses of a scope and policy is told; 0: it is not              */
 } tide_plan_counts;
 
-/* What a site runs. After it is published, only its two pointers to code change. When compiled code
- * is retired, they are set to the general path, which can end what the compiled code began. */
+/* What a site runs. After it is published, only its two pointers to code change, once: from the
+ * general path to compiled code. Each can end what the other began. */
 struct tide_plan {
     union { /* by kind; read with one relaxed atomic load */
         tide_enter_function *enter;

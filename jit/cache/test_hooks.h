@@ -3,11 +3,6 @@
 #ifndef TIDEPOOL_JIT_CACHE_TEST_HOOKS_H
 #define TIDEPOOL_JIT_CACHE_TEST_HOOKS_H
 
-#include <stdbool.h>
-
-/* False: retired code waits for passes alone. */
-extern bool tide_limbo_looks_at_sleepers;
-
 /* The folder from which on folders are looked at; "/" unless a test put another one here. */
 extern const char *tide_store_start;
 

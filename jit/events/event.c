@@ -7,10 +7,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "jit/cache/artefact.h"
-#include "jit/cache/limbo.h"
 #include "jit/events/line.h"
 #include "jit/events/probe.h"
+#include "jit/stager/code.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/error.h"
 #include "runtime/base/fork.h"
@@ -86,8 +85,7 @@ void tide_event_set_handler(tide_event_function *function, void *user)
 
 const char *tide_event_name(tide_event_kind kind)
 {
-    static const char *const names[] = {"found",  "staged",  "published",
-                                        "missed", "retired", "gave up"};
+    static const char *const names[] = {"found", "staged", "published", "missed", "gave up"};
     _Static_assert(sizeof names / sizeof *names == TIDE_EVENT_GAVE_UP + 1, "each kind has a name");
     return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
@@ -195,7 +193,7 @@ tide_status tide_learning_stats(tide_learning_statistics *out)
     uint64_t *to = (uint64_t *)out, *from = (uint64_t *)&tide_learning_figures;
     for (size_t i = 0; i < sizeof *out / sizeof *to; i++)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
-    out->artefacts = tide_artefact_count();
-    out->waiting = tide_limbo_count();
+    out->code_objects = tide_code_objects();
+    out->code_bytes = tide_code_bytes();
     return TIDE_OK;
 }

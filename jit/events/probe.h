@@ -19,7 +19,6 @@ static inline void tide_event_probe(tide_event_kind kind, const tide_site *site,
     case TIDE_EVENT_STAGED: TIDE_EVENT_USDT(site_staged); break;
     case TIDE_EVENT_PUBLISHED: TIDE_EVENT_USDT(site_published); break;
     case TIDE_EVENT_MISSED: TIDE_EVENT_USDT(site_missed); break;
-    case TIDE_EVENT_RETIRED: TIDE_EVENT_USDT(site_retired); break;
     case TIDE_EVENT_GAVE_UP: TIDE_EVENT_USDT(site_gave_up); break;
     }
 }

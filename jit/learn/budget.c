@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "jit/cache/limbo.h"
+#include "jit/stager/code.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/settings.h"
 
@@ -44,8 +44,8 @@ tide_reason tide_budget_take(uint64_t round)
 {
     if (round < budget_rest_until)
         return TIDE_REASON_backing_off;
-    if (tide_limbo_count() >= (size_t)tide_setting_get(TIDE_SETTING_limbo_max))
-        return TIDE_REASON_limbo_full;
+    if (tide_code_full())
+        return TIDE_REASON_code_full;
     return budget_spend_one() ? TIDE_REASON_none : TIDE_REASON_budget;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* May anything be compiled now? The limits: so many compiles a minute, so much retired code, and a
- * rest after failures. Guarded by the lock of the round. */
+/* May anything be compiled now? The limits: so many compiles a minute, so much code, and a rest after failures. Guarded by the lock of the round. */
 #ifndef TIDEPOOL_JIT_LEARN_BUDGET_H
 #define TIDEPOOL_JIT_LEARN_BUDGET_H
 

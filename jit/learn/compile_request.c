@@ -6,14 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jit/cache/cache.h"
-#include "jit/cache/limbo.h"
-#include "jit/cache/shared.h"
 #include "jit/events/event.h"
 #include "jit/kernels/modules.h"
 #include "jit/learn/budget.h"
 #include "jit/learn/force.h"
 #include "jit/learn/pays.h"
+#include "jit/stager/code.h"
 #include "jit/stager/locate.h"
 #include "jit/stager/stager.h"
 #include "runtime/base/assert.h"
@@ -28,20 +26,20 @@ typedef struct request {
     uint64_t learner; /* its number: the learner itself may be gone by then */
     uint64_t batch;   /* number of the first one it was in                  */
     uint32_t plan;
-    bool staged; /* that it was sent, or found, has been told             */
+    bool staged; /* that it was sent has been told                        */
     bool tried;  /* a stager has worked on it, with success or without    */
     double uses; /* of its plan without code, for which it was ordered    */
     tide_spec spec;
-    double spent_ns;         /* its part of what the compile took of the processor      */
-    tide_artefact *artefact; /* once it has come; NULL: not yet, or never, for `reason` */
-    void *enter, *leave;     /* its code; `enter` is NULL unless all functions are there */
-    tide_reason reason;
+    double spent_ns;     /* its part of what the compile took of the processor       */
+    void *enter, *leave; /* its code; `enter` is NULL unless all functions are there */
+    tide_reason reason;  /* why it is not */
 } request;
 
 typedef struct batch {
     struct batch *next;
     uint64_t number;
     uint32_t count, room;
+    void *object;    /* code for all of them, once it has come and is loaded */
     char error[256]; /* the stager's or the loader's, if it failed */
     request requests[];
 } batch;
@@ -108,17 +106,22 @@ static tide_learned *request_wanted(const tide_site *site, uint64_t round)
     tide_learned *plan = learner != NULL ? tide_learner_plan_in_force(learner) : NULL;
     if (plan == NULL || site->record->pinned)
         return NULL;
-    tide_assert(plan->state != TIDE_CODE_WANTED || plan->artefact == NULL);
     return plan->state == TIDE_CODE_WANTED && round >= plan->retry_round ? plan : NULL;
+}
+
+/* The code of another dispatch that serves this plan; NULL: there is none. */
+static void *request_shared_code(const tide_learner *learner, const tide_learned *plan)
+{
+    tide_spec spec;
+    if (learner->site->kind != TIDE_KIND_DISPATCH)
+        return NULL;
+    tide_learner_spec(learner, plan, &spec);
+    return tide_code_shared(&spec);
 }
 
 bool tide_compile_request_at_hand(const tide_learner *learner, const tide_learned *plan)
 {
-    if (learner->site->kind != TIDE_KIND_DISPATCH)
-        return false;
-    tide_spec spec;
-    tide_learner_spec(learner, plan, &spec);
-    return tide_shared_holds(&spec);
+    return request_shared_code(learner, plan) != NULL;
 }
 
 /* Dispatches share their code: there, or with the stager for another site. */
@@ -136,6 +139,44 @@ void tide_compile_request_weigh(const tide_site *site, uint64_t round)
         tide_pays_offer(plan);
 }
 
+static void request_note_staged(tide_learner *learner, tide_reason reason)
+{
+    const tide_plan *now = __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED);
+    learner->reason = reason;
+    tide_event_note(TIDE_EVENT_STAGED, learner->site, now->tier, reason, "");
+}
+
+/* Puts the plan into a batch; else the reason why it is in none. */
+static tide_reason request_add(const tide_learner *learner, tide_learned *plan, uint64_t round)
+{
+    tide_reason why_not = tide_budget_take(round);
+    if (why_not != TIDE_REASON_none)
+        return why_not;
+    batch *b = request_batch_for(plan->stem);
+    if (b == NULL)
+        return TIDE_REASON_no_memory;
+    tide_assert(b->count < b->room);
+    request *r = &b->requests[b->count++];
+    *r = (request){.learner = learner->number, .batch = b->number, .plan = learner->in_force};
+    tide_learner_spec(learner, plan, &r->spec);
+    plan->state = TIDE_CODE_REQUESTED;
+    r->uses = plan->uses_without;
+    plan->uses_without = 0;
+    plan->batch = b->number;
+    return TIDE_REASON_none;
+}
+
+static void request_take_shared(tide_learner *learner, tide_learned *plan, void *code,
+                                uint64_t round)
+{
+    tide_assert(code != NULL);
+    request_note_staged(learner, TIDE_REASON_code_shared);
+    tide_count(shared);
+    learner->at_once = false;
+    tide_learned_load(plan, code, NULL);
+    tide_force_loaded(learner, learner->in_force, round);
+}
+
 void tide_compile_request_gather(tide_site *site, uint64_t round)
 {
     tide_learner *learner = site->record->learner;
@@ -146,31 +187,25 @@ void tide_compile_request_gather(tide_site *site, uint64_t round)
         tide_force_failed(learner, learner->in_force, round, TIDE_REASON_no_method, "");
         return;
     }
-    bool at_hand = tide_compile_request_at_hand(learner, plan);
-    if (!at_hand && request_comes_for_nothing(learner, plan)) {
+    void *shared = request_shared_code(learner, plan);
+    if (shared != NULL) {
+        request_take_shared(learner, plan, shared, round);
+        return;
+    }
+    if (request_comes_for_nothing(learner, plan)) {
         learner->reason = TIDE_REASON_ordered; /* by another site; then it is at hand */
         return;
     }
-    if (!at_hand && !learner->at_once && !tide_pays_together(plan)) {
+    if (!learner->at_once && !tide_pays_together(plan)) {
         learner->reason = TIDE_REASON_unpaid;
         return;
     }
-    tide_reason why_not = at_hand ? TIDE_REASON_none : tide_budget_take(round);
-    batch *b = why_not == TIDE_REASON_none ? request_batch_for(plan->stem) : NULL;
-    if (b == NULL) {
-        tide_force_failed(learner, learner->in_force, round,
-                          why_not != TIDE_REASON_none ? why_not : TIDE_REASON_no_memory, "");
+    tide_reason why_not = request_add(learner, plan, round);
+    if (why_not != TIDE_REASON_none) {
+        tide_force_failed(learner, learner->in_force, round, why_not, "");
         return;
     }
-    tide_assert(b->count < b->room);
-    request *r = &b->requests[b->count++];
-    *r = (request){.learner = learner->number, .batch = b->number, .plan = learner->in_force};
-    tide_learner_spec(learner, plan, &r->spec);
-    plan->state = TIDE_CODE_REQUESTED;
-    r->uses = plan->uses_without;
-    plan->uses_without = 0;
     learner->at_once = false;
-    plan->batch = b->number;
     tide_count(ordered);
 }
 
@@ -187,13 +222,11 @@ static void request_push(batch **list, batch *b)
         request_in_hand = NULL;
 }
 
-/* Requests that have their artefact already stay as they are. */
 static void request_fail_all(batch *b, tide_reason reason)
 {
     tide_assert(reason != TIDE_REASON_none);
     for (uint32_t i = 0; i < b->count; i++)
-        if (b->requests[i].artefact == NULL)
-            b->requests[i].reason = reason;
+        b->requests[i].reason = reason;
 }
 
 /* NULL: its site was unloaded meanwhile. */
@@ -209,72 +242,18 @@ static tide_learner *request_find_learner(uint64_t number)
     return NULL;
 }
 
-/* Says where the code of each request comes from: once, though a batch may be sent again in
- * parts. */
-static void request_note_staged(batch *b)
+/* Once for each request, though a batch may be sent again in parts. */
+static void request_note_all_staged(batch *b)
 {
     tide_registry_lock();
     for (uint32_t i = 0; i < b->count; i++) {
         request *r = &b->requests[i];
         tide_learner *learner = r->staged ? NULL : request_find_learner(r->learner);
         r->staged = true;
-        if (learner == NULL)
-            continue;
-        const tide_plan *now = __atomic_load_n(&learner->site->plan, __ATOMIC_RELAXED);
-        learner->reason = r->artefact != NULL ? TIDE_REASON_kept_artefact : TIDE_REASON_ordered;
-        tide_event_note(TIDE_EVENT_STAGED, learner->site, now->tier, learner->reason, "");
+        if (learner != NULL)
+            request_note_staged(learner, TIDE_REASON_ordered);
     }
     tide_registry_unlock();
-}
-
-/* NULL: it is to be compiled. */
-static tide_artefact *request_find_kept(const request *r)
-{
-    tide_artefact *found = tide_shared_find(&r->spec);
-    if (found == NULL && tide_setting_get(TIDE_SETTING_artefact_cache) != 0)
-        found = tide_artefact_cache_find(&r->spec);
-    if (found != NULL)
-        tide_count(kept);
-    return found;
-}
-
-/* Gives each request its artefact if that was kept; true when none is left to compile. */
-static bool request_find_all_kept(batch *b)
-{
-    bool all = true;
-    for (uint32_t i = 0; i < b->count; i++) {
-        request *r = &b->requests[i];
-        if (r->artefact == NULL)
-            r->artefact = request_find_kept(r);
-        all = all && r->artefact != NULL;
-    }
-    return all;
-}
-
-/* The others were kept. */
-static uint32_t request_count_compiled(const batch *b)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < b->count; i++)
-        count += b->requests[i].artefact == NULL;
-    tide_assert(count > 0);
-    return count;
-}
-
-/* What was kept does not wait for the others to be compiled. (Without memory it does.) */
-static void request_part_kept(batch *b)
-{
-    uint32_t compiled = request_count_compiled(b), left = 0;
-    batch *kept = compiled < b->count ? request_make_batch(b->count - compiled) : NULL;
-    if (kept == NULL)
-        return;
-    for (uint32_t i = 0; i < b->count; i++) {
-        bool found = b->requests[i].artefact != NULL;
-        *(found ? &kept->requests[kept->count++] : &b->requests[left++]) = b->requests[i];
-    }
-    tide_assert(left == compiled && kept->count == kept->room);
-    b->count = left;
-    request_push(&request_arrived, kept);
 }
 
 /* False: no memory. */
@@ -286,11 +265,10 @@ static bool request_submit(const batch *b)
     if (text == NULL)
         return false;
     size_t bytes = tide_spec_write_head(text, room);
-    for (uint32_t i = 0; i < b->count; i++)
-        if (b->requests[i].artefact == NULL) {
-            tide_assert(room - bytes >= TIDE_SPEC_SITE_BYTES);
-            bytes += tide_spec_write(&b->requests[i].spec, text + bytes, room - bytes);
-        }
+    for (uint32_t i = 0; i < b->count; i++) {
+        tide_assert(room - bytes >= TIDE_SPEC_SITE_BYTES);
+        bytes += tide_spec_write(&b->requests[i].spec, text + bytes, room - bytes);
+    }
     tide_assert(bytes < room);
     bool submitted = tide_stager_submit(b->number, text, bytes);
     tide_os_free(text);
@@ -303,13 +281,8 @@ void tide_compile_request_send(void)
         batch *b = request_gathered;
         request_gathered = b->next;
         request_in_hand = b;
-        bool all_kept = request_find_all_kept(b);
-        request_note_staged(b);
-        if (!all_kept)
-            request_part_kept(b);
-        if (all_kept) {
-            request_push(&request_arrived, b);
-        } else if (request_submit(b)) {
+        request_note_all_staged(b);
+        if (request_submit(b)) {
             request_push(&request_out, b);
         } else {
             request_fail_all(b, TIDE_REASON_no_memory);
@@ -362,38 +335,13 @@ static void request_say_once(tide_reason reason, const char *error)
     tide_os_write_error(line, (size_t)length < sizeof line ? (size_t)length : sizeof line - 1);
 }
 
-static void request_keep_artefact(const batch *b, const char *path)
-{
-    tide_spec specs[TIDE_SPEC_SITES];
-    size_t count = 0;
-    for (uint32_t i = 0; i < b->count; i++)
-        if (b->requests[i].artefact == NULL) {
-            tide_assert(count < TIDE_SPEC_SITES);
-            specs[count++] = b->requests[i].spec;
-        }
-    tide_artefact_cache_store(path, specs, count);
-}
-
-/* Each request that was compiled holds a use of the artefact. The first one takes the use with
- * which it was loaded. */
 static void request_load(batch *b, const char *path)
 {
-    tide_artefact *artefact = tide_artefact_load(path, true, b->error, sizeof b->error);
-    bool first = true;
-    if (artefact == NULL) {
-        request_fail_all(b, TIDE_REASON_load_failed);
-        return;
-    }
-    if (tide_setting_get(TIDE_SETTING_artefact_cache) != 0)
-        request_keep_artefact(b, path);
-    for (uint32_t i = 0; i < b->count; i++)
-        if (b->requests[i].artefact == NULL) {
-            if (!first)
-                tide_artefact_use(artefact);
-            b->requests[i].artefact = artefact;
-            first = false;
-            tide_count(compiled);
-        }
+    b->object = tide_code_load(path, b->error, sizeof b->error);
+    if (b->object == NULL)
+        request_fail_all(b, tide_code_full() ? TIDE_REASON_code_full : TIDE_REASON_load_failed);
+    for (uint32_t i = 0; b->object != NULL && i < b->count; i++)
+        tide_count(compiled);
 }
 
 /* One site may have made it fail for all, so each is sent again in a batch of its own. False: there
@@ -426,17 +374,15 @@ static void request_note_tried(batch *b, tide_stager_result result)
 {
     bool tried = result == TIDE_STAGER_OK || request_one_may_be_at_fault(result);
     for (uint32_t i = 0; i < b->count; i++)
-        b->requests[i].tried |= tried && b->requests[i].artefact == NULL;
+        b->requests[i].tried |= tried;
 }
 
 /* Before it is loaded. */
 static void request_note_spent(batch *b, double ns)
 {
-    uint32_t compiled = request_count_compiled(b);
-    tide_pays_spent(compiled, ns);
+    tide_pays_spent(b->count, ns);
     for (uint32_t i = 0; i < b->count; i++)
-        if (b->requests[i].artefact == NULL)
-            b->requests[i].spent_ns = ns / compiled;
+        b->requests[i].spent_ns = ns / b->count;
 }
 
 void tide_compile_request_receive(int timeout_ms, uint64_t round)
@@ -480,30 +426,29 @@ bool tide_compile_request_pending(void)
 
 /* ---- installing ------------------------------------------------------------------------- */
 
-static void request_find_code(request *r)
+static void request_find_code(request *r, void *object)
 {
-    tide_assert(r->artefact != NULL && r->spec.kind < TIDE_KIND_COUNT);
-    r->enter = tide_artefact_find(r->artefact, r->spec.stem, tide_spec_suffix(r->spec.kind));
+    tide_assert(object != NULL && r->spec.kind < TIDE_KIND_COUNT);
+    r->enter = tide_code_find(object, r->spec.stem, tide_spec_suffix(r->spec.kind));
     r->leave = NULL;
     if (tide_kind_opens_level(r->spec.kind)) {
-        r->leave = tide_artefact_find(r->artefact, r->spec.stem, "_leave");
+        r->leave = tide_code_find(object, r->spec.stem, "_leave");
         if (r->leave == NULL)
             r->enter = NULL;
     }
     if (r->enter != NULL)
-        tide_shared_keep(&r->spec, r->artefact);
+        tide_code_share(&r->spec, r->enter);
 }
 
 void tide_compile_request_find_code(void)
 {
     for (batch *b = request_arrived; b != NULL; b = b->next)
-        for (uint32_t i = 0; i < b->count; i++)
-            if (b->requests[i].artefact != NULL)
-                request_find_code(&b->requests[i]);
+        for (uint32_t i = 0; i < b->count && b->object != NULL; i++)
+            request_find_code(&b->requests[i], b->object);
 }
 
-/* The plan may have been dropped, or wanted anew, since the request was made. Then its code goes to
- * limbo, unused. */
+/* The plan may have been dropped, or wanted anew, since the request was made. Then its code stays
+ * unused. */
 static void request_install(const batch *b, const request *r, uint64_t round)
 {
     tide_learner *learner = request_find_learner(r->learner);
@@ -511,25 +456,18 @@ static void request_install(const batch *b, const request *r, uint64_t round)
     tide_learned *plan = learner != NULL ? learner->plans[r->plan] : NULL;
     if (plan != NULL)
         plan->compile_ns += r->spent_ns;
-    if (plan == NULL || plan->state != TIDE_CODE_REQUESTED || plan->batch != r->batch) {
-        if (r->artefact != NULL)
-            tide_limbo_add(r->artefact, r->spec.kind == TIDE_KIND_DISPATCH && r->enter != NULL);
+    if (plan == NULL || plan->state != TIDE_CODE_REQUESTED || plan->batch != r->batch)
         return;
-    }
-    tide_assert(r->enter == NULL || r->artefact != NULL);
     if (r->enter == NULL) {
         if (!r->tried) /* nothing was spent, so what it has lost is still to be made good */
             plan->uses_without += r->uses;
-        if (r->artefact != NULL)
-            tide_limbo_add(r->artefact, r->spec.kind == TIDE_KIND_DISPATCH && r->enter != NULL);
         tide_count(failed);
         tide_force_failed(learner, r->plan, round,
                           r->reason != TIDE_REASON_none ? r->reason : TIDE_REASON_load_failed,
                           b->error);
         return;
     }
-    tide_assert(r->artefact != NULL && plan->artefact == NULL);
-    tide_learned_load(plan, r->artefact, r->enter, r->leave);
+    tide_learned_load(plan, r->enter, r->leave);
     tide_force_loaded(learner, r->plan, round);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Compile requests: plans that are wanted as code. They are gathered into batches with the registry
- * locked; each batch is then sent to the stager, or found among the kept artefacts. What comes back
- * is handed to the sites, if those still exist. */
+ * locked; each batch is then sent to the stager. What comes back is handed to the sites, if those
+ * still exist. */
 #ifndef TIDEPOOL_JIT_LEARN_COMPILE_REQUEST_H
 #define TIDEPOOL_JIT_LEARN_COMPILE_REQUEST_H
 

@@ -61,42 +61,21 @@ static void force_give_up(tide_learner *learner, tide_reason reason, const char 
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-/* Unloads code beyond `code_max` plans: first that of the plan that was in force longest ago. That
- * of dispatches stays loaded anyway (jit/cache/shared.h): a plan without it would only be tried
- * again. */
-static void force_keep_code_few(tide_learner *learner)
-{
-    while (learner->site->kind != TIDE_KIND_DISPATCH) {
-        tide_learned *oldest = NULL;
-        uint64_t loaded = 0;
-        for (uint32_t i = 0; i < learner->plan_count; i++) {
-            tide_learned *plan = learner->plans[i];
-            if (plan->artefact == NULL)
-                continue;
-            loaded++;
-            if (i != learner->in_force && (oldest == NULL || plan->last_round < oldest->last_round))
-                oldest = plan;
-        }
-        if (loaded <= tide_setting_whole(TIDE_SETTING_code_max) || oldest == NULL)
-            return;
-        tide_learned_unload(oldest);
-    }
-}
-
 static void force_adopt(tide_learner *learner, tide_reason reason)
 {
     tide_learned *plan = tide_learner_plan_in_force(learner);
-    tide_assert(plan != NULL && plan->artefact != NULL && plan->state == TIDE_CODE_LOADED);
+    tide_assert(plan != NULL && plan->state == TIDE_CODE_LOADED);
     plan->state = TIDE_CODE_ADOPTED;
     plan->back_off = 0;
     tide_learner_use(learner, learner->in_force, reason);
 }
 
 /* A trial and a window are never open at a time: each would hide the other. */
-void tide_force_try_code(tide_learner *learner)
+void tide_force_try_code(tide_learner *learner, uint64_t round)
 {
     tide_learned *plan = tide_learner_plan_in_force(learner);
-    if (plan == NULL || plan->state != TIDE_CODE_LOADED || learner->window)
+    if (plan == NULL || plan->state != TIDE_CODE_LOADED || round < plan->retry_round ||
+        learner->window)
         return;
     if (tide_setting_get(TIDE_SETTING_trial) == 0) {
         force_adopt(learner, TIDE_REASON_untried);
@@ -106,13 +85,13 @@ void tide_force_try_code(tide_learner *learner)
         tide_trial_begin(learner, plan) ? TIDE_REASON_trial_open : TIDE_REASON_no_memory;
 }
 
-/* Code that has shown no gain goes. It may have been wrong, so it gets another chance, but late. */
+/* Code that has shown no gain is not used. The trial may have been wrong, so there is another one,
+ * but late. */
 static void force_reject(tide_learner *learner, tide_learned *plan, uint64_t round,
                          tide_reason reason)
 {
     tide_count(lost);
     force_leave_alone(plan, round);
-    tide_learned_unload(plan);
     force_give_up(learner, reason, "");
 }
 
@@ -136,12 +115,10 @@ void tide_force_loaded(tide_learner *learner, uint32_t number, uint64_t round)
 {
     tide_assert(number < learner->plan_count);
     tide_learned *plan = learner->plans[number];
-    tide_assert(plan->state == TIDE_CODE_LOADED && plan->artefact != NULL);
+    tide_assert(plan->state == TIDE_CODE_LOADED);
     learner->compiles++;
-    plan->last_round = round;
-    force_keep_code_few(learner);
     if (number == learner->in_force)
-        tide_force_try_code(learner);
+        tide_force_try_code(learner, round);
 }
 
 void tide_force_failed(tide_learner *learner, uint32_t number, uint64_t round, tide_reason reason,
@@ -149,7 +126,7 @@ void tide_force_failed(tide_learner *learner, uint32_t number, uint64_t round, t
 {
     tide_assert(number < learner->plan_count);
     tide_learned *plan = learner->plans[number];
-    tide_assert(plan->artefact == NULL && reason != TIDE_REASON_none);
+    tide_assert(plan->state < TIDE_CODE_LOADED && reason != TIDE_REASON_none);
     plan->state = TIDE_CODE_NONE;
     force_leave_alone(plan, round);
     force_give_up(learner, reason, detail);
@@ -170,7 +147,6 @@ void tide_force_change(tide_learner *learner, uint32_t number, bool compile, uin
     tide_learned *plan = tide_learner_plan_in_force(learner);
     if (plan == NULL)
         return;
-    plan->last_round = round;
     tide_assert(plan->state != TIDE_CODE_TRIED); /* its trial ended with the plan before */
     if (compile && plan->state == TIDE_CODE_NONE && round >= plan->retry_round)
         plan->state = TIDE_CODE_WANTED;
@@ -180,7 +156,7 @@ static void force_put(tide_learner *learner, uint32_t number, bool compile, uint
                       tide_reason reason)
 {
     tide_force_change(learner, number, compile, round, reason);
-    tide_force_try_code(learner);
+    tide_force_try_code(learner, round);
 }
 
 /* A declaration takes the plan away that was in force; it may be for the same types. */

@@ -23,9 +23,9 @@ void tide_force_change(tide_learner *learner, uint32_t number, bool compile, uin
 bool tide_force_worth_code(const tide_learner *learner, uint32_t number);
 bool tide_force_worth_code_for(const tide_learner *learner, const tide_items *items);
 
-/* If the plan in force has code that was not tried: opens its trial, or adopts it where there are
- * none. Not while a window is open: a trial would hide it. */
-void tide_force_try_code(tide_learner *learner);
+/* If the plan in force has code that is not in use: opens its trial, or adopts it where there are
+ * none. Not while it is left alone, nor while a window is open: a trial would hide it. */
+void tide_force_try_code(tide_learner *learner, uint64_t round);
 
 /* Judges the trial of the plan in force, if it is on trial. */
 void tide_force_judge(tide_learner *learner, uint64_t round);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes and frees learners and plans, gives plans their code and takes it away, puts plans in
- * force. What to do with a site is decided elsewhere (jit/learn/force.c). */
+/* Makes and frees learners and plans, gives plans their code, puts plans in force. What to do with a site is decided elsewhere (jit/learn/force.c). */
 #include "jit/learn/learner.h"
 
 #include <inttypes.h>
@@ -8,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "jit/cache/limbo.h"
 #include "jit/events/event.h"
 #include "jit/learn/pays.h"
 #include "jit/learn/trial.h"
@@ -74,8 +72,8 @@ static uint64_t learner_hash_number(uint64_t hash, uint64_t number)
     return (hash ^ number) * UINT64_C(0x100000001b3);
 }
 
-/* The stem names the site to a reader of a native profile, and is different for each plan. It is
- * the same in every run, so that kept artefacts fit. The code of a dispatch is no site's own. */
+/* The stem names the site to a reader of a native profile, and is different for each plan. The code
+ * of a dispatch is no site's own. */
 static void learner_name_stem(const tide_site *site, tide_learned *plan)
 {
     if (site->kind == TIDE_KIND_DISPATCH) {
@@ -179,7 +177,7 @@ static tide_learned *learner_make_plan(tide_learner *learner, const tide_items *
         learner_write_tests(plan);
     learner_turn_to_general(&plan->code);
     learner_name_stem(learner->site, plan);
-    tide_assert(plan->state == TIDE_CODE_NONE && plan->artefact == NULL);
+    tide_assert(plan->state == TIDE_CODE_NONE);
     return plan;
 }
 
@@ -217,7 +215,6 @@ tide_learned *tide_learner_plan(tide_learner *learner, const tide_items *items, 
 
 /* ---- code ------------------------------------------------------------------------------- */
 
-/* What was found stays as it is: a call may read it though the plan has lost its code. */
 bool tide_learned_find_methods(tide_learned *plan)
 {
     const struct tide_generic *generic = plan->code.generic;
@@ -233,13 +230,10 @@ bool tide_learned_find_methods(tide_learned *plan)
     return plan->items.count <= TIDE_PLAN_METHODS;
 }
 
-/* The pointers are written last, with release: the plan may have been published before, have lost
- * its code, and get it again now. Then uses read it at this very moment. */
-void tide_learned_load(tide_learned *plan, tide_artefact *artefact, void *enter, void *leave)
+void tide_learned_load(tide_learned *plan, void *enter, void *leave)
 {
-    tide_assert(plan->artefact == NULL && artefact != NULL && enter != NULL);
+    tide_assert(plan->state < TIDE_CODE_LOADED && enter != NULL);
     tide_assert(plan->code.kind != TIDE_KIND_DISPATCH || plan->code.methods[0] != NULL);
-    plan->artefact = artefact;
     plan->state = TIDE_CODE_LOADED;
     tide_enter_function *code;
     memcpy(&code, &enter, sizeof code);
@@ -249,18 +243,6 @@ void tide_learned_load(tide_learned *plan, tide_artefact *artefact, void *enter,
         memcpy(&end, &leave, sizeof end);
         __atomic_store_n(&plan->code.leave, end, __ATOMIC_RELEASE);
     }
-}
-
-void tide_learned_unload(tide_learned *plan)
-{
-    if (plan->artefact == NULL)
-        return;
-    tide_assert(plan->state >= TIDE_CODE_LOADED);
-    learner_turn_to_general(&plan->code);
-    tide_limbo_add(plan->artefact, plan->code.kind == TIDE_KIND_DISPATCH);
-    plan->artefact = NULL;
-    plan->state = TIDE_CODE_NONE;
-    tide_count(retired);
 }
 
 void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, tide_spec *out)
@@ -338,7 +320,6 @@ void tide_learner_use(tide_learner *learner, uint32_t number, tide_reason reason
     tide_assert(number == TIDE_NO_PLAN || number < learner->plan_count);
     tide_site_record *record = learner->site->record;
     tide_learned *plan = number != TIDE_NO_PLAN ? learner->plans[number] : NULL;
-    tide_assert(plan == NULL || plan->state != TIDE_CODE_ADOPTED || plan->artefact != NULL);
     bool scope = learner->site->kind == TIDE_KIND_SCOPE;
     record->table = plan != NULL && scope ? &plan->table : NULL;
     record->compiled = plan != NULL && plan->state == TIDE_CODE_ADOPTED ? &plan->code : NULL;
@@ -398,7 +379,6 @@ static const tide_plan *learner_publish(tide_site *site, const tide_plan *plan)
 /* Its site is going, so nobody can be inside. */
 static void learner_free_plan(tide_learned *plan)
 {
-    tide_learned_unload(plan);
     tide_observe_drop(&plan->table);
     tide_observe_drop(&plan->code);
     tide_os_free(plan->trial);

@@ -2,23 +2,23 @@
 /* What policy knows of one site: the evidence, every plan that it was given, how far each of them
  * is, and when to look again.
  *
- * Learners are read and changed with the registry locked. A plan, once published, keeps its address
- * and its data for as long as its site is loaded, because a scope may be inside it at any time;
- * only its code may go (jit/cache/limbo.h). */
+ * Learners are read and changed with the registry locked. A plan, once published, keeps its address,
+ * its data and its code for as long as its site is loaded, because a scope may be inside it at any
+ * time. */
 #ifndef TIDEPOOL_JIT_LEARN_LEARNER_H
 #define TIDEPOOL_JIT_LEARN_LEARNER_H
 
-#include "jit/cache/artefact.h"
 #include "jit/learn/decide.h"
 #include "jit/learn/series.h"
+#include "jit/spec/spec.h"
 #include "profiler/window.h"
 
 /* How far the code of a plan has come. */
 typedef enum tide_code_state {
-    TIDE_CODE_NONE,      /* not compiled, or unloaded since             */
+    TIDE_CODE_NONE,      /* not compiled                                */
     TIDE_CODE_WANTED,    /* to be requested by this round               */
     TIDE_CODE_REQUESTED, /* with the stager                           */
-    TIDE_CODE_LOADED,    /* here, not tried yet                         */
+    TIDE_CODE_LOADED,    /* here, and not on trial                      */
     TIDE_CODE_TRIED,     /* on trial                                    */
     TIDE_CODE_ADOPTED    /* here, and better than the plan without it   */
 } tide_code_state;
@@ -70,21 +70,19 @@ typedef struct tide_learned {
     char stem[TIDE_SPEC_STEM];
 
     tide_plan table; /* scopes: the same by table                 */
-    tide_plan code;  /* compiled; its code is general when unloaded */
+    tide_plan code;  /* compiled; general until its code is loaded */
     tide_plan_counts table_counts, code_counts;
 
     tide_code_state state;
-    tide_artefact *artefact; /* NULL: none is loaded                          */
-    uint64_t batch;          /* number of the batch that its request was in    */
-    uint64_t last_round;     /* in which it was last in force                  */
-    uint64_t retry_round;    /* not compiled before this one                   */
-    uint64_t back_off;       /* rounds; doubled by each failure                */
-    double uses_without;     /* uses of it in force, without its code          */
-    double saved_ns;         /* by its code, as far as windows have confirmed uses */
-    bool had_code;           /* when uses were last counted                    */
-    double compile_ns;       /* of the processor, its part of what compiles took */
-    tide_trial *trial;       /* NULL: none was ever held of its code */
-    tide_items items;        /* last: there is memory for those that it has */
+    uint64_t batch;       /* number of the batch that its request was in    */
+    uint64_t retry_round; /* neither compiled nor tried before this one     */
+    uint64_t back_off;    /* rounds; doubled by each failure                */
+    double uses_without;  /* uses of it in force, without its code          */
+    double saved_ns;      /* by its code, as far as windows have confirmed uses */
+    bool had_code;        /* when uses were last counted                    */
+    double compile_ns;    /* of the processor, its part of what compiles took */
+    tide_trial *trial;    /* NULL: none was ever held of its code */
+    tide_items items;     /* last: there is memory for those that it has */
 } tide_learned;
 
 struct tide_learner {
@@ -150,10 +148,9 @@ void tide_learner_spec(const tide_learner *learner, const tide_learned *plan, ti
  * plan. False: some type has no method of its own (yet). Of other kinds nothing is to be found. */
 bool tide_learned_find_methods(tide_learned *plan);
 
-/* Gives a plan, of which all methods were found, its loaded code, and takes it away again. Without
- * code, the plan's pointers lead to the general path; the artefact goes to limbo. */
-void tide_learned_load(tide_learned *plan, tide_artefact *artefact, void *enter, void *leave);
-void tide_learned_unload(tide_learned *plan);
+/* Gives a plan, of which all methods were found, its loaded code. Before that, the plan's pointers
+ * lead to the general path. */
+void tide_learned_load(tide_learned *plan, void *enter, void *leave);
 
 /* Misses and counted executions of all the site's plans. */
 void tide_learner_counts(const tide_learner *learner, tide_plan_counts *out);

@@ -24,9 +24,6 @@ _Static_assert(TIDE_KIND_COUNT == 5, "each kind has its gain");
 /* What a batch costs in itself, and each site in it: nanoseconds of the processor. */
 static const double pays_batch_ns = 12e6, pays_site_ns = 3e6;
 
-/* Of what a kept artefact costs: it is only loaded. */
-static const double pays_part_if_kept = 0.1;
-
 static double pays_scale = 1; /* what batches were measured to cost, to the model's figure */
 
 static double pays_modelled(uint32_t sites)
@@ -38,8 +35,7 @@ static double pays_modelled(uint32_t sites)
 
 double tide_pays_cost(uint32_t sites)
 {
-    bool kept = tide_setting_get(TIDE_SETTING_artefact_cache) != 0;
-    return pays_scale * pays_modelled(sites) * (kept ? pays_part_if_kept : 1);
+    return pays_scale * pays_modelled(sites);
 }
 
 void tide_pays_spent(uint32_t sites, double ns)

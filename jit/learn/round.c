@@ -11,8 +11,6 @@
 #include <tidepool/learn.h>
 #include <tidepool/pool.h>
 
-#include "jit/cache/artefact.h"
-#include "jit/cache/limbo.h"
 #include "jit/events/event.h"
 #include "jit/kernels/modules.h"
 #include "jit/learn/compile_request.h"
@@ -129,7 +127,6 @@ static void round_in_child(void)
     __atomic_store_n(&round_closed, false, __ATOMIC_RELAXED);
     tide_lock_make_condition(&round_over);
     tide_compile_request_forget(anothers);
-    tide_limbo_forked();
     tide_site *const *sites;
     tide_registry_lock();
     for (size_t i = 0, count = tide_site_list(&sites); i < count; i++)
@@ -405,12 +402,7 @@ static void round_install(void)
     tide_compile_request_find_code();
     tide_registry_lock();
     tide_compile_request_install(round_number);
-    tide_limbo_round();
     tide_registry_unlock();
-    tide_limbo_look_at_sleepers();
-    size_t unloaded = tide_limbo_unload();
-    for (size_t i = 0; i < unloaded; i++)
-        tide_event_note(TIDE_EVENT_RETIRED, NULL, TIDE_TIER_COMPILED, TIDE_REASON_retired, "");
 }
 
 /* Is something to be done that needs no more uses of the sites? */

@@ -236,8 +236,7 @@ static void watch_want_again(tide_learner *learner, uint64_t round)
         watch_forgive(plan, round);
     if (plan->state == TIDE_CODE_NONE && plan->back_off != 0)
         plan->state = TIDE_CODE_WANTED;
-    tide_assert(plan->state >= TIDE_CODE_LOADED || plan->artefact == NULL);
-    tide_force_try_code(learner);
+    tide_force_try_code(learner, round);
 }
 
 /* Opens the next window if it is due. If none is open, misses are to be heard; they are not while a
@@ -309,7 +308,8 @@ static bool watch_plan_pending(const tide_learner *learner, const tide_learned *
         return round >= plan->retry_round && (learner->at_once || tide_pays_alone(plan) ||
                                               tide_compile_request_at_hand(learner, plan));
     case TIDE_CODE_REQUESTED: return true;
-    case TIDE_CODE_LOADED: return tide_site_declared(learner->site->record);
+    case TIDE_CODE_LOADED:
+        return round >= plan->retry_round && tide_site_declared(learner->site->record);
     default: return tide_trial_burst_over(plan);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A spec: what is to be compiled for one site, as a short text. The same text goes to the stager,
- * is hashed to find an artefact again, and is what a person reads to learn what a site became.
+ * is what a person reads to learn what a site became.
  *
  *   tidepool-spec 1                     once, first
  *   layout 9f3c1a0d55aa0b17             what tide_compiled_layout() says, in hex

@@ -46,8 +46,8 @@ class Copy:
         for i in range(min(int(known["count"]), SHOWN) if known is not None else 0):
             yield known["sites"][i].dereference()
 
-    def artefacts(self):
-        one, seen = self.static("artefact_list"), 0
+    def code_objects(self):
+        one, seen = self.static("code_list"), 0
         while one is not None and int(one) != 0 and seen < SHOWN:
             yield one.dereference()
             one, seen = one["next"], seen + 1
@@ -309,24 +309,24 @@ def where_in_guard(guard, address):
     return out
 
 
-def sites_of_artefact(artefact):
-    """Of each site that has code in it: its name and the stem of the names of that code."""
+def sites_of_code(first, last):
+    """Of each site that has code there: its name and the stem of the names of that code."""
     for copy in copies():
         for site in copy.sites():
             learner = learner_of(site)
             for i in range(int(learner["plan_count"]) if learner is not None else 0):
-                if int(learner["plans"][i]["artefact"]) == int(artefact.address):
+                if first <= int(learner["plans"][i]["code"]["enter"]) < last:
                     yield "site '%s' (%s)" % (site_name(site), text(learner["plans"][i]["stem"]))
 
 
-def where_in_artefact(artefact, address):
+def where_in_code(code, address):
     """The file may be gone (TIDEPOOL_KEEP_CODE keeps it): then there is no symbol."""
-    first, last = (int(artefact["code"][end]) for end in ("first", "last"))
+    first, last = int(code["first"]), int(code["last"])
     if not first <= address < last:
         return None
     symbol = gdb.execute("info symbol %#x" % address, to_string=True).split(" in section ")[0].strip()
     return "compiled code of %s, file %s%s" % (
-        ", ".join(sites_of_artefact(artefact)) or "no site", text(artefact["path"]),
+        ", ".join(sites_of_code(first, last)) or "no site", text(code["path"]),
         "" if symbol.startswith("No symbol") else ": " + symbol)
 
 
@@ -354,7 +354,7 @@ def where(address):
     """One line for each that has the address. Guards first: they know most."""
     for copy in copies():
         for look, those in ((where_in_guard, copy.guards()), (where_in_pool, copy.pools()),
-                            (where_in_artefact, copy.artefacts()), (where_in_site, copy.sites()),
+                            (where_in_code, copy.code_objects()), (where_in_site, copy.sites()),
                             (where_in_buffers, copy.buffers())):
             for one in those:
                 try:

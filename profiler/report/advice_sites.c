@@ -257,13 +257,10 @@ static const site_reason site_reasons[] = {
      "See the page of the stager about its owner, its mode and privileged programs."},
     {"compile_failed", "could not be compiled: the stager refused its spec",
      "Please report it, with what `tidepool explain` prints of the site."},
-    {"stager_late", "could not be compiled: the stager was late",
-     "Is the machine overloaded? Load a profile with kept artefacts (TIDEPOOL_ARTEFACT_CACHE=1)."},
-    {"budget", "waits for the budget of compiles",
-     "Load the profile of an earlier run with TIDEPOOL_ARTEFACT_CACHE=1, so that the code is "
-     "there."},
-    {"limbo_full", "waits, for retired code is held by pools that nobody uses",
-     "Use or destroy pools that lie idle in threads that sleep."},
+    {"stager_late", "could not be compiled: the stager was late", "Is the machine overloaded?"},
+    {"budget", "waits for the budget of compiles", "Raise the setting `compiles`."},
+    {"code_full", "stays without code, for as much is loaded as may be",
+     "Raise the setting `code_bytes`."},
     {"pinned", "is pinned by the program",
      "Take the pin away (tide_site_unpin), if it is there by mistake."},
 };
@@ -323,9 +320,7 @@ static void site_advise_compiles(const site_view *site, tide_advice_list *out)
              "%.0f compiles took %.0f ms and saved %.0f ms in the record.",
              tide_history_grown(site->history, site->thing, "compiles"), spent / 1e6, saved / 1e6);
     snprintf(advice.instead, sizeof advice.instead,
-             "In short runs: load the profile of an earlier run, with TIDEPOOL_ARTEFACT_CACHE=1 "
-             "also its "
-             "code. In long ones this evens out.");
+             "In short runs: set `break_even` higher. In long ones this evens out.");
     tide_advice_put(out, &advice);
 }
 

@@ -336,10 +336,10 @@ static json_t *data_advice(const tide_history *history)
 /* What the library tells of learning, and nothing else that may stand there. */
 static json_t *data_learning(const json_t *from)
 {
-    static const char *const counts[] = {"rounds",   "windows", "decisions", "ordered", "compiled",
-                                         "failed",   "kept",    "reused",    "won",     "lost",
-                                         "retired",  "waiting", "artefacts", "stagers", "untold",
-                                         "spent_us", NULL};
+    static const char *const counts[] = {"rounds",   "windows", "decisions",    "ordered",
+                                         "compiled", "failed",  "shared",       "reused",
+                                         "won",      "lost",    "code_objects", "code_bytes",
+                                         "stagers",  "untold",  "spent_us",     NULL};
     json_t *learning = json_object();
     data_copy_numbers(learning, from, counts);
     data_put(learning, "enabled", json_boolean(tide_value_flag(from, "enabled")));

@@ -15,7 +15,6 @@
     X(ROUND, "the round")          /* a round of learning is under way */                 \
     X(POOLS, "pools")              /* no lock: which of them are whole in the child */    \
     X(REGISTRY, "the registry")    /* everything process-wide */                          \
-    X(ARTEFACTS, "artefacts")      /* the list of loaded code */                          \
     X(BUFFERS, "buffers")          /* depots and magazines */                             \
     X(OPENCL, "OpenCL's forks")    /* no lock: counts forks */                            \
     X(CUDA, "CUDA's forks")        /* no lock: the child does without */                  \

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -252,40 +251,6 @@ void tide_os_nap(void)
     int cancel = tide_os_forbid_cancel();
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     tide_os_restore_cancel(cancel);
-}
-
-/* Where the process's first stack begins, if the C library says so. */
-extern void *__libc_stack_end __attribute__((weak));
-
-/* The first thread's, if this runs on it. The C library would read a file of the system's line by
- * line to say the same; the code for that alone takes 200 KiB of memory. */
-static bool os_first_stack(tide_os_stack *stack)
-{
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    uintptr_t high = &__libc_stack_end != NULL ? (uintptr_t)__libc_stack_end : 0;
-    struct rlimit most;
-    if (high % sizeof(void *) != 0 || here >= high || getrlimit(RLIMIT_STACK, &most) != 0 ||
-        most.rlim_cur > high || here < high - most.rlim_cur)
-        return false;
-    *stack = (tide_os_stack){high - most.rlim_cur, high};
-    return true;
-}
-
-/* Asked once by each thread. */
-tide_os_stack tide_os_thread_stack(void)
-{
-    static _Thread_local tide_os_stack known;
-    pthread_attr_t attributes;
-    void *low = NULL;
-    size_t bytes = 0;
-    if (known.high != 0 || os_first_stack(&known) ||
-        pthread_getattr_np(pthread_self(), &attributes) != 0)
-        return known;
-    if (pthread_attr_getstack(&attributes, &low, &bytes) == 0)
-        known = (tide_os_stack){(uintptr_t)low, (uintptr_t)low + bytes};
-    pthread_attr_destroy(&attributes);
-    tide_assert(known.low <= known.high);
-    return known;
 }
 
 int tide_os_thread_number(void)

@@ -54,14 +54,6 @@ void *tide_os_aligned(size_t bytes, size_t align);
 uintptr_t tide_os_thread(void);
 void tide_os_thread_name(char name[TIDE_OS_NAME_BYTES]);
 
-/* The bounds of the calling thread's own stack, of the first one without what lies above
- * its first frame; both 0 when they cannot be told. */
-typedef struct tide_os_stack {
-    uintptr_t low, high;
-} tide_os_stack;
-
-tide_os_stack tide_os_thread_stack(void);
-
 /* The calling thread's number, which no other thread has for a long time after its end. */
 int tide_os_thread_number(void);
 

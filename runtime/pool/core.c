@@ -62,20 +62,14 @@ void tide_pools_visit(void (*visit)(tide_pool *pool, void *user), void *user)
 
 /* ---- ownership -------------------------------------------------------------------------- */
 
-/* Whoever turned a plan while the pool was an orphan, or was another thread's, held the registry's
- * lock, which is taken here: so the uses to come see the turned plan. */
 void tide_pool_own(tide_pool_core *core)
 {
     char name[TIDE_OS_NAME_BYTES];
     __atomic_store_n(&core->owner.thread, tide_os_thread(), __ATOMIC_RELAXED);
     tide_os_thread_name(name);
-    tide_os_stack stack = tide_os_thread_stack();
     tide_registry_lock();
     memcpy(core->owner.name, name, sizeof name);
     core->owner.number = tide_os_thread_number();
-    core->owner.stack = stack;
-    core->requests.orphan = false;
-    __atomic_store_n(&core->requests.stray, false, __ATOMIC_RELAXED);
     tide_registry_unlock();
 }
 

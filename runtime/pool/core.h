@@ -154,10 +154,9 @@ static inline void tide_memory_hold(tide_pool_memory *memory, size_t bytes)
 }
 
 typedef struct tide_owner {
-    uintptr_t thread;    /* atomic: others may ask whose the pool is                    */
-    bool local;          /* the pool of tide_pool_local: ends with its thread, not before; atomic */
-    int number;          /* the thread as the system knows it; guarded by the registry   */
-    tide_os_stack stack; /* and its stack; guarded likewise                           */
+    uintptr_t thread; /* atomic: others may ask whose the pool is                    */
+    bool local;       /* the pool of tide_pool_local: ends with its thread, not before; atomic */
+    int number;       /* the thread as the system knows it; guarded by the registry   */
     char name[TIDE_OS_NAME_BYTES]; /* guarded likewise; the owner reads it without */
 } tide_owner;
 
@@ -166,12 +165,6 @@ typedef struct tide_pool_requests {
     uint32_t asked; /* TIDE_REQUEST_… bits: set by any thread, served where a root scope opens */
     bool deferred;  /* the owner knows of them and is below the root: TIDE_UNDO_REQUEST */
     uint64_t served;
-    uint64_t passes;      /* how often the owner came by when asked to; atomic */
-    uint64_t pass_wanted; /* whoever asks waits for this one, and for so many  */
-    uint32_t passes_left; /* more; guarded by the registry                     */
-    bool unanswered;      /* an older question stands that nobody waits for; guarded likewise */
-    bool stray;  /* atomic: another thread than its owner came by, so nobody knows who uses it */
-    bool orphan; /* its owner did not survive a fork: it has no uses; guarded likewise */
 } tide_pool_requests;
 
 /* A pool among all pools of the process; guarded by the registry. */

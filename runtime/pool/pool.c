@@ -35,8 +35,15 @@ uint64_t tide_refusing_head[offsetof(tide_pool, shelves) / sizeof(uint64_t)];
 
 /* ---- fork ------------------------------------------------------------------------------- */
 
+/* The thread that forked has another number in the child; the other threads are not there. */
+static void pool_number_owner(tide_pool_core *core, uintptr_t self)
+{
+    core->owner.number = tide_pool_owner(core) == self ? tide_os_thread_number() : 0;
+}
+
 static void pool_mark_torn(tide_pool *pool, void *user)
 {
+    pool_number_owner(pool->core, *(const uintptr_t *)user);
     uintptr_t changing = __atomic_load_n(&pool->core->changing, __ATOMIC_ACQUIRE);
     if (changing == 0 || changing == *(const uintptr_t *)user)
         return;

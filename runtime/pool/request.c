@@ -33,11 +33,8 @@ void tide_request_memory(tide_pool *pool, uint32_t requests)
     tide_log_set_room(pool, pool->core->log.start);
 }
 
-static void request_count_pass(tide_pool_core *core)
+static void request_tell_of_pass(void)
 {
-    if (TIDE_UNLIKELY(tide_pool_owner(core) != tide_os_thread()))
-        __atomic_store_n(&core->requests.stray, true, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&core->requests.passes, 1, __ATOMIC_RELEASE);
     if (tide_hooks_policy.passed != NULL)
         tide_hooks_policy.passed();
 }
@@ -56,7 +53,7 @@ static void request_serve_bits(tide_pool *pool, uint32_t requests)
     if ((requests & ~TIDE_REQUEST_PASS) != 0)
         pool->core->requests.served++;
     if ((requests & TIDE_REQUEST_PASS) != 0)
-        request_count_pass(pool->core);
+        request_tell_of_pass();
 }
 
 /* Takes the bits, does the work, then opens the log. Does all of it again if a bit was set
@@ -81,7 +78,7 @@ static void request_serve_pass(tide_pool *pool)
 {
     tide_pool_core *core = pool->core;
     __atomic_fetch_and(&core->requests.asked, ~TIDE_REQUEST_PASS, __ATOMIC_SEQ_CST);
-    request_count_pass(core);
+    request_tell_of_pass();
     tide_log_reopen(pool);
 }
 

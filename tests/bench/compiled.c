@@ -9,7 +9,6 @@
 #include "jit/stager/directory.h"
 
 #include <dlfcn.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,44 +16,8 @@
 
 enum { ROUNDS_MAX = 400 };
 
-static char cache_folder[256];
-
-const char *bench_cache_folder(void)
-{
-    return cache_folder;
-}
-
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *at)
-{
-    (void)status;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
-void bench_cache_remove(void)
-{
-    nftw(cache_folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Not the children that run a case: the folder is this process's. */
-static pid_t cache_owner;
-
-static void remove_at_exit(void)
-{
-    if (getpid() == cache_owner)
-        bench_cache_remove();
-}
-
 void bench_learning_prepare(void)
 {
-    cache_owner = getpid();
-    atexit(remove_at_exit);
-    const char *home = getenv("HOME");
-    /* Not by the number alone: a benchmark that was killed may have left one of that number. */
-    snprintf(cache_folder, sizeof cache_folder, "%s/.tidepool-bench-%ld-%lx",
-             home != NULL ? home : "", (long)getpid(), (unsigned long)bench_now());
-    setenv("XDG_CACHE_HOME", cache_folder, 1);
 #if BENCH_HAVE_STAGER
     setenv("TIDEPOOL_STAGER", BENCH_STAGER, 0);
 #endif

@@ -29,15 +29,8 @@ typedef struct bench_compiled {
 typedef void bench_use_function(void *state, uint64_t operations);
 
 /* Sets the settings of the whole run: no keeper, no limits that only slow a measurement down. Says
- * where the stager is, unless the environment does, and where artefacts would be kept, which the
- * library asks once: a folder of this run's own. Once, first of all. */
+ * where the stager is, unless the environment does. Once, first of all. */
 void bench_learning_prepare(void);
-
-/* That folder, which has not been made. Not in /tmp, whose files the library does not trust. */
-const char *bench_cache_folder(void);
-
-/* Removes it with all that lies in it, also what drivers keep there. Done at exit, too. */
-void bench_cache_remove(void);
 
 /* The static site of that name; dies when there is none. */
 tide_site *bench_site_named(const char *name);

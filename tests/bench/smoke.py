@@ -10,7 +10,6 @@ FIGURES = {
     ("dispatch-sweep", "tide-learning"): {"windows", "compiles", "reused", "tier"},
     ("stage-1", "warm"): {"ms_mean", "ms_max", "ms_cpu"},
     ("stage-16", "fresh"): {"ms_mean", "ms_max", "ms_cpu"},
-    ("stage-16", "kept"): {"ms_mean", "ms_max", "ms_cpu"},
     ("stage-tail", "idle"): {"p50", "p99", "p99_9", "p99_99", "slowest", "compiled"},
     ("stage-tail", "compiling"): {"p50", "p99", "p99_9", "p99_99", "slowest", "compiled"},
     ("phase-1k", "tide-stepped"): {"changes", "fast_again", "uses_until", "ns_until", "compiles",
@@ -24,7 +23,7 @@ FIGURES = {
 COMPILED = {
     "scope4-small tide-compiled", "scope4-small tide-frame-compiled", "types-8 tide-compiled",
     "types-256 tide-compiled", "sites-8 tide-compiled", "untracked tide-compiled", "nd tide-compiled",
-    "dispatch-3 tide-compiled", "dispatch-actors tide-compiled", "stage-1 cold", "stage-16 kept",
+    "dispatch-3 tide-compiled", "dispatch-actors tide-compiled", "stage-1 cold", "stage-16 fresh",
     "stage-tail compiling", "phase-32k tide-keeper", "observe on",
 }
 

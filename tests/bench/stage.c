@@ -5,11 +5,9 @@
  *   cold   the stager is started for it
  *   warm   the stager is there, and has compiled the form of that code before
  *   fresh  the stager is there; each site, in each block, has a form that it has not compiled
- *   kept   the code is among the artefacts that were kept
  *
- * The decision is a declaration, which needs no window. Each block declares other types than the
- * block before, whose code is then unloaded (one plan of a site keeps its code here): so each
- * compile is a real one, and each kept artefact is read, checked and mapped anew. */
+ * The decision is a declaration, which needs no window. Each block has sites of its own, since code
+ * stays: so each compile is a real one. */
 #define _GNU_SOURCE
 #include "stage.h"
 
@@ -18,34 +16,27 @@
 #include "jit/learn/round.h"
 #include "jit/stager/stager.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { SETS = 3, NAME_ROOM = 32 };
 
 static const tide_type sets[SETS][2] = {
     {TIDE_F64, TIDE_I32}, {TIDE_F32, TIDE_I64}, {TIDE_U8, TIDE_I16}};
 
-typedef enum origin { COLD, WARM, FRESH, KEPT } origin;
+typedef enum origin { COLD, WARM, FRESH } origin;
 
 typedef struct stage_state {
     bench_tide *tide;
     tide_site *sites[BENCH_STAGE_SITES];
+    const char *name;
     uint32_t count;
     origin source;
     uint64_t turn;
-    double started, spent, most, cpu;    /* ms; the last: of the processor, as stagers tell */
-    double trial, code_max, keep, plans; /* settings as they were */
-    uint64_t waiting;                    /* retired before: what is of dispatches stays for good */
+    double started, spent, most, cpu; /* ms; the last: of the processor, as stagers tell */
+    double trial, bytes;              /* settings as they were */
     tide_learning_statistics before;
-    char cache[256];
 } stage_state;
 
-/* One pool for all: retired code waits for every pool to pass by. */
 static bench_tide *shared;
 static uint32_t users;
 
@@ -74,7 +65,7 @@ static void use_sites(stage_state *s)
 }
 
 /* Two of the first twelve types and one of four more: the number-th such set, of 264. Those are
- * more than a stager compiles before it is replaced. */
+ * more than a stager remembers. */
 static void find_set(uint64_t number, tide_type types[3])
 {
     enum { TYPES = 12, PAIRS = TYPES * (TYPES - 1) / 2, THIRDS = 4 };
@@ -98,32 +89,27 @@ static void declare(stage_state *s)
     s->turn++;
 }
 
-/* Code that is retired goes once the pool passes by. */
-static void unload_retired(stage_state *s)
+static void make_sites(stage_state *s)
 {
-    for (int i = 0; i < 100 && learned().waiting > s->waiting; i++) {
-        use_sites(s);
-        must(tide_step());
+    for (uint32_t i = 0; i < s->count; i++) {
+        char label[NAME_ROOM];
+        snprintf(label, sizeof label, "stage-%u %s %u.%u", s->count, s->name, (unsigned)s->turn, i);
+        s->sites[i] = tide_site_register(label);
+        if (s->sites[i] == NULL)
+            bench_die("%s", tide_error_message());
     }
-    if (learned().waiting > s->waiting)
-        bench_die("stage: retired code stays loaded");
 }
 
 static void set_settings(stage_state *s)
 {
-    s->waiting = learned().waiting;
     s->trial = bench_tune("trial", 0);
-    s->code_max = bench_tune("code_max", 1);
-    s->keep = bench_tune("artefact_cache", s->source == KEPT);
-    s->plans = bench_tune("plans_max", 1024);
+    s->bytes = bench_tune("code_bytes", 1e12);
 }
 
 static void reset_settings(const stage_state *s)
 {
     bench_tune("trial", s->trial);
-    bench_tune("code_max", s->code_max);
-    bench_tune("artefact_cache", s->keep);
-    bench_tune("plans_max", s->plans);
+    bench_tune("code_bytes", s->bytes);
 }
 
 void bench_stage_before(void *state)
@@ -131,12 +117,12 @@ void bench_stage_before(void *state)
     stage_state *s = state;
     set_settings(s);
     must(tide_settle(BENCH_SETTLE_MS));
-    unload_retired(s);
     if (s->source == COLD) {
         tide_round_lock();
         tide_stager_stop(false);
         tide_round_unlock();
     }
+    make_sites(s);
     declare(s);
     use_sites(s);
     s->before = learned();
@@ -156,15 +142,13 @@ void bench_stage_after(void *state)
     stage_state *s = state;
     double ms = (bench_now() - s->started) / 1e6 / s->count;
     tide_learning_statistics now = learned();
-    uint64_t compiled = now.compiled - s->before.compiled, kept = now.kept - s->before.kept;
-    bool first = s->turn <= SETS; /* there is nothing kept yet */
+    uint64_t compiled = now.compiled - s->before.compiled;
     s->cpu += (double)(now.spent_us - s->before.spent_us) / 1e3;
     s->spent += ms;
     if (ms > s->most)
         s->most = ms;
-    if (compiled + kept != s->count || (kept == s->count) != (s->source == KEPT && !first))
-        bench_die("stage: %llu compiled, %llu kept of %u", (unsigned long long)compiled,
-                  (unsigned long long)kept, s->count);
+    if (compiled != s->count)
+        bench_die("stage: %llu compiled of %u", (unsigned long long)compiled, s->count);
     for (uint32_t i = 0; i < s->count; i++) {
         tide_site_information info;
         must(tide_site_info(s->sites[i], &info));
@@ -173,17 +157,6 @@ void bench_stage_after(void *state)
                       info.reason);
     }
     reset_settings(s);
-}
-
-/* --- where artefacts are kept ------------------------------------------------------------- */
-
-static void make_cache(stage_state *s)
-{
-    const char *folder = bench_cache_folder();
-    int length = snprintf(s->cache, sizeof s->cache, "%s", folder);
-    if (length >= (int)sizeof s->cache ||
-        (mkdir(folder, 0700) != 0 && errno != EEXIST)) /* a driver may have */
-        bench_die("stage: no folder %s", folder);
 }
 
 /* --- the variants ------------------------------------------------------------------------- */
@@ -196,13 +169,7 @@ static stage_state *make(const bench_case *job, origin source, const char *name)
     s->tide = shared;
     s->count = job->sites;
     s->source = source;
-    for (uint32_t i = 0; i < s->count; i++) {
-        char label[NAME_ROOM];
-        snprintf(label, sizeof label, "%s %s %u", job->name, name, i);
-        s->sites[i] = tide_site_register(label);
-        if (s->sites[i] == NULL)
-            bench_die("%s", tide_error_message());
-    }
+    s->name = name;
     return s;
 }
 
@@ -221,14 +188,6 @@ static void *fresh_setup(const bench_case *job)
     return make(job, FRESH, "fresh");
 }
 
-static void *kept_setup(const bench_case *job)
-{
-    stage_state *s = make(job, KEPT, "kept");
-    make_cache(s);
-    return s;
-}
-
-/* Once through all sets; of kept artefacts these are the ones that are found from then on. */
 static void prove(void *state, uint64_t operations)
 {
     stage_state *s = state;
@@ -265,8 +224,6 @@ static void teardown(void *state)
     stage_state *s = state;
     if (--users == 0)
         bench_tide_free(shared);
-    if (s->cache[0] != '\0')
-        bench_cache_remove();
     bench_state_free(s, sizeof *s);
 }
 
@@ -276,8 +233,10 @@ static void teardown(void *state)
 STAGE_VARIANT(cold)
 STAGE_VARIANT(warm)
 STAGE_VARIANT(fresh)
-STAGE_VARIANT(kept)
 
 const bench_variant *const bench_stage_variants[] = {
-    &variant_cold, &variant_warm, &variant_fresh, &variant_kept, NULL,
+    &variant_cold,
+    &variant_warm,
+    &variant_fresh,
+    NULL,
 };

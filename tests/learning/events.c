@@ -10,9 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "jit/cache/test_hooks.h"
 #include "jit/events/event.h"
-#include "jit/stager/test_hooks.h"
 
 /* ---- settings ---------------------------------------------------------------------------- */
 
@@ -39,9 +37,8 @@ static void every_setting_is_listed_with_its_meaning_and_can_be_set(void **state
 {
     (void)state;
     static const char *const of_learning[] = {
-        "learn",      "background",      "window_calls",  "sample_min", "threshold",
-        "guards_max", "misses",          "back_off_max",  "compiles",   "trial",
-        "limbo_max",  "stager_deadline", "artefact_cache"};
+        "learn",  "background",   "window_calls", "sample_min", "threshold",  "guards_max",
+        "misses", "back_off_max", "compiles",     "trial",      "code_bytes", "stager_deadline"};
     unsigned count = 0;
     double value;
     tide_tune_each(check_entry, &count);
@@ -91,7 +88,7 @@ enum { TOLD = 4096 };
 
 static struct {
     const tide_site *site; /* of which is noted; NULL: of all */
-    unsigned count, retired;
+    unsigned count;
     struct told {
         tide_event_kind kind;
         tide_tier tier;
@@ -104,11 +101,6 @@ static void note_event(const tide_event *event, void *user)
 {
     assert_ptr_equal(user, &told);
     assert_non_null(event->name);
-    if (event->kind == TIDE_EVENT_RETIRED) {
-        told.retired++;
-        assert_null(event->site);
-        return;
-    }
     if ((told.site != NULL && event->site != told.site) || told.count == TOLD)
         return;
     struct told *t = &told.all[told.count++];
@@ -124,7 +116,7 @@ static void note_event(const tide_event *event, void *user)
 static void listen_to(const tide_site *site)
 {
     told.site = site;
-    told.count = told.retired = 0;
+    told.count = 0;
     tide_event_set_handler(note_event, &told);
 }
 
@@ -157,7 +149,6 @@ static void a_sites_life_is_told_in_order(void **state)
 {
     (void)state;
     need_stager();
-    set("code_max", 1);
     use u = use_of("events: life", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     listen_to(u.site);
     until(&u, TIDE_TIER_COMPILED);
@@ -172,46 +163,8 @@ static void a_sites_life_is_told_in_order(void **state)
     unsigned missed = next_told(compiled, TIDE_EVENT_MISSED);
     unsigned again = next_told(missed, TIDE_EVENT_PUBLISHED);
     next_told(again, TIDE_EVENT_STAGED);
-    for (unsigned i = 0; i < 6; i++) {
-        use_times(&u, 3);
-        expect_ok(tide_step());
-    }
-    assert_true(told.retired >= 1);
     for (unsigned i = 1; i < told.count; i++)
         assert_true(told.all[i].round >= told.all[i - 1].round);
-}
-
-/* The second time the same code is wanted nothing is sent to the stager. */
-static void kept_code_is_told_as_such(void **state)
-{
-    (void)state;
-    need_stager();
-    char cache[] = "/var/tmp/tidepool-cache-XXXXXX", command[128];
-    assert_non_null(mkdtemp(cache));
-    assert_int_equal(setenv("XDG_CACHE_HOME", cache, 1), 0);
-    const char *start = tide_store_start;
-    tide_store_start = cache; /* what lies above it is everybody's */
-    tide_locate_environment_forget();
-    set("artefact_cache", 1);
-    set("code_max", 1);
-    use u = use_of("events: kept", TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
-    listen_to(u.site);
-    until(&u, TIDE_TIER_COMPILED);
-    assert_string_equal(told.all[next_told(0, TIDE_EVENT_STAGED)].reason, "sent to the stager");
-    until_compiled_for(&u, TIDE_I32);
-    uint64_t kept = learned().kept;
-    listen_to(u.site);
-    until_compiled_for(&u, TIDE_F64);
-    set("artefact_cache", 0);
-    assert_true(learned().kept > kept);
-    unsigned staged = next_told(0, TIDE_EVENT_STAGED);
-    assert_string_equal(told.all[staged].reason,
-                        "its code is there: among the kept artefacts, or another dispatch's");
-    snprintf(command, sizeof command, "rm -rf %s", cache);
-    assert_int_equal(system(command), 0);
-    unsetenv("XDG_CACHE_HOME");
-    tide_store_start = start;
-    tide_locate_environment_forget();
 }
 
 static void giving_up_is_told_with_the_reason(void **state)
@@ -246,7 +199,7 @@ static void events_beyond_what_is_kept_are_counted(void **state)
         use_times(&u, 1);
     }
     expect_ok(tide_step());
-    assert_int_equal(told.count + told.retired, 1024);
+    assert_int_equal(told.count, 1024);
     assert_true(learned().untold >= untold + MANY - 1024);
     untold = learned().untold;
     tide_event_set_handler(NULL, NULL);
@@ -355,9 +308,8 @@ static void events_have_times_and_serials(void **state)
 static void events_have_names(void **state)
 {
     (void)state;
-    static const char *const names[] = {"found",  "staged",  "published",
-                                        "missed", "retired", "gave up"};
-    for (unsigned i = 0; i < 6; i++)
+    static const char *const names[] = {"found", "staged", "published", "missed", "gave up"};
+    for (unsigned i = 0; i < 5; i++)
         assert_string_equal(tide_event_name((tide_event_kind)i), names[i]);
     assert_string_equal(tide_event_name((tide_event_kind)77), "unknown");
 }
@@ -461,7 +413,7 @@ static void others_hear_in_order_whatever_a_listener_does(void **state)
     enum { MANY = 20 };
     void (*before)(const tide_event *) = tide_events_also;
     beside.in_order = true;
-    told.count = told.retired = 0;
+    told.count = 0;
     told.site = NULL;
     tide_event_set_handler(step_behind_it, &told);
     __atomic_store_n(&tide_events_also, hear_beside, __ATOMIC_RELEASE);
@@ -475,7 +427,7 @@ static void others_hear_in_order_whatever_a_listener_does(void **state)
     __atomic_store_n(&tide_events_also, before, __ATOMIC_RELEASE);
     tide_event_set_handler(NULL, NULL);
     assert_true(beside.count >= MANY && beside.in_order);
-    assert_int_equal(beside.count, told.count + told.retired);
+    assert_int_equal(beside.count, told.count);
 }
 
 /* ---- steering meanwhile ------------------------------------------------------------------ */
@@ -578,7 +530,6 @@ int main(void)
         LEARNING_TEST(learning_can_be_switched_off_and_on),
         LEARNING_TEST(every_reason_has_a_code_and_words),
         LEARNING_TEST(a_sites_life_is_told_in_order),
-        LEARNING_TEST(kept_code_is_told_as_such),
         LEARNING_TEST(giving_up_is_told_with_the_reason),
         LEARNING_TEST(events_have_names),
         LEARNING_TEST(each_event_is_a_line_if_it_is_wanted),

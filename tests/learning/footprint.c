@@ -93,12 +93,12 @@ static void a_site_with_code_costs_little(void **state)
     set("window_rounds", 1e6); /* or a site would be found idle while others are compiled */
     make_sites("code", COMPILED);
     size_t before = handed_out(), code_before = mapped_code();
-    size_t artefacts = (size_t)learned().artefacts;
+    size_t objects = (size_t)learned().code_objects;
     learn_all(COMPILED, TIDE_TIER_COMPILED);
     size_t each = (handed_out() - before) / COMPILED;
-    size_t made = (size_t)learned().artefacts - artefacts;
+    size_t made = (size_t)learned().code_objects - objects;
     size_t code = (mapped_code() - code_before) / made;
-    print_message("%zu bytes for each compiled site, %zu of pages for each of %zu artefacts\n",
+    print_message("%zu bytes for each compiled site, %zu of pages for each of %zu code objects\n",
                   each, code, made);
     assert_in_range(each, 100, MOST);
     assert_in_range(code, 4096, PAGES_MOST * 4096);

@@ -40,7 +40,6 @@ void set_quick(void)
     set("window_every", 1);
     set("decay", 0);
     set("misses", 1);
-    set("code_max", 1);
     set("back_off_max", 1);
 }
 

@@ -24,8 +24,8 @@
 
 /* ---- the keeper, stopped before the linker ------------------------------------------------- */
 
-enum { CALL_DLOPEN, CALL_DLSYM, CALL_DLCLOSE, CALLS };
-static const char *const call_names[CALLS] = {"dlopen", "dlsym", "dlclose"};
+enum { CALL_DLOPEN, CALL_DLSYM, CALLS };
+static const char *const call_names[CALLS] = {"dlopen", "dlsym"};
 
 static void keeper_pass(int call)
 {
@@ -36,9 +36,7 @@ static void keeper_pass(int call)
 }
 
 void *__real_dlsym(void *handle, const char *name);
-int __real_dlclose(void *handle);
 void *__wrap_dlsym(void *handle, const char *name);
-int __wrap_dlclose(void *handle);
 
 static bool own_wanted; /* atomic: the next load is one of the main thread's own round */
 static tide_status own_status;
@@ -81,13 +79,6 @@ UNOBSERVED void *__wrap_dlsym(void *handle, const char *name)
     return __real_dlsym(handle, name);
 }
 
-UNOBSERVED int __wrap_dlclose(void *handle)
-{
-    if (gate_is_at(CALL_DLCLOSE))
-        keeper_pass(CALL_DLCLOSE);
-    return __real_dlclose(handle);
-}
-
 /* Uses sites, each of another set of types, until the keeper stands before that call. */
 static void bring_keeper_to(int call)
 {
@@ -97,7 +88,6 @@ static void bring_keeper_to(int call)
     __atomic_store_n(&gate_passed, false, __ATOMIC_RELAXED);
     set("background", 1);
     set("keeper_period", 1);
-    set("code_max", 1);
     snprintf(name, sizeof name, "outside: %u", sites++);
     use u = use_of(name, TIDE_KIND_SCOPE, learning_pool, 1, TIDE_F64);
     expect_ok(tide_background_start());

@@ -78,8 +78,8 @@ def facts(step, steps, hostile, rng):
             "buffers": [{"id": 1, "name": "batches", "device": "host", "hits": hits, "misses": hits // 4, "releases": hits, "refused": 0,
                          "dropped": hits // 5, "trimmed": 0, "pressed": 0, "failed": 0, "live": 12, "cached": 30, "live_bytes": live,
                          "cached_bytes": cached, "high_bytes": live + cached, "max_bytes": 33554432, "asked_bytes": 10 ** 9, "given_bytes": 11 * 10 ** 8}],
-            "learning": {"rounds": step * 20, "windows": step * 3, "decisions": 12, "ordered": 6, "compiled": 5, "failed": 0, "kept": 1, "reused": 0,
-                         "won": 5, "lost": 1, "retired": 1, "waiting": 0, "artefacts": 5, "stagers": 1, "untold": 0, "spent_us": 186000,
+            "learning": {"rounds": step * 20, "windows": step * 3, "decisions": 12, "ordered": 6, "compiled": 5, "failed": 0, "shared": 1, "reused": 0,
+                         "won": 5, "lost": 1, "code_objects": 5, "code_bytes": 75000, "stagers": 1, "untold": 0, "spent_us": 186000,
                          "enabled": True, "background": True},
             "process": {"limit_bytes": 0, "held_bytes": 80 << 20}, "settings": {"learn": 1}}
 
@@ -96,7 +96,6 @@ def events(steps, hostile):
                 told.append((share, "published", tier, "observed: these types or shapes recur"))
             else:
                 told.append((share, "missed", tier, "its guards failed often; observed again"))
-                told.append((share + .02, "retired", tier, "unloaded: nobody can be inside it any more"))
         if spec[0] == "parse_row":
             told.append((.4, "gave up", "full", "the budget of compiles is used up; later"))
         for share, kind, tier, reason in told:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The stager that compiles, through the library's side of it: orders to code, killed in the middle,
- * and kept for the next time. */
+/* The stager that compiles, through the library's side of it: orders to code, and killed in the
+ * middle. */
 #define _GNU_SOURCE
 #include "tests/stager/support.h"
 
@@ -11,14 +11,10 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "jit/cache/artefact.h"
-#include "jit/cache/cache.h"
-#include "jit/cache/store.h"
-#include "jit/cache/test_hooks.h"
 #include "jit/spec/spec.h"
+#include "jit/stager/code.h"
 #include "jit/stager/locate.h"
 #include "jit/stager/test_hooks.h"
 #include "runtime/base/settings.h"
@@ -46,23 +42,21 @@ static void order_sites(uint64_t id, unsigned first, unsigned count)
     assert_true(tide_stager_submit(id, text, bytes));
 }
 
-static tide_artefact *next_artefact(void)
+static void *next_object(void)
 {
     tide_stager_answer answer = next();
     if (answer.result != TIDE_STAGER_OK)
         fail_msg("answer %d: %s", answer.result, answer.error);
-    tide_artefact *artefact = tide_artefact_load(answer.path, true, error, sizeof error);
-    if (artefact == NULL)
+    void *object = tide_code_load(answer.path, error, sizeof error);
+    if (object == NULL)
         fail_msg("%s", error);
-    return artefact;
+    return object;
 }
 
 static int begin_real(void **state)
 {
     begin_test(state);
     use_fake("real"); /* a link to the program that this test was given */
-    tide_store_start = folder();
-    setenv("XDG_CACHE_HOME", in_folder("cache"), 1);
     tide_locate_environment_forget();
     return 0;
 }
@@ -73,13 +67,12 @@ static void sites_become_code(void **state)
 {
     (void)state;
     order_sites(1, 0, SITES);
-    tide_artefact *artefact = next_artefact();
+    void *object = next_object();
     for (unsigned i = 0; i < SITES; i++) {
-        assert_non_null(tide_artefact_find(artefact, spec_of(i).stem, "_enter"));
-        assert_non_null(tide_artefact_find(artefact, spec_of(i).stem, "_leave"));
+        assert_non_null(tide_code_find(object, spec_of(i).stem, "_enter"));
+        assert_non_null(tide_code_find(object, spec_of(i).stem, "_leave"));
     }
     assert_int_not_equal(strlen(tide_stager_version()), 0);
-    tide_artefact_drop(artefact);
 }
 
 static void what_cannot_be_compiled_is_an_error(void **state)
@@ -91,7 +84,7 @@ static void what_cannot_be_compiled_is_an_error(void **state)
     assert_int_equal(answer.result, TIDE_STAGER_FAILED);
     assert_int_not_equal(strlen(answer.error), 0);
     order_sites(2, 0, 1);
-    tide_artefact_drop(next_artefact());
+    (void)next_object();
 }
 
 static void recycling_loses_nothing(void **state)
@@ -101,7 +94,7 @@ static void recycling_loses_nothing(void **state)
     for (unsigned i = 0; i < 8; i++)
         order_sites(i + 1, i, 1);
     for (unsigned i = 0; i < 8; i++)
-        tide_artefact_drop(next_artefact());
+        (void)next_object();
 }
 
 /* Between submitting and compiling, linking, answering: wherever it hits. */
@@ -125,7 +118,7 @@ static void killed_at_random(void **state)
         }
     }
     order_sites(++sent, 0, 1);
-    tide_artefact_drop(next_artefact());
+    (void)next_object();
 }
 
 /* ---- the program is killed while a tool of the stager hangs ---- */
@@ -238,44 +231,6 @@ static void a_full_disk_is_an_error(void **state)
     play(get_a_full_disk);
 }
 
-static double microseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
-}
-
-static void code_is_kept(void **state)
-{
-    (void)state;
-    tide_spec specs[SITES];
-    tide_artefact *kept[SITES];
-    tide_setting_set(TIDE_SETTING_artefact_cache, 1);
-    for (unsigned i = 0; i < SITES; i++)
-        specs[i] = spec_of(i);
-    order_sites(1, 0, SITES);
-    tide_stager_answer answer = next();
-    assert_int_equal(answer.result, TIDE_STAGER_OK);
-    tide_artefact_cache_store(answer.path, specs, SITES);
-    assert_int_equal(unlink(answer.path), 0);
-    double begin = microseconds();
-    kept[0] = tide_artefact_cache_find(&specs[0]);
-    double first = microseconds();
-    for (unsigned i = 1; i < SITES; i++)
-        kept[i] = tide_artefact_cache_find(&specs[i]);
-    double end = microseconds();
-    print_message("        found in %.0f us, each further site in %.0f us\n", first - begin,
-                  (end - first) / (SITES - 1));
-    for (unsigned i = 0; i < SITES; i++) {
-        assert_non_null(kept[i]);
-        assert_ptr_equal(kept[i], kept[0]);
-        assert_non_null(tide_artefact_find(kept[i], specs[i].stem, "_enter"));
-        tide_artefact_drop(kept[i]);
-    }
-    assert_int_equal(tide_artefact_count(), 0);
-    tide_setting_set(TIDE_SETTING_artefact_cache, 0);
-}
-
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -286,7 +241,6 @@ int main(int argc, char **argv)
         REAL_TEST(nothing_outlives_a_program_that_was_killed),
         REAL_TEST(stopping_in_the_middle_leaves_nothing),
         REAL_TEST(a_full_disk_is_an_error),
-        REAL_TEST(code_is_kept),
     };
     return SUPPORT_MAIN(tests);
 }

@@ -15,7 +15,7 @@ PROBES = {
     "pool_limit": ("%s %d %d", "str(arg1), arg3, arg4"), "buffers_pressed": ("%s %d", "str(arg1), arg2"),
     "site_found": ("%d %d", "arg1, arg3"), "site_staged": ("%d %d", "arg1, arg3"),
     "site_published": ("%d %d", "arg1, arg3"), "site_missed": ("%d %d", "arg1, arg3"),
-    "site_retired": ("%d %d", "arg1, arg3"), "site_gave_up": ("%d %d", "arg1, arg3"),
+    "site_gave_up": ("%d %d", "arg1, arg3"),
     "compile_begin": ("%d %d", "arg0, arg1"), "compile_end": ("%d %d %d", "arg0, arg1, arg2"),
 }
 
@@ -96,7 +96,7 @@ def check(kind, *traced):
     must(of("pool_trim", "limited") == [[2, fact["trimmed"]]], kind, hits["pool_trim"])  # "target" is trimmed as it ends
     must(of("pool_limit", "limited") == [[8 << 20, 1 << 20]] and count["pool_limit"] == 1, kind, hits["pool_limit"])
     must(of("buffers_pressed", "target_buffers") == [[8 << 20]] * fact["pressed"], kind, hits["buffers_pressed"])
-    for event in ("found", "staged", "published", "missed", "retired", "gave_up"):
+    for event in ("found", "staged", "published", "missed", "gave_up"):
         must(count["site_" + event] == fact[event], kind, event, count, facts)
     must(count["site_found"] == 2 and count["site_published"] > 0, kind, count)
     if LEARNING:

@@ -10,7 +10,7 @@
   ];
   const kinds = {
     found: ["circle", "found"], staged: ["rect", "staged"], published: ["triangle", "published"],
-    missed: ["crossRot", "missed"], retired: ["rectRot", "retired"], "gave up": ["star", "gave up"],
+    missed: ["crossRot", "missed"], "gave up": ["star", "gave up"],
   };
   const firstBands = 12;
   let data = JSON.parse($("data").textContent);

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* Loads code objects, and counts what they take. */
+#define _GNU_SOURCE
+#include "jit/stager/code.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/os.h"
+#include "runtime/base/settings.h"
+#include "runtime/scope/compiled.h"
+
+/* For debuggers: where the code of an object lies, and its file, which may be gone by then. */
+typedef struct code_object {
+    struct code_object *next;
+    uintptr_t first, last;
+    char path[];
+} code_object;
+
+static code_object *code_list;
+static uint64_t code_objects, code_bytes; /* atomic */
+static uint64_t code_refused;             /* bytes of the last object that had no room */
+static void *code_of_dispatches[2][TIDE_PLAN_METHODS + 1]; /* by whether it counts, and tests */
+
+/* ---- checking ----------------------------------------------------------------------------- */
+
+static void *code_symbol(void *object, const char *name)
+{
+    tide_assert(object != NULL);
+    tide_outside outside = tide_outside_enter();
+    void *found = dlsym(object, name);
+    tide_outside_leave(outside);
+    return found;
+}
+
+static bool code_check_number(void *object, const char *name, uint64_t wanted, char *error,
+                              size_t room)
+{
+    const uint64_t *found = code_symbol(object, name);
+    if (found == NULL)
+        snprintf(error, room, "code object refused: it has no %s", name);
+    else if (*found != wanted)
+        snprintf(error, room, "code object refused: %s is %016" PRIx64 ", not %016" PRIx64, name,
+                 *found, wanted);
+    return found != NULL && *found == wanted;
+}
+
+/* Is it made for this library? Nothing in it is called before. */
+static bool code_check(void *object, char *error, size_t room)
+{
+    return code_check_number(object, "tide_artefact_magic", TIDE_ARTEFACT_MAGIC, error, room) &&
+           code_check_number(object, "tide_artefact_layout", tide_compiled_layout(), error, room);
+}
+
+/* Tells the code where the general path is. */
+static bool code_attach(void *object, char *error, size_t room)
+{
+    const tide_runtime **table = code_symbol(object, "tide_artefact_table");
+    if (table == NULL) {
+        snprintf(error, room, "code object refused: it has no tide_artefact_table");
+        return false;
+    }
+    *table = &tide_runtime_general;
+    return true;
+}
+
+/* ---- the cap ------------------------------------------------------------------------------ */
+
+static bool code_has_room(uint64_t bytes)
+{
+    return tide_code_bytes() + bytes <= tide_setting_whole(TIDE_SETTING_code_bytes);
+}
+
+/* An object that had no room would have none the next time, unless the setting has changed. */
+bool tide_code_full(void)
+{
+    return !code_has_room(code_refused != 0 ? code_refused : 1);
+}
+
+uint64_t tide_code_objects(void)
+{
+    return __atomic_load_n(&code_objects, __ATOMIC_RELAXED);
+}
+
+uint64_t tide_code_bytes(void)
+{
+    return __atomic_load_n(&code_bytes, __ATOMIC_RELAXED);
+}
+
+/* ---- loading ------------------------------------------------------------------------------ */
+
+static void *code_open(const char *path, char *error, size_t room)
+{
+    tide_outside outside = tide_outside_enter();
+    void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *why = object == NULL ? dlerror() : NULL;
+    tide_outside_leave(outside);
+    if (object == NULL)
+        snprintf(error, room, "code object refused: %s", why != NULL ? why : path);
+    return object;
+}
+
+static void code_close(void *object)
+{
+    tide_assert(object != NULL);
+    tide_outside outside = tide_outside_enter();
+    dlclose(object);
+    tide_outside_leave(outside);
+}
+
+/* Without memory debuggers do not know of it. */
+static void code_list_object(void *object, const char *path)
+{
+    uintptr_t first = (uintptr_t)code_symbol(object, "tide_artefact_code");
+    uintptr_t last = (uintptr_t)code_symbol(object, "tide_artefact_code_end");
+    code_object *made = tide_os_resize(NULL, sizeof *made + strlen(path) + 1);
+    if (made == NULL)
+        return;
+    *made = (code_object){.next = code_list, .first = first, .last = last};
+    memcpy(made->path, path, strlen(path) + 1);
+    __atomic_store_n(&code_list, made, __ATOMIC_RELEASE);
+}
+
+void *tide_code_load(const char *path, char *error, size_t room)
+{
+    struct stat file;
+    tide_assert(path[0] == '/'); /* else the dynamic linker would search for it */
+    uint64_t bytes = stat(path, &file) == 0 && file.st_size > 0 ? (uint64_t)file.st_size : 1;
+    if (!code_has_room(bytes)) {
+        code_refused = bytes;
+        snprintf(error, room, "as much code is loaded as the setting code_bytes allows");
+        return NULL;
+    }
+    void *object = code_open(path, error, room);
+    if (object == NULL)
+        return NULL;
+    if (!code_check(object, error, room) || !code_attach(object, error, room)) {
+        code_close(object);
+        return NULL;
+    }
+    code_list_object(object, path);
+    __atomic_fetch_add(&code_objects, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&code_bytes, bytes, __ATOMIC_RELAXED);
+    return object;
+}
+
+void *tide_code_find(void *object, const char *stem, const char *suffix)
+{
+    char name[TIDE_SPEC_STEM + 32];
+    int length = snprintf(name, sizeof name, "%s%s", stem, suffix);
+    return length > 0 && (size_t)length < sizeof name ? code_symbol(object, name) : NULL;
+}
+
+/* ---- dispatches --------------------------------------------------------------------------- */
+
+static void **code_place(const tide_spec *spec)
+{
+    tide_assert(spec->item_count > 0 && spec->item_count <= TIDE_PLAN_METHODS);
+    return &code_of_dispatches[spec->count][spec->item_count];
+}
+
+void *tide_code_shared(const tide_spec *spec)
+{
+    return spec->kind == TIDE_KIND_DISPATCH ? *code_place(spec) : NULL;
+}
+
+void tide_code_share(const tide_spec *spec, void *enter)
+{
+    tide_assert(enter != NULL);
+    if (spec->kind == TIDE_KIND_DISPATCH && *code_place(spec) == NULL)
+        *code_place(spec) = enter;
+}
