@@ -137,6 +137,8 @@ TIDE_END_DECLS
 
 #else
 
+/* Some C project includes this inside of its own extern "C". */
+extern "C++" {
 namespace tidepool
 {
 /* The id of T if T is built in, else 0. */
@@ -198,6 +200,7 @@ template <class T> TIDE_MODULE_OWN inline tide_type type_of()
     }
 }
 } // namespace tidepool
+}
 
 #define tide_type_of(...) (::tidepool::type_of<TIDE_BARE(__VA_ARGS__)>())
 
