@@ -8,6 +8,7 @@
 #include "jit/facts/stats.h"
 #include "jit/gdb_script.h"
 #include "jit/kernels/modules.h"
+#include "jit/kernels/nvrtc.h"
 #include "jit/learn/adapt.h"
 #include "jit/learn/background.h"
 #include "jit/learn/learner.h"
@@ -22,12 +23,13 @@
 #include "runtime/base/lock.h"
 #include "runtime/device/cuda/cuda.h"
 
-/* Another driver than the system's: one of a container, say, or of a test. */
-static void attach_driver(void)
+/* Another driver than the system's, and another compiler: those of a container, say, or of a test. */
+static void attach_drivers(void)
 {
     const char *path = secure_getenv("TIDEPOOL_CUDA_DRIVER");
     if (path != NULL)
         tide_cuda_driver_set(path);
+    tide_nvrtc_set(secure_getenv("TIDEPOOL_NVRTC"));
 }
 
 /* Before any of their locks is taken: runtime/base/fork.h. */
@@ -38,7 +40,6 @@ static void attach_fork_handlers(void)
     tide_background_prepare();
     tide_events_prepare();
     tide_listen_prepare();
-    tide_modules_prepare();
 }
 
 static void attach_passed(void)
@@ -50,7 +51,7 @@ static void attach_passed(void)
 void tide_attach_all(void)
 {
     (void)tide_locate_environment_get(); /* read here, before other threads may change it */
-    attach_driver();
+    attach_drivers();
     tide_runtime_attach();
     attach_fork_handlers();
     tide_learners_attach();
@@ -61,7 +62,6 @@ void tide_attach_all(void)
     tide_window_filled = tide_adapt_filled;
     tide_hooks_policy.passed = attach_passed;
     tide_hooks_policy.missed = tide_adapt_missed;
-    tide_modules_wanted = tide_background_wanted;
     tide_tune_read_environment();
     tide_stats_prepare();
 }

@@ -33,9 +33,8 @@ TIDE_BEGIN_DECLS
  * it is open. Call tide_device_close once for each open. NULL with a message that says what is
  * missing: TIDE_ERROR_DEVICE, TIDE_ERROR_NAME, TIDE_ERROR_MEMORY. Any thread.
  *
- * Neither call waits for another thread that opens or closes a device, nor for ever for one that
- * has kernels built: of threads that open a device at once each has the driver open it, and all but
- * the first give theirs back. So the constructor or destructor of a module may open and close
+ * Neither call waits for another thread that opens or closes a device: of threads that open a device
+ * at once each has the driver open it, and all but the first give theirs back. So the constructor or destructor of a module may open and close
  * devices whatever other threads do, as far as the driver goes along: one that loads libraries
  * under a lock of its own (ICD loaders of OpenCL do when they are first asked) may wait there for
  * the linker's lock, which the constructor has, while that waits for the driver's. */
@@ -48,11 +47,8 @@ TIDE_API tide_device *tide_device_open(const char *name);
  * tide_capture_end, tide_buffers_destroy, tide_device_memory_trim, and who finds no memory. Once
  * the process exits nobody waits any more: what is put off by then, and imported arrays of pools
  * that are destroyed later, stay on the device for good, unless it is lost. The host and NULL:
- * nothing to do, TIDE_OK. While another thread has kernels for frames built for the device the last
- * close waits, a minute at most. Then that thread releases the device when they are built: it is
- * closed, but the driver is still at work. What opens the name before the driver has released the
- * device is another one; on CUDA it has the same context, so where that is lost the open fails
- * until then. Any thread. */
+ * nothing to do, TIDE_OK. What opens the name while the driver is still closing the device gets another one. Any
+ * thread. */
 TIDE_API tide_status tide_device_close(tide_device *device);
 
 typedef struct tide_device_information {
@@ -250,7 +246,8 @@ typedef struct tide_part {
 
 /* Copy all parts in one transfer. An upload packs them on the host, and one launch of a kernel
  * unpacks them on the device. If the device has no such kernels (jit/kernels), copies within the
- * device do it. A download does the same in the other direction. Frames of more than 16 MiB are
+ * device do it. The first frame of a device has the kernels compiled, which takes a fraction of a
+ * second on this thread. A download does the same in the other direction. Frames of more than 16 MiB are
  * copied part by part, because packing them would gain nothing. */
 TIDE_API tide_status tide_upload_frame(tide_pool *pool, const tide_part *parts, size_t count);
 TIDE_API tide_status tide_download_frame(tide_pool *pool, const tide_part *parts, size_t count);
@@ -260,9 +257,9 @@ TIDE_API tide_status tide_download_frame(tide_pool *pool, const tide_part *parts
 TIDE_API tide_status tide_fill_frame(tide_pool *pool, const tide_part *parts, size_t count);
 
 /* Writes a 64-bit hash of each part's content to `hashes`, which has room for `count`. The hash is
- * the same on every device. For TIDE_BIT, bits beyond the end do not count. A kernel computes it;
- * if the device has no such kernels, the host does. The call waits for the result. The hash finds
- * differences that arise by accident, not those that somebody makes on purpose. */
+ * the same on every device. For TIDE_BIT, bits beyond the end do not count. The host computes it, of
+ * copies in pieces, and the call waits for the result. The hash finds differences that arise by
+ * accident, not those that somebody makes on purpose. */
 TIDE_API tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t count,
                                      uint64_t *hashes);
 

@@ -12,13 +12,8 @@
  *
  * When the process ends the keeper ends with it. `exit` waits for it, but not for ever while it is
  * in code that is not the library's: two seconds at most in an event handler, in a hook of buffers
- * or in a destructor of what these have left on its thread. It waits a minute at most for a driver
- * that builds kernels, on the keeper or in another thread's tide_step. So `exit` may be called under
- * any lock of the program, and from the constructor of a library. A driver may already be ending by
- * itself, and crash, while a thread has kernels built. It is safe, if the minute is enough, where
- *
- *  - all devices were closed before, or
- *  - (glibc) the process's first thread calls `exit`, and has itself opened a device.
+ * or in a destructor of what these have left on its thread. So `exit` may be
+ * called under any lock of the program, and from the constructor of a library.
  *
  * The keeper starts when some site has been used often enough. Its thread is made inside that use,
  * which takes some 40 microseconds more; where no use may be late, set `background` to 2, and the first

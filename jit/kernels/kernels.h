@@ -2,39 +2,26 @@
 /* What the kernels and the library agree on: a frame is a table of segments. The table is a
  * parameter of the launch, so nothing must be allocated or copied for it.
  *
- * The types of a frame are in the table, too, as patterns of 16 bytes and masks. So one module
- * serves every frame; memory limits these kernels, and constants would not make them faster. Only
- * the size of the table is fixed in code.
+ * The types of a frame are in the table, too, as patterns of 16 bytes. So one module serves every
+ * frame; memory limits these kernels, and constants would not make them faster. Only the size of
+ * the table is fixed in code.
  *
  *   segment   one part of a frame
  *   chunk     as many bytes of a segment as one group of threads deals with
- *   shift     bytes by which a segment's start lies beyond an address that 16 divides
- *
- * A change here, or of the text that jit/kernels/source.c writes, raises TIDE_KERNELS_ABI. */
+ *   shift     bytes by which a segment's start lies beyond an address that 16 divides */
 #ifndef TIDEPOOL_JIT_KERNELS_KERNELS_H
 #define TIDEPOOL_JIT_KERNELS_KERNELS_H
 
-#include <tidepool/config.h>
-
-enum { TIDE_KERNELS_ABI = 1 };
+#include "runtime/base/hooks.h"
 
 typedef enum tide_kernels_language {
     TIDE_KERNELS_CUDA,
     TIDE_KERNELS_OPENCL /* 1.2 and above */
 } tide_kernels_language;
 
-typedef enum tide_kernel {
-    TIDE_KERNEL_FILL,   /* (table): each segment with its pattern                                 */
-    TIDE_KERNEL_CHECK,  /* (table, block): adds to block[i] the bytes that are not as the pattern */
-    TIDE_KERNEL_PACK,   /* (table, block): each segment to block + low                            */
-    TIDE_KERNEL_UNPACK, /* (table, block): the other way round                                    */
-    TIDE_KERNEL_HASH,   /* (table, block): adds to block[i] the sum of runtime/base/hash.h;
-                           the last word counts as far as `low` says                              */
-    TIDE_KERNEL_FINISH, /* (table, block): block[i], a sum, becomes the hash; one group           */
-    TIDE_KERNEL_COUNT
-} tide_kernel;
-
-extern const char *const tide_kernel_names[TIDE_KERNEL_COUNT];
+/* There is one kernel for each kind of work. Fills: (table), each segment with its pattern. Pack:
+ * (table, block), each segment to block + low. Unpack: the other way round. */
+extern const char *const tide_kernel_names[TIDE_FRAME_KINDS];
 
 typedef struct tide_segment {
     uint64_t data; /* CUDA: its address; OpenCL: its offset in the buffer that is passed for it */
@@ -52,14 +39,12 @@ enum {
     TIDE_SEGMENTS_OPENCL = 16,
     TIDE_GROUP_CUDA = 256,
     TIDE_GROUP_OPENCL = 64,
-    TIDE_CHUNK_MOVE = 16 << 10, /* filled, packed, unpacked */
-    TIDE_CHUNK_READ = 64 << 10  /* hashed, checked          */
+    TIDE_CHUNK = 16 << 10
 };
 
 /* What a launch is given is a table's first so many segments. */
 typedef struct tide_segments {
     uint32_t count;
-    uint32_t base; /* block[i], above, is block[base + i] */
     tide_segment segment[TIDE_SEGMENTS_MANY];
 } tide_segments;
 
@@ -68,21 +53,11 @@ static inline size_t tide_segments_bytes(size_t segments)
     return offsetof(tide_segments, segment) + segments * sizeof(tide_segment);
 }
 
-static inline uint64_t tide_kernel_chunk(tide_kernel kernel)
-{
-    return kernel == TIDE_KERNEL_CHECK || kernel == TIDE_KERNEL_HASH ? TIDE_CHUNK_READ
-                                                                     : TIDE_CHUNK_MOVE;
-}
-
 _Static_assert(sizeof(tide_segment) == 40, "as the kernels see it");
 _Static_assert(offsetof(tide_segments, segment) == 8, "as the kernels see it");
-_Static_assert(TIDE_CHUNK_MOVE % (16 * TIDE_GROUP_CUDA) == 0 &&
-                   TIDE_CHUNK_MOVE % (16 * TIDE_GROUP_OPENCL) == 0 &&
-                   TIDE_CHUNK_READ % (16 * TIDE_GROUP_CUDA) == 0 &&
-                   TIDE_CHUNK_READ % (16 * TIDE_GROUP_OPENCL) == 0,
+_Static_assert(TIDE_CHUNK % (16 * TIDE_GROUP_CUDA) == 0 &&
+                   TIDE_CHUNK % (16 * TIDE_GROUP_OPENCL) == 0,
                "each thread of a group takes as many words of a chunk");
-_Static_assert(TIDE_GROUP_CUDA % 32 == 0, "sums are added up by whole warps");
-_Static_assert((TIDE_GROUP_OPENCL & (TIDE_GROUP_OPENCL - 1)) == 0, "sums are added up by halves");
 _Static_assert(sizeof(tide_segments) + sizeof(uint64_t) <= 4096, "the classic limit of CUDA");
 _Static_assert(offsetof(tide_segments, segment) +
                        TIDE_SEGMENTS_OPENCL * (sizeof(tide_segment) + 8) + sizeof(uint64_t) <=

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The generator: from one description of the kernels, their text as CUDA C or as OpenCL C. Neither
- * needs a header. The text is what is hashed to find compiled code again. */
+ * needs a header. */
 #ifndef TIDEPOOL_JIT_KERNELS_SOURCE_H
 #define TIDEPOOL_JIT_KERNELS_SOURCE_H
 
 #include "jit/kernels/kernels.h"
 
-enum { TIDE_KERNELS_SOURCE_BYTES = 32 << 10 }; /* more than any text takes */
+enum { TIDE_KERNELS_SOURCE_BYTES = 16 << 10 }; /* more than any text takes */
 
 /* Writes the text and a final 0; the bytes without it. */
 size_t tide_kernels_source(tide_kernels_language language, char *out, size_t room);
-
-/* "tide_fill": the kernel as it is called in the text. */
-void tide_kernels_name(tide_kernel kernel, char *out, size_t room);
 
 #endif

@@ -30,12 +30,6 @@ typedef struct pattern {
     unsigned char bytes[PATTERN];
 } pattern;
 
-/* Does the kernel need a pattern? */
-static bool table_has_pattern(tide_kernel kernel)
-{
-    return kernel == TIDE_KERNEL_FILL || kernel == TIDE_KERNEL_CHECK;
-}
-
 /* The pattern of a part's value. False: 16 bytes are no whole number of elements, and
  * it is not zero. */
 static bool table_pattern_of(const tide_part *part, pattern *out)
@@ -56,10 +50,10 @@ static bool table_pattern_of(const tide_part *part, pattern *out)
     return PATTERN % size == 0 || zeros == size;
 }
 
-bool tide_table_possible(const tide_frame_work *work, tide_kernel kernel)
+bool tide_table_possible(const tide_frame_work *work)
 {
     pattern unused;
-    for (size_t i = 0; i < work->count && table_has_pattern(kernel); i++)
+    for (size_t i = 0; i < work->count && work->kind == TIDE_FRAME_FILL_PARTS; i++)
         if (work->parts[i].count != 0 && !table_pattern_of(&work->parts[i], &unused))
             return false;
     return true;
@@ -92,20 +86,16 @@ static void *table_locate(const tide_device *device, const void *data, uint64_t 
     return (void *)((uintptr_t)data - within);
 }
 
-/* How many groups of threads deal with the segment. */
-static uint32_t table_groups_of(const tide_segment *segment, tide_kernel kernel)
+/* How many groups of threads deal with the segment. A fill counts from an address that 16 divides. */
+static uint32_t table_groups_of(const tide_segment *segment, tide_frame_work_kind kind)
 {
-    uint64_t chunk = tide_kernel_chunk(kernel);
-    uint64_t bytes = segment->bytes + (table_has_pattern(kernel) ? segment->shift : 0);
-    tide_assert(segment->bytes / chunk < INT32_MAX);
-    if (kernel == TIDE_KERNEL_FINISH)
-        return 0;
-    return segment->bytes == 0 ? 0 : (uint32_t)((bytes + chunk - 1) / chunk);
+    uint64_t bytes = segment->bytes + (kind == TIDE_FRAME_FILL_PARTS ? segment->shift : 0);
+    tide_assert(segment->bytes / TIDE_CHUNK < INT32_MAX);
+    return segment->bytes == 0 ? 0 : (uint32_t)((bytes + TIDE_CHUNK - 1) / TIDE_CHUNK);
 }
 
 typedef struct builder {
     const tide_frame_work *work;
-    tide_kernel kernel;
     tide_kernels_language language;
     size_t most;
     tide_table *out;
@@ -129,7 +119,7 @@ static tide_segment *table_begin_segment(const builder *b, const void *data, siz
 /* False: the launch has no groups left, so the segment goes into the next one. */
 static bool table_end_segment(const builder *b, tide_segment *made)
 {
-    uint32_t groups = table_groups_of(made, b->kernel);
+    uint32_t groups = table_groups_of(made, b->work->kind);
     tide_assert(made == &b->out->segments.segment[b->out->segments.count]);
     tide_assert(b->out->groups <= INT32_MAX);
     if (groups > INT32_MAX - b->out->groups)
@@ -176,52 +166,39 @@ static bool table_add_plain(const builder *b, size_t index)
 {
     const tide_part *part = &b->work->parts[index];
     tide_segment *made = table_begin_segment(b, part->data, table_part_bytes(part));
-    if (b->kernel == TIDE_KERNEL_HASH)
-        made->low = part->type == TIDE_BIT ? tide_hash_mask(part->count) : UINT64_MAX;
-    if (b->kernel == TIDE_KERNEL_PACK || b->kernel == TIDE_KERNEL_UNPACK)
-        made->low = b->work->offsets[index];
+    made->low = b->work->offsets[index];
     return table_end_segment(b, made);
-}
-
-/* A check counts by parts, so each part is one segment. Of bits all words must be alike. */
-static bool table_add_checked(const builder *b, size_t index)
-{
-    pattern value;
-    const tide_part *part = &b->work->parts[index];
-    bool possible = table_pattern_of(part, &value);
-    tide_assert(possible);
-    (void)possible;
-    return table_add_pattern(b, part->data, table_part_bytes(part), &value);
 }
 
 static bool table_add_next(const builder *b, tide_table_place *place)
 {
     tide_assert(place->part < b->work->count);
     const tide_part *part = &b->work->parts[place->part];
-    if (b->kernel == TIDE_KERNEL_CHECK)
-        return table_add_checked(b, place->part);
-    if (b->kernel != TIDE_KERNEL_FILL)
+    if (b->work->kind != TIDE_FRAME_FILL_PARTS)
         return table_add_plain(b, place->part);
     return part->count == 0 || table_add_filled(b, part, &place->half);
 }
 
-bool tide_table_next(const tide_frame_work *work, tide_kernel kernel,
-                     tide_kernels_language language, size_t most, tide_table_place *place,
-                     tide_table *out)
+size_t tide_table_size(tide_kernels_language language)
 {
-    const builder b = {work, kernel, language, most, out};
-    tide_assert(place->part <= work->count && most != 0 && most <= TIDE_SEGMENTS_MANY);
-    tide_assert(language == TIDE_KERNELS_CUDA || most <= TIDE_SEGMENTS_OPENCL);
+    return language == TIDE_KERNELS_CUDA ? TIDE_SEGMENTS_MANY : TIDE_SEGMENTS_OPENCL;
+}
+
+bool tide_table_next(const tide_frame_work *work, tide_kernels_language language,
+                     tide_table_place *place, tide_table *out)
+{
+    const builder b = {work, language, tide_table_size(language), out};
+    size_t before = place->part;
+    tide_assert(place->part <= work->count && work->kind < TIDE_FRAME_KINDS);
     if (place->part == work->count)
         return false;
     /* Only what is used is written: a small frame shall not pay for a large table. */
     out->segments.count = 0;
-    out->segments.base = (uint32_t)place->part;
     out->groups = 0;
-    while (place->part < work->count && out->segments.count < most && table_add_next(&b, place)) {
+    while (place->part < work->count && out->segments.count < b.most && table_add_next(&b, place)) {
         place->part++;
         place->half = false;
     }
-    tide_assert(out->segments.count != 0 || place->part > out->segments.base); /* it moves on */
+    tide_assert(out->segments.count != 0 || place->part > before); /* it moves on */
     return true;
 }

@@ -21,12 +21,13 @@ typedef struct tide_table_place {
 
 /* Can kernels do this work? Elements of 1, 2, 4, 8 or 16 bytes have a pattern, and zero
  * has one always. */
-bool tide_table_possible(const tide_frame_work *work, tide_kernel kernel);
+bool tide_table_possible(const tide_frame_work *work);
 
-/* Writes the next table, of `most` segments at most (in OpenCL TIDE_SEGMENTS_OPENCL), and moves the
- * place on. False: there was nothing left. */
-bool tide_table_next(const tide_frame_work *work, tide_kernel kernel,
-                     tide_kernels_language language, size_t most, tide_table_place *place,
-                     tide_table *out);
+/* The segments of a table. */
+size_t tide_table_size(tide_kernels_language language);
+
+/* Writes the next table, and moves the place on. False: there was nothing left. */
+bool tide_table_next(const tide_frame_work *work, tide_kernels_language language,
+                     tide_table_place *place, tide_table *out);
 
 #endif

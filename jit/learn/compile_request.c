@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "jit/events/event.h"
-#include "jit/kernels/modules.h"
 #include "jit/learn/budget.h"
 #include "jit/learn/force.h"
 #include "jit/learn/pays.h"
@@ -389,11 +388,8 @@ void tide_compile_request_receive(int timeout_ms, uint64_t round)
 {
     tide_stager_answer answer;
     tide_assert(timeout_ms >= 0);
-    while ((request_out != NULL || tide_modules_ordered()) &&
-           tide_stager_poll(&answer, timeout_ms)) {
+    while (request_out != NULL && tide_stager_poll(&answer, timeout_ms)) {
         timeout_ms = 0;
-        if (tide_modules_answer(&answer))
-            continue;
         batch *b = request_take_batch(answer.request);
         if (b == NULL)
             continue;

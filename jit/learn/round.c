@@ -12,7 +12,6 @@
 #include <tidepool/pool.h>
 
 #include "jit/events/event.h"
-#include "jit/kernels/modules.h"
 #include "jit/learn/compile_request.h"
 #include "jit/learn/pays.h"
 #include "jit/learn/watch.h"
@@ -305,7 +304,7 @@ static bool round_wait_for_hooks(void)
 bool tide_round_close(void)
 {
     tide_round_prepare();
-    tide_modules_end(); /* which abandons the registry: the keeper may be waiting for it */
+    tide_registry_abandon(); /* the keeper may be waiting for it */
     round_take_lock();
     __atomic_store_n(&round_closed, true, __ATOMIC_RELAXED);
     pthread_cond_broadcast(&round_over);
@@ -445,7 +444,6 @@ static bool round_do(int wait_ms, uint64_t rounds)
     if (tide_setting_get(TIDE_SETTING_learn) != 0)
         round_watch_sites();
     tide_compile_request_send();
-    tide_modules_order();
     tide_compile_request_receive(wait_ms, round_number);
     tide_stager_tend();
     round_note_stagers();
@@ -503,8 +501,7 @@ static bool round_run_until(int wait_ms, const struct timespec *until, uint64_t 
     round_own.listening = listening;
     tide_round_unlock();
     round_give_back_old_buffers(rounds);
-    tide_modules_build(); /* drivers may take long */
-    return pending || tide_modules_pending();
+    return pending;
 }
 
 bool tide_round_run(int wait_ms)

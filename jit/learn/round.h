@@ -17,7 +17,7 @@
  * A listener may do a round of its own, inside that of its thread.
  *
  * After its round a thread, without the round, gives back old buffers, for which hooks of the
- * program are called, and has drivers build kernels. */
+ * program are called. */
 #ifndef TIDEPOOL_JIT_LEARN_ROUND_H
 #define TIDEPOOL_JIT_LEARN_ROUND_H
 
@@ -63,8 +63,8 @@ bool tide_round_held(void);
 void tide_round_become_keeper(void);
 bool tide_round_is_keeper(void);
 
-/* From now on no round begins and no driver builds kernels, since the process ends; waits for the
- * drivers that do, for the round of another thread, and for the keeper if it is giving back old
+/* From now on no round begins, since the process ends; waits for the round of another thread, and
+ * for the keeper if it is giving back old
  * buffers. True: nothing of this is under way, and the keeper may be waited for. False:
  *  - this thread has the round, in a listener or in the linker, or is the keeper;
  *  - another one has the round and is in the linker, which this one may have entered before it

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "jit/stage/explain.h"
-#include "jit/stage/kernels.h"
 #include "jit/stage/serve.h"
 #include "runtime/base/assert.h"
 
@@ -16,9 +15,6 @@ static const char usage[] =
     "                                                  (ends after so long without an order)\n"
     "       tidepool-stage --explain SPECFILE [--asm]  what is made of a spec (- = stdin)\n"
     "       tidepool-stage --compile SPECFILE -o FILE.so\n"
-    "       tidepool-stage --kernels cuda|opencl       the kernels of devices, as source\n"
-    "       tidepool-stage --kernels cuda ARCH [DRIVER] ... compiled by NVRTC, on stdout\n"
-    "       tidepool-stage --kernels --architectures   those that NVRTC knows\n"
     "       tidepool-stage --version\n";
 
 /* As in the library, none of which is linked here. */
@@ -62,8 +58,6 @@ int main(int count, char **args)
         return main_finish(stage_explain(args[2], true));
     if (count == 5 && strcmp(what, "--compile") == 0 && strcmp(args[3], "-o") == 0)
         return main_finish(stage_compile_file(args[2], args[4]));
-    if (count > 2 && strcmp(what, "--kernels") == 0)
-        return main_finish(stage_kernels_show(count - 2, args + 2));
     fputs(usage, stderr);
     return 2;
 }

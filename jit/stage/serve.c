@@ -29,7 +29,6 @@
 #include <libgccjit.h>
 
 #include "jit/stage/compile.h"
-#include "jit/stage/kernels.h"
 #include "runtime/base/assert.h"
 #include "runtime/scope/compiled.h"
 
@@ -181,8 +180,6 @@ static result serve_say(const char *line)
 /* What the order asks for, as a file. */
 static bool serve_make(const char *path, char error[STAGE_ERROR_BYTES])
 {
-    if (stage_orders_kernels(serve_host.text))
-        return stage_kernels(serve_host.text, path, error);
     return stage_read(serve_host.text, &serve_host.request, error) &&
            stage_compile(&serve_host.request, STAGE_OUTPUT_LIBRARY, path, error);
 }

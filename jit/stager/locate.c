@@ -49,29 +49,12 @@ static void locate_read_stager(const char *value)
         fprintf(stderr, "tidepool: TIDEPOOL_STAGER=%s ignored: not an absolute path\n", value);
 }
 
-/* Paths, separated by colons. */
-static bool locate_all_absolute(const char *paths)
-{
-    bool all = paths[0] == '/';
-    for (const char *colon = strchr(paths, ':'); colon != NULL; colon = strchr(colon + 1, ':'))
-        all = all && colon[1] == '/';
-    return all;
-}
-
 static void locate_read_keep_code(const char *value)
 {
     if (value != NULL && value[0] == '/')
         locate_environment.keep_code = locate_copy(value);
     else if (value != NULL)
         fprintf(stderr, "tidepool: TIDEPOOL_KEEP_CODE=%s ignored: not an absolute path\n", value);
-}
-
-static void locate_read_nvrtc(const char *value)
-{
-    if (value != NULL && (locate_all_absolute(value) || strcmp(value, "none") == 0))
-        locate_environment.nvrtc = locate_copy(value);
-    else if (value != NULL)
-        fprintf(stderr, "tidepool: TIDEPOOL_NVRTC=%s ignored: not an absolute path\n", value);
 }
 
 const tide_locate_environment *tide_locate_environment_get(void)
@@ -86,7 +69,6 @@ const tide_locate_environment *tide_locate_environment_get(void)
         locate_environment.cache = locate_copy_folder("XDG_CACHE_HOME");
         locate_environment.home = locate_copy_folder("HOME");
         locate_read_keep_code(secure_getenv("TIDEPOOL_KEEP_CODE"));
-        locate_read_nvrtc(secure_getenv("TIDEPOOL_NVRTC"));
         locate_environment.verbose = secure_getenv("TIDEPOOL_STAGER_VERBOSE") != NULL;
     }
     tide_assert(!locate_environment.none || locate_environment.stager == NULL);
@@ -95,10 +77,10 @@ const tide_locate_environment *tide_locate_environment_get(void)
 
 void tide_locate_environment_forget(void)
 {
-    char *copies[] = {
-        locate_environment.stager,    locate_environment.path,      locate_environment.runtime,
-        locate_environment.temporary, locate_environment.cache,     locate_environment.home,
-        locate_environment.nvrtc,     locate_environment.libraries, locate_environment.keep_code};
+    char *copies[] = {locate_environment.stager,    locate_environment.path,
+                      locate_environment.runtime,   locate_environment.temporary,
+                      locate_environment.cache,     locate_environment.home,
+                      locate_environment.libraries, locate_environment.keep_code};
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         tide_os_free(copies[i]);
     locate_environment = (tide_locate_environment){0};

@@ -13,7 +13,6 @@ typedef struct tide_locate_environment {
     char *runtime; /* XDG_RUNTIME_DIR, TMPDIR, XDG_CACHE_HOME, HOME; NULL unless absolute */
     char *temporary, *cache, *home;
     char *keep_code; /* TIDEPOOL_KEEP_CODE; NULL unless absolute */
-    char *nvrtc;     /* TIDEPOOL_NVRTC, absolute or "none"; NULL: wherever the stager finds it */
     bool none;       /* TIDEPOOL_STAGER=none: there is to be no stager */
     bool verbose;    /* TIDEPOOL_STAGER_VERBOSE: its complaints are to be seen */
 } tide_locate_environment;

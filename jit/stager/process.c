@@ -224,20 +224,16 @@ static bool process_write_folders(char out[FOLDERS], const char *name, const cha
  * libraries lie that the stager looks for on the program's behalf. */
 static int process_launch(pid_t *pid, const char *program, const char *directory, int socket)
 {
-    char path[FOLDERS], libraries[FOLDERS], temporary[512], nvrtc[4096], idle[32];
+    char path[FOLDERS], libraries[FOLDERS], temporary[512], idle[32];
     const tide_locate_environment *said = tide_locate_environment_get();
     snprintf(temporary, sizeof temporary, "TMPDIR=%s", directory);
     snprintf(idle, sizeof idle, "%.0f", tide_setting_get(TIDE_SETTING_stager_idle));
     char *arguments[] = {(char *)program, "--serve", (char *)directory, idle, NULL};
-    char *environment[6] = {path, temporary, "LANG=C"};
+    char *environment[5] = {path, temporary, "LANG=C"};
     size_t count = 3;
     (void)process_write_folders(path, "PATH", said->path, "/usr/local/bin:/usr/bin:/bin");
     if (process_write_folders(libraries, "LD_LIBRARY_PATH", said->libraries, NULL))
         environment[count++] = libraries;
-    if (said->nvrtc != NULL) {
-        snprintf(nvrtc, sizeof nvrtc, "TIDEPOOL_NVRTC=%s", said->nvrtc);
-        environment[count++] = nvrtc;
-    }
     tide_assert(count < sizeof environment / sizeof *environment);
     tide_launch launch = {.program = program,
                           .arguments = arguments,

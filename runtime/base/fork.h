@@ -21,7 +21,6 @@
     X(KEEPER, "the keeper")        /* the keeper's thread: started, running, stopping */  \
     X(EVENTS, "events")            /* the queue of events, and who hears them */          \
     X(LISTEN, "the socket")        /* who serves it, and its descriptors */               \
-    X(MODULES, "kernels")          /* the kernels of each device; held for moments */     \
     X(MEMORY, "a device")          /* one device's own lists */
 
 typedef enum tide_fork_rank {

@@ -17,11 +17,7 @@ typedef enum tide_frame_work_kind {
     TIDE_FRAME_FILL_PARTS, /* each part with copies of the value at its `host`, NULL: zero */
     TIDE_FRAME_PACK,       /* the parts into the block, each at its offset                 */
     TIDE_FRAME_UNPACK,     /* the other way round                                          */
-    TIDE_FRAME_HASH,       /* to the block, as uint64_t, of each part: tide_hash_elements
-                              (runtime/base/hash.h)                                        */
-    TIDE_FRAME_CHECK       /* to the block, as uint64_t, of each part: the bytes that are not as
-                              TIDE_FRAME_FILL_PARTS would leave them. Of bits all words count,
-                              with the bits beyond the end                                 */
+    TIDE_FRAME_KINDS
 } tide_frame_work_kind;
 
 typedef struct tide_frame_work {
@@ -35,22 +31,18 @@ typedef struct tide_frame_work {
 } tide_frame_work;
 
 typedef enum tide_frame_result {
-    TIDE_FRAME_ABSENT, /* not at hand, or not yet: nothing was queued, the caller has a plain way */
+    TIDE_FRAME_ABSENT, /* there are no kernels for it: nothing was queued, the caller has a plain way */
     TIDE_FRAME_QUEUED, /* one launch on the stream; the host's values have been read              */
     TIDE_FRAME_FAILED  /* the message says why                                                    */
 } tide_frame_result;
 
 typedef struct tide_hooks {
-    /* Helps with a frame, without waiting for anything to be compiled. Policy only. */
+    /* Helps with a frame. The first one of a device has the kernels compiled and loaded, on this
+     * thread. Nothing locked. Policy only. */
     tide_frame_result (*help)(const tide_frame_work *help);
-    /* The first thread has called exit: no driver builds code any more, and those that do are waited
-     * for. Policy only. */
-    void (*leave_drivers)(void);
     /* The device has been closed; nothing is on it, and its methods still work: what has been made
-     * for it goes. False: something is being made for it, which is not waited for any longer.
-     * Whoever makes it lets it go when it is made, and then calls tide_device_end. Nothing locked.
-     * Policy only. */
-    bool (*close)(tide_device *device);
+     * for it goes. Nothing locked. Policy only. */
+    void (*close)(tide_device *device);
     /* A pool was made, or its owner came by cold code because somebody had asked it to: where a
      * thread that is at work may be put to what has to wait for one. Nothing locked; quick. Policy
      * only. */

@@ -16,7 +16,6 @@
 #include "runtime/base/lock.h"
 #include "runtime/base/os.h"
 #include "runtime/base/registry.h"
-#include "runtime/device/first_thread.h"
 #include "runtime/device/later.h"
 
 /* Every device ever opened except the host. Guarded by the registry; never freed.
@@ -120,6 +119,20 @@ static void device_end_busy(tide_device *device)
     tide_registry_unlock();
 }
 
+/* The driver releases what the device has, which may then be opened anew. Nothing locked. */
+static void device_end(tide_device *device)
+{
+    tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
+    tide_assert(device->methods != NULL && device != &tide_device_host);
+    tide_outside outside = tide_outside_enter(); /* drivers unload code */
+    device->methods->close(device);
+    device->context = device->stream = device->service = NULL;
+    tide_outside_leave(outside);
+    tide_assert(device->own == NULL || tide_device_exiting(device));
+    if (device->own == NULL) /* else it stays busy, and nobody takes it */
+        device_end_busy(device);
+}
+
 /* The driver has opened it: now it is the device of its name. Another thread may have been first;
  * then that one's is, and nobody has seen this one. */
 static tide_device *device_publish(tide_device *device)
@@ -134,7 +147,7 @@ static tide_device *device_publish(tide_device *device)
     }
     tide_registry_unlock();
     if (known != device)
-        tide_device_end(device);
+        device_end(device);
     return known;
 }
 
@@ -203,7 +216,6 @@ tide_device *tide_device_open(const char *name)
         return &tide_device_host;
     if (tide_registry_admit(call) != TIDE_OK) /* others open devices, too, and want the registry */
         return NULL;
-    tide_first_thread_watch();
     for (size_t i = 0; i < device_backend_count; i++) {
         int ordinal = device_ordinal_of(name, device_backends[i].prefix);
         if (ordinal >= 0)
@@ -244,27 +256,14 @@ static tide_status device_close_once(tide_device *device, const char *call)
     return TIDE_OK;
 }
 
-void tide_device_end(tide_device *device)
-{
-    tide_assert(device->opened == 0 && __atomic_load_n(&device->holds, __ATOMIC_RELAXED) == 0);
-    tide_assert(device->methods != NULL && device != &tide_device_host);
-    tide_outside outside = tide_outside_enter(); /* drivers unload code */
-    device->methods->close(device);
-    device->context = device->stream = device->service = NULL;
-    tide_outside_leave(outside);
-    tide_assert(device->own == NULL || tide_device_exiting(device));
-    if (device->own == NULL) /* else it stays busy, and nobody takes it */
-        device_end_busy(device);
-}
-
 /* After the last closing. Policy first, while the methods still work. */
 static void device_let_go(tide_device *device)
 {
     tide_outside outside = tide_outside_enter();
-    bool ours = tide_hooks_policy.close == NULL || tide_hooks_policy.close(device);
+    if (tide_hooks_policy.close != NULL)
+        tide_hooks_policy.close(device);
     tide_outside_leave(outside);
-    if (ours)
-        tide_device_end(device);
+    device_end(device);
 }
 
 /* What was put off goes if it can. Held meanwhile, but only then: others would be refused to close

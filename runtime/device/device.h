@@ -161,6 +161,7 @@ struct tide_device {
     void (*unheld)(tide_device *device); /* called when the last hold goes; NULL: nothing */
     uint32_t captures;                   /* that pools have noted and that have not ended; atomic */
     uint32_t ipc_opened;      /* memory of other processes that is open, a hold each; atomic */
+    void *kernels;            /* for frames, which policy has made: jit/kernels; atomic */
     struct tide_later *later; /* what waits for the device; atomic: runtime/device/later.h */
     uint32_t settling;        /* threads that have some of it in hand; atomic              */
     uint32_t settled;         /* times that a thread has let some of it go; atomic; wraps  */
@@ -293,9 +294,5 @@ enum { TIDE_BACKENDS_MAX = 8 };
 
 /* Called while the hooks are attached, before any device is opened. */
 void tide_device_add_backend(tide_backend backend);
-
-/* The last part of a close that policy has put off (tide_hooks.close): the driver releases what the
- * device has, which may then be opened anew. With nothing locked. */
-void tide_device_end(tide_device *device);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whole frames: all parts copied in one transfer, filled or hashed in one launch.
+/* Whole frames: all parts copied in one transfer, filled in one launch; or hashed.
  *
  * For one transfer the parts lie packed in a block on the device, itself an array of the pool for
  * as long as the call takes. Kernels for frames pack and unpack it in one launch; where there are
@@ -72,7 +72,7 @@ static tide_status parts_check(tide_pool *pool, const tide_part *parts, size_t c
 
 /* ---- kernels for frames --------------------------------------------------------------------- */
 
-/* One launch for all parts, if policy has a kernel for them. */
+/* One launch for all parts, if there is a kernel for them. */
 static tide_frame_result parts_ask_help(const tide_pool *pool, tide_frame_work_kind kind,
                                         const tide_part *parts, size_t count, void *block,
                                         const size_t *offsets)
@@ -85,7 +85,7 @@ static tide_frame_result parts_ask_help(const tide_pool *pool, tide_frame_work_k
                                   .block = block,
                                   .offsets = offsets};
     tide_assert(count >= 1 && (block != NULL) == (kind != TIDE_FRAME_FILL_PARTS));
-    tide_assert((offsets != NULL) == (kind == TIDE_FRAME_PACK || kind == TIDE_FRAME_UNPACK));
+    tide_assert((offsets != NULL) == (kind != TIDE_FRAME_FILL_PARTS));
     if (tide_hooks_policy.help == NULL || pool->core->device->host)
         return TIDE_FRAME_ABSENT;
     return tide_hooks_policy.help(&work);
@@ -303,8 +303,8 @@ static tide_status parts_hash_downloaded(tide_pool *pool, const tide_part *part,
     return TIDE_OK;
 }
 
-static tide_status parts_hash_by_host(tide_pool *pool, const tide_part *parts, size_t count,
-                                      uint64_t *hashes, const char *call)
+static tide_status parts_hash_each(tide_pool *pool, const tide_part *parts, size_t count,
+                                   uint64_t *hashes, const char *call)
 {
     char *buffer = tide_os_resize(NULL, HASH_PIECE);
     if (buffer == NULL)
@@ -315,27 +315,6 @@ static tide_status parts_hash_by_host(tide_pool *pool, const tide_part *parts, s
         status = parts_hash_downloaded(pool, &parts[i], buffer, &hashes[i]);
     tide_os_free(buffer);
     return status;
-}
-
-/* TIDE_FRAME_QUEUED: the hashes are on the host. */
-static tide_frame_result parts_hash_by_device(tide_pool *pool, const tide_part *parts, size_t count,
-                                              uint64_t *hashes, const char *call)
-{
-    tide_mark mark;
-    if (tide_hooks_policy.help == NULL)
-        return TIDE_FRAME_ABSENT;
-    if (tide_streams_gather(pool, call) != TIDE_OK)
-        return TIDE_FRAME_FAILED;
-    void *block = parts_block_begin(pool, count * sizeof *hashes, &mark);
-    if (block == NULL)
-        return TIDE_FRAME_ABSENT;
-    tide_frame_result helped = parts_ask_help(pool, TIDE_FRAME_HASH, parts, count, block, NULL);
-    tide_status status = parts_status_of(helped);
-    if (helped == TIDE_FRAME_QUEUED)
-        status = tide_download(pool, hashes, block, count * sizeof *hashes);
-    status = tide_rewind_after(pool, mark, status);
-    status = tide_streams_finish(pool, status, call);
-    return status == TIDE_OK ? helped : TIDE_FRAME_FAILED;
 }
 
 tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t count, uint64_t *hashes)
@@ -352,9 +331,5 @@ tide_status tide_hash_frame(tide_pool *pool, const tide_part *parts, size_t coun
         return TIDE_OK;
     }
     TIDE_FORWARD(tide_ring_admit(pool, call));
-    switch (parts_hash_by_device(pool, parts, count, hashes, call)) {
-    case TIDE_FRAME_QUEUED: return TIDE_OK;
-    case TIDE_FRAME_FAILED: return tide_error_status();
-    default: return parts_hash_by_host(pool, parts, count, hashes, call);
-    }
+    return parts_hash_each(pool, parts, count, hashes, call);
 }

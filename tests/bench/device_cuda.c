@@ -26,7 +26,7 @@
 #include <tidepool/tidepool.h>
 #include <unistd.h>
 
-enum { ARRAYS_MAX = 100, MIB = 1 << 20, PAGE = 4096, SETTLE_MS = 60000 };
+enum { ARRAYS_MAX = 100, MIB = 1 << 20, PAGE = 4096 };
 
 typedef struct cuda_state {
     tide_device *device;
@@ -113,16 +113,14 @@ static void *each_setup(const bench_case *job)
 
 static void *fused_setup(const bench_case *job)
 {
-    char why[256];
+    const char *why;
     cuda_state *s = each_setup(job);
     if (s == NULL)
         return NULL;
     s->fused = true;
     fill_parts(s);
-    (void)tide_settle(SETTLE_MS);
-    if (tide_modules_ready(s->device))
+    if (tide_modules_ready(s->device, &why))
         return s;
-    tide_modules_why(s->device, why, sizeof why);
     bench_complain("no kernels for cuda:0: %s", why);
     return NULL;
 }

@@ -161,11 +161,6 @@ static tide_frame_result help(const tide_frame_work *frame)
 {
     for (size_t i = 0; i < frame->count && frame->kind == TIDE_FRAME_FILL_PARTS; i++)
         put(frame->stream, frame->parts[i].data, BYTES, 7);
-    if (frame->kind == TIDE_FRAME_HASH) {
-        for (size_t i = 0; i < frame->count; i++)
-            expect(frame->stream, frame->parts[i].data, BYTES, 5);
-        put(frame->stream, frame->block, frame->count * sizeof(uint64_t), 8);
-    }
     if (help_fails && before_help_fails != NULL)
         before_help_fails();
     if (help_fails)
@@ -182,22 +177,9 @@ static tide_status helped(work *w, tide_status (*call)(work *))
     return status;
 }
 
-static tide_status hash_frame(work *w)
-{
-    uint64_t hashes[2];
-    return tide_hash_frame(w->b.pool, w->parts, 2, hashes);
-}
-
 tide_status do_helped_fill(work *w)
 {
     return helped(w, do_fill_frame);
-}
-
-tide_status do_helped_hash(work *w)
-{
-    put(w->other, w->x, BYTES, 5);
-    put(w->other, w->y, BYTES, 5);
-    return helped(w, hash_frame);
 }
 
 /* The array is what declared streams use from now on. */
@@ -247,7 +229,6 @@ const method methods[] = {
     {"tide_upload_frame", do_upload_frame, 1, "cuMemcpyAsync", "cuMemcpyAsync"},
     {"tide_download_frame", do_download_frame, 1, "cuMemcpyAsync", "cuMemcpyAsync"},
     {"tide_fill_frame by kernel", do_helped_fill, 1, NULL, NULL},
-    {"tide_hash_frame by kernel", do_helped_hash, 1, "cuMemcpyAsync", "cuMemcpyAsync"},
     {"tide_fill_frame", do_fill_frame, 1, "cuMemsetD8Async", "cuMemsetAsync"},
     {"tide_fill", do_fill, 1, "cuMemsetD8Async", "cuMemsetAsync"},
     {"tide_grow", do_grow, 2, "cuMemcpyAsync", "cuMemcpyAsync"},

@@ -49,7 +49,6 @@ tide_status do_bump(work *w);
 extern bool help_fails;
 extern void (*before_help_fails)(void);
 tide_status do_helped_fill(work *w);
-tide_status do_helped_hash(work *w);
 
 typedef struct method {
     const char *name;

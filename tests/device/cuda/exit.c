@@ -13,8 +13,7 @@
  *   lost    the driver is gone for a thread that it held up, in the end of such a pool
  *   gone    a handler destroys such a pool whose device was lost before
  *   reset   it seems to be reset to a thread that it held up, beside such a pool
- *   target  another thread asks what kernels for frames are to be compiled for
- *   quiet   a handler asks that */
+ */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -25,7 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "jit/kernels/modules.h"
 #include "runtime/base/hooks.h"
 #include "runtime/device/cuda/api.h"
 #include "runtime/device/device.h"
@@ -253,57 +251,11 @@ static bool wait_held_up(void *stream)
     return hold_up(wait_in_driver, "cuCtxGetId");
 }
 
-/* ---- target, quiet ------------------------------------------------------------------------ */
-
-static void start_no_round(void)
-{
-}
-
-static void want_kernels(void)
-{
-    const tide_part part = {.data = device, .type = TIDE_U8, .count = 1};
-    tide_modules_wanted = start_no_round;
-    (void)tide_hooks_policy.help(&(tide_frame_work){
-        .kind = TIDE_FRAME_FILL_PARTS, .device = device, .parts = &part, .count = 1});
-}
-
-static void *order_kernels(void *unused)
-{
-    tide_modules_order();
-    return unused;
-}
-
-static bool order_held_up(void *stream)
-{
-    (void)stream;
-    want_kernels();
-    want_sleeps(1);
-    at_first_sleep = let_waiter_go;
-    return hold_up(order_kernels, "cuDeviceGetAttribute");
-}
-
-/* It is no fault of the device's, and nobody is told. */
-static void order_late(void)
-{
-    char why[100];
-    want_kernels();
-    bool silent = dup2(memfd_create("said", 0), STDERR_FILENO) >= 0;
-    tide_modules_order();
-    tide_modules_why(device, why, sizeof why);
-    if (strstr(why, "the process is exiting") == NULL || !silent ||
-        lseek(STDERR_FILENO, 0, SEEK_END) != 0)
-        _exit(11);
-}
-
 /* ---- late --------------------------------------------------------------------------------- */
 
 static void call_late(void)
 {
-    char why[100];
-    want_kernels();
-    tide_modules_order(); /* does nothing any more */
-    tide_modules_why(device, why, sizeof why);
-    const char *wrong = why[0] == '\0' ? late_call_all() : "tide_modules_order";
+    const char *wrong = late_call_all();
     if (wrong == NULL)
         return;
     fprintf(stderr, "%s: %d: %s\n", wrong, (int)tide_error_status(), tide_error_message());
@@ -401,58 +353,33 @@ static bool end_with_all(void *stream)
     return late_prepare(device, stream);
 }
 
-static bool end_at_once(void *stream)
-{
-    (void)stream;
-    return true;
-}
-
 static const struct way {
     const char *name;
     bool (*run)(void *stream);
     void (*handler)(void); /* registered before the device is opened: runs after its driver's */
-    bool elsewhere;        /* another thread opens the device */
 } ways[] = {
-    {"live", work_and_end, NULL, false},
-    {"atexit", work_and_end, destroy_late, false},
-    {"thread", end_beside_thread, NULL, false},
-    {"forked", fork_and_end, NULL, false},
-    {"foreign", import_two, end_beside_foreign, false},
-    {"inside", end_inside, NULL, false},
-    {"closed", end_and_close, NULL, false},
-    {"late", end_with_all, call_late, false},
-    {"reset", wait_held_up, import_at_last, false},
-    {"gone", lose_device, end_when_gone, false},
-    {"lost", destroy_held_up, NULL, false},
-    {"target", order_held_up, NULL, false},
-    {"quiet", end_at_once, order_late, true},
+    {"live", work_and_end, NULL},
+    {"atexit", work_and_end, destroy_late},
+    {"thread", end_beside_thread, NULL},
+    {"forked", fork_and_end, NULL},
+    {"foreign", import_two, end_beside_foreign},
+    {"inside", end_inside, NULL},
+    {"closed", end_and_close, NULL},
+    {"late", end_with_all, call_late},
+    {"reset", wait_held_up, import_at_last},
+    {"gone", lose_device, end_when_gone},
+    {"lost", destroy_held_up, NULL},
 };
 
 static bench b;
 
-static void *start(void *unused)
-{
-    b = bench_start(70);
-    pool = b.pool;
-    device = b.device;
-    return unused;
-}
-
-/* The library's own handlers are registered before that of the way. What is open is another
- * thread's, for the first thread's end tells the library before any handler does. */
-static bool start_elsewhere(void (*handler)(void))
-{
-    pthread_t thread;
-    tide_attach();
-    return atexit(handler) == 0 && pthread_create(&thread, NULL, start, NULL) == 0 &&
-           pthread_join(thread, NULL) == 0;
-}
-
-static bool start_here(void (*handler)(void))
+static bool start(void (*handler)(void))
 {
     if (handler != NULL && atexit(handler) != 0)
         return false;
-    (void)start(NULL);
+    b = bench_start(70);
+    pool = b.pool;
+    device = b.device;
     return true;
 }
 
@@ -464,6 +391,5 @@ int main(int count, char **arguments)
         way++;
     if (way == ways + sizeof ways / sizeof *ways)
         return EXIT_FAILURE;
-    bool started = way->elsewhere ? start_elsewhere(way->handler) : start_here(way->handler);
-    return started && way->run(b.stream) ? EXIT_SUCCESS : EXIT_FAILURE;
+    return start(way->handler) && way->run(b.stream) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -16,7 +16,6 @@
 #include <tidepool/facts.h>
 #include <tidepool/learn.h>
 
-#include "jit/kernels/modules.h"
 #include "runtime/base/error.h"
 #include "runtime/base/hooks.h"
 #include "runtime/device/cuda/backend.h"
@@ -29,7 +28,7 @@
 
 /* ---- a thread that is stopped -------------------------------------------------------------- */
 
-enum place { BEFORE_DLOPEN, IN_OPEN, IN_CLOSE, IN_LOAD, IN_STREAM };
+enum place { BEFORE_DLOPEN, IN_OPEN, IN_CLOSE, IN_STREAM };
 
 /* The thread is at that place when this returns. */
 static pthread_t stop_at(enum place at, void *(*run)(void *), void *user)
@@ -63,12 +62,6 @@ static void *share(void *device)
     return tide_buffers_shared(device, TIDE_BUFFER_DEVICE);
 }
 
-static void *step(void *user)
-{
-    (void)tide_step();
-    return user;
-}
-
 UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
 {
     if (gate_is_at(BEFORE_DLOPEN))
@@ -78,9 +71,7 @@ UNOBSERVED void *__wrap_dlopen(const char *path, int flags)
 
 /* ---- a driver that is made up -------------------------------------------------------------- */
 
-static unsigned opens, closes, loads, unloads; /* atomic */
-static tide_device *closed_in_load;            /* by the thread that builds */
-static pid_t *forked_in_load;                  /* by the thread that builds: what fork gives it */
+static unsigned opens, closes; /* atomic */
 
 static void count(unsigned *counter)
 {
@@ -99,32 +90,6 @@ static void made_close(tide_device *device)
     count(&closes);
 }
 
-static void *made_load(tide_device *device, const void *code, size_t bytes, const char *options)
-{
-    (void)code, (void)bytes, (void)options;
-    gate_pass(IN_LOAD);
-    if (device == closed_in_load)
-        expect_ok(tide_device_close(device));
-    if (forked_in_load != NULL && (*forked_in_load = fork_child(120)) == 0) {
-        CHILD_MUST(tide_device_close(device) == TIDE_OK);
-        CHILD_MUST(times(&closes) == 0);
-    }
-    count(&loads);
-    return device;
-}
-
-static void made_unload(tide_device *device, void *loaded)
-{
-    assert_ptr_equal(device, loaded);
-    count(&unloads);
-}
-
-static void *made_kernel(tide_device *device, void *loaded, const char *name)
-{
-    (void)loaded, (void)name;
-    return device;
-}
-
 static uint64_t made_number(tide_device *device, void *stream)
 {
     (void)device, (void)stream;
@@ -132,11 +97,7 @@ static uint64_t made_number(tide_device *device, void *stream)
     return 1;
 }
 
-static const tide_device_methods made_methods = {.load = made_load,
-                                                 .unload = made_unload,
-                                                 .kernel = made_kernel,
-                                                 .stream_number = made_number,
-                                                 .close = made_close};
+static const tide_device_methods made_methods = {.stream_number = made_number, .close = made_close};
 
 static unsigned opens_max = UINT_MAX; /* as many has the driver memory for; atomic */
 
@@ -349,89 +310,6 @@ static void a_destructor_closes_while_another_is_being_opened(void **unused)
     play(NULL);
 }
 
-/* ---- kernels ------------------------------------------------------------------------------- */
-
-/* A frame wants them; a round builds them. */
-static void want_kernels(tide_device *device)
-{
-    static double values[4];
-    tide_part part = {.data = values, .type = TIDE_F64, .count = 4};
-    loads = unloads = 0;
-    expect_ok(tide_tune_set("background", 0));
-    assert_int_equal(
-        tide_hooks_policy.help(&(tide_frame_work){
-            .kind = TIDE_FRAME_FILL_PARTS, .device = device, .parts = &part, .count = 1}),
-        TIDE_FRAME_ABSENT);
-}
-
-static void expect_kernels_gone(void)
-{
-    assert_int_equal(times(&loads), 1);
-    assert_int_equal(times(&unloads), 1);
-    expect_made(1, 1);
-    expect_ok(tide_device_close(open_made())); /* as if nothing had been */
-    expect_made(1, 1);
-}
-
-static void a_destructor_closes_while_kernels_are_being_built(void **unused)
-{
-    (void)unused;
-    play("a destructor closes, the other builds kernels");
-    tide_modules_patience_ms = 100;
-    opened_here = open_made();
-    want_kernels(opened_here);
-    pthread_t other = stop_at(IN_LOAD, step, NULL);
-    visit_linker(NULL, close_here);
-    tide_device_information info;
-    expect_status(tide_device_info(opened_here, &info), TIDE_ERROR_DEVICE);
-    assert_int_equal(times(&closes), 0); /* the driver is still at work for it */
-    gate_let_pass();
-    joined(other);
-    tide_modules_patience_ms = 60000;
-    expect_kernels_gone();
-    play(NULL);
-}
-
-/* How often the driver had closed one when that was over. */
-static void *close_and_count(void *device)
-{
-    static unsigned counted;
-    expect_ok(tide_device_close(device));
-    counted = times(&closes);
-    return &counted;
-}
-
-/* Most programs end soon after they have closed their devices, and the driver with them. */
-static void a_close_waits_for_a_build_that_ends(void **unused)
-{
-    (void)unused;
-    play("a device is closed, the other has kernels built");
-    pthread_t closing;
-    opened_here = open_made();
-    want_kernels(opened_here);
-    pthread_t other = stop_at(IN_LOAD, step, NULL);
-    assert_int_equal(pthread_create(&closing, NULL, close_and_count, opened_here), 0);
-    usleep(20000); /* it waits by now; if not, it will */
-    gate_let_pass();
-    assert_int_equal(*(unsigned *)joined(closing), 1);
-    joined(other);
-    expect_kernels_gone();
-    play(NULL);
-}
-
-/* By a destructor of what the driver itself unloads. */
-static void who_builds_kernels_closes_their_device(void **unused)
-{
-    (void)unused;
-    play("the thread that builds kernels closes the device");
-    closed_in_load = open_made();
-    want_kernels(closed_in_load);
-    step(NULL);
-    closed_in_load = NULL;
-    expect_kernels_gone();
-    play(NULL);
-}
-
 /* ---- buffers ------------------------------------------------------------------------------- */
 
 static tide_buffers *shared_here;
@@ -506,29 +384,6 @@ static void a_child_opens_what_the_parent_is_opening_or_closing(void **unused)
     play(NULL);
 }
 
-/* By a constructor of what the driver itself loads. Its thread goes on in the child, too. */
-static void who_builds_kernels_forks(void **unused)
-{
-    (void)unused;
-    play("the thread that builds kernels forks");
-    pid_t child = -1;
-    tide_device *device = open_made();
-    want_kernels(device);
-    forked_in_load = &child;
-    step(NULL);
-    forked_in_load = NULL;
-    if (child == 0) {
-        CHILD_MUST(times(&closes) == 1); /* when the kernels were built: its load has closed it */
-        CHILD_MUST(times(&loads) == 1 && times(&unloads) == 1);
-        _exit(0);
-    }
-    expect_ok(tide_device_close(device));
-    expect_child_ends_well(child);
-    expect_kernels_gone();
-    play(NULL);
-}
-
-/* In the same place. */
 static void who_is_in_the_driver_forks(void **unused)
 {
     (void)unused;
@@ -554,12 +409,8 @@ int main(int count, char **arguments)
         cmocka_unit_test(an_open_fails_while_another_thread_is_first),
         cmocka_unit_test(a_constructor_opens_while_the_same_is_being_closed),
         cmocka_unit_test(a_destructor_closes_while_another_is_being_opened),
-        cmocka_unit_test(a_destructor_closes_while_kernels_are_being_built),
-        cmocka_unit_test(a_close_waits_for_a_build_that_ends),
-        cmocka_unit_test(who_builds_kernels_closes_their_device),
         cmocka_unit_test(a_constructor_shares_buffers_that_are_being_made),
         cmocka_unit_test(a_child_opens_what_the_parent_is_opening_or_closing),
-        cmocka_unit_test(who_builds_kernels_forks),
         cmocka_unit_test(who_is_in_the_driver_forks),
     };
     if (count < 2)

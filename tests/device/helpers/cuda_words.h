@@ -7,8 +7,7 @@
 
 #define __device__
 #define __global__
-#define __forceinline__ inline
-#define __launch_bounds__(threads)
+#define __forceinline__  inline
 #define __align__(bytes) alignas(bytes)
 
 namespace
@@ -42,10 +41,6 @@ inline int __ffs(unsigned value)
 inline unsigned long long __shfl_sync(unsigned mask, unsigned long long value, unsigned lane)
 {
     return emulation_exchange(mask, value, lane);
-}
-inline unsigned long long __shfl_xor_sync(unsigned mask, unsigned long long value, unsigned other)
-{
-    return emulation_exchange(mask, value, emulation_thread() % 32 ^ other);
 }
 } // namespace
 

@@ -23,10 +23,6 @@ unsigned emulation_group(void);
 unsigned emulation_active(void); /* lanes of the warp that are here now, too */
 unsigned long long emulation_exchange(unsigned mask, unsigned long long value, unsigned lane);
 
-/* The kernel of this name on a table (and a block). False: there is none. */
-int emulation_kernel(const char *name, unsigned groups, unsigned group, const void *table,
-                     const void *block);
-
 #ifdef __cplusplus
 }
 #endif

@@ -13,14 +13,13 @@
 #include <tidepool/learn.h>
 
 #include "jit/kernels/modules.h"
-#include "jit/stage/nvrtc.h"
-#include "runtime/base/hash.h"
-#include "runtime/base/hooks.h"
+#include "jit/kernels/nvrtc.h"
+#include "runtime/base/os.h"
 #include "runtime/base/type.h"
 #include "runtime/device/cuda/cuda.h"
 #include "tests/device/helpers/parts.h"
 
-enum { PARTS_MAX = 300, MARGIN = 48, SETTLE_MS = 120000 };
+enum { PARTS_MAX = 300, MARGIN = 48 };
 
 /* A part, in an array of bytes with a margin on both sides; and what the host has of that array. */
 typedef struct place {
@@ -148,18 +147,16 @@ enum { COUNTS = sizeof part_counts / sizeof *part_counts };
 static void they_come_with_the_first_frame(void **unused)
 {
     (void)unused;
+    const char *why;
     frame *f = make_frame(3, true);
     for (size_t i = 0; i < f->count; i++)
         f->parts[i].count = f->places[i].bytes != 0 ? f->parts[i].count : 0;
-    assert_false(tide_modules_ready(gpu));
+    assert_false(tide_modules_ready(gpu, NULL));
     uint64_t before = launches();
     expect_ok(tide_fill_frame(f->pool, f->parts, f->count));
-    assert_int_equal(launches(), before); /* nobody waits for them */
-    expect_ok(tide_settle(SETTLE_MS));
-    char why[256];
-    tide_modules_why(gpu, why, sizeof why);
-    assert_string_equal(why, "");
-    assert_true(tide_modules_ready(gpu));
+    if (!tide_modules_ready(gpu, &why))
+        fail_msg("%s", why);
+    assert_int_equal(launches(), before + 1);
     for (size_t i = 0; i < f->count; i++)
         fill_host(f, i);
     expect_as_host(f);
@@ -183,26 +180,6 @@ static void fills_are_exact(void **unused)
         if (some)
             expect_launches(before, 2 * f->count); /* bits may take two segments */
         expect_as_host(f);
-        end_frame(f);
-    }
-}
-
-static void hashes_are_the_hosts(void **unused)
-{
-    (void)unused;
-    for (size_t c = 0; c < 2 * COUNTS; c++) {
-        frame *f = make_frame(part_counts[c / 2], c % 2);
-        uint64_t hashes[PARTS_MAX], before = launches();
-        expect_ok(tide_hash_frame(f->pool, f->parts, f->count, hashes));
-        expect_launches(before, 2 * (f->count + 15)); /* the sums, and their ends */
-        for (size_t i = 0; i < f->count; i++) {
-            const tide_part *part = &f->parts[i];
-            uint64_t *copy = malloc(f->places[i].bytes + 8); /* bits want to be aligned */
-            assert_non_null(copy);
-            memcpy(copy, f->places[i].host + shift_of(f, i), f->places[i].bytes);
-            assert_true(hashes[i] == tide_hash_elements(copy, part->type, part->count));
-            free(copy);
-        }
         end_frame(f);
     }
 }
@@ -248,40 +225,6 @@ static void frames_are_packed_from_where_they_are(void **unused)
     }
 }
 
-/* Poison is a fill; the check counts the bytes that are poison no more. */
-static void a_check_counts_damage(void **unused)
-{
-    (void)unused;
-    enum { PARTS = 40 };
-    frame *f = make_frame(PARTS, false);
-    static unsigned char poison[16] = {0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB,
-                                       0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB, 0xDB};
-    uint64_t damage[PARTS], counted[PARTS];
-    for (size_t i = 0; i < PARTS; i++) {
-        f->parts[i].host = poison;
-        f->parts[i].count = f->places[i].bytes;
-        f->parts[i].type = TIDE_U8;
-    }
-    expect_ok(tide_fill_frame(f->pool, f->parts, PARTS));
-    for (size_t i = 0; i < PARTS; i++) {
-        damage[i] = 0;
-        for (size_t at = chance(50); at < f->places[i].bytes; at += 1 + chance(3000), damage[i]++)
-            expect_ok(tide_upload(f->pool, (unsigned char *)f->parts[i].data + at, "\0", 1));
-    }
-    uint64_t *block = tide_acquire(f->pool, uint64_t, PARTS);
-    tide_frame_work help = {
-        .kind = TIDE_FRAME_CHECK, .device = gpu, .parts = f->parts, .count = PARTS, .block = block};
-    assert_int_equal(tide_hooks_policy.help(&help), TIDE_FRAME_QUEUED);
-    expect_ok(tide_download(f->pool, counted, block, sizeof counted));
-    uint64_t all = 0;
-    for (size_t i = 0; i < PARTS; i++) {
-        assert_true(counted[i] == damage[i]);
-        all += counted[i];
-    }
-    assert_true(all > PARTS);
-    end_frame(f);
-}
-
 /* Elements of 12 bytes have no pattern of 16; zeros of them have. */
 static void odd_types_are_filled_all_the_same(void **unused)
 {
@@ -313,17 +256,12 @@ static void many_groups_find_their_parts(void **unused)
     f->pool = bed_pool(NULL);
     for (size_t i = 0; i < 5; i++, f->count++)
         make_place(f, i, TIDE_F16, sizes[i], 2 * i);
-    uint64_t hashes[5];
     for (size_t i = 0; i < 5; i++)
         f->parts[i].host = f->places[i].value;
     expect_ok(tide_fill_frame(f->pool, f->parts, 5));
     for (size_t i = 0; i < 5; i++)
         fill_host(f, i);
     expect_as_host(f);
-    expect_ok(tide_hash_frame(f->pool, f->parts, 5, hashes));
-    for (size_t i = 0; i < 5; i++)
-        assert_true(hashes[i] ==
-                    tide_hash_elements(f->places[i].host + shift_of(f, i), TIDE_F16, sizes[i]));
     end_frame(f);
 }
 
@@ -367,15 +305,15 @@ static void *load_cuda(const char *source)
 {
     int version = 0, major = 0, minor = 0, of = tide_cuda_of(gpu)->ordinal;
     char error[300];
-    stage_cuda_code made;
+    tide_cuda_code made;
     assert_int_equal(tide_cu.cuDeviceGetAttribute(&major, 75, of), TIDE_CU_SUCCESS);
     assert_int_equal(tide_cu.cuDeviceGetAttribute(&minor, 76, of), TIDE_CU_SUCCESS);
     assert_int_equal(tide_cu.cuDriverGetVersion(&version), TIDE_CU_SUCCESS);
-    const stage_cuda_device device = {(unsigned)(major * 10 + minor), (unsigned)version};
-    if (!stage_nvrtc_compile(source, &device, 60000, &made, error, sizeof error))
+    const tide_cuda_target target = {(unsigned)(major * 10 + minor), (unsigned)version};
+    if (!tide_nvrtc_compile(source, target, &made, error, sizeof error))
         fail_msg("%s", error);
     void *module = gpu->methods->load(gpu, made.code, made.bytes, NULL);
-    free(made.code);
+    tide_os_free(made.code);
     return module;
 }
 
@@ -485,8 +423,7 @@ static void scopes_of_the_allocator_are_scopes(void **unused)
 static void expect_executed(void **unused)
 {
     (void)unused;
-    static const char *const kernels[] = {"tide_fill", "tide_check",  "tide_pack", "tide_unpack",
-                                          "tide_hash", "tide_finish", "take"};
+    static const char *const kernels[] = {"tide_fill", "tide_pack", "tide_unpack", "take"};
     const char *path = getenv("TIDEPOOL_CUDA_DRIVER");
     void *driver = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
     if (driver == NULL)
@@ -523,10 +460,8 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_come_with_the_first_frame),
         cmocka_unit_test(fills_are_exact),
-        cmocka_unit_test(hashes_are_the_hosts),
         cmocka_unit_test(frames_are_unpacked_where_they_belong),
         cmocka_unit_test(frames_are_packed_from_where_they_are),
-        cmocka_unit_test(a_check_counts_damage),
         cmocka_unit_test(odd_types_are_filled_all_the_same),
         cmocka_unit_test(many_groups_find_their_parts),
         cmocka_unit_test(they_can_be_switched_off),

@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "ending.h"
-#include "jit/kernels/modules.h"
 #include "runtime/base/hooks.h"
 
 static void *module, *kernel;
@@ -347,58 +346,6 @@ static void exit_waits_for_who_uses_a_device(void **unused)
         expect_end(exit_beside_use);
 }
 
-/* ---- kernels for frames ----------------------------------------------------------------------*/
-
-static void start_no_round(void)
-{
-}
-
-static void want_kernels(void)
-{
-    const tide_part part = {.data = array, .type = TIDE_U8, .count = BYTES};
-    tide_attach();
-    tide_modules_wanted = start_no_round; /* the test's own thread builds them */
-    CHILD_MUST(
-        tide_hooks_policy.help(&(tide_frame_work){
-            .kind = TIDE_FRAME_FILL_PARTS, .device = devices[0], .parts = &part, .count = 1}) ==
-        TIDE_FRAME_ABSENT);
-    CHILD_MUST(tide_modules_pending());
-}
-
-/* The module is built, and its kernels are refused. */
-static void *build_kernels(void *unused)
-{
-    char why[100];
-    tide_modules_build();
-    tide_modules_why(devices[0], why, sizeof why);
-    CHILD_MUST(strstr(why, "the process is exiting") != NULL);
-    CHILD_MUST(lseek(STDERR_FILENO, 0, SEEK_END) == 0);
-    return unused;
-}
-
-/* By another thread than the first, whose end waits for what is built before any handler runs. */
-static void open_elsewhere(void)
-{
-    pthread_t thread;
-    CHILD_MUST(pthread_create(&thread, NULL, open_first, NULL) == 0);
-    CHILD_MUST(pthread_join(thread, NULL) == 0);
-}
-
-static void exit_beside_kernels(void)
-{
-    open_elsewhere();
-    make_array();
-    want_kernels();
-    CHILD_MUST(dup2(memfd_create("said", 0), STDERR_FILENO) >= 0);
-    exit_beside(build_kernels);
-}
-
-static void kernels_that_exit_interrupts_are_no_complaint(void **unused)
-{
-    (void)unused;
-    expect_end(exit_beside_kernels);
-}
-
 /* ---- a thread that stays in the driver -------------------------------------------------------*/
 
 static void exit_beside_stuck(void)
@@ -479,7 +426,6 @@ int main(void)
         cmocka_unit_test(a_call_that_has_begun_is_not_refused_in_the_middle),
         cmocka_unit_test(exit_waits_for_who_gives_back),
         cmocka_unit_test(exit_waits_for_who_uses_a_device),
-        cmocka_unit_test(kernels_that_exit_interrupts_are_no_complaint),
         cmocka_unit_test(exit_does_not_wait_for_ever),
         cmocka_unit_test(what_a_thread_in_the_driver_has_is_left_at_exit),
         cmocka_unit_test(exit_in_a_callback_does_not_wait_for_itself),

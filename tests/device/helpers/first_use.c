@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* The first frame of a CUDA device has the kernels compiled, on its thread. The driver is the fake,
+ * and the compiler is made up: its kernels do nothing, so what they would have done is not there,
+ * and what goes part by part is. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <tidepool/learn.h>
+
+#include "jit/kernels/modules.h"
+#include "jit/kernels/nvrtc.h"
+#include "tests/device/cuda/support.h"
+
+enum { BYTES = 1000 };
+
+static const char *compiler; /* the one that is made up */
+
+static bench start(void)
+{
+    fake_architecture(90);
+    bench b = bench_start(7);
+    tide_nvrtc_set(compiler);
+    return b;
+}
+
+/* Of two arrays; was it part by part? */
+static bool fills_by_parts(tide_pool *pool)
+{
+    static const uint8_t value = 0x5A;
+    uint8_t *arrays[] = {tide_fill(pool, uint8_t, BYTES, 1), tide_fill(pool, uint8_t, BYTES, 1)};
+    uint8_t got;
+    const tide_part parts[] = {{arrays[0], (void *)(uintptr_t)&value, TIDE_U8, BYTES},
+                               {arrays[1], (void *)(uintptr_t)&value, TIDE_U8, BYTES}};
+    expect_ok(tide_fill_frame(pool, parts, 2));
+    expect_ok(tide_download(pool, &got, arrays[1], 1));
+    return got == value;
+}
+
+static unsigned loads(void)
+{
+    return fake_calls("cuModuleLoadDataEx");
+}
+
+static void the_first_frame_has_them_compiled(void **unused)
+{
+    (void)unused;
+    bench b = start();
+    assert_false(tide_modules_ready(b.device, NULL));
+    for (unsigned i = 1; i <= 3; i++) {
+        assert_false(fills_by_parts(b.pool));
+        assert_true(tide_modules_ready(b.device, NULL));
+        assert_int_equal(loads(), 1);
+        assert_int_equal(fake_kernel_runs("tide_fill"), i);
+    }
+    bench_end(&b);
+    assert_int_equal(fake_calls("cuModuleUnload"), 1);
+}
+
+static void they_are_switched_off_by_a_setting(void **unused)
+{
+    (void)unused;
+    bench b = start();
+    expect_ok(tide_tune_set("frame_kernels", 0));
+    assert_true(fills_by_parts(b.pool));
+    expect_ok(tide_tune_set("frame_kernels", 1));
+    assert_int_equal(loads(), 0);
+    bench_end(&b);
+}
+
+static void *fill_there(void *device)
+{
+    tide_pool *pool = tide_pool_create(&(tide_pool_options){.device = device});
+    assert_non_null(pool);
+    bool by_parts = fills_by_parts(pool);
+    expect_ok(tide_pool_destroy(pool));
+    return by_parts ? device : NULL;
+}
+
+static void who_comes_meanwhile_goes_part_by_part(void **unused)
+{
+    (void)unused;
+    bench b = start();
+    pthread_t other;
+    void *by_parts;
+    fake_hold_up("cuModuleLoadDataEx");
+    assert_int_equal(pthread_create(&other, NULL, fill_there, b.device), 0);
+    while (fake_held_up() == 0)
+        usleep(200);
+    assert_true(fills_by_parts(b.pool));
+    fake_hold_up(NULL);
+    assert_int_equal(pthread_join(other, &by_parts), 0);
+    assert_null(by_parts);
+    assert_false(fills_by_parts(b.pool));
+    assert_int_equal(loads(), 1);
+    bench_end(&b);
+}
+
+/* What stderr gets while a frame is filled part by part, twice. */
+static void fill_and_listen(bench *b, char *said, size_t room)
+{
+    int before = dup(STDERR_FILENO), file = memfd_create("said", 0);
+    assert_true(before >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    bool by_parts = fills_by_parts(b->pool) && fills_by_parts(b->pool);
+    assert_true(dup2(before, STDERR_FILENO) >= 0);
+    ssize_t bytes = pread(file, said, room - 1, 0);
+    said[bytes > 0 ? bytes : 0] = '\0';
+    close(before);
+    close(file);
+    assert_true(by_parts);
+}
+
+static void what_fails_is_said_once_and_not_tried_again(void **unused)
+{
+    (void)unused;
+    char said[600];
+    const char *why;
+    bench b = start();
+    fake_fail("cuModuleLoadDataEx", 1, 999, true);
+    fill_and_listen(&b, said, sizeof said);
+    assert_non_null(strstr(said, "frames on cuda:0 are filled and copied array by array"));
+    assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+    assert_int_equal(loads(), 1);
+    assert_false(tide_modules_ready(b.device, &why));
+    assert_non_null(strstr(why, "cuModuleLoadDataEx"));
+    bench_end(&b);
+    b = start(); /* a device that is opened again tries again; nothing more is said */
+    tide_nvrtc_set("none");
+    fill_and_listen(&b, said, sizeof said);
+    assert_string_equal(said, "");
+    assert_false(tide_modules_ready(b.device, &why));
+    assert_non_null(strstr(why, "no NVRTC"));
+    assert_int_equal(loads(), 0);
+    bench_end(&b);
+}
+
+static void the_child_of_a_fork_has_none(void **unused)
+{
+    (void)unused;
+    bench b = start();
+    uint8_t *array = tide_acquire(b.pool, uint8_t, BYTES);
+    const tide_part part = {.data = array, .type = TIDE_U8, .count = BYTES};
+    pid_t child = fork();
+    if (child == 0) {
+        bool silent = dup2(memfd_create("said", 0), STDERR_FILENO) >= 0;
+        bool refused = tide_fill_frame(b.pool, &part, 1) == TIDE_ERROR_DEVICE;
+        _exit(silent && refused && lseek(STDERR_FILENO, 0, SEEK_END) == 0 ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    bench_end(&b);
+}
+
+int main(int count, char **arguments)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_frame_has_them_compiled),
+        cmocka_unit_test(they_are_switched_off_by_a_setting),
+        cmocka_unit_test(who_comes_meanwhile_goes_part_by_part),
+        cmocka_unit_test(what_fails_is_said_once_and_not_tried_again),
+        cmocka_unit_test(the_child_of_a_fork_has_none),
+    };
+    if (count != 2)
+        return 2;
+    compiler = arguments[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
