@@ -3,15 +3,14 @@
  *
  * The socket is $XDG_RUNTIME_DIR/tidepool/PID.sock, or /tmp/tidepool-UID/PID.sock where that
  * variable is not set. It speaks JSON lines (profiler/listen/README.md) and only with processes of
- * the same user, and root's. A thread of the library serves it, in which signals are blocked; no
- * thread of the program ever waits for a client. The code is in a component of its own,
- * libtidepool-listen, which is loaded when it is wanted.
+ * the same user, and root's: the folder is closed to others. A thread of the library serves it, in
+ * which signals are blocked and which calls nothing of the program; no thread of the program ever
+ * waits for a client. The code is in a component of its own, libtidepool-listen, which is loaded
+ * when it is wanted.
  *
  * A program listens when it calls tide_listen, or when the setting `listen` is 1 (environment:
  * TIDEPOOL_LISTEN=1), from its first pool on; then failures are one line on the standard error. A
- * forked child has no socket of its parent's. If the parent listened the child does so, too, from
- * when it first makes a pool or opens a scope; so does the child of one that came to neither. The
- * socket goes when the process exits. */
+ * forked child does not listen. The socket goes when the process exits. */
 #ifndef TIDEPOOL_LISTEN_H
 #define TIDEPOOL_LISTEN_H
 
@@ -22,13 +21,12 @@
 TIDE_BEGIN_DECLS
 
 /* Listens from now on. `folder` is where the socket will be; it is made (mode 0700) if it is not
- * there, and must belong to this user and be closed to others; children use it, too. NULL: where
- * the command looks. Again while the process listens: nothing happens, also where it has begun to
- * by itself, which is waited for, two seconds at most, or done here: so a plugin's constructor may
- * call this, too. TIDE_ERROR_FILE when the component cannot be loaded or the socket cannot be made,
- * with the reason; TIDE_ERROR_MEMORY when there is no thread; TIDE_ERROR_STATE while another thread
- * begins or ends this, or the process ends, from an event handler or a visitor of sites, and in a
- * plugin with a copy of the library that cannot be kept loaded. Any thread. */
+ * there, and must belong to this user and be closed to others, its path shorter than 80 bytes. NULL:
+ * where the command looks. Again while the process listens: nothing happens. TIDE_ERROR_FILE with the
+ * reason when the component cannot be loaded, or the socket or the thread cannot be made;
+ * TIDE_ERROR_STATE while another thread begins or ends this, in a forked child, once exit has been
+ * called, from a visitor of sites, and in a plugin with a copy of the library that cannot be kept
+ * loaded. Any thread. */
 TIDE_API tide_status tide_listen(const char *folder);
 
 /* Ends that and waits for the end of the thread: clients find the connection closed, the name is

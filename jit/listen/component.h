@@ -5,43 +5,29 @@
 #ifndef TIDEPOOL_JIT_LISTEN_COMPONENT_H
 #define TIDEPOOL_JIT_LISTEN_COMPONENT_H
 
+#include <pthread.h>
 #include <stdio.h>
 
 #include <tidepool/learn.h>
 #include <tidepool/site.h>
 #include <tidepool/status.h>
 
-enum { TIDE_LISTEN_INTERFACE = 1 }; /* raised whenever anything below changes */
+enum { TIDE_LISTEN_INTERFACE = 2 }; /* raised whenever anything below changes */
 
-/* What a client wants done. */
-typedef enum tide_listen_verb {
-    TIDE_LISTEN_PIN,
-    TIDE_LISTEN_UNPIN,
-    TIDE_LISTEN_RESET,
-    TIDE_LISTEN_DECLARE,
-    TIDE_LISTEN_COMPILE,
-    TIDE_LISTEN_SET,
-    TIDE_LISTEN_SAVE,
-    TIDE_LISTEN_TRIM
-} tide_listen_verb;
-
+/* What a client wants done; what it did not say is 0 or NULL. */
 typedef struct tide_listen_order {
-    tide_listen_verb verb;
-    uint64_t id;      /* of the site or pool; 0: see `name` */
-    const char *name; /* of the site                        */
-    const char *kind; /* NULL: any                          */
-    const char *tier; /* to pin it to                       */
-    const char *const *types;
-    size_t type_count;
-    const char *key; /* of a setting */
+    const char *verb; /* "pin"; profiler/listen/README.md has them all */
+    uint64_t id;      /* of the site or pool                           */
+    const char *name, *kind, *tier, *key;
     double value;
-    const char *path; /* of a profile */
+    const char *types[64];
+    size_t type_count;
 } tide_listen_order;
 
-/* The library. Any thread, but nothing with `lock` held; `lock` is held across fork. */
+/* The library, as the component's thread calls it. Nothing of this calls the program: a trim is
+ * done by the pool's owner, an event is handed to the program's listener by its own threads. */
 typedef struct tide_listen_host {
-    void (*lock)(void);
-    void (*unlock)(void);
+    int (*create_thread)(pthread_t *thread, void *(*run)(void *)); /* an error number */
     tide_status (*write_facts)(FILE *out);
     tide_status (*write_event)(FILE *out, const tide_event *event);
     tide_status (*write_profile)(FILE *out);
@@ -49,20 +35,17 @@ typedef struct tide_listen_host {
                               FILE *out); /* what is or would be compiled */
     tide_status (*obey)(const tide_listen_order *order);
     const char *(*message)(void); /* of the last of these that failed */
-    const char *(*status_name)(tide_status status);
 } tide_listen_host;
 
 /* The component. There is one table, by the name `tide_listen_table`. */
 typedef struct tide_listen_component {
     uint32_t interface;
-    /* Makes the socket; false with a line in `error`. One thread at a time does this, `serve` or
-     * `close`. */
-    bool (*open)(const tide_listen_host *host, const char *folder, char *error, size_t room);
-    void (*serve)(void); /* until it is told to stop */
-    void (*stop)(void);  /* takes the name away and has `serve` return. Any thread */
-    void (*close)(void); /* closes what `serve` has left */
-    void (*hear)(const tide_event *event); /* any thread, one at a time, at any time after `open` */
-    void (*forget)(void);                  /* in a forked child, the lock held: closes everything */
+    /* Makes the socket and the thread; false with a line in `error`. One thread at a time is in this
+     * or the next. */
+    bool (*begin)(const tide_listen_host *host, const char *folder, char *error, size_t room);
+    void (*end)(bool waits);               /* for the end of the thread */
+    void (*hear)(const tide_event *event); /* any thread, one at a time, at any time */
+    void (*forget)(void);                  /* in a forked child: closes everything   */
 } tide_listen_component;
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Obeys clients. A site is looked up and used with the registry locked, so that its module is not
  * unloaded in between. */
-#include "jit/listen/order.h"
+#include "jit/listen/listen.h"
 
 #include <string.h>
 
 #include <tidepool/facts.h>
-#include <tidepool/profile.h>
 #include <tidepool/tune.h>
 
 #include "jit/learn/background.h"
@@ -19,8 +18,6 @@
 #include "runtime/scope/site.h"
 
 static const char call[] = "request";
-
-/* ---- finding a site ----------------------------------------------------------------------- */
 
 static bool order_fits(const tide_listen_order *order, const tide_site *site)
 {
@@ -57,8 +54,6 @@ static tide_site *order_find_site(const tide_listen_order *order)
     return found;
 }
 
-/* ---- sites -------------------------------------------------------------------------------- */
-
 static tide_status order_pin(tide_site *site, const char *tier)
 {
     for (int i = TIDE_TIER_FULL; i <= TIDE_TIER_COMPILED; i++)
@@ -78,53 +73,46 @@ static tide_status order_declare(tide_site *site, const tide_listen_order *order
         types[i] = tide_type_find(order->types[i]);
         if (types[i] == 0)
             return tide_fail(TIDE_ERROR_NAME, call, "no type has the name '%.200s'",
-                             order->types[i]);
+                             order->types[i] != NULL ? order->types[i] : "");
     }
     return tide_site_declare(site, types, order->type_count);
 }
 
-static tide_status order_change_site(const tide_listen_order *order)
+/* Registry locked. */
+static tide_status order_change_site(tide_site *site, const tide_listen_order *order)
 {
-    tide_registry_lock();
-    tide_site *site = order_find_site(order);
-    tide_status status = site == NULL ? tide_error_status() : TIDE_OK;
-    if (site != NULL && order->verb == TIDE_LISTEN_PIN)
-        status = order_pin(site, order->tier);
-    else if (site != NULL && order->verb == TIDE_LISTEN_UNPIN)
-        status = tide_site_unpin(site);
-    else if (site != NULL && order->verb == TIDE_LISTEN_RESET)
-        status = tide_site_reset(site);
-    else if (site != NULL && order->verb == TIDE_LISTEN_DECLARE)
-        status = order_declare(site, order);
-    else if (site != NULL)
-        status = tide_site_compile_now(site);
-    tide_registry_unlock();
-    if (status == TIDE_OK && order->verb == TIDE_LISTEN_COMPILE)
-        tide_background_wanted(); /* again: no thread starts while the registry is locked */
-    return status;
+    if (site == NULL)
+        return tide_error_status();
+    if (strcmp(order->verb, "pin") == 0)
+        return order_pin(site, order->tier);
+    if (strcmp(order->verb, "unpin") == 0)
+        return tide_site_unpin(site);
+    if (strcmp(order->verb, "reset") == 0)
+        return tide_site_reset(site);
+    if (strcmp(order->verb, "declare") == 0)
+        return order_declare(site, order);
+    if (strcmp(order->verb, "compile-now") == 0)
+        return tide_site_compile_now(site);
+    return tide_fail(TIDE_ERROR_ARGUMENT, call, "do: no such verb");
 }
 
 tide_status tide_listen_obey(const tide_listen_order *order)
 {
-    switch (order->verb) {
-    case TIDE_LISTEN_SET: return tide_tune_set(order->key, order->value);
-    case TIDE_LISTEN_SAVE: return tide_profile_save(order->path);
-    case TIDE_LISTEN_TRIM: return tide_pool_request_by_id(order->id, TIDE_REQUEST_TRIM);
-    case TIDE_LISTEN_PIN:
-    case TIDE_LISTEN_UNPIN:
-    case TIDE_LISTEN_RESET:
-    case TIDE_LISTEN_DECLARE:
-    case TIDE_LISTEN_COMPILE: return order_change_site(order);
-    }
-    return tide_fail(TIDE_ERROR_ARGUMENT, call, "no such verb");
+    if (strcmp(order->verb, "set") == 0)
+        return tide_tune_set(order->key, order->value);
+    if (strcmp(order->verb, "trim") == 0)
+        return tide_pool_request_by_id(order->id, TIDE_REQUEST_TRIM);
+    tide_registry_lock();
+    tide_status status = order_change_site(order_find_site(order), order);
+    tide_registry_unlock();
+    if (status == TIDE_OK && strcmp(order->verb, "compile-now") == 0)
+        tide_background_wanted(); /* again: no thread starts while the registry is locked */
+    return status;
 }
 
-/* ---- specs -------------------------------------------------------------------------------- */
-
 /* Registry locked. */
-static tide_status order_make_spec(const tide_listen_order *order, tide_spec *spec)
+static tide_status order_make_spec(const tide_site *site, tide_spec *spec)
 {
-    const tide_site *site = order_find_site(order);
     if (site == NULL)
         return tide_error_status();
     const tide_learner *learner = site->record->learner;
@@ -143,7 +131,7 @@ tide_status tide_listen_write_spec(const tide_listen_order *order, FILE *out)
         return tide_fail(TIDE_ERROR_MEMORY, call, "no memory for the spec");
     char *text = (char *)(spec + 1);
     tide_registry_lock();
-    tide_status status = order_make_spec(order, spec);
+    tide_status status = order_make_spec(order_find_site(order), spec);
     tide_registry_unlock();
     if (status == TIDE_OK) {
         (void)tide_spec_write_head(text, TIDE_SPEC_SITE_BYTES);

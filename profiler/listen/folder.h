@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+enum { TIDE_LISTEN_FOLDER_ROOM = 80 }; /* a socket's address has room for so long a path */
+
 /* The folder that was named; NULL: the user's, $XDG_RUNTIME_DIR/tidepool or else /tmp/tidepool-UID.
  * False: the path is longer than `room`; it is cut off. */
 static inline bool tide_listen_folder(char *path, size_t room, const char *named)

@@ -13,115 +13,75 @@
 
 typedef struct ring_line {
     uint64_t serial;
-    char *text; /* with its line feed; NULL: none */
+    char *text; /* with its line feed */
     size_t length;
 } ring_line;
 
-static ring_line ring_lines[LISTEN_EVENTS]; /* guarded by the host's lock, as is all here */
-static uint64_t ring_heard;                 /* events so far: the next goes to this place  */
-static uint64_t ring_last;                  /* serial of the last                          */
+static pthread_mutex_t ring_lock = PTHREAD_MUTEX_INITIALIZER; /* for all here, and for moments */
+static ring_line ring_lines[LISTEN_EVENTS];                   /* by serial */
+static uint64_t ring_last;                                    /* serial; 0: none */
 
+/* Without memory it is not kept: who follows finds a gap in the serials. */
 void listen_ring_hear(const tide_event *event)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = tide_memory_stream_open(&text, &length);
+    ring_line line = {.serial = event->serial}, old;
+    FILE *out = tide_memory_stream_open(&line.text, &line.length);
     bool good = out != NULL && listen_host->write_event(out, event) == TIDE_OK;
-    good = tide_memory_stream_close(out, &text) && good && length > 0;
+    good = tide_memory_stream_close(out, &line.text) && good;
     if (!good) {
-        free(text); /* those who follow find a gap in the serials */
+        free(line.text);
         return;
     }
-    tide_assert(text[length - 1] == '\n');
-    listen_host->lock();
-    ring_line *line = &ring_lines[ring_heard++ % LISTEN_EVENTS];
-    char *old = line->text;
-    *line = (ring_line){.serial = event->serial, .text = text, .length = length};
-    ring_last = event->serial > ring_last ? event->serial : ring_last;
-    listen_host->unlock();
-    free(old);
+    tide_assert(line.length > 0 && line.text[line.length - 1] == '\n');
+    pthread_mutex_lock(&ring_lock);
+    old = ring_lines[line.serial % LISTEN_EVENTS];
+    ring_lines[line.serial % LISTEN_EVENTS] = line;
+    ring_last = line.serial > ring_last ? line.serial : ring_last;
+    pthread_mutex_unlock(&ring_lock);
+    free(old.text);
 }
 
-uint64_t listen_ring_last(void)
-{
-    listen_host->lock();
-    uint64_t last = ring_last;
-    listen_host->unlock();
-    return last;
-}
-
-/* Locked. The first kept event after `told`; NULL: none. They lie in the order of their serials. */
-static const ring_line *ring_find(uint64_t told)
-{
-    uint64_t low = ring_heard > LISTEN_EVENTS ? ring_heard - LISTEN_EVENTS : 0, high = ring_heard;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (ring_lines[middle % LISTEN_EVENTS].serial > told)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low < ring_heard ? &ring_lines[low % LISTEN_EVENTS] : NULL;
-}
-
-/* The first event after `told`, the text NULL if there is none; a copy, for it may be overwritten
- * as soon as the lock is let go. False: no memory. */
+/* A copy of the first kept event after `told`, its text NULL if there is none; false: no memory. */
 static bool ring_copy_next(uint64_t told, ring_line *out)
 {
     *out = (ring_line){0};
-    listen_host->lock();
-    const ring_line *line = ring_find(told);
-    char *copy = line != NULL ? malloc(line->length) : NULL;
-    bool good = line == NULL || copy != NULL;
-    if (copy != NULL) {
-        *out = (ring_line){.serial = line->serial, .text = copy, .length = line->length};
-        memcpy(copy, line->text, line->length);
+    pthread_mutex_lock(&ring_lock);
+    uint64_t serial = told + 1;
+    if (ring_last >= LISTEN_EVENTS && serial <= ring_last - LISTEN_EVENTS)
+        serial = ring_last - LISTEN_EVENTS + 1;
+    while (serial <= ring_last && ring_lines[serial % LISTEN_EVENTS].serial != serial)
+        serial++;
+    if (serial <= ring_last) {
+        *out = ring_lines[serial % LISTEN_EVENTS];
+        out->text = strndup(out->text, out->length);
     }
-    listen_host->unlock();
-    tide_assert(!good || out->text != NULL || out->serial == 0);
-    return good;
+    pthread_mutex_unlock(&ring_lock);
+    return out->serial == 0 || out->text != NULL;
 }
 
-bool listen_ring_pass_gap(uint64_t *told)
+bool listen_ring_tell(listen_client *client)
 {
-    listen_host->lock();
-    const ring_line *line = ring_find(*told);
-    if (line != NULL)
-        *told = line->serial - 1;
-    listen_host->unlock();
-    return line != NULL;
-}
-
-static bool ring_tell_one(listen_output *output, uint64_t *told, const ring_line *line)
-{
-    char gap[64];
-    uint64_t missing = line->serial - *told - 1;
-    tide_assert(line->serial > *told);
-    int bytes = missing > 0 ? snprintf(gap, sizeof gap, "{\"gap\":%" PRIu64 "}\n", missing) : 0;
-    if (!listen_output_add(output, gap, (size_t)bytes) ||
-        !listen_output_add(output, line->text, line->length))
-        return false;
-    *told = line->serial;
-    return true;
-}
-
-bool listen_ring_tell(listen_output *output, uint64_t *told, bool bounded)
-{
-    bool good = true;
-    while (good && (!bounded || output->count < LISTEN_BACKLOG)) {
-        ring_line next;
-        good = ring_copy_next(*told, &next);
-        if (good && next.text == NULL)
-            return true;
-        good = good && ring_tell_one(output, told, &next);
+    ring_line next;
+    char gap[64] = "";
+    bool good = ring_copy_next(client->told, &next);
+    while (good && next.text != NULL) {
+        tide_assert(next.serial > client->told);
+        int bytes = next.serial == client->told + 1
+                        ? 0
+                        : snprintf(gap, sizeof gap, "{\"gap\":%" PRIu64 "}\n",
+                                   next.serial - client->told - 1);
+        good =
+            listen_send(client, gap, (size_t)bytes) && listen_send(client, next.text, next.length);
         free(next.text);
+        client->told = next.serial;
+        good = good && ring_copy_next(client->told, &next);
     }
     return good;
 }
 
 void listen_ring_forget(void)
 {
-    memset(ring_lines, 0,
-           sizeof ring_lines); /* whose heap the texts are in, as the parent left it */
-    ring_heard = ring_last = 0;
+    (void)pthread_mutex_init(&ring_lock, NULL);
+    memset(ring_lines, 0, sizeof ring_lines);
+    ring_last = 0;
 }

@@ -1,356 +1,208 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that serves: one look at every client, then it waits. Nothing in it blocks but
- * that. */
+/* The thread that serves: it waits for its clients, answers what has come of each, and tells those
+ * who follow what has happened. A client is waited for for a moment, and then dropped. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <time.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "profiler/listen/server.h"
-#include "profiler/listen/socket.h"
 #include "runtime/base/assert.h"
 
 enum {
-    LOOK_MS = 1000,  /* has the program closed the socket? */
-    FOLLOW_MS = 50,  /* has something happened?            */
-    REST_MS = 200,   /* the system lets nobody in, or waits for none: no descriptor is left */
-    ACCEPTS_MAX = 16 /* in one look: who calls and hangs up must not keep the others waiting */
+    CLIENTS = 16,
+    FOLLOW_MS = 50, /* has something happened?                         */
+    REST_MS = 200   /* there is no descriptor left, or none is allowed */
 };
 
-/* Who calls and hangs up as fast as it can would keep this thread, and itself, always at work, and
- * so cost the program a processor. So no more than these are let in; the others wait in the queue,
- * where they cost nothing, and are let in a moment later. */
-enum { ROUND_MS = 32, ROUND_ACCEPTS = 32 };
-
-/* The same of who asks and asks: this thread has a quarter of a processor's time, and rests where
- * it has used more. What it did not use it may use later, up to a bound. */
-enum { SHARE = 4, SAVED_US = 100000, REST_MOST_MS = 50 };
-
-/* And of who asks for much at once: a look answers no more of one client than these, and breaks off
- * when it has taken its time. The next one goes on behind it, so each client has its turn. */
-enum { TURN_REQUESTS = 4, LOOK_US = 10000 };
-
-typedef struct serve_share {
-    int64_t left_us;          /* below 0: it is to rest                */
-    int64_t wall_us, used_us; /* when this was looked at last */
-} serve_share;
-
 const tide_listen_host *listen_host;
-static listen_client serve_clients[LISTEN_CLIENTS]; /* the thread's own */
-static int64_t serve_door_rests_ms;                 /* until then nobody is let in */
-static int64_t serve_round_ms;                      /* when the round began, and ... */
-static int serve_round_accepts;                     /* ... so many came in it        */
-static int serve_turn;                              /* who is looked at next         */
-static bool serve_stopped;                          /* atomic           */
+static listen_client serve_clients[CLIENTS]; /* the thread's own */
+static int serve_door;                       /* atomic; 0: none  */
+static bool serve_stopped;                   /* atomic           */
+static pthread_t serve_thread;
 
-static int64_t serve_now_ms(void)
+/* A forked child closes what is there: so a number is forgotten before it is closed. */
+static void serve_close(int *number)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    int closed = __atomic_exchange_n(number, 0, __ATOMIC_RELAXED);
+    if (closed != 0)
+        close(closed);
 }
 
-static int64_t serve_clock_us(clockid_t clock)
+static void serve_end_client(listen_client *client)
 {
-    struct timespec now = {0};
-    (void)clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+    serve_close(&client->number);
+    client->length = 0;
+    client->follows = false;
 }
 
-/* How long to rest now, in ms. */
-static int serve_rest(serve_share *share)
-{
-    int64_t wall = serve_clock_us(CLOCK_MONOTONIC), used = serve_clock_us(CLOCK_THREAD_CPUTIME_ID);
-    tide_assert(wall >= share->wall_us && used >= share->used_us);
-    share->left_us += (wall - share->wall_us) / SHARE - (used - share->used_us);
-    share->left_us = share->left_us < SAVED_US ? share->left_us : SAVED_US;
-    share->wall_us = wall;
-    share->used_us = used;
-    int64_t ms = share->left_us < 0 ? -share->left_us * SHARE / 1000 + 1 : 0;
-    return ms < REST_MOST_MS ? (int)ms : REST_MOST_MS;
-}
-
-static bool serve_is_to_stop(void)
+static bool serve_is_stopped(void)
 {
     return __atomic_load_n(&serve_stopped, __ATOMIC_ACQUIRE);
 }
 
-/* `until`: of this thread's own processor time. */
-static bool serve_look_is_over(int64_t until)
+bool listen_send(const listen_client *client, const char *bytes, size_t count)
 {
-    return serve_is_to_stop() || serve_clock_us(CLOCK_THREAD_CPUTIME_ID) >= until;
+    tide_assert(client->number != 0);
+    while (count > 0) {
+        ssize_t wrote = send(client->number, bytes, count, MSG_NOSIGNAL);
+        if (wrote <= 0)
+            return false; /* signals are blocked */
+        bytes += wrote;
+        count -= (size_t)wrote;
+    }
+    return true;
 }
 
-static void serve_end_client(int place)
-{
-    listen_client *client = &serve_clients[place];
-    tide_assert(client->connected);
-    listen_output_free(&client->output);
-    client->connected = client->follows = client->silent = client->ends = false;
-    client->length = 0;
-    listen_socket_close(place);
-}
-
-/* ---- reading ------------------------------------------------------------------------------ */
-
-static bool serve_hears(const listen_client *client)
-{
-    return !client->ends && client->output.count < LISTEN_BACKLOG;
-}
-
-/* Is there more of it to be read? */
-static bool serve_listens(const listen_client *client)
-{
-    return serve_hears(client) && !client->silent;
-}
-
-static bool serve_has_line(const listen_client *client)
-{
-    return memchr(client->line, '\n', client->length) != NULL;
-}
-
-/* Answers whole lines that have come, as many as a turn has and the client takes the answers of.
- * The others wait. False: it goes. */
-static bool serve_answer_lines(listen_client *client, int64_t until)
+/* Reads what has come and answers its whole lines. False: it goes. */
+static bool serve_answer(listen_client *client)
 {
     size_t done = 0;
-    bool good = true, over = false;
-    for (int i = 0; i < TURN_REQUESTS && good && !over && serve_hears(client); i++) {
-        char *start = client->line + done;
-        char *end = memchr(start, '\n', client->length - done);
+    ssize_t got = recv(client->number, client->line + client->length,
+                       LISTEN_LINE_MAX - 1 - client->length, MSG_DONTWAIT);
+    if (got <= 0)
+        return got < 0 && errno == EAGAIN;
+    client->length += (size_t)got;
+    for (char *end; !serve_is_stopped(); done = (size_t)(end + 1 - client->line)) {
+        end = memchr(client->line + done, '\n', client->length - done);
         if (end == NULL)
             break;
         *end = '\0';
-        good = listen_request_answer(client, start, (size_t)(end - start));
-        done = (size_t)(end + 1 - client->line);
-        over = serve_look_is_over(until);
-    }
-    tide_assert(done <= client->length);
-    memmove(client->line, client->line + done, client->length - done);
-    client->length -= done;
-    if (good && !client->ends && client->length == LISTEN_LINE_MAX - 1 && !serve_has_line(client)) {
-        good = listen_request_refuse(client, "a line of more than 64 KiB", NULL);
-        client->ends = true;
-    }
-    if (client->silent && !client->follows && !serve_has_line(client))
-        client->ends = true; /* who follows is still told, until it hangs up */
-    return good;
-}
-
-/* Whoever has said all may still want the answers to it. False: the connection is broken. */
-static bool serve_read(int number, listen_client *client)
-{
-    size_t room = LISTEN_LINE_MAX - 1 - client->length;
-    tide_assert(!client->silent);
-    if (room == 0)
-        return true;
-    ssize_t got = recv(number, client->line + client->length, room, MSG_DONTWAIT);
-    client->length += got > 0 ? (size_t)got : 0;
-    client->silent = got == 0;
-    return got >= 0 || errno == EAGAIN || errno == EINTR;
-}
-
-/* ---- writing ------------------------------------------------------------------------------ */
-
-/* False: it is gone, or takes nothing for too long. */
-static bool serve_write(int number, listen_client *client)
-{
-    int64_t now = serve_now_ms();
-    while (client->output.count > 0) {
-        ssize_t wrote = send(number, client->output.bytes + client->output.first,
-                             client->output.count, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0 && errno != EAGAIN)
+        if (!listen_request_answer(client, client->line + done,
+                                   (size_t)(end - client->line) - done))
             return false;
-        if (wrote < 0)
-            return now - client->taken_ms < LISTEN_PATIENCE_MS;
-        listen_output_drop(&client->output, (size_t)wrote);
-        client->taken_ms = now;
     }
-    client->taken_ms = now;
-    return !client->ends;
+    client->length -= done;
+    memmove(client->line, client->line + done, client->length);
+    if (client->length < LISTEN_LINE_MAX - 1)
+        return true;
+    (void)listen_request_refuse(client, "a line of more than 64 KiB");
+    return false;
 }
 
-/* ---- one look ----------------------------------------------------------------------------- */
-
-/* Events that came before a client followed from now on are not missed by it, though their numbers
- * are lower than the next: nobody may have listened then. */
-static bool serve_tell(listen_client *client)
+/* Who cannot be let in, for there is no descriptor left, goes on waiting; so does the thread. */
+static void serve_accept(void)
 {
-    if (client->fresh)
-        client->fresh = !listen_ring_pass_gap(&client->told);
-    return listen_ring_tell(&client->output, &client->told, true);
-}
-
-/* `ready`: what poll said of it. It is answered once at least. */
-static void serve_look_at_client(int place, short ready, int64_t until)
-{
-    listen_client *client = &serve_clients[place];
-    int number = listen_socket_get(place);
-    bool stays = number >= 0 && !(client->silent && client->follows && (ready & POLLHUP) != 0);
-    if (stays && (ready & (POLLIN | POLLHUP | POLLERR)) != 0 && serve_listens(client))
-        stays = serve_read(number, client);
-    stays = stays && serve_answer_lines(client, until);
-    if (stays && client->follows)
-        stays = serve_tell(client);
-    stays = stays && serve_write(number, client);
-    if (!stays)
-        serve_end_client(place);
-}
-
-/* Whom it does not come to is looked at first the next time: what poll said of it poll says again,
- * and a line that waits makes that time come at once. */
-static void serve_look_at_clients(const struct pollfd look[LISTEN_SOCKETS], bool any)
-{
-    int64_t until = serve_clock_us(CLOCK_THREAD_CPUTIME_ID) + LOOK_US;
-    bool over = false;
-    for (int i = 0; i < LISTEN_CLIENTS && !over; i++) {
-        int place = serve_turn;
-        tide_assert(place >= 0 && place < LISTEN_CLIENTS);
-        serve_turn = (place + 1) % LISTEN_CLIENTS;
-        if (!serve_clients[place].connected)
-            continue;
-        serve_look_at_client(place, any ? look[place].revents : 0, until);
-        over = serve_look_is_over(until);
+    static const struct timeval patience = {.tv_sec = LISTEN_PATIENCE_S};
+    int place = 0, number = accept4(serve_door, NULL, NULL, SOCK_CLOEXEC);
+    if (number < 0) {
+        (void)poll(NULL, 0, errno == EAGAIN || errno == ECONNABORTED ? 0 : REST_MS);
+        return;
     }
-}
-
-/* Returns how many more may come in this round. */
-static int serve_begin_round(int64_t now)
-{
-    if (now - serve_round_ms >= ROUND_MS) {
-        serve_round_ms = now;
-        serve_round_accepts = 0;
+    while (place < CLIENTS && serve_clients[place].number != 0)
+        place++;
+    if (place == CLIENTS) {
+        static const char why[] = "{\"error\":\"too many clients: 16 at most\"}\n";
+        (void)send(number, why, sizeof why - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        close(number);
+        return;
     }
-    tide_assert(serve_round_accepts <= ROUND_ACCEPTS);
-    return ROUND_ACCEPTS - serve_round_accepts;
+    (void)setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    __atomic_store_n(&serve_clients[place].number, number, __ATOMIC_RELAXED);
 }
 
-/* Who cannot be let in goes on waiting, and poll would say so at once, again and again. */
-static void serve_accept_clients(void)
+static void *serve_run(void *unused)
 {
-    listen_arrival arrival = LISTEN_SENT_OFF;
-    int64_t now = serve_now_ms();
-    int left = serve_begin_round(now), most = left < ACCEPTS_MAX ? left : ACCEPTS_MAX;
-    for (int i = 0; i < most && arrival != LISTEN_NOBODY && arrival != LISTEN_CANNOT; i++) {
-        int place = -1;
-        arrival = listen_socket_accept(&place);
-        serve_round_accepts += arrival == LISTEN_CAME || arrival == LISTEN_SENT_OFF;
-        if (arrival != LISTEN_CAME)
-            continue;
-        tide_assert(place >= 0 && !serve_clients[place].connected);
-        serve_clients[place].connected = true;
-        serve_clients[place].taken_ms = now;
-    }
-    if (arrival == LISTEN_CANNOT)
-        serve_door_rests_ms = now + REST_MS;
-    else if (serve_round_accepts == ROUND_ACCEPTS)
-        serve_door_rests_ms = serve_round_ms + ROUND_MS;
-}
-
-/* Whom to wait for. Returns how long. */
-static int serve_prepare_look(struct pollfd look[LISTEN_SOCKETS])
-{
-    int64_t left = serve_door_rests_ms - serve_now_ms();
-    bool rests = left > 0;
-    int wait = rests ? (int)left : LOOK_MS;
-    tide_assert(left <= REST_MS);
-    look[LISTEN_DOOR] = (struct pollfd){rests ? -1 : listen_socket_get(LISTEN_DOOR), POLLIN, 0};
-    for (int i = 0; i < LISTEN_CLIENTS; i++) {
-        const listen_client *client = &serve_clients[i];
-        look[i] = (struct pollfd){-1, 0, 0};
-        if (!client->connected)
-            continue;
-        look[i].fd = listen_socket_get(i);
-        look[i].events = (short)((serve_listens(client) ? POLLIN : 0) |
-                                 (client->output.count > 0 ? POLLOUT : 0));
-        if (serve_hears(client) && serve_has_line(client))
-            wait = 0; /* asked already: poll does not know of it */
-        else if (client->follows && wait > FOLLOW_MS)
-            wait = FOLLOW_MS;
-    }
-    return wait;
-}
-
-/* A program may have let itself have fewer descriptors than these are (RLIMIT_NOFILE): then the
- * system refuses to wait for them. So they are looked at as if each had something, now and then. */
-static int serve_poll(struct pollfd look[LISTEN_SOCKETS], int wait)
-{
-    int ready = poll(look, LISTEN_SOCKETS, wait);
-    if (ready >= 0 || errno == EINTR)
-        return ready;
-    (void)poll(NULL, 0, wait < REST_MS ? wait : REST_MS);
-    for (int i = 0; i < LISTEN_SOCKETS; i++)
-        look[i].revents = look[i].fd >= 0 ? look[i].events : 0;
-    return LISTEN_SOCKETS;
-}
-
-static void serve_clients_until_stopped(void)
-{
-    serve_share share = {.left_us = SAVED_US,
-                         .wall_us = serve_clock_us(CLOCK_MONOTONIC),
-                         .used_us = serve_clock_us(CLOCK_THREAD_CPUTIME_ID)};
-    while (!serve_is_to_stop()) {
-        struct pollfd look[LISTEN_SOCKETS];
-        int rest = serve_rest(&share);
-        if (rest > 0) {
-            (void)poll(NULL, 0, rest);
-            continue;
+    (void)prctl(PR_SET_NAME, "tide-listen");
+    /* It takes the processor from no thread that runs. */
+    (void)sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
+    while (!serve_is_stopped()) {
+        struct pollfd look[CLIENTS + 1] = {[CLIENTS] = {serve_door, POLLIN, 0}};
+        int wait = -1;
+        for (int i = 0; i < CLIENTS; i++) {
+            const listen_client *client = &serve_clients[i];
+            look[i] = (struct pollfd){client->number != 0 ? client->number : -1, POLLIN, 0};
+            wait = client->follows ? FOLLOW_MS : wait;
         }
-        int wait = serve_prepare_look(look), ready = serve_poll(look, wait);
-        if (serve_is_to_stop())
-            return;
-        serve_look_at_clients(look, ready > 0);
-        if (ready > 0 && (look[LISTEN_DOOR].revents & POLLIN) != 0)
-            serve_accept_clients();
+        if (poll(look, CLIENTS + 1, wait) < 0)
+            (void)poll(NULL, 0, REST_MS); /* RLIMIT_NOFILE is lower than so many */
+        for (int i = 0; i < CLIENTS; i++) {
+            listen_client *client = &serve_clients[i];
+            bool stays = look[i].revents == 0 || serve_answer(client);
+            if (stays && client->follows)
+                stays = listen_ring_tell(client);
+            if (!stays)
+                serve_end_client(client);
+        }
+        if (look[CLIENTS].revents != 0 && !serve_is_stopped())
+            serve_accept();
     }
+    return unused;
 }
 
 /* ---- the component's table ---------------------------------------------------------------- */
 
-static bool serve_open(const tide_listen_host *host, const char *folder, char *error, size_t room)
+static void serve_clean_up(void)
 {
-    __atomic_store_n(&listen_host, host, __ATOMIC_RELEASE); /* the process may end just now */
-    __atomic_store_n(&serve_stopped, false, __ATOMIC_RELEASE);
-    return listen_socket_open(folder, error, room);
+    for (int i = 0; i < CLIENTS; i++)
+        serve_end_client(&serve_clients[i]);
+    serve_close(&serve_door);
 }
 
-static void serve_stop(void)
+/* Signals are for the program's own threads. */
+static bool serve_begin(const tide_listen_host *host, const char *folder, char *error, size_t room)
+{
+    sigset_t all, before;
+    listen_host = host;
+    __atomic_store_n(&serve_stopped, false, __ATOMIC_RELEASE);
+    int door = listen_socket_open(folder, error, room);
+    if (door < 0)
+        return false;
+    __atomic_store_n(&serve_door, door, __ATOMIC_RELAXED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = host->create_thread(&serve_thread, serve_run);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed == 0)
+        return true;
+    listen_socket_remove_name();
+    serve_clean_up();
+    snprintf(error, room, "the system gives no thread");
+    return false;
+}
+
+/* A process that exits does not wait for the thread, which may wait for a lock of whoever exits. */
+static void serve_end(bool waits)
 {
     __atomic_store_n(&serve_stopped, true, __ATOMIC_RELEASE);
-    if (__atomic_load_n(&listen_host, __ATOMIC_ACQUIRE) != NULL)
-        listen_socket_shut();
+    listen_socket_remove_name();
+    (void)shutdown(serve_door, SHUT_RDWR); /* which wakes the thread */
+    if (!waits) {
+        (void)pthread_detach(serve_thread);
+        return;
+    }
+    (void)pthread_join(serve_thread, NULL);
+    serve_clean_up();
 }
 
-/* A door that was made anew while `stop` took the name away has a name again. */
-static void serve_close(void)
-{
-    listen_socket_shut();
-    for (int i = 0; i < LISTEN_CLIENTS; i++)
-        if (serve_clients[i].connected)
-            serve_end_client(i);
-    listen_socket_close(LISTEN_DOOR);
-}
-
-/* The thread was somewhere in all this: what it had allocated stays where it is. */
+/* The thread was somewhere in all this. */
 static void serve_forget(void)
 {
-    listen_socket_forget();
+    listen_socket_forget_name();
+    serve_clean_up();
     listen_ring_forget();
-    memset(serve_clients, 0, sizeof serve_clients);
-    serve_door_rests_ms = serve_round_ms = serve_round_accepts = serve_turn = 0;
 }
+
+#ifdef TIDE_LISTEN_ALONE
+/* The library's way to die, of which this links nothing. */
+void tide_assert_failed(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "tidepool-listen: %s:%d: %s\n", file, line, what);
+    abort();
+}
+#endif
 
 __attribute__((visibility("default")))
 const tide_listen_component tide_listen_table = {.interface = TIDE_LISTEN_INTERFACE,
-                                                 .open = serve_open,
-                                                 .serve = serve_clients_until_stopped,
-                                                 .stop = serve_stop,
-                                                 .close = serve_close,
+                                                 .begin = serve_begin,
+                                                 .end = serve_end,
                                                  .hear = listen_ring_hear,
                                                  .forget = serve_forget};

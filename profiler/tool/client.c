@@ -4,7 +4,6 @@
 #include "profiler/tool/client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -56,25 +55,25 @@ bool tool_process_ended(pid_t pid)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-/* A path may be longer than an address has room for, so the folder is named by its descriptor. */
-static int client_connect(int folder, pid_t pid)
+static int client_connect(const char *folder, pid_t pid)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (made < 0)
         return -1;
-    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%d.sock", folder,
-             (int)pid);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/%d.sock", folder, (int)pid);
     if (connect(made, (struct sockaddr *)&address, sizeof address) == 0)
         return made;
     int failed = errno;
+    if (failed == ECONNREFUSED) /* its process has ended, and left it behind */
+        (void)unlink(address.sun_path);
     close(made);
     errno = failed;
     return -1;
 }
 
 /* The same; waits for its turn where many others come at the same time. */
-static int client_connect_until(int folder, pid_t pid, int64_t until)
+static int client_connect_until(const char *folder, pid_t pid, int64_t until)
 {
     static const struct timespec moment = {.tv_nsec = 5000000};
     int made = client_connect(folder, pid);
@@ -122,12 +121,8 @@ int tool_client_open(tool_client *client, pid_t pid, const char *folder, int tim
     const char *path = tool_folder(folder);
     if (path == NULL)
         return client_fail(client, TOOL_USAGE, "the folder's path is too long");
-    int place = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), error = errno;
-    if (place >= 0) {
-        client->socket = client_connect_until(place, pid, client_now_ms() + timeout_ms);
-        error = errno;
-        close(place);
-    }
+    client->socket = client_connect_until(path, pid, client_now_ms() + timeout_ms);
+    int error = errno;
     if (tool_process_ended(pid)) /* its socket may live a moment longer */
         tool_client_close(client);
     if (client->socket < 0)
@@ -356,17 +351,4 @@ int tool_client_facts_take(tool_client *client, int timeout_ms, json_t **facts)
                                               : "its answer is no facts document of that process");
     json_decref(answer);
     return code;
-}
-
-int tool_client_facts_line(tool_client *client, const char **line, size_t *length)
-{
-    int code = tool_client_facts_ask(client);
-    if (code == TOOL_OK)
-        code = tool_client_read(client, client->timeout_ms, line, length);
-    if (code != TOOL_OK)
-        return TOOL_BROKEN;
-    json_t *facts = json_loadb(*line, *length, JSON_REJECT_DUPLICATES, NULL);
-    bool good = client_facts_are_true(client, facts);
-    json_decref(facts);
-    return good ? TOOL_OK : client_end(client, "its answer is no facts document of that process");
 }

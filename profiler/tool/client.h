@@ -35,8 +35,8 @@ bool tool_process_ended(pid_t pid);
 /* Each returns TOOL_OK, or a code with a text in `error`, which is not printed: that is the
  * caller's, by tool_client_complain. */
 
-/* TOOL_NOBODY when there is no such process, or it does not listen; TOOL_BROKEN when another
- * process is behind its name. */
+/* TOOL_NOBODY when there is no such process, or it does not listen, and a name that it left behind is
+ * removed; TOOL_BROKEN when another process is behind its name. */
 int tool_client_open(tool_client *client, pid_t pid, const char *folder, int timeout_ms);
 void tool_client_close(tool_client *client);
 
@@ -59,9 +59,6 @@ int tool_client_facts(tool_client *client, json_t **facts);
  * what else comes is no answer to this. */
 int tool_client_facts_ask(tool_client *client);
 int tool_client_facts_take(tool_client *client, int timeout_ms, json_t **facts);
-
-/* The same as a line of text, as it came, after the same check. */
-int tool_client_facts_line(tool_client *client, const char **line, size_t *length);
 
 /* Prints the error. Returns `code`. */
 int tool_client_complain(const tool_client *client, int code);

@@ -16,7 +16,7 @@
 
 const char *tool_folder(const char *folder)
 {
-    static char path[PATH_MAX];
+    static char path[TIDE_LISTEN_FOLDER_ROOM];
     return tide_listen_folder(path, sizeof path, folder) ? path : NULL;
 }
 

@@ -20,7 +20,7 @@
     X(CUDA, "CUDA's forks")        /* no lock: the child does without */                  \
     X(KEEPER, "the keeper")        /* the keeper's thread: started, running, stopping */  \
     X(EVENTS, "events")            /* the queue of events, and who hears them */          \
-    X(LISTEN, "the socket")        /* who serves it, and its descriptors */               \
+    X(LISTEN, "the socket")        /* no lock: the child closes it */                     \
     X(MEMORY, "a device")          /* one device's own lists */
 
 typedef enum tide_fork_rank {

@@ -93,34 +93,6 @@ static int target_fork(bool executes)
     return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* The child's child works until it gets a line; the child does nothing but wait for it. */
-static int target_fork_twice(void)
-{
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0)
-        _exit(target_fork(false));
-    int status;
-    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
-/* As a program does that becomes a daemon; then the numbers are those of files of its own, which
- * must stay as they are. */
-static int target_close_all(void)
-{
-    int files[40];
-    closefrom(3);
-    for (int i = 0; i < 40; i++)
-        files[i] = fileno(tmpfile());
-    usleep(2500000);
-    int wrong = 0;
-    for (int i = 0; i < 40; i++) {
-        wrong += lseek(files[i], 0, SEEK_END) != 0;
-        wrong += close(files[i]) != 0;
-    }
-    return wrong;
-}
-
 /* The same process runs this program from its beginning. */
 static int target_begin_anew(void)
 {
@@ -154,21 +126,8 @@ static int target_free(void)
     return 0;
 }
 
-/* As a sandbox does: what is open stays, and the system waits for no more descriptors than that at
- * once, which is none. */
-static int target_limit(bool limited)
-{
-    struct rlimit most;
-    if (getrlimit(RLIMIT_NOFILE, &most) != 0)
-        return 1;
-    most.rlim_cur = limited ? 0 : most.rlim_max;
-    return setrlimit(RLIMIT_NOFILE, &most);
-}
-
 static int target_obey(const char *word)
 {
-    if (strcmp(word, "limit") == 0 || strcmp(word, "no limit") == 0)
-        return target_limit(word[0] == 'l');
     if (strcmp(word, "fill") == 0)
         return target_fill();
     if (strcmp(word, "free") == 0)
@@ -183,14 +142,10 @@ static int target_obey(const char *word)
         return tide_pool_destroy(tide_pool_create(NULL));
     if (strcmp(word, "setting") == 0)
         return tide_tune_set("listen", 1);
-    if (strcmp(word, "fork twice") == 0)
-        return target_fork_twice();
     if (strcmp(word, "fork") == 0 || strcmp(word, "exec") == 0)
         return target_fork(word[0] == 'e');
     if (strcmp(word, "again") == 0)
         return target_begin_anew();
-    if (strcmp(word, "close") == 0)
-        return target_close_all();
     return 1;
 }
 
